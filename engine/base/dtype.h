@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace trinity {
+
+/// Element type of a tensor.
+enum class DType : uint8_t { float32, float16, bfloat16, float64, int64, int32, int8, boolean };
+
+/// Bytes of one element.
+int64_t dtype_bytes(DType dtype);
+const char* dtype_name(DType dtype);
+/// The type called `name` ("float32", ...). Throws ArgumentError with the accepted names.
+DType parse_dtype(std::string_view name);
+
+}  // namespace trinity

@@ -1,0 +1,46 @@
+#include "base/error.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace trinity {
+namespace {
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string suggestion(std::string_view name, const std::vector<std::string>& candidates) {
+  size_t best = 3 + name.size() / 4;
+  const std::string* nearest = nullptr;
+  for (const auto& candidate : candidates) {
+    const size_t distance = edit_distance(name, candidate);
+    if (distance < best) {
+      best = distance;
+      nearest = &candidate;
+    }
+  }
+  return nearest ? fmt::format(", did you mean '{}'?", *nearest) : std::string();
+}
+
+void check_failed(const char* file, int line, const char* expression, const std::string& values) {
+  std::string_view path = file;
+  if (const auto slash = path.rfind("engine/"); slash != std::string_view::npos)
+    path.remove_prefix(slash);
+  throw Error(fmt::format("{}:{}: check failed: {} ({})", path, line, expression, values));
+}
+
+}  // namespace trinity

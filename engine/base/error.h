@@ -1,0 +1,63 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trinity {
+
+/// Ancestor of everything the engine throws. The text is one sentence for a person: what was
+/// expected, what came, where.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A caller passed something unusable (a wrong value, an unknown name). Mended in the script.
+class ArgumentError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A file is missing, unreadable or malformed. The text names the file and, where known, the line.
+class FileError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A limit of the engine or of the modelled machine is exceeded (too many operators, no memory).
+class LimitError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The user asked to stop (Ctrl-C) while the engine was busy.
+class Interrupted : public Error {
+ public:
+  Interrupted() : Error("interrupted") {}
+};
+
+/// Returns ", did you mean 'x'?" for the candidate nearest to `name` (edit distance at most 2 plus
+/// a quarter of the length), or "" when nothing is near. Ties go to the first candidate.
+std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);
+
+[[noreturn]] void check_failed(const char* file, int line, const char* expression,
+                               const std::string& values);
+
+/// Always on: throws Error with the expression, both values and the place when it does not hold.
+#define TRINITY_CHECK_OP(a, op, b)                                                        \
+  do {                                                                                    \
+    const auto& trinity_a = (a);                                                          \
+    const auto& trinity_b = (b);                                                          \
+    if (!(trinity_a op trinity_b))                                                        \
+      ::trinity::check_failed(__FILE__, __LINE__, #a " " #op " " #b,                      \
+                              fmt::format("{} against {}", trinity_a, trinity_b));        \
+  } while (false)
+#define TRINITY_CHECK_EQ(a, b) TRINITY_CHECK_OP(a, ==, b)
+#define TRINITY_CHECK_LE(a, b) TRINITY_CHECK_OP(a, <=, b)
+#define TRINITY_CHECK_LT(a, b) TRINITY_CHECK_OP(a, <, b)
+
+}  // namespace trinity

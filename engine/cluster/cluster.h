@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace trinity {
+
+/// A kind of device. Rates are peak; `*_efficiency` is the part of the peak that kernels reach.
+struct DeviceType {
+  std::string name;
+  std::map<DType, double> peak_flops_per_s;      ///< per element type; float32 is needed
+  double memory_bandwidth_bytes_per_s = 0;
+  int64_t memory_bytes = 0;
+  int64_t reserved_memory_bytes = 0;             ///< context and libraries, not for tensors
+  double launch_s = 0;                           ///< added to every operator
+  double compute_efficiency = 0.5;               ///< convolutions and matrix products
+  double memory_efficiency = 0.75;
+};
+
+struct Device {
+  std::string name;  ///< unique in its cluster
+  int32_t type = 0;  ///< index into Cluster::device_types()
+  double speed = 1;  ///< operator times are divided by this (stragglers below 1)
+};
+
+/// A connection between two endpoints: devices, or switches named only here. Full duplex: each
+/// direction has the whole bandwidth.
+struct Link {
+  std::string from, to;
+  double bandwidth_bytes_per_s = 0;
+  double latency_s = 0;
+};
+
+/// What a transfer occupies (see the simulator's rules).
+enum class QueueModel : uint8_t {
+  sender,  ///< the producer's one send queue
+  pair,    ///< one queue per ordered pair of devices
+  none,    ///< nothing: transfers never wait
+};
+QueueModel parse_queue_model(std::string_view name);
+const char* queue_model_name(QueueModel queue);
+
+/// Everything a cluster is described by, before it is checked.
+struct ClusterSpec {
+  std::string name;
+  std::vector<DeviceType> device_types;
+  std::vector<Device> devices;
+  std::vector<Link> links;
+  QueueModel queue = QueueModel::sender;
+};
+
+/// Devices and the wires between them, routes folded into a latency and a bandwidth per ordered
+/// pair. A route takes the fewest links and, among those, the widest. Immutable.
+class Cluster {
+ public:
+  /// Throws ArgumentError for: no device, a repeated name, a missing or non-positive rate, a link
+  /// to nowhere, two devices without a route between them.
+  explicit Cluster(ClusterSpec spec);
+
+  const std::string& name() const { return spec_.name; }
+  int32_t device_count() const { return static_cast<int32_t>(spec_.devices.size()); }
+  const Device& device(int32_t d) const { return spec_.devices[static_cast<size_t>(d)]; }
+  const DeviceType& type_of(int32_t d) const {
+    return spec_.device_types[static_cast<size_t>(device(d).type)];
+  }
+  const std::vector<Device>& devices() const { return spec_.devices; }
+  const std::vector<Link>& links() const { return spec_.links; }
+  QueueModel queue() const { return spec_.queue; }
+
+  /// Bytes of device memory open to a training step.
+  int64_t capacity_bytes(int32_t d) const {
+    return type_of(d).memory_bytes - type_of(d).reserved_memory_bytes;
+  }
+  /// Sum of the latencies on the route, and its narrowest bandwidth. from != to.
+  double latency_s(int32_t from, int32_t to) const { return latency_s_[pair(from, to)]; }
+  double bandwidth_bytes_per_s(int32_t from, int32_t to) const {
+    return bandwidth_bytes_per_s_[pair(from, to)];
+  }
+
+  /// The device called `name`, or -1.
+  int32_t find(std::string_view name) const;
+  std::vector<std::string> device_names() const;
+  uint64_t fingerprint() const { return fingerprint_; }
+
+ private:
+  size_t pair(int32_t from, int32_t to) const {
+    return static_cast<size_t>(from) * spec_.devices.size() + static_cast<size_t>(to);
+  }
+  void check() const;
+  void fold_routes();
+  uint64_t compute_fingerprint() const;
+
+  ClusterSpec spec_;
+  std::vector<double> latency_s_, bandwidth_bytes_per_s_;
+  uint64_t fingerprint_ = 0;
+};
+
+}  // namespace trinity

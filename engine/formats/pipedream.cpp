@@ -1,0 +1,192 @@
+#include "formats/pipedream.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace trinity {
+namespace {
+
+/// PyTorch's layer names and the ONNX types that stand for them here.
+constexpr std::array<std::pair<std::string_view, const char*>, 14> kTypes = {{
+    {"Conv2d", "Conv"},
+    {"BatchNorm2d", "BatchNormalization"},
+    {"ReLU", "Relu"},
+    {"Linear", "Gemm"},
+    {"AvgPool2d", "AveragePool"},
+    {"AdaptiveAvgPool2d", "GlobalAveragePool"},
+    {"MaxPool2d", "MaxPool"},
+    {"Embedding", "Gather"},
+    {"View", "Reshape"},
+    {"Size", "Shape"},
+    {"EmuBidirLSTM", "LSTM"},
+    {"RecurrentAttention", "LSTM"},
+    {"Classifier", "Gemm"},
+    {"__getitem__", "Identity"},
+}};
+
+std::string operator_type(std::string_view description) {
+  const auto name = description.substr(0, description.find('('));
+  if (name.starts_with("Input")) return "Input";
+  for (const auto& [layer, type] : kTypes)
+    if (name == layer) return type;
+  return std::string(name.substr(0, name.find(' ')));
+}
+
+class Reader {
+ public:
+  Reader(const std::string& source, const std::string& name) : source_(source), builder_(name) {}
+
+  Graph read(std::string_view text) {
+    while (!text.empty()) {
+      const auto end = text.find('\n');
+      auto line = text.substr(0, end);
+      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+      ++line_;
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      if (line.empty()) continue;
+      if (line.front() == '\t')
+        edge(line.substr(1));
+      else
+        node(line);
+    }
+    if (ids_.empty()) throw FileError(source_ + ": no node lines; is this a PipeDream graph.txt?");
+    try {
+      return builder_.build();
+    } catch (const ArgumentError& error) {
+      throw FileError(fmt::format("{}: {}", source_, error.what()));
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw FileError(fmt::format("{}:{}: {}", source_, line_, what));
+  }
+
+  void node(std::string_view line) {
+    const auto parts = split(line, " -- ");
+    if (parts.size() < 3 || parts.size() > 4)
+      fail(fmt::format("expected '<id> -- <description> -- <fields>', got '{}'", clip(line)));
+    const std::string id(parts[0]);
+    if (ids_.contains(id)) fail(fmt::format("node '{}' appears twice", id));
+    const auto fields = node_fields(parts[2]);
+    Operator op;
+    op.name = id;
+    op.type = operator_type(parts[1]);
+    op.attributes["description"] = std::string(parts[1]);
+    const bool input = op.type == "Input";
+    const double forward_ms = number(fields, "forward_compute_time");
+    const double backward_ms = number(fields, "backward_compute_time");
+    op.measured_time_s = input ? 0 : forward_ms * 1e-3;
+    op.measured_backward_time_s = input ? 0 : backward_ms * 1e-3;
+    op.extra_parameter_bytes = bytes(number(fields, "parameter_size"), "parameter_size");
+    Tensor output;
+    output.bytes = bytes(sizes(fields, "activation_size"), "activation_size");
+    const int32_t added = builder_.add_operator(std::move(op));
+    ids_.emplace(id, builder_.add_output(added, std::move(output)));
+    operators_.emplace(id, added);
+  }
+
+  void edge(std::string_view line) {
+    const auto ends = split(line, " -- ");
+    if (ends.size() != 2) fail(fmt::format("expected '<source> -- <target>', got '{}'", clip(line)));
+    for (const auto end : ends)
+      if (!ids_.contains(std::string(end)))
+        fail(fmt::format("edge names node '{}', which no node line describes", end));
+    const std::string source(ends[0]), target(ends[1]);
+    if (source == target) fail(fmt::format("edge from node '{}' to itself", source));
+    if (!edges_.insert({source, target}).second) return;
+    builder_.read(operators_.at(target), ids_.at(source));
+  }
+
+  using Fields = std::map<std::string, std::string_view, std::less<>>;
+
+  Fields node_fields(std::string_view text) const {
+    Fields fields;
+    for (const auto part : split(text, ", ")) {
+      const auto equals = part.find('=');
+      if (equals == std::string_view::npos)
+        fail(fmt::format("expected 'name=value', got '{}'", clip(part)));
+      fields.emplace(part.substr(0, equals), part.substr(equals + 1));
+    }
+    return fields;
+  }
+
+  std::string_view field(const Fields& fields, const char* name) const {
+    const auto found = fields.find(name);
+    if (found != fields.end()) return found->second;
+    std::vector<std::string> names;
+    for (const auto& entry : fields) names.push_back(entry.first);
+    fail(fmt::format("field '{}' is missing{} (the line may be cut short)", name,
+                     names.empty() ? "" : fmt::format("; there are: {}", fmt::join(names, ", "))));
+  }
+
+  double parse(std::string_view text, const char* name) const {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+      fail(fmt::format("field '{}': expected a number, got '{}'", name, clip(text)));
+    if (value < 0) fail(fmt::format("field '{}': must not be negative, got {}", name, text));
+    return value;
+  }
+
+  double number(const Fields& fields, const char* name) const {
+    return parse(field(fields, name), name);
+  }
+
+  /// A number, or `[a; b; c]`, which is summed.
+  double sizes(const Fields& fields, const char* name) const {
+    auto text = field(fields, name);
+    if (!text.starts_with('[')) return parse(text, name);
+    if (!text.ends_with(']')) fail(fmt::format("field '{}': list without ']'", name));
+    text = text.substr(1, text.size() - 2);
+    double sum = 0;
+    for (const auto part : split(text, "; ")) sum += parse(part, name);
+    return sum;
+  }
+
+  int64_t bytes(double value, const char* name) const {
+    if (value > 1e15) fail(fmt::format("field '{}': {} bytes cannot be meant", name, value));
+    return std::llround(value);
+  }
+
+  static std::vector<std::string_view> split(std::string_view text, std::string_view by) {
+    std::vector<std::string_view> parts;
+    for (;;) {
+      const auto at = text.find(by);
+      parts.push_back(text.substr(0, at));
+      if (at == std::string_view::npos) return parts;
+      text.remove_prefix(at + by.size());
+    }
+  }
+
+  static std::string clip(std::string_view text) {
+    return text.size() <= 60 ? std::string(text) : std::string(text.substr(0, 57)) + "...";
+  }
+
+  const std::string& source_;
+  GraphBuilder builder_;
+  int line_ = 0;
+  std::map<std::string, int32_t> ids_, operators_;  // node id -> output tensor, operator
+  std::set<std::pair<std::string, std::string>> edges_;
+};
+
+}  // namespace
+
+Graph parse_pipedream(const std::string& text, const std::string& source,
+                      const std::string& graph_name) {
+  return Reader(source, graph_name).read(text);
+}
+
+Graph read_pipedream(const std::string& path) {
+  const auto name = std::filesystem::path(path).filename().string();
+  return parse_pipedream(read_file(path), path, name.substr(0, name.find('.')));
+}
+
+}  // namespace trinity

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "graph/graph.h"
+
+namespace trinity {
+
+/// Reads a PipeDream profile (graph.txt) as a forward graph. Node lines read
+/// `<id> -- <description> -- forward_compute_time=F, backward_compute_time=B, activation_size=A,
+/// parameter_size=P[ -- stage_id=S]` (milliseconds, bytes, A a number or `[a; b; ...]`), edge lines
+/// `TAB <source id> -- <target id>` follow. The measured times become the operators' measured times
+/// of both directions; layer names become ONNX's types. Loader time of `Input` sources is dropped,
+/// as PipeDream does before planning. An activation list becomes one tensor of the summed size.
+///
+/// Throws FileError naming file, line and field for anything malformed, and for cycles.
+Graph read_pipedream(const std::string& path);
+
+/// The same from text; `source` stands for the file name in errors.
+Graph parse_pipedream(const std::string& text, const std::string& source,
+                      const std::string& graph_name);
+
+}  // namespace trinity

@@ -1,0 +1,279 @@
+#include "graph/graph.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace trinity {
+namespace {
+
+uint64_t fingerprint_of(const Graph& graph) {
+  Hasher hash;
+  for (const auto& op : graph.operators()) {
+    hash.add(op.name).add(op.type).add(static_cast<uint64_t>(op.phase));
+    hash.add(std::bit_cast<uint64_t>(op.flops)).add(std::bit_cast<uint64_t>(op.measured_time_s));
+    hash.add(std::bit_cast<uint64_t>(op.traffic_bytes));
+    hash.add(static_cast<uint64_t>(op.parameter_bytes() + op.persistent_bytes)).add(static_cast<uint64_t>(op.unit));
+    for (const int32_t input : op.inputs) hash.add(static_cast<uint64_t>(input));
+    for (const int32_t output : op.outputs)
+      hash.add(static_cast<uint64_t>(graph.tensor(output).bytes));
+  }
+  return hash.value();
+}
+
+}  // namespace
+
+std::span<const int32_t> Graph::unit(int32_t unit) const {
+  const auto u = static_cast<size_t>(unit);
+  const auto first = static_cast<size_t>(unit_offsets_[u]);
+  return {unit_members_.data() + first, static_cast<size_t>(unit_offsets_[u + 1]) - first};
+}
+
+int64_t Graph::parameter_bytes() const {
+  int64_t total = 0;
+  for (const auto& op : operators_) total += op.parameter_bytes();
+  return total;
+}
+
+int64_t Graph::parameter_count() const {
+  int64_t total = 0;
+  for (const auto& op : operators_) total += op.parameter_count();
+  return total;
+}
+
+double Graph::flops() const {
+  double total = 0;
+  for (const auto& op : operators_) total += op.flops;
+  return total;
+}
+
+bool Graph::has_backward() const {
+  return std::any_of(operators_.begin(), operators_.end(),
+                     [](const Operator& op) { return op.phase != Phase::forward; });
+}
+
+int32_t Graph::find(std::string_view name) const {
+  for (size_t i = 0; i < operators_.size(); ++i)
+    if (operators_[i].name == name) return static_cast<int32_t>(i);
+  return -1;
+}
+
+int32_t GraphBuilder::add_operator(Operator op) {
+  const auto id = operator_count();
+  if (op.name.empty()) throw ArgumentError("an operator needs a name");
+  if (!by_name_.emplace(op.name, id).second)
+    throw ArgumentError(fmt::format("operator '{}' is already in graph '{}'", op.name, name_));
+  if (!(op.flops >= 0))
+    throw ArgumentError(fmt::format("operator '{}': flops must not be negative, got {}", op.name,
+                                    op.flops));
+  auto inputs = std::move(op.inputs);
+  op.inputs.clear();
+  op.outputs.clear();
+  operators_.push_back(std::move(op));
+  unit_parent_.push_back(id);
+  for (const int32_t tensor : inputs) read(id, tensor);
+  return id;
+}
+
+int32_t GraphBuilder::add_output(int32_t op, Tensor tensor) {
+  if (op < 0 || op >= operator_count())
+    throw ArgumentError(fmt::format("add_output: no operator number {}", op));
+  auto& owner = operators_[static_cast<size_t>(op)];
+  if (tensor.name.empty()) tensor.name = fmt::format("{}:{}", owner.name, owner.outputs.size());
+  if (!tensor.shape.empty()) {
+    int64_t elements = 1;
+    for (const int64_t extent : tensor.shape) {
+      if (extent < 0)
+        throw ArgumentError(fmt::format("tensor '{}': extent {} is negative", tensor.name, extent));
+      if (__builtin_mul_overflow(elements, extent, &elements) || elements > int64_t{1} << 50)
+        throw LimitError(fmt::format("tensor '{}' has more than 2^50 elements", tensor.name));
+    }
+    tensor.bytes = elements * dtype_bytes(tensor.dtype);
+  }
+  if (tensor.bytes < 0)
+    throw ArgumentError(fmt::format("tensor '{}': {} bytes", tensor.name, tensor.bytes));
+  const auto id = tensor_count();
+  tensor.producer = op;
+  tensors_.push_back(std::move(tensor));
+  owner.outputs.push_back(id);
+  return id;
+}
+
+void GraphBuilder::read(int32_t op, int32_t tensor) {
+  if (op < 0 || op >= operator_count())
+    throw ArgumentError(fmt::format("read: no operator number {}", op));
+  if (tensor < 0 || tensor >= tensor_count())
+    throw ArgumentError(fmt::format("operator '{}' reads tensor number {}, which does not exist",
+                                    operators_[static_cast<size_t>(op)].name, tensor));
+  operators_[static_cast<size_t>(op)].inputs.push_back(tensor);
+}
+
+int32_t GraphBuilder::unit_root(int32_t op) const {
+  while (unit_parent_[static_cast<size_t>(op)] != op) op = unit_parent_[static_cast<size_t>(op)];
+  return op;
+}
+
+void GraphBuilder::colocate(int32_t a, int32_t b) {
+  const int32_t x = unit_root(a), y = unit_root(b);
+  const int32_t root = std::min(x, y);
+  for (const int32_t op : {a, b, x, y}) unit_parent_[static_cast<size_t>(op)] = root;
+}
+
+/// Kahn's algorithm with the lowest free number first, so that the order of addition is kept.
+std::vector<int32_t> GraphBuilder::topological_order() const {
+  const auto n = operators_.size();
+  std::vector<int32_t> missing(n, 0), order, heap;
+  std::vector<std::vector<int32_t>> readers(n);
+  for (size_t i = 0; i < n; ++i) {
+    for (const int32_t tensor : operators_[i].inputs) {
+      readers[static_cast<size_t>(tensors_[static_cast<size_t>(tensor)].producer)].push_back(
+          static_cast<int32_t>(i));
+      ++missing[i];
+    }
+  }
+  for (size_t i = 0; i < n; ++i)
+    if (missing[i] == 0) heap.push_back(static_cast<int32_t>(i));
+  std::make_heap(heap.begin(), heap.end(), std::greater<>());
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+    const int32_t op = heap.back();
+    heap.pop_back();
+    order.push_back(op);
+    for (const int32_t reader : readers[static_cast<size_t>(op)]) {
+      if (--missing[static_cast<size_t>(reader)] == 0) {
+        heap.push_back(reader);
+        std::push_heap(heap.begin(), heap.end(), std::greater<>());
+      }
+    }
+  }
+  if (order.size() < n) report_cycle(missing);
+  return order;
+}
+
+/// Walks backwards from an operator that never became ready; the walk must close.
+void GraphBuilder::report_cycle(const std::vector<int32_t>& missing) const {
+  int32_t at = 0;
+  while (missing[static_cast<size_t>(at)] == 0) ++at;
+  std::vector<int32_t> seen;
+  while (std::find(seen.begin(), seen.end(), at) == seen.end()) {
+    seen.push_back(at);
+    for (const int32_t tensor : operators_[static_cast<size_t>(at)].inputs) {
+      const int32_t producer = tensors_[static_cast<size_t>(tensor)].producer;
+      if (missing[static_cast<size_t>(producer)] > 0) {
+        at = producer;
+        break;
+      }
+    }
+  }
+  std::string text = operators_[static_cast<size_t>(at)].name;
+  const auto start = std::find(seen.begin(), seen.end(), at);
+  int shown = 0;
+  for (auto it = seen.end(); it-- != start;) {
+    if (++shown > 8) {
+      text += " -> ...";
+      break;
+    }
+    text += " -> " + operators_[static_cast<size_t>(*it)].name;
+  }
+  throw ArgumentError(fmt::format("graph '{}' has a cycle: {}", name_, text));
+}
+
+int32_t GraphBuilder::renumber(const std::vector<int32_t>& order, Graph& graph) {
+  const auto n = order.size();
+  std::vector<int32_t> new_op(n), new_tensor(tensors_.size());
+  for (size_t i = 0; i < n; ++i) new_op[static_cast<size_t>(order[i])] = static_cast<int32_t>(i);
+  graph.operators_.reserve(n);
+  graph.tensors_.reserve(tensors_.size());
+  std::vector<int32_t> unit_number(n, -1);
+  int32_t units = 0;
+  for (const int32_t old : order) {
+    auto& number = unit_number[static_cast<size_t>(unit_root(old))];
+    if (number < 0) number = units++;
+    auto& op = operators_[static_cast<size_t>(old)];
+    op.unit = number;
+    if (op.forward >= 0) op.forward = new_op[static_cast<size_t>(op.forward)];
+    for (int32_t& output : op.outputs) {
+      auto& tensor = tensors_[static_cast<size_t>(output)];
+      tensor.producer = new_op[static_cast<size_t>(old)];
+      new_tensor[static_cast<size_t>(output)] = static_cast<int32_t>(graph.tensors_.size());
+      output = new_tensor[static_cast<size_t>(output)];
+      graph.tensors_.push_back(std::move(tensor));
+    }
+    for (int32_t& input : op.inputs) input = new_tensor[static_cast<size_t>(input)];
+    graph.operators_.push_back(std::move(op));
+  }
+  return units;
+}
+
+/// One edge per distinct (source, target, tensor), and the depth of every operator.
+void GraphBuilder::index_edges(Graph& graph) {
+  const auto n = graph.operators_.size();
+  std::vector<std::pair<std::pair<int32_t, int32_t>, int32_t>> all;
+  for (size_t i = 0; i < n; ++i)
+    for (const int32_t tensor : graph.operators_[i].inputs)
+      all.push_back({{graph.tensor(tensor).producer, static_cast<int32_t>(i)}, tensor});
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+
+  std::vector<std::pair<int32_t, int32_t>> edges;
+  std::vector<EdgeTensor> labels;
+  graph.depth_.assign(n, 0);
+  for (const auto& [edge, tensor] : all) {
+    edges.push_back(edge);
+    labels.push_back({tensor});
+    auto& depth = graph.depth_[static_cast<size_t>(edge.second)];
+    depth = std::max(depth, graph.depth_[static_cast<size_t>(edge.first)] + 1);
+  }
+  graph.csr_ = CsrGraph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(),
+                        labels.begin(), static_cast<int32_t>(n));
+}
+
+void GraphBuilder::index_units(int32_t units, Graph& graph) {
+  const auto n = graph.operators_.size();
+  auto& offsets = graph.unit_offsets_;
+  offsets.assign(static_cast<size_t>(units) + 1, 0);
+  graph.unit_of_.resize(n);
+  for (size_t i = 0; i < n; ++i) {
+    graph.unit_of_[i] = graph.operators_[i].unit;
+    ++offsets[static_cast<size_t>(graph.unit_of_[i]) + 1];
+  }
+  for (size_t u = 1; u < offsets.size(); ++u) offsets[u] += offsets[u - 1];
+  graph.unit_members_.resize(n);
+  auto cursor = offsets;
+  for (size_t i = 0; i < n; ++i) {
+    auto& slot = cursor[static_cast<size_t>(graph.unit_of_[i])];
+    graph.unit_members_[static_cast<size_t>(slot++)] = static_cast<int32_t>(i);
+  }
+}
+
+/// Traffic that nobody stated: everything read and written once, weights included.
+void GraphBuilder::default_traffic(Graph& graph) {
+  for (auto& op : graph.operators_) {
+    if (op.traffic_bytes >= 0) continue;
+    int64_t bytes = op.parameter_bytes();
+    for (const int32_t input : op.inputs) bytes += graph.tensor(input).bytes;
+    for (const int32_t output : op.outputs) bytes += graph.tensor(output).bytes;
+    op.traffic_bytes = static_cast<double>(bytes);
+  }
+}
+
+Graph GraphBuilder::build() {
+  if (operators_.empty()) throw ArgumentError(fmt::format("graph '{}' has no operators", name_));
+  if (operators_.size() > kMaxOperators)
+    throw LimitError(fmt::format("graph '{}' has {} operators, more than {}", name_,
+                                 operators_.size(), kMaxOperators));
+  const auto order = topological_order();
+  Graph graph;
+  graph.name_ = name_;
+  const int32_t units = renumber(order, graph);
+  index_edges(graph);
+  index_units(units, graph);
+  default_traffic(graph);
+  graph.fingerprint_ = fingerprint_of(graph);
+  *this = GraphBuilder(name_);
+  return graph;
+}
+
+}  // namespace trinity

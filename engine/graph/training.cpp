@@ -1,0 +1,200 @@
+#include "graph/training.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "graph/operator_types.h"
+
+namespace trinity {
+namespace {
+
+/// Carries the state of one lowering: the builder and which gradients exist so far.
+class Lowering {
+ public:
+  Lowering(const Graph& forward, const TrainingOptions& options)
+      : forward_(forward),
+        options_(options),
+        builder_(forward.name()),
+        wanted_(forward.tensors().size(), false),
+        arrived_(forward.tensors().size()),
+        tensor_(forward.tensors().size(), -1) {}
+
+  Graph run() {
+    copy_forward();
+    for (int32_t id = forward_.operator_count() - 1; id >= 0; --id) add_backward(id);
+    return builder_.build();
+  }
+
+ private:
+  /// Forward operators keep their numbers; a tensor wants a gradient when weights lie before it.
+  void copy_forward() {
+    for (const auto& op : forward_.operators()) {
+      bool wants = !op.parameters.empty() || op.extra_parameter_bytes > 0;
+      for (const int32_t input : op.inputs) wants = wants || wanted_[static_cast<size_t>(input)];
+      Operator copy = op;
+      copy.inputs.clear();
+      for (const int32_t input : op.inputs) copy.inputs.push_back(new_tensor(input));
+      const int32_t id = builder_.add_operator(std::move(copy));
+      for (const int32_t output : op.outputs) {
+        tensor_[static_cast<size_t>(output)] = builder_.add_output(id, forward_.tensor(output));
+        wanted_[static_cast<size_t>(output)] = wants && forward_.tensor(output).gradient;
+      }
+    }
+    for (int32_t id = 0; id < forward_.operator_count(); ++id)
+      for (const int32_t other : forward_.unit(forward_.op(id).unit)) builder_.colocate(id, other);
+  }
+
+  int32_t new_tensor(int32_t forward_tensor) const {
+    return tensor_[static_cast<size_t>(forward_tensor)];
+  }
+
+  void add_backward(int32_t id) {
+    const auto& op = forward_.op(id);
+    const bool wanted = std::any_of(op.outputs.begin(), op.outputs.end(), [&](int32_t output) {
+      return wanted_[static_cast<size_t>(output)];
+    });
+    if (!wanted) return;
+    std::vector<int32_t> gradients = output_gradients(id);
+    const bool sink = boost::out_degree(static_cast<int32_t>(id), forward_.csr()) == 0;
+    if (gradients.empty() && !sink) return;
+
+    const auto& rule = operator_rule(op.type);
+    Operator backward;
+    backward.name = op.name + "/grad";
+    backward.type = op.type + "Grad";
+    backward.phase = Phase::backward;
+    backward.attributes = op.attributes;
+    backward.forward = id;
+    backward.measured_time_s = op.measured_backward_time_s;
+    backward.inputs = std::move(gradients);
+    if (rule.saves_input)
+      for (const int32_t input : op.inputs) backward.inputs.push_back(new_tensor(input));
+    if (rule.saves_output || sink)
+      for (const int32_t output : op.outputs) backward.inputs.push_back(new_tensor(output));
+    const bool input_wanted = wants_input_gradient(op);
+    const bool weights = op.parameter_bytes() > 0;
+    const double share = rule.matrix && !input_wanted ? 0.5 : 1.0;
+    backward.flops = op.flops * rule.backward_factor * share;
+    const int32_t grad = builder_.add_operator(std::move(backward));
+    if (weights || options_.colocate == TrainingOptions::Colocate::forward)
+      builder_.colocate(id, grad);
+    add_input_gradients(op, grad);
+    if (weights) add_update(id, grad);
+    state_traffic(op, grad);
+  }
+
+  bool wants_input_gradient(const Operator& op) const {
+    return std::any_of(op.inputs.begin(), op.inputs.end(), [&](int32_t input) {
+      return wanted_[static_cast<size_t>(input)];
+    });
+  }
+
+  /// The gradients of an operator's outputs, one tensor per output that has any: the readers'
+  /// contributions, summed by an operator of their own unless the profile includes that step.
+  std::vector<int32_t> output_gradients(int32_t id) {
+    const auto& op = forward_.op(id);
+    std::vector<int32_t> result;
+    for (const int32_t output : op.outputs) {
+      const auto& parts = arrived_[static_cast<size_t>(output)];
+      if (parts.size() < 2 || op.measured()) {
+        result.insert(result.end(), parts.begin(), parts.end());
+        continue;
+      }
+      Operator sum;
+      sum.name = result.empty() ? op.name + "/grad_sum"
+                                : fmt::format("{}/grad_sum{}", op.name, result.size());
+      sum.type = "Sum";
+      sum.phase = Phase::backward;
+      sum.forward = id;
+      sum.inputs = parts;
+      sum.flops = static_cast<double>(forward_.tensor(output).elements()) *
+                  static_cast<double>(parts.size() - 1);
+      const int32_t added = builder_.add_operator(std::move(sum));
+      result.push_back(builder_.add_output(added, gradient_of(output)));
+      builder_.colocate(id, added);
+    }
+    return result;
+  }
+
+  Tensor gradient_of(int32_t forward_tensor) const {
+    const auto& of = forward_.tensor(forward_tensor);
+    Tensor gradient;
+    gradient.shape = of.shape;
+    gradient.dtype = of.dtype;
+    gradient.bytes = of.bytes;
+    return gradient;
+  }
+
+  void add_input_gradients(const Operator& op, int32_t grad) {
+    std::vector<int32_t> done;
+    for (const int32_t input : op.inputs) {
+      if (!wanted_[static_cast<size_t>(input)]) continue;
+      if (std::find(done.begin(), done.end(), input) != done.end()) continue;
+      done.push_back(input);
+      arrived_[static_cast<size_t>(input)].push_back(
+          builder_.add_output(grad, gradient_of(input)));
+    }
+  }
+
+  void add_update(int32_t id, int32_t grad) {
+    const auto& op = forward_.op(id);
+    Tensor gradient;
+    gradient.bytes = op.parameter_bytes();
+    gradient.name = op.name + "/weight_grad";
+    const int32_t tensor = builder_.add_output(grad, std::move(gradient));
+    const auto states = static_cast<int64_t>(options_.optimiser);
+    const auto bytes = static_cast<double>(op.parameter_bytes());
+    Operator update;
+    update.name = op.name + "/update";
+    update.type = "Update";
+    update.phase = Phase::update;
+    update.forward = id;
+    update.inputs = {tensor};
+    update.flops = 2.0 * static_cast<double>(states + 1) * static_cast<double>(op.parameter_count());
+    update.traffic_bytes = bytes * static_cast<double>(3 + 2 * states);  // read w, g, state; write
+    update.persistent_bytes = states * op.parameter_bytes();
+    builder_.colocate(id, builder_.add_operator(std::move(update)));
+  }
+
+  /// A backward operator reads its forward operator's weights beside its inputs and outputs.
+  void state_traffic(const Operator& forward, int32_t grad) {
+    auto& op = builder_.op(grad);
+    double bytes = static_cast<double>(forward.parameter_bytes());
+    for (const int32_t input : op.inputs) bytes += static_cast<double>(builder_.tensor(input).bytes);
+    for (const int32_t output : op.outputs)
+      bytes += static_cast<double>(builder_.tensor(output).bytes);
+    op.traffic_bytes = bytes;
+  }
+
+  const Graph& forward_;
+  const TrainingOptions& options_;
+  GraphBuilder builder_;
+  std::vector<bool> wanted_;                   // per forward tensor
+  std::vector<std::vector<int32_t>> arrived_;  // per forward tensor: gradient tensors
+  std::vector<int32_t> tensor_;                // forward tensor -> builder tensor
+};
+
+}  // namespace
+
+TrainingOptions::Colocate parse_colocate(std::string_view name) {
+  if (name == "forward") return TrainingOptions::Colocate::forward;
+  if (name == "parameters") return TrainingOptions::Colocate::parameters;
+  throw ArgumentError(fmt::format("unknown colocation '{}'{} (known: forward, parameters)", name,
+                                  suggestion(name, {"forward", "parameters"})));
+}
+
+TrainingOptions::Optimiser parse_optimiser(std::string_view name) {
+  const std::vector<std::string> names = {"sgd", "momentum", "adam"};
+  for (size_t i = 0; i < names.size(); ++i)
+    if (name == names[i]) return static_cast<TrainingOptions::Optimiser>(i);
+  throw ArgumentError(fmt::format("unknown optimiser '{}'{} (known: {})", name,
+                                  suggestion(name, names), fmt::join(names, ", ")));
+}
+
+Graph lower_to_training(const Graph& forward, const TrainingOptions& options) {
+  if (forward.has_backward())
+    throw ArgumentError(fmt::format("graph '{}' already has backward operators", forward.name()));
+  return Lowering(forward, options).run();
+}
+
+}  // namespace trinity

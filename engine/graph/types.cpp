@@ -1,0 +1,35 @@
+#include "graph/types.h"
+
+namespace trinity {
+const char* phase_name(Phase phase) {
+  constexpr const char* names[] = {"forward", "backward", "update"};
+  return names[static_cast<size_t>(phase)];
+}
+
+int64_t integer_attribute(const Attributes& attributes, const std::string& name,
+                          int64_t fallback) {
+  const auto found = attributes.find(name);
+  if (found == attributes.end()) return fallback;
+  const auto* value = std::get_if<int64_t>(&found->second);
+  return value ? *value : fallback;
+}
+
+int64_t Parameter::elements() const {
+  int64_t count = 1;
+  for (const int64_t extent : shape) count *= extent;
+  return count;
+}
+
+int64_t Operator::parameter_bytes() const {
+  int64_t total = extra_parameter_bytes;
+  for (const auto& parameter : parameters) total += parameter.bytes();
+  return total;
+}
+
+int64_t Operator::parameter_count() const {
+  int64_t total = extra_parameter_bytes / dtype_bytes(DType::float32);
+  for (const auto& parameter : parameters) total += parameter.elements();
+  return total;
+}
+
+}  // namespace trinity

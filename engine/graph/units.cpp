@@ -1,0 +1,63 @@
+#include "graph/units.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace trinity {
+namespace {
+
+/// Sums every tensor once per pair of units, however many operators there read it.
+std::vector<UnitGraph::Edge> unit_edges(const Graph& graph) {
+  std::vector<std::tuple<int32_t, int32_t, int32_t>> flows;  // from, to, tensor
+  for (const auto& op : graph.operators()) {
+    for (const int32_t tensor : op.inputs) {
+      const int32_t from = graph.op(graph.tensor(tensor).producer).unit;
+      if (from != op.unit) flows.emplace_back(from, op.unit, tensor);
+    }
+  }
+  std::sort(flows.begin(), flows.end());
+  flows.erase(std::unique(flows.begin(), flows.end()), flows.end());
+  std::vector<UnitGraph::Edge> edges;
+  for (const auto& [from, to, tensor] : flows) {
+    if (edges.empty() || edges.back().from != from || edges.back().to != to)
+      edges.push_back({from, to, 0});
+    edges.back().bytes += graph.tensor(tensor).bytes;
+  }
+  return edges;
+}
+
+}  // namespace
+
+UnitGraph make_unit_graph(const Graph& graph) {
+  const auto n = static_cast<size_t>(graph.unit_count());
+  UnitGraph units;
+  units.edges = unit_edges(graph);
+  units.neighbours.resize(n);
+  units.output_bytes.assign(n, 0);
+  for (const auto& edge : units.edges) {
+    units.neighbours[static_cast<size_t>(edge.from)].push_back(edge.to);
+    units.neighbours[static_cast<size_t>(edge.to)].push_back(edge.from);
+  }
+  for (auto& list : units.neighbours) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  }
+  std::map<std::string, int32_t> known;
+  for (size_t u = 0; u < n; ++u) {
+    const auto members = graph.unit(static_cast<int32_t>(u));
+    const auto& first = graph.op(members[0]);
+    const auto [entry, added] =
+        known.emplace(first.type, static_cast<int32_t>(units.types.size()));
+    if (added) units.types.push_back(first.type);
+    units.type.push_back(entry->second);
+    units.depth.push_back(graph.depth()[static_cast<size_t>(members[0])]);
+    for (const int32_t member : members)
+      if (graph.op(member).phase == Phase::forward || members.size() == 1)
+        for (const int32_t output : graph.op(member).outputs)
+          units.output_bytes[u] += graph.tensor(output).bytes;
+  }
+  return units;
+}
+
+}  // namespace trinity

@@ -1,0 +1,104 @@
+#include "learn/features.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace trinity {
+namespace {
+
+/// Seconds of a unit's operators, averaged over devices.
+std::vector<double> unit_times_s(const Problem& problem) {
+  std::vector<double> times(static_cast<size_t>(problem.graph().unit_count()), 0);
+  for (int32_t o = 0; o < problem.operators(); ++o)
+    for (int32_t d = 0; d < problem.devices(); ++d)
+      times[static_cast<size_t>(problem.graph().op(o).unit)] +=
+          static_cast<double>(problem.cost_ns(d, o)) * 1e-9 / problem.devices();
+  return times;
+}
+
+/// Vocabulary index of every unit's type: the most common types first, the rest share the last.
+std::vector<int32_t> vocabulary(const UnitGraph& units, int32_t& count) {
+  const auto types = units.types.size();
+  std::vector<int32_t> uses(types, 0), order(types), rank(types);
+  for (const int32_t type : units.type) ++uses[static_cast<size_t>(type)];
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return uses[static_cast<size_t>(a)] > uses[static_cast<size_t>(b)];
+  });
+  for (size_t i = 0; i < types; ++i)
+    rank[static_cast<size_t>(order[i])] =
+        std::min(static_cast<int32_t>(i), kTypeVocabulary - 1);
+  count = std::min(static_cast<int32_t>(types), kTypeVocabulary);
+  std::vector<int32_t> result;
+  for (const int32_t type : units.type) result.push_back(rank[static_cast<size_t>(type)]);
+  return result;
+}
+
+}  // namespace
+
+UnitFeatures unit_features(const Problem& problem, const UnitGraph& units,
+                           const FeatureOptions& options, uint64_t seed) {
+  const auto times = unit_times_s(problem);
+  const auto structure = node2vec(units.neighbours, options.node2vec, seed);
+  const auto dimensions = static_cast<size_t>(options.node2vec.dimensions);
+  const size_t scalars = options.depth ? 3 : 2;
+  UnitFeatures features;
+  features.width = static_cast<int32_t>(scalars + dimensions);
+  features.type = vocabulary(units, features.type_count);
+  for (size_t u = 0; u < times.size(); ++u) {
+    const double time_us = times[u] * 1e6;
+    features.values.push_back(static_cast<float>(options.raw_time ? time_us : std::log1p(time_us)));
+    features.values.push_back(
+        static_cast<float>(std::log1p(static_cast<double>(units.output_bytes[u]))));
+    if (options.depth) features.values.push_back(static_cast<float>(units.depth[u]));
+    features.values.insert(features.values.end(),
+                           structure.begin() + static_cast<std::ptrdiff_t>(u * dimensions),
+                           structure.begin() + static_cast<std::ptrdiff_t>((u + 1) * dimensions));
+  }
+  standardise_columns(features.values, features.width);
+  return features;
+}
+
+GroupFeatures::GroupFeatures(const Problem& problem, const UnitGraph& units,
+                             const UnitFeatures& features, int32_t groups)
+    : units_(units), features_(features), groups_(groups), unit_time_s_(unit_times_s(problem)) {
+  for (size_t u = 0; u < unit_time_s_.size(); ++u) {
+    all_time_s_ += unit_time_s_[u];
+    all_bytes_ += static_cast<double>(units.output_bytes[u]);
+  }
+}
+
+void GroupFeatures::embed(std::span<const int32_t> group_of, float* out) const {
+  const auto row = static_cast<size_t>(width());
+  const auto types = static_cast<size_t>(features_.type_count);
+  const auto k = static_cast<size_t>(groups_);
+  std::fill(out, out + k * row, 0.0f);
+  std::vector<double> time_s(k, 0), bytes(k, 0);
+  std::vector<float> members(k, 0);
+  for (size_t u = 0; u < group_of.size(); ++u) {
+    const auto g = static_cast<size_t>(group_of[u]);
+    out[g * row + static_cast<size_t>(features_.type[u])] += 1;
+    members[g] += 1;
+    time_s[g] += unit_time_s_[u];
+    bytes[g] += static_cast<double>(units_.output_bytes[u]);
+  }
+  for (size_t g = 0; g < k; ++g) {
+    if (members[g] == 0) continue;
+    for (size_t t = 0; t < types; ++t) out[g * row + t] /= members[g];
+    if (all_bytes_ > 0)
+      out[g * row + types] = static_cast<float>(std::log1p(bytes[g]) / std::log1p(all_bytes_));
+    if (all_time_s_ > 0)
+      out[g * row + types + 1] =
+          static_cast<float>(std::log1p(time_s[g] * 1e6) / std::log1p(all_time_s_ * 1e6));
+  }
+  for (const auto& edge : units_.edges) {
+    const auto from = static_cast<size_t>(group_of[static_cast<size_t>(edge.from)]);
+    const auto to = static_cast<size_t>(group_of[static_cast<size_t>(edge.to)]);
+    if (from == to) continue;
+    out[from * row + types + 2 + to] = 1;
+    out[to * row + types + 2 + k + from] = 1;
+  }
+}
+
+}  // namespace trinity

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "graph/units.h"
+#include "learn/node2vec.h"
+#include "simulator/problem.h"
+
+namespace trinity {
+
+/// What the two networks are told of a problem (papers.md 1.3, the readings marked Use).
+/// Rows stand for colocation units; a unit's time is that of all its operators.
+struct UnitFeatures {
+  int32_t width = 0;          ///< columns of `values`: time, output size, depth, node2vec
+  std::vector<float> values;  ///< [unit][width]
+  std::vector<int32_t> type;  ///< index into the type vocabulary, for a learned embedding
+  int32_t type_count = 0;
+};
+
+struct FeatureOptions {
+  Node2VecOptions node2vec;
+  /// Z-score of the times themselves (the paper) instead of their logarithms.
+  bool raw_time = false;
+  /// Adds the unit's depth in the graph as a column.
+  bool depth = true;
+};
+
+/// Types beyond the 200 most common share the last entry of the vocabulary.
+inline constexpr int32_t kTypeVocabulary = 200;
+
+UnitFeatures unit_features(const Problem& problem, const UnitGraph& units,
+                           const FeatureOptions& options, uint64_t seed);
+
+/// Embeds the groups of one sampled grouping for the schedule network. Columns: type histogram
+/// scaled to sum 1 (`type_count`), log1p of output bytes and of time, both divided by their value
+/// for all units together, then for every group whether an edge goes to it and whether one comes
+/// from it. An empty group is all zeros.
+class GroupFeatures {
+ public:
+  GroupFeatures(const Problem& problem, const UnitGraph& units, const UnitFeatures& features,
+                int32_t groups);
+  int32_t width() const { return features_.type_count + 2 + 2 * groups_; }
+  /// Writes [groups][width] to `out`. `group_of` gives the group of every unit.
+  void embed(std::span<const int32_t> group_of, float* out) const;
+
+ private:
+  const UnitGraph& units_;
+  const UnitFeatures& features_;
+  int32_t groups_;
+  std::vector<double> unit_time_s_;
+  double all_time_s_ = 0, all_bytes_ = 0;
+};
+
+}  // namespace trinity

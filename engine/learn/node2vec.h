@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace trinity {
+
+/// Node2vec (Grover and Leskovec 2016): second-order random walks, then skip-gram with negative
+/// sampling. The defaults for p, q, walks and window are those of the published Trinity code
+/// (papers.md 1.3); walks are longer and epochs fewer, which gives neighbours closer vectors on
+/// graphs of some hundred nodes.
+struct Node2VecOptions {
+  int32_t dimensions = 64;
+  double return_parameter = 0.25;  ///< p: below 1 favours going back
+  double in_out_parameter = 4;     ///< q: above 1 keeps the walk local
+  int32_t walk_length = 8;
+  int32_t walks_per_node = 20;
+  int32_t window = 2;
+  int32_t epochs = 5;
+  int32_t negatives = 5;
+  double learning_rate = 0.025;
+};
+
+/// Vectors of all nodes, row by row, every column scaled to mean 0 and variance 1 (0 where it is
+/// constant). `neighbours[v]` is ascending. The result depends on the seed only.
+std::vector<float> node2vec(const std::vector<std::vector<int32_t>>& neighbours,
+                            const Node2VecOptions& options, uint64_t seed);
+
+/// Scales every column of a row-major matrix to mean 0 and variance 1, constants to 0.
+void standardise_columns(std::vector<float>& matrix, int32_t columns);
+
+}  // namespace trinity

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "cluster/cluster.h"
+#include "graph/graph.h"
+
+namespace trinity::test {
+
+/// Builds small graphs of operators with given times.
+class GraphMaker {
+ public:
+  explicit GraphMaker(const std::string& name) : builder_(name) {}
+
+  int op(const std::string& name, double time_s, int64_t parameter_bytes = 0) {
+    Operator op;
+    op.name = name;
+    op.type = "Work";
+    op.measured_time_s = time_s;
+    op.extra_parameter_bytes = parameter_bytes;
+    return builder_.add_operator(op);
+  }
+  int output(int op, int64_t bytes) {
+    Tensor tensor;
+    tensor.bytes = bytes;
+    return builder_.add_output(op, tensor);
+  }
+  void read(int op, int tensor) { builder_.read(op, tensor); }
+  /// A tensor of its own from one operator to another.
+  void edge(int from, int to, int64_t bytes) { read(to, output(from, bytes)); }
+  void colocate(int a, int b) { builder_.colocate(a, b); }
+  Graph build() { return builder_.build(); }
+  std::shared_ptr<const Graph> share() { return std::make_shared<const Graph>(builder_.build()); }
+
+ private:
+  GraphBuilder builder_;
+};
+
+/// Equal devices "d0", "d1", ... around one switch; latency and bandwidth are those of a route.
+inline ClusterSpec uniform_spec(int devices, double bandwidth_bytes_per_s, double latency_s,
+                                int64_t memory_bytes = int64_t{16} << 30) {
+  ClusterSpec spec;
+  spec.name = "uniform";
+  DeviceType type;
+  type.name = "unit";
+  type.peak_flops_per_s[DType::float32] = 1e12;
+  type.memory_bandwidth_bytes_per_s = 1e11;
+  type.memory_bytes = memory_bytes;
+  spec.device_types.push_back(type);
+  for (int d = 0; d < devices; ++d) spec.devices.push_back({"d" + std::to_string(d), 0, 1.0});
+  for (int d = 0; d < devices; ++d)
+    spec.links.push_back({"d" + std::to_string(d), "switch", bandwidth_bytes_per_s, latency_s / 2});
+  return spec;
+}
+
+inline std::shared_ptr<const Cluster> uniform_cluster(int devices, double bandwidth_bytes_per_s,
+                                                      double latency_s) {
+  return std::make_shared<const Cluster>(uniform_spec(devices, bandwidth_bytes_per_s, latency_s));
+}
+
+/// A random layered graph: every operator reads one to three earlier ones nearby.
+inline std::shared_ptr<const Graph> random_graph(RandomStream& random, int operators) {
+  GraphMaker make("random");
+  std::vector<int> outputs;
+  for (int i = 0; i < operators; ++i) {
+    const auto time_ns = static_cast<double>(1 + random.below(50000));
+    const int op = make.op("op" + std::to_string(i), time_ns * 1e-9,
+                           static_cast<int64_t>(random.below(10000)));
+    const auto reads = i == 0 ? 0 : random.below(4);
+    for (uint64_t r = 0; r < reads; ++r) {
+      const auto back = 1 + random.below(static_cast<uint64_t>(std::min<int>(8, static_cast<int>(outputs.size()))));
+      make.read(op, outputs[outputs.size() - back]);
+    }
+    const auto tensors = 1 + random.below(2);
+    for (uint64_t t = 0; t < tensors; ++t)
+      outputs.push_back(make.output(op, static_cast<int64_t>(random.below(100000))));
+  }
+  return make.share();
+}
+
+inline std::vector<int32_t> random_placement(RandomStream& random, const Graph& graph,
+                                             int devices) {
+  std::vector<int32_t> unit_device, placement;
+  for (int32_t u = 0; u < graph.unit_count(); ++u)
+    unit_device.push_back(static_cast<int32_t>(random.below(static_cast<uint64_t>(devices))));
+  for (const int32_t unit : graph.units())
+    placement.push_back(unit_device[static_cast<size_t>(unit)]);
+  return placement;
+}
+
+}  // namespace trinity::test
