@@ -1,0 +1,55 @@
+#include <link.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "learn/agent.h"
+#include "learn/torch.h"
+
+namespace trinity {
+namespace {
+
+/// Real paths of the loaded shared libraries.
+std::vector<std::string> loaded_libraries() {
+  std::vector<std::string> paths;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* out) {
+        char* real = info->dlpi_name && *info->dlpi_name ? realpath(info->dlpi_name, nullptr)
+                                                         : nullptr;
+        if (real) static_cast<std::vector<std::string>*>(out)->emplace_back(real);
+        std::free(real);
+        return 0;
+      },
+      &paths);
+  return paths;
+}
+
+}  // namespace
+
+void use_one_torch_thread() { torch::set_num_threads(1); }
+
+TorchDescription describe_torch() {
+  TorchDescription description;
+  std::string blas;
+  for (const auto& path : loaded_libraries()) {
+    const auto name = path.substr(path.rfind('/') + 1);
+    if (path.find("openblas") != std::string::npos) blas = "OpenBLAS";
+    if (name.starts_with("libmkl")) blas = "MKL";
+    if (blas.empty() && name.starts_with("libblas.so")) blas = "reference BLAS";
+  }
+  if (blas.empty() || blas == "reference BLAS") {
+    // LibTorch 2.x links MKL or OpenBLAS into itself and then loads no reference BLAS.
+    const auto built_with = torch::show_config();
+    if (built_with.find("BLAS_INFO=mkl") != std::string::npos) blas = "MKL";
+    else if (blas.empty() && built_with.find("BLAS_INFO=open") != std::string::npos)
+      blas = "OpenBLAS";
+  }
+  description.slow = blas == "reference BLAS";
+  description.text = fmt::format("LibTorch {} with {}", TORCH_VERSION,
+                                 blas.empty() ? std::string("an unknown BLAS") : blas);
+  return description;
+}
+
+}  // namespace trinity

@@ -1,0 +1,170 @@
+#include <dirent.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/file.h"
+#include "base/units.h"
+#include "lua/interrupt.h"
+#include "lua/module.h"
+
+namespace trinity::lua {
+namespace {
+
+int g_threads = 0;
+std::unique_ptr<ThreadPool> g_pool;
+
+int base_clock_s(lua_State* L) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  lua_pushnumber(L, std::chrono::duration<double>(now).count());
+  return 1;
+}
+
+int base_is_terminal(lua_State* L) {
+  lua_pushboolean(L, isatty(static_cast<int>(integer_arg(L, 1, "descriptor", 0, 2))));
+  return 1;
+}
+
+int base_read_file(lua_State* L) {
+  const auto text = read_file(string_arg(L, 1, "path"));
+  lua_pushlstring(L, text.data(), text.size());
+  return 1;
+}
+
+int base_write_file(lua_State* L) {
+  write_file(string_arg(L, 1, "path"), string_arg(L, 2, "content"));
+  return 0;
+}
+
+int base_list_folder(lua_State* L) {
+  std::vector<std::string> names;
+  if (DIR* folder = opendir(string_arg(L, 1, "path").c_str())) {
+    while (const dirent* entry = readdir(folder))
+      if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+    closedir(folder);
+  }
+  std::sort(names.begin(), names.end());
+  lua_newtable(L);
+  for (size_t i = 0; i < names.size(); ++i) {
+    lua_pushstring(L, names[i].c_str());
+    lua_rawseti(L, -2, static_cast<int>(i) + 1);
+  }
+  return 1;
+}
+
+int base_suggestion(lua_State* L) {
+  table_arg(L, 2, "candidates");
+  std::vector<std::string> candidates;
+  for_each(L, 2, [&](int) { candidates.push_back(string_arg(L, -1, "candidate")); });
+  lua_pushstring(L, suggestion(string_arg(L, 1, "name"), candidates).c_str());
+  return 1;
+}
+
+int base_format_bytes(lua_State* L) {
+  lua_pushstring(L, format_bytes(static_cast<int64_t>(number_arg(L, 1, "bytes"))).c_str());
+  return 1;
+}
+
+int base_set_threads(lua_State* L) {
+  set_threads(static_cast<int>(integer_arg(L, 1, "threads", 0, 4096)));
+  return 0;
+}
+
+int base_threads(lua_State* L) {
+  lua_pushinteger(L, shared_pool().threads());
+  return 1;
+}
+
+/// A search tells that it will stop by itself when asked: Ctrl-C then only sets the flag.
+int base_begin_search(lua_State*) {
+  begin_search();
+  return 0;
+}
+
+int base_end_search(lua_State*) {
+  end_search();
+  return 0;
+}
+
+int base_stop_requested(lua_State* L) {
+  lua_pushboolean(L, stop_flag().load());
+  return 1;
+}
+
+/// The position "file:line: " that an error raised now should carry.
+int base_position(lua_State* L) {
+  push_position(L);
+  return 1;
+}
+
+int base_random(lua_State* L) {
+  const auto seed = integer_arg(L, 1, "seed", 0, int64_t{1} << 53);
+  const auto index = lua_isnoneornil(L, 3) ? 0 : integer_arg(L, 3, "index", 0, int64_t{1} << 53);
+  push_object(L, std::make_shared<RandomStream>(static_cast<uint64_t>(seed),
+                                                string_arg(L, 2, "name"),
+                                                static_cast<uint64_t>(index)));
+  return 1;
+}
+
+int random_uniform(lua_State* L) {
+  lua_pushnumber(L, object_arg<RandomStream>(L, 1).uniform());
+  return 1;
+}
+
+int random_normal(lua_State* L) {
+  lua_pushnumber(L, object_arg<RandomStream>(L, 1).normal());
+  return 1;
+}
+
+/// An integer from 1 to `bound`.
+int random_integer(lua_State* L) {
+  auto& random = object_arg<RandomStream>(L, 1);
+  const auto bound = integer_arg(L, 2, "bound", 1, int64_t{1} << 53);
+  lua_pushnumber(L, static_cast<double>(random.below(static_cast<uint64_t>(bound)) + 1));
+  return 1;
+}
+
+constexpr luaL_Reg kRandom[] = {TRINITY_BIND("uniform", random_uniform),
+                                TRINITY_BIND("normal", random_normal),
+                                TRINITY_BIND("integer", random_integer),
+                                {nullptr, nullptr}};
+
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
+                                   TRINITY_BIND("is_terminal", base_is_terminal),
+                                   TRINITY_BIND("read_file", base_read_file),
+                                   TRINITY_BIND("write_file", base_write_file),
+                                   TRINITY_BIND("list_folder", base_list_folder),
+                                   TRINITY_BIND("suggestion", base_suggestion),
+                                   TRINITY_BIND("format_bytes", base_format_bytes),
+                                   TRINITY_BIND("set_threads", base_set_threads),
+                                   TRINITY_BIND("threads", base_threads),
+                                   TRINITY_BIND("begin_search", base_begin_search),
+                                   TRINITY_BIND("end_search", base_end_search),
+                                   TRINITY_BIND("stop_requested", base_stop_requested),
+                                   TRINITY_BIND("position", base_position),
+                                   TRINITY_BIND("random", base_random),
+                                   {nullptr, nullptr}};
+
+}  // namespace
+
+ThreadPool& shared_pool() {
+  if (!g_pool) {
+    use_one_torch_thread();
+    g_pool = std::make_unique<ThreadPool>(g_threads, use_one_torch_thread);
+  }
+  return *g_pool;
+}
+
+void set_threads(int threads) {
+  if (g_pool && threads != g_pool->threads())
+    throw ArgumentError("the number of threads is fixed once work has begun");
+  g_threads = threads;
+}
+
+void open_base(lua_State* L) {
+  luaL_register(L, nullptr, kFunctions);
+  register_type<RandomStream>(L, kRandom);
+}
+
+}  // namespace trinity::lua

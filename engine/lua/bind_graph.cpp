@@ -1,0 +1,263 @@
+#include "formats/pipedream.h"
+#include "graph/operator_types.h"
+#include "graph/training.h"
+#include "lua/module.h"
+
+namespace trinity::lua {
+namespace {
+
+using SharedGraph = std::shared_ptr<const Graph>;
+
+SharedGraph share(Graph graph) { return std::make_shared<const Graph>(std::move(graph)); }
+
+/// The value on top of the stack as an attribute.
+Attribute attribute(lua_State* L, const std::string& owner) {
+  switch (lua_type(L, -1)) {
+    case LUA_TNUMBER: {
+      const double value = lua_tonumber(L, -1);
+      const auto whole = static_cast<int64_t>(value);
+      if (static_cast<double>(whole) == value) return whole;
+      return value;
+    }
+    case LUA_TSTRING:
+      return std::string(lua_tostring(L, -1));
+    case LUA_TTABLE:
+      return integers(L, -1, owner);
+    default:
+      throw ArgumentError(fmt::format("{}: expected number, string or list of integers, got {}",
+                                      owner, type_name(L, -1)));
+  }
+}
+
+Attributes read_attributes(lua_State* L, const std::string& owner) {
+  Attributes attributes;
+  const int table = lua_gettop(L);
+  lua_pushnil(L);
+  while (lua_next(L, table)) {
+    if (lua_type(L, -2) != LUA_TSTRING)
+      throw ArgumentError(fmt::format("{}: attribute names are strings, got {}", owner,
+                                      type_name(L, -2)));
+    const std::string name = lua_tostring(L, -2);
+    attributes[name] = attribute(L, fmt::format("{}: attribute '{}'", owner, name));
+    lua_pop(L, 1);
+  }
+  return attributes;
+}
+
+std::vector<Parameter> read_parameters(lua_State* L, const std::string& owner) {
+  std::vector<Parameter> parameters;
+  for_each(L, lua_gettop(L), [&](int i) {
+    Fields fields(L, -1, fmt::format("{}: parameter {}", owner, i));
+    Parameter parameter;
+    parameter.name = fields.required_string("name");
+    parameter.dtype = parse_dtype(fields.string("dtype", "float32"));
+    if (!fields.push_table("shape"))
+      throw ArgumentError(fmt::format("{}: field 'shape' is missing", fields.owner()));
+    parameter.shape = integers(L, -1, fields.owner() + ": field 'shape'");
+    lua_pop(L, 1);
+    fields.refuse_unknown();
+    for (const int64_t extent : parameter.shape)
+      if (extent < 1 || extent > int64_t{1} << 40)
+        throw ArgumentError(fmt::format("{}: extent {} in its shape", fields.owner(), extent));
+    parameters.push_back(std::move(parameter));
+  });
+  return parameters;
+}
+
+Tensor read_tensor(lua_State* L, const std::string& owner) {
+  Fields fields(L, -1, owner);
+  Tensor tensor;
+  tensor.name = fields.string("name", "");
+  tensor.dtype = parse_dtype(fields.string("dtype", "float32"));
+  tensor.gradient = fields.boolean("gradient", true);
+  tensor.bytes = fields.integer("bytes", 0, 0, int64_t{1} << 50);
+  if (fields.push_table("shape")) {
+    tensor.shape = integers(L, -1, owner + ": field 'shape'");
+    lua_pop(L, 1);
+  }
+  fields.refuse_unknown();
+  return tensor;
+}
+
+/// FLOP from the operator's type where the script states none.
+double default_flops(const GraphBuilder& builder, const Operator& op,
+                     const std::vector<Tensor>& outputs) {
+  std::vector<const Tensor*> inputs, written;
+  for (const int32_t input : op.inputs) inputs.push_back(&builder.tensor(input));
+  for (const auto& output : outputs) written.push_back(&output);
+  return forward_flops(op, inputs, written);
+}
+
+int64_t bytes_of(const Tensor& tensor) {
+  double elements = 1;
+  for (const int64_t extent : tensor.shape) elements *= static_cast<double>(extent);
+  return tensor.shape.empty() || elements > 1e15
+             ? tensor.bytes
+             : static_cast<int64_t>(elements) * dtype_bytes(tensor.dtype);
+}
+
+/// builder:add_operator{name=, type=, inputs={tensor numbers}, outputs={{shape=, dtype=}, ...},
+/// attributes=, parameters=, flops=, ...} -> tensor numbers
+int builder_add_operator(lua_State* L) {
+  auto& builder = object_arg<GraphBuilder>(L, 1);
+  Fields fields(L, 2, "add_operator");
+  Operator op;
+  op.name = fields.required_string("name");
+  op.type = fields.required_string("type");
+  const auto owner = fmt::format("operator '{}'", op.name);
+  if (fields.push_table("inputs")) {
+    for (const int64_t tensor : integers(L, -1, owner + ": field 'inputs'")) {
+      if (tensor < 1 || tensor > builder.tensor_count())
+        throw ArgumentError(fmt::format("{}: no tensor number {}", owner, tensor));
+      op.inputs.push_back(static_cast<int32_t>(tensor) - 1);
+    }
+    lua_pop(L, 1);
+  }
+  if (fields.push_table("attributes")) {
+    op.attributes = read_attributes(L, owner);
+    lua_pop(L, 1);
+  }
+  if (fields.push_table("parameters")) {
+    op.parameters = read_parameters(L, owner);
+    lua_pop(L, 1);
+  }
+  std::vector<Tensor> outputs;
+  if (fields.push_table("outputs")) {
+    for_each(L, lua_gettop(L), [&](int i) {
+      outputs.push_back(read_tensor(L, fmt::format("{}: output {}", owner, i)));
+      outputs.back().bytes = bytes_of(outputs.back());
+    });
+    lua_pop(L, 1);
+  }
+  op.extra_parameter_bytes = fields.integer("parameter_bytes", 0, 0, int64_t{1} << 50);
+  op.measured_time_s = fields.number("measured_time_s", -1);
+  op.measured_backward_time_s = fields.number("measured_backward_time_s", -1);
+  op.traffic_bytes = fields.number("traffic_bytes", -1);
+  const auto flops = fields.number("flops");
+  fields.refuse_unknown();
+  op.flops = flops.value_or(default_flops(builder, op, outputs));
+  const int32_t id = builder.add_operator(std::move(op));
+  lua_newtable(L);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    lua_pushinteger(L, builder.add_output(id, std::move(outputs[i])) + 1);
+    lua_rawseti(L, -2, static_cast<int>(i) + 1);
+  }
+  return 1;
+}
+
+int builder_build(lua_State* L) {
+  push_object<const Graph>(L, share(object_arg<GraphBuilder>(L, 1).build()));
+  return 1;
+}
+
+int graph_builder(lua_State* L) {
+  push_object(L, std::make_shared<GraphBuilder>(string_arg(L, 1, "name")));
+  return 1;
+}
+
+int graph_read_pipedream(lua_State* L) {
+  push_object<const Graph>(L, share(read_pipedream(string_arg(L, 1, "path"))));
+  return 1;
+}
+
+int graph_training(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1);
+  lua_settop(L, 2);
+  if (lua_isnil(L, 2)) {
+    lua_newtable(L);
+    lua_replace(L, 2);
+  }
+  Fields fields(L, 2, "training");
+  TrainingOptions options;
+  options.colocate = parse_colocate(fields.string("colocate", "forward"));
+  options.optimiser = parse_optimiser(fields.string("optimiser", "momentum"));
+  fields.refuse_unknown();
+  push_object<const Graph>(L, share(lower_to_training(graph, options)));
+  return 1;
+}
+
+/// Totals that describe a graph in one table.
+int graph_summary(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1);
+  lua_newtable(L);
+  set_field(L, "name", graph.name());
+  set_field(L, "operators", graph.operator_count());
+  set_field(L, "edges", graph.edge_count());
+  set_field(L, "units", graph.unit_count());
+  set_field(L, "parameters", static_cast<double>(graph.parameter_count()));
+  set_field(L, "parameter_bytes", static_cast<double>(graph.parameter_bytes()));
+  set_field(L, "flops", graph.flops());
+  set_field(L, "fingerprint", fmt::format("{:016x}", graph.fingerprint()));
+  set_boolean(L, "training", graph.has_backward());
+  return 1;
+}
+
+/// graph:operator(i) -> a table describing operator i (1-based), as an inspection aid.
+int graph_operator(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1);
+  const auto& op =
+      graph.op(static_cast<int32_t>(integer_arg(L, 2, "operator", 1, graph.operator_count())) - 1);
+  lua_newtable(L);
+  set_field(L, "name", op.name);
+  set_field(L, "type", op.type);
+  set_field(L, "phase", std::string(phase_name(op.phase)));
+  set_field(L, "flops", op.flops);
+  set_field(L, "traffic_bytes", op.traffic_bytes);
+  set_field(L, "parameter_bytes", static_cast<double>(op.parameter_bytes()));
+  if (op.measured()) set_field(L, "measured_time_s", op.measured_time_s);
+  set_field(L, "unit", op.unit + 1);
+  const auto list = [&](const char* key, const std::vector<int32_t>& tensors, bool producers) {
+    lua_newtable(L);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      lua_newtable(L);
+      const auto& tensor = graph.tensor(tensors[i]);
+      set_field(L, "name", tensor.name);
+      set_field(L, "bytes", static_cast<double>(tensor.bytes));
+      if (producers) set_field(L, "producer", tensor.producer + 1);
+      lua_newtable(L);
+      for (size_t k = 0; k < tensor.shape.size(); ++k) {
+        lua_pushnumber(L, static_cast<double>(tensor.shape[k]));
+        lua_rawseti(L, -2, static_cast<int>(k) + 1);
+      }
+      lua_setfield(L, -2, "shape");
+      lua_rawseti(L, -2, static_cast<int>(i) + 1);
+    }
+    lua_setfield(L, -2, key);
+  };
+  list("inputs", op.inputs, true);
+  list("outputs", op.outputs, false);
+  return 1;
+}
+
+/// graph:span(name, out): fills an int32 span with a view of a per-operator array.
+int graph_span(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1);
+  const auto name = string_arg(L, 2, "name");
+  auto* out = struct_arg<trinity_int32_span>(L, 3, Magic::int32_span, "an int32 span");
+  const auto view = name == "depth" ? graph.depth() : graph.units();
+  out->data = view.data();
+  out->length = static_cast<int32_t>(view.size());
+  return 0;
+}
+
+constexpr luaL_Reg kBuilder[] = {TRINITY_BIND("add_operator", builder_add_operator),
+                                 TRINITY_BIND("build", builder_build),
+                                 {nullptr, nullptr}};
+constexpr luaL_Reg kGraph[] = {TRINITY_BIND("training", graph_training),
+                               TRINITY_BIND("summary", graph_summary),
+                               TRINITY_BIND("operator", graph_operator),
+                               TRINITY_BIND("span", graph_span),
+                               {nullptr, nullptr}};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("graph_builder", graph_builder),
+                                   TRINITY_BIND("read_pipedream", graph_read_pipedream),
+                                   {nullptr, nullptr}};
+
+}  // namespace
+
+void open_graph(lua_State* L) {
+  luaL_register(L, nullptr, kFunctions);
+  register_type<GraphBuilder>(L, kBuilder);
+  register_type<const Graph>(L, kGraph);
+}
+
+}  // namespace trinity::lua

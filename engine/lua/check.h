@@ -1,0 +1,165 @@
+#pragma once
+
+#include <cstdio>
+#include <exception>
+#include <lua.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+// The vocabulary of the Lua boundary. A bound function is plain C++: it reads its arguments with
+// the helpers below, throws on misuse, pushes its results and returns their number. guard<>
+// turns it into a lua_CFunction whose exceptions become Lua errors with the caller's position.
+
+namespace trinity::lua {
+
+/// Pushes "file:line: " of the innermost Lua frame outside our own library, so that a message
+/// names the script's line and not the wrapper's; of the innermost frame when there is none.
+void push_position(lua_State* L);
+
+/// A bound function at the boundary. Exceptions are copied to the stack of C, C++ unwinding ends,
+/// then the Lua error is raised with the script's file and line. Lua's own errors pass through.
+template <int (*F)(lua_State*)>
+int guard(lua_State* L) {
+  char text[2048];
+  try {
+    return F(L);
+  } catch (const std::exception& error) {
+    std::snprintf(text, sizeof text, "%s", error.what());
+  }
+  push_position(L);
+  lua_pushstring(L, text);
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+/// One line per bound function: {"name", guard<f>}.
+#define TRINITY_BIND(name, f) {name, ::trinity::lua::guard<f>}
+
+/// The type of the value at `index` as a person would name it.
+std::string type_name(lua_State* L, int index);
+
+/// Arguments of the running function; `name` is the parameter's name in messages. Throw
+/// ArgumentError with position, expectation and what came.
+double number_arg(lua_State* L, int index, const char* name);
+int64_t integer_arg(lua_State* L, int index, const char* name, int64_t low, int64_t high);
+std::string string_arg(lua_State* L, int index, const char* name);
+void table_arg(lua_State* L, int index, const char* name);
+
+/// Name and methods of an engine type in Lua. Specialised once per bound type.
+template <class T>
+struct TypeName;
+
+/// Engine objects live in Lua as userdata holding a shared pointer; close() empties it early.
+template <class T>
+using Handle = std::shared_ptr<T>;
+
+template <class T>
+Handle<T>& handle_arg(lua_State* L, int index) {
+  void* memory = nullptr;
+  if (lua_type(L, index) == LUA_TUSERDATA && lua_getmetatable(L, index)) {
+    luaL_getmetatable(L, TypeName<T>::value);
+    if (lua_rawequal(L, -1, -2)) memory = lua_touserdata(L, index);
+    lua_pop(L, 2);
+  }
+  if (!memory)
+    throw ArgumentError(fmt::format("argument {}: expected {}, got {}", index, TypeName<T>::value,
+                                    type_name(L, index)));
+  auto& handle = *static_cast<Handle<T>*>(memory);
+  if (!handle)
+    throw ArgumentError(fmt::format("argument {}: this {} is closed", index, TypeName<T>::value));
+  return handle;
+}
+
+template <class T>
+T& object_arg(lua_State* L, int index) {
+  return *handle_arg<T>(L, index);
+}
+
+template <class T>
+void push_object(lua_State* L, std::shared_ptr<T> object) {
+  void* memory = lua_newuserdata(L, sizeof(Handle<T>));
+  new (memory) Handle<T>(std::move(object));
+  luaL_getmetatable(L, TypeName<T>::value);
+  lua_setmetatable(L, -2);
+}
+
+/// Serves close() and __gc; safe to run twice.
+template <class T>
+int close_object(lua_State* L) {
+  if (auto* handle = static_cast<Handle<T>*>(lua_touserdata(L, 1))) handle->reset();
+  return 0;
+}
+
+/// Creates the metatable of a type: `methods` as its __index, close and __gc added.
+template <class T>
+void register_type(lua_State* L, const luaL_Reg* methods) {
+  luaL_newmetatable(L, TypeName<T>::value);
+  lua_newtable(L);
+  luaL_register(L, nullptr, methods);
+  lua_pushcfunction(L, guard<close_object<T>>);
+  lua_setfield(L, -2, "close");
+  lua_setfield(L, -2, "__index");
+  lua_pushcfunction(L, guard<close_object<T>>);
+  lua_setfield(L, -2, "__gc");
+  lua_pushstring(L, TypeName<T>::value);
+  lua_setfield(L, -2, "__metatable");
+  lua_pop(L, 1);
+}
+
+/// Reads a table of named fields and refuses names that nobody asked for. `owner` begins every
+/// message ("cluster 'x': device type 'p100'"). The table stays at `index` while this lives.
+class Fields {
+ public:
+  Fields(lua_State* L, int index, std::string owner);
+
+  std::optional<double> number(const char* key);
+  double number(const char* key, double fallback) { return number(key).value_or(fallback); }
+  double required_number(const char* key);
+  int64_t integer(const char* key, int64_t fallback, int64_t low, int64_t high);
+  bool boolean(const char* key, bool fallback);
+  std::optional<std::string> string(const char* key);
+  std::string string(const char* key, std::string fallback);
+  std::string required_string(const char* key);
+  /// Pushes the field when it is a table (true); pushes nothing when it is absent.
+  bool push_table(const char* key);
+  /// Pushes the field, whatever it is.
+  void push_any(const char* key);
+  const std::string& owner() const { return owner_; }
+
+  /// Throws ArgumentError for a field that was never asked for, with a suggestion. Call last.
+  void refuse_unknown() const;
+
+ private:
+  bool push(const char* key, int type, const char* expected);
+  [[noreturn]] void mismatch(const char* key, const char* expected);
+
+  lua_State* L_;
+  int index_;
+  std::string owner_;
+  std::vector<std::string> known_;
+};
+
+/// Calls body(i) for every element of the sequence at `index`, the element on top of the stack.
+template <class Body>
+void for_each(lua_State* L, int index, Body body) {
+  const int count = static_cast<int>(lua_objlen(L, index));
+  for (int i = 1; i <= count; ++i) {
+    lua_rawgeti(L, index, i);
+    body(i);
+    lua_pop(L, 1);
+  }
+}
+
+/// A list of integers at `index`, as a shape is.
+std::vector<int64_t> integers(lua_State* L, int index, const std::string& owner);
+
+/// Sets field `key` of the table on top of the stack.
+void set_field(lua_State* L, const char* key, double value);
+void set_field(lua_State* L, const char* key, const std::string& value);
+void set_boolean(lua_State* L, const char* key, bool value);
+
+}  // namespace trinity::lua

@@ -1,0 +1,23 @@
+#include "lua/module.h"
+
+namespace trinity::lua {
+
+int open_core(lua_State* L) {
+  lua_newtable(L);
+  open_base(L);
+  open_graph(L);
+  open_cluster(L);
+  open_problem(L);
+  open_learn(L);
+  set_field(L, "version", TRINITY_VERSION);
+  set_field(L, "ffi_declarations", kFfiDeclarations);
+  lua_newtable(L);
+  set_field(L, "int32_array", static_cast<double>(Magic::int32_array));
+  set_field(L, "double_array", static_cast<double>(Magic::double_array));
+  set_field(L, "int32_span", static_cast<double>(Magic::int32_span));
+  set_field(L, "metrics", static_cast<double>(Magic::metrics));
+  lua_setfield(L, -2, "magic");
+  return 1;
+}
+
+}  // namespace trinity::lua

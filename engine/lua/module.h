@@ -1,0 +1,68 @@
+#pragma once
+
+#include <lua.hpp>
+
+#include "base/random.h"
+#include "base/thread_pool.h"
+#include "cluster/cluster.h"
+#include "graph/graph.h"
+#include "learn/agent.h"
+#include "lua/check.h"
+#include "lua/trinity_ffi.h"
+#include "simulator/simulator.h"
+
+// What Lua sees of the engine: the module `trinity.core`, one open_<room> per room. Scripts use
+// `require 'trinity'`, which wraps it.
+
+namespace trinity::lua {
+
+/// A problem with the simulators of all threads and their results.
+struct BoundProblem {
+  BoundProblem(std::shared_ptr<const Problem> bound, ThreadPool& pool)
+      : problem(std::move(bound)), batch(*problem, pool) {}
+  std::shared_ptr<const Problem> problem;
+  BatchSimulator batch;
+  std::vector<int32_t> placements;
+  std::vector<Metrics> metrics;
+};
+
+template <> struct TypeName<GraphBuilder> { static constexpr auto value = "graph builder"; };
+template <> struct TypeName<const Graph> { static constexpr auto value = "graph"; };
+template <> struct TypeName<const Cluster> { static constexpr auto value = "cluster"; };
+template <> struct TypeName<BoundProblem> { static constexpr auto value = "problem"; };
+template <> struct TypeName<Agent> { static constexpr auto value = "agent"; };
+template <> struct TypeName<RandomStream> { static constexpr auto value = "random stream"; };
+
+/// The pool that all work of the process shares; made on first use.
+ThreadPool& shared_pool();
+/// Sets the number of its threads (0: one per core). Throws ArgumentError once the pool exists.
+void set_threads(int threads);
+
+/// The payload of one of our FFI structs at `index`. Throws ArgumentError for anything else.
+template <class T>
+T* struct_arg(lua_State* L, int index, Magic magic, const char* name) {
+  constexpr int kCdata = 10;  // LUA_TCDATA, which LuaJIT's headers keep to themselves
+  auto* payload = lua_type(L, index) == kCdata
+                      ? static_cast<T*>(const_cast<void*>(lua_topointer(L, index)))
+                      : nullptr;
+  if (!payload || payload->magic != static_cast<uint32_t>(magic))
+    throw ArgumentError(
+        fmt::format("argument {}: expected {}, got {}", index, name, type_name(L, index)));
+  return payload;
+}
+
+/// Reads a placement (1-based device per operator, an int32 array) at `index` into `out`, 0-based
+/// and checked.
+void placement_arg(lua_State* L, int index, const Problem& problem, int32_t* out);
+
+/// Each adds its functions to the table on top of the stack and registers its types.
+void open_base(lua_State* L);
+void open_graph(lua_State* L);
+void open_cluster(lua_State* L);
+void open_problem(lua_State* L);
+void open_learn(lua_State* L);
+
+/// Opens `trinity.core` as package.preload wants it.
+int open_core(lua_State* L);
+
+}  // namespace trinity::lua

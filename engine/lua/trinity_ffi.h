@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+
+// Plain data that scripts read without a call: declared once, here, for C++ and (as text) for
+// LuaJIT's FFI. ARRAY is `?` for the FFI, whose ffi.new() then takes the length, and empty for C++.
+#define TRINITY_FFI_STRUCTS(ARRAY)                                                            \
+  struct trinity_int32_array {                                                                \
+    uint32_t magic;                                                                           \
+    int32_t length;                                                                           \
+    int32_t data[ARRAY];                                                                      \
+  };                                                                                          \
+  struct trinity_double_array {                                                               \
+    uint32_t magic;                                                                           \
+    int32_t length;                                                                           \
+    double data[ARRAY];                                                                       \
+  };                                                                                          \
+  struct trinity_int32_span {                                                                 \
+    uint32_t magic;                                                                           \
+    int32_t length;                                                                           \
+    const int32_t* data;                                                                      \
+  };                                                                                          \
+  struct trinity_metrics {                                                                    \
+    uint32_t magic;                                                                           \
+    int32_t device_count;                                                                     \
+    double step_time_s;                                                                       \
+    double lower_bound_s;                                                                     \
+    double peak_memory_bytes;                                                                 \
+    double peak_communication_bytes;                                                          \
+    double total_communication_bytes;                                                         \
+    double excess_memory_bytes;                                                               \
+    double transfers;                                                                         \
+    bool feasible;                                                                            \
+    double device[ARRAY];                                                                     \
+  };
+
+namespace trinity::lua {
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+TRINITY_FFI_STRUCTS()
+#pragma GCC diagnostic pop
+
+#define TRINITY_FFI_TEXT_2(...) #__VA_ARGS__
+#define TRINITY_FFI_TEXT_1(...) TRINITY_FFI_TEXT_2(__VA_ARGS__)
+/// What ffi.cdef receives.
+inline constexpr const char* kFfiDeclarations = TRINITY_FFI_TEXT_1(TRINITY_FFI_STRUCTS(?));
+
+/// First word of every struct, so that a wrong cdata is refused instead of read.
+enum class Magic : uint32_t {
+  int32_array = 0x74723101,
+  double_array = 0x74723102,
+  int32_span = 0x74723103,
+  metrics = 0x74723104,
+};
+
+/// Values per device in trinity_metrics::device, in this order.
+inline constexpr int kDeviceFields = 4;  // compute_busy_s, memory_bytes, sent_bytes, received_bytes
+
+static_assert(sizeof(trinity_int32_array) == 8 && sizeof(trinity_double_array) == 8);
+static_assert(sizeof(trinity_int32_span) == 16 && sizeof(trinity_metrics) == 72);
+
+}  // namespace trinity::lua

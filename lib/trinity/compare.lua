@@ -1,0 +1,84 @@
+-- trinity.compare: methods side by side on one problem, under one budget.
+
+local core = require 'trinity.core'
+local methods = require 'trinity.methods'
+local strategy = require 'trinity.strategy'
+local util = require 'trinity.util'
+
+local Comparison = {}
+Comparison.__index = Comparison
+
+local columns = {
+  { 'method', function(s) return s.method or '?' end },
+  { 'step time', function(s) return ('%.4f s'):format(s.metrics.step_time_s) end },
+  { 'over bound', function(s)
+    return ('%.2fx'):format(s.metrics.step_time_s / s.metrics.lower_bound_s)
+  end },
+  { 'peak memory', function(s) return core.format_bytes(s.metrics.peak_memory_bytes) end },
+  { 'peak communication', function(s)
+    return core.format_bytes(s.metrics.peak_communication_bytes)
+  end },
+  { 'feasible', function(s) return s.metrics.feasible and 'yes' or 'no' end },
+  { 'reward', function(s) return ('%.4f'):format(s.reward) end },
+  { 'evaluations', function(s) return tostring(s.evaluations or '-') end },
+  { 'seconds', function(s) return s.seconds and ('%.1f'):format(s.seconds) or '-' end },
+}
+
+--- The table as text, with the lower bound and what was compared under which budget.
+function Comparison:__tostring()
+  local cells, width = {}, {}
+  for c, column in ipairs(columns) do
+    width[c] = #column[1]
+    for r, found in ipairs(self.rows) do
+      cells[r] = cells[r] or {}
+      cells[r][c] = column[2](found)
+      width[c] = math.max(width[c], #cells[r][c])
+    end
+  end
+  local lines = {}
+  local function add(row)
+    local padded = {}
+    for c = 1, #columns do
+      padded[c] = ((c == 1 and '%-' or '%') .. width[c] .. 's'):format(row[c])
+    end
+    lines[#lines + 1] = (table.concat(padded, '  '):gsub('%s+$', ''))
+  end
+  local head, rule = {}, {}
+  for c, column in ipairs(columns) do head[c], rule[c] = column[1], ('-'):rep(width[c]) end
+  add(head)
+  add(rule)
+  for r = 1, #self.rows do add(cells[r]) end
+  lines[#lines + 1] = ''
+  lines[#lines + 1] = ('simulated; lower bound on the step time %.4f s (longest path, or work / devices)')
+    :format(self.problem.lower_bound_s)
+  lines[#lines + 1] = ('%s on %s, seed %d, at most %d evaluations a method')
+    :format(self.problem.graph.name, self.problem.cluster.name, self.seed, self.evaluations)
+  return table.concat(lines, '\n')
+end
+
+--- The strategy found by a method of this comparison.
+function Comparison:find(name)
+  for _, found in ipairs(self.rows) do if found.method == name then return found end end
+  util.fail("the comparison has no method '%s'", tostring(name))
+end
+
+--- Runs every entry of `list` (the name of a method, or a strategy already found) on the problem
+--- with the same seed and budget. options: evaluations, seconds, seed, quiet, and per method a table of
+--- its own options under its name. Returns a comparison: print it, or take its rows.
+return function(problem, list, options)
+  options = options or {}
+  local self = setmetatable({ problem = problem, rows = {}, seed = options.seed or 1,
+    evaluations = options.evaluations or 2000 }, Comparison)
+  for i, entry in ipairs(list) do
+    if strategy.is(entry) then
+      self.rows[i] = entry
+    else
+      local method = methods.get(entry)
+      local settings = { seed = self.seed, evaluations = self.evaluations,
+        seconds = options.seconds, quiet = options.quiet, rescue = options.rescue }
+      for key, value in util.sorted_pairs(options[entry] or {}) do settings[key] = value end
+      self.rows[i] = method(problem, settings)
+    end
+  end
+  return self
+end

@@ -1,0 +1,35 @@
+-- The library of trinity: what `require 'trinity'` gives. See README.md for a first script.
+
+local core = require 'trinity.core'
+local model = require 'trinity.model'
+
+local trinity = {
+  version = core.version,
+  options = require 'trinity.options',
+  graph = require 'trinity.graph',
+  layers = require 'trinity.layers',
+  model = model.load,
+  models = model.names,
+  cluster = model.cluster,
+  problem = require('trinity.problem').new,
+  rewards = require 'trinity.rewards',
+  methods = require 'trinity.methods',
+  search = require 'trinity.search',
+  compare = require 'trinity.compare',
+  sorted_pairs = require('trinity.util').sorted_pairs,
+  format_bytes = core.format_bytes,
+  random = core.random,
+  threads = core.threads,
+}
+
+--- LibTorch and the BLAS in use, as a line of text; warns on standard error about a slow BLAS.
+function trinity.describe_torch()
+  local text, slow = core.describe_torch()
+  if slow then
+    io.stderr:write('trinity: warning: the reference BLAS is loaded, about 16 times slower than ',
+      'OpenBLAS; install libopenblas0-openmp\n')
+  end
+  return text
+end
+
+return trinity

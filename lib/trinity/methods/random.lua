@@ -1,0 +1,24 @@
+-- Random search: a uniform device for every colocation unit, the best of many.
+
+local core = require 'trinity.core'
+local search = require 'trinity.search'
+
+local function random(problem, options)
+  options = search.options('random', { batch = 64 }, options)
+  local devices = #problem.cluster.devices
+  return search.run('random', problem, options, function(self)
+    while self:more() do
+      local batch = {}
+      for i = 1, self:allowance(options.batch) do
+        local stream = core.random(options.seed, 'random search', self.evaluations + i)
+        batch[i] = problem:placement_by_unit(function() return stream:integer(devices) end)
+      end
+      self:evaluate(batch)
+    end
+  end)
+end
+
+return function(methods)
+  methods.register('random', random,
+    { help = 'a uniform device for every unit, the best of the budget', budget = true })
+end

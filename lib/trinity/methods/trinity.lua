@@ -1,0 +1,34 @@
+-- The Trinity search (papers.md 1.5): sample placements from the partition and schedule networks,
+-- simulate them, reward them, improve the networks by PPO.
+
+local core = require 'trinity.core'
+local search = require 'trinity.search'
+
+-- Options of the agent (engine/learn/agent.h); false leaves the preset's value.
+local agent_options = { 'preset', 'groups', 'samples', 'epochs', 'learning_rate', 'clip',
+  'entropy_weight', 'gradient_norm', 'temperature', 'tanh_constant', 'baseline_n',
+  'noise_amplitude', 'noise_steps', 'dropout', 'normalise_advantage', 'hidden', 'raw_time',
+  'depth_feature', 'node2vec' }
+
+local function trinity(problem, options)
+  local defaults = {}
+  for _, name in ipairs(agent_options) do defaults[name] = options[name] or false end
+  local given = options
+  options = search.options('trinity', defaults, options)
+  local settings = { seed = options.seed }
+  for _, name in ipairs(agent_options) do settings[name] = given[name] end
+  return search.run('trinity', problem, options, function(self)
+    local agent = core.agent(problem.handle, settings)
+    local batch = problem:placements(agent:summary().samples)
+    while self:more() do
+      agent:sample(batch)
+      agent:update((self:evaluate(batch)))
+    end
+    agent:close()
+  end)
+end
+
+return function(methods)
+  methods.register('trinity', trinity,
+    { help = 'PPO over a partition and a schedule network', budget = true })
+end

@@ -1,0 +1,116 @@
+-- trinity.options: a script's options, typed by their defaults, with --help for free.
+
+local core = require 'trinity.core'
+local util = require 'trinity.util'
+
+local suffixes = { K = 1e3, M = 1e6, G = 1e9, T = 1e12,
+  Ki = 1024, Mi = 1024 ^ 2, Gi = 1024 ^ 3, Ti = 1024 ^ 4 }
+
+local function to_number(text)
+  local digits, suffix = text:match('^([%d.eE+-]+)(%a*)$')
+  local value = digits and tonumber(digits)
+  if value and suffix ~= '' then value = suffixes[suffix] and value * suffixes[suffix] end
+  return value
+end
+
+local booleans = { ['true'] = true, yes = true, on = true, ['1'] = true,
+  ['false'] = false, no = false, off = false, ['0'] = false }
+
+local function convert(name, declared, text)
+  if declared.type == 'number' then
+    local value = to_number(text)
+    if not value then
+      util.fail_usage("option '--%s': expected a number, got '%s'", name, text)
+    end
+    return value
+  elseif declared.type == 'boolean' then
+    if booleans[text] == nil then
+      util.fail_usage("option '--%s': expected true or false, got '%s'", name, text)
+    end
+    return booleans[text]
+  end
+  return text
+end
+
+local function check(name, declared, value)
+  local low, high = declared.min, declared.max
+  if declared.type == 'number' and ((low and value < low) or (high and value > high)
+      or value ~= value or (declared.integer and value % 1 ~= 0)) then
+    util.fail_usage("option '--%s': expected %s%s%s, got %s", name,
+      declared.integer and 'an integer' or 'a number', low and (' from %g'):format(low) or '',
+      high and (' to %g'):format(high) or '', tostring(value))
+  end
+end
+
+local function shown(value)
+  if type(value) == 'string' then return value == '' and "''" or value end
+  return tostring(value)
+end
+
+local function print_help(declarations, description)
+  if description then print(description .. '\n') end
+  print('options:')
+  local width = 6
+  for name in util.sorted_pairs(declarations) do width = math.max(width, #name) end
+  for name, declared in util.sorted_pairs(declarations) do
+    print(('  --%-' .. width .. 's  %s (default: %s)'):format(name, declared.help or '',
+      shown(declared.default)))
+  end
+  print(('  --%-' .. width .. 's  %s'):format('help', 'this text'))
+end
+
+local function declare(spec)
+  local declarations = {}
+  for name, declared in util.sorted_pairs(spec) do
+    if type(declared) ~= 'table' or declared.default == nil then
+      util.fail("options: '%s': expected a table with a default, got %s", name,
+        util.describe(declared))
+    end
+    declarations[name] = setmetatable({ type = type(declared.default) }, { __index = declared })
+  end
+  return declarations
+end
+
+local function find(name, declarations)
+  local declared = declarations[name:gsub('-', '_')] or declarations[name]
+  if declared then return declared, declarations[name] and name or (name:gsub('-', '_')) end
+  local names = { 'help' }
+  for known in util.sorted_pairs(declarations) do names[#names + 1] = known end
+  util.fail_usage("unknown option '--%s'%s (--help lists them)", name, core.suggestion(name, names))
+end
+
+--- Reads the script's command line (`words`, by default the global `arg`) against a declaration
+--- { name = { default =, help =, min =, max =, integer = }, ... }. The type is the default's.
+--- Accepts --name=value, --name value, and --name for booleans. An unknown name, a wrong type or a
+--- value out of range ends the program with status 2; --help prints the declaration and ends it.
+--- Returns the values by name; `options:command()` gives the words that were given.
+return function(spec, words)
+  words = words or rawget(_G, 'arg') or {}
+  local description = spec[1]
+  local named = {}
+  for key, value in util.sorted_pairs(spec) do if key ~= 1 then named[key] = value end end
+  local declarations = declare(named)
+  local values, i = {}, 1
+  for name, declared in util.sorted_pairs(declarations) do values[name] = declared.default end
+  while words[i] do
+    local name, value = words[i]:match('^%-%-([^=]+)=?(.*)$')
+    if words[i] == '-h' or name == 'help' then
+      print_help(declarations, description)
+      os.exit(0)
+    end
+    if not name then util.fail_usage("unexpected argument '%s' (--help lists options)", words[i]) end
+    local declared, key = find(name, declarations)
+    if not words[i]:find('=', 1, true) then
+      if declared.type == 'boolean' then
+        value = 'true'
+      else
+        i = i + 1
+        value = words[i] or util.fail_usage("option '--%s' needs a value", name)
+      end
+    end
+    values[key] = convert(key, declared, value)
+    check(key, declared, values[key])
+    i = i + 1
+  end
+  return values
+end

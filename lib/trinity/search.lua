@@ -1,0 +1,124 @@
+-- The frame of every search: budget, evaluation, reward, best so far, progress, stopping.
+
+local core = require 'trinity.core'
+local array = require 'trinity.array'
+local progress = require 'trinity.progress'
+local util = require 'trinity.util'
+
+local Search = {}
+Search.__index = Search
+
+local search = {}
+
+--- Options that every method takes, with their defaults.
+search.common = {
+  seed = 1,              -- fixes every random number
+  evaluations = 2000,    -- placements to simulate
+  seconds = math.huge,   -- wall-clock limit; results then depend on the machine's speed
+  quiet = false,         -- no progress line
+  rescue = 'runs/rescued.json', -- where the best so far goes when the script fails
+}
+
+local function positive(name, value)
+  util.expect('search', name, value, 'number')
+  if not (value > 0) then util.fail("option '%s': expected a positive number, got %s", name,
+    tostring(value)) end
+end
+
+--- Merges a method's own defaults, the common ones and the caller's options; refuses unknown names.
+function search.options(method, defaults, given)
+  local known, options = {}, {}
+  for _, set in ipairs { search.common, defaults } do
+    for key, value in util.sorted_pairs(set) do known[key], options[key] = true, value end
+  end
+  util.refuse_unknown(("method '%s'"):format(method), given or {}, known)
+  for key, value in util.sorted_pairs(given or {}) do options[key] = value end
+  positive('evaluations', options.evaluations)
+  positive('seconds', options.seconds)
+  return options
+end
+
+--- Whether budget is left and nobody asked to stop.
+function Search:more()
+  if core.stop_requested() then self.stopped = true end
+  return not self.stopped and self.evaluations < self.options.evaluations
+    and core.clock_s() - self.start < self.options.seconds
+end
+
+--- How many of `wanted` evaluations the budget still allows.
+function Search:allowance(wanted)
+  return math.min(wanted, self.options.evaluations - self.evaluations)
+end
+
+--- Simulates placements, scores them, keeps the best. Returns their rewards (a double array) and
+--- metrics. One step of the progress line.
+function Search:evaluate(placements)
+  local problem = self.problem
+  local metrics = problem:evaluate(placements)
+  local rewards, sum = array.double(#placements), 0
+  for i = 1, #placements do
+    local result = { metrics = metrics[i], reward = problem:score(metrics[i]) }
+    rewards[i] = result.reward
+    sum = sum + result.reward
+    if problem.better(result, self.best) then
+      self.best = result
+      for op = 1, #placements[i] do self.placement[op] = placements[i][op] end
+    end
+  end
+  self.evaluations = self.evaluations + #placements
+  self.step = self.step + 1
+  self.curve[self.step] = { evaluations = self.evaluations, mean_reward = sum / #placements,
+    best_reward = self.best.reward, best_step_time_s = self.best.metrics.step_time_s }
+  self:show(#placements)
+  return rewards, metrics
+end
+
+function Search:show(batch)
+  local share = math.max(self.evaluations / self.options.evaluations,
+    (core.clock_s() - self.start) / self.options.seconds)
+  self.progress:update { step = self.step, best = self.best, evaluations = self.evaluations,
+    steps = math.ceil(self.options.evaluations / batch), share = math.min(1, share) }
+end
+
+function Search:result()
+  if not self.best then
+    util.fail("method '%s' ended without evaluating a placement", self.method)
+  end
+  return self.problem:strategy(self.placement, { method = self.method, seed = self.options.seed,
+    evaluations = self.evaluations, seconds = core.clock_s() - self.start, curve = self.curve,
+    stopped = self.stopped })
+end
+
+--- Saves the best so far when the body of a search failed; returns what to say about it.
+local function rescue(self)
+  if not self.best then return '' end
+  local notes = { method = self.method, seed = self.options.seed, reward = self.best.reward,
+    evaluations = self.evaluations, step_time_s = self.best.metrics.step_time_s }
+  local path = self.options.rescue
+  local ok, message = pcall(core.write_file, path, self.problem:to_json(self.placement, notes))
+  if not ok then return ('\n  the best so far could not be saved: %s'):format(message) end
+  return ('\n  the best so far (step time %.6g s after %d evaluations) is saved in %s'):format(
+    self.best.metrics.step_time_s, self.evaluations, path)
+end
+
+--- Runs a search: `body(search)` calls search:evaluate while search:more(). Returns the best
+--- strategy. Ctrl-C ends it early with the best so far; an error in it saves the best so far and
+--- goes on to the script.
+function search.run(method, problem, options, body)
+  local self = setmetatable({ method = method, problem = problem, options = options,
+    evaluations = 0, step = 0, curve = {}, placement = problem:placement(),
+    start = core.clock_s(), progress = progress.new(method, options.quiet) }, Search)
+  core.begin_search()
+  local ok, message = xpcall(function() body(self) end, function(text) return text end)
+  local stopped = core.stop_requested()
+  core.end_search()
+  self.progress:finish()
+  if not ok and stopped and self.best then ok, self.stopped = true, true end
+  if not ok then
+    if type(message) ~= 'string' then error(message, 0) end
+    error(message .. rescue(self), 0)
+  end
+  return self:result()
+end
+
+return search

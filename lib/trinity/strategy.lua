@@ -1,0 +1,55 @@
+-- Strategies: what a method returns, priced, saved and loaded.
+
+local core = require 'trinity.core'
+local array = require 'trinity.array'
+local util = require 'trinity.util'
+
+local Strategy = {}
+Strategy.__index = Strategy
+
+function Strategy.__tostring(self)
+  return ('%s: %s, reward %.6g'):format(self.method or 'strategy', tostring(self.metrics),
+    self.reward)
+end
+
+local strategy = {}
+
+function strategy.is(value) return getmetatable(value) == Strategy end
+
+--- Prices a placement. Fields: problem, placement, metrics, reward, and those of `about`.
+function strategy.new(problem, placement, about)
+  if not array.is_int32(placement) then
+    util.fail('strategy: expected a placement (problem:placement()), got %s',
+      util.describe(placement))
+  end
+  local self = { problem = problem, placement = placement }
+  for key, value in util.sorted_pairs(about or {}) do self[key] = value end
+  self.metrics = problem:simulate(placement)
+  self.reward = problem:score(self.metrics)
+  return setmetatable(self, Strategy)
+end
+
+local saved_metrics = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
+  'total_communication_bytes', 'excess_memory_bytes', 'lower_bound_s' }
+
+--- Writes the strategy as JSON: the device of every operator by name, and the facts behind it.
+--- Wall-clock times stay out, so that equal searches write equal bytes.
+function Strategy:save(path)
+  local notes = { reward = self.reward, simulator_rules = self.problem.rules,
+    feasible = tostring(self.metrics.feasible) }
+  for _, name in ipairs(saved_metrics) do notes[name] = self.metrics[name] end
+  for _, name in ipairs { 'method', 'seed', 'evaluations' } do notes[name] = self[name] end
+  core.write_file(path, self.problem:to_json(self.placement, notes))
+  return path
+end
+
+--- Loads a file that save() wrote for the problem's graph and cluster. Field `saved` holds the
+--- notes as text, same_graph and same_cluster say whether both are unchanged since.
+function strategy.load(problem, path)
+  local placement = problem:placement()
+  local loaded = problem.handle:from_json(core.read_file(path), path, placement)
+  return strategy.new(problem, placement, { method = loaded.notes.method, saved = loaded.notes,
+    same_graph = loaded.same_graph, same_cluster = loaded.same_cluster })
+end
+
+return strategy

@@ -1,0 +1,62 @@
+#!/usr/bin/env trinity
+-- The main job: search for a placement of a network on a cluster with Trinity, and set it beside
+-- what one would do without a search.
+
+local trinity = require 'trinity'
+
+local options = trinity.options {
+  'Searches for a placement of a model on a cluster with Trinity (PPO) and compares it.',
+  model = { default = 'inception_v3', help = 'a model in models/, or a PipeDream profile (.txt)' },
+  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  batch_size = { default = 64, help = 'samples per step (a profile has its own)', min = 1, integer = true },
+  steps = { default = 120, help = 'policy updates', min = 1, integer = true },
+  samples = { default = 16, help = 'placements per policy update', min = 1, integer = true },
+  preset = { default = 'default', help = "settings of the search: default, or paper (the article's)" },
+  seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
+  alpha = { default = 0.5, help = 'weight of the step time in the reward', min = 0 },
+  beta = { default = 0.3, help = 'weight of the peak communication', min = 0 },
+  gamma = { default = 0.2, help = 'weight of the peak memory', min = 0 },
+  tolerance = { default = 8e9, help = 'bytes of communication and memory tolerated', min = 1 },
+  save = { default = 'runs/quickstart/strategy.json', help = 'where the found strategy goes' },
+}
+
+-- The reward is the experiment: swap this formula. Trinity's multi-dimensional one (MDPE) weighs
+-- step time, traffic and memory of the fullest device, the latter two against a tolerance.
+local function over_tolerance(bytes)
+  local x = bytes / options.tolerance
+  return x + 10 * math.max(0, x - 1)
+end
+
+local function mdpe(m)
+  local cost = options.alpha * m.step_time_s
+    + options.beta * over_tolerance(m.peak_communication_bytes)
+    + options.gamma * over_tolerance(m.peak_memory_bytes)
+  if not m.feasible then cost = 10 * cost * (1 + m.excess_memory_bytes / options.tolerance) end
+  return -math.log(cost)
+end
+
+local batch = options.model:find('%.txt$') and {} or { batch_size = options.batch_size }
+local graph = trinity.model(options.model, batch)
+local cluster = trinity.cluster(options.cluster)
+local problem = trinity.problem { graph = graph, cluster = cluster, reward = mdpe }
+
+print(('trinity %s, %s, %d threads'):format(trinity.version, trinity.describe_torch(),
+  trinity.threads()))
+print(('%s: %d operators, %d edges, %d units to place, %.3f M parameters'):format(graph.name,
+  graph.operators, graph.edges, graph.units, graph.parameters / 1e6))
+print(('%s: %d devices; searching %d steps of %d placements\n'):format(cluster.name,
+  #cluster.devices, options.steps, options.samples))
+
+local comparison = trinity.compare(problem, { 'single_device', 'random', 'round_robin', 'trinity' }, {
+  evaluations = options.steps * options.samples,
+  seed = options.seed,
+  trinity = { samples = options.samples, preset = options.preset },
+})
+print(comparison)
+
+local found = comparison:find 'trinity'
+found:save(options.save)
+local again = problem:load(options.save)
+assert(again.metrics.step_time_s == found.metrics.step_time_s, 'the saved strategy differs')
+print(('\nsaved in %s; loaded back it simulates to the same %.6f s'):format(options.save,
+  again.metrics.step_time_s))
