@@ -51,6 +51,7 @@ UnitGraph make_unit_graph(const Graph& graph) {
         known.emplace(first.type, static_cast<int32_t>(units.types.size()));
     if (added) units.types.push_back(first.type);
     units.type.push_back(entry->second);
+    units.first_operator.push_back(members[0]);
     units.depth.push_back(graph.depth()[static_cast<size_t>(members[0])]);
     for (const int32_t member : members)
       if (graph.op(member).phase == Phase::forward || members.size() == 1)

@@ -20,6 +20,7 @@ struct UnitGraph {
   std::vector<std::string> types;                ///< in order of first appearance
   std::vector<int64_t> output_bytes;             ///< summed over the unit's forward operators
   std::vector<int32_t> depth;                    ///< of the first operator
+  std::vector<int32_t> first_operator;           ///< its number: the unit's place in the graph
 
   int32_t size() const { return static_cast<int32_t>(type.size()); }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -15,7 +16,7 @@ namespace {
 
 /// Samples that one task of the pool evaluates. Fixed, so that sums of gradients never depend on
 /// the number of threads.
-constexpr int32_t kShard = 4;
+constexpr int32_t kShard = 8;
 
 /// Draws an index from log-probabilities.
 int32_t draw(const float* log_probability, int64_t count, RandomStream& random, double noise) {
@@ -65,6 +66,8 @@ void check_options(const AgentOptions& o) {
   range("noise_amplitude", o.noise_amplitude, 0, 100);
   range("noise_steps", o.noise_steps, 0, 1e9);
   range("dropout", o.dropout, 0, 0.99);
+  range("switch_probability", o.switch_probability, 0, 0.99);
+  range("contiguity", o.contiguity, 0, 1e6);
   range("hidden", o.hidden, 1, 4096);
 }
 
@@ -81,6 +84,9 @@ AgentOptions AgentOptions::paper() {
   options.noise_steps = 500;
   options.dropout = 0.3;
   options.normalise_advantage = false;
+  options.order_groups = false;
+  options.switch_probability = 0;
+  options.contiguity = 0;
   options.features.raw_time = true;
   options.features.depth = false;
   options.features.node2vec.walk_length = 2;
@@ -103,7 +109,10 @@ struct Agent::Impl {
         schedule(embedder.width(), problem->devices(), options.hidden, options.temperature,
                  options.tanh_constant) {
     initialise(*partition, options.seed, "partition");
+    if (options.contiguity > 0)
+      partition->start_contiguous(work_position(*problem, units), options.contiguity);
     initialise(*schedule, options.seed, "schedule");
+    if (options.switch_probability > 0) schedule->start_staying(options.switch_probability);
     partition_parameters = partition->parameters();
     schedule_parameters = schedule->parameters();
     auto all = partition_parameters;
@@ -147,6 +156,7 @@ struct Agent::Impl {
   void sample_groups() {
     const int64_t count = options.samples, n = units.size();
     group_of = torch::empty({count, n}, torch::kLong);
+    ordered_group.resize(static_cast<size_t>(count * n));
     old_group = torch::empty({count, n});
     group_values = torch::empty({count, groups, embedder.width()});
     mask = dropout_mask();
@@ -155,19 +165,40 @@ struct Agent::Impl {
     const float* rows = log_probability.data_ptr<float>();
     pool.parallel_for(options.samples, [&](int c, int) {
       RandomStream random(options.seed, "groups", stream(c));
-      std::vector<int32_t> chosen(static_cast<size_t>(n));
+      int32_t* chosen = ordered_group.data() + c * n;
       int64_t* out = group_of.data_ptr<int64_t>() + c * n;
       float* old = old_group.data_ptr<float>() + c * n;
       for (int64_t u = 0; u < n; ++u) {
         const float* row = rows + u * groups;
         const int32_t g = draw(row, groups, random, noise());
-        chosen[static_cast<size_t>(u)] = g;
+        chosen[u] = g;
         out[u] = g;
         old[u] = row[g];
       }
-      embedder.embed(chosen,
+      order({chosen, static_cast<size_t>(n)});
+      embedder.embed({chosen, static_cast<size_t>(n)},
                      group_values.data_ptr<float>() + int64_t{c} * groups * embedder.width());
     });
+  }
+
+  /// Renumbers groups by the mean place of their members, empty ones last.
+  void order(std::span<int32_t> group) const {
+    if (!options.order_groups) return;
+    const auto k = static_cast<size_t>(groups);
+    std::vector<double> place(k, 0), members(k, 0);
+    for (size_t u = 0; u < group.size(); ++u) {
+      place[static_cast<size_t>(group[u])] += units.first_operator[u];
+      members[static_cast<size_t>(group[u])] += 1;
+    }
+    for (size_t g = 0; g < k; ++g)
+      place[g] = members[g] > 0 ? place[g] / members[g] : std::numeric_limits<double>::infinity();
+    std::vector<int32_t> by_place(k), rank(k);
+    std::iota(by_place.begin(), by_place.end(), 0);
+    std::stable_sort(by_place.begin(), by_place.end(), [&](int32_t a, int32_t b) {
+      return place[static_cast<size_t>(a)] < place[static_cast<size_t>(b)];
+    });
+    for (size_t i = 0; i < k; ++i) rank[static_cast<size_t>(by_place[i])] = static_cast<int32_t>(i);
+    for (int32_t& g : group) g = rank[static_cast<size_t>(g)];
   }
 
   /// Decodes one shard: fills devices and old_device rows [first, first + count). `choose` maps a
@@ -215,7 +246,7 @@ struct Agent::Impl {
     placements.resize(static_cast<size_t>(count) * unit_of.size());
     auto out = placements.begin();
     for (int32_t c = 0; c < count; ++c) {
-      const int64_t* group = group_of.data_ptr<int64_t>() + int64_t{c} * units.size();
+      const int32_t* group = ordered_group.data() + int64_t{c} * units.size();
       const int64_t* device = devices.data_ptr<int64_t>() + int64_t{c} * groups;
       for (const int32_t unit : unit_of) *out++ = static_cast<int32_t>(device[group[unit]]);
     }
@@ -315,10 +346,11 @@ struct Agent::Impl {
   std::vector<torch::Tensor> partition_parameters, schedule_parameters;
   std::unique_ptr<torch::optim::Adam> optimiser;
   torch::Tensor unit_types, unit_values, mask;
-  // The latest batch: group of every unit [S, U], device of every group [S, K], log-probabilities
-  // of both without noise, group embeddings [S, K, W], placements of operators.
+  // The latest batch: group of every unit [S, U] as drawn and as the schedule network numbers it,
+  // device of every group [S, K], log-probabilities of both without noise, group embeddings
+  // [S, K, W], placements of operators.
   torch::Tensor group_of, devices, old_group, old_device, group_values;
-  std::vector<int32_t> placements;
+  std::vector<int32_t> ordered_group, placements;
   uint64_t batch = 0;
   bool sampled = false;
   double baseline = std::numeric_limits<double>::quiet_NaN();
@@ -388,11 +420,11 @@ std::vector<int32_t> Agent::greedy() {
   torch::NoGradGuard no_grad;
   self.sampled = false;
   const auto rows = self.partition->forward(self.unit_types, self.unit_values, {}).contiguous();
-  std::vector<int32_t> chosen;
+  auto& chosen = self.ordered_group;
+  chosen.clear();
   for (int64_t u = 0; u < self.units.size(); ++u)
     chosen.push_back(arg_max(rows.data_ptr<float>() + u * self.groups, self.groups));
-  self.group_of = torch::empty({1, self.units.size()}, torch::kLong);
-  std::copy(chosen.begin(), chosen.end(), self.group_of.data_ptr<int64_t>());
+  self.order(chosen);
   auto values = torch::empty({1, self.groups, self.embedder.width()});
   self.embedder.embed(chosen, values.data_ptr<float>());
   self.devices = torch::empty({1, self.groups}, torch::kLong);

@@ -30,6 +30,15 @@ struct AgentOptions {
   int32_t noise_steps = 0;       ///< batches during which there is noise
   double dropout = 0;            ///< in the partition network; one mask per batch, kept for all epochs
   bool normalise_advantage = true;  ///< divide R - b by its root mean square in the batch
+  /// Numbers the groups of a sample by the mean place of their members in topological order before
+  /// the schedule network sees them, empty ones last: its decoder walks from inputs to loss.
+  bool order_groups = true;
+  /// Probability with which the untrained schedule network leaves the previous group's device: the
+  /// first placements then have few cuts. 0: no such start, every device alike.
+  double switch_probability = 0.1;
+  /// How strongly the untrained partition network puts units with neighbouring shares of the work
+  /// into one group (see PartitionNet::start_contiguous). 0: not at all.
+  double contiguity = 2;
   int32_t hidden = 256;          ///< width of each direction of the encoder
   FeatureOptions features;
 
@@ -76,7 +85,8 @@ class Agent {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Makes LibTorch and its BLAS use one thread in the calling thread.
+/// Makes LibTorch and its BLAS use one thread in the calling thread, and malloc keep freed memory
+/// (tensors of some megabytes would otherwise be mapped and cleared anew every time).
 void use_one_torch_thread();
 
 /// LibTorch's version and the BLAS library that the process has loaded, for a start-up line;

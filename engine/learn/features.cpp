@@ -37,27 +37,64 @@ std::vector<int32_t> vocabulary(const UnitGraph& units, int32_t& count) {
 
 }  // namespace
 
+namespace {
+
+/// The columns that say where in the graph a unit lies.
+void append_depth(const UnitGraph& units, size_t unit, int32_t waves, std::vector<float>& out) {
+  const int32_t deepest = *std::max_element(units.depth.begin(), units.depth.end());
+  const double at = deepest > 0 ? static_cast<double>(units.depth[unit]) / deepest : 0;
+  out.push_back(static_cast<float>(at));
+  for (int32_t wave = 0; wave < waves; ++wave) {
+    const double angle = 3.141592653589793 * std::ldexp(at, wave);
+    out.push_back(static_cast<float>(std::sin(angle)));
+    out.push_back(static_cast<float>(std::cos(angle)));
+  }
+}
+
+}  // namespace
+
 UnitFeatures unit_features(const Problem& problem, const UnitGraph& units,
                            const FeatureOptions& options, uint64_t seed) {
   const auto times = unit_times_s(problem);
   const auto structure = node2vec(units.neighbours, options.node2vec, seed);
   const auto dimensions = static_cast<size_t>(options.node2vec.dimensions);
-  const size_t scalars = options.depth ? 3 : 2;
   UnitFeatures features;
-  features.width = static_cast<int32_t>(scalars + dimensions);
   features.type = vocabulary(units, features.type_count);
   for (size_t u = 0; u < times.size(); ++u) {
     const double time_us = times[u] * 1e6;
     features.values.push_back(static_cast<float>(options.raw_time ? time_us : std::log1p(time_us)));
     features.values.push_back(
         static_cast<float>(std::log1p(static_cast<double>(units.output_bytes[u]))));
-    if (options.depth) features.values.push_back(static_cast<float>(units.depth[u]));
+    if (options.depth) append_depth(units, u, options.depth_waves, features.values);
     features.values.insert(features.values.end(),
                            structure.begin() + static_cast<std::ptrdiff_t>(u * dimensions),
                            structure.begin() + static_cast<std::ptrdiff_t>((u + 1) * dimensions));
   }
+  features.width = static_cast<int32_t>(features.values.size() / times.size());
   standardise_columns(features.values, features.width);
   return features;
+}
+
+std::vector<double> work_position(const Problem& problem, const UnitGraph& units) {
+  auto work = unit_times_s(problem);
+  const double total = std::accumulate(work.begin(), work.end(), 0.0);
+  // A little of every unit's share does not depend on its time, so that free ones count too.
+  for (double& w : work)
+    w = (total > 0 ? 0.9 * w / total : 0) + (total > 0 ? 0.1 : 1.0) / static_cast<double>(work.size());
+  std::vector<int32_t> order(work.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return units.first_operator[static_cast<size_t>(a)] <
+           units.first_operator[static_cast<size_t>(b)];
+  });
+  std::vector<double> position(work.size());
+  double before = 0;
+  for (const int32_t u : order) {
+    const double own = work[static_cast<size_t>(u)];
+    position[static_cast<size_t>(u)] = before + own / 2;
+    before += own;
+  }
+  return position;
 }
 
 GroupFeatures::GroupFeatures(const Problem& problem, const UnitGraph& units,

@@ -23,8 +23,10 @@ struct FeatureOptions {
   Node2VecOptions node2vec;
   /// Z-score of the times themselves (the paper) instead of their logarithms.
   bool raw_time = false;
-  /// Adds the unit's depth in the graph as a column.
+  /// Adds the unit's depth in the graph as a column, and as many pairs of sine and cosine of it, of
+  /// doubling frequency, as `depth_waves` says: a network can then tell regions of the graph apart.
   bool depth = true;
+  int32_t depth_waves = 5;
 };
 
 /// Types beyond the 200 most common share the last entry of the vocabulary.
@@ -32,6 +34,10 @@ inline constexpr int32_t kTypeVocabulary = 200;
 
 UnitFeatures unit_features(const Problem& problem, const UnitGraph& units,
                            const FeatureOptions& options, uint64_t seed);
+
+/// The share of the graph's work that comes before the middle of every unit, in topological order:
+/// in (0, 1), ascending with the unit's place.
+std::vector<double> work_position(const Problem& problem, const UnitGraph& units);
 
 /// Embeds the groups of one sampled grouping for the schedule network. Columns: type histogram
 /// scaled to sum 1 (`type_count`), log1p of output bytes and of time, both divided by their value

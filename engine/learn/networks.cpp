@@ -1,5 +1,6 @@
 #include "learn/networks.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace trinity {
@@ -14,8 +15,8 @@ void initialise(torch::nn::Module& module, uint64_t seed, std::string_view name)
     const int64_t count = weight.numel();
     if (weight.dim() < 2) {
       std::fill(data, data + count, 0.0f);
-      // Gate order in LibTorch: input, forget, cell, output. One of the two biases suffices.
-      if (item.key().find("bias_ih") != std::string::npos)
+      // The bias of an LSTM's gates: input, forget, cell, output.
+      if (item.key().ends_with("input.bias"))
         std::fill(data + count / 4, data + count / 2, 1.0f);
       continue;
     }
@@ -37,7 +38,21 @@ torch::Tensor PartitionNetImpl::forward(const torch::Tensor& types, const torch:
                                         const torch::Tensor& mask) {
   auto x = torch::relu(first_(torch::cat({embedding_(types), features}, 1)));
   if (mask.defined()) x = x * mask;
-  return torch::log_softmax(out_(torch::relu(second_(x))), 1);
+  auto logits = out_(torch::relu(second_(x)));
+  if (prior_.defined()) logits = logits + prior_;
+  return torch::log_softmax(logits, 1);
+}
+
+void PartitionNetImpl::start_contiguous(const std::vector<double>& position, double contiguity) {
+  const int64_t groups = out_->weight.size(0);
+  prior_ = torch::empty({static_cast<int64_t>(position.size()), groups});
+  float* out = prior_.data_ptr<float>();
+  for (const double at : position) {
+    for (int64_t g = 0; g < groups; ++g) {
+      const double away = at * static_cast<double>(groups) - (static_cast<double>(g) + 0.5);
+      *out++ = static_cast<float>(-contiguity * away * away);
+    }
+  }
 }
 
 ScheduleNetImpl::ScheduleNetImpl(int64_t features, int64_t devices, int64_t hidden,
@@ -45,12 +60,9 @@ ScheduleNetImpl::ScheduleNetImpl(int64_t features, int64_t devices, int64_t hidd
     : devices_(devices), temperature_(temperature), tanh_constant_(tanh_constant) {
   constexpr int64_t kDeviceWidth = 20;
   const int64_t width = 2 * hidden;
-  encoder_ = register_module(
-      "encoder",
-      torch::nn::LSTM(
-          torch::nn::LSTMOptions(features, hidden).bidirectional(true).batch_first(true)));
-  decoder_ = register_module(
-      "decoder", torch::nn::LSTM(torch::nn::LSTMOptions(kDeviceWidth, width).batch_first(true)));
+  forward_ = register_module("forward", Lstm(features, hidden));
+  backward_ = register_module("backward", Lstm(features, hidden));
+  decoder_ = register_module("decoder", Lstm(kDeviceWidth, width));
   device_embedding_ =
       register_module("device_embedding", torch::nn::Embedding(devices + 1, kDeviceWidth));
   const auto linear = [](int64_t from, int64_t to) {
@@ -63,38 +75,49 @@ ScheduleNetImpl::ScheduleNetImpl(int64_t features, int64_t devices, int64_t hidd
 }
 
 ScheduleNetImpl::Encoded ScheduleNetImpl::encode(const torch::Tensor& groups) {
-  auto [hidden, last] = encoder_->forward(groups);
-  const auto& [state, cell] = last;  // [2, S, H]: forward's end, backward's end
-  return {memory_(hidden), torch::cat({state[0], state[1]}, 1), torch::cat({cell[0], cell[1]}, 1)};
+  const auto x = groups.transpose(0, 1);  // [K, S, F]
+  const auto zeros = torch::zeros({groups.size(0), forward_->hidden()});
+  const auto ahead = forward_->forward(x, zeros, zeros);
+  const auto back = backward_->forward(x.flip(0), zeros, zeros);
+  const auto hidden = torch::cat({ahead.hidden, back.hidden.flip(0)}, 2).transpose(0, 1);
+  const int64_t last = x.size(0) - 1;
+  return {memory_(hidden), torch::cat({ahead.hidden[last], back.hidden[last]}, 1),
+          torch::cat({ahead.cell, back.cell}, 1)};
 }
 
-/// hidden [S, T, 2H], memory [S, K, 2H] to log-probabilities [S, T, D].
-torch::Tensor ScheduleNetImpl::attend(const torch::Tensor& hidden, const torch::Tensor& memory) {
+void ScheduleNetImpl::start_staying(double switch_probability) {
+  const double others = static_cast<double>(devices_ - 1);
+  const double odds = std::log((1 - switch_probability) * std::max(1.0, others) / switch_probability);
+  const double reach = std::clamp(odds / tanh_constant_, -0.999, 0.999);
+  stay_ = register_parameter("stay", torch::full({}, temperature_ * std::atanh(reach)));
+  previous_device_ = torch::cat({torch::eye(devices_), torch::zeros({1, devices_})}, 0);
+}
+
+/// hidden [S, T, 2H], memory [S, K, 2H], previous [S, T] to log-probabilities [S, T, D].
+torch::Tensor ScheduleNetImpl::attend(const torch::Tensor& hidden, const torch::Tensor& memory,
+                                      const torch::Tensor& previous) {
   const auto mixed = torch::tanh(query_(hidden).unsqueeze(2) + memory.unsqueeze(1));
   const auto weights = torch::softmax(score_(mixed).squeeze(3), 2);
   const auto context = torch::bmm(weights, memory);
-  const auto logits = out_(torch::cat({hidden, context}, 2));
+  auto logits = out_(torch::cat({hidden, context}, 2));
+  if (stay_.defined()) logits = logits + stay_ * torch::embedding(previous_device_, previous);
   return torch::log_softmax(tanh_constant_ * torch::tanh(logits / temperature_), 2);
 }
 
 torch::Tensor ScheduleNetImpl::evaluate(const Encoded& encoded, const torch::Tensor& devices) {
   const auto start = torch::full({devices.size(0), 1}, devices_, torch::kLong);
   const auto previous = torch::cat({start, devices.slice(1, 0, devices.size(1) - 1)}, 1);
-  const auto hidden =
-      std::get<0>(decoder_->forward(device_embedding_(previous),
-                                    std::make_tuple(encoded.state.unsqueeze(0),
-                                                    encoded.cell.unsqueeze(0))));
-  return attend(hidden, encoded.memory);
+  const auto decoded = decoder_->forward(device_embedding_(previous).transpose(0, 1),
+                                         encoded.state, encoded.cell);
+  return attend(decoded.hidden.transpose(0, 1), encoded.memory, previous);
 }
 
 torch::Tensor ScheduleNetImpl::step(const Encoded& encoded, const torch::Tensor& previous,
                                     torch::Tensor& state, torch::Tensor& cell) {
-  auto [hidden, last] =
-      decoder_->forward(device_embedding_(previous).unsqueeze(1),
-                        std::make_tuple(state.unsqueeze(0), cell.unsqueeze(0)));
-  state = std::get<0>(last).squeeze(0);
-  cell = std::get<1>(last).squeeze(0);
-  return attend(hidden, encoded.memory).squeeze(1);
+  const auto decoded = decoder_->forward(device_embedding_(previous).unsqueeze(0), state, cell);
+  state = decoded.hidden[0];
+  cell = decoded.cell;
+  return attend(state.unsqueeze(1), encoded.memory, previous.unsqueeze(1)).squeeze(1);
 }
 
 }  // namespace trinity

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "base/random.h"
+#include "learn/lstm.h"
 #include "learn/torch.h"
 
 namespace trinity {
@@ -20,11 +22,15 @@ class PartitionNetImpl : public torch::nn::Module {
   /// (dropout) and may be undefined. Returns log-probabilities [units, groups].
   torch::Tensor forward(const torch::Tensor& types, const torch::Tensor& features,
                         const torch::Tensor& mask);
+  /// Adds -contiguity * (k * position - (g + 1/2))^2 to the logit of group g of k for a unit at
+  /// `position` in (0, 1): untrained, neighbouring units then share groups.
+  void start_contiguous(const std::vector<double>& position, double contiguity);
   static constexpr int64_t kHidden = 64;
 
  private:
   torch::nn::Embedding embedding_{nullptr};
   torch::nn::Linear first_{nullptr}, second_{nullptr}, out_{nullptr};
+  torch::Tensor prior_;  // [units, groups], constant; undefined for none
 };
 TORCH_MODULE(PartitionNet);
 
@@ -35,6 +41,9 @@ class ScheduleNetImpl : public torch::nn::Module {
  public:
   ScheduleNetImpl(int64_t features, int64_t devices, int64_t hidden, double temperature,
                   double tanh_constant);
+  /// Makes the untrained network choose the previous group's device again except with this
+  /// probability, by a trainable term added to that device's logit. Not called: no such term.
+  void start_staying(double switch_probability);
 
   struct Encoded {
     torch::Tensor memory;      ///< m_j = W1 h_j, [S, K, 2H]
@@ -52,13 +61,15 @@ class ScheduleNetImpl : public torch::nn::Module {
   int64_t start_symbol() const { return devices_; }
 
  private:
-  torch::Tensor attend(const torch::Tensor& hidden, const torch::Tensor& memory);
+  torch::Tensor attend(const torch::Tensor& hidden, const torch::Tensor& memory,
+                       const torch::Tensor& previous);
 
   int64_t devices_;
   double temperature_, tanh_constant_;
-  torch::nn::LSTM encoder_{nullptr}, decoder_{nullptr};
+  Lstm forward_{nullptr}, backward_{nullptr}, decoder_{nullptr};
   torch::nn::Embedding device_embedding_{nullptr};
   torch::nn::Linear memory_{nullptr}, query_{nullptr}, score_{nullptr}, out_{nullptr};
+  torch::Tensor stay_, previous_device_;  // scalar; one-hot rows [D + 1, D], the last one zero
 };
 TORCH_MODULE(ScheduleNet);
 

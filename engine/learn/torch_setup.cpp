@@ -1,4 +1,6 @@
+#include <dlfcn.h>
 #include <link.h>
+#include <malloc.h>
 
 #include <cstdlib>
 #include <string>
@@ -28,7 +30,16 @@ std::vector<std::string> loaded_libraries() {
 
 }  // namespace
 
-void use_one_torch_thread() { torch::set_num_threads(1); }
+void use_one_torch_thread() {
+  torch::set_num_threads(1);
+  // LibTorch sets OpenMP's and MKL's threads; OpenBLAS built on pthreads has its own setting.
+  static const auto set_openblas =
+      reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
+  if (set_openblas) set_openblas(1);
+  // Temporaries of some megabytes come and go all the time: keep their pages.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
 
 TorchDescription describe_torch() {
   TorchDescription description;

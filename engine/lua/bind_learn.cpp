@@ -51,9 +51,13 @@ AgentOptions read_options(lua_State* L, int index) {
   options.tanh_constant = fields.number("tanh_constant", options.tanh_constant);
   options.baseline_n = fields.number("baseline_n", options.baseline_n);
   options.noise_amplitude = fields.number("noise_amplitude", options.noise_amplitude);
+  options.switch_probability = fields.number("switch_probability", options.switch_probability);
+  options.contiguity = fields.number("contiguity", options.contiguity);
   options.dropout = fields.number("dropout", options.dropout);
   options.normalise_advantage =
       fields.boolean("normalise_advantage", options.normalise_advantage);
+  options.order_groups = fields.boolean("order_groups", options.order_groups);
+  options.features.depth_waves = count("depth_waves", options.features.depth_waves, 0);
   options.features.raw_time = fields.boolean("raw_time", options.features.raw_time);
   options.features.depth = fields.boolean("depth_feature", options.features.depth);
   if (fields.push_table("node2vec")) {
