@@ -9,7 +9,7 @@ local options = trinity.options {
   model = { default = 'inception_v3', help = 'a model in models/, or a PipeDream profile (.txt)' },
   cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
   batch_size = { default = 64, help = 'samples per step (a profile has its own)', min = 1, integer = true },
-  steps = { default = 120, help = 'policy updates', min = 1, integer = true },
+  steps = { default = 90, help = 'policy updates', min = 1, integer = true },
   samples = { default = 16, help = 'placements per policy update', min = 1, integer = true },
   preset = { default = 'default', help = "settings of the search: default, or paper (the article's)" },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },

@@ -20,13 +20,17 @@ void block_signals() {
 
 ThreadPool::ThreadPool(int threads, std::function<void()> start) {
   if (threads <= 0) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  running_ = threads - 1;
   for (int i = 1; i < threads; ++i) {
     workers_.emplace_back([this, i, start] {
       block_signals();
       if (start) start();
+      finish();
       work(i);
     });
   }
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [this] { return running_ == 0; });
 }
 
 ThreadPool::~ThreadPool() {
@@ -67,9 +71,13 @@ void ThreadPool::work(int thread) {
       seen = round_;
     }
     drain(thread);
-    std::lock_guard lock(mutex_);
-    if (--running_ == 0) done_.notify_one();
+    finish();
   }
+}
+
+void ThreadPool::finish() {
+  std::lock_guard lock(mutex_);
+  if (--running_ == 0) done_.notify_one();
 }
 
 void ThreadPool::drain(int thread) {

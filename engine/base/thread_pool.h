@@ -14,7 +14,7 @@ namespace trinity {
 class ThreadPool {
  public:
   /// `threads` counts the calling thread: 1 runs everything in the caller. 0 takes one per core.
-  /// `start` runs once on every worker before its first item (thread-local settings).
+  /// `start` runs on every worker before this returns (thread-local settings).
   explicit ThreadPool(int threads = 0, std::function<void()> start = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -30,6 +30,7 @@ class ThreadPool {
  private:
   void work(int thread);
   void drain(int thread);
+  void finish();
 
   std::vector<std::thread> workers_;
   std::mutex mutex_;

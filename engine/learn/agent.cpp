@@ -353,7 +353,9 @@ struct Agent::Impl {
   std::vector<int32_t> ordered_group, placements;
   uint64_t batch = 0;
   bool sampled = false;
+  // EMAs over batches: of the mean reward, and of the mean squared advantage.
   double baseline = std::numeric_limits<double>::quiet_NaN();
+  double squares = std::numeric_limits<double>::quiet_NaN();
 };
 
 Agent::Agent(std::shared_ptr<const Problem> problem, const AgentOptions& options,
@@ -401,14 +403,16 @@ UpdateReport Agent::update(std::span<const double> rewards) {
   auto advantage = torch::empty({static_cast<int64_t>(rewards.size()), 1});
   double squares = 0;
   for (const double reward : rewards) squares += (reward - self.baseline) * (reward - self.baseline);
-  const double rms = std::sqrt(squares / static_cast<double>(rewards.size()));
-  const double scale = self.options.normalise_advantage && rms > 1e-12 ? 1 / rms : 1;
+  squares /= static_cast<double>(rewards.size());
+  const double n = self.options.baseline_n;
+  self.squares = std::isnan(self.squares) ? squares : (2 * squares + (n - 1) * self.squares) / (n + 1);
+  const bool normalise = self.options.normalise_advantage && self.squares > 1e-24;
+  const double scale = normalise ? 1 / std::sqrt(std::max(squares, self.squares)) : 1;
   for (size_t i = 0; i < rewards.size(); ++i)
     advantage.data_ptr<float>()[i] = static_cast<float>((rewards[i] - self.baseline) * scale);
   torch_call([&] {
     for (int32_t epoch = 0; epoch < self.options.epochs; ++epoch) self.step(advantage, report);
   });
-  const double n = self.options.baseline_n;
   self.baseline = (2 * report.mean_reward + (n - 1) * self.baseline) / (n + 1);
   report.baseline = self.baseline;
   self.sampled = false;

@@ -19,9 +19,9 @@ struct AgentOptions {
   int32_t groups = 0;   ///< 0: min(256, 20 x devices, units)
   int32_t samples = 16; ///< placements per policy update
   int32_t epochs = 4;   ///< gradient steps on one batch of samples
-  double learning_rate = 3e-3;
+  double learning_rate = 2e-3;
   double clip = 0.2;             ///< PPO's epsilon, per action
-  double entropy_weight = 1e-3;  ///< bonus per action, in units of the advantage
+  double entropy_weight = 1e-2;  ///< bonus per action, in units of the advantage
   double gradient_norm = 1.0;    ///< global norm that gradients are clipped to
   double temperature = 10;       ///< eq. 9: softmax(C tanh(u / T))
   double tanh_constant = 5;
@@ -29,7 +29,9 @@ struct AgentOptions {
   double noise_amplitude = 0;    ///< uniform noise on logits while sampling, outside the ratio
   int32_t noise_steps = 0;       ///< batches during which there is noise
   double dropout = 0;            ///< in the partition network; one mask per batch, kept for all epochs
-  bool normalise_advantage = true;  ///< divide R - b by its root mean square in the batch
+  /// Divides R - b by its root mean square in the batch or its EMA, whichever is larger: a policy
+  /// that has settled is not shaken by noise.
+  bool normalise_advantage = true;
   /// Numbers the groups of a sample by the mean place of their members in topological order before
   /// the schedule network sees them, empty ones last: its decoder walks from inputs to loss.
   bool order_groups = true;
@@ -38,7 +40,7 @@ struct AgentOptions {
   double switch_probability = 0.1;
   /// How strongly the untrained partition network puts units with neighbouring shares of the work
   /// into one group (see PartitionNet::start_contiguous). 0: not at all.
-  double contiguity = 2;
+  double contiguity = 6;
   int32_t hidden = 256;          ///< width of each direction of the encoder
   FeatureOptions features;
 

@@ -13,7 +13,7 @@ namespace trinity::lua {
 namespace {
 
 int g_threads = 0;
-std::unique_ptr<ThreadPool> g_pool;
+ThreadPool* g_pool = nullptr;  // lives as long as the process: idle workers need no farewell
 
 int base_clock_s(lua_State* L) {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -151,7 +151,7 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
 ThreadPool& shared_pool() {
   if (!g_pool) {
     use_one_torch_thread();
-    g_pool = std::make_unique<ThreadPool>(g_threads, use_one_torch_thread);
+    g_pool = new ThreadPool(g_threads, use_one_torch_thread);
   }
   return *g_pool;
 }

@@ -6,7 +6,7 @@
 namespace trinity::lua {
 
 void push_position(lua_State* L) {
-  lua_getfield(L, LUA_REGISTRYINDEX, "trinity.home");
+  lua_getfield(L, LUA_REGISTRYINDEX, kHomeKey);
   const std::string library = fmt::format("@{}/lib/", lua_isstring(L, -1) ? lua_tostring(L, -1) : "");
   lua_pop(L, 1);
   lua_Debug frame;

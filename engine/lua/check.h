@@ -16,6 +16,9 @@
 
 namespace trinity::lua {
 
+/// Where the registry keeps the folder with lib, models and scripts.
+inline constexpr const char* kHomeKey = "trinity.home";
+
 /// Pushes "file:line: " of the innermost Lua frame outside our own library, so that a message
 /// names the script's line and not the wrapper's; of the innermost frame when there is none.
 void push_position(lua_State* L);

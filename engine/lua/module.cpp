@@ -10,6 +10,8 @@ int open_core(lua_State* L) {
   open_problem(L);
   open_learn(L);
   set_field(L, "version", TRINITY_VERSION);
+  lua_getfield(L, LUA_REGISTRYINDEX, kHomeKey);
+  lua_setfield(L, -2, "home");
   set_field(L, "ffi_declarations", kFfiDeclarations);
   lua_newtable(L);
   set_field(L, "int32_array", static_cast<double>(Magic::int32_array));

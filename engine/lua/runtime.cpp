@@ -65,9 +65,9 @@ Runtime::Runtime(const std::string& home) : L_(luaL_newstate()), home_(home) {
   lua_pushcfunction(L_, guard<open_core>);
   lua_setfield(L_, -2, "trinity.core");
   lua_pop(L_, 2);
-  set_path("");
   lua_pushstring(L_, home.c_str());
-  lua_setfield(L_, LUA_REGISTRYINDEX, "trinity.home");
+  lua_setfield(L_, LUA_REGISTRYINDEX, kHomeKey);
+  set_path("");
   watch_interrupts(L_);
 }
 
@@ -86,8 +86,6 @@ void Runtime::set_path(const std::string& folder) {
   path += old;
   lua_pushstring(L_, path.c_str());
   lua_setfield(L_, -2, "path");
-  lua_pushstring(L_, home_.c_str());
-  lua_setfield(L_, -2, "trinity_home");
   lua_pop(L_, 1);
 }
 

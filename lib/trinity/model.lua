@@ -4,7 +4,7 @@ local core = require 'trinity.core'
 local graph = require 'trinity.graph'
 local util = require 'trinity.util'
 
-local home = package.trinity_home
+local home = core.home
 
 local function exists(path)
   local file = io.open(path, 'r')

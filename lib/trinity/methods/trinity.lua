@@ -7,8 +7,9 @@ local search = require 'trinity.search'
 -- Options of the agent (engine/learn/agent.h); false leaves the preset's value.
 local agent_options = { 'preset', 'groups', 'samples', 'epochs', 'learning_rate', 'clip',
   'entropy_weight', 'gradient_norm', 'temperature', 'tanh_constant', 'baseline_n',
-  'noise_amplitude', 'noise_steps', 'dropout', 'normalise_advantage', 'contiguity', 'order_groups', 'switch_probability', 'hidden', 'raw_time',
-  'depth_feature', 'depth_waves', 'node2vec' }
+  'noise_amplitude', 'noise_steps', 'dropout', 'normalise_advantage', 'order_groups',
+  'switch_probability', 'contiguity', 'hidden', 'raw_time', 'depth_feature', 'depth_waves',
+  'node2vec' }
 
 local function trinity(problem, options)
   local defaults = {}

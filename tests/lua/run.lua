@@ -1,0 +1,118 @@
+-- Runs tests/lua/*_spec.lua inside the program: describe, it, expect, skip. Use:
+--   trinity tests/lua/run.lua [part of a file's name]
+
+local core = require 'trinity.core'
+
+local root = core.home
+local passed, failed, skipped = 0, 0, 0
+local names = {}
+
+local Skip = {}
+
+--- Ends the running test as skipped, with a reason.
+local function skip(reason) error(setmetatable({ reason = reason }, Skip), 0) end
+
+local function show(value)
+  if type(value) == 'string' then return ('%q'):format(value) end
+  if type(value) == 'number' then return ('%.17g'):format(value) end
+  return tostring(value)
+end
+
+local function fail(level, message, ...) error(message:format(...), level + 1) end
+
+--- expect(value):equals(x), :truthy(), :matches(pattern), :near(x, tolerance), :raises(pattern).
+local Expectation = {}
+Expectation.__index = Expectation
+
+function Expectation:equals(other)
+  if self.value ~= other then fail(2, 'expected %s, got %s', show(other), show(self.value)) end
+end
+
+function Expectation:truthy()
+  if not self.value then fail(2, 'expected a true value, got %s', show(self.value)) end
+end
+
+function Expectation:below(other)
+  if not (self.value < other) then fail(2, 'expected less than %s, got %s', show(other), show(self.value)) end
+end
+
+function Expectation:near(other, tolerance)
+  if not (math.abs(self.value - other) <= tolerance) then
+    fail(2, 'expected %s within %s, got %s', show(other), show(tolerance), show(self.value))
+  end
+end
+
+function Expectation:matches(pattern)
+  if not tostring(self.value):find(pattern) then
+    fail(2, 'expected text matching %s, got %s', show(pattern), show(self.value))
+  end
+end
+
+--- The value is a function; it must raise an error whose text matches.
+function Expectation:raises(pattern)
+  local ok, message = pcall(self.value)
+  if ok then fail(2, 'expected an error matching %s, got none', show(pattern)) end
+  if not tostring(message):find(pattern) then
+    fail(2, 'expected an error matching %s, got %s', show(pattern), show(tostring(message)))
+  end
+end
+
+local function describe(name, body)
+  names[#names + 1] = name
+  body()
+  names[#names] = nil
+end
+
+local function it(name, body)
+  local full = table.concat(names, ' ') .. ' ' .. name
+  local start = core.clock_s()
+  local ok, message = xpcall(body, function(problem)
+    if getmetatable(problem) == Skip then return problem end
+    return debug.traceback(tostring(problem), 2)
+  end)
+  local seconds = core.clock_s() - start
+  if ok then
+    passed = passed + 1
+    if seconds > 5 then print(('slow  %s (%.1f s)'):format(full, seconds)) end
+  elseif getmetatable(message) == Skip then
+    skipped = skipped + 1
+    print(('skip  %s: %s'):format(full, message.reason))
+  else
+    failed = failed + 1
+    print(('FAIL  %s\n      %s'):format(full, (message:gsub('\n', '\n      '))))
+  end
+end
+
+--- What specs see beside Lua: the words above, the root folder, and a runner of the program.
+local environment = setmetatable({
+  describe = describe, it = it, skip = skip, root = root,
+  expect = function(value) return setmetatable({ value = value }, Expectation) end,
+  --- Runs the program with arguments (a shell-quoted string): exit status, output with errors.
+  run_trinity = function(arguments)
+    local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
+    local pipe = io.popen(("cd '%s' && '%s' %s 2>&1; echo \"status=$?\""):format(root, program, arguments))
+    local output = pipe:read '*a'
+    pipe:close()
+    local text, status = output:match '^(.*)status=(%d+)\n$'
+    return tonumber(status), text
+  end,
+  --- A path in the shared data folder, or skips the test where there is none.
+  shared = function(path)
+    local full = root .. '/../shared/data/' .. path
+    local file = io.open(full)
+    if not file then skip('../shared is not here') end
+    file:close()
+    return full
+  end,
+}, { __index = _G })
+
+local wanted = arg[1] or ''
+for _, file in ipairs(core.list_folder(root .. '/tests/lua')) do
+  if file:match '_spec%.lua$' and file:find(wanted, 1, true) then
+    local chunk = assert(loadfile(root .. '/tests/lua/' .. file))
+    setfenv(chunk, environment)
+    describe(file:match '^(.*)_spec', chunk)
+  end
+end
+print(('%d passed, %d failed, %d skipped'):format(passed, failed, skipped))
+os.exit(failed == 0 and 0 or 1)
