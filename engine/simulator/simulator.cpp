@@ -111,7 +111,7 @@ void Simulator::sweep(std::span<const int32_t> placement) {
     const int64_t cost = problem_.cost_ns(placement[o], op);
     const int64_t start = std::max(ready, device_free_[d]);
     const int64_t end = start + cost;
-    device_free_[d] = end + (cost > 0 ? rules.device_dead_ns : 0);
+    device_free_[d] = end + (cost > 0 || rules.dead_after_free ? rules.device_dead_ns : 0);
     last_event_ = std::max(last_event_, device_free_[d]);
     start_[o] = start;
     end_[o] = end;

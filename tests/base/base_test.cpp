@@ -1,0 +1,80 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "base/thread_pool.h"
+#include "base/units.h"
+
+using namespace trinity;
+
+TEST_CASE("suggestions name the nearest candidate, or none") {
+  CHECK(suggestion("stepz", {"seed", "steps"}) == ", did you mean 'steps'?");
+  CHECK(suggestion("quux", {"seed", "steps"}).empty());
+  CHECK(suggestion("x", {}).empty());
+}
+
+TEST_CASE("checks say what failed, with both values") {
+  const auto fails = [] { TRINITY_CHECK_EQ(1 + 1, 3); };
+  CHECK_THROWS_WITH_AS(fails(), doctest::Contains("1 + 1 == 3 (2 against 3)"), Error);
+}
+
+TEST_CASE("random streams depend on seed, name and index alone") {
+  RandomStream a(1, "x"), b(1, "x"), c(2, "x"), d(1, "y"), e(1, "x", 1);
+  const auto first = a.next();
+  CHECK(first == b.next());
+  CHECK(std::set<uint64_t>{first, c.next(), d.next(), e.next()}.size() == 4);
+  // Frozen: every saved result depends on these numbers.
+  CHECK(RandomStream(1, "frozen").next() == RandomStream(1, "frozen").next());
+  double mean = 0;
+  for (int i = 0; i < 10000; ++i) {
+    const double u = a.uniform();
+    CHECK(u >= 0);
+    CHECK(u < 1);
+    mean += u / 10000;
+    CHECK(a.below(7) < 7);
+  }
+  CHECK(mean == doctest::Approx(0.5).epsilon(0.02));
+}
+
+TEST_CASE("a pool runs every item once and rethrows the first failing item's error") {
+  for (const int threads : {1, 2, 7}) {
+    ThreadPool pool(threads);
+    CHECK(pool.threads() == threads);
+    std::vector<std::atomic<int>> runs(100);
+    pool.parallel_for(100, [&](int i, int thread) {
+      CHECK(thread < threads);
+      ++runs[static_cast<size_t>(i)];
+    });
+    for (const auto& count : runs) CHECK(count == 1);
+    CHECK_THROWS_WITH(pool.parallel_for(50,
+                                        [](int i, int) {
+                                          if (i >= 13) throw Error(fmt::format("item {}", i));
+                                        }),
+                      "item 13");
+    pool.parallel_for(0, [](int, int) { FAIL("no items"); });
+  }
+}
+
+TEST_CASE("files are written whole, into new folders, and errors name the path") {
+  const auto folder = std::filesystem::temp_directory_path() / "trinity_base_test";
+  std::filesystem::remove_all(folder);
+  const auto path = (folder / "deep/file.txt").string();
+  write_file(path, "text");
+  CHECK(read_file(path) == "text");
+  CHECK_THROWS_WITH_AS(read_file(path + ".not"), doctest::Contains("file.txt.not: cannot read"),
+                       FileError);
+  CHECK_THROWS_AS(write_file(path + "/below", "x"), FileError);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("bytes are shown with three digits") {
+  CHECK(format_bytes(0) == "0 B");
+  CHECK(format_bytes(999) == "999 B");
+  CHECK(format_bytes(12345) == "12.3 kB");
+  CHECK(format_bytes(16000000000) == "16 GB");
+}

@@ -1,0 +1,170 @@
+#include <doctest/doctest.h>
+
+#include <boost/graph/topological_sort.hpp>
+
+#include "base/error.h"
+#include "graph/operator_types.h"
+#include "graph/training.h"
+#include "graph/units.h"
+#include "support/build.h"
+
+using namespace trinity;
+
+TEST_CASE("building numbers operators topologically and keeps the order of addition") {
+  test::GraphMaker make("g");
+  const int late = make.op("late", 1), early = make.op("early", 1), free = make.op("free", 1);
+  make.edge(early, late, 10);
+  (void)free;
+  const auto graph = make.build();
+  CHECK(graph.op(0).name == "early");
+  CHECK(graph.op(1).name == "late");
+  CHECK(graph.op(2).name == "free");
+  CHECK(graph.depth()[1] == 1);
+  CHECK(graph.edge_count() == 1);
+  std::vector<int32_t> order;  // Boost.Graph accepts the CSR graph as it is
+  boost::topological_sort(graph.csr(), std::back_inserter(order));
+  CHECK(order.size() == 3);
+}
+
+TEST_CASE("an operator that reads a tensor twice has one edge") {
+  test::GraphMaker make("g");
+  const int a = make.op("a", 1), b = make.op("b", 1);
+  const int tensor = make.output(a, 8);
+  make.read(b, tensor);
+  make.read(b, tensor);
+  const auto graph = make.build();
+  CHECK(graph.edge_count() == 1);
+  CHECK(graph.op(1).inputs.size() == 2);
+}
+
+TEST_CASE("a cycle is reported by the names of its operators") {
+  test::GraphMaker make("loop");
+  const int a = make.op("a", 1), b = make.op("b", 1), c = make.op("c", 1), d = make.op("d", 1);
+  make.edge(a, b, 1);
+  make.edge(b, c, 1);
+  make.edge(c, b, 1);
+  make.edge(c, d, 1);
+  try {
+    make.build();
+    FAIL("no error");
+  } catch (const ArgumentError& error) {
+    const std::string text = error.what();
+    CHECK(text.find("graph 'loop' has a cycle: ") == 0);
+    const bool named = text.find("b -> c -> b") != std::string::npos ||
+                       text.find("c -> b -> c") != std::string::npos;
+    CHECK(named);
+  }
+}
+
+TEST_CASE("colocation makes units, numbered by their first operator") {
+  test::GraphMaker make("g");
+  for (const char* name : {"a", "b", "c", "d", "e"}) make.op(name, 1);
+  make.colocate(3, 1);
+  make.colocate(4, 3);
+  const auto graph = make.build();
+  CHECK(graph.unit_count() == 3);
+  CHECK(std::vector<int32_t>(graph.units().begin(), graph.units().end()) ==
+        std::vector<int32_t>{0, 1, 2, 1, 1});
+  CHECK(graph.unit(1).size() == 3);
+  CHECK(graph.unit(1)[2] == 4);
+}
+
+TEST_CASE("the fingerprint notices a changed cost, size, name or edge") {
+  const auto fingerprint = [](double time_s, int64_t bytes, const char* name, bool edge) {
+    test::GraphMaker make("g");
+    const int a = make.op("a", time_s), b = make.op(name, 1);
+    const int tensor = make.output(a, bytes);
+    if (edge) make.read(b, tensor);
+    return make.build().fingerprint();
+  };
+  const auto base = fingerprint(1, 8, "b", true);
+  CHECK(base == fingerprint(1, 8, "b", true));
+  CHECK(base != fingerprint(2, 8, "b", true));
+  CHECK(base != fingerprint(1, 9, "b", true));
+  CHECK(base != fingerprint(1, 8, "c", true));
+  CHECK(base != fingerprint(1, 8, "b", false));
+}
+
+namespace {
+
+Operator convolution() {
+  Operator op;
+  op.name = "conv";
+  op.type = "Conv";
+  op.parameters = {{"weight", {8, 3, 3, 3}, DType::float32}, {"bias", {8}, DType::float32}};
+  return op;
+}
+
+/// image -> conv -> relu -> (left, right) -> loss
+Graph forward_graph() {
+  GraphBuilder builder("net");
+  const auto add = [&builder](Operator op, std::vector<int32_t> inputs,
+                              std::vector<int64_t> shape, bool gradient = true) {
+    op.inputs = std::move(inputs);
+    const int32_t id = builder.add_operator(std::move(op));
+    Tensor tensor;
+    tensor.shape = std::move(shape);
+    tensor.gradient = gradient;
+    return builder.add_output(id, tensor);
+  };
+  const auto plain = [](const char* name, const char* type) {
+    Operator op;
+    op.name = name;
+    op.type = type;
+    op.flops = 10;
+    return op;
+  };
+  const int32_t image = add(plain("image", "Input"), {}, {1, 3, 4, 4}, false);
+  const int32_t conv = add(convolution(), {image}, {1, 8, 4, 4});
+  const int32_t relu = add(plain("relu", "Relu"), {conv}, {1, 8, 4, 4});
+  const int32_t left = add(plain("left", "Sigmoid"), {relu}, {1, 8, 4, 4});
+  const int32_t right = add(plain("right", "Sigmoid"), {relu}, {1, 8, 4, 4});
+  add(plain("loss", "SoftmaxCrossEntropyLoss"), {left, right}, {1});
+  return builder.build();
+}
+
+}  // namespace
+
+TEST_CASE("a convolution counts two FLOP per multiply-add") {
+  Tensor input, output;
+  input.shape = {2, 3, 6, 6};
+  output.shape = {2, 8, 4, 4};
+  output.bytes = 2 * 8 * 4 * 4 * 4;
+  const Tensor* inputs[] = {&input};
+  const Tensor* outputs[] = {&output};
+  CHECK(forward_flops(convolution(), inputs, outputs) == 2.0 * 2 * 8 * 4 * 4 * 3 * 3 * 3);
+}
+
+TEST_CASE("training lowering adds gradients, their sums and updates, and colocates them") {
+  const auto forward = forward_graph();
+  const auto graph = lower_to_training(forward, {});
+  const auto at = [&](const char* name) { return graph.op(graph.find(name)); };
+  CHECK(graph.find("image/grad") == -1);  // no gradient flows into data
+  REQUIRE(graph.find("relu/grad_sum") >= 0);  // relu's output has two readers
+  CHECK(at("relu/grad_sum").inputs.size() == 2);
+  REQUIRE(graph.find("conv/update") >= 0);
+  CHECK(at("conv/update").persistent_bytes == at("conv").parameter_bytes());  // momentum
+  CHECK(at("conv/grad").outputs.size() == 1);  // the weight gradient; the image wants none
+  CHECK(graph.tensor(at("conv/grad").outputs[0]).bytes == at("conv").parameter_bytes());
+  CHECK(graph.op(at("conv/update").forward).name == "conv");
+  for (const char* name : {"conv/grad", "conv/update"}) CHECK(at(name).unit == at("conv").unit);
+  CHECK(at("relu/grad").unit == at("relu").unit);
+  CHECK(graph.unit_count() == forward.operator_count());
+
+  TrainingOptions free;
+  free.colocate = TrainingOptions::Colocate::parameters;
+  const auto freer = lower_to_training(forward, free);
+  CHECK(freer.op(freer.find("conv/grad")).unit == freer.op(freer.find("conv")).unit);
+  CHECK(freer.op(freer.find("left/grad")).unit != freer.op(freer.find("left")).unit);
+  CHECK_THROWS_AS(lower_to_training(graph, {}), ArgumentError);
+}
+
+TEST_CASE("units sum tensors once per pair, whoever reads them") {
+  const auto graph = lower_to_training(forward_graph(), {});
+  const auto units = make_unit_graph(graph);
+  CHECK(units.size() == graph.unit_count());
+  for (const auto& edge : units.edges) CHECK(edge.from != edge.to);
+  const int32_t conv = graph.op(graph.find("conv")).unit, relu = graph.op(graph.find("relu")).unit;
+  for (const auto& edge : units.edges)
+    if (edge.from == conv && edge.to == relu) CHECK(edge.bytes == 8 * 16 * 4);
+}

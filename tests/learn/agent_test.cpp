@@ -1,0 +1,142 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "learn/agent.h"
+#include "simulator/simulator.h"
+#include "support/build.h"
+
+using namespace trinity;
+
+namespace {
+
+/// Two chains of heavy operators that meet at the end: the best placement on two devices gives
+/// each chain a device, and is known from trying all.
+std::shared_ptr<const Problem> two_chains() {
+  test::GraphMaker make("two chains");
+  std::vector<int> ends;
+  for (const char* chain : {"a", "b"}) {
+    int last = -1;
+    for (int i = 0; i < 4; ++i) {
+      const int op = make.op(chain + std::to_string(i), 1e-3);
+      if (last >= 0) make.edge(last, op, 500000);
+      last = op;
+    }
+    ends.push_back(last);
+  }
+  const int join = make.op("join", 1e-4);
+  for (const int end : ends) make.edge(end, join, 500000);
+  return std::make_shared<const Problem>(make.share(), test::uniform_cluster(2, 1e9, 1e-6),
+                                         SimulationRules{});
+}
+
+int64_t exhaustive_optimum(const Problem& problem) {
+  Simulator simulator(problem);
+  Metrics metrics;
+  int64_t best = std::numeric_limits<int64_t>::max();
+  const int32_t n = problem.operators();
+  for (int32_t code = 0; code < 1 << n; ++code) {
+    std::vector<int32_t> placement;
+    for (int32_t o = 0; o < n; ++o) placement.push_back(code >> o & 1);
+    simulator.run(placement, metrics);
+    best = std::min(best, metrics.step_time_ns);
+  }
+  return best;
+}
+
+struct Outcome {
+  double first_mean = 0, last_mean = 0;  // of the step time in seconds
+  int64_t best_ns = std::numeric_limits<int64_t>::max();
+  int64_t greedy_ns = 0;
+};
+
+/// Trains with reward sign * -log(step time).
+Outcome train(const std::shared_ptr<const Problem>& problem, AgentOptions options, int batches,
+              double sign, int threads = 2) {
+  ThreadPool pool(threads, use_one_torch_thread);
+  Agent agent(problem, options, pool);
+  Simulator simulator(*problem);
+  Metrics metrics;
+  Outcome outcome;
+  for (int batch = 0; batch < batches; ++batch) {
+    const auto placements = agent.sample();
+    std::vector<double> rewards;
+    double mean = 0;
+    for (int32_t c = 0; c < options.samples; ++c) {
+      const auto n = static_cast<size_t>(problem->operators());
+      simulator.run(placements.subspan(static_cast<size_t>(c) * n, n), metrics);
+      rewards.push_back(-sign * std::log(metrics.step_time_s()));
+      mean += metrics.step_time_s() / options.samples;
+      outcome.best_ns = std::min(outcome.best_ns, metrics.step_time_ns);
+    }
+    agent.update(rewards);
+    if (batch == 0) outcome.first_mean = mean;
+    outcome.last_mean = mean;
+  }
+  simulator.run(agent.greedy(), metrics);
+  outcome.greedy_ns = metrics.step_time_ns;
+  return outcome;
+}
+
+AgentOptions toy_options() {
+  AgentOptions options;
+  options.hidden = 32;
+  options.learning_rate = 2e-3;
+  options.entropy_weight = 0.03;
+  options.samples = 32;
+  options.contiguity = 0;  // no help from the start: what is learned is learned
+  options.switch_probability = 0;
+  options.features.node2vec.dimensions = 16;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("PPO solves a toy problem whose optimum is known from trying all placements") {
+  use_one_torch_thread();
+  const auto problem = two_chains();
+  const int64_t optimum = exhaustive_optimum(*problem);
+  for (const uint64_t seed : {1, 2, 3}) {
+    auto options = toy_options();
+    options.seed = seed;
+    const auto outcome = train(problem, options, 80, +1);
+    CHECK(outcome.greedy_ns == optimum);  // the policy itself, not a lucky sample
+    CHECK(outcome.last_mean < 0.75 * outcome.first_mean);
+  }
+}
+
+TEST_CASE("a policy trained against the negated reward gets worse") {
+  const auto problem = two_chains();
+  const auto outcome = train(problem, toy_options(), 40, -1);
+  CHECK(outcome.last_mean > 1.1 * outcome.first_mean);
+  CHECK(outcome.greedy_ns > 3 * exhaustive_optimum(*problem) / 2);
+}
+
+TEST_CASE("samples and learned policies do not depend on the thread count") {
+  const auto problem = two_chains();
+  auto options = toy_options();
+  options.samples = 20;
+  const auto one = train(problem, options, 4, +1, 1), three = train(problem, options, 4, +1, 3);
+  CHECK(one.last_mean == three.last_mean);
+  CHECK(one.greedy_ns == three.greedy_ns);
+}
+
+TEST_CASE("an agent refuses options out of range and rewards that are no batch") {
+  const auto problem = two_chains();
+  ThreadPool pool(1);
+  AgentOptions options = toy_options();
+  options.clip = -1;
+  CHECK_THROWS_WITH_AS(Agent(problem, options, pool), doctest::Contains("option 'clip'"),
+                       ArgumentError);
+  options = toy_options();
+  Agent agent(problem, options, pool);
+  CHECK_THROWS_AS(agent.update(std::vector<double>(32, 0.0)), ArgumentError);
+  agent.sample();
+  CHECK_THROWS_AS(agent.update(std::vector<double>(31, 0.0)), ArgumentError);
+  CHECK_THROWS_AS(agent.update(std::vector<double>(32, NAN)), ArgumentError);
+  agent.update(std::vector<double>(32, 1.0));
+  CHECK(agent.groups() == problem->graph().unit_count());
+}

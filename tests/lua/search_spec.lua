@@ -1,0 +1,163 @@
+local trinity = require 'trinity'
+
+local function read(path)
+  local file = assert(io.open(path))
+  local text = file:read '*a'
+  file:close()
+  return text
+end
+
+-- A network small enough to learn on in a second, with the shape of the real ones.
+local function small_problem(reward)
+  local net = trinity.layers.new 'small'
+  local x = net:input('image', { 16, 3, 32, 32 })
+  for i = 1, 6 do
+    local a = net:relu('a_relu' .. i, net:conv('a' .. i, x, { channels = 32, kernel = 3, padding = 1 }))
+    local b = net:relu('b_relu' .. i, net:conv('b' .. i, x, { channels = 32, kernel = 3, padding = 1 }))
+    x = net:concat('join' .. i, { a, b })
+  end
+  local labels = net:input('labels', { 16 }, 'int64')
+  net:softmax_cross_entropy('loss', net:linear('classifier', net:flatten('flat', x), 10), labels)
+  return trinity.problem { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2', reward = reward }
+end
+
+local quick = { evaluations = 96, hidden = 32, quiet = true }
+local function with(options)
+  local merged = {}
+  for key, value in trinity.sorted_pairs(quick) do merged[key] = value end
+  for key, value in trinity.sorted_pairs(options) do merged[key] = value end
+  return merged
+end
+
+describe('a strategy', function()
+  it('saves, loads and simulates back to the same numbers', function()
+    local problem = small_problem(trinity.rewards.mdpe())
+    local found = trinity.methods.random(problem, { evaluations = 50, quiet = true })
+    local path = os.tmpname()
+    found:save(path)
+    local again = problem:load(path)
+    for _, name in ipairs { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes', 'feasible' } do
+      expect(again.metrics[name]):equals(found.metrics[name])
+    end
+    expect(again.reward):equals(found.reward)
+    expect(tonumber(again.saved.step_time_s)):equals(found.metrics.step_time_s)
+    expect(again.same_graph and again.same_cluster):truthy()
+    os.remove(path)
+  end)
+  it('says which operator or device a broken file means', function()
+    local problem = small_problem()
+    local path = os.tmpname()
+    local function broken(from, to, pattern)
+      problem:strategy(problem:placement()):save(path)
+      local text = read(path)
+      expect(text:find(from, 1, true)):truthy()
+      local file = assert(io.open(path, 'w'))
+      file:write((text:gsub(from:gsub('%p', '%%%0'), to, 1)))
+      file:close()
+      expect(function() problem:load(path) end):raises(pattern)
+    end
+    broken('"a1": "gpu0"', '"a1": "gpu7"', "placement of operator 'a1': no device 'gpu7' in cluster 'p100x2', did you mean 'gpu0'")
+    broken('"a1": "gpu0",', '', "placement: operator 'a1' of graph 'small' is missing")
+    broken('"a1":', '"aa1":', "graph 'small' has no operator 'aa1', did you mean 'a1'")
+    broken('trinity-strategy', 'x', 'expected format')
+    broken('{', '[', 'not valid JSON near byte')
+    broken('"a1": "gpu0"', '"a1": "gpu1"', 'are colocated but placed')
+    os.remove(path)
+    expect(function() problem:load '/nowhere/file.json' end):raises '/nowhere/file.json: cannot read'
+  end)
+end)
+
+describe('methods', function()
+  it('give the same result again, and another one from another seed', function()
+    local problem = small_problem(trinity.rewards.mdpe())
+    for _, name in ipairs { 'random', 'trinity' } do
+      local options = name == 'trinity' and with {} or { evaluations = 96, quiet = true }
+      local a, b = trinity.methods[name](problem, options), trinity.methods[name](problem, options)
+      expect(a.reward):equals(b.reward)
+      expect(a.curve[6 > #a.curve and #a.curve or 6].mean_reward):equals(
+        b.curve[6 > #b.curve and #b.curve or 6].mean_reward)
+      options.seed = 2
+      expect(trinity.methods[name](problem, options).curve[1].mean_reward == a.curve[1].mean_reward):equals(false)
+    end
+  end)
+  it('keep to their budget of evaluations', function()
+    local problem = small_problem()
+    expect(trinity.methods.random(problem, { evaluations = 70, batch = 32, quiet = true }).evaluations):equals(70)
+    expect(trinity.methods.trinity(problem, with { evaluations = 48 }).evaluations):equals(48)
+    expect(trinity.methods.round_robin(problem, { quiet = true }).evaluations):equals(1)
+  end)
+  it('stop after a number of seconds', function()
+    local found = trinity.methods.random(small_problem(), { evaluations = 1e9, seconds = 0.2, quiet = true })
+    expect(found.seconds):below(2)
+  end)
+  it('may be plain functions of the script', function()
+    trinity.methods.register('by_name', function(problem)
+      return problem:placement_by_unit(function(unit) return unit % 2 + 1 end)
+    end)
+    local problem = small_problem()
+    local found = trinity.methods.by_name(problem)
+    expect(found.method):equals 'by_name'
+    expect(tostring(trinity.compare(problem, { 'by_name', 'single_device', found }, { quiet = true }))):matches 'by_name.*single_device.*by_name'
+  end)
+  it('run with the settings of the article', function()
+    local found = trinity.methods.trinity(small_problem(trinity.rewards.mdpe()),
+      { preset = 'paper', evaluations = 40, hidden = 16, quiet = true })
+    expect(found.evaluations):equals(40)
+  end)
+end)
+
+describe('determinism', function()
+  it('gives the same strategy file from any number of threads', function()
+    local files = {}
+    for i, threads in ipairs { 1, 2, 3 } do
+      files[i] = os.tmpname()
+      local status, output = run_trinity(
+        ("--threads %d quickstart --steps 2 --seed 7 --save '%s'"):format(threads, files[i]))
+      if status ~= 0 then error(output) end
+    end
+    expect(read(files[1]) == read(files[2])):truthy()
+    expect(read(files[1]) == read(files[3])):truthy()
+    for _, path in ipairs(files) do os.remove(path) end
+  end)
+end)
+
+describe('trinity learns', function()
+  -- Equal evaluations, default settings: the best reward beats random search for each of 5 seeds.
+  local function beats_random(graph, cluster)
+    local problem = trinity.problem { graph = graph, cluster = trinity.cluster(cluster), reward = trinity.rewards.mdpe() }
+    for seed = 1, 5 do
+      local budget = { evaluations = 48, seed = seed, quiet = true }
+      local learned, drawn = trinity.methods.trinity(problem, budget), trinity.methods.random(problem, budget)
+      expect(drawn.reward):below(learned.reward)
+    end
+  end
+  it('more than random search on InceptionV3, 2 devices', function()
+    beats_random(trinity.model 'inception_v3', 'p100x2')
+  end)
+  it('more than random search on InceptionV3, 4 devices', function()
+    beats_random(trinity.model 'inception_v3', 'p100x4')
+  end)
+  it('more than random search on a PipeDream profile', function()
+    beats_random(trinity.model(shared 'pipedream/resnet50.graph.txt'), 'p100x2')
+  end)
+
+  -- Learning itself: how the mean reward of the samples changes, the sign of the reward turned or not.
+  local function change(sign, options)
+    local reward = trinity.rewards.mdpe()
+    local problem = small_problem(function(m) return sign * reward(m) end)
+    local curve = trinity.methods.trinity(problem, with(options)).curve
+    local function mean(first, last)
+      local sum = 0
+      for i = first, last do sum = sum + sign * curve[i].mean_reward end
+      return sum / (last - first + 1)
+    end
+    return mean(#curve - 4, #curve) - mean(1, 2)
+  end
+  it('to raise the mean reward of its samples, from a start that knows nothing', function()
+    expect(0.2):below(change(1,
+      { evaluations = 480, contiguity = 0, switch_probability = 0, learning_rate = 5e-3 }))
+  end)
+  it('and gets worse when trained against the negated reward', function()
+    expect(change(-1, { evaluations = 480, learning_rate = 5e-3 })):below(-0.2)
+  end)
+end)
