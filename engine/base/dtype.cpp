@@ -31,8 +31,8 @@ DType parse_dtype(std::string_view name) {
     if (name == kDTypes[i].name) return static_cast<DType>(i);
     names.emplace_back(kDTypes[i].name);
   }
-  throw ArgumentError(fmt::format("unknown dtype '{}'{} (known: {})", name,
-                                  suggestion(name, names), fmt::join(names, ", ")));
+  throw ArgumentError(fmt::format("unknown dtype '{}'{} (known: {})", name, suggestion(name, names),
+                                  fmt::join(names, ", ")));
 }
 
 }  // namespace trinity

@@ -48,13 +48,13 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& ca
                                const std::string& values);
 
 /// Always on: throws Error with the expression, both values and the place when it does not hold.
-#define TRINITY_CHECK_OP(a, op, b)                                                        \
-  do {                                                                                    \
-    const auto& trinity_a = (a);                                                          \
-    const auto& trinity_b = (b);                                                          \
-    if (!(trinity_a op trinity_b))                                                        \
-      ::trinity::check_failed(__FILE__, __LINE__, #a " " #op " " #b,                      \
-                              fmt::format("{} against {}", trinity_a, trinity_b));        \
+#define TRINITY_CHECK_OP(a, op, b)                                                 \
+  do {                                                                             \
+    const auto& trinity_a = (a);                                                   \
+    const auto& trinity_b = (b);                                                   \
+    if (!(trinity_a op trinity_b))                                                 \
+      ::trinity::check_failed(__FILE__, __LINE__, #a " " #op " " #b,               \
+                              fmt::format("{} against {}", trinity_a, trinity_b)); \
   } while (false)
 #define TRINITY_CHECK_EQ(a, b) TRINITY_CHECK_OP(a, ==, b)
 #define TRINITY_CHECK_LE(a, b) TRINITY_CHECK_OP(a, <=, b)

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/dijkstra_shortest_paths.hpp>
+#include <cmath>
 #include <limits>
 #include <set>
 
@@ -38,15 +38,14 @@ constexpr int32_t kUnreachable = std::numeric_limits<int32_t>::max() / 4;
 
 std::vector<RouteLength> routes_from(const RouteGraph& graph, size_t source) {
   std::vector<RouteLength> distance(boost::num_vertices(graph));
-  boost::dijkstra_shortest_paths(
-      graph, source,
-      boost::weight_map(boost::get(boost::edge_bundle, graph))
-          .distance_map(
-              boost::make_iterator_property_map(distance.begin(), get(boost::vertex_index, graph)))
-          .distance_compare(&shorter)
-          .distance_combine(&extend)
-          .distance_inf(RouteLength{kUnreachable, 0, 0})
-          .distance_zero(RouteLength{}));
+  boost::dijkstra_shortest_paths(graph, source,
+                                 boost::weight_map(boost::get(boost::edge_bundle, graph))
+                                     .distance_map(boost::make_iterator_property_map(
+                                         distance.begin(), get(boost::vertex_index, graph)))
+                                     .distance_compare(&shorter)
+                                     .distance_combine(&extend)
+                                     .distance_inf(RouteLength{kUnreachable, 0, 0})
+                                     .distance_zero(RouteLength{}));
   return distance;
 }
 
@@ -67,8 +66,8 @@ void check_type(const std::string& cluster, const DeviceType& type) {
   check_rate(owner, "compute_efficiency", type.compute_efficiency);
   check_rate(owner, "memory_efficiency", type.memory_efficiency);
   if (!(type.launch_s >= 0) || std::isinf(type.launch_s))
-    throw ArgumentError(fmt::format("{}: launch_s must not be negative, got {}", owner,
-                                    type.launch_s));
+    throw ArgumentError(
+        fmt::format("{}: launch_s must not be negative, got {}", owner, type.launch_s));
   if (type.reserved_memory_bytes < 0 || type.reserved_memory_bytes >= type.memory_bytes)
     throw ArgumentError(fmt::format("{}: reserved_memory_bytes must lie in [0, {}), got {}", owner,
                                     type.memory_bytes, type.reserved_memory_bytes));
@@ -108,13 +107,14 @@ void Cluster::check() const {
       throw ArgumentError(
           fmt::format("cluster '{}': two devices are called '{}'", spec_.name, device.name));
     if (device.type < 0 || static_cast<size_t>(device.type) >= spec_.device_types.size())
-      throw ArgumentError(fmt::format("cluster '{}': device '{}' has no type", spec_.name,
-                                      device.name));
+      throw ArgumentError(
+          fmt::format("cluster '{}': device '{}' has no type", spec_.name, device.name));
     check_rate(fmt::format("cluster '{}': device '{}'", spec_.name, device.name), "speed",
                device.speed);
   }
   for (const auto& link : spec_.links) {
-    const auto owner = fmt::format("cluster '{}': link '{}' - '{}'", spec_.name, link.from, link.to);
+    const auto owner =
+        fmt::format("cluster '{}': link '{}' - '{}'", spec_.name, link.from, link.to);
     check_rate(owner, "bandwidth_bytes_per_s", link.bandwidth_bytes_per_s);
     if (!(link.latency_s >= 0) || std::isinf(link.latency_s))
       throw ArgumentError(

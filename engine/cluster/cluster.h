@@ -12,12 +12,12 @@ namespace trinity {
 /// A kind of device. Rates are peak; `*_efficiency` is the part of the peak that kernels reach.
 struct DeviceType {
   std::string name;
-  std::map<DType, double> peak_flops_per_s;      ///< per element type; float32 is needed
+  std::map<DType, double> peak_flops_per_s;  ///< per element type; float32 is needed
   double memory_bandwidth_bytes_per_s = 0;
   int64_t memory_bytes = 0;
-  int64_t reserved_memory_bytes = 0;             ///< context and libraries, not for tensors
-  double launch_s = 0;                           ///< added to every operator
-  double compute_efficiency = 0.5;               ///< convolutions and matrix products
+  int64_t reserved_memory_bytes = 0;  ///< context and libraries, not for tensors
+  double launch_s = 0;                ///< added to every operator
+  double compute_efficiency = 0.5;    ///< convolutions and matrix products
   double memory_efficiency = 0.75;
 };
 

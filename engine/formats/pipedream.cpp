@@ -95,7 +95,8 @@ class Reader {
 
   void edge(std::string_view line) {
     const auto ends = split(line, " -- ");
-    if (ends.size() != 2) fail(fmt::format("expected '<source> -- <target>', got '{}'", clip(line)));
+    if (ends.size() != 2)
+      fail(fmt::format("expected '<source> -- <target>', got '{}'", clip(line)));
     for (const auto end : ends)
       if (!ids_.contains(std::string(end)))
         fail(fmt::format("edge names node '{}', which no node line describes", end));

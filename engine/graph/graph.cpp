@@ -15,7 +15,8 @@ uint64_t fingerprint_of(const Graph& graph) {
     hash.add(op.name).add(op.type).add(static_cast<uint64_t>(op.phase));
     hash.add(std::bit_cast<uint64_t>(op.flops)).add(std::bit_cast<uint64_t>(op.measured_time_s));
     hash.add(std::bit_cast<uint64_t>(op.traffic_bytes));
-    hash.add(static_cast<uint64_t>(op.parameter_bytes() + op.persistent_bytes)).add(static_cast<uint64_t>(op.unit));
+    hash.add(static_cast<uint64_t>(op.parameter_bytes() + op.persistent_bytes))
+        .add(static_cast<uint64_t>(op.unit));
     for (const int32_t input : op.inputs) hash.add(static_cast<uint64_t>(input));
     for (const int32_t output : op.outputs)
       hash.add(static_cast<uint64_t>(graph.tensor(output).bytes));
@@ -66,8 +67,8 @@ int32_t GraphBuilder::add_operator(Operator op) {
   if (!by_name_.emplace(op.name, id).second)
     throw ArgumentError(fmt::format("operator '{}' is already in graph '{}'", op.name, name_));
   if (!(op.flops >= 0))
-    throw ArgumentError(fmt::format("operator '{}': flops must not be negative, got {}", op.name,
-                                    op.flops));
+    throw ArgumentError(
+        fmt::format("operator '{}': flops must not be negative, got {}", op.name, op.flops));
   auto inputs = std::move(op.inputs);
   op.inputs.clear();
   op.outputs.clear();

@@ -19,8 +19,9 @@ struct EdgeTensor {
 };
 
 /// The dependency graph that every Boost.Graph algorithm accepts. Vertex v is operator v.
-using CsrGraph = boost::compressed_sparse_row_graph<boost::bidirectionalS, boost::no_property,
-                                                    EdgeTensor, boost::no_property, int32_t, int32_t>;
+using CsrGraph =
+    boost::compressed_sparse_row_graph<boost::bidirectionalS, boost::no_property, EdgeTensor,
+                                       boost::no_property, int32_t, int32_t>;
 
 /// An operator graph: operators, the tensors between them, dependencies. Immutable; made by
 /// GraphBuilder. Operators are numbered in a topological order (an edge goes from a lower to a

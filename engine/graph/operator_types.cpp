@@ -78,9 +78,9 @@ double forward_flops(const Operator& op, std::span<const Tensor* const> inputs,
     case F::product: {
       if (!op.parameters.empty()) return rule.factor * elements(outputs, 0) * reduced_by_weight(op);
       const bool shaped = !inputs.empty() && !inputs[0]->shape.empty();
-      return shaped ? rule.factor * elements(outputs, 0) *
-                          static_cast<double>(inputs[0]->shape.back())
-                    : 0;
+      return shaped
+                 ? rule.factor * elements(outputs, 0) * static_cast<double>(inputs[0]->shape.back())
+                 : 0;
     }
   }
   return 0;

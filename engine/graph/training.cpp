@@ -84,9 +84,8 @@ class Lowering {
   }
 
   bool wants_input_gradient(const Operator& op) const {
-    return std::any_of(op.inputs.begin(), op.inputs.end(), [&](int32_t input) {
-      return wanted_[static_cast<size_t>(input)];
-    });
+    return std::any_of(op.inputs.begin(), op.inputs.end(),
+                       [&](int32_t input) { return wanted_[static_cast<size_t>(input)]; });
   }
 
   /// The gradients of an operator's outputs, one tensor per output that has any: the readers'
@@ -131,8 +130,7 @@ class Lowering {
       if (!wanted_[static_cast<size_t>(input)]) continue;
       if (std::find(done.begin(), done.end(), input) != done.end()) continue;
       done.push_back(input);
-      arrived_[static_cast<size_t>(input)].push_back(
-          builder_.add_output(grad, gradient_of(input)));
+      arrived_[static_cast<size_t>(input)].push_back(builder_.add_output(grad, gradient_of(input)));
     }
   }
 
@@ -150,7 +148,8 @@ class Lowering {
     update.phase = Phase::update;
     update.forward = id;
     update.inputs = {tensor};
-    update.flops = 2.0 * static_cast<double>(states + 1) * static_cast<double>(op.parameter_count());
+    update.flops =
+        2.0 * static_cast<double>(states + 1) * static_cast<double>(op.parameter_count());
     update.traffic_bytes = bytes * static_cast<double>(3 + 2 * states);  // read w, g, state; write
     update.persistent_bytes = states * op.parameter_bytes();
     builder_.colocate(id, builder_.add_operator(std::move(update)));
@@ -160,7 +159,8 @@ class Lowering {
   void state_traffic(const Operator& forward, int32_t grad) {
     auto& op = builder_.op(grad);
     double bytes = static_cast<double>(forward.parameter_bytes());
-    for (const int32_t input : op.inputs) bytes += static_cast<double>(builder_.tensor(input).bytes);
+    for (const int32_t input : op.inputs)
+      bytes += static_cast<double>(builder_.tensor(input).bytes);
     for (const int32_t output : op.outputs)
       bytes += static_cast<double>(builder_.tensor(output).bytes);
     op.traffic_bytes = bytes;

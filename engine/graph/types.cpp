@@ -6,8 +6,7 @@ const char* phase_name(Phase phase) {
   return names[static_cast<size_t>(phase)];
 }
 
-int64_t integer_attribute(const Attributes& attributes, const std::string& name,
-                          int64_t fallback) {
+int64_t integer_attribute(const Attributes& attributes, const std::string& name, int64_t fallback) {
   const auto found = attributes.find(name);
   if (found == attributes.end()) return fallback;
   const auto* value = std::get_if<int64_t>(&found->second);

@@ -35,32 +35,32 @@ struct Parameter {
 /// A value that one operator writes and any number of operators read.
 struct Tensor {
   std::string name;
-  int32_t producer = -1;           ///< operator that writes it
-  std::vector<int64_t> shape;      ///< empty where only the size is known
+  int32_t producer = -1;       ///< operator that writes it
+  std::vector<int64_t> shape;  ///< empty where only the size is known
   DType dtype = DType::float32;
-  int64_t bytes = 0;               ///< size on a device and on the wire
-  bool gradient = true;            ///< false where no gradient flows back (images, labels)
+  int64_t bytes = 0;     ///< size on a device and on the wire
+  bool gradient = true;  ///< false where no gradient flows back (images, labels)
 
   int64_t elements() const { return bytes / dtype_bytes(dtype); }
 };
 
 /// One node of a computation graph. Types and attributes carry ONNX's names.
 struct Operator {
-  std::string name;                ///< unique in its graph
-  std::string type;                ///< "Conv", "Relu", ..., with "Grad" appended in backward
+  std::string name;  ///< unique in its graph
+  std::string type;  ///< "Conv", "Relu", ..., with "Grad" appended in backward
   Phase phase = Phase::forward;
   Attributes attributes;
   std::vector<Parameter> parameters;
-  std::vector<int32_t> inputs;     ///< tensors read, in the operator's argument order
-  std::vector<int32_t> outputs;    ///< tensors written
-  double flops = 0;                ///< floating-point operations of one run; a multiply-add is two
-  double traffic_bytes = -1;       ///< memory traffic; negative: inputs + outputs + parameters
-  double measured_time_s = -1;     ///< time on the profiled device, negative where not measured
+  std::vector<int32_t> inputs;   ///< tensors read, in the operator's argument order
+  std::vector<int32_t> outputs;  ///< tensors written
+  double flops = 0;              ///< floating-point operations of one run; a multiply-add is two
+  double traffic_bytes = -1;     ///< memory traffic; negative: inputs + outputs + parameters
+  double measured_time_s = -1;   ///< time on the profiled device, negative where not measured
   double measured_backward_time_s = -1;  ///< same for its backward operator (forward graphs only)
   int64_t extra_parameter_bytes = 0;     ///< weights whose shapes are not known (profiles)
-  int64_t persistent_bytes = 0;    ///< resident all step beside the weights (optimiser state)
-  int32_t forward = -1;            ///< the forward operator that a backward or update one serves
-  int32_t unit = -1;               ///< colocation unit: operators of one unit share a device
+  int64_t persistent_bytes = 0;          ///< resident all step beside the weights (optimiser state)
+  int32_t forward = -1;  ///< the forward operator that a backward or update one serves
+  int32_t unit = -1;     ///< colocation unit: operators of one unit share a device
 
   int64_t parameter_bytes() const;
   int64_t parameter_count() const;

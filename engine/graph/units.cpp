@@ -47,8 +47,7 @@ UnitGraph make_unit_graph(const Graph& graph) {
   for (size_t u = 0; u < n; ++u) {
     const auto members = graph.unit(static_cast<int32_t>(u));
     const auto& first = graph.op(members[0]);
-    const auto [entry, added] =
-        known.emplace(first.type, static_cast<int32_t>(units.types.size()));
+    const auto [entry, added] = known.emplace(first.type, static_cast<int32_t>(units.types.size()));
     if (added) units.types.push_back(first.type);
     units.type.push_back(entry->second);
     units.first_operator.push_back(members[0]);

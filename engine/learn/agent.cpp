@@ -117,8 +117,8 @@ struct Agent::Impl {
     schedule_parameters = schedule->parameters();
     auto all = partition_parameters;
     all.insert(all.end(), schedule_parameters.begin(), schedule_parameters.end());
-    optimiser = std::make_unique<torch::optim::Adam>(
-        all, torch::optim::AdamOptions(options.learning_rate));
+    optimiser =
+        std::make_unique<torch::optim::Adam>(all, torch::optim::AdamOptions(options.learning_rate));
     unit_types = torch::empty({units.size()}, torch::kLong);
     std::copy(features.type.begin(), features.type.end(), unit_types.data_ptr<int64_t>());
     unit_values = torch::empty({units.size(), features.width});
@@ -391,8 +391,8 @@ UpdateReport Agent::update(std::span<const double> rewards) {
   auto& self = *impl_;
   if (!self.sampled) throw ArgumentError("update: there is no batch of samples to learn from");
   if (rewards.size() != static_cast<size_t>(self.options.samples))
-    throw ArgumentError(fmt::format("update: expected {} rewards, got {}", self.options.samples,
-                                    rewards.size()));
+    throw ArgumentError(
+        fmt::format("update: expected {} rewards, got {}", self.options.samples, rewards.size()));
   UpdateReport report;
   for (size_t i = 0; i < rewards.size(); ++i) {
     if (!std::isfinite(rewards[i]))
@@ -402,10 +402,12 @@ UpdateReport Agent::update(std::span<const double> rewards) {
   if (std::isnan(self.baseline)) self.baseline = report.mean_reward;
   auto advantage = torch::empty({static_cast<int64_t>(rewards.size()), 1});
   double squares = 0;
-  for (const double reward : rewards) squares += (reward - self.baseline) * (reward - self.baseline);
+  for (const double reward : rewards)
+    squares += (reward - self.baseline) * (reward - self.baseline);
   squares /= static_cast<double>(rewards.size());
   const double n = self.options.baseline_n;
-  self.squares = std::isnan(self.squares) ? squares : (2 * squares + (n - 1) * self.squares) / (n + 1);
+  self.squares =
+      std::isnan(self.squares) ? squares : (2 * squares + (n - 1) * self.squares) / (n + 1);
   const bool normalise = self.options.normalise_advantage && self.squares > 1e-24;
   const double scale = normalise ? 1 / std::sqrt(std::max(squares, self.squares)) : 1;
   for (size_t i = 0; i < rewards.size(); ++i)
@@ -433,9 +435,8 @@ std::vector<int32_t> Agent::greedy() {
   self.embedder.embed(chosen, values.data_ptr<float>());
   self.devices = torch::empty({1, self.groups}, torch::kLong);
   self.old_device = torch::empty({1, self.groups});
-  self.decode(0, 1, values, [&](int32_t, const float* row) {
-    return arg_max(row, self.problem->devices());
-  });
+  self.decode(0, 1, values,
+              [&](int32_t, const float* row) { return arg_max(row, self.problem->devices()); });
   self.expand(1);
   return self.placements;
 }

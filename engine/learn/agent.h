@@ -16,19 +16,19 @@ namespace trinity {
 /// paper() gives the settings that the article prints (papers.md 1.7).
 struct AgentOptions {
   uint64_t seed = 1;
-  int32_t groups = 0;   ///< 0: min(256, 20 x devices, units)
-  int32_t samples = 16; ///< placements per policy update
-  int32_t epochs = 4;   ///< gradient steps on one batch of samples
+  int32_t groups = 0;    ///< 0: min(256, 20 x devices, units)
+  int32_t samples = 16;  ///< placements per policy update
+  int32_t epochs = 4;    ///< gradient steps on one batch of samples
   double learning_rate = 2e-3;
   double clip = 0.2;             ///< PPO's epsilon, per action
   double entropy_weight = 1e-2;  ///< bonus per action, in units of the advantage
   double gradient_norm = 1.0;    ///< global norm that gradients are clipped to
   double temperature = 10;       ///< eq. 9: softmax(C tanh(u / T))
   double tanh_constant = 5;
-  double baseline_n = 19;        ///< N of eq. 15; the decay is (N - 1) / (N + 1)
-  double noise_amplitude = 0;    ///< uniform noise on logits while sampling, outside the ratio
-  int32_t noise_steps = 0;       ///< batches during which there is noise
-  double dropout = 0;            ///< in the partition network; one mask per batch, kept for all epochs
+  double baseline_n = 19;      ///< N of eq. 15; the decay is (N - 1) / (N + 1)
+  double noise_amplitude = 0;  ///< uniform noise on logits while sampling, outside the ratio
+  int32_t noise_steps = 0;     ///< batches during which there is noise
+  double dropout = 0;  ///< in the partition network; one mask per batch, kept for all epochs
   /// Divides R - b by its root mean square in the batch or its EMA, whichever is larger: a policy
   /// that has settled is not shaken by noise.
   bool normalise_advantage = true;
@@ -41,7 +41,7 @@ struct AgentOptions {
   /// How strongly the untrained partition network puts units with neighbouring shares of the work
   /// into one group (see PartitionNet::start_contiguous). 0: not at all.
   double contiguity = 6;
-  int32_t hidden = 256;          ///< width of each direction of the encoder
+  int32_t hidden = 256;  ///< width of each direction of the encoder
   FeatureOptions features;
 
   static AgentOptions paper();
@@ -50,11 +50,11 @@ struct AgentOptions {
 /// What one update did.
 struct UpdateReport {
   double mean_reward = 0;
-  double baseline = 0;           ///< after the update
-  double entropy_groups = 0;     ///< mean per unit, nats
-  double entropy_devices = 0;    ///< mean per group, nats
-  double clipped_share = 0;      ///< of actions outside [1 - clip, 1 + clip] in the last epoch
-  double gradient_norm = 0;      ///< before clipping, last epoch
+  double baseline = 0;         ///< after the update
+  double entropy_groups = 0;   ///< mean per unit, nats
+  double entropy_devices = 0;  ///< mean per group, nats
+  double clipped_share = 0;    ///< of actions outside [1 - clip, 1 + clip] in the last epoch
+  double gradient_norm = 0;    ///< before clipping, last epoch
 };
 
 /// The Trinity policy (papers.md 1.4): a partition network draws a group for every colocation unit,

@@ -27,8 +27,7 @@ std::vector<int32_t> vocabulary(const UnitGraph& units, int32_t& count) {
     return uses[static_cast<size_t>(a)] > uses[static_cast<size_t>(b)];
   });
   for (size_t i = 0; i < types; ++i)
-    rank[static_cast<size_t>(order[i])] =
-        std::min(static_cast<int32_t>(i), kTypeVocabulary - 1);
+    rank[static_cast<size_t>(order[i])] = std::min(static_cast<int32_t>(i), kTypeVocabulary - 1);
   count = std::min(static_cast<int32_t>(types), kTypeVocabulary);
   std::vector<int32_t> result;
   for (const int32_t type : units.type) result.push_back(rank[static_cast<size_t>(type)]);
@@ -80,7 +79,8 @@ std::vector<double> work_position(const Problem& problem, const UnitGraph& units
   const double total = std::accumulate(work.begin(), work.end(), 0.0);
   // A little of every unit's share does not depend on its time, so that free ones count too.
   for (double& w : work)
-    w = (total > 0 ? 0.9 * w / total : 0) + (total > 0 ? 0.1 : 1.0) / static_cast<double>(work.size());
+    w = (total > 0 ? 0.9 * w / total : 0) +
+        (total > 0 ? 0.1 : 1.0) / static_cast<double>(work.size());
   std::vector<int32_t> order(work.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "learn/attention.h"
+
 namespace trinity {
 
 void initialise(torch::nn::Module& module, uint64_t seed, std::string_view name) {
@@ -16,8 +18,7 @@ void initialise(torch::nn::Module& module, uint64_t seed, std::string_view name)
     if (weight.dim() < 2) {
       std::fill(data, data + count, 0.0f);
       // The bias of an LSTM's gates: input, forget, cell, output.
-      if (item.key().ends_with("input.bias"))
-        std::fill(data + count / 4, data + count / 2, 1.0f);
+      if (item.key().ends_with("input.bias")) std::fill(data + count / 4, data + count / 2, 1.0f);
       continue;
     }
     const double limit = std::sqrt(6.0 / static_cast<double>(weight.size(0) + weight.size(1)));
@@ -87,7 +88,8 @@ ScheduleNetImpl::Encoded ScheduleNetImpl::encode(const torch::Tensor& groups) {
 
 void ScheduleNetImpl::start_staying(double switch_probability) {
   const double others = static_cast<double>(devices_ - 1);
-  const double odds = std::log((1 - switch_probability) * std::max(1.0, others) / switch_probability);
+  const double odds =
+      std::log((1 - switch_probability) * std::max(1.0, others) / switch_probability);
   const double reach = std::clamp(odds / tanh_constant_, -0.999, 0.999);
   stay_ = register_parameter("stay", torch::full({}, temperature_ * std::atanh(reach)));
   previous_device_ = torch::cat({torch::eye(devices_), torch::zeros({1, devices_})}, 0);
@@ -96,8 +98,8 @@ void ScheduleNetImpl::start_staying(double switch_probability) {
 /// hidden [S, T, 2H], memory [S, K, 2H], previous [S, T] to log-probabilities [S, T, D].
 torch::Tensor ScheduleNetImpl::attend(const torch::Tensor& hidden, const torch::Tensor& memory,
                                       const torch::Tensor& previous) {
-  const auto mixed = torch::tanh(query_(hidden).unsqueeze(2) + memory.unsqueeze(1));
-  const auto weights = torch::softmax(score_(mixed).squeeze(3), 2);
+  const auto scores = additive_scores(query_(hidden), memory, score_->weight.squeeze(0));
+  const auto weights = torch::softmax(scores, 2);
   const auto context = torch::bmm(weights, memory);
   auto logits = out_(torch::cat({hidden, context}, 2));
   if (stay_.defined()) logits = logits + stay_ * torch::embedding(previous_device_, previous);
@@ -107,8 +109,8 @@ torch::Tensor ScheduleNetImpl::attend(const torch::Tensor& hidden, const torch::
 torch::Tensor ScheduleNetImpl::evaluate(const Encoded& encoded, const torch::Tensor& devices) {
   const auto start = torch::full({devices.size(0), 1}, devices_, torch::kLong);
   const auto previous = torch::cat({start, devices.slice(1, 0, devices.size(1) - 1)}, 1);
-  const auto decoded = decoder_->forward(device_embedding_(previous).transpose(0, 1),
-                                         encoded.state, encoded.cell);
+  const auto decoded =
+      decoder_->forward(device_embedding_(previous).transpose(0, 1), encoded.state, encoded.cell);
   return attend(decoded.hidden.transpose(0, 1), encoded.memory, previous);
 }
 

@@ -46,8 +46,8 @@ class ScheduleNetImpl : public torch::nn::Module {
   void start_staying(double switch_probability);
 
   struct Encoded {
-    torch::Tensor memory;      ///< m_j = W1 h_j, [S, K, 2H]
-    torch::Tensor state, cell; ///< the decoder's start, [S, 2H]
+    torch::Tensor memory;       ///< m_j = W1 h_j, [S, K, 2H]
+    torch::Tensor state, cell;  ///< the decoder's start, [S, 2H]
   };
   Encoded encode(const torch::Tensor& groups);
 

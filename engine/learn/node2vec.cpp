@@ -45,8 +45,7 @@ std::vector<std::vector<int32_t>> make_walks(const Neighbours& neighbours,
       int32_t previous = -1;
       while (static_cast<int32_t>(walk.size()) < options.walk_length &&
              !neighbours[static_cast<size_t>(walk.back())].empty()) {
-        const int32_t next =
-            next_node(neighbours, options, previous, walk.back(), weights, random);
+        const int32_t next = next_node(neighbours, options, previous, walk.back(), weights, random);
         previous = walk.back();
         walk.push_back(next);
       }

@@ -18,8 +18,8 @@ std::vector<std::string> loaded_libraries() {
   std::vector<std::string> paths;
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* out) {
-        char* real = info->dlpi_name && *info->dlpi_name ? realpath(info->dlpi_name, nullptr)
-                                                         : nullptr;
+        char* real =
+            info->dlpi_name && *info->dlpi_name ? realpath(info->dlpi_name, nullptr) : nullptr;
         if (real) static_cast<std::vector<std::string>*>(out)->emplace_back(real);
         std::free(real);
         return 0;
@@ -53,7 +53,8 @@ TorchDescription describe_torch() {
   if (blas.empty() || blas == "reference BLAS") {
     // LibTorch 2.x links MKL or OpenBLAS into itself and then loads no reference BLAS.
     const auto built_with = torch::show_config();
-    if (built_with.find("BLAS_INFO=mkl") != std::string::npos) blas = "MKL";
+    if (built_with.find("BLAS_INFO=mkl") != std::string::npos)
+      blas = "MKL";
     else if (blas.empty() && built_with.find("BLAS_INFO=open") != std::string::npos)
       blas = "OpenBLAS";
   }

@@ -101,9 +101,9 @@ int base_position(lua_State* L) {
 int base_random(lua_State* L) {
   const auto seed = integer_arg(L, 1, "seed", 0, int64_t{1} << 53);
   const auto index = lua_isnoneornil(L, 3) ? 0 : integer_arg(L, 3, "index", 0, int64_t{1} << 53);
-  push_object(L, std::make_shared<RandomStream>(static_cast<uint64_t>(seed),
-                                                string_arg(L, 2, "name"),
-                                                static_cast<uint64_t>(index)));
+  push_object(L,
+              std::make_shared<RandomStream>(static_cast<uint64_t>(seed), string_arg(L, 2, "name"),
+                                             static_cast<uint64_t>(index)));
   return 1;
 }
 

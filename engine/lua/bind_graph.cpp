@@ -35,8 +35,8 @@ Attributes read_attributes(lua_State* L, const std::string& owner) {
   lua_pushnil(L);
   while (lua_next(L, table)) {
     if (lua_type(L, -2) != LUA_TSTRING)
-      throw ArgumentError(fmt::format("{}: attribute names are strings, got {}", owner,
-                                      type_name(L, -2)));
+      throw ArgumentError(
+          fmt::format("{}: attribute names are strings, got {}", owner, type_name(L, -2)));
     const std::string name = lua_tostring(L, -2);
     attributes[name] = attribute(L, fmt::format("{}: attribute '{}'", owner, name));
     lua_pop(L, 1);

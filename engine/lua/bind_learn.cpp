@@ -54,8 +54,7 @@ AgentOptions read_options(lua_State* L, int index) {
   options.switch_probability = fields.number("switch_probability", options.switch_probability);
   options.contiguity = fields.number("contiguity", options.contiguity);
   options.dropout = fields.number("dropout", options.dropout);
-  options.normalise_advantage =
-      fields.boolean("normalise_advantage", options.normalise_advantage);
+  options.normalise_advantage = fields.boolean("normalise_advantage", options.normalise_advantage);
   options.order_groups = fields.boolean("order_groups", options.order_groups);
   options.features.depth_waves = count("depth_waves", options.features.depth_waves, 0);
   options.features.raw_time = fields.boolean("raw_time", options.features.raw_time);
@@ -115,9 +114,8 @@ int agent_update(lua_State* L) {
   auto& agent = object_arg<Agent>(L, 1);
   const auto* rewards =
       struct_arg<trinity_double_array>(L, 2, Magic::double_array, "a double array");
-  const auto report =
-      agent.update({reinterpret_cast<const double*>(rewards + 1),
-                    static_cast<size_t>(rewards->length)});
+  const auto report = agent.update(
+      {reinterpret_cast<const double*>(rewards + 1), static_cast<size_t>(rewards->length)});
   lua_newtable(L);
   set_field(L, "mean_reward", report.mean_reward);
   set_field(L, "baseline", report.baseline);

@@ -123,8 +123,7 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("problem", problem_new), {nullpt
 }  // namespace
 
 void placement_arg(lua_State* L, int index, const Problem& problem, int32_t* out) {
-  const auto* array =
-      struct_arg<trinity_int32_array>(L, index, Magic::int32_array, "a placement");
+  const auto* array = struct_arg<trinity_int32_array>(L, index, Magic::int32_array, "a placement");
   if (array->length != problem.operators())
     throw ArgumentError(fmt::format("a placement of graph '{}' needs {} entries, got {}",
                                     problem.graph().name(), problem.operators(), array->length));

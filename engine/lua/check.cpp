@@ -7,7 +7,8 @@ namespace trinity::lua {
 
 void push_position(lua_State* L) {
   lua_getfield(L, LUA_REGISTRYINDEX, kHomeKey);
-  const std::string library = fmt::format("@{}/lib/", lua_isstring(L, -1) ? lua_tostring(L, -1) : "");
+  const std::string library =
+      fmt::format("@{}/lib/", lua_isstring(L, -1) ? lua_tostring(L, -1) : "");
   lua_pop(L, 1);
   lua_Debug frame;
   for (int level = 1; lua_getstack(L, level, &frame); ++level) {
@@ -75,8 +76,8 @@ Fields::Fields(lua_State* L, int index, std::string owner)
 }
 
 void Fields::mismatch(const char* key, const char* expected) {
-  throw ArgumentError(fmt::format("{}: field '{}': expected {}, got {}", owner_, key, expected,
-                                  type_name(L_, -1)));
+  throw ArgumentError(
+      fmt::format("{}: field '{}': expected {}, got {}", owner_, key, expected, type_name(L_, -1)));
 }
 
 /// Pushes the field when present and of `type`.
@@ -172,8 +173,8 @@ std::vector<int64_t> integers(lua_State* L, int index, const std::string& owner)
   for_each(L, table, [&](int i) {
     const double value = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : 0.5;
     if (value != std::floor(value) || std::fabs(value) > 9e15)
-      throw ArgumentError(fmt::format("{}: entry {}: expected an integer, got {}", owner, i,
-                                      type_name(L, -1)));
+      throw ArgumentError(
+          fmt::format("{}: entry {}: expected an integer, got {}", owner, i, type_name(L, -1)));
     values.push_back(static_cast<int64_t>(value));
   });
   return values;

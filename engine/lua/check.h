@@ -40,7 +40,8 @@ int guard(lua_State* L) {
 }
 
 /// One line per bound function: {"name", guard<f>}.
-#define TRINITY_BIND(name, f) {name, ::trinity::lua::guard<f>}
+#define TRINITY_BIND(name, f) \
+  { name, ::trinity::lua::guard<f> }
 
 /// The type of the value at `index` as a person would name it.
 std::string type_name(lua_State* L, int index);

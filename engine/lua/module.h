@@ -26,12 +26,30 @@ struct BoundProblem {
   std::vector<Metrics> metrics;
 };
 
-template <> struct TypeName<GraphBuilder> { static constexpr auto value = "graph builder"; };
-template <> struct TypeName<const Graph> { static constexpr auto value = "graph"; };
-template <> struct TypeName<const Cluster> { static constexpr auto value = "cluster"; };
-template <> struct TypeName<BoundProblem> { static constexpr auto value = "problem"; };
-template <> struct TypeName<Agent> { static constexpr auto value = "agent"; };
-template <> struct TypeName<RandomStream> { static constexpr auto value = "random stream"; };
+template <>
+struct TypeName<GraphBuilder> {
+  static constexpr auto value = "graph builder";
+};
+template <>
+struct TypeName<const Graph> {
+  static constexpr auto value = "graph";
+};
+template <>
+struct TypeName<const Cluster> {
+  static constexpr auto value = "cluster";
+};
+template <>
+struct TypeName<BoundProblem> {
+  static constexpr auto value = "problem";
+};
+template <>
+struct TypeName<Agent> {
+  static constexpr auto value = "agent";
+};
+template <>
+struct TypeName<RandomStream> {
+  static constexpr auto value = "random stream";
+};
 
 /// The pool that all work of the process shares; made on first use.
 ThreadPool& shared_pool();

@@ -41,8 +41,7 @@ void Problem::bind_costs() {
   cost_ns_.reserve(static_cast<size_t>(operators()) * static_cast<size_t>(devices()));
   for (int32_t d = 0; d < devices(); ++d) {
     for (const auto& op : graph_->operators()) {
-      const double time_s =
-          operator_time_s(*graph_, op, cluster_->device(d), cluster_->type_of(d));
+      const double time_s = operator_time_s(*graph_, op, cluster_->device(d), cluster_->type_of(d));
       if (!(time_s >= 0 && time_s < 1e6))
         throw LimitError(fmt::format("operator '{}' would take {} s on device '{}'", op.name,
                                      time_s, cluster_->device(d).name));
@@ -106,7 +105,8 @@ void Problem::check_range() const {
     for (int32_t d = 0; d < devices(); ++d) slowest = std::max(slowest, cost_ns(d, o));
     latest_ns += static_cast<double>(slowest + rules_.device_dead_ns);
   }
-  const double latency = static_cast<double>(*std::max_element(latency_ns_.begin(), latency_ns_.end()));
+  const double latency =
+      static_cast<double>(*std::max_element(latency_ns_.begin(), latency_ns_.end()));
   const double per_byte = *std::max_element(ns_per_byte_.begin(), ns_per_byte_.end());
   for (int32_t o = 0; o < operators(); ++o)
     for (const auto& reader : readers(o))

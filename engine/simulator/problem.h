@@ -12,9 +12,9 @@ namespace trinity {
 /// Which published rules a simulation follows.
 struct SimulationRules {
   QueueModel queue = QueueModel::sender;
-  int64_t device_dead_ns = 0;  ///< a device's pause after an operator
+  int64_t device_dead_ns = 0;    ///< a device's pause after an operator
   bool dead_after_free = false;  ///< whether it pauses after operators that cost nothing too
-  int64_t link_dead_ns = 0;    ///< a send queue's pause after a transfer
+  int64_t link_dead_ns = 0;      ///< a send queue's pause after a transfer
   /// One transfer of a tensor serves its readers on all other devices (Placeto) instead of one
   /// transfer per destination device.
   bool broadcast = false;

@@ -149,16 +149,15 @@ Simulator::Arrival& Simulator::send(int32_t op, int32_t output, int32_t from, in
   const auto& rules = problem_.rules();
   const auto devices = static_cast<size_t>(problem_.devices());
   const int32_t destination = rules.broadcast ? 0 : to;
-  auto& arrival = arrivals_[static_cast<size_t>(output) * devices +
-                            static_cast<size_t>(destination)];
+  auto& arrival =
+      arrivals_[static_cast<size_t>(output) * devices + static_cast<size_t>(destination)];
   if (arrival.epoch == op) return arrival;
   const int64_t bytes = problem_.output_bytes(op, output);
   const int64_t wire = problem_.wire_ns(from, to, bytes);
   const size_t queue = rules.queue == QueueModel::pair
                            ? static_cast<size_t>(from) * devices + static_cast<size_t>(to)
                            : static_cast<size_t>(from);
-  const int64_t start =
-      rules.queue == QueueModel::none ? end : std::max(end, queue_free_[queue]);
+  const int64_t start = rules.queue == QueueModel::none ? end : std::max(end, queue_free_[queue]);
   queue_free_[queue] = start + wire + rules.link_dead_ns;
   last_event_ = std::max(last_event_, queue_free_[queue]);
   arrival = {start + wire, static_cast<int32_t>(transfers_.size()), op};
@@ -183,9 +182,8 @@ void Simulator::total(std::span<const int32_t> placement, Metrics& metrics) cons
   for (const auto& device : metrics.devices)
     metrics.peak_communication_bytes =
         std::max(metrics.peak_communication_bytes, device.bytes_sent + device.bytes_received);
-  metrics.step_time_ns = problem_.rules().last_event
-                             ? last_event_
-                             : *std::max_element(end_.begin(), end_.end());
+  metrics.step_time_ns =
+      problem_.rules().last_event ? last_event_ : *std::max_element(end_.begin(), end_.end());
 }
 
 int32_t Simulator::slot_at(int32_t device, int64_t time) const {
@@ -214,9 +212,8 @@ void Simulator::slot_memory(std::span<const int32_t> placement, Metrics& metrics
     auto edge = static_cast<size_t>(problem_.first_edge(op));
     for (const auto& reader : problem_.readers(op)) {
       const int32_t transfer = edge_transfer_[edge++];
-      int32_t& last = transfer < 0
-                          ? output_last_slot_[outputs + static_cast<size_t>(reader.output)]
-                          : transfers_[static_cast<size_t>(transfer)].last_reader_slot;
+      int32_t& last = transfer < 0 ? output_last_slot_[outputs + static_cast<size_t>(reader.output)]
+                                   : transfers_[static_cast<size_t>(transfer)].last_reader_slot;
       last = std::max(last, slot_[static_cast<size_t>(reader.op)]);
     }
   }

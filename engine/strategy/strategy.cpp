@@ -46,9 +46,9 @@ int32_t device_number(const Json& value, const std::string& op, const std::strin
   const auto name = value.get<std::string>();
   const int32_t device = cluster.find(name);
   if (device < 0)
-    malformed(source, fmt::format("placement of operator '{}': no device '{}' in cluster '{}'{}",
-                                  op, name, cluster.name(),
-                                  suggestion(name, cluster.device_names())));
+    malformed(source,
+              fmt::format("placement of operator '{}': no device '{}' in cluster '{}'{}", op, name,
+                          cluster.name(), suggestion(name, cluster.device_names())));
   return device;
 }
 
@@ -98,8 +98,7 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
       throw ArgumentError(fmt::format(
           "operators '{}' and '{}' are colocated but placed on devices '{}' and '{}'",
           graph.op(first).name, graph.op(i).name,
-          cluster.device(placement[static_cast<size_t>(first)]).name,
-          cluster.device(device).name));
+          cluster.device(placement[static_cast<size_t>(first)]).name, cluster.device(device).name));
   }
 }
 
@@ -119,8 +118,7 @@ std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const
   for (const auto& [key, value] : notes) json["notes"][key] = note_value(value);
   auto& placement = json["placement"] = Json::object();
   for (int32_t i = 0; i < graph.operator_count(); ++i)
-    placement[graph.op(i).name] =
-        cluster.device(strategy.placement[static_cast<size_t>(i)]).name;
+    placement[graph.op(i).name] = cluster.device(strategy.placement[static_cast<size_t>(i)]).name;
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -7,8 +7,8 @@ using namespace trinity;
 
 TEST_CASE("routes take the fewest links, then the widest, and fold to latency and bandwidth") {
   auto spec = test::uniform_spec(3, 1e9, 2e-6);
-  spec.links.push_back({"d0", "d1", 5e9, 1e-6});       // one hop beats two
-  spec.links.push_back({"d1", "fast", 8e9, 3e-6});     // two hops, wider than the switch
+  spec.links.push_back({"d0", "d1", 5e9, 1e-6});    // one hop beats two
+  spec.links.push_back({"d1", "fast", 8e9, 3e-6});  // two hops, wider than the switch
   spec.links.push_back({"fast", "d2", 4e9, 3e-6});
   const Cluster cluster(spec);
   CHECK(cluster.bandwidth_bytes_per_s(0, 1) == 5e9);

@@ -57,7 +57,8 @@ std::shared_ptr<const Graph> one_operator_per_node(const std::string& text,
 
 TEST_CASE("compat mode gives the published simulator's step times on real profiles" *
           doctest::skip(!std::filesystem::exists(kData + "/placeto-sim"))) {
-  for (const char* name : {"alexnet", "vgg16", "gnmt", "resnet50", "inception_v3", "nasnetamobile"}) {
+  for (const char* name :
+       {"alexnet", "vgg16", "gnmt", "resnet50", "inception_v3", "nasnetamobile"}) {
     const auto expected = nlohmann::json::parse(
         read_file(fmt::format("{}/placeto-sim/{}.expected.json", kData, name)));
     std::vector<std::string> file_order;
@@ -77,12 +78,13 @@ TEST_CASE("compat mode gives the published simulator's step times on real profil
       Metrics metrics;
       Simulator(problem).run(placement, metrics);
       const double makespan_us = entry["makespan_us"];
-      // gnmt has operators that cost nothing; at one instant ours follow operator numbers and
-      // that simulator's its event order, which moves a step by a pause at most.
-      const double tolerance_us = std::string(name) == "gnmt" ? 5.701 : 0.01;
-      CHECK_MESSAGE(std::abs(static_cast<double>(metrics.step_time_ns) / 1e3 - makespan_us) <=
-                        tolerance_us,
-                    std::string(name), ", ", devices, " devices, case ", compared);
+      // Transfers are rounded to whole nanoseconds here. gnmt has operators that cost nothing; at
+      // one instant ours follow operator numbers and that simulator's its event order, which moves
+      // a step by a pause at most.
+      const double tolerance_us = std::string(name) == "gnmt" ? 5.8 : 0.1;
+      CHECK_MESSAGE(
+          std::abs(static_cast<double>(metrics.step_time_ns) / 1e3 - makespan_us) <= tolerance_us,
+          std::string(name), ", ", devices, " devices, case ", compared);
       ++compared;
     }
     CHECK(compared > 0);

@@ -98,8 +98,8 @@ Operator convolution() {
 /// image -> conv -> relu -> (left, right) -> loss
 Graph forward_graph() {
   GraphBuilder builder("net");
-  const auto add = [&builder](Operator op, std::vector<int32_t> inputs,
-                              std::vector<int64_t> shape, bool gradient = true) {
+  const auto add = [&builder](Operator op, std::vector<int32_t> inputs, std::vector<int64_t> shape,
+                              bool gradient = true) {
     op.inputs = std::move(inputs);
     const int32_t id = builder.add_operator(std::move(op));
     Tensor tensor;
@@ -139,7 +139,7 @@ TEST_CASE("training lowering adds gradients, their sums and updates, and colocat
   const auto forward = forward_graph();
   const auto graph = lower_to_training(forward, {});
   const auto at = [&](const char* name) { return graph.op(graph.find(name)); };
-  CHECK(graph.find("image/grad") == -1);  // no gradient flows into data
+  CHECK(graph.find("image/grad") == -1);      // no gradient flows into data
   REQUIRE(graph.find("relu/grad_sum") >= 0);  // relu's output has two readers
   CHECK(at("relu/grad_sum").inputs.size() == 2);
   REQUIRE(graph.find("conv/update") >= 0);

@@ -1,6 +1,7 @@
 // The pieces of the policy against LibTorch's own, and against hand-computed values.
 #include <doctest/doctest.h>
 
+#include "learn/attention.h"
 #include "learn/networks.h"
 #include "learn/ppo.h"
 
@@ -24,8 +25,7 @@ TEST_CASE("our LSTM equals LibTorch's, forward and gradients") {
   x.set_requires_grad(true);
   y.set_requires_grad(true);
   const auto a = ours->forward(x, state, cell);
-  const auto [b, last] = theirs->forward(
-      y, std::make_tuple(state.unsqueeze(0), cell.unsqueeze(0)));
+  const auto [b, last] = theirs->forward(y, std::make_tuple(state.unsqueeze(0), cell.unsqueeze(0)));
   CHECK(torch::allclose(a.hidden, b, 1e-5, 1e-6));
   CHECK(torch::allclose(a.cell, std::get<1>(last).squeeze(0), 1e-5, 1e-6));
   const auto weight = torch::randn({steps, samples, hidden});
@@ -36,6 +36,24 @@ TEST_CASE("our LSTM equals LibTorch's, forward and gradients") {
                         theirs->named_parameters()["weight_hh_l0"].grad(), 1e-4, 1e-5));
   CHECK(torch::allclose(ours->named_parameters()["input.weight"].grad(),
                         theirs->named_parameters()["weight_ih_l0"].grad(), 1e-4, 1e-5));
+}
+
+TEST_CASE("attention scores equal the plain formula, forward and gradients") {
+  torch::manual_seed(2);
+  std::vector<torch::Tensor> ours, plain;
+  for (auto shape : std::vector<std::vector<int64_t>>{{2, 3, 6}, {2, 5, 6}, {6}}) {
+    ours.push_back(torch::randn(shape).set_requires_grad(true));
+    plain.push_back(ours.back().detach().clone().set_requires_grad(true));
+  }
+  const auto weight = torch::randn({2, 3, 5});
+  const auto a = additive_scores(ours[0], ours[1], ours[2]);
+  const auto b =
+      torch::matmul(torch::tanh(plain[0].unsqueeze(2) + plain[1].unsqueeze(1)), plain[2]);
+  CHECK(torch::allclose(a, b, 1e-5, 1e-6));
+  (a * weight).sum().backward();
+  (b * weight).sum().backward();
+  for (size_t i = 0; i < 3; ++i)
+    CHECK(torch::allclose(ours[i].grad(), plain[i].grad(), 1e-4, 1e-5));
 }
 
 TEST_CASE("decoding step by step and all at once give the same probabilities") {
@@ -66,17 +84,21 @@ TEST_CASE("an untrained schedule network leaves a device as often as it is told 
   }
   net->start_staying(0.1);
   torch::NoGradGuard no_grad;
-  const auto rows = net->evaluate(net->encode(torch::randn({1, 3, 6})),
-                                  torch::tensor({{2, 2, 2}}, torch::kLong)).exp();
+  const auto rows =
+      net->evaluate(net->encode(torch::randn({1, 3, 6})), torch::tensor({{2, 2, 2}}, torch::kLong))
+          .exp();
   CHECK(rows[0][0][0].item<double>() == doctest::Approx(0.25));  // nothing before the first
   CHECK(rows[0][1][2].item<double>() == doctest::Approx(0.9));
 }
 
 /// papers.md 8.2: clipped logits bound the largest probability.
 TEST_CASE("the tanh constant bounds probabilities as computed by hand") {
-  for (const auto& [constant, devices, bound] :
-       {std::tuple{5.0, 2, 0.99995}, {5.0, 4, 0.99986}, {5.0, 8, 0.99968}, {1.0, 2, 0.881},
-        {1.0, 4, 0.711}, {1.0, 8, 0.514}}) {
+  for (const auto& [constant, devices, bound] : {std::tuple{5.0, 2, 0.99995},
+                                                 {5.0, 4, 0.99986},
+                                                 {5.0, 8, 0.99968},
+                                                 {1.0, 2, 0.881},
+                                                 {1.0, 4, 0.711},
+                                                 {1.0, 8, 0.514}}) {
     auto logits = torch::full({devices}, -1e6);
     logits[0] = 1e6;
     const auto p = torch::softmax(constant * torch::tanh(logits / 10.0), 0);

@@ -76,9 +76,10 @@ TEST_CASE("default mode gives the worked example of the simulator reference") {
   const double cost_ns[] = {10000, 5000, 7000, 3000, 4000, 6000};
   const char* names[] = {"A", "B", "C", "D", "E", "F"};
   std::vector<int> tensor;
-  for (int i = 0; i < 6; ++i) tensor.push_back(make.output(make.op(names[i], cost_ns[i] * 1e-9), bytes[i]));
-  const std::pair<int, int> edges[] = {{0, 1}, {0, 2}, {0, 4}, {1, 3}, {1, 4},
-                                       {2, 3}, {3, 5}, {4, 5}};
+  for (int i = 0; i < 6; ++i)
+    tensor.push_back(make.output(make.op(names[i], cost_ns[i] * 1e-9), bytes[i]));
+  const std::pair<int, int> edges[] = {{0, 1}, {0, 2}, {0, 4}, {1, 3},
+                                       {1, 4}, {2, 3}, {3, 5}, {4, 5}};
   for (const auto& [from, to] : edges) make.read(to, tensor[static_cast<size_t>(from)]);
   const Problem problem(make.share(), test::uniform_cluster(2, 1e9, 1000e-9), SimulationRules{});
   Metrics metrics;

@@ -71,7 +71,9 @@ inline std::shared_ptr<const Graph> random_graph(RandomStream& random, int opera
                            static_cast<int64_t>(random.below(10000)));
     const auto reads = i == 0 ? 0 : random.below(4);
     for (uint64_t r = 0; r < reads; ++r) {
-      const auto back = 1 + random.below(static_cast<uint64_t>(std::min<int>(8, static_cast<int>(outputs.size()))));
+      const auto back =
+          1 +
+          random.below(static_cast<uint64_t>(std::min<int>(8, static_cast<int>(outputs.size()))));
       make.read(op, outputs[outputs.size() - back]);
     }
     const auto tensors = 1 + random.below(2);
