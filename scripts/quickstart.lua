@@ -55,6 +55,7 @@ local comparison = trinity.compare(problem, { 'single_device', 'random', 'round_
 print(comparison)
 
 local found = comparison:find 'trinity'
+if not found then os.exit(130) end -- Ctrl-C came before the search
 found:save(options.save)
 local again = problem:load(options.save)
 assert(again.metrics.step_time_s == found.metrics.step_time_s, 'the saved strategy differs')

@@ -53,18 +53,18 @@ function Comparison:__tostring()
     :format(self.problem.lower_bound_s)
   lines[#lines + 1] = ('%s on %s, seed %d, at most %d evaluations a method')
     :format(self.problem.graph.name, self.problem.cluster.name, self.seed, self.evaluations)
+  if self.stopped then lines[#lines + 1] = 'stopped by Ctrl-C: the last row had less than its budget' end
   return table.concat(lines, '\n')
 end
 
---- The strategy found by a method of this comparison.
+--- The strategy found by a method of this comparison, or nil when Ctrl-C came before it.
 function Comparison:find(name)
   for _, found in ipairs(self.rows) do if found.method == name then return found end end
-  util.fail("the comparison has no method '%s'", tostring(name))
 end
 
 --- Runs every entry of `list` (the name of a method, or a strategy already found) on the problem
 --- with the same seed and budget. options: evaluations, seconds, seed, quiet, and per method a table of
---- its own options under its name. Returns a comparison: print it, or take its rows.
+--- its own options under its name. Ctrl-C ends it with the rows so far. Returns a comparison: print it, or take its rows.
 return function(problem, list, options)
   options = options or {}
   local self = setmetatable({ problem = problem, rows = {}, seed = options.seed or 1,
@@ -78,6 +78,10 @@ return function(problem, list, options)
         seconds = options.seconds, quiet = options.quiet, rescue = options.rescue }
       for key, value in util.sorted_pairs(options[entry] or {}) do settings[key] = value end
       self.rows[i] = method(problem, settings)
+      if self.rows[i].stopped then
+        self.stopped = true
+        break
+      end
     end
   end
   return self

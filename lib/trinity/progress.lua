@@ -38,7 +38,7 @@ end
 --- the work that is done.
 function Progress:update(state)
   local now = core.clock_s()
-  if self.quiet or now - self.shown < self.interval_s then return end
+  if self.quiet or now - self.start < 0.3 or now - self.shown < self.interval_s then return end
   self.shown = now
   if self.terminal then
     io.stderr:write('\r\27[K', line(self, now, state))

@@ -1,9 +1,13 @@
 // The pieces of the policy against LibTorch's own, and against hand-computed values.
-#include <doctest/doctest.h>
-
 #include "learn/attention.h"
 #include "learn/networks.h"
 #include "learn/ppo.h"
+
+// LibTorch has a CHECK of its own, which ends the process.
+#undef CHECK
+#include <doctest/doctest.h>
+
+#include <cmath>
 
 using namespace trinity;
 

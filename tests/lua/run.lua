@@ -90,7 +90,7 @@ local environment = setmetatable({
   --- Runs the program with arguments (a shell-quoted string): exit status, output with errors.
   run_trinity = function(arguments)
     local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
-    local pipe = io.popen(("cd '%s' && '%s' %s 2>&1; echo \"status=$?\""):format(root, program, arguments))
+    local pipe = io.popen(("cd '%s' && timeout -k 5 300 '%s' %s 2>&1; echo \"status=$?\""):format(root, program, arguments))
     local output = pipe:read '*a'
     pipe:close()
     local text, status = output:match '^(.*)status=(%d+)\n$'
