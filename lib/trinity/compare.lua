@@ -53,6 +53,11 @@ function Comparison:__tostring()
     :format(self.problem.lower_bound_s)
   lines[#lines + 1] = ('%s on %s, seed %d, at most %d evaluations a method')
     :format(self.problem.graph.name, self.problem.cluster.name, self.seed, self.evaluations)
+  local script = rawget(_G, 'arg') or {}
+  if script[0] then
+    local name = script[0]:gsub('^' .. core.home:gsub('%p', '%%%0') .. '/', '')
+    lines[#lines + 1] = ('made by: trinity %s %s'):format(name, table.concat(script, ' '))
+  end
   if self.stopped then lines[#lines + 1] = 'stopped by Ctrl-C: the last row had less than its budget' end
   return table.concat(lines, '\n')
 end
@@ -64,7 +69,8 @@ end
 
 --- Runs every entry of `list` (the name of a method, or a strategy already found) on the problem
 --- with the same seed and budget. options: evaluations, seconds, seed, quiet, and per method a table of
---- its own options under its name. Ctrl-C ends it with the rows so far. Returns a comparison: print it, or take its rows.
+--- its own options under its name. Ctrl-C ends it with the rows so far. Returns a comparison: print
+--- it, or take its rows.
 return function(problem, list, options)
   options = options or {}
   local self = setmetatable({ problem = problem, rows = {}, seed = options.seed or 1,
