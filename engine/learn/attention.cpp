@@ -23,17 +23,13 @@ class AdditiveScores : public torch::autograd::Function<AdditiveScores> {
                                                  torch::autograd::variable_list gradients) {
     const auto saved = context->get_saved_variables();
     const auto &query = saved[0], &memory = saved[1], &v = saved[2];
-    auto d_query = torch::empty_like(query);
+    auto d_query = torch::zeros_like(query);
     auto d_memory = torch::zeros_like(memory), d_v = torch::zeros_like(v);
     auto mixed = torch::empty_like(memory);
+    const auto gradient = gradients[0].contiguous();
     for (int64_t t = 0; t < query.size(1); ++t) {
       mix(mixed, query, memory, t);
-      const auto gradient = gradients[0].select(1, t).contiguous();
-      d_v += torch::mv(mixed.view({-1, v.size(0)}).t(), gradient.view({-1}));
-      // d tanh: (1 - mixed^2) v, times the score's gradient.
-      mixed.mul_(mixed).neg_().add_(1).mul_(v).mul_(gradient.unsqueeze(2));
-      d_query.select(1, t).copy_(mixed.sum(1));
-      d_memory += mixed;
+      accumulate(mixed, gradient, v, t, d_query, d_memory, d_v);
     }
     return {d_query, d_memory, d_v};
   }
@@ -42,6 +38,31 @@ class AdditiveScores : public torch::autograd::Function<AdditiveScores> {
   static void mix(Tensor& mixed, const Tensor& query, const Tensor& memory, int64_t t) {
     torch::add_out(mixed, memory, query.select(1, t).unsqueeze(1));
     mixed.tanh_();
+  }
+
+  /// One pass over mixed = tanh(query_t + memory): d tanh is (1 - mixed^2) v times the score's
+  /// gradient, and goes to the query, the memory and, as mixed itself, to v.
+  static void accumulate(const Tensor& mixed, const Tensor& gradient, const Tensor& v, int64_t t,
+                         Tensor& d_query, Tensor& d_memory, Tensor& d_v) {
+    const int64_t samples = mixed.size(0), keys = mixed.size(1), width = mixed.size(2);
+    const int64_t steps = d_query.size(1);
+    const float* __restrict x = mixed.data_ptr<float>();
+    const float* __restrict weight = v.data_ptr<float>();
+    float* __restrict to_memory = d_memory.data_ptr<float>();
+    float* __restrict to_v = d_v.data_ptr<float>();
+    for (int64_t s = 0; s < samples; ++s) {
+      const float* row = gradient.data_ptr<float>() + (s * steps + t) * keys;
+      float* __restrict to_query = d_query.data_ptr<float>() + (s * steps + t) * width;
+      for (int64_t j = 0; j < keys; ++j, x += width, to_memory += width) {
+        const float g = row[j];
+        for (int64_t h = 0; h < width; ++h) {
+          const float d = g * weight[h] * (1 - x[h] * x[h]);
+          to_query[h] += d;
+          to_memory[h] += d;
+          to_v[h] += g * x[h];
+        }
+      }
+    }
   }
 };
 

@@ -6,9 +6,8 @@ namespace trinity {
 
 /// One direction of one LSTM layer, time first, without dropout. LibTorch's own layer adds up the
 /// recurrent weight's gradient step by step, a pass over the whole matrix each; this one keeps the
-/// gate gradients and multiplies once at the end: measured 3 times faster in training at 8 samples,
-/// 40 steps and width 512 (tests/learn/lstm_test.cpp compares the results). Gate order: input,
-/// forget, cell, output.
+/// gate gradients and multiplies once at the end: 2 times faster in training at 8 samples, 40 steps
+/// and width 512 (tests/bench/bench_learn.cpp). Gate order: input, forget, cell, output.
 class LstmImpl : public torch::nn::Module {
  public:
   LstmImpl(int64_t input, int64_t hidden);

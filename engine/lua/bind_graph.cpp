@@ -96,39 +96,43 @@ int64_t bytes_of(const Tensor& tensor) {
              : static_cast<int64_t>(elements) * dtype_bytes(tensor.dtype);
 }
 
-/// builder:add_operator{name=, type=, inputs={tensor numbers}, outputs={{shape=, dtype=}, ...},
-/// attributes=, parameters=, flops=, ...} -> tensor numbers
-int builder_add_operator(lua_State* L) {
-  auto& builder = object_arg<GraphBuilder>(L, 1);
-  Fields fields(L, 2, "add_operator");
+std::vector<int32_t> read_inputs(lua_State* L, const GraphBuilder& builder,
+                                 const std::string& owner) {
+  std::vector<int32_t> inputs;
+  for (const int64_t tensor : integers(L, -1, owner + ": field 'inputs'")) {
+    if (tensor < 1 || tensor > builder.tensor_count())
+      throw ArgumentError(fmt::format("{}: no tensor number {}", owner, tensor));
+    inputs.push_back(static_cast<int32_t>(tensor) - 1);
+  }
+  return inputs;
+}
+
+std::vector<Tensor> read_outputs(lua_State* L, const std::string& owner) {
+  std::vector<Tensor> outputs;
+  for_each(L, lua_gettop(L), [&](int i) {
+    outputs.push_back(read_tensor(L, fmt::format("{}: output {}", owner, i)));
+    outputs.back().bytes = bytes_of(outputs.back());
+  });
+  return outputs;
+}
+
+/// The operator that the fields describe; its outputs are returned beside it.
+std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fields,
+                                                       const GraphBuilder& builder) {
   Operator op;
+  std::vector<Tensor> outputs;
   op.name = fields.required_string("name");
   op.type = fields.required_string("type");
   const auto owner = fmt::format("operator '{}'", op.name);
-  if (fields.push_table("inputs")) {
-    for (const int64_t tensor : integers(L, -1, owner + ": field 'inputs'")) {
-      if (tensor < 1 || tensor > builder.tensor_count())
-        throw ArgumentError(fmt::format("{}: no tensor number {}", owner, tensor));
-      op.inputs.push_back(static_cast<int32_t>(tensor) - 1);
-    }
+  const auto table = [&](const char* key, auto read) {
+    if (!fields.push_table(key)) return;
+    read();
     lua_pop(L, 1);
-  }
-  if (fields.push_table("attributes")) {
-    op.attributes = read_attributes(L, owner);
-    lua_pop(L, 1);
-  }
-  if (fields.push_table("parameters")) {
-    op.parameters = read_parameters(L, owner);
-    lua_pop(L, 1);
-  }
-  std::vector<Tensor> outputs;
-  if (fields.push_table("outputs")) {
-    for_each(L, lua_gettop(L), [&](int i) {
-      outputs.push_back(read_tensor(L, fmt::format("{}: output {}", owner, i)));
-      outputs.back().bytes = bytes_of(outputs.back());
-    });
-    lua_pop(L, 1);
-  }
+  };
+  table("inputs", [&] { op.inputs = read_inputs(L, builder, owner); });
+  table("attributes", [&] { op.attributes = read_attributes(L, owner); });
+  table("parameters", [&] { op.parameters = read_parameters(L, owner); });
+  table("outputs", [&] { outputs = read_outputs(L, owner); });
   op.extra_parameter_bytes = fields.integer("parameter_bytes", 0, 0, int64_t{1} << 50);
   op.measured_time_s = fields.number("measured_time_s", -1);
   op.measured_backward_time_s = fields.number("measured_backward_time_s", -1);
@@ -136,6 +140,15 @@ int builder_add_operator(lua_State* L) {
   const auto flops = fields.number("flops");
   fields.refuse_unknown();
   op.flops = flops.value_or(default_flops(builder, op, outputs));
+  return {std::move(op), std::move(outputs)};
+}
+
+/// builder:add_operator{name=, type=, inputs={tensor numbers}, outputs={{shape=, dtype=}, ...},
+/// attributes=, parameters=, flops=, ...} -> tensor numbers
+int builder_add_operator(lua_State* L) {
+  auto& builder = object_arg<GraphBuilder>(L, 1);
+  Fields fields(L, 2, "add_operator");
+  auto [op, outputs] = read_operator(L, fields, builder);
   const int32_t id = builder.add_operator(std::move(op));
   lua_newtable(L);
   for (size_t i = 0; i < outputs.size(); ++i) {

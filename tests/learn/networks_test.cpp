@@ -1,6 +1,6 @@
 // The pieces of the policy against LibTorch's own, and against hand-computed values.
-#include "learn/attention.h"
 #include "learn/networks.h"
+#include "learn/attention.h"
 #include "learn/ppo.h"
 
 // LibTorch has a CHECK of its own, which ends the process.
