@@ -88,6 +88,7 @@ AgentOptions AgentOptions::paper() {
   options.switch_probability = 0;
   options.contiguity = 0;
   options.features.raw_time = true;
+  options.features.mean_output_size = true;
   options.features.depth = false;
   options.features.node2vec.walk_length = 2;
   options.features.node2vec.walks_per_node = 80;
@@ -104,7 +105,7 @@ struct Agent::Impl {
         units(make_unit_graph(problem->graph())),
         features(unit_features(*problem, units, options.features, options.seed)),
         groups(group_count()),
-        embedder(*problem, units, features, groups),
+        embedder(*problem, units, features, groups, options.features.mean_output_size),
         partition(features.type_count, features.width, groups),
         schedule(embedder.width(), problem->devices(), options.hidden, options.temperature,
                  options.tanh_constant) {

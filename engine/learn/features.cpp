@@ -98,8 +98,12 @@ std::vector<double> work_position(const Problem& problem, const UnitGraph& units
 }
 
 GroupFeatures::GroupFeatures(const Problem& problem, const UnitGraph& units,
-                             const UnitFeatures& features, int32_t groups)
-    : units_(units), features_(features), groups_(groups), unit_time_s_(unit_times_s(problem)) {
+                             const UnitFeatures& features, int32_t groups, bool mean_output_size)
+    : units_(units),
+      features_(features),
+      groups_(groups),
+      mean_output_size_(mean_output_size),
+      unit_time_s_(unit_times_s(problem)) {
   for (size_t u = 0; u < unit_time_s_.size(); ++u) {
     all_time_s_ += unit_time_s_[u];
     all_bytes_ += static_cast<double>(units.output_bytes[u]);
@@ -123,6 +127,7 @@ void GroupFeatures::embed(std::span<const int32_t> group_of, float* out) const {
   for (size_t g = 0; g < k; ++g) {
     if (members[g] == 0) continue;
     for (size_t t = 0; t < types; ++t) out[g * row + t] /= members[g];
+    if (mean_output_size_) bytes[g] /= members[g];
     if (all_bytes_ > 0)
       out[g * row + types] = static_cast<float>(std::log1p(bytes[g]) / std::log1p(all_bytes_));
     if (all_time_s_ > 0)

@@ -23,6 +23,9 @@ struct FeatureOptions {
   Node2VecOptions node2vec;
   /// Z-score of the times themselves (the paper) instead of their logarithms.
   bool raw_time = false;
+  /// Group embeddings hold the mean output size of their members (the article's prose) instead of
+  /// the sum (its Table 2).
+  bool mean_output_size = false;
   /// Adds the unit's depth in the graph as a column, and as many pairs of sine and cosine of it, of
   /// doubling frequency, as `depth_waves` says: a network can then tell regions of the graph apart.
   bool depth = true;
@@ -46,7 +49,7 @@ std::vector<double> work_position(const Problem& problem, const UnitGraph& units
 class GroupFeatures {
  public:
   GroupFeatures(const Problem& problem, const UnitGraph& units, const UnitFeatures& features,
-                int32_t groups);
+                int32_t groups, bool mean_output_size = false);
   int32_t width() const { return features_.type_count + 2 + 2 * groups_; }
   /// Writes [groups][width] to `out`. `group_of` gives the group of every unit.
   void embed(std::span<const int32_t> group_of, float* out) const;
@@ -55,6 +58,7 @@ class GroupFeatures {
   const UnitGraph& units_;
   const UnitFeatures& features_;
   int32_t groups_;
+  bool mean_output_size_;
   std::vector<double> unit_time_s_;
   double all_time_s_ = 0, all_bytes_ = 0;
 };

@@ -58,6 +58,8 @@ AgentOptions read_options(lua_State* L, int index) {
   options.order_groups = fields.boolean("order_groups", options.order_groups);
   options.features.depth_waves = count("depth_waves", options.features.depth_waves, 0);
   options.features.raw_time = fields.boolean("raw_time", options.features.raw_time);
+  options.features.mean_output_size =
+      fields.boolean("mean_output_size", options.features.mean_output_size);
   options.features.depth = fields.boolean("depth_feature", options.features.depth);
   if (fields.push_table("node2vec")) {
     options.features.node2vec = read_node2vec(L, options.features.node2vec);

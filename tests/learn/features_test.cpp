@@ -82,6 +82,9 @@ TEST_CASE("group embeddings: histogram, sums, adjacency, zeros for empty groups"
   CHECK(out[18 + 6] == 1);  // group 2 hears from group 0
   CHECK(out[2] == doctest::Approx(std::log1p(3000.0) / std::log1p(6000.0)));
 
+  GroupFeatures(problem, units, features, 3, true).embed(std::vector<int32_t>{0, 0, 2}, out.data());
+  CHECK(out[1] == doctest::Approx(std::log1p(150.0) / std::log1p(300.0)));
+
   const auto position = work_position(problem, units);
   CHECK(position[0] < position[1]);
   CHECK(position[1] < position[2]);

@@ -3,7 +3,7 @@
 local core = require 'trinity.core'
 
 local smoke = {
-  quickstart = '--steps 2 --samples 4 --save /tmp/trinity_smoke_strategy.json',
+  quickstart = '--steps 2 --samples 4 --save ' .. os.tmpname(),
 }
 
 describe('scripts', function()
@@ -25,7 +25,7 @@ describe('scripts', function()
 end)
 
 describe('the main job', function()
-  local save = '/tmp/trinity_job_strategy.json'
+  local save = os.tmpname()
   it('compares the four methods and loads its strategy back', function()
     local status, output = run_trinity('quickstart --steps 3 --samples 8 --save ' .. save)
     expect(status):equals(0)

@@ -8,7 +8,7 @@ local search = require 'trinity.search'
 local agent_options = { 'preset', 'groups', 'samples', 'epochs', 'learning_rate', 'clip',
   'entropy_weight', 'gradient_norm', 'temperature', 'tanh_constant', 'baseline_n',
   'noise_amplitude', 'noise_steps', 'dropout', 'normalise_advantage', 'order_groups',
-  'switch_probability', 'contiguity', 'hidden', 'raw_time', 'depth_feature', 'depth_waves',
+  'switch_probability', 'contiguity', 'hidden', 'raw_time', 'mean_output_size', 'depth_feature', 'depth_waves',
   'node2vec' }
 
 local function trinity(problem, options)
