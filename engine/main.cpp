@@ -104,6 +104,8 @@ int run(const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int count, char** words) {
+  // Whole lines at once also into a file or pipe, in order with what goes to standard error.
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   try {
     return run({words, words + count});
   } catch (const UsageError& error) {
