@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,14 +26,29 @@ struct Device {
   std::string name;  ///< unique in its cluster
   int32_t type = 0;  ///< index into Cluster::device_types()
   double speed = 1;  ///< operator times are divided by this (stragglers below 1)
+  std::string node;  ///< the machine it sits in, for hierarchical collectives
 };
 
-/// A connection between two endpoints: devices, or switches named only here. Full duplex: each
-/// direction has the whole bandwidth.
+/// A connection between two endpoints: devices, or switches named only here. Full duplex gives
+/// each direction the whole bandwidth, half duplex shares it.
 struct Link {
   std::string from, to;
   double bandwidth_bytes_per_s = 0;
   double latency_s = 0;
+  bool half_duplex = false;
+};
+
+/// A switch with a bandwidth of its own, shared by all routes through it. Other switches need no
+/// entry: they have no limit.
+struct Switch {
+  std::string name;
+  double bandwidth_bytes_per_s = 0;
+};
+
+/// What routes occupy: a direction of a link, a half-duplex link, or a limited switch.
+struct Channel {
+  std::string name;
+  double bandwidth_bytes_per_s = 0;
 };
 
 /// What a transfer occupies (see the simulator's rules).
@@ -40,6 +56,8 @@ enum class QueueModel : uint8_t {
   sender,  ///< the producer's one send queue
   pair,    ///< one queue per ordered pair of devices
   none,    ///< nothing: transfers never wait
+  route,   ///< every channel of the route at once, one transfer at a time
+  fair,    ///< a max-min fair share of every channel of the route
 };
 QueueModel parse_queue_model(std::string_view name);
 const char* queue_model_name(QueueModel queue);
@@ -50,6 +68,7 @@ struct ClusterSpec {
   std::vector<DeviceType> device_types;
   std::vector<Device> devices;
   std::vector<Link> links;
+  std::vector<Switch> switches;
   QueueModel queue = QueueModel::sender;
 };
 
@@ -58,7 +77,7 @@ struct ClusterSpec {
 class Cluster {
  public:
   /// Throws ArgumentError for: no device, a repeated name, a missing or non-positive rate, a link
-  /// to nowhere, two devices without a route between them.
+  /// from an endpoint to itself, a switch that no link reaches, two devices without a route.
   explicit Cluster(ClusterSpec spec);
 
   const std::string& name() const { return spec_.name; }
@@ -81,6 +100,14 @@ class Cluster {
     return bandwidth_bytes_per_s_[pair(from, to)];
   }
 
+  /// Channels on the route, in order. from != to.
+  std::span<const int32_t> route(int32_t from, int32_t to) const {
+    const size_t at = pair(from, to);
+    const auto first = static_cast<size_t>(route_offsets_[at]);
+    return {route_channels_.data() + first, static_cast<size_t>(route_offsets_[at + 1]) - first};
+  }
+  const std::vector<Channel>& channels() const { return channels_; }
+
   /// The device called `name`, or -1.
   int32_t find(std::string_view name) const;
   std::vector<std::string> device_names() const;
@@ -96,6 +123,8 @@ class Cluster {
 
   ClusterSpec spec_;
   std::vector<double> latency_s_, bandwidth_bytes_per_s_;
+  std::vector<Channel> channels_;
+  std::vector<int32_t> route_offsets_, route_channels_;
   uint64_t fingerprint_ = 0;
 };
 

@@ -2,26 +2,100 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "graph/deadlock.h"
 
 namespace trinity {
 namespace {
+
+constexpr int64_t kMaxBytes = int64_t{1} << 50;
+
+void add_numbers(Hasher& hash, std::span<const int32_t> numbers) {
+  hash.add(static_cast<uint64_t>(numbers.size()));
+  for (const int32_t number : numbers) hash.add(static_cast<uint64_t>(number));
+}
 
 uint64_t fingerprint_of(const Graph& graph) {
   Hasher hash;
   for (const auto& op : graph.operators()) {
     hash.add(op.name).add(op.type).add(static_cast<uint64_t>(op.phase));
-    hash.add(std::bit_cast<uint64_t>(op.flops)).add(std::bit_cast<uint64_t>(op.measured_time_s));
-    hash.add(std::bit_cast<uint64_t>(op.traffic_bytes));
-    hash.add(static_cast<uint64_t>(op.parameter_bytes() + op.persistent_bytes))
-        .add(static_cast<uint64_t>(op.unit));
-    for (const int32_t input : op.inputs) hash.add(static_cast<uint64_t>(input));
+    for (const double value : {op.flops, op.measured_time_s, op.traffic_bytes})
+      hash.add(std::bit_cast<uint64_t>(value));
+    for (const int64_t value : {op.parameter_bytes() + op.persistent_bytes, op.workspace_bytes})
+      hash.add(static_cast<uint64_t>(value));
+    for (const int32_t value : {op.unit, op.forward, op.collective})
+      hash.add(static_cast<uint64_t>(value));
+    add_numbers(hash, op.inputs);
+    hash.add(static_cast<uint64_t>(op.outputs.size()));
     for (const int32_t output : op.outputs)
-      hash.add(static_cast<uint64_t>(graph.tensor(output).bytes));
+      hash.add(static_cast<uint64_t>(graph.tensor(output).bytes))
+          .add(static_cast<uint64_t>(graph.tensor(output).dtype));
+  }
+  for (const auto& collective : graph.collectives()) {
+    hash.add(static_cast<uint64_t>(collective.kind))
+        .add(static_cast<uint64_t>(collective.algorithm))
+        .add(static_cast<uint64_t>(collective.bytes));
+    add_numbers(hash, collective.members);
   }
   return hash.value();
+}
+
+void check_bytes(const std::string& owner, const char* field, int64_t bytes) {
+  if (bytes < 0)
+    throw ArgumentError(fmt::format("{}: {} must not be negative, got {}", owner, field, bytes));
+  if (bytes > kMaxBytes)
+    throw LimitError(fmt::format("{}: {} must not exceed 2^50, got {}", owner, field, bytes));
+}
+
+/// Weights in bytes, before anything multiplies them unchecked.
+void check_parameters(const std::string& owner, const Operator& op) {
+  int64_t total = op.extra_parameter_bytes;
+  for (const auto& parameter : op.parameters) {
+    int64_t bytes = dtype_bytes(parameter.dtype);
+    for (const int64_t extent : parameter.shape) {
+      if (extent < 0)
+        throw ArgumentError(fmt::format("{}: parameter '{}': extent {} is negative", owner,
+                                        parameter.name, extent));
+      if (__builtin_mul_overflow(bytes, extent, &bytes)) bytes = kMaxBytes + 1;
+      bytes = std::min(bytes, kMaxBytes + 1);
+    }
+    total = std::min(total + bytes, kMaxBytes + 1);
+  }
+  if (total > kMaxBytes)
+    throw LimitError(fmt::format("{}: its weights have more than 2^50 bytes", owner));
+}
+
+void check_costs(const Operator& op) {
+  const auto owner = fmt::format("operator '{}'", op.name);
+  if (!(op.flops >= 0) || std::isinf(op.flops))
+    throw ArgumentError(
+        fmt::format("{}: flops must be finite and not negative, got {}", owner, op.flops));
+  const std::pair<const char*, double> optional[] = {
+      {"traffic_bytes", op.traffic_bytes},
+      {"measured_time_s", op.measured_time_s},
+      {"measured_backward_time_s", op.measured_backward_time_s}};
+  for (const auto& [field, value] : optional)
+    if (!std::isfinite(value))
+      throw ArgumentError(fmt::format("{}: {} must be finite, got {}", owner, field, value));
+  check_bytes(owner, "extra_parameter_bytes", op.extra_parameter_bytes);
+  check_bytes(owner, "persistent_bytes", op.persistent_bytes);
+  check_bytes(owner, "workspace_bytes", op.workspace_bytes);
+  check_parameters(owner, op);
+}
+
+/// After this, sums over a graph fit 64 bits.
+void check_total_bytes(const std::string& graph, const std::vector<Operator>& operators,
+                       const std::vector<Tensor>& tensors) {
+  double total = 0;
+  for (const auto& tensor : tensors) total += static_cast<double>(tensor.bytes);
+  for (const auto& op : operators)
+    total += static_cast<double>(op.parameter_bytes() + op.persistent_bytes + op.workspace_bytes);
+  if (total > 0x1p60)
+    throw LimitError(
+        fmt::format("graph '{}': its tensors and weights have more than 2^60 bytes", graph));
 }
 
 }  // namespace
@@ -64,14 +138,13 @@ int32_t Graph::find(std::string_view name) const {
 int32_t GraphBuilder::add_operator(Operator op) {
   const auto id = operator_count();
   if (op.name.empty()) throw ArgumentError("an operator needs a name");
+  check_costs(op);
   if (!by_name_.emplace(op.name, id).second)
     throw ArgumentError(fmt::format("operator '{}' is already in graph '{}'", op.name, name_));
-  if (!(op.flops >= 0))
-    throw ArgumentError(
-        fmt::format("operator '{}': flops must not be negative, got {}", op.name, op.flops));
   auto inputs = std::move(op.inputs);
   op.inputs.clear();
   op.outputs.clear();
+  op.collective = -1;
   operators_.push_back(std::move(op));
   unit_parent_.push_back(id);
   for (const int32_t tensor : inputs) read(id, tensor);
@@ -88,13 +161,12 @@ int32_t GraphBuilder::add_output(int32_t op, Tensor tensor) {
     for (const int64_t extent : tensor.shape) {
       if (extent < 0)
         throw ArgumentError(fmt::format("tensor '{}': extent {} is negative", tensor.name, extent));
-      if (__builtin_mul_overflow(elements, extent, &elements) || elements > int64_t{1} << 50)
+      if (__builtin_mul_overflow(elements, extent, &elements) || elements > kMaxBytes)
         throw LimitError(fmt::format("tensor '{}' has more than 2^50 elements", tensor.name));
     }
     tensor.bytes = elements * dtype_bytes(tensor.dtype);
   }
-  if (tensor.bytes < 0)
-    throw ArgumentError(fmt::format("tensor '{}': {} bytes", tensor.name, tensor.bytes));
+  check_bytes(fmt::format("tensor '{}'", tensor.name), "bytes", tensor.bytes);
   const auto id = tensor_count();
   tensor.producer = op;
   tensors_.push_back(std::move(tensor));
@@ -109,6 +181,43 @@ void GraphBuilder::read(int32_t op, int32_t tensor) {
     throw ArgumentError(fmt::format("operator '{}' reads tensor number {}, which does not exist",
                                     operators_[static_cast<size_t>(op)].name, tensor));
   operators_[static_cast<size_t>(op)].inputs.push_back(tensor);
+}
+
+int32_t GraphBuilder::find(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? -1 : found->second;
+}
+
+void GraphBuilder::add_collective(Collective collective) {
+  if (collective.name.empty()) throw ArgumentError("a collective needs a name");
+  const auto owner = fmt::format("collective '{}'", collective.name);
+  if (collective_names_.contains(collective.name))
+    throw ArgumentError(fmt::format("{} is already in graph '{}'", owner, name_));
+  check_bytes(owner, "bytes", collective.bytes);
+  if (collective.members.empty()) throw ArgumentError(owner + " has no members");
+  for (const int32_t member : collective.members)
+    if (member < 0 || member >= operator_count())
+      throw ArgumentError(fmt::format("{}: no operator number {}", owner, member));
+  auto& members = collective.members;
+  std::sort(members.begin(), members.end());
+  if (const auto twice = std::adjacent_find(members.begin(), members.end()); twice != members.end())
+    throw ArgumentError(fmt::format("{}: operator '{}' is named twice", owner, op(*twice).name));
+  const auto& first = op(members[0]);
+  for (const int32_t member : members) {
+    const auto& other = op(member);
+    if (other.collective >= 0)
+      throw ArgumentError(fmt::format("{}: operator '{}' is a member of collective '{}'", owner,
+                                      other.name,
+                                      collectives_[static_cast<size_t>(other.collective)].name));
+    if (other.phase != first.phase)
+      throw ArgumentError(fmt::format("{}: operator '{}' is of phase {} and '{}' of phase {}",
+                                      owner, first.name, phase_name(first.phase), other.name,
+                                      phase_name(other.phase)));
+  }
+  for (const int32_t member : members)
+    op(member).collective = static_cast<int32_t>(collectives_.size());
+  collective_names_.insert(collective.name);
+  collectives_.push_back(std::move(collective));
 }
 
 int32_t GraphBuilder::unit_root(int32_t op) const {
@@ -181,6 +290,13 @@ void GraphBuilder::report_cycle(const std::vector<int32_t>& missing) const {
   throw ArgumentError(fmt::format("graph '{}' has a cycle: {}", name_, text));
 }
 
+void GraphBuilder::check_forward() const {
+  for (const auto& op : operators_)
+    if (op.forward >= operator_count())
+      throw ArgumentError(fmt::format("operator '{}': its forward operator, number {}, is missing",
+                                      op.name, op.forward));
+}
+
 int32_t GraphBuilder::renumber(const std::vector<int32_t>& order, Graph& graph) {
   const auto n = order.size();
   std::vector<int32_t> new_op(n), new_tensor(tensors_.size());
@@ -205,7 +321,16 @@ int32_t GraphBuilder::renumber(const std::vector<int32_t>& order, Graph& graph) 
     for (int32_t& input : op.inputs) input = new_tensor[static_cast<size_t>(input)];
     graph.operators_.push_back(std::move(op));
   }
+  renumber_collectives(new_op, graph);
   return units;
+}
+
+void GraphBuilder::renumber_collectives(const std::vector<int32_t>& new_op, Graph& graph) {
+  for (auto& collective : collectives_) {
+    for (int32_t& member : collective.members) member = new_op[static_cast<size_t>(member)];
+    std::sort(collective.members.begin(), collective.members.end());
+  }
+  graph.collectives_ = std::move(collectives_);
 }
 
 /// One edge per distinct (source, target, tensor), and the depth of every operator.
@@ -253,10 +378,11 @@ void GraphBuilder::index_units(int32_t units, Graph& graph) {
 void GraphBuilder::default_traffic(Graph& graph) {
   for (auto& op : graph.operators_) {
     if (op.traffic_bytes >= 0) continue;
-    int64_t bytes = op.parameter_bytes();
-    for (const int32_t input : op.inputs) bytes += graph.tensor(input).bytes;
-    for (const int32_t output : op.outputs) bytes += graph.tensor(output).bytes;
-    op.traffic_bytes = static_cast<double>(bytes);
+    double bytes = static_cast<double>(op.parameter_bytes());
+    for (const auto* tensors : {&op.inputs, &op.outputs})
+      for (const int32_t tensor : *tensors)
+        bytes += static_cast<double>(graph.tensor(tensor).bytes);
+    op.traffic_bytes = bytes;
   }
 }
 
@@ -265,7 +391,10 @@ Graph GraphBuilder::build() {
   if (operators_.size() > kMaxOperators)
     throw LimitError(fmt::format("graph '{}' has {} operators, more than {}", name_,
                                  operators_.size(), kMaxOperators));
+  check_forward();
+  check_total_bytes(name_, operators_, tensors_);
   const auto order = topological_order();
+  check_deadlock(name_, operators_, tensors_, collectives_);
   Graph graph;
   graph.name_ = name_;
   const int32_t units = renumber(order, graph);

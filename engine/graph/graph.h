@@ -2,6 +2,7 @@
 
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ class Graph {
   const Tensor& tensor(int32_t id) const { return tensors_[static_cast<size_t>(id)]; }
   int32_t operator_count() const { return static_cast<int32_t>(operators_.size()); }
 
+  const std::vector<Collective>& collectives() const { return collectives_; }
+
   /// One edge per distinct (tensor, reading operator), sorted by source, then by target.
   const CsrGraph& csr() const { return csr_; }
   int32_t edge_count() const { return static_cast<int32_t>(boost::num_edges(csr_)); }
@@ -65,6 +68,7 @@ class Graph {
   std::string name_;
   std::vector<Operator> operators_;
   std::vector<Tensor> tensors_;
+  std::vector<Collective> collectives_;
   CsrGraph csr_;
   std::vector<int32_t> unit_of_, unit_offsets_, unit_members_, depth_;
   uint64_t fingerprint_ = 0;
@@ -79,11 +83,12 @@ class GraphBuilder {
 
   /// Adds an operator. Its `inputs` may name tensors added so far (more with read()); `outputs` is
   /// ignored (see add_output); `forward` names an operator of this builder. Throws ArgumentError
-  /// for an empty or repeated name or a negative cost.
+  /// for an empty or repeated name or a cost that is negative or no number, LimitError for more
+  /// than 2^50 bytes of weights or state.
   int32_t add_operator(Operator op);
 
   /// Adds an output tensor to an operator and returns its number. `bytes` is computed from shape
-  /// and dtype when the shape is given.
+  /// and dtype when the shape is given; more than 2^50 are a LimitError.
   int32_t add_output(int32_t op, Tensor tensor);
 
   /// Makes an operator read a tensor, after its present inputs.
@@ -92,20 +97,31 @@ class GraphBuilder {
   /// Puts two operators into one colocation unit.
   void colocate(int32_t a, int32_t b);
 
+  /// Joins operators into a collective. Throws ArgumentError for an empty or repeated name, fewer
+  /// than one member, a member of another collective, members of different phases, negative bytes.
+  void add_collective(Collective collective);
+
+  /// The operator called `name`, or -1.
+  int32_t find(std::string_view name) const;
+
   const Operator& op(int32_t id) const { return operators_.at(static_cast<size_t>(id)); }
   Operator& op(int32_t id) { return operators_.at(static_cast<size_t>(id)); }
   const Tensor& tensor(int32_t id) const { return tensors_.at(static_cast<size_t>(id)); }
   int32_t operator_count() const { return static_cast<int32_t>(operators_.size()); }
   int32_t tensor_count() const { return static_cast<int32_t>(tensors_.size()); }
 
-  /// Throws ArgumentError when there is no operator or when dependencies form a cycle (it names
-  /// the operators of one). The builder is empty afterwards.
+  /// Throws LimitError for too many operators or for sizes that add up to more than 2^60 bytes,
+  /// ArgumentError when there is no operator or when dependencies form a cycle (it names
+  /// the operators of one) or run through a collective (see check_deadlock()). The builder is empty
+  /// afterwards.
   Graph build();
 
  private:
   std::vector<int32_t> topological_order() const;
   [[noreturn]] void report_cycle(const std::vector<int32_t>& missing) const;
+  void check_forward() const;
   int32_t renumber(const std::vector<int32_t>& order, Graph& graph);
+  void renumber_collectives(const std::vector<int32_t>& new_op, Graph& graph);
   static void index_edges(Graph& graph);
   static void index_units(int32_t units, Graph& graph);
   static void default_traffic(Graph& graph);
@@ -114,8 +130,10 @@ class GraphBuilder {
   std::string name_;
   std::vector<Operator> operators_;
   std::vector<Tensor> tensors_;
+  std::vector<Collective> collectives_;
   std::vector<int32_t> unit_parent_;
   std::map<std::string, int32_t, std::less<>> by_name_;
+  std::set<std::string> collective_names_;
 };
 
 }  // namespace trinity

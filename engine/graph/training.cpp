@@ -17,11 +17,13 @@ class Lowering {
         builder_(forward.name()),
         wanted_(forward.tensors().size(), false),
         arrived_(forward.tensors().size()),
+        backward_(forward.operators().size(), -1),
         tensor_(forward.tensors().size(), -1) {}
 
   Graph run() {
     copy_forward();
     for (int32_t id = forward_.operator_count() - 1; id >= 0; --id) add_backward(id);
+    add_backward_collectives();
     return builder_.build();
   }
 
@@ -42,6 +44,26 @@ class Lowering {
     }
     for (int32_t id = 0; id < forward_.operator_count(); ++id)
       for (const int32_t other : forward_.unit(forward_.op(id).unit)) builder_.colocate(id, other);
+    for (const auto& collective : forward_.collectives()) builder_.add_collective(collective);
+  }
+
+  /// The gradient of a collective is a collective of its members' backward operators.
+  void add_backward_collectives() {
+    for (Collective collective : forward_.collectives()) {
+      std::vector<int32_t> members;
+      for (const int32_t member : collective.members)
+        if (const int32_t grad = backward_[static_cast<size_t>(member)]; grad >= 0)
+          members.push_back(grad);
+      if (members.empty()) continue;
+      collective.name += "/grad";
+      collective.members = std::move(members);
+      if (collective.kind == CollectiveKind::reduce_scatter)
+        collective.kind = CollectiveKind::all_gather;
+      else if (collective.kind == CollectiveKind::all_gather)
+        collective.kind = CollectiveKind::reduce_scatter;
+      // A broadcast's is a reduction to the first member, which takes as long as the broadcast.
+      builder_.add_collective(std::move(collective));
+    }
   }
 
   int32_t new_tensor(int32_t forward_tensor) const {
@@ -67,15 +89,17 @@ class Lowering {
     backward.forward = id;
     backward.measured_time_s = op.measured_backward_time_s;
     backward.inputs = std::move(gradients);
-    if (rule.saves_input)
+    const bool member = op.collective >= 0;  // sums and copies need no forward tensor
+    if (rule.saves_input && !member)
       for (const int32_t input : op.inputs) backward.inputs.push_back(new_tensor(input));
-    if (rule.saves_output || sink)
+    if ((rule.saves_output && !member) || sink)
       for (const int32_t output : op.outputs) backward.inputs.push_back(new_tensor(output));
     const bool input_wanted = wants_input_gradient(op);
     const bool weights = op.parameter_bytes() > 0;
     const double share = rule.matrix && !input_wanted ? 0.5 : 1.0;
     backward.flops = op.flops * rule.backward_factor * share;
     const int32_t grad = builder_.add_operator(std::move(backward));
+    backward_[static_cast<size_t>(id)] = grad;
     if (weights || options_.colocate == TrainingOptions::Colocate::forward)
       builder_.colocate(id, grad);
     add_input_gradients(op, grad);
@@ -171,6 +195,7 @@ class Lowering {
   GraphBuilder builder_;
   std::vector<bool> wanted_;                   // per forward tensor
   std::vector<std::vector<int32_t>> arrived_;  // per forward tensor: gradient tensors
+  std::vector<int32_t> backward_;              // per forward operator: its backward one, or -1
   std::vector<int32_t> tensor_;                // forward tensor -> builder tensor
 };
 

@@ -26,8 +26,9 @@ TrainingOptions::Optimiser parse_optimiser(std::string_view name);
 /// gradient arrives from several readers (folded into the backward operator for measured
 /// operators, whose profile has no such step); `<name>/update` for every operator with weights,
 /// reading their gradient. Backward FLOP follow operator_rule(); a measured operator's backward
-/// takes its measured_backward_time_s. Throws ArgumentError when the graph has backward operators
-/// already.
+/// takes its measured_backward_time_s. Backward operators of a collective's members form a
+/// collective `<name>/grad` of the opposite kind. Throws ArgumentError when the graph has backward
+/// operators already.
 Graph lower_to_training(const Graph& forward, const TrainingOptions& options);
 
 }  // namespace trinity

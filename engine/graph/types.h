@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/collective.h"
 #include "base/dtype.h"
 
 namespace trinity {
@@ -59,12 +60,24 @@ struct Operator {
   double measured_backward_time_s = -1;  ///< same for its backward operator (forward graphs only)
   int64_t extra_parameter_bytes = 0;     ///< weights whose shapes are not known (profiles)
   int64_t persistent_bytes = 0;          ///< resident all step beside the weights (optimiser state)
-  int32_t forward = -1;  ///< the forward operator that a backward or update one serves
-  int32_t unit = -1;     ///< colocation unit: operators of one unit share a device
+  int64_t workspace_bytes = 0;           ///< needed only while it runs
+  int32_t forward = -1;     ///< the forward operator that a backward or update one serves
+  int32_t unit = -1;        ///< colocation unit: operators of one unit share a device
+  int32_t collective = -1;  ///< the collective (Graph::collectives()) that it is a member of
 
   int64_t parameter_bytes() const;
   int64_t parameter_count() const;
   bool measured() const { return measured_time_s >= 0; }
+};
+
+/// Operators, one a device, that communicate together: each hands in its inputs and gets its
+/// outputs when all are done. Members occupy wires, not their devices.
+struct Collective {
+  std::string name;
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
+  int64_t bytes = 0;             ///< full size of the tensor
+  std::vector<int32_t> members;  ///< operators, ascending
 };
 
 }  // namespace trinity

@@ -39,6 +39,41 @@ TEST_CASE("broken descriptions are refused by name") {
   fails(spec, "needs an entry 'float32'");
 }
 
+TEST_CASE("broken switches are refused by name") {
+  const auto fails = [](std::vector<Switch> switches, const char* text) {
+    auto spec = test::uniform_spec(2, 1e9, 0);
+    spec.switches = std::move(switches);
+    CHECK_THROWS_WITH_AS(Cluster{spec}, doctest::Contains(text), ArgumentError);
+  };
+  fails({{"d1", 1e9}}, "switch 'd1' has the name of a device");
+  fails({{"switch", 1e9}, {"switch", 1e9}}, "switch 'switch' is described twice");
+  fails({{"swich", 1e9}}, "switch 'swich' is the end of no link, did you mean 'switch'?");
+  fails({{"switch", 0}}, "switch 'switch': bandwidth_bytes_per_s must be a positive number, got 0");
+}
+
+TEST_CASE("queue models have words") {
+  for (const char* word : {"sender", "pair", "none", "route", "fair"})
+    CHECK(queue_model_name(parse_queue_model(word)) == std::string(word));
+  CHECK(parse_queue_model("fair") == QueueModel::fair);
+  CHECK_THROWS_WITH_AS(
+      parse_queue_model("rout"),
+      doctest::Contains("unknown queue model 'rout', did you mean 'route'? (known: "
+                        "sender, pair, none, route, fair)"),
+      ArgumentError);
+}
+
+TEST_CASE("a device's node is the part of its name before the slash, unless stated") {
+  auto spec = test::node_spec(2, 1, 1e9, 1e9, 0, 0);
+  spec.devices.push_back({"alone", 0, 1.0, ""});
+  spec.devices.push_back({"n7/d0", 0, 1.0, "n1"});
+  spec.links.push_back({"alone", "net", 1e9, 0});
+  spec.links.push_back({"n7/d0", "net", 1e9, 0});
+  const Cluster cluster(spec);
+  CHECK(cluster.device(0).node == "n0");
+  CHECK(cluster.device(2).node.empty());
+  CHECK(cluster.device(3).node == "n1");
+}
+
 TEST_CASE("the fingerprint notices what changes a result") {
   const auto spec = test::uniform_spec(2, 1e9, 1e-6);
   auto slower = spec, renamed = spec;
@@ -46,4 +81,15 @@ TEST_CASE("the fingerprint notices what changes a result") {
   renamed.name = "other";
   CHECK(Cluster(spec).fingerprint() != Cluster(slower).fingerprint());
   CHECK(Cluster(spec).fingerprint() == Cluster(renamed).fingerprint());
+
+  const auto differs = [&](auto change) {
+    auto changed = spec;
+    change(changed);
+    CHECK(Cluster(spec).fingerprint() != Cluster(changed).fingerprint());
+  };
+  differs([](ClusterSpec& s) { s.devices[1].node = "n1"; });
+  differs([](ClusterSpec& s) { s.links[0].half_duplex = true; });
+  differs([](ClusterSpec& s) { s.links[1].bandwidth_bytes_per_s = 2e9; });  // no bottleneck
+  differs([](ClusterSpec& s) { s.switches.push_back({"switch", 4e9}); });   // not one either
+  differs([](ClusterSpec& s) { s.queue = QueueModel::fair; });
 }

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace trinity {
+
+/// What a group of devices does together.
+enum class CollectiveKind : uint8_t {
+  all_reduce,      ///< every member ends with the sum of all members' tensors
+  reduce_scatter,  ///< every member ends with its share of the sum
+  all_gather,      ///< every member ends with all members' shares
+  broadcast,       ///< every member ends with the first member's tensor
+  all_to_all,      ///< member i ends with part i of every member's tensor
+};
+
+/// How it is carried out (simulator.md 5). `automatic` takes the fastest that applies.
+enum class CollectiveAlgorithm : uint8_t {
+  automatic,
+  ring,
+  halving_doubling,  ///< members a power of two; all-reduce, reduce-scatter, all-gather
+  tree,              ///< double binary tree, pipelined; all-reduce only
+  hierarchical,      ///< inside nodes, between nodes, inside nodes; all-reduce only
+  leader,            ///< hierarchical with one talking device a node; all-reduce only
+};
+
+/// Both throw ArgumentError naming the accepted words.
+CollectiveKind parse_collective_kind(std::string_view name);
+CollectiveAlgorithm parse_collective_algorithm(std::string_view name);
+const char* collective_kind_name(CollectiveKind kind);
+const char* collective_algorithm_name(CollectiveAlgorithm algorithm);
+
+}  // namespace trinity

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace trinity {
+
+/// The position of `name` among `words`. Throws ArgumentError "unknown <what> '<name>'" with the
+/// nearest word and the list of all; `what` is what the words name ("queue model").
+size_t parse_word(std::string_view what, std::string_view name, std::span<const char* const> words);
+
+}  // namespace trinity

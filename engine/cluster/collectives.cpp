@@ -1,0 +1,257 @@
+#include "cluster/collectives.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+
+namespace trinity {
+namespace {
+
+using Kind = CollectiveKind;
+using Algorithm = CollectiveAlgorithm;
+
+/// Devices that form a ring, or that sit in one node.
+using Group = std::vector<int32_t>;
+
+/// A step's latency and a device's bandwidth.
+struct Wires {
+  double latency_s = 0;
+  double bandwidth = std::numeric_limits<double>::infinity();
+};
+
+/// Calls visit(from, to) for every edge of a ring.
+template <class Visit>
+void for_each_edge(const Group& ring, Visit visit) {
+  for (size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
+    visit(ring[i], ring[(i + 1) % ring.size()]);
+}
+
+/// The worst wires over rings that run at once: what several edges cross is divided among them.
+Wires worst_wires(const Cluster& cluster, const std::vector<Group>& rings) {
+  Wires worst;
+  std::vector<int32_t> crossings(cluster.channels().size(), 0);
+  for (const Group& ring : rings)
+    for_each_edge(ring, [&](int32_t from, int32_t to) {
+      worst.latency_s = std::max(worst.latency_s, cluster.latency_s(from, to));
+      for (const int32_t channel : cluster.route(from, to))
+        ++crossings[static_cast<size_t>(channel)];
+    });
+  for (size_t c = 0; c < crossings.size(); ++c)
+    if (crossings[c] > 0)
+      worst.bandwidth =
+          std::min(worst.bandwidth, cluster.channels()[c].bandwidth_bytes_per_s / crossings[c]);
+  return worst;
+}
+
+/// One collective to be priced by several algorithms.
+class Pricing {
+ public:
+  Pricing(const Cluster& cluster, Kind kind, std::span<const int32_t> devices, int64_t bytes)
+      : cluster_(cluster),
+        kind_(kind),
+        devices_(devices.begin(), devices.end()),
+        bytes_(static_cast<double>(bytes)) {
+    std::sort(devices_.begin(), devices_.end());
+    std::map<std::string_view, size_t> known;
+    for (const int32_t device : devices_) {
+      const auto [entry, added] = known.emplace(cluster.device(device).node, nodes_.size());
+      if (added) nodes_.emplace_back();
+      nodes_[entry->second].push_back(device);
+    }
+    flat_ = worst_wires(cluster, {devices_});
+  }
+
+  /// Throws ArgumentError unless the algorithm applies.
+  void require(Algorithm algorithm) const {
+    const auto name = collective_algorithm_name(algorithm);
+    if (!carries_out(algorithm))
+      throw ArgumentError(fmt::format(
+          "collective algorithm '{}' does not carry out {}, expected {}", name,
+          collective_kind_name(kind_),
+          algorithm == Algorithm::halving_doubling ? "all_reduce, reduce_scatter or all_gather"
+                                                   : "all_reduce"));
+    if (algorithm == Algorithm::halving_doubling && !power_of_two())
+      throw ArgumentError(fmt::format(
+          "collective algorithm '{}' expects a power of two of devices, got {}", name, size()));
+    if (algorithm == Algorithm::hierarchical && !members_per_node()) refuse_nodes(name);
+  }
+
+  bool applies(Algorithm algorithm) const {
+    return carries_out(algorithm) && (algorithm != Algorithm::halving_doubling || power_of_two()) &&
+           (algorithm != Algorithm::hierarchical || members_per_node());
+  }
+
+  CollectiveCost price(Algorithm algorithm) const {
+    CollectiveCost cost;
+    cost.algorithm = algorithm;
+    if (size() == 1) return cost;
+    switch (algorithm) {
+      case Algorithm::automatic:
+        return fastest();
+      case Algorithm::ring:
+        ring(cost);
+        break;
+      case Algorithm::halving_doubling:
+        halving_doubling(cost);
+        break;
+      case Algorithm::tree:
+        tree(cost);
+        break;
+      case Algorithm::hierarchical:
+        hierarchical(cost);
+        break;
+      case Algorithm::leader:
+        leader(cost);
+        break;
+    }
+    cost.sent_bytes = ring_trips() * (kind_ == Kind::broadcast ? 1 : part(size())) * bytes_;
+    return cost;
+  }
+
+ private:
+  size_t size() const { return devices_.size(); }
+  bool power_of_two() const { return std::has_single_bit(size()); }
+  /// (p - 1) / p
+  static double part(size_t p) { return static_cast<double>(p - 1) / static_cast<double>(p); }
+  /// How often the data go round the ring.
+  double ring_trips() const { return kind_ == Kind::all_reduce ? 2 : 1; }
+
+  bool carries_out(Algorithm algorithm) const {
+    switch (algorithm) {
+      case Algorithm::automatic:
+      case Algorithm::ring:
+        return true;
+      case Algorithm::halving_doubling:
+        return kind_ == Kind::all_reduce || kind_ == Kind::reduce_scatter ||
+               kind_ == Kind::all_gather;
+      default:
+        return kind_ == Kind::all_reduce;
+    }
+  }
+
+  /// Members of every node, when all have equally many.
+  std::optional<size_t> members_per_node() const {
+    for (const Group& node : nodes_)
+      if (node.size() != nodes_[0].size()) return std::nullopt;
+    return nodes_[0].size();
+  }
+
+  [[noreturn]] void refuse_nodes(const char* algorithm) const {
+    const auto other = *std::find_if(nodes_.begin(), nodes_.end(), [&](const Group& node) {
+      return node.size() != nodes_[0].size();
+    });
+    throw ArgumentError(fmt::format(
+        "collective algorithm '{}' expects as many devices in every node, got {} in node '{}' and "
+        "{} in node '{}'",
+        algorithm, nodes_[0].size(), cluster_.device(nodes_[0][0]).node, other.size(),
+        cluster_.device(other[0]).node));
+  }
+
+  /// The least time of all that apply; the first in order where equal.
+  CollectiveCost fastest() const {
+    CollectiveCost best = price(Algorithm::ring);
+    for (const auto algorithm : {Algorithm::halving_doubling, Algorithm::tree,
+                                 Algorithm::hierarchical, Algorithm::leader}) {
+      if (!applies(algorithm)) continue;
+      const auto cost = price(algorithm);
+      if (cost.time_s() < best.time_s()) best = cost;
+    }
+    return best;
+  }
+
+  void ring(CollectiveCost& cost) const {
+    const double whole = kind_ == Kind::broadcast ? 1 : part(size());
+    cost.latency_s = ring_trips() * static_cast<double>(size() - 1) * flat_.latency_s;
+    cost.transfer_s = ring_trips() * whole * bytes_ / flat_.bandwidth;
+  }
+
+  void halving_doubling(CollectiveCost& cost) const {
+    cost.latency_s =
+        ring_trips() * static_cast<double>(std::bit_width(size()) - 1) * flat_.latency_s;
+    cost.transfer_s = ring_trips() * part(size()) * bytes_ / flat_.bandwidth;
+  }
+
+  /// Nodes of different sizes: as if every member were a node.
+  void tree(CollectiveCost& cost) const {
+    const auto equal = members_per_node();
+    const double inside = equal ? static_cast<double>(*equal - 1) * inner_wires().latency_s : 0;
+    const double outside = equal ? outer_wires(*equal).latency_s : flat_.latency_s;
+    const size_t nodes = equal ? nodes_.size() : size();
+    cost.latency_s = 2 * (inside + static_cast<double>(std::bit_width(nodes - 1)) * outside);
+    cost.transfer_s = 2 * bytes_ / (0.9 * flat_.bandwidth);
+  }
+
+  void hierarchical(CollectiveCost& cost) const {
+    const size_t g = nodes_[0].size();
+    const Wires inner = inner_wires(), outer = outer_wires(g);
+    const double share = bytes_ / static_cast<double>(g);
+    cost.latency_s = 2 * static_cast<double>(g - 1) * inner.latency_s +
+                     2 * static_cast<double>(nodes_.size() - 1) * outer.latency_s;
+    cost.transfer_s =
+        2 * part(g) * bytes_ / inner.bandwidth + 2 * part(nodes_.size()) * share / outer.bandwidth;
+  }
+
+  /// The largest node sets the pace inside.
+  void leader(CollectiveCost& cost) const {
+    size_t g = 1;
+    for (const Group& node : nodes_) g = std::max(g, node.size());
+    const Wires inner = inner_wires(), outer = outer_wires(1);
+    cost.latency_s = 2 * static_cast<double>(g - 1) * inner.latency_s +
+                     2 * static_cast<double>(nodes_.size() - 1) * outer.latency_s;
+    cost.transfer_s =
+        2 * bytes_ / inner.bandwidth + 2 * part(nodes_.size()) * bytes_ / outer.bandwidth;
+  }
+
+  /// A ring in every node, all at once.
+  Wires inner_wires() const { return worst_wires(cluster_, nodes_); }
+
+  /// `count` rings between the nodes at once, ring i over member i of every node.
+  Wires outer_wires(size_t count) const {
+    std::vector<Group> rings(count);
+    for (size_t i = 0; i < count; ++i)
+      for (const Group& node : nodes_) rings[i].push_back(node[i]);
+    return worst_wires(cluster_, rings);
+  }
+
+  const Cluster& cluster_;
+  Kind kind_;
+  Group devices_;
+  double bytes_;
+  std::vector<Group> nodes_;  // in order of their first devices
+  Wires flat_;                // of the ring over all devices
+};
+
+void check_arguments(const Cluster& cluster, std::span<const int32_t> devices, int64_t bytes) {
+  if (devices.empty()) throw ArgumentError("a collective needs at least one device");
+  if (bytes < 0)
+    throw ArgumentError(fmt::format("a collective's bytes must not be negative, got {}", bytes));
+  std::set<int32_t> seen;
+  for (const int32_t device : devices) {
+    if (device < 0 || device >= cluster.device_count())
+      throw ArgumentError(fmt::format("a collective names device {}, expected 1 to {}", device + 1,
+                                      cluster.device_count()));
+    if (!seen.insert(device).second)
+      throw ArgumentError(
+          fmt::format("a collective names device '{}' twice", cluster.device(device).name));
+  }
+}
+
+}  // namespace
+
+CollectiveCost collective_cost(const Cluster& cluster, CollectiveKind kind,
+                               CollectiveAlgorithm algorithm, std::span<const int32_t> devices,
+                               int64_t bytes) {
+  check_arguments(cluster, devices, bytes);
+  const Pricing pricing(cluster, kind, devices, bytes);
+  pricing.require(algorithm);
+  auto cost = pricing.price(algorithm);
+  if (cost.algorithm == CollectiveAlgorithm::automatic) cost.algorithm = CollectiveAlgorithm::ring;
+  return cost;
+}
+
+}  // namespace trinity

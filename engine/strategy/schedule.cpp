@@ -1,0 +1,238 @@
+#include "strategy/schedule.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "base/words.h"
+
+namespace trinity {
+namespace {
+
+constexpr const char* kPolicies[] = {"fifo", "lifo", "priority", "order"};
+constexpr const char* kPipelines[] = {"gpipe", "1f1b", "interleaved"};
+
+void check_length(const char* what, size_t length, const Graph& graph) {
+  if (length != static_cast<size_t>(graph.operator_count()))
+    throw ArgumentError(fmt::format("{} of graph '{}' need {} entries, got {}", what, graph.name(),
+                                    graph.operator_count(), length));
+}
+
+/// What a stage runs: operators ascending.
+struct Stage {
+  int32_t device = -1;
+  int32_t first = -1;  // an operator on that device, for messages
+  std::vector<int32_t> forward, backward;
+};
+
+/// Writes the sequence of every device. One chunk of work is (stage, micro-batch) in one direction;
+/// a device with v stages has v times as many as there are micro-batches.
+class Pipeline {
+ public:
+  Pipeline(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
+           std::span<const int32_t> stage, int32_t micro_batches, PipelineSchedule schedule)
+      : graph_(graph),
+        micro_batches_(micro_batches),
+        schedule_(schedule),
+        updates_(static_cast<size_t>(devices)),
+        rank_(static_cast<size_t>(devices), -1) {
+    for (int32_t op = 0; op < graph.operator_count(); ++op) {
+      const auto i = static_cast<size_t>(op);
+      if (graph.op(op).collective < 0) add(op, placement[i], stage[i]);
+    }
+    check_stages();
+  }
+
+  Schedule run() {
+    result_.micro_batches = micro_batches_;
+    result_.policy = Policy::order;
+    result_.order_first.push_back(0);
+    for (size_t device = 0; device < rank_.size(); ++device) {
+      if (rank_[device] >= 0) add_device(rank_[device]);
+      for (const int32_t op : updates_[device]) add_task(op, micro_batches_ - 1);
+      result_.order_first.push_back(static_cast<int32_t>(result_.order.size()));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void add(int32_t op, int32_t device, int32_t stage) {
+    const auto& name = graph_.op(op).name;
+    if (device < 0 || static_cast<size_t>(device) >= rank_.size())
+      throw ArgumentError(fmt::format("operator '{}' is placed on device {}, expected 1 to {}",
+                                      name, device + 1, rank_.size()));
+    if (stage < 0 || stage >= graph_.operator_count())
+      throw ArgumentError(fmt::format("operator '{}' is in stage {}, expected 0 to {}", name, stage,
+                                      graph_.operator_count() - 1));
+    if (static_cast<size_t>(stage) >= stages_.size())
+      stages_.resize(static_cast<size_t>(stage) + 1);
+    Stage& entry = stages_[static_cast<size_t>(stage)];
+    if (entry.first < 0) {
+      entry.first = op;
+      entry.device = device;
+    }
+    if (entry.device != device)
+      throw ArgumentError(
+          fmt::format("stage {} is on two devices: operator '{}' on device {}, '{}' on device {}",
+                      stage, graph_.op(entry.first).name, entry.device + 1, name, device + 1));
+    if (runs_once(graph_.op(op)))
+      updates_[static_cast<size_t>(device)].push_back(op);
+    else
+      (graph_.op(op).phase == Phase::forward ? entry.forward : entry.backward).push_back(op);
+  }
+
+  /// Every device has one stage, or for `interleaved` every p-th, p being the devices in use.
+  void check_stages() {
+    for (size_t s = 0; s < stages_.size(); ++s) {
+      if (stages_[s].first < 0) throw ArgumentError(fmt::format("stage {} has no operators", s));
+      auto& rank = rank_[static_cast<size_t>(stages_[s].device)];
+      if (rank >= 0) continue;
+      rank = static_cast<int32_t>(s);
+      ++used_;
+    }
+    if (schedule_ == PipelineSchedule::interleaved)
+      check_turns();
+    else if (used_ < stages_.size())
+      refuse_shared_device();
+  }
+
+  [[noreturn]] void refuse_shared_device() const {
+    size_t s = 0;
+    const auto rank = [&] { return rank_[static_cast<size_t>(stages_[s].device)]; };
+    while (static_cast<size_t>(rank()) == s) ++s;
+    throw ArgumentError(fmt::format(
+        "schedule '{}': stages {} and {} are on device {}, expected a device for every stage",
+        pipeline_schedule_name(schedule_), rank(), s, stages_[s].device + 1));
+  }
+
+  void check_turns() const {
+    for (size_t s = used_; s < stages_.size(); ++s)
+      if (stages_[s].device != stages_[s % used_].device)
+        throw ArgumentError(
+            fmt::format("schedule 'interleaved': stage {} is on device {}, expected device {} as "
+                        "for stage {}: stages go round the {} devices in turn",
+                        s, stages_[s].device + 1, stages_[s % used_].device + 1, s % used_, used_));
+    if (used_ > 0 && stages_.size() % used_ != 0)
+      throw ArgumentError(fmt::format(
+          "schedule 'interleaved': {} stages on {} devices, expected a multiple of the devices",
+          stages_.size(), used_));
+    if (used_ > 0 && static_cast<size_t>(micro_batches_) % used_ != 0)
+      throw ArgumentError(
+          fmt::format("schedule 'interleaved': {} micro-batches on {} devices, expected a multiple "
+                      "of the devices",
+                      micro_batches_, used_));
+  }
+
+  void add_task(int32_t op, int32_t micro) {
+    result_.order.push_back(micro * graph_.operator_count() + op);
+  }
+
+  size_t chunks() const { return stages_.size() / used_; }
+
+  /// Chunks of work that go forward before the first goes backward.
+  int64_t warm_up(size_t rank) const {
+    const auto m = static_cast<int64_t>(micro_batches_), v = static_cast<int64_t>(chunks());
+    const auto after = static_cast<int64_t>(used_ - 1 - rank), p = static_cast<int64_t>(used_);
+    switch (schedule_) {
+      case PipelineSchedule::gpipe:
+        return m;
+      case PipelineSchedule::one_f_one_b:
+        return std::min(after, m);
+      case PipelineSchedule::interleaved:
+        return std::min(2 * after + (v - 1) * p, m * v);
+    }
+    return m;
+  }
+
+  /// The k-th chunk of a device in one direction: micro-batches in groups of p, each group through
+  /// one stage after the other.
+  void add_chunk(size_t rank, int64_t k, bool forward) {
+    const auto p = static_cast<int64_t>(used_), v = static_cast<int64_t>(chunks());
+    const int64_t turn = k / p % v;
+    const auto stage = static_cast<size_t>((forward ? turn : v - 1 - turn) * p) + rank;
+    auto micro = static_cast<int32_t>(k / (p * v) * p + k % p);
+    if (!forward && schedule_ == PipelineSchedule::gpipe) micro = micro_batches_ - 1 - micro;
+    for (const int32_t op : forward ? stages_[stage].forward : stages_[stage].backward)
+      add_task(op, micro);
+  }
+
+  void add_device(int32_t rank_of_device) {
+    const auto rank = static_cast<size_t>(rank_of_device);
+    const auto total = static_cast<int64_t>(micro_batches_) * static_cast<int64_t>(chunks());
+    const int64_t ahead = warm_up(rank);
+    for (int64_t k = 0; k < total + ahead; ++k) {
+      if (k < total) add_chunk(rank, k, true);
+      if (k >= ahead) add_chunk(rank, k - ahead, false);
+    }
+  }
+
+  const Graph& graph_;
+  int32_t micro_batches_;
+  PipelineSchedule schedule_;
+  std::vector<Stage> stages_;
+  std::vector<std::vector<int32_t>> updates_;  // per device
+  std::vector<int32_t> rank_;                  // per device: its least stage, -1 without one
+  size_t used_ = 0;                            // devices with a stage
+  Schedule result_;
+};
+
+}  // namespace
+
+Policy parse_policy(std::string_view name) {
+  return static_cast<Policy>(parse_word("policy", name, kPolicies));
+}
+
+PipelineSchedule parse_pipeline_schedule(std::string_view name) {
+  return static_cast<PipelineSchedule>(parse_word("pipeline schedule", name, kPipelines));
+}
+
+const char* policy_name(Policy policy) { return kPolicies[static_cast<size_t>(policy)]; }
+
+const char* pipeline_schedule_name(PipelineSchedule schedule) {
+  return kPipelines[static_cast<size_t>(schedule)];
+}
+
+std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_t> placement) {
+  check_length("placements", placement.size(), graph);
+  std::vector<int32_t> stage_of_device;
+  int32_t stages = 0;
+  // Devices without forward operators follow, by the first operator they hold.
+  for (const bool forward : {true, false}) {
+    for (int32_t op = 0; op < graph.operator_count(); ++op) {
+      const int32_t device = placement[static_cast<size_t>(op)];
+      if (device < 0)
+        throw ArgumentError(fmt::format("operator '{}' is placed on device {}, expected 1 or more",
+                                        graph.op(op).name, device + 1));
+      if (forward && graph.op(op).phase != Phase::forward) continue;
+      const auto d = static_cast<size_t>(device);
+      if (d >= stage_of_device.size()) stage_of_device.resize(d + 1, -1);
+      if (stage_of_device[d] < 0) stage_of_device[d] = stages++;
+    }
+    if (stages == 0)
+      throw ArgumentError(fmt::format("graph '{}' has no forward operators", graph.name()));
+  }
+  std::vector<int32_t> stage;
+  for (const int32_t device : placement)
+    stage.push_back(stage_of_device[static_cast<size_t>(device)]);
+  return stage;
+}
+
+Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
+                           std::span<const int32_t> stage, int32_t micro_batches,
+                           PipelineSchedule schedule) {
+  check_length("placements", placement.size(), graph);
+  check_length("stages", stage.size(), graph);
+  if (devices < 1)
+    throw ArgumentError(fmt::format("a schedule needs at least 1 device, got {}", devices));
+  if (micro_batches < 1)
+    throw ArgumentError(
+        fmt::format("a schedule needs at least 1 micro-batch, got {}", micro_batches));
+  if (int64_t{micro_batches} * graph.operator_count() > std::numeric_limits<int32_t>::max())
+    throw LimitError(
+        fmt::format("{} micro-batches of the {} operators of graph '{}' are more than "
+                    "2^31 tasks",
+                    micro_batches, graph.operator_count(), graph.name()));
+  return Pipeline(graph, placement, devices, stage, micro_batches, schedule).run();
+}
+
+}  // namespace trinity

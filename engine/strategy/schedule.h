@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace trinity {
+
+/// Which of the ready tasks a free device runs next. A task is (micro-batch, operator), numbered
+/// micro-batch * operators + operator.
+enum class Policy : uint8_t {
+  fifo,      ///< the one ready first; ties by number
+  lifo,      ///< the one ready last; ties by the larger number
+  priority,  ///< the one of largest priority; ties by number
+  order,     ///< a fixed sequence a device, whose head the device waits for
+};
+
+/// The orders that pipelines are named by (simulator.md 4).
+enum class PipelineSchedule : uint8_t {
+  gpipe,        ///< all forward micro-batches, then all backward ones, last first
+  one_f_one_b,  ///< warm-up, then forward and backward in turn
+  interleaved,  ///< 1F1B over several chunks of layers a device
+};
+
+/// Both throw ArgumentError naming the accepted words ("1f1b" for one_f_one_b).
+Policy parse_policy(std::string_view name);
+PipelineSchedule parse_pipeline_schedule(std::string_view name);
+const char* policy_name(Policy policy);
+const char* pipeline_schedule_name(PipelineSchedule schedule);
+
+/// How a placed graph is run: how often, and in which order on every device.
+struct Schedule {
+  int32_t micro_batches = 1;  ///< forward and backward run this often, update once at the end
+  Policy policy = Policy::fifo;
+  std::vector<int64_t> priority;     ///< Policy::priority: per operator, the larger first
+  std::vector<int32_t> order;        ///< Policy::order: tasks, one device after the other
+  std::vector<int32_t> order_first;  ///< Policy::order: devices + 1 positions in `order`
+
+  bool operator==(const Schedule&) const = default;
+};
+
+/// Operators that run once a step however many micro-batches there are.
+inline bool runs_once(const Operator& op) { return op.phase == Phase::update; }
+
+/// The stage of every operator when every device is one stage: devices in order of the first
+/// forward operator they hold. Throws ArgumentError without forward operators.
+std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_t> placement);
+
+/// A pipeline's schedule: stage[o] numbers the stage of operator o from 0 (backward and update
+/// operators carry the stage of their forward operator); a stage runs on one device, and for
+/// `interleaved` stages k, k + p, k + 2 p, ... share one of the p devices. A stage runs its
+/// operators of one direction and micro-batch in ascending order, updates last. Throws
+/// ArgumentError for a stage on two devices, stages that devices do not hold as said, or
+/// (interleaved) micro-batches that are no multiple of the devices.
+Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
+                           std::span<const int32_t> stage, int32_t micro_batches,
+                           PipelineSchedule schedule);
+
+}  // namespace trinity

@@ -1,0 +1,217 @@
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "base/error.h"
+#include "cluster/collectives.h"
+#include "support/build.h"
+
+using namespace trinity;
+
+namespace {
+
+using Kind = CollectiveKind;
+using Algorithm = CollectiveAlgorithm;
+
+constexpr Kind kKinds[] = {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather,
+                           Kind::broadcast, Kind::all_to_all};
+constexpr Algorithm kAlgorithms[] = {Algorithm::ring, Algorithm::halving_doubling, Algorithm::tree,
+                                     Algorithm::hierarchical, Algorithm::leader};
+
+std::vector<int32_t> all(const Cluster& cluster) {
+  std::vector<int32_t> devices(static_cast<size_t>(cluster.device_count()));
+  std::iota(devices.begin(), devices.end(), 0);
+  return devices;
+}
+
+CollectiveCost cost(const Cluster& cluster, Kind kind, Algorithm algorithm, int64_t bytes) {
+  return collective_cost(cluster, kind, algorithm, all(cluster), bytes);
+}
+
+void check_cost(const CollectiveCost& found, double latency_s, double transfer_s) {
+  CHECK(found.latency_s == doctest::Approx(latency_s).epsilon(1e-12));
+  CHECK(found.transfer_s == doctest::Approx(transfer_s).epsilon(1e-12));
+  CHECK(found.time_s() == found.latency_s + found.transfer_s);
+}
+
+void check_same(const CollectiveCost& a, const CollectiveCost& b) {
+  check_cost(a, b.latency_s, b.transfer_s);
+  CHECK(a.sent_bytes == b.sent_bytes);
+}
+
+}  // namespace
+
+TEST_CASE("ring formulas on four devices around a switch") {
+  const Cluster cluster(test::uniform_spec(4, 1e9, 2e-6));
+  const auto ring = [&](Kind kind) { return cost(cluster, kind, Algorithm::ring, 4'000'000); };
+  check_cost(ring(Kind::all_reduce), 6 * 2e-6, 1.5 * 4e-3);
+  check_cost(ring(Kind::reduce_scatter), 3 * 2e-6, 0.75 * 4e-3);
+  check_cost(ring(Kind::all_gather), 3 * 2e-6, 0.75 * 4e-3);
+  check_cost(ring(Kind::broadcast), 3 * 2e-6, 4e-3);
+  check_cost(ring(Kind::all_to_all), 3 * 2e-6, 0.75 * 4e-3);
+  CHECK(ring(Kind::all_reduce).sent_bytes == 6e6);
+  CHECK(ring(Kind::reduce_scatter).sent_bytes == 3e6);
+  CHECK(ring(Kind::all_gather).sent_bytes == 3e6);
+  CHECK(ring(Kind::broadcast).sent_bytes == 4e6);
+  CHECK(ring(Kind::all_to_all).sent_bytes == 3e6);
+}
+
+TEST_CASE("halving-doubling and tree formulas") {
+  const Cluster flat(test::uniform_spec(8, 1e9, 2e-6));  // one node: devices without a slash
+  const auto halving = [&](Kind kind) {
+    return cost(flat, kind, Algorithm::halving_doubling, 8'000'000);
+  };
+  check_cost(halving(Kind::all_reduce), 6 * 2e-6, 1.75 * 8e-3);
+  check_cost(halving(Kind::reduce_scatter), 3 * 2e-6, 0.875 * 8e-3);
+  check_cost(halving(Kind::all_gather), 3 * 2e-6, 0.875 * 8e-3);
+  check_cost(cost(flat, Kind::all_reduce, Algorithm::tree, 9'000'000), 2 * 7 * 2e-6, 2 * 1e-2);
+
+  // Three nodes of two: latency 1 us inside; between nodes 0.5 + 10 + 0.5. Every node's link to
+  // the net carries one edge of the flat ring a direction.
+  const Cluster nodes(test::node_spec(3, 2, 1e9, 1e9, 1e-6, 1e-5));
+  check_cost(cost(nodes, Kind::all_reduce, Algorithm::tree, 9'000'000), 2 * (1e-6 + 2 * 1.1e-5),
+             2 * 1e-2);
+  const int32_t uneven[] = {0, 1, 2};
+  check_cost(collective_cost(nodes, Kind::all_reduce, Algorithm::tree, uneven, 9'000'000),
+             2 * 2 * 1.1e-5, 2 * 1e-2);
+}
+
+TEST_CASE("hierarchical and leader formulas on two nodes of four") {
+  const Cluster cluster(test::node_spec(2, 4, 10e9, 2e9, 2e-6, 2e-5));
+  const double alpha = 2e-5 + 2e-6, n = 8e6;
+  const auto price = [&](Algorithm algorithm) {
+    return cost(cluster, Kind::all_reduce, algorithm, 8'000'000);
+  };
+  // Four rings between the nodes share each node's link: 0.5e9 each.
+  check_cost(price(Algorithm::hierarchical), 2 * 3 * 2e-6 + 2 * alpha,
+             2 * 0.75 * n / 10e9 + 2 * 0.5 * (n / 4) / 0.5e9);
+  check_cost(price(Algorithm::leader), 2 * 3 * 2e-6 + 2 * alpha, 2 * n / 10e9 + 2 * 0.5 * n / 2e9);
+  check_cost(price(Algorithm::ring), 14 * alpha, 1.75 * n / 2e9);
+  CHECK(price(Algorithm::hierarchical).sent_bytes == 14e6);
+  CHECK(price(Algorithm::leader).sent_bytes == 14e6);
+
+  const int32_t uneven[] = {0, 1, 2, 4};
+  check_cost(collective_cost(cluster, Kind::all_reduce, Algorithm::leader, uneven, 8'000'000),
+             2 * 2 * 2e-6 + 2 * alpha, 2 * n / 10e9 + 2 * 0.5 * n / 2e9);
+}
+
+TEST_CASE("what several edges of a ring cross is divided among them") {
+  auto spec = test::uniform_spec(4, 1e9, 0);
+  spec.switches = {{"switch", 2e9}};  // four edges: 0.5e9 each
+  CHECK(cost(Cluster(spec), Kind::all_gather, Algorithm::ring, 4'000'000).transfer_s ==
+        doctest::Approx(0.75 * 4e6 / 0.5e9));
+  spec.switches[0].bandwidth_bytes_per_s = 8e9;  // wider than the links together
+  CHECK(cost(Cluster(spec), Kind::all_gather, Algorithm::ring, 4'000'000).transfer_s ==
+        doctest::Approx(0.75 * 4e6 / 1e9));
+  spec.links[2].half_duplex = true;  // d2's link: one edge in, one out
+  CHECK(cost(Cluster(spec), Kind::all_gather, Algorithm::ring, 4'000'000).transfer_s ==
+        doctest::Approx(0.75 * 4e6 / 0.5e9));
+}
+
+TEST_CASE("rings run in order of device number, whatever the order given") {
+  // A line d0 - d1 - d2 - d3: the edge from d3 back to d0 crosses every link.
+  auto spec = test::uniform_spec(4, 1e9, 0);
+  spec.links = {{"d0", "d1", 1e9, 1e-6}, {"d1", "d2", 1e9, 1e-6}, {"d2", "d3", 1e9, 1e-6}};
+  const Cluster cluster(spec);
+  const int32_t order[] = {2, 0, 3, 1};
+  const auto found =
+      collective_cost(cluster, Kind::reduce_scatter, Algorithm::ring, order, 4'000'000);
+  check_cost(found, 3 * 3e-6, 0.75 * 4e-3);
+  check_same(found, cost(cluster, Kind::reduce_scatter, Algorithm::ring, 4'000'000));
+}
+
+TEST_CASE("one device costs nothing") {
+  const Cluster cluster(test::uniform_spec(3, 1e9, 2e-6));
+  const int32_t one[] = {1};
+  for (const Kind kind : kKinds)
+    for (const Algorithm algorithm : {Algorithm::automatic, Algorithm::ring}) {
+      const auto found = collective_cost(cluster, kind, algorithm, one, 1000);
+      CHECK(found.time_s() == 0);
+      CHECK(found.sent_bytes == 0);
+      CHECK(found.algorithm == Algorithm::ring);
+    }
+  for (const Algorithm algorithm : kAlgorithms) {
+    const auto found = collective_cost(cluster, Kind::all_reduce, algorithm, one, 1000);
+    CHECK(found.time_s() == 0);
+    CHECK(found.algorithm == algorithm);
+  }
+}
+
+TEST_CASE("laws: parts add up, levels collapse, more bytes take no less") {
+  RandomStream random(3, "collectives");
+  for (int round = 0; round < 40; ++round) {
+    const int nodes = 1 + static_cast<int>(random.below(4)),
+              members = 1 + static_cast<int>(random.below(4));
+    auto spec = test::node_spec(nodes, members, 1e9 * static_cast<double>(1 + random.below(9)),
+                                1e9 * static_cast<double>(1 + random.below(9)),
+                                1e-6 * static_cast<double>(random.below(9)),
+                                1e-6 * static_cast<double>(random.below(90)));
+    if (random.below(2)) spec.switches = {{"net", 3e9}};
+    for (auto& link : spec.links) link.half_duplex = random.below(4) == 0;
+    if (nodes == 1) spec.switches.clear();
+    const Cluster cluster(spec);
+    const auto bytes = static_cast<int64_t>(random.below(1'000'000'000));
+    const auto ring = cost(cluster, Kind::all_reduce, Algorithm::ring, bytes);
+    const auto scatter = cost(cluster, Kind::reduce_scatter, Algorithm::ring, bytes);
+    const auto gather = cost(cluster, Kind::all_gather, Algorithm::ring, bytes);
+    check_cost(ring, scatter.latency_s + gather.latency_s, scatter.transfer_s + gather.transfer_s);
+    CHECK(ring.sent_bytes == scatter.sent_bytes + gather.sent_bytes);
+    if (nodes == 1 || members == 1)
+      check_same(cost(cluster, Kind::all_reduce, Algorithm::hierarchical, bytes), ring);
+
+    const bool power = (nodes * members & (nodes * members - 1)) == 0;
+    CollectiveCost least = ring;
+    for (const Algorithm algorithm : kAlgorithms) {
+      if (algorithm == Algorithm::halving_doubling && !power) continue;
+      const auto now = cost(cluster, Kind::all_reduce, algorithm, bytes);
+      CHECK(now.algorithm == algorithm);
+      CHECK(now.time_s() <= cost(cluster, Kind::all_reduce, algorithm, bytes + 1000).time_s());
+      CHECK(cost(cluster, Kind::all_reduce, algorithm, 0).transfer_s == 0);
+      if (now.time_s() < least.time_s()) least = now;
+    }
+    const auto automatic = cost(cluster, Kind::all_reduce, Algorithm::automatic, bytes);
+    CHECK(automatic.algorithm == least.algorithm);
+    check_same(automatic, least);
+    for (const Kind kind : kKinds)
+      CHECK(cost(cluster, kind, Algorithm::automatic, bytes).time_s() <=
+            cost(cluster, kind, Algorithm::automatic, bytes + 1).time_s());
+  }
+}
+
+TEST_CASE("what does not apply is refused by name") {
+  const Cluster cluster(test::node_spec(2, 2, 1e9, 1e9, 0, 0));
+  const auto fails = [&](Kind kind, Algorithm algorithm, std::vector<int32_t> devices,
+                         int64_t bytes, const char* text) {
+    CHECK_THROWS_WITH_AS(collective_cost(cluster, kind, algorithm, devices, bytes),
+                         doctest::Contains(text), ArgumentError);
+  };
+  for (const Algorithm algorithm : {Algorithm::tree, Algorithm::hierarchical, Algorithm::leader})
+    fails(Kind::all_gather, algorithm, {0, 1}, 8,
+          "does not carry out all_gather, expected all_red");
+  fails(Kind::broadcast, Algorithm::halving_doubling, {0, 1}, 8,
+        "'halving_doubling' does not carry out broadcast, expected all_reduce, reduce_scatter or");
+  fails(Kind::all_reduce, Algorithm::halving_doubling, {0, 1, 2}, 8,
+        "'halving_doubling' expects a power of two of devices, got 3");
+  fails(Kind::all_reduce, Algorithm::hierarchical, {0, 1, 2}, 8,
+        "'hierarchical' expects as many devices in every node, got 2 in node 'n0' and 1 in node "
+        "'n1'");
+  fails(Kind::all_reduce, Algorithm::ring, {}, 8, "needs at least one device");
+  fails(Kind::all_reduce, Algorithm::ring, {0, 4}, 8, "names device 5, expected 1 to 4");
+  fails(Kind::all_reduce, Algorithm::ring, {1, 1}, 8, "names device 'n0/d1' twice");
+  fails(Kind::all_reduce, Algorithm::ring, {0, 1}, -1, "bytes must not be negative, got -1");
+}
+
+TEST_CASE("collectives have words") {
+  for (const Kind kind : kKinds) CHECK(parse_collective_kind(collective_kind_name(kind)) == kind);
+  for (const Algorithm algorithm : kAlgorithms)
+    CHECK(parse_collective_algorithm(collective_algorithm_name(algorithm)) == algorithm);
+  CHECK(parse_collective_algorithm("automatic") == Algorithm::automatic);
+  CHECK_THROWS_WITH_AS(
+      parse_collective_kind("allreduce"),
+      doctest::Contains("unknown collective 'allreduce', did you mean 'all_reduce'?"),
+      ArgumentError);
+  CHECK_THROWS_WITH_AS(
+      parse_collective_algorithm("rings"),
+      doctest::Contains("unknown collective algorithm 'rings', did you mean 'ring'?"),
+      ArgumentError);
+}

@@ -1,0 +1,280 @@
+#include "strategy/schedule.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "support/build.h"
+
+using namespace trinity;
+
+namespace {
+
+/// A chain of `stages` forward operators "f0", ... and their backward ones "b0", ..., an update
+/// "u0", ... each: operator s is f, 2 * stages - 1 - s is b, 2 * stages + s is u.
+Graph pipeline_graph(int stages) {
+  test::GraphMaker make("pipeline");
+  std::vector<int> forward, backward(static_cast<size_t>(stages));
+  for (int s = 0; s < stages; ++s) {
+    forward.push_back(make.op("f" + std::to_string(s), 1));
+    if (s > 0) make.edge(forward[static_cast<size_t>(s) - 1], forward.back(), 1);
+  }
+  for (int s = stages - 1; s >= 0; --s) {
+    const auto i = static_cast<size_t>(s);
+    backward[i] = make.op_of(Phase::backward, "b" + std::to_string(s), 2, forward[i]);
+    make.edge(forward[i], backward[i], 1);
+    if (s < stages - 1) make.edge(backward[i + 1], backward[i], 1);
+  }
+  for (int s = 0; s < stages; ++s) {
+    const auto i = static_cast<size_t>(s);
+    make.edge(backward[i], make.op_of(Phase::update, "u" + std::to_string(s), 0, forward[i]), 1);
+  }
+  return make.build();
+}
+
+/// Stage of every operator of pipeline_graph(), from its name.
+std::vector<int32_t> stages_of(const Graph& graph) {
+  std::vector<int32_t> stage;
+  for (const auto& op : graph.operators()) stage.push_back(std::stoi(op.name.substr(1)));
+  return stage;
+}
+
+std::vector<int32_t> around(std::vector<int32_t> stage, int32_t devices) {
+  for (int32_t& device : stage) device %= devices;
+  return stage;
+}
+
+/// The sequence of a device as text: "f0.2" is operator f0 in micro-batch 2.
+std::string text_of(const Graph& graph, const Schedule& schedule, size_t device) {
+  std::string text;
+  for (int32_t i = schedule.order_first[device]; i < schedule.order_first[device + 1]; ++i) {
+    const int32_t task = schedule.order[static_cast<size_t>(i)];
+    text +=
+        fmt::format("{}{}.{}", text.empty() ? "" : " ",
+                    graph.op(task % graph.operator_count()).name, task / graph.operator_count());
+  }
+  return text;
+}
+
+struct Run {
+  double step = 0;
+  std::vector<int> most_alive;  // per device: forward chunks whose backward has not run
+};
+
+/// Executes the sequences with free wires.
+Run execute(const Graph& graph, const Schedule& schedule, size_t devices, double scale) {
+  const int32_t n = graph.operator_count();
+  std::vector<double> end(static_cast<size_t>(n * schedule.micro_batches), -1), free(devices, 0);
+  std::vector<int> alive(devices, 0);
+  auto next = schedule.order_first;
+  Run run;
+  run.most_alive.assign(devices, 0);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t d = 0; d < devices; ++d) {
+      if (next[d] == schedule.order_first[d + 1]) continue;
+      const int32_t task = schedule.order[static_cast<size_t>(next[d])];
+      const auto& op = graph.op(task % n);
+      double ready = 0;
+      for (const int32_t input : op.inputs) {
+        const double arrived =
+            end[static_cast<size_t>(task / n * n + graph.tensor(input).producer)];
+        ready = arrived < 0 ? 1e300 : std::max(ready, arrived);
+      }
+      if (ready == 1e300) continue;
+      free[d] = std::max(free[d], ready) + scale * op.measured_time_s;
+      end[static_cast<size_t>(task)] = free[d];
+      run.step = std::max(run.step, free[d]);
+      alive[d] += op.phase == Phase::forward ? 1 : op.phase == Phase::backward ? -1 : 0;
+      run.most_alive[d] = std::max(run.most_alive[d], alive[d]);
+      ++next[d];
+      moved = true;
+    }
+  }
+  for (size_t d = 0; d < devices; ++d) CHECK(next[d] == schedule.order_first[d + 1]);
+  return run;
+}
+
+Schedule schedule_of(const Graph& graph, int32_t devices, int32_t micro_batches,
+                     PipelineSchedule kind) {
+  const auto stage = stages_of(graph);
+  return pipeline_schedule(graph, around(stage, devices), devices, stage, micro_batches, kind);
+}
+
+constexpr auto kGpipe = PipelineSchedule::gpipe;
+constexpr auto k1F1B = PipelineSchedule::one_f_one_b;
+constexpr auto kInterleaved = PipelineSchedule::interleaved;
+
+}  // namespace
+
+TEST_CASE("GPipe runs all forward micro-batches, then backward ones, last first") {
+  const auto graph = pipeline_graph(2);
+  const auto schedule = schedule_of(graph, 2, 3, kGpipe);
+  CHECK(schedule.policy == Policy::order);
+  CHECK(schedule.micro_batches == 3);
+  CHECK(text_of(graph, schedule, 0) == "f0.0 f0.1 f0.2 b0.2 b0.1 b0.0 u0.2");
+  CHECK(text_of(graph, schedule, 1) == "f1.0 f1.1 f1.2 b1.2 b1.1 b1.0 u1.2");
+}
+
+TEST_CASE("1F1B warms up, then takes turns") {
+  const auto graph = pipeline_graph(3);
+  const auto schedule = schedule_of(graph, 3, 4, k1F1B);
+  CHECK(text_of(graph, schedule, 0) == "f0.0 f0.1 f0.2 b0.0 f0.3 b0.1 b0.2 b0.3 u0.3");
+  CHECK(text_of(graph, schedule, 1) == "f1.0 f1.1 b1.0 f1.2 b1.1 f1.3 b1.2 b1.3 u1.3");
+  CHECK(text_of(graph, schedule, 2) == "f2.0 b2.0 f2.1 b2.1 f2.2 b2.2 f2.3 b2.3 u2.3");
+  CHECK(text_of(graph, schedule_of(graph, 3, 1, k1F1B), 0) == "f0.0 b0.0 u0.0");
+}
+
+TEST_CASE("interleaved 1F1B goes through the chunks of a device in groups of micro-batches") {
+  const auto graph = pipeline_graph(4);
+  const auto schedule = schedule_of(graph, 2, 2, kInterleaved);
+  CHECK(text_of(graph, schedule, 0) == "f0.0 f0.1 f2.0 f2.1 b2.0 b2.1 b0.0 b0.1 u0.1 u2.1");
+  CHECK(text_of(graph, schedule, 1) == "f1.0 f1.1 f3.0 b3.0 f3.1 b3.1 b1.0 b1.1 u1.1 u3.1");
+}
+
+TEST_CASE("a stage of several operators runs them in ascending order") {
+  test::GraphMaker make("g");
+  const int a = make.op("a", 1), b = make.op("b", 1), c = make.op("c", 1);
+  make.edge(a, b, 1);
+  make.edge(b, c, 1);
+  const auto graph = make.build();
+  const std::vector<int32_t> placement = {1, 1, 0}, stage = {0, 0, 1};
+  const auto schedule = pipeline_schedule(graph, placement, 3, stage, 2, k1F1B);
+  CHECK(text_of(graph, schedule, 0) == "c.0 c.1");
+  CHECK(text_of(graph, schedule, 1) == "a.0 b.0 a.1 b.1");
+  CHECK(text_of(graph, schedule, 2).empty());
+  CHECK(schedule.order_first == std::vector<int32_t>{0, 2, 6, 6});
+}
+
+TEST_CASE("every task is run exactly once, on its device, and nothing blocks") {
+  for (const auto kind : {kGpipe, k1F1B, kInterleaved})
+    for (const int p : {1, 2, 3, 4})
+      for (const int v : {1, 2, 3})
+        for (const int m : {p, 2 * p, 5 * p}) {
+          if (kind != kInterleaved && v > 1) continue;
+          const auto graph = pipeline_graph(p * v);
+          const auto schedule = schedule_of(graph, p, m, kind);
+          const auto device = around(stages_of(graph), p);
+          const int32_t n = graph.operator_count();
+          std::set<int32_t> seen;
+          for (size_t d = 0; d < static_cast<size_t>(p); ++d)
+            for (int32_t i = schedule.order_first[d]; i < schedule.order_first[d + 1]; ++i) {
+              const int32_t task = schedule.order[static_cast<size_t>(i)];
+              CHECK(seen.insert(task).second);
+              CHECK(device[static_cast<size_t>(task % n)] == static_cast<int32_t>(d));
+              if (runs_once(graph.op(task % n))) CHECK(task / n == m - 1);
+            }
+          CHECK(seen.size() == static_cast<size_t>(p * v * (2 * m + 1)));
+          execute(graph, schedule, static_cast<size_t>(p), 1);
+        }
+}
+
+TEST_CASE("step times and living activations are the published ones") {
+  struct Case {
+    int p, m;
+    double step;
+  };
+  for (const auto& [p, m, step] :
+       {Case{4, 8, 33}, Case{4, 4, 21}, Case{2, 4, 15}, Case{8, 32, 117}}) {
+    const auto graph = pipeline_graph(p);
+    const auto gpipe = execute(graph, schedule_of(graph, p, m, kGpipe), static_cast<size_t>(p), 1);
+    const auto other = execute(graph, schedule_of(graph, p, m, k1F1B), static_cast<size_t>(p), 1);
+    CHECK(gpipe.step == step);
+    CHECK(other.step == step);
+    for (int s = 0; s < p; ++s) {
+      CHECK(gpipe.most_alive[static_cast<size_t>(s)] == m);
+      CHECK(other.most_alive[static_cast<size_t>(s)] == std::min(p - s, m));
+    }
+  }
+  const auto interleaved = [](int p, int m, int v) {
+    const auto graph = pipeline_graph(p * v);
+    return execute(graph, schedule_of(graph, p, m, kInterleaved), static_cast<size_t>(p), 1.0 / v);
+  };
+  CHECK(interleaved(4, 8, 2).step == 28.5);
+  CHECK(interleaved(4, 8, 2).most_alive == std::vector<int>{11, 9, 7, 5});
+  CHECK(interleaved(4, 8, 4).step == 26.25);
+  CHECK(interleaved(8, 32, 4).step == 101.25);
+}
+
+TEST_CASE("members of collectives are in no sequence") {
+  test::GraphMaker make("g");
+  const int a = make.op("a", 1), b = make.op("b", 1), x = make.op("x", 1), y = make.op("y", 1);
+  make.edge(a, x, 1);
+  make.edge(b, y, 1);
+  make.collective("sum", 8, {x, y});
+  const auto graph = make.build();
+  const std::vector<int32_t> placement = {0, 1, 0, 1}, stage = {0, 1, -1, -1};
+  const auto schedule = pipeline_schedule(graph, placement, 2, stage, 2, kGpipe);
+  CHECK(text_of(graph, schedule, 0) == "a.0 a.1");
+  CHECK(text_of(graph, schedule, 1) == "b.0 b.1");
+}
+
+TEST_CASE("stages by device follow the first forward operators") {
+  const auto graph = pipeline_graph(3);
+  const auto stage = stages_of(graph);
+  std::vector<int32_t> placement;
+  for (const int32_t s : stage) placement.push_back(2 - s);
+  CHECK(stages_by_device(graph, placement) == stage);
+  placement[static_cast<size_t>(graph.find("b1"))] = 5;  // a device of backward operators alone
+  CHECK(stages_by_device(graph, placement)[static_cast<size_t>(graph.find("b1"))] == 3);
+  CHECK(stages_by_device(graph, placement)[static_cast<size_t>(graph.find("u1"))] == 1);
+
+  test::GraphMaker make("backwards");
+  make.op_of(Phase::backward, "b", 1);
+  const std::vector<int32_t> one = {0};
+  CHECK_THROWS_WITH_AS(stages_by_device(make.build(), one),
+                       doctest::Contains("graph 'backwards' has no forward operators"),
+                       ArgumentError);
+}
+
+TEST_CASE("schedules that do not fit are refused") {
+  const auto graph = pipeline_graph(4);
+  const auto stage = stages_of(graph);
+  const auto fails = [&](std::vector<int32_t> placement, int32_t devices,
+                         std::vector<int32_t> stages, int32_t micro_batches, PipelineSchedule kind,
+                         const char* text) {
+    CHECK_THROWS_WITH_AS(pipeline_schedule(graph, placement, devices, stages, micro_batches, kind),
+                         doctest::Contains(text), ArgumentError);
+  };
+  fails({0}, 4, stage, 4, k1F1B, "placements of graph 'pipeline' need 12 entries, got 1");
+  fails(stage, 4, {0}, 4, k1F1B, "stages of graph 'pipeline' need 12 entries, got 1");
+  fails(stage, 0, stage, 4, k1F1B, "at least 1 device, got 0");
+  fails(stage, 4, stage, 0, k1F1B, "at least 1 micro-batch, got 0");
+  fails(stage, 3, stage, 4, k1F1B, "operator 'f3' is placed on device 4, expected 1 to 3");
+  auto wrong = stage;
+  wrong[1] = 12;
+  fails(stage, 4, wrong, 4, k1F1B, "operator 'f1' is in stage 12, expected 0 to 11");
+  wrong = stage;
+  wrong[static_cast<size_t>(graph.find("b1"))] = 0;
+  fails(stage, 4, wrong, 4, k1F1B,
+        "stage 0 is on two devices: operator 'f0' on device 1, 'b1' on device 2");
+  wrong = stage;
+  for (int32_t& s : wrong) s += s == 3;
+  fails(stage, 4, wrong, 4, k1F1B, "stage 3 has no operators");
+  fails(around(stage, 2), 2, stage, 4, kGpipe,
+        "schedule 'gpipe': stages 0 and 2 are on device 1, expected a device for every stage");
+  fails(around(stage, 3), 3, stage, 3, kInterleaved,
+        "schedule 'interleaved': 4 stages on 3 devices, expected a multiple");
+  fails(around(stage, 2), 2, stage, 3, kInterleaved,
+        "schedule 'interleaved': 3 micro-batches on 2 devices, expected a multiple");
+  auto folded = stage;
+  for (int32_t& device : folded) device = std::min(device, 3 - device);
+  fails(folded, 2, stage, 2, kInterleaved,
+        "schedule 'interleaved': stage 2 is on device 2, expected device 1 as for stage 0");
+  CHECK_THROWS_AS(pipeline_schedule(graph, stage, 4, stage, 1 << 30, k1F1B), LimitError);
+}
+
+TEST_CASE("policies and pipeline schedules have words") {
+  for (const char* word : {"fifo", "lifo", "priority", "order"})
+    CHECK(policy_name(parse_policy(word)) == std::string(word));
+  for (const char* word : {"gpipe", "1f1b", "interleaved"})
+    CHECK(pipeline_schedule_name(parse_pipeline_schedule(word)) == std::string(word));
+  CHECK(parse_pipeline_schedule("1f1b") == PipelineSchedule::one_f_one_b);
+  CHECK_THROWS_WITH_AS(parse_policy("priorty"), doctest::Contains("did you mean 'priority'?"),
+                       ArgumentError);
+  CHECK_THROWS_WITH_AS(parse_pipeline_schedule("1b1f"),
+                       doctest::Contains("unknown pipeline schedule '1b1f', did you mean '1f1b'?"),
+                       ArgumentError);
+}
