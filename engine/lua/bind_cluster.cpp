@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "base/words.h"
+#include "cluster/collectives.h"
 #include "lua/module.h"
 
 namespace trinity::lua {
@@ -66,12 +68,24 @@ Link read_link(lua_State* L, const std::string& owner) {
   link.to = fields.required_string("to");
   link.bandwidth_bytes_per_s = fields.required_number("bandwidth_bytes_per_s");
   link.latency_s = fields.number("latency_s", 0);
+  constexpr const char* kDuplex[] = {"full", "half"};
+  link.half_duplex = parse_word("duplex", fields.string("duplex", "full"), kDuplex) == 1;
   fields.refuse_unknown();
   return link;
 }
 
-/// cluster{name=, device_types={name={...}}, devices={{name=, type=, speed=}}, links={{from=, to=,
-/// bandwidth_bytes_per_s=, latency_s=}}, queue='sender'} -> cluster
+Switch read_switch(lua_State* L, const std::string& owner) {
+  Fields fields(L, -1, owner);
+  Switch entry;
+  entry.name = fields.required_string("name");
+  entry.bandwidth_bytes_per_s = fields.required_number("bandwidth_bytes_per_s");
+  fields.refuse_unknown();
+  return entry;
+}
+
+/// cluster{name=, device_types={name={...}}, devices={{name=, type=, speed=, node=}},
+/// links={{from=, to=, bandwidth_bytes_per_s=, latency_s=, duplex='full'}},
+/// switches={{name=, bandwidth_bytes_per_s=}}, queue='sender'} -> cluster
 int cluster_new(lua_State* L) {
   Fields fields(L, 1, "cluster");
   ClusterSpec spec;
@@ -87,12 +101,17 @@ int cluster_new(lua_State* L) {
     const auto name = device.required_string("name");
     const auto type = device.required_string("type");
     const double speed = device.number("speed", 1);
+    const auto node = device.string("node", "");
     device.refuse_unknown();
-    spec.devices.push_back({name, type_index(L, types, type, spec, device.owner()), speed});
+    spec.devices.push_back({name, type_index(L, types, type, spec, device.owner()), speed, node});
   });
   if (fields.push_table("links"))
     for_each(L, lua_gettop(L), [&](int i) {
       spec.links.push_back(read_link(L, fmt::format("{}: link {}", owner, i)));
+    });
+  if (fields.push_table("switches"))
+    for_each(L, lua_gettop(L), [&](int i) {
+      spec.switches.push_back(read_switch(L, fmt::format("{}: switch {}", owner, i)));
     });
   fields.refuse_unknown();
   push_object<const Cluster>(L, std::make_shared<const Cluster>(std::move(spec)));
@@ -111,6 +130,7 @@ int cluster_summary(lua_State* L) {
     set_field(L, "name", cluster.device(d).name);
     set_field(L, "type", cluster.type_of(d).name);
     set_field(L, "speed", cluster.device(d).speed);
+    set_field(L, "node", cluster.device(d).node);
     set_field(L, "capacity_bytes", static_cast<double>(cluster.capacity_bytes(d)));
     lua_rawseti(L, -2, d + 1);
   }
@@ -118,19 +138,70 @@ int cluster_summary(lua_State* L) {
   return 1;
 }
 
-/// cluster:wire(from, to) -> latency_s, bandwidth_bytes_per_s of the route between two devices.
-int cluster_wire(lua_State* L) {
-  const auto& cluster = object_arg<const Cluster>(L, 1);
+/// Arguments 2 and 3 as two different devices, 0-based.
+std::pair<int32_t, int32_t> pair_args(lua_State* L, const Cluster& cluster) {
   const auto from = static_cast<int32_t>(integer_arg(L, 2, "from", 1, cluster.device_count())) - 1;
   const auto to = static_cast<int32_t>(integer_arg(L, 3, "to", 1, cluster.device_count())) - 1;
   if (from == to) throw ArgumentError("argument 3 ('to'): the same device as 'from'");
+  return {from, to};
+}
+
+/// cluster:wire(from, to) -> latency_s, bandwidth_bytes_per_s of the route between two devices.
+int cluster_wire(lua_State* L) {
+  const auto& cluster = object_arg<const Cluster>(L, 1);
+  const auto [from, to] = pair_args(L, cluster);
   lua_pushnumber(L, cluster.latency_s(from, to));
   lua_pushnumber(L, cluster.bandwidth_bytes_per_s(from, to));
   return 2;
 }
 
+/// cluster:route(from, to) -> the names of the channels on the route, in order.
+int cluster_route(lua_State* L) {
+  const auto& cluster = object_arg<const Cluster>(L, 1);
+  const auto [from, to] = pair_args(L, cluster);
+  lua_newtable(L);
+  int i = 0;
+  for (const int32_t channel : cluster.route(from, to)) {
+    const auto& name = cluster.channels()[static_cast<size_t>(channel)].name;
+    lua_pushlstring(L, name.data(), name.size());
+    lua_rawseti(L, -2, ++i);
+  }
+  return 1;
+}
+
+/// cluster:collective{kind=, algorithm='automatic', devices={1-based numbers}, bytes=} ->
+/// {algorithm=, time_s=, latency_s=, transfer_s=, sent_bytes=}
+int cluster_collective(lua_State* L) {
+  const auto& cluster = object_arg<const Cluster>(L, 1);
+  Fields fields(L, 2, "collective");
+  const auto kind = parse_collective_kind(fields.required_string("kind"));
+  const auto algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
+  const int64_t bytes = fields.integer("bytes", -1, 0, int64_t{1} << 50);
+  if (bytes < 0) throw ArgumentError("collective: field 'bytes' is missing");
+  if (!fields.push_table("devices")) throw ArgumentError("collective: field 'devices' is missing");
+  std::vector<int32_t> devices;
+  for (const int64_t device : integers(L, -1, "collective: field 'devices'")) {
+    if (device < 1 || device > cluster.device_count())
+      throw ArgumentError(fmt::format("collective: field 'devices': expected 1 to {}, got {}",
+                                      cluster.device_count(), device));
+    devices.push_back(static_cast<int32_t>(device) - 1);
+  }
+  lua_pop(L, 1);
+  fields.refuse_unknown();
+  const auto cost = collective_cost(cluster, kind, algorithm, devices, bytes);
+  lua_newtable(L);
+  set_field(L, "algorithm", std::string(collective_algorithm_name(cost.algorithm)));
+  set_field(L, "time_s", cost.time_s());
+  set_field(L, "latency_s", cost.latency_s);
+  set_field(L, "transfer_s", cost.transfer_s);
+  set_field(L, "sent_bytes", cost.sent_bytes);
+  return 1;
+}
+
 constexpr luaL_Reg kCluster[] = {TRINITY_BIND("summary", cluster_summary),
                                  TRINITY_BIND("wire", cluster_wire),
+                                 TRINITY_BIND("route", cluster_route),
+                                 TRINITY_BIND("collective", cluster_collective),
                                  {nullptr, nullptr}};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("cluster", cluster_new), {nullptr, nullptr}};
 

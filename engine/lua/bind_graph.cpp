@@ -1,5 +1,6 @@
 #include "formats/pipedream.h"
 #include "graph/operator_types.h"
+#include "graph/replicas.h"
 #include "graph/training.h"
 #include "lua/module.h"
 
@@ -134,6 +135,7 @@ std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fie
   table("parameters", [&] { op.parameters = read_parameters(L, owner); });
   table("outputs", [&] { outputs = read_outputs(L, owner); });
   op.extra_parameter_bytes = fields.integer("parameter_bytes", 0, 0, int64_t{1} << 50);
+  op.workspace_bytes = fields.integer("workspace_bytes", 0, 0, int64_t{1} << 50);
   op.measured_time_s = fields.number("measured_time_s", -1);
   op.measured_backward_time_s = fields.number("measured_backward_time_s", -1);
   op.traffic_bytes = fields.number("traffic_bytes", -1);
@@ -156,6 +158,39 @@ int builder_add_operator(lua_State* L) {
     lua_rawseti(L, -2, static_cast<int>(i) + 1);
   }
   return 1;
+}
+
+int32_t find_operator(const GraphBuilder& builder, const std::string& name,
+                      const std::string& owner) {
+  const int32_t found = builder.find(name);
+  if (found >= 0) return found;
+  std::vector<std::string> names;
+  for (int32_t i = 0; i < builder.operator_count(); ++i) names.push_back(builder.op(i).name);
+  throw ArgumentError(fmt::format("{}: no operator '{}'{}", owner, name, suggestion(name, names)));
+}
+
+/// builder:collective{name=, kind=, algorithm='automatic', bytes=, members={operator names}}
+int builder_collective(lua_State* L) {
+  auto& builder = object_arg<GraphBuilder>(L, 1);
+  Fields fields(L, 2, "collective");
+  Collective collective;
+  collective.name = fields.required_string("name");
+  const auto owner = fmt::format("collective '{}'", collective.name);
+  collective.kind = parse_collective_kind(fields.required_string("kind"));
+  collective.algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
+  collective.bytes = fields.integer("bytes", -1, 0, int64_t{1} << 50);
+  if (collective.bytes < 0) throw ArgumentError(owner + ": field 'bytes' is missing");
+  if (!fields.push_table("members")) throw ArgumentError(owner + ": field 'members' is missing");
+  for_each(L, lua_gettop(L), [&](int i) {
+    if (lua_type(L, -1) != LUA_TSTRING)
+      throw ArgumentError(fmt::format("{}: member {}: expected an operator's name, got {}", owner,
+                                      i, type_name(L, -1)));
+    collective.members.push_back(find_operator(builder, lua_tostring(L, -1), owner));
+  });
+  lua_pop(L, 1);
+  fields.refuse_unknown();
+  builder.add_collective(std::move(collective));
+  return 0;
 }
 
 int builder_build(lua_State* L) {
@@ -189,6 +224,52 @@ int graph_training(lua_State* L) {
   return 1;
 }
 
+void push_integers(lua_State* L, const std::vector<int32_t>& values, int32_t base) {
+  lua_createtable(L, static_cast<int>(values.size()), 0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    lua_pushinteger(L, values[i] + base);
+    lua_rawseti(L, -2, static_cast<int>(i) + 1);
+  }
+}
+
+/// The devices (0-based) of a placement of `graph` at `index`, whatever the cluster.
+std::vector<int32_t> device_of_arg(lua_State* L, int index, const Graph& graph) {
+  const auto* array = struct_arg<trinity_int32_array>(L, index, Magic::int32_array, "a placement");
+  if (array->length != graph.operator_count())
+    throw ArgumentError(fmt::format("a placement of graph '{}' needs {} entries, got {}",
+                                    graph.name(), graph.operator_count(), array->length));
+  const auto* data = reinterpret_cast<const int32_t*>(array + 1);
+  std::vector<int32_t> devices(data, data + array->length);
+  for (int32_t& device : devices) {
+    if (device < 1)
+      throw ArgumentError(fmt::format("a placement names device {}, expected 1 or more", device));
+    --device;
+  }
+  return devices;
+}
+
+/// graph:replicate({replicas=, bucket_bytes=, algorithm='automatic'}, placement or nil) -> graph,
+/// origin (per operator: the 1-based one it copies, 0 for none), replica (per operator, from 0)
+int graph_replicate(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1);
+  lua_settop(L, 3);
+  Fields fields(L, 2, "replicate");
+  ReplicaOptions options;
+  const int64_t replicas = fields.integer("replicas", 0, 1, int64_t{1} << 24);
+  if (replicas == 0) throw ArgumentError("replicate: field 'replicas' is missing");
+  options.bucket_bytes = fields.integer("bucket_bytes", options.bucket_bytes, 1, int64_t{1} << 50);
+  options.algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
+  fields.refuse_unknown();
+  std::vector<int32_t> devices;
+  if (!lua_isnil(L, 3)) devices = device_of_arg(L, 3, graph);
+  options.device_of = devices;
+  auto result = replicate(graph, static_cast<int32_t>(replicas), options);
+  push_object<const Graph>(L, share(std::move(result.graph)));
+  push_integers(L, result.origin, 1);
+  push_integers(L, result.replica, 0);
+  return 3;
+}
+
 /// Totals that describe a graph in one table.
 int graph_summary(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
@@ -217,7 +298,10 @@ int graph_operator(lua_State* L) {
   set_field(L, "flops", op.flops);
   set_field(L, "traffic_bytes", op.traffic_bytes);
   set_field(L, "parameter_bytes", static_cast<double>(op.parameter_bytes()));
+  set_field(L, "workspace_bytes", static_cast<double>(op.workspace_bytes));
   if (op.measured()) set_field(L, "measured_time_s", op.measured_time_s);
+  if (op.collective >= 0)
+    set_field(L, "collective", graph.collectives()[static_cast<size_t>(op.collective)].name);
   set_field(L, "unit", op.unit + 1);
   const auto list = [&](const char* key, const std::vector<int32_t>& tensors, bool producers) {
     lua_newtable(L);
@@ -254,13 +338,13 @@ int graph_span(lua_State* L) {
 }
 
 constexpr luaL_Reg kBuilder[] = {TRINITY_BIND("add_operator", builder_add_operator),
+                                 TRINITY_BIND("collective", builder_collective),
                                  TRINITY_BIND("build", builder_build),
                                  {nullptr, nullptr}};
-constexpr luaL_Reg kGraph[] = {TRINITY_BIND("training", graph_training),
-                               TRINITY_BIND("summary", graph_summary),
-                               TRINITY_BIND("operator", graph_operator),
-                               TRINITY_BIND("span", graph_span),
-                               {nullptr, nullptr}};
+constexpr luaL_Reg kGraph[] = {
+    TRINITY_BIND("training", graph_training), TRINITY_BIND("replicate", graph_replicate),
+    TRINITY_BIND("summary", graph_summary),   TRINITY_BIND("operator", graph_operator),
+    TRINITY_BIND("span", graph_span),         {nullptr, nullptr}};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("graph_builder", graph_builder),
                                    TRINITY_BIND("read_pipedream", graph_read_pipedream),
                                    {nullptr, nullptr}};

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "lua/module.h"
 #include "strategy/strategy.h"
@@ -6,16 +7,45 @@
 namespace trinity::lua {
 namespace {
 
-/// problem(graph, cluster, {rules='standard'|'compat'}) -> problem
-int problem_new(lua_State* L) {
-  auto graph = handle_arg<const Graph>(L, 1);
-  auto cluster = handle_arg<const Cluster>(L, 2);
-  const auto name = lua_isnoneornil(L, 3) ? std::string("standard") : string_arg(L, 3, "rules");
+SimulationRules named_rules(const std::string& name, const Cluster& cluster) {
   if (name != "standard" && name != "compat")
     throw ArgumentError(fmt::format("unknown simulation rules '{}'{} (known: compat, standard)",
                                     name, suggestion(name, {"compat", "standard"})));
-  const auto rules =
-      name == "compat" ? SimulationRules::compat() : SimulationRules::standard(*cluster);
+  return name == "compat" ? SimulationRules::compat() : SimulationRules::standard(cluster);
+}
+
+int64_t pause_ns(Fields& fields, const char* key) {
+  const double seconds = fields.number(key, 0);
+  if (!(seconds >= 0 && seconds < 1e3))
+    throw ArgumentError(
+        fmt::format("{}: field '{}': expected 0 to 1000 s, got {}", fields.owner(), key, seconds));
+  return std::llround(seconds * 1e9);
+}
+
+/// Rules by name, or a table of deviations from the cluster's: queue, memory = 'slots' | 'none',
+/// device_pause_s, link_pause_s.
+SimulationRules rules_arg(lua_State* L, int index, const Cluster& cluster) {
+  if (lua_isnoneornil(L, index)) return SimulationRules::standard(cluster);
+  if (!lua_istable(L, index)) return named_rules(string_arg(L, index, "rules"), cluster);
+  Fields fields(L, index, "rules");
+  auto rules = SimulationRules::standard(cluster);
+  if (const auto queue = fields.string("queue")) rules.queue = parse_queue_model(*queue);
+  const auto memory = fields.string("memory", "slots");
+  if (memory != "slots" && memory != "none")
+    throw ArgumentError(fmt::format("rules: unknown memory model '{}'{} (known: none, slots)",
+                                    memory, suggestion(memory, {"none", "slots"})));
+  rules.memory = memory == "none" ? MemoryModel::none : MemoryModel::slots;
+  rules.device_dead_ns = pause_ns(fields, "device_pause_s");
+  rules.link_dead_ns = pause_ns(fields, "link_pause_s");
+  fields.refuse_unknown();
+  return rules;
+}
+
+/// problem(graph, cluster, rules) -> problem
+int problem_new(lua_State* L) {
+  auto graph = handle_arg<const Graph>(L, 1);
+  auto cluster = handle_arg<const Cluster>(L, 2);
+  const auto rules = rules_arg(L, 3, *cluster);
   push_object(L, std::make_shared<BoundProblem>(
                      std::make_shared<const Problem>(graph, cluster, rules), shared_pool()));
   return 1;
@@ -26,49 +56,29 @@ int problem_check_memory(lua_State* L) {
   return 0;
 }
 
-int problem_lower_bound_s(lua_State* L) {
-  const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
-  lua_pushnumber(L, static_cast<double>(problem.lower_bound_ns()) * 1e-9);
-  return 1;
-}
-
-/// Writes metrics into the FFI struct at `index`, which must have room for all devices.
-void fill(lua_State* L, int index, const Problem& problem, const Metrics& metrics) {
-  auto* out = struct_arg<trinity_metrics>(L, index, Magic::metrics, "metrics");
-  TRINITY_CHECK_EQ(out->device_count, problem.devices());
-  out->step_time_s = metrics.step_time_s();
-  out->lower_bound_s = static_cast<double>(problem.lower_bound_ns()) * 1e-9;
-  out->peak_memory_bytes = static_cast<double>(metrics.peak_memory_bytes);
-  out->peak_communication_bytes = static_cast<double>(metrics.peak_communication_bytes);
-  out->total_communication_bytes = static_cast<double>(metrics.total_communication_bytes);
-  out->excess_memory_bytes = std::max(0.0, static_cast<double>(metrics.excess_memory_bytes));
-  out->transfers = metrics.transfers;
-  out->feasible = metrics.feasible();
-  double* device = reinterpret_cast<double*>(out + 1);
-  for (const auto& values : metrics.devices) {
-    *device++ = static_cast<double>(values.compute_busy_ns) * 1e-9;
-    *device++ = static_cast<double>(values.peak_memory_bytes);
-    *device++ = static_cast<double>(values.bytes_sent);
-    *device++ = static_cast<double>(values.bytes_received);
-  }
-}
-
-/// problem:evaluate(placements, metrics): simulates a list of placements on all threads and fills
-/// a list of as many metrics structs.
+/// problem:evaluate(list, metrics, limit_s): simulates a list of placements, or of {placement,
+/// schedule}, on all threads and fills a list of as many metrics structs.
 int problem_evaluate(lua_State* L) {
   auto& self = object_arg<BoundProblem>(L, 1);
   table_arg(L, 2, "placements");
   table_arg(L, 3, "metrics");
-  const int count = static_cast<int>(lua_objlen(L, 2));
+  int64_t limit_ns = kNoLimit;
+  if (!lua_isnoneornil(L, 4)) {
+    const double limit_s = number_arg(L, 4, "reject_above_s");
+    if (!(limit_s >= 0))
+      throw ArgumentError(fmt::format("reject_above_s must not be negative, got {}", limit_s));
+    if (limit_s < 9e9) limit_ns = std::llround(limit_s * 1e9);
+  }
   const auto n = static_cast<size_t>(self.problem->operators());
-  self.placements.resize(static_cast<size_t>(count) * n);
+  self.placements.resize(lua_objlen(L, 2) * n);
+  self.plans.clear();
   for_each(L, 2, [&](int i) {
-    placement_arg(L, lua_gettop(L), *self.problem,
-                  self.placements.data() + static_cast<size_t>(i - 1) * n);
+    const auto placement = std::span(self.placements).subspan(static_cast<size_t>(i - 1) * n, n);
+    self.plans.push_back(plan_arg(L, lua_gettop(L), *self.problem, placement));
   });
-  self.batch.run(self.placements, count, self.metrics);
+  self.batch.run(self.plans, self.metrics, limit_ns);
   for_each(L, 3, [&](int i) {
-    fill(L, lua_gettop(L), *self.problem, self.metrics.at(static_cast<size_t>(i - 1)));
+    fill_metrics(L, lua_gettop(L), self.metrics.at(static_cast<size_t>(i - 1)));
   });
   return 0;
 }
@@ -113,7 +123,6 @@ int problem_from_json(lua_State* L) {
 }
 
 constexpr luaL_Reg kProblem[] = {TRINITY_BIND("check_memory", problem_check_memory),
-                                 TRINITY_BIND("lower_bound_s", problem_lower_bound_s),
                                  TRINITY_BIND("evaluate", problem_evaluate),
                                  TRINITY_BIND("to_json", problem_to_json),
                                  TRINITY_BIND("from_json", problem_from_json),
@@ -130,6 +139,40 @@ void placement_arg(lua_State* L, int index, const Problem& problem, int32_t* out
   const auto* data = reinterpret_cast<const int32_t*>(array + 1);
   for (int32_t i = 0; i < array->length; ++i) out[i] = data[i] - 1;
   check_placement({out, static_cast<size_t>(array->length)}, problem.graph(), problem.cluster());
+}
+
+Plan plan_arg(lua_State* L, int index, const Problem& problem, std::span<int32_t> placement) {
+  if (!lua_istable(L, index)) {
+    placement_arg(L, index, problem, placement.data());
+    return {placement};
+  }
+  lua_rawgeti(L, index, 1);
+  placement_arg(L, lua_gettop(L), problem, placement.data());
+  lua_rawgeti(L, index, 2);
+  const Schedule* schedule = handle_arg<const Schedule>(L, lua_gettop(L)).get();
+  lua_pop(L, 2);  // the caller's table keeps the schedule alive
+  return {placement, schedule};
+}
+
+void fill_metrics(lua_State* L, int index, const Metrics& metrics) {
+  auto* out = struct_arg<trinity_metrics>(L, index, Magic::metrics, "metrics");
+  TRINITY_CHECK_EQ(out->device_count, static_cast<int32_t>(metrics.devices.size()));
+  out->step_time_s = metrics.step_time_s();
+  out->peak_memory_bytes = static_cast<double>(metrics.peak_memory_bytes);
+  out->peak_communication_bytes = static_cast<double>(metrics.peak_communication_bytes);
+  out->total_communication_bytes = static_cast<double>(metrics.total_communication_bytes);
+  out->excess_memory_bytes = std::max(0.0, static_cast<double>(metrics.excess_memory_bytes));
+  out->transfers = metrics.transfers;
+  out->feasible = metrics.feasible() && !metrics.rejected;
+  out->rejected = metrics.rejected;
+  double* device = reinterpret_cast<double*>(out + 1);
+  for (const auto& values : metrics.devices) {
+    *device++ = static_cast<double>(values.compute_busy_ns) * 1e-9;
+    *device++ = static_cast<double>(values.send_busy_ns) * 1e-9;
+    *device++ = static_cast<double>(values.peak_memory_bytes);
+    *device++ = static_cast<double>(values.bytes_sent);
+    *device++ = static_cast<double>(values.bytes_received);
+  }
 }
 
 void open_problem(lua_State* L) {

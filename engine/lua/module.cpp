@@ -8,6 +8,7 @@ int open_core(lua_State* L) {
   open_graph(L);
   open_cluster(L);
   open_problem(L);
+  open_simulator(L);
   open_learn(L);
   set_field(L, "version", TRINITY_VERSION);
   lua_getfield(L, LUA_REGISTRYINDEX, kHomeKey);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <lua.hpp>
+#include <optional>
 
 #include "base/random.h"
 #include "base/thread_pool.h"
@@ -9,7 +10,8 @@
 #include "learn/agent.h"
 #include "lua/check.h"
 #include "lua/trinity_ffi.h"
-#include "simulator/simulator.h"
+#include "simulator/batch.h"
+#include "simulator/bounds.h"
 
 // What Lua sees of the engine: the module `trinity.core`, one open_<room> per room. Scripts use
 // `require 'trinity'`, which wraps it.
@@ -23,7 +25,17 @@ struct BoundProblem {
   std::shared_ptr<const Problem> problem;
   BatchSimulator batch;
   std::vector<int32_t> placements;
+  std::vector<Plan> plans;
   std::vector<Metrics> metrics;
+  std::optional<Bounds> bounds;  // of one micro-batch, once asked for
+};
+
+/// A simulated step with the plan that it belongs to.
+struct BoundTimeline {
+  std::shared_ptr<const Problem> problem;
+  std::vector<int32_t> placement;
+  Metrics metrics;
+  Timeline timeline;
 };
 
 template <>
@@ -41,6 +53,14 @@ struct TypeName<const Cluster> {
 template <>
 struct TypeName<BoundProblem> {
   static constexpr auto value = "problem";
+};
+template <>
+struct TypeName<const Schedule> {
+  static constexpr auto value = "schedule";
+};
+template <>
+struct TypeName<BoundTimeline> {
+  static constexpr auto value = "timeline";
 };
 template <>
 struct TypeName<Agent> {
@@ -72,12 +92,17 @@ T* struct_arg(lua_State* L, int index, Magic magic, const char* name) {
 /// Reads a placement (1-based device per operator, an int32 array) at `index` into `out`, 0-based
 /// and checked.
 void placement_arg(lua_State* L, int index, const Problem& problem, int32_t* out);
+/// Reads a placement, or {placement, schedule}, at `index`; the placement goes into `placement`.
+Plan plan_arg(lua_State* L, int index, const Problem& problem, std::span<int32_t> placement);
+/// Writes metrics into the FFI struct at `index`, which must have room for all devices.
+void fill_metrics(lua_State* L, int index, const Metrics& metrics);
 
 /// Each adds its functions to the table on top of the stack and registers its types.
 void open_base(lua_State* L);
 void open_graph(lua_State* L);
 void open_cluster(lua_State* L);
 void open_problem(lua_State* L);
+void open_simulator(lua_State* L);
 void open_learn(lua_State* L);
 
 /// Opens `trinity.core` as package.preload wants it.

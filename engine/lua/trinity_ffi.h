@@ -24,13 +24,13 @@
     uint32_t magic;                                                                           \
     int32_t device_count;                                                                     \
     double step_time_s;                                                                       \
-    double lower_bound_s;                                                                     \
     double peak_memory_bytes;                                                                 \
     double peak_communication_bytes;                                                          \
     double total_communication_bytes;                                                         \
     double excess_memory_bytes;                                                               \
     double transfers;                                                                         \
     bool feasible;                                                                            \
+    bool rejected;                                                                            \
     double device[ARRAY];                                                                     \
   };
 
@@ -55,9 +55,10 @@ enum class Magic : uint32_t {
 };
 
 /// Values per device in trinity_metrics::device, in this order.
-inline constexpr int kDeviceFields = 4;  // compute_busy_s, memory_bytes, sent_bytes, received_bytes
+/// compute_busy_s, send_busy_s, memory_bytes, sent_bytes, received_bytes
+inline constexpr int kDeviceFields = 5;
 
 static_assert(sizeof(trinity_int32_array) == 8 && sizeof(trinity_double_array) == 8);
-static_assert(sizeof(trinity_int32_span) == 16 && sizeof(trinity_metrics) == 72);
+static_assert(sizeof(trinity_int32_span) == 16 && sizeof(trinity_metrics) == 64);
 
 }  // namespace trinity::lua

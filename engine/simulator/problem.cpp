@@ -1,12 +1,15 @@
 #include "simulator/problem.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <limits>
+#include <map>
 
 #include "base/error.h"
 #include "base/units.h"
+#include "graph/operator_types.h"
 #include "strategy/cost.h"
+#include "strategy/schedule.h"
 
 namespace trinity {
 
@@ -18,38 +21,64 @@ SimulationRules SimulationRules::standard(const Cluster& cluster) {
 
 SimulationRules SimulationRules::compat() {
   SimulationRules rules;
+  rules.memory = MemoryModel::outputs_only;
   rules.device_dead_ns = 5700;
   rules.link_dead_ns = 25000;
   rules.broadcast = true;
   rules.last_event = true;
-  rules.outputs_only_memory = true;
   return rules;
 }
 
 Problem::Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Cluster> cluster,
                  SimulationRules rules)
     : graph_(std::move(graph)), cluster_(std::move(cluster)), rules_(rules) {
-  key_bits_ = std::bit_width(static_cast<uint32_t>(operators()));
+  check_rules();
   bind_costs();
   bind_edges();
   bind_wires();
+  bind_aliases();
+  bind_tails();
   check_range();
-  lower_bound_ns_ = compute_lower_bound();
+}
+
+void Problem::check_rules() const {
+  const bool queued = rules_.queue == QueueModel::route || rules_.queue == QueueModel::fair;
+  if (queued && (rules_.broadcast || rules_.last_event || rules_.link_dead_ns > 0))
+    throw ArgumentError(fmt::format(
+        "queue model '{}' has no published rules (broadcast, pauses of links); use 'sender'",
+        queue_model_name(rules_.queue)));
+  const bool published = rules_.broadcast || rules_.memory == MemoryModel::outputs_only;
+  if (published && !graph_->collectives().empty())
+    throw ArgumentError("the published rules know no collectives");
 }
 
 void Problem::bind_costs() {
-  cost_ns_.reserve(static_cast<size_t>(operators()) * static_cast<size_t>(devices()));
+  const auto n = static_cast<size_t>(operators());
+  std::map<std::pair<int32_t, double>, int32_t> classes;
+  least_cost_ns_.assign(n, std::numeric_limits<int64_t>::max());
   for (int32_t d = 0; d < devices(); ++d) {
-    for (const auto& op : graph_->operators()) {
-      const double time_s = operator_time_s(*graph_, op, cluster_->device(d), cluster_->type_of(d));
+    const auto& device = cluster_->device(d);
+    const auto [found, added] =
+        classes.emplace(std::pair(device.type, device.speed), cost_classes_);
+    cost_class_.push_back(found->second);
+    if (!added) continue;
+    ++cost_classes_;
+    for (size_t o = 0; o < n; ++o) {
+      const auto& op = graph_->operators()[o];
+      const double time_s =
+          op.collective >= 0 ? 0 : operator_time_s(*graph_, op, device, cluster_->type_of(d));
       if (!(time_s >= 0 && time_s < 1e6))
         throw LimitError(fmt::format("operator '{}' would take {} s on device '{}'", op.name,
-                                     time_s, cluster_->device(d).name));
+                                     time_s, device.name));
       cost_ns_.push_back(std::llround(time_s * 1e9));
+      least_cost_ns_[o] = std::min(least_cost_ns_[o], cost_ns_.back());
     }
   }
-  for (const auto& op : graph_->operators())
+  for (const auto& op : graph_->operators()) {
     fixed_bytes_.push_back(op.parameter_bytes() + op.persistent_bytes);
+    once_.push_back(runs_once(op));
+    has_workspace_ = has_workspace_ || op.workspace_bytes > 0;
+  }
 }
 
 void Problem::bind_edges() {
@@ -64,10 +93,10 @@ void Problem::bind_edges() {
     const auto [first, last] = boost::out_edges(o, graph_->csr());
     for (auto edge = first; edge != last; ++edge) {
       const int32_t tensor = graph_->csr()[*edge].tensor;
-      const auto at = std::find(outputs.begin(), outputs.end(), tensor);
       const auto reader = static_cast<int32_t>(boost::target(*edge, graph_->csr()));
-      readers_.push_back({reader, static_cast<int32_t>(at - outputs.begin())});
-      ++missing_[static_cast<size_t>(reader)];
+      readers_.push_back({reader, tensor - outputs.front()});
+      auto& missing = missing_[static_cast<size_t>(reader)];
+      most_missing_ = std::max(most_missing_, ++missing);
     }
     std::sort(readers_.begin() + reader_offsets_.back(), readers_.end(),
               [](const Reader& a, const Reader& b) {
@@ -80,44 +109,72 @@ void Problem::bind_edges() {
 void Problem::bind_wires() {
   const auto n = static_cast<size_t>(devices());
   latency_ns_.assign(n * n, 0);
-  ns_per_byte_.assign(n * n, 0);
+  bytes_per_ns_.assign(n * n, std::numeric_limits<double>::infinity());
+  bool uniform = true;
   for (int32_t a = 0; a < devices(); ++a) {
     for (int32_t b = 0; b < devices(); ++b) {
       if (a == b) continue;
       const size_t at = static_cast<size_t>(a) * n + static_cast<size_t>(b);
       latency_ns_[at] = std::llround(cluster_->latency_s(a, b) * 1e9);
-      ns_per_byte_[at] = 1e9 / cluster_->bandwidth_bytes_per_s(a, b);
+      bytes_per_ns_[at] = cluster_->bandwidth_bytes_per_s(a, b) / 1e9;
+      uniform =
+          uniform && latency_ns_[at] == latency_ns_[1] && bytes_per_ns_[at] == bytes_per_ns_[1];
     }
   }
+  if (!uniform) return;
+  for (const int64_t bytes : output_bytes_)
+    uniform_wire_ns_.push_back(devices() > 1 ? wire_ns(0, 1, bytes) : 0);
 }
 
-int64_t Problem::wire_ns(int32_t from, int32_t to, int64_t bytes) const {
-  const size_t at =
-      static_cast<size_t>(from) * static_cast<size_t>(devices()) + static_cast<size_t>(to);
-  return latency_ns_[at] + std::llround(static_cast<double>(bytes) * ns_per_byte_[at]);
+/// Views and members of all-reduces write where they read.
+void Problem::bind_aliases() {
+  alias_.assign(static_cast<size_t>(operators()), -1);
+  for (int32_t o = 0; o < operators(); ++o) {
+    const auto& op = graph_->op(o);
+    const bool in_place = op.collective >= 0 ? op.outputs.size() == 1 && op.inputs.size() == 1
+                                             : operator_rule(op.type).view;
+    if (!in_place || op.inputs.empty() || op.outputs.empty()) continue;
+    const auto& input = graph_->tensor(op.inputs.front());
+    if (input.bytes != graph_->tensor(op.outputs.front()).bytes) continue;
+    const auto& written = graph_->op(input.producer).outputs;
+    alias_[static_cast<size_t>(o)] =
+        first_output(input.producer) + op.inputs.front() - written.front();
+    has_aliases_ = true;
+  }
 }
 
-/// Something always runs, so no step outlasts all operators plus all possible transfers.
-void Problem::check_range() const {
-  double latest_ns = 0;
+void Problem::bind_tails() {
+  tail_ns_.assign(static_cast<size_t>(operators()), 0);
+  for (int32_t o = operators() - 1; o >= 0; --o)
+    for (const auto& reader : readers(o)) {
+      auto& tail = tail_ns_[static_cast<size_t>(o)];
+      tail = std::max(tail, least_cost_ns(reader.op) + tail_ns(reader.op));
+    }
+}
+
+/// Something always runs, so no step outlasts all operators plus all possible transfers (and
+/// collectives, whose time the simulator adds when it knows their devices).
+void Problem::check_range() {
   for (int32_t o = 0; o < operators(); ++o) {
     int64_t slowest = 0;
-    for (int32_t d = 0; d < devices(); ++d) slowest = std::max(slowest, cost_ns(d, o));
-    latest_ns += static_cast<double>(slowest + rules_.device_dead_ns);
+    for (int32_t c = 0; c < cost_classes_; ++c)
+      slowest =
+          std::max(slowest, cost_ns_[static_cast<size_t>(c) * static_cast<size_t>(operators()) +
+                                     static_cast<size_t>(o)]);
+    longest_step_ns_ += static_cast<double>(slowest + rules_.device_dead_ns);
   }
-  const double latency =
+  const auto latency =
       static_cast<double>(*std::max_element(latency_ns_.begin(), latency_ns_.end()));
-  const double per_byte = *std::max_element(ns_per_byte_.begin(), ns_per_byte_.end());
-  for (int32_t o = 0; o < operators(); ++o)
+  const double rate = *std::min_element(bytes_per_ns_.begin(), bytes_per_ns_.end());
+  for (int32_t o = 0; o < operators() && devices() > 1; ++o)
     for (const auto& reader : readers(o))
-      latest_ns += latency + static_cast<double>(rules_.link_dead_ns) +
-                   per_byte * static_cast<double>(output_bytes(o, reader.output));
-  if (latest_ns >= std::ldexp(1.0, 63 - key_bits_))
+      longest_step_ns_ += latency + static_cast<double>(rules_.link_dead_ns) + 1 +
+                          static_cast<double>(output_bytes(o, reader.output)) / rate;
+  if (longest_step_ns_ >= std::ldexp(1.0, 62))
     throw LimitError(fmt::format(
         "graph '{}' on cluster '{}': a step could take {:.3g} s, more than the simulator's clock "
         "holds ({:.3g} s); check the units of bandwidths and times",
-        graph_->name(), cluster_->name(), latest_ns * 1e-9,
-        std::ldexp(1.0, 63 - key_bits_) * 1e-9));
+        graph_->name(), cluster_->name(), longest_step_ns_ * 1e-9, std::ldexp(1.0, 62) * 1e-9));
 }
 
 void Problem::check_memory() const {
@@ -149,23 +206,6 @@ void Problem::check_memory() const {
         "graph '{}' does not fit: weights and optimiser state need {} and all {} devices of "
         "cluster '{}' together have {}",
         graph_->name(), format_bytes(fixed), devices(), cluster_->name(), format_bytes(together)));
-}
-
-int64_t Problem::compute_lower_bound() const {
-  std::vector<int64_t> earliest(static_cast<size_t>(operators()), 0);
-  int64_t path = 0, work = 0;
-  for (int32_t o = 0; o < operators(); ++o) {
-    int64_t fastest = cost_ns(0, o);
-    for (int32_t d = 1; d < devices(); ++d) fastest = std::min(fastest, cost_ns(d, o));
-    const int64_t end = earliest[static_cast<size_t>(o)] + fastest;
-    path = std::max(path, end);
-    work += fastest;
-    for (const auto& reader : readers(o)) {
-      auto& start = earliest[static_cast<size_t>(reader.op)];
-      start = std::max(start, end);
-    }
-  }
-  return std::max(path, (work + devices() - 1) / devices());
 }
 
 }  // namespace trinity

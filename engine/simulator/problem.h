@@ -9,19 +9,25 @@
 
 namespace trinity {
 
-/// Which published rules a simulation follows.
+/// How device memory is accounted.
+enum class MemoryModel : uint8_t {
+  slots,         ///< live tensors by slots of execution (see simulator.h)
+  outputs_only,  ///< the published simulator's: operator outputs, until 1 us before the last read
+  none,          ///< not at all: peaks are 0
+};
+
+/// Which rules a simulation follows.
 struct SimulationRules {
   QueueModel queue = QueueModel::sender;
+  MemoryModel memory = MemoryModel::slots;
   int64_t device_dead_ns = 0;    ///< a device's pause after an operator
   bool dead_after_free = false;  ///< whether it pauses after operators that cost nothing too
-  int64_t link_dead_ns = 0;      ///< a send queue's pause after a transfer
+  int64_t link_dead_ns = 0;      ///< a queue's pause after a transfer (sender and pair queues)
   /// One transfer of a tensor serves its readers on all other devices (Placeto) instead of one
   /// transfer per destination device.
   bool broadcast = false;
   /// The step ends with the last event, pauses included, instead of the last operator's end.
   bool last_event = false;
-  /// Peak memory counts operator outputs only, until one microsecond before the last reader ends.
-  bool outputs_only_memory = false;
 
   /// The rules of a cluster: its queue model, everything else by default.
   static SimulationRules standard(const Cluster& cluster);
@@ -40,7 +46,8 @@ class Problem {
     int32_t output;
   };
 
-  /// Throws LimitError when times could exceed the simulator's 64-bit keys.
+  /// Throws LimitError when times could exceed the simulator's 64-bit clock, ArgumentError for
+  /// rules that contradict each other.
   Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Cluster> cluster,
           SimulationRules rules);
 
@@ -50,12 +57,36 @@ class Problem {
   int32_t operators() const { return graph_->operator_count(); }
   int32_t devices() const { return cluster_->device_count(); }
 
+  /// Time of `op` on `device`; 0 for members of collectives.
   int64_t cost_ns(int32_t device, int32_t op) const {
-    return cost_ns_[static_cast<size_t>(device) * static_cast<size_t>(operators()) +
-                    static_cast<size_t>(op)];
+    return costs(device)[static_cast<size_t>(op)];
   }
+  /// Times of all operators on a device. Devices of one type and speed share them.
+  std::span<const int64_t> costs(int32_t device) const {
+    const auto n = static_cast<size_t>(operators());
+    return {cost_ns_.data() + n * static_cast<size_t>(cost_class(device)), n};
+  }
+  int32_t cost_class(int32_t device) const { return cost_class_[static_cast<size_t>(device)]; }
+  int32_t cost_classes() const { return cost_classes_; }
+  /// The least time of `op` over all devices.
+  int64_t least_cost_ns(int32_t op) const { return least_cost_ns_[static_cast<size_t>(op)]; }
+  /// Longest path from the end of `op` to the end of the step, at least costs, wires free.
+  int64_t tail_ns(int32_t op) const { return tail_ns_[static_cast<size_t>(op)]; }
+
   /// Latency plus bytes over bandwidth, rounded once.
-  int64_t wire_ns(int32_t from, int32_t to, int64_t bytes) const;
+  int64_t wire_ns(int32_t from, int32_t to, int64_t bytes) const {
+    const size_t at =
+        static_cast<size_t>(from) * static_cast<size_t>(devices()) + static_cast<size_t>(to);
+    return latency_ns_[at] +
+           static_cast<int64_t>(static_cast<double>(bytes) / bytes_per_ns_[at] + 0.5);
+  }
+  int64_t latency_ns(int32_t from, int32_t to) const {
+    return latency_ns_[static_cast<size_t>(from) * static_cast<size_t>(devices()) +
+                       static_cast<size_t>(to)];
+  }
+  /// Wire times of all tensors (see first_output()) where every pair of devices has the same
+  /// latency and bandwidth; empty otherwise.
+  std::span<const int64_t> uniform_wires() const { return uniform_wire_ns_; }
 
   /// Readers of all outputs of `op`, ascending by operator; edge numbers start at first_edge(op).
   std::span<const Reader> readers(int32_t op) const {
@@ -66,42 +97,59 @@ class Problem {
   int32_t edges() const { return static_cast<int32_t>(readers_.size()); }
   /// Number of edges into `op`.
   int32_t missing(int32_t op) const { return missing_[static_cast<size_t>(op)]; }
+  int32_t most_missing() const { return most_missing_; }
+
   /// Bytes of output number `output` of `op`.
   int64_t output_bytes(int32_t op, int32_t output) const {
     return output_bytes_[static_cast<size_t>(first_output(op) + output)];
   }
+  std::span<const int64_t> all_output_bytes() const { return output_bytes_; }
   int32_t first_output(int32_t op) const { return output_offsets_[static_cast<size_t>(op)]; }
+  int32_t outputs() const { return static_cast<int32_t>(output_bytes_.size()); }
   int32_t max_outputs() const { return max_outputs_; }
+  /// For a view (Reshape, Flatten, ...) or an in-place operator: the output (first_output() +
+  /// index) of another operator whose storage its own first output shares when both are on one
+  /// device. -1 for others.
+  int32_t alias(int32_t op) const { return alias_[static_cast<size_t>(op)]; }
+  bool has_aliases() const { return has_aliases_; }
+
   /// Weights and optimiser state resident on the operator's device.
   int64_t fixed_bytes(int32_t op) const { return fixed_bytes_[static_cast<size_t>(op)]; }
-  /// Bits that an operator number takes in a packed key.
-  int key_bits() const { return key_bits_; }
+  int64_t workspace_bytes(int32_t op) const { return graph_->op(op).workspace_bytes; }
+  bool has_workspace() const { return has_workspace_; }
+  /// Whether `op` runs once a step, however many micro-batches there are.
+  bool once(int32_t op) const { return once_[static_cast<size_t>(op)]; }
+
+  /// No step of one micro-batch on one copy of the graph takes longer, whatever the plan.
+  double longest_step_ns() const { return longest_step_ns_; }
 
   /// Throws LimitError when no placement can fit: the fixed bytes exceed all devices together, or
   /// one unit's fixed bytes, or one operator's inputs and outputs, exceed every device.
   void check_memory() const;
 
-  /// No placement's step can be shorter: the larger of the longest path with every operator on its
-  /// fastest device and free wires, and the least total work divided by the number of devices.
-  int64_t lower_bound_ns() const { return lower_bound_ns_; }
-
  private:
   void bind_costs();
   void bind_edges();
   void bind_wires();
-  void check_range() const;
-  int64_t compute_lower_bound() const;
+  void bind_aliases();
+  void bind_tails();
+  void check_rules() const;
+  void check_range();
 
   std::shared_ptr<const Graph> graph_;
   std::shared_ptr<const Cluster> cluster_;
   SimulationRules rules_;
-  std::vector<int64_t> cost_ns_, output_bytes_, fixed_bytes_, latency_ns_;
-  std::vector<double> ns_per_byte_;
+  std::vector<int32_t> cost_class_;
+  int32_t cost_classes_ = 0;
+  std::vector<int64_t> cost_ns_, least_cost_ns_, tail_ns_;
+  std::vector<int64_t> output_bytes_, fixed_bytes_, latency_ns_, uniform_wire_ns_;
+  std::vector<double> bytes_per_ns_;
   std::vector<Reader> readers_;
-  std::vector<int32_t> reader_offsets_, output_offsets_, missing_;
-  int32_t max_outputs_ = 0;
-  int key_bits_ = 0;
-  int64_t lower_bound_ns_ = 0;
+  std::vector<int32_t> reader_offsets_, output_offsets_, missing_, alias_;
+  std::vector<bool> once_;
+  bool has_aliases_ = false, has_workspace_ = false;
+  int32_t max_outputs_ = 0, most_missing_ = 0;
+  double longest_step_ns_ = 0;
 };
 
 }  // namespace trinity

@@ -1,286 +1,211 @@
 #include "simulator/simulator.h"
 
 #include <algorithm>
+#include <cmath>
+#include <tuple>
 
 #include "base/error.h"
-#include "base/stop.h"
+#include "simulator/events.h"
+#include "simulator/memory.h"
+#include "simulator/sweep.h"
 
 namespace trinity {
+namespace {
 
-Simulator::Simulator(const Problem& problem) : problem_(problem) {
-  const auto n = static_cast<size_t>(problem.operators());
-  const auto d = static_cast<size_t>(problem.devices());
-  ready_.resize(n);
-  start_.resize(n);
-  end_.resize(n);
-  missing_.resize(n);
-  slot_.resize(n);
-  edge_transfer_.resize(static_cast<size_t>(problem.edges()));
-  output_last_slot_.resize(static_cast<size_t>(problem.first_output(problem.operators())));
-  device_free_.resize(d);
-  queue_free_.resize(problem.rules().queue == QueueModel::pair ? d * d : d);
-  device_starts_.resize(d);
-  slot_delta_.resize(d);
-  arrivals_.resize(static_cast<size_t>(problem.max_outputs()) * d);
+void check_order(const Problem& problem, const Schedule& schedule) {
+  const auto& first = schedule.order_first;
+  if (first.size() != static_cast<size_t>(problem.devices()) + 1 || first.front() != 0 ||
+      first.back() != static_cast<int32_t>(schedule.order.size()) ||
+      !std::is_sorted(first.begin(), first.end()))
+    throw ArgumentError(
+        fmt::format("an order needs a sequence for each of the {} devices of cluster '{}'",
+                    problem.devices(), problem.cluster().name()));
+  const int64_t tasks = int64_t{problem.operators()} * schedule.micro_batches;
+  std::vector<bool> seen(static_cast<size_t>(tasks), false);
+  for (const int32_t task : schedule.order) {
+    if (task < 0 || task >= tasks)
+      throw ArgumentError(fmt::format("an order names task {}, expected 0 to {}", task, tasks - 1));
+    if (seen[static_cast<size_t>(task)])
+      throw ArgumentError(fmt::format("an order names operator '{}' of micro-batch {} twice",
+                                      problem.graph().op(task % problem.operators()).name,
+                                      task / problem.operators() + 1));
+    seen[static_cast<size_t>(task)] = true;
+  }
 }
 
-void Simulator::run(std::span<const int32_t> placement, Metrics& metrics, Timeline* timeline) {
-  reset();
-  sweep(placement);
-  total(placement, metrics);
-  if (problem_.rules().outputs_only_memory)
-    outputs_only_memory(placement, metrics);
-  else
-    slot_memory(placement, metrics);
+void check_order_devices(const Problem& problem, const Plan& plan) {
+  const auto& schedule = *plan.schedule;
+  for (int32_t d = 0; d < problem.devices(); ++d) {
+    for (int32_t i = schedule.order_first[static_cast<size_t>(d)];
+         i < schedule.order_first[static_cast<size_t>(d) + 1]; ++i) {
+      const int32_t op = schedule.order[static_cast<size_t>(i)] % problem.operators();
+      const int32_t placed = plan.placement[static_cast<size_t>(op)];
+      if (placed != d)
+        throw ArgumentError(
+            fmt::format("the order of device '{}' names operator '{}', which is placed on '{}'",
+                        problem.cluster().device(d).name, problem.graph().op(op).name,
+                        problem.cluster().device(placed).name));
+    }
+  }
+}
+
+/// With several micro-batches nothing that runs in each may read what runs once.
+void check_micro_batches(const Problem& problem, int32_t micro_batches) {
+  if (micro_batches < 1)
+    throw ArgumentError(fmt::format("micro_batches must be at least 1, got {}", micro_batches));
+  if (int64_t{problem.operators()} * micro_batches > (int64_t{1} << 30))
+    throw LimitError(fmt::format("{} operators in {} micro-batches are more than 2^30 tasks",
+                                 problem.operators(), micro_batches));
+  if (problem.longest_step_ns() * micro_batches >= std::ldexp(1.0, 62))
+    throw LimitError(
+        fmt::format("{} micro-batches of graph '{}' could take longer than the simulator's clock "
+                    "holds",
+                    micro_batches, problem.graph().name()));
+  for (int32_t o = 0; o < problem.operators() && micro_batches > 1; ++o)
+    if (problem.once(o))
+      for (const auto& reader : problem.readers(o))
+        if (!problem.once(reader.op))
+          throw ArgumentError(fmt::format(
+              "operator '{}' runs in every micro-batch but reads from '{}', which runs once a step",
+              problem.graph().op(reader.op).name, problem.graph().op(o).name));
+}
+
+void check(const Problem& problem, const Plan& plan) {
+  const auto& schedule = *plan.schedule;
+  const auto& rules = problem.rules();
+  check_micro_batches(problem, schedule.micro_batches);
+  const bool published =
+      rules.broadcast || rules.last_event || rules.memory == MemoryModel::outputs_only;
+  if (published && (schedule.policy != Policy::fifo || schedule.micro_batches > 1))
+    throw ArgumentError("the published rules know one micro-batch, first in first out, only");
+  if (schedule.policy == Policy::priority &&
+      schedule.priority.size() != static_cast<size_t>(problem.operators()))
+    throw ArgumentError(fmt::format("priorities of graph '{}' need {} entries, got {}",
+                                    problem.graph().name(), problem.operators(),
+                                    schedule.priority.size()));
+  if (schedule.policy != Policy::order) return;
+  check_order(problem, schedule);
+  check_order_devices(problem, plan);
+}
+
+}  // namespace
+
+struct Simulator::Scratch {
+  explicit Scratch(const Problem& bound) : problem(bound) {}
+
+  const Problem& problem;
+  Record record;
+  std::unique_ptr<Sweep> sweep;  // each made when first needed
+  std::unique_ptr<EventLoop> events;
+  std::unique_ptr<SlotMemory> memory;
+
+  void simulate(const Plan& plan, int64_t limit_ns);
+  void total(Metrics& metrics) const;
+  void account(const Plan& plan, Metrics& metrics, Timeline* timeline);
+  void fill(const Plan& plan, Timeline& timeline) const;
+};
+
+void Simulator::Scratch::simulate(const Plan& plan, int64_t limit_ns) {
+  if (Sweep::takes(problem, plan.schedule)) {
+    if (!sweep) sweep = std::make_unique<Sweep>(problem);
+    sweep->run(plan.placement, limit_ns, record);
+    return;
+  }
+  const auto& rules = problem.rules();
+  if (rules.broadcast || rules.last_event)
+    throw LimitError(fmt::format("graph '{}' is too large or slow for the published rules",
+                                 problem.graph().name()));
+  if (!events) events = std::make_unique<EventLoop>(problem);
+  events->run(plan, limit_ns, record);
+}
+
+void Simulator::Scratch::total(Metrics& metrics) const {
+  metrics.step_time_ns =
+      problem.rules().last_event ? std::max(record.last_ns, record.step_ns) : record.step_ns;
+  metrics.transfers = record.transfers;
+  metrics.total_communication_bytes = metrics.peak_communication_bytes = 0;
+  for (size_t d = 0; d < record.devices.size(); ++d) {
+    const auto& from = record.devices[d];
+    auto& to = metrics.devices[d];
+    to.compute_busy_ns = from.compute_ns;
+    to.send_busy_ns = from.send_ns;
+    to.bytes_sent = from.sent_bytes;
+    to.bytes_received = from.received_bytes;
+    to.peak_memory_bytes = 0;
+    metrics.total_communication_bytes += from.sent_bytes;
+    metrics.peak_communication_bytes =
+        std::max(metrics.peak_communication_bytes, from.sent_bytes + from.received_bytes);
+  }
+}
+
+void Simulator::Scratch::account(const Plan& plan, Metrics& metrics, Timeline* timeline) {
+  if (problem.rules().memory == MemoryModel::outputs_only) {
+    account_outputs_only(problem, plan.placement, record, metrics);
+  } else if (problem.rules().memory == MemoryModel::slots) {
+    if (!memory) memory = std::make_unique<SlotMemory>(problem);
+    memory->account(plan.placement, record, metrics, timeline ? &timeline->memory : nullptr);
+  }
   metrics.peak_memory_bytes = 0;
-  metrics.excess_memory_bytes = 0;
-  for (int32_t d = 0; d < problem_.devices(); ++d) {
+  metrics.excess_memory_bytes = std::numeric_limits<int64_t>::min();
+  for (int32_t d = 0; d < problem.devices(); ++d) {
     const int64_t peak = metrics.devices[static_cast<size_t>(d)].peak_memory_bytes;
     metrics.peak_memory_bytes = std::max(metrics.peak_memory_bytes, peak);
     metrics.excess_memory_bytes =
-        std::max(metrics.excess_memory_bytes, peak - problem_.cluster().capacity_bytes(d));
-  }
-  if (timeline) {
-    timeline->start_ns = start_;
-    timeline->end_ns = end_;
-    timeline->transfers = transfers_;
+        std::max(metrics.excess_memory_bytes, peak - problem.cluster().capacity_bytes(d));
   }
 }
 
-void Simulator::reset() {
-  heap_.clear();
-  transfers_.clear();
-  std::fill(ready_.begin(), ready_.end(), 0);
-  for (int32_t o = 0; o < problem_.operators(); ++o)
-    missing_[static_cast<size_t>(o)] = problem_.missing(o);
-  std::fill(device_free_.begin(), device_free_.end(), 0);
-  std::fill(queue_free_.begin(), queue_free_.end(), 0);
-  for (auto& starts : device_starts_) starts.clear();
-  for (auto& arrival : arrivals_) arrival.epoch = -1;
-  last_event_ = 0;
-}
-
-/// A 4-ary heap of (ready time, operator) packed into one integer.
-void Simulator::push(int64_t ready, int32_t op) {
-  const uint64_t key =
-      (static_cast<uint64_t>(ready) << problem_.key_bits()) | static_cast<uint64_t>(op);
-  size_t at = heap_.size();
-  heap_.push_back(key);
-  while (at > 0) {
-    const size_t parent = (at - 1) / 4;
-    if (heap_[parent] <= key) break;
-    heap_[at] = heap_[parent];
-    at = parent;
+void Simulator::Scratch::fill(const Plan& plan, Timeline& timeline) const {
+  const int32_t n = problem.operators();
+  timeline.micro_batches = record.micro_batches;
+  timeline.ready_ns = record.ready_ns;
+  timeline.end_ns = record.end_ns;
+  timeline.start_ns.assign(record.end_ns.size(), -1);
+  timeline.device.resize(record.end_ns.size());
+  for (size_t t = 0; t < record.end_ns.size(); ++t) {
+    const auto op = static_cast<int32_t>(t) % n;
+    timeline.device[t] = plan.placement[static_cast<size_t>(op)];
+    if (record.end_ns[t] >= 0 && problem.graph().op(op).collective < 0)
+      timeline.start_ns[t] = record.start_at[static_cast<size_t>(record.position[t])];
   }
-  heap_[at] = key;
+  timeline.collectives = record.collectives;
+  for (const auto& run : record.collectives)
+    for (const int32_t op :
+         problem.graph().collectives()[static_cast<size_t>(run.collective)].members)
+      timeline.start_ns[static_cast<size_t>(run.micro_batch * n + op)] = run.start_ns;
+  timeline.transfers.clear();
+  for (const auto& copy : record.copies)
+    timeline.transfers.push_back({record.end_ns[static_cast<size_t>(copy.task)], copy.start_ns,
+                                  copy.end_ns, problem.output_bytes(copy.task % n, copy.output),
+                                  copy.task, copy.output, copy.from, copy.to});
+  std::sort(timeline.transfers.begin(), timeline.transfers.end(),
+            [](const Transfer& a, const Transfer& b) {
+              return std::tie(a.start_ns, a.task, a.output, a.to) <
+                     std::tie(b.start_ns, b.task, b.output, b.to);
+            });
 }
 
-uint64_t Simulator::pop() {
-  const uint64_t top = heap_.front();
-  const uint64_t key = heap_.back();
-  heap_.pop_back();
-  const size_t size = heap_.size();
-  if (size == 0) return top;
-  size_t at = 0;
-  for (;;) {
-    const size_t first = 4 * at + 1;
-    if (first >= size) break;
-    size_t least = first;
-    for (size_t child = first + 1; child < std::min(first + 4, size); ++child)
-      if (heap_[child] < heap_[least]) least = child;
-    if (heap_[least] >= key) break;
-    heap_[at] = heap_[least];
-    at = least;
+Simulator::Simulator(const Problem& problem) : scratch_(std::make_unique<Scratch>(problem)) {}
+Simulator::~Simulator() = default;
+Simulator::Simulator(Simulator&&) noexcept = default;
+
+void Simulator::run(const Plan& plan, Metrics& metrics, Timeline* timeline, int64_t limit_ns) {
+  const auto& problem = scratch_->problem;
+  if (plan.schedule) check(problem, plan);
+  auto& record = scratch_->record;
+  record.tasks = timeline || problem.rules().memory != MemoryModel::none;
+  record.times = timeline || problem.rules().memory == MemoryModel::outputs_only;
+  scratch_->simulate(plan, limit_ns);
+  metrics.devices.resize(record.devices.size());
+  metrics.rejected = record.rejected || record.step_ns > limit_ns;
+  if (metrics.rejected) {
+    metrics.reject(limit_ns);
+    return;
   }
-  heap_[at] = key;
-  return top;
-}
-
-void Simulator::sweep(std::span<const int32_t> placement) {
-  const auto& rules = problem_.rules();
-  const uint64_t mask = (uint64_t{1} << problem_.key_bits()) - 1;
-  for (int32_t o = 0; o < problem_.operators(); ++o)
-    if (missing_[static_cast<size_t>(o)] == 0) push(0, o);
-  int32_t done = 0;
-  while (!heap_.empty()) {
-    const uint64_t key = pop();
-    const auto op = static_cast<int32_t>(key & mask);
-    const auto o = static_cast<size_t>(op);
-    const auto ready = static_cast<int64_t>(key >> problem_.key_bits());
-    const auto d = static_cast<size_t>(placement[o]);
-    const int64_t cost = problem_.cost_ns(placement[o], op);
-    const int64_t start = std::max(ready, device_free_[d]);
-    const int64_t end = start + cost;
-    device_free_[d] = end + (cost > 0 || rules.dead_after_free ? rules.device_dead_ns : 0);
-    last_event_ = std::max(last_event_, device_free_[d]);
-    start_[o] = start;
-    end_[o] = end;
-    slot_[o] = static_cast<int32_t>(device_starts_[d].size());
-    device_starts_[d].push_back(start);
-    deliver(placement, op, end);
-    ++done;
-  }
-  TRINITY_CHECK_EQ(done, problem_.operators());
-}
-
-/// Hands an operator's outputs to their readers and pushes those that became ready.
-void Simulator::deliver(std::span<const int32_t> placement, int32_t op, int64_t end) {
-  const int32_t from = placement[static_cast<size_t>(op)];
-  auto edge = static_cast<size_t>(problem_.first_edge(op));
-  for (const auto& reader : problem_.readers(op)) {
-    const auto r = static_cast<size_t>(reader.op);
-    const int32_t to = placement[r];
-    int64_t arrival = end;
-    edge_transfer_[edge] = -1;
-    if (to != from) {
-      const auto& sent = send(op, reader.output, from, to, end);
-      arrival = sent.time_ns;
-      edge_transfer_[edge] = sent.transfer;
-    }
-    ++edge;
-    ready_[r] = std::max(ready_[r], arrival);
-    if (--missing_[r] == 0) push(ready_[r], reader.op);
-  }
-}
-
-/// The arrival of an output on another device; books the transfer when it is the first reader's.
-Simulator::Arrival& Simulator::send(int32_t op, int32_t output, int32_t from, int32_t to,
-                                    int64_t end) {
-  const auto& rules = problem_.rules();
-  const auto devices = static_cast<size_t>(problem_.devices());
-  const int32_t destination = rules.broadcast ? 0 : to;
-  auto& arrival =
-      arrivals_[static_cast<size_t>(output) * devices + static_cast<size_t>(destination)];
-  if (arrival.epoch == op) return arrival;
-  const int64_t bytes = problem_.output_bytes(op, output);
-  const int64_t wire = problem_.wire_ns(from, to, bytes);
-  const size_t queue = rules.queue == QueueModel::pair
-                           ? static_cast<size_t>(from) * devices + static_cast<size_t>(to)
-                           : static_cast<size_t>(from);
-  const int64_t start = rules.queue == QueueModel::none ? end : std::max(end, queue_free_[queue]);
-  queue_free_[queue] = start + wire + rules.link_dead_ns;
-  last_event_ = std::max(last_event_, queue_free_[queue]);
-  arrival = {start + wire, static_cast<int32_t>(transfers_.size()), op};
-  transfers_.push_back({op, output, from, to, bytes, start, start + wire, 0});
-  return arrival;
-}
-
-void Simulator::total(std::span<const int32_t> placement, Metrics& metrics) const {
-  metrics.devices.assign(static_cast<size_t>(problem_.devices()), {});
-  metrics.transfers = static_cast<int32_t>(transfers_.size());
-  metrics.total_communication_bytes = 0;
-  metrics.peak_communication_bytes = 0;
-  for (size_t o = 0; o < placement.size(); ++o)
-    metrics.devices[static_cast<size_t>(placement[o])].compute_busy_ns += end_[o] - start_[o];
-  for (const auto& transfer : transfers_) {
-    auto& sender = metrics.devices[static_cast<size_t>(transfer.from)];
-    sender.bytes_sent += transfer.bytes;
-    sender.send_busy_ns += transfer.end_ns - transfer.start_ns;
-    metrics.devices[static_cast<size_t>(transfer.to)].bytes_received += transfer.bytes;
-    metrics.total_communication_bytes += transfer.bytes;
-  }
-  for (const auto& device : metrics.devices)
-    metrics.peak_communication_bytes =
-        std::max(metrics.peak_communication_bytes, device.bytes_sent + device.bytes_received);
-  metrics.step_time_ns =
-      problem_.rules().last_event ? last_event_ : *std::max_element(end_.begin(), end_.end());
-}
-
-int32_t Simulator::slot_at(int32_t device, int64_t time) const {
-  const auto& starts = device_starts_[static_cast<size_t>(device)];
-  const auto after = std::upper_bound(starts.begin(), starts.end(), time);
-  return std::max(0, static_cast<int32_t>(after - starts.begin()) - 1);
-}
-
-void Simulator::hold(int32_t device, int32_t first_slot, int32_t last_slot, int64_t bytes) {
-  auto& delta = slot_delta_[static_cast<size_t>(device)];
-  delta[static_cast<size_t>(first_slot)] += bytes;
-  delta[static_cast<size_t>(last_slot) + 1] -= bytes;
-}
-
-void Simulator::slot_memory(std::span<const int32_t> placement, Metrics& metrics) {
-  for (size_t d = 0; d < slot_delta_.size(); ++d)
-    slot_delta_[d].assign(device_starts_[d].size() + 1, 0);
-  for (int32_t op = 0; op < problem_.operators(); ++op) {
-    const auto o = static_cast<size_t>(op);
-    const int32_t device = placement[o];
-    metrics.devices[static_cast<size_t>(device)].peak_memory_bytes += problem_.fixed_bytes(op);
-    const auto outputs = static_cast<size_t>(problem_.first_output(op));
-    const auto next = static_cast<size_t>(problem_.first_output(op + 1));
-    std::fill(output_last_slot_.begin() + static_cast<std::ptrdiff_t>(outputs),
-              output_last_slot_.begin() + static_cast<std::ptrdiff_t>(next), slot_[o]);
-    auto edge = static_cast<size_t>(problem_.first_edge(op));
-    for (const auto& reader : problem_.readers(op)) {
-      const int32_t transfer = edge_transfer_[edge++];
-      int32_t& last = transfer < 0 ? output_last_slot_[outputs + static_cast<size_t>(reader.output)]
-                                   : transfers_[static_cast<size_t>(transfer)].last_reader_slot;
-      last = std::max(last, slot_[static_cast<size_t>(reader.op)]);
-    }
-  }
-  for (const auto& transfer : transfers_) {
-    hold(transfer.to, slot_at(transfer.to, transfer.start_ns), transfer.last_reader_slot,
-         transfer.bytes);
-    auto& last = output_last_slot_[static_cast<size_t>(problem_.first_output(transfer.producer) +
-                                                       transfer.output)];
-    last = std::max(last, slot_at(transfer.from, transfer.end_ns));
-  }
-  for (int32_t op = 0; op < problem_.operators(); ++op) {
-    const auto o = static_cast<size_t>(op);
-    for (int32_t at = problem_.first_output(op); at < problem_.first_output(op + 1); ++at)
-      hold(placement[o], slot_[o], output_last_slot_[static_cast<size_t>(at)],
-           problem_.output_bytes(op, at - problem_.first_output(op)));
-  }
-  for (size_t d = 0; d < slot_delta_.size(); ++d) {
-    int64_t live = 0, peak = 0;
-    for (const int64_t delta : slot_delta_[d]) peak = std::max(peak, live += delta);
-    metrics.devices[d].peak_memory_bytes += peak;
-  }
-}
-
-/// papers.md 1.6: all outputs of an operator appear at its start and go one microsecond before its
-/// last reader ends (never where nobody reads); allocations come before releases at one instant.
-void Simulator::outputs_only_memory(std::span<const int32_t> placement, Metrics& metrics) {
-  struct Change {
-    int64_t time_ns;
-    int64_t bytes;
-  };
-  std::vector<std::vector<Change>> changes(metrics.devices.size());
-  for (int32_t op = 0; op < problem_.operators(); ++op) {
-    const auto o = static_cast<size_t>(op);
-    int64_t bytes = 0, released = -1;
-    for (int32_t i = problem_.first_output(op); i < problem_.first_output(op + 1); ++i)
-      bytes += problem_.output_bytes(op, i - problem_.first_output(op));
-    for (const auto& reader : problem_.readers(op))
-      released = std::max(released, end_[static_cast<size_t>(reader.op)] - 1000);
-    auto& device = changes[static_cast<size_t>(placement[o])];
-    device.push_back({start_[o], bytes});
-    if (released >= 0) device.push_back({released, -bytes});
-  }
-  for (size_t d = 0; d < changes.size(); ++d) {
-    std::sort(changes[d].begin(), changes[d].end(), [](const Change& a, const Change& b) {
-      return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.bytes > b.bytes;
-    });
-    int64_t live = 0;
-    for (const auto& change : changes[d])
-      metrics.devices[d].peak_memory_bytes =
-          std::max(metrics.devices[d].peak_memory_bytes, live += change.bytes);
-  }
-}
-
-BatchSimulator::BatchSimulator(const Problem& problem, ThreadPool& pool)
-    : problem_(problem), pool_(pool) {
-  for (int i = 0; i < pool.threads(); ++i) simulators_.emplace_back(problem);
-}
-
-void BatchSimulator::run(std::span<const int32_t> placements, int32_t count,
-                         std::vector<Metrics>& metrics) {
-  const auto n = static_cast<size_t>(problem_.operators());
-  metrics.resize(static_cast<size_t>(count));
-  pool_.parallel_for(count, [&](int item, int thread) {
-    poll_stop();
-    const auto i = static_cast<size_t>(item);
-    simulators_[static_cast<size_t>(thread)].run(placements.subspan(i * n, n), metrics[i]);
-  });
+  scratch_->total(metrics);
+  if (timeline) timeline->memory.clear();
+  scratch_->account(plan, metrics, timeline);
+  if (timeline) scratch_->fill(plan, *timeline);
 }
 
 }  // namespace trinity

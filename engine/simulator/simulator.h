@@ -1,116 +1,93 @@
 #pragma once
 
+#include <limits>
+#include <memory>
 #include <span>
-#include <vector>
 
-#include "base/thread_pool.h"
+#include "simulator/metrics.h"
 #include "simulator/problem.h"
+#include "strategy/schedule.h"
 
 namespace trinity {
 
-/// What one device did during a step.
-struct DeviceMetrics {
-  int64_t compute_busy_ns = 0;  ///< sum of operator times
-  int64_t send_busy_ns = 0;     ///< sum of outgoing transfer times
-  int64_t peak_memory_bytes = 0;
-  int64_t bytes_sent = 0, bytes_received = 0;
+/// What is simulated: where operators run, and how often and in which order.
+struct Plan {
+  std::span<const int32_t> placement;  ///< device of every operator (see check_placement)
+  const Schedule* schedule = nullptr;  ///< one micro-batch, first in first out, when null
 };
 
-/// Prices one placement. Peaks are maxima over devices; communication counts bytes sent plus bytes
-/// received by a device.
-struct Metrics {
-  int64_t step_time_ns = 0;
-  int64_t peak_memory_bytes = 0;
-  int64_t peak_communication_bytes = 0;
-  int64_t total_communication_bytes = 0;  ///< bytes on all wires, each transfer once
-  int64_t excess_memory_bytes = 0;        ///< largest excess of a device over its capacity
-  int32_t transfers = 0;
-  std::vector<DeviceMetrics> devices;
+inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-  bool feasible() const { return excess_memory_bytes <= 0; }
-  double step_time_s() const { return static_cast<double>(step_time_ns) * 1e-9; }
-};
-
-/// One transfer of a tensor between devices.
-struct Transfer {
-  int32_t producer, output;  ///< operator, and which of its outputs
-  int32_t from, to;          ///< devices; with broadcast `to` is the first receiver
-  int64_t bytes;
-  int64_t start_ns, end_ns;
-  int32_t last_reader_slot;  ///< on `to`, in that device's order of execution
-};
-
-/// Start and end of everything, filled on request.
-struct Timeline {
-  std::vector<int64_t> start_ns, end_ns;  ///< per operator
-  std::vector<Transfer> transfers;        ///< in order of booking
-};
-
-/// Simulates placements of one problem. Holds the working memory of one thread: make one per
-/// thread and keep it, nothing is allocated after the first run.
+/// Simulates plans of one problem. Holds the working memory of one thread: make one per thread and
+/// keep it, nothing is allocated after the first run.
 ///
-/// Rules: a device runs ready operators one at a time in order of (ready time, operator number);
-/// an operator is ready when all inputs have arrived; a reader on the same device sees a tensor at
-/// its producer's end; for every other device with readers one transfer enters the producer's send
-/// queue at that moment, in order of first reader, and all readers there share the copy. One event
-/// per operator: processing operators in global order of (ready, number) fills every device and
-/// send queue in first-in-first-out order.
+/// TASKS. A task is (micro-batch, operator), numbered micro-batch * operators + operator. An
+/// operator of phase update runs once, in the last micro-batch; a tensor that such an operator
+/// reads from one that runs every micro-batch accumulates: these readers get it (on another device:
+/// are sent it) when the last of its micro-batches has ended.
 ///
-/// Memory: fixed bytes plus live tensors, accounted in slots: slot k of a device reaches from the
-/// start of its k-th operator to the start of the next. An output lives until its last local
-/// reader and last outgoing transfer have ended, a received copy from its transfer's start until
-/// its last reader there has ended.
+/// READY. A task is ready when all its inputs have arrived on its device, at 0 when it has none. A
+/// reader on the producer's device sees a tensor at the producer's end.
+///
+/// DEVICES. A device runs one task at a time and never waits while a task is ready (Policy::order
+/// excepted, which waits for the head of its sequence). Which ready task it takes: see Policy. It
+/// is free again at the task's end plus its pause (device_dead_ns).
+///
+/// TRANSFERS. When a task ends, for every distinct other device with readers of an output one
+/// transfer is enqueued, in order of first reader; all readers there share the copy. It starts when
+/// the queue that it occupies is free and takes latency + bytes / bandwidth (wire_ns):
+///   sender  the producer device's one queue, first in first out;
+///   pair    one queue per ordered pair of devices;
+///   none    no queue: it starts when enqueued;
+///   route   all channels of the route at once, booked when enqueued, no back-filling;
+///   fair    starts when enqueued: latency first, then its bytes flow at a max-min fair share of
+///           every channel of its route. Rates are whole bytes/s (progressive filling, rounded
+///           down, at least 1; channels of equal share in ascending order), recomputed after every
+///           instant in which a flow begins or ends; a flow ends at the first whole nanosecond at
+///           which all its bytes have flowed.
+///
+/// COLLECTIVES. The members of a collective (per micro-batch) start together once all are ready and
+/// what they occupy is free: with sender every member's send queue; with pair the queues from each
+/// member to the next (by device number, the last to the first); with route the channels of these
+/// routes; with none nothing. They take collective_cost() and end together, occupying no device.
+/// With fair every such pair carries the bytes a ring sends between neighbours as one flow, after
+/// the ring's whole latency; the collective ends with its last flow. Members on one device count
+/// as one; a collective on one device takes no time.
+///
+/// INSTANTS. Of everything due at one instant the first of this list happens, again and again until
+/// nothing is left: tasks end, in order of number; transfers and collectives arrive, in order of
+/// booking; collectives whose last member became ready are booked, in order of (micro-batch,
+/// collective); of all free devices' choices the one of least (ready time, number) starts.
+///
+/// MEMORY. Fixed bytes plus live tensors, in slots: slot k of a device reaches from the start of
+/// its k-th task to the start of the next (the first from 0, the last to the end); an instant falls
+/// into the slot of the latest task started by then. An output is held from its task's slot until
+/// the slots in which its last local reader runs and its last outgoing transfer ends; a received
+/// copy from the slot of its transfer's start until that of its last reader there; workspace in
+/// its operator's slot. A member of a collective holds its inputs until the slot of the
+/// collective's end, its outputs from that of its start. A tensor that accumulates is held once,
+/// from its first task's slot. The output of a view (an in-place operator) takes nothing and
+/// prolongs what it views on its device, unless it accumulates.
 class Simulator {
  public:
   explicit Simulator(const Problem& problem);
+  ~Simulator();
+  Simulator(Simulator&&) noexcept;
 
-  /// Simulates `placement` (device of every operator, in range: see check_placement). Fills
-  /// `timeline` when given.
-  void run(std::span<const int32_t> placement, Metrics& metrics, Timeline* timeline = nullptr);
-
- private:
-  struct Arrival {
-    int64_t time_ns = 0;
-    int32_t transfer = -1;
-    int32_t epoch = -1;  // the operator whose output it is
-  };
-
-  void reset();
-  void sweep(std::span<const int32_t> placement);
-  void deliver(std::span<const int32_t> placement, int32_t op, int64_t end);
-  Arrival& send(int32_t op, int32_t output, int32_t from, int32_t to, int64_t end);
-  void push(int64_t ready, int32_t op);
-  uint64_t pop();
-  void total(std::span<const int32_t> placement, Metrics& metrics) const;
-  void slot_memory(std::span<const int32_t> placement, Metrics& metrics);
-  void outputs_only_memory(std::span<const int32_t> placement, Metrics& metrics);
-  int32_t slot_at(int32_t device, int64_t time) const;
-  void hold(int32_t device, int32_t first_slot, int32_t last_slot, int64_t bytes);
-
-  const Problem& problem_;
-  std::vector<uint64_t> heap_;
-  std::vector<int64_t> ready_, start_, end_;
-  std::vector<int32_t> missing_, slot_, edge_transfer_, output_last_slot_;
-  std::vector<int64_t> device_free_, queue_free_;
-  std::vector<std::vector<int64_t>> device_starts_;  // start times, in order of execution
-  std::vector<std::vector<int64_t>> slot_delta_;     // bytes allocated minus freed, per slot
-  std::vector<Arrival> arrivals_;                    // [output][device]
-  std::vector<Transfer> transfers_;
-  int64_t last_event_ = 0;
-};
-
-/// Simulates many placements on a thread pool, one simulator per thread. Results do not depend on
-/// the number of threads.
-class BatchSimulator {
- public:
-  BatchSimulator(const Problem& problem, ThreadPool& pool);
-  /// `placements` holds `count` placements one after the other; metrics[i] prices placement i.
-  void run(std::span<const int32_t> placements, int32_t count, std::vector<Metrics>& metrics);
+  /// Simulates `plan`; fills `timeline` when given. A plan whose step is longer than `limit_ns`
+  /// is rejected, as early as that is certain. Throws ArgumentError for a schedule whose order
+  /// contradicts the graph (it names the task that every waiting device is blocked at) or that does
+  /// not fit the problem, LimitError when the clock could overflow.
+  void run(const Plan& plan, Metrics& metrics, Timeline* timeline = nullptr,
+           int64_t limit_ns = kNoLimit);
+  void run(std::span<const int32_t> placement, Metrics& metrics, Timeline* timeline = nullptr,
+           int64_t limit_ns = kNoLimit) {
+    run(Plan{placement, nullptr}, metrics, timeline, limit_ns);
+  }
 
  private:
-  const Problem& problem_;
-  ThreadPool& pool_;
-  std::vector<Simulator> simulators_;
+  struct Scratch;
+  std::unique_ptr<Scratch> scratch_;
 };
 
 }  // namespace trinity

@@ -90,7 +90,8 @@ function array.int32_view(owner, fill)
   return span
 end
 
-local device_fields = { compute_busy_s = 0, memory_bytes = 1, sent_bytes = 2, received_bytes = 3 }
+local device_fields = { compute_busy_s = 0, send_busy_s = 1, memory_bytes = 2, sent_bytes = 3,
+  received_bytes = 4 }
 
 local metrics_methods = {}
 for name, offset in util.sorted_pairs(device_fields) do
@@ -99,13 +100,13 @@ for name, offset in util.sorted_pairs(device_fields) do
     if not (d >= 1 and d <= self.device_count) then
       util.fail('%s: device %s is outside 1 to %d', name, tostring(d), self.device_count)
     end
-    return self.device[4 * (d - 1) + offset]
+    return self.device[5 * (d - 1) + offset]
   end
 end
 
-local metrics_names = { 'step_time_s', 'lower_bound_s', 'peak_memory_bytes',
-  'peak_communication_bytes', 'total_communication_bytes', 'excess_memory_bytes', 'transfers',
-  'feasible', 'device_count', 'compute_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes' }
+local metrics_names = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
+  'total_communication_bytes', 'excess_memory_bytes', 'transfers', 'feasible', 'rejected',
+  'device_count', 'compute_busy_s', 'send_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes' }
 
 local metrics = ffi.metatype('struct trinity_metrics', {
   __index = function(_, name)
@@ -114,7 +115,9 @@ local metrics = ffi.metatype('struct trinity_metrics', {
     util.fail("metrics have no field '%s'%s (known: %s)", tostring(name),
       core.suggestion(tostring(name), metrics_names), table.concat(metrics_names, ', '))
   end,
+  __newindex = function() util.fail('metrics are read-only') end,
   __tostring = function(self)
+    if self.rejected then return 'rejected' end
     return ('step %.6g s, memory %s, communication %s%s'):format(self.step_time_s,
       core.format_bytes(self.peak_memory_bytes), core.format_bytes(self.peak_communication_bytes),
       self.feasible and '' or ', does not fit')
@@ -123,7 +126,7 @@ local metrics = ffi.metatype('struct trinity_metrics', {
 
 --- Metrics of a step on `devices` devices, to be filled by the engine.
 function array.metrics(devices)
-  local m = ffi.new(metrics, 4 * devices)
+  local m = ffi.new(metrics, 5 * devices)
   m.magic, m.device_count = magic.metrics, devices
   return m
 end

@@ -12,7 +12,7 @@ local columns = {
   { 'method', function(s) return s.method or '?' end },
   { 'step time', function(s) return ('%.4f s'):format(s.metrics.step_time_s) end },
   { 'over bound', function(s)
-    return ('%.2fx'):format(s.metrics.step_time_s / s.metrics.lower_bound_s)
+    return ('%.2fx'):format(s.metrics.step_time_s / s.problem.lower_bound_s)
   end },
   { 'peak memory', function(s) return core.format_bytes(s.metrics.peak_memory_bytes) end },
   { 'peak communication', function(s)
@@ -49,7 +49,7 @@ function Comparison:__tostring()
   add(rule)
   for r = 1, #self.rows do add(cells[r]) end
   lines[#lines + 1] = ''
-  lines[#lines + 1] = ('simulated; lower bound on the step time %.4f s (longest path, or work / devices)')
+  lines[#lines + 1] = ('simulated; lower bound on the step time %.4f s (longest path, work over devices, intervals)')
     :format(self.problem.lower_bound_s)
   lines[#lines + 1] = ('%s on %s, seed %d, at most %d evaluations a method')
     :format(self.problem.graph.name, self.problem.cluster.name, self.seed, self.evaluations)

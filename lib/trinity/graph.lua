@@ -38,6 +38,22 @@ function Graph:operator(i) return self.handle:operator(i) end
 --- options: colocate = 'forward' | 'parameters', optimiser = 'sgd' | 'momentum' | 'adam'.
 function Graph:to_training(options) return graph.wrap(self.handle:training(options or {})) end
 
+--- Data parallelism: copies of the graph with all-reduces of the gradients between them; see
+--- engine/graph/replicas.h. options: replicas, bucket_bytes = 25e6, algorithm = 'automatic' (see
+--- cluster:collective), placement = the devices of one replica, so that gradients of one device
+--- share buckets (without it those of one colocation unit). Returns the graph, and two lists per
+--- operator: the operator of this graph that it copies (0: an all-reduce, which belongs where its
+--- first input is produced), and its replica from 0.
+function Graph:replicate(options)
+  util.expect('replicate', 'options', options, 'table')
+  local plain = {}
+  for key, value in util.sorted_pairs(options) do
+    if key ~= 'placement' then plain[key] = value end
+  end
+  local handle, origin, replica = self.handle:replicate(plain, options.placement)
+  return graph.wrap(handle), origin, replica
+end
+
 function Graph:close() self.handle:close() end
 
 local Builder = {}
@@ -51,7 +67,8 @@ function graph.new(options)
 end
 
 --- Adds an operator: { name =, type =, inputs = { tensors }, outputs = { { shape =, dtype = }, ... },
---- attributes =, parameters = { { name =, shape = }, ... }, flops =, measured_time_s =, ... }.
+--- attributes =, parameters = { { name =, shape = }, ... }, flops =, measured_time_s =,
+--- workspace_bytes =, ... }.
 --- Returns its output tensors, tables { number =, shape =, dtype = }.
 function Builder:add(spec)
   local numbers, plain = {}, {}
@@ -71,6 +88,14 @@ function Builder:add(spec)
       dtype = spec.outputs[i].dtype or 'float32' }
   end
   return unpack(outputs)
+end
+
+--- Joins operators into a collective, which they run together without occupying their devices:
+--- { name =, kind =, algorithm = 'automatic', bytes = full size of the tensor, members = { names of
+--- operators } }. Kinds and algorithms: see cluster:collective.
+function Builder:collective(spec)
+  util.expect('collective', 'description', spec, 'table')
+  self.handle:collective(spec)
 end
 
 --- Finishes: returns the graph; the builder is empty afterwards.

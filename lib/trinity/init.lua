@@ -12,6 +12,7 @@ local trinity = {
   models = model.names,
   cluster = model.cluster,
   problem = require('trinity.problem').new,
+  simulator = require('trinity.simulator').new,
   rewards = require 'trinity.rewards',
   methods = require 'trinity.methods',
   search = require 'trinity.search',

@@ -118,6 +118,20 @@ end
 
 --- latency_s, bandwidth_bytes_per_s of the route between two devices.
 function Cluster:wire(from, to) return self.handle:wire(from, to) end
+
+--- The names of the channels on the route between two devices, in order: a direction of a link
+--- ('a -> b'), a half-duplex link ('a - b'), a switch with a bandwidth.
+function Cluster:route(from, to) return self.handle:route(from, to) end
+
+--- What a collective costs: { kind = 'all_reduce' | 'reduce_scatter' | 'all_gather' | 'broadcast' |
+--- 'all_to_all', devices = { numbers }, bytes = full size of the tensor, algorithm = 'automatic' |
+--- 'ring' | 'halving_doubling' | 'tree' | 'hierarchical' | 'leader' }. Returns { algorithm =, time_s =,
+--- latency_s =, transfer_s =, sent_bytes = (by every device) }; see engine/cluster/collectives.h.
+function Cluster:collective(spec)
+  util.expect('collective', 'description', spec, 'table')
+  return self.handle:collective(spec)
+end
+
 function Cluster:close() self.handle:close() end
 
 local function cluster_spec(name)
@@ -138,7 +152,8 @@ end
 
 --- A cluster: a description (see models/clusters), a Lua file that returns one, or a name. A file
 --- in models/clusters that returns a function of the number of devices answers to NAMExCOUNT.
---- Fields: name, queue, fingerprint, devices[i] = { name =, type =, speed =, capacity_bytes = }.
+--- Fields: name, queue, fingerprint, devices[i] = { name =, type =, speed =, node =,
+--- capacity_bytes = }.
 function model.cluster(description)
   local spec, name, count = description, nil, nil
   if type(description) == 'string' then spec, name, count = cluster_spec(description) end

@@ -1,40 +1,44 @@
 -- trinity.problem: a graph, a cluster and a reward. Prices placements, makes strategies.
 
-local core = require 'trinity.core'
 local array = require 'trinity.array'
 local rewards = require 'trinity.rewards'
+local simulator = require 'trinity.simulator'
 local strategy = require 'trinity.strategy'
 local util = require 'trinity.util'
 
 local Problem = {}
-Problem.__index = Problem
+
+--- lower_bound_s takes a moment on large graphs, so it is computed when first asked for.
+function Problem.__index(self, key)
+  if key == 'lower_bound_s' then
+    local bounds = self:bounds()
+    rawset(self, key, bounds.step_time_s)
+    return bounds.step_time_s
+  end
+  return Problem[key]
+end
 
 function Problem.__tostring(self)
   return ('problem: %s on %s'):format(self.graph.name, self.cluster.name)
 end
 
-local known = { graph = true, cluster = true, reward = true, rules = true }
+local known = { graph = true, cluster = true, reward = true, rules = true, schedule = true,
+  micro_batches = true }
 
---- trinity.problem { graph =, cluster =, reward = function(metrics) return number end,
---- rules = 'standard' | 'compat' }. Refuses a graph that no placement can fit. The reward is
---- maximised; by default it is minus the step time. Fields: graph, cluster, reward, lower_bound_s.
+--- trinity.problem { graph =, cluster =, reward = function(metrics) return number end, rules =,
+--- schedule =, micro_batches = } (the last three: see trinity.simulator). Refuses a graph that no
+--- placement can fit. The reward is maximised; by default it is minus the step time. Fields: graph,
+--- cluster, reward, simulator, lower_bound_s.
 local function new(spec)
   util.expect('trinity.problem', 'description', spec, 'table')
   util.refuse_unknown('trinity.problem', spec, known)
-  for _, name in ipairs { 'graph', 'cluster' } do
-    local part = spec[name]
-    if type(part) ~= 'table' or not part.handle then
-      util.fail("trinity.problem: '%s': expected a %s, got %s", name, name, util.describe(part))
-    end
-  end
   local reward = spec.reward == nil and rewards.step_time() or spec.reward
   util.expect('trinity.problem', 'reward', reward, 'function')
-  local self = setmetatable({ graph = spec.graph, cluster = spec.cluster, reward = reward,
-    rules = spec.rules or 'standard' }, Problem)
-  self.handle = core.problem(spec.graph.handle, spec.cluster.handle, self.rules)
-  if self.rules == 'standard' then self.handle:check_memory() end
-  self.lower_bound_s = self.handle:lower_bound_s()
-  return self
+  local prices = simulator.new { graph = spec.graph, cluster = spec.cluster, rules = spec.rules,
+    schedule = spec.schedule, micro_batches = spec.micro_batches }
+  if spec.rules ~= 'compat' then prices.handle:check_memory() end
+  return setmetatable({ graph = spec.graph, cluster = spec.cluster, reward = reward,
+    simulator = prices, handle = prices.handle, rules = prices.rules }, Problem)
 end
 
 --- A placement to fill: the device (1-based) of every operator, an int32 array, all on device 1.
@@ -62,16 +66,20 @@ function Problem:placements(count)
   return list
 end
 
---- Simulates a list of placements on all threads: a list of metrics.
-function Problem:evaluate(placements)
-  local metrics = {}
-  for i = 1, #placements do metrics[i] = array.metrics(#self.cluster.devices) end
-  self.handle:evaluate(placements, metrics)
-  return metrics
-end
+--- Prices one strategy or placement: metrics. What it takes: simulator:run.
+function Problem:evaluate(plan) return self.simulator:run(plan) end
 
---- Simulates one placement.
-function Problem:simulate(placement) return self:evaluate({ placement })[1] end
+--- Prices a list on all threads: a list of metrics. options: see simulator:run_batch.
+function Problem:evaluate_batch(plans, options) return self.simulator:run_batch(plans, options) end
+
+--- What happened when in a step: see trinity.timeline.
+function Problem:timeline(plan) return self.simulator:timeline(plan) end
+
+--- Lower bounds that no strategy can beat: see simulator:bounds.
+function Problem:bounds(micro_batches)
+  local default = self.simulator.default_schedule
+  return self.simulator:bounds(micro_batches or default and default.micro_batches or 1)
+end
 
 local function reward_name(reward)
   local info = debug.getinfo(reward, 'S')
@@ -92,8 +100,9 @@ function Problem:score(metrics)
   return value
 end
 
---- A strategy from a placement; `about` may hold method, seed, evaluations, seconds, curve.
-function Problem:strategy(placement, about) return strategy.new(self, placement, about) end
+--- A strategy from a placement, or from a plan with a schedule as simulator:run takes it; `about` may
+--- hold method, seed, evaluations, seconds, curve.
+function Problem:strategy(plan, about) return strategy.new(self, plan, about) end
 
 --- Loads a strategy that strategy:save() wrote, and simulates it.
 function Problem:load(path) return strategy.load(self, path) end

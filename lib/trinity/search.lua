@@ -54,7 +54,7 @@ end
 --- metrics. One step of the progress line.
 function Search:evaluate(placements)
   local problem = self.problem
-  local metrics = problem:evaluate(placements)
+  local metrics = problem:evaluate_batch(placements)
   local rewards, sum = array.double(#placements), 0
   for i = 1, #placements do
     local result = { metrics = metrics[i], reward = problem:score(metrics[i]) }

@@ -16,27 +16,44 @@ local strategy = {}
 
 function strategy.is(value) return getmetatable(value) == Strategy end
 
---- Prices a placement. Fields: problem, placement, metrics, reward, and those of `about`.
-function strategy.new(problem, placement, about)
-  if not array.is_int32(placement) then
-    util.fail('strategy: expected a placement (problem:placement()), got %s',
-      util.describe(placement))
-  end
-  local self = { problem = problem, placement = placement }
+--- Prices a plan. Fields: problem, placement, those of its schedule (schedule, micro_batches, ...),
+--- metrics, reward, and those of `about`.
+function strategy.new(problem, plan, about)
+  local self = { problem = problem }
   for key, value in util.sorted_pairs(about or {}) do self[key] = value end
-  self.metrics = problem:simulate(placement)
+  local schedule
+  if type(plan) == 'table' then
+    schedule = problem.simulator.schedule_of(plan)
+    self.placement = plan.placement
+  else
+    schedule, self.placement = problem.simulator.default_schedule, plan
+  end
+  if not array.is_int32(self.placement) then
+    util.fail('strategy: expected a placement (problem:placement()), got %s',
+      util.describe(self.placement))
+  end
+  for key, value in util.sorted_pairs(schedule or {}) do self[key] = value end
+  self.metrics = problem:evaluate(plan)
   self.reward = problem:score(self.metrics)
   return setmetatable(self, Strategy)
 end
 
 local saved_metrics = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
-  'total_communication_bytes', 'excess_memory_bytes', 'lower_bound_s' }
+  'total_communication_bytes', 'excess_memory_bytes' }
+
+--- Rules as text: their name, or the deviations by name.
+local function rules_text(rules)
+  if type(rules) == 'string' then return rules end
+  local parts = {}
+  for key, value in util.sorted_pairs(rules) do parts[#parts + 1] = key .. '=' .. tostring(value) end
+  return table.concat(parts, ' ')
+end
 
 --- Writes the strategy as JSON: the device of every operator by name, and the facts behind it.
 --- Wall-clock times stay out, so that equal searches write equal bytes.
 function Strategy:save(path)
-  local notes = { reward = self.reward, simulator_rules = self.problem.rules,
-    feasible = tostring(self.metrics.feasible) }
+  local notes = { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
+    lower_bound_s = self.problem.lower_bound_s, feasible = tostring(self.metrics.feasible) }
   for _, name in ipairs(saved_metrics) do notes[name] = self.metrics[name] end
   for _, name in ipairs { 'method', 'seed', 'evaluations' } do notes[name] = self[name] end
   core.write_file(path, self.problem:to_json(self.placement, notes))

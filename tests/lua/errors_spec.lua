@@ -190,10 +190,10 @@ describe('methods', function()
   it('refuse placements of the wrong kind, length or device', function()
     local text = head .. [[local problem = trinity.problem { graph = graph, cluster = cluster }
       local placement = problem:placement() ]]
-    fails(text .. 'problem:simulate({ 1, 2 })', 1, 'expected a placement, got table')
-    fails(text .. 'placement[1] = 3; problem:simulate(placement)', 1, 'is placed on device 3, expected 1 to 2')
+    fails(text .. 'problem:evaluate({ 1, 2 })', 1, 'expected a placement %(problem:placement%(%)%), a strategy or { placement = ... }, got table')
+    fails(text .. 'placement[1] = 3; problem:evaluate(placement)', 1, 'is placed on device 3, expected 1 to 2')
     fails(text .. 'placement[#placement + 1] = 1', 1, 'is outside 1 to')
-    fails(text .. 'placement[3] = 2; problem:simulate(placement)', 1, 'are colocated but placed on')
+    fails(text .. 'placement[3] = 2; problem:evaluate(placement)', 1, 'are colocated but placed on')
   end)
   it('refuse a closed object', function()
     fails(head .. 'graph:close(); trinity.problem { graph = graph, cluster = cluster }', 1, 'this graph is closed')

@@ -22,7 +22,7 @@ local function playthrough(graph, cluster)
     { 'devices in turn by unit', function(unit) return unit % devices + 1 end },
   }
   for _, entry in ipairs(placements) do
-    local m = problem:simulate(problem:placement_by_unit(entry[2]))
+    local m = problem:evaluate(problem:placement_by_unit(entry[2]))
     add('\n%s', entry[1])
     add('  step %.9f s, %d transfers, %.0f bytes on wires, fits %s', m.step_time_s, m.transfers,
       m.total_communication_bytes, tostring(m.feasible))

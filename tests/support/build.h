@@ -32,6 +32,18 @@ class GraphMaker {
   /// A tensor of its own from one operator to another.
   void edge(int from, int to, int64_t bytes) { read(to, output(from, bytes)); }
   void colocate(int a, int b) { builder_.colocate(a, b); }
+  /// An operator of a phase other than forward.
+  int op_of(Phase phase, const std::string& name, double time_s, int forward = -1) {
+    const int id = op(name, time_s);
+    builder_.op(id).phase = phase;
+    builder_.op(id).forward = forward;
+    return id;
+  }
+  void collective(const std::string& name, int64_t bytes, std::vector<int32_t> members,
+                  CollectiveKind kind = CollectiveKind::all_reduce) {
+    builder_.add_collective(
+        {name, kind, CollectiveAlgorithm::automatic, bytes, std::move(members)});
+  }
   Graph build() { return builder_.build(); }
   std::shared_ptr<const Graph> share() { return std::make_shared<const Graph>(builder_.build()); }
 
@@ -50,7 +62,7 @@ inline ClusterSpec uniform_spec(int devices, double bandwidth_bytes_per_s, doubl
   type.memory_bandwidth_bytes_per_s = 1e11;
   type.memory_bytes = memory_bytes;
   spec.device_types.push_back(type);
-  for (int d = 0; d < devices; ++d) spec.devices.push_back({"d" + std::to_string(d), 0, 1.0});
+  for (int d = 0; d < devices; ++d) spec.devices.push_back({"d" + std::to_string(d), 0, 1.0, ""});
   for (int d = 0; d < devices; ++d)
     spec.links.push_back({"d" + std::to_string(d), "switch", bandwidth_bytes_per_s, latency_s / 2});
   return spec;
@@ -59,6 +71,25 @@ inline ClusterSpec uniform_spec(int devices, double bandwidth_bytes_per_s, doubl
 inline std::shared_ptr<const Cluster> uniform_cluster(int devices, double bandwidth_bytes_per_s,
                                                       double latency_s) {
   return std::make_shared<const Cluster>(uniform_spec(devices, bandwidth_bytes_per_s, latency_s));
+}
+
+/// `nodes` machines "n0", "n1", ... of `members` devices "n0/d0", "n0/d1", ... around a switch of
+/// their own, whose one link to the switch "net" all traffic between machines shares.
+inline ClusterSpec node_spec(int nodes, int members, double inner_bandwidth, double outer_bandwidth,
+                             double inner_latency_s, double outer_latency_s) {
+  auto spec = uniform_spec(1, 1e9, 0);
+  spec.devices.clear();
+  spec.links.clear();
+  for (int n = 0; n < nodes; ++n) {
+    const auto node = "n" + std::to_string(n);
+    for (int m = 0; m < members; ++m) {
+      const auto name = node + "/d" + std::to_string(m);
+      spec.devices.push_back({name, 0, 1.0, ""});
+      spec.links.push_back({name, node + "/switch", inner_bandwidth, inner_latency_s / 2});
+    }
+    spec.links.push_back({node + "/switch", "net", outer_bandwidth, outer_latency_s / 2});
+  }
+  return spec;
 }
 
 /// A random layered graph: every operator reads one to three earlier ones nearby.

@@ -1,0 +1,296 @@
+#include "simulator/analysis.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/error.h"
+
+namespace trinity {
+namespace {
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+/// The run of every collective in every micro-batch, [micro-batch * collectives + collective], as
+/// a position in Timeline::collectives; -1 where it did not run.
+std::vector<int32_t> collective_runs(const Problem& problem, const Timeline& timeline) {
+  const size_t count = problem.graph().collectives().size();
+  std::vector<int32_t> runs(count * at(timeline.micro_batches), -1);
+  for (size_t i = 0; i < timeline.collectives.size(); ++i) {
+    const auto& run = timeline.collectives[i];
+    runs[at(run.micro_batch) * count + at(run.collective)] = static_cast<int32_t>(i);
+  }
+  return runs;
+}
+
+}  // namespace
+
+Inputs::Inputs(const Problem& problem, std::span<const int32_t> placement, const Timeline& timeline)
+    : problem_(problem), placement_(placement), timeline_(timeline) {
+  TRINITY_CHECK_EQ(placement.size(), at(problem.operators()));
+  TRINITY_CHECK_EQ(timeline.end_ns.size(), placement.size() * at(timeline.micro_batches));
+  by_tensor_.resize(timeline.transfers.size());
+  for (size_t i = 0; i < by_tensor_.size(); ++i) by_tensor_[i] = static_cast<int32_t>(i);
+  std::sort(by_tensor_.begin(), by_tensor_.end(),
+            [&](int32_t a, int32_t b) { return std::tuple(key(a), a) < std::tuple(key(b), b); });
+}
+
+/// With broadcast one transfer serves all receivers.
+Inputs::Key Inputs::key(int32_t transfer) const {
+  const auto& t = timeline_.transfers[at(transfer)];
+  return {t.task, t.output, problem_.rules().broadcast ? -1 : t.to};
+}
+
+const std::vector<Inputs::Source>& Inputs::of(int32_t task) {
+  sources_.clear();
+  for (const int32_t tensor : problem_.graph().op(task % problem_.operators()).inputs)
+    sources_.push_back(source(task, tensor));
+  return sources_;
+}
+
+Inputs::Source Inputs::latest(int32_t task) {
+  Source latest;
+  for (const auto& source : of(task))
+    if (latest.task < 0 || source.arrival_ns > latest.arrival_ns ||
+        (source.arrival_ns == latest.arrival_ns && source.task < latest.task))
+      latest = source;
+  return latest;
+}
+
+Inputs::Source Inputs::source(int32_t task, int32_t tensor) const {
+  const auto& graph = problem_.graph();
+  const int32_t reader = task % problem_.operators();
+  const int32_t producer = graph.tensor(tensor).producer;
+  const int32_t output = tensor - graph.op(producer).outputs.front();
+  if (problem_.once(reader) && !problem_.once(producer))
+    return accumulated(reader, producer, output);
+  const int32_t writing = task - reader + producer;
+  if (placement_[at(reader)] == placement_[at(producer)])
+    return {timeline_.end_ns[at(writing)], writing, -1};
+  const int32_t sent = transfer({writing, output, placement_[at(reader)]});
+  TRINITY_CHECK_LE(0, sent);
+  return {timeline_.transfers[at(sent)].end_ns, writing, sent};
+}
+
+/// Of all micro-batches the one that ended last. Several that end at one instant: on another device
+/// the one whose transfer was booked last, on the same the lowest.
+Inputs::Source Inputs::accumulated(int32_t reader, int32_t producer, int32_t output) const {
+  const int32_t n = problem_.operators();
+  Source last;
+  if (placement_[at(reader)] == placement_[at(producer)]) {
+    for (int32_t task = producer; task < n * timeline_.micro_batches; task += n)
+      if (last.task < 0 || timeline_.end_ns[at(task)] > last.arrival_ns)
+        last = {timeline_.end_ns[at(task)], task, -1};
+    return last;
+  }
+  std::pair<int64_t, int64_t> booked{-1, -1};  // enqueued, start
+  for (int32_t task = producer; task < n * timeline_.micro_batches; task += n) {
+    const int32_t found = transfer({task, output, placement_[at(reader)]});
+    if (found < 0) continue;  // no reader of every micro-batch is there
+    const auto& sent = timeline_.transfers[at(found)];
+    if (std::pair(sent.enqueued_ns, sent.start_ns) < booked) continue;
+    booked = {sent.enqueued_ns, sent.start_ns};
+    last = {sent.end_ns, task, found};
+  }
+  TRINITY_CHECK_LE(0, last.transfer);
+  return last;
+}
+
+/// The transfer of (task, output, receiver), or -1.
+int32_t Inputs::transfer(Key wanted) const {
+  if (problem_.rules().broadcast) std::get<2>(wanted) = -1;
+  const auto found = std::partition_point(by_tensor_.begin(), by_tensor_.end(),
+                                          [&](int32_t sent) { return key(sent) < wanted; });
+  return found != by_tensor_.end() && key(*found) == wanted ? *found : -1;
+}
+
+namespace {
+
+/// Follows the chain back from its end.
+class PathWalk {
+ public:
+  PathWalk(const Problem& problem, std::span<const int32_t> placement, const Timeline& timeline)
+      : problem_(problem),
+        timeline_(timeline),
+        inputs_(problem, placement, timeline),
+        runs_(collective_runs(problem, timeline)) {}
+
+  CriticalPath walk() {
+    const auto last = std::max_element(timeline_.end_ns.begin(), timeline_.end_ns.end());
+    for (auto task = static_cast<int32_t>(last - timeline_.end_ns.begin()); task >= 0;)
+      task = back(task);
+    std::reverse(path_.steps.begin(), path_.steps.end());
+    TRINITY_CHECK_EQ(path_.compute_ns + path_.wire_ns + path_.collective_ns + path_.queue_ns,
+                     *last);
+    return std::move(path_);
+  }
+
+ private:
+  /// Adds the links that end with `task`; returns the task before them, or -1.
+  int32_t back(int32_t task) {
+    const auto& op = problem_.graph().op(task % problem_.operators());
+    if (op.collective >= 0)
+      task = add_collective(op.collective, task / problem_.operators());
+    else
+      path_.compute_ns += add(PathStep::Kind::compute, task, timeline_.ready_ns[at(task)],
+                              timeline_.start_ns[at(task)], timeline_.end_ns[at(task)]);
+    const auto source = inputs_.latest(task);
+    TRINITY_CHECK_EQ(source.arrival_ns, timeline_.ready_ns[at(task)]);
+    if (source.transfer >= 0) {
+      const auto& sent = timeline_.transfers[at(source.transfer)];
+      path_.wire_ns += add(PathStep::Kind::transfer, source.transfer, sent.enqueued_ns,
+                           sent.start_ns, sent.end_ns);
+    }
+    return source.task;
+  }
+
+  /// Returns the member that was ready last.
+  int32_t add_collective(int32_t collective, int32_t micro_batch) {
+    const auto& collectives = problem_.graph().collectives();
+    const int32_t run = runs_[at(micro_batch) * collectives.size() + at(collective)];
+    TRINITY_CHECK_LE(0, run);
+    int32_t last = -1;
+    for (const int32_t member : collectives[at(collective)].members) {
+      const int32_t task = micro_batch * problem_.operators() + member;
+      if (last < 0 || timeline_.ready_ns[at(task)] > timeline_.ready_ns[at(last)]) last = task;
+    }
+    const auto& ran = timeline_.collectives[at(run)];
+    path_.collective_ns += add(PathStep::Kind::collective, run, timeline_.ready_ns[at(last)],
+                               ran.start_ns, ran.end_ns);
+    return last;
+  }
+
+  /// Counts the waiting and returns the rest.
+  int64_t add(PathStep::Kind kind, int32_t index, int64_t ready, int64_t start, int64_t end) {
+    path_.steps.push_back({kind, index, ready, start, end});
+    path_.queue_ns += start - ready;
+    return end - start;
+  }
+
+  const Problem& problem_;
+  const Timeline& timeline_;
+  Inputs inputs_;
+  std::vector<int32_t> runs_;
+  CriticalPath path_;
+};
+
+/// From `from` up to, not including, `to`.
+struct Interval {
+  int64_t from, to;
+};
+
+/// The union, as disjoint intervals in ascending order.
+std::vector<Interval> merged(std::vector<Interval> intervals) {
+  std::sort(intervals.begin(), intervals.end(),
+            [](const Interval& a, const Interval& b) { return a.from < b.from; });
+  std::vector<Interval> result;
+  for (const auto& interval : intervals) {
+    if (interval.to <= interval.from) continue;
+    if (!result.empty() && interval.from <= result.back().to)
+      result.back().to = std::max(result.back().to, interval.to);
+    else
+      result.push_back(interval);
+  }
+  return result;
+}
+
+/// What of `intervals` lies in none of `holes`; both merged.
+std::vector<Interval> without(const std::vector<Interval>& intervals,
+                              const std::vector<Interval>& holes) {
+  std::vector<Interval> result;
+  size_t hole = 0;
+  for (auto interval : intervals) {
+    while (hole < holes.size() && holes[hole].to <= interval.from) ++hole;
+    for (size_t h = hole; h < holes.size() && holes[h].from < interval.to; ++h) {
+      if (holes[h].from > interval.from) result.push_back({interval.from, holes[h].from});
+      interval.from = holes[h].to;
+    }
+    if (interval.from < interval.to) result.push_back(interval);
+  }
+  return result;
+}
+
+int64_t length(const std::vector<Interval>& intervals) {
+  int64_t sum = 0;
+  for (const auto& interval : intervals) sum += interval.to - interval.from;
+  return sum;
+}
+
+using PerDevice = std::vector<std::vector<Interval>>;
+
+/// When each device has something under way towards it.
+PerDevice incoming(const Problem& problem, std::span<const int32_t> placement,
+                   const Timeline& timeline) {
+  PerDevice incoming(at(problem.devices()));
+  for (const auto& sent : timeline.transfers) {
+    const Interval interval{sent.enqueued_ns, sent.end_ns};
+    incoming[at(sent.to)].push_back(interval);
+    if (!problem.rules().broadcast) continue;
+    for (const auto& reader : problem.readers(sent.task % problem.operators())) {
+      const int32_t to = placement[at(reader.op)];
+      if (reader.output == sent.output && to != sent.from) incoming[at(to)].push_back(interval);
+    }
+  }
+  for (const auto& run : timeline.collectives)
+    for (const int32_t member : problem.graph().collectives()[at(run.collective)].members) {
+      const int32_t task = run.micro_batch * problem.operators() + member;
+      incoming[at(placement[at(member)])].push_back({timeline.ready_ns[at(task)], run.end_ns});
+    }
+  return incoming;
+}
+
+PerDevice computing(const Problem& problem, std::span<const int32_t> placement,
+                    const Timeline& timeline) {
+  PerDevice computing(at(problem.devices()));
+  for (size_t task = 0; task < timeline.end_ns.size(); ++task) {
+    const size_t op = task % placement.size();
+    if (problem.graph().operators()[op].collective < 0)
+      computing[at(placement[op])].push_back({timeline.start_ns[task], timeline.end_ns[task]});
+  }
+  return computing;
+}
+
+}  // namespace
+
+CriticalPath critical_path(const Problem& problem, std::span<const int32_t> placement,
+                           const Timeline& timeline) {
+  return PathWalk(problem, placement, timeline).walk();
+}
+
+Exposure exposed_communication(const Problem& problem, std::span<const int32_t> placement,
+                               const Timeline& timeline) {
+  auto under_way = incoming(problem, placement, timeline);
+  auto busy = computing(problem, placement, timeline);
+  Exposure exposure;
+  std::vector<Interval> any;
+  for (size_t d = 0; d < busy.size(); ++d) {
+    const auto exposed = without(merged(std::move(under_way[d])), merged(std::move(busy[d])));
+    exposure.device_ns.push_back(length(exposed));
+    any.insert(any.end(), exposed.begin(), exposed.end());
+  }
+  exposure.any_ns = length(merged(std::move(any)));
+  return exposure;
+}
+
+std::vector<KindShare> by_type(const Problem& problem, const Timeline& timeline) {
+  std::map<std::string_view, KindShare> shares;
+  const auto n = at(problem.operators());
+  for (size_t o = 0; o < n; ++o) {
+    auto& share = shares[problem.graph().operators()[o].type];
+    for (size_t task = o; task < timeline.end_ns.size(); task += n) {
+      if (timeline.end_ns[task] < 0) continue;
+      ++share.tasks;
+      share.total_ns += timeline.end_ns[task] - timeline.start_ns[task];
+    }
+  }
+  std::vector<KindShare> sorted;
+  for (auto& [type, share] : shares) {
+    share.type = type;
+    sorted.push_back(std::move(share));
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const KindShare& a, const KindShare& b) { return a.total_ns > b.total_ns; });
+  return sorted;
+}
+
+}  // namespace trinity

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <mutex>
+
+#include "base/thread_pool.h"
+#include "simulator/simulator.h"
+
+namespace trinity {
+
+/// Remembers what plans of one problem cost: policies repeat themselves when they converge. Keys
+/// are 128-bit hashes of the placement (and schedule), so that two plans never meet in practice. A
+/// table of fixed size, in which a newer result takes the place of an older one. For threads.
+class ResultCache {
+ public:
+  using Key = std::array<uint64_t, 2>;
+
+  /// Room for as many results as fit `bytes` (a power of two of them); 0 remembers nothing.
+  ResultCache(const Problem& problem, size_t bytes);
+
+  bool enabled() const { return room_ > 0; }
+  static Key key(std::span<const int32_t> placement, uint64_t schedule);
+  /// Fills `metrics` and returns true when `key` is known.
+  bool find(const Key& key, Metrics& metrics);
+  void add(const Key& key, const Metrics& metrics);
+  int64_t hits() const { return hits_; }
+
+ private:
+  struct Entry {
+    Key key{};
+    bool used = false;
+    Metrics metrics;
+  };
+  size_t room_ = 0, devices_;
+  std::mutex mutex_;
+  std::vector<Entry> entries_;  // made when first needed
+  int64_t hits_ = 0;
+};
+
+/// Simulates many placements on a thread pool, one simulator per thread. Results do not depend on
+/// the number of threads, nor on what the cache holds.
+class BatchSimulator {
+ public:
+  static constexpr size_t kCacheBytes = size_t{4} << 20;
+
+  BatchSimulator(const Problem& problem, ThreadPool& pool, size_t cache_bytes = kCacheBytes);
+
+  /// metrics[i] prices plan i, rejected when its step is longer than `limit_ns`.
+  void run(std::span<const Plan> plans, std::vector<Metrics>& metrics, int64_t limit_ns = kNoLimit);
+  const ResultCache& cache() const { return cache_; }
+
+ private:
+  ThreadPool& pool_;
+  ResultCache cache_;
+  std::vector<Simulator> simulators_;
+};
+
+}  // namespace trinity

@@ -1,0 +1,481 @@
+#include "simulator/events.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "cluster/collectives.h"
+
+namespace trinity {
+namespace {
+
+constexpr int64_t kNever = Flows::kNever;
+
+template <class Heap, class Entry>
+void push(Heap& heap, Entry entry) {
+  heap.push_back(entry);
+  std::push_heap(heap.begin(), heap.end(), std::greater<>());
+}
+
+template <class Heap>
+int32_t pop(Heap& heap) {
+  std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+  const int32_t what = heap.back().what;
+  heap.pop_back();
+  return what;
+}
+
+template <class Heap>
+int64_t first_of(const Heap& heap) {
+  return heap.empty() ? kNever : heap.front().first;
+}
+
+}  // namespace
+
+EventLoop::EventLoop(const Problem& problem)
+    : problem_(problem),
+      members_(!problem.graph().collectives().empty()),
+      flows_(problem.cluster()),
+      waiting_(static_cast<size_t>(problem.devices())),
+      sent_(static_cast<size_t>(problem.max_outputs()) * static_cast<size_t>(problem.devices())) {
+  const auto d = static_cast<size_t>(problem.devices());
+  if (problem.rules().queue == QueueModel::pair) queue_free_.resize(d * d);
+  if (problem.rules().queue == QueueModel::route)
+    queue_free_.resize(problem.cluster().channels().size());
+}
+
+void EventLoop::run(const Plan& plan, int64_t limit_ns, Record& record) {
+  begin(plan, limit_ns, record);
+  begin_tasks();
+  instant();
+  while (unfinished_ > 0 && !record.rejected) {
+    const int64_t next = next_instant();
+    if (next == kNever) report_deadlock();
+    now_ns_ = next;
+    instant();
+  }
+  if (record.times)
+    for (size_t t = 0; t < ready_ns_.size(); ++t) record.ready_ns[t] = ready_ns_[t];
+}
+
+void EventLoop::begin(const Plan& plan, int64_t limit_ns, Record& record) {
+  plan_ = plan;
+  policy_ = plan.schedule ? plan.schedule->policy : Policy::fifo;
+  micro_batches_ = plan.schedule ? plan.schedule->micro_batches : 1;
+  limit_ns_ = limit_ns;
+  now_ns_ = 0;
+  record_ = &record;
+  record.begin(problem_, plan.placement, micro_batches_, limit_ns != kNoLimit);
+  const auto n = static_cast<size_t>(problem_.operators());
+  const auto d = static_cast<size_t>(problem_.devices());
+  missing_.resize(n * static_cast<size_t>(micro_batches_));
+  ready_ns_.assign(missing_.size(), -1);
+  to_end_.assign(n, micro_batches_);
+  last_ended_.assign(n, -1);
+  for (auto& heap : waiting_) heap.clear();
+  for (auto* heap : {&ends_, &arriving_, &frees_, &begins_, &bookable_}) heap->clear();
+  if (policy_ == Policy::order)
+    next_in_order_.assign(plan.schedule->order_first.begin(), plan.schedule->order_first.end() - 1);
+  running_.assign(d, -1);
+  if (record.tasks)
+    next_position_.assign(record.first_position.begin(), record.first_position.end() - 1);
+  touched_.assign(d, false);
+  touched_list_.clear();
+  arrivals_.clear();
+  std::fill(sent_.begin(), sent_.end(), -1);
+  std::fill(queue_free_.begin(), queue_free_.end(), 0);
+  flows_.clear();
+}
+
+/// Counts what every task waits for; those that wait for nothing are ready at 0.
+void EventLoop::begin_tasks() {
+  const int32_t n = problem_.operators();
+  const auto& collectives = problem_.graph().collectives();
+  members_missing_.clear();
+  for (int32_t k = 0; k < micro_batches_; ++k)
+    for (const auto& collective : collectives)
+      members_missing_.push_back(static_cast<int32_t>(collective.members.size()));
+  unfinished_ = 0;
+  for (int32_t k = 0; k < micro_batches_; ++k) {
+    for (int32_t o = 0; o < n; ++o) {
+      if (problem_.once(o) && k + 1 < micro_batches_) continue;
+      ++unfinished_;
+      missing_[static_cast<size_t>(k * n + o)] = problem_.missing(o);
+    }
+  }
+  for (int32_t k = 0; k < micro_batches_; ++k)
+    for (int32_t o = 0; o < n; ++o)
+      if (problem_.missing(o) == 0 && !(problem_.once(o) && k + 1 < micro_batches_))
+        make_ready(k * n + o, o);
+}
+
+int64_t EventLoop::next_instant() const {
+  return std::min({first_of(ends_), first_of(arriving_), first_of(frees_), first_of(begins_),
+                   flows_.next_end_ns()});
+}
+
+/// Everything due now, in the order that simulator.h gives.
+void EventLoop::instant() {
+  begin_instant();
+  while (!record_->rejected) {
+    if (first_of(ends_) == now_ns_)
+      end_task(pop(ends_));
+    else if (first_of(arriving_) == now_ns_)
+      arrive(pop(arriving_));
+    else if (!bookable_.empty()) {
+      const auto micro = static_cast<int32_t>(bookable_.front().first);
+      book_collective(pop(bookable_), micro);
+    } else if (!start_best())
+      break;
+  }
+  if (fair()) flows_.settle();
+}
+
+/// Flows that end arrive now, pauses that end free their device, latencies that end begin flows.
+void EventLoop::begin_instant() {
+  if (fair()) {
+    ended_flows_.clear();
+    flows_.advance(now_ns_, ended_flows_);
+    for (const int32_t arrival : ended_flows_)
+      if (--arrivals_[static_cast<size_t>(arrival)].flows == 0)
+        push(arriving_, Entry{now_ns_, arrival, arrival});
+  }
+  while (first_of(frees_) == now_ns_) touch(pop(frees_));
+  while (first_of(begins_) == now_ns_) begin_flows(pop(begins_));
+}
+
+bool EventLoop::idle(int32_t device) const {
+  return running_[static_cast<size_t>(device)] < 0 &&
+         record_->devices[static_cast<size_t>(device)].free_ns <= now_ns_;
+}
+
+/// The task that a device would run next, or -1.
+int32_t EventLoop::choice(int32_t device) {
+  const auto d = static_cast<size_t>(device);
+  if (policy_ != Policy::order) return waiting_[d].empty() ? -1 : waiting_[d].front().what;
+  int32_t& at = next_in_order_[d];
+  for (; at < plan_.schedule->order_first[d + 1]; ++at) {
+    const int32_t task = plan_.schedule->order[static_cast<size_t>(at)];
+    const int32_t op = op_of(task);
+    const bool absent = problem_.once(op) && micro_of(task) + 1 < micro_batches_;
+    if (absent || member(op)) continue;
+    return missing_[static_cast<size_t>(task)] == 0 ? task : -1;
+  }
+  return -1;
+}
+
+void EventLoop::touch(int32_t device) {
+  const auto d = static_cast<size_t>(device);
+  if (touched_[d]) return;
+  touched_[d] = true;
+  touched_list_.push_back(device);
+}
+
+/// Starts, of all free devices' choices, the one of least (ready time, number); all of them when
+/// none takes no time, for then none can change another.
+bool EventLoop::start_best() {
+  int32_t best = -1;
+  bool instantaneous = false;
+  const auto before = [this](int32_t a, int32_t b) {
+    const auto x = ready_ns_[static_cast<size_t>(a)], y = ready_ns_[static_cast<size_t>(b)];
+    return x != y ? x < y : a < b;
+  };
+  std::erase_if(touched_list_, [&](int32_t device) {
+    const int32_t task = idle(device) ? choice(device) : -1;
+    if (task < 0) {
+      touched_[static_cast<size_t>(device)] = false;
+      return true;
+    }
+    if (best < 0 || before(task, best)) best = task;
+    instantaneous = instantaneous || problem_.cost_ns(device, op_of(task)) == 0;
+    return false;
+  });
+  if (best < 0) return false;
+  if (instantaneous) {
+    start(best, device_of(op_of(best)));
+    return true;
+  }
+  for (const int32_t device : touched_list_) {
+    touched_[static_cast<size_t>(device)] = false;
+    start(choice(device), device);
+  }
+  touched_list_.clear();
+  return true;
+}
+
+void EventLoop::start(int32_t task, int32_t device) {
+  const auto d = static_cast<size_t>(device);
+  const auto t = static_cast<size_t>(task);
+  if (policy_ == Policy::order)
+    ++next_in_order_[d];
+  else
+    pop(waiting_[d]);
+  auto& state = record_->devices[d];
+  const int64_t cost = state.cost_ns[op_of(task)], end = now_ns_ + cost;
+  state.compute_ns += cost;
+  running_[d] = task;
+  push(ends_, Entry{end, task, task});
+  if (record_->tasks) {
+    const int32_t position = next_position_[d]++;
+    record_->position[t] = position;
+    record_->start_at[static_cast<size_t>(position)] = now_ns_;
+  }
+  record_->step_ns = std::max(record_->step_ns, end);
+  if (limit_ns_ == kNoLimit) return;
+  state.remaining_ns -= cost;
+  const int64_t bound = end + std::max(state.remaining_ns, problem_.tail_ns(op_of(task)));
+  if (bound <= limit_ns_) return;
+  record_->rejected = true;
+  record_->step_ns = bound;
+}
+
+void EventLoop::make_ready(int32_t task, int32_t op) {
+  ready_ns_[static_cast<size_t>(task)] = now_ns_;
+  if (member(op)) {
+    const int32_t collective = problem_.graph().op(op).collective, micro = micro_of(task);
+    const auto count = static_cast<int32_t>(problem_.graph().collectives().size());
+    if (--members_missing_[static_cast<size_t>(micro * count + collective)] == 0)
+      push(bookable_, Entry{micro, collective, collective});
+    return;
+  }
+  const int32_t device = device_of(op);
+  touch(device);
+  auto& heap = waiting_[static_cast<size_t>(device)];
+  switch (policy_) {
+    case Policy::fifo:
+      push(heap, Entry{now_ns_, task, task});
+      break;
+    case Policy::lifo:
+      push(heap, Entry{-now_ns_, -static_cast<int64_t>(task), task});
+      break;
+    case Policy::priority:
+      push(heap, Entry{-plan_.schedule->priority[static_cast<size_t>(op)], task, task});
+      break;
+    case Policy::order:
+      break;
+  }
+}
+
+void EventLoop::give(int32_t task, int32_t op) {
+  if (--missing_[static_cast<size_t>(task)] == 0) make_ready(task, op);
+}
+
+void EventLoop::end_task(int32_t task) {
+  const int32_t op = op_of(task), device = device_of(op);
+  const auto& rules = problem_.rules();
+  auto& state = record_->devices[static_cast<size_t>(device)];
+  running_[static_cast<size_t>(device)] = -1;
+  const bool pauses = state.cost_ns[op] > 0 || rules.dead_after_free;
+  state.free_ns = now_ns_ + (pauses ? rules.device_dead_ns : 0);
+  if (state.free_ns > now_ns_)
+    push(frees_, Entry{state.free_ns, device, device});
+  else
+    touch(device);
+  hand_out(task, op);
+}
+
+/// Gives an ended task's outputs to the readers on its device and sends them to the others.
+void EventLoop::hand_out(int32_t task, int32_t op) {
+  const int32_t from = device_of(op), micro = micro_of(task), n = problem_.operators();
+  const auto t = static_cast<size_t>(task);
+  --unfinished_;
+  if (record_->tasks) {
+    record_->order.push_back(task);
+    record_->first_copy[t] = static_cast<int32_t>(record_->copies.size());
+    if (record_->times) record_->end_ns[t] = now_ns_;
+  }
+  const bool last = --to_end_[static_cast<size_t>(op)] == 0;
+  if (last) last_ended_[static_cast<size_t>(op)] = task;
+  for (const auto& reader : problem_.readers(op)) {
+    const bool once = accumulates(op, reader.op);
+    if (once && !last) continue;
+    const int32_t to = device_of(reader.op);
+    if (to == from) {
+      give((once ? micro_batches_ - 1 : micro) * n + reader.op, reader.op);
+      continue;
+    }
+    auto& sent =
+        sent_[static_cast<size_t>(reader.output) * static_cast<size_t>(problem_.devices()) +
+              static_cast<size_t>(to)];
+    if (sent == task) continue;
+    sent = task;
+    enqueue(task, reader.output, from, to);
+  }
+}
+
+void EventLoop::enqueue(int32_t task, int32_t output, int32_t from, int32_t to) {
+  const int64_t bytes = problem_.output_bytes(op_of(task), output);
+  auto& sender = record_->devices[static_cast<size_t>(from)];
+  sender.sent_bytes += bytes;
+  record_->devices[static_cast<size_t>(to)].received_bytes += bytes;
+  ++record_->transfers;
+  const auto index = static_cast<int32_t>(record_->copies.size());
+  const auto arrival = static_cast<int32_t>(arrivals_.size());
+  record_->copies.push_back({now_ns_, now_ns_, task, output, from, to});
+  arrivals_.push_back({index, false, 1, bytes});
+  if (fair()) {
+    flow(arrival, problem_.latency_ns(from, to));
+    return;
+  }
+  queues_.clear();
+  collect_queues(from, to);
+  const int64_t wire = problem_.wire_ns(from, to, bytes), start = book(wire);
+  auto& copy = record_->copies.back();
+  copy.start_ns = start;
+  copy.end_ns = start + wire;
+  push(arriving_, Entry{copy.end_ns, arrival, arrival});
+}
+
+/// Adds what a transfer between two devices occupies to queues_.
+void EventLoop::collect_queues(int32_t from, int32_t to) {
+  const auto f = static_cast<size_t>(from);
+  switch (problem_.rules().queue) {
+    case QueueModel::sender:
+      queues_.push_back(&record_->devices[f].send_free_ns);
+      break;
+    case QueueModel::pair:
+      queues_.push_back(
+          &queue_free_[f * static_cast<size_t>(problem_.devices()) + static_cast<size_t>(to)]);
+      break;
+    case QueueModel::route:
+      for (const int32_t channel : problem_.cluster().route(from, to))
+        queues_.push_back(&queue_free_[static_cast<size_t>(channel)]);
+      break;
+    case QueueModel::none:
+    case QueueModel::fair:
+      break;
+  }
+}
+
+/// Occupies all of queues_ at once for `duration_ns`; returns from when.
+int64_t EventLoop::book(int64_t duration_ns) {
+  int64_t start = now_ns_;
+  for (const int64_t* free : queues_) start = std::max(start, *free);
+  for (int64_t* free : queues_) *free = start + duration_ns + problem_.rules().link_dead_ns;
+  return start;
+}
+
+/// Lets the flows of an arrival begin after its latency; without bytes it arrives then.
+void EventLoop::flow(int32_t arrival, int64_t latency_ns) {
+  const int64_t begin_ns = now_ns_ + latency_ns;
+  if (arrivals_[static_cast<size_t>(arrival)].bytes == 0)
+    push(arriving_, Entry{begin_ns, arrival, arrival});
+  else if (latency_ns > 0)
+    push(begins_, Entry{begin_ns, arrival, arrival});
+  else
+    begin_flows(arrival);
+}
+
+void EventLoop::begin_flows(int32_t arrival) {
+  const auto entry = arrivals_[static_cast<size_t>(arrival)];
+  if (!entry.collective) {
+    const auto& copy = record_->copies[static_cast<size_t>(entry.index)];
+    flows_.begin(copy.from, copy.to, entry.bytes, arrival);
+    return;
+  }
+  const auto& run = record_->collectives[static_cast<size_t>(entry.index)];
+  find_ring(run.collective);
+  for (size_t i = 0; i < ring_.size(); ++i)
+    flows_.begin(ring_[i], ring_[(i + 1) % ring_.size()], entry.bytes, arrival);
+}
+
+void EventLoop::arrive(int32_t arrival) {
+  const auto entry = arrivals_[static_cast<size_t>(arrival)];
+  if (entry.collective)
+    arrive_collective(record_->collectives[static_cast<size_t>(entry.index)]);
+  else
+    arrive_copy(record_->copies[static_cast<size_t>(entry.index)]);
+}
+
+/// Gives a copy to the readers on its device. (By value: giving may book more copies.)
+void EventLoop::arrive_copy(Copy& booked) {
+  booked.end_ns = now_ns_;
+  const Copy copy = booked;
+  auto& sender = record_->devices[static_cast<size_t>(copy.from)];
+  sender.send_ns += copy.end_ns - copy.start_ns;
+  record_->last_ns = std::max(record_->last_ns, copy.end_ns);
+  const int32_t op = op_of(copy.task), n = problem_.operators();
+  for (const auto& reader : problem_.readers(op)) {
+    if (reader.output != copy.output || device_of(reader.op) != copy.to) continue;
+    const bool once = accumulates(op, reader.op);
+    if (once && last_ended_[static_cast<size_t>(op)] != copy.task) continue;
+    give((once ? micro_batches_ - 1 : micro_of(copy.task)) * n + reader.op, reader.op);
+  }
+}
+
+/// The distinct devices of a collective, ascending.
+void EventLoop::find_ring(int32_t collective) {
+  ring_.clear();
+  for (const int32_t op : problem_.graph().collectives()[static_cast<size_t>(collective)].members)
+    ring_.push_back(device_of(op));
+  std::sort(ring_.begin(), ring_.end());
+  ring_.erase(std::unique(ring_.begin(), ring_.end()), ring_.end());
+}
+
+void EventLoop::book_collective(int32_t collective, int32_t micro) {
+  const auto& about = problem_.graph().collectives()[static_cast<size_t>(collective)];
+  find_ring(collective);
+  const auto algorithm = fair() ? CollectiveAlgorithm::ring : about.algorithm;
+  const auto cost = collective_cost(problem_.cluster(), about.kind, algorithm, ring_, about.bytes);
+  if (!(cost.time_s() < 1e6))
+    throw LimitError(fmt::format("collective '{}' would take {} s", about.name, cost.time_s()));
+  const bool alone = ring_.size() == 1;
+  const auto sent = static_cast<int64_t>(std::llround(cost.sent_bytes));
+  const auto arrival = static_cast<int32_t>(arrivals_.size());
+  arrivals_.push_back({static_cast<int32_t>(record_->collectives.size()), true,
+                       static_cast<int32_t>(ring_.size()), sent});
+  record_->collectives.push_back({collective, micro, now_ns_, now_ns_, now_ns_});
+  if (!alone)
+    for (const int32_t device : ring_) {
+      record_->devices[static_cast<size_t>(device)].sent_bytes += sent;
+      record_->devices[static_cast<size_t>(device)].received_bytes += sent;
+    }
+  if (fair() && !alone) {
+    flow(arrival, std::llround(cost.latency_s * 1e9));
+    return;
+  }
+  queues_.clear();
+  for (size_t i = 0; i < ring_.size() && !alone; ++i)
+    collect_queues(ring_[i], ring_[(i + 1) % ring_.size()]);
+  const int64_t duration = std::llround(cost.time_s() * 1e9);
+  auto& run = record_->collectives.back();
+  run.start_ns = book(duration);
+  run.end_ns = run.start_ns + duration;
+  push(arriving_, Entry{run.end_ns, arrival, arrival});
+}
+
+/// The members of a collective hand out what they have received.
+void EventLoop::arrive_collective(CollectiveRun& booked) {
+  booked.end_ns = now_ns_;
+  const CollectiveRun run = booked;
+  find_ring(run.collective);
+  if (ring_.size() > 1)
+    for (const int32_t device : ring_)
+      record_->devices[static_cast<size_t>(device)].send_ns += run.end_ns - run.start_ns;
+  record_->step_ns = std::max(record_->step_ns, now_ns_);
+  if (now_ns_ > limit_ns_) record_->rejected = true;
+  for (const int32_t op :
+       problem_.graph().collectives()[static_cast<size_t>(run.collective)].members)
+    hand_out(run.micro_batch * problem_.operators() + op, op);
+}
+
+void EventLoop::report_deadlock() {
+  std::string text;
+  int shown = 0;
+  for (int32_t d = 0; d < problem_.devices(); ++d) {
+    const int32_t at = policy_ == Policy::order ? next_in_order_[static_cast<size_t>(d)] : 0;
+    if (policy_ != Policy::order || at >= plan_.schedule->order_first[static_cast<size_t>(d) + 1])
+      continue;
+    const int32_t task = plan_.schedule->order[static_cast<size_t>(at)];
+    if (++shown <= 8)
+      text += fmt::format("{}device '{}' waits for '{}' of micro-batch {}", shown > 1 ? "; " : "",
+                          problem_.cluster().device(d).name, problem_.graph().op(op_of(task)).name,
+                          micro_of(task) + 1);
+  }
+  if (shown == 0)
+    text = fmt::format("{} tasks are in no device's order, and what waits for them", unfinished_);
+  throw ArgumentError(
+      fmt::format("the order contradicts graph '{}': {}", problem_.graph().name(), text));
+}
+
+}  // namespace trinity

@@ -1,0 +1,107 @@
+#pragma once
+
+#include "simulator/flows.h"
+#include "simulator/record.h"
+
+namespace trinity {
+
+/// The road that takes every plan: a loop over instants with events for the ends of tasks,
+/// transfers and collectives (the rules: simulator.h). Two to four times the time of the sweep,
+/// to whose results its own are equal where both apply.
+class EventLoop {
+ public:
+  explicit EventLoop(const Problem& problem);
+
+  /// Fills `record` (begun by this). Stops early, with record.rejected, once the step is certain to
+  /// be longer than `limit_ns`. Throws as Simulator::run says.
+  void run(const Plan& plan, int64_t limit_ns, Record& record);
+
+ private:
+  /// A key that orders a heap, least first, and what it stands for.
+  struct Entry {
+    int64_t first, second;
+    int32_t what;
+    bool operator>(const Entry& other) const {
+      return first != other.first ? first > other.first : second > other.second;
+    }
+  };
+  using Heap = std::vector<Entry>;
+
+  /// Something under way that arrives: a copy, or a run of a collective.
+  struct Arrival {
+    int32_t index;  // into record.copies or record.collectives
+    bool collective;
+    int32_t flows = 0;  // fair: flows that must end first
+    int64_t bytes = 0;  // fair: of each flow
+  };
+
+  void begin(const Plan& plan, int64_t limit_ns, Record& record);
+  void begin_tasks();
+  int64_t next_instant() const;
+  void instant();
+  void begin_instant();
+  bool start_best();
+  bool idle(int32_t device) const;
+  int32_t choice(int32_t device);
+  void touch(int32_t device);
+  void start(int32_t task, int32_t device);
+  void make_ready(int32_t task, int32_t op);
+  void give(int32_t task, int32_t op);
+  void end_task(int32_t task);
+  void hand_out(int32_t task, int32_t op);
+  void enqueue(int32_t task, int32_t output, int32_t from, int32_t to);
+  void flow(int32_t arrival, int64_t latency_ns);
+  void begin_flows(int32_t arrival);
+  void arrive(int32_t arrival);
+  void arrive_copy(Copy& copy);
+  void arrive_collective(CollectiveRun& run);
+  void find_ring(int32_t collective);
+  void book_collective(int32_t collective, int32_t micro);
+  void collect_queues(int32_t from, int32_t to);
+  int64_t book(int64_t duration_ns);
+  [[noreturn]] void report_deadlock();
+
+  int32_t op_of(int32_t task) const { return task % problem_.operators(); }
+  int32_t micro_of(int32_t task) const { return task / problem_.operators(); }
+  int32_t device_of(int32_t op) const { return plan_.placement[static_cast<size_t>(op)]; }
+  bool member(int32_t op) const { return members_ && problem_.graph().op(op).collective >= 0; }
+  /// Whether `reader` waits for the last micro-batch of those that `op` runs in.
+  bool accumulates(int32_t op, int32_t reader) const {
+    return micro_batches_ > 1 && problem_.once(reader) && !problem_.once(op);
+  }
+  bool fair() const { return problem_.rules().queue == QueueModel::fair; }
+
+  const Problem& problem_;
+  const bool members_;
+  Flows flows_;
+  Plan plan_;
+  Policy policy_ = Policy::fifo;
+  int32_t micro_batches_ = 1, unfinished_ = 0;
+  int64_t limit_ns_ = kNoLimit, now_ns_ = 0;
+  Record* record_ = nullptr;
+
+  std::vector<int32_t> missing_;          // per task: inputs that have not arrived
+  std::vector<int64_t> ready_ns_;         // per task
+  std::vector<int32_t> to_end_;           // per operator: micro-batches that have not ended
+  std::vector<int32_t> last_ended_;       // per operator: the task that ended last of all
+  std::vector<Heap> waiting_;             // per device: ready tasks, by policy
+  std::vector<int32_t> next_in_order_;    // per device: position in the schedule's order
+  std::vector<int32_t> running_;          // per device: task, or -1
+  std::vector<int32_t> next_position_;    // per device
+  std::vector<bool> touched_;             // per device: whether it is in touched_list_
+  std::vector<int32_t> touched_list_;     // devices that may have something to start
+  Heap ends_;                             // (end, task)
+  Heap arriving_;                         // (end, booking)
+  Heap frees_;                            // (end of pause, device)
+  Heap begins_;                           // (begin of flows, booking)
+  Heap bookable_;                         // (micro-batch, collective)
+  std::vector<Arrival> arrivals_;         // in order of booking
+  std::vector<int32_t> sent_;             // [output][device]: the last task that sent it there
+  std::vector<int64_t> queue_free_;       // pair: [from][to]; route: per channel
+  std::vector<int32_t> members_missing_;  // [micro-batch][collective]
+  std::vector<int32_t> ring_;             // devices of the collective at hand
+  std::vector<int64_t*> queues_;          // what the transfer or collective at hand occupies
+  std::vector<int32_t> ended_flows_;
+};
+
+}  // namespace trinity

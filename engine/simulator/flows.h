@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cluster/cluster.h"
+
+namespace trinity {
+
+/// Transfers that share channels max-min fairly (QueueModel::fair; the rules: simulator.h). All
+/// arithmetic is in integers: rates in bytes/s, what is left of a flow in bytes * 1e9.
+class Flows {
+ public:
+  explicit Flows(const Cluster& cluster);
+
+  void clear();
+  /// A flow of `bytes` > 0 begins at the present instant; `owner` is handed back when it ends.
+  void begin(int32_t from, int32_t to, int64_t bytes, int32_t owner);
+  /// The next instant at which a flow ends, or kNever. Valid after settle().
+  int64_t next_end_ns() const { return next_end_ns_; }
+  static constexpr int64_t kNever = INT64_MAX;
+  /// Lets all flows run on to `now_ns`; appends the owners of those that have ended.
+  void advance(int64_t now_ns, std::vector<int32_t>& ended);
+  /// Shares the channels anew if a flow began or ended in this instant.
+  void settle();
+
+ private:
+  struct Flow {
+    int32_t from, to, owner;
+    int64_t rate;        // bytes/s
+    __int128 remaining;  // bytes * 1e9
+  };
+  void share();
+
+  const Cluster& cluster_;
+  std::vector<int64_t> capacity_;  // per channel, bytes/s
+  std::vector<Flow> flows_;
+  std::vector<int64_t> left_;     // per channel, while sharing
+  std::vector<int32_t> unfixed_;  // per channel: flows without a rate yet
+  int64_t now_ns_ = 0, next_end_ns_ = kNever;
+  bool changed_ = false;
+};
+
+}  // namespace trinity

@@ -1,0 +1,63 @@
+#pragma once
+
+#include "simulator/record.h"
+
+namespace trinity {
+
+/// Peak memory of every device from a finished run, by slots (the rules: simulator.h). Slot k of a
+/// device is position first_position + k of the record, so a level is a running sum over positions.
+/// Tasks are visited last first: what reads a view has then been seen before what it views.
+class SlotMemory {
+ public:
+  explicit SlotMemory(const Problem& problem);
+
+  /// Writes peak_memory_bytes of all devices; fills `levels` when given.
+  void account(std::span<const int32_t> placement, const Record& record, Metrics& metrics,
+               std::vector<std::vector<MemoryLevel>>* levels);
+
+ private:
+  /// First and last position in which something is held.
+  struct Held {
+    int32_t first = -1, last = -1;
+  };
+
+  void begin(std::span<const int32_t> placement, const Record& record);
+  int32_t position_at(int32_t device, int64_t time_ns, int32_t from);
+  void place_members();
+  template <bool kGeneral>
+  void visit(int32_t task);
+  template <bool kGeneral>
+  void note_readers(int32_t task, int32_t op, int32_t micro);
+  void note_reader(int32_t task, int32_t op, int32_t tensor, int32_t& last) const;
+  void hold_output(int32_t task, int32_t op, int32_t output, Held held);
+  void hold(Held held, int64_t bytes) {
+    delta_[static_cast<size_t>(held.first)] += bytes;
+    delta_[static_cast<size_t>(held.last) + 1] -= bytes;
+  }
+  void hold_accumulated();
+  int32_t& last_use(int32_t output, int32_t device) {
+    return last_use_[static_cast<size_t>(output) * static_cast<size_t>(problem_.devices()) +
+                     static_cast<size_t>(device)];
+  }
+  void sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* levels) const;
+
+  const Problem& problem_;
+  const bool members_;
+  std::vector<bool> accumulates_;  // per output: read once a step, written every micro-batch
+  std::span<const int32_t> placement_;
+  const Record* record_ = nullptr;
+  std::vector<int64_t> delta_;      // per position: bytes that appear minus bytes that went before
+  std::vector<int32_t> hints_;      // [from][to]: where the search for an instant's slot begins
+  std::vector<int32_t> last_use_;   // [output][device] of the task at hand
+  std::vector<Held> member_;        // per task: slots of start and end of a collective's member
+  std::vector<int32_t> view_last_;  // per task: last use of what a view wrote
+  std::vector<bool> ended_;         // per operator: its last micro-batch to end has been visited
+  std::vector<Held> accumulated_;   // per output
+};
+
+/// papers.md 1.6: all outputs of an operator appear at its start and go one microsecond before its
+/// last reader ends (never where nobody reads); allocations come before releases at one instant.
+void account_outputs_only(const Problem& problem, std::span<const int32_t> placement,
+                          const Record& record, Metrics& metrics);
+
+}  // namespace trinity

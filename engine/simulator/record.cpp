@@ -1,0 +1,52 @@
+#include "simulator/record.h"
+
+#include <algorithm>
+
+namespace trinity {
+
+void Record::begin(const Problem& problem, std::span<const int32_t> placement,
+                   int32_t micro_batch_count, bool limited) {
+  micro_batches = micro_batch_count;
+  const auto n = static_cast<size_t>(problem.operators());
+  const auto d_count = static_cast<size_t>(problem.devices());
+  const size_t all = n * static_cast<size_t>(micro_batches);
+  devices.assign(d_count, {});
+  for (size_t d = 0; d < d_count; ++d)
+    devices[d].cost_ns = problem.costs(static_cast<int32_t>(d)).data();
+  step_ns = last_ns = 0;
+  transfers = 0;
+  rejected = false;
+  copies.clear();
+  order.clear();
+  collectives.clear();
+  if (limited)
+    for (size_t o = 0; o < n; ++o) {
+      auto& device = devices[static_cast<size_t>(placement[o])];
+      const bool once = problem.once(static_cast<int32_t>(o));
+      device.remaining_ns += device.cost_ns[o] * (once ? 1 : micro_batches);
+    }
+  if (!tasks) return;
+  first_position.assign(d_count + 1, 0);
+  const bool members = !problem.graph().collectives().empty();
+  for (size_t o = 0; o < n; ++o) {
+    const auto op = static_cast<int32_t>(o);
+    if (members && problem.graph().op(op).collective >= 0) continue;
+    first_position[static_cast<size_t>(placement[o]) + 1] +=
+        micro_batches == 1 || problem.once(op) ? 1 : micro_batches;
+  }
+  start_at.resize(all + 2 * d_count);
+  for (size_t d = 0; d < d_count; ++d) {
+    const int32_t first = first_position[d], count = first_position[d + 1];
+    first_position[d + 1] = first + std::max(count, 1) + 1;
+    if (count == 0) start_at[static_cast<size_t>(first)] = 0;
+  }
+  position.resize(all);
+  first_copy.resize(all);
+  order.reserve(all);
+  if (times) {
+    ready_ns.assign(all, -1);
+    end_ns.assign(all, -1);
+  }
+}
+
+}  // namespace trinity

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "simulator/metrics.h"
+#include "simulator/problem.h"
+#include "simulator/simulator.h"
+
+namespace trinity {
+
+/// A transfer as the engines write it.
+struct Copy {
+  int64_t start_ns, end_ns;
+  int32_t task, output, from, to;
+};
+
+/// What a device has done so far; its sums become DeviceMetrics.
+struct DeviceState {
+  int64_t free_ns = 0;       ///< end of its last task, plus its pause
+  int64_t send_free_ns = 0;  ///< the same of its send queue
+  int64_t compute_ns = 0, send_ns = 0, sent_bytes = 0, received_bytes = 0;
+  int64_t remaining_ns = 0;  ///< work not yet started; only under a limit
+  const int64_t* cost_ns = nullptr;
+};
+
+/// What one run leaves behind for totals, memory and timeline. Vectors keep their capacity.
+struct Record {
+  bool tasks = false;  ///< whether positions, starts and copies are wanted (memory, timeline)
+  bool times = false;  ///< whether ready and end times are wanted too (timeline)
+
+  int32_t micro_batches = 1;
+  std::vector<DeviceState> devices;
+  int64_t step_ns = 0;  ///< end of the last task; beyond the limit: a bound on it
+  int64_t last_ns = 0;  ///< the last event, pauses included
+  int32_t transfers = 0;
+  bool rejected = false;
+
+  /// Compute tasks of device d take positions first_position[d] + k in order of their start; a
+  /// device without any has one position all the same, and every device one spare one at the end.
+  std::vector<int32_t> first_position;
+  std::vector<int64_t> start_at;    ///< start time of the task at every position
+  std::vector<int32_t> position;    ///< per task
+  std::vector<int32_t> order;       ///< tasks in the order in which they handed out their outputs
+  std::vector<int32_t> first_copy;  ///< per task: its copies lie together from here on
+  std::vector<Copy> copies;         ///< in order of booking
+  std::vector<CollectiveRun> collectives;
+  std::vector<int64_t> ready_ns, end_ns;  ///< per task
+
+  /// Starts a run: devices at rest, positions laid out, everything else empty.
+  void begin(const Problem& problem, std::span<const int32_t> placement, int32_t micro_batches,
+             bool limited);
+};
+
+}  // namespace trinity

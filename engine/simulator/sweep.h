@@ -1,0 +1,45 @@
+#pragma once
+
+#include "simulator/ready_queue.h"
+#include "simulator/record.h"
+
+namespace trinity {
+
+/// The fast road: one event per operator. Processing operators in the global order of (ready time,
+/// number) fills every device and every queue that one device feeds in first-in-first-out order
+/// (simulator.md 2.4), so neither ends nor transfers need events of their own.
+class Sweep {
+ public:
+  explicit Sweep(const Problem& problem);
+
+  /// Whether this road can take the schedule: first in first out, one micro-batch, queues fed by
+  /// one device, no collectives, times within its packed keys.
+  static bool takes(const Problem& problem, const Schedule* schedule);
+
+  /// Fills `record` (begun by this). Stops early, with record.rejected, once the step is certain to
+  /// be longer than `limit_ns`.
+  void run(std::span<const int32_t> placement, int64_t limit_ns, Record& record);
+
+ private:
+  struct Arrival {
+    int64_t time_ns = 0;
+    int32_t op = -1;  // whose output it is
+  };
+  template <int kShift>
+  void choose(std::span<const int32_t> placement, int64_t limit_ns, Record& record);
+  template <int kShift, bool kPlain, bool kRecord>
+  void sweep(const int32_t* placement, int64_t limit_ns, Record& record);
+  int64_t book(int32_t op, int32_t output, int32_t from, int32_t to, int64_t end, Record& record);
+  int32_t outputs_of(int32_t op) const;
+
+  const Problem& problem_;
+  ReadyQueue queue_;
+  std::vector<uint64_t> missing_image_;  // per operator: inputs, in a state word's low bits
+  std::vector<uint64_t> state_;          // per operator: ready time, inputs still missing
+  std::vector<int32_t> sources_;         // operators without inputs
+  std::vector<Arrival> arrivals_;        // [output][device]
+  std::vector<int64_t> pair_free_;       // [from][to], for pair queues
+  std::vector<int32_t> next_position_;   // per device
+};
+
+}  // namespace trinity

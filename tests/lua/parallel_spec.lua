@@ -1,0 +1,145 @@
+local trinity = require 'trinity'
+
+local function description(nodes, members)
+  local spec = {
+    name = 'nodes',
+    device_types = { unit = { peak_flops_per_s = { float32 = 1e12 }, memory_bandwidth_bytes_per_s = 1e11,
+      memory_bytes = 1e9 } },
+    devices = {}, links = {},
+  }
+  for n = 0, nodes - 1 do
+    for m = 0, members - 1 do
+      local name = ('n%d/d%d'):format(n, m)
+      spec.devices[#spec.devices + 1] = { name = name, type = 'unit' }
+      spec.links[#spec.links + 1] = { from = name, to = 'n' .. n, bandwidth_bytes_per_s = 10e9,
+        latency_s = 1e-6 }
+    end
+    spec.links[#spec.links + 1] = { from = 'n' .. n, to = 'net', bandwidth_bytes_per_s = 1e9,
+      latency_s = 1e-5 }
+  end
+  return spec
+end
+
+describe('a cluster', function()
+  it('tells nodes and routes', function()
+    local cluster = trinity.cluster(description(2, 2))
+    expect(cluster.devices[1].node):equals 'n0'
+    expect(cluster.devices[4].node):equals 'n1'
+    expect(table.concat(cluster:route(1, 2), ', ')):equals 'n0/d0 -> n0, n0 -> n0/d1'
+    expect(table.concat(cluster:route(2, 3), ', ')):equals 'n0/d1 -> n0, n0 -> net, net -> n1, n1 -> n1/d0'
+    expect(function() cluster:route(2, 2) end):raises "the same device as 'from'"
+    expect(function() cluster:route(2, 5) end):raises "expected an integer from 1 to 4, got 5"
+  end)
+  it('has half-duplex links, switches with a bandwidth and stated nodes', function()
+    local spec = description(1, 2)
+    spec.links[1].duplex = 'half'
+    spec.devices[2].node = 'elsewhere'
+    spec.switches = { { name = 'n0', bandwidth_bytes_per_s = 3e9 } }
+    spec.queue = 'route'
+    local cluster = trinity.cluster(spec)
+    expect(table.concat(cluster:route(1, 2), ', ')):equals 'n0/d0 - n0, n0, n0 -> n0/d1'
+    expect(select(2, cluster:wire(1, 2))):equals(3e9)
+    expect(cluster.devices[2].node):equals 'elsewhere'
+    expect(cluster.queue):equals 'route'
+    spec.links[1].duplex = 'hlaf'
+    expect(function() trinity.cluster(spec) end):raises "unknown duplex 'hlaf', did you mean 'half'%?"
+    spec.links[1].duplex = 'half'
+    spec.switches[1].latency_s = 1
+    expect(function() trinity.cluster(spec) end):raises "switch 1: unknown field 'latency_s'"
+    spec.switches = { { name = 'n0/d0', bandwidth_bytes_per_s = 1 } }
+    expect(function() trinity.cluster(spec) end):raises "switch 'n0/d0' has the name of a device"
+  end)
+  it('prices collectives', function()
+    local cluster = trinity.cluster(description(2, 2))
+    local cost = cluster:collective { kind = 'all_reduce', algorithm = 'ring', devices = { 1, 2 }, bytes = 1e6 }
+    expect(cost.algorithm):equals 'ring'
+    expect(cost.latency_s):near(2 * 2e-6, 1e-15)
+    expect(cost.transfer_s):near(1e-4, 1e-12)
+    expect(cost.time_s):equals(cost.latency_s + cost.transfer_s)
+    expect(cost.sent_bytes):equals(1e6)
+    local best = cluster:collective { kind = 'all_reduce', devices = { 1, 2, 3, 4 }, bytes = 1e8 }
+    expect(best.algorithm):equals 'hierarchical' -- 0.11 s; leader 0.12, ring 0.15
+    expect(best.transfer_s):near(0.11, 1e-12)
+    local function fails(spec, pattern) expect(function() cluster:collective(spec) end):raises(pattern) end
+    fails({ kind = 'all_reduce', devices = { 1, 5 }, bytes = 1 }, "field 'devices': expected 1 to 4, got 5")
+    fails({ kind = 'all_reduce', devices = { 1, 1 }, bytes = 1 }, "names device 'n0/d0' twice")
+    fails({ kind = 'all_reduce', devices = { 1, 2 } }, "field 'bytes' is missing")
+    fails({ kind = 'all_reduce', bytes = 1 }, "field 'devices' is missing")
+    fails({ devices = { 1, 2 }, bytes = 1 }, "field 'kind' is missing")
+    fails({ kind = 'all_gather', algorithm = 'tree', devices = { 1, 2 }, bytes = 1 },
+      "'tree' does not carry out all_gather")
+    fails({ kind = 'all_reduce', devices = { 1, 2 }, bytes = 1, size = 2 }, "unknown field 'size'")
+    fails(7, "'description': expected table, got number 7")
+  end)
+end)
+
+describe('a graph', function()
+  local function builder()
+    local b = trinity.graph.new { name = 'g' }
+    local x = b:add { name = 'x', type = 'Work', flops = 1, workspace_bytes = 64, outputs = { { bytes = 8 } } }
+    b:add { name = 'y', type = 'Work', flops = 1, outputs = { { bytes = 8 } } }
+    return b, x
+  end
+  it('has collectives and workspaces', function()
+    local b = builder()
+    b:collective { name = 'sum', kind = 'all_reduce', bytes = 8, members = { 'x', 'y' } }
+    local graph = b:build()
+    expect(graph:operator(1).collective):equals 'sum'
+    expect(graph:operator(2).collective):equals 'sum'
+    expect(graph:operator(1).workspace_bytes):equals(64)
+  end)
+  it('refuses broken collectives', function()
+    local function fails(spec, pattern)
+      expect(function() builder():collective(spec) end):raises(pattern)
+    end
+    fails({ name = 's', kind = 'all_reduce', bytes = 8, members = { 'x', 'yy' } },
+      "collective 's': no operator 'yy', did you mean '%a'%?")
+    fails({ name = 's', kind = 'sum', bytes = 8, members = { 'x' } }, "unknown collective 'sum'")
+    fails({ name = 's', kind = 'all_reduce', members = { 'x' } }, "collective 's': field 'bytes' is missing")
+    fails({ name = 's', kind = 'all_reduce', bytes = 8 }, "field 'members' is missing")
+    fails({ name = 's', kind = 'all_reduce', bytes = 8, members = { 1 } }, "member 1: expected an operator's name, got 1")
+    fails({ name = 's', kind = 'all_reduce', bytes = 8, members = {} }, "collective 's' has no members")
+    local b, x = builder()
+    b:add { name = 'z', type = 'Work', flops = 1, inputs = { x } }
+    b:collective { name = 's', kind = 'all_reduce', bytes = 8, members = { 'x', 'z' } }
+    expect(function() b:build() end):raises "collective 's' waits for itself: its member 'z' needs what its member 'x'"
+  end)
+  it('is replicated for data parallelism', function()
+    local graph = trinity.model('inception_v3', { batch_size = 1 })
+    local double, origin, replica = graph:replicate { replicas = 2, bucket_bytes = 5e6 }
+    expect(double.parameters):equals(2 * graph.parameters)
+    expect(#origin):equals(double.operators)
+    local members = 0
+    for i = 1, double.operators do
+      local op = double:operator(i)
+      if origin[i] == 0 then
+        members = members + 1
+        expect(op.type):equals 'AllReduce'
+      else
+        expect(op.name):equals(('%s@%d'):format(graph:operator(origin[i]).name, replica[i]))
+      end
+    end
+    expect(double.operators):equals(2 * graph.operators + members)
+    local apart = trinity.graph.new { name = 'plain' }
+    apart:add { name = 'x', type = 'Work', flops = 1 }
+    expect(apart:build():replicate({ replicas = 3 }).operators):equals(3)
+  end)
+  it('shares buckets between operators of one device', function()
+    local array = require 'trinity.array'
+    local graph = trinity.model('inception_v3', { batch_size = 1 })
+    local placement = array.int32(graph.operators)
+    for i = 1, graph.operators do placement[i] = 1 end
+    local double, origin = graph:replicate { replicas = 2, placement = placement }
+    local members = 0
+    for i = 1, #origin do if origin[i] == 0 then members = members + 1 end end
+    -- 95 MB of gradients in buckets of at most 25 MB, which do not fill up; two members each.
+    expect(members):equals(2 * 5)
+    expect(function() graph:replicate { replicas = 2, placement = array.int32(3) } end):raises 'needs %d+ entries, got 3'
+    expect(function() graph:replicate { replicas = 2, placement = { 1 } } end):raises 'expected a placement, got table'
+    expect(function() graph:replicate { replicas = 2, placement = array.int32(graph.operators) } end)
+      :raises 'a placement names device 0, expected 1 or more'
+    expect(function() graph:replicate { replica = 2 } end):raises "field 'replicas' is missing"
+    expect(function() graph:replicate { replicas = 2, bucket = 1 } end):raises "unknown field 'bucket' %(known: algorithm, bucket_bytes, replicas%)"
+    expect(double.parameters):equals(2 * graph.parameters)
+  end)
+end)

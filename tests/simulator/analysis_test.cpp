@@ -1,0 +1,328 @@
+// Where a step's time goes: by hand, and against sums and a naive clock on random plans.
+#include "simulator/analysis.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "simulator/simulator.h"
+#include "support/build.h"
+
+using namespace trinity;
+
+namespace {
+
+constexpr double kNs = 1e-9;
+
+/// A problem, a placement and what came of it.
+struct Ran {
+  std::shared_ptr<const Problem> problem;
+  std::vector<int32_t> placement;
+  Schedule schedule;
+  Metrics metrics;
+  Timeline timeline;
+
+  Ran(std::shared_ptr<const Graph> graph, const ClusterSpec& spec, std::vector<int32_t> devices,
+      Schedule with = {})
+      : placement(std::move(devices)), schedule(std::move(with)) {
+    auto cluster = std::make_shared<const Cluster>(spec);
+    const auto rules = SimulationRules::standard(*cluster);
+    problem = std::make_shared<const Problem>(std::move(graph), cluster, rules);
+    Simulator(*problem).run(Plan{placement, &schedule}, metrics, &timeline);
+  }
+  CriticalPath path() const { return critical_path(*problem, placement, timeline); }
+  Exposure exposure() const { return exposed_communication(*problem, placement, timeline); }
+};
+
+/// simulator.md 2.6. One output an operator; A, B, ... are operators 0, 1, ...
+Ran worked_example() {
+  test::GraphMaker make("example");
+  constexpr int kCost[] = {10000, 5000, 7000, 3000, 4000, 6000};
+  constexpr int kBytes[] = {4000, 2000, 1000, 500, 100, 3000};
+  constexpr const char* kReaders[] = {"BCE", "DE", "D", "F", "F", ""};
+  std::vector<int> outputs;
+  for (int o = 0; o < 6; ++o) {
+    make.op(std::string(1, static_cast<char>('A' + o)), kCost[o] * kNs);
+    outputs.push_back(make.output(o, kBytes[o]));
+  }
+  for (size_t o = 0; o < 6; ++o)
+    for (const char* reader = kReaders[o]; *reader; ++reader) make.read(*reader - 'A', outputs[o]);
+  return {make.share(), test::uniform_spec(2, 1e9, 1e-6), {0, 0, 1, 0, 1, 1}};
+}
+
+Operator named(const std::string& name, const char* type, double time_s) {
+  Operator op;
+  op.name = name;
+  op.type = type;
+  op.measured_time_s = time_s;
+  return op;
+}
+
+int output(GraphBuilder& builder, int op, int64_t bytes) {
+  Tensor tensor;
+  tensor.bytes = bytes;
+  return builder.add_output(op, tensor);
+}
+
+/// Gradients of unequal cost on `devices` devices, reduced together, then one update each.
+std::shared_ptr<const Graph> data_parallel(int devices) {
+  GraphBuilder builder("replicas");
+  Collective reduce;
+  reduce.name = "reduce";
+  reduce.bytes = 8000;
+  std::vector<int> gradients;
+  for (int d = 0; d < devices; ++d) {
+    const int op = builder.add_operator(
+        named("gradient" + std::to_string(d), "Conv", (10000 + 5000 * d) * kNs));
+    gradients.push_back(output(builder, op, 8000));
+  }
+  for (int d = 0; d < devices; ++d) {
+    auto member = named("member" + std::to_string(d), "AllReduce", 0);
+    member.phase = Phase::update;
+    const int op = builder.add_operator(member);
+    builder.read(op, gradients[static_cast<size_t>(d)]);
+    reduce.members.push_back(op);
+  }
+  for (int d = 0; d < devices; ++d) {
+    auto update = named("update" + std::to_string(d), "Update", 2000 * kNs);
+    update.phase = Phase::update;
+    const int op = builder.add_operator(update);
+    builder.read(op, output(builder, reduce.members[static_cast<size_t>(d)], 8000));
+  }
+  builder.add_collective(reduce);
+  return std::make_shared<const Graph>(builder.build());
+}
+
+/// Forward, backward and update operators that read each other at random, some in collectives.
+std::shared_ptr<const Graph> random_training_graph(RandomStream& random, int operators) {
+  GraphBuilder builder("random");
+  std::vector<int> outputs;
+  const auto read_some = [&](int op) {
+    for (uint64_t r = random.below(4); r > 0 && !outputs.empty(); --r)
+      builder.read(
+          op, outputs[outputs.size() - 1 - random.below(std::min<uint64_t>(outputs.size(), 8))]);
+  };
+  for (int i = 0; i < operators; ++i) {
+    const auto time_ns = static_cast<double>(random.below(5) ? random.below(50000) : 0);
+    const int op = builder.add_operator(named("op" + std::to_string(i), "Work", time_ns * kNs));
+    read_some(op);
+    for (uint64_t t = random.below(3); t > 0; --t)
+      outputs.push_back(output(builder, op, static_cast<int64_t>(random.below(90000))));
+  }
+  Collective reduce;
+  reduce.name = "reduce";
+  reduce.bytes = 50000;
+  const auto updates = static_cast<int>(random.below(6));
+  for (int i = 0; i < updates; ++i) {
+    auto update = named("update" + std::to_string(i), "Update", double(random.below(9000)) * kNs);
+    update.phase = Phase::update;
+    const int op = builder.add_operator(update);
+    read_some(op);
+    if (i < 3) reduce.members.push_back(op);
+  }
+  if (!reduce.members.empty() && random.below(2)) builder.add_collective(reduce);
+  return std::make_shared<const Graph>(builder.build());
+}
+
+Ran random_run(uint64_t index) {
+  RandomStream random(13, "analysis", index);
+  const auto devices = static_cast<int>(1 + random.below(5));
+  auto spec = test::uniform_spec(devices, 1e9 * double(1 + random.below(9)),
+                                 1e-6 * double(random.below(9)));
+  for (auto& device : spec.devices) device.speed = random.below(2) ? 1 : 0.5;
+  constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
+                                    QueueModel::route, QueueModel::fair};
+  spec.queue = kQueues[index % 5];
+  Schedule schedule;
+  schedule.micro_batches = static_cast<int32_t>(1 + random.below(4));
+  schedule.policy = random.below(3) ? Policy::fifo : Policy::lifo;
+  auto graph = random_training_graph(random, static_cast<int>(1 + random.below(60)));
+  auto placement = test::random_placement(random, *graph, devices);
+  return {graph, spec, std::move(placement), schedule};
+}
+
+/// Whether device d is exposed throughout the elementary interval that starts at `t`.
+bool exposed_at(const Ran& ran, int32_t d, int64_t t) {
+  const auto n = ran.placement.size();
+  const auto& graph = ran.problem->graph();
+  for (size_t task = 0; task < ran.timeline.end_ns.size(); ++task)
+    if (ran.placement[task % n] == d && graph.operators()[task % n].collective < 0 &&
+        ran.timeline.start_ns[task] <= t && t < ran.timeline.end_ns[task])
+      return false;
+  for (const auto& sent : ran.timeline.transfers)
+    if (sent.to == d && sent.enqueued_ns <= t && t < sent.end_ns) return true;
+  for (const auto& run : ran.timeline.collectives)
+    for (const int32_t member : graph.collectives()[static_cast<size_t>(run.collective)].members) {
+      const auto task = static_cast<size_t>(run.micro_batch) * n + static_cast<size_t>(member);
+      if (ran.placement[static_cast<size_t>(member)] == d && ran.timeline.ready_ns[task] <= t &&
+          t < run.end_ns)
+        return true;
+    }
+  return false;
+}
+
+Exposure naive_exposure(const Ran& ran) {
+  std::set<int64_t> times(ran.timeline.ready_ns.begin(), ran.timeline.ready_ns.end());
+  times.insert(ran.timeline.start_ns.begin(), ran.timeline.start_ns.end());
+  times.insert(ran.timeline.end_ns.begin(), ran.timeline.end_ns.end());
+  for (const auto& sent : ran.timeline.transfers) times.insert({sent.enqueued_ns, sent.end_ns});
+  for (const auto& run : ran.timeline.collectives) times.insert(run.end_ns);
+  Exposure naive;
+  naive.device_ns.assign(static_cast<size_t>(ran.problem->devices()), 0);
+  for (auto t = times.begin(); t != times.end() && std::next(t) != times.end(); ++t) {
+    bool any = false;
+    for (int32_t d = 0; d < ran.problem->devices(); ++d)
+      if (*t >= 0 && exposed_at(ran, d, *t)) {
+        naive.device_ns[static_cast<size_t>(d)] += *std::next(t) - *t;
+        any = true;
+      }
+    if (any) naive.any_ns += *std::next(t) - *t;
+  }
+  return naive;
+}
+
+}  // namespace
+
+TEST_CASE("the worked example's chain and exposed time") {
+  using Kind = PathStep::Kind;
+  const auto ran = worked_example();
+  REQUIRE(ran.metrics.step_time_ns == 34500);
+  const auto path = ran.path();
+  // transfers by start: A to d1, B to d1, C to d0, D to d1
+  const std::vector<PathStep> chain = {
+      {Kind::compute, 0, 0, 0, 10000},         {Kind::transfer, 0, 10000, 10000, 15000},
+      {Kind::compute, 2, 15000, 15000, 22000}, {Kind::transfer, 2, 22000, 22000, 24000},
+      {Kind::compute, 3, 24000, 24000, 27000}, {Kind::transfer, 3, 27000, 27000, 28500},
+      {Kind::compute, 5, 28500, 28500, 34500},
+  };
+  CHECK(path.steps == chain);
+  CHECK(path.compute_ns == 26000);
+  CHECK(path.wire_ns == 8500);
+  CHECK(path.queue_ns == 0);
+  CHECK(path.collective_ns == 0);
+  // d0 waits for C in [22000, 24000); d1 for A in [10000, 15000) and D in [27000, 28500), while B's
+  // tensor hides behind C
+  CHECK(ran.exposure() == Exposure{{2000, 6500}, 8500});
+  CHECK(by_type(*ran.problem, ran.timeline) == std::vector<KindShare>{{"Work", 6, 35000}});
+}
+
+TEST_CASE("waiting for a device and for a send queue is queue time") {
+  test::GraphMaker make("queues");
+  const int a = make.op("a", 10000 * kNs), b = make.op("b", 10000 * kNs);
+  const int c = make.op("c", 1000 * kNs), d = make.op("d", 1000 * kNs);
+  make.edge(a, c, 50000);
+  make.edge(b, d, 20000);
+  // b waits 10000 for d0; its transfer waits from 20000 until a's ends at 60000
+  const Ran ran(make.share(), test::uniform_spec(2, 1e9, 0), {0, 0, 1, 1});
+  const auto path = ran.path();
+  CHECK(ran.metrics.step_time_ns == 81000);
+  CHECK(path.queue_ns == 50000);
+  CHECK(path.wire_ns == 20000);
+  CHECK(path.compute_ns == 11000);
+  REQUIRE(path.steps.size() == 3);
+  CHECK(path.steps[0] == PathStep{PathStep::Kind::compute, 1, 0, 10000, 20000});
+  CHECK(path.steps[1] == PathStep{PathStep::Kind::transfer, 1, 20000, 60000, 80000});
+}
+
+TEST_CASE("ties go to the lowest number") {
+  test::GraphMaker make("ties");
+  const int a = make.op("a", 5000 * kNs), b = make.op("b", 5000 * kNs);
+  const int c = make.op("c", 5000 * kNs), d = make.op("d", 5000 * kNs);
+  make.edge(b, c, 0);
+  make.edge(a, c, 0);
+  make.edge(a, d, 0);
+  const Ran ran(make.share(), test::uniform_spec(2, 1e9, 0), {0, 1, 0, 1});
+  const auto path = ran.path();
+  REQUIRE(path.steps.size() == 2);
+  CHECK(path.steps[0].index == a);  // both inputs of c arrive at 5000
+  CHECK(path.steps[1].index == c);  // c and d end at 10000
+}
+
+TEST_CASE("a collective's chain leads through the member that was ready last") {
+  using Kind = PathStep::Kind;
+  const Ran ran(data_parallel(2), test::uniform_spec(2, 1e9, 1e-6), {0, 1, 0, 1, 0, 1});
+  REQUIRE(ran.timeline.collectives.size() == 1);
+  const auto& run = ran.timeline.collectives[0];
+  REQUIRE(run.start_ns == 15000);
+  const auto path = ran.path();
+  const std::vector<PathStep> chain = {
+      {Kind::compute, 1, 0, 0, 15000},
+      {Kind::collective, 0, 15000, 15000, run.end_ns},
+      {Kind::compute, 4, run.end_ns, run.end_ns, run.end_ns + 2000}};
+  CHECK(path.steps == chain);
+  CHECK(path.compute_ns == 17000);
+  CHECK(path.collective_ns == run.end_ns - 15000);
+  // the first device waits for the second one's gradient too
+  CHECK(ran.exposure() == Exposure{{run.end_ns - 10000, run.end_ns - 15000}, run.end_ns - 10000});
+  const auto shares = by_type(*ran.problem, ran.timeline);
+  REQUIRE(shares.size() == 3);
+  CHECK(std::count_if(shares.begin(), shares.end(),
+                      [](const KindShare& share) { return share.tasks == 2; }) == 3);
+}
+
+TEST_CASE("an accumulated tensor comes from the last micro-batch to end") {
+  GraphBuilder builder("accumulate");
+  const int gradient = builder.add_operator(named("gradient", "Conv", 10000 * kNs));
+  const int shared = output(builder, gradient, 1000);
+  const int reader = builder.add_operator(named("reader", "Relu", 1000 * kNs));
+  builder.read(reader, shared);
+  auto update = named("update", "Update", 3000 * kNs);
+  update.phase = Phase::update;
+  builder.read(builder.add_operator(update), shared);
+  const auto graph = std::make_shared<const Graph>(builder.build());
+  Schedule schedule;
+  schedule.micro_batches = 3;
+  for (const int32_t update_device : {0, 1}) {
+    CAPTURE(update_device);
+    const Ran ran(graph, test::uniform_spec(2, 1e9, 1e-6), {0, 1, update_device}, schedule);
+    const auto path = ran.path();
+    REQUIRE(path.steps.size() >= 2);
+    CHECK(path.steps[0] == PathStep{PathStep::Kind::compute, 6, 0, 20000, 30000});
+    CHECK(path.steps.back().index == (update_device == 0 ? 7 : 8));
+    CHECK(path.steps.back().end_ns == ran.metrics.step_time_ns);
+  }
+}
+
+TEST_CASE("shares sum to the step, links join, and exposure is what a clock counts") {
+  for (uint64_t i = 0; i < 300; ++i) {
+    CAPTURE(i);
+    const auto ran = random_run(i);
+    const auto path = ran.path();
+    CHECK(path.compute_ns + path.wire_ns + path.collective_ns + path.queue_ns ==
+          ran.metrics.step_time_ns);
+    int64_t free = 0;
+    for (const auto& step : path.steps) {
+      CHECK(step.ready_ns == free);
+      CHECK(step.start_ns >= step.ready_ns);
+      free = step.end_ns;
+    }
+    CHECK(free == ran.metrics.step_time_ns);
+    CHECK(ran.exposure() == naive_exposure(ran));
+    int64_t total = 0;
+    for (const auto& share : by_type(*ran.problem, ran.timeline)) total += share.total_ns;
+    int64_t expected = 0;
+    for (size_t t = 0; t < ran.timeline.end_ns.size(); ++t)
+      expected += ran.timeline.end_ns[t] - ran.timeline.start_ns[t];
+    CHECK(total == expected);
+  }
+}
+
+TEST_CASE("the published rules: one transfer for all receivers") {
+  test::GraphMaker make("broadcast");
+  const int a = make.op("a", 10000 * kNs);
+  const int tensor = make.output(a, 76000);
+  for (const char* name : {"b", "c"}) make.read(make.op(name, 1000 * kNs), tensor);
+  const auto cluster = test::uniform_cluster(3, 1e9, 0);
+  const Problem problem(make.share(), cluster, SimulationRules::compat());
+  const std::vector<int32_t> placement = {0, 1, 2};
+  Metrics metrics;
+  Timeline timeline;
+  Simulator(problem).run(placement, metrics, &timeline);
+  REQUIRE(timeline.transfers.size() == 1);
+  const auto path = critical_path(problem, placement, timeline);
+  CHECK(path.steps.size() == 3);
+  CHECK(path.compute_ns + path.wire_ns + path.queue_ns == timeline.end_ns[1]);
+  const int64_t wait = timeline.transfers[0].end_ns - 10000;
+  CHECK(exposed_communication(problem, placement, timeline) == Exposure{{0, wait, wait}, wait});
+}

@@ -1,0 +1,80 @@
+// The simulator against the slow reference of tests/support, bit for bit, on thousands of random
+// graphs, clusters, placements and schedules.
+#include "support/reference.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "simulator/simulator.h"
+#include "support/cases.h"
+
+using namespace trinity;
+
+namespace {
+
+/// Both simulators on one case; every number must agree.
+void compare(const test::Case& c, uint64_t index) {
+  Metrics expected, metrics, plain;
+  Timeline expected_timeline, timeline;
+  test::simulate_reference(*c.problem, c.plan(), expected, expected_timeline);
+  Simulator simulator(*c.problem);
+  simulator.run(c.plan(), metrics, &timeline);
+  INFO("case ", index);
+  CHECK(timeline.ready_ns == expected_timeline.ready_ns);
+  REQUIRE(timeline.start_ns == expected_timeline.start_ns);
+  CHECK(timeline.end_ns == expected_timeline.end_ns);
+  CHECK(timeline.device == expected_timeline.device);
+  CHECK(timeline.transfers == expected_timeline.transfers);
+  CHECK(timeline.collectives == expected_timeline.collectives);
+  CHECK(timeline.memory == expected_timeline.memory);
+  CHECK(metrics == expected);
+  simulator.run(c.plan(), plain);  // again, without a timeline
+  CHECK(plain == expected);
+}
+
+constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
+                                  QueueModel::route, QueueModel::fair};
+constexpr Policy kPolicies[] = {Policy::fifo, Policy::lifo, Policy::priority};
+
+}  // namespace
+
+TEST_CASE("one micro-batch equals the reference under every queue model and policy") {
+  uint64_t index = 0;
+  for (const auto queue : kQueues)
+    for (const auto policy : kPolicies)
+      for (int i = 0; i < 150; ++i, ++index)
+        compare(test::random_case(index, {.queue = queue, .policy = policy}), index);
+}
+
+TEST_CASE("micro-batches and collectives equal the reference") {
+  uint64_t index = 10000;
+  for (const auto queue : kQueues)
+    for (const auto policy : kPolicies)
+      for (int i = 0; i < 60; ++i, ++index)
+        compare(test::random_case(index, {.queue = queue,
+                                          .policy = policy,
+                                          .most_operators = 40,
+                                          .most_micro_batches = 4,
+                                          .collectives = i % 2 == 0}),
+                index);
+}
+
+TEST_CASE("fixed orders equal the reference, and replaying a run gives the run") {
+  uint64_t index = 20000;
+  for (const auto queue : kQueues) {
+    for (int i = 0; i < 60; ++i, ++index) {
+      auto c = test::random_case(index, {.queue = queue,
+                                         .most_operators = 40,
+                                         .most_micro_batches = 3,
+                                         .collectives = i % 2 == 0});
+      Metrics metrics, replayed;
+      Timeline timeline;
+      Simulator simulator(*c.problem);
+      simulator.run(c.plan(), metrics, &timeline);
+      c.schedule = test::order_of(*c.problem, timeline);
+      simulator.run(c.plan(), replayed);
+      CHECK(replayed.step_time_ns == metrics.step_time_ns);
+      compare(c, index);
+    }
+  }
+}

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+
+#include "simulator/simulator.h"
+#include "support/build.h"
+
+namespace trinity::test {
+
+/// A plan of a problem with everything it refers to.
+struct Case {
+  std::shared_ptr<const Problem> problem;
+  std::vector<int32_t> placement;
+  Schedule schedule;
+
+  Plan plan() const { return {placement, &schedule}; }
+};
+
+/// What random_case() may draw.
+struct CaseOptions {
+  QueueModel queue = QueueModel::sender;
+  Policy policy = Policy::fifo;
+  int most_operators = 60, most_devices = 6, most_micro_batches = 1;
+  bool collectives = false;
+};
+
+/// A random training step: layered forward, backward and update operators with several outputs,
+/// views, workspace, operators and tensors that cost nothing, and (if wanted) collectives.
+std::shared_ptr<const Graph> random_step(RandomStream& random, int operators, bool collectives);
+
+/// A random cluster: devices of two types and several speeds around a switch, on a ring of
+/// half-duplex links, or on two machines with one link between them.
+ClusterSpec random_cluster(RandomStream& random, int devices);
+
+/// A random problem, placement and schedule, the same for the same `index` and options.
+Case random_case(uint64_t index, const CaseOptions& options);
+
+/// A schedule of fixed sequences that replays a recorded run.
+Schedule order_of(const Problem& problem, const Timeline& timeline);
+
+}  // namespace trinity::test
