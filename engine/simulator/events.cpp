@@ -217,7 +217,7 @@ void EventLoop::start(int32_t task, int32_t device) {
   push(ends_, Entry{end, task, task});
   if (record_->tasks) {
     const int32_t position = next_position_[d]++;
-    record_->position[t] = position;
+    record_->place[t] = {position, device};
     record_->start_at[static_cast<size_t>(position)] = now_ns_;
   }
   record_->step_ns = std::max(record_->step_ns, end);
@@ -281,7 +281,6 @@ void EventLoop::hand_out(int32_t task, int32_t op) {
   --unfinished_;
   if (record_->tasks) {
     record_->order.push_back(task);
-    record_->first_copy[t] = static_cast<int32_t>(record_->copies.size());
     if (record_->times) record_->end_ns[t] = now_ns_;
   }
   const bool last = --to_end_[static_cast<size_t>(op)] == 0;
@@ -309,9 +308,9 @@ void EventLoop::enqueue(int32_t task, int32_t output, int32_t from, int32_t to) 
   sender.sent_bytes += bytes;
   record_->devices[static_cast<size_t>(to)].received_bytes += bytes;
   ++record_->transfers;
-  const auto index = static_cast<int32_t>(record_->copies.size());
+  const auto index = static_cast<int32_t>(record_->copy_count);
   const auto arrival = static_cast<int32_t>(arrivals_.size());
-  record_->copies.push_back({now_ns_, now_ns_, task, output, from, to});
+  record_->add_copy({now_ns_, now_ns_, task, output, from, to});
   arrivals_.push_back({index, false, 1, bytes});
   if (fair()) {
     flow(arrival, problem_.latency_ns(from, to));
@@ -320,7 +319,7 @@ void EventLoop::enqueue(int32_t task, int32_t output, int32_t from, int32_t to) 
   queues_.clear();
   collect_queues(from, to);
   const int64_t wire = problem_.wire_ns(from, to, bytes), start = book(wire);
-  auto& copy = record_->copies.back();
+  auto& copy = record_->copies[static_cast<size_t>(index)];
   copy.start_ns = start;
   copy.end_ns = start + wire;
   push(arriving_, Entry{copy.end_ns, arrival, arrival});

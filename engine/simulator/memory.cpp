@@ -13,13 +13,29 @@ constexpr int32_t kHintedDevices = 32;
 SlotMemory::SlotMemory(const Problem& problem)
     : problem_(problem),
       members_(!problem.graph().collectives().empty()),
+      held_bytes_(problem.all_output_bytes().begin(), problem.all_output_bytes().end()),
       accumulates_(static_cast<size_t>(problem.outputs()), false),
       last_use_(static_cast<size_t>(problem.max_outputs()) *
                 static_cast<size_t>(problem.devices())) {
-  for (int32_t o = 0; o < problem.operators(); ++o)
-    for (const auto& reader : problem.readers(o))
+  std::vector<int32_t> viewed(static_cast<size_t>(problem.operators()), -1);
+  for (int32_t o = 0; o < problem.operators(); ++o) {
+    producer_.insert(producer_.end(),
+                     static_cast<size_t>(problem.first_output(o + 1) - problem.first_output(o)), o);
+    int32_t edge = problem.first_edge(o);
+    for (const auto& reader : problem.readers(o)) {
+      const int32_t tensor = problem.first_output(o) + reader.output;
       if (!problem.once(o) && problem.once(reader.op))
-        accumulates_[static_cast<size_t>(problem.first_output(o) + reader.output)] = true;
+        accumulates_[static_cast<size_t>(tensor)] = true;
+      if (problem.alias(reader.op) == tensor) viewed[static_cast<size_t>(reader.op)] = edge;
+      ++edge;
+    }
+  }
+  for (int32_t o = problem.operators() - 1; o >= 0; --o) {
+    if (problem.alias(o) < 0) continue;
+    view_.push_back(o);
+    viewed_.push_back(viewed[static_cast<size_t>(o)]);
+    held_bytes_[static_cast<size_t>(problem.first_output(o))] = 0;
+  }
   const int32_t d = problem.devices();
   if (d <= kHintedDevices) hints_.resize(static_cast<size_t>(d) * static_cast<size_t>(d));
 }
@@ -27,11 +43,8 @@ SlotMemory::SlotMemory(const Problem& problem)
 void SlotMemory::account(std::span<const int32_t> placement, const Record& record, Metrics& metrics,
                          std::vector<std::vector<MemoryLevel>>* levels) {
   begin(placement, record);
-  if (members_) place_members();
-  const bool general = record.micro_batches > 1 || members_ || problem_.has_aliases();
-  for (auto task = record.order.rbegin(); task != record.order.rend(); ++task)
-    general ? visit<true>(*task) : visit<false>(*task);
-  if (record.micro_batches > 1) hold_accumulated();
+  place_copies();
+  record.swept ? account_swept() : account_tasks();
   sum(metrics, levels);
 }
 
@@ -40,89 +53,137 @@ void SlotMemory::begin(std::span<const int32_t> placement, const Record& record)
   record_ = &record;
   delta_.assign(static_cast<size_t>(record.first_position.back()) + 1, 0);
   const auto d_count = static_cast<size_t>(problem_.devices());
-  for (size_t i = 0; i < hints_.size(); ++i) hints_[i] = record.first_position[i % d_count + 1] - 2;
-  if (members_) member_.resize(record.position.size());
-  if (problem_.has_aliases()) view_last_.assign(record.position.size(), -1);
-  if (record.micro_batches > 1) {
-    ended_.assign(static_cast<size_t>(problem_.operators()), false);
-    accumulated_.assign(static_cast<size_t>(problem_.outputs()), {});
-  }
+  for (size_t i = 0; i < hints_.size(); ++i) hints_[i] = record.first_position[i % d_count];
 }
 
-/// The slot of `device` that `time_ns` falls into, for a transfer from `from`.
-int32_t SlotMemory::position_at(int32_t device, int64_t time_ns, int32_t from) {
+/// The slot of `device` that `time_ns` falls into. The instants of one `from` come almost in order,
+/// so the search goes on from where that of the pair last ended, eight slots at a time.
+inline int32_t SlotMemory::slot_at(int32_t device, int64_t time_ns, int32_t from) {
+  if (hints_.empty()) return search(device, time_ns);
+  const int64_t* start = record_->start_at.data();
+  const int32_t first = record_->first_position[static_cast<size_t>(device)];
+  const int32_t last = record_->first_position[static_cast<size_t>(device) + 1] - 2;
+  int32_t& hint = hints_[static_cast<size_t>(from) * static_cast<size_t>(problem_.devices()) +
+                         static_cast<size_t>(device)];
+  int32_t at = hint;
+  while (at > first && start[at] > time_ns) --at;
+  while (at + 8 <= last) {
+    int32_t passed = 0;
+    for (int32_t i = 1; i <= 8; ++i) passed += start[at + i] <= time_ns;
+    at += passed;
+    if (passed < 8) return hint = at;
+  }
+  while (at < last && start[at + 1] <= time_ns) ++at;
+  return hint = at;
+}
+
+int32_t SlotMemory::search(int32_t device, int64_t time_ns) const {
   const auto& start = record_->start_at;
   const int32_t first = record_->first_position[static_cast<size_t>(device)];
   const int32_t end = record_->first_position[static_cast<size_t>(device) + 1] - 1;
-  if (hints_.empty()) {
-    const auto after = std::upper_bound(start.begin() + first, start.begin() + end, time_ns);
-    return std::max(first, static_cast<int32_t>(after - start.begin()) - 1);
+  const auto after = std::upper_bound(start.begin() + first, start.begin() + end, time_ns);
+  return std::max(first, static_cast<int32_t>(after - start.begin()) - 1);
+}
+
+void SlotMemory::place_copies() {
+  copy_.resize(std::max(copy_.size(), record_->copy_count));
+  for (size_t i = 0; i < record_->copy_count; ++i) {
+    const auto& copy = record_->copies[i];
+    copy_[i] = {slot_at(copy.to, copy.start_ns, copy.from),
+                slot_at(copy.from, copy.end_ns, copy.from)};
   }
-  int32_t& at = hints_[static_cast<size_t>(from) * static_cast<size_t>(problem_.devices()) +
-                       static_cast<size_t>(device)];
-  while (at > first && start[static_cast<size_t>(at)] > time_ns) --at;
-  while (at + 1 < end && start[static_cast<size_t>(at) + 1] <= time_ns) ++at;
-  return at;
+}
+
+/// One micro-batch without collectives, in a few passes over flat arrays: the sweep has noted what
+/// every edge reads.
+void SlotMemory::account_swept() {
+  const Place* const place = record_->place.data();
+  const auto outputs = producer_.size();
+  last_.resize(std::max(last_.size(), outputs + record_->copy_count));
+  int32_t* const last = last_.data();
+  for (size_t i = 0; i < outputs; ++i) last[i] = place[producer_[i]].position;
+  for (size_t i = 0; i < record_->copy_count; ++i) {
+    const auto& copy = record_->copies[i];
+    int32_t& sent = last[problem_.first_output(copy.task) + copy.output];
+    sent = std::max(sent, copy_[i].last);
+    last[outputs + i] = copy_[i].first;
+  }
+  const int32_t* source = record_->source.data();
+  for (const auto& reader : problem_.all_readers()) {
+    int32_t& use = last[*source++];
+    use = std::max(use, place[reader.op].position);
+  }
+  for (size_t i = 0; i < view_.size(); ++i) {
+    int32_t& use = last[record_->source[static_cast<size_t>(viewed_[i])]];
+    use = std::max(use, last[problem_.first_output(view_[i])]);
+  }
+  for (size_t i = 0; i < outputs; ++i)
+    hold({place[producer_[i]].position, last[i]}, held_bytes_[i]);
+  for (size_t i = 0; i < record_->copy_count; ++i) {
+    const auto& copy = record_->copies[i];
+    hold({copy_[i].first, last[outputs + i]}, problem_.output_bytes(copy.task, copy.output));
+  }
+  if (!problem_.has_workspace()) return;
+  for (int32_t o = 0; o < problem_.operators(); ++o)
+    hold({place[o].position, place[o].position}, problem_.workspace_bytes(o));
+}
+
+/// Any run, task by task, the last first: what reads a view is then seen before what it views.
+void SlotMemory::account_tasks() {
+  if (members_) place_members();
+  view_last_.assign(record_->place.size(), -1);
+  if (record_->micro_batches > 1) {
+    ended_.assign(static_cast<size_t>(problem_.operators()), false);
+    accumulated_.assign(static_cast<size_t>(problem_.outputs()), {});
+  }
+  size_t end = record_->copy_count;
+  for (auto task = record_->order.rbegin(); task != record_->order.rend(); ++task) {
+    size_t first = end;
+    while (first > 0 && record_->copies[first - 1].task == *task) --first;
+    visit(*task, first, end);
+    end = first;
+  }
+  if (record_->micro_batches > 1) hold_accumulated();
 }
 
 void SlotMemory::place_members() {
+  member_.resize(record_->place.size());
   for (const auto& run : record_->collectives) {
     const auto& collective = problem_.graph().collectives()[static_cast<size_t>(run.collective)];
     for (const int32_t op : collective.members) {
       const int32_t device = placement_[static_cast<size_t>(op)];
       const auto task = static_cast<size_t>(run.micro_batch * problem_.operators() + op);
-      member_[task].first = position_at(device, run.start_ns, device);
-      member_[task].last = position_at(device, run.end_ns, device);
+      member_[task].first = slot_at(device, run.start_ns, device);
+      member_[task].last = slot_at(device, run.end_ns, device);
     }
   }
 }
 
-/// Holds the outputs of a task and their copies elsewhere.
-template <bool kGeneral>
-void SlotMemory::visit(int32_t task) {
+/// Holds the outputs of a task, their copies on other devices, and its workspace.
+void SlotMemory::visit(int32_t task, size_t first_copy, size_t end_copy) {
   const auto t = static_cast<size_t>(task);
-  const int32_t micro = kGeneral ? task / problem_.operators() : 0;
-  const int32_t op = kGeneral ? task - micro * problem_.operators() : task;
+  const int32_t micro = task / problem_.operators(), op = task - micro * problem_.operators();
   const int32_t device = placement_[static_cast<size_t>(op)];
-  const bool member = kGeneral && members_ && problem_.graph().op(op).collective >= 0;
-  const int32_t position = member ? member_[t].first : record_->position[t];
+  const bool member = members_ && problem_.graph().op(op).collective >= 0;
+  const int32_t position = member ? member_[t].first : record_->place[t].position;
   const int32_t outputs = problem_.first_output(op + 1) - problem_.first_output(op);
   for (int32_t i = 0; i < outputs; ++i) last_use(i, device) = position;
-  const auto first_copy = static_cast<size_t>(record_->first_copy[t]);
-  size_t end_copy = first_copy;
-  for (; end_copy < record_->copies.size() && record_->copies[end_copy].task == task; ++end_copy) {
-    const auto& copy = record_->copies[end_copy];
-    last_use(copy.output, copy.to) = position_at(copy.to, copy.start_ns, device);
+  const auto& copies = record_->copies;
+  for (size_t i = first_copy; i < end_copy; ++i)
+    last_use(copies[i].output, copies[i].to) = copy_[i].first;
+  note_readers(op, micro);
+  for (size_t i = first_copy; i < end_copy; ++i) {
+    hold({copy_[i].first, last_use(copies[i].output, copies[i].to)},
+         problem_.output_bytes(op, copies[i].output));
+    int32_t& last = last_use(copies[i].output, device);
+    last = std::max(last, copy_[i].last);
   }
-  note_readers<kGeneral>(task, op, micro);
-  for (size_t i = end_copy; i-- > first_copy;) {
-    const auto& copy = record_->copies[i];
-    hold({position_at(copy.to, copy.start_ns, device), last_use(copy.output, copy.to)},
-         problem_.output_bytes(op, copy.output));
-    int32_t& last = last_use(copy.output, device);
-    last = std::max(last, position_at(device, copy.end_ns, device));
-  }
-  for (int32_t i = 0; i < outputs; ++i) {
-    const Held held{position, last_use(i, device)};
-    if constexpr (kGeneral)
-      hold_output(task, op, i, held);
-    else
-      hold(held, problem_.output_bytes(op, i));
-  }
+  for (int32_t i = 0; i < outputs; ++i) hold_output(task, op, i, {position, last_use(i, device)});
   if (problem_.has_workspace() && !member) hold({position, position}, problem_.workspace_bytes(op));
 }
 
 /// Finds the last slot in which each output of a task is read on each device.
-template <bool kGeneral>
-void SlotMemory::note_readers(int32_t task, int32_t op, int32_t micro) {
-  const auto* position = record_->position.data();
-  if constexpr (!kGeneral) {
-    for (const auto& reader : problem_.readers(op)) {
-      int32_t& last = last_use(reader.output, placement_[static_cast<size_t>(reader.op)]);
-      last = std::max(last, position[reader.op]);
-    }
-    return;
-  }
+void SlotMemory::note_readers(int32_t op, int32_t micro) {
   const int32_t n = problem_.operators(), last_micro = record_->micro_batches - 1;
   bool hands_out = true;  // whether readers that run once a step have it from this task
   if (last_micro > 0 && !problem_.once(op)) {
@@ -136,13 +197,12 @@ void SlotMemory::note_readers(int32_t task, int32_t op, int32_t micro) {
     note_reader(reading, reader.op, problem_.first_output(op) + reader.output,
                 last_use(reader.output, placement_[static_cast<size_t>(reader.op)]));
   }
-  (void)task;
 }
 
 void SlotMemory::note_reader(int32_t task, int32_t op, int32_t tensor, int32_t& last) const {
   const auto t = static_cast<size_t>(task);
   const bool member = members_ && problem_.graph().op(op).collective >= 0;
-  last = std::max(last, member ? member_[t].last : record_->position[t]);
+  last = std::max(last, member ? member_[t].last : record_->place[t].position);
   if (problem_.alias(op) == tensor) last = std::max(last, view_last_[t]);
 }
 
@@ -197,7 +257,7 @@ void account_outputs_only(const Problem& problem, std::span<const int32_t> place
     for (const auto& reader : problem.readers(op))
       released = std::max(released, record.end_ns[static_cast<size_t>(reader.op)] - 1000);
     auto& device = changes[static_cast<size_t>(placement[o])];
-    device.push_back({record.start_at[static_cast<size_t>(record.position[o])], bytes});
+    device.push_back({record.start_at[static_cast<size_t>(record.place[o].position)], bytes});
     if (released >= 0) device.push_back({released, -bytes});
   }
   for (size_t d = 0; d < changes.size(); ++d) {

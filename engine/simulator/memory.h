@@ -6,7 +6,6 @@ namespace trinity {
 
 /// Peak memory of every device from a finished run, by slots (the rules: simulator.h). Slot k of a
 /// device is position first_position + k of the record, so a level is a running sum over positions.
-/// Tasks are visited last first: what reads a view has then been seen before what it views.
 class SlotMemory {
  public:
   explicit SlotMemory(const Problem& problem);
@@ -22,12 +21,14 @@ class SlotMemory {
   };
 
   void begin(std::span<const int32_t> placement, const Record& record);
-  int32_t position_at(int32_t device, int64_t time_ns, int32_t from);
+  void place_copies();
+  int32_t slot_at(int32_t device, int64_t time_ns, int32_t from);
+  int32_t search(int32_t device, int64_t time_ns) const;
+  void account_swept();
+  void account_tasks();
   void place_members();
-  template <bool kGeneral>
-  void visit(int32_t task);
-  template <bool kGeneral>
-  void note_readers(int32_t task, int32_t op, int32_t micro);
+  void visit(int32_t task, size_t first_copy, size_t end_copy);
+  void note_readers(int32_t op, int32_t micro);
   void note_reader(int32_t task, int32_t op, int32_t tensor, int32_t& last) const;
   void hold_output(int32_t task, int32_t op, int32_t output, Held held);
   void hold(Held held, int64_t bytes) {
@@ -43,11 +44,18 @@ class SlotMemory {
 
   const Problem& problem_;
   const bool members_;
-  std::vector<bool> accumulates_;  // per output: read once a step, written every micro-batch
+  std::vector<int32_t> producer_;       // per output
+  std::vector<int64_t> held_bytes_;     // per output: 0 for views
+  std::vector<int32_t> view_, viewed_;  // view operators, descending, and the edges they view
+  std::vector<bool> accumulates_;       // per output: read once a step, written every micro-batch
   std::span<const int32_t> placement_;
   const Record* record_ = nullptr;
-  std::vector<int64_t> delta_;      // per position: bytes that appear minus bytes that went before
-  std::vector<int32_t> hints_;      // [from][to]: where the search for an instant's slot begins
+  std::vector<int64_t> delta_;  // per position: bytes that appear minus bytes that went before
+  std::vector<int32_t> hints_;  // [from][to]: where the search for an instant's slot begins
+  std::vector<Held> copy_;      // per copy: the slot of its start, and (sender's) of its end
+  std::vector<int32_t> last_;   // swept: per output, then per copy, the slot of its last use
+
+  // Accounting task by task.
   std::vector<int32_t> last_use_;   // [output][device] of the task at hand
   std::vector<Held> member_;        // per task: slots of start and end of a collective's member
   std::vector<int32_t> view_last_;  // per task: last use of what a view wrote

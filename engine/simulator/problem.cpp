@@ -47,6 +47,8 @@ void Problem::check_rules() const {
     throw ArgumentError(fmt::format(
         "queue model '{}' has no published rules (broadcast, pauses of links); use 'sender'",
         queue_model_name(rules_.queue)));
+  if (rules_.broadcast && rules_.memory == MemoryModel::slots)
+    throw ArgumentError("one transfer for several devices (broadcast) has no slots of memory");
   const bool published = rules_.broadcast || rules_.memory == MemoryModel::outputs_only;
   if (published && !graph_->collectives().empty())
     throw ArgumentError("the published rules know no collectives");

@@ -93,6 +93,8 @@ class Problem {
     const auto first = static_cast<size_t>(first_edge(op));
     return {readers_.data() + first, static_cast<size_t>(first_edge(op + 1)) - first};
   }
+  /// Those of all operators in turn: entry e is edge number e.
+  std::span<const Reader> all_readers() const { return readers_; }
   int32_t first_edge(int32_t op) const { return reader_offsets_[static_cast<size_t>(op)]; }
   int32_t edges() const { return static_cast<int32_t>(readers_.size()); }
   /// Number of edges into `op`.

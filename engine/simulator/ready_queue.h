@@ -7,67 +7,23 @@
 
 namespace trinity {
 
-/// The least of many 64-bit keys, below ~0. Few are waiting at a time, so the smallest live in a
-/// short sorted array, whose insertion costs one branch that the processor cannot foresee; only
-/// when it is full do the larger ones move to a 4-ary heap.
-class ReadyQueue {
+/// What a ReadyQueue keeps its keys in; lives longer than it, so that nothing is allocated a run.
+class ReadyStore {
  public:
-  /// Room for `keys` keys at once.
-  explicit ReadyQueue(size_t keys) : far_(keys) {
-    near_[0] = ~uint64_t{0};  // stops every insertion
-  }
-
-  void clear() {
-    top_ = near_ + 1;
-    far_size_ = 0;
-    limit_ = ~uint64_t{0};
-  }
-
-  void push(uint64_t key) {
-    if (key > limit_) [[unlikely]] {
-      push_far(key);
-      return;
-    }
-    uint64_t* at = top_++;
-    for (uint64_t above = at[-1]; above < key; above = at[-1]) *at-- = above;
-    *at = key;
-    if (top_ == near_ + 1 + kNear) [[unlikely]]
-      spill();
-  }
-
-  bool empty() const { return top_ == near_ + 1 && far_size_ == 0; }
-
-  /// Whether a key below `key` is waiting.
-  bool below(uint64_t key) const {
-    return top_ > near_ + 1 ? top_[-1] < key : far_size_ > 0 && far_[0] < key;
-  }
-
-  /// The least key, removed. Not when empty.
-  uint64_t pop() {
-    if (top_ == near_ + 1) [[unlikely]]
-      refill();
-    return *--top_;
-  }
-
- private:
   static constexpr size_t kNear = 64;
+  static constexpr uint64_t kNone = ~uint64_t{0};
 
-  /// The larger half of the array, which lies first, goes to the heap.
-  void spill() {
-    for (size_t i = 1; i <= kNear / 2; ++i) push_far(near_[i]);
-    std::copy(near_ + 1 + kNear / 2, near_ + 1 + kNear, near_ + 1);
-    top_ = near_ + 1 + kNear / 2;
-    limit_ = near_[1];
+  /// Room for `keys` keys at once.
+  explicit ReadyStore(size_t keys) : far_(keys) {
+    near_[0] = kNone;  // stops every insertion
   }
 
-  void refill() {
-    const size_t count = std::min(far_size_, kNear / 2);
-    for (size_t i = count; i > 0; --i) near_[i] = pop_far();
-    top_ = near_ + 1 + count;
-    limit_ = far_size_ > 0 ? near_[1] : ~uint64_t{0};
-  }
+  void clear() { far_size_ = 0; }
+  uint64_t* near() { return near_ + 1; }
+  size_t far_size() const { return far_size_; }
+  uint64_t far_least() const { return far_[0]; }
 
-  void push_far(uint64_t key) {
+  [[gnu::noinline]] void push_far(uint64_t key) {
     size_t at = far_size_++;
     while (at > 0 && far_[(at - 1) / 4] > key) {
       far_[at] = far_[(at - 1) / 4];
@@ -76,6 +32,20 @@ class ReadyQueue {
     far_[at] = key;
   }
 
+  /// The larger half of a full array, which lies first, goes to the heap.
+  [[gnu::noinline]] void spill() {
+    for (size_t i = 0; i < kNear / 2; ++i) push_far(near()[i]);
+    std::copy(near() + kNear / 2, near() + kNear, near());
+  }
+
+  /// Fills the empty array from the heap; returns how many keys it holds now.
+  [[gnu::noinline]] size_t refill() {
+    const size_t count = std::min(far_size_, kNear / 2);
+    for (size_t i = count; i-- > 0;) near()[i] = pop_far();
+    return count;
+  }
+
+ private:
   uint64_t pop_far() {
     const uint64_t top = far_[0], key = far_[--far_size_];
     size_t at = 0;
@@ -91,11 +61,57 @@ class ReadyQueue {
     return top;
   }
 
-  uint64_t near_[kNear + 1];  // [1, top_): descending
-  uint64_t* top_ = near_ + 1;
-  uint64_t limit_ = ~uint64_t{0};  // larger keys go to the heap
-  std::vector<uint64_t> far_;
+  uint64_t near_[kNear + 1];   // a stopper, then keys descending
+  std::vector<uint64_t> far_;  // a 4-ary heap
   size_t far_size_ = 0;
+};
+
+/// The least of many 64-bit keys below ~0. Few are waiting at a time, so the smallest live in a
+/// short sorted array, whose insertion costs one branch that the processor cannot foresee; only
+/// when it is full do the larger ones move to a heap. A value without an address of its own, so
+/// that a loop keeps it in registers.
+class ReadyQueue {
+ public:
+  explicit ReadyQueue(ReadyStore& store) : store_(&store), near_(store.near()), top_(near_) {
+    store.clear();
+  }
+
+  [[gnu::always_inline]] void push(uint64_t key) {
+    if (key > limit_) [[unlikely]] {
+      store_->push_far(key);
+      return;
+    }
+    uint64_t* at = top_++;
+    for (uint64_t above = at[-1]; above < key; above = at[-1]) *at-- = above;
+    *at = key;
+    if (top_ == near_ + ReadyStore::kNear) [[unlikely]] {
+      store_->spill();
+      top_ = near_ + ReadyStore::kNear / 2;
+      limit_ = near_[0];
+    }
+  }
+
+  /// Empty: what is in the heap is only looked at when the array has run out.
+  [[gnu::always_inline]] bool empty() {
+    if (top_ != near_) [[likely]]
+      return false;
+    if (store_->far_size() == 0) return true;
+    top_ = near_ + store_->refill();
+    limit_ = store_->far_size() > 0 ? near_[0] : ReadyStore::kNone;
+    return false;
+  }
+
+  /// Whether a key below `key` is waiting. Not for an empty queue.
+  bool below(uint64_t key) const { return top_[-1] < key; }
+
+  /// The least key, removed. Only after empty() has said no.
+  [[gnu::always_inline]] uint64_t pop() { return *--top_; }
+
+ private:
+  ReadyStore* store_;
+  uint64_t* near_;
+  uint64_t* top_;
+  uint64_t limit_ = ReadyStore::kNone;  // larger keys go to the heap
 };
 
 }  // namespace trinity

@@ -15,8 +15,8 @@ void Record::begin(const Problem& problem, std::span<const int32_t> placement,
     devices[d].cost_ns = problem.costs(static_cast<int32_t>(d)).data();
   step_ns = last_ns = 0;
   transfers = 0;
-  rejected = false;
-  copies.clear();
+  rejected = swept = false;
+  copy_count = 0;
   order.clear();
   collectives.clear();
   if (limited)
@@ -40,8 +40,7 @@ void Record::begin(const Problem& problem, std::span<const int32_t> placement,
     first_position[d + 1] = first + std::max(count, 1) + 1;
     if (count == 0) start_at[static_cast<size_t>(first)] = 0;
   }
-  position.resize(all);
-  first_copy.resize(all);
+  place.resize(all);
   order.reserve(all);
   if (times) {
     ready_ns.assign(all, -1);

@@ -15,6 +15,12 @@ struct Copy {
   int32_t task, output, from, to;
 };
 
+/// Where a task was run.
+struct Place {
+  int32_t position;  ///< see Record::first_position
+  int32_t device;
+};
+
 /// What a device has done so far; its sums become DeviceMetrics.
 struct DeviceState {
   int64_t free_ns = 0;       ///< end of its last task, plus its pause
@@ -39,17 +45,27 @@ struct Record {
   /// Compute tasks of device d take positions first_position[d] + k in order of their start; a
   /// device without any has one position all the same, and every device one spare one at the end.
   std::vector<int32_t> first_position;
-  std::vector<int64_t> start_at;    ///< start time of the task at every position
-  std::vector<int32_t> position;    ///< per task
-  std::vector<int32_t> order;       ///< tasks in the order in which they handed out their outputs
-  std::vector<int32_t> first_copy;  ///< per task: its copies lie together from here on
-  std::vector<Copy> copies;         ///< in order of booking
+  std::vector<int64_t> start_at;  ///< start time of the task at every position
+  std::vector<Place> place;       ///< per task
+  std::vector<int32_t> order;     ///< tasks in the order in which they handed out their outputs
+  /// Copies in order of booking, which is the order of their producers in `order`. Only the first
+  /// copy_count hold something.
+  std::vector<Copy> copies;
+  size_t copy_count = 0;
+  /// Per edge, where the sweep ran: what its reader reads, an output of the producer (its number
+  /// among all outputs) or a copy (its number, after all outputs).
+  std::vector<int32_t> source;
+  bool swept = false;
   std::vector<CollectiveRun> collectives;
   std::vector<int64_t> ready_ns, end_ns;  ///< per task
 
   /// Starts a run: devices at rest, positions laid out, everything else empty.
   void begin(const Problem& problem, std::span<const int32_t> placement, int32_t micro_batches,
              bool limited);
+  void add_copy(const Copy& copy) {
+    if (copy_count == copies.size()) copies.resize(2 * copy_count + 64);
+    copies[copy_count++] = copy;
+  }
 };
 
 }  // namespace trinity

@@ -166,7 +166,7 @@ void Simulator::Scratch::fill(const Plan& plan, Timeline& timeline) const {
     const auto op = static_cast<int32_t>(t) % n;
     timeline.device[t] = plan.placement[static_cast<size_t>(op)];
     if (record.end_ns[t] >= 0 && problem.graph().op(op).collective < 0)
-      timeline.start_ns[t] = record.start_at[static_cast<size_t>(record.position[t])];
+      timeline.start_ns[t] = record.start_at[static_cast<size_t>(record.place[t].position)];
   }
   timeline.collectives = record.collectives;
   for (const auto& run : record.collectives)
@@ -174,7 +174,7 @@ void Simulator::Scratch::fill(const Plan& plan, Timeline& timeline) const {
          problem.graph().collectives()[static_cast<size_t>(run.collective)].members)
       timeline.start_ns[static_cast<size_t>(run.micro_batch * n + op)] = run.start_ns;
   timeline.transfers.clear();
-  for (const auto& copy : record.copies)
+  for (const auto& copy : std::span(record.copies).first(record.copy_count))
     timeline.transfers.push_back({record.end_ns[static_cast<size_t>(copy.task)], copy.start_ns,
                                   copy.end_ns, problem.output_bytes(copy.task % n, copy.output),
                                   copy.task, copy.output, copy.from, copy.to});

@@ -28,7 +28,7 @@ bool plain(const Problem& problem) {
 
 Sweep::Sweep(const Problem& problem)
     : problem_(problem),
-      queue_(static_cast<size_t>(problem.operators())),
+      store_(static_cast<size_t>(problem.operators())),
       state_(static_cast<size_t>(problem.operators())),
       arrivals_(static_cast<size_t>(problem.max_outputs()) *
                 static_cast<size_t>(problem.devices())),
@@ -47,32 +47,6 @@ bool Sweep::takes(const Problem& problem, const Schedule* schedule) {
   if (schedule && (schedule->policy != Policy::fifo || schedule->micro_batches != 1)) return false;
   return problem.graph().collectives().empty() &&
          (packs(problem, kSmallShift) || packs(problem, kLargeShift));
-}
-
-void Sweep::run(std::span<const int32_t> placement, int64_t limit_ns, Record& record) {
-  record.begin(problem_, placement, 1, limit_ns != kNoLimit);
-  queue_.clear();
-  std::memcpy(state_.data(), missing_image_.data(), state_.size() * sizeof(uint64_t));
-  for (auto& arrival : arrivals_) arrival.op = -1;
-  std::fill(pair_free_.begin(), pair_free_.end(), 0);
-  if (record.tasks)
-    std::copy(record.first_position.begin(), record.first_position.end() - 1,
-              next_position_.begin());
-  if (packs(problem_, kSmallShift))
-    choose<kSmallShift>(placement, limit_ns, record);
-  else
-    choose<kLargeShift>(placement, limit_ns, record);
-}
-
-template <int kShift>
-void Sweep::choose(std::span<const int32_t> placement, int64_t limit_ns, Record& record) {
-  const int32_t* device = placement.data();
-  if (plain(problem_))
-    record.tasks ? sweep<kShift, true, true>(device, limit_ns, record)
-                 : sweep<kShift, true, false>(device, limit_ns, record);
-  else
-    record.tasks ? sweep<kShift, false, true>(device, limit_ns, record)
-                 : sweep<kShift, false, false>(device, limit_ns, record);
 }
 
 /// Books a transfer under any of this road's rules; returns when it arrives.
@@ -94,100 +68,191 @@ int64_t Sweep::book(int32_t op, int32_t output, int32_t from, int32_t to, int64_
   sender.send_ns += wire;
   sender.sent_bytes += bytes;
   record.devices[static_cast<size_t>(to)].received_bytes += bytes;
-  ++record.transfers;
-  if (record.tasks) record.copies.push_back({start, start + wire, op, output, from, to});
+  if (record.tasks)
+    record.copies[static_cast<size_t>(record.transfers) - 1] = {start,  start + wire, op,
+                                                                output, from,         to};
   return start + wire;
 }
 
+/// One run with everything that is fixed while it lasts in reach. kPlain: one send queue a device,
+/// equal wires, no pauses. kRecord: positions, starts and copies are wanted.
 template <int kShift, bool kPlain, bool kRecord>
-void Sweep::sweep(const int32_t* placement, int64_t limit_ns, Record& record) {
-  constexpr uint64_t kMask = (uint64_t{1} << kShift) - 1;
-  const auto& rules = problem_.rules();
-  const auto device_count = static_cast<size_t>(problem_.devices());
-  const int64_t* wires = problem_.uniform_wires().data();
-  const int64_t* bytes = problem_.all_output_bytes().data();
-  DeviceState* const devices = record.devices.data();
-  uint64_t* const state = state_.data();
-  Arrival* const arrivals = arrivals_.data();
-  const bool limited = limit_ns != kNoLimit;
-  int64_t step = 0;
+class Sweep::Run {
+ public:
+  Run(Sweep& sweep, const int32_t* placement, int64_t limit_ns, Record& record)
+      : sweep_(sweep),
+        problem_(sweep.problem_),
+        placement_(placement),
+        limit_ns_(limit_ns),
+        record_(record),
+        queue_(sweep.store_),
+        devices_(record.devices.data()),
+        state_(sweep.state_.data()),
+        arrivals_(sweep.arrivals_.data()),
+        wires_(problem_.uniform_wires().data()),
+        bytes_(problem_.all_output_bytes().data()),
+        next_position_(sweep.next_position_.data()),
+        place_(record.place.data()),
+        start_at_(record.start_at.data()),
+        copies_(record.copies.data()),
+        source_(record.source.data()),
+        order_(record.order.data()) {}
 
-  const auto execute = [&](int64_t ready, int32_t op) __attribute__((always_inline)) {
-    const int32_t from = placement[op];
-    DeviceState& device = devices[from];
+  /// Sources are ready at 0 in order of number; what operators that take no time make ready at 0
+  /// comes in between.
+  void run() {
+    for (const int32_t source : sweep_.sources_) {
+      while (beyond_ns_ == 0 && !queue_.empty() && queue_.below(static_cast<uint64_t>(source)))
+        next();
+      if (beyond_ns_ > 0) break;
+      execute(0, source);
+    }
+    while (beyond_ns_ == 0 && !queue_.empty()) next();
+    record_.copy_count = kRecord ? static_cast<size_t>(record_.transfers) : 0;
+    record_.rejected = beyond_ns_ > 0;
+    record_.step_ns = record_.rejected ? beyond_ns_ : step_ns_;
+  }
+
+ private:
+  static constexpr uint64_t kMask = (uint64_t{1} << kShift) - 1;
+
+  [[gnu::always_inline]] void next() {
+    const uint64_t key = queue_.pop();
+    execute(static_cast<int64_t>(key >> kShift), static_cast<int32_t>(key & kMask));
+  }
+
+  [[gnu::always_inline]] void execute(int64_t ready, int32_t op) {
+    DeviceState& device = devices_[placement_[op]];
     const int64_t cost = device.cost_ns[op];
     const int64_t start = std::max(ready, device.free_ns), end = start + cost;
     device.free_ns = end;
     device.compute_ns += cost;
-    step = std::max(step, end);
-    if (limited) {
+    step_ns_ = std::max(step_ns_, end);
+    if (limit_ns_ != kNoLimit) {
       device.remaining_ns -= cost;
       const int64_t bound = end + std::max(device.remaining_ns, problem_.tail_ns(op));
-      if (bound > limit_ns) return bound;
+      if (bound > limit_ns_) {
+        beyond_ns_ = bound;
+        return;
+      }
     }
     if constexpr (!kPlain) {
+      const auto& rules = problem_.rules();
       device.free_ns += cost > 0 || rules.dead_after_free ? rules.device_dead_ns : 0;
-      record.last_ns = std::max(record.last_ns, device.free_ns);
+      record_.last_ns = std::max(record_.last_ns, device.free_ns);
     }
-    if constexpr (kRecord) {
-      const int32_t position = next_position_[static_cast<size_t>(from)]++;
-      record.position[static_cast<size_t>(op)] = position;
-      record.start_at[static_cast<size_t>(position)] = start;
-      record.first_copy[static_cast<size_t>(op)] = static_cast<int32_t>(record.copies.size());
-      record.order.push_back(op);
-      if (record.times) {
-        record.ready_ns[static_cast<size_t>(op)] = ready;
-        record.end_ns[static_cast<size_t>(op)] = end;
-      }
-    }
-    for (const auto& reader : problem_.readers(op)) {
-      const int32_t to = placement[reader.op];
-      int64_t arrival = end;
-      if (to != from) {
-        const int32_t destination = !kPlain && rules.broadcast ? 0 : to;
-        Arrival& sent = arrivals[static_cast<size_t>(reader.output) * device_count +
-                                 static_cast<size_t>(destination)];
-        if (sent.op != op) {
-          sent.op = op;
-          if constexpr (kPlain) {
-            const int32_t tensor = problem_.first_output(op) + reader.output;
-            const int64_t begin = std::max(end, device.send_free_ns);
-            sent.time_ns = device.send_free_ns = begin + wires[tensor];
-            device.send_ns += wires[tensor];
-            device.sent_bytes += bytes[tensor];
-            devices[to].received_bytes += bytes[tensor];
-            ++record.transfers;
-            if constexpr (kRecord)
-              record.copies.push_back({begin, sent.time_ns, op, reader.output, from, to});
-          } else {
-            sent.time_ns = book(op, reader.output, from, to, end, record);
-          }
-        }
-        arrival = sent.time_ns;
-      }
-      uint64_t& word = state[reader.op];
-      const uint64_t candidate = static_cast<uint64_t>(arrival) << kShift | (word & kMask);
-      const uint64_t next = std::max(word, candidate) - 1;
-      word = next;
-      if ((next & kMask) == 0) queue_.push(next | static_cast<uint64_t>(reader.op));
-    }
-    return int64_t{0};
-  };
-
-  // Sources are ready at 0 in order of number; what operators that take no time make ready at 0 is
-  // in between.
-  int64_t beyond = 0;
-  const auto next = [&] {
-    const uint64_t key = queue_.pop();
-    return execute(static_cast<int64_t>(key >> kShift), static_cast<int32_t>(key & kMask));
-  };
-  for (size_t i = 0; i < sources_.size() && beyond == 0; ++i) {
-    while (beyond == 0 && queue_.below(static_cast<uint64_t>(sources_[i]))) beyond = next();
-    if (beyond == 0) beyond = execute(0, sources_[i]);
+    if constexpr (kRecord) note(op, ready, start, end);
+    deliver(op, placement_[op], end);
   }
-  while (beyond == 0 && !queue_.empty()) beyond = next();
-  record.rejected = beyond > 0;
-  record.step_ns = record.rejected ? beyond : step;
+
+  [[gnu::always_inline]] void note(int32_t op, int64_t ready, int64_t start, int64_t end) {
+    const int32_t device = placement_[op], position = next_position_[device]++;
+    place_[op] = {position, device};
+    start_at_[position] = start;
+    *order_++ = op;
+    if (!record_.times) return;
+    record_.ready_ns[static_cast<size_t>(op)] = ready;
+    record_.end_ns[static_cast<size_t>(op)] = end;
+  }
+
+  /// Hands an operator's outputs to their readers; those that miss nothing more are ready.
+  [[gnu::always_inline]] void deliver(int32_t op, int32_t from, int64_t end) {
+    [[maybe_unused]] int32_t* source = source_ + problem_.first_edge(op);
+    for (const auto& reader : problem_.readers(op)) {
+      const int32_t to = placement_[reader.op];
+      int64_t arrival = end;
+      if constexpr (kRecord) *source = problem_.first_output(op) + reader.output;
+      if (to != from) {
+        const Arrival& sent = send(op, reader.output, from, to, end);
+        arrival = sent.time_ns;
+        if constexpr (kRecord) *source = problem_.outputs() + sent.copy;
+      }
+      if constexpr (kRecord) ++source;
+      uint64_t& word = state_[reader.op];
+      const uint64_t candidate = static_cast<uint64_t>(arrival) << kShift | (word & kMask);
+      word = std::max(word, candidate) - 1;
+      if ((word & kMask) == 0) queue_.push(word | static_cast<uint64_t>(reader.op));
+    }
+  }
+
+  /// The transfer of an output to another device; its first reader there books it.
+  [[gnu::always_inline]] const Arrival& send(int32_t op, int32_t output, int32_t from, int32_t to,
+                                             int64_t end) {
+    const int32_t receiver = !kPlain && problem_.rules().broadcast ? 0 : to;
+    Arrival& sent = arrivals_[static_cast<size_t>(output) * record_.devices.size() +
+                              static_cast<size_t>(receiver)];
+    if (sent.op == op) return sent;
+    sent.op = op;
+    sent.copy = record_.transfers++;
+    if constexpr (!kPlain) {
+      sent.time_ns = sweep_.book(op, output, from, to, end, record_);
+    } else {
+      const int32_t tensor = problem_.first_output(op) + output;
+      DeviceState& sender = devices_[from];
+      const int64_t start = std::max(end, sender.send_free_ns);
+      sent.time_ns = sender.send_free_ns = start + wires_[tensor];
+      sender.send_ns += wires_[tensor];
+      sender.sent_bytes += bytes_[tensor];
+      devices_[to].received_bytes += bytes_[tensor];
+      if constexpr (kRecord) copies_[sent.copy] = {start, sent.time_ns, op, output, from, to};
+    }
+    return sent;
+  }
+
+  Sweep& sweep_;
+  const Problem& problem_;
+  const int32_t* const placement_;
+  const int64_t limit_ns_;
+  Record& record_;
+  ReadyQueue queue_;
+  DeviceState* const devices_;
+  uint64_t* const state_;
+  Arrival* const arrivals_;
+  const int64_t* const wires_;
+  const int64_t* const bytes_;
+  int32_t* const next_position_;
+  Place* const place_;
+  int64_t* const start_at_;
+  Copy* const copies_;
+  int32_t* const source_;
+  int32_t* order_;
+  int64_t step_ns_ = 0;
+  int64_t beyond_ns_ = 0;  // once the limit is certain to be passed: by how the step is bounded
+};
+
+template <int kShift>
+void Sweep::choose(const int32_t* placement, int64_t limit_ns, Record& record) {
+  if (plain(problem_)) {
+    if (record.tasks)
+      Run<kShift, true, true>(*this, placement, limit_ns, record).run();
+    else
+      Run<kShift, true, false>(*this, placement, limit_ns, record).run();
+  } else {
+    if (record.tasks)
+      Run<kShift, false, true>(*this, placement, limit_ns, record).run();
+    else
+      Run<kShift, false, false>(*this, placement, limit_ns, record).run();
+  }
+}
+
+void Sweep::run(std::span<const int32_t> placement, int64_t limit_ns, Record& record) {
+  record.begin(problem_, placement, 1, limit_ns != kNoLimit);
+  std::memcpy(state_.data(), missing_image_.data(), state_.size() * sizeof(uint64_t));
+  for (auto& arrival : arrivals_) arrival.op = -1;
+  std::fill(pair_free_.begin(), pair_free_.end(), 0);
+  if (record.tasks) {
+    std::copy(record.first_position.begin(), record.first_position.end() - 1,
+              next_position_.begin());
+    record.order.resize(state_.size());
+    const auto edges = static_cast<size_t>(problem_.edges());
+    record.copies.resize(std::max(record.copies.size(), edges));  // each may need its own
+    record.source.resize(edges);
+    record.swept = true;
+  }
+  if (packs(problem_, kSmallShift))
+    choose<kSmallShift>(placement.data(), limit_ns, record);
+  else
+    choose<kLargeShift>(placement.data(), limit_ns, record);
 }
 
 }  // namespace trinity

@@ -24,16 +24,16 @@ class Sweep {
   struct Arrival {
     int64_t time_ns = 0;
     int32_t op = -1;  // whose output it is
+    int32_t copy = 0;
   };
-  template <int kShift>
-  void choose(std::span<const int32_t> placement, int64_t limit_ns, Record& record);
   template <int kShift, bool kPlain, bool kRecord>
-  void sweep(const int32_t* placement, int64_t limit_ns, Record& record);
+  class Run;
+  template <int kShift>
+  void choose(const int32_t* placement, int64_t limit_ns, Record& record);
   int64_t book(int32_t op, int32_t output, int32_t from, int32_t to, int64_t end, Record& record);
-  int32_t outputs_of(int32_t op) const;
 
   const Problem& problem_;
-  ReadyQueue queue_;
+  ReadyStore store_;
   std::vector<uint64_t> missing_image_;  // per operator: inputs, in a state word's low bits
   std::vector<uint64_t> state_;          // per operator: ready time, inputs still missing
   std::vector<int32_t> sources_;         // operators without inputs
