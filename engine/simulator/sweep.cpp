@@ -37,6 +37,10 @@ Sweep::Sweep(const Problem& problem)
     missing_image_.push_back(static_cast<uint64_t>(problem.missing(o)));
     if (problem.missing(o) == 0) sources_.push_back(o);
   }
+  for (int32_t o = 0; o <= problem.operators(); ++o)
+    nodes_.push_back({problem.first_edge(o), problem.first_output(o)});
+  for (size_t i = 0; i < problem.uniform_wires().size(); ++i)
+    wires_.push_back({problem.uniform_wires()[i], problem.all_output_bytes()[i]});
   const auto d = static_cast<size_t>(problem.devices());
   if (problem.rules().queue == QueueModel::pair) pair_free_.resize(d * d);
 }
@@ -49,29 +53,28 @@ bool Sweep::takes(const Problem& problem, const Schedule* schedule) {
          (packs(problem, kSmallShift) || packs(problem, kLargeShift));
 }
 
-/// Books a transfer under any of this road's rules; returns when it arrives.
-int64_t Sweep::book(int32_t op, int32_t output, int32_t from, int32_t to, int64_t end,
-                    Record& record) {
+/// Books a transfer under any of this road's rules, from copy.start_ns on at the earliest; returns
+/// when it arrives.
+int64_t Sweep::book(Copy copy, Record& record, int32_t number) {
   const auto& rules = problem_.rules();
-  const int64_t bytes = problem_.output_bytes(op, output);
-  const int64_t wire = problem_.wire_ns(from, to, bytes);
-  auto& sender = record.devices[static_cast<size_t>(from)];
+  const int64_t bytes = problem_.output_bytes(copy.task, copy.output);
+  const int64_t wire = problem_.wire_ns(copy.from, copy.to, bytes);
+  auto& sender = record.devices[static_cast<size_t>(copy.from)];
   int64_t unqueued = 0;
-  int64_t& free =
-      rules.queue == QueueModel::pair
-          ? pair_free_[static_cast<size_t>(from) * record.devices.size() + static_cast<size_t>(to)]
-      : rules.queue == QueueModel::none ? unqueued
-                                        : sender.send_free_ns;
-  const int64_t start = std::max(end, free);
-  free = start + wire + rules.link_dead_ns;
+  int64_t& free = rules.queue == QueueModel::pair
+                      ? pair_free_[static_cast<size_t>(copy.from) * record.devices.size() +
+                                   static_cast<size_t>(copy.to)]
+                  : rules.queue == QueueModel::none ? unqueued
+                                                    : sender.send_free_ns;
+  copy.start_ns = std::max(copy.start_ns, free);
+  copy.end_ns = copy.start_ns + wire;
+  free = copy.end_ns + rules.link_dead_ns;
   record.last_ns = std::max(record.last_ns, free);
   sender.send_ns += wire;
   sender.sent_bytes += bytes;
-  record.devices[static_cast<size_t>(to)].received_bytes += bytes;
-  if (record.tasks)
-    record.copies[static_cast<size_t>(record.transfers) - 1] = {start,  start + wire, op,
-                                                                output, from,         to};
-  return start + wire;
+  record.devices[static_cast<size_t>(copy.to)].received_bytes += bytes;
+  if (record.tasks) record.copies[static_cast<size_t>(number)] = copy;
+  return copy.end_ns;
 }
 
 /// One run with everything that is fixed while it lasts in reach. kPlain: one send queue a device,
@@ -89,8 +92,11 @@ class Sweep::Run {
         devices_(record.devices.data()),
         state_(sweep.state_.data()),
         arrivals_(sweep.arrivals_.data()),
-        wires_(problem_.uniform_wires().data()),
-        bytes_(problem_.all_output_bytes().data()),
+        device_count_(record.devices.size()),
+        outputs_(problem_.outputs()),
+        nodes_(sweep.nodes_.data()),
+        readers_(problem_.all_readers().data()),
+        wires_(sweep.wires_.data()),
         next_position_(sweep.next_position_.data()),
         place_(record.place.data()),
         start_at_(record.start_at.data()),
@@ -100,7 +106,7 @@ class Sweep::Run {
 
   /// Sources are ready at 0 in order of number; what operators that take no time make ready at 0
   /// comes in between.
-  void run() {
+  [[gnu::always_inline]] void run() {
     for (const int32_t source : sweep_.sources_) {
       while (beyond_ns_ == 0 && !queue_.empty() && queue_.below(static_cast<uint64_t>(source)))
         next();
@@ -108,8 +114,11 @@ class Sweep::Run {
       execute(0, source);
     }
     while (beyond_ns_ == 0 && !queue_.empty()) next();
-    record_.copy_count = kRecord ? static_cast<size_t>(record_.transfers) : 0;
+    record_.transfers = transfers_;
+    record_.copy_count = kRecord ? static_cast<size_t>(transfers_) : 0;
     record_.rejected = beyond_ns_ > 0;
+    if (kPlain)  // a device is free when its last task ends
+      for (size_t d = 0; d < device_count_; ++d) step_ns_ = std::max(step_ns_, devices_[d].free_ns);
     record_.step_ns = record_.rejected ? beyond_ns_ : step_ns_;
   }
 
@@ -127,7 +136,6 @@ class Sweep::Run {
     const int64_t start = std::max(ready, device.free_ns), end = start + cost;
     device.free_ns = end;
     device.compute_ns += cost;
-    step_ns_ = std::max(step_ns_, end);
     if (limit_ns_ != kNoLimit) {
       device.remaining_ns -= cost;
       const int64_t bound = end + std::max(device.remaining_ns, problem_.tail_ns(op));
@@ -138,6 +146,7 @@ class Sweep::Run {
     }
     if constexpr (!kPlain) {
       const auto& rules = problem_.rules();
+      step_ns_ = std::max(step_ns_, end);
       device.free_ns += cost > 0 || rules.dead_after_free ? rules.device_dead_ns : 0;
       record_.last_ns = std::max(record_.last_ns, device.free_ns);
     }
@@ -157,17 +166,18 @@ class Sweep::Run {
 
   /// Hands an operator's outputs to their readers; those that miss nothing more are ready.
   [[gnu::always_inline]] void deliver(int32_t op, int32_t from, int64_t end) {
-    [[maybe_unused]] int32_t* source = source_ + problem_.first_edge(op);
-    for (const auto& reader : problem_.readers(op)) {
+    const Node node = nodes_[op];
+    const int32_t end_edge = nodes_[op + 1].first_edge;
+    for (int32_t e = node.first_edge; e < end_edge; ++e) {
+      const Problem::Reader reader = readers_[e];
       const int32_t to = placement_[reader.op];
       int64_t arrival = end;
-      if constexpr (kRecord) *source = problem_.first_output(op) + reader.output;
+      if constexpr (kRecord) source_[e] = node.first_output + reader.output;
       if (to != from) {
-        const Arrival& sent = send(op, reader.output, from, to, end);
+        const Arrival& sent = send(op, node.first_output, reader.output, from, to, end);
         arrival = sent.time_ns;
-        if constexpr (kRecord) *source = problem_.outputs() + sent.copy;
+        if constexpr (kRecord) source_[e] = outputs_ + sent.copy;
       }
-      if constexpr (kRecord) ++source;
       uint64_t& word = state_[reader.op];
       const uint64_t candidate = static_cast<uint64_t>(arrival) << kShift | (word & kMask);
       word = std::max(word, candidate) - 1;
@@ -176,24 +186,24 @@ class Sweep::Run {
   }
 
   /// The transfer of an output to another device; its first reader there books it.
-  [[gnu::always_inline]] const Arrival& send(int32_t op, int32_t output, int32_t from, int32_t to,
-                                             int64_t end) {
+  [[gnu::always_inline]] const Arrival& send(int32_t op, int32_t first_output, int32_t output,
+                                             int32_t from, int32_t to, int64_t end) {
     const int32_t receiver = !kPlain && problem_.rules().broadcast ? 0 : to;
-    Arrival& sent = arrivals_[static_cast<size_t>(output) * record_.devices.size() +
-                              static_cast<size_t>(receiver)];
+    Arrival& sent =
+        arrivals_[static_cast<size_t>(output) * device_count_ + static_cast<size_t>(receiver)];
     if (sent.op == op) return sent;
     sent.op = op;
-    sent.copy = record_.transfers++;
+    sent.copy = transfers_++;
     if constexpr (!kPlain) {
-      sent.time_ns = sweep_.book(op, output, from, to, end, record_);
+      sent.time_ns = sweep_.book({end, end, op, output, from, to}, record_, sent.copy);
     } else {
-      const int32_t tensor = problem_.first_output(op) + output;
+      const Wire wire = wires_[first_output + output];
       DeviceState& sender = devices_[from];
       const int64_t start = std::max(end, sender.send_free_ns);
-      sent.time_ns = sender.send_free_ns = start + wires_[tensor];
-      sender.send_ns += wires_[tensor];
-      sender.sent_bytes += bytes_[tensor];
-      devices_[to].received_bytes += bytes_[tensor];
+      sent.time_ns = sender.send_free_ns = start + wire.time_ns;
+      sender.send_ns += wire.time_ns;
+      sender.sent_bytes += wire.bytes;
+      devices_[to].received_bytes += wire.bytes;
       if constexpr (kRecord) copies_[sent.copy] = {start, sent.time_ns, op, output, from, to};
     }
     return sent;
@@ -208,14 +218,18 @@ class Sweep::Run {
   DeviceState* const devices_;
   uint64_t* const state_;
   Arrival* const arrivals_;
-  const int64_t* const wires_;
-  const int64_t* const bytes_;
+  const size_t device_count_;
+  const int32_t outputs_;
+  const Node* const nodes_;
+  const Problem::Reader* const readers_;
+  const Wire* const wires_;
   int32_t* const next_position_;
   Place* const place_;
   int64_t* const start_at_;
   Copy* const copies_;
   int32_t* const source_;
   int32_t* order_;
+  int32_t transfers_ = 0;
   int64_t step_ns_ = 0;
   int64_t beyond_ns_ = 0;  // once the limit is certain to be passed: by how the step is bounded
 };

@@ -26,14 +26,23 @@ class Sweep {
     int32_t op = -1;  // whose output it is
     int32_t copy = 0;
   };
+  /// What a run reads of an operator, and of an output, lies together.
+  struct Node {
+    int32_t first_edge, first_output;
+  };
+  struct Wire {
+    int64_t time_ns, bytes;
+  };
   template <int kShift, bool kPlain, bool kRecord>
   class Run;
   template <int kShift>
   void choose(const int32_t* placement, int64_t limit_ns, Record& record);
-  int64_t book(int32_t op, int32_t output, int32_t from, int32_t to, int64_t end, Record& record);
+  int64_t book(Copy copy, Record& record, int32_t number);
 
   const Problem& problem_;
   ReadyStore store_;
+  std::vector<Node> nodes_;              // one more than operators
+  std::vector<Wire> wires_;              // per output; where all wires are equal
   std::vector<uint64_t> missing_image_;  // per operator: inputs, in a state word's low bits
   std::vector<uint64_t> state_;          // per operator: ready time, inputs still missing
   std::vector<int32_t> sources_;         // operators without inputs
