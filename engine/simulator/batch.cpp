@@ -1,6 +1,7 @@
 #include "simulator/batch.h"
 
 #include <bit>
+#include <cstring>
 
 #include "base/hash.h"
 #include "base/stop.h"
@@ -27,23 +28,29 @@ ResultCache::ResultCache(const Problem& problem, size_t bytes)
   room_ = fit == 0 ? 0 : std::bit_floor(fit);
 }
 
-/// Two independent multiply-and-rotate hashes, two devices at a time.
+/// Four lanes of multiply-and-rotate over two devices at a time, folded into two words.
 ResultCache::Key ResultCache::key(std::span<const int32_t> placement, uint64_t schedule) {
-  uint64_t a = mix64(schedule + placement.size()), b = mix64(a);
-  size_t i = 0;
-  for (; i + 1 < placement.size(); i += 2) {
-    const uint64_t two = static_cast<uint64_t>(static_cast<uint32_t>(placement[i])) |
-                         static_cast<uint64_t>(placement[i + 1]) << 32;
-    a = (a ^ two) * 0x9e3779b97f4a7c15ULL;
-    a ^= a >> 29;
-    b = (b + two) * 0xc2b2ae3d27d4eb4fULL;
-    b ^= b >> 31;
+  constexpr uint64_t kFactor[] = {0x9e3779b97f4a7c15ULL, 0xc2b2ae3d27d4eb4fULL,
+                                  0xd6e8feb86659fd93ULL, 0xa0761d6478bd642fULL};
+  uint64_t lane[4];
+  for (uint64_t i = 0; i < 4; ++i) lane[i] = mix64(schedule + placement.size() + (i << 32));
+  const size_t blocks = placement.size() / 8;
+  for (size_t block = 0; block < blocks; ++block) {
+    uint64_t words[4];
+    std::memcpy(words, placement.data() + 8 * block, sizeof words);
+    for (size_t i = 0; i < 4; ++i) {
+      const uint64_t mixed = (lane[i] ^ words[i]) * kFactor[i];
+      lane[i] = mixed ^ (mixed >> 29);
+    }
   }
-  if (i < placement.size()) {
-    a = (a ^ static_cast<uint64_t>(placement[i])) * 0x9e3779b97f4a7c15ULL;
-    b = (b + static_cast<uint64_t>(placement[i])) * 0xc2b2ae3d27d4eb4fULL;
+  for (size_t i = 8 * blocks; i < placement.size(); ++i)
+    lane[i % 4] = mix64(lane[i % 4] ^ static_cast<uint64_t>(placement[i]));
+  uint64_t a = 0, b = 1;
+  for (const uint64_t value : lane) {
+    a = mix64(a ^ value);
+    b = mix64(b + value * kFactor[1]);
   }
-  return {mix64(a), mix64(b)};
+  return {a, b};
 }
 
 bool ResultCache::find(const Key& key, Metrics& metrics) {

@@ -84,7 +84,7 @@ void EventLoop::begin(const Plan& plan, int64_t limit_ns, Record& record) {
   arrivals_.clear();
   std::fill(sent_.begin(), sent_.end(), -1);
   std::fill(queue_free_.begin(), queue_free_.end(), 0);
-  flows_.clear();
+  if (fair()) flows_.clear();
 }
 
 /// Counts what every task waits for; those that wait for nothing are ready at 0.
@@ -249,7 +249,7 @@ void EventLoop::make_ready(int32_t task, int32_t op) {
       push(heap, Entry{-now_ns_, -static_cast<int64_t>(task), task});
       break;
     case Policy::priority:
-      push(heap, Entry{-plan_.schedule->priority[static_cast<size_t>(op)], task, task});
+      push(heap, Entry{~plan_.schedule->priority[static_cast<size_t>(op)], task, task});
       break;
     case Policy::order:
       break;
@@ -440,6 +440,11 @@ void EventLoop::book_collective(int32_t collective, int32_t micro) {
   auto& run = record_->collectives.back();
   run.start_ns = book(duration);
   run.end_ns = run.start_ns + duration;
+  if (run.end_ns > (int64_t{1} << 61))
+    throw LimitError(
+        fmt::format("the collectives of graph '{}' take longer than the simulator's "
+                    "clock holds",
+                    problem_.graph().name()));
   push(arriving_, Entry{run.end_ns, arrival, arrival});
 }
 
@@ -462,6 +467,7 @@ void EventLoop::report_deadlock() {
   std::string text;
   int shown = 0;
   for (int32_t d = 0; d < problem_.devices(); ++d) {
+    if (policy_ == Policy::order) choice(d);  // passes over what does not run on devices
     const int32_t at = policy_ == Policy::order ? next_in_order_[static_cast<size_t>(d)] : 0;
     if (policy_ != Policy::order || at >= plan_.schedule->order_first[static_cast<size_t>(d) + 1])
       continue;

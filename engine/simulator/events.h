@@ -6,7 +6,7 @@
 namespace trinity {
 
 /// The road that takes every plan: a loop over instants with events for the ends of tasks,
-/// transfers and collectives (the rules: simulator.h). Two to four times the time of the sweep,
+/// transfers and collectives (the rules: simulator.h). Five to eight times the time of the sweep,
 /// to whose results its own are equal where both apply.
 class EventLoop {
  public:

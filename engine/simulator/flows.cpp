@@ -7,20 +7,38 @@ namespace trinity {
 
 Flows::Flows(const Cluster& cluster) : cluster_(cluster) {
   for (const auto& channel : cluster.channels())
-    capacity_.push_back(std::max<int64_t>(1, std::llround(channel.bandwidth_bytes_per_s)));
+    capacity_.push_back(
+        std::max<int64_t>(1, std::llround(std::min(channel.bandwidth_bytes_per_s, 4e18))));
   left_.resize(capacity_.size());
   unfixed_.resize(capacity_.size());
 }
 
 void Flows::clear() {
   flows_.clear();
+  const auto d = static_cast<size_t>(cluster_.device_count());
+  pair_at_.resize(d * d, -1);
+  for (const auto& pair : pairs_)
+    pair_at_[static_cast<size_t>(pair.from) * d + static_cast<size_t>(pair.to)] = -1;
+  pairs_.clear();
   now_ns_ = 0;
   next_end_ns_ = kNever;
   changed_ = false;
 }
 
+int32_t Flows::pair_of(int32_t from, int32_t to) {
+  int32_t& at = pair_at_[static_cast<size_t>(from) * static_cast<size_t>(cluster_.device_count()) +
+                         static_cast<size_t>(to)];
+  if (at < 0) {
+    at = static_cast<int32_t>(pairs_.size());
+    pairs_.push_back({from, to});
+  }
+  return at;
+}
+
 void Flows::begin(int32_t from, int32_t to, int64_t bytes, int32_t owner) {
-  flows_.push_back({from, to, owner, 0, static_cast<__int128>(bytes) * 1'000'000'000});
+  const int32_t pair = pair_of(from, to);
+  ++pairs_[static_cast<size_t>(pair)].flows;
+  flows_.push_back({pair, owner, static_cast<__int128>(bytes) * 1'000'000'000});
   changed_ = true;
 }
 
@@ -28,11 +46,13 @@ void Flows::advance(int64_t now_ns, std::vector<int32_t>& ended) {
   const int64_t passed = now_ns - now_ns_;
   now_ns_ = now_ns;
   if (passed > 0)
-    for (auto& flow : flows_) flow.remaining -= static_cast<__int128>(flow.rate) * passed;
+    for (auto& flow : flows_)
+      flow.remaining -= static_cast<__int128>(pairs_[static_cast<size_t>(flow.pair)].rate) * passed;
   if (now_ns < next_end_ns_) return;
   std::erase_if(flows_, [&](const Flow& flow) {
     if (flow.remaining > 0) return false;
     ended.push_back(flow.owner);
+    --pairs_[static_cast<size_t>(flow.pair)].flows;
     changed_ = true;
     return true;
   });
@@ -42,9 +62,16 @@ void Flows::settle() {
   if (!changed_) return;
   changed_ = false;
   share();
-  next_end_ns_ = kNever;
+  // Of the flows of one pair the one with least left ends first.
+  for (auto& pair : pairs_) pair.least = -1;
   for (const auto& flow : flows_) {
-    const auto wait = (flow.remaining + flow.rate - 1) / flow.rate;
+    auto& least = pairs_[static_cast<size_t>(flow.pair)].least;
+    if (least < 0 || flow.remaining < least) least = flow.remaining;
+  }
+  next_end_ns_ = kNever;
+  for (const auto& pair : pairs_) {
+    if (pair.flows == 0) continue;
+    const auto wait = (pair.least + pair.rate - 1) / pair.rate;
     if (wait < kNever - now_ns_)
       next_end_ns_ = std::min(next_end_ns_, now_ns_ + static_cast<int64_t>(wait));
   }
@@ -54,12 +81,15 @@ void Flows::settle() {
 void Flows::share() {
   left_ = capacity_;
   std::fill(unfixed_.begin(), unfixed_.end(), 0);
-  for (auto& flow : flows_) {
-    flow.rate = 0;
-    for (const int32_t channel : cluster_.route(flow.from, flow.to))
-      ++unfixed_[static_cast<size_t>(channel)];
+  int32_t open = 0;
+  for (auto& pair : pairs_) {
+    pair.rate = 0;
+    if (pair.flows == 0) continue;
+    ++open;
+    for (const int32_t channel : cluster_.route(pair.from, pair.to))
+      unfixed_[static_cast<size_t>(channel)] += pair.flows;
   }
-  for (size_t fixed = 0; fixed < flows_.size();) {
+  while (open > 0) {
     int64_t least = kNever;
     size_t narrowest = 0;
     for (size_t c = 0; c < left_.size(); ++c) {
@@ -67,18 +97,25 @@ void Flows::share() {
       const int64_t each = std::max<int64_t>(1, left_[c] / unfixed_[c]);
       if (each < least) least = each, narrowest = c;
     }
-    for (auto& flow : flows_) {
-      const auto route = cluster_.route(flow.from, flow.to);
-      const auto on = std::find(route.begin(), route.end(), static_cast<int32_t>(narrowest));
-      if (flow.rate > 0 || on == route.end()) continue;
-      flow.rate = least;
-      ++fixed;
-      for (const int32_t channel : route) {
-        --unfixed_[static_cast<size_t>(channel)];
-        auto& left = left_[static_cast<size_t>(channel)];
-        left = std::max<int64_t>(0, left - least);
-      }
+    for (auto& pair : pairs_) {
+      if (pair.flows == 0 || pair.rate > 0) continue;
+      const auto route = cluster_.route(pair.from, pair.to);
+      if (std::find(route.begin(), route.end(), static_cast<int32_t>(narrowest)) == route.end())
+        continue;
+      fix(pair, least);
+      --open;
     }
+  }
+}
+
+/// Gives all flows of a pair their rate and takes it from the channels of their route.
+void Flows::fix(Pair& pair, int64_t rate) {
+  pair.rate = rate;
+  const auto taken = static_cast<__int128>(rate) * pair.flows;
+  for (const int32_t channel : cluster_.route(pair.from, pair.to)) {
+    auto& left = left_[static_cast<size_t>(channel)];
+    left = taken < left ? left - static_cast<int64_t>(taken) : 0;
+    unfixed_[static_cast<size_t>(channel)] -= pair.flows;
   }
 }
 

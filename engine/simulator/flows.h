@@ -26,15 +26,25 @@ class Flows {
 
  private:
   struct Flow {
-    int32_t from, to, owner;
-    int64_t rate;        // bytes/s
+    int32_t pair, owner;
     __int128 remaining;  // bytes * 1e9
   };
+  /// Flows between two devices: they share a route and so a rate.
+  struct Pair {
+    int32_t from, to;
+    int32_t flows = 0;
+    int64_t rate = 0;    // bytes/s, of each
+    __int128 least = 0;  // of what is left of each; while settling
+  };
   void share();
+  void fix(Pair& pair, int64_t rate);
+  int32_t pair_of(int32_t from, int32_t to);
 
   const Cluster& cluster_;
   std::vector<int64_t> capacity_;  // per channel, bytes/s
   std::vector<Flow> flows_;
+  std::vector<Pair> pairs_;       // those that have had a flow in this run
+  std::vector<int32_t> pair_at_;  // [from][to]: position in pairs_, or -1
   std::vector<int64_t> left_;     // per channel, while sharing
   std::vector<int32_t> unfixed_;  // per channel: flows without a rate yet
   int64_t now_ns_ = 0, next_end_ns_ = kNever;

@@ -12,6 +12,12 @@
 #include "strategy/schedule.h"
 
 namespace trinity {
+namespace {
+
+/// The longest single pause, latency or operator: 1e6 s.
+constexpr int64_t kLongest = 1'000'000'000'000'000;
+
+}  // namespace
 
 SimulationRules SimulationRules::standard(const Cluster& cluster) {
   SimulationRules rules;
@@ -42,6 +48,13 @@ Problem::Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Clust
 }
 
 void Problem::check_rules() const {
+  for (const int64_t pause_ns : {rules_.device_dead_ns, rules_.link_dead_ns}) {
+    if (pause_ns < 0)
+      throw ArgumentError(fmt::format("a pause must not be negative, got {} ns", pause_ns));
+    if (pause_ns > kLongest)
+      throw LimitError(fmt::format("a pause of {} ns is more than the simulator's clock takes ({})",
+                                   pause_ns, kLongest));
+  }
   const bool queued = rules_.queue == QueueModel::route || rules_.queue == QueueModel::fair;
   if (queued && (rules_.broadcast || rules_.last_event || rules_.link_dead_ns > 0))
     throw ArgumentError(fmt::format(
@@ -117,6 +130,12 @@ void Problem::bind_wires() {
     for (int32_t b = 0; b < devices(); ++b) {
       if (a == b) continue;
       const size_t at = static_cast<size_t>(a) * n + static_cast<size_t>(b);
+      if (!(cluster_->latency_s(a, b) * 1e9 <= static_cast<double>(kLongest)))
+        throw LimitError(fmt::format(
+            "cluster '{}': the route from '{}' to '{}' has a latency of {} s, more than the "
+            "simulator's clock takes",
+            cluster_->name(), cluster_->device(a).name, cluster_->device(b).name,
+            cluster_->latency_s(a, b)));
       latency_ns_[at] = std::llround(cluster_->latency_s(a, b) * 1e9);
       bytes_per_ns_[at] = cluster_->bandwidth_bytes_per_s(a, b) / 1e9;
       uniform =
@@ -124,8 +143,11 @@ void Problem::bind_wires() {
     }
   }
   if (!uniform) return;
-  for (const int64_t bytes : output_bytes_)
-    uniform_wire_ns_.push_back(devices() > 1 ? wire_ns(0, 1, bytes) : 0);
+  for (const int64_t bytes : output_bytes_) {
+    const bool representable =
+        devices() > 1 && static_cast<double>(bytes) / bytes_per_ns_[1] < 4e18;
+    uniform_wire_ns_.push_back(representable ? wire_ns(0, 1, bytes) : 0);  // see check_range()
+  }
 }
 
 /// Views and members of all-reduces write where they read.

@@ -120,8 +120,7 @@ void Simulator::Scratch::simulate(const Plan& plan, int64_t limit_ns) {
 }
 
 void Simulator::Scratch::total(Metrics& metrics) const {
-  metrics.step_time_ns =
-      problem.rules().last_event ? std::max(record.last_ns, record.step_ns) : record.step_ns;
+  metrics.step_time_ns = record.step_ns;
   metrics.transfers = record.transfers;
   metrics.total_communication_bytes = metrics.peak_communication_bytes = 0;
   for (size_t d = 0; d < record.devices.size(); ++d) {
@@ -197,6 +196,7 @@ void Simulator::run(const Plan& plan, Metrics& metrics, Timeline* timeline, int6
   record.times = timeline || problem.rules().memory == MemoryModel::outputs_only;
   scratch_->simulate(plan, limit_ns);
   metrics.devices.resize(record.devices.size());
+  if (problem.rules().last_event) record.step_ns = std::max(record.step_ns, record.last_ns);
   metrics.rejected = record.rejected || record.step_ns > limit_ns;
   if (metrics.rejected) {
     metrics.reject(limit_ns);
