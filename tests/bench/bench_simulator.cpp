@@ -228,25 +228,27 @@ Competitor textbook(const Subject& subject, const Placements& placements) {
 }
 
 /// One simulator; every placement with its own schedule, or all with the only one, or without.
-Competitor simulator(std::string name, std::shared_ptr<const Problem> problem,
+Competitor simulator(std::string name, const std::shared_ptr<const Problem>& problem,
                      const Placements& placements, std::vector<Schedule> schedules = {},
                      int64_t limit_ns = kNoLimit) {
   const auto one = std::make_shared<Simulator>(*problem);
-  return {std::move(name), [=, &placements, metrics = Metrics()](auto& steps) mutable {
+  return {std::move(name),
+          [=, &placements, bound = problem, metrics = Metrics()](auto& steps) mutable {
             for (size_t i = 0; i < placements.size(); ++i) {
               Plan plan{placements[i], nullptr};
               if (!schedules.empty()) plan.schedule = &schedules[i % schedules.size()];
               one->run(plan, metrics, nullptr, limit_ns);
               steps[i] = metrics.rejected ? kRejected : metrics.step_time_ns;
             }
-            (void)problem;
           }};
 }
 
 Competitor batch(std::string name, const Problem& problem, const Placements& placements,
                  ThreadPool& pool, size_t cache_bytes, int passes) {
   const auto all = std::make_shared<BatchSimulator>(problem, pool, cache_bytes);
-  const std::vector<Plan> plans(placements.begin(), placements.end());
+  std::vector<Plan> plans;
+  plans.reserve(placements.size());
+  for (const auto& placement : placements) plans.push_back({placement, nullptr});
   return {std::move(name),
           [=, metrics = std::vector<Metrics>()](auto& steps) mutable {
             for (int pass = 0; pass < passes; ++pass) all->run(plans, metrics);
@@ -370,13 +372,14 @@ void bench_threads(const Subject& subject) {
 }
 
 /// Limits every placement to the best step of them all.
-void reject(const Subject& subject, std::shared_ptr<const Problem> problem, const char* memory) {
+void reject(const Subject& subject, const std::shared_ptr<const Problem>& problem,
+            const char* memory) {
   const auto placements = kGrouped.placements(subject.operators, kPlacements);
-  const auto free = simulator("no limit", problem, placements);
+  const auto unlimited = simulator("no limit", problem, placements);
   std::vector<int64_t> steps(kPlacements);
-  free.run(steps);
+  unlimited.run(steps);
   const int64_t best = *std::min_element(steps.begin(), steps.end());
-  const auto results = race({free, simulator("the best step", problem, placements, {}, best)},
+  const auto results = race({unlimited, simulator("the best step", problem, placements, {}, best)},
                             kPlacements, kRepetitions);
   for (size_t i = 0; i < kPlacements; ++i)
     if (results[1].steps[i] != (steps[i] > best ? kRejected : steps[i]))
@@ -460,12 +463,12 @@ void run() {
   double load = 0;
   getloadavg(&load, 1);
   fmt::print(
-      "Compiler {}, flags{}; {} cores at load {:.1f}, one thread unless said. Wall time; medians "
-      "of "
-      "{} repetitions (1,000,000 operators: 5, section 5: 7) after one that warms up, in each of "
-      "which the rows of a group take turns over the same {} placements (fewer above 50,000 "
-      "operators, section 5: {}) on {} devices, {} us, {} GB/s. faster: than the first row of the "
-      "group, median of the ratios within repetitions.\n",
+      "Compiler {}, {}; {} cores at load {:.1f}, one thread unless said. Wall time, medians of {} "
+      "repetitions (1,000,000 operators: 5, table 5: 7) after one to warm up; in each the rows of "
+      "a "
+      "group take turns over {} placements (fewer above 50,000 operators, table 5: {}) on {} "
+      "devices "
+      "({} us, {} GB/s). faster: than the group's first row, median of the repetitions' ratios.\n",
       __VERSION__, TRINITY_FLAGS, std::thread::hardware_concurrency(), load, kRepetitions,
       kPlacements, kEventPlacements, kDevices, kLatencyNs / 1000, kBytesPerNs);
   const Subject inception(published("inceptionv3_size", "InceptionV3 size", 12745, 21928));
