@@ -1,189 +1,168 @@
-// Laws that every simulation obeys, on random graphs, clusters and placements.
+// The laws of simulator.md 8 on random plans under every queue model and policy.
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <numeric>
 
-#include "simulator/batch.h"
-#include "simulator/bounds.h"
-#include "support/build.h"
+#include "support/cases.h"
+#include "support/laws.h"
 
 using namespace trinity;
 
 namespace {
 
-struct Case {
-  std::shared_ptr<const Problem> problem;
-  std::vector<int32_t> placement;
-};
+constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
+                                  QueueModel::route, QueueModel::fair};
+constexpr Policy kPolicies[] = {Policy::fifo, Policy::lifo, Policy::priority, Policy::order};
 
-Case random_case(uint64_t index, QueueModel queue) {
-  RandomStream random(11, "law", index);
-  const auto devices = static_cast<int>(1 + random.below(6));
-  auto spec = test::uniform_spec(devices, 1e9 * static_cast<double>(1 + random.below(20)),
-                                 1e-6 * static_cast<double>(random.below(10)));
-  for (auto& device : spec.devices) device.speed = random.below(2) ? 1 : 0.5;
-  spec.queue = queue;
-  auto cluster = std::make_shared<const Cluster>(spec);
-  auto graph = test::random_graph(random, static_cast<int>(1 + random.below(120)));
-  auto placement = test::random_placement(random, *graph, devices);
-  const auto rules = SimulationRules::standard(*cluster);
-  return {std::make_shared<const Problem>(graph, cluster, rules), placement};
+/// Runs a case and judges it; for fixed orders, the replay of its first-in-first-out run.
+void judge(test::Case c, bool replay) {
+  Simulator simulator(*c.problem);
+  Metrics metrics;
+  Timeline timeline;
+  simulator.run(c.plan(), metrics, &timeline);
+  if (replay) {
+    const int64_t step = metrics.step_time_ns;
+    c.schedule = test::order_of(*c.problem, timeline);
+    simulator.run(c.plan(), metrics, &timeline);
+    CHECK(metrics.step_time_ns == step);
+  }
+  test::check_laws(*c.problem, c.plan(), metrics, timeline);
 }
 
-void check_devices(const Case& c, const Timeline& timeline) {
-  for (int32_t d = 0; d < c.problem->devices(); ++d) {
-    std::vector<int32_t> order;
-    for (int32_t o = 0; o < c.problem->operators(); ++o)
-      if (c.placement[static_cast<size_t>(o)] == d) order.push_back(o);
-    std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-      return timeline.start_ns[static_cast<size_t>(a)] < timeline.start_ns[static_cast<size_t>(b)];
-    });
-    int64_t free = 0;
-    for (const int32_t o : order) {
-      CHECK(timeline.start_ns[static_cast<size_t>(o)] >= free);  // one at a time
-      free = timeline.end_ns[static_cast<size_t>(o)];
+void judge_many(Policy policy, int32_t micro_batches, bool collectives) {
+  const bool replay = policy == Policy::order;
+  uint64_t index = 100000 + 1000 * static_cast<uint64_t>(policy) + (collectives ? 500000 : 0);
+  for (const auto queue : kQueues)
+    for (int i = 0; i < 200; ++i, ++index) {
+      CAPTURE(index);
+      judge(test::random_case(index, {.queue = queue,
+                                      .policy = replay ? Policy::fifo : policy,
+                                      .most_operators = 60 / (micro_batches > 1 ? 2 : 1),
+                                      .most_micro_batches = micro_batches,
+                                      .collectives = collectives}),
+            replay);
     }
-  }
-}
-
-void check_inputs(const Case& c, const Timeline& timeline) {
-  for (int32_t o = 0; o < c.problem->operators(); ++o) {
-    for (const auto& reader : c.problem->readers(o)) {
-      const int32_t to = c.placement[static_cast<size_t>(reader.op)];
-      int64_t arrival = timeline.end_ns[static_cast<size_t>(o)];
-      if (to != c.placement[static_cast<size_t>(o)]) {
-        const auto sent = std::find_if(
-            timeline.transfers.begin(), timeline.transfers.end(), [&](const Transfer& t) {
-              return t.task == o && t.output == reader.output && t.to == to;
-            });
-        REQUIRE(sent != timeline.transfers.end());
-        CHECK(sent->start_ns >= arrival);
-        CHECK(sent->end_ns - sent->start_ns == c.problem->wire_ns(sent->from, to, sent->bytes));
-        arrival = sent->end_ns;
-      }
-      CHECK(timeline.start_ns[static_cast<size_t>(reader.op)] >= arrival);
-    }
-  }
 }
 
 }  // namespace
 
-TEST_CASE("devices are serial, inputs arrive first, bytes are conserved, bounds hold") {
-  for (const auto queue : {QueueModel::sender, QueueModel::pair, QueueModel::none}) {
-    for (uint64_t i = 0; i < 150; ++i) {
-      const auto c = random_case(i, queue);
-      Metrics metrics;
-      Timeline timeline;
-      Simulator(*c.problem).run(c.placement, metrics, &timeline);
-      check_devices(c, timeline);
-      check_inputs(c, timeline);
+TEST_CASE("the laws hold under every queue model and policy") {
+  for (const auto policy : kPolicies) judge_many(policy, 1, false);
+}
 
-      int64_t sent = 0, received = 0, work = 0, wires = 0;
-      for (const auto& device : metrics.devices) {
-        sent += device.bytes_sent;
-        received += device.bytes_received;
-        work += device.compute_busy_ns;
-        wires += device.send_busy_ns;
-        CHECK(device.compute_busy_ns <= metrics.step_time_ns);
-      }
-      CHECK(sent == metrics.total_communication_bytes);
-      CHECK(received == sent);
-      CHECK(metrics.step_time_ns >= lower_bounds(*c.problem).step_time_ns);
-      CHECK(metrics.step_time_ns <= work + wires);  // something always runs
-    }
+TEST_CASE("the laws hold with collectives") {
+  for (const auto policy : kPolicies) judge_many(policy, 1, true);
+}
+
+TEST_CASE("the laws hold with several micro-batches") {
+  for (const auto policy : kPolicies) judge_many(policy, 4, false);
+}
+
+TEST_CASE("the laws hold with several micro-batches and collectives") {
+  for (const auto policy : kPolicies) judge_many(policy, 4, true);
+}
+
+TEST_CASE("the laws hold without memory, with pauses and without queues") {
+  for (uint64_t i = 0; i < 100; ++i) {
+    CAPTURE(i);
+    auto c = test::random_case(i, {.queue = QueueModel::none, .most_micro_batches = 3});
+    auto rules = c.problem->rules();
+    rules.memory = i % 2 ? MemoryModel::none : MemoryModel::slots;
+    rules.device_dead_ns = 3000;
+    rules.dead_after_free = i % 3 == 0;
+    const auto cluster = std::make_shared<const Cluster>(c.spec);
+    c.problem = std::make_shared<const Problem>(std::make_shared<const Graph>(c.problem->graph()),
+                                                cluster, rules);
+    judge(c, false);
   }
 }
 
-TEST_CASE("transfers of one send queue do not overlap, and each copy is sent once") {
-  for (uint64_t i = 0; i < 100; ++i) {
-    const auto c = random_case(i, QueueModel::sender);
-    Metrics metrics;
-    Timeline timeline;
-    Simulator(*c.problem).run(c.placement, metrics, &timeline);
-    std::vector<int64_t> free(static_cast<size_t>(c.problem->devices()), 0);
-    std::vector<std::vector<int32_t>> copies;
-    for (const auto& transfer : timeline.transfers) {
-      CHECK(transfer.start_ns >= free[static_cast<size_t>(transfer.from)]);
-      free[static_cast<size_t>(transfer.from)] = transfer.end_ns;
-      copies.push_back({transfer.task, transfer.output, transfer.to});
-    }
-    std::sort(copies.begin(), copies.end());
-    CHECK(std::adjacent_find(copies.begin(), copies.end()) == copies.end());
+namespace {
+
+/// A run of which each law can be broken: two devices, transfers, a collective.
+struct Recorded {
+  test::Case c;
+  Metrics metrics;
+  Timeline timeline;
+
+  explicit Recorded(Policy policy) {
+    test::GraphMaker make("recorded");
+    const int a = make.op("a", 5e-6), b = make.op("b", 4e-6), other = make.op("c", 3e-6);
+    const int d = make.op("d", 2e-6), x = make.op("x", 0), y = make.op("y", 0);
+    make.edge(a, d, 3000);
+    make.edge(b, d, 2000);
+    make.edge(other, y, 100);
+    make.edge(d, x, 100);
+    make.collective("sum", 500, {x, y});
+    c.spec = test::uniform_spec(2, 1e9, 1e-6);
+    const auto cluster = std::make_shared<const Cluster>(c.spec);
+    c.problem =
+        std::make_shared<const Problem>(make.share(), cluster, SimulationRules::standard(*cluster));
+    c.placement = {0, 0, 0, 1, 1, 0};
+    c.schedule.policy = policy;
+    Simulator(*c.problem).run(c.plan(), metrics, &timeline);
   }
+  bool breaks(const char* text) const {
+    const auto broken = test::broken_laws(*c.problem, c.plan(), metrics, timeline);
+    return std::any_of(broken.begin(), broken.end(), [&](const std::string& sentence) {
+      return sentence.find(text) != std::string::npos;
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the laws notice every way of breaking a run") {
+  const auto notices = [](const char* text, auto change, Policy policy = Policy::fifo) {
+    Recorded run(policy);
+    CHECK(test::broken_laws(*run.c.problem, run.c.plan(), run.metrics, run.timeline).empty());
+    change(run);
+    CHECK_MESSAGE(run.breaks(text), text);
+  };
+  const auto shift = [](Recorded& run, int32_t task, int64_t by) {
+    run.timeline.start_ns[task] += by;
+    run.timeline.end_ns[task] += by;
+  };
+  notices("runs for", [](Recorded& run) { ++run.timeline.end_ns[0]; });
+  notices("on another device", [](Recorded& run) { run.timeline.device[1] = 1; });
+  notices("its device is free at", [=](Recorded& run) { shift(run, 1, -1); });
+  notices("its device idles before", [=](Recorded& run) { shift(run, 3, 1); });
+  notices("though one that goes before it waits",
+          [](Recorded& run) { run.c.schedule.policy = Policy::lifo; });
+  notices("is ready at", [](Recorded& run) { --run.timeline.ready_ns[3]; });
+  notices("never sends output", [](Recorded& run) { run.timeline.transfers.pop_back(); });
+  notices("twice",
+          [](Recorded& run) { run.timeline.transfers.push_back(run.timeline.transfers[0]); });
+  notices("two transfers", [](Recorded& run) { --run.timeline.transfers[1].start_ns; });
+  notices("its queues are free", [](Recorded& run) { ++run.timeline.transfers[0].start_ns; });
+  notices("does not run with", [](Recorded& run) { ++run.timeline.collectives[0].start_ns; });
+  notices("collectives run, not", [](Recorded& run) { run.timeline.collectives.clear(); });
+  notices("sums or peak", [](Recorded& run) { ++run.metrics.devices[0].bytes_sent; });
+  notices("the step is not", [](Recorded& run) { ++run.metrics.step_time_ns; });
+  notices("than everything together", [](Recorded& run) { run.metrics.step_time_ns *= 2; });
+  notices("beats its bound", [](Recorded& run) { run.metrics.step_time_ns = 1; });
+  notices("a task needs", [](Recorded& run) { run.metrics.devices[0].peak_memory_bytes = 1; });
+  notices("more than everything",
+          [](Recorded& run) { run.metrics.devices[1].peak_memory_bytes = 1 << 20; });
 }
 
 TEST_CASE("on one device the step is the sum of the work and nothing is sent") {
   for (uint64_t i = 0; i < 50; ++i) {
-    auto c = random_case(i, QueueModel::sender);
-    for (int32_t d = 0; d < c.problem->devices(); ++d) {
+    auto c = test::random_case(i, {});
+    auto rules = c.problem->rules();
+    rules.device_dead_ns = 0;
+    const Problem problem(std::make_shared<const Graph>(c.problem->graph()),
+                          std::make_shared<const Cluster>(c.spec), rules);
+    for (int32_t d = 0; d < problem.devices(); ++d) {
       std::fill(c.placement.begin(), c.placement.end(), d);
       int64_t work = 0;
-      for (int32_t o = 0; o < c.problem->operators(); ++o) work += c.problem->cost_ns(d, o);
+      for (const int64_t cost : problem.costs(d)) work += cost;
       Metrics metrics;
-      Simulator(*c.problem).run(c.placement, metrics);
+      Simulator(problem).run(c.placement, metrics);
       CHECK(metrics.step_time_ns == work);
       CHECK(metrics.total_communication_bytes == 0);
     }
   }
-}
-
-TEST_CASE("peak memory lies between the largest operator and everything at once") {
-  for (uint64_t i = 0; i < 100; ++i) {
-    const auto c = random_case(i, QueueModel::sender);
-    const auto& graph = c.problem->graph();
-    Metrics metrics;
-    Timeline timeline;
-    Simulator(*c.problem).run(c.placement, metrics, &timeline);
-    int64_t everything = 0;
-    for (const auto& tensor : graph.tensors()) everything += tensor.bytes;
-    for (const auto& transfer : timeline.transfers) everything += transfer.bytes;
-    std::vector<int64_t> fixed(static_cast<size_t>(c.problem->devices()), 0);
-    for (int32_t o = 0; o < c.problem->operators(); ++o)
-      fixed[static_cast<size_t>(c.placement[static_cast<size_t>(o)])] += c.problem->fixed_bytes(o);
-    for (int32_t o = 0; o < c.problem->operators(); ++o) {
-      auto inputs = graph.op(o).inputs;
-      std::sort(inputs.begin(), inputs.end());
-      inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
-      int64_t live = 0;
-      for (const int32_t t : inputs) live += graph.tensor(t).bytes;
-      for (const int32_t t : graph.op(o).outputs) live += graph.tensor(t).bytes;
-      const auto d = static_cast<size_t>(c.placement[static_cast<size_t>(o)]);
-      CHECK(metrics.devices[d].peak_memory_bytes >= fixed[d] + live);
-      CHECK(metrics.devices[d].peak_memory_bytes <= fixed[d] + everything);
-    }
-  }
-}
-
-TEST_CASE("a batch gives the same metrics for any thread count and in any order") {
-  const auto c = random_case(3, QueueModel::sender);
-  RandomStream random(5, "batch");
-  const int count = 40;
-  std::vector<int32_t> placements;
-  for (int i = 0; i < count; ++i) {
-    const auto one = test::random_placement(random, c.problem->graph(), c.problem->devices());
-    placements.insert(placements.end(), one.begin(), one.end());
-  }
-  const auto n = static_cast<size_t>(c.problem->operators());
-  std::vector<std::vector<int64_t>> times;
-  for (const int threads : {1, 2, 5}) {
-    ThreadPool pool(threads);
-    BatchSimulator batch(*c.problem, pool);
-    std::vector<Metrics> metrics;
-    std::vector<Plan> plans;
-    for (size_t i = 0; i < static_cast<size_t>(count); ++i)
-      plans.push_back({std::span(placements).subspan(i * n, n)});
-    batch.run(plans, metrics);
-    std::vector<int64_t> row;
-    for (const auto& m : metrics) {
-      row.push_back(m.step_time_ns);
-      row.push_back(m.peak_memory_bytes);
-      row.push_back(m.peak_communication_bytes);
-    }
-    times.push_back(row);
-  }
-  CHECK(times[0] == times[1]);
-  CHECK(times[0] == times[2]);
 }
 
 TEST_CASE("excess memory is reported, not refused") {

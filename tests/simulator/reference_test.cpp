@@ -46,6 +46,17 @@ TEST_CASE("one micro-batch equals the reference under every queue model and poli
         compare(test::random_case(index, {.queue = queue, .policy = policy}), index);
 }
 
+TEST_CASE("larger graphs on many devices equal the reference") {
+  uint64_t index = 5000;
+  for (const auto queue : kQueues)
+    for (int i = 0; i < 12; ++i, ++index)
+      compare(test::random_case(index, {.queue = queue,
+                                        .policy = kPolicies[i % 3],
+                                        .most_operators = 250,
+                                        .most_devices = 60}),
+              index);
+}
+
 TEST_CASE("micro-batches and collectives equal the reference") {
   uint64_t index = 10000;
   for (const auto queue : kQueues)

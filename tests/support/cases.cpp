@@ -136,6 +136,7 @@ Case random_case(uint64_t index, const CaseOptions& options) {
   }
   Case result;
   result.problem = std::make_shared<const Problem>(graph, cluster, rules);
+  result.spec = spec;
   result.placement = random_placement(random, *graph, cluster->device_count());
   result.schedule.policy = options.policy;
   result.schedule.micro_batches = below(options.most_micro_batches);

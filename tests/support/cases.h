@@ -10,6 +10,7 @@ namespace trinity::test {
 /// A plan of a problem with everything it refers to.
 struct Case {
   std::shared_ptr<const Problem> problem;
+  ClusterSpec spec;  ///< what the problem's cluster was made of
   std::vector<int32_t> placement;
   Schedule schedule;
 

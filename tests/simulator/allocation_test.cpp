@@ -1,0 +1,161 @@
+// Nothing is allocated per simulation once every buffer has grown. Replaces the global allocation
+// functions of the test program; they count while a flag is up.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "simulator/batch.h"
+#include "support/cases.h"
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<int64_t> allocations{0};
+
+void* allocate(std::size_t bytes) {
+  if (counting.load(std::memory_order_relaxed)) ++allocations;
+  void* memory = std::malloc(bytes > 0 ? bytes : 1);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+void* allocate_aligned(std::size_t bytes, std::align_val_t alignment) {
+  if (counting.load(std::memory_order_relaxed)) ++allocations;
+  const auto unit = static_cast<std::size_t>(alignment);
+  void* memory = std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return allocate(bytes); }
+void* operator new[](std::size_t bytes) { return allocate(bytes); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate_aligned(bytes, alignment);
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return allocate_aligned(bytes, alignment);
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+using namespace trinity;
+
+namespace {
+
+constexpr int kPlacements = 64;
+
+/// A problem without collectives and placements of it.
+struct Setup {
+  std::shared_ptr<const Problem> problem;
+  std::vector<std::vector<int32_t>> placements;
+
+  Setup(QueueModel queue, MemoryModel memory) {
+    RandomStream random(17, "allocation");
+    auto spec = test::uniform_spec(4, 12e9, 5e-6);
+    spec.queue = queue;
+    const auto cluster = std::make_shared<const Cluster>(spec);
+    auto rules = SimulationRules::standard(*cluster);
+    rules.memory = memory;
+    problem =
+        std::make_shared<const Problem>(test::random_step(random, 150, false), cluster, rules);
+    for (int i = 0; i < kPlacements; ++i)
+      placements.push_back(test::random_placement(random, problem->graph(), 4));
+  }
+  std::vector<Plan> plans(const Schedule* schedule) const {
+    std::vector<Plan> result;
+    for (const auto& placement : placements) result.push_back({placement, schedule});
+    return result;
+  }
+};
+
+template <class Body>
+int64_t count(Body body) {
+  allocations = 0;
+  counting = true;
+  body();
+  counting = false;
+  return allocations;
+}
+
+/// Allocations of a second pass over all plans.
+int64_t second_pass(const Problem& problem, const std::vector<Plan>& plans) {
+  Simulator simulator(problem);
+  Metrics metrics;
+  const auto pass = [&] {
+    for (const auto& plan : plans) simulator.run(plan, metrics);
+  };
+  pass();
+  return count(pass);
+}
+
+/// A schedule of every policy, with one and with several micro-batches.
+std::vector<Schedule> schedules_of(const Setup& setup) {
+  std::vector<Schedule> schedules;
+  for (const auto policy : {Policy::fifo, Policy::lifo, Policy::priority})
+    for (const int32_t micro_batches : {1, 3}) {
+      schedules.emplace_back();
+      schedules.back().policy = policy;
+      schedules.back().micro_batches = micro_batches;
+      if (policy == Policy::priority)
+        for (int32_t o = 0; o < setup.problem->operators(); ++o)
+          schedules.back().priority.push_back(o * 7 % 20);
+    }
+  return schedules;
+}
+
+}  // namespace
+
+TEST_CASE("the counter counts") {
+  CHECK(count([] { std::vector<int>(100).swap(*std::make_unique<std::vector<int>>()); }) == 2);
+  CHECK(count([] {}) == 0);
+}
+
+TEST_CASE("the sweep allocates nothing after its first pass") {
+  for (const auto queue : {QueueModel::sender, QueueModel::pair, QueueModel::none})
+    for (const auto memory : {MemoryModel::none, MemoryModel::slots}) {
+      CAPTURE(std::string(queue_model_name(queue)));
+      const Setup setup(queue, memory);
+      CHECK(second_pass(*setup.problem, setup.plans(nullptr)) == 0);
+    }
+}
+
+TEST_CASE("the event loop allocates nothing after its first pass") {
+  for (const auto queue : {QueueModel::sender, QueueModel::pair, QueueModel::none,
+                           QueueModel::route, QueueModel::fair})
+    for (const auto memory : {MemoryModel::none, MemoryModel::slots}) {
+      const Setup setup(queue, memory);
+      for (const auto& schedule : schedules_of(setup)) {
+        CAPTURE(std::string(queue_model_name(queue)));
+        CAPTURE(std::string(policy_name(schedule.policy)));
+        CHECK(second_pass(*setup.problem, setup.plans(&schedule)) == 0);
+      }
+    }
+}
+
+TEST_CASE("a batch allocates nothing per evaluation after two passes") {
+  for (const size_t cache_bytes : {size_t{0}, BatchSimulator::kCacheBytes}) {
+    CAPTURE(cache_bytes);
+    const Setup setup(QueueModel::sender, MemoryModel::slots);
+    const auto plans = setup.plans(nullptr);
+    ThreadPool pool(1);
+    BatchSimulator batch(*setup.problem, pool, cache_bytes);
+    std::vector<Metrics> metrics, one;
+    for (int pass = 0; pass < 2; ++pass) batch.run(plans, metrics);
+    const std::span<const Plan> first(plans.data(), 1);
+    for (int pass = 0; pass < 2; ++pass) batch.run(first, one);
+    // What a batch of one allocates is the batch's own: the loop's body.
+    const int64_t of_one = count([&] { batch.run(first, one); });
+    CHECK(of_one <= 1);
+    CHECK(count([&] { batch.run(plans, metrics); }) == of_one);
+  }
+}
