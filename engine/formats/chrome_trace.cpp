@@ -252,7 +252,7 @@ class TraceWriter {
       append(FMT_COMPILE(
                  R"("operator":{},"type":{},"micro_batch":{},"flops":{},"bytes":{},"ready_us":{},)"
                  R"("queued_us":{}}}}})"),
-             names_[at(task % n)], types_[at(task % n)], task / n,
+             names_[at(task % n)], types_[at(task % n)], task / n + 1,
              std::isfinite(op.flops) ? op.flops : 0, bytes, Micros{ready},
              Micros{timeline_.start_ns[at(task)] - ready});
     }
@@ -272,7 +272,7 @@ class TraceWriter {
       append(FMT_COMPILE(
                  R"("operator":{},"type":{},"micro_batch":{},"to":{},"bytes":{},"ready_us":{},)"
                  R"("queued_us":{}}}}})"),
-             names_[at(op)], types_[at(op)], sent.task / n, devices[at(sent.to)], sent.bytes,
+             names_[at(op)], types_[at(op)], sent.task / n + 1, devices[at(sent.to)], sent.bytes,
              Micros{sent.enqueued_ns}, Micros{sent.start_ns - sent.enqueued_ns});
     }
   }
@@ -291,7 +291,7 @@ class TraceWriter {
         begin_slice(threads_.collective(i, device), quoted(collective.name), "collective");
         append(FMT_COMPILE(R"("operator":{},"type":{},"micro_batch":{},"bytes":{},"ready_us":{},)"
                            R"("queued_us":{}}}}})"),
-               names_[at(member)], types_[at(member)], run.micro_batch, collective.bytes,
+               names_[at(member)], types_[at(member)], run.micro_batch + 1, collective.bytes,
                Micros{ready}, Micros{run.start_ns - ready});
       }
     }

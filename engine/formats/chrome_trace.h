@@ -17,9 +17,9 @@ namespace trinity {
 /// producer to its transfer and on to the first reader that the copy serves. Counter "memory" is
 /// the level in bytes, where memory is accounted.
 ///
-/// Times are microseconds with three decimals, whole nanoseconds exactly. `otherData` names graph
-/// and cluster and gives the end of the last task as step_time_s. Names that are no UTF-8 have the
-/// wrong bytes replaced by U+FFFD.
+/// Micro-batches count from 1. Times are microseconds with three decimals, whole nanoseconds
+/// exactly. `otherData` names graph and cluster and gives the end of the last task as step_time_s.
+/// Names that are no UTF-8 have the wrong bytes replaced by U+FFFD.
 std::string chrome_trace(const Problem& problem, const Timeline& timeline);
 
 }  // namespace trinity

@@ -83,13 +83,14 @@ int problem_evaluate(lua_State* L) {
   return 0;
 }
 
-/// problem:to_json(placement, notes) -> text
+/// problem:to_json(placement, notes, schedule) -> text; schedule: see schedule_arg().
 int problem_to_json(lua_State* L) {
   const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
   Strategy strategy;
   strategy.placement.resize(static_cast<size_t>(problem.operators()));
   placement_arg(L, 2, problem, strategy.placement.data());
   table_arg(L, 3, "notes");
+  strategy.schedule = schedule_arg(L, 4, problem);
   std::map<std::string, std::string> notes;
   lua_pushnil(L);
   while (lua_next(L, 3)) {
@@ -103,8 +104,8 @@ int problem_to_json(lua_State* L) {
   return 1;
 }
 
-/// problem:from_json(text, source, placement) -> {same_graph=, same_cluster=, notes={}}; fills the
-/// placement array.
+/// problem:from_json(text, source, placement) -> {same_graph=, same_cluster=, notes={}, schedule=};
+/// fills the placement array. schedule: as to_json() takes it, nil for the default.
 int problem_from_json(lua_State* L) {
   const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
   const auto loaded = strategy_from_json(string_arg(L, 2, "text"), string_arg(L, 3, "source"),
@@ -119,6 +120,8 @@ int problem_from_json(lua_State* L) {
   lua_newtable(L);
   for (const auto& [key, value] : loaded.notes) set_field(L, key.c_str(), value);
   lua_setfield(L, -2, "notes");
+  push_schedule(L, loaded.strategy.schedule);
+  lua_setfield(L, -2, "schedule");
   return 1;
 }
 
@@ -167,8 +170,8 @@ void fill_metrics(lua_State* L, int index, const Metrics& metrics) {
   out->rejected = metrics.rejected;
   double* device = reinterpret_cast<double*>(out + 1);
   for (const auto& values : metrics.devices) {
-    *device++ = static_cast<double>(values.compute_busy_ns) * 1e-9;
-    *device++ = static_cast<double>(values.send_busy_ns) * 1e-9;
+    *device++ = static_cast<double>(values.compute_busy_ns) / 1e9;
+    *device++ = static_cast<double>(values.send_busy_ns) / 1e9;
     *device++ = static_cast<double>(values.peak_memory_bytes);
     *device++ = static_cast<double>(values.bytes_sent);
     *device++ = static_cast<double>(values.bytes_received);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "formats/chrome_trace.h"
 #include "lua/module.h"
@@ -9,36 +10,49 @@
 namespace trinity::lua {
 namespace {
 
-constexpr int kCdata = 10;  // LUA_TCDATA
+double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
-double seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
-
-/// Numbers per operator: a double array or a list.
-std::vector<double> doubles_arg(lua_State* L, int index, const std::string& owner, int32_t count) {
-  std::vector<double> values;
-  if (lua_type(L, index) == kCdata) {
-    const auto* array =
-        struct_arg<trinity_double_array>(L, index, Magic::double_array, "a double array");
+/// Numbers: a double array or a list.
+std::vector<double> doubles_arg(lua_State* L, int index, const std::string& owner) {
+  if (const auto* array = find_struct<trinity_double_array>(L, index, Magic::double_array)) {
     const auto* data = reinterpret_cast<const double*>(array + 1);
-    values.assign(data, data + array->length);
-  } else {
-    if (!lua_istable(L, index))
-      throw ArgumentError(
-          fmt::format("{}: expected a list or a double array, got {}", owner, type_name(L, index)));
-    for_each(L, index, [&](int i) {
-      if (lua_type(L, -1) != LUA_TNUMBER)
-        throw ArgumentError(
-            fmt::format("{}: entry {}: expected a number, got {}", owner, i, type_name(L, -1)));
-      values.push_back(lua_tonumber(L, -1));
-    });
+    return {data, data + array->length};
   }
-  if (values.size() != static_cast<size_t>(count))
-    throw ArgumentError(fmt::format("{}: expected {} entries, one an operator, got {}", owner,
-                                    count, values.size()));
-  for (size_t i = 0; i < values.size(); ++i)
-    if (std::isnan(values[i]))
-      throw ArgumentError(fmt::format("{}: entry {} is not a number (NaN)", owner, i + 1));
+  if (!lua_istable(L, index))
+    throw ArgumentError(
+        fmt::format("{}: expected a list or a double array, got {}", owner, type_name(L, index)));
+  std::vector<double> values;
+  for_each(L, index, [&](int i) {
+    if (lua_type(L, -1) != LUA_TNUMBER)
+      throw ArgumentError(
+          fmt::format("{}: entry {}: expected a number, got {}", owner, i, type_name(L, -1)));
+    values.push_back(lua_tonumber(L, -1));
+  });
   return values;
+}
+
+/// What a script numbers from 1 (an int32 array or a list of integers from `low` to `high`), from
+/// 0.
+std::vector<int32_t> indices_arg(lua_State* L, int index, const std::string& owner, int64_t low,
+                                 int64_t high) {
+  std::vector<int64_t> values;
+  if (const auto* array = find_struct<trinity_int32_array>(L, index, Magic::int32_array)) {
+    const auto* data = reinterpret_cast<const int32_t*>(array + 1);
+    values.assign(data, data + array->length);
+  } else if (lua_istable(L, index)) {
+    values = integers(L, index, owner);
+  } else {
+    throw ArgumentError(
+        fmt::format("{}: expected a list or an int32 array, got {}", owner, type_name(L, index)));
+  }
+  std::vector<int32_t> indices;
+  indices.reserve(values.size());
+  for (const int64_t value : values) {
+    if (value < low || value > high)
+      throw ArgumentError(fmt::format("{}: expected {} to {}, got {}", owner, low, high, value));
+    indices.push_back(static_cast<int32_t>(value - 1));
+  }
+  return indices;
 }
 
 /// Priorities as whole numbers in the same order.
@@ -47,6 +61,7 @@ std::vector<int64_t> ranks(const std::vector<double>& values) {
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
   std::vector<int64_t> result;
+  result.reserve(values.size());
   for (const double value : values)
     result.push_back(std::lower_bound(sorted.begin(), sorted.end(), value) - sorted.begin());
   return result;
@@ -61,81 +76,33 @@ std::vector<int64_t> critical_path_priority(const Problem& problem) {
 }
 
 /// Task numbers (micro-batch - 1) * operators + operator, a list of them a device.
-void read_order(lua_State* L, int index, const Problem& problem, Schedule& schedule) {
-  const auto devices = static_cast<int>(lua_objlen(L, index));
-  if (devices != problem.devices())
-    throw ArgumentError(fmt::format("schedule: 'order': expected {} lists, one a device, got {}",
-                                    problem.devices(), devices));
-  schedule.order_first.push_back(0);
+void read_order(lua_State* L, int index, const Problem& problem, ScheduleSpec& spec) {
+  const int64_t tasks = std::min<int64_t>(int64_t{problem.operators()} * spec.micro_batches,
+                                          std::numeric_limits<int32_t>::max());
   for_each(L, index, [&](int d) {
-    for (const int64_t task :
-         integers(L, lua_gettop(L), fmt::format("schedule: 'order': device {}", d))) {
-      const int64_t tasks = int64_t{problem.operators()} * schedule.micro_batches;
-      if (task < 1 || task > tasks)
-        throw ArgumentError(fmt::format(
-            "schedule: 'order': device {}: expected tasks from 1 to {}, got {}", d, tasks, task));
-      schedule.order.push_back(static_cast<int32_t>(task) - 1);
-    }
-    schedule.order_first.push_back(static_cast<int32_t>(schedule.order.size()));
+    spec.order.push_back(
+        indices_arg(L, lua_gettop(L), fmt::format("schedule: 'order': device {}", d), 1, tasks));
   });
 }
 
-void check_pipeline_argument(int32_t micro_batches, const Problem& problem) {
-  if (int64_t{micro_batches} * problem.operators() > (int64_t{1} << 30))
-    throw LimitError(fmt::format("{} operators in {} micro-batches are more than 2^30 tasks",
-                                 problem.operators(), micro_batches));
-}
-
-/// A pipeline's order for the placement at argument 2; stages from `stage` (1-based), or one a
-/// device.
-Schedule read_pipeline(lua_State* L, Fields& fields, const Problem& problem, PipelineSchedule kind,
-                       int32_t micro_batches) {
-  check_pipeline_argument(micro_batches, problem);
-  std::vector<int32_t> placement(static_cast<size_t>(problem.operators()));
-  placement_arg(L, 2, problem, placement.data());
-  std::vector<int32_t> stage;
-  fields.push_any("stage");
-  if (lua_isnil(L, -1)) {
-    stage = stages_by_device(problem.graph(), placement);
-  } else {
-    const auto* array =
-        struct_arg<trinity_int32_array>(L, lua_gettop(L), Magic::int32_array, "an int32 array");
-    const auto* data = reinterpret_cast<const int32_t*>(array + 1);
-    for (int32_t i = 0; i < array->length; ++i) stage.push_back(data[i] - 1);
-    if (array->length != problem.operators())
-      throw ArgumentError(fmt::format("schedule: 'stage': expected {} entries, got {}",
-                                      problem.operators(), array->length));
-  }
-  lua_pop(L, 1);
-  return pipeline_schedule(problem.graph(), placement, problem.devices(), stage, micro_batches,
-                           kind);
-}
-
-Schedule read_schedule(lua_State* L, Fields& fields, const Problem& problem) {
-  const std::vector<std::string> names = {"fifo",  "lifo",  "critical_path", "priority",
-                                          "order", "gpipe", "1f1b",          "interleaved"};
-  const auto name = fields.string("schedule", "fifo");
-  if (std::find(names.begin(), names.end(), name) == names.end())
-    throw ArgumentError(fmt::format("unknown schedule '{}'{} (known: {})", name,
-                                    suggestion(name, names), fmt::join(names, ", ")));
+/// The schedule that a description stands for under a placement.
+Schedule make_schedule(const ScheduleSpec& spec, std::span<const int32_t> placement,
+                       const Problem& problem) {
+  if (is_pipeline(spec.name))
+    return pipeline_schedule(
+        problem.graph(), placement, problem.devices(),
+        spec.stage.empty() ? stages_by_device(problem.graph(), placement) : spec.stage,
+        spec.micro_batches, parse_pipeline_schedule(spec.name));
   Schedule schedule;
-  schedule.micro_batches =
-      static_cast<int32_t>(fields.integer("micro_batches", 1, 1, int64_t{1} << 30));
-  if (name == "gpipe" || name == "1f1b" || name == "interleaved")
-    return read_pipeline(L, fields, problem, parse_pipeline_schedule(name), schedule.micro_batches);
-  schedule.policy = name == "critical_path" ? Policy::priority : parse_policy(name);
-  if (name == "critical_path") schedule.priority = critical_path_priority(problem);
-  if (name == "priority") {
-    fields.push_any("priority");
-    schedule.priority =
-        ranks(doubles_arg(L, lua_gettop(L), "schedule: 'priority'", problem.operators()));
-    lua_pop(L, 1);
-  }
-  if (name == "order") {
-    if (!fields.push_table("order"))
-      throw ArgumentError("schedule 'order' needs a field 'order', a list of tasks a device");
-    read_order(L, lua_gettop(L), problem, schedule);
-    lua_pop(L, 1);
+  schedule.micro_batches = spec.micro_batches;
+  const bool critical_path = spec.name == "critical_path";
+  schedule.policy = critical_path ? Policy::priority : parse_policy(spec.name);
+  if (schedule.policy == Policy::priority)
+    schedule.priority = critical_path ? critical_path_priority(problem) : ranks(spec.priority);
+  if (schedule.policy == Policy::order) schedule.order_first.push_back(0);
+  for (const auto& tasks : spec.order) {
+    schedule.order.insert(schedule.order.end(), tasks.begin(), tasks.end());
+    schedule.order_first.push_back(static_cast<int32_t>(schedule.order.size()));
   }
   return schedule;
 }
@@ -143,10 +110,11 @@ Schedule read_schedule(lua_State* L, Fields& fields, const Problem& problem) {
 /// problem:schedule(placement, {schedule=, micro_batches=, priority=, order=, stage=}) -> schedule
 int problem_schedule(lua_State* L) {
   const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
-  Fields fields(L, 3, "schedule");
-  auto schedule = std::make_shared<const Schedule>(read_schedule(L, fields, problem));
-  fields.refuse_unknown();
-  push_object<const Schedule>(L, std::move(schedule));
+  std::vector<int32_t> placement(static_cast<size_t>(problem.operators()));
+  placement_arg(L, 2, problem, placement.data());
+  const auto spec = schedule_arg(L, 3, problem);
+  push_object<const Schedule>(
+      L, std::make_shared<const Schedule>(make_schedule(spec, placement, problem)));
   return 1;
 }
 
@@ -371,6 +339,61 @@ constexpr luaL_Reg kProblem[] = {TRINITY_BIND("schedule", problem_schedule),
                                  {nullptr, nullptr}};
 
 }  // namespace
+
+ScheduleSpec schedule_arg(lua_State* L, int index, const Problem& problem) {
+  ScheduleSpec spec;
+  if (lua_isnoneornil(L, index)) return spec;
+  Fields fields(L, index, "schedule");
+  spec.name = fields.string("schedule", spec.name);
+  spec.micro_batches =
+      static_cast<int32_t>(fields.integer("micro_batches", 1, 1, int64_t{1} << 30));
+  const auto read = [&](const char* key, auto body) {
+    fields.push_any(key);
+    if (!lua_isnil(L, -1)) body(lua_gettop(L), fmt::format("schedule: '{}'", key));
+    lua_pop(L, 1);
+  };
+  read("priority",
+       [&](int at, const std::string& owner) { spec.priority = doubles_arg(L, at, owner); });
+  read("stage", [&](int at, const std::string& owner) {
+    spec.stage = indices_arg(L, at, owner, 0, problem.operators());
+  });
+  if (fields.push_table("order")) {
+    read_order(L, lua_gettop(L), problem, spec);
+    lua_pop(L, 1);
+  }
+  fields.refuse_unknown();
+  check_schedule(spec, problem.graph(), problem.devices());
+  return spec;
+}
+
+void push_schedule(lua_State* L, const ScheduleSpec& spec) {
+  if (spec == ScheduleSpec{}) return lua_pushnil(L);
+  const auto push_list = [&](const auto& values, int base) {
+    lua_createtable(L, static_cast<int>(values.size()), 0);
+    for (size_t i = 0; i < values.size(); ++i) {
+      lua_pushnumber(L, values[i] + base);
+      lua_rawseti(L, -2, static_cast<int>(i) + 1);
+    }
+  };
+  lua_newtable(L);
+  set_field(L, "schedule", spec.name);
+  set_field(L, "micro_batches", spec.micro_batches);
+  if (!spec.priority.empty()) {
+    push_list(spec.priority, 0);
+    lua_setfield(L, -2, "priority");
+  }
+  if (!spec.stage.empty()) {
+    push_list(spec.stage, 1);
+    lua_setfield(L, -2, "stage");
+  }
+  if (spec.order.empty()) return;
+  lua_newtable(L);
+  for (size_t d = 0; d < spec.order.size(); ++d) {
+    push_list(spec.order[d], 1);
+    lua_rawseti(L, -2, static_cast<int>(d) + 1);
+  }
+  lua_setfield(L, -2, "order");
+}
 
 void open_simulator(lua_State* L) {
   register_type<const Schedule>(L, kSchedule);

@@ -12,6 +12,7 @@
 #include "lua/trinity_ffi.h"
 #include "simulator/batch.h"
 #include "simulator/bounds.h"
+#include "strategy/schedule.h"
 
 // What Lua sees of the engine: the module `trinity.core`, one open_<room> per room. Scripts use
 // `require 'trinity'`, which wraps it.
@@ -76,14 +77,20 @@ ThreadPool& shared_pool();
 /// Sets the number of its threads (0: one per core). Throws ArgumentError once the pool exists.
 void set_threads(int threads);
 
-/// The payload of one of our FFI structs at `index`. Throws ArgumentError for anything else.
+/// The payload of one of our FFI structs at `index`; nullptr for anything else.
+template <class T>
+T* find_struct(lua_State* L, int index, Magic magic) {
+  constexpr int kCdata = 10;  // LUA_TCDATA, which LuaJIT's headers keep to themselves
+  if (lua_type(L, index) != kCdata) return nullptr;
+  auto* payload = static_cast<T*>(const_cast<void*>(lua_topointer(L, index)));
+  return payload && payload->magic == static_cast<uint32_t>(magic) ? payload : nullptr;
+}
+
+/// The same for an argument. Throws ArgumentError for anything else.
 template <class T>
 T* struct_arg(lua_State* L, int index, Magic magic, const char* name) {
-  constexpr int kCdata = 10;  // LUA_TCDATA, which LuaJIT's headers keep to themselves
-  auto* payload = lua_type(L, index) == kCdata
-                      ? static_cast<T*>(const_cast<void*>(lua_topointer(L, index)))
-                      : nullptr;
-  if (!payload || payload->magic != static_cast<uint32_t>(magic))
+  auto* payload = find_struct<T>(L, index, magic);
+  if (!payload)
     throw ArgumentError(
         fmt::format("argument {}: expected {}, got {}", index, name, type_name(L, index)));
   return payload;
@@ -94,6 +101,11 @@ T* struct_arg(lua_State* L, int index, Magic magic, const char* name) {
 void placement_arg(lua_State* L, int index, const Problem& problem, int32_t* out);
 /// Reads a placement, or {placement, schedule}, at `index`; the placement goes into `placement`.
 Plan plan_arg(lua_State* L, int index, const Problem& problem, std::span<int32_t> placement);
+/// Reads what says how a plan is scheduled ({schedule=, micro_batches=, priority=, order=, stage=})
+/// at `index`, checked; the default for nil.
+ScheduleSpec schedule_arg(lua_State* L, int index, const Problem& problem);
+/// Pushes such a table; nil for the default.
+void push_schedule(lua_State* L, const ScheduleSpec& spec);
 /// Writes metrics into the FFI struct at `index`, which must have room for all devices.
 void fill_metrics(lua_State* L, int index, const Metrics& metrics);
 

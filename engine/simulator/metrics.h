@@ -30,7 +30,7 @@ struct Metrics {
   std::vector<DeviceMetrics> devices;
 
   bool feasible() const { return excess_memory_bytes <= 0; }
-  double step_time_s() const { return static_cast<double>(step_time_ns) * 1e-9; }
+  double step_time_s() const { return static_cast<double>(step_time_ns) / 1e9; }
   bool operator==(const Metrics&) const = default;
 
   /// Makes this the result of a plan whose step is longer than `limit_ns`.

@@ -1,6 +1,8 @@
 #include "strategy/schedule.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "base/error.h"
@@ -11,11 +13,62 @@ namespace {
 
 constexpr const char* kPolicies[] = {"fifo", "lifo", "priority", "order"};
 constexpr const char* kPipelines[] = {"gpipe", "1f1b", "interleaved"};
+constexpr const char* kSchedules[] = {"fifo",  "lifo",  "critical_path", "priority",
+                                      "order", "gpipe", "1f1b",          "interleaved"};
+constexpr int64_t kMostTasks = int64_t{1} << 30;
 
 void check_length(const char* what, size_t length, const Graph& graph) {
   if (length != static_cast<size_t>(graph.operator_count()))
     throw ArgumentError(fmt::format("{} of graph '{}' need {} entries, got {}", what, graph.name(),
                                     graph.operator_count(), length));
+}
+
+/// Refuses fields that say nothing under the schedule's name, and the lack of those it needs.
+void check_fields(const ScheduleSpec& spec) {
+  const auto needs = [&](const char* field, bool filled, bool allowed, bool needed) {
+    if (filled && !allowed)
+      throw ArgumentError(fmt::format("schedule '{}' takes no field '{}'", spec.name, field));
+    if (!filled && needed)
+      throw ArgumentError(fmt::format("schedule '{}' needs a field '{}'", spec.name, field));
+  };
+  const bool priority = spec.name == "priority", order = spec.name == "order";
+  needs("priority", !spec.priority.empty(), priority, priority);
+  needs("order", !spec.order.empty(), order, order);
+  needs("stage", !spec.stage.empty(), is_pipeline(spec.name), false);
+}
+
+void check_priority(const std::vector<double>& priority, const Graph& graph) {
+  if (priority.empty()) return;
+  check_length("priorities", priority.size(), graph);
+  for (int32_t op = 0; op < graph.operator_count(); ++op)
+    if (std::isnan(priority[static_cast<size_t>(op)]))
+      throw ArgumentError(
+          fmt::format("the priority of operator '{}' is not a number (NaN)", graph.op(op).name));
+}
+
+void check_stage(const std::vector<int32_t>& stage, const Graph& graph) {
+  if (stage.empty()) return;
+  check_length("stages", stage.size(), graph);
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    const int32_t number = stage[static_cast<size_t>(op)];
+    if (graph.op(op).collective < 0 && (number < 0 || number >= graph.operator_count()))
+      throw ArgumentError(fmt::format("operator '{}' is in stage {}, expected 1 to {}",
+                                      graph.op(op).name, int64_t{number} + 1,
+                                      graph.operator_count()));
+  }
+}
+
+void check_order(const ScheduleSpec& spec, const Graph& graph, int32_t devices) {
+  if (spec.order.empty()) return;
+  if (spec.order.size() != static_cast<size_t>(devices))
+    throw ArgumentError(fmt::format("an order needs {} lists of tasks, one a device, got {}",
+                                    devices, spec.order.size()));
+  const int64_t tasks = int64_t{spec.micro_batches} * graph.operator_count();
+  for (size_t d = 0; d < spec.order.size(); ++d)
+    for (const int32_t task : spec.order[d])
+      if (task < 0 || task >= tasks)
+        throw ArgumentError(fmt::format("the order of device {} names task {}, expected 1 to {}",
+                                        d + 1, int64_t{task} + 1, tasks));
 }
 
 /// What a stage runs: operators ascending.
@@ -62,8 +115,8 @@ class Pipeline {
       throw ArgumentError(fmt::format("operator '{}' is placed on device {}, expected 1 to {}",
                                       name, device + 1, rank_.size()));
     if (stage < 0 || stage >= graph_.operator_count())
-      throw ArgumentError(fmt::format("operator '{}' is in stage {}, expected 0 to {}", name, stage,
-                                      graph_.operator_count() - 1));
+      throw ArgumentError(fmt::format("operator '{}' is in stage {}, expected 1 to {}", name,
+                                      int64_t{stage} + 1, graph_.operator_count()));
     if (static_cast<size_t>(stage) >= stages_.size())
       stages_.resize(static_cast<size_t>(stage) + 1);
     Stage& entry = stages_[static_cast<size_t>(stage)];
@@ -74,7 +127,7 @@ class Pipeline {
     if (entry.device != device)
       throw ArgumentError(
           fmt::format("stage {} is on two devices: operator '{}' on device {}, '{}' on device {}",
-                      stage, graph_.op(entry.first).name, entry.device + 1, name, device + 1));
+                      stage + 1, graph_.op(entry.first).name, entry.device + 1, name, device + 1));
     if (runs_once(graph_.op(op)))
       updates_[static_cast<size_t>(device)].push_back(op);
     else
@@ -84,7 +137,8 @@ class Pipeline {
   /// Every device has one stage, or for `interleaved` every p-th, p being the devices in use.
   void check_stages() {
     for (size_t s = 0; s < stages_.size(); ++s) {
-      if (stages_[s].first < 0) throw ArgumentError(fmt::format("stage {} has no operators", s));
+      if (stages_[s].first < 0)
+        throw ArgumentError(fmt::format("stage {} has no operators", s + 1));
       auto& rank = rank_[static_cast<size_t>(stages_[s].device)];
       if (rank >= 0) continue;
       rank = static_cast<int32_t>(s);
@@ -102,16 +156,16 @@ class Pipeline {
     while (static_cast<size_t>(rank()) == s) ++s;
     throw ArgumentError(fmt::format(
         "schedule '{}': stages {} and {} are on device {}, expected a device for every stage",
-        pipeline_schedule_name(schedule_), rank(), s, stages_[s].device + 1));
+        pipeline_schedule_name(schedule_), rank() + 1, s + 1, stages_[s].device + 1));
   }
 
   void check_turns() const {
     for (size_t s = used_; s < stages_.size(); ++s)
       if (stages_[s].device != stages_[s % used_].device)
-        throw ArgumentError(
-            fmt::format("schedule 'interleaved': stage {} is on device {}, expected device {} as "
-                        "for stage {}: stages go round the {} devices in turn",
-                        s, stages_[s].device + 1, stages_[s % used_].device + 1, s % used_, used_));
+        throw ArgumentError(fmt::format(
+            "schedule 'interleaved': stage {} is on device {}, expected device {} as "
+            "for stage {}: stages go round the {} devices in turn",
+            s + 1, stages_[s].device + 1, stages_[s % used_].device + 1, s % used_ + 1, used_));
     if (used_ > 0 && stages_.size() % used_ != 0)
       throw ArgumentError(fmt::format(
           "schedule 'interleaved': {} stages on {} devices, expected a multiple of the devices",
@@ -190,6 +244,24 @@ const char* policy_name(Policy policy) { return kPolicies[static_cast<size_t>(po
 
 const char* pipeline_schedule_name(PipelineSchedule schedule) {
   return kPipelines[static_cast<size_t>(schedule)];
+}
+
+bool is_pipeline(std::string_view name) {
+  return std::find(std::begin(kPipelines), std::end(kPipelines), name) != std::end(kPipelines);
+}
+
+void check_schedule(const ScheduleSpec& spec, const Graph& graph, int32_t devices) {
+  parse_word("schedule", spec.name, kSchedules);
+  if (spec.micro_batches < 1)
+    throw ArgumentError(
+        fmt::format("a schedule needs at least 1 micro-batch, got {}", spec.micro_batches));
+  if (int64_t{spec.micro_batches} * graph.operator_count() > kMostTasks)
+    throw LimitError(fmt::format("{} operators in {} micro-batches are more than 2^30 tasks",
+                                 graph.operator_count(), spec.micro_batches));
+  check_fields(spec);
+  check_priority(spec.priority, graph);
+  check_stage(spec.stage, graph);
+  check_order(spec, graph, devices);
 }
 
 std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_t> placement) {

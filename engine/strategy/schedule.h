@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +42,28 @@ struct Schedule {
 
   bool operator==(const Schedule&) const = default;
 };
+
+/// A schedule as scripts and strategy files state it; a problem's costs make a Schedule of it.
+struct ScheduleSpec {
+  /// A policy, a pipeline, or "critical_path": the priority of an operator is the longest path from
+  /// its start to the end of the step.
+  std::string name = "fifo";
+  int32_t micro_batches = 1;
+  std::vector<double> priority;  ///< "priority": per operator, the larger first
+  std::vector<int32_t> stage;    ///< pipelines: per operator, from 0; empty for one a device
+  std::vector<std::vector<int32_t>> order;  ///< "order": the tasks of every device
+
+  bool operator==(const ScheduleSpec&) const = default;
+};
+
+/// Whether a schedule of this name is a pipeline.
+bool is_pipeline(std::string_view name);
+
+/// Throws ArgumentError unless the name is known, only fields of this name are filled, and these
+/// have an entry an operator (`priority`, no NaN; `stage`, of any value for members of collectives,
+/// which belong to no stage) or a list a device, of existing tasks (`order`). Throws LimitError
+/// beyond 2^30 tasks. Whether the order contradicts placement or graph is left to the simulator.
+void check_schedule(const ScheduleSpec& spec, const Graph& graph, int32_t devices);
 
 /// Operators that run once a step however many micro-batches there are.
 inline bool runs_once(const Operator& op) { return op.phase == Phase::update; }

@@ -1,5 +1,8 @@
 #include "strategy/strategy.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -7,7 +10,8 @@
 namespace trinity {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // for reading: finds keys in logarithmic time
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "trinity-strategy";
 constexpr int kVersion = 1;
@@ -15,85 +19,281 @@ constexpr int kVersion = 1;
 std::string hexadecimal(uint64_t value) { return fmt::format("{:016x}", value); }
 
 /// Numbers travel as text that is already formatted; a note that parses as a number is one.
-Json note_value(const std::string& text) {
-  const auto value = Json::parse(text, nullptr, false);
-  return value.is_number() || value.is_boolean() ? value : Json(text);
+OrderedJson note_value(const std::string& text) {
+  const auto value = OrderedJson::parse(text, nullptr, false);
+  return value.is_number() || value.is_boolean() ? value : OrderedJson(text);
 }
 
-[[noreturn]] void malformed(const std::string& source, const std::string& what) {
-  throw FileError(fmt::format("{}: {}", source, what));
-}
+/// A strategy file: what it is read against, and how its errors begin.
+class Reader {
+ public:
+  Reader(const std::string& text, const std::string& source, const Graph& graph,
+         const Cluster& cluster)
+      : source_(source), graph_(graph), cluster_(cluster) {
+    try {
+      json_ = Json::parse(text);
+    } catch (const nlohmann::json::parse_error& error) {
+      fail(fmt::format("not valid JSON near byte {}", error.byte));
+    }
+    for (int32_t i = 0; i < graph.operator_count(); ++i) numbers_.emplace(graph.op(i).name, i);
+  }
 
-const Json& member(const Json& object, const char* key, const std::string& source) {
-  if (!object.is_object() || !object.contains(key))
-    malformed(source, fmt::format("expected a field '{}'", key));
+  LoadedStrategy read();
+
+ private:
+  /// Whether an operator has no entry of its own in an object by operator.
+  using Left = bool (*)(const Operator&);
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw FileError(fmt::format("{}: {}", source_, what));
+  }
+  const Json& member(const Json& object, const char* key) const;
+  void expect(const char* key, const Json& wanted) const;
+  bool same_fingerprint(const char* part, uint64_t fingerprint) const;
+  int32_t operator_number(const std::string& name, const std::string& field) const;
+  int32_t device_number(const Json& value, const std::string& what) const;
+  int32_t whole_number(const Json& value, int64_t high, const std::string& what) const;
+  double priority(const Json& value, const std::string& what) const;
+  template <class T, class Read>
+  std::vector<T> by_operator(const Json& object, const char* field, Read read,
+                             Left left = nullptr) const;
+
+  void refuse_unknown(const Json& schedule) const;
+  ScheduleSpec read_schedule(const Json& json) const;
+  std::vector<std::vector<int32_t>> read_order(const Json& object, int32_t micro_batches) const;
+  int32_t read_task(const Json& entry, int32_t micro_batches, const std::string& what) const;
+
+  std::string source_;
+  const Graph& graph_;
+  const Cluster& cluster_;
+  Json json_;
+  std::map<std::string, int32_t> numbers_;  // operators by name
+};
+
+const Json& Reader::member(const Json& object, const char* key) const {
+  if (!object.is_object() || !object.contains(key)) fail(fmt::format("expected a field '{}'", key));
   return object.at(key);
 }
 
-Json parse(const std::string& text, const std::string& source) {
-  try {
-    return Json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    malformed(source, fmt::format("not valid JSON near byte {}", error.byte));
-  }
+void Reader::expect(const char* key, const Json& wanted) const {
+  const auto& value = member(json_, key);
+  if (value != wanted)
+    fail(fmt::format(
+        "expected {} {}, got {}", key,
+        wanted.is_string() ? fmt::format("'{}'", wanted.get<std::string>()) : wanted.dump(),
+        value.dump()));
 }
 
-int32_t device_number(const Json& value, const std::string& op, const std::string& source,
-                      const Cluster& cluster) {
+bool Reader::same_fingerprint(const char* part, uint64_t fingerprint) const {
+  const auto& value = member(member(json_, part), "fingerprint");
+  return value.is_string() && value.get<std::string>() == hexadecimal(fingerprint);
+}
+
+int32_t Reader::operator_number(const std::string& name, const std::string& field) const {
+  const auto found = numbers_.find(name);
+  if (found != numbers_.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& entry : numbers_) names.push_back(entry.first);
+  fail(fmt::format("{}: graph '{}' has no operator '{}'{}", field, graph_.name(), name,
+                   suggestion(name, names)));
+}
+
+int32_t Reader::device_number(const Json& value, const std::string& what) const {
   if (!value.is_string())
-    malformed(source, fmt::format("placement of operator '{}': expected a device name, got {}", op,
-                                  value.dump()));
+    fail(fmt::format("{}: expected a device name, got {}", what, value.dump()));
   const auto name = value.get<std::string>();
-  const int32_t device = cluster.find(name);
+  const int32_t device = cluster_.find(name);
   if (device < 0)
-    malformed(source,
-              fmt::format("placement of operator '{}': no device '{}' in cluster '{}'{}", op, name,
-                          cluster.name(), suggestion(name, cluster.device_names())));
+    fail(fmt::format("{}: no device '{}' in cluster '{}'{}", what, name, cluster_.name(),
+                     suggestion(name, cluster_.device_names())));
   return device;
 }
 
-std::vector<int32_t> read_placement(const Json& object, const std::string& source,
-                                    const Graph& graph, const Cluster& cluster) {
-  if (!object.is_object()) malformed(source, "field 'placement': expected an object");
-  std::map<std::string, int32_t> numbers;
-  for (int32_t i = 0; i < graph.operator_count(); ++i) numbers.emplace(graph.op(i).name, i);
-  std::vector<int32_t> placement(static_cast<size_t>(graph.operator_count()), -1);
-  for (const auto& [name, value] : object.items()) {
-    const auto found = numbers.find(name);
-    if (found == numbers.end()) {
-      std::vector<std::string> names;
-      for (const auto& entry : numbers) names.push_back(entry.first);
-      malformed(source, fmt::format("placement: graph '{}' has no operator '{}'{}", graph.name(),
-                                    name, suggestion(name, names)));
-    }
-    placement[static_cast<size_t>(found->second)] = device_number(value, name, source, cluster);
-  }
-  for (int32_t i = 0; i < graph.operator_count(); ++i)
-    if (placement[static_cast<size_t>(i)] < 0)
-      malformed(source, fmt::format("placement: operator '{}' of graph '{}' is missing",
-                                    graph.op(i).name, graph.name()));
-  return placement;
+int32_t Reader::whole_number(const Json& value, int64_t high, const std::string& what) const {
+  if (!value.is_number_integer() || value < 1 || value > high)
+    fail(fmt::format("{}: expected an integer from 1 to {}, got {}", what, high, value.dump()));
+  return value.get<int32_t>();
 }
 
-bool same_fingerprint(const Json& json, const char* part, const std::string& source,
-                      uint64_t fingerprint) {
-  const auto& value = member(member(json, part, source), "fingerprint", source);
-  return value.is_string() && value.get<std::string>() == hexadecimal(fingerprint);
+double Reader::priority(const Json& value, const std::string& what) const {
+  if (value.is_number()) return value.get<double>();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (value == "inf") return kInfinity;
+  if (value == "-inf") return -kInfinity;
+  fail(fmt::format("{}: expected a number, got {}", what, value.dump()));
+}
+
+/// read(value, "<field> of operator '<name>'") for every operator; the value stays -1 for those
+/// that are `left` out.
+template <class T, class Read>
+std::vector<T> Reader::by_operator(const Json& object, const char* field, Read read,
+                                   Left left) const {
+  if (!object.is_object()) fail(fmt::format("field '{}': expected an object", field));
+  const auto count = static_cast<size_t>(graph_.operator_count());
+  std::vector<T> values(count, -1);
+  std::vector<bool> given(count, false);
+  for (const auto& [name, value] : object.items()) {
+    const auto at = static_cast<size_t>(operator_number(name, field));
+    values[at] = read(value, fmt::format("{} of operator '{}'", field, name));
+    given[at] = true;
+  }
+  for (int32_t i = 0; i < graph_.operator_count(); ++i)
+    if (!given[static_cast<size_t>(i)] && !(left && left(graph_.op(i))))
+      fail(fmt::format("{}: operator '{}' of graph '{}' is missing", field, graph_.op(i).name,
+                       graph_.name()));
+  return values;
+}
+
+void Reader::refuse_unknown(const Json& schedule) const {
+  const std::vector<std::string> known = {"micro_batches", "name", "order", "priority", "stage"};
+  for (const auto& entry : schedule.items())
+    if (std::find(known.begin(), known.end(), entry.key()) == known.end())
+      fail(fmt::format("schedule: unknown field '{}'{} (known: {})", entry.key(),
+                       suggestion(entry.key(), known), fmt::join(known, ", ")));
+}
+
+ScheduleSpec Reader::read_schedule(const Json& json) const {
+  if (!json.is_object()) fail("field 'schedule': expected an object");
+  refuse_unknown(json);
+  ScheduleSpec spec;
+  const auto& name = member(json, "name");
+  if (!name.is_string())
+    fail(fmt::format("schedule: name: expected a string, got {}", name.dump()));
+  spec.name = name.get<std::string>();
+  if (json.contains("micro_batches"))
+    spec.micro_batches =
+        whole_number(json["micro_batches"], int64_t{1} << 30, "schedule: micro_batches");
+  if (json.contains("priority"))
+    spec.priority = by_operator<double>(
+        json["priority"], "priority",
+        [&](const Json& value, const std::string& what) { return priority(value, what); });
+  if (json.contains("stage"))
+    spec.stage = by_operator<int32_t>(
+        json["stage"], "stage",
+        [&](const Json& value, const std::string& what) {
+          return whole_number(value, graph_.operator_count(), what) - 1;
+        },
+        [](const Operator& op) { return op.collective >= 0; });
+  if (json.contains("order")) spec.order = read_order(json["order"], spec.micro_batches);
+  return spec;
+}
+
+std::vector<std::vector<int32_t>> Reader::read_order(const Json& object,
+                                                     int32_t micro_batches) const {
+  if (!object.is_object()) fail("field 'order': expected an object");
+  for (const auto& entry : object.items()) device_number(entry.key(), "order");
+  std::vector<std::vector<int32_t>> order;
+  for (const auto& name : cluster_.device_names()) {
+    if (!object.contains(name))
+      fail(fmt::format("order: device '{}' of cluster '{}' is missing", name, cluster_.name()));
+    const auto what = fmt::format("order of device '{}'", name);
+    const auto& list = object.at(name);
+    if (!list.is_array()) fail(fmt::format("{}: expected a list, got {}", what, list.dump()));
+    auto& tasks = order.emplace_back();
+    for (const auto& entry : list) tasks.push_back(read_task(entry, micro_batches, what));
+  }
+  return order;
+}
+
+int32_t Reader::read_task(const Json& entry, int32_t micro_batches, const std::string& what) const {
+  if (!entry.is_string())
+    fail(fmt::format("{}: expected an operator's name, got {}", what, entry.dump()));
+  const auto text = entry.get<std::string>();
+  if (micro_batches == 1) return operator_number(text, what);
+  const auto at = text.rfind('@');
+  const auto digits = at == std::string::npos ? std::string() : text.substr(at + 1);
+  const bool number = !digits.empty() && digits.size() <= 10 &&
+                      digits.find_first_not_of("0123456789") == std::string::npos;
+  const int64_t micro = number ? std::stoll(digits) : 0;
+  if (micro < 1 || micro > micro_batches)
+    fail(
+        fmt::format("{}: expected 'operator@micro-batch' with a micro-batch from 1 to {}, got '{}'",
+                    what, micro_batches, text));
+  const int64_t task =
+      (micro - 1) * graph_.operator_count() + operator_number(text.substr(0, at), what);
+  return static_cast<int32_t>(std::min<int64_t>(task, std::numeric_limits<int32_t>::max()));
+}
+
+LoadedStrategy Reader::read() {
+  expect("format", kFormat);
+  expect("version", kVersion);
+  LoadedStrategy loaded;
+  auto& [placement, schedule] = loaded.strategy;
+  loaded.same_graph = same_fingerprint("graph", graph_.fingerprint());
+  loaded.same_cluster = same_fingerprint("cluster", cluster_.fingerprint());
+  placement = by_operator<int32_t>(
+      member(json_, "placement"), "placement",
+      [&](const Json& value, const std::string& what) { return device_number(value, what); });
+  if (json_.contains("schedule")) schedule = read_schedule(json_["schedule"]);
+  try {
+    check_placement(placement, graph_, cluster_);
+    check_schedule(schedule, graph_, cluster_.device_count());
+  } catch (const Error& error) {
+    fail(error.what());
+  }
+  if (json_.contains("notes") && json_["notes"].is_object())
+    for (const auto& [key, value] : json_["notes"].items())
+      loaded.notes[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  return loaded;
+}
+
+OrderedJson priority_value(double value) {
+  if (std::isfinite(value)) return value;
+  return value > 0 ? "inf" : "-inf";
+}
+
+OrderedJson order_json(const ScheduleSpec& spec, const Graph& graph, const Cluster& cluster) {
+  OrderedJson json = OrderedJson::object();
+  for (size_t d = 0; d < spec.order.size(); ++d) {
+    auto& list = json[cluster.device(static_cast<int32_t>(d)).name] = OrderedJson::array();
+    for (const int32_t task : spec.order[d]) {
+      const auto& name = graph.op(task % graph.operator_count()).name;
+      const int32_t micro = task / graph.operator_count() + 1;
+      list.push_back(spec.micro_batches == 1 ? name : fmt::format("{}@{}", name, micro));
+    }
+  }
+  return json;
+}
+
+/// {operator name: value(number)} in order of the graph, for the operators that are `in`.
+template <class In, class Value>
+OrderedJson by_operator(const Graph& graph, In in, Value value) {
+  OrderedJson::object_t entries;
+  for (int32_t i = 0; i < graph.operator_count(); ++i)  // appended: its [] looks at every entry
+    if (in(graph.op(i))) entries.emplace_back(graph.op(i).name, value(static_cast<size_t>(i)));
+  return entries;
+}
+
+bool everywhere(const Operator&) { return true; }
+
+OrderedJson schedule_json(const ScheduleSpec& spec, const Graph& graph, const Cluster& cluster) {
+  OrderedJson json = {{"name", spec.name}, {"micro_batches", spec.micro_batches}};
+  if (!spec.priority.empty())
+    json["priority"] = by_operator(graph, everywhere,
+                                   [&](size_t op) { return priority_value(spec.priority[op]); });
+  if (!spec.stage.empty())
+    json["stage"] = by_operator(
+        graph, [](const Operator& op) { return op.collective < 0; },
+        [&](size_t op) { return OrderedJson(spec.stage[op] + 1); });
+  if (!spec.order.empty()) json["order"] = order_json(spec, graph, cluster);
+  return json;
 }
 
 }  // namespace
 
 void check_placement(std::span<const int32_t> placement, const Graph& graph,
                      const Cluster& cluster) {
-  if (placement.size() != static_cast<size_t>(graph.operator_count()))
+  const int32_t operators = graph.operator_count(), devices = cluster.device_count();
+  if (placement.size() != static_cast<size_t>(operators))
     throw ArgumentError(fmt::format("a placement of graph '{}' needs {} entries, got {}",
-                                    graph.name(), graph.operator_count(), placement.size()));
-  for (int32_t i = 0; i < graph.operator_count(); ++i) {
+                                    graph.name(), operators, placement.size()));
+  const auto units = graph.units();  // flat, unlike the operators themselves
+  for (int32_t i = 0; i < operators; ++i) {
     const int32_t device = placement[static_cast<size_t>(i)];
-    if (device < 0 || device >= cluster.device_count())
+    if (device < 0 || device >= devices)
       throw ArgumentError(fmt::format("operator '{}' is placed on device {}, expected 1 to {}",
-                                      graph.op(i).name, device + 1, cluster.device_count()));
-    const int32_t first = graph.unit(graph.op(i).unit)[0];
+                                      graph.op(i).name, int64_t{device} + 1, devices));
+    const int32_t first = graph.unit(units[static_cast<size_t>(i)])[0];
     if (placement[static_cast<size_t>(first)] != device)
       throw ArgumentError(fmt::format(
           "operators '{}' and '{}' are colocated but placed on devices '{}' and '{}'",
@@ -105,7 +305,8 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
                              const std::map<std::string, std::string>& notes) {
   check_placement(strategy.placement, graph, cluster);
-  Json json;
+  check_schedule(strategy.schedule, graph, cluster.device_count());
+  OrderedJson json;
   json["format"] = kFormat;
   json["version"] = kVersion;
   json["graph"] = {{"name", graph.name()},
@@ -114,37 +315,19 @@ std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const
   json["cluster"] = {{"name", cluster.name()},
                      {"devices", cluster.device_names()},
                      {"fingerprint", hexadecimal(cluster.fingerprint())}};
-  json["notes"] = Json::object();
+  json["notes"] = OrderedJson::object();
   for (const auto& [key, value] : notes) json["notes"][key] = note_value(value);
-  auto& placement = json["placement"] = Json::object();
-  for (int32_t i = 0; i < graph.operator_count(); ++i)
-    placement[graph.op(i).name] = cluster.device(strategy.placement[static_cast<size_t>(i)]).name;
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (strategy.schedule != ScheduleSpec{})
+    json["schedule"] = schedule_json(strategy.schedule, graph, cluster);
+  json["placement"] = by_operator(graph, everywhere, [&](size_t op) {
+    return OrderedJson(cluster.device(strategy.placement[op]).name);
+  });
+  return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 LoadedStrategy strategy_from_json(const std::string& text, const std::string& source,
                                   const Graph& graph, const Cluster& cluster) {
-  const Json json = parse(text, source);
-  const auto& format = member(json, "format", source);
-  if (format != kFormat)
-    malformed(source, fmt::format("expected format '{}', got {}", kFormat, format.dump()));
-  const auto& version = member(json, "version", source);
-  if (version != kVersion)
-    malformed(source, fmt::format("expected version {}, got {}", kVersion, version.dump()));
-  LoadedStrategy loaded;
-  loaded.same_graph = same_fingerprint(json, "graph", source, graph.fingerprint());
-  loaded.same_cluster = same_fingerprint(json, "cluster", source, cluster.fingerprint());
-  loaded.strategy.placement =
-      read_placement(member(json, "placement", source), source, graph, cluster);
-  try {
-    check_placement(loaded.strategy.placement, graph, cluster);
-  } catch (const ArgumentError& error) {
-    malformed(source, error.what());
-  }
-  if (json.contains("notes") && json["notes"].is_object())
-    for (const auto& [key, value] : json["notes"].items())
-      loaded.notes[key] = value.is_string() ? value.get<std::string>() : value.dump();
-  return loaded;
+  return Reader(text, source, graph, cluster).read();
 }
 
 }  // namespace trinity

@@ -7,12 +7,14 @@
 
 #include "cluster/cluster.h"
 #include "graph/graph.h"
+#include "strategy/schedule.h"
 
 namespace trinity {
 
-/// How a graph is trained on a cluster. Placement is the only part so far.
+/// How a graph is trained on a cluster: where its operators run, how often and in which order.
 struct Strategy {
   std::vector<int32_t> placement;  ///< device of every operator, 0-based
+  ScheduleSpec schedule;
 };
 
 /// Throws ArgumentError unless `placement` names a device of `cluster` for every operator and
@@ -21,8 +23,13 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
                      const Cluster& cluster);
 
 /// The strategy as JSON text ending in a newline: format and version, graph and cluster (name,
-/// fingerprint), the device name of every operator by name, and `notes` (method, seed, metrics as
-/// numbers or text, written in key order). Equal inputs give equal bytes.
+/// fingerprint), `notes` (method, seed, metrics as numbers or text, written in key order), the
+/// schedule unless it is the default one, the device name of every operator by name. Equal inputs
+/// give equal bytes. Throws what check_placement() and check_schedule() throw.
+///
+/// The schedule has fields name, micro_batches and, where they are filled, priority (a number, or
+/// "inf" or "-inf", by operator), stage (from 1, by operator; not for members of collectives), and
+/// order (a list of operators by device; "operator@micro-batch", from 1, when there are several).
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
                              const std::map<std::string, std::string>& notes);
 
@@ -34,7 +41,8 @@ struct LoadedStrategy {
 
 /// Reads what strategy_to_json() wrote. `source` names the text in errors. Throws FileError for
 /// malformed JSON, another format or version, an operator that the graph lacks or the file omits,
-/// an unknown device, or a placement that check_placement() refuses.
+/// an unknown device, a placement that check_placement() or a schedule that check_schedule()
+/// refuses.
 LoadedStrategy strategy_from_json(const std::string& text, const std::string& source,
                                   const Graph& graph, const Cluster& cluster);
 

@@ -64,17 +64,9 @@ local int32_span = ffi.metatype('struct trinity_int32_span', {
 })
 
 --- New arrays of `n` zeros.
-function array.int32(n)
-  local a = ffi.new(int32_array, n)
-  a.magic, a.length = magic.int32_array, n
-  return a
-end
+function array.int32(n) return ffi.new(int32_array, n, magic.int32_array, n) end
 
-function array.double(n)
-  local a = ffi.new(double_array, n)
-  a.magic, a.length = magic.double_array, n
-  return a
-end
+function array.double(n) return ffi.new(double_array, n, magic.double_array, n) end
 
 function array.is_int32(value) return ffi.istype(int32_array, value) end
 
@@ -83,8 +75,7 @@ local owners = setmetatable({}, { __mode = 'k' })
 
 --- A read-only view that `fill(span)` points at memory of `owner`.
 function array.int32_view(owner, fill)
-  local span = int32_span()
-  span.magic = magic.int32_span
+  local span = int32_span(magic.int32_span)
   fill(span)
   owners[span] = owner
   return span
@@ -97,7 +88,7 @@ local metrics_methods = {}
 for name, offset in util.sorted_pairs(device_fields) do
   --- metrics:memory_bytes(d) and so on: the value of one device.
   metrics_methods[name] = function(self, d)
-    if not (d >= 1 and d <= self.device_count) then
+    if not (d >= 1 and d <= self.device_count and d % 1 == 0) then
       util.fail('%s: device %s is outside 1 to %d', name, tostring(d), self.device_count)
     end
     return self.device[5 * (d - 1) + offset]
@@ -126,9 +117,7 @@ local metrics = ffi.metatype('struct trinity_metrics', {
 
 --- Metrics of a step on `devices` devices, to be filled by the engine.
 function array.metrics(devices)
-  local m = ffi.new(metrics, 5 * devices)
-  m.magic, m.device_count = magic.metrics, devices
-  return m
+  return ffi.new(metrics, 5 * devices, magic.metrics, devices)
 end
 
 return array

@@ -12,7 +12,7 @@ local columns = {
   { 'method', function(s) return s.method or '?' end },
   { 'step time', function(s) return ('%.4f s'):format(s.metrics.step_time_s) end },
   { 'over bound', function(s)
-    return ('%.2fx'):format(s.metrics.step_time_s / s.problem.lower_bound_s)
+    return ('%.2fx'):format(s.metrics.step_time_s / s:lower_bound_s())
   end },
   { 'peak memory', function(s) return core.format_bytes(s.metrics.peak_memory_bytes) end },
   { 'peak communication', function(s)
@@ -26,31 +26,21 @@ local columns = {
 
 --- The table as text, with the lower bound and what was compared under which budget.
 function Comparison:__tostring()
-  local cells, width = {}, {}
+  local head, rows = {}, {}
   for c, column in ipairs(columns) do
-    width[c] = #column[1]
+    head[c] = column[1]
     for r, found in ipairs(self.rows) do
-      cells[r] = cells[r] or {}
-      cells[r][c] = column[2](found)
-      width[c] = math.max(width[c], #cells[r][c])
+      rows[r] = rows[r] or {}
+      rows[r][c] = column[2](found)
     end
   end
-  local lines = {}
-  local function add(row)
-    local padded = {}
-    for c = 1, #columns do
-      padded[c] = ((c == 1 and '%-' or '%') .. width[c] .. 's'):format(row[c])
-    end
-    lines[#lines + 1] = (table.concat(padded, '  '):gsub('%s+$', ''))
-  end
-  local head, rule = {}, {}
-  for c, column in ipairs(columns) do head[c], rule[c] = column[1], ('-'):rep(width[c]) end
-  add(head)
-  add(rule)
-  for r = 1, #self.rows do add(cells[r]) end
+  local lines = { util.format_table(head, rows) }
   lines[#lines + 1] = ''
-  lines[#lines + 1] = ('simulated; lower bound on the step time %.4f s (longest path, work over devices, intervals)')
-    :format(self.problem.lower_bound_s)
+  local bounds = self.problem:bounds()
+  lines[#lines + 1] = ('simulated; lower bounds: step time %.4f s (critical path %.4f s, '
+    .. 'work over speed %.4f s, intervals %.4f s), peak memory %s'):format(
+      bounds.step_time_s, bounds.critical_path_s, bounds.work_s, bounds.interval_s,
+      core.format_bytes(bounds.peak_memory_bytes))
   lines[#lines + 1] = ('%s on %s, seed %d, at most %d evaluations a method')
     :format(self.problem.graph.name, self.problem.cluster.name, self.seed, self.evaluations)
   local script = rawget(_G, 'arg') or {}

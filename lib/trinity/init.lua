@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local model = require 'trinity.model'
+local util = require 'trinity.util'
 
 local trinity = {
   version = core.version,
@@ -17,8 +18,9 @@ local trinity = {
   methods = require 'trinity.methods',
   search = require 'trinity.search',
   compare = require 'trinity.compare',
-  sorted_pairs = require('trinity.util').sorted_pairs,
+  sorted_pairs = util.sorted_pairs,
   format_bytes = core.format_bytes,
+  format_table = util.format_table,
   random = core.random,
   threads = core.threads,
 }

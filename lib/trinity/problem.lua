@@ -107,8 +107,11 @@ function Problem:strategy(plan, about) return strategy.new(self, plan, about) en
 --- Loads a strategy that strategy:save() wrote, and simulates it.
 function Problem:load(path) return strategy.load(self, path) end
 
---- The placement as JSON text; `notes` are its further facts by name.
-function Problem:to_json(placement, notes) return self.handle:to_json(placement, notes) end
+--- A plan (placement and schedule) as JSON text; `notes` are its further facts by name.
+function Problem:to_json(plan, notes)
+  local placement, schedule = self.simulator:parts(plan)
+  return self.handle:to_json(placement, notes, schedule)
+end
 
 --- Whether strategy or result `a` is better than `b`: one that fits before one that does not,
 --- then the larger reward.

@@ -27,7 +27,11 @@ local modes = {
 --- any that fits and still has a slope.
 function rewards.mdpe(options)
   util.refuse_unknown('rewards.mdpe', options or {}, mdpe_defaults)
-  local o = setmetatable(options or {}, { __index = mdpe_defaults })
+  local o = {}
+  for key, default in util.sorted_pairs(mdpe_defaults) do
+    o[key] = options and options[key]
+    if o[key] == nil then o[key] = default end
+  end
   local q = modes[o.mode] or util.fail("rewards.mdpe: unknown mode '%s' (known: both, hinge, linear)",
     tostring(o.mode))
   local alpha, beta, gamma, factor = o.alpha, o.beta, o.gamma, o.hinge_factor

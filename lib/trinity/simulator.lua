@@ -29,11 +29,8 @@ local function schedule_of(plan)
   return description
 end
 
---- The schedule of a plan (a table or strategy) without its placement, or nil for the default.
-Simulator.schedule_of = schedule_of
-
---- What the engine takes for a placement, a strategy, or { placement =, schedule =, ... }.
-local function item(self, plan)
+--- The placement of a plan and what says how it is scheduled (nil: the default).
+local function parts(self, plan)
   local placement, description = plan, self.default_schedule
   if type(plan) == 'table' then
     if plan.placement ~= nil and getmetatable(plan) == nil then
@@ -45,6 +42,14 @@ local function item(self, plan)
     util.fail('expected a placement (problem:placement()), a strategy or { placement = ... }, got %s',
       util.describe(placement == nil and plan or placement))
   end
+  return placement, description
+end
+
+Simulator.parts = parts
+
+--- What the engine takes for a plan.
+local function item(self, plan)
+  local placement, description = parts(self, plan)
   if not description then return placement end
   return { placement, self.handle:schedule(placement, description) }
 end

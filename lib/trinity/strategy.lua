@@ -1,7 +1,6 @@
 -- Strategies: what a method returns, priced, saved and loaded.
 
 local core = require 'trinity.core'
-local array = require 'trinity.array'
 local util = require 'trinity.util'
 
 local Strategy = {}
@@ -21,17 +20,8 @@ function strategy.is(value) return getmetatable(value) == Strategy end
 function strategy.new(problem, plan, about)
   local self = { problem = problem }
   for key, value in util.sorted_pairs(about or {}) do self[key] = value end
-  local schedule
-  if type(plan) == 'table' then
-    schedule = problem.simulator.schedule_of(plan)
-    self.placement = plan.placement
-  else
-    schedule, self.placement = problem.simulator.default_schedule, plan
-  end
-  if not array.is_int32(self.placement) then
-    util.fail('strategy: expected a placement (problem:placement()), got %s',
-      util.describe(self.placement))
-  end
+  local placement, schedule = problem.simulator:parts(plan)
+  self.placement = placement
   for key, value in util.sorted_pairs(schedule or {}) do self[key] = value end
   self.metrics = problem:evaluate(plan)
   self.reward = problem:score(self.metrics)
@@ -49,23 +39,32 @@ local function rules_text(rules)
   return table.concat(parts, ' ')
 end
 
---- Writes the strategy as JSON: the device of every operator by name, and the facts behind it.
---- Wall-clock times stay out, so that equal searches write equal bytes.
+--- What the step time of no strategy with as many micro-batches is below.
+function Strategy:lower_bound_s()
+  return self.problem:bounds(self.micro_batches or 1).step_time_s
+end
+
+--- Writes the strategy as JSON: the device of every operator by name, the schedule, and the facts
+--- behind both. Wall-clock times stay out, so that equal searches write equal bytes.
 function Strategy:save(path)
   local notes = { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
-    lower_bound_s = self.problem.lower_bound_s, feasible = tostring(self.metrics.feasible) }
+    lower_bound_s = self:lower_bound_s(), feasible = tostring(self.metrics.feasible) }
   for _, name in ipairs(saved_metrics) do notes[name] = self.metrics[name] end
   for _, name in ipairs { 'method', 'seed', 'evaluations' } do notes[name] = self[name] end
-  core.write_file(path, self.problem:to_json(self.placement, notes))
+  core.write_file(path, self.problem:to_json(self, notes))
   return path
 end
 
---- Loads a file that save() wrote for the problem's graph and cluster. Field `saved` holds the
---- notes as text, same_graph and same_cluster say whether both are unchanged since.
+--- Loads a file that save() wrote for the problem's graph and cluster, schedule included. Field
+--- `saved` holds the notes as text, same_graph and same_cluster say whether both are unchanged since.
 function strategy.load(problem, path)
   local placement = problem:placement()
   local loaded = problem.handle:from_json(core.read_file(path), path, placement)
-  return strategy.new(problem, placement, { method = loaded.notes.method, saved = loaded.notes,
+  local plan = loaded.schedule or {}
+  plan.placement = placement
+  local fits, message = pcall(problem.evaluate, problem, plan)
+  if not fits then util.fail('%s: %s', path, util.unplaced(message)) end
+  return strategy.new(problem, plan, { method = loaded.notes.method, saved = loaded.notes,
     same_graph = loaded.same_graph, same_cluster = loaded.same_cluster })
 end
 

@@ -10,6 +10,13 @@ function util.fail(message, ...)
   error(core.position() .. message, 0)
 end
 
+--- A message without the position that an error raised here would carry.
+function util.unplaced(message)
+  local position = core.position()
+  if message:sub(1, #position) == position then return message:sub(#position + 1) end
+  return message
+end
+
 local Usage = { __tostring = function(self) return self.message end }
 
 --- Raises a usage error: the program prints it and exits with status 2.
@@ -35,6 +42,25 @@ function util.describe(value)
   if type(value) == 'string' then return ("string '%s'"):format(value) end
   if type(value) == 'number' then return ('number %.17g'):format(value) end
   return type(value)
+end
+
+--- Rows of text as a table under a head, the first column flush left, the others flush right.
+function util.format_table(head, rows)
+  local width, rule, lines = {}, {}, {}
+  for c = 1, #head do
+    width[c] = #head[c]
+    for _, row in ipairs(rows) do width[c] = math.max(width[c], #row[c]) end
+    rule[c] = ('-'):rep(width[c])
+  end
+  local function add(row)
+    local cells = {}
+    for c = 1, #head do cells[c] = ((c == 1 and '%-' or '%') .. width[c] .. 's'):format(row[c]) end
+    lines[#lines + 1] = (table.concat(cells, '  '):gsub('%s+$', ''))
+  end
+  add(head)
+  add(rule)
+  for _, row in ipairs(rows) do add(row) end
+  return table.concat(lines, '\n')
 end
 
 --- Refuses keys of `given` that are not in `known` (a set), with a suggestion.

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "base/error.h"
 #include "support/build.h"
 
@@ -37,6 +39,36 @@ TEST_CASE("broken descriptions are refused by name") {
   spec = test::uniform_spec(1, 1e9, 0);
   spec.device_types[0].peak_flops_per_s.clear();
   fails(spec, "needs an entry 'float32'");
+}
+
+TEST_CASE("rates that are no positive numbers and latencies that are none are refused") {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const auto fails = [](const char* text, auto change) {
+    auto spec = test::uniform_spec(2, 1e9, 1e-6);
+    change(spec);
+    CHECK_THROWS_WITH_AS(Cluster{spec}, doctest::Contains(text), ArgumentError);
+  };
+  for (const double wrong : {0.0, -1.0, kNan, kInfinity, -kInfinity}) {
+    fails("link 'd1' - 'switch': bandwidth_bytes_per_s must be a positive number",
+          [=](ClusterSpec& s) { s.links[1].bandwidth_bytes_per_s = wrong; });
+    fails("switch 'switch': bandwidth_bytes_per_s must be a positive number", [=](ClusterSpec& s) {
+      s.switches.push_back({"switch", wrong});
+    });
+    fails("device 'd1': speed must be a positive number",
+          [=](ClusterSpec& s) { s.devices[1].speed = wrong; });
+    fails("device type 'unit': peak_flops_per_s.float32 must be a positive number",
+          [=](ClusterSpec& s) { s.device_types[0].peak_flops_per_s[DType::float32] = wrong; });
+    fails("memory_bandwidth_bytes_per_s must be a positive number",
+          [=](ClusterSpec& s) { s.device_types[0].memory_bandwidth_bytes_per_s = wrong; });
+    fails("compute_efficiency must be a positive number",
+          [=](ClusterSpec& s) { s.device_types[0].compute_efficiency = wrong; });
+    if (wrong == 0) continue;
+    fails("link 'd1' - 'switch': latency_s must not be negative",
+          [=](ClusterSpec& s) { s.links[1].latency_s = wrong; });
+    fails("launch_s must not be negative",
+          [=](ClusterSpec& s) { s.device_types[0].launch_s = wrong; });
+  }
 }
 
 TEST_CASE("broken switches are refused by name") {

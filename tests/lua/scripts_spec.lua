@@ -4,6 +4,7 @@ local core = require 'trinity.core'
 
 local smoke = {
   quickstart = '--steps 2 --samples 4 --save ' .. os.tmpname(),
+  timeline = '--batch_size 1 --output ' .. os.tmpname(),
 }
 
 describe('scripts', function()
@@ -56,6 +57,45 @@ describe('the main job', function()
     local status, output = run_trinity 'quickstart --steps 1 --samples 2 --save /proc/nowhere/x.json'
     expect(status):equals(1)
     expect(output):matches '/proc/nowhere/x.json: cannot'
+  end)
+end)
+
+describe('timeline', function()
+  local output = os.tmpname()
+  local function run(arguments)
+    local status, text = run_trinity(('timeline --output %s %s'):format(output, arguments))
+    if status ~= 0 then error(text) end
+    return text
+  end
+  it('says where the time of a step goes', function()
+    local text = run '--schedule 1f1b --micro_batches 4 --queue route'
+    for _, pattern in ipairs { 'inception_v3 on p100x4, contiguous: 1f1b, 4 micro%-batches',
+      '3312 tasks, %d+ transfers, simulated in [%d.]+ ms', 'step time +[%d.]+ s\n',
+      'lower bound +[%d.]+ s, the step is [%d.]+ times that', '\ngpu3 %(p100%) +[%d.]+ s +[%d.]+ %% +[%d.]+ s',
+      'critical path of %d+ events: [%d.]+ %% computing', 'no computation hides: [%d.]+ %%', '\nConvGrad +376 ',
+      'and %d+ more types', 'ui%.perfetto%.dev' } do
+      expect(text):matches(pattern)
+    end
+    expect(core.read_file(output)):matches '^{"displayTimeUnit".*%]}\n$'
+  end)
+  it('takes a saved strategy with its schedule, or another one', function()
+    local trinity = require 'trinity'
+    local problem = trinity.problem { graph = trinity.model('inception_v3', { batch_size = 64 }), cluster = trinity.cluster 'p100x4' }
+    local saved = problem:strategy({ placement = problem:placement(), schedule = 'lifo', micro_batches = 3 }):save(os.tmpname())
+    expect(run('--strategy ' .. saved)):matches(': lifo, 3 micro%-batches')
+    expect(run('--schedule critical_path --strategy ' .. saved)):matches(': critical_path, 3 micro%-batches')
+    expect(run('--micro_batches 1 --strategy ' .. saved)):matches(': lifo, 1 micro%-batch\n')
+    os.remove(saved)
+  end)
+  it('takes any method', function()
+    expect(run '--method round_robin --cluster p100x2'):matches 'inception_v3 on p100x2, round_robin: fifo, 1 micro%-batch\n'
+    expect(run '--method random --evaluations 8'):matches ', random: fifo'
+    local status, text = run_trinity 'timeline --method rondom'
+    expect(status):equals(1)
+    expect(text):matches "no method 'rondom', did you mean 'random'%?"
+    status, text = run_trinity 'timeline --queue rout'
+    expect(status):equals(1)
+    expect(text):matches "unknown queue model 'rout', did you mean 'route'%?"
   end)
 end)
 

@@ -38,6 +38,25 @@ std::shared_ptr<const Graph> large_graph(int operators, uint64_t reach) {
   return make.share();
 }
 
+/// Four equal devices, all of whose wires are send queues.
+void check_bounds(const Problem& problem, const Metrics& metrics) {
+  const auto bounds = lower_bounds(problem);
+  int64_t work = 0, sent = 0, received = 0, wires = 0;
+  for (const auto& device : metrics.devices) {
+    work += device.compute_busy_ns;
+    wires += device.send_busy_ns;
+    sent += device.bytes_sent;
+    received += device.bytes_received;
+    CHECK(device.peak_memory_bytes >= 27'500'000);  // a quarter of the weights
+  }
+  CHECK(sent == received);
+  CHECK(bounds.work_ns == (work + 3) / 4);
+  CHECK(bounds.step_time_ns >= bounds.critical_path_ns);
+  CHECK(metrics.step_time_ns >= bounds.step_time_ns);
+  CHECK(metrics.step_time_ns <= work + wires);
+  CHECK(metrics.peak_memory_bytes >= bounds.peak_memory_bytes);
+}
+
 }  // namespace
 
 /// More than fit 20 bits of a packed key.
@@ -55,11 +74,9 @@ TEST_CASE("more than a million operators on four devices") {
   Metrics metrics, again;
   simulator.run(placement, metrics);
   watch.say("simulating");
-  simulator.run(placement, again, nullptr, metrics.step_time_ns);
-  CHECK(again == metrics);
   simulator.run(placement, again, nullptr, metrics.step_time_ns - 1);
   CHECK(again.rejected);
-  watch.say("simulating twice more, under limits");
+  watch.say("rejecting");
   {
     Timeline timeline;
     simulator.run(placement, again, &timeline);
@@ -69,22 +86,8 @@ TEST_CASE("more than a million operators on four devices") {
     CHECK(again == metrics);
     watch.say("simulating in the event loop");
   }
-  const auto bounds = lower_bounds(problem);
+  check_bounds(problem, metrics);
   watch.say("bounding");
-  int64_t work = 0, sent = 0, received = 0, wires = 0;
-  for (const auto& device : metrics.devices) {
-    work += device.compute_busy_ns;
-    wires += device.send_busy_ns;
-    sent += device.bytes_sent;
-    received += device.bytes_received;
-    CHECK(device.peak_memory_bytes >= 27'500'000);  // a quarter of the weights
-  }
-  CHECK(sent == received);
-  CHECK(bounds.work_ns == (work + 3) / 4);
-  CHECK(bounds.step_time_ns >= bounds.critical_path_ns);
-  CHECK(metrics.step_time_ns >= bounds.step_time_ns);
-  CHECK(metrics.step_time_ns <= work + wires);
-  CHECK(metrics.peak_memory_bytes >= bounds.peak_memory_bytes);
 }
 
 TEST_CASE("twenty thousand operators on a thousand devices around two levels of switches") {
@@ -103,12 +106,12 @@ TEST_CASE("twenty thousand operators on a thousand devices around two levels of 
     Simulator simulator(problem);
     Metrics metrics, again;
     Timeline timeline;
-    simulator.run(placement, metrics);
+    simulator.run(placement, metrics, &timeline);
     watch.say(queue_model_name(queue));
     CHECK(metrics.step_time_ns >= lower_bounds(problem).step_time_ns);
-    simulator.run(placement, again, &timeline);
-    CHECK(again == metrics);
     test::check_laws(problem, Plan{placement, nullptr}, metrics, timeline);
-    watch.say(std::string(queue_model_name(queue)) + " again, and judged");
+    if (queue == QueueModel::fair) continue;
+    simulator.run(placement, again);
+    CHECK(again == metrics);
   }
 }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -245,16 +246,16 @@ TEST_CASE("schedules that do not fit are refused") {
   fails(stage, 3, stage, 4, k1F1B, "operator 'f3' is placed on device 4, expected 1 to 3");
   auto wrong = stage;
   wrong[1] = 12;
-  fails(stage, 4, wrong, 4, k1F1B, "operator 'f1' is in stage 12, expected 0 to 11");
+  fails(stage, 4, wrong, 4, k1F1B, "operator 'f1' is in stage 13, expected 1 to 12");
   wrong = stage;
   wrong[static_cast<size_t>(graph.find("b1"))] = 0;
   fails(stage, 4, wrong, 4, k1F1B,
-        "stage 0 is on two devices: operator 'f0' on device 1, 'b1' on device 2");
+        "stage 1 is on two devices: operator 'f0' on device 1, 'b1' on device 2");
   wrong = stage;
   for (int32_t& s : wrong) s += s == 3;
-  fails(stage, 4, wrong, 4, k1F1B, "stage 3 has no operators");
+  fails(stage, 4, wrong, 4, k1F1B, "stage 4 has no operators");
   fails(around(stage, 2), 2, stage, 4, kGpipe,
-        "schedule 'gpipe': stages 0 and 2 are on device 1, expected a device for every stage");
+        "schedule 'gpipe': stages 1 and 3 are on device 1, expected a device for every stage");
   fails(around(stage, 3), 3, stage, 3, kInterleaved,
         "schedule 'interleaved': 4 stages on 3 devices, expected a multiple");
   fails(around(stage, 2), 2, stage, 3, kInterleaved,
@@ -262,8 +263,33 @@ TEST_CASE("schedules that do not fit are refused") {
   auto folded = stage;
   for (int32_t& device : folded) device = std::min(device, 3 - device);
   fails(folded, 2, stage, 2, kInterleaved,
-        "schedule 'interleaved': stage 2 is on device 2, expected device 1 as for stage 0");
+        "schedule 'interleaved': stage 3 is on device 2, expected device 1 as for stage 1");
   CHECK_THROWS_AS(pipeline_schedule(graph, stage, 4, stage, 1 << 30, k1F1B), LimitError);
+}
+
+TEST_CASE("descriptions of schedules are checked") {
+  const auto graph = pipeline_graph(2);
+  const auto fails = [&](const ScheduleSpec& spec, const char* text) {
+    CHECK_THROWS_WITH_AS(check_schedule(spec, graph, 2), doctest::Contains(text), ArgumentError);
+  };
+  check_schedule({}, graph, 2);
+  check_schedule({"interleaved", 4, {}, {}, {}}, graph, 2);
+  check_schedule({"order", 2, {}, {}, {{0, 11}, {}}}, graph, 2);
+  fails({"fif", 1, {}, {}, {}}, "unknown schedule 'fif', did you mean 'fifo'?");
+  fails({"fifo", 0, {}, {}, {}}, "at least 1 micro-batch, got 0");
+  fails({"fifo", 1, {1, 2, 3, 4, 5, 6}, {}, {}}, "schedule 'fifo' takes no field 'priority'");
+  fails({"priority", 1, {}, {}, {}}, "schedule 'priority' needs a field 'priority'");
+  fails({"priority", 1, {1}, {}, {}}, "priorities of graph 'pipeline' need 6 entries, got 1");
+  fails({"priority", 1, {1, 2, 3, 4, NAN, 6}, {}, {}}, "the priority of operator 'u0' is not a");
+  fails({"lifo", 1, {}, {0, 0, 0, 0, 0, 0}, {}}, "schedule 'lifo' takes no field 'stage'");
+  fails({"gpipe", 1, {}, {0, 0}, {}}, "stages of graph 'pipeline' need 6 entries, got 2");
+  fails({"gpipe", 1, {}, {0, 0, 0, 0, 6, 0}, {}}, "operator 'u0' is in stage 7, expected 1 to 6");
+  fails({"gpipe", 1, {}, {-1, 0, 0, 0, 0, 0}, {}}, "operator 'f0' is in stage 0, expected 1 to 6");
+  fails({"order", 1, {}, {}, {}}, "schedule 'order' needs a field 'order'");
+  fails({"order", 1, {}, {}, {{0}}}, "an order needs 2 lists of tasks, one a device, got 1");
+  fails({"order", 2, {}, {}, {{0}, {12}}}, "the order of device 2 names task 13, expected 1 to 12");
+  CHECK_THROWS_WITH_AS(check_schedule({"fifo", 1 << 30, {}, {}, {}}, graph, 2),
+                       doctest::Contains("more than 2^30 tasks"), LimitError);
 }
 
 TEST_CASE("policies and pipeline schedules have words") {

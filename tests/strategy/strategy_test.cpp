@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "base/error.h"
 #include "strategy/cost.h"
 #include "strategy/strategy.h"
@@ -35,7 +37,7 @@ TEST_CASE("placements are checked for length, devices and colocation") {
 TEST_CASE("a strategy survives JSON, and a changed graph is noticed") {
   const auto graph = pair_graph();
   const auto cluster = test::uniform_cluster(2, 1e9, 0);
-  const Strategy strategy{{1, 0, 0}};
+  const Strategy strategy{{1, 0, 0}, {}};
   const auto text = strategy_to_json(strategy, *graph, *cluster, {{"seed", "3"}, {"by", "hand"}});
   CHECK(text == strategy_to_json(strategy, *graph, *cluster, {{"by", "hand"}, {"seed", "3"}}));
   const auto loaded = strategy_from_json(text, "file", *graph, *cluster);
@@ -50,21 +52,133 @@ TEST_CASE("a strategy survives JSON, and a changed graph is noticed") {
   CHECK_FALSE(strategy_from_json(text, "file", *make.share(), *cluster).same_graph);
 }
 
+TEST_CASE("schedules survive JSON; the default one stays out") {
+  const auto graph = pair_graph();
+  const auto cluster = test::uniform_cluster(2, 1e9, 0);
+  const auto text_of = [&](const ScheduleSpec& spec) {
+    return strategy_to_json({{1, 0, 0}, spec}, *graph, *cluster, {});
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const auto& spec :
+       {ScheduleSpec{}, ScheduleSpec{"fifo", 3, {}, {}, {}}, ScheduleSpec{"lifo", 1, {}, {}, {}},
+        ScheduleSpec{"critical_path", 2, {}, {}, {}},
+        ScheduleSpec{"priority", 1, {0.1, -kInfinity, kInfinity}, {}, {}},
+        ScheduleSpec{"1f1b", 4, {}, {}, {}}, ScheduleSpec{"gpipe", 4, {}, {1, 0, 0}, {}},
+        ScheduleSpec{"order", 1, {}, {}, {{1, 2}, {0}}},
+        ScheduleSpec{"order", 12, {}, {}, {{34, 1, 4, 2}, {}}}}) {
+    const auto text = text_of(spec);
+    CHECK((text.find("\"schedule\"") == std::string::npos) == (spec == ScheduleSpec{}));
+    const auto loaded = strategy_from_json(text, "file", *graph, *cluster);
+    CHECK(loaded.strategy.schedule == spec);
+    CHECK(loaded.strategy.placement == std::vector<int32_t>{1, 0, 0});
+  }
+  CHECK(text_of({"order", 2, {}, {}, {{1, 4}, {0, 3}}}).find(R"( "schedule": {
+  "name": "order",
+  "micro_batches": 2,
+  "order": {
+   "d0": [
+    "b@1",
+    "b@2"
+   ],
+   "d1": [
+    "a@1",
+    "a@2"
+   ]
+  }
+ },
+)") != std::string::npos);
+  CHECK_THROWS_AS(text_of({"priority", 1, {1, 2}, {}, {}}), ArgumentError);
+}
+
+TEST_CASE("members of collectives have no stage in a file") {
+  test::GraphMaker make("reduced");
+  make.op("a", 1e-3);
+  make.collective("sum", 8, {make.op("b@1", 1e-3), make.op("c", 1e-3)});
+  const auto graph = make.share();
+  const auto cluster = test::uniform_cluster(2, 1e9, 0);
+  const Strategy strategy{{0, 0, 1}, {"gpipe", 1, {}, {0, 2, -7}, {}}};
+  const auto text = strategy_to_json(strategy, *graph, *cluster, {});
+  const auto loaded = strategy_from_json(text, "file", *graph, *cluster);
+  CHECK(loaded.strategy.schedule.stage == std::vector<int32_t>{0, -1, -1});
+  // A name may hold '@' itself.
+  const Strategy ordered{{0, 0, 1}, {"order", 2, {}, {}, {{0, 1, 3, 4}, {}}}};
+  const auto again = strategy_to_json(ordered, *graph, *cluster, {});
+  CHECK(again.find("\"b@1@2\"") != std::string::npos);
+  CHECK(strategy_from_json(again, "file", *graph, *cluster).strategy.schedule == ordered.schedule);
+}
+
+TEST_CASE("a broken schedule names file, field, operator and what was meant") {
+  const auto graph = pair_graph();
+  const auto cluster = test::uniform_cluster(2, 1e9, 0);
+  const auto plain = strategy_to_json({{1, 0, 0}, {}}, *graph, *cluster, {});
+  const auto fails = [&](const std::string& schedule, const char* message) {
+    auto text = plain;
+    text.insert(text.find("\"placement\""), "\"schedule\": " + schedule + ",");
+    CHECK_THROWS_WITH_AS(strategy_from_json(text, "file", *graph, *cluster),
+                         doctest::Contains(message), FileError);
+  };
+  fails("7", "file: field 'schedule': expected an object");
+  fails("{}", "file: expected a field 'name'");
+  fails(R"({"name": 7})", "file: schedule: name: expected a string, got 7");
+  fails(R"({"name": "1f1"})", "file: unknown schedule '1f1', did you mean '1f1b'?");
+  fails(R"({"name": "fifo", "micro_batch": 2})",
+        "file: schedule: unknown field 'micro_batch', did you mean 'micro_batches'?");
+  for (const char* count : {"0", "-1", "1.5", "\"2\"", "1073741825", "99999999999999999999"})
+    fails(fmt::format(R"({{"name": "fifo", "micro_batches": {}}})", count),
+          "file: schedule: micro_batches: expected an integer from 1 to 1073741824, got ");
+  fails(R"({"name": "fifo", "micro_batches": 1073741824})", "more than 2^30 tasks");
+  fails(R"({"name": "priority"})", "file: schedule 'priority' needs a field 'priority'");
+  fails(R"({"name": "fifo", "priority": {"a": 1, "b": 1, "c": 1}})",
+        "file: schedule 'fifo' takes no field 'priority'");
+  fails(R"({"name": "priority", "priority": [1]})", "file: field 'priority': expected an object");
+  fails(R"({"name": "priority", "priority": {"a": 1, "b": null, "c": 1}})",
+        "file: priority of operator 'b': expected a number, got null");
+  fails(R"({"name": "priority", "priority": {"a": 1, "c": 1}})",
+        "file: priority: operator 'b' of graph 'pair' is missing");
+  fails(R"({"name": "priority", "priority": {"a": 1, "bb": 1, "c": 1}})",
+        "file: priority: graph 'pair' has no operator 'bb', did you mean 'b'?");
+  fails(R"({"name": "1f1b", "stage": {"a": 1, "b": 2, "c": 4}})",
+        "file: stage of operator 'c': expected an integer from 1 to 3, got 4");
+  fails(R"({"name": "order", "order": []})", "file: field 'order': expected an object");
+  fails(R"({"name": "order", "order": {"d0": []}})",
+        "file: order: device 'd1' of cluster 'uniform' is missing");
+  fails(R"({"name": "order", "order": {"d0": [], "d1": [], "d": []}})",
+        "file: order: no device 'd' in cluster 'uniform', did you mean 'd0'?");
+  fails(R"({"name": "order", "order": {"d0": [], "d1": 7}})",
+        "file: order of device 'd1': expected a list, got 7");
+  fails(R"({"name": "order", "order": {"d0": [], "d1": [0]}})",
+        "file: order of device 'd1': expected an operator's name, got 0");
+  fails(R"({"name": "order", "order": {"d0": ["b@1"], "d1": ["a"]}})",
+        "file: order of device 'd0': graph 'pair' has no operator 'b@1', did you mean");
+  for (const char* task : {"b", "b@", "b@0", "b@3", "b@x", "b@99999999999999999999"})
+    fails(fmt::format(R"({{"name": "order", "micro_batches": 2, "order":
+                       {{"d0": ["{}"], "d1": []}}}})",
+                      task),
+          "expected 'operator@micro-batch' with a micro-batch from 1 to 2, got 'b");
+}
+
 TEST_CASE("any damage to a strategy file is a file error, never a crash") {
   const auto graph = pair_graph();
   const auto cluster = test::uniform_cluster(2, 1e9, 0);
-  const auto text = strategy_to_json({{1, 0, 0}}, *graph, *cluster, {{"seed", "3"}});
-  for (size_t at = 0; at < text.size(); ++at) {
-    for (const char wrong : {'\0', '"', '{', '1', ','}) {
-      std::string damaged = text;
-      damaged[at] = wrong;
-      try {
-        strategy_from_json(damaged, "file", *graph, *cluster);
-      } catch (const FileError&) {
+  std::vector<std::string> texts;
+  for (const auto& spec : {ScheduleSpec{}, ScheduleSpec{"gpipe", 2, {}, {1, 0, 0}, {}},
+                           ScheduleSpec{"priority", 1, {3, 1, 2}, {}, {}},
+                           ScheduleSpec{"order", 2, {}, {}, {{1, 2, 4, 5}, {0, 3}}}})
+    texts.push_back(strategy_to_json({{1, 0, 0}, spec}, *graph, *cluster, {{"seed", "3"}}));
+  for (const auto& text : texts) {
+    for (size_t at = 0; at < text.size(); ++at) {
+      for (const char wrong : {'\0', '"', '{', '1', ','}) {
+        std::string damaged = text;
+        damaged[at] = wrong;
+        try {
+          strategy_from_json(damaged, "file", *graph, *cluster);
+        } catch (const FileError&) {
+        }
       }
+      if (at + 1 < text.size())  // the last character is the newline
+        CHECK_THROWS_AS(strategy_from_json(text.substr(0, at), "file", *graph, *cluster),
+                        FileError);
     }
-    if (at + 1 < text.size())  // the last character is the newline
-      CHECK_THROWS_AS(strategy_from_json(text.substr(0, at), "file", *graph, *cluster), FileError);
   }
 }
 

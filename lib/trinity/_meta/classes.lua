@@ -1,0 +1,488 @@
+---@meta _
+-- The objects of trinity. See trinity.lua.
+error 'this file is for editors'
+
+---@class trinity.Graph
+---@field name string
+---@field operators integer number of operators
+---@field edges integer number of edges
+---@field units integer number of colocation units, which share a device each
+---@field parameters integer number of weights
+---@field parameter_bytes integer
+---@field flops number floating-point operations of a step
+---@field training boolean whether it has backward operators
+---@field fingerprint string equal for equal graphs
+---@field depth trinity.Int32View per operator: edges on the longest path from an input
+---@field unit_of trinity.Int32View per operator: its colocation unit, from 0
+local Graph = {}
+
+--- Operator `i` in words and numbers.
+---@param i integer
+---@return trinity.Operator
+function Graph:operator(i) end
+
+--- The graph of one training step: forward, backward, update.
+---@param options? trinity.TrainingOptions
+---@return trinity.Graph
+function Graph:to_training(options) end
+
+--- Data parallelism: copies of the graph with all-reduces of the gradients between them.
+---@param options trinity.ReplicaOptions
+---@return trinity.Graph graph
+---@return integer[] origin per operator: the operator of this graph that it copies, 0 for an all-reduce
+---@return integer[] replica per operator, from 0
+function Graph:replicate(options) end
+
+function Graph:close() end
+
+---@class trinity.Builder
+local Builder = {}
+
+--- Adds an operator; returns its output tensors.
+---@param spec trinity.OperatorSpec
+---@return trinity.Tensor ...
+function Builder:add(spec) end
+
+--- Joins operators into a collective, which they run together without occupying their devices.
+---@param spec trinity.CollectiveSpec
+function Builder:collective(spec) end
+
+--- Finishes; the builder is empty afterwards.
+---@return trinity.Graph
+function Builder:build() end
+
+---@class trinity.Layers
+---@field builder trinity.Builder
+local Layers = {}
+
+--- A source of data: an image batch [N, C, H, W], token numbers. No gradient flows into it.
+---@param name string
+---@param shape integer[]
+---@param dtype? string
+---@return trinity.Tensor
+function Layers:input(name, shape, dtype) end
+
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.WindowOptions
+---@return trinity.Tensor
+function Layers:conv(name, x, o) end
+
+---@param name string
+---@param x trinity.Tensor
+---@param attributes? table<string, any>
+---@return trinity.Tensor
+function Layers:relu(name, x, attributes) end
+
+---@param name string
+---@param x trinity.Tensor
+---@param attributes? { ratio?: number }
+---@return trinity.Tensor
+function Layers:dropout(name, x, attributes) end
+
+--- Batch normalisation over channels, with scale and shift.
+---@param name string
+---@param x trinity.Tensor
+---@param o? { epsilon?: number }
+---@return trinity.Tensor
+function Layers:batch_norm(name, x, o) end
+
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.WindowOptions
+---@return trinity.Tensor
+function Layers:max_pool(name, x, o) end
+
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.WindowOptions
+---@return trinity.Tensor
+function Layers:average_pool(name, x, o) end
+
+---@param name string
+---@param x trinity.Tensor
+---@return trinity.Tensor
+function Layers:global_average_pool(name, x) end
+
+--- Joins tensors along the channels.
+---@param name string
+---@param tensors trinity.Tensor[]
+---@return trinity.Tensor
+function Layers:concat(name, tensors) end
+
+--- [N, ...] to [N, product].
+---@param name string
+---@param x trinity.Tensor
+---@return trinity.Tensor
+function Layers:flatten(name, x) end
+
+--- Fully connected layer [N, K] to [N, features], with bias unless o.bias is false.
+---@param name string
+---@param x trinity.Tensor
+---@param features integer
+---@param o? { bias?: boolean }
+---@return trinity.Tensor
+function Layers:linear(name, x, features, o) end
+
+--- Mean cross-entropy of logits [N, classes] against labels [N]: a scalar.
+---@param name string
+---@param logits trinity.Tensor
+---@param labels trinity.Tensor
+---@return trinity.Tensor
+function Layers:softmax_cross_entropy(name, logits, labels) end
+
+--- Finishes.
+---@return trinity.Graph
+function Layers:build() end
+
+---@class trinity.Cluster
+---@field name string
+---@field queue trinity.QueueModel what transfers contend for
+---@field fingerprint string equal for equal clusters
+---@field devices trinity.Device[]
+local Cluster = {}
+
+--- The route between two devices, folded.
+---@param from integer
+---@param to integer
+---@return number latency_s
+---@return number bandwidth_bytes_per_s
+function Cluster:wire(from, to) end
+
+--- The names of the channels on a route, in order: 'a -> b', 'a - b' (half duplex), a switch.
+---@param from integer
+---@param to integer
+---@return string[]
+function Cluster:route(from, to) end
+
+--- What a collective costs.
+---@param spec trinity.CollectiveQuery
+---@return trinity.CollectiveCost
+function Cluster:collective(spec) end
+
+function Cluster:close() end
+
+---@class trinity.Simulator
+---@field graph trinity.Graph
+---@field cluster trinity.Cluster
+---@field rules trinity.Rules|string
+---@field default_schedule? trinity.PlanSpec how plain placements are scheduled
+local Simulator = {}
+
+--- Simulates one plan.
+---@param plan trinity.Plan
+---@return trinity.Metrics
+function Simulator:run(plan) end
+
+--- Simulates a list of plans on all threads.
+---@param plans trinity.Plan[]
+---@param options? trinity.BatchOptions
+---@return trinity.Metrics[]
+function Simulator:run_batch(plans, options) end
+
+--- Simulates one plan and keeps what happened when.
+---@param plan trinity.Plan
+---@return trinity.Timeline
+function Simulator:timeline(plan) end
+
+--- What no strategy can beat.
+---@param micro_batches? integer
+---@return trinity.Bounds
+function Simulator:bounds(micro_batches) end
+
+--- The placement of a plan and what says how it is scheduled (nil: the default).
+---@param plan trinity.Plan
+---@return trinity.Placement
+---@return trinity.PlanSpec?
+function Simulator:parts(plan) end
+
+function Simulator:close() end
+
+---@class trinity.Problem
+---@field graph trinity.Graph
+---@field cluster trinity.Cluster
+---@field reward trinity.Reward
+---@field rules trinity.Rules|string
+---@field simulator trinity.Simulator
+---@field lower_bound_s number seconds that no strategy's step is below
+local Problem = {}
+
+--- A placement to fill, all on device 1.
+---@return trinity.Placement
+function Problem:placement() end
+
+--- A placement from a device per colocation unit, `choose(unit, first_operator)`, in order.
+---@param choose fun(unit: integer, operator: integer): integer
+---@return trinity.Placement
+function Problem:placement_by_unit(choose) end
+
+--- A list of `count` placements to fill.
+---@param count integer
+---@return trinity.Placement[]
+function Problem:placements(count) end
+
+--- Prices one plan.
+---@param plan trinity.Plan
+---@return trinity.Metrics
+function Problem:evaluate(plan) end
+
+--- Prices a list of plans on all threads.
+---@param plans trinity.Plan[]
+---@param options? trinity.BatchOptions
+---@return trinity.Metrics[]
+function Problem:evaluate_batch(plans, options) end
+
+--- What happened when in a step.
+---@param plan trinity.Plan
+---@return trinity.Timeline
+function Problem:timeline(plan) end
+
+--- What no strategy can beat, by default with the problem's number of micro-batches.
+---@param micro_batches? integer
+---@return trinity.Bounds
+function Problem:bounds(micro_batches) end
+
+--- The reward of metrics; refuses anything but a finite number.
+---@param metrics trinity.Metrics
+---@return number
+function Problem:score(metrics) end
+
+--- Prices a plan and makes a strategy of it; `about` may hold method, seed, evaluations, seconds,
+--- curve.
+---@param plan trinity.Plan
+---@param about? table<string, any>
+---@return trinity.Strategy
+function Problem:strategy(plan, about) end
+
+--- Loads a strategy that strategy:save() wrote, schedule included, and simulates it.
+---@param path string
+---@return trinity.Strategy
+function Problem:load(path) end
+
+--- A plan as JSON text; `notes` are its further facts by name.
+---@param plan trinity.Plan
+---@param notes table<string, string|number>
+---@return string
+function Problem:to_json(plan, notes) end
+
+--- Whether strategy or result `a` is better than `b`: one that fits before one that does not, then
+--- the larger reward.
+---@param a trinity.Strategy|{ metrics: trinity.Metrics, reward: number }
+---@param b? trinity.Strategy|{ metrics: trinity.Metrics, reward: number }
+---@return boolean
+function Problem.better(a, b) end
+
+function Problem:close() end
+
+---@class trinity.Strategy: trinity.PlanSpec
+---@field problem trinity.Problem
+---@field metrics trinity.Metrics
+---@field reward number
+---@field method? string what found it
+---@field seed? integer
+---@field evaluations? integer
+---@field seconds? number wall-clock time of the search
+---@field curve? trinity.CurvePoint[]
+---@field stopped? boolean whether Ctrl-C ended the search
+---@field saved? table<string, string> notes of the file that it was loaded from
+---@field same_graph? boolean whether the graph is the one of that file
+---@field same_cluster? boolean
+local Strategy = {}
+
+--- Seconds that no strategy with as many micro-batches is below.
+---@return number
+function Strategy:lower_bound_s() end
+
+--- Writes it as JSON.
+---@param path string
+---@return string path
+function Strategy:save(path) end
+
+--- What a simulated step cost. Read-only; an unknown field is an error.
+---@class trinity.Metrics
+---@field step_time_s number seconds of the step; of a rejected plan the limit plus 1 ns
+---@field peak_memory_bytes number largest peak of a device
+---@field peak_communication_bytes number largest sum of bytes sent and received by a device
+---@field total_communication_bytes number bytes sent by all devices together
+---@field excess_memory_bytes number largest excess of a device over its capacity, 0 where all fits
+---@field transfers number copies between two devices; collectives are not counted
+---@field feasible boolean whether it fits into memory, and was not rejected
+---@field rejected boolean whether it was given up as slower than reject_above_s
+---@field device_count integer
+local Metrics = {}
+
+--- Seconds in which the device runs operators.
+---@param d integer
+---@return number
+function Metrics:compute_busy_s(d) end
+
+--- Seconds of the device's outgoing transfers and collectives, summed.
+---@param d integer
+---@return number
+function Metrics:send_busy_s(d) end
+
+--- Peak memory of the device in bytes.
+---@param d integer
+---@return number
+function Metrics:memory_bytes(d) end
+
+---@param d integer
+---@return number
+function Metrics:sent_bytes(d) end
+
+---@param d integer
+---@return number
+function Metrics:received_bytes(d) end
+
+---@class trinity.Timeline
+---@field simulator trinity.Simulator
+---@field metrics trinity.Metrics
+---@field micro_batches integer
+---@field tasks integer number of tasks: (micro_batch - 1) * operators + operator
+---@field ready_s trinity.DoubleArray per task: when its inputs had arrived; NaN where it does not run
+---@field start_s trinity.DoubleArray per task
+---@field end_s trinity.DoubleArray per task
+---@field device trinity.Placement per task
+local Timeline = {}
+
+--- Every copy of a tensor, by start.
+---@return trinity.Transfer[]
+function Timeline:transfers() end
+
+--- Every run of a collective.
+---@return trinity.CollectiveRun[]
+function Timeline:collectives() end
+
+--- Memory of device `d`: levels that each hold until the next.
+---@param d integer
+---@return trinity.MemoryLevel[]
+function Timeline:memory(d) end
+
+--- The chain of events that ends the step, and the time it spends in each way.
+---@return trinity.CriticalPath
+function Timeline:critical_path() end
+
+--- Seconds in which a device runs nothing while one of its inputs is on its way.
+---@return number any on at least one device
+---@return number[] by_device
+function Timeline:exposed_communication() end
+
+--- Time per operator type, the largest first.
+---@return trinity.TypeShare[]
+function Timeline:by_type() end
+
+--- The step as Chrome trace JSON, which ui.perfetto.dev opens.
+---@return string
+function Timeline:chrome_trace() end
+
+--- Writes the trace to a file.
+---@param path string
+---@return string path
+function Timeline:save(path) end
+
+function Timeline:close() end
+
+---@class trinity.Search
+---@field problem trinity.Problem
+---@field method string
+---@field options table<string, any>
+---@field evaluations integer how many plans were simulated
+---@field step integer how often search:evaluate was called
+---@field curve trinity.CurvePoint[]
+---@field placement trinity.Placement the best so far
+---@field best? { metrics: trinity.Metrics, reward: number }
+---@field start number clock at the start in seconds
+---@field stopped? boolean whether Ctrl-C came
+---@field progress table the progress line
+local Search = {}
+
+--- Whether budget is left and nobody asked to stop.
+---@return boolean
+function Search:more() end
+
+--- How many of `wanted` evaluations the budget still allows.
+---@param wanted integer
+---@return integer
+function Search:allowance(wanted) end
+
+--- Simulates placements, scores them, keeps the best.
+---@param placements trinity.Placement[]
+---@return trinity.DoubleArray rewards
+---@return trinity.Metrics[] metrics
+function Search:evaluate(placements) end
+
+--- Draws the progress line.
+---@param batch integer size of the last batch
+function Search:show(batch) end
+
+--- The best so far as a strategy.
+---@return trinity.Strategy
+function Search:result() end
+
+--- Methods side by side; tostring() gives the table.
+---@class trinity.Comparison
+---@field problem trinity.Problem
+---@field rows trinity.Strategy[]
+---@field seed integer
+---@field evaluations integer
+---@field stopped? boolean whether Ctrl-C ended it
+local Comparison = {}
+
+--- The strategy that a method found, or nil when Ctrl-C came before it.
+---@param name string
+---@return trinity.Strategy?
+function Comparison:find(name) end
+
+---@class trinity.RandomStream
+local RandomStream = {}
+
+--- A number from 0 to below 1.
+---@return number
+function RandomStream:uniform() end
+
+--- A number of mean 0 and variance 1.
+---@return number
+function RandomStream:normal() end
+
+--- An integer from 1 to `bound`.
+---@param bound integer
+---@return integer
+function RandomStream:integer(bound) end
+
+function RandomStream:close() end
+
+--- The device, from 1, of every operator.
+---@class trinity.Placement
+---@field [integer] integer
+---@field length integer
+---@operator len: integer
+local Placement = {}
+
+---@return integer[]
+function Placement:totable() end
+
+--- for i, value in a:each() do ... end
+function Placement:each() end
+
+---@class trinity.DoubleArray
+---@field [integer] number
+---@field length integer
+---@operator len: integer
+local DoubleArray = {}
+
+---@return number[]
+function DoubleArray:totable() end
+
+function DoubleArray:each() end
+
+--- A read-only array of the engine.
+---@class trinity.Int32View
+---@field [integer] integer
+---@field length integer
+---@operator len: integer
+local Int32View = {}
+
+---@return integer[]
+function Int32View:totable() end
+
+function Int32View:each() end

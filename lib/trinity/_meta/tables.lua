@@ -1,0 +1,324 @@
+---@meta _
+-- Tables that functions of trinity take or give. Unknown names in those that they take are refused.
+error 'this file is for editors'
+
+---@alias trinity.ScheduleName 'fifo'|'lifo'|'critical_path'|'priority'|'order'|'gpipe'|'1f1b'|'interleaved'
+---@alias trinity.QueueModel 'sender'|'pair'|'none'|'route'|'fair'
+---@alias trinity.MemoryModel 'slots'|'none'
+---@alias trinity.RulesName 'standard'|'compat'
+---@alias trinity.Duplex 'full'|'half'
+---@alias trinity.CollectiveKind 'all_reduce'|'reduce_scatter'|'all_gather'|'broadcast'|'all_to_all'
+---@alias trinity.CollectiveAlgorithm 'automatic'|'ring'|'halving_doubling'|'tree'|'hierarchical'|'leader'
+---@alias trinity.Colocate 'forward'|'parameters'
+---@alias trinity.Optimiser 'sgd'|'momentum'|'adam'
+---@alias trinity.Preset 'default'|'paper'
+---@alias trinity.MdpeMode 'linear'|'hinge'|'both'
+
+---@alias trinity.Plan trinity.Placement|trinity.Strategy|trinity.PlanSpec
+---@alias trinity.Reward fun(metrics: trinity.Metrics): number
+---@alias trinity.Method fun(problem: trinity.Problem, options?: table<string, any>): trinity.Strategy|trinity.Placement
+
+--- A placement with what says how it is scheduled.
+---@class trinity.PlanSpec
+---@field placement trinity.Placement
+---@field schedule? trinity.ScheduleName default 'fifo'
+---@field micro_batches? integer forward and backward run this often, update once (default 1)
+---@field priority? number[]|trinity.DoubleArray for 'priority': per operator, the larger first
+---@field order? (integer[]|trinity.Placement)[] for 'order': per device, tasks in turn
+---@field stage? integer[]|trinity.Placement for pipelines: per operator, from 1 (default: one a device)
+
+---@class trinity.ProblemSpec
+---@field graph trinity.Graph
+---@field cluster trinity.Cluster
+---@field reward? trinity.Reward maximised; default minus the step time
+---@field rules? trinity.RulesName|trinity.Rules
+---@field schedule? trinity.ScheduleName of plain placements
+---@field micro_batches? integer of plain placements
+
+---@class trinity.SimulatorSpec
+---@field graph trinity.Graph
+---@field cluster trinity.Cluster
+---@field rules? trinity.RulesName|trinity.Rules
+---@field schedule? trinity.ScheduleName of plain placements
+---@field micro_batches? integer of plain placements
+
+--- Deviations from the cluster's rules.
+---@class trinity.Rules
+---@field queue? trinity.QueueModel what transfers contend for
+---@field memory? trinity.MemoryModel how memory is accounted (default 'slots')
+---@field device_pause_s? number a device's pause after an operator
+---@field link_pause_s? number a queue's pause after a transfer
+
+---@class trinity.BatchOptions
+---@field reject_above_s? number plans with longer steps are given up as soon as that is certain
+
+---@class trinity.Bounds
+---@field step_time_s number the largest of the next three
+---@field critical_path_s number longest path, every operator at its least cost, wires free
+---@field work_s number the work spread evenly over the devices
+---@field interval_s number the work that must fall into some interval, spread evenly
+---@field peak_memory_bytes number what the fullest device holds at least
+---@field least_devices integer the fewest devices that hold weights and optimiser state
+
+---@class trinity.Transfer
+---@field task integer (micro_batch - 1) * operators + operator of the producer
+---@field operator string its producer
+---@field micro_batch integer
+---@field output integer which of the producer's outputs
+---@field from integer device
+---@field to integer device
+---@field bytes number
+---@field ready_s number when it was enqueued
+---@field start_s number
+---@field end_s number
+
+---@class trinity.CollectiveRun
+---@field collective string
+---@field micro_batch integer
+---@field ready_s number when its last member was ready
+---@field start_s number
+---@field end_s number
+
+---@class trinity.MemoryLevel
+---@field time_s number
+---@field bytes number
+
+--- A task ('compute'), or a transfer or collective with all their fields.
+---@class trinity.PathStep
+---@field kind 'compute'|'transfer'|'collective'
+---@field task? integer
+---@field operator? string
+---@field collective? string
+---@field micro_batch integer
+---@field output? integer
+---@field from? integer
+---@field to? integer
+---@field bytes? number
+---@field ready_s number end of the step before
+---@field start_s number
+---@field end_s number
+
+---@class trinity.CriticalPath
+---@field steps trinity.PathStep[] in order of time
+---@field compute_s number running on devices
+---@field wire_s number in transfers
+---@field collective_s number in collectives
+---@field queue_s number waiting for a device, a send queue or a link
+
+---@class trinity.TypeShare
+---@field type string of operators
+---@field tasks integer
+---@field total_s number
+
+---@class trinity.ClusterSpec
+---@field name? string
+---@field device_types table<string, trinity.DeviceTypeSpec>
+---@field devices trinity.DeviceSpec[]
+---@field links? trinity.LinkSpec[]
+---@field switches? trinity.SwitchSpec[]
+---@field queue? trinity.QueueModel what transfers contend for (default 'sender')
+
+---@class trinity.DeviceTypeSpec
+---@field peak_flops_per_s table<string, number> by dtype
+---@field memory_bandwidth_bytes_per_s number
+---@field memory_bytes number
+---@field reserved_memory_bytes? number what the runtime takes for itself
+---@field launch_s? number per operator
+---@field compute_efficiency? number share of the peak that matrix operators reach
+---@field memory_efficiency? number share of the bandwidth that other operators reach
+
+---@class trinity.DeviceSpec
+---@field name string
+---@field type string one of device_types
+---@field speed? number times the type's (default 1)
+---@field node? string its machine (default: what comes before the '/' of its name)
+
+---@class trinity.LinkSpec
+---@field from string device or switch
+---@field to string
+---@field bandwidth_bytes_per_s number a direction, or of both together when half duplex
+---@field latency_s? number
+---@field duplex? trinity.Duplex default 'full'
+
+---@class trinity.SwitchSpec
+---@field name string
+---@field bandwidth_bytes_per_s number of all its traffic together
+
+---@class trinity.Device
+---@field name string
+---@field type string
+---@field speed number
+---@field node string
+---@field capacity_bytes number memory that operators can use
+
+---@class trinity.CollectiveQuery
+---@field kind trinity.CollectiveKind
+---@field devices integer[]
+---@field bytes integer full size of the tensor
+---@field algorithm? trinity.CollectiveAlgorithm default 'automatic'
+
+---@class trinity.CollectiveCost
+---@field algorithm trinity.CollectiveAlgorithm the one taken
+---@field time_s number latency_s + transfer_s
+---@field latency_s number part that does not depend on the size
+---@field transfer_s number bytes over bandwidth
+---@field sent_bytes number by every device
+
+---@class trinity.CollectiveSpec
+---@field name string
+---@field kind trinity.CollectiveKind
+---@field bytes integer full size of the tensor
+---@field members string[] names of operators
+---@field algorithm? trinity.CollectiveAlgorithm default 'automatic'
+
+---@class trinity.OperatorSpec
+---@field name string
+---@field type string ONNX's where it has one
+---@field inputs? trinity.Tensor[]
+---@field outputs? trinity.TensorSpec[]
+---@field attributes? table<string, number|string|integer[]>
+---@field parameters? trinity.ParameterSpec[]
+---@field parameter_bytes? integer beside those of `parameters`
+---@field flops? number default: by type and shapes
+---@field traffic_bytes? number default: by type and shapes
+---@field workspace_bytes? integer memory while it runs
+---@field measured_time_s? number instead of what flops and traffic give
+---@field measured_backward_time_s? number
+
+---@class trinity.TensorSpec
+---@field name? string
+---@field shape? integer[]
+---@field dtype? string default 'float32'
+---@field bytes? integer where there is no shape
+---@field gradient? boolean whether a gradient flows back through it (default true)
+
+---@class trinity.ParameterSpec
+---@field name string
+---@field shape integer[]
+---@field dtype? string default 'float32'
+
+--- What builders return and take.
+---@class trinity.Tensor
+---@field number integer
+---@field shape? integer[]
+---@field dtype string
+
+---@class trinity.Operator
+---@field name string
+---@field type string
+---@field phase 'forward'|'backward'|'update'
+---@field unit integer colocation unit, from 1
+---@field flops number
+---@field traffic_bytes number that it reads and writes
+---@field parameter_bytes number
+---@field workspace_bytes number
+---@field measured_time_s? number
+---@field collective? string that it is a member of
+---@field inputs trinity.TensorInfo[]
+---@field outputs trinity.TensorInfo[]
+
+---@class trinity.TensorInfo
+---@field name string
+---@field bytes number
+---@field shape integer[]
+---@field producer? integer number of the operator, of inputs only
+
+--- Numbers, or { height, width }.
+---@class trinity.WindowOptions
+---@field kernel integer|integer[]
+---@field stride? integer|integer[] default 1
+---@field padding? integer|integer[] default 0
+---@field channels? integer of a convolution
+---@field bias? boolean of a convolution (default false)
+
+---@class trinity.TrainingOptions
+---@field colocate? trinity.Colocate which backward operators stay with their forward operator
+---@field optimiser? trinity.Optimiser state per weight (default 'momentum')
+
+---@class trinity.ModelOptions: trinity.TrainingOptions
+---@field training? boolean false: the forward graph alone
+---@field [string] any options of the model
+
+---@class trinity.ReplicaOptions
+---@field replicas integer
+---@field bucket_bytes? integer gradients that are reduced together (default 25e6)
+---@field algorithm? trinity.CollectiveAlgorithm default 'automatic'
+---@field placement? trinity.Placement of one replica: gradients of one device share buckets
+
+---@class trinity.MdpeOptions
+---@field alpha? number weight of the step time (0.5)
+---@field beta? number weight of the peak communication (0.3)
+---@field gamma? number weight of the peak memory (0.2)
+---@field communication_tolerance_bytes? number 8e9
+---@field memory_tolerance_bytes? number 8e9
+---@field mode? trinity.MdpeMode what lies below and above the tolerance ('both')
+---@field hinge_factor? number slope above the tolerance (10)
+---@field failing_factor? number on the cost of a placement that does not fit (10)
+
+--- What every method takes.
+---@class trinity.SearchOptions
+---@field seed? integer fixes every random number (1)
+---@field evaluations? integer placements to simulate (2000)
+---@field seconds? number wall-clock limit; results then depend on the machine's speed
+---@field quiet? boolean no progress line
+---@field rescue? string where the best so far goes when the script fails
+
+---@class trinity.RandomOptions: trinity.SearchOptions
+---@field batch? integer placements simulated at once (64)
+
+--- Settings of the Trinity search; engine/learn/agent.h has the defaults.
+---@class trinity.AgentOptions: trinity.SearchOptions
+---@field preset? trinity.Preset 'paper': the settings that the article prints
+---@field groups? integer 0: min(256, 20 x devices, units)
+---@field samples? integer placements per policy update
+---@field epochs? integer gradient steps on one batch of samples
+---@field learning_rate? number
+---@field clip? number PPO's epsilon, per action
+---@field entropy_weight? number bonus per action, in units of the advantage
+---@field gradient_norm? number global norm that gradients are clipped to
+---@field temperature? number
+---@field tanh_constant? number
+---@field baseline_n? number the baseline decays by (N - 1) / (N + 1)
+---@field noise_amplitude? number uniform noise on logits while sampling
+---@field noise_steps? integer batches during which there is noise
+---@field dropout? number in the partition network
+---@field normalise_advantage? boolean
+---@field order_groups? boolean groups in topological order
+---@field switch_probability? number with which the first placements leave a device
+---@field contiguity? number how strongly neighbours start in one group
+---@field hidden? integer width of each direction of the encoder
+---@field raw_time? boolean times instead of their logarithms
+---@field mean_output_size? boolean mean instead of sum in a group
+---@field depth_feature? boolean depth in the graph as a column
+---@field depth_waves? integer pairs of sine and cosine of the depth
+---@field node2vec? trinity.Node2VecOptions
+
+---@class trinity.Node2VecOptions
+---@field dimensions? integer
+---@field walk_length? integer
+---@field walks_per_node? integer
+---@field window? integer
+---@field epochs? integer
+---@field negatives? integer
+---@field return_parameter? number below 1 favours going back
+---@field in_out_parameter? number above 1 keeps the walk local
+---@field learning_rate? number
+
+--- Beside these, a table of its own options per method, under its name.
+---@class trinity.CompareOptions: trinity.SearchOptions
+---@field [string] any
+
+--- An option of a script.
+---@class trinity.OptionSpec
+---@field default any its type is the option's
+---@field help? string
+---@field min? number
+---@field max? number
+---@field integer? boolean
+
+--- One batch of a search.
+---@class trinity.CurvePoint
+---@field evaluations integer so far
+---@field mean_reward number of the batch
+---@field best_reward number so far
+---@field best_step_time_s number of the best so far

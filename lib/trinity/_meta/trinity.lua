@@ -1,0 +1,191 @@
+---@meta trinity
+-- What editors know about `require 'trinity'` (LuaLS annotations); nothing runs it. Objects are in
+-- classes.lua, tables that functions take or give in tables.lua. tests/lua/meta_spec.lua compares
+-- all three with what is there at run time.
+error 'this file is for editors'
+
+---@class trinity
+---@field version string version of the program
+---@field graph trinity.GraphModule operators and tensors, one by one
+---@field layers trinity.LayersModule networks in layers
+---@field rewards trinity.RewardsModule published reward formulas
+---@field methods trinity.MethodsModule what makes strategies
+---@field search trinity.SearchModule the frame of a search of your own
+local trinity = {}
+
+--- Reads the script's command line (`words`, by default the global `arg`) against a declaration by
+--- name; [1] describes the script. An option is typed by its default; --help prints all and ends.
+---@param spec table<string|integer, trinity.OptionSpec|string>
+---@param words? string[]
+---@return table<string, any> values by name
+function trinity.options(spec, words) end
+
+--- The graph of a model: a name in models/, a Lua file like those, or a PipeDream profile (.txt).
+--- Options: those of the model (batch_size, ...), `training = false` for the forward graph alone,
+--- and those of graph:to_training.
+---@param name string
+---@param options? trinity.ModelOptions
+---@return trinity.Graph
+function trinity.model(name, options) end
+
+--- Names of the models in models/.
+---@return string[]
+function trinity.models() end
+
+--- A cluster: a name in models/clusters with a count ('p100x4'), a Lua file, or a description.
+---@param description string|trinity.ClusterSpec
+---@return trinity.Cluster
+function trinity.cluster(description) end
+
+--- What methods work on. Refuses a graph that no placement can fit.
+---@param spec trinity.ProblemSpec
+---@return trinity.Problem
+function trinity.problem(spec) end
+
+--- Prices plans without a reward.
+---@param spec trinity.SimulatorSpec
+---@return trinity.Simulator
+function trinity.simulator(spec) end
+
+--- Runs methods (or takes strategies already found) with one seed under one budget. Print it.
+---@param problem trinity.Problem
+---@param list (string|trinity.Strategy)[]
+---@param options? trinity.CompareOptions
+---@return trinity.Comparison
+function trinity.compare(problem, list, options) end
+
+--- Iterates over a table with string keys in sorted order.
+---@generic V
+---@param t table<string, V>
+---@return fun(): string, V
+function trinity.sorted_pairs(t) end
+
+--- Bytes as text: '3.21 GB'.
+---@param bytes number
+---@return string
+function trinity.format_bytes(bytes) end
+
+--- Rows of text as a table under a head, the first column flush left, the others flush right.
+---@param head string[]
+---@param rows string[][]
+---@return string
+function trinity.format_table(head, rows) end
+
+--- A stream of random numbers that seed, name and index (default 0) determine.
+---@param seed integer
+---@param name string
+---@param index? integer
+---@return trinity.RandomStream
+function trinity.random(seed, name, index) end
+
+--- Number of worker threads; results do not depend on it.
+---@return integer
+function trinity.threads() end
+
+--- LibTorch and the BLAS in use, as a line of text; warns on standard error about a slow BLAS.
+---@return string
+function trinity.describe_torch() end
+
+---@class trinity.GraphModule
+local graph = {}
+
+--- A new, empty graph builder.
+---@param options { name: string }
+---@return trinity.Builder
+function graph.new(options) end
+
+--- Wraps a graph of the engine.
+---@param handle userdata
+---@return trinity.Graph
+function graph.wrap(handle) end
+
+---@class trinity.LayersModule
+local layers = {}
+
+--- Layers over a new graph called `name`.
+---@param name string
+---@return trinity.Layers
+function layers.new(name) end
+
+---@class trinity.RewardsModule
+local rewards = {}
+
+--- Minus the step time in seconds; a placement that does not fit counts ten times its time.
+---@return trinity.Reward
+function rewards.step_time() end
+
+--- Trinity's multi-dimensional performance evaluation: -log(alpha T + beta q(C) + gamma q(M)), T the
+--- step time in seconds, C and M the peaks of traffic and memory over their tolerances.
+---@param options? trinity.MdpeOptions
+---@return trinity.Reward
+function rewards.mdpe(options) end
+
+---@class trinity.MethodsModule
+local methods = {}
+
+--- Adds a method. It returns a strategy, or a placement to be priced.
+---@param name string
+---@param method trinity.Method
+---@param options? { help?: string, budget?: boolean } budget: it takes a number of evaluations
+---@return trinity.Method
+function methods.register(name, method, options) end
+
+--- Names of all methods, sorted.
+---@return string[]
+function methods.names() end
+
+--- Function, help and budget of a method.
+---@param name string
+---@return { run: trinity.Method, help: string, budget: boolean }
+function methods.info(name) end
+
+--- The method called `name`; methods.NAME is the same.
+---@param name string
+---@return trinity.Method
+function methods.get(name) end
+
+--- Everything on one device, the best one.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy
+function methods.single_device(problem, options) end
+
+--- Devices in turn by depth in the graph.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy
+function methods.round_robin(problem, options) end
+
+--- A uniform device for every unit, the best of the budget.
+---@param problem trinity.Problem
+---@param options? trinity.RandomOptions
+---@return trinity.Strategy
+function methods.random(problem, options) end
+
+--- PPO over a partition and a schedule network (Algorithms 2022, 15(4), 108).
+---@param problem trinity.Problem
+---@param options? trinity.AgentOptions
+---@return trinity.Strategy
+function methods.trinity(problem, options) end
+
+---@class trinity.SearchModule
+---@field common trinity.SearchOptions options that every method takes, with their defaults
+local search = {}
+
+--- Merges a method's own defaults, the common ones and the caller's; refuses unknown names.
+---@param method string
+---@param defaults table<string, any>
+---@param given? table<string, any>
+---@return table<string, any>
+function search.options(method, defaults, given) end
+
+--- Runs `body(search)`, which calls search:evaluate while search:more(). Returns the best strategy.
+--- Ctrl-C ends it early; an error in it saves the best so far first.
+---@param method string
+---@param problem trinity.Problem
+---@param options trinity.SearchOptions as search.options returns them
+---@param body fun(search: trinity.Search)
+---@return trinity.Strategy
+function search.run(method, problem, options, body) end
+
+return trinity

@@ -1,0 +1,115 @@
+#!/usr/bin/env trinity
+-- One step under the magnifying glass: where its time goes, and a trace of it to look at.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local options = trinity.options {
+  'Simulates one strategy, says where the time of its step goes, and writes a Chrome trace.',
+  model = { default = 'inception_v3', help = 'a model in models/, or a PipeDream profile (.txt)' },
+  cluster = { default = 'p100x4', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  batch_size = { default = 64, help = 'samples per micro-batch (a profile has its own)', min = 1, integer = true },
+  method = { default = 'contiguous', help = 'what makes the placement: contiguous, or a method of trinity.methods' },
+  evaluations = { default = 320, help = 'budget of a method that searches', min = 1, integer = true },
+  seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
+  strategy = { default = '', help = 'a saved strategy instead of a method' },
+  schedule = { default = '', help = "fifo, lifo, critical_path, gpipe, 1f1b, interleaved; '': the strategy's own" },
+  micro_batches = { default = 0, help = "0: the strategy's own number", min = 0, integer = true },
+  queue = { default = '', help = "sender, pair, none, route, fair; '': the cluster's own" },
+  output = { default = 'runs/timeline.json', help = 'where the trace goes' },
+}
+
+--- Cuts the graph along the forward pass into as many parts of equal work as there are devices.
+trinity.methods.register('contiguous', function(problem)
+  local devices, alone = #problem.cluster.devices, problem:timeline(problem:placement())
+  local work, before, sum = {}, {}, 0
+  for op = 1, problem.graph.operators do
+    local unit = problem.graph.unit_of[op] + 1
+    work[unit] = (work[unit] or 0) + alone.end_s[op] - alone.start_s[op]
+  end
+  for unit = 1, #work do before[unit], sum = sum + work[unit] / 2, sum + work[unit] end
+  return problem:placement_by_unit(function(unit)
+    return math.min(devices, math.floor(before[unit] / sum * devices) + 1)
+  end)
+end)
+
+local function make_problem()
+  local batch = options.model:find('%.txt$') and {} or { batch_size = options.batch_size }
+  return trinity.problem { graph = trinity.model(options.model, batch), cluster = trinity.cluster(options.cluster),
+    rules = options.queue ~= '' and { queue = options.queue } or nil }
+end
+
+--- The strategy, with the schedule that the command line asks for.
+local function make_plan(problem)
+  local found = options.strategy ~= '' and problem:load(options.strategy)
+    or trinity.methods[options.method](problem, { seed = options.seed, evaluations = options.evaluations })
+  local micro_batches = options.micro_batches > 0 and options.micro_batches or found.micro_batches
+  if options.schedule ~= '' then
+    return { placement = found.placement, schedule = options.schedule, micro_batches = micro_batches }
+  end
+  return { placement = found.placement, schedule = found.schedule, micro_batches = micro_batches,
+    priority = found.priority, stage = found.stage, order = found.order }
+end
+
+local function percent(part, whole) return whole > 0 and ('%.1f %%'):format(100 * part / whole) or '-' end
+local function seconds(s) return ('%.6f s'):format(s) end
+
+local function print_step(metrics, bounds)
+  print(('step time    %s%s'):format(seconds(metrics.step_time_s), metrics.feasible and ''
+    or (', does not fit by %s'):format(trinity.format_bytes(metrics.excess_memory_bytes))))
+  print(('lower bound  %s, the step is %.2f times that (longest path %s, work / devices %s, intervals %s)\n'):format(
+    seconds(bounds.step_time_s), metrics.step_time_s / bounds.step_time_s, seconds(bounds.critical_path_s),
+    seconds(bounds.work_s), seconds(bounds.interval_s)))
+end
+
+local function print_devices(cluster, metrics, exposed)
+  local rows = {}
+  for d, device in ipairs(cluster.devices) do
+    local busy = metrics:compute_busy_s(d)
+    rows[d] = { ('%s (%s)'):format(device.name, device.type), seconds(busy), percent(busy, metrics.step_time_s),
+      seconds(metrics.step_time_s - busy), seconds(exposed[d]), trinity.format_bytes(metrics:memory_bytes(d)),
+      percent(metrics:memory_bytes(d), device.capacity_bytes), trinity.format_bytes(metrics:sent_bytes(d)),
+      trinity.format_bytes(metrics:received_bytes(d)) }
+  end
+  print(trinity.format_table({ 'device', 'busy', 'of step', 'idle', 'waits for data', 'memory', 'of capacity', 'sent',
+    'received' }, rows))
+end
+
+local function print_path(timeline, exposed_s)
+  local path, step_s = timeline:critical_path(), timeline.metrics.step_time_s
+  print(('\ncritical path of %d events: %s computing, %s on wires, %s in collectives, %s waiting for a device or link')
+    :format(#path.steps, percent(path.compute_s, step_s), percent(path.wire_s, step_s),
+      percent(path.collective_s, step_s), percent(path.queue_s, step_s)))
+  print(('communication that no computation hides: %s of the step on at least one device\n'):format(
+    percent(exposed_s, step_s)))
+end
+
+local function print_types(timeline)
+  local rows, total = {}, 0
+  local shares = timeline:by_type()
+  for _, share in ipairs(shares) do total = total + share.total_s end
+  for i = 1, math.min(8, #shares) do
+    local share = shares[i]
+    rows[i] = { share.type, tostring(share.tasks), seconds(share.total_s), percent(share.total_s, total) }
+  end
+  print(trinity.format_table({ 'operator type', 'tasks', 'time', 'of all' }, rows))
+  if #shares > #rows then print(('and %d more types'):format(#shares - #rows)) end
+end
+
+local problem = make_problem()
+local plan = make_plan(problem)
+local start = core.clock_s()
+local timeline = problem:timeline(plan)
+local took = core.clock_s() - start
+
+print(('%s on %s, %s: %s, %d micro-batch%s'):format(problem.graph.name, problem.cluster.name,
+  options.strategy ~= '' and options.strategy or options.method, plan.schedule or 'fifo', timeline.micro_batches,
+  timeline.micro_batches > 1 and 'es' or ''))
+print(('%d tasks, %d transfers, simulated in %.2f ms\n'):format(timeline.tasks, timeline.metrics.transfers, 1e3 * took))
+local exposed_s, exposed = timeline:exposed_communication()
+print_step(timeline.metrics, problem:bounds(timeline.micro_batches))
+print_devices(problem.cluster, timeline.metrics, exposed)
+print_path(timeline, exposed_s)
+print_types(timeline)
+timeline:save(options.output)
+print(('\nto see it, open %s in https://ui.perfetto.dev'):format(options.output))

@@ -1,0 +1,328 @@
+-- The editor types in lib/trinity/_meta against what is there at run time: every name of one is in the
+-- other, and functions written in Lua have the parameters that are declared.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+-- Reads the declarations: classes { parent =, names = { name = parameters or true } }, and aliases with
+-- words, { word = true }. Every line must be one that is understood.
+local function read_meta()
+  local classes, aliases = {}, {}
+  local class, parameters, of_variable
+  local function complain(file, line) error(('%s: not understood: %s'):format(file, line), 0) end
+  local function read_line(file, line)
+    local name, parent = line:match '^%-%-%-@class ([%w_.]+):? ?([%w_.]*)$'
+    local alias, words = line:match "^%-%-%-@alias ([%w_.]+) ('[%w_'|]+')$"
+    local variable = line:match '^local ([%w_]+) = {}$'
+    local owner, dot, method, list = line:match '^function ([%w_]+)([.:])([%w_]+)%((.-)%) end$'
+    if name then
+      if classes[name] then error(('%s: class %s again'):format(file, name), 0) end
+      class, parameters = { parent = parent ~= '' and parent or nil, names = {} }, {}
+      classes[name] = class
+    elseif alias then
+      aliases[alias] = {}
+      for word in words:gmatch "'([^']+)'" do aliases[alias][word] = true end
+    elseif variable then
+      of_variable[variable], class = class, nil
+    elseif owner then
+      local given = table.concat(parameters, ', ')
+      if not of_variable[owner] or given ~= list then complain(file, line .. ' after parameters ' .. given) end
+      of_variable[owner].names[method] = dot == ':' and ('self, ' .. list):gsub(', $', '') or list
+      parameters = {}
+    elseif line:match '^%-%-%-@field %[' then return
+    elseif line:match '^%-%-%-@field ' then
+      class.names[line:match '^%-%-%-@field ([%w_]+)%?? ' or complain(file, line)] = true
+    elseif line:match '^%-%-%-@param ' then
+      parameters[#parameters + 1] = line:match '^%-%-%-@param ([%w_]+)%?? ' or complain(file, line)
+    elseif not (line == '' or line:match '^%-%-%-? ' or line:match '^%-%-%-@meta ' or line:match '^%-%-%-@return '
+        or line:match '^%-%-%-@generic ' or line:match '^%-%-%-@operator ' or line:match '^%-%-%-@alias '
+        or line:match "^error '" or line == 'return trinity') then
+      complain(file, line)
+    end
+  end
+  for _, file in ipairs(core.list_folder(root .. '/lib/trinity/_meta')) do
+    of_variable = {}
+    for line in io.lines(root .. '/lib/trinity/_meta/' .. file) do read_line(file, line) end
+  end
+  return classes, aliases
+end
+
+-- The words that an error lists as known.
+local function known(body)
+  local ok, message = pcall(body)
+  local list = not ok and message:match '%(known: ([^)]*)%)'
+  if not list then error('no error that lists what is known: ' .. tostring(message), 2) end
+  local names = {}
+  for name in list:gmatch '[^, ]+' do names[name] = true end
+  return names
+end
+
+-- What scripts have no business with.
+local internal = { handle = true }
+
+-- The names of objects, and of their methods.
+local function surface(...)
+  local names = {}
+  local function add(t)
+    for name, value in trinity.sorted_pairs(t) do
+      if type(name) == 'string' and not name:match '^__' and not internal[name] then names[name] = value end
+    end
+  end
+  for _, object in ipairs { ... } do
+    local meta = debug.getmetatable(object)
+    if type(object) == 'table' then
+      add(object)
+      add(meta or {})
+    end
+    if meta and type(meta.__index) == 'table' then add(meta.__index) end
+  end
+  return names
+end
+
+local function merged(...)
+  local names = {}
+  for _, set in ipairs { ... } do
+    for name, value in trinity.sorted_pairs(set) do names[name] = value end
+  end
+  return names
+end
+
+local function list_of(...)
+  local names = {}
+  for _, name in ipairs { ... } do names[name] = true end
+  return names
+end
+
+-- A small training step with a collective, and a plan of it with everything.
+local function example()
+  local builder = trinity.graph.new { name = 'example' }
+  local x = builder:add { name = 'x', type = 'Input', outputs = { { shape = { 4 }, gradient = false } } }
+  local tensors, members = {}, {}
+  for i = 1, 2 do
+    tensors[i] = builder:add { name = 'work' .. i, type = 'Work', inputs = { x }, outputs = { { shape = { 1000 } } },
+      measured_time_s = i * 1e-3 }
+    members[i] = 'sum' .. i
+    builder:add { name = members[i], type = 'AllReduce', inputs = { tensors[i] }, outputs = { { bytes = 8 } } }
+  end
+  builder:collective { name = 'sum', kind = 'all_reduce', bytes = 4000, members = members }
+  local graph = builder:build()
+  local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2', schedule = 'fifo' }
+  local placement = problem:placement()
+  placement[4], placement[5] = 2, 2
+  return { builder = builder, tensor = x, graph = graph, problem = problem, placement = placement,
+    timeline = problem:timeline(placement) }
+end
+
+local function modules()
+  local methods = merged(surface(trinity.methods))
+  for _, name in ipairs(trinity.methods.names()) do -- those of the library, not of other specs
+    local source = debug.getinfo(trinity.methods.info(name).run, 'S').source
+    if source:find '/lib/trinity/methods/' then methods[name] = trinity.methods[name] end
+  end
+  return { ['trinity'] = surface(trinity), ['trinity.GraphModule'] = surface(trinity.graph),
+    ['trinity.LayersModule'] = surface(trinity.layers), ['trinity.RewardsModule'] = surface(trinity.rewards),
+    ['trinity.SearchModule'] = surface(trinity.search), ['trinity.MethodsModule'] = methods }
+end
+
+-- Fields that the structs have, and those that their access functions know.
+local function metrics_names(metrics)
+  local names = known(function() return metrics.nothing end)
+  local body = core.ffi_declarations:match 'struct trinity_metrics (%b{})'
+  for name in body:gmatch '([%w_]+);' do
+    if name ~= 'magic' then names[name] = true end
+  end
+  expect(names.device):equals(nil) -- an array, whose values the functions of a device give
+  return names
+end
+
+local function array_names(array)
+  local names = list_of 'length'
+  for _, name in ipairs { 'totable', 'each' } do names[name] = array[name] end
+  return names
+end
+
+local function objects(e)
+  local strategy = e.problem:strategy({ placement = e.placement, schedule = 'order', micro_batches = 1, priority = nil,
+    order = { { 1, 2 }, { 4 } } }, { method = 'by hand', seed = 1, evaluations = 1, seconds = 1, curve = {}, stopped = true })
+  local path = os.tmpname()
+  local loaded = e.problem:load(strategy:save(path))
+  os.remove(path)
+  local held
+  local found = trinity.search.run('held', e.problem, trinity.search.options('held', {}, { evaluations = 1, quiet = true }),
+    function(search)
+      search:evaluate { e.placement }
+      held = surface(search)
+    end)
+  local comparison = trinity.compare(e.problem, { found, strategy })
+  local lazy = { e.problem.lower_bound_s, e.timeline.start_s, e.graph.depth, e.graph.unit_of }
+  expect(#lazy):equals(4)
+  return { ['trinity.Graph'] = surface(e.graph), ['trinity.Builder'] = surface(e.builder),
+    ['trinity.Layers'] = surface(trinity.layers.new 'x'), ['trinity.Cluster'] = surface(e.problem.cluster),
+    ['trinity.Simulator'] = surface(e.problem.simulator), ['trinity.Problem'] = surface(e.problem),
+    ['trinity.Strategy'] = merged(surface(strategy, loaded, found), list_of('priority', 'stage')),
+    ['trinity.Timeline'] = surface(e.timeline), ['trinity.Search'] = merged(held, list_of 'stopped'),
+    ['trinity.Comparison'] = merged(surface(comparison), list_of 'stopped'),
+    ['trinity.RandomStream'] = surface(trinity.random(1, 'x')), ['trinity.Metrics'] = metrics_names(strategy.metrics),
+    ['trinity.Placement'] = array_names(e.placement), ['trinity.DoubleArray'] = array_names(e.timeline.start_s),
+    ['trinity.Int32View'] = array_names(e.graph.depth), ['trinity.CurvePoint'] = surface(found.curve[1]) }
+end
+
+local function results(e)
+  local path, operators, tensors = e.timeline:critical_path(), {}, {}
+  for i = 1, e.graph.operators do
+    operators[i] = e.graph:operator(i)
+    for _, key in ipairs { 'inputs', 'outputs' } do
+      for _, tensor in ipairs(operators[i][key]) do tensors[#tensors + 1] = tensor end
+    end
+  end
+  local steps = merged(surface(unpack(path.steps)))
+  -- The path of the example ends with a collective; another one has a transfer in it.
+  local spread = e.problem:placement()
+  spread[1] = 2
+  steps = merged(steps, surface(unpack(e.problem:timeline(spread):critical_path().steps)))
+  return { ['trinity.Bounds'] = surface(e.problem:bounds()), ['trinity.CriticalPath'] = surface(path),
+    ['trinity.PathStep'] = steps, ['trinity.Transfer'] = surface(e.timeline:transfers()[1]),
+    ['trinity.CollectiveRun'] = surface(e.timeline:collectives()[1]),
+    ['trinity.MemoryLevel'] = surface(e.timeline:memory(1)[1]), ['trinity.TypeShare'] = surface(e.timeline:by_type()[1]),
+    ['trinity.Device'] = surface(e.problem.cluster.devices[1]), ['trinity.Tensor'] = surface(e.tensor),
+    ['trinity.CollectiveCost'] = surface(e.problem.cluster:collective { kind = 'broadcast', devices = { 1, 2 }, bytes = 8 }),
+    ['trinity.Operator'] = surface(unpack(operators)), ['trinity.TensorInfo'] = surface(unpack(tensors)) }
+end
+
+-- What a cluster description takes, in part `part`.
+local function cluster_known(part)
+  local spec = { device_types = { g = { peak_flops_per_s = { float32 = 1 }, memory_bandwidth_bytes_per_s = 1, memory_bytes = 1 } },
+    devices = { { name = 'a', type = 'g' } }, links = { { from = 'a', to = 'b', bandwidth_bytes_per_s = 1 } },
+    switches = { { name = 'b', bandwidth_bytes_per_s = 1 } } }
+  part(spec).nonsense = 1
+  return known(function() trinity.cluster(spec) end)
+end
+
+local function specs(e)
+  local problem, cluster = e.problem, e.problem.cluster
+  local function add(spec)
+    spec.name, spec.type = 'added', 'Work'
+    return known(function() trinity.graph.new({ name = 'g' }):add(spec) end)
+  end
+  local common = known(function() trinity.methods.single_device(problem, { nonsense = 1 }) end)
+  for name in trinity.sorted_pairs(trinity.search.common) do expect(common[name]):equals(true) end
+  return {
+    ['trinity.ProblemSpec'] = known(function() trinity.problem { nonsense = 1 } end),
+    ['trinity.SimulatorSpec'] = known(function() trinity.simulator { nonsense = 1 } end),
+    ['trinity.Rules'] = known(function() trinity.simulator { graph = e.graph, cluster = cluster, rules = { nonsense = 1 } } end),
+    ['trinity.PlanSpec'] = known(function() problem:evaluate { placement = e.placement, nonsense = 1 } end),
+    ['trinity.BatchOptions'] = known(function() problem:evaluate_batch({}, { nonsense = 1 }) end),
+    ['trinity.ClusterSpec'] = cluster_known(function(spec) return spec end),
+    ['trinity.DeviceTypeSpec'] = cluster_known(function(spec) return spec.device_types.g end),
+    ['trinity.DeviceSpec'] = cluster_known(function(spec) return spec.devices[1] end),
+    ['trinity.LinkSpec'] = cluster_known(function(spec) return spec.links[1] end),
+    ['trinity.SwitchSpec'] = cluster_known(function(spec) return spec.switches[1] end),
+    ['trinity.CollectiveQuery'] = known(function()
+      cluster:collective { kind = 'broadcast', devices = { 1 }, bytes = 1, nonsense = 1 }
+    end),
+    ['trinity.CollectiveSpec'] = known(function()
+      trinity.graph.new({ name = 'g' }):collective { name = 'c', kind = 'broadcast', bytes = 1, members = {}, nonsense = 1 }
+    end),
+    ['trinity.OperatorSpec'] = add { nonsense = 1 },
+    ['trinity.TensorSpec'] = add { outputs = { { nonsense = 1 } } },
+    ['trinity.ParameterSpec'] = add { parameters = { { name = 'w', shape = { 1 }, nonsense = 1 } } },
+    ['trinity.TrainingOptions'] = known(function() e.graph:to_training { nonsense = 1 } end),
+    ['trinity.ReplicaOptions'] = merged(list_of 'placement', known(function() e.graph:replicate { replicas = 1, nonsense = 1 } end)),
+    ['trinity.MdpeOptions'] = known(function() trinity.rewards.mdpe { nonsense = 1 } end),
+    ['trinity.SearchOptions'] = common,
+    ['trinity.RandomOptions'] = known(function() trinity.methods.random(problem, { nonsense = 1 }) end),
+    ['trinity.AgentOptions'] = known(function() trinity.methods.trinity(problem, { nonsense = 1 }) end),
+    ['trinity.Node2VecOptions'] = known(function()
+      trinity.methods.trinity(problem, { node2vec = { nonsense = 1 }, quiet = true })
+    end),
+  }
+end
+
+-- Read by nobody who would list what he knows: options of scripts and layers, and those passed on.
+local unchecked = list_of('trinity.OptionSpec', 'trinity.WindowOptions', 'trinity.ModelOptions', 'trinity.CompareOptions')
+
+local function words(e)
+  local function evaluate(plan)
+    plan.placement = e.placement
+    return known(function() e.problem:evaluate(plan) end)
+  end
+  local function rules(value)
+    return known(function() trinity.simulator { graph = e.graph, cluster = e.problem.cluster, rules = value } end)
+  end
+  local function collective(kind, algorithm)
+    return known(function() e.problem.cluster:collective { kind = kind, algorithm = algorithm, devices = { 1 }, bytes = 1 } end)
+  end
+  return {
+    ['trinity.ScheduleName'] = evaluate { schedule = 'nonsense' }, ['trinity.QueueModel'] = rules { queue = 'nonsense' },
+    ['trinity.MemoryModel'] = rules { memory = 'nonsense' }, ['trinity.RulesName'] = rules 'nonsense',
+    ['trinity.Duplex'] = known(function()
+      trinity.cluster { device_types = {}, devices = {}, links = { { from = 'a', to = 'b', bandwidth_bytes_per_s = 1, duplex = 'nonsense' } } }
+    end),
+    ['trinity.CollectiveKind'] = collective 'nonsense', ['trinity.CollectiveAlgorithm'] = collective('broadcast', 'nonsense'),
+    ['trinity.Colocate'] = known(function() e.graph:to_training { colocate = 'nonsense' } end),
+    ['trinity.Optimiser'] = known(function() e.graph:to_training { optimiser = 'nonsense' } end),
+    ['trinity.Preset'] = known(function() trinity.methods.trinity(e.problem, { preset = 'nonsense', quiet = true }) end),
+    ['trinity.MdpeMode'] = known(function() trinity.rewards.mdpe { mode = 'nonsense' } end),
+  }
+end
+
+local function parameters_of(f)
+  local names = {}
+  for i = 1, debug.getinfo(f, 'u').nparams do names[i] = debug.getlocal(f, i) end
+  return table.concat(names, ', ')
+end
+
+describe('the editor types', function()
+  local classes, aliases = read_meta()
+  local e = example()
+  local there = merged(modules(), objects(e), results(e), specs(e))
+
+  -- Declared names, those of parents included.
+  local function declared(name)
+    local class = classes[name]
+    return class.parent and merged(declared(class.parent), class.names) or class.names
+  end
+  local function compare(owner, here, other, what)
+    for name in trinity.sorted_pairs(here) do
+      if other[name] == nil then error(('%s.%s: %s'):format(owner, name, what), 0) end
+    end
+  end
+
+  it('declare every name that is there', function()
+    for name, names in trinity.sorted_pairs(there) do
+      if not classes[name] then error('class ' .. name .. ' is not declared') end
+      compare(name, names, declared(name), 'not in lib/trinity/_meta')
+    end
+  end)
+  it('declare nothing that is not there', function()
+    for name in trinity.sorted_pairs(classes) do
+      if not there[name] and not unchecked[name] then error('class ' .. name .. ' is not compared') end
+      compare(name, there[name] and declared(name) or {}, there[name] or {}, 'not there at run time')
+    end
+  end)
+  it('give functions their parameters', function()
+    local compared = 0
+    for name, names in trinity.sorted_pairs(there) do
+      for key, value in trinity.sorted_pairs(names) do
+        local is = declared(name)[key]
+        if type(is) == 'string' and value ~= true and type(value) ~= 'function' then
+          error(('%s.%s is declared as a function, it is a %s'):format(name, key, type(value)))
+        end
+        if type(is) == 'string' and type(value) == 'function' and debug.getinfo(value, 'S').what == 'Lua' then
+          if is ~= parameters_of(value) then error(('%s.%s(%s) is declared as (%s)'):format(name, key, parameters_of(value), is)) end
+          compared = compared + 1
+        end
+      end
+    end
+    expect(80):below(compared)
+  end)
+  it('list the words of every choice', function()
+    local all = words(e)
+    for name, set in trinity.sorted_pairs(aliases) do
+      if not all[name] then error('alias ' .. name .. ' is not compared') end
+      compare(name, set, all[name], 'not known at run time')
+      compare(name, all[name], set, 'not in lib/trinity/_meta')
+    end
+    for name in trinity.sorted_pairs(all) do expect(aliases[name] ~= nil):truthy() end
+  end)
+end)

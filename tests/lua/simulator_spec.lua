@@ -1,0 +1,421 @@
+-- The simulator as scripts see it: plans in every form, metrics, rules, bounds. Times are worked out by hand.
+
+local array = require 'trinity.array'
+local trinity = require 'trinity'
+
+local ms = 1e-3
+
+-- Equal devices d1, d2, ... of 1 GB around a hub; 1 MB takes 1 ms.
+local function cluster(devices, settings)
+  local spec = { name = 'hand', devices = {}, links = {}, device_types = { unit = {
+    peak_flops_per_s = { float32 = 1e12 }, memory_bandwidth_bytes_per_s = 1e15, memory_bytes = 1e9 } } }
+  for d = 1, devices do
+    spec.devices[d] = { name = 'd' .. d, type = 'unit' }
+    spec.links[d] = { from = 'd' .. d, to = 'hub', bandwidth_bytes_per_s = 1e9 }
+  end
+  for key, value in trinity.sorted_pairs(settings or {}) do spec[key] = value end
+  return trinity.cluster(spec)
+end
+
+-- Operators { name, milliseconds, inputs ... }, each with one output of 1 MB.
+local function graph(operators)
+  local builder, tensors = trinity.graph.new { name = 'hand' }, {}
+  for _, op in ipairs(operators) do
+    local inputs = {}
+    for i = 3, #op do inputs[i - 2] = tensors[op[i]] end
+    tensors[op[1]] = builder:add { name = op[1], type = 'Work', inputs = inputs, outputs = { { bytes = 1e6 } },
+      measured_time_s = op[2] * ms }
+  end
+  return builder:build()
+end
+
+local function placed(problem, devices)
+  local placement = problem:placement()
+  for i = 1, #placement do placement[i] = devices[i] end
+  return placement
+end
+
+-- A training step of `layers` layers, 1 ms forward and 2 ms backward, with next to no data between.
+local function pipeline(layers, devices)
+  local builder = trinity.graph.new { name = 'pipeline' }
+  local x = builder:add { name = 'data', type = 'Input', outputs = { { bytes = 8, gradient = false } } }
+  for i = 1, layers do
+    x = builder:add { name = 'layer' .. i, type = 'Work', inputs = { x }, outputs = { { bytes = 8 } },
+      parameters = { { name = 'w', shape = { 4 } } }, measured_time_s = ms, measured_backward_time_s = 2 * ms }
+  end
+  local problem = trinity.problem { graph = builder:build():to_training(), cluster = cluster(devices) }
+  -- Layers go round the devices; the data belongs to the first.
+  local placement = problem:placement_by_unit(function(unit) return math.max(0, unit - 2) % devices + 1 end)
+  return problem, placement
+end
+
+local function expect_step(metrics, milliseconds) expect(metrics.step_time_s):near(milliseconds * ms, 1e-6) end
+
+-- b and c read a; c is short and d, which follows it on the other device, is long.
+local fork = { { 'a', 1 }, { 'b', 4, 'a' }, { 'c', 1, 'a' }, { 'd', 5, 'c' } }
+
+describe('a plan', function()
+  local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
+  local apart = placed(problem, { 1, 1, 1, 2 })
+  it('is a placement, a strategy or a table', function()
+    -- a 0-1, b 1-5, c 5-6, wire 6-7, d 7-12.
+    local metrics = problem:evaluate(apart)
+    expect_step(metrics, 12)
+    expect(problem:evaluate(problem:strategy(apart)).step_time_s):equals(metrics.step_time_s)
+    expect(problem:evaluate({ placement = apart }).step_time_s):equals(metrics.step_time_s)
+    local batch = problem:evaluate_batch { apart, { placement = apart, schedule = 'lifo' }, problem:strategy(apart),
+      { placement = problem:placement() } }
+    expect(#batch):equals(4)
+    for i, milliseconds in ipairs { 12, 8, 12, 11 } do expect_step(batch[i], milliseconds) end
+    expect(#problem:evaluate_batch {}):equals(0)
+  end)
+  it('keeps the schedule of a strategy', function()
+    local found = problem:strategy { placement = apart, schedule = 'lifo' }
+    expect_step(problem:evaluate(found), 8)
+    expect(problem:evaluate_batch({ found })[1].step_time_s):equals(found.metrics.step_time_s)
+    expect(problem:timeline(found).metrics.step_time_s):equals(found.metrics.step_time_s)
+  end)
+  it('takes the schedule of its problem when it is only a placement', function()
+    local other = trinity.problem { graph = problem.graph, cluster = problem.cluster, schedule = 'lifo' }
+    expect_step(other:evaluate(apart), 8)
+    expect_step(other:evaluate { placement = apart }, 12)
+    expect_step(other:evaluate { placement = apart, schedule = 'fifo' }, 12)
+  end)
+  it('is refused with the line of the script', function()
+    local function fails(plan, pattern)
+      expect(function() problem:evaluate(plan) end):raises('simulator_spec%.lua:%d+: ' .. pattern)
+      expect(function() problem:evaluate_batch { apart, plan } end):raises('simulator_spec%.lua:%d+: ' .. pattern)
+      expect(function() problem:timeline(plan) end):raises('simulator_spec%.lua:%d+: ' .. pattern)
+    end
+    fails(placed(problem, { 1, 1, 1, 3 }), "operator 'd' is placed on device 3, expected 1 to 2")
+    fails(placed(problem, { 1, 0, 1, 1 }), "operator 'b' is placed on device 0, expected 1 to 2")
+    fails(array.int32(3), "a placement of graph 'hand' needs 4 entries, got 3")
+    fails(array.double(4), 'expected a placement')
+    fails('apart', "expected a placement .*, got string 'apart'")
+    fails({ placment = apart }, 'expected a placement')
+    fails({ placement = apart, shedule = 'lifo' }, "plan: unknown option 'shedule', did you mean 'schedule'%?")
+    fails({ placement = apart, schedule = 'lif' }, "unknown schedule 'lif', did you mean 'lifo'%?")
+    fails({ placement = apart, schedule = 7 }, "schedule: field 'schedule': expected a string, got 7")
+    expect(function() problem:evaluate_batch(apart) end):raises "'plans': expected table"
+    expect(function() problem:evaluate_batch({ apart }, { reject_above = 1 }) end)
+      :raises "unknown option 'reject_above', did you mean 'reject_above_s'%?"
+  end)
+end)
+
+describe('a schedule', function()
+  local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
+  local apart = placed(problem, { 1, 1, 1, 2 })
+  local function step(plan, milliseconds)
+    plan.placement = plan.placement or apart
+    expect_step(problem:evaluate(plan), milliseconds)
+  end
+  it('decides which of b and c runs first', function()
+    step({ schedule = 'fifo' }, 12)
+    step({ schedule = 'lifo' }, 8)
+    step({ schedule = 'critical_path' }, 8)
+    step({ schedule = 'priority', priority = { 0, 2, 1, 0 } }, 12)
+    step({ schedule = 'priority', priority = { 0, -1, 0.5, 0 } }, 8)
+    local priority = array.double(4)
+    priority[3] = 1
+    step({ schedule = 'priority', priority = priority }, 8)
+    step({ schedule = 'order', order = { { 1, 2, 3 }, { 4 } } }, 12)
+    local first = array.int32(3)
+    first[1], first[2], first[3] = 1, 3, 2
+    step({ schedule = 'order', order = { first, { 4 } } }, 8)
+  end)
+  it('repeats the step for micro-batches', function()
+    step({ micro_batches = 3, placement = problem:placement() }, 33)
+    expect(problem:evaluate({ placement = apart, micro_batches = 3 }).transfers):equals(3)
+    -- Tasks 1 to 4 are the first micro-batch. d runs 3-8 and 8-13, the rest meanwhile.
+    step({ schedule = 'order', micro_batches = 2, order = { { 1, 3, 5, 7, 2, 6 }, { 4, 8 } } }, 13)
+  end)
+  it('is refused when it does not fit', function()
+    local function fails(plan, pattern)
+      plan.placement = apart
+      expect(function() problem:evaluate(plan) end):raises('simulator_spec%.lua:%d+: ' .. pattern)
+    end
+    fails({ micro_batches = 0 }, "schedule: field 'micro_batches': expected an integer from 1")
+    fails({ micro_batches = 1.5 }, "schedule: field 'micro_batches': expected an integer from 1")
+    fails({ micro_batches = 2 ^ 29 }, '4 operators in 536870912 micro%-batches are more than 2^30 tasks')
+    fails({ schedule = 'priority' }, "schedule 'priority' needs a field 'priority'")
+    fails({ schedule = 'priority', priority = { 1, 2 } }, "priorities of graph 'hand' need 4 entries, got 2")
+    fails({ schedule = 'priority', priority = { 1, 2, 3, '4' } }, "schedule: 'priority': entry 4: expected a number, got string")
+    fails({ schedule = 'priority', priority = { 1, 0 / 0, 3, 4 } }, "the priority of operator 'b' is not a number")
+    fails({ schedule = 'priority', priority = 7 }, "schedule: 'priority': expected a list or a double array, got 7")
+    fails({ schedule = 'priority', priority = array.int32(4) }, "schedule: 'priority': expected a list or a double array, got cdata")
+    fails({ priority = { 1, 2, 3, 4 } }, "schedule 'fifo' takes no field 'priority'")
+    fails({ schedule = 'order' }, "schedule 'order' needs a field 'order'")
+    fails({ schedule = 'order', order = { { 1, 2, 3, 4 } } }, 'an order needs 2 lists of tasks, one a device, got 1')
+    fails({ schedule = 'order', order = { { 1, 2, 3 }, { 5 } } }, "schedule: 'order': device 2: expected 1 to 4, got 5")
+    fails({ schedule = 'order', order = { 1, 2 } }, "schedule: 'order': device 1: expected a list or an int32 array, got 1")
+    fails({ schedule = 'order', order = { { 1, 2, 'c' }, {} } }, "schedule: 'order': device 1: entry 3: expected an integer")
+    fails({ schedule = 'order', order = { { 1, 2, 3, 4 }, {} } }, "the order of device 'd1' names operator 'd', which is placed on 'd2'")
+    fails({ schedule = 'order', order = { { 1, 2, 2, 3 }, { 4 } } }, "an order names operator 'b' of micro%-batch 1 twice")
+    fails({ schedule = 'order', order = { { 2, 1, 3 }, { 4 } } }, "the order contradicts graph 'hand': device 'd1' waits for 'b' of micro%-batch 1")
+    fails({ schedule = 'order', order = { { 1, 2 }, { 4 } } }, "the order contradicts graph 'hand': device 'd2' waits for 'd'")
+  end)
+end)
+
+describe('a pipeline', function()
+  it('takes (micro-batches + stages - 1) times the time of a stage', function()
+    local problem, placement = pipeline(4, 4)
+    local memory = {}
+    for _, name in ipairs { 'gpipe', '1f1b', 'interleaved' } do
+      for _, micro_batches in ipairs { 4, 8 } do
+        local metrics = problem:evaluate { placement = placement, schedule = name, micro_batches = micro_batches }
+        expect_step(metrics, (micro_batches + 3) * 3)
+        expect(metrics:compute_busy_s(2)):near(micro_batches * 3 * ms, 1e-6)
+        memory[name] = metrics.peak_memory_bytes
+      end
+    end
+    expect(memory['1f1b']):below(memory.gpipe) -- holds as many micro-batches as there are stages
+  end)
+  it('waits less when interleaved', function()
+    local problem, placement = pipeline(4, 2)
+    local stage = array.int32(#placement)
+    for op = 1, #placement do stage[op] = math.max(1, problem.graph.unit_of[op]) end
+    local function time(plan)
+      plan.placement, plan.micro_batches = placement, 4
+      return problem:evaluate(plan).step_time_s
+    end
+    expect(time { schedule = 'interleaved', stage = stage }):near(27 * ms, 1e-6) -- 4 * 2 layers * 3 ms + 3 ms
+    expect(time { schedule = 'interleaved', stage = stage:totable() }):near(27 * ms, 1e-6)
+    local function fails(plan, pattern) expect(function() time(plan) end):raises('simulator_spec%.lua:%d+: ' .. pattern) end
+    fails({ schedule = '1f1b', stage = stage }, "schedule '1f1b': stages 1 and 3 are on device 1, expected a device for")
+    stage[2] = 0
+    fails({ schedule = 'gpipe', stage = stage }, "operator 'layer1' is in stage 0, expected 1 to %d+")
+    stage[2] = 2
+    fails({ schedule = 'interleaved', stage = stage }, "stage 2 is on two devices: operator 'layer1' on device 1, 'layer2' on device 2")
+    fails({ schedule = 'gpipe', stage = array.int32(3) }, "stages of graph 'pipeline' need %d+ entries, got 3")
+    fails({ schedule = 'gpipe', stage = 7 }, "schedule: 'stage': expected a list or an int32 array, got 7")
+  end)
+end)
+
+describe('metrics', function()
+  local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
+  local metrics = problem:evaluate(placed(problem, { 1, 1, 1, 2 }))
+  it('have totals and values of every device', function()
+    expect(metrics.transfers):equals(1)
+    expect(metrics.total_communication_bytes):equals(1e6)
+    expect(metrics.peak_communication_bytes):equals(1e6)
+    expect(metrics.peak_memory_bytes):equals(math.max(metrics:memory_bytes(1), metrics:memory_bytes(2)))
+    expect(metrics:memory_bytes(1)):equals(2e6) -- nobody reads what b made, so it is gone when c runs
+    expect(metrics.excess_memory_bytes):equals(0)
+    expect(metrics.feasible):equals(true)
+    expect(metrics.rejected):equals(false)
+    expect(metrics.device_count):equals(2)
+    expect(metrics:compute_busy_s(1)):near(6 * ms, 1e-12)
+    expect(metrics:compute_busy_s(2)):near(5 * ms, 1e-12)
+    expect(metrics:send_busy_s(1)):near(1 * ms, 1e-12)
+    expect(metrics:sent_bytes(1)):equals(1e6)
+    expect(metrics:received_bytes(1)):equals(0)
+    expect(metrics:received_bytes(2)):equals(1e6)
+    expect(tostring(metrics)):equals 'step 0.012 s, memory 2 MB, communication 1 MB'
+  end)
+  it('refuse writing, unknown fields and devices outside the cluster', function()
+    local here = 'simulator_spec%.lua:%d+: '
+    for _, name in ipairs { 'step_time_s', 'feasible', 'device_count' } do
+      expect(function() metrics[name] = 1 end):raises(here .. 'attempt to write to constant location')
+    end
+    expect(function() metrics.note = 1 end):raises(here .. 'metrics are read%-only')
+    expect(metrics.device_count):equals(2)
+    expect(function() return metrics.step_time end):raises(here .. "metrics have no field 'step_time', did you mean 'step_time_s'%?")
+    for _, device in ipairs { 0, 3, -1, 1.5, 0 / 0 } do
+      expect(function() metrics:memory_bytes(device) end):raises(here .. 'memory_bytes: device .* is outside 1 to 2')
+    end
+  end)
+  it('say what does not fit', function()
+    local small = cluster(2, { device_types = { unit = { peak_flops_per_s = { float32 = 1e12 },
+      memory_bandwidth_bytes_per_s = 1e15, memory_bytes = 1.5e6 } } })
+    local result = trinity.simulator({ graph = problem.graph, cluster = small }):run(placed(problem, { 1, 1, 1, 2 }))
+    expect(result.feasible):equals(false)
+    expect(result.excess_memory_bytes):equals(0.5e6)
+    expect(tostring(result)):matches 'does not fit$'
+  end)
+end)
+
+describe('arrays', function()
+  it('keep their length and stay within it', function()
+    local a = array.double(3)
+    expect(function() a.length = 7 end):raises 'simulator_spec%.lua:%d+: attempt to write to constant location'
+    expect(function() a[4] = 1 end):raises 'simulator_spec%.lua:%d+: index 4 is outside 1 to 3'
+    expect(function() return a[0] end):raises 'simulator_spec%.lua:%d+: index 0 is outside 1 to 3'
+    expect(function() return a.lenght end):raises "simulator_spec%.lua:%d+: an array has no field 'lenght'"
+    expect(table.concat(a:totable(), ' ')):equals '0 0 0'
+  end)
+end)
+
+describe('a limit', function()
+  local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
+  local long, short = placed(problem, { 1, 1, 1, 2 }), problem:placement()
+  it('rejects the longer plans and leaves the others alone', function()
+    for _, cached in ipairs { false, true } do
+      if cached then problem:evaluate_batch { long, short } end
+      local metrics = problem:evaluate_batch({ long, short }, { reject_above_s = 11.5 * ms })
+      expect(metrics[1].rejected):equals(true)
+      expect(metrics[1].feasible):equals(false)
+      expect(metrics[1].step_time_s):near(11.5 * ms + 1e-9, 1e-12)
+      expect(metrics[1].total_communication_bytes):equals(0)
+      expect(tostring(metrics[1])):equals 'rejected'
+      expect(metrics[2].rejected):equals(false)
+      expect_step(metrics[2], 11)
+    end
+    expect(problem:evaluate_batch({ long }, { reject_above_s = 12 * ms })[1].rejected):equals(false)
+    expect(problem:evaluate_batch({ long }, { reject_above_s = math.huge })[1].rejected):equals(false)
+    expect(problem:evaluate_batch({ long }, { reject_above_s = 0 })[1].rejected):equals(true)
+    expect_step(problem:evaluate(long), 12)
+  end)
+  it('is a number of seconds', function()
+    local function with(limit) return function() problem:evaluate_batch({ long }, { reject_above_s = limit }) end end
+    expect(with(-1)):raises 'simulator_spec%.lua:%d+: reject_above_s must not be negative, got %-1'
+    expect(with(0 / 0)):raises 'reject_above_s must not be negative, got %-?nan'
+    expect(with 'soon'):raises "'reject_above_s'%): expected number, got string 'soon'"
+  end)
+end)
+
+describe('bounds', function()
+  it('are below every plan', function()
+    local problem = trinity.problem { graph = trinity.model('inception_v3', { batch_size = 8 }), cluster = trinity.cluster 'p100x4' }
+    local bounds = problem:bounds()
+    expect(problem.lower_bound_s):equals(bounds.step_time_s)
+    for _, name in ipairs { 'critical_path_s', 'work_s', 'interval_s' } do
+      expect(0):below(bounds[name])
+      expect(bounds[name] <= bounds.step_time_s):truthy()
+    end
+    expect(bounds.least_devices):equals(1)
+    for i = 1, 20 do
+      local stream = trinity.random(3, 'bounds', i)
+      local placement = problem:placement_by_unit(function() return stream:integer(4) end)
+      for _, name in ipairs { 'fifo', 'lifo', 'critical_path' } do
+        local metrics = problem:evaluate { placement = placement, schedule = name }
+        expect(bounds.step_time_s <= metrics.step_time_s):truthy()
+        expect(bounds.peak_memory_bytes <= metrics.peak_memory_bytes):truthy()
+      end
+      local four = problem:evaluate { placement = placement, micro_batches = 4 }
+      expect(problem:bounds(4).step_time_s <= four.step_time_s):truthy()
+    end
+  end)
+  it('are what they say', function()
+    local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
+    local bounds = problem:bounds()
+    expect(bounds.critical_path_s):near(7 * ms, 1e-12) -- a, c, d
+    expect(bounds.work_s):near(5.5 * ms, 1e-12)
+    expect(bounds.step_time_s):near(7 * ms, 1e-12)
+    expect(bounds.peak_memory_bytes):equals(2e6)
+    expect(problem:bounds(3).work_s):near(16.5 * ms, 1e-12)
+    expect(function() problem:bounds(0) end):raises 'simulator_spec%.lua:%d+: .*expected an integer from 1'
+    local other = trinity.problem { graph = problem.graph, cluster = problem.cluster, micro_batches = 3 }
+    expect(other.lower_bound_s):near(16.5 * ms, 1e-12)
+  end)
+end)
+
+-- x and y read what the other device made.
+local cross = { { 'a', 1 }, { 'b', 1 }, { 'x', 1, 'a' }, { 'y', 1, 'b' } }
+-- Two tensors at once: to one reader on another device, or to readers on two.
+local join = { { 'a', 1 }, { 'e', 0, 'a' }, { 'x', 1, 'a', 'e' } }
+local spread = { { 'a', 1 }, { 'e', 0, 'a' }, { 'x', 1, 'a' }, { 'y', 1, 'e' } }
+
+describe('rules', function()
+  local function step(operators, devices, rules, settings)
+    local problem = trinity.problem { graph = graph(operators), cluster = cluster(3, settings), rules = rules }
+    return problem:evaluate(placed(problem, devices))
+  end
+  it('queue as the cluster says, or otherwise', function()
+    expect_step(step(join, { 1, 1, 2 }), 4)
+    expect_step(step(join, { 1, 1, 2 }, 'standard'), 4)
+    expect_step(step(join, { 1, 1, 2 }, nil, { queue = 'none' }), 3)
+    local times = { sender = { 4, 4 }, pair = { 4, 3 }, none = { 3, 3 }, route = { 4, 4 }, fair = { 4, 4 } }
+    for queue, expected in trinity.sorted_pairs(times) do
+      expect_step(step(join, { 1, 1, 2 }, { queue = queue }), expected[1])
+      expect_step(step(spread, { 1, 1, 2, 3 }, { queue = queue }), expected[2])
+      expect_step(step(cross, { 1, 2, 2, 1 }, { queue = queue }), 3)
+    end
+  end)
+  it('account no memory when told so', function()
+    expect(0):below(step(cross, { 1, 2, 2, 1 }).peak_memory_bytes)
+    local metrics = step(cross, { 1, 2, 2, 1 }, { memory = 'none' })
+    expect(metrics.peak_memory_bytes):equals(0)
+    expect(metrics.feasible):equals(true)
+    expect_step(metrics, 3)
+  end)
+  it('pause devices and links', function()
+    expect_step(step(cross, { 1, 1, 1, 1 }), 4)
+    expect_step(step(cross, { 1, 1, 1, 1 }, { device_pause_s = 0.5 * ms }), 5.5)
+    expect_step(step(join, { 1, 1, 2 }, { link_pause_s = 2 * ms }), 6)
+  end)
+  it('have those of the published simulator', function()
+    local problem = trinity.problem { graph = graph(cross), cluster = cluster(2), rules = 'compat' }
+    expect(0.003):below(problem:evaluate(placed(problem, { 1, 2, 2, 1 })).step_time_s)
+    expect(function() problem:evaluate { placement = problem:placement(), schedule = 'lifo' } end)
+      :raises 'simulator_spec%.lua:%d+: the published rules know one micro%-batch, first in first out, only'
+  end)
+  it('are refused when misspelt', function()
+    local function fails(rules, pattern)
+      expect(function() step(cross, { 1, 1, 1, 1 }, rules) end):raises('simulator_spec%.lua:%d+: ' .. pattern)
+    end
+    fails('compt', "unknown simulation rules 'compt', did you mean 'compat'%?")
+    fails({ queue = 'sendr' }, "unknown queue model 'sendr', did you mean 'sender'%?")
+    fails({ memory = 'non' }, "rules: unknown memory model 'non', did you mean 'none'%?")
+    fails({ qeue = 'sender' }, "rules: unknown field 'qeue', did you mean 'queue'%?")
+    fails({ device_pause_s = -1 }, "rules: field 'device_pause_s': expected 0 to 1000 s, got %-1")
+    fails({ link_pause_s = 'long' }, "rules: field 'link_pause_s': expected a number")
+    fails(7, "argument 3 %('rules'%): expected string, got 7")
+  end)
+end)
+
+describe('a cluster of links and switches', function()
+  local half = { { from = 'd1', to = 'd2', bandwidth_bytes_per_s = 1e9, duplex = 'half' } }
+  local function step(operators, devices, settings)
+    local problem = trinity.problem { graph = graph(operators), cluster = cluster(2, settings) }
+    return problem:evaluate(placed(problem, devices))
+  end
+  it('lets both directions wait for a half-duplex link where routes queue', function()
+    expect_step(step(cross, { 1, 2, 2, 1 }, { links = half }), 3)
+    expect_step(step(cross, { 1, 2, 2, 1 }, { links = half, queue = 'route' }), 4)
+    expect_step(step(cross, { 1, 2, 2, 1 }, { links = half, queue = 'fair' }), 4)
+  end)
+  it('shares a switch with a bandwidth of its own', function()
+    local switches = { { name = 'hub', bandwidth_bytes_per_s = 1e9 } }
+    local function four(settings)
+      settings.switches = switches
+      local problem = trinity.problem { graph = graph(cross), cluster = cluster(4, settings) }
+      return problem:evaluate(placed(problem, { 1, 3, 2, 4 }))
+    end
+    expect_step(four {}, 3)
+    expect_step(four { queue = 'route' }, 4)
+    expect_step(four { queue = 'fair' }, 4)
+  end)
+  it('prices a longer route by its slowest link', function()
+    local links = { { from = 'd1', to = 'left', bandwidth_bytes_per_s = 4e9, latency_s = 1 * ms },
+      { from = 'left', to = 'right', bandwidth_bytes_per_s = 0.5e9, latency_s = 2 * ms },
+      { from = 'right', to = 'd2', bandwidth_bytes_per_s = 4e9 } }
+    expect_step(step(cross, { 1, 2, 2, 1 }, { links = links }), 1 + 3 + 2 + 1)
+  end)
+end)
+
+describe('trinity.simulator', function()
+  it('prices without a reward', function()
+    local simulator = trinity.simulator { graph = graph(fork), cluster = cluster(2), schedule = 'lifo' }
+    local placement = array.int32(4)
+    for i = 1, 4 do placement[i] = i == 4 and 2 or 1 end
+    expect_step(simulator:run(placement), 8)
+    expect_step(simulator:run { placement = placement, schedule = 'fifo' }, 12)
+    expect_step(simulator:run_batch({ placement })[1], 8)
+    expect(simulator:timeline(placement).metrics.step_time_s):near(8 * ms, 1e-12)
+    expect(simulator:bounds().step_time_s):near(7 * ms, 1e-12)
+    expect(tostring(simulator)):equals 'simulator: hand on hand'
+    simulator:close()
+    expect(function() simulator:run(placement) end):raises 'simulator_spec%.lua:%d+: .*this problem is closed'
+  end)
+  it('refuses what it does not know', function()
+    local g, c = graph(fork), cluster(2)
+    local function fails(spec, pattern)
+      expect(function() trinity.simulator(spec) end):raises('simulator_spec%.lua:%d+: trinity%.simulator: ' .. pattern)
+    end
+    fails(7, "'description': expected table, got number 7")
+    fails({ graph = g }, "'cluster': expected a cluster, got nil")
+    fails({ graph = 'g', cluster = c }, "'graph': expected a graph, got string 'g'")
+    fails({ graph = g, cluster = c, rule = 'compat' }, "unknown option 'rule', did you mean 'rules'%?")
+    fails({ graph = g, cluster = c, reward = print }, "unknown option 'reward'")
+  end)
+end)
