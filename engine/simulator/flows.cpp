@@ -3,7 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
+
 namespace trinity {
+namespace {
+
+constexpr int64_t kLongest = int64_t{1} << 61;
+
+}  // namespace
 
 Flows::Flows(const Cluster& cluster) : cluster_(cluster) {
   for (const auto& channel : cluster.channels())
@@ -20,6 +27,7 @@ void Flows::clear() {
   for (const auto& pair : pairs_)
     pair_at_[static_cast<size_t>(pair.from) * d + static_cast<size_t>(pair.to)] = -1;
   pairs_.clear();
+  live_.clear();
   now_ns_ = 0;
   next_end_ns_ = kNever;
   changed_ = false;
@@ -37,7 +45,10 @@ int32_t Flows::pair_of(int32_t from, int32_t to) {
 
 void Flows::begin(int32_t from, int32_t to, int64_t bytes, int32_t owner) {
   const int32_t pair = pair_of(from, to);
-  ++pairs_[static_cast<size_t>(pair)].flows;
+  auto& entry = pairs_[static_cast<size_t>(pair)];
+  ++entry.flows;
+  if (!entry.live) live_.push_back(pair);
+  entry.live = true;
   flows_.push_back({pair, owner, static_cast<__int128>(bytes) * 1'000'000'000});
   changed_ = true;
 }
@@ -61,47 +72,61 @@ void Flows::advance(int64_t now_ns, std::vector<int32_t>& ended) {
 void Flows::settle() {
   if (!changed_) return;
   changed_ = false;
+  std::erase_if(live_, [this](int32_t pair) {
+    auto& entry = pairs_[static_cast<size_t>(pair)];
+    entry.live = entry.flows > 0;
+    entry.least = -1;
+    return !entry.live;
+  });
   share();
   // Of the flows of one pair the one with least left ends first.
-  for (auto& pair : pairs_) pair.least = -1;
   for (const auto& flow : flows_) {
     auto& least = pairs_[static_cast<size_t>(flow.pair)].least;
     if (least < 0 || flow.remaining < least) least = flow.remaining;
   }
   next_end_ns_ = kNever;
-  for (const auto& pair : pairs_) {
-    if (pair.flows == 0) continue;
+  for (const int32_t index : live_) {
+    const auto& pair = pairs_[static_cast<size_t>(index)];
     const auto wait = (pair.least + pair.rate - 1) / pair.rate;
-    if (wait < kNever - now_ns_)
-      next_end_ns_ = std::min(next_end_ns_, now_ns_ + static_cast<int64_t>(wait));
+    if (wait > kLongest - now_ns_)
+      throw LimitError(
+          fmt::format("a transfer from '{}' to '{}' at its fair share ends later than the "
+                      "simulator's clock holds",
+                      cluster_.device(pair.from).name, cluster_.device(pair.to).name));
+    next_end_ns_ = std::min(next_end_ns_, now_ns_ + static_cast<int64_t>(wait));
   }
 }
 
 /// Progressive filling: the channel that can give its flows least fixes their rates.
 void Flows::share() {
-  left_ = capacity_;
-  std::fill(unfixed_.begin(), unfixed_.end(), 0);
-  int32_t open = 0;
-  for (auto& pair : pairs_) {
+  used_.clear();
+  for (const int32_t index : live_) {
+    auto& pair = pairs_[static_cast<size_t>(index)];
     pair.rate = 0;
-    if (pair.flows == 0) continue;
-    ++open;
-    for (const int32_t channel : cluster_.route(pair.from, pair.to))
-      unfixed_[static_cast<size_t>(channel)] += pair.flows;
+    for (const int32_t channel : cluster_.route(pair.from, pair.to)) {
+      const auto c = static_cast<size_t>(channel);
+      if (unfixed_[c] == 0) {
+        used_.push_back(channel);
+        left_[c] = capacity_[c];
+      }
+      unfixed_[c] += pair.flows;
+    }
   }
-  while (open > 0) {
+  std::sort(used_.begin(), used_.end());
+  for (size_t open = live_.size(); open > 0;) {
     int64_t least = kNever;
-    size_t narrowest = 0;
-    for (size_t c = 0; c < left_.size(); ++c) {
+    int32_t narrowest = -1;
+    for (const int32_t channel : used_) {
+      const auto c = static_cast<size_t>(channel);
       if (unfixed_[c] == 0) continue;
       const int64_t each = std::max<int64_t>(1, left_[c] / unfixed_[c]);
-      if (each < least) least = each, narrowest = c;
+      if (each < least) least = each, narrowest = channel;
     }
-    for (auto& pair : pairs_) {
-      if (pair.flows == 0 || pair.rate > 0) continue;
+    for (const int32_t index : live_) {
+      auto& pair = pairs_[static_cast<size_t>(index)];
+      if (pair.rate > 0) continue;
       const auto route = cluster_.route(pair.from, pair.to);
-      if (std::find(route.begin(), route.end(), static_cast<int32_t>(narrowest)) == route.end())
-        continue;
+      if (std::find(route.begin(), route.end(), narrowest) == route.end()) continue;
       fix(pair, least);
       --open;
     }

@@ -35,6 +35,7 @@ class Flows {
     int32_t flows = 0;
     int64_t rate = 0;    // bytes/s, of each
     __int128 least = 0;  // of what is left of each; while settling
+    bool live = false;   // listed in live_
   };
   void share();
   void fix(Pair& pair, int64_t rate);
@@ -44,6 +45,8 @@ class Flows {
   std::vector<int64_t> capacity_;  // per channel, bytes/s
   std::vector<Flow> flows_;
   std::vector<Pair> pairs_;       // those that have had a flow in this run
+  std::vector<int32_t> live_;     // those that have one now
+  std::vector<int32_t> used_;     // channels of these, while sharing
   std::vector<int32_t> pair_at_;  // [from][to]: position in pairs_, or -1
   std::vector<int64_t> left_;     // per channel, while sharing
   std::vector<int32_t> unfixed_;  // per channel: flows without a rate yet

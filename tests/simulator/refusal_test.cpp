@@ -342,7 +342,7 @@ TEST_CASE("micro-batches beyond the clock are refused") {
 }
 
 TEST_CASE("collectives beyond the clock are refused") {
-  const auto run = [](int collectives, int64_t bytes) {
+  const auto run = [](int collectives, int64_t bytes, QueueModel queue = QueueModel::sender) {
     GraphBuilder builder("reduce");
     std::vector<int32_t> placement;
     int32_t before = -1;
@@ -363,14 +363,18 @@ TEST_CASE("collectives beyond the clock are refused") {
       placement.insert(placement.end(), {0, 1});
     }
     const auto cluster = test::uniform_cluster(2, 1, 0);
-    const Problem problem(std::make_shared<const Graph>(builder.build()), cluster, {});
+    SimulationRules rules;
+    rules.queue = queue;
+    const Problem problem(std::make_shared<const Graph>(builder.build()), cluster, rules);
     Metrics metrics;
     Simulator(problem).run(placement, metrics);
     return metrics.step_time_ns;
   };
   CHECK(run(3, 900'000) == 2'700'000'000'000'000);
   refuses<LimitError>("collective 'sum0' would take 1000000 s", [&] { run(1, 1'000'000); });
-  CHECK_THROWS_AS(run(12'000, 900'000), LimitError);  // 900,000 s each, together 342 years
+  for (const auto queue : {QueueModel::sender, QueueModel::pair, QueueModel::none,
+                           QueueModel::route, QueueModel::fair})
+    CHECK_THROWS_AS(run(12'000, 900'000, queue), LimitError);  // 900,000 s each, 342 years in all
 }
 
 TEST_CASE("the least priority goes last") {

@@ -26,6 +26,11 @@ std::vector<std::string> broken_laws(const Problem& problem, const Plan& plan,
 void check_laws(const Problem& problem, const Plan& plan, const Metrics& metrics,
                 const Timeline& timeline);
 
-bool equal(const Timeline& a, const Timeline& b);
+/// Everything equal, memory levels too.
+inline bool equal(const Timeline& a, const Timeline& b) {
+  return a.micro_batches == b.micro_batches && a.device == b.device && a.ready_ns == b.ready_ns &&
+         a.start_ns == b.start_ns && a.end_ns == b.end_ns && a.transfers == b.transfers &&
+         a.collectives == b.collectives && a.memory == b.memory;
+}
 
 }  // namespace trinity::test
