@@ -12,17 +12,6 @@ using namespace trinity;
 
 namespace {
 
-constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
-                                  QueueModel::route, QueueModel::fair};
-constexpr Policy kPolicies[] = {Policy::fifo, Policy::lifo, Policy::priority};
-
-test::Case random_case(uint64_t index) {
-  return test::random_case(index, {.queue = kQueues[index % 5],
-                                   .policy = kPolicies[index % 3],
-                                   .most_micro_batches = index % 2 ? 3 : 1,
-                                   .collectives = index % 4 == 0});
-}
-
 /// Plans of one problem: several placements, each under several schedules.
 struct Plans {
   std::shared_ptr<const Problem> problem;
@@ -31,7 +20,7 @@ struct Plans {
   std::vector<Plan> plans;
 
   explicit Plans(uint64_t index) {
-    const auto c = random_case(index);
+    const auto c = test::mixed_case(index);
     problem = c.problem;
     RandomStream random(5, "plans", index);
     for (int i = 0; i < 12; ++i)
@@ -125,7 +114,7 @@ TEST_CASE("a batch gives the same for any number of threads, any order, and any 
 TEST_CASE("one micro-batch equals no schedule") {
   for (uint64_t i = 0; i < 100; ++i) {
     CAPTURE(i);
-    const auto c = test::random_case(i, {.queue = kQueues[i % 5], .collectives = i % 2 == 0});
+    const auto c = test::random_case(i, {.queue = test::kQueues[i % 5], .collectives = i % 2 == 0});
     const Schedule once;
     Metrics metrics, plain;
     Timeline timeline, plain_timeline;

@@ -11,17 +11,6 @@ using namespace trinity;
 
 namespace {
 
-constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
-                                  QueueModel::route, QueueModel::fair};
-constexpr Policy kPolicies[] = {Policy::fifo, Policy::lifo, Policy::priority};
-
-test::Case random_case(uint64_t index) {
-  return test::random_case(index, {.queue = kQueues[index % 5],
-                                   .policy = kPolicies[index % 3],
-                                   .most_micro_batches = index % 2 ? 3 : 1,
-                                   .collectives = index % 4 == 0});
-}
-
 std::set<int64_t> limits_around(int64_t step) {
   return {-1, 0, 1, step / 2, step - step / 16, step - 1, step, step + 1, 2 * step, kNoLimit};
 }
@@ -55,7 +44,7 @@ void check_limits(const Problem& problem, const Plan& plan) {
 TEST_CASE("a plan is rejected exactly when its step is longer than the limit") {
   for (uint64_t i = 0; i < 600; ++i) {
     CAPTURE(i);
-    const auto c = random_case(i);
+    const auto c = test::mixed_case(i);
     check_limits(*c.problem, c.plan());
     if (i % 3 == 0) check_limits(*c.problem, Plan{c.placement, nullptr});
   }
@@ -64,7 +53,7 @@ TEST_CASE("a plan is rejected exactly when its step is longer than the limit") {
 TEST_CASE("fixed orders are rejected exactly when their step is longer than the limit") {
   for (uint64_t i = 0; i < 100; ++i) {
     CAPTURE(i);
-    auto c = random_case(i);
+    auto c = test::mixed_case(i);
     Metrics metrics;
     Timeline timeline;
     Simulator(*c.problem).run(c.plan(), metrics, &timeline);
@@ -92,7 +81,7 @@ TEST_CASE("the published rules are rejected exactly, though their step ends with
 TEST_CASE("a batch rejects the same whether its cache knows a plan or not") {
   for (uint64_t i = 0; i < 40; ++i) {
     CAPTURE(i);
-    const auto c = random_case(i);
+    const auto c = test::mixed_case(i);
     RandomStream random(3, "limit", i);
     std::vector<std::vector<int32_t>> placements;
     for (int p = 0; p < 8; ++p)

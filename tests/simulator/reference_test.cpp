@@ -32,26 +32,22 @@ void compare(const test::Case& c, uint64_t index) {
   CHECK(plain == expected);
 }
 
-constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
-                                  QueueModel::route, QueueModel::fair};
-constexpr Policy kPolicies[] = {Policy::fifo, Policy::lifo, Policy::priority};
-
 }  // namespace
 
 TEST_CASE("one micro-batch equals the reference under every queue model and policy") {
   uint64_t index = 0;
-  for (const auto queue : kQueues)
-    for (const auto policy : kPolicies)
+  for (const auto queue : test::kQueues)
+    for (const auto policy : test::kPolicies)
       for (int i = 0; i < 150; ++i, ++index)
         compare(test::random_case(index, {.queue = queue, .policy = policy}), index);
 }
 
 TEST_CASE("larger graphs on many devices equal the reference") {
   uint64_t index = 5000;
-  for (const auto queue : kQueues)
+  for (const auto queue : test::kQueues)
     for (int i = 0; i < 12; ++i, ++index)
       compare(test::random_case(index, {.queue = queue,
-                                        .policy = kPolicies[i % 3],
+                                        .policy = test::kPolicies[i % 3],
                                         .most_operators = 250,
                                         .most_devices = 60}),
               index);
@@ -59,8 +55,8 @@ TEST_CASE("larger graphs on many devices equal the reference") {
 
 TEST_CASE("micro-batches and collectives equal the reference") {
   uint64_t index = 10000;
-  for (const auto queue : kQueues)
-    for (const auto policy : kPolicies)
+  for (const auto queue : test::kQueues)
+    for (const auto policy : test::kPolicies)
       for (int i = 0; i < 60; ++i, ++index)
         compare(test::random_case(index, {.queue = queue,
                                           .policy = policy,
@@ -72,7 +68,7 @@ TEST_CASE("micro-batches and collectives equal the reference") {
 
 TEST_CASE("fixed orders equal the reference, and replaying a run gives the run") {
   uint64_t index = 20000;
-  for (const auto queue : kQueues) {
+  for (const auto queue : test::kQueues) {
     for (int i = 0; i < 60; ++i, ++index) {
       auto c = test::random_case(index, {.queue = queue,
                                          .most_operators = 40,

@@ -36,6 +36,20 @@ ClusterSpec random_cluster(RandomStream& random, int devices);
 /// A random problem, placement and schedule, the same for the same `index` and options.
 Case random_case(uint64_t index, const CaseOptions& options);
 
+inline constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
+                                         QueueModel::route, QueueModel::fair};
+/// The policies that need nothing beside their name.
+inline constexpr Policy kPolicies[] = {Policy::fifo, Policy::lifo, Policy::priority};
+
+/// One of every queue model and policy in turn, every other one with micro-batches, every fourth
+/// with collectives.
+inline Case mixed_case(uint64_t index) {
+  return random_case(index, {.queue = kQueues[index % 5],
+                             .policy = kPolicies[index % 3],
+                             .most_micro_batches = index % 2 ? 3 : 1,
+                             .collectives = index % 4 == 0});
+}
+
 /// A schedule of fixed sequences that replays a recorded run.
 Schedule order_of(const Problem& problem, const Timeline& timeline);
 
