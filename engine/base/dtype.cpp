@@ -11,14 +11,16 @@ struct DTypeInfo {
   const char* name;
   int64_t bytes;
 };
-constexpr std::array<DTypeInfo, 8> kDTypes = {{{"float32", 4},
+constexpr std::array<DTypeInfo, 10> kDTypes = {{{"float32", 4},
                                                {"float16", 2},
                                                {"bfloat16", 2},
                                                {"float64", 8},
                                                {"int64", 8},
                                                {"int32", 4},
                                                {"int8", 1},
-                                               {"bool", 1}}};
+                                               {"bool", 1},
+                                               {"uint8", 1},
+                                               {"int16", 2}}};
 
 }  // namespace
 

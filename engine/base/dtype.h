@@ -6,7 +6,7 @@
 namespace trinity {
 
 /// Element type of a tensor.
-enum class DType : uint8_t { float32, float16, bfloat16, float64, int64, int32, int8, boolean };
+enum class DType : uint8_t { float32, float16, bfloat16, float64, int64, int32, int8, boolean, uint8, int16 };
 
 /// Bytes of one element.
 int64_t dtype_bytes(DType dtype);

@@ -29,6 +29,14 @@ void check_type(const std::string& cluster, const DeviceType& type) {
   check_rate(owner, "memory_bytes", static_cast<double>(type.memory_bytes));
   check_rate(owner, "compute_efficiency", type.compute_efficiency);
   check_rate(owner, "memory_efficiency", type.memory_efficiency);
+  for (const auto& [name, reached] : type.operators) {
+    const auto of = fmt::format("{}: operators.{}", owner, name);
+    if (reached.compute) check_rate(of, "compute_efficiency", *reached.compute);
+    if (reached.memory) check_rate(of, "memory_efficiency", *reached.memory);
+    if (reached.launch_s && (!(*reached.launch_s >= 0) || std::isinf(*reached.launch_s)))
+      throw ArgumentError(
+          fmt::format("{}: launch_s must not be negative, got {}", of, *reached.launch_s));
+  }
   if (!(type.launch_s >= 0) || std::isinf(type.launch_s))
     throw ArgumentError(
         fmt::format("{}: launch_s must not be negative, got {}", owner, type.launch_s));
@@ -131,6 +139,11 @@ uint64_t Cluster::compute_fingerprint() const {
     for (const double rate : {type.memory_bandwidth_bytes_per_s, type.launch_s, device.speed,
                               type.compute_efficiency, type.memory_efficiency})
       add(rate);
+    for (const auto& [name, reached] : type.operators) {
+      hash.add(name);
+      for (const auto& rate : {reached.compute, reached.memory, reached.launch_s})
+        add(rate.value_or(-1));
+    }
   }
   for (const double latency : latency_s_) add(latency);
   for (const double bandwidth : bandwidth_bytes_per_s_) add(bandwidth);

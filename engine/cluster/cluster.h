@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,12 @@
 #include "base/dtype.h"
 
 namespace trinity {
+
+/// What kernels of one operator type reach, where it differs from the device's.
+struct Efficiency {
+  std::optional<double> compute, memory;  ///< parts of the peaks
+  std::optional<double> launch_s;
+};
 
 /// A kind of device. Rates are peak; `*_efficiency` is the part of the peak that kernels reach.
 struct DeviceType {
@@ -20,6 +27,7 @@ struct DeviceType {
   double launch_s = 0;                ///< added to every operator
   double compute_efficiency = 0.5;    ///< convolutions and matrix products
   double memory_efficiency = 0.75;
+  std::map<std::string, Efficiency, std::less<>> operators;  ///< by operator type, see cost.h
 };
 
 struct Device {
@@ -73,7 +81,8 @@ struct ClusterSpec {
 };
 
 /// Devices and the wires between them, routes folded into a latency and a bandwidth per ordered
-/// pair. A route takes the fewest links and, among those, the widest. Immutable.
+/// pair. A route passes through as few other devices as possible, takes the fewest links and, among
+/// those, the widest. Immutable.
 class Cluster {
  public:
   /// Throws ArgumentError for: no device, a repeated name, a missing or non-positive rate, a link

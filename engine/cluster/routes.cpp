@@ -11,8 +11,10 @@
 namespace trinity {
 namespace {
 
-/// Length of a route: fewer hops first, then the wider bottleneck, then the lower latency.
+/// Length of a route: fewer devices entered first, since devices do not forward where switches
+/// lead on, then fewer hops, then the wider bottleneck, then the lower latency.
 struct RouteLength {
+  int32_t devices = 0;
   int32_t hops = 0;
   double bandwidth = std::numeric_limits<double>::infinity();
   double latency_s = 0;
@@ -21,13 +23,15 @@ struct RouteLength {
 };
 
 bool shorter(const RouteLength& a, const RouteLength& b) {
+  if (a.devices != b.devices) return a.devices < b.devices;
   if (a.hops != b.hops) return a.hops < b.hops;
   if (a.bandwidth != b.bandwidth) return a.bandwidth > b.bandwidth;
   return a.latency_s < b.latency_s;
 }
 
 RouteLength extend(const RouteLength& a, const RouteLength& b) {
-  return {a.hops + b.hops, std::min(a.bandwidth, b.bandwidth), a.latency_s + b.latency_s};
+  return {a.devices + b.devices, a.hops + b.hops, std::min(a.bandwidth, b.bandwidth),
+          a.latency_s + b.latency_s};
 }
 
 using RouteGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS,
@@ -71,6 +75,9 @@ class RouteFinder {
       for (const auto* name : {&link.from, &link.to}) endpoint_.emplace(*name, endpoint_.size());
   }
 
+  /// 1 for a device, 0 for a switch: devices have the first numbers.
+  int32_t is_device(size_t endpoint) const { return endpoint < spec_.devices.size() ? 1 : 0; }
+
   int32_t add_channel(const std::string& name, double bandwidth_bytes_per_s) {
     const int same = ++name_count_[name];
     routes_.channels.push_back(
@@ -90,8 +97,8 @@ class RouteFinder {
       const int32_t back = link.half_duplex
                                ? there
                                : add_channel(fmt::format("{} -> {}", link.to, link.from), width);
-      arcs_.push_back({a, b, there, {1, std::min(width, limit[b]), link.latency_s}});
-      arcs_.push_back({b, a, back, {1, std::min(width, limit[a]), link.latency_s}});
+      arcs_.push_back({a, b, there, {is_device(b), 1, std::min(width, limit[b]), link.latency_s}});
+      arcs_.push_back({b, a, back, {is_device(a), 1, std::min(width, limit[a]), link.latency_s}});
     }
     switch_channel_.assign(endpoint_.size(), -1);
     for (const auto& entry : spec_.switches)
@@ -107,7 +114,7 @@ class RouteFinder {
                                            length.begin(), get(boost::vertex_index, graph)))
                                        .distance_compare(&shorter)
                                        .distance_combine(&extend)
-                                       .distance_inf(RouteLength{kUnreachable, 0, 0})
+                                       .distance_inf(RouteLength{kUnreachable, kUnreachable, 0, 0})
                                        .distance_zero(RouteLength{}));
     return length;
   }

@@ -19,7 +19,8 @@ struct Routes {
   std::vector<int32_t> crossed;   ///< channels of all routes, each in order
 };
 
-/// Finds the route of every pair: fewest links, then the widest bottleneck, then the least latency;
+/// Finds the route of every pair: fewest devices on the way (devices forward only where no switch
+/// leads there), fewest links, then the widest bottleneck, then the least latency;
 /// the link that is first in the description where all are equal. The routes from one device form a
 /// tree: each prolongs the best one to the endpoint before. Expects a description whose names and
 /// numbers are checked. Throws ArgumentError for two devices without a route, LimitError when

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "graph/deadlock.h"
+#include "graph/operator_types.h"
 
 namespace trinity {
 namespace {
@@ -374,11 +375,19 @@ void GraphBuilder::index_units(int32_t units, Graph& graph) {
   }
 }
 
-/// Traffic that nobody stated: everything read and written once, weights included.
+/// Traffic that nobody stated: everything read and written once, weights included; of what is only
+/// gathered from, as much as is written.
 void GraphBuilder::default_traffic(Graph& graph) {
   for (auto& op : graph.operators_) {
     if (op.traffic_bytes >= 0) continue;
     double bytes = static_cast<double>(op.parameter_bytes());
+    if (operator_rule(op.type).gathers && op.phase == Phase::forward) {
+      bytes = 0;
+      for (const int32_t tensor : op.outputs)
+        bytes += 2 * static_cast<double>(graph.tensor(tensor).bytes);
+      op.traffic_bytes = bytes;
+      continue;
+    }
     for (const auto* tensors : {&op.inputs, &op.outputs})
       for (const int32_t tensor : *tensors)
         bytes += static_cast<double>(graph.tensor(tensor).bytes);

@@ -1,6 +1,8 @@
 #include "graph/operator_types.h"
 
+#include <algorithm>
 #include <array>
+#include <map>
 
 namespace trinity {
 namespace {
@@ -9,38 +11,239 @@ using F = OperatorRule::Flops;
 
 constexpr OperatorRule kElementwise = {"", F::per_output, 1, 1, false, true, false};
 
+/// Copies the part of its first input or table that its output shows.
+constexpr OperatorRule gathering(const char* type, bool saves = true) {
+  return {type, F::none, 0, 0, false, saves, false, false, false, true};
+}
+constexpr OperatorRule source(const char* type) {
+  return {type, F::none, 0, 0, false, false, false, true};
+}
+constexpr OperatorRule matrix(const char* type, F flops, double backward = 2) {
+  return {type, flops, 2, backward, true, true, false};
+}
+/// Copies elements; its backward reads nothing of the forward pass.
+constexpr OperatorRule movement(const char* type) { return {type, F::none, 0, 0}; }
+/// Element-wise; its backward reads the input, the output, or neither.
+constexpr OperatorRule from_input(const char* type, double factor = 1) {
+  return {type, F::per_output, factor, 1, false, true, false};
+}
+constexpr OperatorRule from_output(const char* type, double factor = 1) {
+  return {type, F::per_output, factor, 1, false, false, true};
+}
+constexpr OperatorRule from_neither(const char* type) { return {type, F::per_output, 1, 0}; }
+constexpr OperatorRule reduction(const char* type, bool input = false) {
+  return {type, F::per_input, 1, 1, false, input, false};
+}
+constexpr OperatorRule normalisation(const char* type) {
+  return {type, F::per_output, 8, 1.5, false, true, false};
+}
+
 constexpr std::array kRules = {
-    // type, flops, factor, backward factor, matrix, saves input, saves output
-    OperatorRule{"Input", F::none, 0, 0, false, false, false, true},
-    OperatorRule{"Conv", F::convolution, 2, 2, true, true, false},
-    OperatorRule{"Gemm", F::product, 2, 2, true, true, false},
-    OperatorRule{"MatMul", F::product, 2, 2, true, true, false},
-    OperatorRule{"LSTM", F::none, 0, 2, true, true, true},
-    OperatorRule{"BatchNormalization", F::per_output, 8, 1.5, false, true, false},
-    OperatorRule{"Relu", F::per_output, 1, 1, false, false, true},
+    source("Input"),
+    source("Variable"),
+    source("Constant"),
+    source("ConstantOfShape"),
+    source("Shape"),
+    source("Size"),
+    source("Range"),
+    source("Flatten"),
+    source("Reshape"),
+    source("Squeeze"),
+    source("Unsqueeze"),
+    source("Identity"),
+    matrix("Conv", F::convolution),
+    matrix("ConvInteger", F::convolution),
+    matrix("ConvTranspose", F::transposed),
+    matrix("Gemm", F::product),
+    matrix("MatMul", F::product),
+    matrix("MatMulInteger", F::product),
+    matrix("Einsum", F::einsum),
+    matrix("Attention", F::attention, 2.5),
+    OperatorRule{"LSTM", F::recurrent, 2, 2, true, true, true},
+    OperatorRule{"GRU", F::recurrent, 2, 2, true, true, true},
+    OperatorRule{"RNN", F::recurrent, 2, 2, true, true, true},
+    OperatorRule{"LSTMCell", F::recurrent, 2, 2, true, true, true},
+    normalisation("BatchNormalization"),
+    normalisation("LayerNormalization"),
+    normalisation("InstanceNormalization"),
+    normalisation("GroupNormalization"),
+    normalisation("RMSNormalization"),
+    from_input("LRN", 10),
+    from_input("LpNormalization", 4),
     OperatorRule{"MaxPool", F::window, 1, 1, false, true, true},
-    OperatorRule{"AveragePool", F::window, 1, 1, false, false, false},
-    OperatorRule{"GlobalAveragePool", F::per_input, 1, 1, false, false, false},
+    OperatorRule{"AveragePool", F::window, 1, 1},
+    reduction("GlobalAveragePool"),
+    reduction("GlobalMaxPool", true),
     OperatorRule{"Dropout", F::per_output, 2, 1, false, false, true},
-    OperatorRule{"Add", F::per_output, 1, 0, false, false, false},
-    OperatorRule{"Concat", F::none, 0, 0, false, false, false},
-    OperatorRule{"Flatten", F::none, 0, 0, false, false, false, true},
-    OperatorRule{"Reshape", F::none, 0, 0, false, false, false, true},
-    OperatorRule{"Softmax", F::per_output, 5, 1, false, false, true},
+    OperatorRule{"Add", F::per_output, 1, 0, false, false, false, false, true},
+    OperatorRule{"Sum", F::per_output, 1, 0, false, false, false, false, true},
+    from_neither("Sub"),
+    from_neither("Neg"),
+    from_neither("Mean"),
+    from_neither("Not"),
+    from_neither("And"),
+    from_neither("Or"),
+    from_neither("Xor"),
+    from_neither("Equal"),
+    from_neither("Less"),
+    from_neither("LessOrEqual"),
+    from_neither("Greater"),
+    from_neither("GreaterOrEqual"),
+    from_neither("Sign"),
+    from_neither("Floor"),
+    from_neither("Ceil"),
+    from_neither("Round"),
+    from_neither("Mod"),
+    from_neither("IsNaN"),
+    from_neither("Where"),
+    from_neither("Cast"),
+    from_neither("CastLike"),
+    from_input("Mul"),
+    from_input("Div"),
+    from_input("Pow", 10),
+    from_input("Log", 10),
+    from_input("Abs"),
+    from_input("Erf", 10),
+    from_input("Gelu", 12),
+    from_input("LeakyRelu"),
+    from_input("PRelu", 2),
+    from_input("HardSwish", 4),
+    from_input("HardSigmoid", 3),
+    from_input("Mish", 12),
+    from_input("Swish", 6),
+    from_input("Selu", 10),
+    from_input("Celu", 10),
+    from_input("Sin", 10),
+    from_input("Cos", 10),
+    from_input("Softplus", 10),
+    from_input("Clip"),
+    from_input("Min"),
+    from_input("Max"),
+    from_output("Relu"),
+    from_output("Sigmoid", 4),
+    from_output("Tanh", 6),
+    from_output("Exp", 10),
+    from_output("Elu", 10),
+    from_output("Sqrt", 4),
+    from_output("Reciprocal", 4),
+    from_output("Softmax", 5),
+    from_output("LogSoftmax", 5),
+    OperatorRule{"RotaryEmbedding", F::per_output, 3, 1},
     OperatorRule{"SoftmaxCrossEntropyLoss", F::per_input, 5, 0.5, false, true, false},
-    OperatorRule{"Gather", F::none, 0, 0, false, true, false},
+    OperatorRule{"NegativeLogLikelihoodLoss", F::per_input, 1, 1},
+    reduction("ReduceMean"),
+    reduction("ReduceSum"),
+    reduction("ReduceMax", true),
+    reduction("ReduceMin", true),
+    reduction("ReduceProd", true),
+    reduction("ReduceL2", true),
+    reduction("ReduceL1", true),
+    reduction("ReduceLogSumExp", true),
+    reduction("ReduceSumSquare", true),
+    reduction("ArgMax"),
+    reduction("ArgMin"),
+    reduction("TopK"),
+    reduction("CumSum"),
+    reduction("NonZero"),
+    movement("Concat"),
+    movement("Split"),
+    gathering("Slice", false),
+    movement("Transpose"),
+    movement("Pad"),
+    movement("Expand"),
+    movement("Tile"),
+    movement("DepthToSpace"),
+    movement("SpaceToDepth"),
+    movement("Resize"),
+    movement("Upsample"),
+    movement("ReverseSequence"),
+    movement("Trilu"),
+    movement("OneHot"),
+    movement("EyeLike"),
+    movement("RandomUniformLike"),
+    movement("RandomNormalLike"),
+    movement("Bernoulli"),
+    gathering("Gather"),
+    gathering("GatherElements"),
+    gathering("GatherND"),
+    OperatorRule{"Scatter", F::none, 0, 0, false, true, false},
+    OperatorRule{"ScatterElements", F::none, 0, 0, false, true, false},
+    OperatorRule{"ScatterND", F::none, 0, 0, false, true, false},
+    OperatorRule{"Update", F::none, 0, 0},
+    // TensorFlow's, of graphs of framework granularity.
+    source("VariableV2"),
+    source("Const"),
+    source("ShapeN"),
+    source("BroadcastGradientArgs"),
+    source("StopGradient"),
+    source("ExpandDims"),
+    source("NoOp"),
+    source("Prod"),
+    source("FloorDiv"),
+    source("FloorMod"),
+    source("DynamicStitch"),
+    source("Rank"),
+    source("Maximum"),
+    source("InvertPermutation"),
+    source("ConcatOffset"),
+    matrix("Conv2D", F::none),
+    matrix("Conv2DBackpropInput", F::none),
+    matrix("Conv2DBackpropFilter", F::none),
+    matrix("BatchMatMulV2", F::none),
 };
+
+const std::map<std::string_view, const OperatorRule*>& rule_index() {
+  static const auto index = [] {
+    std::map<std::string_view, const OperatorRule*> made;
+    for (const auto& rule : kRules) made.emplace(rule.type, &rule);
+    return made;
+  }();
+  return index;
+}
+
+const OperatorRule* find_rule(std::string_view type) {
+  const auto& index = rule_index();
+  auto found = index.find(type);
+  if (found == index.end() && type.ends_with("Grad"))
+    found = index.find(type.substr(0, type.size() - 4));
+  return found == index.end() ? nullptr : found->second;
+}
 
 double elements(std::span<const Tensor* const> tensors, size_t index) {
   return index < tensors.size() ? static_cast<double>(tensors[index]->elements()) : 0.0;
 }
 
-/// Weight elements that one output element is a sum over: those of the first parameter divided by
-/// its first extent (ONNX keeps output channels first in Conv and Gemm with transB).
+double extent(std::span<const Tensor* const> tensors, size_t index, size_t from_end) {
+  if (index >= tensors.size() || tensors[index]->shape.size() < from_end) return 0;
+  const auto& shape = tensors[index]->shape;
+  return static_cast<double>(shape[shape.size() - from_end]);
+}
+
+/// Weight elements per extent of the first axis: what one output element of a convolution is a sum
+/// over (ONNX keeps output channels first), or what one input element of a transposed one meets.
 double reduced_by_weight(const Operator& op) {
   if (op.parameters.empty() || op.parameters[0].shape.empty()) return 0;
   return static_cast<double>(op.parameters[0].elements()) /
          static_cast<double>(op.parameters[0].shape[0]);
+}
+
+/// The length that a matrix product sums over. The weights of Gemm and MatMul are matrices with
+/// the output's last extent on one side; a weight on the left has the input's rows on the other.
+double reduced_length(const Operator& op, std::span<const Tensor* const> inputs,
+                      std::span<const Tensor* const> outputs) {
+  const auto matrix = std::find_if(op.parameters.begin(), op.parameters.end(),
+                                   [](const Parameter& p) { return p.shape.size() >= 2; });
+  if (matrix == op.parameters.end()) {
+    const bool vector = inputs.size() == 1 && !op.parameters.empty();
+    if (vector) return static_cast<double>(op.parameters[0].elements());
+    return extent(inputs, 0, integer_attribute(op.attributes, "transA", 0) != 0 ? 2 : 1);
+  }
+  const auto& shape = matrix->shape;
+  const bool transposed = integer_attribute(op.attributes, "transB", 0) != 0;
+  const auto columns = static_cast<double>(transposed ? shape.front() : shape.back());
+  const auto rows = static_cast<double>(transposed ? shape.back() : shape[shape.size() - 2]);
+  if (extent(outputs, 0, 1) == columns) return rows;
+  return static_cast<double>(shape.back());  // the weight stands on the left
 }
 
 double kernel_area(const Operator& op) {
@@ -48,17 +251,65 @@ double kernel_area(const Operator& op) {
   if (found == op.attributes.end()) return 1;
   double area = 1;
   if (const auto* extents = std::get_if<std::vector<int64_t>>(&found->second))
-    for (const int64_t extent : *extents) area *= static_cast<double>(extent);
+    for (const int64_t side : *extents) area *= static_cast<double>(side);
   return area;
+}
+
+/// Positions times the elements of the matrices: of one direction's weights where the weights are
+/// stacked by direction, all positions meet all of them.
+double recurrent_products(const Operator& op, std::span<const Tensor* const> inputs) {
+  const double width = extent(inputs, 0, 1);
+  if (width == 0) return 0;
+  double matrices = 0;
+  for (const auto& parameter : op.parameters)
+    if (parameter.shape.size() > 2 || (op.type == "LSTMCell" && parameter.shape.size() == 2))
+      matrices += static_cast<double>(parameter.elements());
+  if (matrices == 0 && op.type == "LSTMCell") matrices = elements(inputs, 3);
+  return elements(inputs, 0) / width * matrices;
+}
+
+/// The product of the extents of all letters of an Einsum's equation, over its inputs.
+double einsum_extents(const Operator& op, std::span<const Tensor* const> inputs) {
+  const auto found = op.attributes.find("equation");
+  const auto* equation =
+      found == op.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
+  if (!equation) return 0;
+  std::map<char, double> extents;
+  size_t input = 0, axis = 0;
+  for (const char letter : *equation) {
+    if (letter == '-') break;
+    if (letter == ',') ++input, axis = 0;
+    const bool named = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
+    if (!named || input >= inputs.size() || axis >= inputs[input]->shape.size()) continue;
+    extents[letter] = static_cast<double>(inputs[input]->shape[axis++]);
+  }
+  double product = extents.empty() ? 0 : 1;
+  for (const auto& [letter, length] : extents) product *= length;
+  return product;
 }
 
 }  // namespace
 
 const OperatorRule& operator_rule(std::string_view type) {
-  if (type.ends_with("Grad")) type.remove_suffix(4);
-  for (const auto& rule : kRules)
-    if (type == rule.type) return rule;
-  return kElementwise;
+  const auto* rule = find_rule(type);
+  return rule ? *rule : kElementwise;
+}
+
+bool has_operator_rule(std::string_view type) { return find_rule(type) != nullptr; }
+
+std::vector<std::string> operator_types() {
+  std::vector<std::string> types;
+  for (const auto& rule : kRules) types.emplace_back(rule.type);
+  return types;
+}
+
+bool is_variable(const Operator& op) { return op.type == "Variable" || op.type == "VariableV2"; }
+
+bool is_depthwise(const Operator& op) {
+  if (op.type == "ConvGrad") return integer_attribute(op.attributes, "depthwise", 0) != 0;
+  return op.type == "Conv" && integer_attribute(op.attributes, "group", 1) > 1 &&
+         !op.parameters.empty() && op.parameters[0].shape.size() >= 2 &&
+         op.parameters[0].shape[1] == 1;
 }
 
 double forward_flops(const Operator& op, std::span<const Tensor* const> inputs,
@@ -75,13 +326,16 @@ double forward_flops(const Operator& op, std::span<const Tensor* const> inputs,
       return rule.factor * elements(outputs, 0) * kernel_area(op);
     case F::convolution:
       return rule.factor * elements(outputs, 0) * reduced_by_weight(op);
-    case F::product: {
-      if (!op.parameters.empty()) return rule.factor * elements(outputs, 0) * reduced_by_weight(op);
-      const bool shaped = !inputs.empty() && !inputs[0]->shape.empty();
-      return shaped
-                 ? rule.factor * elements(outputs, 0) * static_cast<double>(inputs[0]->shape.back())
-                 : 0;
-    }
+    case F::transposed:
+      return rule.factor * elements(inputs, 0) * reduced_by_weight(op);
+    case F::product:
+      return rule.factor * elements(outputs, 0) * reduced_length(op, inputs, outputs);
+    case F::recurrent:
+      return rule.factor * recurrent_products(op, inputs);
+    case F::einsum:
+      return rule.factor * einsum_extents(op, inputs);
+    case F::attention:
+      return 2 * rule.factor * elements(inputs, 0) * extent(inputs, 1, 2);
   }
   return 0;
 }

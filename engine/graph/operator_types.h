@@ -1,12 +1,17 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "graph/types.h"
 
 namespace trinity {
 
-/// What the training lowering and the cost model know of an operator type.
+/// What the training lowering and the cost model know of an operator type. Types are ONNX's, with
+/// these beside them: `Input` (a source of data), `Variable` (weights that several operators read),
+/// `LSTMCell` (one step of an LSTM: x [N, I], h [N, H], c [N, H], weight [I + H, 4 H], bias [4 H]
+/// to h, c), `Update` (an optimiser's step), and TensorFlow's for graphs of framework granularity.
 struct OperatorRule {
   const char* type;
   enum class Flops : uint8_t {
@@ -14,20 +19,38 @@ struct OperatorRule {
     per_output,   ///< `factor` per output element
     per_input,    ///< `factor` per element of the first input
     convolution,  ///< 2 x output elements x weight elements / output channels
+    transposed,   ///< 2 x input elements x weight elements / input channels
     product,      ///< 2 x output elements x reduced length
     window,       ///< output elements x kernel area (pooling)
+    recurrent,    ///< 2 x positions x weight elements
+    einsum,       ///< 2 x the product of all extents in the equation
+    attention,    ///< 4 x query elements x key positions
   } flops;
   double factor;           ///< see Flops
-  double backward_factor;  ///< backward FLOP over forward FLOP, when the input needs a gradient
-  bool matrix;             ///< runs at the device's matrix efficiency
-  bool saves_input;        ///< its backward reads the forward inputs
-  bool saves_output;       ///< its backward reads the forward outputs
-  bool view = false;       ///< takes no time: a source of data or another shape of the same bytes
+  double backward_factor;  ///< backward FLOP over forward FLOP, when every operand wants a gradient
+  bool matrix = false;     ///< runs at the device's matrix efficiency
+  bool saves_input = false;   ///< its backward reads the forward inputs
+  bool saves_output = false;  ///< its backward reads the forward outputs
+  bool view = false;     ///< takes no time: a source of data, another shape of the same bytes, or
+                         ///< work on shapes that the host does
+  bool passes = false;   ///< hands the gradient of its output to its inputs as it is
+  bool gathers = false;  ///< reads only as much of its inputs and weights as it writes
 };
 
 /// The rule of an operator type; types without one are element-wise: one FLOP per output element,
 /// backward as costly, input kept. "Grad" types have the rule of their forward type.
 const OperatorRule& operator_rule(std::string_view type);
+
+/// Whether a type has a rule of its own.
+bool has_operator_rule(std::string_view type);
+/// All types that have one, in the table's order.
+std::vector<std::string> operator_types();
+
+/// Whether the output of an operator is its own weights: a Variable.
+bool is_variable(const Operator& op);
+/// Whether a convolution has one input channel per group (its weights are [C, 1, kh, kw]), or is the
+/// gradient of one (the training lowering gives it the attribute `depthwise`).
+bool is_depthwise(const Operator& op);
 
 /// FLOP of one forward run. A multiply-add counts as two.
 double forward_flops(const Operator& op, std::span<const Tensor* const> inputs,

@@ -31,7 +31,7 @@ class Lowering {
   /// Forward operators keep their numbers; a tensor wants a gradient when weights lie before it.
   void copy_forward() {
     for (const auto& op : forward_.operators()) {
-      bool wants = !op.parameters.empty() || op.extra_parameter_bytes > 0;
+      bool wants = op.trainable_bytes() > 0;
       for (const int32_t input : op.inputs) wants = wants || wanted_[static_cast<size_t>(input)];
       Operator copy = op;
       copy.inputs.clear();
@@ -80,12 +80,14 @@ class Lowering {
     const bool sink = boost::out_degree(static_cast<int32_t>(id), forward_.csr()) == 0;
     if (gradients.empty() && !sink) return;
 
+    if (passes_gradient(op, gradients)) return;
     const auto& rule = operator_rule(op.type);
     Operator backward;
     backward.name = op.name + "/grad";
     backward.type = op.type + "Grad";
     backward.phase = Phase::backward;
     backward.attributes = op.attributes;
+    if (is_depthwise(op)) backward.attributes["depthwise"] = int64_t{1};
     backward.forward = id;
     backward.measured_time_s = op.measured_backward_time_s;
     backward.inputs = std::move(gradients);
@@ -94,10 +96,8 @@ class Lowering {
       for (const int32_t input : op.inputs) backward.inputs.push_back(new_tensor(input));
     if ((rule.saves_output && !member) || sink)
       for (const int32_t output : op.outputs) backward.inputs.push_back(new_tensor(output));
-    const bool input_wanted = wants_input_gradient(op);
-    const bool weights = op.parameter_bytes() > 0;
-    const double share = rule.matrix && !input_wanted ? 0.5 : 1.0;
-    backward.flops = op.flops * rule.backward_factor * share;
+    const bool weights = op.trainable_bytes() > 0;
+    backward.flops = op.flops * rule.backward_factor * wanted_share(op);
     const int32_t grad = builder_.add_operator(std::move(backward));
     backward_[static_cast<size_t>(id)] = grad;
     if (weights || options_.colocate == TrainingOptions::Colocate::forward)
@@ -107,9 +107,26 @@ class Lowering {
     state_traffic(op, grad);
   }
 
-  bool wants_input_gradient(const Operator& op) const {
-    return std::any_of(op.inputs.begin(), op.inputs.end(),
-                       [&](int32_t input) { return wanted_[static_cast<size_t>(input)]; });
+  /// Hands the gradient on without an operator where nothing is computed, as frameworks do for a
+  /// sum.
+  bool passes_gradient(const Operator& op, const std::vector<int32_t>& gradients) {
+    if (!operator_rule(op.type).passes || op.measured() || op.collective >= 0) return false;
+    if (gradients.size() != 1 || op.outputs.size() != 1 || op.trainable_bytes() > 0) return false;
+    const auto wanted = [&](int32_t input) { return wanted_[static_cast<size_t>(input)]; };
+    for (const int32_t input : op.inputs)
+      if (wanted(input) && forward_.tensor(input).bytes != forward_.tensor(op.outputs[0]).bytes)
+        return false;
+    for (const int32_t input : op.inputs)
+      if (wanted(input)) arrived_[static_cast<size_t>(input)].push_back(gradients[0]);
+    return true;
+  }
+
+  /// A product has two operands; the part of its backward products that anything wants.
+  double wanted_share(const Operator& op) const {
+    if (!operator_rule(op.type).matrix) return 1;
+    int32_t wanted = op.trainable_bytes() > 0 ? 1 : 0;
+    for (const int32_t input : op.inputs) wanted += wanted_[static_cast<size_t>(input)] ? 1 : 0;
+    return wanted < 2 ? 0.5 : 1;
   }
 
   /// The gradients of an operator's outputs, one tensor per output that has any: the readers'
@@ -161,11 +178,13 @@ class Lowering {
   void add_update(int32_t id, int32_t grad) {
     const auto& op = forward_.op(id);
     Tensor gradient;
-    gradient.bytes = op.parameter_bytes();
+    gradient.bytes = op.trainable_bytes();
     gradient.name = op.name + "/weight_grad";
     const int32_t tensor = builder_.add_output(grad, std::move(gradient));
     const auto states = static_cast<int64_t>(options_.optimiser);
-    const auto bytes = static_cast<double>(op.parameter_bytes());
+    const int64_t copy = master_bytes(op);
+    const int64_t state = states * (copy > 0 ? copy : op.trainable_bytes());
+    const auto bytes = static_cast<double>(op.trainable_bytes());
     Operator update;
     update.name = op.name + "/update";
     update.type = "Update";
@@ -174,17 +193,30 @@ class Lowering {
     update.inputs = {tensor};
     update.flops =
         2.0 * static_cast<double>(states + 1) * static_cast<double>(op.parameter_count());
-    update.traffic_bytes = bytes * static_cast<double>(3 + 2 * states);  // read w, g, state; write
-    update.persistent_bytes = states * op.parameter_bytes();
+    update.traffic_bytes = 3 * bytes + 2 * static_cast<double>(state + copy);  // w, g, state; write
+    update.persistent_bytes = state + copy;
     builder_.colocate(id, builder_.add_operator(std::move(update)));
   }
 
-  /// A backward operator reads its forward operator's weights beside its inputs and outputs.
+  /// Weights of half precision are kept in float32 too, and so is the optimiser's state (mixed
+  /// precision training, Micikevicius et al. 2018): the bytes of that copy, 0 where there is none.
+  static int64_t master_bytes(const Operator& op) {
+    int64_t bytes = 0;
+    for (const auto& parameter : op.parameters)
+      if (parameter.trainable && dtype_bytes(parameter.dtype) == 2)
+        bytes += parameter.elements() * dtype_bytes(DType::float32);
+    return bytes;
+  }
+
+  /// A backward operator reads its forward operator's weights beside its inputs and outputs, unless
+  /// that only gathered from them.
   void state_traffic(const Operator& forward, int32_t grad) {
     auto& op = builder_.op(grad);
-    double bytes = static_cast<double>(forward.parameter_bytes());
+    const bool gathers = operator_rule(forward.type).gathers;
+    double bytes = gathers ? 0 : static_cast<double>(forward.parameter_bytes());
     for (const int32_t input : op.inputs)
-      bytes += static_cast<double>(builder_.tensor(input).bytes);
+      if (!gathers || !is_variable(builder_.op(builder_.tensor(input).producer)))
+        bytes += static_cast<double>(builder_.tensor(input).bytes);
     for (const int32_t output : op.outputs)
       bytes += static_cast<double>(builder_.tensor(output).bytes);
     op.traffic_bytes = bytes;

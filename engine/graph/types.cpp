@@ -27,7 +27,15 @@ int64_t Operator::parameter_bytes() const {
 
 int64_t Operator::parameter_count() const {
   int64_t total = extra_parameter_bytes / dtype_bytes(DType::float32);
-  for (const auto& parameter : parameters) total += parameter.elements();
+  for (const auto& parameter : parameters)
+    if (parameter.trainable) total += parameter.elements();
+  return total;
+}
+
+int64_t Operator::trainable_bytes() const {
+  int64_t total = extra_parameter_bytes;
+  for (const auto& parameter : parameters)
+    if (parameter.trainable) total += parameter.bytes();
   return total;
 }
 

@@ -23,11 +23,12 @@ using Attributes = std::map<std::string, Attribute>;
 /// Integer attribute `name`, or `fallback` where it is absent or not an integer.
 int64_t integer_attribute(const Attributes& attributes, const std::string& name, int64_t fallback);
 
-/// A trainable weight owned by an operator.
+/// A weight owned by an operator.
 struct Parameter {
   std::string name;
   std::vector<int64_t> shape;
   DType dtype = DType::float32;
+  bool trainable = true;  ///< false: moving statistics and the like, which get no gradient
 
   int64_t elements() const;
   int64_t bytes() const { return elements() * dtype_bytes(dtype); }
@@ -65,8 +66,11 @@ struct Operator {
   int32_t unit = -1;        ///< colocation unit: operators of one unit share a device
   int32_t collective = -1;  ///< the collective (Graph::collectives()) that it is a member of
 
+  /// Bytes of all weights.
   int64_t parameter_bytes() const;
+  /// Elements of the trainable weights, and their bytes: what gets gradients and updates.
   int64_t parameter_count() const;
+  int64_t trainable_bytes() const;
   bool measured() const { return measured_time_s >= 0; }
 };
 

@@ -2,10 +2,34 @@
 
 #include "base/words.h"
 #include "cluster/collectives.h"
+#include "graph/operator_types.h"
 #include "lua/module.h"
 
 namespace trinity::lua {
 namespace {
+
+/// { [operator type] = { compute_efficiency =, memory_efficiency =, launch_s = } }
+std::map<std::string, Efficiency, std::less<>> read_efficiencies(lua_State* L,
+                                                                 const std::string& owner) {
+  std::map<std::string, Efficiency, std::less<>> operators;
+  const int table = lua_gettop(L);
+  lua_pushnil(L);
+  while (lua_next(L, table)) {
+    if (lua_type(L, -2) != LUA_TSTRING)
+      throw ArgumentError(
+          fmt::format("{}: operators: names are operator types, got {}", owner, type_name(L, -2)));
+    const std::string name = lua_tostring(L, -2);
+    if (!has_operator_rule(name) && name != "DepthwiseConv" && name != "DepthwiseConvGrad")
+      throw ArgumentError(fmt::format("{}: operators: unknown operator type '{}'{}", owner, name,
+                                      suggestion(name, operator_types())));
+    Fields fields(L, -1, fmt::format("{}: operators.{}", owner, name));
+    operators[name] = {fields.number("compute_efficiency"), fields.number("memory_efficiency"),
+                       fields.number("launch_s")};
+    fields.refuse_unknown();
+    lua_pop(L, 1);
+  }
+  return operators;
+}
 
 DeviceType read_type(lua_State* L, const std::string& name, const std::string& owner) {
   Fields fields(L, -1, fmt::format("{}: device type '{}'", owner, name));
@@ -35,6 +59,10 @@ DeviceType read_type(lua_State* L, const std::string& name, const std::string& o
   type.launch_s = fields.number("launch_s", 0);
   type.compute_efficiency = fields.number("compute_efficiency", type.compute_efficiency);
   type.memory_efficiency = fields.number("memory_efficiency", type.memory_efficiency);
+  if (fields.push_table("operators")) {
+    type.operators = read_efficiencies(L, fields.owner());
+    lua_pop(L, 1);
+  }
   fields.refuse_unknown();
   return type;
 }

@@ -1,4 +1,3 @@
-#include "formats/pipedream.h"
 #include "graph/operator_types.h"
 #include "graph/replicas.h"
 #include "graph/training.h"
@@ -52,6 +51,7 @@ std::vector<Parameter> read_parameters(lua_State* L, const std::string& owner) {
     Parameter parameter;
     parameter.name = fields.required_string("name");
     parameter.dtype = parse_dtype(fields.string("dtype", "float32"));
+    parameter.trainable = fields.boolean("trainable", true);
     if (!fields.push_table("shape"))
       throw ArgumentError(fmt::format("{}: field 'shape' is missing", fields.owner()));
     parameter.shape = integers(L, -1, fields.owner() + ": field 'shape'");
@@ -117,6 +117,25 @@ std::vector<Tensor> read_outputs(lua_State* L, const std::string& owner) {
   return outputs;
 }
 
+int32_t find_operator(const GraphBuilder& builder, const std::string& name,
+                      const std::string& owner) {
+  const int32_t found = builder.find(name);
+  if (found >= 0) return found;
+  std::vector<std::string> names;
+  for (int32_t i = 0; i < builder.operator_count(); ++i) names.push_back(builder.op(i).name);
+  throw ArgumentError(fmt::format("{}: no operator '{}'{}", owner, name, suggestion(name, names)));
+}
+
+Phase parse_phase(const std::string& name, const std::string& owner) {
+  std::vector<std::string> names;
+  for (const Phase phase : {Phase::forward, Phase::backward, Phase::update}) {
+    if (name == phase_name(phase)) return phase;
+    names.emplace_back(phase_name(phase));
+  }
+  throw ArgumentError(fmt::format("{}: unknown phase '{}'{} (known: {})", owner, name,
+                                  suggestion(name, names), fmt::join(names, ", ")));
+}
+
 /// The operator that the fields describe; its outputs are returned beside it.
 std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fields,
                                                        const GraphBuilder& builder) {
@@ -136,6 +155,10 @@ std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fie
   table("outputs", [&] { outputs = read_outputs(L, owner); });
   op.extra_parameter_bytes = fields.integer("parameter_bytes", 0, 0, int64_t{1} << 50);
   op.workspace_bytes = fields.integer("workspace_bytes", 0, 0, int64_t{1} << 50);
+  op.persistent_bytes = fields.integer("persistent_bytes", 0, 0, int64_t{1} << 50);
+  op.phase = parse_phase(fields.string("phase", "forward"), owner);
+  if (const auto forward = fields.string("forward"))
+    op.forward = find_operator(builder, *forward, owner + ": field 'forward'");
   op.measured_time_s = fields.number("measured_time_s", -1);
   op.measured_backward_time_s = fields.number("measured_backward_time_s", -1);
   op.traffic_bytes = fields.number("traffic_bytes", -1);
@@ -146,27 +169,23 @@ std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fie
 }
 
 /// builder:add_operator{name=, type=, inputs={tensor numbers}, outputs={{shape=, dtype=}, ...},
-/// attributes=, parameters=, flops=, ...} -> tensor numbers
+/// attributes=, parameters=, flops=, phase='forward', forward= and colocate_with= operators' names,
+/// ...} -> tensor numbers
 int builder_add_operator(lua_State* L) {
   auto& builder = object_arg<GraphBuilder>(L, 1);
   Fields fields(L, 2, "add_operator");
+  const auto colocated = fields.string("colocate_with");
   auto [op, outputs] = read_operator(L, fields, builder);
+  const auto owner = fmt::format("operator '{}': field 'colocate_with'", op.name);
+  const int32_t other = colocated ? find_operator(builder, *colocated, owner) : -1;
   const int32_t id = builder.add_operator(std::move(op));
+  if (other >= 0) builder.colocate(other, id);
   lua_newtable(L);
   for (size_t i = 0; i < outputs.size(); ++i) {
     lua_pushinteger(L, builder.add_output(id, std::move(outputs[i])) + 1);
     lua_rawseti(L, -2, static_cast<int>(i) + 1);
   }
   return 1;
-}
-
-int32_t find_operator(const GraphBuilder& builder, const std::string& name,
-                      const std::string& owner) {
-  const int32_t found = builder.find(name);
-  if (found >= 0) return found;
-  std::vector<std::string> names;
-  for (int32_t i = 0; i < builder.operator_count(); ++i) names.push_back(builder.op(i).name);
-  throw ArgumentError(fmt::format("{}: no operator '{}'{}", owner, name, suggestion(name, names)));
 }
 
 /// builder:collective{name=, kind=, algorithm='automatic', bytes=, members={operator names}}
@@ -200,11 +219,6 @@ int builder_build(lua_State* L) {
 
 int graph_builder(lua_State* L) {
   push_object(L, std::make_shared<GraphBuilder>(string_arg(L, 1, "name")));
-  return 1;
-}
-
-int graph_read_pipedream(lua_State* L) {
-  push_object<const Graph>(L, share(read_pipedream(string_arg(L, 1, "path"))));
   return 1;
 }
 
@@ -286,7 +300,73 @@ int graph_summary(lua_State* L) {
   return 1;
 }
 
-/// graph:operator(i) -> a table describing operator i (1-based), as an inspection aid.
+void push_integers(lua_State* L, const std::vector<int64_t>& values) {
+  lua_createtable(L, static_cast<int>(values.size()), 0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    lua_pushnumber(L, static_cast<double>(values[i]));
+    lua_rawseti(L, -2, static_cast<int>(i) + 1);
+  }
+}
+
+void push_attributes(lua_State* L, const Attributes& attributes) {
+  lua_newtable(L);
+  for (const auto& [name, attribute] : attributes) {
+    if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute))
+      push_integers(L, *list);
+    else if (const auto* text = std::get_if<std::string>(&attribute))
+      lua_pushlstring(L, text->data(), text->size());
+    else if (const auto* integer = std::get_if<int64_t>(&attribute))
+      lua_pushnumber(L, static_cast<double>(*integer));
+    else
+      lua_pushnumber(L, std::get<double>(attribute));
+    lua_setfield(L, -2, name.c_str());
+  }
+}
+
+void push_parameters(lua_State* L, const std::vector<Parameter>& parameters) {
+  lua_newtable(L);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    lua_newtable(L);
+    set_field(L, "name", parameters[i].name);
+    set_field(L, "dtype", std::string(dtype_name(parameters[i].dtype)));
+    set_boolean(L, "trainable", parameters[i].trainable);
+    push_integers(L, parameters[i].shape);
+    lua_setfield(L, -2, "shape");
+    lua_rawseti(L, -2, static_cast<int>(i) + 1);
+  }
+}
+
+/// How many operators read a tensor.
+int32_t readers_of(const Graph& graph, int32_t tensor) {
+  const auto [first, last] = boost::out_edges(graph.tensor(tensor).producer, graph.csr());
+  int32_t readers = 0;
+  for (auto edge = first; edge != last; ++edge) readers += graph.csr()[*edge].tensor == tensor;
+  return readers;
+}
+
+/// Pushes the tensors that an operator reads (with their producers) or writes (with the number of
+/// readers).
+void push_tensors(lua_State* L, const Graph& graph, const std::vector<int32_t>& tensors,
+                  bool producers) {
+  lua_newtable(L);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    lua_newtable(L);
+    const auto& tensor = graph.tensor(tensors[i]);
+    set_field(L, "name", tensor.name);
+    set_field(L, "dtype", std::string(dtype_name(tensor.dtype)));
+    set_field(L, "bytes", static_cast<double>(tensor.bytes));
+    set_boolean(L, "gradient", tensor.gradient);
+    if (producers)
+      set_field(L, "producer", tensor.producer + 1);
+    else
+      set_field(L, "readers", readers_of(graph, tensors[i]));
+    push_integers(L, tensor.shape);
+    lua_setfield(L, -2, "shape");
+    lua_rawseti(L, -2, static_cast<int>(i) + 1);
+  }
+}
+
+/// graph:operator(i) -> a table describing operator i (1-based).
 int graph_operator(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
   const auto& op =
@@ -295,34 +375,25 @@ int graph_operator(lua_State* L) {
   set_field(L, "name", op.name);
   set_field(L, "type", op.type);
   set_field(L, "phase", std::string(phase_name(op.phase)));
+  set_boolean(L, "known", has_operator_rule(op.type));
   set_field(L, "flops", op.flops);
   set_field(L, "traffic_bytes", op.traffic_bytes);
   set_field(L, "parameter_bytes", static_cast<double>(op.parameter_bytes()));
+  set_field(L, "persistent_bytes", static_cast<double>(op.persistent_bytes));
   set_field(L, "workspace_bytes", static_cast<double>(op.workspace_bytes));
   if (op.measured()) set_field(L, "measured_time_s", op.measured_time_s);
+  if (op.forward >= 0) set_field(L, "forward", op.forward + 1);
   if (op.collective >= 0)
     set_field(L, "collective", graph.collectives()[static_cast<size_t>(op.collective)].name);
   set_field(L, "unit", op.unit + 1);
-  const auto list = [&](const char* key, const std::vector<int32_t>& tensors, bool producers) {
-    lua_newtable(L);
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      lua_newtable(L);
-      const auto& tensor = graph.tensor(tensors[i]);
-      set_field(L, "name", tensor.name);
-      set_field(L, "bytes", static_cast<double>(tensor.bytes));
-      if (producers) set_field(L, "producer", tensor.producer + 1);
-      lua_newtable(L);
-      for (size_t k = 0; k < tensor.shape.size(); ++k) {
-        lua_pushnumber(L, static_cast<double>(tensor.shape[k]));
-        lua_rawseti(L, -2, static_cast<int>(k) + 1);
-      }
-      lua_setfield(L, -2, "shape");
-      lua_rawseti(L, -2, static_cast<int>(i) + 1);
-    }
-    lua_setfield(L, -2, key);
-  };
-  list("inputs", op.inputs, true);
-  list("outputs", op.outputs, false);
+  push_attributes(L, op.attributes);
+  lua_setfield(L, -2, "attributes");
+  push_parameters(L, op.parameters);
+  lua_setfield(L, -2, "parameters");
+  push_tensors(L, graph, op.inputs, true);
+  lua_setfield(L, -2, "inputs");
+  push_tensors(L, graph, op.outputs, false);
+  lua_setfield(L, -2, "outputs");
   return 1;
 }
 
@@ -346,7 +417,6 @@ constexpr luaL_Reg kGraph[] = {
     TRINITY_BIND("summary", graph_summary),   TRINITY_BIND("operator", graph_operator),
     TRINITY_BIND("span", graph_span),         {nullptr, nullptr}};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("graph_builder", graph_builder),
-                                   TRINITY_BIND("read_pipedream", graph_read_pipedream),
                                    {nullptr, nullptr}};
 
 }  // namespace

@@ -41,13 +41,46 @@ SimulationRules rules_arg(lua_State* L, int index, const Cluster& cluster) {
   return rules;
 }
 
-/// problem(graph, cluster, rules) -> problem
+/// The cost model in Lua at `index`: function(operator, device, default_s) -> seconds or nil (the
+/// default), `operator` 1-based, `device` a table. Empty when there is none.
+CostFunction cost_arg(lua_State* L, int index, const Graph& graph) {
+  if (lua_isnoneornil(L, index)) return {};
+  if (!lua_isfunction(L, index))
+    throw ArgumentError(fmt::format("cost: expected a function, got {}", type_name(L, index)));
+  return [L, index, &graph](const Operator& op, const Device& device, const DeviceType& type,
+                            double default_s) {
+    lua_pushvalue(L, index);
+    lua_pushinteger(L, &op - graph.operators().data() + 1);
+    lua_newtable(L);
+    set_field(L, "name", device.name);
+    set_field(L, "type", type.name);
+    set_field(L, "speed", device.speed);
+    lua_pushnumber(L, default_s);
+    if (lua_pcall(L, 3, 1, 0) != 0) {
+      const std::string message =
+          lua_isstring(L, -1) ? lua_tostring(L, -1) : "cost function failed";
+      lua_pop(L, 1);
+      throw ArgumentError(message);
+    }
+    const bool own = !lua_isnil(L, -1);
+    if (own && lua_type(L, -1) != LUA_TNUMBER)
+      throw ArgumentError(fmt::format("cost: the function returned {} for operator '{}', expected "
+                                      "seconds or nil",
+                                      type_name(L, -1), op.name));
+    const double time_s = own ? lua_tonumber(L, -1) : default_s;
+    lua_pop(L, 1);
+    return time_s;
+  };
+}
+
+/// problem(graph, cluster, rules, cost) -> problem
 int problem_new(lua_State* L) {
   auto graph = handle_arg<const Graph>(L, 1);
   auto cluster = handle_arg<const Cluster>(L, 2);
   const auto rules = rules_arg(L, 3, *cluster);
+  const auto cost = cost_arg(L, 4, *graph);
   push_object(L, std::make_shared<BoundProblem>(
-                     std::make_shared<const Problem>(graph, cluster, rules), shared_pool()));
+                     std::make_shared<const Problem>(graph, cluster, rules, cost), shared_pool()));
   return 1;
 }
 

@@ -281,13 +281,13 @@ class IntervalBound {
 /// where it is a view, those of what it views. `storage` gets the tensor viewed in the end.
 int64_t least_bytes(const Problem& problem, const std::vector<int32_t>& producers, int32_t output,
                     int32_t& storage) {
-  int64_t bytes = problem.all_output_bytes()[at(output)];
+  int64_t bytes = problem.held_bytes()[at(output)];
   storage = output;
   for (;;) {
     const int32_t op = producers[at(storage)];
     if (problem.first_output(op) != storage || problem.alias(op) < 0) return bytes;
     storage = problem.alias(op);
-    bytes = std::min(bytes, problem.all_output_bytes()[at(storage)]);
+    bytes = std::min(bytes, problem.held_bytes()[at(storage)]);
   }
 }
 
@@ -307,7 +307,7 @@ class OperatorMemory {
     int64_t sum = graph.op(op).collective < 0 ? problem_.workspace_bytes(op) : 0;
     for (int32_t i = problem_.first_output(op); i < problem_.first_output(op + 1); ++i)
       if (i != problem_.first_output(op) || problem_.alias(op) < 0)
-        sum += problem_.all_output_bytes()[at(i)];
+        sum += problem_.held_bytes()[at(i)];
     if (problem_.rules().broadcast) return sum;  // only the first receiver holds the copy
     inputs_.clear();
     for (const int32_t tensor : graph.op(op).inputs) {

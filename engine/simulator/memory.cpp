@@ -13,7 +13,7 @@ constexpr int32_t kHintedDevices = 32;
 SlotMemory::SlotMemory(const Problem& problem)
     : problem_(problem),
       members_(!problem.graph().collectives().empty()),
-      held_bytes_(problem.all_output_bytes().begin(), problem.all_output_bytes().end()),
+      held_bytes_(problem.held_bytes().begin(), problem.held_bytes().end()),
       accumulates_(static_cast<size_t>(problem.outputs()), false),
       last_use_(static_cast<size_t>(problem.max_outputs()) *
                 static_cast<size_t>(problem.devices())) {
@@ -215,13 +215,13 @@ void SlotMemory::hold_output(int32_t task, int32_t op, int32_t output, Held held
   } else if (output == 0 && problem_.alias(op) >= 0) {
     view_last_[static_cast<size_t>(task)] = held.last;
   } else {
-    hold(held, problem_.output_bytes(op, output));
+    hold(held, held_bytes_[tensor]);
   }
 }
 
 void SlotMemory::hold_accumulated() {
   for (size_t i = 0; i < accumulated_.size(); ++i)
-    if (accumulated_[i].first >= 0) hold(accumulated_[i], problem_.all_output_bytes()[i]);
+    if (accumulated_[i].first >= 0) hold(accumulated_[i], problem_.held_bytes()[i]);
 }
 
 void SlotMemory::sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* levels) const {

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "graph/operator_types.h"
-#include "strategy/cost.h"
 #include "strategy/schedule.h"
 
 namespace trinity {
@@ -36,10 +35,10 @@ SimulationRules SimulationRules::compat() {
 }
 
 Problem::Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Cluster> cluster,
-                 SimulationRules rules)
+                 SimulationRules rules, const CostFunction& cost)
     : graph_(std::move(graph)), cluster_(std::move(cluster)), rules_(rules) {
   check_rules();
-  bind_costs();
+  bind_costs(cost);
   bind_edges();
   bind_wires();
   bind_aliases();
@@ -67,7 +66,7 @@ void Problem::check_rules() const {
     throw ArgumentError("the published rules know no collectives");
 }
 
-void Problem::bind_costs() {
+void Problem::bind_costs(const CostFunction& cost) {
   const auto n = static_cast<size_t>(operators());
   std::map<std::pair<int32_t, double>, int32_t> classes;
   least_cost_ns_.assign(n, std::numeric_limits<int64_t>::max());
@@ -80,8 +79,15 @@ void Problem::bind_costs() {
     ++cost_classes_;
     for (size_t o = 0; o < n; ++o) {
       const auto& op = graph_->operators()[o];
-      const double time_s =
-          op.collective >= 0 ? 0 : operator_time_s(*graph_, op, device, cluster_->type_of(d));
+      const auto& type = cluster_->type_of(d);
+      double time_s = op.collective >= 0 ? 0 : operator_time_s(*graph_, op, device, type);
+      if (cost && op.collective < 0) {
+        time_s = cost(op, device, type, time_s);
+        if (!(time_s >= 0))
+          throw ArgumentError(fmt::format("the cost of operator '{}' on device '{}' must be 0 or "
+                                          "more seconds, got {}",
+                                          op.name, device.name, time_s));
+      }
       if (!(time_s >= 0 && time_s < 1e6))
         throw LimitError(fmt::format("operator '{}' would take {} s on device '{}'", op.name,
                                      time_s, device.name));
@@ -102,7 +108,10 @@ void Problem::bind_edges() {
   output_offsets_.push_back(0);
   for (int32_t o = 0; o < operators(); ++o) {
     const auto& outputs = graph_->op(o).outputs;
-    for (const int32_t tensor : outputs) output_bytes_.push_back(graph_->tensor(tensor).bytes);
+    for (const int32_t tensor : outputs) {
+      output_bytes_.push_back(graph_->tensor(tensor).bytes);
+      held_bytes_.push_back(is_variable(graph_->op(o)) ? 0 : output_bytes_.back());
+    }
     output_offsets_.push_back(static_cast<int32_t>(output_bytes_.size()));
     max_outputs_ = std::max(max_outputs_, static_cast<int32_t>(outputs.size()));
     const auto [first, last] = boost::out_edges(o, graph_->csr());
@@ -216,8 +225,11 @@ void Problem::check_memory() const {
     auto tensors = graph_->op(o).inputs;
     std::sort(tensors.begin(), tensors.end());
     tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
-    for (const int32_t tensor : tensors) live += graph_->tensor(tensor).bytes;
-    for (const int32_t tensor : graph_->op(o).outputs) live += graph_->tensor(tensor).bytes;
+    for (const int32_t tensor : tensors)
+      if (!is_variable(graph_->op(graph_->tensor(tensor).producer)))
+        live += graph_->tensor(tensor).bytes;
+    for (int32_t i = first_output(o); i < first_output(o + 1); ++i)
+      live += held_bytes_[static_cast<size_t>(i)];
     if (unit + live > largest)
       throw LimitError(fmt::format(
           "graph '{}' does not fit: operator '{}' alone needs {} and the largest device of "

@@ -6,6 +6,7 @@
 
 #include "cluster/cluster.h"
 #include "graph/graph.h"
+#include "strategy/cost.h"
 
 namespace trinity {
 
@@ -46,10 +47,11 @@ class Problem {
     int32_t output;
   };
 
-  /// Throws LimitError when times could exceed the simulator's 64-bit clock, ArgumentError for
-  /// rules that contradict each other.
+  /// `cost` replaces the cost model; it is asked once per operator and kind of device. Throws
+  /// LimitError when times could exceed the simulator's 64-bit clock, ArgumentError for rules that
+  /// contradict each other or a cost that is negative or no number.
   Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Cluster> cluster,
-          SimulationRules rules);
+          SimulationRules rules, const CostFunction& cost = {});
 
   const Graph& graph() const { return *graph_; }
   const Cluster& cluster() const { return *cluster_; }
@@ -106,6 +108,9 @@ class Problem {
     return output_bytes_[static_cast<size_t>(first_output(op) + output)];
   }
   std::span<const int64_t> all_output_bytes() const { return output_bytes_; }
+  /// What these outputs take on their producer's device: nothing for the weights of a Variable,
+  /// which are among its fixed bytes, their size for all others.
+  std::span<const int64_t> held_bytes() const { return held_bytes_; }
   int32_t first_output(int32_t op) const { return output_offsets_[static_cast<size_t>(op)]; }
   int32_t outputs() const { return static_cast<int32_t>(output_bytes_.size()); }
   int32_t max_outputs() const { return max_outputs_; }
@@ -130,7 +135,7 @@ class Problem {
   void check_memory() const;
 
  private:
-  void bind_costs();
+  void bind_costs(const CostFunction& cost);
   void bind_edges();
   void bind_wires();
   void bind_aliases();
@@ -144,7 +149,7 @@ class Problem {
   std::vector<int32_t> cost_class_;
   int32_t cost_classes_ = 0;
   std::vector<int64_t> cost_ns_, least_cost_ns_, tail_ns_;
-  std::vector<int64_t> output_bytes_, fixed_bytes_, latency_ns_, uniform_wire_ns_;
+  std::vector<int64_t> output_bytes_, held_bytes_, fixed_bytes_, latency_ns_, uniform_wire_ns_;
   std::vector<double> bytes_per_ns_;
   std::vector<Reader> readers_;
   std::vector<int32_t> reader_offsets_, output_offsets_, missing_, alias_;

@@ -67,7 +67,8 @@ inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 /// its operator's slot. A member of a collective holds its inputs until the slot of the
 /// collective's end, its outputs from that of its start. A tensor that accumulates is held once,
 /// from its first task's slot. The output of a view (an in-place operator) takes nothing and
-/// prolongs what it views on its device, unless it accumulates.
+/// prolongs what it views on its device, unless it accumulates; that of a Variable takes nothing on
+/// its device, where its weights are fixed bytes.
 class Simulator {
  public:
   explicit Simulator(const Problem& problem);

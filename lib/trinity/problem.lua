@@ -1,5 +1,6 @@
 -- trinity.problem: a graph, a cluster and a reward. Prices placements, makes strategies.
 
+local core = require 'trinity.core'
 local array = require 'trinity.array'
 local rewards = require 'trinity.rewards'
 local simulator = require 'trinity.simulator'
@@ -23,10 +24,10 @@ function Problem.__tostring(self)
 end
 
 local known = { graph = true, cluster = true, reward = true, rules = true, schedule = true,
-  micro_batches = true }
+  micro_batches = true, cost = true }
 
---- trinity.problem { graph =, cluster =, reward = function(metrics) return number end, rules =,
---- schedule =, micro_batches = } (the last three: see trinity.simulator). Refuses a graph that no
+--- trinity.problem { graph =, cluster =, reward = function(metrics) return number end, rules =, cost =,
+--- schedule =, micro_batches = } (the last four: see trinity.simulator). Refuses a graph that no
 --- placement can fit. The reward is maximised; by default it is minus the step time. Fields: graph,
 --- cluster, reward, simulator, lower_bound_s.
 local function new(spec)
@@ -34,7 +35,7 @@ local function new(spec)
   util.refuse_unknown('trinity.problem', spec, known)
   local reward = spec.reward == nil and rewards.step_time() or spec.reward
   util.expect('trinity.problem', 'reward', reward, 'function')
-  local prices = simulator.new { graph = spec.graph, cluster = spec.cluster, rules = spec.rules,
+  local prices = simulator.new { graph = spec.graph, cluster = spec.cluster, rules = spec.rules, cost = spec.cost,
     schedule = spec.schedule, micro_batches = spec.micro_batches }
   if spec.rules ~= 'compat' then prices.handle:check_memory() end
   return setmetatable({ graph = spec.graph, cluster = spec.cluster, reward = reward,
@@ -119,6 +120,20 @@ function Problem.better(a, b)
   if not b then return true end
   if a.metrics.feasible ~= b.metrics.feasible then return a.metrics.feasible end
   return a.reward > b.reward
+end
+
+--- The graph with the devices of a plan as colours, in Graphviz's DOT language. options: as of
+--- graph:to_dot.
+function Problem:to_dot(plan, options)
+  return core.graph_to_dot(self.graph.handle, options or {}, self.handle, (self.simulator:parts(plan)))
+end
+
+--- A plan as a file for PyTorch: device of every forward operator and module, and the stages of a
+--- pipeline, as JSON text (engine/formats/placement_export.h). device_names: an entry a device of the
+--- cluster ('cuda:0', ...); default the cluster's own.
+function Problem:placement_json(plan, device_names)
+  local placement, schedule = self.simulator:parts(plan)
+  return core.placement_to_json(self.handle, placement, schedule, device_names)
 end
 
 function Problem:close() self.handle:close() end

@@ -85,7 +85,7 @@ function Simulator:bounds(micro_batches) return self.handle:bounds(micro_batches
 
 function Simulator:close() self.handle:close() end
 
-local known = { graph = true, cluster = true, rules = true, schedule = true, micro_batches = true }
+local known = { graph = true, cluster = true, rules = true, schedule = true, micro_batches = true, cost = true }
 
 --- trinity.simulator { graph =, cluster =, rules =, schedule =, micro_batches = }. `rules` is
 --- 'standard', 'compat' (the published simulator), or a table of deviations from the cluster's rules:
@@ -100,9 +100,14 @@ local function new(spec)
       util.fail("trinity.simulator: '%s': expected a %s, got %s", name, name, util.describe(part))
     end
   end
+  local cost
+  if spec.cost ~= nil then
+    util.expect('trinity.simulator', 'cost', spec.cost, 'function')
+    cost = function(op, device, default_s) return spec.cost(spec.graph:operator(op), device, default_s) end
+  end
   return setmetatable({ graph = spec.graph, cluster = spec.cluster, rules = spec.rules or 'standard',
     default_schedule = schedule_of(spec),
-    handle = core.problem(spec.graph.handle, spec.cluster.handle, spec.rules) }, Simulator)
+    handle = core.problem(spec.graph.handle, spec.cluster.handle, spec.rules, cost) }, Simulator)
 end
 
 return { new = new }

@@ -42,7 +42,19 @@ class StepMaker {
     return random_.below(8) == 0 ? 0 : static_cast<int64_t>(random_.below(100000));
   }
 
+  /// Weights that later operators read, sometimes across devices.
+  void add_variable(int i) {
+    Operator op;
+    op.name = "op" + std::to_string(i);
+    op.type = "Variable";
+    op.phase = phase_;
+    op.extra_parameter_bytes = some_bytes();
+    const int64_t bytes = op.extra_parameter_bytes;
+    write(builder_.add_operator(std::move(op)), bytes);
+  }
+
   void add_operator(int i) {
+    if (random_.below(12) == 0) return add_variable(i);
     Operator op;
     op.name = "op" + std::to_string(i);
     op.phase = phase_;

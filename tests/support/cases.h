@@ -26,7 +26,7 @@ struct CaseOptions {
 };
 
 /// A random training step: layered forward, backward and update operators with several outputs,
-/// views, workspace, operators and tensors that cost nothing, and (if wanted) collectives.
+/// views, variables, workspace, operators and tensors that cost nothing, and (if wanted) collectives.
 std::shared_ptr<const Graph> random_step(RandomStream& random, int operators, bool collectives);
 
 /// A random cluster: devices of two types and several speeds around a switch, on a ring of

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "cluster/collectives.h"
+#include "graph/operator_types.h"
 #include "simulator/analysis.h"
 #include "simulator/bounds.h"
 
@@ -523,10 +524,13 @@ int64_t needed_bytes(const Trial& trial, int32_t op) {
     const bool viewed = trial.problem.alias(producer) >= 0 &&
                         input == graph.op(producer).outputs[0] &&
                         trial.plan.placement[producer] == trial.plan.placement[op];
-    if (!viewed) bytes += graph.tensor(input).bytes;
+    const bool weights = is_variable(graph.op(producer)) &&
+                         trial.plan.placement[producer] == trial.plan.placement[op];
+    if (!viewed && !weights) bytes += graph.tensor(input).bytes;
   }
   for (const int32_t output : graph.op(op).outputs)
-    if (trial.problem.alias(op) < 0 || output != graph.op(op).outputs[0])
+    if (!is_variable(graph.op(op)) &&
+        (trial.problem.alias(op) < 0 || output != graph.op(op).outputs[0]))
       bytes += graph.tensor(output).bytes;
   return bytes;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/operator_types.h"
 #include "simulator/metrics.h"
 #include "simulator/problem.h"
 #include "simulator/simulator.h"
@@ -153,7 +154,9 @@ class Memory {
       const size_t slot = write_slot(number);
       const auto outputs = problem_.graph().op(task.op).outputs.size();
       for (int32_t output = 0; output < static_cast<int32_t>(outputs); ++output) {
-        const int64_t bytes = problem_.output_bytes(task.op, output);
+        // The output of a Variable is its weights, which are fixed bytes.
+        const bool weights = is_variable(problem_.graph().op(task.op));
+        const int64_t bytes = weights ? 0 : problem_.output_bytes(task.op, output);
         const Holding fresh{task.device, slot, slot, bytes};
         Holding& holding = outputs_.emplace(key(number, output), fresh).first->second;
         holding.first = std::min(holding.first, slot);

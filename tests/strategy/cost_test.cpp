@@ -1,0 +1,154 @@
+#include "strategy/cost.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "simulator/simulator.h"
+#include "support/build.h"
+
+using namespace trinity;
+
+namespace {
+
+/// A convolution [8, 4, 10, 10] with weights [16, 4 / group, 3, 3], and a Relu after it.
+Graph conv_net(int64_t group, DType dtype = DType::float32) {
+  GraphBuilder builder("net");
+  Operator input;
+  input.name = "x";
+  input.type = "Input";
+  Tensor tensor;
+  tensor.shape = {8, 4, 10, 10};
+  tensor.dtype = dtype;
+  const int32_t x = builder.add_output(builder.add_operator(input), tensor);
+  Operator conv;
+  conv.name = "conv";
+  conv.type = "Conv";
+  conv.attributes["group"] = group;
+  conv.parameters = {{"weight", {16, 4 / group, 3, 3}, dtype, true}};
+  conv.inputs = {x};
+  conv.flops = 1e9;
+  tensor.shape = {8, 16, 10, 10};
+  const int32_t y = builder.add_output(builder.add_operator(conv), tensor);
+  Operator relu;
+  relu.name = "relu";
+  relu.type = "Relu";
+  relu.inputs = {y};
+  relu.flops = 12800;
+  builder.add_output(builder.add_operator(relu), tensor);
+  return builder.build();
+}
+
+DeviceType machine() {
+  DeviceType type;
+  type.name = "machine";
+  type.peak_flops_per_s = {{DType::float32, 1e12}, {DType::float16, 4e12}};
+  type.memory_bandwidth_bytes_per_s = 1e9;
+  type.memory_bytes = 1 << 30;
+  type.launch_s = 1e-6;
+  type.compute_efficiency = 0.5;
+  type.memory_efficiency = 0.8;
+  return type;
+}
+
+}  // namespace
+
+TEST_CASE("the roofline: launch plus the slower of arithmetic and traffic") {
+  const auto graph = conv_net(1);
+  const Device device{"d", 0, 2.0, ""};
+  // 1e9 FLOP at half of 1e12 FLOP/s: 2 ms; traffic 12.8 KB in, 51.2 KB out, 2304 B of weights.
+  CHECK(operator_time_s(graph, graph.op(1), device, machine()) ==
+        doctest::Approx((1e-6 + 2e-3) / 2));
+  // 102,400 bytes at 0.8 GB/s.
+  CHECK(operator_time_s(graph, graph.op(2), device, machine()) ==
+        doctest::Approx((1e-6 + 102400 / 0.8e9) / 2));
+  CHECK(operator_time_s(graph, graph.op(0), device, machine()) == 0);
+}
+
+TEST_CASE("peaks are per dtype, float32's where a device states none") {
+  const Device device{"d", 0, 1.0, ""};
+  const auto half = conv_net(1, DType::float16), other = conv_net(1, DType::bfloat16);
+  CHECK(operator_time_s(half, half.op(1), device, machine()) == doctest::Approx(1e-6 + 0.5e-3));
+  CHECK(operator_time_s(other, other.op(1), device, machine()) == doctest::Approx(1e-6 + 2e-3));
+}
+
+TEST_CASE("a device type states what kernels of an operator type reach") {
+  auto type = machine();
+  type.operators["Relu"] = {{}, 0.4, 3e-6};
+  type.operators["Conv"] = {0.25, {}, {}};
+  type.operators["DepthwiseConv"] = {0.05, {}, {}};
+  const Device device{"d", 0, 1.0, ""};
+  const auto graph = conv_net(1), depthwise = conv_net(4);
+  CHECK(operator_time_s(graph, graph.op(1), device, type) == doctest::Approx(1e-6 + 4e-3));
+  CHECK(operator_time_s(graph, graph.op(2), device, type) ==
+        doctest::Approx(3e-6 + 102400 / 0.4e9));
+  CHECK(cost_key(depthwise.op(1)) == "DepthwiseConv");
+  CHECK(operator_time_s(depthwise, depthwise.op(1), device, type) == doctest::Approx(1e-6 + 20e-3));
+}
+
+TEST_CASE("a gradient has its own efficiency, or that of its forward type") {
+  auto type = machine();
+  type.operators["Conv"] = {0.25, {}, {}};
+  const Device device{"d", 0, 1.0, ""};
+  const auto graph = conv_net(1);
+  Operator grad = graph.op(1);
+  grad.type = "ConvGrad";
+  CHECK(operator_time_s(graph, grad, device, type) == doctest::Approx(1e-6 + 4e-3));
+  type.operators["ConvGrad"] = {0.125, {}, {}};
+  CHECK(operator_time_s(graph, grad, device, type) == doctest::Approx(1e-6 + 8e-3));
+  CHECK(operator_time_s(graph, graph.op(1), device, type) == doctest::Approx(1e-6 + 4e-3));
+}
+
+TEST_CASE("a cost function replaces the model, and its nonsense is refused") {
+  const auto graph = std::make_shared<const Graph>(conv_net(1));
+  ClusterSpec spec = test::uniform_spec(2, 1e9, 0);
+  spec.devices[1].speed = 2;
+  const auto cluster = std::make_shared<const Cluster>(spec);
+  const auto rules = SimulationRules::standard(*cluster);
+  int32_t asked = 0;
+  const Problem problem(graph, cluster, rules,
+                        [&](const Operator& op, const Device& device, const DeviceType&, double s) {
+                          ++asked;
+                          return op.type == "Relu" ? 5e-3 / device.speed : s;
+                        });
+  CHECK(asked == 6);  // three operators, two kinds of device
+  CHECK(problem.cost_ns(0, 2) == 5'000'000);
+  CHECK(problem.cost_ns(1, 2) == 2'500'000);
+  CHECK(problem.cost_ns(0, 0) == 0);
+  const auto wrong = [](const Operator&, const Device&, const DeviceType&, double) { return -1.0; };
+  CHECK_THROWS_WITH_AS(Problem(graph, cluster, rules, wrong),
+                       doctest::Contains("cost of operator 'x' on device 'd0'"), ArgumentError);
+}
+
+TEST_CASE("the weights of a variable count once, and on another device as a copy") {
+  GraphBuilder builder("tied");
+  Operator weights;
+  weights.name = "weights";
+  weights.type = "Variable";
+  weights.parameters = {{"weight", {1000}, DType::float32, true}};
+  Tensor tensor;
+  tensor.shape = {1000};
+  const int32_t w = builder.add_output(builder.add_operator(weights), tensor);
+  for (const char* name : {"a", "b"}) {
+    Operator reader;
+    reader.name = name;
+    reader.type = "Work";
+    reader.measured_time_s = 1e-3;
+    reader.inputs = {w};
+    Tensor out;
+    out.bytes = 100;
+    builder.add_output(builder.add_operator(reader), out);
+  }
+  const auto graph = std::make_shared<const Graph>(builder.build());
+  const auto cluster = test::uniform_cluster(2, 1e9, 0);
+  const Problem problem(graph, cluster, SimulationRules::standard(*cluster));
+  Simulator simulator(problem);
+  Metrics metrics;
+  const std::vector<int32_t> together = {0, 0, 0}, apart = {0, 0, 1};
+  simulator.run(together, metrics);
+  CHECK(metrics.peak_memory_bytes == 4000 + 100);
+  CHECK(metrics.total_communication_bytes == 0);
+  simulator.run(apart, metrics);
+  CHECK(metrics.devices[0].peak_memory_bytes == 4000 + 100);
+  CHECK(metrics.devices[1].peak_memory_bytes == 4000 + 100);
+  CHECK(metrics.total_communication_bytes == 4000);
+}
