@@ -69,9 +69,10 @@ describe('inputs', function()
   it('refuses unknown, empty and broken clusters', function()
     fails("trinity.cluster 'p1000x2'", 1, "no cluster 'p1000x2'")
     fails('trinity.cluster { name = "none", device_types = {}, devices = {} }', 1, "cluster 'none' has no devices")
-    fails('trinity.cluster { device_types = {}, devices = { { name = "a", type = "p100" } } }', 1,
-      "unknown device type 'p100'")
-    fails('trinity.cluster { device_typs = {}, devices = {} }', 1, "field 'device_types' is missing")
+    fails('trinity.cluster { device_types = {}, devices = { { name = "a", type = "p10" } } }', 1,
+      "device 1: unknown device type 'p10', did you mean 'p100'")
+    fails('trinity.cluster { device_typs = {}, devices = {} }', 1,
+      "unknown field 'device_typs', did you mean 'device_types'")
   end)
   it('refuses devices that no link joins', function()
     fails([[trinity.cluster { device_types = { g = { peak_flops_per_s = { float32 = 1e12 },

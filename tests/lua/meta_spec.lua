@@ -58,7 +58,7 @@ local function known(body)
 end
 
 -- What scripts have no business with.
-local internal = { handle = true }
+local internal = { handle = true, description = true }
 
 -- The names of objects, and of their methods.
 local function surface(...)
@@ -119,7 +119,9 @@ local function modules()
     local source = debug.getinfo(trinity.methods.info(name).run, 'S').source
     if source:find '/lib/trinity/methods/' then methods[name] = trinity.methods[name] end
   end
-  return { ['trinity'] = surface(trinity), ['trinity.GraphModule'] = surface(trinity.graph),
+  local kinds = list_of(unpack(trinity.devices.names()))
+  return { ['trinity'] = surface(trinity), ['trinity.DevicesModule'] = merged(kinds, surface(trinity.devices)),
+    ['trinity.TopologyModule'] = surface(trinity.topology), ['trinity.GraphModule'] = surface(trinity.graph),
     ['trinity.LayersModule'] = surface(trinity.layers), ['trinity.RewardsModule'] = surface(trinity.rewards),
     ['trinity.SearchModule'] = surface(trinity.search), ['trinity.MethodsModule'] = methods }
 end
@@ -158,6 +160,7 @@ local function objects(e)
   expect(#lazy):equals(4)
   return { ['trinity.Graph'] = surface(e.graph), ['trinity.Builder'] = surface(e.builder),
     ['trinity.Layers'] = surface(trinity.layers.new 'x'), ['trinity.Cluster'] = surface(e.problem.cluster),
+    ['trinity.Topology'] = surface(trinity.topology.new()),
     ['trinity.Simulator'] = surface(e.problem.simulator), ['trinity.Problem'] = surface(e.problem),
     ['trinity.Strategy'] = merged(surface(strategy, loaded, found), list_of('priority', 'stage')),
     ['trinity.Timeline'] = surface(e.timeline), ['trinity.Search'] = merged(held, list_of 'stopped'),
@@ -217,6 +220,9 @@ local function specs(e)
     ['trinity.DeviceSpec'] = cluster_known(function(spec) return spec.devices[1] end),
     ['trinity.LinkSpec'] = cluster_known(function(spec) return spec.links[1] end),
     ['trinity.SwitchSpec'] = cluster_known(function(spec) return spec.switches[1] end),
+    ['trinity.Wire'] = known(function() trinity.topology.wire('qpi', { nonsense = 1 }) end),
+    ['trinity.TopologyOptions'] = known(function() trinity.topology.new { nonsense = 1 } end),
+    ['trinity.TopologyDevices'] = known(function() trinity.topology.new():devices('n', 1, 't4', { nonsense = 1 }) end),
     ['trinity.CollectiveQuery'] = known(function()
       cluster:collective { kind = 'broadcast', devices = { 1 }, bytes = 1, nonsense = 1 }
     end),
@@ -258,6 +264,7 @@ local function words(e)
     ['trinity.Duplex'] = known(function()
       trinity.cluster { device_types = {}, devices = {}, links = { { from = 'a', to = 'b', bandwidth_bytes_per_s = 1, duplex = 'nonsense' } } }
     end),
+    ['trinity.WireName'] = known(function() trinity.topology.wire 'nonsense' end),
     ['trinity.CollectiveKind'] = collective 'nonsense', ['trinity.CollectiveAlgorithm'] = collective('broadcast', 'nonsense'),
     ['trinity.Colocate'] = known(function() e.graph:to_training { colocate = 'nonsense' } end),
     ['trinity.Optimiser'] = known(function() e.graph:to_training { optimiser = 'nonsense' } end),

@@ -1,0 +1,130 @@
+-- trinity.devices: kinds of devices by name, in the form that cluster descriptions take under
+-- `device_types`. A description that names one of these need not define it.
+--
+-- Every access makes a new table, so changing one changes nothing else:
+--   local half = devices.with(devices.p100, { memory_bytes = 8 * 2 ^ 30 })
+--
+-- Peak rates are the published dense ones (multiply and add count two), without structured sparsity:
+-- * float32 is IEEE arithmetic on the ordinary cores. The TF32 mode of Ampere and Hopper (A100 156,
+--   H100 and H200 495 TFLOP/s) is faster and less exact; PyTorch has it off for matrix products since
+--   version 1.12, and on for convolutions. For graphs that run in it:
+--   devices.with(devices.a100, { peak_flops_per_s = { float32 = 156e12 } }).
+-- * float16, bfloat16 are those of the Tensor Cores with float32 sums, where there are any. A dtype
+--   that is left out has no faster arithmetic than float32 and is priced as such.
+-- * float64 is the Tensor Cores' from the A100 on, else the ordinary cores'.
+-- Bandwidths are the data sheets'. memory_bytes is the name's GB as 2^30 bytes; the few percent that
+-- the driver shows less are inside reserved_memory_bytes. Efficiencies, launch_s and
+-- reserved_memory_bytes are not published: starting values, to be fitted to measurements.
+
+local core = require 'trinity.core'
+local util = require 'trinity.util'
+
+local gib = 2 ^ 30
+local presets = {}
+
+--- Adds a kind of GPU. launch_s: a kernel launch costs the host about 5 us.
+local function gpu(name, memory_gib, reserved_gib, memory_bandwidth_bytes_per_s, peak_flops_per_s)
+  presets[name] = {
+    peak_flops_per_s = peak_flops_per_s,
+    memory_bandwidth_bytes_per_s = memory_bandwidth_bytes_per_s,
+    memory_bytes = memory_gib * gib,
+    reserved_memory_bytes = reserved_gib * gib,
+    launch_s = 5e-6,
+    compute_efficiency = 0.5,
+    memory_efficiency = 0.75,
+  }
+end
+
+-- NVIDIA Tesla K80, one of the board's two GPUs: half of 8.73 (float32) and 2.91 TFLOP/s (float64) at
+-- the boost clock, of 480 GB/s and 24 GB. Source: Tesla K80 board specification BD-07317-001.
+gpu('k80', 12, 0.5, 240e9, { float32 = 4.365e12, float64 = 1.455e12 })
+
+-- NVIDIA Tesla P100 for PCIe. Source: data sheet "NVIDIA Tesla P100 PCIe".
+gpu('p100', 16, 0.5, 732e9, { float32 = 9.3e12, float16 = 18.7e12, float64 = 4.7e12 })
+gpu('p100_12gb', 12, 0.5, 549e9, { float32 = 9.3e12, float16 = 18.7e12, float64 = 4.7e12 })
+-- With NVLink. Source: whitepaper "NVIDIA Tesla P100".
+gpu('p100_sxm2', 16, 0.5, 732e9, { float32 = 10.6e12, float16 = 21.2e12, float64 = 5.3e12 })
+
+-- NVIDIA GeForce GTX 1080 Ti: 3,584 cores at the boost clock of 1,582 MHz; float64 at 1/32. Its float16
+-- runs at 1/64, so libraries compute in float32. Source: NVIDIA's product page, GP102.
+gpu('gtx1080ti', 11, 0.5, 484e9, { float32 = 11.34e12, float64 = 0.354e12 })
+
+-- NVIDIA Tesla V100. Source: data sheet "NVIDIA V100 Tensor Core GPU" (SXM2 and PCIe columns).
+gpu('v100', 16, 0.5, 900e9, { float32 = 15.7e12, float16 = 125e12, float64 = 7.8e12 })
+gpu('v100_32gb', 32, 0.5, 900e9, { float32 = 15.7e12, float16 = 125e12, float64 = 7.8e12 })
+gpu('v100_pcie', 16, 0.5, 900e9, { float32 = 14e12, float16 = 112e12, float64 = 7e12 })
+
+-- NVIDIA T4 (float64 at 1/32) and GeForce RTX 2080 Ti at its reference clock. Source: data sheet
+-- "NVIDIA T4"; whitepaper "NVIDIA Turing GPU Architecture", table of the RTX 2080 Ti.
+gpu('t4', 16, 0.5, 320e9, { float32 = 8.1e12, float16 = 65e12, float64 = 0.254e12 })
+gpu('rtx2080ti', 11, 0.5, 616e9, { float32 = 13.4e12, float16 = 53.8e12, float64 = 0.42e12 })
+
+-- NVIDIA GeForce RTX 3090. Source: whitepaper "NVIDIA Ampere GA102 GPU Architecture", appendix A.
+gpu('rtx3090', 24, 1, 936e9, { float32 = 35.6e12, float16 = 71e12, bfloat16 = 71e12, float64 = 0.556e12 })
+
+-- NVIDIA A100 SXM4. Source: data sheet "NVIDIA A100 Tensor Core GPU".
+gpu('a100', 40, 1, 1555e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 })
+gpu('a100_80gb', 80, 1, 2039e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 })
+
+-- NVIDIA H100 and H200 SXM5; the sheets print rates with sparsity, which are twice these. Source: data
+-- sheets "NVIDIA H100 Tensor Core GPU" and "NVIDIA H200 Tensor Core GPU".
+gpu('h100', 80, 1, 3350e9, { float32 = 67e12, float16 = 989.4e12, bfloat16 = 989.4e12, float64 = 67e12 })
+gpu('h200', 141, 1, 4800e9, { float32 = 67e12, float16 = 989.4e12, bfloat16 = 989.4e12, float64 = 67e12 })
+
+-- One core of an Intel Xeon E5-2690 v3 (12 cores, 2.6 GHz): two AVX2 units for multiply and add make 32
+-- float32 or 16 float64 operations a cycle (Intel's optimisation manual). A core alone reaches 19.9 GB/s
+-- in STREAM Triad (J. McCalpin in Intel's forum "Software Tuning, Performance"): measured, hence
+-- memory_efficiency 1. Its part of a node of TACC's Lonestar 5: 24 cores, 64 GB.
+-- models/clusters/cpu.lua divides what cores share.
+presets.cpu_core = {
+  peak_flops_per_s = { float32 = 83.2e9, float64 = 41.6e9 },
+  memory_bandwidth_bytes_per_s = 19.9e9,
+  memory_bytes = 64 * gib / 24,
+  launch_s = 1e-6,
+  compute_efficiency = 0.5,
+  memory_efficiency = 1,
+}
+
+local function copy(value)
+  if type(value) ~= 'table' then return value end
+  local result = {}
+  for key, entry in util.sorted_pairs(value) do result[key] = copy(entry) end
+  return result
+end
+
+local function merge(into, changes)
+  for key, value in util.sorted_pairs(changes) do
+    if type(value) == 'table' and type(into[key]) == 'table' then merge(into[key], value)
+    else into[key] = copy(value) end
+  end
+  return into
+end
+
+local devices = {}
+
+--- Names of all kinds, sorted.
+function devices.names()
+  local names = {}
+  for name in util.sorted_pairs(presets) do names[#names + 1] = name end
+  return names
+end
+
+--- The kind called `name`, or nil.
+function devices.find(name) return copy(presets[name]) end
+
+--- A copy of a kind with fields changed; tables such as peak_flops_per_s are changed entry by entry.
+--- `base` is a table or a name.
+function devices.with(base, changes)
+  if type(base) == 'string' then base = devices[base] end
+  util.expect('devices.with', 'base', base, 'table')
+  util.expect('devices.with', 'changes', changes, 'table')
+  return merge(copy(base), changes)
+end
+
+return setmetatable(devices, { __index = function(_, name)
+  local found = devices.find(name)
+  if found then return found end
+  local names = devices.names()
+  util.fail("no device type '%s'%s (known: %s)", tostring(name), core.suggestion(tostring(name), names),
+    table.concat(names, ', '))
+end })

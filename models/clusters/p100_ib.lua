@@ -1,0 +1,17 @@
+-- p100_ibxN: N machines with four Tesla P100 (PCIe, 16 GB) and one EDR InfiniBand card behind one PCIe
+-- switch, the arrangement that GPUDirect RDMA asks for (NVIDIA's GPUDirect RDMA guide, "Supported
+-- Systems": best when only PCIe switches lie between). No particular product; rates are those of
+-- trinity.topology.
+
+local topology = require 'trinity.topology'
+
+return function(machines)
+  local net = topology.new { queue = 'route' }
+  for m = 0, machines - 1 do
+    local name = 'n' .. m
+    net:link(net:devices(name, 4, 'p100'), name .. '/plx', 'pcie3_x16')
+    net:link(name .. '/plx', name .. '/nic', 'pcie3_x16_inner')
+    net:link(name .. '/nic', 'infiniband', 'infiniband_edr')
+  end
+  return net:spec()
+end

@@ -1,0 +1,358 @@
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local devices, topology = trinity.devices, trinity.topology
+
+-- Device numbers of a cluster by name.
+local function numbers(cluster)
+  local number = {}
+  for i, device in ipairs(cluster.devices) do number[device.name] = i end
+  return number
+end
+
+-- The route between two devices by name: its channels as one text, its bandwidth, its latency.
+local function way(cluster, from, to)
+  local number = numbers(cluster)
+  local latency_s, bandwidth = cluster:wire(number[from], number[to])
+  return table.concat(cluster:route(number[from], number[to]), ' | '), bandwidth, latency_s
+end
+
+-- What nccl-tests call bus bandwidth: 2 (p - 1) / p times bytes over the time of an all-reduce.
+local function bus_bandwidth(cluster, count, algorithm)
+  local members, bytes = {}, 8e9
+  for i = 1, count do members[i] = i end
+  local cost = cluster:collective { kind = 'all_reduce', devices = members, bytes = bytes, algorithm = algorithm }
+  return bytes / cost.time_s * 2 * (count - 1) / count
+end
+
+local function write_cluster(text)
+  local path = os.tmpname()
+  os.remove(path)
+  core.write_file(path .. '.lua', text)
+  return path .. '.lua'
+end
+
+describe('every cluster', function()
+  for _, name in ipairs(trinity.clusters()) do
+    it(name .. ' loads, and joins all its devices', function()
+      local counts = { '', 'x1', 'x2', 'x4', 'x8' }
+      if name == 'heterogeneous' or name == 'pcie_tree' then counts = { '' } end
+      for _, count in ipairs(counts) do
+        local cluster = trinity.cluster(name .. count)
+        expect(cluster.name):equals(name .. count)
+        for i, device in ipairs(cluster.devices) do
+          expect(0):below(device.capacity_bytes)
+          for j = 1, #cluster.devices do
+            if i ~= j then
+              local latency_s, bandwidth = cluster:wire(i, j)
+              expect(0):below(bandwidth)
+              expect(0):below(latency_s)
+              expect(0):below(#cluster:route(i, j))
+            end
+          end
+        end
+      end
+    end)
+  end
+  it('begins with a comment that says what it is', function()
+    for _, name in ipairs(trinity.clusters()) do
+      expect(io.open(('%s/models/clusters/%s.lua'):format(root, name)):read '*l'):matches('^%-%- ' .. name)
+    end
+  end)
+end)
+
+describe('device types', function()
+  it('have the published rates', function()
+    -- TFLOP/s float32, TFLOP/s float16, GB/s, GB: data sheets of the cards.
+    for name, sheet in trinity.sorted_pairs { p100 = { 9.3, 18.7, 732, 16 }, p100_12gb = { 9.3, 18.7, 549, 12 },
+      v100 = { 15.7, 125, 900, 16 }, v100_pcie = { 14, 112, 900, 16 }, a100 = { 19.5, 312, 1555, 40 },
+      a100_80gb = { 19.5, 312, 2039, 80 }, h100 = { 67, 989.4, 3350, 80 }, h200 = { 67, 989.4, 4800, 141 },
+      t4 = { 8.1, 65, 320, 16 } } do
+      local kind = devices[name]
+      expect(kind.peak_flops_per_s.float32):equals(sheet[1] * 1e12)
+      expect(kind.peak_flops_per_s.float16):equals(sheet[2] * 1e12)
+      expect(kind.memory_bandwidth_bytes_per_s):equals(sheet[3] * 1e9)
+      expect(kind.memory_bytes):equals(sheet[4] * 2 ^ 30)
+    end
+  end)
+  it('derived from clocks agree with them', function()
+    -- cores * 2 * boost clock; 32 operations a cycle.
+    expect(devices.gtx1080ti.peak_flops_per_s.float32):near(3584 * 2 * 1.582e9, 0.01e12)
+    expect(devices.k80.peak_flops_per_s.float32):near(2496 * 2 * 0.875e9, 0.01e12)
+    expect(devices.cpu_core.peak_flops_per_s.float32):near(32 * 2.6e9, 1)
+  end)
+  it('are all accepted by the engine, alone and by name', function()
+    for _, name in ipairs(devices.names()) do
+      local cluster = trinity.cluster { devices = { { name = 'a', type = name } } }
+      local kind = devices[name]
+      expect(cluster.devices[1].capacity_bytes):near(kind.memory_bytes - (kind.reserved_memory_bytes or 0), 1)
+    end
+  end)
+  it('come as copies', function()
+    local one = devices.v100
+    one.peak_flops_per_s.float32, one.memory_bytes = 1, 1
+    expect(devices.v100.peak_flops_per_s.float32):equals(15.7e12)
+    expect(devices.v100.memory_bytes):equals(16 * 2 ^ 30)
+  end)
+  it('change entry by entry', function()
+    local tf32 = devices.with('a100', { peak_flops_per_s = { float32 = 156e12 }, launch_s = 1e-6 })
+    expect(tf32.peak_flops_per_s.float32):equals(156e12)
+    expect(tf32.peak_flops_per_s.bfloat16):equals(312e12)
+    expect(tf32.launch_s):equals(1e-6)
+    expect(tf32.memory_bytes):equals(40 * 2 ^ 30)
+    expect(devices.a100.peak_flops_per_s.float32):equals(19.5e12)
+  end)
+  it('of the description come before those of the library', function()
+    local small = devices.with(devices.p100, { memory_bytes = 2 ^ 30, reserved_memory_bytes = 0 })
+    local cluster = trinity.cluster { device_types = { p100 = small }, devices = { { name = 'a', type = 'p100' } } }
+    expect(cluster.devices[1].capacity_bytes):equals(2 ^ 30)
+  end)
+  it('unknown ones are refused with a suggestion', function()
+    expect(function() return devices.v10 end):raises "no device type 'v10', did you mean 'v100'%? %(known: a100, "
+    expect(function() devices.with('h10', {}) end):raises "did you mean 'h100'"
+    expect(function() trinity.cluster { name = 'mine', device_types = { big = devices.h100 },
+      devices = { { name = 'a', type = 'big' }, { name = 'b', type = 'bigg' } } } end)
+      :raises "cluster 'mine': device 2: unknown device type 'bigg', did you mean 'big'%? %(known: big, a100, "
+  end)
+end)
+
+describe('p100_paper', function()
+  it('leaves the 11 GB of the article to a program, behind 9.2 GB/s', function()
+    local cluster = trinity.cluster 'p100_paperx4'
+    expect(cluster.devices[4].capacity_bytes):equals(11 * 2 ^ 30)
+    expect(cluster.queue):equals 'sender'
+    local _, bandwidth = cluster:wire(1, 4)
+    expect(bandwidth):equals(9.2e9)
+  end)
+end)
+
+describe('dgx1_v100', function()
+  local cluster = trinity.cluster 'dgx1_v100x2'
+  it('has six NVLinks on every GPU, in bundles of one or two', function()
+    for i = 1, 8 do
+      local links = 0
+      for j = 1, 8 do
+        if i ~= j and #cluster:route(i, j) == 1 then
+          local _, bandwidth = cluster:wire(i, j)
+          expect(bandwidth == 20e9 or bandwidth == 40e9):truthy()
+          links = links + bandwidth / 20e9
+        end
+      end
+      expect(links):equals(6)
+    end
+  end)
+  it('joins pairs without NVLink over PCIe and QPI, not through a GPU', function()
+    local route, bandwidth, latency_s = way(cluster, 'n0/gpu0', 'n0/gpu5')
+    expect(route):equals('n0/gpu0 -> n0/plx0 | n0/plx0 -> n0/cpu0 | n0/cpu0 -> n0/cpu1 | '
+      .. 'n0/cpu1 -> n0/plx2 | n0/plx2 -> n0/gpu5')
+    expect(bandwidth):equals(6e9)
+    expect(latency_s):near(5.7e-6, 1e-12)
+    for _, pair in ipairs { { 0, 6 }, { 0, 7 }, { 1, 4 }, { 1, 6 }, { 1, 7 }, { 2, 4 }, { 2, 5 }, { 2, 7 },
+      { 3, 4 }, { 3, 5 }, { 3, 6 } } do
+      expect((way(cluster, 'n0/gpu' .. pair[1], 'n0/gpu' .. pair[2]))):matches 'n0/cpu0 %-> n0/cpu1'
+    end
+  end)
+  it('reaches the other machine through the card at its own switch', function()
+    local route, bandwidth, latency_s = way(cluster, 'n0/gpu2', 'n1/gpu7')
+    expect(route):equals('n0/gpu2 -> n0/plx1 | n0/plx1 -> n0/nic1 | n0/nic1 -> infiniband | '
+      .. 'infiniband -> n1/nic3 | n1/nic3 -> n1/plx3 | n1/plx3 -> n1/gpu7')
+    expect(bandwidth):equals(12e9)
+    expect(latency_s):near(9.6e-6, 1e-12)
+  end)
+  it('numbers its devices along a ring of double bundles', function()
+    for i = 1, 8 do
+      local _, bandwidth = cluster:wire(i, i % 8 + 1)
+      expect(bandwidth):equals(40e9)
+    end
+  end)
+end)
+
+describe('machines with NVSwitch', function()
+  it('join any two GPUs alike, and machines by a card for each GPU', function()
+    for name, expected in trinity.sorted_pairs { dgx_a100x2 = { 12 * 20e9, 24e9 }, dgx_h100x2 = { 18 * 20.6e9, 48e9 } } do
+      local cluster = trinity.cluster(name)
+      local route, bandwidth, latency_s = way(cluster, 'n1/gpu2', 'n1/gpu5')
+      expect(route):equals 'n1/gpu2 -> n1/nvswitch | n1/nvswitch -> n1/gpu5'
+      expect(bandwidth):equals(expected[1])
+      expect(latency_s):near(3.4e-6, 1e-12)
+      route, bandwidth = way(cluster, 'n0/gpu2', 'n1/gpu5')
+      expect(route):equals 'n0/gpu2 -> n0/nic2 | n0/nic2 -> infiniband | infiniband -> n1/nic5 | n1/nic5 -> n1/gpu5'
+      expect(bandwidth):equals(expected[2])
+    end
+  end)
+end)
+
+-- Two tensors of 100 MB at once, each between two devices of the cluster.
+local function two_transfers(cluster, pairs_of_names)
+  local builder, number, at = trinity.graph.new { name = 'transfers' }, numbers(cluster), {}
+  for i, pair in ipairs(pairs_of_names) do
+    local x = builder:add { name = 'from' .. i, type = 'Work', outputs = { { shape = { 25e6 } } }, measured_time_s = 1e-3 }
+    builder:add { name = 'to' .. i, type = 'Work', inputs = { x }, outputs = { { shape = { 1 } } }, measured_time_s = 1e-3 }
+    at[2 * i - 1], at[2 * i] = number[pair[1]], number[pair[2]]
+  end
+  local problem = trinity.problem { graph = builder:build(), cluster = cluster }
+  local placement = problem:placement()
+  for i = 1, #placement do placement[i] = at[i] end
+  return problem:evaluate(placement).step_time_s - 2e-3
+end
+
+describe('pcie_tree', function()
+  local cluster = trinity.cluster 'pcie_tree'
+  it('is slower the higher a route climbs', function()
+    local function check(to, links, bandwidth)
+      local route, got = way(cluster, 'n0/gpu0', to)
+      expect(select(2, route:gsub('%->', ''))):equals(links)
+      expect(got):equals(bandwidth)
+    end
+    check('n0/gpu1', 2, 12e9) -- same switch
+    check('n0/gpu3', 4, 10e9) -- same processor
+    check('n0/gpu7', 5, 6e9) -- across QPI
+  end)
+  it('lets transfers share QPI and run side by side below switches', function()
+    local alone = two_transfers(cluster, { { 'n0/gpu0', 'n0/gpu4' } })
+    expect(alone):near(100e6 / 6e9 + 5.7e-6, 1e-7)
+    expect(two_transfers(cluster, { { 'n0/gpu0', 'n0/gpu4' }, { 'n0/gpu2', 'n0/gpu6' } })):near(2 * alone, 1e-6)
+    expect(two_transfers(cluster, { { 'n0/gpu0', 'n0/gpu4' }, { 'n0/gpu2', 'n0/gpu3' } })):near(alone, 1e-6)
+  end)
+end)
+
+describe('heterogeneous', function()
+  it('has machines of unlike speed behind one network', function()
+    local cluster = trinity.cluster 'heterogeneous'
+    local builder = trinity.graph.new { name = 'product' }
+    builder:add { name = 'product', type = 'Gemm', outputs = { { shape = { 1000, 1000 } } }, flops = 1e12, traffic_bytes = 1 }
+    local problem, before = trinity.problem { graph = builder:build(), cluster = cluster }, 0
+    for machine = 0, 3 do
+      local placement = problem:placement()
+      placement[1] = numbers(cluster)[('n%d/gpu1'):format(machine)]
+      local step_time_s = problem:evaluate(placement).step_time_s
+      expect(before):below(step_time_s)
+      before = step_time_s
+    end
+    expect(select(2, way(cluster, 'n0/gpu0', 'n0/gpu1'))):equals(12e9)
+    local route, bandwidth = way(cluster, 'n0/gpu0', 'n3/gpu1')
+    expect(route):matches 'n0/pcie %-> ethernet'
+    expect(bandwidth):near(1.25e9 * 1448 / 1538, 1e6)
+  end)
+end)
+
+describe('cpu', function()
+  -- Seconds that every core takes for 1 GB of memory traffic.
+  local function memory_time_s(cores)
+    local builder = trinity.graph.new { name = 'traffic' }
+    builder:add { name = 'scan', type = 'Work', outputs = { { shape = { 1 } } }, flops = 0, traffic_bytes = 1e9 }
+    local problem = trinity.problem { graph = builder:build(), cluster = trinity.cluster('cpux' .. cores) }
+    return problem:evaluate(problem:placement()).step_time_s
+  end
+  it('divides the memory bandwidth among the cores in use', function()
+    expect(memory_time_s(1)):near(1e9 / 19.9e9, 2e-6)
+    expect(memory_time_s(2)):near(1e9 / 19.9e9, 2e-6)
+    expect(memory_time_s(12)):near(12 * 1e9 / 62e9, 2e-6)
+    expect(memory_time_s(24)):near(12 * 1e9 / 62e9, 2e-6)
+  end)
+  it('divides the memory evenly and copies within it', function()
+    local cluster, sum = trinity.cluster 'cpux24', 0
+    for _, core_of in ipairs(cluster.devices) do sum = sum + core_of.capacity_bytes end
+    expect(sum):near(64 * 2 ^ 30, 24)
+    expect((way(cluster, 'n0/core0', 'n0/core11'))):equals 'n0/core0 -> memory0 | memory0 | memory0 -> n0/core11'
+    expect((way(cluster, 'n0/core0', 'n0/core12'))):matches 'memory0 %-> memory1'
+  end)
+  it('has so many cores and no more', function()
+    expect(function() trinity.cluster 'cpux25' end):raises "cluster 'cpu': expected a count from 1 to 24, got 25"
+  end)
+end)
+
+describe('collectives against measurements', function()
+  it('DGX A100: 232.5 GB/s', function() -- github.com/NVIDIA/nccl-tests, issue 175
+    expect(bus_bandwidth(trinity.cluster 'dgx_a100', 8)):near(232.54e9, 0.05 * 232.54e9)
+  end)
+  it('DGX H100 without NVLink SHARP: 370 GB/s', function() -- NVIDIA in nccl-tests, issue 212
+    expect(bus_bandwidth(trinity.cluster 'dgx_h100', 8, 'ring')):near(370e9, 0.05 * 370e9)
+  end)
+  it('four machines with 25 Gbit/s: 3.0 GB/s', function() -- DAPPLE's planner
+    expect(bus_bandwidth(trinity.cluster 'v100_ethernetx4', 4)):near(3e9, 0.05 * 3e9)
+  end)
+  it('DGX-1: one ring of double bundles', function()
+    -- DAPPLE's planner reckons with 40 GB/s between two GPUs and 130 over eight. NCCL runs six rings at
+    -- once, the engine one: a third of what is measured.
+    local cluster = trinity.cluster 'dgx1_v100'
+    local _, between_two = cluster:wire(1, 2)
+    expect(between_two):equals(40e9)
+    expect(bus_bandwidth(cluster, 8)):near(40e9, 0.01 * 40e9)
+  end)
+end)
+
+describe('a cluster of your own', function()
+  it('takes ten lines', function()
+    local text = [[
+local topology = require 'trinity.topology'
+local net = topology.new { queue = 'route' }
+for m = 0, 2 do
+  local name = 'n' .. m
+  net:link(net:devices(name, 2, 'rtx2080ti'), name .. '/pcie', 'pcie3_x16')
+  net:link(name .. '/pcie', 'ethernet', 'ethernet_10g')
+end
+return net:spec()
+]]
+    expect(select(2, text:gsub('\n', '')) <= 10):truthy()
+    local path = write_cluster(text)
+    local cluster = trinity.cluster(path)
+    expect(cluster.name):equals(path:match '([^/]*)%.lua$')
+    expect(#cluster.devices):equals(6)
+    expect(cluster.devices[3].node):equals 'n1'
+    expect(cluster.devices[3].type):equals 'rtx2080ti'
+    expect((way(cluster, 'n0/gpu1', 'n2/gpu0'))):equals
+      'n0/gpu1 -> n0/pcie | n0/pcie -> ethernet | ethernet -> n2/pcie | n2/pcie -> n2/gpu0'
+    os.remove(path)
+  end)
+  it('has kinds, switches, meshes and bundles', function()
+    local net = topology.new { name = 'own', queue = 'fair' }
+    net:device_type('slow', devices.with(devices.t4, { memory_bytes = 2 ^ 30 }))
+    local gpus = net:devices('a', { 0, 2, 4 }, 'v100')
+    net:mesh(gpus, 'nvlink2', 2)
+    net:switch('hub', 1e9)
+    net:link(gpus, 'hub', { bandwidth_bytes_per_s = 5e9, latency_s = 1e-6, duplex = 'half' })
+    net:link(net:devices('b', 1, 'slow', { name = 'card', speed = 0.5 }), 'hub', topology.wire('qpi', { latency_s = 2e-6 }))
+    local cluster = trinity.cluster(net:spec())
+    expect(cluster.devices[4].speed):equals(0.5)
+    local route, bandwidth = way(cluster, 'a/gpu0', 'a/gpu4')
+    expect(route):equals 'a/gpu0 -> a/gpu4'
+    expect(bandwidth):equals(40e9)
+    local latency_s
+    route, bandwidth, latency_s = way(cluster, 'a/gpu2', 'b/card0')
+    expect(route):equals 'a/gpu2 - hub | hub | hub -> b/card0'
+    expect(bandwidth):equals(1e9)
+    expect(latency_s):near(3e-6, 1e-12)
+  end)
+  it('is checked key by key, naming file, cluster and field', function()
+    local function refuses(text, pattern)
+      local path = write_cluster(text)
+      local ok, message = pcall(trinity.cluster, path)
+      os.remove(path)
+      expect(ok):equals(false)
+      expect(message):matches(path:gsub('%p', '%%%0'))
+      expect(message):matches(pattern)
+    end
+    local head = "local net = require('trinity.topology').new(); net:link(net:devices('n', 2, 't4'), 's', 'qpi')\n"
+    refuses(head .. "local spec = net:spec(); spec.links[2].bandwith_bytes_per_s = 1; return spec",
+      "cluster '[%w_]+': link 2: unknown field 'bandwith_bytes_per_s', did you mean 'bandwidth_bytes_per_s'")
+    refuses(head .. "net:device_type('t4', { peak_flops_per_s = { float32 = 1 }, memory_bytes = 1, memory_bandwidth_bytes_per_s = 1,"
+      .. "launch = 1 }); return net:spec()", "device type 't4': unknown field 'launch', did you mean 'launch_s'")
+    refuses(head .. "local spec = net:spec(); spec.device_types.t4 = { peak_flops_per_s = { float23 = 1 } }; return spec",
+      "unknown dtype 'float23', did you mean 'float32'")
+    refuses(head .. "local spec = net:spec(); spec.queue = 'rout'; return spec", "unknown queue model 'rout', did you mean 'route'")
+    refuses(head .. "net:switch('t', 1e9); return net:spec()", "switch 't' is the end of no link, did you mean 's'")
+    refuses(head .. "net:link('s', 't', 'qip')", ":2: no wire 'qip', did you mean 'qpi'")
+    refuses(head .. "net:link('s', 't', { bandwidth_bytes_per_s = 1, latency = 1 })", ":2: link: unknown option 'latency', did you mean 'latency_s'")
+    refuses(head .. "net:devices('n', 0, 't4')", ":2: devices: 'which': expected an integer from 1 to 4096, got number 0")
+    refuses("return 7", 'expected a table or a function that returns one, got number 7')
+  end)
+  it('by name is refused for a misspelt name or a wrong count', function()
+    expect(function() trinity.cluster 'dgx_a10x2' end):raises "no cluster 'dgx_a10x2', did you mean 'dgx_a100'"
+    expect(function() trinity.cluster 'p100x0' end):raises "cluster 'p100x0': expected a count from 1 to 4096, got 0"
+    expect(function() trinity.cluster('p100x' .. ('9'):rep(400)) end):raises 'expected a count from 1 to 4096'
+    expect(function() trinity.cluster 'pcie_treex2' end):raises "cluster 'pcie_treex2': pcie_tree%.lua takes no count"
+    expect(function() trinity.cluster 'dgx_a100x4096' end):raises 'has 32768 devices, more than 4096'
+    expect(function() trinity.cluster { devices = 3 } end):raises "field 'devices': expected a table, got 3"
+  end)
+end)
