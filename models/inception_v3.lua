@@ -1,23 +1,29 @@
--- InceptionV3 (Szegedy et al. 2016, "Rethinking the Inception Architecture"), without the auxiliary
--- head: 23,834,568 parameters and 5.71 G multiply-adds an image at 299 x 299 with 1000 classes.
+-- InceptionV3 (Szegedy et al. 2016, "Rethinking the Inception Architecture"): 5.71 G multiply-adds an
+-- image at 299 x 299 with 1000 classes, and 23,834,568 parameters, with the auxiliary head 27,161,264, as
+-- torchvision has it. Without the scale of batch normalisation, as in TensorFlow's slim and Keras,
+-- 23,817,352.
 
 local layers = require 'trinity.layers'
 
 return {
-  help = 'InceptionV3, 299 x 299 images, no auxiliary head',
+  help = 'InceptionV3, 299 x 299 images',
   options = {
     batch_size = { default = 64, help = 'images per step', min = 1, integer = true },
     image_size = { default = 299, help = 'height and width of an image', min = 75, integer = true },
     classes = { default = 1000, help = 'width of the classifier', min = 1, integer = true },
+    auxiliary = { default = false, help = 'with the auxiliary head, its loss weighted 0.4' },
+    batch_norm_scale = { default = true, help = 'batch normalisation with a scale (torchvision)' },
+    fused_batch_norm = { default = false, help = 'batch normalisation as one kernel in framework graphs' },
   },
   build = function(o)
-    local net = layers.new 'inception_v3'
+    local net = layers.new('inception_v3', o)
+    local normalisation = { scale = o.batch_norm_scale, fused = o.fused_batch_norm and 1 or 0 }
 
     -- Convolution, batch normalisation, ReLU.
     local function unit(name, x, channels, kernel, stride, padding)
       x = net:conv(name .. '/conv', x,
         { channels = channels, kernel = kernel, stride = stride, padding = padding })
-      return net:relu(name .. '/relu', net:batch_norm(name .. '/bn', x))
+      return net:relu(name .. '/relu', net:batch_norm(name .. '/bn', x, normalisation))
     end
     local function chain(name, x, steps)
       for i, step in ipairs(steps) do x = unit(('%s_%d'):format(name, i), x, unpack(step)) end
@@ -72,6 +78,12 @@ return {
       return net:concat(name .. '/concat',
         { unit(name .. '/1x1', x, 320, 1), a, b, c, d, pooled(name, x, 192) })
     end
+    local function auxiliary_loss(x, labels)
+      x = net:average_pool('auxiliary/pool', x, { kernel = 5, stride = 3 })
+      x = unit('auxiliary/2', unit('auxiliary/1', x, 128, 1), 768, 5)
+      x = net:flatten('auxiliary/flatten', net:global_average_pool('auxiliary/global_pool', x))
+      return net:softmax_cross_entropy('auxiliary/loss', net:linear('auxiliary/classifier', x, o.classes), labels)
+    end
 
     local x = net:input('image', { o.batch_size, 3, o.image_size, o.image_size })
     local labels = net:input('labels', { o.batch_size }, 'int64')
@@ -82,11 +94,13 @@ return {
     for i, channels in ipairs { 32, 64, 64 } do x = module_a('mixed_a' .. i, x, channels) end
     x = module_b('mixed_b', x)
     for i, channels in ipairs { 128, 160, 160, 192 } do x = module_c('mixed_c' .. i, x, channels) end
+    local middle = x
     x = module_d('mixed_d', x)
     for i = 1, 2 do x = module_e('mixed_e' .. i, x) end
     x = net:global_average_pool('pool', x)
     x = net:flatten('flatten', net:dropout('dropout', x, { ratio = 0.5 }))
-    net:softmax_cross_entropy('loss', net:linear('classifier', x, o.classes), labels)
+    local loss = net:softmax_cross_entropy('loss', net:linear('classifier', x, o.classes), labels)
+    if o.auxiliary then net:add_loss('total_loss', loss, auxiliary_loss(middle, labels), 0.4) end
     return net:build()
   end,
 }

@@ -1,129 +1,214 @@
 -- The vocabulary of model builders: layers over a graph builder, with ONNX's operator types and
--- attributes. Images are NCHW. Shapes of outputs and parameters are computed here, FLOP and
--- gradients by the engine from type, shapes and parameters.
+-- attributes. Shapes of outputs and parameters are computed here, FLOP and gradients by the engine
+-- from type, shapes and parameters. Layers of images (NCHW) are in trinity.layers.images, those of
+-- sequences ([N, T, H]) in trinity.layers.sequences; all are methods of one object.
 
+local core = require 'trinity.core'
 local graph = require 'trinity.graph'
 local util = require 'trinity.util'
 
 local Layers = {}
 Layers.__index = Layers
 
-local function pair(value, default)
-  if value == nil then value = default end
-  if type(value) == 'table' then return value[1], value[2] end
-  return value, value
+--- An output of the network's dtype with this shape, as graph builders take it.
+function Layers:output(shape) return { shape = shape, dtype = self.dtype } end
+
+--- A weight of the network's dtype, as graph builders take it.
+function Layers:weight(name, shape, trainable)
+  return { name = name, shape = shape, dtype = self.dtype, trainable = trainable }
 end
 
-local function extent(input, kernel, stride, padding)
-  return math.floor((input + 2 * padding - kernel) / stride) + 1
-end
-
-local function window(owner, name, x, o)
-  local kh, kw = pair(o.kernel)
-  local sh, sw = pair(o.stride, 1)
-  local ph, pw = pair(o.padding, 0)
-  if #x.shape ~= 4 then util.fail("%s '%s': expected an image [N, C, H, W]", owner, name) end
-  local height, width = extent(x.shape[3], kh, sh, ph), extent(x.shape[4], kw, sw, pw)
-  if height < 1 or width < 1 then
-    util.fail("%s '%s': kernel %dx%d does not fit an image of %dx%d", owner, name, kh, kw,
-      x.shape[3], x.shape[4])
+--- Adds an operator and returns its outputs, of the network's dtype unless o.dtype names another:
+--- { inputs = { tensors }, shapes = { one per output }, dtype =, attributes =, parameters = }.
+function Layers:operator(type, name, o)
+  local outputs = {}
+  for i, shape in ipairs(o.shapes) do
+    outputs[i] = self:output(shape)
+    outputs[i].dtype = o.dtype or outputs[i].dtype
   end
-  return height, width,
-    { kernel_shape = { kh, kw }, strides = { sh, sw }, pads = { ph, pw, ph, pw } }
+  return self.builder:add { name = name, type = type, inputs = o.inputs, outputs = outputs,
+    attributes = o.attributes, parameters = o.parameters }
 end
 
 --- A source of data: an image batch, token numbers. No gradient flows into it.
 function Layers:input(name, shape, dtype)
   return (self.builder:add { name = name, type = 'Input',
-    outputs = { { shape = shape, dtype = dtype or 'float32', gradient = false } } })
+    outputs = { { shape = shape, dtype = dtype or self.dtype, gradient = false } } })
 end
 
---- Convolution. o: channels, kernel, stride, padding (numbers or { height, width }), bias.
-function Layers:conv(name, x, o)
-  local height, width, attributes = window('conv', name, x, o)
-  local kernel = attributes.kernel_shape
-  local parameters = { { name = 'weight', shape = { o.channels, x.shape[2], kernel[1], kernel[2] } } }
-  if o.bias then parameters[2] = { name = 'bias', shape = { o.channels } } end
-  return (self.builder:add { name = name, type = 'Conv', inputs = { x }, attributes = attributes,
-    parameters = parameters, outputs = { { shape = { x.shape[1], o.channels, height, width } } } })
+--- A tensor filled with one number; no gradient flows into it.
+function Layers:constant(name, value, shape, dtype)
+  return (self.builder:add { name = name, type = 'Constant', attributes = { value_float = value },
+    outputs = { { shape = shape, dtype = dtype or self.dtype, gradient = false } } })
+end
+
+--- Weights that several layers read (tied embeddings, the cells of an LSTM): give the tensor to
+--- them as o.weight.
+function Layers:variable(name, shape)
+  return (self:operator('Variable', name, { shapes = { shape }, parameters = { self:weight('weight', shape) } }))
 end
 
 local function same_shape(type)
   return function(self, name, x, attributes)
-    return (self.builder:add { name = name, type = type, inputs = { x }, attributes = attributes,
-      outputs = { { shape = x.shape } } })
+    return (self:operator(type, name, { inputs = { x }, shapes = { x.shape }, attributes = attributes }))
   end
 end
 
 Layers.relu = same_shape 'Relu'
+Layers.sigmoid = same_shape 'Sigmoid'
+Layers.tanh = same_shape 'Tanh'
+--- Attributes: approximate = 'tanh' for the approximation (default 'none').
+Layers.gelu = same_shape 'Gelu'
+--- x sigmoid(x), also called SiLU.
+Layers.swish = same_shape 'Swish'
 --- Dropout; attributes: ratio.
 Layers.dropout = same_shape 'Dropout'
+--- Softmax; attributes: axis (default the last).
+Layers.softmax = same_shape 'Softmax'
 
---- Batch normalisation over channels, with scale and shift.
-function Layers:batch_norm(name, x, o)
-  local channels = x.shape[2]
-  return (self.builder:add { name = name, type = 'BatchNormalization', inputs = { x },
-    attributes = { epsilon = o and o.epsilon or 1e-3 },
-    parameters = { { name = 'scale', shape = { channels } }, { name = 'bias', shape = { channels } } },
-    outputs = { { shape = x.shape } } })
+local function shape_text(x) return '[' .. table.concat(x.shape, ', ') .. ']' end
+
+--- The shape of two tensors under NumPy's broadcasting, as ONNX has it.
+local function broadcast(owner, name, a, b)
+  local shape, rank = {}, math.max(#a.shape, #b.shape)
+  for i = 1, rank do
+    local m, n = a.shape[i - rank + #a.shape] or 1, b.shape[i - rank + #b.shape] or 1
+    if m ~= n and m ~= 1 and n ~= 1 then
+      util.fail("%s '%s': shapes %s and %s do not go together", owner, name, shape_text(a), shape_text(b))
+    end
+    shape[i] = math.max(m, n)
+  end
+  return shape
 end
 
-local function pool(type)
-  return function(self, name, x, o)
-    local height, width, attributes = window(type, name, x, o)
-    return (self.builder:add { name = name, type = type, inputs = { x }, attributes = attributes,
-      outputs = { { shape = { x.shape[1], x.shape[2], height, width } } } })
+local function binary(type)
+  return function(self, name, a, b)
+    return (self:operator(type, name, { inputs = { a, b }, shapes = { broadcast(type, name, a, b) } }))
   end
 end
 
---- Pooling. o: kernel, stride, padding.
-Layers.max_pool = pool 'MaxPool'
-Layers.average_pool = pool 'AveragePool'
+--- Element-wise, with broadcasting.
+Layers.add = binary 'Add'
+Layers.mul = binary 'Mul'
+Layers.div = binary 'Div'
 
-function Layers:global_average_pool(name, x)
-  return (self.builder:add { name = name, type = 'GlobalAveragePool', inputs = { x },
-    outputs = { { shape = { x.shape[1], x.shape[2], 1, 1 } } } })
+--- Joins tensors along an axis, counted from 1 (default: the channels of images, 2).
+function Layers:concat(name, tensors, axis)
+  axis = axis or 2
+  local shape = {}
+  for i, extent in ipairs(tensors[1].shape) do shape[i] = extent end
+  for t = 2, #tensors do
+    for i, extent in ipairs(tensors[t].shape) do
+      if i ~= axis and extent ~= shape[i] then
+        util.fail("concat '%s': shapes %s and %s differ beside axis %d", name, shape_text(tensors[1]),
+          shape_text(tensors[t]), axis)
+      end
+    end
+    shape[axis] = shape[axis] + tensors[t].shape[axis]
+  end
+  return (self:operator('Concat', name, { inputs = tensors, shapes = { shape }, dtype = tensors[1].dtype,
+    attributes = { axis = axis - 1 } }))
 end
 
---- Joins tensors along the channels.
-function Layers:concat(name, tensors)
-  local first, channels = tensors[1].shape, 0
-  for _, tensor in ipairs(tensors) do channels = channels + tensor.shape[2] end
-  return (self.builder:add { name = name, type = 'Concat', inputs = tensors,
-    attributes = { axis = 1 }, outputs = { { shape = { first[1], channels, first[3], first[4] } } } })
+--- The same elements in another shape. One extent may be -1: what is left.
+function Layers:reshape(name, x, shape)
+  local total, known, open = 1, 1, nil
+  for _, extent in ipairs(x.shape) do total = total * extent end
+  local full = {}
+  for i, extent in ipairs(shape) do
+    full[i] = extent
+    if extent == -1 then open = i else known = known * extent end
+  end
+  if open then full[open] = total / known end
+  if total % known ~= 0 or (not open and total ~= known) then
+    util.fail("reshape '%s': %s has %d elements, [%s] has not", name, shape_text(x), total, table.concat(shape, ', '))
+  end
+  return (self:operator('Reshape', name, { inputs = { x }, shapes = { full }, dtype = x.dtype,
+    attributes = { shape = full } }))
+end
+
+--- Axes in another order, counted from 1: { 1, 3, 2 } swaps the last two of three.
+function Layers:transpose(name, x, order)
+  local shape, permutation = {}, {}
+  for i, axis in ipairs(order) do shape[i], permutation[i] = x.shape[axis], axis - 1 end
+  return (self:operator('Transpose', name, { inputs = { x }, shapes = { shape }, dtype = x.dtype,
+    attributes = { perm = permutation } }))
 end
 
 --- [N, ...] to [N, product].
 function Layers:flatten(name, x)
   local features = 1
   for i = 2, #x.shape do features = features * x.shape[i] end
-  return (self.builder:add { name = name, type = 'Flatten', inputs = { x },
-    attributes = { axis = 1 }, outputs = { { shape = { x.shape[1], features } } } })
+  return (self:operator('Flatten', name, { inputs = { x }, shapes = { { x.shape[1], features } }, dtype = x.dtype,
+    attributes = { axis = 1 } }))
 end
 
---- Fully connected layer [N, K] to [N, features], with bias unless o.bias is false.
+--- Fully connected layer over the last axis: [..., K] to [..., features], one Gemm with its bias
+--- (o.bias = false: without). o.weight: a variable [features, K] instead of weights of its own.
 function Layers:linear(name, x, features, o)
-  local parameters = { { name = 'weight', shape = { features, x.shape[2] } } }
-  if not o or o.bias ~= false then parameters[2] = { name = 'bias', shape = { features } } end
-  return (self.builder:add { name = name, type = 'Gemm', inputs = { x },
-    attributes = { transB = 1 }, parameters = parameters,
-    outputs = { { shape = { x.shape[1], features } } } })
+  o = o or {}
+  local shape, inner = {}, x.shape[#x.shape]
+  for i, extent in ipairs(x.shape) do shape[i] = extent end
+  shape[#shape] = features
+  local inputs, parameters = { x }, {}
+  if o.weight then
+    if o.weight.shape[1] ~= features or o.weight.shape[2] ~= inner then
+      util.fail("linear '%s': expected a weight [%d, %d], got %s", name, features, inner, shape_text(o.weight))
+    end
+    inputs[2] = o.weight
+  else
+    parameters[1] = self:weight('weight', { features, inner })
+  end
+  if o.bias ~= false then parameters[#parameters + 1] = self:weight('bias', { features }) end
+  return (self:operator('Gemm', name, { inputs = inputs, shapes = { shape }, parameters = parameters,
+    attributes = { transB = 1 } }))
 end
 
---- Mean cross-entropy of logits [N, classes] against labels [N]: a scalar.
+--- Product of matrices [..., M, K] and [..., K, N]; leading axes must be equal.
+function Layers:matmul(name, a, b)
+  local rank = #a.shape
+  local fits = rank == #b.shape and a.shape[rank] == b.shape[rank - 1]
+  for i = 1, rank - 2 do fits = fits and a.shape[i] == b.shape[i] end
+  if not fits then util.fail("matmul '%s': shapes %s and %s do not go together", name, shape_text(a), shape_text(b)) end
+  local shape = {}
+  for i = 1, rank - 1 do shape[i] = a.shape[i] end
+  shape[rank] = b.shape[rank]
+  return (self:operator('MatMul', name, { inputs = { a, b }, shapes = { shape } }))
+end
+
+--- Mean cross-entropy of logits [..., classes] against labels [...]: a scalar.
 function Layers:softmax_cross_entropy(name, logits, labels)
-  return (self.builder:add { name = name, type = 'SoftmaxCrossEntropyLoss',
-    inputs = { logits, labels }, outputs = { { shape = { 1 } } } })
+  return (self:operator('SoftmaxCrossEntropyLoss', name, { inputs = { logits, labels }, shapes = { { 1 } } }))
+end
+
+--- loss + weight * other, a loss beside the network's own: that of an auxiliary head.
+function Layers:add_loss(name, loss, other, weight)
+  return self:add(name, loss, self:mul(name .. '/scaled', other, self:constant(name .. '/weight', weight, { 1 })))
 end
 
 --- Finishes and returns the graph.
 function Layers:build() return self.builder:build() end
 
+for _, part in ipairs { 'images', 'sequences' } do
+  local methods = require('trinity.layers.' .. part)
+  for name, method in util.sorted_pairs(methods) do Layers[name] = method end
+end
+
 local layers = {}
 
---- Layers over a new graph called `name`.
-function layers.new(name)
-  return setmetatable({ builder = graph.new { name = name } }, Layers)
+--- Layers over a new graph called `name`. options.dtype: that of activations and weights (default
+--- 'float32'); a model's own options can be given as they are.
+function layers.new(name, options)
+  return setmetatable({ builder = graph.new { name = name }, dtype = options and options.dtype or 'float32' }, Layers)
+end
+
+--- The entry of a table of choices that an option names; any other value is an error that lists them.
+function layers.choice(model, option, value, choices)
+  if choices[value] ~= nil then return choices[value] end
+  local names = {}
+  for name in util.sorted_pairs(choices) do names[#names + 1] = name end
+  util.fail("model '%s': '%s': unknown value '%s'%s (known: %s)", model, option, tostring(value),
+    core.suggestion(tostring(value), names), table.concat(names, ', '))
 end
 
 return layers
