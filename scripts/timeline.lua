@@ -9,7 +9,7 @@ local options = trinity.options {
   model = { default = 'inception_v3', help = 'a model in models/, or a PipeDream profile (.txt)' },
   cluster = { default = 'p100x4', help = 'a cluster in models/clusters with a count, or a Lua file' },
   batch_size = { default = 64, help = 'samples per micro-batch (a profile has its own)', min = 1, integer = true },
-  method = { default = 'contiguous', help = 'what makes the placement: contiguous, or a method of trinity.methods' },
+  method = { default = 'contiguous', help = 'what makes the placement: a method of trinity.methods' },
   evaluations = { default = 320, help = 'budget of a method that searches', min = 1, integer = true },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
   strategy = { default = '', help = 'a saved strategy instead of a method' },
@@ -18,20 +18,6 @@ local options = trinity.options {
   queue = { default = '', help = "sender, pair, none, route, fair; '': the cluster's own" },
   output = { default = 'runs/timeline.json', help = 'where the trace goes' },
 }
-
---- Cuts the graph along the forward pass into as many parts of equal work as there are devices.
-trinity.methods.register('contiguous', function(problem)
-  local devices, alone = #problem.cluster.devices, problem:timeline(problem:placement())
-  local work, before, sum = {}, {}, 0
-  for op = 1, problem.graph.operators do
-    local unit = problem.graph.unit_of[op] + 1
-    work[unit] = (work[unit] or 0) + alone.end_s[op] - alone.start_s[op]
-  end
-  for unit = 1, #work do before[unit], sum = sum + work[unit] / 2, sum + work[unit] end
-  return problem:placement_by_unit(function(unit)
-    return math.min(devices, math.floor(before[unit] / sum * devices) + 1)
-  end)
-end)
 
 local function make_problem()
   local batch = options.model:find('%.txt$') and {} or { batch_size = options.batch_size }

@@ -1,6 +1,7 @@
 #include "formats/pipedream.h"
 
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -13,30 +14,58 @@
 namespace trinity {
 namespace {
 
-/// PyTorch's layer names and the ONNX types that stand for them here.
-constexpr std::array<std::pair<std::string_view, const char*>, 14> kTypes = {{
-    {"Conv2d", "Conv"},
-    {"BatchNorm2d", "BatchNormalization"},
-    {"ReLU", "Relu"},
-    {"Linear", "Gemm"},
-    {"AvgPool2d", "AveragePool"},
-    {"AdaptiveAvgPool2d", "GlobalAveragePool"},
-    {"MaxPool2d", "MaxPool"},
-    {"Embedding", "Gather"},
-    {"View", "Reshape"},
-    {"Size", "Shape"},
-    {"EmuBidirLSTM", "LSTM"},
-    {"RecurrentAttention", "LSTM"},
-    {"Classifier", "Gemm"},
+/// Names of layers in PyTorch and TensorFlow, in small letters and without their numbers, and the
+/// ONNX types that stand for them here.
+constexpr std::array<std::pair<std::string_view, const char*>, 27> kTypes = {{
+    {"conv2d", "Conv"},
+    {"1x1", "Conv"},
+    {"prev_1x1", "Conv"},
+    {"batchnorm2d", "BatchNormalization"},
+    {"relu", "Relu"},
+    {"linear", "Gemm"},
+    {"fc", "Gemm"},
+    {"classifier", "Gemm"},
+    {"prediction", "Gemm"},
+    {"avgpool2d", "AveragePool"},
+    {"adaptiveavgpool2d", "GlobalAveragePool"},
+    {"maxpool2d", "MaxPool"},
+    {"embedding", "Gather"},
+    {"embed-token", "Gather"},
+    {"embed-token-dropout", "Dropout"},
+    {"embed-segment-one_hot", "OneHot"},
+    {"dropout", "Dropout"},
+    {"view", "Reshape"},
+    {"reshape_input", "Reshape"},
+    {"size", "Shape"},
+    {"lstm", "LSTM"},
+    {"emubidirlstm", "LSTM"},
+    {"recurrentattention", "LSTM"},
+    {"add", "Add"},
+    {"concat", "Concat"},
+    {"softmax_loss", "SoftmaxCrossEntropyLoss"},
     {"__getitem__", "Identity"},
 }};
 
+/// The type of a layer: of the last part of a path ("cell_3/Relu_1"), without the numbers that
+/// count layers ("layer_17", "Conv2d_1_2"), so that equal layers are of one type.
 std::string operator_type(std::string_view description) {
-  const auto name = description.substr(0, description.find('('));
+  auto name = description.substr(0, description.find('('));
   if (name.starts_with("Input")) return "Input";
-  for (const auto& [layer, type] : kTypes)
-    if (name == layer) return type;
-  return std::string(name.substr(0, name.find(' ')));
+  name = name.substr(0, name.find(' '));
+  name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
+  const auto known = [](std::string_view word) -> const char* {
+    std::string lower(word);
+    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (const auto& [layer, type] : kTypes)
+      if (lower == layer) return type;
+    return nullptr;
+  };
+  if (const char* type = known(name)) return type;
+  const auto end = name.find_last_not_of("0123456789_");
+  if (end == std::string_view::npos) return "Operator";
+  name = name.substr(0, end + 1);
+  const char* type = known(name);
+  return type ? type : std::string(name);
 }
 
 class Reader {
@@ -49,17 +78,18 @@ class Reader {
       auto line = text.substr(0, end);
       text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
       ++line_;
-      if (line.ends_with('\r')) line.remove_suffix(1);
+      line = line.substr(0, line.find_last_not_of(" \r") + 1);  // npos + 1 is 0
       if (line.empty()) continue;
-      if (line.front() == '\t')
-        edge(line.substr(1));
-      else
+      const auto start = line.find_first_not_of("\t ");
+      if (start == 0)
         node(line);
+      else if (start != std::string_view::npos)
+        edge(line.substr(start));
     }
     if (ids_.empty()) throw FileError(source_ + ": no node lines; is this a PipeDream graph.txt?");
     try {
       return builder_.build();
-    } catch (const ArgumentError& error) {
+    } catch (const Error& error) {
       throw FileError(fmt::format("{}: {}", source_, error.what()));
     }
   }
@@ -74,7 +104,7 @@ class Reader {
     if (parts.size() < 3 || parts.size() > 4)
       fail(fmt::format("expected '<id> -- <description> -- <fields>', got '{}'", clip(line)));
     const std::string id(parts[0]);
-    if (ids_.contains(id)) fail(fmt::format("node '{}' appears twice", id));
+    if (ids_.contains(id)) fail(fmt::format("node '{}' appears twice", clip(id)));
     const auto fields = node_fields(parts[2]);
     Operator op;
     op.name = id;
@@ -99,9 +129,9 @@ class Reader {
       fail(fmt::format("expected '<source> -- <target>', got '{}'", clip(line)));
     for (const auto end : ends)
       if (!ids_.contains(std::string(end)))
-        fail(fmt::format("edge names node '{}', which no node line describes", end));
+        fail(fmt::format("edge names node '{}', which no node line describes", clip(end)));
     const std::string source(ends[0]), target(ends[1]);
-    if (source == target) fail(fmt::format("edge from node '{}' to itself", source));
+    if (source == target) fail(fmt::format("edge from node '{}' to itself", clip(source)));
     if (!edges_.insert({source, target}).second) return;
     builder_.read(operators_.at(target), ids_.at(source));
   }
@@ -133,7 +163,7 @@ class Reader {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
       fail(fmt::format("field '{}': expected a number, got '{}'", name, clip(text)));
-    if (value < 0) fail(fmt::format("field '{}': must not be negative, got {}", name, text));
+    if (value < 0) fail(fmt::format("field '{}': must not be negative, got {}", name, clip(text)));
     return value;
   }
 

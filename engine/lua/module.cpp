@@ -6,6 +6,7 @@ int open_core(lua_State* L) {
   lua_newtable(L);
   open_base(L);
   open_graph(L);
+  open_formats(L);
   open_cluster(L);
   open_problem(L);
   open_simulator(L);

@@ -112,6 +112,7 @@ void fill_metrics(lua_State* L, int index, const Metrics& metrics);
 /// Each adds its functions to the table on top of the stack and registers its types.
 void open_base(lua_State* L);
 void open_graph(lua_State* L);
+void open_formats(lua_State* L);
 void open_cluster(lua_State* L);
 void open_problem(lua_State* L);
 void open_simulator(lua_State* L);

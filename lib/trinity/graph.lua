@@ -54,6 +54,17 @@ function Graph:replicate(options)
   return graph.wrap(handle), origin, replica
 end
 
+--- The graph as JSON text in the project's own format (engine/formats/graph_json.h), which
+--- trinity.model reads back to an equal graph.
+function Graph:to_json() return core.graph_to_json(self.handle) end
+
+--- Writes the graph as JSON.
+function Graph:save(path) core.write_file(path, self:to_json()) end
+
+--- The graph in Graphviz's DOT language. options: units = true: a node per colocation unit;
+--- label_bytes: edges of at least so many bytes show their size. With devices: problem:to_dot.
+function Graph:to_dot(options) return core.graph_to_dot(self.handle, options or {}) end
+
 function Graph:close() self.handle:close() end
 
 local Builder = {}
@@ -67,7 +78,7 @@ function graph.new(options)
 end
 
 --- Adds an operator: { name =, type =, inputs = { tensors }, outputs = { { shape =, dtype = }, ... },
---- attributes =, parameters = { { name =, shape = }, ... }, flops =, measured_time_s =,
+--- attributes =, parameters = { { name =, shape =, dtype =, trainable = }, ... }, flops =, measured_time_s =,
 --- workspace_bytes =, ... }.
 --- Returns its output tensors, tables { number =, shape =, dtype = }.
 function Builder:add(spec)

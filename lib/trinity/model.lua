@@ -1,6 +1,7 @@
 -- trinity.model and trinity.cluster: inputs by name (a file in models/) or by path.
 
 local core = require 'trinity.core'
+local devices = require 'trinity.devices'
 local graph = require 'trinity.graph'
 local util = require 'trinity.util'
 
@@ -43,66 +44,104 @@ local function model_options(name, model, given)
     if value == nil then value = declared.default end
     util.expect(("model '%s'"):format(name), key, value, type(declared.default))
     if type(value) == 'number' and ((declared.min and value < declared.min)
+        or (declared.max and value > declared.max)
         or (declared.integer and value % 1 ~= 0) or value ~= value) then
-      util.fail("model '%s': '%s': expected %s from %g, got %s", name, key,
-        declared.integer and 'an integer' or 'a number', declared.min or -math.huge, tostring(value))
+      util.fail("model '%s': '%s': expected %s%s%s, got %s", name, key, declared.integer and 'an integer' or 'a number',
+        declared.min and (' from %g'):format(declared.min) or '', declared.max and (' to %g'):format(declared.max) or '',
+        tostring(value))
     end
     values[key] = value
   end
   return values
 end
 
-local training_options = { colocate = true, optimiser = true }
+--- Options that every model takes, and how they are read.
+local common = {
+  training = 'boolean', colocate = 'string', optimiser = 'string', granularity = 'string', dtype = 'string',
+  dimensions = 'table',
+}
 
---- Splits the caller's options into those of the training step and those of the model.
+local granularities = { layer = true, framework = true }
+
+--- Splits the caller's options into those of every model and those of this one.
 local function split(options)
-  local training, rest = {}, {}
+  local shared, rest = {}, {}
   for key, value in util.sorted_pairs(options or {}) do
-    if training_options[key] then training[key] = value
-    elseif key ~= 'training' then rest[key] = value end
+    if common[key] then shared[key] = util.expect('trinity.model', key, value, common[key])
+    else rest[key] = value end
   end
-  return training, rest
+  local granularity = shared.granularity or 'layer'
+  if not granularities[granularity] then
+    util.fail("unknown granularity '%s'%s (known: framework, layer)", granularity,
+      core.suggestion(granularity, { 'framework', 'layer' }))
+  end
+  return shared, rest
 end
 
-local function build(name, path, options)
+local function build(name, path, options, dtype)
   local model = load_file(path)
   if type(model) ~= 'table' or type(model.build) ~= 'function' then
     util.fail('%s: expected a table with a function `build`, got %s', path, util.describe(model))
   end
   model.options = model.options or {}
-  return model.build(model_options(name, model, options))
+  local values = model_options(name, model, options)
+  values.dtype = dtype or 'float32'
+  return model.build(values)
 end
 
-local function read(name, options)
+local file_types = '.lua, .onnx, .json (own, dnn-partitioning, Piper), .txt (PipeDream, DAPPLE profile)'
+
+--- A graph from a file that others wrote; batch_size and dimensions are those that an ONNX file
+--- leaves open. What a person should know goes to standard error.
+local function import(name, rest, shared)
+  local graph_handle, about = core.read_model(name, { open_dimension = rest.batch_size or 1,
+    dimensions = shared.dimensions or {} })
+  for _, warning in ipairs(about.warnings) do
+    io.stderr:write(('trinity: warning: %s: %s\n'):format(name, warning))
+  end
+  local imported = graph.wrap(graph_handle)
+  imported.source = about
+  return imported
+end
+
+local function read(name, shared, rest)
   local extension = name:match('%.(%w+)$')
-  if extension == 'txt' then
+  local known = extension == 'lua' or extension == 'onnx' or extension == 'json' or extension == 'txt'
+  if known then
     if not exists(name) then util.fail('no model file %s', name) end
-    -- A profile was measured at its own batch size; ours does not apply to it.
-    return graph.wrap(core.read_pipedream(name))
-  elseif extension == 'lua' then
-    if not exists(name) then util.fail('no model file %s', name) end
-    return build(name, name, options)
+    if extension == 'lua' then return build(name, name, rest, shared.dtype) end
+    return import(name, rest, shared)
   elseif name:find('/', 1, true) or extension then
-    util.fail("model file %s: expected the ending .lua or .txt (a PipeDream profile)", name)
+    util.fail('model file %s: expected the ending %s', name, file_types)
   end
   local path = ('%s/models/%s.lua'):format(home, name)
   if not exists(path) then
-    missing('model', name, home .. '/models', '; or a file .lua, .txt (PipeDream profile)')
+    missing('model', name, home .. '/models', '; or a file ' .. file_types)
   end
-  return build(name, path, options)
+  return build(name, path, rest, shared.dtype)
 end
 
 local model = {}
 
---- The graph of a model: a name in models/, a Lua file like those, or a PipeDream profile (.txt).
---- Options: those of the model file (batch_size, ...), and for the training step `training = false`
---- for the forward graph alone, colocate, optimiser (see graph:to_training). A profile ignores
---- batch_size: its times and sizes were measured at one.
+--- The graph of a model: a name in models/, a Lua file like those, or a file that others wrote: ONNX
+--- (.onnx), a PipeDream or DAPPLE profile (.txt), a graph of our own, of dnn-partitioning or of Piper
+--- (.json). Options: those of the model (batch_size, ...), and of every model
+---   dtype        'float32' | 'float16' | 'bfloat16' of activations and weights (builders only)
+---   granularity  'layer', or 'framework': the operators of a TensorFlow 1.15 graph
+---   training     false: the forward graph alone
+---   colocate, optimiser   of the training step: see graph:to_training
+---   dimensions   sizes that an ONNX file leaves open, by name; batch_size for all others
+--- Files with measured times ignore batch_size; those that hold a whole step stay as they are.
 function model.load(name, options)
   util.expect('trinity.model', 'name', name, 'string')
-  local training, rest = split(options)
-  local forward = read(name, rest)
-  if options and options.training == false then return forward end
+  local shared, rest = split(options)
+  local forward = read(name, shared, rest)
+  local whole = forward.training or (forward.source and forward.source.whole_step)
+  if shared.training == false or whole then return forward end
+  local training = { colocate = shared.colocate, optimiser = shared.optimiser }
+  if shared.granularity == 'framework' then
+    return require('trinity.framework').lower(forward, training)
+  end
   return forward:to_training(training)
 end
 
@@ -134,36 +173,98 @@ end
 
 function Cluster:close() self.handle:close() end
 
+local most_devices = 4096 -- of any cluster
+
+--- What a cluster file describes: a table, or a function of a count that returns one.
+local function cluster_file(path, name, count)
+  local spec = load_file(path)
+  if type(spec) == 'function' then
+    if count and (count < 1 or count > most_devices) then
+      util.fail("cluster '%s': expected a count from 1 to %d, got %.0f", name, most_devices, count)
+    end
+    spec = spec(count or 1)
+  elseif count then
+    util.fail("cluster '%s': %s takes no count", name, path:match '[^/]*$')
+  end
+  if type(spec) ~= 'table' then
+    util.fail('%s: expected a table or a function that returns one, got %s', path, util.describe(spec))
+  end
+  return spec, name, path
+end
+
+--- The description behind a name or a path: the table, the cluster's name, the file.
 local function cluster_spec(name)
   if name:match('%.lua$') then
     if not exists(name) then util.fail('no cluster file %s', name) end
-    return load_file(name), name:match('([^/]*)%.lua$')
+    return cluster_file(name, name:match('([^/]*)%.lua$'))
   end
   local folder = home .. '/models/clusters'
   if exists(('%s/%s.lua'):format(folder, name)) then
-    return load_file(('%s/%s.lua'):format(folder, name)), name
+    return cluster_file(('%s/%s.lua'):format(folder, name), name)
   end
   local family, count = name:match('^(.-)x(%d+)$')
   if family and exists(('%s/%s.lua'):format(folder, family)) then
-    return load_file(('%s/%s.lua'):format(folder, family)), name, tonumber(count)
+    return cluster_file(('%s/%s.lua'):format(folder, family), name, tonumber(count))
   end
-  missing('cluster', name, folder, ', each with a count as in p100x2; or a file .lua')
+  missing('cluster', name, folder, ', most with a count as in p100x2; or a file .lua')
 end
 
---- A cluster: a description (see models/clusters), a Lua file that returns one, or a name. A file
---- in models/clusters that returns a function of the number of devices answers to NAMExCOUNT.
---- Fields: name, queue, fingerprint, devices[i] = { name =, type =, speed =, node =,
---- capacity_bytes = }.
+--- The device types of a description, with those of trinity.devices that its devices name.
+local function device_types(spec, name)
+  local types, listed = {}, {}
+  for key, value in util.sorted_pairs(spec.device_types or {}) do
+    types[key] = value
+    listed[#listed + 1] = tostring(key)
+  end
+  for i, device in ipairs(spec.devices) do
+    local wanted = type(device) == 'table' and device.type
+    if type(wanted) == 'string' and types[wanted] == nil then
+      types[wanted] = devices.find(wanted)
+      if not types[wanted] then
+        for _, preset in ipairs(devices.names()) do listed[#listed + 1] = preset end
+        util.fail("cluster '%s': device %d: unknown device type '%s'%s (known: %s)", tostring(name or 'unnamed'), i,
+          wanted, core.suggestion(wanted, listed), table.concat(listed, ', '))
+      end
+    end
+  end
+  return types
+end
+
+--- The description as the engine takes it; fields of the wrong type are left for it to refuse.
+local function complete(spec, name)
+  local full = {}
+  for key, value in util.sorted_pairs(spec) do full[key] = value end
+  full.name = spec.name or name
+  if full.device_types == nil then full.device_types = {} end
+  if type(spec.devices) == 'table' and type(full.device_types) == 'table' then
+    full.device_types = device_types(spec, full.name)
+  end
+  return full
+end
+
+--- The engine's cluster; its errors name the file that the description comes from.
+local function build_cluster(spec, path)
+  if not path then return core.cluster(spec) end
+  local ok, result = pcall(core.cluster, spec)
+  if not ok then util.fail('%s: %s', path, util.unplaced(tostring(result))) end
+  return result
+end
+
+--- A cluster: a description (see models/clusters, trinity.topology), a Lua file that returns one, or
+--- the name of a file in models/clusters. A file that returns a function of the number of devices or
+--- machines answers to NAMExCOUNT. Device types of trinity.devices need no definition. Fields: name,
+--- queue, fingerprint, devices[i] = { name =, type =, speed =, node =, capacity_bytes = }.
 function model.cluster(description)
-  local spec, name, count = description, nil, nil
-  if type(description) == 'string' then spec, name, count = cluster_spec(description) end
-  if type(spec) == 'function' then spec = spec(count or 1) end
+  local spec, name, path = description, nil, nil
+  if type(description) == 'string' then spec, name, path = cluster_spec(description) end
   util.expect('trinity.cluster', 'description', spec, 'table')
-  if name and not spec.name then spec.name = name end
-  local handle = core.cluster(spec)
+  local handle = build_cluster(complete(spec, name), path)
   local self = handle:summary()
   self.handle = handle
   return setmetatable(self, Cluster)
 end
+
+--- Names of the clusters in models/clusters, most of which take a count.
+function model.cluster_names() return lua_names(home .. '/models/clusters') end
 
 return model

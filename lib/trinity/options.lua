@@ -53,8 +53,8 @@ local function print_help(declarations, description)
   local width = 6
   for name in util.sorted_pairs(declarations) do width = math.max(width, #name) end
   for name, declared in util.sorted_pairs(declarations) do
-    print(('  --%-' .. width .. 's  %s (default: %s)'):format(name, declared.help or '',
-      shown(declared.default)))
+    print(('  --%-' .. width .. 's  %s (%sdefault: %s)'):format(name, declared.help or '',
+      declared.position and 'or without --' .. name .. '; ' or '', shown(declared.default)))
   end
   print(('  --%-' .. width .. 's  %s'):format('help', 'this text'))
 end
@@ -71,6 +71,13 @@ local function declare(spec)
   return declarations
 end
 
+--- The name of the option that words without dashes go to: that declared with `position = true`.
+local function positional(declarations)
+  for name, declared in util.sorted_pairs(declarations) do
+    if declared.position then return name end
+  end
+end
+
 local function find(name, declarations)
   local declared = declarations[name:gsub('-', '_')] or declarations[name]
   if declared then return declared, declarations[name] and name or (name:gsub('-', '_')) end
@@ -80,8 +87,9 @@ local function find(name, declarations)
 end
 
 --- Reads the script's command line (`words`, by default the global `arg`) against a declaration
---- { name = { default =, help =, min =, max =, integer = }, ... }. The type is the default's.
---- Accepts --name=value, --name value, and --name for booleans. An unknown name, a wrong type or a
+--- { name = { default =, help =, min =, max =, integer =, position = }, ... }. The type is the
+--- default's. Accepts --name=value, --name value, --name for booleans, and one word without dashes
+--- for an option declared with `position = true`. An unknown name, a wrong type or a
 --- value out of range ends the program with status 2; --help prints the declaration and ends it.
 --- Returns the values by name; `options:command()` gives the words that were given.
 return function(spec, words)
@@ -90,7 +98,7 @@ return function(spec, words)
   local named = {}
   for key, value in util.sorted_pairs(spec) do if key ~= 1 then named[key] = value end end
   local declarations = declare(named)
-  local values, i = {}, 1
+  local values, i, place = {}, 1, positional(declarations)
   for name, declared in util.sorted_pairs(declarations) do values[name] = declared.default end
   while words[i] do
     local name, value = words[i]:match('^%-%-([^=]+)=?(.*)$')
@@ -98,9 +106,13 @@ return function(spec, words)
       print_help(declarations, description)
       os.exit(0)
     end
-    if not name then util.fail_usage("unexpected argument '%s' (--help lists options)", words[i]) end
+    if not name and (not place or words[i]:match '^%-.') then
+      util.fail_usage("unexpected argument '%s' (--help lists options)", words[i])
+    elseif not name then
+      name, value, place = place, words[i], nil
+    end
     local declared, key = find(name, declarations)
-    if not words[i]:find('=', 1, true) then
+    if value == '' and words[i]:sub(1, 2) == '--' and not words[i]:find('=', 1, true) then
       if declared.type == 'boolean' then
         value = 'true'
       else

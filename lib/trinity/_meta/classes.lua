@@ -14,6 +14,7 @@ error 'this file is for editors'
 ---@field fingerprint string equal for equal graphs
 ---@field depth trinity.Int32View per operator: edges on the longest path from an input
 ---@field unit_of trinity.Int32View per operator: its colocation unit, from 0
+---@field source? { format: string, whole_step: boolean, warnings: string[], unknown_types: string[] } of a file that others wrote
 local Graph = {}
 
 --- Operator `i` in words and numbers.
@@ -33,6 +34,19 @@ function Graph:to_training(options) end
 ---@return integer[] replica per operator, from 0
 function Graph:replicate(options) end
 
+--- The graph as JSON text, which trinity.model reads back to an equal graph.
+---@return string
+function Graph:to_json() end
+
+--- Writes the graph as JSON.
+---@param path string
+function Graph:save(path) end
+
+--- The graph in Graphviz's DOT language.
+---@param options? trinity.DotOptions
+---@return string
+function Graph:to_dot(options) end
+
 function Graph:close() end
 
 ---@class trinity.Builder
@@ -50,90 +64,6 @@ function Builder:collective(spec) end
 --- Finishes; the builder is empty afterwards.
 ---@return trinity.Graph
 function Builder:build() end
-
----@class trinity.Layers
----@field builder trinity.Builder
-local Layers = {}
-
---- A source of data: an image batch [N, C, H, W], token numbers. No gradient flows into it.
----@param name string
----@param shape integer[]
----@param dtype? string
----@return trinity.Tensor
-function Layers:input(name, shape, dtype) end
-
----@param name string
----@param x trinity.Tensor
----@param o trinity.WindowOptions
----@return trinity.Tensor
-function Layers:conv(name, x, o) end
-
----@param name string
----@param x trinity.Tensor
----@param attributes? table<string, any>
----@return trinity.Tensor
-function Layers:relu(name, x, attributes) end
-
----@param name string
----@param x trinity.Tensor
----@param attributes? { ratio?: number }
----@return trinity.Tensor
-function Layers:dropout(name, x, attributes) end
-
---- Batch normalisation over channels, with scale and shift.
----@param name string
----@param x trinity.Tensor
----@param o? { epsilon?: number }
----@return trinity.Tensor
-function Layers:batch_norm(name, x, o) end
-
----@param name string
----@param x trinity.Tensor
----@param o trinity.WindowOptions
----@return trinity.Tensor
-function Layers:max_pool(name, x, o) end
-
----@param name string
----@param x trinity.Tensor
----@param o trinity.WindowOptions
----@return trinity.Tensor
-function Layers:average_pool(name, x, o) end
-
----@param name string
----@param x trinity.Tensor
----@return trinity.Tensor
-function Layers:global_average_pool(name, x) end
-
---- Joins tensors along the channels.
----@param name string
----@param tensors trinity.Tensor[]
----@return trinity.Tensor
-function Layers:concat(name, tensors) end
-
---- [N, ...] to [N, product].
----@param name string
----@param x trinity.Tensor
----@return trinity.Tensor
-function Layers:flatten(name, x) end
-
---- Fully connected layer [N, K] to [N, features], with bias unless o.bias is false.
----@param name string
----@param x trinity.Tensor
----@param features integer
----@param o? { bias?: boolean }
----@return trinity.Tensor
-function Layers:linear(name, x, features, o) end
-
---- Mean cross-entropy of logits [N, classes] against labels [N]: a scalar.
----@param name string
----@param logits trinity.Tensor
----@param labels trinity.Tensor
----@return trinity.Tensor
-function Layers:softmax_cross_entropy(name, logits, labels) end
-
---- Finishes.
----@return trinity.Graph
-function Layers:build() end
 
 ---@class trinity.Cluster
 ---@field name string
@@ -161,6 +91,45 @@ function Cluster:route(from, to) end
 function Cluster:collective(spec) end
 
 function Cluster:close() end
+
+--- A cluster that is being written.
+---@class trinity.Topology
+local Topology = {}
+
+--- Defines a kind of device for this cluster. Those of trinity.devices need no definition.
+---@param name string
+---@param fields trinity.DeviceTypeSpec
+function Topology:device_type(name, fields) end
+
+--- Adds devices to machine `node`: node/gpu0, ... `which`: how many, or the numbers behind their names.
+---@param node string
+---@param which integer|(integer|string)[]
+---@param type string
+---@param options? trinity.TopologyDevices
+---@return string[] names
+function Topology:devices(node, which, type, options) end
+
+--- A switch that all its traffic together shares; switches without a limit need no mention.
+---@param name string
+---@param bandwidth_bytes_per_s number
+function Topology:switch(name, bandwidth_bytes_per_s) end
+
+--- Links two endpoints; an end that is a list gets a link each. `count` parallel wires add up.
+---@param from string|string[]
+---@param to string|string[]
+---@param wire trinity.WireName|trinity.Wire
+---@param count? integer
+function Topology:link(from, to, wire, count) end
+
+--- Links every two of a list of endpoints.
+---@param endpoints string[]
+---@param wire trinity.WireName|trinity.Wire
+---@param count? integer
+function Topology:mesh(endpoints, wire, count) end
+
+--- The description so far, as trinity.cluster takes it.
+---@return trinity.ClusterSpec
+function Topology:spec() end
 
 ---@class trinity.Simulator
 ---@field graph trinity.Graph
@@ -271,6 +240,18 @@ function Problem:to_json(plan, notes) end
 ---@param b? trinity.Strategy|{ metrics: trinity.Metrics, reward: number }
 ---@return boolean
 function Problem.better(a, b) end
+
+--- The graph with the devices of a plan as colours, in Graphviz's DOT language.
+---@param plan trinity.Plan
+---@param options? trinity.DotOptions
+---@return string
+function Problem:to_dot(plan, options) end
+
+--- A plan as a file for PyTorch: devices of operators and modules, stages, as JSON text.
+---@param plan trinity.Plan
+---@param device_names? string[] 'cuda:0', ... (default the cluster's)
+---@return string
+function Problem:placement_json(plan, device_names) end
 
 function Problem:close() end
 

@@ -7,6 +7,7 @@ error 'this file is for editors'
 ---@alias trinity.MemoryModel 'slots'|'none'
 ---@alias trinity.RulesName 'standard'|'compat'
 ---@alias trinity.Duplex 'full'|'half'
+---@alias trinity.WireName 'ethernet_100g'|'ethernet_10g'|'ethernet_1g'|'ethernet_25g'|'infiniband_edr'|'infiniband_hdr'|'infiniband_ndr'|'nvlink1'|'nvlink2'|'nvlink3'|'nvlink4'|'nvswitch3'|'nvswitch4'|'pcie3_x16'|'pcie3_x16_inner'|'pcie3_x16_root'|'pcie4_x16'|'pcie4_x16_inner'|'pcie5_x16'|'pcie5_x16_inner'|'qpi'|'upi'
 ---@alias trinity.CollectiveKind 'all_reduce'|'reduce_scatter'|'all_gather'|'broadcast'|'all_to_all'
 ---@alias trinity.CollectiveAlgorithm 'automatic'|'ring'|'halving_doubling'|'tree'|'hierarchical'|'leader'
 ---@alias trinity.Colocate 'forward'|'parameters'
@@ -31,6 +32,7 @@ error 'this file is for editors'
 ---@field graph trinity.Graph
 ---@field cluster trinity.Cluster
 ---@field reward? trinity.Reward maximised; default minus the step time
+---@field cost? fun(op: trinity.Operator, device: { name: string, type: string, speed: number }, default_s: number): number? seconds instead of the cost model's
 ---@field rules? trinity.RulesName|trinity.Rules
 ---@field schedule? trinity.ScheduleName of plain placements
 ---@field micro_batches? integer of plain placements
@@ -38,6 +40,7 @@ error 'this file is for editors'
 ---@class trinity.SimulatorSpec
 ---@field graph trinity.Graph
 ---@field cluster trinity.Cluster
+---@field cost? fun(op: trinity.Operator, device: { name: string, type: string, speed: number }, default_s: number): number? seconds instead of the cost model's
 ---@field rules? trinity.RulesName|trinity.Rules
 ---@field schedule? trinity.ScheduleName of plain placements
 ---@field micro_batches? integer of plain placements
@@ -112,7 +115,7 @@ error 'this file is for editors'
 
 ---@class trinity.ClusterSpec
 ---@field name? string
----@field device_types table<string, trinity.DeviceTypeSpec>
+---@field device_types? table<string, trinity.DeviceTypeSpec> beside those of trinity.devices
 ---@field devices trinity.DeviceSpec[]
 ---@field links? trinity.LinkSpec[]
 ---@field switches? trinity.SwitchSpec[]
@@ -126,10 +129,16 @@ error 'this file is for editors'
 ---@field launch_s? number per operator
 ---@field compute_efficiency? number share of the peak that matrix operators reach
 ---@field memory_efficiency? number share of the bandwidth that other operators reach
+---@field operators? table<string, trinity.EfficiencySpec> by operator type, where it reaches something else
+
+---@class trinity.EfficiencySpec
+---@field compute_efficiency? number
+---@field memory_efficiency? number
+---@field launch_s? number
 
 ---@class trinity.DeviceSpec
 ---@field name string
----@field type string one of device_types
+---@field type string one of device_types or of trinity.devices
 ---@field speed? number times the type's (default 1)
 ---@field node? string its machine (default: what comes before the '/' of its name)
 
@@ -139,6 +148,20 @@ error 'this file is for editors'
 ---@field bandwidth_bytes_per_s number a direction, or of both together when half duplex
 ---@field latency_s? number
 ---@field duplex? trinity.Duplex default 'full'
+
+--- What a link is made of, without its ends.
+---@class trinity.Wire
+---@field bandwidth_bytes_per_s? number a direction, or of both together when half duplex
+---@field latency_s? number
+---@field duplex? trinity.Duplex default 'full'
+
+---@class trinity.TopologyOptions
+---@field name? string
+---@field queue? trinity.QueueModel what transfers contend for (default 'sender')
+
+---@class trinity.TopologyDevices
+---@field name? string what stands before the number in their names (default 'gpu')
+---@field speed? number times the type's (default 1)
 
 ---@class trinity.SwitchSpec
 ---@field name string
@@ -196,6 +219,7 @@ error 'this file is for editors'
 ---@field name string
 ---@field shape integer[]
 ---@field dtype? string default 'float32'
+---@field trainable? boolean false for moving statistics (default true)
 
 --- What builders return and take.
 ---@class trinity.Tensor
@@ -209,8 +233,13 @@ error 'this file is for editors'
 ---@field phase 'forward'|'backward'|'update'
 ---@field unit integer colocation unit, from 1
 ---@field flops number
+---@field known boolean whether its type has a rule of its own
+---@field forward? integer number of the operator that a backward or update one serves
+---@field attributes table<string, any>
+---@field parameters trinity.ParameterSpec[]
 ---@field traffic_bytes number that it reads and writes
 ---@field parameter_bytes number
+---@field persistent_bytes number
 ---@field workspace_bytes number
 ---@field measured_time_s? number
 ---@field collective? string that it is a member of
@@ -221,13 +250,19 @@ error 'this file is for editors'
 ---@field name string
 ---@field bytes number
 ---@field shape integer[]
+---@field dtype string
+---@field gradient boolean
 ---@field producer? integer number of the operator, of inputs only
+---@field readers? integer how many operators read it, of outputs only
 
 --- Numbers, or { height, width }.
 ---@class trinity.WindowOptions
 ---@field kernel integer|integer[]
 ---@field stride? integer|integer[] default 1
----@field padding? integer|integer[] default 0
+---@field padding? integer|integer[]|'same' all sides, { height, width } or four sides (default 0)
+---@field group? integer of a convolution
+---@field ceil? boolean of pooling: a last window may reach over the edge
+---@field include_padding? boolean of average pooling
 ---@field channels? integer of a convolution
 ---@field bias? boolean of a convolution (default false)
 
@@ -237,6 +272,9 @@ error 'this file is for editors'
 
 ---@class trinity.ModelOptions: trinity.TrainingOptions
 ---@field training? boolean false: the forward graph alone
+---@field dtype? string of activations and weights (default 'float32'; builders only)
+---@field granularity? 'layer'|'framework' 'framework': the operators of a TensorFlow 1.15 graph
+---@field dimensions? table<string, integer> sizes that an ONNX file leaves open, by name
 ---@field [string] any options of the model
 
 ---@class trinity.ReplicaOptions
@@ -322,3 +360,8 @@ error 'this file is for editors'
 ---@field mean_reward number of the batch
 ---@field best_reward number so far
 ---@field best_step_time_s number of the best so far
+
+--- A picture of a graph.
+---@class trinity.DotOptions
+---@field units? boolean a node per colocation unit
+---@field label_bytes? integer edges of at least so many bytes show their size (default 1 MiB)

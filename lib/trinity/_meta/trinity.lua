@@ -6,6 +6,8 @@ error 'this file is for editors'
 
 ---@class trinity
 ---@field version string version of the program
+---@field devices trinity.DevicesModule kinds of devices, from published figures
+---@field topology trinity.TopologyModule words to write clusters with
 ---@field graph trinity.GraphModule operators and tensors, one by one
 ---@field layers trinity.LayersModule networks in layers
 ---@field rewards trinity.RewardsModule published reward formulas
@@ -20,9 +22,9 @@ local trinity = {}
 ---@return table<string, any> values by name
 function trinity.options(spec, words) end
 
---- The graph of a model: a name in models/, a Lua file like those, or a PipeDream profile (.txt).
---- Options: those of the model (batch_size, ...), `training = false` for the forward graph alone,
---- and those of graph:to_training.
+--- The graph of a model: a name in models/, a Lua file like those, or a file .onnx, .json (own,
+--- dnn-partitioning, Piper) or .txt (PipeDream, DAPPLE). Options: those of the model and those of
+--- every model.
 ---@param name string
 ---@param options? trinity.ModelOptions
 ---@return trinity.Graph
@@ -32,10 +34,15 @@ function trinity.model(name, options) end
 ---@return string[]
 function trinity.models() end
 
---- A cluster: a name in models/clusters with a count ('p100x4'), a Lua file, or a description.
+--- A cluster: a name in models/clusters, with a count of devices or machines where it takes one
+--- ('p100x4', 'dgx_a100x2'), a Lua file, or a description.
 ---@param description string|trinity.ClusterSpec
 ---@return trinity.Cluster
 function trinity.cluster(description) end
+
+--- Names of the clusters in models/clusters.
+---@return string[]
+function trinity.clusters() end
 
 --- What methods work on. Refuses a graph that no placement can fit.
 ---@param spec trinity.ProblemSpec
@@ -86,6 +93,59 @@ function trinity.threads() end
 ---@return string
 function trinity.describe_torch() end
 
+--- Every access gives a table of its own. Sources of the figures: lib/trinity/devices.lua.
+---@class trinity.DevicesModule
+---@field a100 trinity.DeviceTypeSpec 40 GB
+---@field a100_80gb trinity.DeviceTypeSpec
+---@field cpu_core trinity.DeviceTypeSpec of a Xeon E5-2690 v3
+---@field gtx1080ti trinity.DeviceTypeSpec
+---@field h100 trinity.DeviceTypeSpec SXM5, 80 GB
+---@field h200 trinity.DeviceTypeSpec
+---@field k80 trinity.DeviceTypeSpec one of the board's two GPUs
+---@field p100 trinity.DeviceTypeSpec PCIe, 16 GB
+---@field p100_12gb trinity.DeviceTypeSpec
+---@field p100_sxm2 trinity.DeviceTypeSpec
+---@field rtx2080ti trinity.DeviceTypeSpec
+---@field rtx3090 trinity.DeviceTypeSpec
+---@field t4 trinity.DeviceTypeSpec
+---@field v100 trinity.DeviceTypeSpec SXM2, 16 GB
+---@field v100_32gb trinity.DeviceTypeSpec
+---@field v100_pcie trinity.DeviceTypeSpec
+local devices = {}
+
+--- Names of all kinds, sorted.
+---@return string[]
+function devices.names() end
+
+--- The kind called `name`, or nil.
+---@param name string
+---@return trinity.DeviceTypeSpec?
+function devices.find(name) end
+
+--- A copy of a kind with fields changed; tables such as peak_flops_per_s are changed entry by entry.
+---@param base string|trinity.DeviceTypeSpec
+---@param changes table<string, any>
+---@return trinity.DeviceTypeSpec
+function devices.with(base, changes) end
+
+---@class trinity.TopologyModule
+local topology = {}
+
+--- An empty cluster.
+---@param options? trinity.TopologyOptions
+---@return trinity.Topology
+function topology.new(options) end
+
+--- Names of all wires, sorted.
+---@return string[]
+function topology.wires() end
+
+--- The wire called `name`, a table of its own, with changes to its fields.
+---@param name trinity.WireName
+---@param changes? trinity.Wire
+---@return trinity.Wire
+function topology.wire(name, changes) end
+
 ---@class trinity.GraphModule
 local graph = {}
 
@@ -98,14 +158,6 @@ function graph.new(options) end
 ---@param handle userdata
 ---@return trinity.Graph
 function graph.wrap(handle) end
-
----@class trinity.LayersModule
-local layers = {}
-
---- Layers over a new graph called `name`.
----@param name string
----@return trinity.Layers
-function layers.new(name) end
 
 ---@class trinity.RewardsModule
 local rewards = {}

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace trinity {
+
+/// What a picture of a graph shows.
+struct DotOptions {
+  /// Device of every operator, from 0; empty for a picture without devices.
+  std::vector<int32_t> placement = {};
+  /// Names of the devices, for the legend; needed with `placement`.
+  std::vector<std::string> devices = {};
+  /// One node per colocation unit instead of one per operator: for graphs of more than about a
+  /// thousand operators, which `dot` takes minutes for.
+  bool units = false;
+  /// Edges of at least so many bytes carry their size.
+  int64_t label_bytes = int64_t{1} << 20;
+};
+
+/// The graph in Graphviz's DOT language (`dot -Tsvg`). Nodes show name and type; forward operators
+/// have a solid border, backward ones a dashed, updates a dotted one. With a placement, devices are
+/// colours of the Okabe-Ito palette, which colour-blind readers tell apart, explained in a legend;
+/// from the ninth device on they repeat, nodes name their device, and edges between devices are
+/// thick. Equal inputs give equal bytes. Bytes of names that are no UTF-8 become U+FFFD.
+///
+/// Throws ArgumentError for a placement of the wrong length, a device without a name, a unit on two
+/// devices (where `units` asks for units).
+std::string graph_to_dot(const Graph& graph, const DotOptions& options = {});
+
+}  // namespace trinity

@@ -1,0 +1,101 @@
+#include "formats/onnx.h"
+
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "base/error.h"
+#include "formats/onnx_graph.h"
+#include "graph/operator_types.h"
+
+namespace trinity {
+namespace {
+
+using namespace onnx_import;
+
+/// Protobuf's own limit for a message.
+constexpr uintmax_t kMaxFileBytes = (uintmax_t{1} << 31) - 1;
+
+onnx::ModelProto parse(google::protobuf::io::ZeroCopyInputStream& stream,
+                       const std::string& source) {
+  onnx::ModelProto proto;
+  if (!proto.ParsePartialFromZeroCopyStream(&stream))
+    throw FileError(source +
+                    ": no ONNX model: its protobuf is cut off, damaged or nested too deeply");
+  if (!proto.has_graph()) throw FileError(source + ": holds no graph; is this an ONNX model?");
+  return proto;
+}
+
+/// Types without a cost rule, sorted.
+std::vector<std::string> unknown_types(const Graph& graph) {
+  std::set<std::string> types;
+  for (const auto& op : graph.operators())
+    if (!has_operator_rule(op.type)) types.insert(op.type);
+  return {types.begin(), types.end()};
+}
+
+void add_warnings(const Model& model, const Findings& findings, const Dimensions& dimensions,
+                  std::vector<std::string>& warnings) {
+  if (auto text = dimensions.report(); !text.empty()) warnings.push_back(std::move(text));
+  if (model.control_flow > 0)
+    warnings.push_back(
+        fmt::format("{} nodes hold subgraphs (If, Loop, Scan): each is one operator, "
+                    "whose inner nodes cost nothing",
+                    model.control_flow));
+  if (findings.misfits.count > 0)
+    warnings.push_back(fmt::format("the inputs of {} nodes do not fit together (the first: {})",
+                                   findings.misfits.count, findings.misfits.first));
+  if (findings.conflicts.count > 0)
+    warnings.push_back(
+        fmt::format("the file's shapes of {} values differ from what their operators "
+                    "make (the first: {}); the file's count",
+                    findings.conflicts.count, findings.conflicts.first));
+}
+
+Imported import_model(const onnx::ModelProto& proto, const std::string& source,
+                      const std::string& graph_name, const OnnxOptions& options) {
+  Dimensions dimensions(options);
+  dimensions.check_options(proto.graph());
+  auto model = load_model(proto, source);
+  const auto findings = walk(model, dimensions);
+  Imported imported;
+  add_warnings(model, findings, dimensions, imported.warnings);
+  imported.graph = make_graph(model, graph_name, options, imported.warnings);
+  imported.unknown_types = unknown_types(imported.graph);
+  if (!imported.unknown_types.empty())
+    imported.warnings.push_back(
+        fmt::format("operators without a cost rule of their own count as element-wise: {}",
+                    clip(fmt::format("{}", fmt::join(imported.unknown_types, ", ")))));
+  return imported;
+}
+
+}  // namespace
+
+Imported parse_onnx(std::string_view bytes, const std::string& source,
+                    const std::string& graph_name, const OnnxOptions& options) {
+  if (bytes.size() > kMaxFileBytes)
+    throw FileError(fmt::format("{}: {} bytes, more than 2 GiB", source, bytes.size()));
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  return import_model(parse(stream, source), source, graph_name, options);
+}
+
+Imported read_onnx(const std::string& path, const OnnxOptions& options) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error))
+    throw FileError(path + ": cannot read: " + (error ? error.message() : "not a file"));
+  const auto bytes = std::filesystem::file_size(path, error);
+  if (!error && bytes > kMaxFileBytes)
+    throw FileError(
+        fmt::format("{}: {} bytes, more than 2 GiB; weights can be stored in a file of "
+                    "their own",
+                    path, bytes));
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw FileError(path + ": cannot read");
+  google::protobuf::io::IstreamInputStream stream(&file);
+  const auto proto = parse(stream, path);
+  return import_model(proto, path, std::filesystem::path(path).stem().string(), options);
+}
+
+}  // namespace trinity

@@ -1,0 +1,311 @@
+#include "formats/onnx_model.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "formats/onnx_functions.h"
+#include "formats/onnx_literal.h"
+
+namespace trinity::onnx_import {
+namespace {
+
+using onnx::TensorProto;
+
+/// Types that Debian's library has no name for: float8, 4-bit and 2-bit types.
+constexpr int32_t kFirstNew = 17, kLastNew = 26;
+
+class Loader {
+ public:
+  Loader(const onnx::ModelProto& proto, const std::string& source) : proto_(proto) {
+    model_.source = source;
+    model_.producer = proto.producer_name();
+    for (const auto& import : proto.opset_import())
+      if (import.domain().empty() || import.domain() == "ai.onnx") model_.opset = import.version();
+  }
+
+  Model run(FlatModel& flat) {
+    for (const auto& tensor : graph().initializer()) initializer(tensor);
+    for (const auto& tensor : graph().sparse_initializer()) sparse_initializer(tensor);
+    for (const auto& input : graph().input()) graph_input(input);
+    for (auto& node : flat.nodes) define_outputs(node);
+    for (auto& node : flat.nodes) connect(node);
+    for (const auto& output : graph().output()) graph_output(output);
+    for (const auto& info : graph().value_info()) declare(info);
+    order();
+    return std::move(model_);
+  }
+
+ private:
+  const onnx::GraphProto& graph() const { return proto_.graph(); }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw FileError(fmt::format("{}: {}", model_.source, what));
+  }
+
+  int32_t define(std::string_view name, const std::string& what) {
+    if (!is_utf8(name)) fail(fmt::format("{} has a name that is not UTF-8", what));
+    const auto id = static_cast<int32_t>(model_.values.size());
+    if (!ids_.emplace(name, id).second)
+      fail(fmt::format("{} writes value '{}', which is defined already", what, clip(name)));
+    model_.values.emplace_back().name = name;
+    return id;
+  }
+
+  void initializer(const TensorProto& tensor) {
+    const auto owner = fmt::format("initializer '{}'", clip(tensor.name()));
+    if (tensor.name().empty()) fail("an initializer has no name");
+    auto& value = model_.value(define(tensor.name(), owner));
+    value.initializer = true;
+    value.role = Role::constant;
+    value.element = tensor.data_type();
+    value.shape = tensor_shape(tensor, model_.source + ": " + owner);
+    value.literal = decode(tensor);
+  }
+
+  /// Only the dense shape counts.
+  void sparse_initializer(const onnx::SparseTensorProto& tensor) {
+    const auto owner = fmt::format("sparse initializer '{}'", clip(tensor.values().name()));
+    if (tensor.values().name().empty()) fail("a sparse initializer has no name");
+    auto& value = model_.value(define(tensor.values().name(), owner));
+    value.initializer = true;
+    value.role = Role::constant;
+    value.element = tensor.values().data_type();
+    value.shape = Shape(tensor.dims().begin(), tensor.dims().end());
+    check_shape(*value.shape, value.element, model_.source + ": " + owner);
+  }
+
+  /// Up to IR version 3, initializers are listed here, too.
+  void graph_input(const onnx::ValueInfoProto& input) {
+    if (input.name().empty()) fail("an input of the graph has no name");
+    const auto known = ids_.find(input.name());
+    if (known != ids_.end() && model_.value(known->second).initializer) {
+      if (!inputs_.emplace(input.name()).second)
+        fail(fmt::format("input '{}' is listed twice", clip(input.name())));
+      return;
+    }
+    const int32_t id = define(input.name(), fmt::format("input '{}'", clip(input.name())));
+    model_.value(id).declared = &input.type();
+    model_.inputs.push_back(id);
+  }
+
+  void define_outputs(const FlatNode& flat) {
+    Node node;
+    node.name = flat.name;
+    node.type =
+        flat.domain.empty() ? std::string(flat.type) : fmt::format("{}.{}", flat.domain, flat.type);
+    for (const auto name : flat.outputs) {
+      node.outputs.push_back(-1);
+      if (name.empty()) continue;
+      const int32_t id = define(name, fmt::format("node '{}'", clip(node.name)));
+      model_.value(id).producer = static_cast<int32_t>(model_.nodes.size());
+      node.outputs.back() = id;
+    }
+    if (std::all_of(node.outputs.begin(), node.outputs.end(), [](int32_t id) { return id < 0; }))
+      model_.fail(node, "has no outputs");
+    model_.nodes.push_back(std::move(node));
+  }
+
+  void connect(FlatNode& flat) {
+    auto& node = model_.nodes[connected_++];
+    for (const auto name : flat.inputs) node.inputs.push_back(name.empty() ? -1 : find(node, name));
+    for (const auto name : flat.captured) node.captured.push_back(find(node, name));
+    node.attributes = std::move(flat.attributes);
+  }
+
+  int32_t find(const Node& node, std::string_view name) const {
+    const auto found = ids_.find(name);
+    if (found == ids_.end())
+      model_.fail(node, fmt::format("reads value '{}', which nothing defines", clip(name)));
+    return found->second;
+  }
+
+  void graph_output(const onnx::ValueInfoProto& output) {
+    const auto found = ids_.find(output.name());
+    if (found == ids_.end())
+      fail(fmt::format("output '{}' is written by no node", clip(output.name())));
+    model_.outputs.push_back(found->second);
+    declare(output);
+  }
+
+  /// The first declaration with a shape counts: inputs, then outputs, then value_info.
+  void declare(const onnx::ValueInfoProto& info) {
+    const auto found = ids_.find(info.name());
+    if (found == ids_.end() || model_.value(found->second).initializer) return;
+    auto& declared = model_.value(found->second).declared;
+    if (!declared || !declared->tensor_type().has_shape()) declared = &info.type();
+  }
+
+  /// Kahn's algorithm, the file's order kept where dependencies allow.
+  void order() {
+    const auto n = model_.nodes.size();
+    std::vector<int32_t> missing(n, 0), ready, taken;
+    std::vector<std::vector<int32_t>> readers(n);
+    for (size_t i = 0; i < n; ++i)
+      for (const auto* reads : {&model_.nodes[i].inputs, &model_.nodes[i].captured})
+        for (const int32_t id : *reads) {
+          const int32_t producer = id < 0 ? -1 : model_.value(id).producer;
+          if (producer < 0) continue;
+          readers[static_cast<size_t>(producer)].push_back(static_cast<int32_t>(i));
+          ++missing[i];
+        }
+    for (size_t i = n; i-- > 0;)
+      if (missing[i] == 0) ready.push_back(static_cast<int32_t>(i));
+    std::make_heap(ready.begin(), ready.end(), std::greater<>());
+    while (!ready.empty()) {
+      std::pop_heap(ready.begin(), ready.end(), std::greater<>());
+      taken.push_back(ready.back());
+      ready.pop_back();
+      for (const int32_t reader : readers[static_cast<size_t>(taken.back())])
+        if (--missing[static_cast<size_t>(reader)] == 0) {
+          ready.push_back(reader);
+          std::push_heap(ready.begin(), ready.end(), std::greater<>());
+        }
+    }
+    if (taken.size() < n) report_cycle(missing);
+    renumber(taken);
+  }
+
+  /// Walks backwards over nodes that never became ready until one comes again.
+  [[noreturn]] void report_cycle(const std::vector<int32_t>& missing) const {
+    const auto waits = [&](int32_t node) { return missing[static_cast<size_t>(node)] > 0; };
+    int32_t at = 0;
+    while (!waits(at)) ++at;
+    std::vector<int32_t> path, place(missing.size(), -1);
+    while (place[static_cast<size_t>(at)] < 0) {
+      place[static_cast<size_t>(at)] = static_cast<int32_t>(path.size());
+      path.push_back(at);
+      at = waiting_producer(model_.nodes[static_cast<size_t>(at)], waits);
+    }
+    std::string text = clip(model_.nodes[static_cast<size_t>(at)].name);
+    int shown = 0;
+    for (auto i = static_cast<int32_t>(path.size()); i-- > place[static_cast<size_t>(at)];) {
+      if (++shown > 8) {
+        text += " -> ...";
+        break;
+      }
+      text += " -> " + clip(model_.nodes[static_cast<size_t>(path[static_cast<size_t>(i)])].name);
+    }
+    fail("its nodes form a cycle: " + text);
+  }
+
+  template <class Waits>
+  int32_t waiting_producer(const Node& node, const Waits& waits) const {
+    for (const auto* reads : {&node.inputs, &node.captured})
+      for (const int32_t id : *reads)
+        if (id >= 0 && model_.value(id).producer >= 0 && waits(model_.value(id).producer))
+          return model_.value(id).producer;
+    model_.fail(node, "waits for nothing");  // cannot happen: it has a missing producer
+  }
+
+  void renumber(const std::vector<int32_t>& taken) {
+    std::vector<int32_t> number(taken.size());
+    std::vector<Node> nodes;
+    nodes.reserve(taken.size());
+    for (size_t i = 0; i < taken.size(); ++i) {
+      number[static_cast<size_t>(taken[i])] = static_cast<int32_t>(i);
+      nodes.push_back(std::move(model_.nodes[static_cast<size_t>(taken[i])]));
+    }
+    model_.nodes = std::move(nodes);
+    for (auto& value : model_.values)
+      if (value.producer >= 0) value.producer = number[static_cast<size_t>(value.producer)];
+  }
+
+  const onnx::ModelProto& proto_;
+  Model model_;
+  std::unordered_map<std::string_view, int32_t> ids_;
+  std::set<std::string_view> inputs_;  // listed initializers
+  size_t connected_ = 0;
+};
+
+}  // namespace
+
+const onnx::AttributeProto* Node::attribute(std::string_view wanted) const {
+  for (const auto& [key, found] : attributes)
+    if (key == wanted) return found;
+  return nullptr;
+}
+
+void Model::fail(const Node& node, const std::string& what) const {
+  throw FileError(
+      fmt::format("{}: node '{}' ({}): {}", source, clip(node.name), clip(node.type), what));
+}
+
+Model load_model(const onnx::ModelProto& proto, const std::string& source) {
+  auto flat = flatten(proto, source);
+  auto model = Loader(proto, source).run(flat);
+  model.texts = std::move(flat.texts);
+  model.defaults = std::move(flat.defaults);
+  model.control_flow = flat.control_flow;
+  return model;
+}
+
+int64_t element_bytes(int32_t element) {
+  constexpr int64_t bytes[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 2, 8, 4, 8, 8, 16, 2};
+  if (element >= 0 && element < kFirstNew) return bytes[element];
+  return element <= kLastNew && element > 0 ? 1 : 0;
+}
+
+bool is_floating(int32_t element) {
+  return element == TensorProto::FLOAT || element == TensorProto::FLOAT16 ||
+         element == TensorProto::DOUBLE || element == TensorProto::BFLOAT16;
+}
+
+bool is_small_integer(int32_t element) {
+  return element == TensorProto::INT8 || element == TensorProto::UINT8 ||
+         (element >= kFirstNew && element <= kLastNew);
+}
+
+void check_shape(const Shape& shape, int32_t element, const std::string& owner) {
+  if (shape.size() > kMaxRank)
+    throw FileError(
+        fmt::format("{} has {} dimensions, more than {}", owner, shape.size(), kMaxRank));
+  int64_t bytes = std::max<int64_t>(1, element_bytes(element));
+  for (const int64_t extent : shape) {
+    if (extent < 0) throw FileError(fmt::format("{} has a negative dimension, {}", owner, extent));
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(1, extent), &bytes) || bytes > kMaxBytes)
+      throw FileError(fmt::format("{} has more than 2^50 bytes", owner));
+  }
+}
+
+int64_t element_count(const Shape& shape) {
+  int64_t count = 1;
+  for (const int64_t extent : shape) count *= extent;
+  return count;
+}
+
+std::string clip(std::string_view text) {
+  std::string cut(text);
+  if (text.size() > kMaxText) {
+    size_t length = kMaxText - 3;
+    while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) --length;
+    cut = std::string(text.substr(0, length)) + "...";
+  }
+  if (!is_utf8(cut))
+    for (char& c : cut)
+      if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  for (char& c : cut)
+    if (static_cast<unsigned char>(c) < 0x20) c = '?';
+  return cut;
+}
+
+bool is_utf8(std::string_view text) {
+  const auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
+  for (size_t i = 0; i < text.size();) {
+    const auto first = byte(i);
+    const size_t length = first < 0x80 ? 1 : first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+    if ((first >= 0x80 && first < 0xC2) || first > 0xF4 || i + length > text.size()) return false;
+    for (size_t k = 1; k < length; ++k)
+      if ((byte(i + k) & 0xC0) != 0x80) return false;
+    // Longer than needed, surrogates, beyond U+10FFFF.
+    if ((first == 0xE0 && byte(i + 1) < 0xA0) || (first == 0xED && byte(i + 1) > 0x9F) ||
+        (first == 0xF0 && byte(i + 1) < 0x90) || (first == 0xF4 && byte(i + 1) > 0x8F))
+      return false;
+    i += length;
+  }
+  return true;
+}
+
+}  // namespace trinity::onnx_import

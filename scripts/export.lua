@@ -1,0 +1,67 @@
+#!/usr/bin/env trinity
+-- A model or a placement as a file for other programs.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local options = trinity.options {
+  'Writes a model, or where its operators go, for other programs.',
+  model = { default = 'inception_v3', position = true, help = 'a model in models/, or a file .lua .onnx .json .txt' },
+  format = { default = 'json', help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for PyTorch)" },
+  output = { default = '', help = "file; '': to standard output" },
+  training = { default = false, help = 'json and dot: of the training step instead of the forward pass' },
+  granularity = { default = 'layer', help = "layer, or framework (TensorFlow 1.15's operators; a training step)" },
+  batch_size = { default = 0, help = "samples a step (0: the model's own)", min = 0, integer = true },
+  cluster = { default = '', help = 'dot and placement: devices, as p100x2' },
+  method = { default = 'contiguous', help = 'what makes the placement: a method of trinity.methods' },
+  evaluations = { default = 320, help = 'budget of a method that searches', min = 1, integer = true },
+  seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
+  strategy = { default = '', help = 'a saved strategy instead of a method (it needs the training step)' },
+  device = { default = '', help = "placement: names devices DEVICE:0, DEVICE:1, ...; '': the cluster's names" },
+  units = { default = false, help = 'dot: a node per colocation unit, for large graphs' },
+}
+
+local formats = { json = true, dot = true, placement = true }
+if not formats[options.format] then
+  error(("unknown format '%s'%s (known: dot, json, placement)"):format(options.format,
+    core.suggestion(options.format, { 'dot', 'json', 'placement' })), 0)
+end
+
+local function load_graph(training)
+  local load = { granularity = options.granularity, training = training or options.granularity == 'framework' }
+  if options.batch_size > 0 then load.batch_size = options.batch_size end
+  return trinity.model(options.model, load)
+end
+
+--- Devices and where everything goes: a strategy's or a method's placement of the training step.
+local function find_plan()
+  local name = options.cluster ~= '' and options.cluster or 'p100x2'
+  local problem = trinity.problem { graph = load_graph(true), cluster = trinity.cluster(name) }
+  if options.strategy ~= '' then return problem, problem:load(options.strategy) end
+  return problem, trinity.methods[options.method](problem, { seed = options.seed, evaluations = options.evaluations })
+end
+
+local function device_names(cluster)
+  if options.device == '' then return nil end
+  local names = {}
+  for i = 1, #cluster.devices do names[i] = ('%s:%d'):format(options.device, i - 1) end
+  return names
+end
+
+local function make_text()
+  if options.format == 'json' then return load_graph(options.training):to_json() end
+  if options.format == 'dot' and options.cluster == '' and options.strategy == '' then
+    return load_graph(options.training):to_dot { units = options.units }
+  end
+  local problem, plan = find_plan()
+  if options.format == 'dot' then return problem:to_dot(plan, { units = options.units }) end
+  return problem:placement_json(plan, device_names(problem.cluster))
+end
+
+local text = make_text()
+if options.output == '' then
+  io.write(text)
+else
+  core.write_file(options.output, text)
+  print(('wrote %s (%s)'):format(options.output, trinity.format_bytes(#text)))
+end

@@ -1,0 +1,107 @@
+#!/usr/bin/env trinity
+-- What a model file or builder holds.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local options = trinity.options {
+  'Prints what a model file or builder holds: operators, weights, FLOP, and its step on one device.',
+  model = { default = 'inception_v3', position = true,
+    help = 'a model in models/, or a file .lua .onnx .json .txt' },
+  json = { default = false, help = 'as JSON' },
+  training = { default = false, help = 'of the training step instead of the forward pass' },
+  granularity = { default = 'layer', help = "layer, or framework (TensorFlow 1.15's operators; a training step)" },
+  cluster = { default = 'p100x1', help = 'what its first device is: memory and time are simulated there' },
+  batch_size = { default = 0, help = "samples a step, and sizes that an ONNX file leaves open (0: the model's own)",
+    min = 0, integer = true },
+}
+
+local function load_graph()
+  local load = { training = options.training or options.granularity == 'framework', granularity = options.granularity }
+  if options.batch_size > 0 then load.batch_size = options.batch_size end
+  return trinity.model(options.model, load)
+end
+
+--- Operators, FLOP and weights by type, the most FLOP first; inputs and outputs.
+local function survey(graph)
+  local types, inputs, outputs, unknown = {}, {}, {}, {}
+  for i = 1, graph.operators do
+    local op = graph:operator(i)
+    local entry = types[op.type] or { type = op.type, operators = 0, flop = 0, parameter_bytes = 0 }
+    types[op.type] = entry
+    entry.operators = entry.operators + 1
+    entry.flop = entry.flop + op.flops
+    entry.parameter_bytes = entry.parameter_bytes + op.parameter_bytes
+    if not op.known then unknown[op.type] = true end
+    if op.type == 'Input' then inputs[#inputs + 1] = { name = op.name, shape = op.outputs[1].shape } end
+    for _, tensor in ipairs(op.outputs) do
+      if tensor.readers == 0 and op.phase == 'forward' then
+        outputs[#outputs + 1] = { name = tensor.name ~= '' and tensor.name or op.name, shape = tensor.shape }
+      end
+    end
+  end
+  local by_type, unknown_types = {}, {}
+  for _, entry in trinity.sorted_pairs(types) do by_type[#by_type + 1] = entry end
+  table.sort(by_type, function(a, b)
+    if a.flop ~= b.flop then return a.flop > b.flop end
+    return a.type < b.type
+  end)
+  for name in trinity.sorted_pairs(unknown) do unknown_types[#unknown_types + 1] = name end
+  return by_type, inputs, outputs, unknown_types
+end
+
+--- Time and memory of one step with everything on the cluster's first device.
+local function simulate(graph, cluster)
+  local simulator = trinity.simulator { graph = graph, cluster = cluster }
+  local placement = require('trinity.array').int32(graph.operators)
+  for i = 1, #placement do placement[i] = 1 end
+  local metrics = simulator:run(placement)
+  local device = cluster.devices[1]
+  return { cluster = cluster.name, device = device.type, step_time_s = metrics.step_time_s,
+    peak_memory_bytes = metrics.peak_memory_bytes, capacity_bytes = device.capacity_bytes,
+    fits = metrics.feasible }
+end
+
+local function describe(graph)
+  local by_type, inputs, outputs, unknown_types = survey(graph)
+  local source = graph.source
+  return { name = graph.name, format = source and source.format or 'builder', operators = graph.operators,
+    edges = graph.edges, parameters = graph.parameters, parameter_bytes = graph.parameter_bytes, flop = graph.flops,
+    types = by_type, inputs = inputs, outputs = outputs, unknown_types = unknown_types,
+    warnings = source and source.warnings or {},
+    one_device = simulate(graph, trinity.cluster(options.cluster)) }
+end
+
+local function shape_text(shape) return #shape > 0 and '[' .. table.concat(shape, ', ') .. ']' or '[?]' end
+
+local function print_values(title, list)
+  for i = 1, math.min(8, #list) do
+    print(('%-12s %s %s'):format(i == 1 and title or '', list[i].name, shape_text(list[i].shape)))
+  end
+  if #list > 8 then print(('%-12s and %d more'):format('', #list - 8)) end
+end
+
+local function print_text(about)
+  print(('%s (%s)'):format(about.name, about.format))
+  print(('operators    %d'):format(about.operators))
+  print(('edges        %d'):format(about.edges))
+  print(('parameters   %d (%s)'):format(about.parameters, trinity.format_bytes(about.parameter_bytes)))
+  print(('flop         %.6g'):format(about.flop))
+  print_values('inputs', about.inputs)
+  print_values('outputs', about.outputs)
+  if #about.unknown_types > 0 then print('unknown      ' .. table.concat(about.unknown_types, ', ')) end
+  local one = about.one_device
+  print(('simulated    one step on one %s: %.6f s, %s of %s%s\n'):format(one.device, one.step_time_s,
+    trinity.format_bytes(one.peak_memory_bytes), trinity.format_bytes(one.capacity_bytes),
+    one.fits and '' or ' (out of memory)'))
+  local rows = {}
+  for i, entry in ipairs(about.types) do
+    rows[i] = { entry.type, tostring(entry.operators), ('%.4g'):format(entry.flop),
+      ('%.1f %%'):format(about.flop > 0 and 100 * entry.flop / about.flop or 0),
+      trinity.format_bytes(entry.parameter_bytes) }
+  end
+  print(trinity.format_table({ 'type', 'operators', 'flop', 'of all', 'weights' }, rows))
+end
+
+local about = describe(load_graph())
+if options.json then print(core.to_json(about)) else print_text(about) end
