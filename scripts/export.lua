@@ -7,7 +7,8 @@ local trinity = require 'trinity'
 local options = trinity.options {
   'Writes a model, or where its operators go, for other programs.',
   model = { default = 'inception_v3', position = true, help = 'a model in models/, or a file .lua .onnx .json .txt' },
-  format = { default = 'json', help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for PyTorch)" },
+  format = { default = 'json',
+    help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for PyTorch)" },
   output = { default = '', help = "file; '': to standard output" },
   training = { default = false, help = 'json and dot: of the training step instead of the forward pass' },
   granularity = { default = 'layer', help = "layer, or framework (TensorFlow 1.15's operators; a training step)" },

@@ -46,7 +46,8 @@ local function model_options(name, model, given)
     if type(value) == 'number' and ((declared.min and value < declared.min)
         or (declared.max and value > declared.max)
         or (declared.integer and value % 1 ~= 0) or value ~= value) then
-      util.fail("model '%s': '%s': expected %s%s%s, got %s", name, key, declared.integer and 'an integer' or 'a number',
+      util.fail("model '%s': '%s': expected %s%s%s, got %s", name, key,
+        declared.integer and 'an integer' or 'a number',
         declared.min and (' from %g'):format(declared.min) or '', declared.max and (' to %g'):format(declared.max) or '',
         tostring(value))
     end
@@ -61,7 +62,15 @@ local common = {
   dimensions = 'table',
 }
 
-local granularities = { layer = true, framework = true }
+local granularities = { 'framework', 'layer' }
+local dtypes = { 'bfloat16', 'float16', 'float32', 'float64' }
+
+local function check_word(kind, word, known)
+  for _, name in ipairs(known) do
+    if name == word then return end
+  end
+  util.fail("unknown %s '%s'%s (known: %s)", kind, word, core.suggestion(word, known), table.concat(known, ', '))
+end
 
 --- Splits the caller's options into those of every model and those of this one.
 local function split(options)
@@ -70,11 +79,8 @@ local function split(options)
     if common[key] then shared[key] = util.expect('trinity.model', key, value, common[key])
     else rest[key] = value end
   end
-  local granularity = shared.granularity or 'layer'
-  if not granularities[granularity] then
-    util.fail("unknown granularity '%s'%s (known: framework, layer)", granularity,
-      core.suggestion(granularity, { 'framework', 'layer' }))
-  end
+  check_word('granularity', shared.granularity or 'layer', granularities)
+  check_word('dtype', shared.dtype or 'float32', dtypes)
   return shared, rest
 end
 

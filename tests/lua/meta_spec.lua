@@ -158,7 +158,8 @@ local function objects(e)
   local comparison = trinity.compare(e.problem, { found, strategy })
   local lazy = { e.problem.lower_bound_s, e.timeline.start_s, e.graph.depth, e.graph.unit_of }
   expect(#lazy):equals(4)
-  return { ['trinity.Graph'] = surface(e.graph), ['trinity.Builder'] = surface(e.builder),
+  local imported = trinity.model(root .. '/tests/data/onnx/vit.onnx', { training = false })
+  return { ['trinity.Graph'] = surface(e.graph, imported), ['trinity.Builder'] = surface(e.builder),
     ['trinity.Layers'] = surface(trinity.layers.new 'x'), ['trinity.Cluster'] = surface(e.problem.cluster),
     ['trinity.Topology'] = surface(trinity.topology.new()),
     ['trinity.Simulator'] = surface(e.problem.simulator), ['trinity.Problem'] = surface(e.problem),
@@ -178,6 +179,8 @@ local function results(e)
       for _, tensor in ipairs(operators[i][key]) do tensors[#tensors + 1] = tensor end
     end
   end
+  local step = trinity.model('vgg16', { batch_size = 1 })
+  operators[#operators + 1] = step:operator(step.operators)
   local steps = merged(surface(unpack(path.steps)))
   -- The path of the example ends with a collective; another one has a transfer in it.
   local spread = e.problem:placement()
@@ -217,6 +220,11 @@ local function specs(e)
     ['trinity.BatchOptions'] = known(function() problem:evaluate_batch({}, { nonsense = 1 }) end),
     ['trinity.ClusterSpec'] = cluster_known(function(spec) return spec end),
     ['trinity.DeviceTypeSpec'] = cluster_known(function(spec) return spec.device_types.g end),
+    ['trinity.EfficiencySpec'] = cluster_known(function(spec)
+      spec.device_types.g.operators = { Conv = {} }
+      return spec.device_types.g.operators.Conv
+    end),
+    ['trinity.DotOptions'] = known(function() e.graph:to_dot { nonsense = 1 } end),
     ['trinity.DeviceSpec'] = cluster_known(function(spec) return spec.devices[1] end),
     ['trinity.LinkSpec'] = cluster_known(function(spec) return spec.links[1] end),
     ['trinity.SwitchSpec'] = cluster_known(function(spec) return spec.switches[1] end),
@@ -245,7 +253,8 @@ local function specs(e)
 end
 
 -- Read by nobody who would list what he knows: options of scripts and layers, and those passed on.
-local unchecked = list_of('trinity.OptionSpec', 'trinity.WindowOptions', 'trinity.ModelOptions', 'trinity.CompareOptions')
+local unchecked = list_of('trinity.OptionSpec', 'trinity.WindowOptions', 'trinity.AttentionOptions', 'trinity.ModelOptions',
+  'trinity.CompareOptions')
 
 local function words(e)
   local function evaluate(plan)

@@ -5,6 +5,8 @@ local core = require 'trinity.core'
 local smoke = {
   quickstart = '--steps 2 --samples 4 --save ' .. os.tmpname(),
   timeline = '--batch_size 1 --output ' .. os.tmpname(),
+  info = 'resnet50 --batch_size 1 --json',
+  export = 'resnet50 --batch_size 1 --format placement --device cuda',
 }
 
 describe('scripts', function()

@@ -205,6 +205,10 @@ error 'this file is for editors'
 ---@field flops? number default: by type and shapes
 ---@field traffic_bytes? number default: by type and shapes
 ---@field workspace_bytes? integer memory while it runs
+---@field persistent_bytes? integer resident all step beside the weights
+---@field phase? 'forward'|'backward'|'update' default 'forward'
+---@field forward? string name of the operator that a backward or update one serves
+---@field colocate_with? string name of an operator that shares its device
 ---@field measured_time_s? number instead of what flops and traffic give
 ---@field measured_backward_time_s? number
 

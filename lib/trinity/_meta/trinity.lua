@@ -208,6 +208,12 @@ function methods.single_device(problem, options) end
 ---@return trinity.Strategy
 function methods.round_robin(problem, options) end
 
+--- Consecutive parts of equal work along the forward pass.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy
+function methods.contiguous(problem, options) end
+
 --- A uniform device for every unit, the best of the budget.
 ---@param problem trinity.Problem
 ---@param options? trinity.RandomOptions

@@ -1,0 +1,163 @@
+-- Files of others in, ours out, through the library and the two scripts.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+--- A file with this text, which lives as long as the process.
+local function file_with(text, extension)
+  local path = os.tmpname() .. extension
+  core.write_file(path, text)
+  return path
+end
+
+describe('trinity.model', function()
+  it('reads what graph:save wrote to an equal graph', function()
+    for _, name in ipairs { 'resnet50', 'gnmt' } do
+      local graph = trinity.model(name, { batch_size = 2 })
+      local path = os.tmpname() .. '.json'
+      graph:save(path)
+      local again = trinity.model(path)
+      expect(again.fingerprint):equals(graph.fingerprint)
+      expect(again:to_json()):equals(graph:to_json())
+      expect(again.training):truthy()
+    end
+  end)
+  it('lowers a forward graph of JSON to a training step', function()
+    local forward = trinity.model('vgg16', { batch_size = 2, training = false })
+    local graph = trinity.model(file_with(forward:to_json(), '.json'))
+    expect(graph.fingerprint):equals(trinity.model('vgg16', { batch_size = 2 }).fingerprint)
+  end)
+  it('takes a graph written by hand', function()
+    local path = file_with([[{ "format": "trinity.graph", "version": 1, "name": "hand",
+      "operators": [
+        { "name": "x", "type": "Input", "outputs": [{ "shape": [4, 8], "gradient": false }] },
+        { "name": "fc", "type": "Gemm", "inputs": ["x"], "outputs": [{ "shape": [4, 2] }],
+          "attributes": { "transB": 1 }, "parameters": [{ "name": "weight", "shape": [2, 8] }] } ] }]], '.json')
+    local graph = trinity.model(path, { training = false })
+    expect(graph.parameters):equals(16)
+    expect(graph.flops):equals(2 * 4 * 2 * 8)
+  end)
+  it('names the file and what it expected in a JSON file of no known kind', function()
+    expect(function() trinity.model(file_with('{"layers": []}', '.json')) end):raises 'no graph of a known kind'
+    expect(function() trinity.model(file_with('{"format": "trinity.grap", "version": 1}', '.json')) end)
+      :raises 'trinity%.graph'
+    expect(function() trinity.model 'nothing.onnx' end):raises 'no model file nothing.onnx'
+    expect(function() trinity.model 'nothing.pb' end):raises 'expected the ending %.lua, %.onnx, %.json'
+  end)
+  it('reads an ONNX file of PyTorch, open sizes by name, and lowers it', function()
+    local path = root .. '/tests/data/onnx/bert.onnx'
+    local small = trinity.model(path, { training = false, dimensions = { batch = 2, sequence = 16 } })
+    local large = trinity.model(path, { training = false, dimensions = { batch = 4, sequence = 16 } })
+    expect(small.source.format):equals 'ONNX'
+    expect(large.parameters):equals(small.parameters)
+    expect(large.flops / small.flops):near(2, 0.01)
+    local step = trinity.model(path, { dimensions = { batch = 2, sequence = 16 } })
+    expect(step.training):truthy()
+    expect(step.parameters):equals(small.parameters)
+    local problem = trinity.problem { graph = step, cluster = trinity.cluster 'p100x2' }
+    expect(trinity.methods.contiguous(problem).metrics.step_time_s > 0):truthy()
+  end)
+  it('keeps a file that holds a whole step as it is', function()
+    local graph = trinity.model(shared 'dnn-partitioning/throughput-inputs/LayerGraphs/bert24_training.json')
+    expect(graph.source.whole_step):truthy()
+    expect(graph.operators):equals(64)
+    expect(trinity.model(shared 'piper/bert32a100.json').source.format):equals 'Piper instance'
+  end)
+  it('knows its common options', function()
+    local full, half = trinity.model('resnet50', { batch_size = 2 }),
+      trinity.model('resnet50', { batch_size = 2, dtype = 'float16', optimiser = 'adam' })
+    expect(half.parameters):equals(full.parameters)
+    expect(half.parameter_bytes * 2):equals(full.parameter_bytes)
+    expect(function() trinity.model('resnet50', { dtype = 'float17' }) end):raises "unknown dtype 'float17', did you mean 'float16'"
+    expect(function() trinity.model('resnet50', { granularity = 'frame' }) end)
+      :raises "unknown granularity 'frame'.*framework, layer"
+    expect(function() trinity.model('resnet50', { training = 'no' }) end):raises "'training': expected boolean"
+  end)
+end)
+
+describe('pictures and placements', function()
+  local problem = trinity.problem { graph = trinity.model('vgg16', { batch_size = 2 }),
+    cluster = trinity.cluster 'p100x2' }
+  it('draws a graph with and without devices', function()
+    expect(problem.graph:to_dot()):matches '^digraph'
+    local found = trinity.methods.contiguous(problem)
+    local colours = problem:to_dot(found)
+    expect(colours):matches 'gpu0'
+    expect(colours):matches 'gpu1'
+    expect(problem:to_dot(found, { units = true }) ~= colours):truthy()
+    expect(function() problem:to_dot(found, { unit = true }) end):raises "unknown field 'unit'"
+  end)
+  it('writes devices for PyTorch under the names one gives', function()
+    local found = trinity.methods.contiguous(problem)
+    local text = problem:placement_json(found, { 'cuda:0', 'cuda:1' })
+    expect(text):matches '"format": "trinity.placement"'
+    expect(text):matches '"classifier[^"]*": "cuda:1"'
+    expect(function() problem:placement_json(found, { 'cuda:0' }) end):raises '2'
+  end)
+end)
+
+describe('a cost function', function()
+  local graph, cluster = trinity.model('resnet50', { batch_size = 2 }), trinity.cluster 'p100x1'
+  local function step(cost)
+    local problem = trinity.problem { graph = graph, cluster = cluster, cost = cost }
+    return problem:evaluate(problem:placement()).step_time_s
+  end
+  it('replaces the model where it returns seconds', function()
+    local plain = step()
+    expect(step(function() end)):equals(plain)
+    expect(step(function(_, _, default_s) return 2 * default_s end)):near(2 * plain, 1e-6)
+    local convolutions = 0
+    step(function(op)
+      if op.type == 'Conv' then convolutions = convolutions + 1 end
+    end)
+    expect(convolutions):equals(53)
+    expect(step(function(_, device) return device.type == 'p100' and 0 or nil end)):equals(0)
+  end)
+  it('is refused when it returns nonsense, with its line when it fails', function()
+    expect(function() step(function() return 'fast' end) end):raises "returned string 'fast' for operator"
+    expect(function() step(function() return -1 end) end):raises "cost of operator '.*' on device 'gpu0'"
+    expect(function() step(function() error 'no idea' end) end):raises 'formats_spec.lua:%d+: no idea'
+    expect(function() step(7) end):raises "'cost': expected function"
+  end)
+end)
+
+describe('trinity info', function()
+  it('prints what a builder holds, as text and as JSON', function()
+    local status, output = run_trinity 'info resnet50 --batch_size 1'
+    expect(status):equals(0)
+    expect(output):matches 'parameters   25557032'
+    expect(output):matches '\nConv +53 '
+    status, output = run_trinity 'info resnet50 --batch_size 1 --json'
+    expect(status):equals(0)
+    for _, text in ipairs { '"operators": 178', '"edges": 193', '"parameters": 25557032', '"flop": %d', '"inputs"',
+      '"outputs"', '"unknown_types": %[%]', '"step_time_s"', '"peak_memory_bytes"', '"type": "Conv"' } do
+      expect(output):matches(text)
+    end
+  end)
+  it('names unknown operators', function()
+    local status, output = run_trinity(('info %s/tests/data/onnx/branches.onnx'):format(root))
+    expect(status):equals(0)
+    expect(output):matches 'unknown +If'
+    expect(output):matches 'warning: .*operators without a cost rule of their own count as element%-wise: If'
+  end)
+  it('refuses a file that is none, in one line', function()
+    local status, output = run_trinity('info ' .. file_with('not a model', '.onnx'))
+    expect(status):equals(1)
+    expect(output):matches '%.onnx: '
+  end)
+end)
+
+describe('trinity export', function()
+  it('writes a graph that trinity reads', function()
+    local path = os.tmpname() .. '.json'
+    local status = run_trinity('export vgg16 --batch_size 3 --output ' .. path)
+    expect(status):equals(0)
+    expect(trinity.model(path, { training = false }).fingerprint)
+      :equals(trinity.model('vgg16', { batch_size = 3, training = false }).fingerprint)
+  end)
+  it('refuses a format that is not there', function()
+    local status, output = run_trinity 'export vgg16 --format jsn'
+    expect(status):equals(1)
+    expect(output):matches "unknown format 'jsn'.*json"
+  end)
+end)
