@@ -45,7 +45,7 @@ end
 
 return {
   help = 'GNMT, unrolled over time',
-  options = translation.options { sequence = 20, hidden = 1024, vocabulary = 32000, fewest_layers = 2,
+  options = translation.options { sequence = 15, hidden = 1024, vocabulary = 32000, fewest_layers = 2,
     projection = 'stacked' },
   build = function(o)
     local net = layers.new('gnmt', o)

@@ -3,6 +3,9 @@
 -- joined into the attentional state tanh(W [context; output]), which is projected to the vocabulary and
 -- fed to the next step beside its token (Luong's input feeding, as in github.com/tensorflow/nmt and
 -- OpenNMT).
+--
+-- The article on Trinity states neither sizes nor lengths. 32 tokens give its number of operators at
+-- framework granularity (scripts/table3.lua).
 
 local layers = require 'trinity.layers'
 local translation = require 'trinity.layers.translation'
@@ -31,7 +34,7 @@ end
 
 return {
   help = 'NMT: LSTM encoder and decoder with attention, unrolled over time',
-  options = translation.options({ sequence = 50, hidden = 1024, vocabulary = 32000, fewest_layers = 1,
+  options = translation.options({ sequence = 32, hidden = 1024, vocabulary = 32000, fewest_layers = 1,
     projection = 'step' }, {
     attention = { default = 'additive', help = 'additive (Bahdanau) or multiplicative (Luong)' },
   }),

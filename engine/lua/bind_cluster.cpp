@@ -4,6 +4,7 @@
 #include "cluster/collectives.h"
 #include "graph/operator_types.h"
 #include "lua/module.h"
+#include "strategy/cost.h"
 
 namespace trinity::lua {
 namespace {
@@ -19,7 +20,7 @@ std::map<std::string, Efficiency, std::less<>> read_efficiencies(lua_State* L,
       throw ArgumentError(
           fmt::format("{}: operators: names are operator types, got {}", owner, type_name(L, -2)));
     const std::string name = lua_tostring(L, -2);
-    if (!has_operator_rule(name) && name != "DepthwiseConv" && name != "DepthwiseConvGrad")
+    if (!is_cost_key(name))
       throw ArgumentError(fmt::format("{}: operators: unknown operator type '{}'{}", owner, name,
                                       suggestion(name, operator_types())));
     Fields fields(L, -1, fmt::format("{}: operators.{}", owner, name));

@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cluster/cluster.h"
 #include "graph/graph.h"
@@ -12,15 +14,20 @@ namespace trinity {
 /// roofline: launch + max(flops / (compute_efficiency * peak), traffic / (memory_efficiency *
 /// memory bandwidth)), with memory_efficiency in both terms for operators that are no matrix
 /// product or convolution. Both are divided by the device's speed. The peak is that of the first
-/// output's dtype, float32's where the device states none. Efficiencies and launch are those that
-/// the device type states for cost_key(), else for the type without "Grad", else the device's.
-/// Inputs, variables and views (Reshape, Flatten) cost nothing.
+/// output's dtype, float32's where the device states none. Efficiencies and launch are the
+/// device's, unless its type states others for the operator: of cost_keys() the last that it states
+/// counts. Inputs, variables and views (Reshape, Flatten) cost nothing.
 double operator_time_s(const Graph& graph, const Operator& op, const Device& device,
                        const DeviceType& type);
 
-/// The name under which a device type states efficiencies for an operator: its type, for depthwise
-/// convolutions DepthwiseConv and DepthwiseConvGrad.
-std::string cost_key(const Operator& op);
+/// The names under which a device type can state efficiencies for an operator, the most special one
+/// last: its type without "Grad", its type, and for convolutions the same of DepthwiseConv or, with
+/// a kernel of 3 x 3 and stride 1 (which libraries compute with fewer products: Lavin and Gray
+/// 2016), Conv3x3. TensorFlow's convolutions go by ONNX's names, their backward ones with "Grad".
+std::vector<std::string> cost_keys(const Operator& op);
+
+/// Whether `name` can be among cost_keys() of any operator with a rule of its own.
+bool is_cost_key(std::string_view name);
 
 /// A cost model of one's own: seconds of an operator on a device; `default_s` is what
 /// operator_time_s() says.

@@ -13,8 +13,8 @@
 --   that is left out has no faster arithmetic than float32 and is priced as such.
 -- * float64 is the Tensor Cores' from the A100 on, else the ordinary cores'.
 -- Bandwidths are the data sheets'. memory_bytes is the name's GB as 2^30 bytes; the few percent that
--- the driver shows less are inside reserved_memory_bytes. Efficiencies, launch_s and
--- reserved_memory_bytes are not published: starting values, to be fitted to measurements.
+-- the driver shows less are inside reserved_memory_bytes. Efficiencies (but those with a source below),
+-- launch_s and reserved_memory_bytes are not published: starting values, to be fitted to measurements.
 
 local core = require 'trinity.core'
 local util = require 'trinity.util'
@@ -23,7 +23,7 @@ local gib = 2 ^ 30
 local presets = {}
 
 --- Adds a kind of GPU. launch_s: a kernel launch costs the host about 5 us.
-local function gpu(name, memory_gib, reserved_gib, memory_bandwidth_bytes_per_s, peak_flops_per_s)
+local function gpu(name, memory_gib, reserved_gib, memory_bandwidth_bytes_per_s, peak_flops_per_s, operators)
   presets[name] = {
     peak_flops_per_s = peak_flops_per_s,
     memory_bandwidth_bytes_per_s = memory_bandwidth_bytes_per_s,
@@ -32,22 +32,40 @@ local function gpu(name, memory_gib, reserved_gib, memory_bandwidth_bytes_per_s,
     launch_s = 5e-6,
     compute_efficiency = 0.5,
     memory_efficiency = 0.75,
+    operators = operators,
   }
 end
 
+--- What convolutions reach: of other kernels than 3 x 3, of 3 x 3 kernels with stride 1 (above 1 where
+--- they need fewer products than they are reckoned with: Lavin and Gray 2016), of depthwise ones.
+local function convolutions(any, of_3x3, depthwise)
+  return { Conv = { compute_efficiency = any }, Conv3x3 = { compute_efficiency = of_3x3 },
+    DepthwiseConv = { compute_efficiency = depthwise } }
+end
+
+-- Fitted to what TensorFlow's own benchmarks reached (tensorflow/docs, site/en/r1/guide/performance/
+-- benchmarks.md, May 2017, cuDNN 5.1, one GPU, synthetic data): images/s of InceptionV3, ResNet-50 and
+-- VGG-16, P100 SXM2 142, 219, 154, K80 30.5, 51.9, 35.4. tests/lua/costs_spec.lua holds the model to them.
+-- Depthwise: tensorflow/tensorflow issue 12132, comment of 2018-03-29: TensorFlow 1.6 takes 31 ms on a GTX
+-- 1080 Ti for 7.55 GFLOP (batch 64, 32 channels times 8, 32 x 32 pixels, 15 x 15 kernels).
+local pascal_depthwise = 7.55e9 / 31e-3 / 11.34e12
+local pascal = convolutions(0.45, 1.5, pascal_depthwise)
+local kepler = convolutions(0.24, 0.75)
+
 -- NVIDIA Tesla K80, one of the board's two GPUs: half of 8.73 (float32) and 2.91 TFLOP/s (float64) at
 -- the boost clock, of 480 GB/s and 24 GB. Source: Tesla K80 board specification BD-07317-001.
-gpu('k80', 12, 0.5, 240e9, { float32 = 4.365e12, float64 = 1.455e12 })
+gpu('k80', 12, 0.5, 240e9, { float32 = 4.365e12, float64 = 1.455e12 }, kepler)
 
 -- NVIDIA Tesla P100 for PCIe. Source: data sheet "NVIDIA Tesla P100 PCIe".
-gpu('p100', 16, 0.5, 732e9, { float32 = 9.3e12, float16 = 18.7e12, float64 = 4.7e12 })
-gpu('p100_12gb', 12, 0.5, 549e9, { float32 = 9.3e12, float16 = 18.7e12, float64 = 4.7e12 })
+gpu('p100', 16, 0.5, 732e9, { float32 = 9.3e12, float16 = 18.7e12, float64 = 4.7e12 }, pascal)
+gpu('p100_12gb', 12, 0.5, 549e9, { float32 = 9.3e12, float16 = 18.7e12, float64 = 4.7e12 }, pascal)
 -- With NVLink. Source: whitepaper "NVIDIA Tesla P100".
-gpu('p100_sxm2', 16, 0.5, 732e9, { float32 = 10.6e12, float16 = 21.2e12, float64 = 5.3e12 })
+gpu('p100_sxm2', 16, 0.5, 732e9, { float32 = 10.6e12, float16 = 21.2e12, float64 = 5.3e12 }, pascal)
 
 -- NVIDIA GeForce GTX 1080 Ti: 3,584 cores at the boost clock of 1,582 MHz; float64 at 1/32. Its float16
 -- runs at 1/64, so libraries compute in float32. Source: NVIDIA's product page, GP102.
-gpu('gtx1080ti', 11, 0.5, 484e9, { float32 = 11.34e12, float64 = 0.354e12 })
+gpu('gtx1080ti', 11, 0.5, 484e9, { float32 = 11.34e12, float64 = 0.354e12 },
+  { DepthwiseConv = { compute_efficiency = pascal_depthwise } })
 
 -- NVIDIA Tesla V100. Source: data sheet "NVIDIA V100 Tensor Core GPU" (SXM2 and PCIe columns).
 gpu('v100', 16, 0.5, 900e9, { float32 = 15.7e12, float16 = 125e12, float64 = 7.8e12 })

@@ -11,6 +11,7 @@ local core = require 'trinity.core'
 local emit = require 'trinity.framework.emit'
 local layer_rules = require 'trinity.framework.layers'
 local optimisers = require 'trinity.framework.optimisers'
+local shapes = require 'trinity.framework.shapes'
 local tape = require 'trinity.framework.tape'
 local util = require 'trinity.util'
 
@@ -80,31 +81,58 @@ local function backward_costs(graph)
   end
 end
 
---- Builds the layers on a tape; returns the outputs that nobody reads.
+--- Whether a rule has put out what a layer does, as far as anybody reads it.
+local function fits(layer, number, outputs, read)
+  for k, tensor in ipairs(layer.outputs) do
+    local made = outputs[k]
+    if not made and read[number .. '|' .. tensor.name] then return false end
+    if made and #tensor.shape > 0 and shapes.elements(made.shape) ~= shapes.elements(tensor.shape) then return false end
+  end
+  return true
+end
+
+--- The operations of a layer: those of its type's rule, or one of its own.
+local function build_layer(t, layer, number, inputs, o)
+  local rule, updates = layer_rules[layer.type], #t.updates
+  t.scope = layer.name
+  local outputs = rule and rule(t, layer, inputs)
+  if outputs and fits(layer, number, outputs, o.read) then return outputs end
+  for i = updates + 1, #t.updates do t.updates[i] = nil end
+  return generic(t, layer, inputs, o.backward_flops)
+end
+
+--- What the layers that nobody reads put out, the loss above all, and which of it is differentiated.
+local function ends_of(layers, outputs, read)
+  local all, ends = {}, {}
+  for i, layer in ipairs(layers) do
+    local is_end = true
+    for _, tensor in ipairs(layer.outputs) do is_end = is_end and not read[i .. '|' .. tensor.name] end
+    for k, tensor in ipairs(is_end and layer.outputs or {}) do
+      local output = outputs[i][k]
+      all[#all + 1] = output
+      if tensor.gradient and output and output.dtype:find 'float' then ends[#ends + 1] = output end
+    end
+  end
+  return ends, all
+end
+
+--- Builds the layers on a tape; returns the tensors to differentiate, and all that the network puts out.
 local function build_forward(t, graph)
-  local made, read, backward_flops, sinks = {}, {}, backward_costs(graph), {}
+  local layers, made, outputs = {}, {}, {}
+  local o = { read = {}, backward_flops = backward_costs(graph) }
   for i = 1, graph.operators do
-    local layer = graph:operator(i)
-    check_layer(graph, layer)
+    layers[i] = graph:operator(i)
+    check_layer(graph, layers[i])
+    for _, tensor in ipairs(layers[i].inputs) do o.read[tensor.producer .. '|' .. tensor.name] = true end
+  end
+  for i, layer in ipairs(layers) do
     local inputs = {}
-    for k, tensor in ipairs(layer.inputs) do
-      inputs[k] = made[tensor.producer .. '|' .. tensor.name]
-      read[inputs[k]] = true
-    end
-    t.scope = layer.name
-    local rule = layer_rules[layer.type]
-    local outputs = rule and rule(t, layer, inputs) or generic(t, layer, inputs, backward_flops)
-    for k, tensor in ipairs(layer.outputs) do
-      made[i .. '|' .. tensor.name] = outputs[k]
-      if tensor.gradient then sinks[#sinks + 1] = outputs[k] end
-    end
+    for k, tensor in ipairs(layer.inputs) do inputs[k] = made[tensor.producer .. '|' .. tensor.name] end
+    outputs[i] = build_layer(t, layer, i, inputs, o)
+    for k, tensor in ipairs(layer.outputs) do made[i .. '|' .. tensor.name] = outputs[i][k] end
   end
   t.scope = ''
-  local ends = {}
-  for _, tensor in ipairs(sinks) do
-    if not read[tensor] then ends[#ends + 1] = tensor end
-  end
-  return ends
+  return ends_of(layers, outputs, o.read)
 end
 
 --- The training step of a forward graph of layers, in TensorFlow 1.15's operations. Options:
@@ -119,12 +147,19 @@ function framework.lower(graph, options)
   util.expect('framework.lower', 'graph', graph, 'table')
   local o = check_options(options or {})
   local t = tape.new 'float32'
-  local ends = build_forward(t, graph)
-  if o.weight_decay and #t.variables > 0 and #ends == 1 then ends[1] = optimisers.regularise(t, ends[1]) end
+  local ends, outputs = build_forward(t, graph)
+  if o.weight_decay then
+    if #ends ~= 1 or shapes.elements(ends[1].shape) ~= 1 then
+      util.fail("framework.lower: graph '%s': 'weight_decay' is added to one loss, and there is none", graph.name)
+    end
+    ends = { optimisers.regularise(t, ends[1]) }
+  end
   local gradients = t:differentiate(ends)
   if o.clip_gradients then optimisers.clip(t, gradients) end
   local fetched = { optimisers.apply(t, o.optimiser, gradients) }
-  for _, tensor in ipairs(ends) do fetched[#fetched + 1] = tensor.node end
+  for _, tensors in ipairs { ends, outputs } do
+    for _, tensor in ipairs(tensors) do fetched[#fetched + 1] = tensor.node end
+  end
   return emit.graph(graph.name, t:running(fetched), o.colocate)
 end
 

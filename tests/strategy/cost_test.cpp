@@ -81,7 +81,7 @@ TEST_CASE("a device type states what kernels of an operator type reach") {
   CHECK(operator_time_s(graph, graph.op(1), device, type) == doctest::Approx(1e-6 + 4e-3));
   CHECK(operator_time_s(graph, graph.op(2), device, type) ==
         doctest::Approx(3e-6 + 102400 / 0.4e9));
-  CHECK(cost_key(depthwise.op(1)) == "DepthwiseConv");
+  CHECK(cost_keys(depthwise.op(1)) == std::vector<std::string>{"Conv", "DepthwiseConv"});
   CHECK(operator_time_s(depthwise, depthwise.op(1), device, type) == doctest::Approx(1e-6 + 20e-3));
 }
 
@@ -151,4 +151,20 @@ TEST_CASE("the weights of a variable count once, and on another device as a copy
   CHECK(metrics.devices[0].peak_memory_bytes == 4000 + 100);
   CHECK(metrics.devices[1].peak_memory_bytes == 4000 + 100);
   CHECK(metrics.total_communication_bytes == 4000);
+}
+
+TEST_CASE("convolutions of 3 x 3 and TensorFlow's have the names of their kind") {
+  using Keys = std::vector<std::string>;
+  Operator op;
+  op.type = "ConvGrad";
+  op.attributes["kernel_shape"] = std::vector<int64_t>{3, 3};
+  CHECK(cost_keys(op) == Keys{"Conv", "ConvGrad", "Conv3x3", "Conv3x3Grad"});
+  op.attributes["strides"] = std::vector<int64_t>{2, 2};
+  CHECK(cost_keys(op) == Keys{"Conv", "ConvGrad"});
+  op.type = "DepthwiseConv2dNativeBackpropFilter";
+  CHECK(cost_keys(op) == Keys{"DepthwiseConv", "DepthwiseConvGrad"});
+  op.type = "Relu";
+  CHECK(cost_keys(op) == Keys{"Relu"});
+  CHECK(is_cost_key("Conv3x3Grad"));
+  CHECK_FALSE(is_cost_key("Conv5x5"));
 }

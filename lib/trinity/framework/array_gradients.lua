@@ -10,9 +10,16 @@ local function to_input(t, node, grad) return { t:reshape('Reshape', grad, node.
 
 rules.Reshape, rules.Squeeze, rules.ExpandDims = to_input, to_input, to_input
 
+local function inverse_order(order)
+  local inverse = {}
+  for i, axis in ipairs(order) do inverse[axis] = i end
+  return inverse
+end
+
 function rules.Transpose(t, node, grad)
   local inverse = t:op('InvertPermutation', 'InvertPermutation', { node.inputs[2] }, node.inputs[2].shape)
-  return { t:op('Transpose', 'transpose', { grad, inverse }, node.inputs[1].shape, { dtype = grad.dtype }) }
+  return { t:op('Transpose', 'transpose', { grad, inverse }, node.inputs[1].shape,
+    { dtype = grad.dtype, order = inverse_order(node.order) }) }
 end
 
 --- _ConcatGradHelper above 16 inputs: sizes along the axis, then one split.

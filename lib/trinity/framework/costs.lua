@@ -4,7 +4,8 @@
 --
 -- Nothing is counted for what takes no time on a device: views, work on shapes (int32, which TensorFlow
 -- keeps on the host), and what is known before the step, which Grappler's constant folding replaces by a
--- constant (up to 100 KiB: kMaxConstantSize of constant_folding.cc).
+-- constant (up to 100 KiB: kMaxConstantSize of constant_folding.cc). A Transpose that changes no order
+-- hands its input on (TransposeOp::Compute).
 
 local shapes = require 'trinity.framework.shapes'
 
@@ -16,11 +17,14 @@ local bytes_of = { float64 = 8, int64 = 8, float32 = 4, int32 = 4, float16 = 2, 
 function costs.bytes(tensor) return shapes.elements(tensor.shape) * bytes_of[tensor.dtype] end
 
 -- FLOP per element of the output, 1 where none is given.
-local per_output = { Sigmoid = 4, Tanh = 6, Exp = 10, Log = 10, Erf = 10, Pow = 10, Softmax = 5, Rsqrt = 4, Sqrt = 4,
-  Reciprocal = 4, Elu = 10, Selu = 10, Softplus = 10, Softsign = 3, SquaredDifference = 2, SigmoidGrad = 3, TanhGrad = 3,
-  RsqrtGrad = 4, SqrtGrad = 2, ReciprocalGrad = 3, RandomUniform = 10, LRN = 10, LRNGrad = 20, FusedBatchNormGradV3 = 12 }
-for _, type in ipairs { 'ConcatV2', 'Split', 'SplitV', 'Pack', 'Unpack', 'Slice', 'StridedSlice', 'StridedSliceGrad', 'Pad',
-  'Transpose', 'Tile', 'BroadcastTo', 'GatherV2', 'Fill', 'ZerosLike', 'Assign', 'Unique', 'Placeholder' } do
+local per_output = {
+  Sigmoid = 4, Tanh = 6, Exp = 10, Log = 10, Erf = 10, Pow = 10, Softmax = 5, Rsqrt = 4, Sqrt = 4, Reciprocal = 4,
+  Elu = 10, Selu = 10, Softplus = 10, Softsign = 3, SquaredDifference = 2, RandomUniform = 10, LRN = 10,
+  SigmoidGrad = 3, TanhGrad = 3, RsqrtGrad = 4, SqrtGrad = 2, ReciprocalGrad = 3, LRNGrad = 20,
+  FusedBatchNormGradV3 = 12,
+}
+for _, type in ipairs { 'ConcatV2', 'Split', 'SplitV', 'Pack', 'Unpack', 'Slice', 'StridedSlice', 'StridedSliceGrad',
+  'Pad', 'Transpose', 'Tile', 'BroadcastTo', 'GatherV2', 'Fill', 'ZerosLike', 'Assign', 'Unique', 'Placeholder' } do
   per_output[type] = 0
 end
 -- FLOP per element of the first input.
@@ -44,6 +48,13 @@ local function folds(node, known)
   return true
 end
 
+local function changes_nothing(node)
+  for i, axis in ipairs(node.order or {}) do
+    if i ~= axis then return false end
+  end
+  return node.order ~= nil
+end
+
 local function on_host(node)
   for _, tensor in ipairs(node.outputs) do
     if tensor.dtype ~= 'int32' then return false end
@@ -52,17 +63,19 @@ local function on_host(node)
 end
 
 --- FLOP and traffic of an optimiser's step, those of the layer graph's Update: the weight, its gradient
---- and each state read, weight and states written.
+--- and what is kept in float32 read, all but the gradient written. Of a table whose gradient is of rows,
+--- as many rows.
 local function update_cost(node)
-  local weight, gradient, states = costs.bytes(node.applies_to.outputs[1]), 0, 0
-  local rows = weight
+  local weight = node.applies_to.outputs[1]
+  local whole, gradient, states = costs.bytes(weight), 0, 0
   for _, tensor in ipairs(node.inputs) do
     if tensor.node.persistent_bytes then states = states + 1
     elseif tensor.node ~= node.applies_to then gradient = math.max(gradient, costs.bytes(tensor)) end
   end
-  if node.type:find '^S' then rows = math.min(weight, gradient) end
-  local count = rows / weight * shapes.elements(node.applies_to.outputs[1].shape)
-  return 2 * (states + 1) * count, 2 * rows + gradient + 2 * states * 4 * count
+  local part = node.sparse and math.min(gradient / whole, 1) or 1
+  local kept = states + (node.persistent_bytes and 1 or 0)
+  local count = part * shapes.elements(weight.shape)
+  return 2 * (states + 1) * count, 2 * part * whole + gradient + 2 * kept * 4 * count
 end
 
 local function traffic_of(node)
@@ -77,12 +90,14 @@ end
 --- FLOP and bytes moved of one run of an operation.
 function costs.of(node, known)
   known[node] = folds(node, known)
-  if known[node] or on_host(node) or node.type == 'NoOp' then return 0, 0 end
+  if known[node] or on_host(node) or changes_nothing(node) or node.type == 'NoOp' then return 0, 0 end
   if node.applies_to then return update_cost(node) end
   local traffic = traffic_of(node)
   if node.flops then return node.flops, traffic end
   if node.type == 'AddN' then return (#node.inputs - 1) * shapes.elements(node.outputs[1].shape), traffic end
-  if node.type == 'AssignSub' then return shapes.elements(node.inputs[1].shape), traffic + costs.bytes(node.inputs[1]) end
+  if node.type == 'AssignSub' then
+    return shapes.elements(node.inputs[1].shape), traffic + costs.bytes(node.inputs[1])
+  end
   if per_input[node.type] then return per_input[node.type] * shapes.elements(node.inputs[1].shape), traffic end
   local elements = node.outputs[1] and shapes.elements(node.outputs[1].shape) or 0
   return (per_output[node.type] or 1) * elements, traffic

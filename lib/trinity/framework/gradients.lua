@@ -4,6 +4,7 @@
 -- (nil or false: none). Types without a rule stop the gradient, as ops.NotDifferentiable does.
 
 local shapes = require 'trinity.framework.shapes'
+local util = require 'trinity.util'
 
 local same = shapes.same
 local rules = {}
@@ -78,7 +79,7 @@ function rules.Pow(t, node, grad)
     t:constant('ones_like/Const', {}, x.dtype) }, x.shape, { dtype = x.dtype })
   local safe = t:op('Select', 'Select', { mask, x, ones }, x.shape, { dtype = x.dtype })
   local log = t:op('Select', 'Select', { mask, t:unary('Log', 'Log', safe),
-    t:constant('zeros_like', x.shape, x.dtype) }, x.shape, { dtype = x.dtype })
+    t:filled('zeros_like', x.shape, x.dtype) }, x.shape, { dtype = x.dtype })
   local gy = t:binary('Mul', 'mul', t:binary('Mul', 'mul', grad, node.outputs[1]), log)
   return { gx, reduce_to(t, y, gy) }
 end
@@ -88,8 +89,8 @@ local function extremum(comparison)
   return function(t, node, grad)
     local x, y = node.inputs[1], node.inputs[2]
     local sx, sy = t:shape_constant('Shape', #x.shape), t:shape_constant('Shape_1', #y.shape)
-    local zeros = t:op('Fill', 'zeros', { t:shape_constant('Shape_2', #grad.shape), t:constant('zeros/Const', {}, x.dtype) },
-      grad.shape, { dtype = x.dtype })
+    local zeros = t:op('Fill', 'zeros', { t:shape_constant('Shape_2', #grad.shape),
+      t:constant('zeros/Const', {}, x.dtype) }, grad.shape, { dtype = x.dtype })
     local mask = t:op(comparison, comparison, { x, y }, grad.shape, { dtype = 'bool' })
     local axes = t:operation('BroadcastGradientArgs', 'BroadcastGradientArgs', { sx, sy },
       { { shape = { #x.shape }, dtype = 'int32' }, { shape = { #y.shape }, dtype = 'int32' } }).outputs
@@ -186,7 +187,8 @@ function rules.Mean(t, node, grad)
   return { t:op('RealDiv', 'truediv', { sum, t:constant('Const', {}, sum.dtype) }, sum.shape) }
 end
 
-for name, rule in pairs(require 'trinity.framework.array_gradients') do rules[name] = rule end -- no order, so not sorted
-for name, rule in pairs(require 'trinity.framework.layer_gradients') do rules[name] = rule end -- no order, so not sorted
+for _, part in ipairs { 'array_gradients', 'layer_gradients' } do
+  for type, rule in util.sorted_pairs(require('trinity.framework.' .. part)) do rules[type] = rule end
+end
 
 return rules

@@ -17,6 +17,7 @@ local function is_depthwise(layer)
 end
 
 function rules.Conv(t, layer, inputs)
+  if not layer.parameters[1] or #layer.parameters[1].shape ~= 4 then return nil end
   local depthwise = is_depthwise(layer)
   local filter = t:variable(depthwise and 'depthwise_weights' or 'weights', layer.parameters[1])
   local type = depthwise and 'DepthwiseConv2dNative' or 'Conv2D'
@@ -79,6 +80,7 @@ end
 
 local function pool(type)
   return function(t, layer, inputs)
+    if #inputs[1].shape ~= 4 then return nil end
     return { t:op(type, type, { inputs[1] }, layer.outputs[1].shape, { flops = layer.flops }) }
   end
 end

@@ -1,10 +1,12 @@
 -- How TensorFlow 1.15 builds layers: for every ONNX type the operations that its Python front end adds
 -- (tf.contrib.slim and tf.layers for images, rnn_cell and contrib.seq2seq for sequences, Python's
 -- operators otherwise). A rule gets the tape, the layer as graph:operator gives it, and its input
--- tensors, and returns its output tensors. Shapes stay those of the layer graph, images [N, C, H, W],
--- while operations are those of TensorFlow's default, [N, H, W, C]: sizes are the same.
+-- tensors, and returns its output tensors, or nil where TensorFlow has no way to build it. Shapes stay
+-- those of the layer graph, images [N, C, H, W], while operations are those of TensorFlow's default,
+-- [N, H, W, C]: sizes are the same.
 
 local shapes = require 'trinity.framework.shapes'
+local util = require 'trinity.util'
 
 local rules = {}
 
@@ -59,7 +61,7 @@ rules.LeakyRelu = unary 'LeakyRelu'
 local function binary(type, name)
   return function(t, layer, inputs)
     local list = operands(t, layer, inputs)
-    return { t:binary(type, name, list[1], list[2]) }
+    return list[2] and { t:binary(type, name, list[1], list[2]) }
   end
 end
 rules.Add, rules.Sub, rules.Mul = binary('AddV2', 'add'), binary('Sub', 'sub'), binary('Mul', 'mul')
@@ -109,9 +111,10 @@ function rules.Dropout(t, layer, inputs)
   local x = inputs[1]
   local shape = layer.attributes.noise_shape or x.shape
   local rate = t:constant('dropout/rate', {}, x.dtype)
-  local low, high = t:constant('dropout/random_uniform/min', {}, x.dtype), t:constant('dropout/random_uniform/max', {}, x.dtype)
-  local noise = t:op('RandomUniform', 'dropout/random_uniform/RandomUniform', { t:shape_constant('dropout/Shape', #shape) },
-    shape, { dtype = x.dtype })
+  local low = t:constant('dropout/random_uniform/min', {}, x.dtype)
+  local high = t:constant('dropout/random_uniform/max', {}, x.dtype)
+  local noise = t:op('RandomUniform', 'dropout/random_uniform/RandomUniform',
+    { t:shape_constant('dropout/Shape', #shape) }, shape, { dtype = x.dtype })
   noise = t:binary('Mul', 'dropout/random_uniform/mul', noise, t:binary('Sub', 'dropout/random_uniform/sub', high, low))
   noise = t:binary('Add', 'dropout/random_uniform', noise, low)
   local keep = t:with_number('Sub', 'dropout/sub', rate, 'x', true)
@@ -162,7 +165,9 @@ function rules.Split(t, layer, inputs)
     t:axis_constant 'split/split_dim' }, outputs).outputs
 end
 
-function rules.Slice(t, layer, inputs) return { t:slice_vector('strided_slice', inputs[1], layer.outputs[1].shape) } end
+function rules.Slice(t, layer, inputs)
+  return { t:slice_vector('strided_slice', inputs[1], layer.outputs[1].shape) }
+end
 
 function rules.Pad(t, layer, inputs)
   local paddings = t:constant('Pad/paddings', { #inputs[1].shape, 2 }, 'int32')
@@ -195,12 +200,22 @@ function rules.Cast(t, layer, inputs)
   return { t:unary('Cast', 'Cast', inputs[1], { dtype = layer.outputs[1].dtype }) }
 end
 
+--- The reduced axes: stated, those that became 1, or all.
+local function reduced_axes(layer, x)
+  local rank, to, axes = #x.shape, layer.outputs[1].shape, {}
+  if layer.attributes.axes then
+    for i, axis in ipairs(layer.attributes.axes) do axes[i] = axis < 0 and axis + rank + 1 or axis + 1 end
+    return axes
+  end
+  for axis = 1, rank do
+    if #to ~= rank or to[axis] ~= x.shape[axis] then axes[#axes + 1] = axis end
+  end
+  return axes
+end
+
 local function reduction(type)
   return function(t, layer, inputs)
-    local rank, axes = #inputs[1].shape, {}
-    for i, axis in ipairs(layer.attributes.axes or {}) do axes[i] = axis < 0 and axis + rank + 1 or axis + 1 end
-    for axis = 1, layer.attributes.axes and 0 or rank do axes[axis] = axis end
-    return { t:reduce(type, type, inputs[1], axes, layer.attributes.keepdims ~= 0) }
+    return { t:reduce(type, type, inputs[1], reduced_axes(layer, inputs[1]), layer.attributes.keepdims ~= 0) }
   end
 end
 rules.ReduceMean, rules.ReduceSum = reduction 'Mean', reduction 'Sum'
@@ -212,7 +227,7 @@ function rules.ReduceL2(t, layer, inputs)
 end
 
 for _, part in ipairs { 'image_layers', 'sequence_layers' } do
-  for type, rule in pairs(require('trinity.framework.' .. part)) do rules[type] = rule end -- no order, so not sorted
+  for type, rule in util.sorted_pairs(require('trinity.framework.' .. part)) do rules[type] = rule end
 end
 
 return rules

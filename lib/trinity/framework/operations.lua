@@ -82,16 +82,15 @@ function Tape:slice_vector(name, x, shape)
 end
 
 --- tf.matmul of matrices, or of stacks of them; flops as the layer has them.
-function Tape:matmul(name, a, b, shape, flops, extra)
-  local settings = { flops = flops, transpose_a = extra and extra.transpose_a, transpose_b = extra and extra.transpose_b }
-  return self:op(#shape > 2 and 'BatchMatMulV2' or 'MatMul', name, { a, b }, shape, settings)
+function Tape:matmul(name, a, b, shape, flops)
+  return self:op(#shape > 2 and 'BatchMatMulV2' or 'MatMul', name, { a, b }, shape, { flops = flops })
 end
 
 --- array_ops.zeros and tf.fill of one number: small ones are constants.
 function Tape:filled(name, shape, dtype)
   if shapes.elements(shape) < 1000 then return self:constant(name, shape, dtype) end
-  local inputs = { self:shape_constant(name .. '/shape_as_tensor', #shape), self:constant(name .. '/Const', {}, dtype) }
-  return self:op('Fill', name, inputs, shape, { dtype = dtype })
+  local extents = self:shape_constant(name .. '/shape_as_tensor', #shape)
+  return self:op('Fill', name, { extents, self:constant(name .. '/Const', {}, dtype) }, shape, { dtype = dtype })
 end
 
 return Tape

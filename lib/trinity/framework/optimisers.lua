@@ -28,8 +28,10 @@ function optimisers.clip(t, gradients)
     local squares = {}
     for _, variable in ipairs(t.variables) do
       local gradient = gradients[variable]
-      t.serves = gradient and of(gradient).node
-      if gradient then squares[#squares + 1] = t:op('L2Loss', 'global_norm/L2Loss', { of(gradient) }, {}) end
+      if gradient then
+        t.serves = of(gradient).node
+        squares[#squares + 1] = t:op('L2Loss', 'global_norm/L2Loss', { of(gradient) }, {})
+      end
     end
     t.serves = nil
     local sum = t:reduce_all('Sum', 'global_norm/Sum', t:op('Pack', 'global_norm/stack', squares, { #squares }))
@@ -45,7 +47,8 @@ function optimisers.clip(t, gradients)
       local gradient = gradients[variable]
       if gradient then
         t.serves = of(gradient).node
-        local scaled = t:unary('Identity', named 'clip_by_global_norm', t:binary('Mul', named 'mul', of(gradient), scale))
+        local scaled = t:binary('Mul', named 'mul', of(gradient), scale)
+        scaled = t:unary('Identity', named 'clip_by_global_norm', scaled)
         if gradient.sparse then gradient.values = scaled else gradients[variable] = scaled end
       end
     end
@@ -70,8 +73,15 @@ local function slot(t, variable, name)
     persistent_bytes = 4 * shapes.elements(weight.shape) }).outputs[1]
 end
 
-local function apply(t, type, variable, inputs)
-  return t:operation(type, type, inputs, {}, { applies_to = variable })
+--- Bytes of a weight of half precision's copy in float32; nil for other weights.
+local function master_bytes(variable)
+  local weight = variable.outputs[1]
+  return weight.dtype:find '16$' and 4 * shapes.elements(weight.shape) or nil
+end
+
+local function apply(t, type, variable, inputs, sparse)
+  return t:operation(type, type, inputs, {}, { applies_to = variable, sparse = sparse,
+    persistent_bytes = master_bytes(variable) })
 end
 
 local kinds = {}
@@ -85,13 +95,14 @@ function kinds.sgd(t)
     end,
     sparse = function(variable, gradient)
       local scaled = t:binary('Mul', 'mul', gradient.values, rate)
-      return apply(t, 'ScatterSub', variable, { variable.outputs[1], gradient.indices, scaled })
+      return apply(t, 'ScatterSub', variable, { variable.outputs[1], gradient.indices, scaled }, true)
     end,
   }
 end
 
 function kinds.momentum(t)
-  local rate, momentum = t:constant('Momentum/learning_rate', {}, 'float32'), t:constant('Momentum/momentum', {}, 'float32')
+  local rate = t:constant('Momentum/learning_rate', {}, 'float32')
+  local momentum = t:constant('Momentum/momentum', {}, 'float32')
   return {
     name = 'Momentum', slots = { 'Momentum' },
     dense = function(variable, gradient, slots)
@@ -99,7 +110,8 @@ function kinds.momentum(t)
     end,
     sparse = function(variable, gradient, slots)
       local values, numbers = deduplicated(t, gradient)
-      return apply(t, 'SparseApplyMomentum', variable, { variable.outputs[1], slots[1], rate, values, numbers, momentum })
+      local inputs = { variable.outputs[1], slots[1], rate, values, numbers, momentum }
+      return apply(t, 'SparseApplyMomentum', variable, inputs, true)
     end,
   }
 end
@@ -123,7 +135,8 @@ local function adam_rows(t, variable, gradient, slots, state)
   local v = average(slots[2], state.betas[2], t:binary('Mul', 'mul', values, values))
   local root = t:binary('AddV2', 'add', t:unary('Sqrt', 'Sqrt', v), state.epsilon)
   local step = t:binary('RealDiv', 'truediv', t:binary('Mul', 'mul', rate, m), root)
-  local assign = t:operation('AssignSub', 'AssignSub', { variable.outputs[1], step }, {})
+  local assign = t:operation('AssignSub', 'AssignSub', { variable.outputs[1], step }, {},
+    { persistent_bytes = master_bytes(variable) })
   return t:operation('NoOp', 'group_deps', {}, {}, { controls = { assign, m.node, v.node } })
 end
 
@@ -140,8 +153,8 @@ function kinds.adam(t)
   return {
     name = 'Adam', slots = { 'Adam', 'Adam' },
     dense = function(variable, gradient, slots)
-      return apply(t, 'ApplyAdam', variable, { variable.outputs[1], slots[1], slots[2], state.powers[1], state.powers[2],
-        state.rate, state.betas[1], state.betas[2], state.epsilon, gradient })
+      return apply(t, 'ApplyAdam', variable, { variable.outputs[1], slots[1], slots[2], state.powers[1],
+        state.powers[2], state.rate, state.betas[1], state.betas[2], state.epsilon, gradient })
     end,
     sparse = function(variable, gradient, slots) return adam_rows(t, variable, gradient, slots, state) end,
     -- _finish: the powers of beta for the next step.

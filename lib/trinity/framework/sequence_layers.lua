@@ -33,7 +33,9 @@ end
 --- reduce_sum(v * x, [2]).
 function rules.Gemm(t, layer, inputs)
   local x, matrix, bias = product_operands(t, layer, inputs)
-  local shape, y = layer.outputs[1].shape, nil
+  local shape = layer.outputs[1].shape
+  if not matrix or #matrix.shape ~= 2 then return nil end
+  local y
   if #shape == 3 and shape[3] == 1 and matrix.node.type ~= 'Identity' and not bias then
     y = t:reduce('Sum', 'Sum', t:binary('Mul', 'mul', matrix, x), { 3 }, true)
   elseif #shape > 2 then
@@ -48,6 +50,7 @@ end
 function rules.MatMul(t, layer, inputs)
   local a, b = product_operands(t, layer, inputs)
   local shape = layer.outputs[1].shape
+  if not b or #a.shape < 2 or #b.shape < 2 then return nil end
   if #a.shape > 2 and #b.shape == 2 then return { tensordot(t, a, b, shape, layer.flops) } end
   return { t:matmul('MatMul', a, b, shape, layer.flops) }
 end
@@ -58,6 +61,7 @@ function rules.Gather(t, layer, inputs)
   if layer.parameters[1] then
     rows, numbers = t:variable('weights', layer.parameters[1]), inputs[1]
   end
+  if not numbers or numbers.dtype:find '^float' or (layer.attributes.axis or 0) ~= 0 then return nil end
   local y = t:op('GatherV2', 'embedding_lookup', { rows, numbers, t:axis_constant 'embedding_lookup/axis' },
     layer.outputs[1].shape)
   local is_table = rows.node.type == 'Identity' and rows.node.inputs[1].node.is_variable
@@ -67,10 +71,9 @@ end
 --- contrib.layers.layer_norm over the last axis.
 function rules.LayerNormalization(t, layer, inputs)
   local x = inputs[1]
-  local scale, offset
-  if layer.parameters[2] then offset = t:variable('beta', layer.parameters[2])
-  else offset = t:constant('beta', {}, x.dtype) end
-  scale = t:variable('gamma', layer.parameters[1])
+  if not layer.parameters[2] or #layer.parameters[1].shape ~= 1 then return nil end
+  local offset = t:variable('beta', layer.parameters[2])
+  local scale = t:variable('gamma', layer.parameters[1])
   local mean, variance = normalisation.moments(t, x, { #x.shape })
   return { normalisation.normalise(t, x, mean, variance, offset, scale) }
 end
@@ -78,6 +81,7 @@ end
 --- x * rsqrt(mean(x^2) + epsilon) * scale, as in mesh_tensorflow's layer_norm.
 function rules.RMSNormalization(t, layer, inputs)
   local x = inputs[1]
+  if not layer.parameters[1] then return nil end
   local square = t:reduce('Mean', 'Mean', t:unary('Square', 'Square', x), { #x.shape }, true)
   local inverse = t:unary('Rsqrt', 'Rsqrt', t:with_number('AddV2', 'add', square))
   local scale = t:variable('scale', layer.parameters[1])
@@ -87,7 +91,10 @@ end
 --- rnn_cell_impl.BasicLSTMCell.call.
 function rules.LSTMCell(t, layer, inputs)
   local x, h, c, kernel, bias = unpack(inputs, 1, 5)
-  if not kernel then kernel, bias = t:variable('kernel', layer.parameters[1]), t:variable('bias', layer.parameters[2]) end
+  if layer.parameters[2] then
+    kernel, bias = t:variable('kernel', layer.parameters[1]), t:variable('bias', layer.parameters[2])
+  end
+  if not bias then return nil end
   local width = 4 * h.shape[2]
   local axis = t:axis_constant 'Const'
   local gates = t:matmul('MatMul', t:concat('concat', { x, h }, 2), kernel, { x.shape[1], width }, layer.flops)

@@ -178,7 +178,9 @@ local function backpropagate(self, node, grads)
   local out = output_gradients(self, node, grads)
   if not out or not rule then return end
   for i, output in ipairs(node.outputs) do
-    if not out[i] and floats[output.dtype] then out[i] = self:op('ZerosLike', 'zeros_like', { output }, output.shape) end
+    if not out[i] and floats[output.dtype] then
+      out[i] = self:op('ZerosLike', 'zeros_like', { output }, output.shape)
+    end
     if out[i] and node.type ~= 'Identity' then out[i] = dense(self, out[i]) end
   end
   self.scope = ('gradients/%s_grad'):format(node.name)
@@ -247,7 +249,8 @@ local tape = {}
 
 --- An empty tape; dtype is that of tensors without inputs.
 function tape.new(dtype)
-  return setmetatable({ nodes = {}, names = {}, variables = {}, updates = {}, scope = '', phase = 'forward', dtype = dtype }, Tape)
+  return setmetatable({ nodes = {}, names = {}, variables = {}, updates = {}, scope = '', phase = 'forward',
+    dtype = dtype }, Tape)
 end
 
 return tape
