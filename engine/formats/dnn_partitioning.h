@@ -21,10 +21,11 @@ namespace trinity {
 /// - The file tells of a node's memory only the sum, weights and what they need in training. It
 ///   becomes persistent_bytes: resident all step, not sent, not updated. The simulator counts
 ///   outputs in flight on top, so it is stricter than the instance's memory limit.
-/// - Outputs: a tensor per distinct edge `size` of a node; nodes without it get `cost` times
-///   kDnnPartitioningBytesPerSecond. In the files, size / cost is that bandwidth (in the layer
-///   graphs for throughput a thousand times it), except on the backward half of the layer graphs
-///   for training, where sizes and costs come from different edges.
+/// - Outputs: a tensor per distinct edge `size` of a node; edges without it get `cost` times
+///   kDnnPartitioningBytesPerSecond. That is size / cost in the published files, but in two places:
+///   the layer graphs for throughput have costs in seconds beside latencies in milliseconds (the
+///   published objectives add them as they are, and so does this), and on the backward half of the
+///   layer graphs for training sizes and costs come from different edges.
 /// - Operators are called by their name in the file, "<name>#<id>" where an earlier one has it
 ///   already. The type is read off the name ("MatMul64_Grad/Transpose_0" is a Transpose) where that
 ///   gives a type with a rule, and is "Operator" elsewhere.

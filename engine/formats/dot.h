@@ -14,8 +14,8 @@ struct DotOptions {
   std::vector<int32_t> placement = {};
   /// Names of the devices, for the legend; needed with `placement`.
   std::vector<std::string> devices = {};
-  /// One node per colocation unit instead of one per operator: for graphs of more than about a
-  /// thousand operators, which `dot` takes minutes for.
+  /// One node per colocation unit instead of one per operator: for training graphs of more than
+  /// about a hundred operators, whose long edges into backward cost `dot` minutes.
   bool units = false;
   /// Edges of at least so many bytes carry their size.
   int64_t label_bytes = int64_t{1} << 20;

@@ -191,10 +191,12 @@ JsonDocument::~JsonDocument() = default;
 JsonValue JsonDocument::root() const { return {*json_, *this}; }
 
 void JsonDocument::fail(const Json& at, const std::string& what) const {
+  constexpr size_t kLongest = 1000;  // names from the file may be of any length
   std::string path;
   find_path(*json_, &at, path);
-  throw FileError(path.empty() ? fmt::format("{}: {}", source_, what)
-                               : fmt::format("{}: {}: {}", source_, path, what));
+  const auto text = path.empty() ? what : fmt::format("{}: {}", path, what);
+  throw FileError(fmt::format("{}: {}", source_,
+                              text.size() <= kLongest ? text : text.substr(0, kLongest) + "..."));
 }
 
 bool JsonValue::is_object() const { return json_->is_object(); }

@@ -199,7 +199,7 @@ Shape Dimensions::input_shape(const onnx::TensorShapeProto& shape, int32_t eleme
 }
 
 std::optional<int64_t> Dimensions::known(const onnx::TensorShapeProto::Dimension& dimension) {
-  if (dimension.has_dim_value()) return dimension.dim_value();
+  if (dimension.has_dim_value()) return std::max<int64_t>(dimension.dim_value(), -1);
   const auto& text = dimension.dim_param();
   if (text.empty()) return std::nullopt;
   if (const auto found = sizes_.find(text); found != sizes_.end()) return found->second;

@@ -18,7 +18,7 @@ class Dimensions {
   Shape input_shape(const onnx::TensorShapeProto& shape, int32_t element, const std::string& owner);
 
   /// What value_info says of a dimension: its size, that of its name, or of an expression of known
-  /// names; nothing where it is open.
+  /// names; nothing where it is open, -1 where it is negative.
   std::optional<int64_t> known(const onnx::TensorShapeProto::Dimension& dimension);
   /// A size that only the data decides.
   int64_t open();

@@ -157,7 +157,8 @@ class Maker {
         std::all_of(reads.begin(), reads.end(), [&](const Read& read) { return may_own(read); });
     if (reads.size() == 1 && all_own) {
       home = Home::reader;
-    } else if (all_own && options_.copy_shared_vectors && is_vector(*value.shape)) {
+    } else if (all_own && options_.copy_shared_vectors && is_vector(*value.shape) &&
+               !read_inside(reads)) {
       home = Home::copies;
       copied_.add(fmt::format("'{}' by {}", clip(value.name), reads.size()));
     } else {
@@ -167,6 +168,12 @@ class Maker {
       owned.push_back(parameter(id, node(first.node), first.argument));
       add_source(id, "Variable", std::move(owned));
     }
+  }
+
+  /// By a subgraph: what its nodes do with the vector is not known.
+  static bool read_inside(const std::vector<Read>& reads) {
+    return std::any_of(reads.begin(), reads.end(),
+                       [](const Read& read) { return read.argument < 0; });
   }
 
   Parameter parameter(int32_t id, const Node& reader, int32_t argument) const {

@@ -258,22 +258,36 @@ bool is_small_integer(int32_t element) {
          (element >= kFirstNew && element <= kLastNew);
 }
 
-void check_shape(const Shape& shape, int32_t element, const std::string& owner) {
+std::string shape_problem(const Shape& shape, int32_t element) {
   if (shape.size() > kMaxRank)
-    throw FileError(
-        fmt::format("{} has {} dimensions, more than {}", owner, shape.size(), kMaxRank));
+    return fmt::format("has {} dimensions, more than {}", shape.size(), kMaxRank);
   int64_t bytes = std::max<int64_t>(1, element_bytes(element));
   for (const int64_t extent : shape) {
-    if (extent < 0) throw FileError(fmt::format("{} has a negative dimension, {}", owner, extent));
+    if (extent < 0) return fmt::format("has a negative dimension, {}", extent);
     if (__builtin_mul_overflow(bytes, std::max<int64_t>(1, extent), &bytes) || bytes > kMaxBytes)
-      throw FileError(fmt::format("{} has more than 2^50 bytes", owner));
+      return "has more than 2^50 bytes";
   }
+  return "";
+}
+
+void check_shape(const Shape& shape, int32_t element, const std::string& owner) {
+  if (const auto problem = shape_problem(shape, element); !problem.empty())
+    throw FileError(owner + " " + problem);
 }
 
 int64_t element_count(const Shape& shape) {
   int64_t count = 1;
   for (const int64_t extent : shape) count *= extent;
   return count;
+}
+
+std::string describe(const Shape& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size() && i < 40; ++i) {
+    if (i > 0) text += ", ";
+    text += shape[i] == kOpen ? "?" : std::to_string(shape[i]);
+  }
+  return text + (shape.size() > 40 ? ", ...]" : "]");
 }
 
 std::string clip(std::string_view text) {

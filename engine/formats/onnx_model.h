@@ -26,6 +26,8 @@ namespace trinity::onnx_import {
 
 using Shape = std::vector<int64_t>;
 
+/// An extent that only the data decide, in what a shape rule makes.
+inline constexpr int64_t kOpen = INT64_MIN;
 inline constexpr int64_t kMaxBytes = int64_t{1} << 50;  ///< of one tensor
 inline constexpr size_t kMaxRank = 32;                  ///< dimensions of a tensor
 inline constexpr size_t kMaxLiteral = 128;              ///< elements of constants that are computed
@@ -111,12 +113,16 @@ bool is_floating(int32_t element);
 /// 8 bits or fewer, the types of quantised weights.
 bool is_small_integer(int32_t element);
 
-/// Throws FileError unless a shape has at most kMaxRank extents, none negative, and at most
-/// kMaxBytes (extents of 0 count as 1). `owner` begins the message.
+/// What is wrong with a shape ("has a negative dimension, -1"), or "": at most kMaxRank extents,
+/// none negative, at most kMaxBytes (extents of 0 count as 1).
+std::string shape_problem(const Shape& shape, int32_t element);
+/// Throws that as a FileError; `owner` begins the message.
 void check_shape(const Shape& shape, int32_t element, const std::string& owner);
 /// Elements of a checked shape.
 int64_t element_count(const Shape& shape);
 
+/// "[2, 3, ?]", at most 40 extents; "?" is kOpen.
+std::string describe(const Shape& shape);
 /// A name or another text of the file as it may stand in a message: cut to kMaxText bytes, made
 /// UTF-8, on one line.
 std::string clip(std::string_view text);

@@ -215,7 +215,7 @@ Shape broadcast(View& view, const Shape& a, const Shape& b) {
     const int64_t x = longer[offset + i], y = shorter[i];
     result[offset + i] = x == 1 ? y : y == 1 ? x : std::max(x, y);
     if (x != y && x != 1 && y != 1 && view.fits())
-      view.note(fmt::format("[{}] against [{}]", fmt::join(a, ", "), fmt::join(b, ", ")));
+      view.note(fmt::format("{} against {}", describe(a), describe(b)));
   }
   return result;
 }
@@ -239,8 +239,8 @@ const Shape* View::shape(size_t argument) const {
 const Shape* View::shape(size_t argument, size_t rank) const {
   const auto* known = shape(argument);
   if (known && known->size() < rank)
-    misfit(fmt::format("argument {} has shape [{}], expected {} dimensions or more", argument,
-                       fmt::join(*known, ", "), rank));
+    misfit(fmt::format("argument {} has shape {}, expected {} dimensions or more", argument,
+                       describe(*known), rank));
   return known;
 }
 
@@ -310,11 +310,10 @@ void View::set(size_t output, Shape shape) {
   Shape least = shape;
   for (int64_t& extent : least) {
     if (extent == kOpen) extent = 1;
-    if (extent < 0) misfit(fmt::format("its output would be [{}]", fmt::join(shape, ", ")));
+    if (extent < 0) misfit(fmt::format("its output would be {}", describe(shape)));
   }
-  check_shape(least, elements_[output],
-              fmt::format("{}: node '{}' ({}): output {}", model_.source, clip(node_.name),
-                          clip(node_.type), output));
+  if (const auto problem = shape_problem(least, elements_[output]); !problem.empty())
+    fail(fmt::format("output {} {}", output, problem));
   shapes_[output] = std::move(shape);
 }
 

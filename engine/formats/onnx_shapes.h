@@ -7,9 +7,6 @@
 
 namespace trinity::onnx_import {
 
-/// An extent that only the data decide.
-inline constexpr int64_t kOpen = INT64_MIN;
-
 /// Thrown by a rule whose inputs do not fit together; the node's outputs stay without a shape. Not
 /// an error of the file: sizes taken for open dimensions may not suit it.
 struct Misfit {

@@ -22,7 +22,7 @@ void reshape(View& view) {
       result[i] = (*x)[i];
     }
     if (result[i] < -1 || (result[i] == -1 && rest >= 0))
-      view.fail(fmt::format("new shape [{}]", fmt::join(*target, ", ")));
+      view.fail(fmt::format("new shape {}", describe(*target)));
     if (result[i] == -1)
       rest = static_cast<int64_t>(i);
     else
@@ -32,7 +32,7 @@ void reshape(View& view) {
   const int64_t count = x ? element_count(*x) : product;
   if (rest >= 0) result[static_cast<size_t>(rest)] = product > 0 ? count / product : 0;
   if (product == 0 ? count != 0 : rest >= 0 ? count % product != 0 : count != product)
-    view.note(fmt::format("{} elements as [{}]", count, fmt::join(*target, ", ")));
+    view.note(fmt::format("{} elements as {}", count, describe(*target)));
   view.set(0, std::move(result));
 }
 
@@ -115,7 +115,7 @@ void concat(View& view) {
       View::misfit(fmt::format("shapes of {} and {} dimensions", first->size(), next->size()));
     for (size_t k = 0; k < result.size(); ++k)
       if (k != axis && (*next)[k] != result[k] && view.fits())
-        view.note(fmt::format("[{}] beside [{}]", fmt::join(result, ", "), fmt::join(*next, ", ")));
+        view.note(fmt::format("{} beside {}", describe(result), describe(*next)));
     result[axis] = std::min(result[axis] + (*next)[axis], int64_t{1} << 60);
   }
   view.set(0, std::move(result));
@@ -190,7 +190,7 @@ void expand(View& view) {
   const auto target = view.integers(1);
   if (!x || !target) return;
   for (const int64_t extent : *target)
-    if (extent < 0) View::misfit(fmt::format("to shape [{}]", fmt::join(*target, ", ")));
+    if (extent < 0) View::misfit(fmt::format("to shape {}", describe(*target)));
   view.set(0, broadcast(view, *x, *target));
 }
 

@@ -14,7 +14,7 @@ void multiply(View& view, size_t a, size_t b) {
   if (!left || !right) return;
   const int64_t inner = right->size() == 1 ? right->front() : (*right)[right->size() - 2];
   if (left->back() != inner)
-    view.note(fmt::format("[{}] times [{}]", fmt::join(*left, ", "), fmt::join(*right, ", ")));
+    view.note(fmt::format("{} times {}", describe(*left), describe(*right)));
   const auto batch = [](const Shape& shape) {
     return Shape(shape.begin(), shape.end() - (shape.size() < 2 ? 1 : 2));
   };
@@ -49,7 +49,7 @@ void gemm(View& view) {
   const bool turned_a = view.integer("transA", 0) != 0, turned_b = view.integer("transB", 0) != 0;
   const int64_t inner = (*a)[turned_a ? 0 : 1];
   if (inner != (*b)[turned_b ? 1 : 0])
-    view.note(fmt::format("[{}] times [{}]", fmt::join(*a, ", "), fmt::join(*b, ", ")));
+    view.note(fmt::format("{} times {}", describe(*a), describe(*b)));
   view.set(0, {(*a)[turned_a ? 1 : 0], (*b)[turned_b ? 0 : 1]});
 }
 
@@ -71,7 +71,7 @@ struct Equation {
     const auto named = letters(text);
     const bool has_dots = text.find("...") != std::string_view::npos;
     if (named.size() > shape.size() || (!has_dots && named.size() != shape.size()))
-      View::misfit(fmt::format("equation term '{}' for shape [{}]", text, fmt::join(shape, ", ")));
+      View::misfit(fmt::format("equation term '{}' for shape {}", clip(text), describe(shape)));
     const size_t free = shape.size() - named.size();
     size_t at = 0;
     for (size_t i = 0; i < text.size(); ++i) {

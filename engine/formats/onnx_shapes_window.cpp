@@ -190,7 +190,7 @@ void column_to_image(View& view) {
   if (!x || !image || !block) return;
   int64_t area = 1;
   for (const int64_t extent : *block) area = saturated_product(area, extent);
-  if (area < 1) view.fail(fmt::format("a block of [{}]", fmt::join(*block, ", ")));
+  if (area < 1) view.fail(fmt::format("a block of {}", describe(*block)));
   Shape result = {(*x)[0], (*x)[1] / area};
   result.insert(result.end(), image->begin(), image->end());
   view.set(0, std::move(result));

@@ -39,10 +39,6 @@ class Walker {
   }
 
  private:
-  std::string owner(const Node& node) const {
-    return fmt::format("{}: node '{}' ({})", model_.source, clip(node.name), clip(node.type));
-  }
-
   void enter(Value& value) {
     const auto& tensor = value.declared->tensor_type();
     value.element = element_of(tensor.elem_type());
@@ -135,8 +131,8 @@ class Walker {
     if (!value.shape) return;
     for (int64_t& extent : *value.shape)
       if (extent == kOpen) extent = dimensions_.open();
-    check_shape(*value.shape, value.element,
-                fmt::format("{}: value '{}'", owner(node), clip(value.name)));
+    if (const auto problem = shape_problem(*value.shape, value.element); !problem.empty())
+      model_.fail(node, fmt::format("value '{}' {}", clip(value.name), problem));
   }
 
   /// What the file says, completed by what was inferred.
@@ -157,8 +153,8 @@ class Walker {
       differs = differs || (own != kOpen && shape.back() != own);
     }
     if (differs)
-      findings_.conflicts.add(fmt::format("value '{}': [{}] against [{}]", clip(value.name),
-                                          fmt::join(shape, ", "), fmt::join(*inferred, ", ")));
+      findings_.conflicts.add(fmt::format("value '{}': {} against {}", clip(value.name),
+                                          describe(shape), describe(*inferred)));
     return shape;
   }
 

@@ -28,11 +28,12 @@ local function check_options(given)
   local o = { colocate = given.colocate or 'forward', optimiser = given.optimiser or 'momentum',
     weight_decay = given.weight_decay or false, clip_gradients = given.clip_gradients or false }
   for key, words in util.sorted_pairs(choices) do
+    util.expect('framework.lower', key, o[key], 'string')
     if not words[o[key]] then
       local names = {}
       for name in util.sorted_pairs(words) do names[#names + 1] = name end
-      util.fail("framework.lower: '%s': unknown value '%s'%s (known: %s)", key, tostring(o[key]),
-        core.suggestion(tostring(o[key]), names), table.concat(names, ', '))
+      util.fail("framework.lower: '%s': unknown value '%s'%s (known: %s)", key, o[key],
+        core.suggestion(o[key], names), table.concat(names, ', '))
     end
   end
   util.expect('framework.lower', 'weight_decay', o.weight_decay, 'boolean')

@@ -24,11 +24,17 @@ local per_output = {
   FusedBatchNormGradV3 = 12,
 }
 for _, type in ipairs { 'ConcatV2', 'Split', 'SplitV', 'Pack', 'Unpack', 'Slice', 'StridedSlice', 'StridedSliceGrad',
-  'Pad', 'Transpose', 'Tile', 'BroadcastTo', 'GatherV2', 'Fill', 'ZerosLike', 'Assign', 'Unique', 'Placeholder' } do
+  'Pad', 'Transpose', 'Tile', 'BroadcastTo', 'GatherV2', 'Fill', 'ZerosLike', 'Assign', 'Unique' } do
   per_output[type] = 0
 end
 -- FLOP per element of the first input.
 local per_input = { Sum = 1, Mean = 1, L2Loss = 2, BiasAddGrad = 1, UnsortedSegmentSum = 1 }
+-- Types that take no time: the engine's rules say so (engine/graph/operator_types.cpp).
+local view = {}
+for _, type in ipairs { 'VariableV2', 'Placeholder', 'NoOp', 'Identity', 'StopGradient', 'PreventGradient', 'Reshape',
+  'Squeeze', 'ExpandDims', 'ShapeN' } do
+  view[type] = true
+end
 -- Only what is written is read.
 local partial = { GatherV2 = true, Slice = true, StridedSlice = true }
 
@@ -90,7 +96,7 @@ end
 --- FLOP and bytes moved of one run of an operation.
 function costs.of(node, known)
   known[node] = folds(node, known)
-  if known[node] or on_host(node) or changes_nothing(node) or node.type == 'NoOp' then return 0, 0 end
+  if known[node] or on_host(node) or changes_nothing(node) or view[node.type] then return 0, 0 end
   if node.applies_to then return update_cost(node) end
   local traffic = traffic_of(node)
   if node.flops then return node.flops, traffic end

@@ -117,7 +117,7 @@ for _, type in ipairs { 'Relu', 'Relu6', 'Elu', 'Selu' } do
     return { t:op(type .. 'Grad', type .. 'Grad', { grad, node.outputs[1] }, grad.shape) }
   end
 end
-for _, type in ipairs { 'LeakyRelu', 'Softplus', 'Softsign' } do
+for _, type in ipairs { 'LeakyRelu', 'Softsign' } do
   rules[type] = function(t, node, grad)
     return { t:op(type .. 'Grad', type .. 'Grad', { grad, node.inputs[1] }, grad.shape) }
   end
@@ -126,11 +126,13 @@ function rules.LRN(t, node, grad)
   return { t:op('LRNGrad', 'LRNGrad', { grad, node.inputs[1], node.outputs[1] }, grad.shape) }
 end
 
+function rules.Softplus(t, node, grad)
+  return { t:binary('Mul', 'mul', grad, t:unary('Sigmoid', 'Sigmoid', node.inputs[1])) }
+end
+
 function rules.Neg(t, _, grad) return { t:unary('Neg', 'Neg', grad) } end
 
-function rules.Exp(t, node, grad)
-  return { t:op('Mul', 'mul', { grad, node.outputs[1] }, grad.shape, { controls = { grad.node } }) }
-end
+function rules.Exp(t, node, grad) return { t:binary('Mul', 'mul', grad, node.outputs[1]) } end
 
 function rules.Log(t, node, grad)
   local inverse = t:unary('Reciprocal', 'Reciprocal', node.inputs[1], { controls = { grad.node } })

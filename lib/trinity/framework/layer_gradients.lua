@@ -41,7 +41,7 @@ function rules.Conv2D(t, node, grad)
   local x, filter = node.inputs[1], node.inputs[2]
   local extents = t:operation('ShapeN', 'ShapeN', { x, filter },
     { { shape = { #x.shape }, dtype = 'int32' }, { shape = { #filter.shape }, dtype = 'int32' } }).outputs
-  local same_work = { flops = node.flops, dtype = x.dtype }
+  local same_work = { flops = node.flops, dtype = x.dtype, attributes = node.attributes }
   return { t:op('Conv2DBackpropInput', 'Conv2DBackpropInput', { extents[1], filter, grad }, x.shape, same_work),
     t:op('Conv2DBackpropFilter', 'Conv2DBackpropFilter', { x, extents[2], grad }, filter.shape, same_work) }
 end

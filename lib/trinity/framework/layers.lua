@@ -190,7 +190,9 @@ end
 function rules.Reshape(t, layer, inputs) return { t:reshape('Reshape', inputs[1], layer.outputs[1].shape) } end
 rules.Flatten = rules.Reshape
 
-function rules.Squeeze(t, layer, inputs) return { t:op('Squeeze', 'Squeeze', { inputs[1] }, layer.outputs[1].shape) } end
+function rules.Squeeze(t, layer, inputs)
+  return { t:op('Squeeze', 'Squeeze', { inputs[1] }, layer.outputs[1].shape) }
+end
 
 function rules.Unsqueeze(t, layer, inputs)
   return { t:op('ExpandDims', 'ExpandDims', { inputs[1], t:axis_constant 'ExpandDims/dim' }, layer.outputs[1].shape) }

@@ -23,7 +23,7 @@ end
 --- `decay`: a tensor, as the fused kernel's caller has it; nil: a Python number.
 function normalisation.moving_average(t, read, value, decay)
   local variable = read.node.inputs[1].node
-  t:within({ scope = t.scope .. '/AssignMovingAvg', serves = variable }, function()
+  t:within({ scope = t:unique(t.scope .. '/AssignMovingAvg'), serves = variable }, function()
     local rate
     if decay then
       rate = t:binary('Sub', 'sub', t:constant('sub/x', {}, value.dtype), decay)
