@@ -514,7 +514,9 @@ void judge_bounds(Trial& trial) {
 
 // ---- Memory
 
-/// Bytes that a task surely holds at once. A view and what it views are one.
+/// Bytes that a task surely holds at once. A view and what it views are one. What a collective writes
+/// is left out: an instant falls into the slot of the latest task started by then, so where tasks
+/// take no time it can begin in a later slot than that of its reader.
 int64_t needed_bytes(const Trial& trial, int32_t op) {
   const auto& graph = trial.problem.graph();
   int64_t bytes = trial.member(op) ? 0 : trial.problem.workspace_bytes(op);
@@ -526,7 +528,7 @@ int64_t needed_bytes(const Trial& trial, int32_t op) {
                         trial.plan.placement[producer] == trial.plan.placement[op];
     const bool weights = is_variable(graph.op(producer)) &&
                          trial.plan.placement[producer] == trial.plan.placement[op];
-    if (!viewed && !weights) bytes += graph.tensor(input).bytes;
+    if (!viewed && !weights && !trial.member(producer)) bytes += graph.tensor(input).bytes;
   }
   for (const int32_t output : graph.op(op).outputs)
     if (!is_variable(graph.op(op)) &&
