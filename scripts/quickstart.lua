@@ -6,7 +6,7 @@ local trinity = require 'trinity'
 
 local options = trinity.options {
   'Searches for a placement of a model on a cluster with Trinity (PPO) and compares it.',
-  model = { default = 'inception_v3', help = 'a model in models/, or a PipeDream profile (.txt)' },
+  model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
   cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
   batch_size = { default = 64, help = 'samples per step (a profile has its own)', min = 1, integer = true },
   steps = { default = 90, help = 'policy updates', min = 1, integer = true },
@@ -35,8 +35,7 @@ local function mdpe(m)
   return -math.log(cost)
 end
 
-local batch = options.model:find('%.txt$') and {} or { batch_size = options.batch_size }
-local graph = trinity.model(options.model, batch)
+local graph = trinity.model(options.model, { batch_size = options.batch_size })
 local cluster = trinity.cluster(options.cluster)
 local problem = trinity.problem { graph = graph, cluster = cluster, reward = mdpe }
 

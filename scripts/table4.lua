@@ -18,9 +18,11 @@ local options = trinity.options {
 -- site/en/r1/guide/performance/benchmarks.md) trained it with 64 images on K80s, which have 12 GB. So is
 -- NASNet-Large's (8): on two cards the article has 3.7 GB at most, twice which is no more than one card has.
 local article = {
-  { model = 'inception_v3', batch_size = 64, one = 'OOM', { 2, 0.75, 0.73, 5.6, 5.3 }, { 4, 0.75, 0.75, 7.9, 3.4 } },
+  { model = 'inception_v3', batch_size = 64, one = 'OOM', { 2, 0.75, 0.73, 5.6, 5.3 },
+    { 4, 0.75, 0.75, 7.9, 3.4 } },
   { model = 'gnmt', batch_size = 64, one = 0.30, { 2, 0.42, 0.37, 1.0, 2.5 }, { 4, 0.51, 0.42, 1.9, 1.1 } },
-  { model = 'nmt', batch_size = 64, hidden = 1728, one = 'OOM', { 2, 2.76, 2.76, 7.1, 7.2 }, { 4, 2.81, 2.60, 4.4, 8.8 } },
+  { model = 'nmt', batch_size = 64, hidden = 1728, one = 'OOM', { 2, 2.76, 2.76, 7.1, 7.2 },
+    { 4, 2.81, 2.60, 4.4, 8.8 } },
   { model = 'nasnet_large', batch_size = 8, one = 'OOM', { 2, 2.10, 1.79, 6.1, 3.7 }, { 4, 2.12, 1.81, 7.2, 3.9 } },
   { model = 'nasnet_large', batch_size = 32, one = 'OOM', { 4, 'OOM', 5.21, 12.2, 11.3 } },
   { model = 'pnasnet_large', batch_size = 8, one = 1.45, { 2, 1.91, 1.70, 3.3, 6.3 }, { 4, 2.01, 1.71, 1.8, 6.0 } },
@@ -59,8 +61,8 @@ for _, row in ipairs(article) do
     for _, cell in ipairs(row) do
       local cards, expert, best, communication, memory = unpack(cell)
       local parts, parts_bound_s = simulate(graph, cards)
-      several[#several + 1] = { name, tostring(cards), time(expert), simulated_time(parts), ('%.2f'):format(parts_bound_s),
-        verdict(expert, parts), time(best), ('%.1f'):format(communication),
+      several[#several + 1] = { name, tostring(cards), time(expert), simulated_time(parts),
+        ('%.2f'):format(parts_bound_s), verdict(expert, parts), time(best), ('%.1f'):format(communication),
         gigabytes(parts.peak_communication_bytes), ('%.1f'):format(memory), gigabytes(parts.peak_memory_bytes) }
     end
   end
@@ -74,4 +76,5 @@ print 'Trinity reached, for comparison of communication and memory (that of the 
 print(trinity.format_table({ 'network (batch)', 'cards', 'expert', 'simulated', 'bound', 'agreement', 'Trinity',
   'communication', 'simulated', 'memory', 'simulated' }, several))
 print '\nFitted to the table: the dispatch of p100_paper (to gnmt on one card), the units of nmt (to its memory).'
-print(('simulated on %s, %s granularity; made by: trinity scripts/table4.lua'):format(options.cluster, options.granularity))
+print(('simulated on %s, %s granularity; made by: trinity scripts/table4.lua'):format(options.cluster,
+  options.granularity))

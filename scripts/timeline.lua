@@ -6,7 +6,7 @@ local trinity = require 'trinity'
 
 local options = trinity.options {
   'Simulates one strategy, says where the time of its step goes, and writes a Chrome trace.',
-  model = { default = 'inception_v3', help = 'a model in models/, or a PipeDream profile (.txt)' },
+  model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
   cluster = { default = 'p100x4', help = 'a cluster in models/clusters with a count, or a Lua file' },
   batch_size = { default = 64, help = 'samples per micro-batch (a profile has its own)', min = 1, integer = true },
   method = { default = 'contiguous', help = 'what makes the placement: a method of trinity.methods' },
@@ -20,8 +20,7 @@ local options = trinity.options {
 }
 
 local function make_problem()
-  local batch = options.model:find('%.txt$') and {} or { batch_size = options.batch_size }
-  return trinity.problem { graph = trinity.model(options.model, batch), cluster = trinity.cluster(options.cluster),
+  return trinity.problem { graph = trinity.model(options.model, { batch_size = options.batch_size }), cluster = trinity.cluster(options.cluster),
     rules = options.queue ~= '' and { queue = options.queue } or nil }
 end
 

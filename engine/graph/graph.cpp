@@ -268,7 +268,9 @@ void GraphBuilder::report_cycle(const std::vector<int32_t>& missing) const {
   int32_t at = 0;
   while (missing[static_cast<size_t>(at)] == 0) ++at;
   std::vector<int32_t> seen;
-  while (std::find(seen.begin(), seen.end(), at) == seen.end()) {
+  std::vector<bool> passed(operators_.size(), false);
+  while (!passed[static_cast<size_t>(at)]) {
+    passed[static_cast<size_t>(at)] = true;
     seen.push_back(at);
     for (const int32_t tensor : operators_[static_cast<size_t>(at)].inputs) {
       const int32_t producer = tensors_[static_cast<size_t>(tensor)].producer;

@@ -52,7 +52,7 @@ class Replication {
     is_gradient_.assign(graph_.tensors().size(), false);
     for (const auto& op : graph_.operators())
       for (const int32_t input : op.inputs)
-        if (op.phase == Phase::update && producer(input).phase != Phase::update)
+        if (op.phase == Phase::update && producer(input).phase == Phase::backward)
           is_gradient_[static_cast<size_t>(input)] = true;
   }
 

@@ -48,8 +48,8 @@ local function model_options(name, model, given)
         or (declared.integer and value % 1 ~= 0) or value ~= value) then
       util.fail("model '%s': '%s': expected %s%s%s, got %s", name, key,
         declared.integer and 'an integer' or 'a number',
-        declared.min and (' from %g'):format(declared.min) or '', declared.max and (' to %g'):format(declared.max) or '',
-        tostring(value))
+        declared.min and (' from %g'):format(declared.min) or '',
+        declared.max and (' to %g'):format(declared.max) or '', tostring(value))
     end
     values[key] = value
   end
@@ -59,7 +59,7 @@ end
 --- Options that every model takes, and how they are read.
 local common = {
   training = 'boolean', colocate = 'string', optimiser = 'string', granularity = 'string', dtype = 'string',
-  dimensions = 'table',
+  dimensions = 'table', weight_decay = 'boolean', clip_gradients = 'boolean',
 }
 
 local granularities = { 'framework', 'layer' }
@@ -100,6 +100,7 @@ local file_types = '.lua, .onnx, .json (own, dnn-partitioning, Piper), .txt (Pip
 --- A graph from a file that others wrote; batch_size and dimensions are those that an ONNX file
 --- leaves open. What a person should know goes to standard error.
 local function import(name, rest, shared)
+  util.refuse_unknown(('model file %s'):format(name), rest, { batch_size = true })
   local graph_handle, about = core.read_model(name, { open_dimension = rest.batch_size or 1,
     dimensions = shared.dimensions or {} })
   for _, warning in ipairs(about.warnings) do
@@ -136,6 +137,7 @@ local model = {}
 ---   granularity  'layer', or 'framework': the operators of a TensorFlow 1.15 graph
 ---   training     false: the forward graph alone
 ---   colocate, optimiser   of the training step: see graph:to_training
+---   weight_decay, clip_gradients   true: of granularity 'framework', see trinity.framework
 ---   dimensions   sizes that an ONNX file leaves open, by name; batch_size for all others
 --- Files with measured times ignore batch_size; those that hold a whole step stay as they are.
 function model.load(name, options)
@@ -146,7 +148,11 @@ function model.load(name, options)
   if shared.training == false or whole then return forward end
   local training = { colocate = shared.colocate, optimiser = shared.optimiser }
   if shared.granularity == 'framework' then
+    training.weight_decay, training.clip_gradients = shared.weight_decay, shared.clip_gradients
     return require('trinity.framework').lower(forward, training)
+  end
+  for _, key in ipairs { 'weight_decay', 'clip_gradients' } do
+    if shared[key] ~= nil then util.fail("'%s' is an option of granularity 'framework'", key) end
   end
   return forward:to_training(training)
 end

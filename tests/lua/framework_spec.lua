@@ -218,9 +218,9 @@ end)
 local networks = {
   inception_v3 = { 11144, 13658, 3586, table_3 = { 12745, 21928 }, options = { batch_size = 2 } },
   nasnet_large = { 15740, 22789, 5162, table_3 = { 18644, 27505 }, options = { batch_size = 2 } },
-  pnasnet_large = { 11838, 17119, 3927, table_3 = { 14063, 20718 }, options = { batch_size = 2 } },
-  gnmt = { 9148, 11824, 3184, table_3 = { 8738, 16564 }, options = { sequence = 15 } },
-  nmt = { 15506, 20328, 5148, table_3 = { 16432, 24235 }, options = { sequence = 30 } },
+  pnasnet_large = { 11838, 17191, 3855, table_3 = { 14063, 20718 }, options = { batch_size = 2 } },
+  gnmt = { 9148, 11820, 3188, table_3 = { 8738, 16564 }, options = { sequence = 15 } },
+  nmt = { 16524, 21420, 5734, table_3 = { 16432, 24235 }, options = { sequence = 32 } },
 }
 
 local function with(options, more)
@@ -414,5 +414,65 @@ describe('lowering to the framework', function()
     local two = net:build()
     expect(function() framework.lower(two, { weight_decay = true }) end):raises "'weight_decay' is added to one loss"
     expect(count(framework.lower(two)).AddN):equals(1)
+  end)
+end)
+
+describe('a graph builder', function()
+  local function build(...)
+    local builder = require('trinity.graph').new { name = 'by hand' }
+    for _, spec in ipairs { { name = 'w', type = 'VariableV2', outputs = { { shape = { 4 } } } }, ... } do builder:add(spec) end
+    return builder:build()
+  end
+  it('takes phases, forward operations, shared devices and resident bytes', function()
+    local graph = build({ name = 'g', type = 'ReluGrad', phase = 'backward', forward = 'w' },
+      { name = 'u', type = 'ApplyAdam', phase = 'update', forward = 'w', colocate_with = 'g', persistent_bytes = 32 })
+    local g, u = graph:operator(2), graph:operator(3)
+    expect(g.phase .. ' ' .. u.phase):equals 'backward update'
+    expect(g.forward + u.forward):equals(2)
+    expect(u.unit):equals(g.unit)
+    expect(u.persistent_bytes):equals(32)
+    expect(graph.units):equals(2)
+    expect(graph.training):truthy()
+  end)
+  it('refuses names that it does not know', function()
+    expect(function() build { name = 'g', type = 'Relu', phase = 'backwards' } end)
+      :raises "operator 'g': unknown phase 'backwards', did you mean 'backward'%? %(known: forward, backward, update%)"
+    expect(function() build { name = 'g', type = 'Relu', forward = 'v' } end)
+      :raises "operator 'g': field 'forward': no operator 'v'"
+    expect(function() build { name = 'g', type = 'Relu', colocate_with = 'v' } end)
+      :raises "operator 'g': field 'colocate_with': no operator 'v'"
+    expect(function() build { name = 'g', type = 'Relu', persistent_bytes = -1 } end):raises 'persistent_bytes'
+  end)
+  it('tells what it was told: attributes, weights, dtypes', function()
+    local op = build { name = 'c', type = 'Conv', outputs = { { shape = { 1, 2 }, dtype = 'float16', gradient = false } },
+      attributes = { strides = { 1, 2 }, epsilon = 0.5, group = 3, mode = 'same' },
+      parameters = { { name = 'weight', shape = { 2, 3 }, dtype = 'int8', trainable = false } } }:operator(2)
+    expect(('%d %d'):format(unpack(op.attributes.strides))):equals '1 2'
+    expect(op.attributes.epsilon + op.attributes.group):equals(3.5)
+    expect(op.attributes.mode):equals 'same'
+    local weight, output = op.parameters[1], op.outputs[1]
+    expect(('%s %s %s %dx%d'):format(weight.name, weight.dtype, tostring(weight.trainable), unpack(weight.shape)))
+      :equals 'weight int8 false 2x3'
+    expect(('%s %s'):format(output.dtype, tostring(output.gradient))):equals 'float16 false'
+  end)
+end)
+
+describe('framework granularity and replicas', function()
+  it('reduces the gradients and nothing else', function()
+    local graph = trinity.model('resnet50', { batch_size = 2, granularity = 'framework' })
+    local copies, origin = graph:replicate { replicas = 2 }
+    local reduced_bytes = 0
+    for i = 1, copies.operators do
+      if origin[i] == 0 then
+        for _, tensor in ipairs(copies:operator(i).outputs) do reduced_bytes = reduced_bytes + tensor.bytes end
+      end
+    end
+    expect(reduced_bytes):equals(2 * 4 * graph.parameters)
+  end)
+  it('has options of its own, which layers have not', function()
+    local plain = trinity.model('vgg16', { batch_size = 1, granularity = 'framework' })
+    local decayed = trinity.model('vgg16', { batch_size = 1, granularity = 'framework', weight_decay = true })
+    expect(plain.operators):below(decayed.operators)
+    expect(function() trinity.model('vgg16', { weight_decay = true }) end):raises "'weight_decay' is an option of granularity"
   end)
 end)

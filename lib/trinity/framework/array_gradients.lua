@@ -79,18 +79,6 @@ function rules.Unpack(t, node, _, grads)
   return { t:op('Pack', 'stack', grads, node.inputs[1].shape) }
 end
 
--- _SliceGrad.
-function rules.Slice(t, node, grad)
-  local x, begin = node.inputs[1], node.inputs[2]
-  local rank = #x.shape
-  local column = t:op('Pack', 'stack', { t:axis_constant 'Rank', t:axis_constant 'stack/1' }, { 2 })
-  local size = t:shape_constant('Shape', rank)
-  local before = t:op('Reshape', 'Reshape', { begin, column }, { rank, 1 })
-  local after = t:op('Sub', 'sub', { t:shape_constant('Shape_1', rank), size }, { rank })
-  after = t:op('Reshape', 'Reshape', { t:op('Sub', 'sub', { after, begin }, { rank }), column }, { rank, 1 })
-  return { t:op('Pad', 'Pad', { grad, t:concat('concat', { before, after }, 2) }, x.shape) }
-end
-
 function rules.StridedSlice(t, node, grad)
   local x = node.inputs[1]
   local inputs = { t:shape_constant('Shape', #x.shape), node.inputs[2], node.inputs[3], node.inputs[4], grad }
@@ -136,7 +124,7 @@ function rules.GatherV2(t, node, grad)
   local table_shape = t:constant('Shape', { rank }, 'int64')
   table_shape = t:op('Cast', 'Cast', { table_shape }, { rank }, { dtype = 'int32' })
   local size = t:op('ExpandDims', 'ExpandDims', { t:axis_constant 'Size', t:axis_constant 'ExpandDims/dim' }, { 1 })
-  local tail = t:slice_vector('strided_slice', table_shape, { rank - 1 })
+  local tail = t:strided_slice_of('strided_slice', table_shape, { rank - 1 })
   local rows = { count, unpack(params.shape, 2) }
   local values = t:op('Reshape', 'Reshape', { grad, t:concat('concat', { size, tail }, 1) }, rows)
   local numbers = t:op('Reshape', 'Reshape', { indices, size }, { count })

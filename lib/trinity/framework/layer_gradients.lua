@@ -12,7 +12,7 @@ function rules.MatMul(t, node, grad)
 end
 
 --- The leading axes of a shape as an operation on it: StridedSlice.
-local function leading(t, shape, rank) return t:slice_vector('strided_slice', shape, { rank - 2 }) end
+local function leading(t, shape, rank) return t:strided_slice_of('strided_slice', shape, { rank - 2 }) end
 
 -- _BatchMatMulV2.
 function rules.BatchMatMulV2(t, node, grad)

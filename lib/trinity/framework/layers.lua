@@ -166,7 +166,7 @@ function rules.Split(t, layer, inputs)
 end
 
 function rules.Slice(t, layer, inputs)
-  return { t:slice_vector('strided_slice', inputs[1], layer.outputs[1].shape) }
+  return { t:strided_slice_of('strided_slice', inputs[1], layer.outputs[1].shape) }
 end
 
 function rules.Pad(t, layer, inputs)
@@ -177,6 +177,11 @@ end
 function rules.Expand(t, layer, inputs)
   local shape = layer.outputs[1].shape
   return { t:op('BroadcastTo', 'BroadcastTo', { inputs[1], t:shape_constant('BroadcastTo/shape', #shape) }, shape) }
+end
+
+function rules.Tile(t, layer, inputs)
+  local shape = layer.outputs[1].shape
+  return { t:op('Tile', 'Tile', { inputs[1], t:shape_constant('Tile/multiples', #shape) }, shape) }
 end
 
 function rules.Transpose(t, layer, inputs)

@@ -72,8 +72,8 @@ function Tape:transpose(name, x, order)
   return self:op('Transpose', name, { x, self:shape_constant(name .. '/perm', #order) }, shape, { order = order })
 end
 
---- x[...] in Python: StridedSlice with three constants.
-function Tape:slice_vector(name, x, shape)
+--- x[...] in Python, of this shape: StridedSlice with three constants.
+function Tape:strided_slice_of(name, x, shape)
   local inputs, rank = { x }, math.max(#x.shape, 1)
   for i, label in ipairs { '/stack', '/stack_1', '/stack_2' } do
     inputs[i + 1] = self:shape_constant(name .. label, rank)

@@ -60,7 +60,8 @@ local function deduplicated(t, gradient)
   local count = gradient.indices.shape
   local unique = t:operation('Unique', 'Unique', { gradient.indices },
     { { shape = count, dtype = gradient.indices.dtype }, { shape = count, dtype = 'int32' } }).outputs
-  local rows = t:slice_vector('strided_slice', t:op('Shape', 'Shape', { unique[1] }, { 1 }, { dtype = 'int32' }), {})
+  local extent = t:op('Shape', 'Shape', { unique[1] }, { 1 }, { dtype = 'int32' })
+  local rows = t:strided_slice_of('strided_slice', extent, {})
   return t:op('UnsortedSegmentSum', 'UnsortedSegmentSum', { gradient.values, unique[2], rows }, gradient.values.shape),
     unique[1]
 end

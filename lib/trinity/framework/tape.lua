@@ -1,11 +1,18 @@
 -- A graph of TensorFlow operations under construction, and reverse differentiation over it as TensorFlow
 -- 1.15 does it (python/ops/gradients_util.py, called by Optimizer.compute_gradients with its defaults).
 --
--- An operation is { id =, name =, type =, inputs = { tensors }, controls = { operations that run before },
--- outputs = { tensors }, phase =, serves = the operation whose device it shares (nil: its own),
--- attributes =, parameters =, flops =, persistent_bytes = }. A tensor is { node =, index =, shape =,
--- dtype = }, a scalar's shape is {}. A gradient of gathered rows is { sparse = true, values =, indices =,
--- dense_shape =, shape =, dtype = }, TensorFlow's IndexedSlices.
+-- An operation is a table:
+--   id, name, type    in the order of building; TensorFlow's names and types
+--   inputs, outputs   tensors; controls: operations that run before it
+--   phase             'forward', 'backward', 'update'
+--   serves            the operation whose device it shares; nil: it has a device of its own
+--   attributes, parameters, flops, persistent_bytes   as graph builders take them, where it has any
+--   axes, order       of reductions and of Transpose, counted from 1
+--   is_variable, read          a VariableV2, and the tensor that its Identity gives
+--   is_layer, backward_flops   a layer that TensorFlow has no operations for
+--   applies_to, sparse         the variable that an update changes, in all or in some rows
+-- A tensor is { node =, index =, shape =, dtype = }, a scalar's shape is {}. A gradient of gathered rows is
+-- { sparse = true, values =, indices =, dense_shape =, shape =, dtype = }, TensorFlow's IndexedSlices.
 
 local gradients = require 'trinity.framework.gradients'
 local util = require 'trinity.util'
@@ -75,7 +82,7 @@ end
 --- A gradient of rows as a tensor: ops.py's _IndexedSlicesToTensor, called from gradient and AddN alike.
 local function dense(self, grad)
   if not grad.sparse then return grad end
-  local rows = self:slice_vector('strided_slice', grad.dense_shape, {})
+  local rows = self:strided_slice_of('strided_slice', grad.dense_shape, {})
   return self:op('UnsortedSegmentSum', 'inputs', { grad.values, grad.indices, rows }, grad.shape)
 end
 
