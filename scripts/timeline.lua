@@ -20,8 +20,8 @@ local options = trinity.options {
 }
 
 local function make_problem()
-  return trinity.problem { graph = trinity.model(options.model, { batch_size = options.batch_size }), cluster = trinity.cluster(options.cluster),
-    rules = options.queue ~= '' and { queue = options.queue } or nil }
+  return trinity.problem { graph = trinity.model(options.model, { batch_size = options.batch_size }),
+    cluster = trinity.cluster(options.cluster), rules = options.queue ~= '' and { queue = options.queue } or nil }
 end
 
 --- The strategy, with the schedule that the command line asks for.
