@@ -106,6 +106,7 @@ class ObjectWriter {
   void list(const char* key, const Items& items, Write write) {
     if (items.empty()) return;
     std::vector<std::string> parts;
+    parts.reserve(items.size());
     for (const auto& item : items) parts.push_back(write(item));
     raw(key, fmt::format("[{}]", fmt::join(parts, ",")));
   }
@@ -125,6 +126,7 @@ class Writer {
     std::string text = fmt::format("{{\n \"format\": \"{}\",\n \"version\": {},\n \"name\": {},\n",
                                    kFormat, kVersion, text_json(graph_.name(), "graph"));
     std::vector<std::string> lines;
+    lines.reserve(graph_.operators().size());
     for (const auto& op : graph_.operators()) lines.push_back(operator_json(op));
     text += fmt::format(" \"operators\": [\n  {}\n ]", fmt::join(lines, ",\n  "));
     lines.clear();
@@ -398,6 +400,7 @@ class Reader {
     const auto found = tensors_.find(name);
     if (found == tensors_.end()) {
       std::vector<std::string_view> names;
+      names.reserve(static_cast<size_t>(builder_.tensor_count()));
       for (int32_t t = 0; t < builder_.tensor_count(); ++t)
         names.push_back(builder_.tensor(t).name);
       for (int32_t o = 0; o < builder_.operator_count(); ++o)
@@ -415,6 +418,7 @@ class Reader {
     const int32_t found = builder_.find(name);
     if (found >= 0) return found;
     std::vector<std::string_view> names;
+    names.reserve(static_cast<size_t>(builder_.operator_count()));
     for (int32_t o = 0; o < builder_.operator_count(); ++o) names.push_back(builder_.op(o).name);
     value.fail(fmt::format("no operator {}{}", in_quotes(name), nearest(name, names)));
   }

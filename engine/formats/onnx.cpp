@@ -1,13 +1,17 @@
 #include "formats/onnx.h"
 
+#include <fcntl.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "formats/onnx_graph.h"
+#include "formats/onnx_scan.h"
 #include "graph/operator_types.h"
 
 namespace trinity {
@@ -17,16 +21,39 @@ using namespace onnx_import;
 
 /// Protobuf's own limit for a message.
 constexpr uintmax_t kMaxFileBytes = (uintmax_t{1} << 31) - 1;
+/// Memory that a parsed model may take beyond its bytes.
+constexpr uint64_t kMaxOverheadBytes = uint64_t{1} << 30;
 
-onnx::ModelProto parse(google::protobuf::io::ZeroCopyInputStream& stream,
+using google::protobuf::io::ZeroCopyInputStream;
+
+/// `first` and `second` are two passes over the same bytes.
+onnx::ModelProto parse(ZeroCopyInputStream& first, ZeroCopyInputStream& second,
                        const std::string& source) {
+  if (!parses_within(first, kMaxOverheadBytes))
+    throw FileError(source + ": holds too many parts, parsed they would fill more than 1 GiB");
   onnx::ModelProto proto;
-  if (!proto.ParsePartialFromZeroCopyStream(&stream))
+  if (!proto.ParsePartialFromZeroCopyStream(&second))
     throw FileError(source +
                     ": no ONNX model: its protobuf is cut off, damaged or nested too deeply");
   if (!proto.has_graph()) throw FileError(source + ": holds no graph; is this an ONNX model?");
   return proto;
 }
+
+/// A file as protobuf reads it.
+class FileStream {
+ public:
+  explicit FileStream(const std::string& path) : descriptor_(::open(path.c_str(), O_RDONLY)) {
+    if (descriptor_ < 0)
+      throw FileError(fmt::format("{}: cannot read: {}", path, std::strerror(errno)));
+    stream_.emplace(descriptor_);
+    stream_->SetCloseOnDelete(true);
+  }
+  ZeroCopyInputStream& stream() { return *stream_; }
+
+ private:
+  int descriptor_;
+  std::optional<google::protobuf::io::FileInputStream> stream_;
+};
 
 /// Types without a cost rule, sorted.
 std::vector<std::string> unknown_types(const Graph& graph) {
@@ -41,16 +68,16 @@ void add_warnings(const Model& model, const Findings& findings, const Dimensions
   if (auto text = dimensions.report(); !text.empty()) warnings.push_back(std::move(text));
   if (model.control_flow > 0)
     warnings.push_back(
-        fmt::format("{} nodes hold subgraphs (If, Loop, Scan): each is one operator, "
-                    "whose inner nodes cost nothing",
+        fmt::format("nodes that hold subgraphs (If, Loop, Scan): {}; each is one "
+                    "operator, whose inner nodes cost nothing",
                     model.control_flow));
   if (findings.misfits.count > 0)
-    warnings.push_back(fmt::format("the inputs of {} nodes do not fit together (the first: {})",
+    warnings.push_back(fmt::format("nodes whose inputs do not fit together: {} (the first: {})",
                                    findings.misfits.count, findings.misfits.first));
   if (findings.conflicts.count > 0)
     warnings.push_back(
-        fmt::format("the file's shapes of {} values differ from what their operators "
-                    "make (the first: {}); the file's count",
+        fmt::format("shapes in the file that differ from what the operators make: "
+                    "{} (the first: {}); the file's count",
                     findings.conflicts.count, findings.conflicts.first));
 }
 
@@ -77,24 +104,25 @@ Imported parse_onnx(std::string_view bytes, const std::string& source,
                     const std::string& graph_name, const OnnxOptions& options) {
   if (bytes.size() > kMaxFileBytes)
     throw FileError(fmt::format("{}: {} bytes, more than 2 GiB", source, bytes.size()));
-  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
-  return import_model(parse(stream, source), source, graph_name, options);
+  const auto size = static_cast<int>(bytes.size());
+  google::protobuf::io::ArrayInputStream first(bytes.data(), size), second(bytes.data(), size);
+  return import_model(parse(first, second, source), source, graph_name, options);
 }
 
 Imported read_onnx(const std::string& path, const OnnxOptions& options) {
+  const auto refuse = [&](const std::string& why) {
+    throw FileError(fmt::format("{}: cannot read: {}", path, why));
+  };
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
-    throw FileError(path + ": cannot read: " + (error ? error.message() : "not a file"));
+    refuse(error ? error.message() : "not a file");
   const auto bytes = std::filesystem::file_size(path, error);
-  if (!error && bytes > kMaxFileBytes)
-    throw FileError(
-        fmt::format("{}: {} bytes, more than 2 GiB; weights can be stored in a file of "
-                    "their own",
-                    path, bytes));
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw FileError(path + ": cannot read");
-  google::protobuf::io::IstreamInputStream stream(&file);
-  const auto proto = parse(stream, path);
+  if (error) refuse(error.message());
+  if (bytes > kMaxFileBytes)
+    refuse(fmt::format("{} bytes, more than 2 GiB; weights can be stored in a file of their own",
+                       bytes));
+  FileStream first(path), second(path);
+  const auto proto = parse(first.stream(), second.stream(), path);
   return import_model(proto, path, std::filesystem::path(path).stem().string(), options);
 }
 

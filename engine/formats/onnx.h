@@ -43,9 +43,10 @@ struct OnnxOptions {
 ///
 /// Throws FileError naming file and node for anything malformed: no protobuf or no graph, values
 /// that are defined twice or not at all, cycles, attributes that cannot be meant (a stride of 0),
-/// negative dimensions, tensors of more than 2^50 bytes, more than 2^20 nodes. Throws ArgumentError
-/// for options that name a dimension which the file does not have. Operators of unknown types and
-/// shapes that nothing tells are warnings.
+/// negative dimensions, tensors of more than 2^50 bytes or 32 dimensions, more than 2^19 nodes or
+/// 2^20 values, more parts than 1 GiB can hold. Throws ArgumentError for options that name a
+/// dimension which the file does not have. Operators of unknown types, shapes that nothing tells
+/// and inputs that do not fit together are warnings.
 Imported read_onnx(const std::string& path, const OnnxOptions& options = {});
 
 /// The same from bytes; `source` stands for the file name in errors.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "formats/onnx_literal.h"
 
@@ -16,7 +15,8 @@ using Maybe = std::optional<Number>;
 
 constexpr Number kMost = 0x1p63L;  // integers beyond are not computed
 
-/// What the functions below see: the node's arguments and the shape and type of its first output.
+/// What the functions below see: the node's arguments and the shape and type of its first output,
+/// which may be a lie of the file.
 class Folding {
  public:
   Folding(Model& model, const Node& node)
@@ -155,6 +155,7 @@ Result shape(const Folding& fold) {
   const auto rank = static_cast<int64_t>(extents.size());
   const int64_t given = fold.integer("start", 0);
   const auto start = std::clamp<int64_t>(given < 0 ? given + rank : given, 0, rank);
+  if (fold.elements() > extents.size() - static_cast<size_t>(start)) return std::nullopt;
   Numbers result;
   for (size_t i = 0; i < fold.elements(); ++i)
     result.push_back(extents[static_cast<size_t>(start) + i]);
@@ -265,58 +266,65 @@ Result non_zero(const Folding& fold) {
   return result;
 }
 
-const std::map<std::string_view, Rule>& rules() {
-  static const std::map<std::string_view, Rule> table = {
-      {"Add", binary},
-      {"Sub", binary},
-      {"Mul", binary},
-      {"Div", binary},
-      {"Mod", binary},
-      {"Pow", binary},
-      {"Min", binary},
-      {"Max", binary},
-      {"Equal", binary},
-      {"Less", binary},
-      {"LessOrEqual", binary},
-      {"Greater", binary},
-      {"GreaterOrEqual", binary},
-      {"And", binary},
-      {"Or", binary},
-      {"Neg", unary},
-      {"Abs", unary},
-      {"Floor", unary},
-      {"Ceil", unary},
-      {"Round", unary},
-      {"Sqrt", unary},
-      {"Not", unary},
-      {"Cast", cast},
-      {"Where", where},
-      {"Identity", same},
-      {"Reshape", same},
-      {"Squeeze", same},
-      {"Unsqueeze", same},
-      {"Flatten", same},
-      {"Shape", shape},
-      {"Size", size},
-      {"Concat", concat},
-      {"Gather", gather},
-      {"Slice", slice},
-      {"ReduceProd", reduce},
-      {"ReduceSum", reduce},
-      {"ReduceMax", reduce},
-      {"ReduceMin", reduce},
-      {"Range", range},
-      {"ConstantOfShape", filled},
-      {"Expand", expand},
-      {"NonZero", non_zero},
-  };
-  return table;
+struct NamedRule {
+  std::string_view type;
+  Rule rule;
+};
+constexpr NamedRule kRules[] = {
+    {"Add", binary},
+    {"Sub", binary},
+    {"Mul", binary},
+    {"Div", binary},
+    {"Mod", binary},
+    {"Pow", binary},
+    {"Min", binary},
+    {"Max", binary},
+    {"Equal", binary},
+    {"Less", binary},
+    {"LessOrEqual", binary},
+    {"Greater", binary},
+    {"GreaterOrEqual", binary},
+    {"And", binary},
+    {"Or", binary},
+    {"Neg", unary},
+    {"Abs", unary},
+    {"Floor", unary},
+    {"Ceil", unary},
+    {"Round", unary},
+    {"Sqrt", unary},
+    {"Not", unary},
+    {"Cast", cast},
+    {"CastLike", cast},
+    {"Where", where},
+    {"Identity", same},
+    {"Reshape", same},
+    {"Squeeze", same},
+    {"Unsqueeze", same},
+    {"Flatten", same},
+    {"Shape", shape},
+    {"Size", size},
+    {"Concat", concat},
+    {"Gather", gather},
+    {"Slice", slice},
+    {"ReduceProd", reduce},
+    {"ReduceSum", reduce},
+    {"ReduceMax", reduce},
+    {"ReduceMin", reduce},
+    {"Range", range},
+    {"ConstantOfShape", filled},
+    {"Expand", expand},
+    {"NonZero", non_zero},
+};
+
+Rule find_rule(std::string_view type) {
+  for (const auto& [name, rule] : kRules)
+    if (name == type) return rule;
+  return nullptr;
 }
 
 void store(Value& value, Numbers numbers) {
   if (!value.shape || static_cast<int64_t>(numbers.size()) != element_count(*value.shape)) return;
   auto literal = std::make_shared<Literal>();
-  literal->real = is_floating(value.element);
   literal->numbers = std::move(numbers);
   value.literal = std::move(literal);
 }
@@ -342,11 +350,11 @@ void split(Model& model, const Node& node) {
 
 void fold_numbers(Model& model, const Node& node) {
   if (node.type == "Split") return split(model, node);
-  const auto found = rules().find(node.type);
-  if (found == rules().end() || node.outputs.empty() || node.outputs.front() < 0) return;
+  const auto rule = find_rule(node.type);
+  if (!rule || node.outputs.front() < 0) return;
   auto& output = model.value(node.outputs.front());
   if (!output.shape || static_cast<size_t>(element_count(*output.shape)) > kMaxLiteral) return;
-  if (auto numbers = found->second(Folding(model, node))) store(output, std::move(*numbers));
+  if (auto numbers = rule(Folding(model, node))) store(output, std::move(*numbers));
 }
 
 }  // namespace trinity::onnx_import

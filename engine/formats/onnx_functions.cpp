@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "formats/onnx_scope.h"
 
 namespace trinity::onnx_import {
 namespace {
@@ -138,6 +139,7 @@ class Flattener {
     for (const auto& name : node.output()) flat.outputs.push_back(resolve(name, scope));
     for (const auto& name : node.input()) flat.inputs.push_back(resolve(name, scope));
     flat.name = label(node, flat, scope);
+    flat.module = module_scope(node);
     for (const auto* text : {&node.name(), &node.domain(), &node.op_type()})
       if (!is_utf8(*text)) fail("a node", "has a name, domain or type that is not UTF-8");
     if (node.op_type().empty())

@@ -51,11 +51,6 @@ bool is_odd(int32_t element) {
          element == TensorProto::COMPLEX128 || element > TensorProto::BFLOAT16;
 }
 
-/// All extents but one are 1: a bias, a scale.
-bool is_vector(const Shape& shape) {
-  return std::count_if(shape.begin(), shape.end(), [](int64_t extent) { return extent != 1; }) <= 1;
-}
-
 /// A place where a weight is read: an argument of a node, or argument -1 for a subgraph of it.
 struct Read {
   int32_t node, argument;
@@ -116,7 +111,9 @@ class Maker {
       for (const auto* values : {&from.inputs, &from.captured})
         for (const int32_t value : *values) reach(value);
     }
-    for (size_t i = 0; i < alive_.size(); ++i) dropped_ += !alive_[i] && !model_.nodes[i].folded;
+    for (size_t i = 0; i < alive_.size(); ++i)
+      if (!alive_[i] && !model_.nodes[i].folded)
+        dropped_.add(fmt::format("'{}'", clip(model_.nodes[i].name)));
   }
 
   void find_reads() {
@@ -206,7 +203,7 @@ class Maker {
     made.name = std::string(value.name);
     made.dtype = dtype_of(value.element);
     made.gradient = value.element == 0 || is_floating(value.element);
-    if (is_odd(value.element)) odd_.add(made.name);
+    if (is_odd(value.element)) odd_.add(fmt::format("'{}'", clip(value.name)));
     if (!value.shape) {
       shapeless_.add(fmt::format("'{}'", clip(value.name)));
     } else {
@@ -237,6 +234,7 @@ class Maker {
     op.name = unique(from.name, output);
     op.type = from.type;
     add_attributes(from, op);
+    if (!from.module.empty() && is_utf8(from.module)) op.attributes["module"] = from.module;
     std::vector<int64_t> positions;
     for (size_t i = 0; i < from.inputs.size(); ++i) add_argument(id, i, op, positions);
     for (const int32_t value : from.captured) add_captured(id, value, op);
@@ -363,24 +361,18 @@ class Maker {
   }
 
   void add_warnings() {
-    if (dropped_ > 0)
-      warnings_.push_back(
-          fmt::format("{} nodes reach no output of the graph and were left out", dropped_));
-    if (shapeless_.count > 0)
-      warnings_.push_back(
-          fmt::format("nothing tells the shapes of {} tensors, which count as "
-                      "empty (the first: {})",
-                      shapeless_.count, shapeless_.first));
-    if (copied_.count > 0)
-      warnings_.push_back(fmt::format(
-          "{} vectors of weights are read by several operators (the first: {}); each reader got a "
-          "copy, because exporters merge weights of equal values (option copy_shared_vectors)",
-          copied_.count, copied_.first));
-    if (odd_.count > 0)
-      warnings_.push_back(
-          fmt::format("{} tensors hold text, complex numbers or numbers that "
-                      "trinity has no type for; the nearest type stands for theirs",
-                      odd_.count));
+    const auto add = [&](const Finding& finding, const char* what, const char* rest) {
+      if (finding.count > 0)
+        warnings_.push_back(
+            fmt::format("{}: {} (the first: {}){}", what, finding.count, finding.first, rest));
+    };
+    add(dropped_, "nodes that reach no output of the graph and were left out", "");
+    add(shapeless_, "tensors whose shape nothing tells, which count as empty", "");
+    add(copied_, "vectors of weights that several operators read",
+        "; each reader got a copy, because exporters merge weights of equal values (option "
+        "copy_shared_vectors)");
+    add(odd_, "tensors of text, complex numbers or another type that trinity does not have",
+        "; the nearest type stands for theirs");
   }
 
   const Model& model_;
@@ -392,8 +384,7 @@ class Maker {
   std::vector<Home> homes_;               // per value
   std::vector<int32_t> tensors_;          // per value: the builder's tensor, or -1
   std::unordered_map<std::string, int> numbers_;
-  size_t dropped_ = 0;
-  Finding shapeless_, copied_, odd_;
+  Finding dropped_, shapeless_, copied_, odd_;
 };
 
 }  // namespace

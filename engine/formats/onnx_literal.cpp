@@ -63,7 +63,6 @@ Constant list_constant(const List& list, int32_t element, bool scalar) {
   constant.shape = scalar ? Shape{} : Shape{static_cast<int64_t>(list.size())};
   if (static_cast<size_t>(list.size()) > kMaxLiteral) return constant;
   auto literal = std::make_shared<Literal>();
-  literal->real = element == TensorProto::FLOAT;
   read_list(list, static_cast<size_t>(list.size()), literal->numbers);
   constant.literal = std::move(literal);
   return constant;
@@ -89,7 +88,6 @@ std::shared_ptr<const Literal> decode(const TensorProto& tensor) {
     if (count > kMaxLiteral) return nullptr;
   }
   auto literal = std::make_shared<Literal>();
-  literal->real = is_floating(tensor.data_type());
   if (!read_numbers(tensor, count, literal->numbers)) return nullptr;
   return literal;
 }

@@ -47,6 +47,8 @@ class Loader {
 
   int32_t define(std::string_view name, const std::string& what) {
     if (!is_utf8(name)) fail(fmt::format("{} has a name that is not UTF-8", what));
+    if (model_.values.size() >= kMaxValues)
+      fail(fmt::format("has more than {} values", kMaxValues));
     const auto id = static_cast<int32_t>(model_.values.size());
     if (!ids_.emplace(name, id).second)
       fail(fmt::format("{} writes value '{}', which is defined already", what, clip(name)));
@@ -94,8 +96,8 @@ class Loader {
   void define_outputs(const FlatNode& flat) {
     Node node;
     node.name = flat.name;
-    node.type =
-        flat.domain.empty() ? std::string(flat.type) : fmt::format("{}.{}", flat.domain, flat.type);
+    node.module = flat.module;
+    node.type = qualified(flat);
     for (const auto name : flat.outputs) {
       node.outputs.push_back(-1);
       if (name.empty()) continue;
@@ -106,6 +108,14 @@ class Loader {
     if (std::all_of(node.outputs.begin(), node.outputs.end(), [](int32_t id) { return id < 0; }))
       model_.fail(node, "has no outputs");
     model_.nodes.push_back(std::move(node));
+  }
+
+  /// Types that only trinity has must not come from a file.
+  static std::string qualified(const FlatNode& flat) {
+    constexpr std::string_view own[] = {"Input", "Variable", "VariableV2", "Update", "LSTMCell"};
+    const bool taken = std::find(std::begin(own), std::end(own), flat.type) != std::end(own);
+    if (flat.domain.empty() && !taken) return std::string(flat.type);
+    return fmt::format("{}.{}", flat.domain.empty() ? "ai.onnx" : flat.domain, flat.type);
   }
 
   void connect(FlatNode& flat) {
@@ -279,6 +289,10 @@ int64_t element_count(const Shape& shape) {
   int64_t count = 1;
   for (const int64_t extent : shape) count *= extent;
   return count;
+}
+
+bool is_vector(const Shape& shape) {
+  return std::count_if(shape.begin(), shape.end(), [](int64_t extent) { return extent != 1; }) <= 1;
 }
 
 std::string describe(const Shape& shape) {

@@ -31,13 +31,13 @@ inline constexpr int64_t kOpen = INT64_MIN;
 inline constexpr int64_t kMaxBytes = int64_t{1} << 50;  ///< of one tensor
 inline constexpr size_t kMaxRank = 32;                  ///< dimensions of a tensor
 inline constexpr size_t kMaxLiteral = 128;              ///< elements of constants that are computed
-inline constexpr size_t kMaxNodes = size_t{1} << 20;    ///< of a file
-inline constexpr size_t kMaxText = 80;                  ///< bytes of a name in a message
+inline constexpr size_t kMaxNodes = size_t{1} << 19;    ///< of a file
+inline constexpr size_t kMaxValues = size_t{1} << 20;
+inline constexpr size_t kMaxText = 80;  ///< bytes of a name in a message
 
 /// The numbers of a small constant, in row-major order; how shape arithmetic is done. The type
 /// holds every int64 exactly.
 struct Literal {
-  bool real = false;
   std::vector<long double> numbers;
 };
 static_assert(std::numeric_limits<long double>::digits >= 63);
@@ -66,7 +66,7 @@ using NamedAttribute = std::pair<std::string_view, const onnx::AttributeProto*>;
 
 /// A node after the expansion of functions. Strings live in the ModelProto or in FlatModel::texts.
 struct FlatNode {
-  std::string name;
+  std::string name, module;
   std::string_view domain, type;
   std::vector<std::string_view> inputs, outputs;
   std::vector<std::string_view> captured;  ///< outer values that its subgraphs read
@@ -75,6 +75,7 @@ struct FlatNode {
 
 struct Node {
   std::string name;                      ///< for messages and operators; may repeat
+  std::string module;                    ///< of PyTorch, see onnx_scope.h
   std::string type;                      ///< `domain.Type` outside ONNX's own domain
   std::vector<int32_t> inputs, outputs;  ///< values; -1 where left out
   std::vector<int32_t> captured;
@@ -120,6 +121,9 @@ std::string shape_problem(const Shape& shape, int32_t element);
 void check_shape(const Shape& shape, int32_t element, const std::string& owner);
 /// Elements of a checked shape.
 int64_t element_count(const Shape& shape);
+
+/// All extents but one are 1: a bias, a scale.
+bool is_vector(const Shape& shape);
 
 /// "[2, 3, ?]", at most 40 extents; "?" is kOpen.
 std::string describe(const Shape& shape);

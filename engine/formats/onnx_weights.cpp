@@ -16,7 +16,7 @@ struct Positions {
 };
 constexpr uint32_t at(uint32_t position) { return 1U << position; }
 constexpr std::array kPositions = {
-    Positions{"Attention", 0},
+    Positions{"Attention", at(0) | at(1) | at(2)},
     Positions{"Bernoulli", 0},
     Positions{"CastLike", at(0)},
     Positions{"Clip", at(0)},
@@ -28,11 +28,9 @@ constexpr std::array kPositions = {
     Positions{"Greater", 0},
     Positions{"GreaterOrEqual", 0},
     Positions{"GridSample", 0},
-    Positions{"If", 0},
     Positions{"LSTM", at(1) | at(2) | at(3) | at(7)},
     Positions{"Less", 0},
     Positions{"LessOrEqual", 0},
-    Positions{"Loop", 0},
     Positions{"MatMulInteger", at(0) | at(1), true},
     Positions{"Max", 0},
     Positions{"MaxRoiPool", 0},
@@ -52,7 +50,6 @@ constexpr std::array kPositions = {
     Positions{"Resize", at(0)},
     Positions{"RoiAlign", 0},
     Positions{"RotaryEmbedding", 0},
-    Positions{"Scan", 0},
     Positions{"Scatter", 0},
     Positions{"ScatterElements", 0},
     Positions{"ScatterND", 0},
@@ -68,20 +65,18 @@ const Positions* positions_of(std::string_view type) {
   return found != kPositions.end() && found->type == type ? &*found : nullptr;
 }
 
-bool is_vector(const Shape& shape) {
-  return std::count_if(shape.begin(), shape.end(), [](int64_t extent) { return extent != 1; }) <= 1;
-}
-
 /// PyTorch's exporter computes what it can and stores it as an initializer: masks and tables of
 /// rotary embeddings, too. Parameters keep their path ("encoder.layer.0.bias"); what the exporter
 /// makes is `val_<n>` or named after the operator ("unsqueeze_14"), without a dot. As factors and
-/// choices, and as `val_<n>` summands, such arrays and single numbers are no weights, nor are the
-/// ones and zeros that InstanceNormalization reads in place of a GroupNorm. (A relative position
-/// bias or position embedding that was computed in advance is a summand named after its operator.)
+/// choices, and as `val_<n>` summands, such arrays and single numbers are no weights, nor are what
+/// loops start from, and the ones and zeros that InstanceNormalization reads in place of a
+/// GroupNorm. (A relative position bias or position embedding that was computed in advance is a
+/// summand named after its operator.)
 bool is_exporters_table(const Model& model, const Node& node, const Value& value) {
   if (model.producer != "pytorch" || value.name.find('.') != std::string_view::npos) return false;
   const bool made = value.name.starts_with("val_");
   if (node.type == "InstanceNormalization") return made;
+  if (is_control_flow(node)) return true;
   if (is_vector(*value.shape) && element_count(*value.shape) != 1) return false;
   if (node.type == "Mul" || node.type == "Div" || node.type == "Where") return true;
   return (node.type == "Add" || node.type == "Sub") && made;

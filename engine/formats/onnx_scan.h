@@ -1,0 +1,14 @@
+#pragma once
+
+#include <google/protobuf/io/zero_copy_stream.h>
+
+#include <cstdint>
+
+namespace trinity::onnx_import {
+
+/// Whether a ModelProto is estimated to take at most `limit` bytes of memory beyond its encoded
+/// size: a file of two-byte messages grows a hundredfold when it is parsed, weights not at all.
+/// Reads the stream to its end, to the limit or to the first damage, and keeps nothing.
+bool parses_within(google::protobuf::io::ZeroCopyInputStream& stream, uint64_t limit_bytes);
+
+}  // namespace trinity::onnx_import
