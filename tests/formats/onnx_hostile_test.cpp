@@ -62,6 +62,8 @@ TEST_CASE("a model cut off at any byte is refused, or a shorter model") {
   for (size_t length = 0; length < bytes.size(); ++length)
     count += refused(bytes.substr(0, length)) ? 1 : 0;
   CHECK(count > bytes.size() * 9 / 10);
+  CHECK(refused("\x3a\xff\xff\xff\xff\x07"));      // a graph of 2^31 - 1 bytes
+  CHECK(refused("\x3a\xff\xff\xff\xff\xff\x7f"));  // and of more
   CHECK_THROWS_WITH_AS(parse_onnx("", "e.onnx", "e"), doctest::Contains("holds no graph"),
                        FileError);
   CHECK_THROWS_WITH_AS(parse_onnx("not an ONNX model at all", "e.onnx", "e"),
@@ -104,6 +106,18 @@ TEST_CASE("exports with bytes changed are refused or graphs") {
       refused(damaged);
     }
   }
+}
+
+TEST_CASE("a file that would grow a hundredfold in memory is refused before it does") {
+  std::string nodes;
+  for (int i = 0; i < (1 << 23); ++i) nodes += std::string("\x0a\x00", 2);  // empty nodes
+  CHECK_THROWS_WITH_AS(
+      parse_onnx(std::string("\x3a\x80\x80\x80\x08", 5) + nodes, "net.onnx", "net"),
+      doctest::Contains("net.onnx: holds too many parts"), FileError);
+  OnnxNet net;
+  net.input("x", {"2"});
+  for (int i = 0; i < (1 << 19) + 1; ++i) net.graph().add_node();
+  check_refused(net, "the graph has 524289 nodes, more than 524288");
 }
 
 TEST_CASE("values: defined twice, not at all, in a circle, without a name") {

@@ -1,7 +1,7 @@
 // Reads any bytes as an ONNX model; only errors of trinity may come out. Built with libFuzzer:
 //   clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -DONNX_ML=1 -DONNX_NAMESPACE=onnx
-//     -Iengine tests/fuzz/fuzz_onnx.cpp engine/base/*.cpp engine/graph/*.cpp engine/formats/onnx*.cpp
-//     -lfmt -lonnx_proto -lprotobuf -lpthread
+//     -Iengine tests/fuzz/fuzz_onnx.cpp engine/base/*.cpp engine/graph/*.cpp
+//     engine/formats/onnx*.cpp -lfmt -lonnx_proto -lprotobuf -lpthread
 
 #include <cstddef>
 #include <cstdint>
