@@ -81,12 +81,13 @@ void push_strings(lua_State* L, const char* key, const std::vector<std::string>&
   lua_setfield(L, -2, key);
 }
 
-/// { open_dimension =, dimensions = { name = size } }
+/// { open_dimension =, dimensions = { name = size }, copy_shared_vectors = }
 OnnxOptions onnx_options(lua_State* L, int index) {
   OnnxOptions options;
   if (lua_isnoneornil(L, index)) return options;
   Fields fields(L, index, "read_model");
   constexpr int64_t kLargest = int64_t{1} << 40;
+  options.copy_shared_vectors = fields.boolean("copy_shared_vectors", true);
   options.open_dimension = fields.integer("open_dimension", 1, 1, kLargest);
   if (fields.push_table("dimensions")) {
     const int table = lua_gettop(L);

@@ -59,7 +59,7 @@ end
 --- Options that every model takes, and how they are read.
 local common = {
   training = 'boolean', colocate = 'string', optimiser = 'string', granularity = 'string', dtype = 'string',
-  dimensions = 'table', weight_decay = 'boolean', clip_gradients = 'boolean',
+  dimensions = 'table', copy_shared_vectors = 'boolean', weight_decay = 'boolean', clip_gradients = 'boolean',
 }
 
 local granularities = { 'framework', 'layer' }
@@ -102,7 +102,7 @@ local file_types = '.lua, .onnx, .json (own, dnn-partitioning, Piper), .txt (Pip
 local function import(name, rest, shared)
   util.refuse_unknown(('model file %s'):format(name), rest, { batch_size = true })
   local graph_handle, about = core.read_model(name, { open_dimension = rest.batch_size or 1,
-    dimensions = shared.dimensions or {} })
+    dimensions = shared.dimensions or {}, copy_shared_vectors = shared.copy_shared_vectors })
   for _, warning in ipairs(about.warnings) do
     io.stderr:write(('trinity: warning: %s: %s\n'):format(name, warning))
   end
@@ -139,6 +139,8 @@ local model = {}
 ---   colocate, optimiser   of the training step: see graph:to_training
 ---   weight_decay, clip_gradients   true: of granularity 'framework', see trinity.framework
 ---   dimensions   sizes that an ONNX file leaves open, by name; batch_size for all others
+---   copy_shared_vectors   false: a vector of weights that several operators of an ONNX file read is
+---                one Variable (exporters merge equal vectors, so by default each reader gets a copy)
 --- Files with measured times ignore batch_size; those that hold a whole step stay as they are.
 function model.load(name, options)
   util.expect('trinity.model', 'name', name, 'string')

@@ -57,6 +57,13 @@ describe('trinity.model', function()
     local problem = trinity.problem { graph = step, cluster = trinity.cluster 'p100x2' }
     expect(trinity.methods.contiguous(problem).metrics.step_time_s > 0):truthy()
   end)
+  it('shares merged vectors of an ONNX file on request', function()
+    local path = root .. '/tests/data/onnx/resnet_torchscript.onnx'
+    local copied, joined = trinity.model(path, { training = false }),
+      trinity.model(path, { training = false, copy_shared_vectors = false })
+    expect(joined.parameters):below(copied.parameters)
+    expect(copied.operators):below(joined.operators)
+  end)
   it('keeps a file that holds a whole step as it is', function()
     local graph = trinity.model(shared 'dnn-partitioning/throughput-inputs/LayerGraphs/bert24_training.json')
     expect(graph.source.whole_step):truthy()

@@ -279,6 +279,7 @@ error 'this file is for editors'
 ---@field dtype? string of activations and weights (default 'float32'; builders only)
 ---@field granularity? 'layer'|'framework' 'framework': the operators of a TensorFlow 1.15 graph
 ---@field dimensions? table<string, integer> sizes that an ONNX file leaves open, by name
+---@field copy_shared_vectors? boolean of ONNX files: a vector read by several operators is copied (default true)
 ---@field weight_decay? boolean of granularity 'framework'
 ---@field clip_gradients? boolean of granularity 'framework'
 ---@field [string] any options of the model
