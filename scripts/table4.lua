@@ -69,7 +69,8 @@ for _, row in ipairs(article) do
 end
 
 if #one == 0 then
-  error(("no model '%s' in table 4 (known: gnmt, inception_v3, nasnet_large, nmt, pnasnet_large)"):format(options.only), 0)
+  error(("no model '%s' in table 4 (known: gnmt, inception_v3, nasnet_large, nmt, pnasnet_large)"):format(
+    options.only), 0)
 end
 
 print 'One card. Step times in s, memory in GB; "bound" is a lower bound of the simulated step.\n'
