@@ -163,7 +163,7 @@ void set_threads(int threads) {
 }
 
 void open_base(lua_State* L) {
-  luaL_register(L, nullptr, kFunctions);
+  register_functions(L, kFunctions);
   register_type<RandomStream>(L, kRandom);
 }
 

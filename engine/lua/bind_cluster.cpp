@@ -171,7 +171,7 @@ int cluster_summary(lua_State* L) {
 std::pair<int32_t, int32_t> pair_args(lua_State* L, const Cluster& cluster) {
   const auto from = static_cast<int32_t>(integer_arg(L, 2, "from", 1, cluster.device_count())) - 1;
   const auto to = static_cast<int32_t>(integer_arg(L, 3, "to", 1, cluster.device_count())) - 1;
-  if (from == to) throw ArgumentError("argument 3 ('to'): the same device as 'from'");
+  if (from == to) throw WrongArgument(3, "to", "the same device as 'from'");
   return {from, to};
 }
 
@@ -237,7 +237,7 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("cluster", cluster_new), {nullpt
 }  // namespace
 
 void open_cluster(lua_State* L) {
-  luaL_register(L, nullptr, kFunctions);
+  register_functions(L, kFunctions);
   register_type<const Cluster>(L, kCluster);
 }
 

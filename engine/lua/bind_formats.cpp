@@ -182,6 +182,6 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("to_json", value_to_json),
 
 }  // namespace
 
-void open_formats(lua_State* L) { luaL_register(L, nullptr, kFunctions); }
+void open_formats(lua_State* L) { register_functions(L, kFunctions); }
 
 }  // namespace trinity::lua

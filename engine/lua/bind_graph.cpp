@@ -248,7 +248,8 @@ void push_integers(lua_State* L, const std::vector<int32_t>& values, int32_t bas
 
 /// The devices (0-based) of a placement of `graph` at `index`, whatever the cluster.
 std::vector<int32_t> device_of_arg(lua_State* L, int index, const Graph& graph) {
-  const auto* array = struct_arg<trinity_int32_array>(L, index, Magic::int32_array, "a placement");
+  const auto* array =
+      struct_arg<trinity_int32_array>(L, index, Magic::int32_array, "placement", "a placement");
   if (array->length != graph.operator_count())
     throw ArgumentError(fmt::format("a placement of graph '{}' needs {} entries, got {}",
                                     graph.name(), graph.operator_count(), array->length));
@@ -401,7 +402,7 @@ int graph_operator(lua_State* L) {
 int graph_span(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
   const auto name = string_arg(L, 2, "name");
-  auto* out = struct_arg<trinity_int32_span>(L, 3, Magic::int32_span, "an int32 span");
+  auto* out = struct_arg<trinity_int32_span>(L, 3, Magic::int32_span, "out", "an int32 span");
   const auto view = name == "depth" ? graph.depth() : graph.units();
   out->data = view.data();
   out->length = static_cast<int32_t>(view.size());
@@ -422,7 +423,7 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("graph_builder", graph_builder),
 }  // namespace
 
 void open_graph(lua_State* L) {
-  luaL_register(L, nullptr, kFunctions);
+  register_functions(L, kFunctions);
   register_type<GraphBuilder>(L, kBuilder);
   register_type<const Graph>(L, kGraph);
 }

@@ -83,7 +83,8 @@ void fill_placements(lua_State* L, int index, std::span<const int32_t> placement
   TRINITY_CHECK_LT(size_t{0}, count);
   const auto n = static_cast<int32_t>(placements.size() / count);
   for_each(L, index, [&](int i) {
-    auto* out = struct_arg<trinity_int32_array>(L, lua_gettop(L), Magic::int32_array, "an array");
+    auto* out = struct_arg<trinity_int32_array>(L, lua_gettop(L), Magic::int32_array, "placements",
+                                                "an int32 array");
     TRINITY_CHECK_EQ(out->length, n);
     auto* device = reinterpret_cast<int32_t*>(out + 1);
     const int32_t* from = placements.data() + static_cast<size_t>(i - 1) * static_cast<size_t>(n);
@@ -97,8 +98,8 @@ int agent_sample(lua_State* L) {
   table_arg(L, 2, "placements");
   const auto count = static_cast<int32_t>(lua_objlen(L, 2));
   if (count != agent.options().samples)
-    throw ArgumentError(fmt::format("argument 2 ('placements'): expected {} arrays, got {}",
-                                    agent.options().samples, count));
+    throw WrongArgument(2, "placements",
+                        fmt::format("expected {} arrays, got {}", agent.options().samples, count));
   fill_placements(L, 2, agent.sample());
   return 0;
 }
@@ -115,7 +116,7 @@ int agent_greedy(lua_State* L) {
 int agent_update(lua_State* L) {
   auto& agent = object_arg<Agent>(L, 1);
   const auto* rewards =
-      struct_arg<trinity_double_array>(L, 2, Magic::double_array, "a double array");
+      struct_arg<trinity_double_array>(L, 2, Magic::double_array, "rewards", "a double array");
   const auto report = agent.update(
       {reinterpret_cast<const double*>(rewards + 1), static_cast<size_t>(rewards->length)});
   lua_newtable(L);
@@ -156,7 +157,7 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("agent", agent_new),
 }  // namespace
 
 void open_learn(lua_State* L) {
-  luaL_register(L, nullptr, kFunctions);
+  register_functions(L, kFunctions);
   register_type<Agent>(L, kAgent);
 }
 

@@ -64,9 +64,10 @@ CostFunction cost_arg(lua_State* L, int index, const Graph& graph) {
     }
     const bool own = !lua_isnil(L, -1);
     if (own && lua_type(L, -1) != LUA_TNUMBER)
-      throw ArgumentError(fmt::format("cost: the function returned {} for operator '{}', expected "
-                                      "seconds or nil",
-                                      type_name(L, -1), op.name));
+      throw ArgumentError(
+          fmt::format("cost: the function returned {} for operator '{}', expected "
+                      "seconds or nil",
+                      type_name(L, -1), op.name));
     const double time_s = own ? lua_tonumber(L, -1) : default_s;
     lua_pop(L, 1);
     return time_s;
@@ -143,7 +144,8 @@ int problem_from_json(lua_State* L) {
   const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
   const auto loaded = strategy_from_json(string_arg(L, 2, "text"), string_arg(L, 3, "source"),
                                          problem.graph(), problem.cluster());
-  auto* out = struct_arg<trinity_int32_array>(L, 4, Magic::int32_array, "an int32 array");
+  auto* out =
+      struct_arg<trinity_int32_array>(L, 4, Magic::int32_array, "placement", "an int32 array");
   TRINITY_CHECK_EQ(out->length, problem.operators());
   auto* device = reinterpret_cast<int32_t*>(out + 1);
   for (const int32_t d : loaded.strategy.placement) *device++ = d + 1;
@@ -168,7 +170,8 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("problem", problem_new), {nullpt
 }  // namespace
 
 void placement_arg(lua_State* L, int index, const Problem& problem, int32_t* out) {
-  const auto* array = struct_arg<trinity_int32_array>(L, index, Magic::int32_array, "a placement");
+  const auto* array =
+      struct_arg<trinity_int32_array>(L, index, Magic::int32_array, "placement", "a placement");
   if (array->length != problem.operators())
     throw ArgumentError(fmt::format("a placement of graph '{}' needs {} entries, got {}",
                                     problem.graph().name(), problem.operators(), array->length));
@@ -191,7 +194,7 @@ Plan plan_arg(lua_State* L, int index, const Problem& problem, std::span<int32_t
 }
 
 void fill_metrics(lua_State* L, int index, const Metrics& metrics) {
-  auto* out = struct_arg<trinity_metrics>(L, index, Magic::metrics, "metrics");
+  auto* out = struct_arg<trinity_metrics>(L, index, Magic::metrics, "metrics", "a metrics struct");
   TRINITY_CHECK_EQ(out->device_count, static_cast<int32_t>(metrics.devices.size()));
   out->step_time_s = metrics.step_time_s();
   out->peak_memory_bytes = static_cast<double>(metrics.peak_memory_bytes);
@@ -212,7 +215,7 @@ void fill_metrics(lua_State* L, int index, const Metrics& metrics) {
 }
 
 void open_problem(lua_State* L) {
-  luaL_register(L, nullptr, kFunctions);
+  register_functions(L, kFunctions);
   register_type<BoundProblem>(L, kProblem);
 }
 

@@ -159,12 +159,14 @@ int timeline_fill(lua_State* L) {
   const auto& timeline = object_arg<BoundTimeline>(L, 1).timeline;
   const std::vector<int64_t>* times[] = {&timeline.start_ns, &timeline.end_ns, &timeline.ready_ns};
   for (int i = 0; i < 3; ++i) {
-    auto* array = struct_arg<trinity_double_array>(L, 2 + i, Magic::double_array, "a double array");
+    auto* array =
+        struct_arg<trinity_double_array>(L, 2 + i, Magic::double_array, "out", "a double array");
     TRINITY_CHECK_EQ(static_cast<size_t>(array->length), times[i]->size());
     auto* out = reinterpret_cast<double*>(array + 1);
     for (const int64_t ns : *times[i]) *out++ = ns < 0 ? std::nan("") : seconds(ns);
   }
-  auto* devices = struct_arg<trinity_int32_array>(L, 5, Magic::int32_array, "an int32 array");
+  auto* devices =
+      struct_arg<trinity_int32_array>(L, 5, Magic::int32_array, "devices", "an int32 array");
   TRINITY_CHECK_EQ(static_cast<size_t>(devices->length), timeline.device.size());
   auto* out = reinterpret_cast<int32_t*>(devices + 1);
   for (const int32_t device : timeline.device) *out++ = device + 1;

@@ -20,6 +20,52 @@ void push_position(lua_State* L) {
   luaL_where(L, 1);
 }
 
+WrongArgument::WrongArgument(int index, std::string_view name, const std::string& text)
+    : ArgumentError(fmt::format("argument {} ('{}'): {}", index, name, text)),
+      index_(index),
+      text_(fmt::format("('{}'): {}", name, text)) {}
+
+void describe_error(lua_State* L, const std::exception& error, char* text, size_t size) {
+  const char* function = lua_tostring(L, lua_upvalueindex(1));
+  const std::string owner = function ? std::string(function) + ": " : "";
+  std::string message = error.what();
+  if (const auto end = message.find("\nException raised from"); end != std::string::npos)
+    message.resize(end);
+  const bool is_method = lua_toboolean(L, lua_upvalueindex(2)) != 0;
+  if (const auto* wrong = dynamic_cast<const WrongArgument*>(&error); wrong && is_method)
+    message = wrong->index() == 1
+                  ? fmt::format("the object before ':' {}", wrong->text())
+                  : fmt::format("argument {} {}", wrong->index() - 1, wrong->text());
+  if (message.starts_with(owner)) message.erase(0, owner.size());
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::snprintf(text, size, "%s%s", owner.c_str(), message.c_str());
+}
+
+void register_functions(lua_State* L, const luaL_Reg* functions, std::string_view owner,
+                        bool is_method) {
+  const auto word = owner.substr(owner.rfind(' ') + 1);  // "graph builder" is builder: in messages
+  lua_getfield(L, LUA_REGISTRYINDEX, kBindingsKey);
+  if (lua_isnil(L, -1)) {
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, LUA_REGISTRYINDEX, kBindingsKey);
+  }
+  for (; functions->name; ++functions) {
+    const auto name = fmt::format("{}{}{}", word, is_method ? ':' : '.', functions->name);
+    lua_pushlstring(L, name.data(), name.size());
+    lua_pushboolean(L, is_method);
+    lua_pushcclosure(L, functions->func, 2);
+    lua_newtable(L);
+    set_field(L, "name", name);
+    lua_pushvalue(L, -2);
+    lua_setfield(L, -2, "call");
+    lua_rawseti(L, -3, static_cast<int>(lua_objlen(L, -3)) + 1);
+    lua_setfield(L, -3, functions->name);
+  }
+  lua_pop(L, 1);
+}
+
 std::string type_name(lua_State* L, int index) {
   const int type = lua_type(L, index);
   if (type == LUA_TNONE || type == LUA_TNIL) return "nil";
@@ -40,8 +86,7 @@ std::string type_name(lua_State* L, int index) {
 
 double number_arg(lua_State* L, int index, const char* name) {
   if (lua_type(L, index) != LUA_TNUMBER)
-    throw ArgumentError(fmt::format("argument {} ('{}'): expected number, got {}", index, name,
-                                    type_name(L, index)));
+    throw WrongArgument(index, name, "expected number, got " + type_name(L, index));
   return lua_tonumber(L, index);
 }
 
@@ -49,15 +94,14 @@ int64_t integer_arg(lua_State* L, int index, const char* name, int64_t low, int6
   const double value = number_arg(L, index, name);
   if (value != std::floor(value) || value < static_cast<double>(low) ||
       value > static_cast<double>(high))
-    throw ArgumentError(fmt::format("argument {} ('{}'): expected an integer from {} to {}, got {}",
-                                    index, name, low, high, value));
+    throw WrongArgument(index, name,
+                        fmt::format("expected an integer from {} to {}, got {}", low, high, value));
   return static_cast<int64_t>(value);
 }
 
 std::string string_arg(lua_State* L, int index, const char* name) {
   if (lua_type(L, index) != LUA_TSTRING)
-    throw ArgumentError(fmt::format("argument {} ('{}'): expected string, got {}", index, name,
-                                    type_name(L, index)));
+    throw WrongArgument(index, name, "expected string, got " + type_name(L, index));
   size_t length = 0;
   const char* text = lua_tolstring(L, index, &length);
   return {text, length};
@@ -65,8 +109,7 @@ std::string string_arg(lua_State* L, int index, const char* name) {
 
 void table_arg(lua_State* L, int index, const char* name) {
   if (lua_type(L, index) != LUA_TTABLE)
-    throw ArgumentError(fmt::format("argument {} ('{}'): expected table, got {}", index, name,
-                                    type_name(L, index)));
+    throw WrongArgument(index, name, "expected table, got " + type_name(L, index));
 }
 
 Fields::Fields(lua_State* L, int index, std::string owner)

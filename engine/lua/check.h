@@ -23,6 +23,25 @@ inline constexpr const char* kHomeKey = "trinity.home";
 /// names the script's line and not the wrapper's; of the innermost frame when there is none.
 void push_position(lua_State* L);
 
+/// An argument that is not what it should be. The boundary adds the function's name and counts
+/// without the object before the colon.
+class WrongArgument : public ArgumentError {
+ public:
+  /// `index` on the Lua stack, `name` the parameter's, `text` what was expected and what came.
+  WrongArgument(int index, std::string_view name, const std::string& text);
+  int index() const { return index_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  int index_;
+  std::string text_;
+};
+
+/// Writes the message for a script into `text`: "graph:operator: argument 1 ('operator'): expected
+/// ...". The running function's name and kind are the upvalues that register_functions() gave it.
+/// LibTorch's messages are cut to their first line.
+void describe_error(lua_State* L, const std::exception& error, char* text, size_t size);
+
 /// A bound function at the boundary. Exceptions are copied to the stack of C, C++ unwinding ends,
 /// then the Lua error is raised with the script's file and line. Lua's own errors pass through.
 template <int (*F)(lua_State*)>
@@ -31,7 +50,7 @@ int guard(lua_State* L) {
   try {
     return F(L);
   } catch (const std::exception& error) {
-    std::snprintf(text, sizeof text, "%s", error.what());
+    describe_error(L, error, text, sizeof text);
   }
   push_position(L);
   lua_pushstring(L, text);
@@ -42,6 +61,14 @@ int guard(lua_State* L) {
 /// One line per bound function: {"name", guard<f>}.
 #define TRINITY_BIND(name, f) \
   { name, ::trinity::lua::guard<f> }
+
+/// Where the registry keeps the list of all bound functions, { name =, call = } each, for tests.
+inline constexpr const char* kBindingsKey = "trinity.bindings";
+
+/// Adds functions to the table on top of the stack. `owner` begins their names in messages: a
+/// type's name for methods (is_method), else "trinity".
+void register_functions(lua_State* L, const luaL_Reg* functions, std::string_view owner = "trinity",
+                        bool is_method = false);
 
 /// The type of the value at `index` as a person would name it.
 std::string type_name(lua_State* L, int index);
@@ -61,8 +88,9 @@ struct TypeName;
 template <class T>
 using Handle = std::shared_ptr<T>;
 
+/// The object at `index`; `name` is the parameter's name, by default the type's.
 template <class T>
-Handle<T>& handle_arg(lua_State* L, int index) {
+Handle<T>& handle_arg(lua_State* L, int index, const char* name = TypeName<T>::value) {
   void* memory = nullptr;
   if (lua_type(L, index) == LUA_TUSERDATA && lua_getmetatable(L, index)) {
     luaL_getmetatable(L, TypeName<T>::value);
@@ -70,17 +98,17 @@ Handle<T>& handle_arg(lua_State* L, int index) {
     lua_pop(L, 2);
   }
   if (!memory)
-    throw ArgumentError(fmt::format("argument {}: expected {}, got {}", index, TypeName<T>::value,
-                                    type_name(L, index)));
+    throw WrongArgument(
+        index, name, fmt::format("expected {}, got {}", TypeName<T>::value, type_name(L, index)));
   auto& handle = *static_cast<Handle<T>*>(memory);
   if (!handle)
-    throw ArgumentError(fmt::format("argument {}: this {} is closed", index, TypeName<T>::value));
+    throw WrongArgument(index, name, fmt::format("this {} is closed", TypeName<T>::value));
   return handle;
 }
 
 template <class T>
-T& object_arg(lua_State* L, int index) {
-  return *handle_arg<T>(L, index);
+T& object_arg(lua_State* L, int index, const char* name = TypeName<T>::value) {
+  return *handle_arg<T>(L, index, name);
 }
 
 template <class T>
@@ -103,7 +131,7 @@ template <class T>
 void register_type(lua_State* L, const luaL_Reg* methods) {
   luaL_newmetatable(L, TypeName<T>::value);
   lua_newtable(L);
-  luaL_register(L, nullptr, methods);
+  register_functions(L, methods, TypeName<T>::value, true);
   lua_pushcfunction(L, guard<close_object<T>>);
   lua_setfield(L, -2, "close");
   lua_setfield(L, -2, "__index");

@@ -15,6 +15,8 @@ int open_core(lua_State* L) {
   lua_getfield(L, LUA_REGISTRYINDEX, kHomeKey);
   lua_setfield(L, -2, "home");
   set_field(L, "ffi_declarations", kFfiDeclarations);
+  lua_getfield(L, LUA_REGISTRYINDEX, kBindingsKey);
+  lua_setfield(L, -2, "bindings");
   lua_newtable(L);
   set_field(L, "int32_array", static_cast<double>(Magic::int32_array));
   set_field(L, "double_array", static_cast<double>(Magic::double_array));

@@ -86,13 +86,13 @@ T* find_struct(lua_State* L, int index, Magic magic) {
   return payload && payload->magic == static_cast<uint32_t>(magic) ? payload : nullptr;
 }
 
-/// The same for an argument. Throws ArgumentError for anything else.
+/// The same for an argument. Throws ArgumentError for anything else; `expected` says what it needs.
 template <class T>
-T* struct_arg(lua_State* L, int index, Magic magic, const char* name) {
+T* struct_arg(lua_State* L, int index, Magic magic, const char* name, const char* expected) {
   auto* payload = find_struct<T>(L, index, magic);
   if (!payload)
-    throw ArgumentError(
-        fmt::format("argument {}: expected {}, got {}", index, name, type_name(L, index)));
+    throw WrongArgument(index, name,
+                        fmt::format("expected {}, got {}", expected, type_name(L, index)));
   return payload;
 }
 
