@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "formats/onnx_graph.h"
 #include "formats/onnx_scan.h"
 #include "graph/operator_types.h"
@@ -110,6 +111,7 @@ Imported parse_onnx(std::string_view bytes, const std::string& source,
 }
 
 Imported read_onnx(const std::string& path, const OnnxOptions& options) {
+  check_readable(path);
   const auto refuse = [&](const std::string& why) {
     throw FileError(fmt::format("{}: cannot read: {}", path, why));
   };

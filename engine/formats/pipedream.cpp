@@ -110,11 +110,13 @@ class Reader {
     op.name = id;
     op.type = operator_type(parts[1]);
     op.attributes["description"] = std::string(parts[1]);
+    op.attributes["file_position"] = static_cast<int64_t>(ids_.size()) + 1;
     const bool input = op.type == "Input";
     const double forward_ms = number(fields, "forward_compute_time");
     const double backward_ms = number(fields, "backward_compute_time");
     op.measured_time_s = input ? 0 : forward_ms * 1e-3;
     op.measured_backward_time_s = input ? 0 : backward_ms * 1e-3;
+    if (input) op.attributes["loader_time_s"] = (forward_ms + backward_ms) * 1e-3;
     op.extra_parameter_bytes = bytes(number(fields, "parameter_size"), "parameter_size");
     Tensor output;
     output.bytes = bytes(sizes(fields, "activation_size"), "activation_size");

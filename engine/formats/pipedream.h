@@ -13,7 +13,8 @@ namespace trinity {
 /// this format are). The measured times become the operators' measured times of both directions.
 /// Layer names become ONNX's types where they tell it; others keep their name as type, without the
 /// number that counts layers. Loader time of `Input` sources is dropped, as PipeDream does before
-/// planning. An activation list becomes one tensor of the summed size.
+/// planning; attribute `loader_time_s` keeps both directions' sum. Attribute `file_position` counts
+/// the node lines from 1. An activation list becomes one tensor of the summed size.
 ///
 /// Throws FileError naming file, line and field for anything malformed, and for cycles.
 Graph read_pipedream(const std::string& path);

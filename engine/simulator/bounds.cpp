@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/stop.h"
 
 namespace trinity {
 namespace {
@@ -51,6 +52,7 @@ std::vector<int64_t> unit_costs(const Problem& problem, const std::vector<Device
   std::vector<int64_t> costs(at(problem.graph().unit_count()) * classes.size(), 0);
   const auto units = problem.graph().units();
   for (size_t k = 0; k < classes.size(); ++k) {
+    poll_stop();
     const auto cost = problem.costs(classes[k].device);
     for (int32_t o = 0; o < problem.operators(); ++o) {
       auto& sum = costs[at(units[at(o)]) * classes.size() + k];
@@ -134,6 +136,7 @@ int64_t bound_work(const std::vector<int64_t>& costs, std::vector<DeviceClass>& 
   auto best = weight;
   double best_value = -1, step = 1;
   for (int i = 0; i < kSteps; ++i, step *= 0.9) {
+    poll_stop();
     const double value = approximate_price(costs, classes, weight, load);
     if (value > best_value) {
       best_value = value;
@@ -204,7 +207,8 @@ class IntervalBound {
   }
 
   int64_t bound() {
-    for (int32_t o = 0; o < problem_.operators(); ++o)
+    StopPoll stop;
+    for (int32_t o = 0; o < problem_.operators(); ++o, stop.step())
       if (problem_.least_cost_ns(o) > 0) add(o, problem_.once(o) ? 1 : micro_batches_);
     accumulate();
     const Wide offered = capacity(classes_);

@@ -97,6 +97,7 @@ void EventLoop::begin_tasks() {
       members_missing_.push_back(static_cast<int32_t>(collective.members.size()));
   unfinished_ = 0;
   for (int32_t k = 0; k < micro_batches_; ++k) {
+    poll_stop();
     for (int32_t o = 0; o < n; ++o) {
       if (problem_.once(o) && k + 1 < micro_batches_) continue;
       ++unfinished_;
@@ -117,7 +118,7 @@ int64_t EventLoop::next_instant() const {
 /// Everything due now, in the order that simulator.h gives.
 void EventLoop::instant() {
   begin_instant();
-  while (!record_->rejected) {
+  for (; !record_->rejected; stop_.step()) {
     if (first_of(ends_) == now_ns_)
       end_task(pop(ends_));
     else if (first_of(arriving_) == now_ns_)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/stop.h"
 #include "simulator/flows.h"
 #include "simulator/record.h"
 
@@ -102,6 +103,7 @@ class EventLoop {
   std::vector<int32_t> ring_;             // devices of the collective at hand
   std::vector<int64_t*> queues_;          // what the transfer or collective at hand occupies
   std::vector<int32_t> ended_flows_;
+  StopPoll stop_;
 };
 
 }  // namespace trinity

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/stop.h"
+
 namespace trinity {
 namespace {
 
@@ -87,7 +89,8 @@ int32_t SlotMemory::search(int32_t device, int64_t time_ns) const {
 
 void SlotMemory::place_copies() {
   copy_.resize(std::max(copy_.size(), record_->copy_count));
-  for (size_t i = 0; i < record_->copy_count; ++i) {
+  StopPoll stop;
+  for (size_t i = 0; i < record_->copy_count; ++i, stop.step()) {
     const auto& copy = record_->copies[i];
     copy_[i] = {slot_at(copy.to, copy.start_ns, copy.from),
                 slot_at(copy.from, copy.end_ns, copy.from)};
@@ -137,7 +140,8 @@ void SlotMemory::account_tasks() {
     accumulated_.assign(static_cast<size_t>(problem_.outputs()), {});
   }
   size_t end = record_->copy_count;
-  for (auto task = record_->order.rbegin(); task != record_->order.rend(); ++task) {
+  StopPoll stop;
+  for (auto task = record_->order.rbegin(); task != record_->order.rend(); ++task, stop.step()) {
     size_t first = end;
     while (first > 0 && record_->copies[first - 1].task == *task) --first;
     visit(*task, first, end);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/stop.h"
 #include "base/units.h"
 #include "graph/operator_types.h"
 #include "strategy/schedule.h"
@@ -31,6 +32,14 @@ SimulationRules SimulationRules::compat() {
   rules.link_dead_ns = 25000;
   rules.broadcast = true;
   rules.last_event = true;
+  return rules;
+}
+
+SimulationRules SimulationRules::placeto() {
+  SimulationRules rules = compat();
+  rules.dead_after_free = true;
+  rules.last_event = false;
+  rules.event_order = true;
   return rules;
 }
 
@@ -61,6 +70,8 @@ void Problem::check_rules() const {
         queue_model_name(rules_.queue)));
   if (rules_.broadcast && rules_.memory == MemoryModel::slots)
     throw ArgumentError("one transfer for several devices (broadcast) has no slots of memory");
+  if (rules_.event_order && (!rules_.broadcast || rules_.queue != QueueModel::sender))
+    throw ArgumentError("the order of events (event_order) needs broadcast and queue 'sender'");
   const bool published = rules_.broadcast || rules_.memory == MemoryModel::outputs_only;
   if (published && !graph_->collectives().empty())
     throw ArgumentError("the published rules know no collectives");
@@ -77,16 +88,18 @@ void Problem::bind_costs(const CostFunction& cost) {
     cost_class_.push_back(found->second);
     if (!added) continue;
     ++cost_classes_;
-    for (size_t o = 0; o < n; ++o) {
+    StopPoll stop;
+    for (size_t o = 0; o < n; ++o, stop.step()) {
       const auto& op = graph_->operators()[o];
       const auto& type = cluster_->type_of(d);
       double time_s = op.collective >= 0 ? 0 : operator_time_s(*graph_, op, device, type);
       if (cost && op.collective < 0) {
         time_s = cost(op, device, type, time_s);
         if (!(time_s >= 0))
-          throw ArgumentError(fmt::format("the cost of operator '{}' on device '{}' must be 0 or "
-                                          "more seconds, got {}",
-                                          op.name, device.name, time_s));
+          throw ArgumentError(
+              fmt::format("the cost of operator '{}' on device '{}' must be 0 or "
+                          "more seconds, got {}",
+                          op.name, device.name, time_s));
       }
       if (!(time_s >= 0 && time_s < 1e6))
         throw LimitError(fmt::format("operator '{}' would take {} s on device '{}'", op.name,

@@ -29,11 +29,17 @@ struct SimulationRules {
   bool broadcast = false;
   /// The step ends with the last event, pauses included, instead of the last operator's end.
   bool last_event = false;
+  /// What is ready at one instant follows the order of events (see PublishedLoop) instead of the
+  /// operators' numbers. Needs broadcast.
+  bool event_order = false;
 
   /// The rules of a cluster: its queue model, everything else by default.
   static SimulationRules standard(const Cluster& cluster);
   /// The published Placeto / Trinity simulator (papers.md 1.6): pauses of 5.7 us and 25 us.
   static SimulationRules compat();
+  /// The same to the letter, event by event: a pause after every operator, the step ends with the
+  /// last operator. Reproduces the numbers that its code gives.
+  static SimulationRules placeto();
   bool operator==(const SimulationRules&) const = default;
 };
 

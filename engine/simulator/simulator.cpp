@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "simulator/events.h"
 #include "simulator/memory.h"
+#include "simulator/published.h"
 #include "simulator/sweep.h"
 
 namespace trinity {
@@ -97,6 +98,7 @@ struct Simulator::Scratch {
   Record record;
   std::unique_ptr<Sweep> sweep;  // each made when first needed
   std::unique_ptr<EventLoop> events;
+  std::unique_ptr<PublishedLoop> published;
   std::unique_ptr<SlotMemory> memory;
 
   void simulate(const Plan& plan, int64_t limit_ns);
@@ -106,6 +108,11 @@ struct Simulator::Scratch {
 };
 
 void Simulator::Scratch::simulate(const Plan& plan, int64_t limit_ns) {
+  if (problem.rules().event_order) {
+    if (!published) published = std::make_unique<PublishedLoop>(problem);
+    published->run(plan.placement, record);
+    return;
+  }
   if (Sweep::takes(problem, plan.schedule)) {
     if (!sweep) sweep = std::make_unique<Sweep>(problem);
     sweep->run(plan.placement, limit_ns, record);

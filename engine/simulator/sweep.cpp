@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/stop.h"
 
 namespace trinity {
 namespace {
@@ -113,7 +114,7 @@ class Sweep::Run {
       if (beyond_ns_ > 0) break;
       execute(0, source);
     }
-    while (beyond_ns_ == 0 && !queue_.empty()) next();
+    for (StopPoll stop; beyond_ns_ == 0 && !queue_.empty(); stop.step()) next();
     record_.transfers = transfers_;
     record_.copy_count = kRecord ? static_cast<size_t>(transfers_) : 0;
     record_.rejected = beyond_ns_ > 0;

@@ -1,0 +1,61 @@
+#include "graph/fold.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace trinity {
+namespace {
+
+template <class T>
+T attribute(const Operator& op, const char* name, T fallback) {
+  const auto found = op.attributes.find(name);
+  const auto* value = found == op.attributes.end() ? nullptr : std::get_if<T>(&found->second);
+  return value ? *value : fallback;
+}
+
+double step_time_s(const Operator& op) {
+  if (op.measured_time_s < 0)
+    throw ArgumentError(
+        fmt::format("fold_backward: operator '{}' has no measured time; a profile has", op.name));
+  return op.measured_time_s + std::max(0.0, op.measured_backward_time_s) +
+         attribute(op, "loader_time_s", 0.0);
+}
+
+}  // namespace
+
+Graph fold_backward(const Graph& forward) {
+  if (forward.has_backward() || !forward.collectives().empty())
+    throw ArgumentError(
+        fmt::format("fold_backward: graph '{}' is a whole training step, expected a forward graph",
+                    forward.name()));
+  std::vector<int32_t> order(static_cast<size_t>(forward.operator_count()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return attribute(forward.op(a), "file_position", int64_t{a}) <
+           attribute(forward.op(b), "file_position", int64_t{b});
+  });
+  GraphBuilder builder(forward.name());
+  std::vector<int32_t> tensor(forward.tensors().size());
+  for (const int32_t o : order) {
+    Operator op = forward.op(o);
+    op.measured_time_s = step_time_s(op);
+    op.measured_backward_time_s = -1;
+    op.inputs.clear();
+    op.outputs.clear();
+    const int32_t added = builder.add_operator(std::move(op));
+    for (const int32_t t : forward.op(o).outputs)
+      tensor[static_cast<size_t>(t)] = builder.add_output(added, forward.tensor(t));
+  }
+  for (const int32_t o : order)
+    for (const int32_t t : forward.op(o).inputs)
+      builder.read(builder.find(forward.op(o).name), tensor[static_cast<size_t>(t)]);
+  for (int32_t u = 0; u < forward.unit_count(); ++u)
+    for (const int32_t o : forward.unit(u))
+      builder.colocate(builder.find(forward.op(forward.unit(u)[0]).name),
+                       builder.find(forward.op(o).name));
+  return builder.build();
+}
+
+}  // namespace trinity
