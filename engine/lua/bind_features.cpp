@@ -1,0 +1,97 @@
+#include "lua/module.h"
+
+namespace trinity::lua {
+namespace {
+
+/// The data of an array argument that must have `length` entries.
+template <class Struct, class Value>
+Value* out_arg(lua_State* L, int index, Magic magic, const char* name, size_t length) {
+  auto* array = struct_arg<Struct>(L, index, magic, name, "an array");
+  TRINITY_CHECK_EQ(static_cast<size_t>(array->length), length);
+  return reinterpret_cast<Value*>(array + 1);
+}
+
+double* doubles_out(lua_State* L, int index, const char* name, size_t length) {
+  return out_arg<trinity_double_array, double>(L, index, Magic::double_array, name, length);
+}
+
+int32_t* integers_out(lua_State* L, int index, const char* name, size_t length) {
+  return out_arg<trinity_int32_array, int32_t>(L, index, Magic::int32_array, name, length);
+}
+
+/// features(problem, options) -> features; options: seed and those of feature_options().
+int features_new(lua_State* L) {
+  const auto& problem = *object_arg<BoundProblem>(L, 1, "problem").problem;
+  table_arg(L, 2, "options");
+  Fields fields(L, 2, "features");
+  const auto seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
+  const auto options = feature_options(L, fields, {});
+  fields.refuse_unknown();
+  auto bound = std::make_shared<BoundFeatures>();
+  bound->units = make_unit_graph(problem.graph());
+  bound->features = unit_features(problem, bound->units, options, seed);
+  bound->position = work_position(problem, bound->units);
+  push_object(L, std::move(bound));
+  return 1;
+}
+
+int features_summary(lua_State* L) {
+  const auto& self = object_arg<BoundFeatures>(L, 1);
+  lua_newtable(L);
+  set_field(L, "units", self.units.size());
+  set_field(L, "width", self.features.width);
+  set_field(L, "type_count", self.features.type_count);
+  set_field(L, "edges", static_cast<double>(self.units.edges.size()));
+  return 1;
+}
+
+/// features:values(out): [units][width] row by row.
+int features_values(lua_State* L) {
+  const auto& values = object_arg<BoundFeatures>(L, 1).features.values;
+  std::copy(values.begin(), values.end(), doubles_out(L, 2, "out", values.size()));
+  return 0;
+}
+
+/// features:types(out): the type of every unit, from 1.
+int features_types(lua_State* L) {
+  const auto& types = object_arg<BoundFeatures>(L, 1).features.type;
+  int32_t* out = integers_out(L, 2, "out", types.size());
+  for (const int32_t type : types) *out++ = type + 1;
+  return 0;
+}
+
+/// features:position(out): the share of the graph's work before the middle of every unit.
+int features_position(lua_State* L) {
+  const auto& position = object_arg<BoundFeatures>(L, 1).position;
+  std::copy(position.begin(), position.end(), doubles_out(L, 2, "out", position.size()));
+  return 0;
+}
+
+/// features:edges(from, to, bytes): the edges between units, sorted.
+int features_edges(lua_State* L) {
+  const auto& edges = object_arg<BoundFeatures>(L, 1).units.edges;
+  int32_t* from = integers_out(L, 2, "from", edges.size());
+  int32_t* to = integers_out(L, 3, "to", edges.size());
+  double* bytes = doubles_out(L, 4, "bytes", edges.size());
+  for (const auto& edge : edges) {
+    *from++ = edge.from + 1;
+    *to++ = edge.to + 1;
+    *bytes++ = static_cast<double>(edge.bytes);
+  }
+  return 0;
+}
+
+constexpr luaL_Reg kFeatures[] = {
+    TRINITY_BIND("summary", features_summary),   TRINITY_BIND("values", features_values),
+    TRINITY_BIND("types", features_types),       TRINITY_BIND("edges", features_edges),
+    TRINITY_BIND("position", features_position), {nullptr, nullptr}};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("features", features_new), {nullptr, nullptr}};
+
+}  // namespace
+
+void open_features(lua_State* L) {
+  register_functions(L, kFunctions);
+  register_type<BoundFeatures>(L, kFeatures);
+}
+
+}  // namespace trinity::lua

@@ -1,0 +1,24 @@
+-- The tutorial in README.md runs as it is printed there, all blocks in one state.
+
+describe('the tutorial of README.md', function()
+  it('runs block after block', function()
+    local file = assert(io.open(root .. '/README.md'))
+    local text = file:read '*a'
+    file:close()
+    local chapter = text:match '\n## Tutorial.-\n(.-)\n## '
+    local blocks, path = {}, os.tmpname()
+    for block in chapter:gmatch '```lua\n(.-)```' do blocks[#blocks + 1] = block end
+    expect(#blocks):equals(6)
+    local script = assert(io.open(path, 'w'))
+    script:write(table.concat(blocks, '\n'))
+    script:close()
+    local status, output = run_trinity(path)
+    os.remove(path)
+    if status ~= 0 then error(output) end
+    expect(output):matches 'graph inception_v3'
+    expect(output):matches 'by_depth +[%d.]+ s'
+    expect(output):matches '\ntrinity: step'
+    expect(output):matches '\nppo: step'
+    expect(output):matches '\n%-?[%d.]+\t%-?[%d.]+\t%-?[%d.]+\n'
+  end)
+end)
