@@ -1,104 +1,159 @@
 // The `trinity` command: runs Lua scripts over the engine.
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "lua/command_line.h"
 #include "lua/module.h"
 #include "lua/runtime.h"
 
 namespace {
 
-constexpr const char* kUsage =
-    "usage: trinity [options] SCRIPT.lua [arguments]   run a script\n"
-    "       trinity [options] NAME [arguments]         run scripts/NAME.lua\n"
-    "       trinity -e CODE                            run a piece of Lua\n"
-    "       trinity help | --help | --version\n"
-    "options:\n"
-    "  --threads N   worker threads (default: one per core); results do not depend on it\n";
-
-struct UsageError : trinity::Error {
-  using Error::Error;
-};
+namespace fs = std::filesystem;
+using trinity::Runtime;
+using trinity::lua::Action;
+using trinity::lua::CommandLine;
+using trinity::lua::UsageError;
 
 std::vector<std::string> script_names(const std::string& home) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(home + "/scripts"))
+  for (const auto& entry : fs::directory_iterator(home + "/scripts"))
     if (entry.path().extension() == ".lua") names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
 }
 
+/// The file of a script in scripts/. Throws UsageError with a suggestion.
+std::string named_script(const std::string& name, const std::string& home) {
+  auto path = fmt::format("{}/scripts/{}.lua", home, name);
+  if (fs::exists(path)) return path;
+  const auto names = script_names(home);
+  throw UsageError(fmt::format("no script '{}'{} (known: {})", name,
+                               trinity::suggestion(name, names), fmt::join(names, ", ")));
+}
+
 /// A path as it is, or the name of a script in scripts/.
 std::string find_script(const std::string& word, const std::string& home) {
-  if (word == "-" || std::filesystem::exists(word)) return word;
-  if (word.find('/') == std::string::npos && !word.ends_with(".lua")) {
-    const auto names = script_names(home);
-    const auto path = fmt::format("{}/scripts/{}.lua", home, word);
-    if (std::filesystem::exists(path)) return path;
-    throw UsageError(fmt::format("no script '{}'{} (known: {})", word,
-                                 trinity::suggestion(word, names), fmt::join(names, ", ")));
-  }
-  throw trinity::FileError(fmt::format("{}: no such script", word));
+  const bool is_folder = fs::is_directory(word);
+  if (word == "-" || (fs::exists(word) && !is_folder)) return word;
+  if (word.find('/') == std::string::npos && !word.ends_with(".lua"))
+    return named_script(word, home);
+  throw trinity::FileError(
+      fmt::format("{}: {}", word, is_folder ? "is a folder, expected a script" : "no such script"));
+}
+
+/// The first line of comment of a script.
+std::string summary(const std::string& path) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("-- ")) return line.substr(3);
+  return "";
 }
 
 void print_help(const std::string& home) {
-  std::fputs(kUsage, stdout);
-  fmt::print("scripts:\n");
-  for (const auto& name : script_names(home)) fmt::print("  {}\n", name);
-  fmt::print("every script answers --help\n");
+  std::fputs(trinity::lua::kUsage, stdout);
+  fmt::print("scripts (trinity help NAME lists the options of one):\n");
+  for (const auto& name : script_names(home))
+    fmt::print("  {:<12} {}\n", name, summary(fmt::format("{}/scripts/{}.lua", home, name)));
+}
+
+constexpr const char* kListMethods = R"lua(
+local methods = require 'trinity.methods'
+for _, name in ipairs(methods.names()) do
+  print(('  %-16s %s'):format(name, methods.info(name).help))
+end)lua";
+
+/// trinity help [NAME | methods]
+int help(Runtime& runtime, const std::vector<std::string>& topics) {
+  if (topics.size() > 1)
+    throw UsageError(fmt::format("help: expected one name, got {}", topics.size()));
+  if (topics.empty()) {
+    print_help(runtime.home());
+    return 0;
+  }
+  if (topics[0] == "methods") {
+    fmt::print("methods of trinity.methods (trinity.compare takes their names):\n");
+    return runtime.run_text(kListMethods, "=(help)");
+  }
+  const auto path = named_script(topics[0], runtime.home());
+  runtime.set_arguments(path, {"--help"}, {"trinity"});
+  return runtime.run_file(path, {"--help"});
+}
+
+int perform(Runtime& runtime, const std::vector<Action>& actions) {
+  for (const auto& action : actions) {
+    int status = 0;
+    if (action.kind == Action::Kind::code)
+      status = runtime.run_text(action.text, "=(command line)");
+    else if (action.kind == Action::Kind::module)
+      status = runtime.run_module(action.text);
+    else
+      status = runtime.configure_jit(action.text);
+    if (status != 0) return status;
+  }
+  return 0;
+}
+
+/// The script, or without one the prompt or standard input, unless -e or -l was all.
+int run_main(Runtime& runtime, const CommandLine& line, const std::vector<std::string>& words,
+             const std::string& script) {
+  const std::vector<std::string> arguments(
+      words.begin() + static_cast<std::ptrdiff_t>(std::min(line.script + 1, words.size())),
+      words.end());
+  const std::vector<std::string> host(words.begin(),
+                                      words.begin() + static_cast<std::ptrdiff_t>(line.script));
+  runtime.set_arguments(script.empty() ? words[0] : script, arguments,
+                        script.empty() ? std::vector<std::string>{} : host);
+  if (const int status = perform(runtime, line.actions)) return status;
+  if (!script.empty()) {
+    const int status = runtime.run_file(script, arguments);
+    if (!line.interactive || status == 130) return status;
+  } else if (!line.interactive) {
+    const bool is_all = std::any_of(line.actions.begin(), line.actions.end(),
+                                    [](const Action& a) { return a.kind == Action::Kind::code; });
+    if (is_all) return 0;
+    if (!isatty(STDIN_FILENO)) return runtime.run_file("-");
+  }
+  return runtime.interact(line.interactive);
 }
 
 int run(const std::vector<std::string>& words) {
-  size_t at = 1;
-  std::string code;
-  bool has_code = false;
-  for (; at < words.size() && words[at].starts_with("-") && words[at] != "-"; ++at) {
-    const auto& word = words[at];
-    const bool has_value = at + 1 < words.size();
-    if (word == "--help" || word == "-h") {
-      print_help(trinity::lua::find_home());
-      return 0;
-    }
-    if (word == "--version") {
-      fmt::print("trinity {} ({})\n", TRINITY_VERSION, trinity::describe_torch().text);
-      return 0;
-    }
-    if (word == "--threads" && has_value) {
-      const auto& value = words[++at];
-      if (value.empty() || value.size() > 4 ||
-          value.find_first_not_of("0123456789") != std::string::npos)
-        throw UsageError(fmt::format("--threads: expected a number, got '{}'", value));
-      trinity::lua::set_threads(std::stoi(value));
-    } else if (word == "-e" && has_value) {
-      code = words[++at];
-      has_code = true;
-    } else {
-      throw UsageError(fmt::format("unknown option '{}'\n{}", word, kUsage));
-    }
-  }
-  if (!has_code && at >= words.size()) throw UsageError(std::string("no script given\n") + kUsage);
-  const auto home = trinity::lua::find_home();
-  if (!has_code && words[at] == "help") {
+  const auto line = trinity::lua::parse_command_line(words);
+  const auto home = trinity::find_home();
+  if (line.help) {
     print_help(home);
     return 0;
   }
-  trinity::lua::Runtime runtime(home);
-  if (has_code) {
-    runtime.set_arguments("-e", {words.begin() + static_cast<std::ptrdiff_t>(at), words.end()},
-                          {words[0]});
-    return runtime.run_text(code, "=(command line)");
+  if (line.version) {
+    fmt::print("trinity {} ({}, {})\n", TRINITY_VERSION, trinity::describe_torch().text,
+               LUAJIT_VERSION);
+    return 0;
   }
-  const auto script = find_script(words[at], home);
-  const std::vector<std::string> arguments(words.begin() + static_cast<std::ptrdiff_t>(at) + 1,
-                                           words.end());
-  runtime.set_arguments(script, arguments,
-                        {words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at)});
-  return runtime.run_file(script, arguments);
+  if (line.threads >= 0) trinity::lua::set_threads(line.threads);
+  auto options = line.options;
+  options.home = home;
+  const bool wants_help = line.script < words.size() && words[line.script] == "help";
+  std::string script;
+  if (line.script < words.size() && !wants_help) script = find_script(words[line.script], home);
+  Runtime runtime(options);
+  if (!wants_help) return run_main(runtime, line, words, script);
+  return help(runtime, {words.begin() + static_cast<std::ptrdiff_t>(line.script) + 1, words.end()});
+}
+
+/// What was printed must have arrived; a reader that went away is no error.
+int check_output(int status) {
+  if ((std::fflush(stdout) == 0 && !std::ferror(stdout)) || errno == EPIPE) return status;
+  std::fprintf(stderr, "trinity: cannot write standard output: %s\n", std::strerror(errno));
+  return status == 0 ? 1 : status;
 }
 
 }  // namespace
@@ -106,13 +161,14 @@ int run(const std::vector<std::string>& words) {
 int main(int count, char** words) {
   // Whole lines at once also into a file or pipe, in order with what goes to standard error.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  int status = 1;
   try {
-    return run({words, words + count});
+    status = run({words, words + count});
   } catch (const UsageError& error) {
     std::fprintf(stderr, "trinity: %s\n", error.what());
-    return 2;
+    status = 2;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "trinity: %s\n", error.what());
-    return 1;
   }
+  return check_output(status);
 }

@@ -27,6 +27,9 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& ca
   size_t best = 3 + name.size() / 4;
   const std::string* nearest = nullptr;
   for (const auto& candidate : candidates) {
+    // Texts whose lengths differ more are further apart: no work for names of a megabyte.
+    if (std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size()) >= best)
+      continue;
     const size_t distance = edit_distance(name, candidate);
     if (distance < best) {
       best = distance;

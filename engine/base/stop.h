@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 #include "base/error.h"
 
@@ -16,5 +17,16 @@ inline std::atomic<bool>& stop_flag() {
 inline void poll_stop() {
   if (stop_flag().load(std::memory_order_relaxed)) throw Interrupted();
 }
+
+/// Polls at every 1024th step of a loop whose steps take nanoseconds.
+class StopPoll {
+ public:
+  void step() {
+    if ((++steps_ & 1023) == 0) poll_stop();
+  }
+
+ private:
+  uint32_t steps_ = 0;
+};
 
 }  // namespace trinity

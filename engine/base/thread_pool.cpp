@@ -4,10 +4,19 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace trinity {
 namespace {
+
+/// Whether this process is a forked child of one that had pools.
+bool g_forked = false;
 
 /// Signals belong to the thread that runs the script: workers must not receive them.
 void block_signals() {
@@ -16,88 +25,144 @@ void block_signals() {
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
 }
 
+void watch_forks() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { g_forked = true; });
+  static_cast<void>(registered);
+}
+
 }  // namespace
 
-ThreadPool::ThreadPool(int threads, std::function<void()> start) {
-  if (threads <= 0) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  running_ = threads - 1;
+/// What the threads share. A forked child never touches it: locks and waiters in it belong to
+/// threads that the child does not have.
+struct ThreadPool::Shared {
+  void start(int threads, const std::function<void()>& first);
+  void close();
+  void parallel_for(int count, const std::function<void(int, int)>& loop);
+  void work(int thread);
+  void drain(int thread);
+  void finish();
+
+  std::vector<std::thread> workers;
+  std::mutex mutex;
+  std::condition_variable wake, done;
+  const std::function<void(int, int)>* body = nullptr;
+  int count = 0, next = 0, running = 0, failed_item = -1;
+  uint64_t round = 0;
+  std::exception_ptr failure;
+  bool closing = false;
+};
+
+void ThreadPool::Shared::start(int threads, const std::function<void()>& first) {
+  running = threads - 1;
   for (int i = 1; i < threads; ++i) {
-    workers_.emplace_back([this, i, start] {
+    workers.emplace_back([this, i, first] {
       block_signals();
-      if (start) start();
+      if (first) first();
       finish();
       work(i);
     });
   }
-  std::unique_lock lock(mutex_);
-  done_.wait(lock, [this] { return running_ == 0; });
+  std::unique_lock lock(mutex);
+  done.wait(lock, [this] { return running == 0; });
 }
 
-ThreadPool::~ThreadPool() {
+void ThreadPool::Shared::close() {
   {
-    std::lock_guard lock(mutex_);
-    closing_ = true;
+    std::lock_guard lock(mutex);
+    closing = true;
   }
-  wake_.notify_all();
-  for (auto& worker : workers_) worker.join();
+  wake.notify_all();
+  for (auto& worker : workers) worker.join();
 }
 
-void ThreadPool::parallel_for(int count, const std::function<void(int, int)>& body) {
+void ThreadPool::Shared::parallel_for(int items, const std::function<void(int, int)>& loop) {
   {
-    std::lock_guard lock(mutex_);
-    body_ = &body;
-    count_ = count;
-    next_ = 0;
-    failed_item_ = -1;
-    failure_ = nullptr;
-    running_ = static_cast<int>(workers_.size());
-    ++round_;
+    std::lock_guard lock(mutex);
+    body = &loop;
+    count = items;
+    next = 0;
+    failed_item = -1;
+    failure = nullptr;
+    running = static_cast<int>(workers.size());
+    ++round;
   }
-  wake_.notify_all();
+  wake.notify_all();
   drain(0);
-  std::unique_lock lock(mutex_);
-  done_.wait(lock, [this] { return running_ == 0; });
-  body_ = nullptr;
-  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  std::unique_lock lock(mutex);
+  done.wait(lock, [this] { return running == 0; });
+  body = nullptr;
+  if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
 }
 
-void ThreadPool::work(int thread) {
+void ThreadPool::Shared::work(int thread) {
   uint64_t seen = 0;
   for (;;) {
     {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return closing_ || round_ != seen; });
-      if (closing_) return;
-      seen = round_;
+      std::unique_lock lock(mutex);
+      wake.wait(lock, [&] { return closing || round != seen; });
+      if (closing) return;
+      seen = round;
     }
     drain(thread);
     finish();
   }
 }
 
-void ThreadPool::finish() {
-  std::lock_guard lock(mutex_);
-  if (--running_ == 0) done_.notify_one();
+void ThreadPool::Shared::finish() {
+  std::lock_guard lock(mutex);
+  if (--running == 0) done.notify_one();
 }
 
-void ThreadPool::drain(int thread) {
+void ThreadPool::Shared::drain(int thread) {
   for (;;) {
     int item;
     {
-      std::lock_guard lock(mutex_);
-      if (next_ >= count_) return;
-      item = next_++;
+      std::lock_guard lock(mutex);
+      if (next >= count) return;
+      item = next++;
     }
     try {
-      (*body_)(item, thread);
+      (*body)(item, thread);
     } catch (...) {
-      std::lock_guard lock(mutex_);
-      if (failed_item_ < 0 || item < failed_item_) {
-        failed_item_ = item;
-        failure_ = std::current_exception();
+      std::lock_guard lock(mutex);
+      if (failed_item < 0 || item < failed_item) {
+        failed_item = item;
+        failure = std::current_exception();
       }
     }
   }
+}
+
+ThreadPool::ThreadPool(int threads, std::function<void()> start)
+    : threads_(threads > 0 ? threads
+                           : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))) {
+  watch_forks();
+  if (g_forked) threads_ = 1;
+  if (threads_ == 1) return;
+  shared_ = std::make_unique<Shared>();
+  shared_->start(threads_, start);
+}
+
+ThreadPool::~ThreadPool() {
+  if (!shared_) return;
+  if (g_forked)
+    static_cast<void>(shared_.release());  // destroying it would wait for threads that are not here
+  else
+    shared_->close();
+}
+
+void ThreadPool::parallel_for(int count, const std::function<void(int, int)>& body) {
+  if (shared_ && !g_forked) return shared_->parallel_for(count, body);
+  // As with threads, every item runs, and the lowest failure is thrown again.
+  std::exception_ptr failure;
+  for (int item = 0; item < count; ++item) {
+    try {
+      body(item, 0);
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace trinity

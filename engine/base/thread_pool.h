@@ -1,16 +1,15 @@
 #pragma once
 
-#include <condition_variable>
-#include <exception>
 #include <functional>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include <memory>
 
 namespace trinity {
 
 /// A fixed set of threads that share the items of one loop at a time. Which thread runs which item
 /// is open; callers write result i to slot i, so that results never depend on it.
+///
+/// Survives fork(): threads do not cross it, so in a forked child every pool, inherited or new,
+/// runs its loops in the calling thread. Fork while no loop runs.
 class ThreadPool {
  public:
   /// `threads` counts the calling thread: 1 runs everything in the caller. 0 takes one per core.
@@ -20,7 +19,8 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  /// The number that body's `thread` stays below; a child keeps that of its parent's pool.
+  int threads() const { return threads_; }
 
   /// Calls body(item, thread) for every item in [0, count), thread in [0, threads()). Returns when
   /// all have ended. The exception of the lowest failing item is thrown again, so that errors too
@@ -28,18 +28,9 @@ class ThreadPool {
   void parallel_for(int count, const std::function<void(int item, int thread)>& body);
 
  private:
-  void work(int thread);
-  void drain(int thread);
-  void finish();
-
-  std::vector<std::thread> workers_;
-  std::mutex mutex_;
-  std::condition_variable wake_, done_;
-  const std::function<void(int, int)>* body_ = nullptr;
-  int count_ = 0, next_ = 0, running_ = 0, failed_item_ = -1;
-  uint64_t round_ = 0;
-  std::exception_ptr failure_;
-  bool closing_ = false;
+  struct Shared;
+  int threads_;
+  std::unique_ptr<Shared> shared_;
 };
 
 }  // namespace trinity

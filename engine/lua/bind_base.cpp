@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "base/file.h"
 #include "base/units.h"
@@ -39,7 +40,9 @@ int base_write_file(lua_State* L) {
 
 int base_list_folder(lua_State* L) {
   std::vector<std::string> names;
-  if (DIR* folder = opendir(string_arg(L, 1, "path").c_str())) {
+  const auto path = string_arg(L, 1, "path");
+  check_readable(path);
+  if (DIR* folder = opendir(path.c_str())) {
     while (const dirent* entry = readdir(folder))
       if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
     closedir(folder);
@@ -62,7 +65,10 @@ int base_suggestion(lua_State* L) {
 }
 
 int base_format_bytes(lua_State* L) {
-  lua_pushstring(L, format_bytes(static_cast<int64_t>(number_arg(L, 1, "bytes"))).c_str());
+  const double bytes = number_arg(L, 1, "bytes");
+  if (!(std::abs(bytes) < 9e18))
+    throw WrongArgument(1, "bytes", fmt::format("expected a number of bytes, got {}", bytes));
+  lua_pushstring(L, format_bytes(static_cast<int64_t>(bytes)).c_str());
   return 1;
 }
 
@@ -89,6 +95,12 @@ int base_end_search(lua_State*) {
 
 int base_stop_requested(lua_State* L) {
   lua_pushboolean(L, stop_flag().load());
+  return 1;
+}
+
+/// How many engine objects scripts hold, neither closed nor collected: for tests of leaks.
+int base_open_objects(lua_State* L) {
+  lua_pushnumber(L, static_cast<double>(open_objects.load()));
   return 1;
 }
 
@@ -134,6 +146,7 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
                                    TRINITY_BIND("is_terminal", base_is_terminal),
                                    TRINITY_BIND("read_file", base_read_file),
                                    TRINITY_BIND("write_file", base_write_file),
+                                   TRINITY_BIND("know_structs", know_structs),
                                    TRINITY_BIND("list_folder", base_list_folder),
                                    TRINITY_BIND("suggestion", base_suggestion),
                                    TRINITY_BIND("format_bytes", base_format_bytes),
@@ -142,6 +155,7 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
                                    TRINITY_BIND("begin_search", base_begin_search),
                                    TRINITY_BIND("end_search", base_end_search),
                                    TRINITY_BIND("stop_requested", base_stop_requested),
+                                   TRINITY_BIND("open_objects", base_open_objects),
                                    TRINITY_BIND("position", base_position),
                                    TRINITY_BIND("random", base_random),
                                    {nullptr, nullptr}};

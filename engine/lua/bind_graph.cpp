@@ -188,6 +188,56 @@ int builder_add_operator(lua_State* L) {
   return 1;
 }
 
+/// A tensor of the builder at `index`, by its number from 1.
+int32_t tensor_arg(lua_State* L, int index, const char* name, const GraphBuilder& builder) {
+  if (builder.tensor_count() == 0)
+    throw WrongArgument(index, name, "expected an operator's name: there are no tensors yet");
+  return static_cast<int32_t>(integer_arg(L, index, name, 1, builder.tensor_count())) - 1;
+}
+
+/// An operator of the builder at `index`: its name, or the number of one of its output tensors.
+int32_t endpoint_arg(lua_State* L, int index, const char* name, const GraphBuilder& builder) {
+  if (lua_type(L, index) != LUA_TSTRING)
+    return builder.tensor(tensor_arg(L, index, name, builder)).producer;
+  const auto text = string_arg(L, index, name);
+  const int32_t found = builder.find(text);
+  if (found >= 0) return found;
+  std::vector<std::string> names;
+  for (int32_t i = 0; i < builder.operator_count(); ++i) names.push_back(builder.op(i).name);
+  throw WrongArgument(index, name,
+                      fmt::format("no operator '{}'{}", text, suggestion(text, names)));
+}
+
+/// builder:add_edge(from, to, size_bytes) -> number of the tensor that `to` reads: of a new output
+/// of operator `from`, or, where `from` is a tensor, of that one, whose size may be left out.
+int builder_add_edge(lua_State* L) {
+  auto& builder = object_arg<GraphBuilder>(L, 1);
+  const int32_t from = endpoint_arg(L, 2, "from", builder);
+  const int32_t to = endpoint_arg(L, 3, "to", builder);
+  if (from == to)
+    throw WrongArgument(3, "to",
+                        fmt::format("'{}' cannot read its own output", builder.op(to).name));
+  const bool is_new = lua_type(L, 2) == LUA_TSTRING;
+  int64_t size_bytes = -1;
+  if (is_new || !lua_isnoneornil(L, 4))
+    size_bytes = integer_arg(L, 4, "size_bytes", 0, int64_t{1} << 50);
+  int32_t number = -1;
+  if (is_new) {
+    Tensor tensor;
+    tensor.bytes = size_bytes;
+    number = builder.add_output(from, std::move(tensor));
+  } else {
+    number = tensor_arg(L, 2, "from", builder);
+    const int64_t held = builder.tensor(number).bytes;
+    if (size_bytes >= 0 && size_bytes != held)
+      throw WrongArgument(4, "size_bytes",
+                          fmt::format("the tensor has {} bytes, got {}", held, size_bytes));
+  }
+  builder.read(to, number);
+  lua_pushinteger(L, number + 1);
+  return 1;
+}
+
 /// builder:collective{name=, kind=, algorithm='automatic', bytes=, members={operator names}}
 int builder_collective(lua_State* L) {
   auto& builder = object_arg<GraphBuilder>(L, 1);
@@ -367,11 +417,24 @@ void push_tensors(lua_State* L, const Graph& graph, const std::vector<int32_t>& 
   }
 }
 
-/// graph:operator(i) -> a table describing operator i (1-based).
+/// An operator of a graph by number (from 1) or name at `index`.
+const Operator& operator_arg(lua_State* L, int index, const Graph& graph) {
+  if (lua_type(L, index) != LUA_TSTRING)
+    return graph.op(
+        static_cast<int32_t>(integer_arg(L, index, "operator", 1, graph.operator_count())) - 1);
+  const auto name = string_arg(L, index, "operator");
+  const int32_t found = graph.find(name);
+  if (found >= 0) return graph.op(found);
+  std::vector<std::string> names;
+  for (const auto& op : graph.operators()) names.push_back(op.name);
+  throw WrongArgument(index, "operator",
+                      fmt::format("no operator '{}'{}", name, suggestion(name, names)));
+}
+
+/// graph:operator(i or name) -> a table describing an operator.
 int graph_operator(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
-  const auto& op =
-      graph.op(static_cast<int32_t>(integer_arg(L, 2, "operator", 1, graph.operator_count())) - 1);
+  const auto& op = operator_arg(L, 2, graph);
   lua_newtable(L);
   set_field(L, "name", op.name);
   set_field(L, "type", op.type);
@@ -398,25 +461,16 @@ int graph_operator(lua_State* L) {
   return 1;
 }
 
-/// graph:span(name, out): fills an int32 span with a view of a per-operator array.
-int graph_span(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
-  const auto name = string_arg(L, 2, "name");
-  auto* out = struct_arg<trinity_int32_span>(L, 3, Magic::int32_span, "out", "an int32 span");
-  const auto view = name == "depth" ? graph.depth() : graph.units();
-  out->data = view.data();
-  out->length = static_cast<int32_t>(view.size());
-  return 0;
-}
-
 constexpr luaL_Reg kBuilder[] = {TRINITY_BIND("add_operator", builder_add_operator),
+                                 TRINITY_BIND("add_edge", builder_add_edge),
                                  TRINITY_BIND("collective", builder_collective),
                                  TRINITY_BIND("build", builder_build),
                                  {nullptr, nullptr}};
-constexpr luaL_Reg kGraph[] = {
-    TRINITY_BIND("training", graph_training), TRINITY_BIND("replicate", graph_replicate),
-    TRINITY_BIND("summary", graph_summary),   TRINITY_BIND("operator", graph_operator),
-    TRINITY_BIND("span", graph_span),         {nullptr, nullptr}};
+constexpr luaL_Reg kGraph[] = {TRINITY_BIND("training", graph_training),
+                               TRINITY_BIND("replicate", graph_replicate),
+                               TRINITY_BIND("summary", graph_summary),
+                               TRINITY_BIND("operator", graph_operator),
+                               {nullptr, nullptr}};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("graph_builder", graph_builder),
                                    {nullptr, nullptr}};
 

@@ -56,15 +56,7 @@ AgentOptions read_options(lua_State* L, int index) {
   options.dropout = fields.number("dropout", options.dropout);
   options.normalise_advantage = fields.boolean("normalise_advantage", options.normalise_advantage);
   options.order_groups = fields.boolean("order_groups", options.order_groups);
-  options.features.depth_waves = count("depth_waves", options.features.depth_waves, 0);
-  options.features.raw_time = fields.boolean("raw_time", options.features.raw_time);
-  options.features.mean_output_size =
-      fields.boolean("mean_output_size", options.features.mean_output_size);
-  options.features.depth = fields.boolean("depth_feature", options.features.depth);
-  if (fields.push_table("node2vec")) {
-    options.features.node2vec = read_node2vec(L, options.features.node2vec);
-    lua_pop(L, 1);
-  }
+  options.features = feature_options(L, fields, options.features);
   fields.refuse_unknown();
   return options;
 }
@@ -155,6 +147,20 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("agent", agent_new),
                                    {nullptr, nullptr}};
 
 }  // namespace
+
+FeatureOptions feature_options(lua_State* L, Fields& fields, const FeatureOptions& preset) {
+  FeatureOptions options = preset;
+  options.depth_waves =
+      static_cast<int32_t>(fields.integer("depth_waves", preset.depth_waves, 0, 64));
+  options.raw_time = fields.boolean("raw_time", preset.raw_time);
+  options.mean_output_size = fields.boolean("mean_output_size", preset.mean_output_size);
+  options.depth = fields.boolean("depth_feature", preset.depth);
+  if (fields.push_table("node2vec")) {
+    options.node2vec = read_node2vec(L, preset.node2vec);
+    lua_pop(L, 1);
+  }
+  return options;
+}
 
 void open_learn(lua_State* L) {
   register_functions(L, kFunctions);

@@ -8,10 +8,12 @@ namespace trinity::lua {
 namespace {
 
 SimulationRules named_rules(const std::string& name, const Cluster& cluster) {
-  if (name != "standard" && name != "compat")
-    throw ArgumentError(fmt::format("unknown simulation rules '{}'{} (known: compat, standard)",
-                                    name, suggestion(name, {"compat", "standard"})));
-  return name == "compat" ? SimulationRules::compat() : SimulationRules::standard(cluster);
+  if (name == "compat") return SimulationRules::compat();
+  if (name == "placeto") return SimulationRules::placeto();
+  if (name == "standard") return SimulationRules::standard(cluster);
+  throw ArgumentError(
+      fmt::format("unknown simulation rules '{}'{} (known: compat, placeto, standard)", name,
+                  suggestion(name, {"compat", "placeto", "standard"})));
 }
 
 int64_t pause_ns(Fields& fields, const char* key) {

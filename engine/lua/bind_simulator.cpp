@@ -402,7 +402,7 @@ void open_simulator(lua_State* L) {
   register_type<BoundTimeline>(L, kTimeline);
   luaL_getmetatable(L, TypeName<BoundProblem>::value);
   lua_getfield(L, -1, "__index");
-  luaL_register(L, nullptr, kProblem);
+  register_functions(L, kProblem, TypeName<BoundProblem>::value, true);
   lua_pop(L, 2);
 }
 

@@ -3,21 +3,23 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lua/stopper.h"
+
 namespace trinity::lua {
 
-void push_position(lua_State* L) {
+void push_position(lua_State* L, int level) {
   lua_getfield(L, LUA_REGISTRYINDEX, kHomeKey);
   const std::string library =
       fmt::format("@{}/lib/", lua_isstring(L, -1) ? lua_tostring(L, -1) : "");
   lua_pop(L, 1);
   lua_Debug frame;
-  for (int level = 1; lua_getstack(L, level, &frame); ++level) {
+  for (int at = level; lua_getstack(L, at, &frame); ++at) {
     lua_getinfo(L, "Sl", &frame);
     if (frame.currentline <= 0 || std::string_view(frame.source).starts_with(library)) continue;
     lua_pushfstring(L, "%s:%d: ", frame.short_src, frame.currentline);
     return;
   }
-  luaL_where(L, 1);
+  luaL_where(L, level);
 }
 
 WrongArgument::WrongArgument(int index, std::string_view name, const std::string& text)
@@ -26,6 +28,10 @@ WrongArgument::WrongArgument(int index, std::string_view name, const std::string
       text_(fmt::format("('{}'): {}", name, text)) {}
 
 void describe_error(lua_State* L, const std::exception& error, char* text, size_t size) {
+  if (dynamic_cast<const Interrupted*>(&error)) {
+    std::snprintf(text, size, "%s", stop_text(L).c_str());
+    return;
+  }
   const char* function = lua_tostring(L, lua_upvalueindex(1));
   const std::string owner = function ? std::string(function) + ": " : "";
   std::string message = error.what();
@@ -123,10 +129,16 @@ void Fields::mismatch(const char* key, const char* expected) {
       fmt::format("{}: field '{}': expected {}, got {}", owner_, key, expected, type_name(L_, -1)));
 }
 
+/// Without metamethods: a script's __index could close an object that the function works on.
+static void push_raw(lua_State* L, int table, const char* key) {
+  lua_pushstring(L, key);
+  lua_rawget(L, table);
+}
+
 /// Pushes the field when present and of `type`.
 bool Fields::push(const char* key, int type, const char* expected) {
   known_.emplace_back(key);
-  lua_getfield(L_, index_, key);
+  push_raw(L_, index_, key);
   if (lua_isnil(L_, -1)) {
     lua_pop(L_, 1);
     return false;
@@ -168,7 +180,9 @@ bool Fields::boolean(const char* key, bool fallback) {
 
 std::optional<std::string> Fields::string(const char* key) {
   if (!push(key, LUA_TSTRING, "a string")) return std::nullopt;
-  std::string value = lua_tostring(L_, -1);
+  size_t length = 0;
+  const char* text = lua_tolstring(L_, -1, &length);
+  std::string value(text, length);
   lua_pop(L_, 1);
   return value;
 }
@@ -187,7 +201,7 @@ bool Fields::push_table(const char* key) { return push(key, LUA_TTABLE, "a table
 
 void Fields::push_any(const char* key) {
   known_.emplace_back(key);
-  lua_getfield(L_, index_, key);
+  push_raw(L_, index_, key);
 }
 
 void Fields::refuse_unknown() const {

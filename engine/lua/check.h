@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <lua.hpp>
@@ -21,7 +22,8 @@ inline constexpr const char* kHomeKey = "trinity.home";
 
 /// Pushes "file:line: " of the innermost Lua frame outside our own library, so that a message
 /// names the script's line and not the wrapper's; of the innermost frame when there is none.
-void push_position(lua_State* L);
+/// `level` is the first frame looked at: 0 in a hook.
+void push_position(lua_State* L, int level = 1);
 
 /// An argument that is not what it should be. The boundary adds the function's name and counts
 /// without the object before the colon.
@@ -88,22 +90,31 @@ struct TypeName;
 template <class T>
 using Handle = std::shared_ptr<T>;
 
-/// The object at `index`; `name` is the parameter's name, by default the type's.
+/// How many engine objects scripts hold that are neither closed nor collected.
+inline std::atomic<int64_t> open_objects{0};
+
+/// The object at `index`, closed or not; nullptr for anything of another type.
 template <class T>
-Handle<T>& handle_arg(lua_State* L, int index, const char* name = TypeName<T>::value) {
+Handle<T>* find_handle(lua_State* L, int index) {
   void* memory = nullptr;
   if (lua_type(L, index) == LUA_TUSERDATA && lua_getmetatable(L, index)) {
     luaL_getmetatable(L, TypeName<T>::value);
     if (lua_rawequal(L, -1, -2)) memory = lua_touserdata(L, index);
     lua_pop(L, 2);
   }
-  if (!memory)
+  return static_cast<Handle<T>*>(memory);
+}
+
+/// The open object at `index`; `name` is the parameter's name, by default the type's.
+template <class T>
+Handle<T>& handle_arg(lua_State* L, int index, const char* name = TypeName<T>::value) {
+  auto* handle = find_handle<T>(L, index);
+  if (!handle)
     throw WrongArgument(
         index, name, fmt::format("expected {}, got {}", TypeName<T>::value, type_name(L, index)));
-  auto& handle = *static_cast<Handle<T>*>(memory);
-  if (!handle)
+  if (!*handle)
     throw WrongArgument(index, name, fmt::format("this {} is closed", TypeName<T>::value));
-  return handle;
+  return *handle;
 }
 
 template <class T>
@@ -115,14 +126,21 @@ template <class T>
 void push_object(lua_State* L, std::shared_ptr<T> object) {
   void* memory = lua_newuserdata(L, sizeof(Handle<T>));
   new (memory) Handle<T>(std::move(object));
+  ++open_objects;
   luaL_getmetatable(L, TypeName<T>::value);
   lua_setmetatable(L, -2);
 }
 
-/// Serves close() and __gc; safe to run twice.
+/// Serves __gc, and close(), which may come before; safe to run twice. Never throws for an object
+/// of its own type: the error would surface in an unrelated line.
 template <class T>
 int close_object(lua_State* L) {
-  if (auto* handle = static_cast<Handle<T>*>(lua_touserdata(L, 1))) handle->reset();
+  auto* handle = find_handle<T>(L, 1);
+  if (!handle)
+    throw WrongArgument(1, TypeName<T>::value,
+                        fmt::format("expected {}, got {}", TypeName<T>::value, type_name(L, 1)));
+  if (*handle) --open_objects;
+  handle->reset();
   return 0;
 }
 
@@ -132,8 +150,8 @@ void register_type(lua_State* L, const luaL_Reg* methods) {
   luaL_newmetatable(L, TypeName<T>::value);
   lua_newtable(L);
   register_functions(L, methods, TypeName<T>::value, true);
-  lua_pushcfunction(L, guard<close_object<T>>);
-  lua_setfield(L, -2, "close");
+  const luaL_Reg close[] = {TRINITY_BIND("close", close_object<T>), {nullptr, nullptr}};
+  register_functions(L, close, TypeName<T>::value, true);
   lua_setfield(L, -2, "__index");
   lua_pushcfunction(L, guard<close_object<T>>);
   lua_setfield(L, -2, "__gc");

@@ -1,55 +1,130 @@
 #include "lua/interrupt.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "lua/stopper.h"
 
 namespace trinity::lua {
 namespace {
 
-lua_State* g_state = nullptr;
+struct Watch {
+  lua_State* state;
+  std::shared_ptr<Stopper> stopper;
+};
+
+/// All watched states, the latest last; changed with SIGINT held back.
+std::vector<Watch> g_watches;
+std::mutex g_mutex;
+/// Of the latest, for the handler, which looks at the stopper on its own thread only.
+std::atomic<Stopper*> g_stopper{nullptr};
+std::atomic<pid_t> g_thread{0};
+struct sigaction g_previous = {};
 std::atomic<int> g_searches{0};
 std::atomic<int> g_presses{0};
 std::atomic<bool> g_interrupted{false};
 
-void raise_interrupted(lua_State* L, lua_Debug*) {
-  lua_sethook(L, nullptr, 0, 0);
-  luaL_where(L, 0);
-  lua_pushstring(L, "interrupted");
-  lua_concat(L, 2);
-  lua_error(L);
+/// Holds SIGINT back in this thread; the handler passes it on to the thread of the state.
+class HeldBack {
+ public:
+  HeldBack() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set, &old_);
+  }
+  ~HeldBack() { pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
+
+ private:
+  sigset_t old_;
+};
+
+/// Async-signal-safe: atomics, tgkill, signal, and Stopper::stop.
+void on_interrupt(int) {
+  const int saved = errno;
+  const pid_t thread = g_thread;
+  Stopper* stopper = g_stopper;
+  if (thread != 0 && syscall(SYS_gettid) != thread) {
+    syscall(SYS_tgkill, getpid(), thread, SIGINT);
+  } else if (stopper) {
+    g_interrupted = true;
+    stop_flag() = true;
+    const int presses = ++g_presses;
+    if (presses >= 3) {
+      signal(SIGINT, SIG_DFL);
+      raise(SIGINT);
+    }
+    if (g_searches == 0 || presses >= 2) stopper->stop(StopReason::interrupted);
+  }
+  errno = saved;
 }
 
-/// Async-signal-safe: atomics, and lua_sethook, which LuaJIT's own program calls here too.
-void on_interrupt(int) {
-  g_interrupted = true;
-  stop_flag() = true;
-  const int presses = ++g_presses;
-  if (presses >= 3) signal(SIGINT, SIG_DFL);
-  if (g_searches == 0 || presses >= 2)
-    lua_sethook(g_state, raise_interrupted, LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT, 1);
+void use_latest() {
+  Stopper* latest = g_watches.empty() ? nullptr : g_watches.back().stopper.get();
+  g_stopper = latest;
+  g_thread = latest ? latest->thread() : 0;
+}
+
+void start_afresh() {
+  g_presses = 0;
+  g_searches = 0;
+  g_interrupted = false;
+  stop_flag() = false;
 }
 
 }  // namespace
 
 void watch_interrupts(lua_State* L) {
-  g_state = L;
-  struct sigaction action = {};
-  action.sa_handler = on_interrupt;
-  sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, nullptr);
+  auto stopper = Stopper::of(L);
+  const HeldBack held;
+  const std::lock_guard lock(g_mutex);
+  if (g_watches.empty()) {
+    struct sigaction action = {};
+    action.sa_handler = on_interrupt;  // no SA_RESTART: a read that sleeps must wake up
+    sigaction(SIGINT, &action, &g_previous);
+    start_afresh();
+  }
+  g_watches.push_back({L, std::move(stopper)});
+  use_latest();
+}
+
+void unwatch_interrupts(lua_State* L) {
+  std::shared_ptr<Stopper> last;  // dies after SIGINT is let through
+  const HeldBack held;
+  const std::lock_guard lock(g_mutex);
+  const auto at = std::find_if(g_watches.begin(), g_watches.end(),
+                               [L](const Watch& watch) { return watch.state == L; });
+  if (at == g_watches.end()) return;
+  last = std::move(at->stopper);
+  g_watches.erase(at);
+  use_latest();
+  if (g_watches.empty()) sigaction(SIGINT, &g_previous, nullptr);
 }
 
 bool was_interrupted() { return g_interrupted; }
 
+void forget_interrupt(lua_State* L) {
+  const HeldBack held;
+  start_afresh();
+  if (auto* stopper = Stopper::find(L)) stopper->release();
+}
+
 void begin_search() { ++g_searches; }
 
 void end_search() {
-  if (--g_searches == 0) {
-    stop_flag() = false;
-    g_presses = 0;
-  }
+  if (--g_searches > 0) return;
+  const Stopper* stopper = g_stopper;
+  if (stopper && stopper->reason() != StopReason::none) return;  // the script itself must end
+  stop_flag() = false;
+  g_presses = 0;
 }
 
 }  // namespace trinity::lua

@@ -5,14 +5,21 @@
 #include "base/stop.h"
 
 // Ctrl-C. While a search runs, the first one asks it to stop and keep its best; otherwise, and from
-// the second on, the script is stopped with an error; the third ends the process.
+// the second on, the script is stopped with an error; the third ends the process. Compiled Lua
+// loops are stopped too: LuaJIT's profiler makes them look at their hooks (style.md 4.5).
 
 namespace trinity::lua {
 
-/// Installs the SIGINT handler for scripts on `L`.
+/// Installs the SIGINT handler for scripts on `L`, and what makes compiled loops stop. One state at
+/// a time is watched, the latest.
 void watch_interrupts(lua_State* L);
-/// Whether Ctrl-C was pressed since watch_interrupts (the host then exits with status 130).
+/// Ends the watch when `L` is the watched state. Call before lua_close.
+void unwatch_interrupts(lua_State* L);
+/// Whether Ctrl-C was pressed since watch_interrupts or forget_interrupt (the host then exits with
+/// status 130).
 bool was_interrupted();
+/// Makes the next script start afresh: the REPL after an interrupted line.
+void forget_interrupt(lua_State* L);
 
 /// Brackets a search that stops by itself when stop_flag() is set; end_search() takes the flag back
 /// when it is the outermost one. May be nested.

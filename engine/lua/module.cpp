@@ -1,16 +1,23 @@
 #include "lua/module.h"
 
+#include "lua/strict.h"
+
 namespace trinity::lua {
 
 int open_core(lua_State* L) {
   lua_newtable(L);
   open_base(L);
+  open_strict(L);
   open_graph(L);
+  open_algorithms(L);
   open_formats(L);
   open_cluster(L);
   open_problem(L);
   open_simulator(L);
   open_learn(L);
+  open_tensor(L);
+  open_parallel(L);
+  open_features(L);
   set_field(L, "version", TRINITY_VERSION);
   lua_getfield(L, LUA_REGISTRYINDEX, kHomeKey);
   lua_setfield(L, -2, "home");

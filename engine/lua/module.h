@@ -9,7 +9,7 @@
 #include "graph/graph.h"
 #include "learn/agent.h"
 #include "lua/check.h"
-#include "lua/trinity_ffi.h"
+#include "lua/structs.h"
 #include "simulator/batch.h"
 #include "simulator/bounds.h"
 #include "strategy/schedule.h"
@@ -39,6 +39,13 @@ struct BoundTimeline {
   Timeline timeline;
 };
 
+/// What policies are told of a problem's colocation units.
+struct BoundFeatures {
+  UnitGraph units;
+  UnitFeatures features;
+  std::vector<double> position;  // see work_position()
+};
+
 template <>
 struct TypeName<GraphBuilder> {
   static constexpr auto value = "graph builder";
@@ -64,6 +71,10 @@ struct TypeName<BoundTimeline> {
   static constexpr auto value = "timeline";
 };
 template <>
+struct TypeName<BoundFeatures> {
+  static constexpr auto value = "features";
+};
+template <>
 struct TypeName<Agent> {
   static constexpr auto value = "agent";
 };
@@ -77,13 +88,15 @@ ThreadPool& shared_pool();
 /// Sets the number of its threads (0: one per core). Throws ArgumentError once the pool exists.
 void set_threads(int threads);
 
+/// The type of FFI values, which LuaJIT's headers keep to themselves (LUA_TCDATA).
+inline constexpr int kCdata = 10;
+
 /// The payload of one of our FFI structs at `index`; nullptr for anything else.
 template <class T>
 T* find_struct(lua_State* L, int index, Magic magic) {
-  constexpr int kCdata = 10;  // LUA_TCDATA, which LuaJIT's headers keep to themselves
   if (lua_type(L, index) != kCdata) return nullptr;
   auto* payload = static_cast<T*>(const_cast<void*>(lua_topointer(L, index)));
-  return payload && payload->magic == static_cast<uint32_t>(magic) ? payload : nullptr;
+  return is_struct(L, payload, magic) ? payload : nullptr;
 }
 
 /// The same for an argument. Throws ArgumentError for anything else; `expected` says what it needs.
@@ -109,14 +122,22 @@ void push_schedule(lua_State* L, const ScheduleSpec& spec);
 /// Writes metrics into the FFI struct at `index`, which must have room for all devices.
 void fill_metrics(lua_State* L, int index, const Metrics& metrics);
 
+/// The options of features among `fields`: depth_waves, raw_time, mean_output_size, depth_feature,
+/// node2vec = {...}.
+FeatureOptions feature_options(lua_State* L, Fields& fields, const FeatureOptions& preset);
+
 /// Each adds its functions to the table on top of the stack and registers its types.
 void open_base(lua_State* L);
 void open_graph(lua_State* L);
+void open_algorithms(lua_State* L);  // more methods of graphs, after open_graph()
 void open_formats(lua_State* L);
 void open_cluster(lua_State* L);
 void open_problem(lua_State* L);
 void open_simulator(lua_State* L);
 void open_learn(lua_State* L);
+void open_tensor(lua_State* L);
+void open_parallel(lua_State* L);
+void open_features(lua_State* L);
 
 /// Opens `trinity.core` as package.preload wants it.
 int open_core(lua_State* L);

@@ -2,42 +2,22 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "lua/interrupt.h"
 #include "lua/module.h"
+#include "lua/os_execute.h"
+#include "lua/repl.h"
+#include "lua/runner.h"
+#include "lua/safe.h"
+#include "lua/search_path.h"
+#include "lua/strict.h"
 
-namespace trinity::lua {
-namespace {
+namespace trinity {
 
 namespace fs = std::filesystem;
-
-bool is_home(const fs::path& folder) { return fs::exists(folder / "lib/trinity/init.lua"); }
-
-/// Turns an error value into text. A table with a `message` is one of ours and carries its own
-/// position; anything else gets a traceback of the Lua frames.
-int on_error(lua_State* L) {
-  if (lua_istable(L, 1)) {
-    lua_getfield(L, 1, "message");
-    if (lua_isstring(L, -1)) {
-      lua_pop(L, 1);
-      return 1;
-    }
-    lua_pop(L, 1);
-  }
-  if (!lua_isstring(L, 1)) {
-    if (!luaL_callmeta(L, 1, "__tostring"))
-      lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
-    lua_replace(L, 1);
-    lua_settop(L, 1);
-  }
-  if (std::getenv("TRINITY_TRACEBACK")) luaL_traceback(L, L, lua_tostring(L, 1), 1);
-  return 1;
-}
-
-}  // namespace
 
 std::string find_home() {
   std::vector<fs::path> places;
@@ -51,96 +31,199 @@ std::string find_home() {
   places.emplace_back(TRINITY_SOURCE_DIR);
   std::string looked;
   for (const auto& place : places) {
-    if (is_home(place)) return place.string();
+    if (fs::exists(place / "lib/trinity/init.lua")) return place.string();
     looked += (looked.empty() ? "" : ", ") + place.string();
   }
   throw Error("cannot find lib/trinity below any of: " + looked);
 }
 
-Runtime::Runtime(const std::string& home) : L_(luaL_newstate()), home_(home) {
-  if (!L_) throw Error("cannot start Lua: out of memory");
-  luaL_openlibs(L_);
-  lua_getglobal(L_, "package");
-  lua_getfield(L_, -1, "preload");
-  lua_pushcfunction(L_, guard<open_core>);
-  lua_setfield(L_, -2, "trinity.core");
-  lua_pop(L_, 2);
-  lua_pushstring(L_, home.c_str());
-  lua_setfield(L_, LUA_REGISTRYINDEX, kHomeKey);
-  set_path("");
-  watch_interrupts(L_);
+namespace {
+
+/// Pushes what serves -j NAME and -O, as luajit does: a function of the module jit, or the `start`
+/// of a module jit.NAME.
+int push_jit_command(lua_State* L, const std::string& name) {
+  if (name == "-O") {
+    lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+    lua_getfield(L, -1, "jit.opt");
+    lua_getfield(L, -1, "start");
+    return 0;
+  }
+  lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+  lua_getfield(L, -1, "jit");
+  lua_getfield(L, -1, name.c_str());
+  if (lua_isfunction(L, -1)) return 0;
+  lua_getglobal(L, "require");
+  lua_pushstring(L, ("jit." + name).c_str());
+  if (lua_pcall(L, 1, 1, 0) != 0)
+    return luaL_error(L, "-j: unknown command '%s' (on, off, flush, or a module jit.%s)",
+                      name.c_str(), name.c_str());
+  lua_getfield(L, -1, "start");
+  return 0;
 }
 
-Runtime::~Runtime() { lua_close(L_); }
+/// LuaJIT does not survive every failed allocation of its own start.
+constexpr size_t kMinMemoryBytes = size_t{1} << 18;
 
-/// Script folder, the library, then whatever LuaJIT had (LUA_PATH included).
-void Runtime::set_path(const std::string& folder) {
-  lua_getglobal(L_, "package");
-  lua_getfield(L_, -1, "path");
-  const std::string old = lua_tostring(L_, -1);
-  lua_pop(L_, 1);
-  std::string path;
-  if (!folder.empty()) path = folder + "/?.lua;";
-  if (old.find(home_ + "/lib/?.lua") == std::string::npos)
-    path += home_ + "/lib/?.lua;" + home_ + "/lib/?/init.lua;";
-  path += old;
-  lua_pushstring(L_, path.c_str());
-  lua_setfield(L_, -2, "path");
-  lua_pop(L_, 1);
+const RuntimeOptions& checked(const RuntimeOptions& options) {
+  const auto limit = options.memory_limit_bytes;
+  if (limit > 0 && limit < kMinMemoryBytes)
+    throw ArgumentError(
+        fmt::format("memory limit: expected at least {} bytes, got {}", kMinMemoryBytes, limit));
+  return options;
 }
+
+}  // namespace
+
+struct Runtime::Impl {
+  explicit Impl(const RuntimeOptions& given)
+      : options(given),
+        memory(options.memory_limit_bytes),
+        L(memory.new_state()),
+        runner(L, memory, options.time_limit_s, options.handle_interrupts) {}
+  ~Impl() {
+    if (!L) return;
+    lua::unwatch_interrupts(L);
+    lua_close(L);
+  }
+
+  void set_up(lua_State* state);
+  lua::Outcome run_text(const std::string& text, const std::string& name,
+                        const lua::ScriptRunner::Use& use = {});
+
+  RuntimeOptions options;
+  lua::HostState host;
+  lua::LuaMemory memory;
+  lua_State* L;
+  lua::ScriptRunner runner;
+};
+
+/// Everything that may fail for want of memory.
+void Runtime::Impl::set_up(lua_State* state) {
+  lua::set_host_state(state, &host);
+  lua::open_libraries(state, host.home);
+  lua_getglobal(state, "package");
+  lua_getfield(state, -1, "preload");
+  lua_pushcfunction(state, lua::guard<lua::open_core>);
+  lua_setfield(state, -2, "trinity.core");
+  lua_pop(state, 2);
+  lua_pushstring(state, host.home.c_str());
+  lua_setfield(state, LUA_REGISTRYINDEX, lua::kHomeKey);
+  lua::install_exit(state);
+  lua::install_execute(state);
+  if (options.safe) lua::make_safe(state);
+  if (options.strict) lua::make_strict(state);
+}
+
+lua::Outcome Runtime::Impl::run_text(const std::string& text, const std::string& name,
+                                     const lua::ScriptRunner::Use& use) {
+  host.script.clear();
+  host.script_folder.clear();
+  return runner.run(
+      [&](lua_State* state) {
+        return luaL_loadbufferx(state, text.data(), text.size(), name.c_str(), "t");
+      },
+      {}, use);
+}
+
+Runtime::Runtime(const RuntimeOptions& options) : impl_(std::make_unique<Impl>(checked(options))) {
+  impl_->host.home = options.home.empty() ? find_home() : options.home;
+  if (!fs::exists(fs::path(home()) / "lib/trinity/init.lua"))
+    throw Error("cannot find lib/trinity below: " + home());
+  if (!impl_->L) throw Error("cannot start Lua: not enough memory");
+  const auto error = impl_->runner.protect([this](lua_State* L) { impl_->set_up(L); });
+  if (error) throw Error("cannot start Lua: " + error->message);
+  if (options.handle_interrupts) lua::watch_interrupts(impl_->L);
+}
+
+Runtime::~Runtime() = default;
+
+lua_State* Runtime::state() const { return impl_->L; }
+
+const std::string& Runtime::home() const { return impl_->host.home; }
 
 void Runtime::set_arguments(const std::string& script, const std::vector<std::string>& arguments,
                             const std::vector<std::string>& host) {
-  lua_newtable(L_);
-  const auto set = [this](int at, const std::string& text) {
-    lua_pushlstring(L_, text.data(), text.size());
-    lua_rawseti(L_, -2, at);
-  };
-  for (size_t i = 0; i < host.size(); ++i)
-    set(static_cast<int>(i) - static_cast<int>(host.size()), host[i]);
-  set(0, script);
-  for (size_t i = 0; i < arguments.size(); ++i) set(static_cast<int>(i) + 1, arguments[i]);
-  lua_setglobal(L_, "arg");
+  const auto error = impl_->runner.protect([&](lua_State* L) {
+    lua_pushliteral(L, "arg");
+    lua_newtable(L);
+    const auto set = [L](size_t at, size_t origin, const std::string& text) {
+      lua_pushlstring(L, text.data(), text.size());
+      lua_rawseti(L, -2, static_cast<int>(at) - static_cast<int>(origin));
+    };
+    for (size_t i = 0; i < host.size(); ++i) set(i, host.size(), host[i]);
+    set(0, 0, script);
+    for (size_t i = 0; i < arguments.size(); ++i) set(i + 1, 0, arguments[i]);
+    lua_rawset(L, LUA_GLOBALSINDEX);
+  });
+  if (error) throw Error("cannot set the arguments: " + error->message);
 }
 
 int Runtime::run_file(const std::string& path, const std::vector<std::string>& arguments) {
   const bool input = path == "-";
-  if (!input) {
-    const auto folder = fs::path(path).parent_path().string();
-    set_path(folder.empty() ? "." : folder);
-  }
-  const int status = luaL_loadfilex(L_, input ? nullptr : path.c_str(), "t");
-  if (status == 0)
-    for (const auto& argument : arguments) lua_pushlstring(L_, argument.data(), argument.size());
-  return run_loaded(status, static_cast<int>(arguments.size()));
+  auto& host = impl_->host;
+  host.script = input ? "=stdin" : "@" + path;
+  const auto folder = fs::path(path).parent_path().string();
+  host.script_folder = input ? "" : (folder.empty() ? "." : folder) + "/";
+  const auto load = [&](lua_State* L) {
+    if (!input) lua::add_script_folder(L, folder);
+    return luaL_loadfilex(L, input ? nullptr : path.c_str(), "t");
+  };
+  return lua::report(impl_->runner.run(load, arguments));
 }
 
 int Runtime::run_text(const std::string& text, const std::string& name) {
-  return run_loaded(luaL_loadbufferx(L_, text.data(), text.size(), name.c_str(), "t"), 0);
+  return lua::report(impl_->run_text(text, name));
 }
 
-int Runtime::run_loaded(int load_status, int arguments) {
-  int status = load_status;
-  if (status == 0) {
-    const int base = lua_gettop(L_) - arguments;
-    lua_pushcfunction(L_, on_error);
-    lua_insert(L_, base);
-    status = lua_pcall(L_, arguments, 0, base);
-    lua_remove(L_, base);
-  }
-  if (status == 0) return was_interrupted() ? 130 : 0;
-  int exit_status = 1;
-  if (lua_istable(L_, -1)) {
-    lua_getfield(L_, -1, "usage");
-    if (lua_toboolean(L_, -1)) exit_status = 2;
-    lua_pop(L_, 1);
-    lua_getfield(L_, -1, "message");
-    lua_remove(L_, -2);
-  }
-  const char* message = lua_tostring(L_, -1);
-  std::fprintf(stderr, "trinity: %s\n", message ? message : "(no message)");
-  lua_pop(L_, 1);
-  return was_interrupted() ? 130 : exit_status;
+int Runtime::run_module(const std::string& name) {
+  const auto load = [&](lua_State* L) {
+    lua_getglobal(L, "require");
+    return 0;
+  };
+  const auto keep = [&](lua_State* L, int first) {
+    lua_pushlstring(L, name.data(), name.size());
+    lua_pushvalue(L, first);
+    lua_rawset(L, LUA_GLOBALSINDEX);
+  };
+  return lua::report(impl_->runner.run(load, {name}, keep));
 }
 
-}  // namespace trinity::lua
+int Runtime::configure_jit(const std::string& option) {
+  const bool optimise = option.starts_with("-O");
+  const auto end = optimise ? size_t{2} : option.find('=');
+  const auto name = option.substr(0, end);
+  std::vector<std::string> arguments;
+  if (end < option.size()) {
+    std::stringstream words(option.substr(optimise ? end : end + 1));
+    for (std::string word; std::getline(words, word, ',');) arguments.push_back(word);
+  }
+  return lua::report(
+      impl_->runner.run([&](lua_State* L) { return push_jit_command(L, name); }, arguments));
+}
+
+std::vector<std::string> Runtime::execute(const std::string& text, const std::string& name) {
+  std::vector<std::string> values;
+  const auto outcome = impl_->run_text(text, name, [&](lua_State* L, int first) {
+    for (int i = first, last = lua_gettop(L); i <= last; ++i) {
+      lua_getglobal(L, "tostring");
+      lua_pushvalue(L, i);
+      lua_call(L, 1, 1);
+      size_t length = 0;
+      const char* value = lua_tolstring(L, -1, &length);
+      values.emplace_back(value, length);
+      lua_pop(L, 1);
+    }
+  });
+  if (outcome.error) throw Error(outcome.error->message);
+  if (outcome.status != 0) throw Error(fmt::format("ended with status {}", outcome.status));
+  return values;
+}
+
+int Runtime::interact(bool always_prompt) {
+  if (const int status = run_module("trinity")) return status;
+  if (isatty(STDIN_FILENO))
+    fmt::print("trinity {} on {}; end of input leaves\n", TRINITY_VERSION, LUAJIT_VERSION);
+  return lua::run_repl(impl_->runner, always_prompt);
+}
+
+}  // namespace trinity

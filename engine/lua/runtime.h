@@ -1,48 +1,82 @@
 #pragma once
 
-#include <lua.hpp>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
-namespace trinity::lua {
+struct lua_State;
+
+namespace trinity {
+
+/// How a Runtime treats scripts.
+struct RuntimeOptions {
+  /// The folder with lib, models and scripts; empty: find_home().
+  std::string home;
+  /// Reading or assigning a global that was never declared is an error that names it.
+  bool strict = true;
+  /// For scripts of strangers: no io, os, ffi, debug, bytecode (engine/lua/safe.h says what it does
+  /// not bound).
+  bool safe = false;
+  /// Bytes that Lua values may take together (not tensors, graphs or other engine memory); 0: any.
+  size_t memory_limit_bytes = 0;
+  /// Seconds of wall-clock time that one run_file, run_text or execute may take; 0: any.
+  double time_limit_s = 0;
+  /// Takes over SIGINT, so that Ctrl-C stops scripts, simulations and training. A host program that
+  /// has its own handler passes false and calls stop_flag() itself.
+  bool handle_interrupts = true;
+};
 
 /// A Lua state with all libraries, `trinity.core` and the search path set, and the host's way of
-/// running chunks: errors become one message with a short traceback of Lua frames.
+/// running chunks: errors become one message with the script's position. Use one from one thread;
+/// several may live in one process. See tests/embed for a program that embeds it.
 class Runtime {
  public:
-  /// `home` holds lib, models and scripts. Throws Error when Lua cannot start or `home` lacks
-  /// lib/trinity.
-  explicit Runtime(const std::string& home);
+  /// Throws Error when Lua cannot start or `home` lacks lib/trinity.
+  explicit Runtime(const RuntimeOptions& options = {});
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  lua_State* state() const { return L_; }
-  const std::string& home() const { return home_; }
+  /// The state, for Lua's own C interface (lua.hpp).
+  lua_State* state() const;
+  const std::string& home() const;
 
   /// Sets the global `arg`: script at 0, its arguments from 1, the host's words below 0.
   void set_arguments(const std::string& script, const std::vector<std::string>& arguments,
-                     const std::vector<std::string>& host);
+                     const std::vector<std::string>& host = {});
 
   /// Runs a file ("-" for standard input) with its folder first on the search path. Returns the
   /// process exit status: 0, 1 after an error (printed to standard error), 2 after a usage error
   /// (an error value with field `usage`), 130 when interrupted, or what the script gave os.exit.
-  int run_file(const std::string& path, const std::vector<std::string>& arguments);
+  int run_file(const std::string& path, const std::vector<std::string>& arguments = {});
 
-  /// Runs text; `name` appears in messages.
+  /// Runs text; `name` appears in messages ("=(command line)").
   int run_text(const std::string& text, const std::string& name);
 
- private:
-  int run_loaded(int load_status, int arguments);
-  void set_path(const std::string& folder);
+  /// Requires a module and keeps it as a global of its own name, as -l does. Returns as run_file.
+  int run_module(const std::string& name);
 
-  lua_State* L_;
-  std::string home_;
+  /// Runs text for a host program: throws Error with the message that run_text would print. What
+  /// the chunk returns comes as text, each value as tostring() gives it.
+  std::vector<std::string> execute(const std::string& text, const std::string& name = "=(host)");
+
+  /// Passes an option of LuaJIT on: "off", "v", "dump=file" as -j does ("-O3" for -O). Returns as
+  /// run_file.
+  int configure_jit(const std::string& option);
+
+  /// Reads, runs and prints until end of input: engine/lua/repl.h. Returns as run_file.
+  /// `always_prompt` prints prompts also where standard input is no terminal.
+  int interact(bool always_prompt = false);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// The folder with lib, models and scripts: $TRINITY_HOME, else beside or above the executable,
-/// else the source tree this program was built from. Throws Error naming the places looked at.
+/// else share/trinity of an installation, else the source tree this program was built from. Throws
+/// Error naming the places looked at.
 std::string find_home();
 
-}  // namespace trinity::lua
+}  // namespace trinity

@@ -1,11 +1,14 @@
 -- trinity.compare: methods side by side on one problem, under one budget.
 
 local core = require 'trinity.core'
+local check = require 'trinity.check'
 local methods = require 'trinity.methods'
+local search = require 'trinity.search'
 local strategy = require 'trinity.strategy'
+local text = require 'trinity.text'
 local util = require 'trinity.util'
 
-local Comparison = {}
+local Comparison = { __name = 'comparison' }
 Comparison.__index = Comparison
 
 local columns = {
@@ -34,7 +37,7 @@ function Comparison:__tostring()
       rows[r][c] = column[2](found)
     end
   end
-  local lines = { util.format_table(head, rows) }
+  local lines = { text.format_table(head, rows) }
   lines[#lines + 1] = ''
   local bounds = self.problem:bounds()
   lines[#lines + 1] = ('simulated; lower bounds: step time %.4f s (critical path %.4f s, '
@@ -54,7 +57,26 @@ end
 
 --- The strategy found by a method of this comparison, or nil when Ctrl-C came before it.
 function Comparison:find(name)
+  check.self('comparison:find', self, 'comparison')
+  check.argument('comparison:find', 1, 'name', name, 'string')
   for _, found in ipairs(self.rows) do if found.method == name then return found end end
+end
+
+--- Refuses lists of anything but methods and strategies, and options that no method has.
+local function check_arguments(problem, list, options)
+  check.object('trinity.compare', 1, 'problem', problem, 'problem')
+  check.argument('trinity.compare', 2, 'list', list, 'table')
+  for i = 1, #list do
+    if type(list[i]) == 'string' then methods.get(list[i])
+    elseif not strategy.is(list[i]) then
+      check.refuse('trinity.compare', 2, 'list', 'entry %d: expected the name of a method or a strategy, got %s', i,
+        util.describe(list[i]))
+    end
+  end
+  local rules = {}
+  for key, rule in util.sorted_pairs(search.rules) do rules[key] = rule end
+  for _, name in ipairs(methods.names()) do rules[name] = 'table' end
+  return check.options('trinity.compare', 3, 'options', options, rules)
 end
 
 --- Runs every entry of `list` (the name of a method, or a strategy already found) on the problem
@@ -62,7 +84,7 @@ end
 --- its own options under its name. Ctrl-C ends it with the rows so far. Returns a comparison: print
 --- it, or take its rows.
 return function(problem, list, options)
-  options = options or {}
+  options = check_arguments(problem, list, options)
   local self = setmetatable({ problem = problem, rows = {}, seed = options.seed or 1,
     evaluations = options.evaluations or 2000 }, Comparison)
   for i, entry in ipairs(list) do

@@ -17,6 +17,7 @@
 -- launch_s and reserved_memory_bytes are not published: starting values, to be fitted to measurements.
 
 local core = require 'trinity.core'
+local check = require 'trinity.check'
 local util = require 'trinity.util'
 
 local gib = 2 ^ 30
@@ -121,28 +122,26 @@ end
 local devices = {}
 
 --- Names of all kinds, sorted.
-function devices.names()
-  local names = {}
-  for name in util.sorted_pairs(presets) do names[#names + 1] = name end
-  return names
-end
+function devices.names() return util.sorted_keys(presets) end
 
 --- The kind called `name`, or nil.
-function devices.find(name) return copy(presets[name]) end
+function devices.find(name) return copy(presets[check.argument('devices.find', 1, 'name', name, 'string')]) end
+
+local function refuse_name(owner, name)
+  local names = devices.names()
+  util.fail('%s: no device type %s%s (known: %s)', owner, util.quoted(name), core.suggestion(name, names),
+    table.concat(names, ', '))
+end
 
 --- A copy of a kind with fields changed; tables such as peak_flops_per_s are changed entry by entry.
 --- `base` is a table or a name.
 function devices.with(base, changes)
-  if type(base) == 'string' then base = devices[base] end
-  util.expect('devices.with', 'base', base, 'table')
-  util.expect('devices.with', 'changes', changes, 'table')
+  if type(base) == 'string' then base = presets[base] or refuse_name("devices.with: argument 1 ('base')", base) end
+  if type(base) ~= 'table' then check.wrong('devices.with', 1, 'base', base, 'the name of a kind or a table') end
+  check.argument('devices.with', 2, 'changes', changes, 'table')
   return merge(copy(base), changes)
 end
 
 return setmetatable(devices, { __index = function(_, name)
-  local found = devices.find(name)
-  if found then return found end
-  local names = devices.names()
-  util.fail("no device type '%s'%s (known: %s)", tostring(name), core.suggestion(tostring(name), names),
-    table.concat(names, ', '))
+  return copy(presets[name]) or refuse_name('trinity.devices', tostring(name))
 end })

@@ -18,15 +18,23 @@ local trinity = {
   problem = require('trinity.problem').new,
   simulator = require('trinity.simulator').new,
   rewards = require 'trinity.rewards',
+  tensor = require 'trinity.tensor',
+  nn = require 'trinity.nn',
   methods = require 'trinity.methods',
   search = require 'trinity.search',
+  features = require 'trinity.features',
+  policies = require 'trinity.policies',
   compare = require 'trinity.compare',
+  parallel_map = require 'trinity.parallel',
   sorted_pairs = util.sorted_pairs,
   format_bytes = core.format_bytes,
-  format_table = util.format_table,
+  format_table = require('trinity.text').format_table,
   random = core.random,
+  global = core.global,
   threads = core.threads,
 }
+
+for name, learner in util.sorted_pairs(require 'trinity.learning') do trinity[name] = learner end
 
 --- LibTorch and the BLAS in use, as a line of text; warns on standard error about a slow BLAS.
 function trinity.describe_torch()

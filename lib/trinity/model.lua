@@ -1,6 +1,7 @@
 -- trinity.model and trinity.cluster: inputs by name (a file in models/) or by path.
 
 local core = require 'trinity.core'
+local check = require 'trinity.check'
 local devices = require 'trinity.devices'
 local graph = require 'trinity.graph'
 local util = require 'trinity.util'
@@ -31,57 +32,49 @@ end
 
 local function missing(kind, name, folder, note)
   local names = lua_names(folder)
-  util.fail("no %s '%s'%s (known: %s%s)", kind, name, core.suggestion(name, names),
+  util.fail("no %s %s%s (known: %s%s)", kind, util.quoted(name), core.suggestion(name, names),
     table.concat(names, ', '), note)
 end
 
 --- The options of a model file with the caller's values, checked.
 local function model_options(name, model, given)
-  util.refuse_unknown(("model '%s'"):format(name), given, model.options)
-  local values = {}
+  local owner, values = ("trinity.model: model '%s'"):format(name), {}
+  util.refuse_unknown(owner, given, model.options)
   for key, declared in util.sorted_pairs(model.options) do
     local value = given[key]
     if value == nil then value = declared.default end
-    util.expect(("model '%s'"):format(name), key, value, type(declared.default))
-    if type(value) == 'number' and ((declared.min and value < declared.min)
-        or (declared.max and value > declared.max)
-        or (declared.integer and value % 1 ~= 0) or value ~= value) then
-      util.fail("model '%s': '%s': expected %s%s%s, got %s", name, key,
-        declared.integer and 'an integer' or 'a number',
-        declared.min and (' from %g'):format(declared.min) or '',
-        declared.max and (' to %g'):format(declared.max) or '', tostring(value))
+    if type(declared.default) ~= 'number' then
+      check.argument(owner, 'option', key, value, type(declared.default))
+    elseif declared.integer then
+      check.integer(owner, 'option', key, value, declared.min, declared.max)
+    else
+      check.number(owner, 'option', key, value, declared.min, declared.max)
     end
     values[key] = value
   end
   return values
 end
 
---- Options that every model takes, and how they are read.
+--- Options that every model takes, and how they are checked.
 local common = {
-  training = 'boolean', colocate = 'string', optimiser = 'string', granularity = 'string', dtype = 'string',
-  dimensions = 'table', copy_shared_vectors = 'boolean', weight_decay = 'boolean', clip_gradients = 'boolean',
+  training = 'boolean',
+  colocate = { 'choice', { forward = true, parameters = true } },
+  optimiser = { 'choice', { sgd = true, momentum = true, adam = true } },
+  granularity = { 'choice', { framework = true, layer = true } },
+  dtype = { 'choice', { bfloat16 = true, float16 = true, float32 = true, float64 = true } },
+  dimensions = 'table',
+  copy_shared_vectors = 'boolean',
+  weight_decay = 'boolean',
+  clip_gradients = 'boolean',
 }
-
-local granularities = { 'framework', 'layer' }
-local dtypes = { 'bfloat16', 'float16', 'float32', 'float64' }
-
-local function check_word(kind, word, known)
-  for _, name in ipairs(known) do
-    if name == word then return end
-  end
-  util.fail("unknown %s '%s'%s (known: %s)", kind, word, core.suggestion(word, known), table.concat(known, ', '))
-end
 
 --- Splits the caller's options into those of every model and those of this one.
 local function split(options)
   local shared, rest = {}, {}
   for key, value in util.sorted_pairs(options or {}) do
-    if common[key] then shared[key] = util.expect('trinity.model', key, value, common[key])
-    else rest[key] = value end
+    if common[key] then shared[key] = value else rest[key] = value end
   end
-  check_word('granularity', shared.granularity or 'layer', granularities)
-  check_word('dtype', shared.dtype or 'float32', dtypes)
-  return shared, rest
+  return check.fields('trinity.model', shared, common), rest
 end
 
 local function build(name, path, options, dtype)
@@ -100,7 +93,7 @@ local file_types = '.lua, .onnx, .json (own, dnn-partitioning, Piper), .txt (Pip
 --- A graph from a file that others wrote; batch_size and dimensions are those that an ONNX file
 --- leaves open. What a person should know goes to standard error.
 local function import(name, rest, shared)
-  util.refuse_unknown(('model file %s'):format(name), rest, { batch_size = true })
+  check.fields(('trinity.model: model file %s'):format(name), rest, { batch_size = { 'integer', 1, 2 ^ 40 } })
   local graph_handle, about = core.read_model(name, { open_dimension = rest.batch_size or 1,
     dimensions = shared.dimensions or {}, copy_shared_vectors = shared.copy_shared_vectors })
   for _, warning in ipairs(about.warnings) do
@@ -115,11 +108,11 @@ local function read(name, shared, rest)
   local extension = name:match('%.(%w+)$')
   local known = extension == 'lua' or extension == 'onnx' or extension == 'json' or extension == 'txt'
   if known then
-    if not exists(name) then util.fail('no model file %s', name) end
+    if not exists(name) then util.fail('no model file %s', util.shortened(name)) end
     if extension == 'lua' then return build(name, name, rest, shared.dtype) end
     return import(name, rest, shared)
   elseif name:find('/', 1, true) or extension then
-    util.fail('model file %s: expected the ending %s', name, file_types)
+    util.fail('model file %s: expected the ending %s', util.shortened(name), file_types)
   end
   local path = ('%s/models/%s.lua'):format(home, name)
   if not exists(path) then
@@ -143,7 +136,8 @@ local model = {}
 ---                one Variable (exporters merge equal vectors, so by default each reader gets a copy)
 --- Files with measured times ignore batch_size; those that hold a whole step stay as they are.
 function model.load(name, options)
-  util.expect('trinity.model', 'name', name, 'string')
+  check.argument('trinity.model', 1, 'name', name, 'string')
+  if options ~= nil then check.argument('trinity.model', 2, 'options', options, 'table') end
   local shared, rest = split(options)
   local forward = read(name, shared, rest)
   local whole = forward.training or (forward.source and forward.source.whole_step)
@@ -162,7 +156,7 @@ end
 --- Names of the models in models/.
 function model.names() return lua_names(home .. '/models') end
 
-local Cluster = {}
+local Cluster = { __name = 'cluster' }
 Cluster.__index = Cluster
 
 function Cluster.__tostring(self)
@@ -170,22 +164,29 @@ function Cluster.__tostring(self)
 end
 
 --- latency_s, bandwidth_bytes_per_s of the route between two devices.
-function Cluster:wire(from, to) return self.handle:wire(from, to) end
+function Cluster:wire(from, to)
+  check.self('cluster:wire', self, 'cluster')
+  return self.handle:wire(from, to)
+end
 
 --- The names of the channels on the route between two devices, in order: a direction of a link
 --- ('a -> b'), a half-duplex link ('a - b'), a switch with a bandwidth.
-function Cluster:route(from, to) return self.handle:route(from, to) end
+function Cluster:route(from, to)
+  check.self('cluster:route', self, 'cluster')
+  return self.handle:route(from, to)
+end
 
 --- What a collective costs: { kind = 'all_reduce' | 'reduce_scatter' | 'all_gather' | 'broadcast' |
 --- 'all_to_all', devices = { numbers }, bytes = full size of the tensor, algorithm = 'automatic' |
 --- 'ring' | 'halving_doubling' | 'tree' | 'hierarchical' | 'leader' }. Returns { algorithm =, time_s =,
 --- latency_s =, transfer_s =, sent_bytes = (by every device) }; see engine/cluster/collectives.h.
 function Cluster:collective(spec)
-  util.expect('collective', 'description', spec, 'table')
+  check.self('cluster:collective', self, 'cluster')
+  check.argument('cluster:collective', 1, 'spec', spec, 'table')
   return self.handle:collective(spec)
 end
 
-function Cluster:close() self.handle:close() end
+function Cluster:close() check.closing('cluster:close', self, 'cluster').handle:close() end
 
 local most_devices = 4096 -- of any cluster
 
@@ -209,7 +210,7 @@ end
 --- The description behind a name or a path: the table, the cluster's name, the file.
 local function cluster_spec(name)
   if name:match('%.lua$') then
-    if not exists(name) then util.fail('no cluster file %s', name) end
+    if not exists(name) then util.fail('no cluster file %s', util.shortened(name)) end
     return cluster_file(name, name:match('([^/]*)%.lua$'))
   end
   local folder = home .. '/models/clusters'
@@ -269,9 +270,11 @@ end
 --- machines answers to NAMExCOUNT. Device types of trinity.devices need no definition. Fields: name,
 --- queue, fingerprint, devices[i] = { name =, type =, speed =, node =, capacity_bytes = }.
 function model.cluster(description)
+  if type(description) ~= 'string' and type(description) ~= 'table' then
+    check.wrong('trinity.cluster', 1, 'description', description, 'a name or a table')
+  end
   local spec, name, path = description, nil, nil
   if type(description) == 'string' then spec, name, path = cluster_spec(description) end
-  util.expect('trinity.cluster', 'description', spec, 'table')
   local handle = build_cluster(complete(spec, name), path)
   local self = handle:summary()
   self.handle = handle

@@ -1,6 +1,7 @@
 -- trinity.options: a script's options, typed by their defaults, with --help for free.
 
 local core = require 'trinity.core'
+local check = require 'trinity.check'
 local util = require 'trinity.util'
 
 local suffixes = { K = 1e3, M = 1e6, G = 1e9, T = 1e12,
@@ -32,7 +33,7 @@ local function convert(name, declared, text)
   return text
 end
 
-local function check(name, declared, value)
+local function check_range(name, declared, value)
   local low, high = declared.min, declared.max
   if declared.type == 'number' and ((low and value < low) or (high and value > high)
       or value ~= value or (declared.integer and value % 1 ~= 0)) then
@@ -62,9 +63,11 @@ end
 local function declare(spec)
   local declarations = {}
   for name, declared in util.sorted_pairs(spec) do
+    if type(name) ~= 'string' then
+      check.refuse('trinity.options', 1, 'spec', 'names of options are strings, got %s', util.describe(name))
+    end
     if type(declared) ~= 'table' or declared.default == nil then
-      util.fail("options: '%s': expected a table with a default, got %s", name,
-        util.describe(declared))
+      check.wrong('trinity.options', 'option', name, declared, 'a table with a default')
     end
     declarations[name] = setmetatable({ type = type(declared.default) }, { __index = declared })
   end
@@ -91,8 +94,10 @@ end
 --- default's. Accepts --name=value, --name value, --name for booleans, and one word without dashes
 --- for an option declared with `position = true`. An unknown name, a wrong type or a
 --- value out of range ends the program with status 2; --help prints the declaration and ends it.
---- Returns the values by name; `options:command()` gives the words that were given.
+--- Returns the values by name.
 return function(spec, words)
+  check.argument('trinity.options', 1, 'spec', spec, 'table')
+  if words ~= nil then check.list('trinity.options', 2, 'words', words, 'string') end
   words = words or rawget(_G, 'arg') or {}
   local description = spec[1]
   local named = {}
@@ -121,7 +126,7 @@ return function(spec, words)
       end
     end
     values[key] = convert(key, declared, value)
-    check(key, declared, values[key])
+    check_range(key, declared, values[key])
     i = i + 1
   end
   return values

@@ -2,12 +2,13 @@
 
 local core = require 'trinity.core'
 local array = require 'trinity.array'
+local check = require 'trinity.check'
 local rewards = require 'trinity.rewards'
 local simulator = require 'trinity.simulator'
 local strategy = require 'trinity.strategy'
 local util = require 'trinity.util'
 
-local Problem = {}
+local Problem = { __name = 'problem' }
 
 --- lower_bound_s takes a moment on large graphs, so it is computed when first asked for.
 function Problem.__index(self, key)
@@ -23,119 +24,165 @@ function Problem.__tostring(self)
   return ('problem: %s on %s'):format(self.graph.name, self.cluster.name)
 end
 
-local known = { graph = true, cluster = true, reward = true, rules = true, schedule = true,
-  micro_batches = true, cost = true }
+local rules = { reward = 'function' }
+for key, rule in util.sorted_pairs(simulator.rules) do rules[key] = rule end
 
 --- trinity.problem { graph =, cluster =, reward = function(metrics) return number end, rules =, cost =,
 --- schedule =, micro_batches = } (the last four: see trinity.simulator). Refuses a graph that no
 --- placement can fit. The reward is maximised; by default it is minus the step time. Fields: graph,
 --- cluster, reward, simulator, lower_bound_s.
 local function new(spec)
-  util.expect('trinity.problem', 'description', spec, 'table')
-  util.refuse_unknown('trinity.problem', spec, known)
-  local reward = spec.reward == nil and rewards.step_time() or spec.reward
-  util.expect('trinity.problem', 'reward', reward, 'function')
-  local prices = simulator.new { graph = spec.graph, cluster = spec.cluster, rules = spec.rules, cost = spec.cost,
-    schedule = spec.schedule, micro_batches = spec.micro_batches }
+  check.argument('trinity.problem', 1, 'spec', spec, 'table')
+  check.fields('trinity.problem', spec, rules)
+  local prices = simulator.make('trinity.problem', spec)
   if spec.rules ~= 'compat' then prices.handle:check_memory() end
-  return setmetatable({ graph = spec.graph, cluster = spec.cluster, reward = reward,
+  return setmetatable({ graph = spec.graph, cluster = spec.cluster, reward = spec.reward or rewards.step_time(),
     simulator = prices, handle = prices.handle, rules = prices.rules }, Problem)
 end
 
 --- A placement to fill: the device (1-based) of every operator, an int32 array, all on device 1.
 function Problem:placement()
+  check.self('problem:placement', self, 'problem')
   local placement = array.int32(self.graph.operators)
   for i = 1, #placement do placement[i] = 1 end
   return placement
 end
 
+local function refuse_device(choose, unit, value, devices)
+  util.fail('problem:placement_by_unit: the function at %s returned %s for unit %d, expected a device from 1 to %d',
+    util.function_place(choose), util.describe(value), unit, devices)
+end
+
 --- A placement from a device per colocation unit, `choose(unit, first_operator)`, in order.
 function Problem:placement_by_unit(choose)
-  local placement, unit_of, device = self:placement(), self.graph.unit_of, {}
+  check.self('problem:placement_by_unit', self, 'problem')
+  check.argument('problem:placement_by_unit', 1, 'choose', choose, 'function')
+  local placement, unit_of, device, devices = self:placement(), self.graph.unit_of, {}, #self.cluster.devices
   for op = 1, #placement do
-    local unit = unit_of[op] + 1
-    if not device[unit] then device[unit] = choose(unit, op) end
+    local unit = unit_of[op]
+    if not device[unit] then
+      local chosen = choose(unit, op)
+      if type(chosen) ~= 'number' or not (chosen >= 1 and chosen <= devices and chosen % 1 == 0) then
+        refuse_device(choose, unit, chosen, devices)
+      end
+      device[unit] = chosen
+    end
     placement[op] = device[unit]
   end
   return placement
 end
 
+local most_entries = 2 ^ 28 -- of a list of placements: a gibibyte
+
 --- A list of `count` placements to fill.
 function Problem:placements(count)
+  check.self('problem:placements', self, 'problem')
+  check.integer('problem:placements', 1, 'count', count, 0, math.min(1e6, math.floor(most_entries / self.graph.operators)))
   local list = {}
   for i = 1, count do list[i] = self:placement() end
   return list
 end
 
 --- Prices one strategy or placement: metrics. What it takes: simulator:run.
-function Problem:evaluate(plan) return self.simulator:run(plan) end
+function Problem:evaluate(plan)
+  check.self('problem:evaluate', self, 'problem')
+  return simulator.run('problem:evaluate', self.simulator, plan)
+end
 
 --- Prices a list on all threads: a list of metrics. options: see simulator:run_batch.
-function Problem:evaluate_batch(plans, options) return self.simulator:run_batch(plans, options) end
+function Problem:evaluate_batch(plans, options)
+  check.self('problem:evaluate_batch', self, 'problem')
+  return simulator.run_batch('problem:evaluate_batch', self.simulator, plans, options)
+end
 
 --- What happened when in a step: see trinity.timeline.
-function Problem:timeline(plan) return self.simulator:timeline(plan) end
+function Problem:timeline(plan)
+  check.self('problem:timeline', self, 'problem')
+  return simulator.timeline('problem:timeline', self.simulator, plan)
+end
 
 --- Lower bounds that no strategy can beat: see simulator:bounds.
 function Problem:bounds(micro_batches)
+  check.self('problem:bounds', self, 'problem')
   local default = self.simulator.default_schedule
-  return self.simulator:bounds(micro_batches or default and default.micro_batches or 1)
+  return simulator.bounds('problem:bounds', self.simulator, micro_batches, default and default.micro_batches or 1)
 end
 
-local function reward_name(reward)
-  local info = debug.getinfo(reward, 'S')
-  return ('%s:%d'):format(info.short_src, info.linedefined)
+local function refuse_reward(reward, value, expected)
+  local text = type(value) == 'number' and tostring(value) or util.describe(value)
+  if value ~= value then text = 'NaN' end
+  error(('%s: the reward function returned %s, expected %s'):format(util.function_place(reward), text, expected), 0)
 end
 
 --- The reward of metrics; refuses anything but a finite number, naming the function's line.
 function Problem:score(metrics)
+  check.self('problem:score', self, 'problem')
+  if not array.is_metrics(metrics) then check.wrong('problem:score', 1, 'metrics', metrics, 'metrics') end
   local value = self.reward(metrics)
-  if type(value) ~= 'number' then
-    error(('%s: the reward function returned %s, expected a number'):format(
-      reward_name(self.reward), util.describe(value)), 0)
-  end
-  if value ~= value or value == math.huge or value == -math.huge then
-    error(('%s: the reward function returned %s, expected a finite number'):format(
-      reward_name(self.reward), value ~= value and 'NaN' or tostring(value)), 0)
-  end
+  if type(value) ~= 'number' then refuse_reward(self.reward, value, 'a number') end
+  if not (value > -math.huge and value < math.huge) then refuse_reward(self.reward, value, 'a finite number') end
   return value
 end
 
 --- A strategy from a placement, or from a plan with a schedule as simulator:run takes it; `about` may
 --- hold method, seed, evaluations, seconds, curve.
-function Problem:strategy(plan, about) return strategy.new(self, plan, about) end
+function Problem:strategy(plan, about)
+  check.self('problem:strategy', self, 'problem')
+  if about ~= nil then check.argument('problem:strategy', 2, 'about', about, 'table') end
+  return strategy.new('problem:strategy', self, plan, about)
+end
 
 --- Loads a strategy that strategy:save() wrote, and simulates it.
-function Problem:load(path) return strategy.load(self, path) end
+function Problem:load(path)
+  check.self('problem:load', self, 'problem')
+  return strategy.load(self, check.argument('problem:load', 1, 'path', path, 'string'))
+end
 
 --- A plan (placement and schedule) as JSON text; `notes` are its further facts by name.
 function Problem:to_json(plan, notes)
-  local placement, schedule = self.simulator:parts(plan)
-  return self.handle:to_json(placement, notes, schedule)
+  check.self('problem:to_json', self, 'problem')
+  local placement, schedule = simulator.parts('problem:to_json', self.simulator, plan)
+  return self.handle:to_json(placement, check.argument('problem:to_json', 2, 'notes', notes, 'table'), schedule)
+end
+
+local function check_result(place, name, result)
+  if type(result) ~= 'table' or not array.is_metrics(result.metrics) or type(result.reward) ~= 'number' then
+    check.wrong('problem.better', place, name, result, 'a strategy or { metrics =, reward = }')
+  end
 end
 
 --- Whether strategy or result `a` is better than `b`: one that fits before one that does not,
 --- then the larger reward.
 function Problem.better(a, b)
-  if not b then return true end
+  check_result(1, 'a', a)
+  if b == nil then return true end
+  check_result(2, 'b', b)
   if a.metrics.feasible ~= b.metrics.feasible then return a.metrics.feasible end
   return a.reward > b.reward
 end
 
+local dot_rules = { units = 'boolean', label_bytes = { 'integer', 0, 2 ^ 50 } }
+
 --- The graph with the devices of a plan as colours, in Graphviz's DOT language. options: as of
 --- graph:to_dot.
 function Problem:to_dot(plan, options)
-  return core.graph_to_dot(self.graph.handle, options or {}, self.handle, (self.simulator:parts(plan)))
+  check.self('problem:to_dot', self, 'problem')
+  local placement = simulator.parts('problem:to_dot', self.simulator, plan)
+  options = check.options('problem:to_dot', 2, 'options', options, dot_rules)
+  return core.graph_to_dot(self.graph.handle, options, self.handle, placement)
 end
 
 --- A plan as a file for PyTorch: device of every forward operator and module, and the stages of a
 --- pipeline, as JSON text (engine/formats/placement_export.h). device_names: an entry a device of the
 --- cluster ('cuda:0', ...); default the cluster's own.
 function Problem:placement_json(plan, device_names)
-  local placement, schedule = self.simulator:parts(plan)
+  check.self('problem:placement_json', self, 'problem')
+  local placement, schedule = simulator.parts('problem:placement_json', self.simulator, plan)
+  if device_names ~= nil then check.list('problem:placement_json', 2, 'device_names', device_names, 'string') end
   return core.placement_to_json(self.handle, placement, schedule, device_names)
 end
 
-function Problem:close() self.handle:close() end
+--- Frees the engine's memory; any further use is an error.
+function Problem:close() check.closing('problem:close', self, 'problem').handle:close() end
 
 return { new = new }

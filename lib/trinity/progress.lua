@@ -12,18 +12,22 @@ local function duration(seconds)
   return ('%d:%02d h'):format(seconds / 3600, seconds % 3600 / 60)
 end
 
-local progress = {}
+--- `silent` is true while items of trinity.parallel_map run: their searches show nothing.
+local progress = { silent = false }
 
 --- A progress display called `label`. `quiet` shows nothing.
 function progress.new(label, quiet)
   local terminal = core.is_terminal(2)
-  return setmetatable({ label = label, quiet = quiet, terminal = terminal, shown = -math.huge,
+  return setmetatable({ label = label, quiet = quiet or progress.silent, terminal = terminal, shown = -math.huge,
     interval_s = terminal and 0.1 or 0.5, start = core.clock_s() }, Progress)
 end
 
 local function line(self, now, state)
   local elapsed = now - self.start
   local left = state.share > 0 and elapsed / state.share * (1 - state.share) or 0 / 0
+  if state.items then
+    return ('%s  %d/%d items  %s left'):format(self.label, state.done, state.items, duration(left))
+  end
   local best = state.best
   local text = ('%s  step %d/%s'):format(self.label, state.step, state.steps or '?')
   if best then
@@ -34,8 +38,8 @@ local function line(self, now, state)
     state.evaluations / math.max(elapsed, 1e-9), duration(left))
 end
 
---- Shows a state { step, steps, share, best, evaluations } when it is time. `share` is the part of
---- the work that is done.
+--- Shows a state { step, steps, share, best, evaluations } or { done, items, share } when it is time.
+--- `share` is the part of the work that is done.
 function Progress:update(state)
   local now = core.clock_s()
   if self.quiet or now - self.start < 0.3 or now - self.shown < self.interval_s then return end

@@ -1,6 +1,7 @@
 -- Reward shapes. A reward is a function of metrics that a search maximises; write your own in the
 -- script, these are the published ones.
 
+local check = require 'trinity.check'
 local util = require 'trinity.util'
 
 local rewards = {}
@@ -19,6 +20,12 @@ local modes = {
   both = function(x, factor) return x + factor * math.max(0, x - 1) end,
 }
 
+local mdpe_rules = { mode = { 'choice', modes } }
+for key, default in util.sorted_pairs(mdpe_defaults) do
+  if type(default) == 'number' then mdpe_rules[key] = { 'number', 0, 1e300 } end
+end
+mdpe_rules.communication_tolerance_bytes, mdpe_rules.memory_tolerance_bytes = { 'positive' }, { 'positive' }
+
 --- Trinity's multi-dimensional performance evaluation (papers.md eq. 8, readings 1 to 6 of 1.9):
 --- -log(alpha T + beta q(C) + gamma q(M)), T the step time in seconds, C and M the largest device's
 --- traffic and memory over their tolerances, q linear below the tolerance and steeper above it
@@ -26,14 +33,13 @@ local modes = {
 --- failing_factor and by one plus its excess over the memory tolerance, so that it is worse than
 --- any that fits and still has a slope.
 function rewards.mdpe(options)
-  util.refuse_unknown('rewards.mdpe', options or {}, mdpe_defaults)
+  options = check.options('rewards.mdpe', 1, 'options', options, mdpe_rules)
   local o = {}
   for key, default in util.sorted_pairs(mdpe_defaults) do
-    o[key] = options and options[key]
+    o[key] = options[key]
     if o[key] == nil then o[key] = default end
   end
-  local q = modes[o.mode] or util.fail("rewards.mdpe: unknown mode '%s' (known: both, hinge, linear)",
-    tostring(o.mode))
+  local q = modes[o.mode]
   local alpha, beta, gamma, factor = o.alpha, o.beta, o.gamma, o.hinge_factor
   local tolerated_communication = o.communication_tolerance_bytes
   local tolerated_memory = o.memory_tolerance_bytes

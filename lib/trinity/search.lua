@@ -2,10 +2,12 @@
 
 local core = require 'trinity.core'
 local array = require 'trinity.array'
+local check = require 'trinity.check'
 local progress = require 'trinity.progress'
+local simulator = require 'trinity.simulator'
 local util = require 'trinity.util'
 
-local Search = {}
+local Search = { __name = 'search' }
 Search.__index = Search
 
 local search = {}
@@ -19,27 +21,30 @@ search.common = {
   rescue = 'runs/rescued.json', -- where the best so far goes when the script fails
 }
 
-local function positive(name, value)
-  util.expect('search', name, value, 'number')
-  if not (value > 0) then util.fail("option '%s': expected a positive number, got %s", name,
-    tostring(value)) end
-end
+--- Rules of those options.
+search.rules = { seed = { 'integer', 0 }, evaluations = { 'integer', 1 }, seconds = { 'positive' }, quiet = 'boolean',
+  rescue = 'string' }
 
 --- Merges a method's own defaults, the common ones and the caller's options; refuses unknown names.
 function search.options(method, defaults, given)
-  local known, options = {}, {}
+  check.argument('search.options', 1, 'method', method, 'string')
+  check.argument('search.options', 2, 'defaults', defaults, 'table')
+  if given ~= nil then check.argument('search.options', 3, 'given', given, 'table') end
+  local rules, options = {}, {}
   for _, set in ipairs { search.common, defaults } do
-    for key, value in util.sorted_pairs(set) do known[key], options[key] = true, value end
+    for key, value in util.sorted_pairs(set) do
+      -- `false` stands for a default that the method finds for itself.
+      rules[key], options[key] = search.rules[key] or (value == false and 'any' or type(value)), value
+    end
   end
-  util.refuse_unknown(("method '%s'"):format(method), given or {}, known)
+  check.fields('methods.' .. method, given or {}, rules)
   for key, value in util.sorted_pairs(given or {}) do options[key] = value end
-  positive('evaluations', options.evaluations)
-  positive('seconds', options.seconds)
   return options
 end
 
 --- Whether budget is left and nobody asked to stop.
 function Search:more()
+  check.self('search:more', self, 'search')
   if core.stop_requested() then self.stopped = true end
   return not self.stopped and self.evaluations < self.options.evaluations
     and core.clock_s() - self.start < self.options.seconds
@@ -47,14 +52,29 @@ end
 
 --- How many of `wanted` evaluations the budget still allows.
 function Search:allowance(wanted)
+  check.self('search:allowance', self, 'search')
+  check.integer('search:allowance', 1, 'wanted', wanted, 0)
   return math.min(wanted, self.options.evaluations - self.evaluations)
+end
+
+local function check_placements(placements)
+  check.argument('search:evaluate', 1, 'placements', placements, 'table')
+  if #placements == 0 then check.refuse('search:evaluate', 1, 'placements', 'expected at least one placement, got none') end
+  for i = 1, #placements do
+    if not array.is_int32(placements[i]) then
+      check.refuse('search:evaluate', 1, 'placements', 'entry %d: expected a placement (problem:placement()), got %s', i,
+        util.describe(placements[i]))
+    end
+  end
 end
 
 --- Simulates placements, scores them, keeps the best. Returns their rewards (a double array) and
 --- metrics. One step of the progress line.
 function Search:evaluate(placements)
+  check.self('search:evaluate', self, 'search')
+  check_placements(placements)
   local problem = self.problem
-  local metrics = problem:evaluate_batch(placements)
+  local metrics = simulator.run_batch('search:evaluate', problem.simulator, placements)
   local rewards, sum = array.double(#placements), 0
   for i = 1, #placements do
     local result = { metrics = metrics[i], reward = problem:score(metrics[i]) }
@@ -73,14 +93,19 @@ function Search:evaluate(placements)
   return rewards, metrics
 end
 
+--- Draws the progress line; `batch` is the size of the last batch.
 function Search:show(batch)
+  check.self('search:show', self, 'search')
+  check.integer('search:show', 1, 'batch', batch, 1)
   local share = math.max(self.evaluations / self.options.evaluations,
     (core.clock_s() - self.start) / self.options.seconds)
   self.progress:update { step = self.step, best = self.best, evaluations = self.evaluations,
     steps = math.ceil(self.options.evaluations / batch), share = math.min(1, share) }
 end
 
+--- The best so far as a strategy.
 function Search:result()
+  check.self('search:result', self, 'search')
   if not self.best then
     util.fail("method '%s' ended without evaluating a placement", self.method)
   end
@@ -105,6 +130,16 @@ end
 --- strategy. Ctrl-C ends it early with the best so far; an error in it saves the best so far and
 --- goes on to the script.
 function search.run(method, problem, options, body)
+  check.argument('search.run', 1, 'method', method, 'string')
+  check.object('search.run', 2, 'problem', problem, 'problem')
+  check.argument('search.run', 3, 'options', options, 'table')
+  for key, default in util.sorted_pairs(search.common) do
+    if options[key] == nil then
+      check.refuse('search.run', 3, 'options', "field '%s' is missing (search.options gives all, its default is %s)", key,
+        tostring(default))
+    end
+  end
+  check.argument('search.run', 4, 'body', body, 'function')
   local self = setmetatable({ method = method, problem = problem, options = options,
     evaluations = 0, step = 0, curve = {}, placement = problem:placement(),
     start = core.clock_s(), progress = progress.new(method, options.quiet) }, Search)

@@ -3,10 +3,15 @@
 
 local core = require 'trinity.core'
 local array = require 'trinity.array'
+local check = require 'trinity.check'
 local timeline = require 'trinity.timeline'
 local util = require 'trinity.util'
 
-local Simulator = {}
+-- Functions here that take an `owner` are shared with trinity.problem: it is the function that
+-- messages name.
+local simulator = {}
+
+local Simulator = { __name = 'simulator' }
 Simulator.__index = Simulator
 
 function Simulator.__tostring(self)
@@ -14,8 +19,8 @@ function Simulator.__tostring(self)
 end
 
 local schedule_fields = { 'schedule', 'micro_batches', 'priority', 'order', 'stage' }
-local known_plan = { placement = true }
-for _, name in ipairs(schedule_fields) do known_plan[name] = true end
+local plan_rules = { placement = 'any' }
+for _, name in ipairs(schedule_fields) do plan_rules[name] = 'any' end
 
 --- What of `plan` says how it is scheduled, or nil.
 local function schedule_of(plan)
@@ -29,85 +34,122 @@ local function schedule_of(plan)
   return description
 end
 
---- The placement of a plan and what says how it is scheduled (nil: the default).
-local function parts(self, plan)
-  local placement, description = plan, self.default_schedule
-  if type(plan) == 'table' then
-    if plan.placement ~= nil and getmetatable(plan) == nil then
-      util.refuse_unknown('plan', plan, known_plan)
-    end
-    placement, description = plan.placement, schedule_of(plan)
-  end
-  if not array.is_int32(placement) then
-    util.fail('expected a placement (problem:placement()), a strategy or { placement = ... }, got %s',
-      util.describe(placement == nil and plan or placement))
-  end
-  return placement, description
+local plan_text = 'a placement (problem:placement()), a strategy or { placement = ... }'
+
+local function refuse_plan(owner, name, entry, plan)
+  local got = type(plan) == 'table' and plan.placement ~= nil and plan.placement or plan
+  check.refuse(owner, 1, name, '%sexpected %s, got %s', entry and ('entry %d: '):format(entry) or '', plan_text,
+    util.describe(got))
 end
 
-Simulator.parts = parts
+--- The placement of a plan, and what says how it is scheduled (nil: the default). `name` is the first
+--- argument's, in which the plan is an entry or all.
+local function parts(owner, self, plan, name, entry)
+  if array.is_int32(plan) then return plan, self.default_schedule end
+  if type(plan) ~= 'table' or not array.is_int32(plan.placement) then refuse_plan(owner, name, entry, plan) end
+  if getmetatable(plan) == nil then util.refuse_unknown(owner .. ': plan', plan, plan_rules, 'field') end
+  return plan.placement, schedule_of(plan)
+end
 
 --- What the engine takes for a plan.
-local function item(self, plan)
-  local placement, description = parts(self, plan)
+local function item(owner, self, plan, name, entry)
+  local placement, description = parts(owner, self, plan, name, entry)
   if not description then return placement end
   return { placement, self.handle:schedule(placement, description) }
 end
 
---- Simulates one plan: a placement (int32 array), a strategy, or a table
---- { placement =, schedule = 'fifo' | 'lifo' | 'critical_path' | 'priority' | 'order' | 'gpipe' |
---- '1f1b' | 'interleaved', micro_batches =, priority =, order =, stage = }. Returns metrics.
-function Simulator:run(plan) return self:run_batch({ plan })[1] end
+function simulator.parts(owner, self, plan) return parts(owner, self, plan, 'plan') end
 
---- Simulates a list of plans on all threads: a list of metrics. options.reject_above_s: a plan whose
---- step is longer is given up as soon as that is certain; its metrics say `rejected`.
-function Simulator:run_batch(plans, options)
-  util.expect('run_batch', 'plans', plans, 'table')
-  options = options or {}
-  util.refuse_unknown('run_batch', options, { reject_above_s = true })
-  local items, metrics = {}, {}
+function simulator.run(owner, self, plan)
+  local metrics = array.metrics(#self.cluster.devices)
+  self.handle:evaluate({ item(owner, self, plan, 'plan') }, { metrics })
+  return metrics
+end
+
+local batch_rules = { reject_above_s = { 'number', 0 } }
+
+function simulator.run_batch(owner, self, plans, options)
+  check.argument(owner, 1, 'plans', plans, 'table')
+  options = check.options(owner, 2, 'options', options, batch_rules)
+  local items, metrics, devices = {}, {}, #self.cluster.devices
   for i = 1, #plans do
-    items[i] = item(self, plans[i])
-    metrics[i] = array.metrics(#self.cluster.devices)
+    items[i] = item(owner, self, plans[i], 'plans', i)
+    metrics[i] = array.metrics(devices)
   end
   self.handle:evaluate(items, metrics, options.reject_above_s)
   return metrics
 end
 
+function simulator.timeline(owner, self, plan)
+  return timeline.new(self, self.handle:timeline(item(owner, self, plan, 'plan')))
+end
+
+local most_micro_batches = 2 ^ 30
+
+function simulator.bounds(owner, self, micro_batches, default)
+  if micro_batches ~= nil then check.integer(owner, 1, 'micro_batches', micro_batches, 1, most_micro_batches) end
+  return self.handle:bounds(micro_batches or default)
+end
+
+--- The placement of a plan and what says how it is scheduled (nil: the default).
+function Simulator:parts(plan)
+  check.self('simulator:parts', self, 'simulator')
+  return parts('simulator:parts', self, plan, 'plan')
+end
+
+--- Simulates one plan: a placement (int32 array), a strategy, or a table
+--- { placement =, schedule = 'fifo' | 'lifo' | 'critical_path' | 'priority' | 'order' | 'gpipe' |
+--- '1f1b' | 'interleaved', micro_batches =, priority =, order =, stage = }. Returns metrics.
+function Simulator:run(plan)
+  check.self('simulator:run', self, 'simulator')
+  return simulator.run('simulator:run', self, plan)
+end
+
+--- Simulates a list of plans on all threads: a list of metrics. options.reject_above_s: a plan whose
+--- step is longer is given up as soon as that is certain; its metrics say `rejected`.
+function Simulator:run_batch(plans, options)
+  check.self('simulator:run_batch', self, 'simulator')
+  return simulator.run_batch('simulator:run_batch', self, plans, options)
+end
+
 --- Simulates one plan and keeps every operator, transfer and collective: see trinity.timeline.
 function Simulator:timeline(plan)
-  return timeline.new(self, self.handle:timeline(item(self, plan)))
+  check.self('simulator:timeline', self, 'simulator')
+  return simulator.timeline('simulator:timeline', self, plan)
 end
 
 --- What no strategy can beat: { step_time_s =, critical_path_s =, work_s =, interval_s =,
 --- peak_memory_bytes =, least_devices = } (engine/simulator/bounds.h).
-function Simulator:bounds(micro_batches) return self.handle:bounds(micro_batches or 1) end
+function Simulator:bounds(micro_batches)
+  check.self('simulator:bounds', self, 'simulator')
+  return simulator.bounds('simulator:bounds', self, micro_batches, 1)
+end
 
-function Simulator:close() self.handle:close() end
+function Simulator:close() check.closing('simulator:close', self, 'simulator').handle:close() end
 
-local known = { graph = true, cluster = true, rules = true, schedule = true, micro_batches = true, cost = true }
+--- What trinity.simulator takes; trinity.problem adds to it.
+simulator.rules = { graph = { 'object', 'graph' }, cluster = { 'object', 'cluster' }, rules = 'any', cost = 'function',
+  schedule = 'string', micro_batches = { 'integer', 1, most_micro_batches } }
 
---- trinity.simulator { graph =, cluster =, rules =, schedule =, micro_batches = }. `rules` is
---- 'standard', 'compat' (the published simulator), or a table of deviations from the cluster's rules:
---- queue = 'sender' | 'pair' | 'none' | 'route' | 'fair', memory = 'slots' | 'none',
---- device_pause_s =, link_pause_s =. `schedule` and `micro_batches` hold for plain placements.
-local function new(spec)
-  util.expect('trinity.simulator', 'description', spec, 'table')
-  util.refuse_unknown('trinity.simulator', spec, known)
-  for _, name in ipairs { 'graph', 'cluster' } do
-    local part = spec[name]
-    if type(part) ~= 'table' or not part.handle then
-      util.fail("trinity.simulator: '%s': expected a %s, got %s", name, name, util.describe(part))
-    end
+--- A simulator from a checked description.
+function simulator.make(owner, spec)
+  for _, name in ipairs { 'graph', 'cluster' } do check.object(owner, 'option', name, spec[name], name) end
+  if spec.rules ~= nil and type(spec.rules) ~= 'table' and type(spec.rules) ~= 'string' then
+    check.wrong(owner, 'option', 'rules', spec.rules, "'standard', 'compat' or a table")
   end
-  local cost
-  if spec.cost ~= nil then
-    util.expect('trinity.simulator', 'cost', spec.cost, 'function')
-    cost = function(op, device, default_s) return spec.cost(spec.graph:operator(op), device, default_s) end
-  end
+  local cost = spec.cost and function(op, device, default_s) return spec.cost(spec.graph:operator(op), device, default_s) end
   return setmetatable({ graph = spec.graph, cluster = spec.cluster, rules = spec.rules or 'standard',
     default_schedule = schedule_of(spec),
     handle = core.problem(spec.graph.handle, spec.cluster.handle, spec.rules, cost) }, Simulator)
 end
 
-return { new = new }
+--- trinity.simulator { graph =, cluster =, rules =, schedule =, micro_batches = }. `rules` is
+--- 'standard', 'compat' (the published simulator), or a table of deviations from the cluster's rules:
+--- queue = 'sender' | 'pair' | 'none' | 'route' | 'fair', memory = 'slots' | 'none',
+--- device_pause_s =, link_pause_s =. `schedule` and `micro_batches` hold for plain placements.
+function simulator.new(spec)
+  check.argument('trinity.simulator', 1, 'spec', spec, 'table')
+  return simulator.make('trinity.simulator', check.fields('trinity.simulator', spec, simulator.rules))
+end
+
+return simulator

@@ -1,9 +1,11 @@
 -- Strategies: what a method returns, priced, saved and loaded.
 
 local core = require 'trinity.core'
+local check = require 'trinity.check'
+local simulator = require 'trinity.simulator'
 local util = require 'trinity.util'
 
-local Strategy = {}
+local Strategy = { __name = 'strategy' }
 Strategy.__index = Strategy
 
 function Strategy.__tostring(self)
@@ -17,13 +19,13 @@ function strategy.is(value) return getmetatable(value) == Strategy end
 
 --- Prices a plan. Fields: problem, placement, those of its schedule (schedule, micro_batches, ...),
 --- metrics, reward, and those of `about`.
-function strategy.new(problem, plan, about)
+function strategy.new(owner, problem, plan, about)
   local self = { problem = problem }
   for key, value in util.sorted_pairs(about or {}) do self[key] = value end
-  local placement, schedule = problem.simulator:parts(plan)
+  local placement, schedule = simulator.parts(owner, problem.simulator, plan)
   self.placement = placement
   for key, value in util.sorted_pairs(schedule or {}) do self[key] = value end
-  self.metrics = problem:evaluate(plan)
+  self.metrics = simulator.run(owner, problem.simulator, plan)
   self.reward = problem:score(self.metrics)
   return setmetatable(self, Strategy)
 end
@@ -41,12 +43,15 @@ end
 
 --- What the step time of no strategy with as many micro-batches is below.
 function Strategy:lower_bound_s()
+  check.self('strategy:lower_bound_s', self, 'strategy')
   return self.problem:bounds(self.micro_batches or 1).step_time_s
 end
 
 --- Writes the strategy as JSON: the device of every operator by name, the schedule, and the facts
 --- behind both. Wall-clock times stay out, so that equal searches write equal bytes.
 function Strategy:save(path)
+  check.self('strategy:save', self, 'strategy')
+  check.argument('strategy:save', 1, 'path', path, 'string')
   local notes = { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
     lower_bound_s = self:lower_bound_s(), feasible = tostring(self.metrics.feasible) }
   for _, name in ipairs(saved_metrics) do notes[name] = self.metrics[name] end
@@ -64,7 +69,7 @@ function strategy.load(problem, path)
   plan.placement = placement
   local fits, message = pcall(problem.evaluate, problem, plan)
   if not fits then util.fail('%s: %s', path, util.unplaced(message)) end
-  return strategy.new(problem, plan, { method = loaded.notes.method, saved = loaded.notes,
+  return strategy.new('problem:load', problem, plan, { method = loaded.notes.method, saved = loaded.notes,
     same_graph = loaded.same_graph, same_cluster = loaded.same_cluster })
 end
 

@@ -16,6 +16,7 @@
 -- mention. spec() is the plain table that trinity.cluster takes, to be changed at will before.
 
 local core = require 'trinity.core'
+local check = require 'trinity.check'
 local util = require 'trinity.util'
 
 -- Links by name: what a copy or a collective gets from them in one direction, not the raw rate.
@@ -62,58 +63,56 @@ local wires = {
   ethernet_100g = { bandwidth_bytes_per_s = 11.77e9, latency_s = 15e-6 },
 }
 
-local wire_fields = { bandwidth_bytes_per_s = true, latency_s = true, duplex = true }
+local wire_rules = { bandwidth_bytes_per_s = { 'positive' }, latency_s = { 'number', 0 },
+  duplex = { 'choice', { full = true, half = true } } }
 
 local topology = {}
 
 --- Names of all wires, sorted.
-function topology.wires()
-  local names = {}
-  for name in util.sorted_pairs(wires) do names[#names + 1] = name end
-  return names
-end
+function topology.wires() return util.sorted_keys(wires) end
 
 --- The wire called `name`, a table of its own, with `changes` to its fields.
 function topology.wire(name, changes)
-  local found = wires[name]
-  if not found then
+  check.argument('topology.wire', 1, 'name', name, 'string')
+  if not wires[name] then
     local names = topology.wires()
-    util.fail("no wire '%s'%s (known: %s)", tostring(name), core.suggestion(tostring(name), names),
-      table.concat(names, ', '))
+    check.refuse('topology.wire', 1, 'name', 'no wire %s%s (known: %s)', util.quoted(name),
+      core.suggestion(name, names), table.concat(names, ', '))
   end
   local wire = {}
-  for key, value in util.sorted_pairs(found) do wire[key] = value end
-  if changes then
-    util.expect('topology.wire', 'changes', changes, 'table')
-    util.refuse_unknown(("wire '%s'"):format(name), changes, wire_fields)
-    for key, value in util.sorted_pairs(changes) do wire[key] = value end
-  end
+  for key, value in util.sorted_pairs(wires[name]) do wire[key] = value end
+  changes = check.options('topology.wire', 2, 'changes', changes, wire_rules)
+  for key, value in util.sorted_pairs(changes) do wire[key] = value end
   return wire
 end
 
-local Topology = {}
+local Topology = { __name = 'topology' }
 Topology.__index = Topology
 
-local function count_of(owner, name, value)
-  if type(value) ~= 'number' or value < 1 or value % 1 ~= 0 or value > 4096 then
-    util.fail("%s: '%s': expected an integer from 1 to 4096, got %s", owner, name, util.describe(value))
-  end
-  return value
-end
+local most = 4096 -- devices of a cluster, and links of a bundle
 
 --- 0, 1, ... for a number, a list as it is.
 local function numbers(which)
-  if type(which) == 'table' then return which end
-  local list = {}
-  for i = 1, count_of('devices', 'which', which) do list[i] = i - 1 end
-  return list
+  if type(which) ~= 'table' then
+    local list = {}
+    for i = 1, check.integer('topology:devices', 2, 'which', which, 1, most) do list[i] = i - 1 end
+    return list
+  end
+  if #which == 0 then check.refuse('topology:devices', 2, 'which', 'expected numbers or names, got an empty table') end
+  for i = 1, #which do
+    if type(which[i]) ~= 'number' and type(which[i]) ~= 'string' then
+      check.refuse('topology:devices', 2, 'which', 'entry %d: expected a number or a name, got %s', i,
+        util.describe(which[i]))
+    end
+  end
+  return which
 end
+
+local queues = { sender = true, pair = true, none = true, route = true, fair = true }
 
 --- An empty cluster. Options: name, queue (see trinity.cluster).
 function topology.new(options)
-  options = options or {}
-  util.expect('topology.new', 'options', options, 'table')
-  util.refuse_unknown('topology.new', options, { name = true, queue = true })
+  options = check.options('topology.new', 1, 'options', options, { name = 'string', queue = { 'choice', queues } })
   return setmetatable({ description = { name = options.name, queue = options.queue, device_types = {},
     devices = {}, links = {}, switches = {} } }, Topology)
 end
@@ -121,21 +120,20 @@ end
 --- Defines a kind of device for this cluster, as device_types of a description does. Those of
 --- trinity.devices need no definition.
 function Topology:device_type(name, fields)
-  util.expect('device_type', 'name', name, 'string')
-  self.description.device_types[name] = util.expect('device_type', 'fields', fields, 'table')
+  check.self('topology:device_type', self, 'topology')
+  check.argument('topology:device_type', 1, 'name', name, 'string')
+  self.description.device_types[name] = check.argument('topology:device_type', 2, 'fields', fields, 'table')
 end
 
 --- Adds devices of kind `type` to machine `node`: node/gpu0, node/gpu1, ... `which` is how many, or the
 --- list of the numbers behind their names, in order. Options: name (instead of 'gpu'), speed. Returns the
 --- list of names.
 function Topology:devices(node, which, type, options)
-  util.expect('devices', 'node', node, 'string')
-  util.expect('devices', 'type', type, 'string')
-  util.expect('devices', 'options', options or {}, 'table')
-  util.refuse_unknown('devices', options or {}, { name = true, speed = true })
-  local prefix, speed = options and options.name or 'gpu', options and options.speed
-  util.expect('devices', 'name', prefix, 'string')
-  local names = {}
+  check.self('topology:devices', self, 'topology')
+  check.argument('topology:devices', 1, 'node', node, 'string')
+  check.argument('topology:devices', 3, 'type', type, 'string')
+  options = check.options('topology:devices', 4, 'options', options, { name = 'string', speed = { 'positive' } })
+  local prefix, speed, names = options.name or 'gpu', options.speed, {}
   for i, number in ipairs(numbers(which)) do
     names[i] = ('%s/%s%s'):format(node, prefix, tostring(number))
     table.insert(self.description.devices, { name = names[i], type = type, node = node, speed = speed })
@@ -145,50 +143,65 @@ end
 
 --- A switch that all its traffic together shares; switches without a limit need no mention.
 function Topology:switch(name, bandwidth_bytes_per_s)
+  check.self('topology:switch', self, 'topology')
+  check.argument('topology:switch', 1, 'name', name, 'string')
+  check.positive('topology:switch', 2, 'bandwidth_bytes_per_s', bandwidth_bytes_per_s)
   table.insert(self.description.switches, { name = name, bandwidth_bytes_per_s = bandwidth_bytes_per_s })
 end
 
 --- What a link is made of: `count` parallel wires as one.
-local function bundle(wire, count)
-  if type(wire) == 'string' then wire = topology.wire(wire) end
-  util.expect('link', 'wire', wire, 'table')
-  util.refuse_unknown('link', wire, wire_fields)
-  util.expect('link', 'bandwidth_bytes_per_s', wire.bandwidth_bytes_per_s, 'number')
-  return wire, wire.bandwidth_bytes_per_s * count_of('link', 'count', count or 1)
+local function bundle(owner, place, wire, count)
+  if type(wire) == 'string' then
+    check.choice(owner, place, 'wire', wire, wires)
+    wire = wires[wire]
+  end
+  if type(wire) ~= 'table' then check.wrong(owner, place, 'wire', wire, 'the name of a wire or a table') end
+  check.fields(owner .. ': wire', wire, wire_rules, 'field')
+  check.positive(owner .. ': wire', 'field', 'bandwidth_bytes_per_s', wire.bandwidth_bytes_per_s)
+  if count ~= nil then check.integer(owner, place + 1, 'count', count, 1, most) end
+  return wire, wire.bandwidth_bytes_per_s * (count or 1)
 end
 
 --- An end of links as a list of names.
-local function endpoints_of(name, value)
-  local list = type(value) == 'table' and value or { value }
-  if #list == 0 then
-    util.fail("link: '%s': expected the name of an endpoint or a list of names, got %s", name,
+local function endpoints_of(place, name, value)
+  if type(value) == 'string' then return { value } end
+  if type(value) ~= 'table' or #value == 0 then
+    check.refuse('topology:link', place, name, 'expected the name of an endpoint or a list of names, got %s',
       type(value) == 'table' and 'an empty table' or util.describe(value))
   end
-  for _, endpoint in ipairs(list) do util.expect('link', name, endpoint, 'string') end
-  return list
+  return check.list('topology:link', place, name, value, 'string')
+end
+
+local function add_link(self, from, to, wire, bandwidth_bytes_per_s)
+  table.insert(self.description.links, { from = from, to = to, bandwidth_bytes_per_s = bandwidth_bytes_per_s,
+    latency_s = wire.latency_s, duplex = wire.duplex })
 end
 
 --- Links two endpoints; an end that is a list gets a link each. `wire` is a name of topology.wires() or
 --- { bandwidth_bytes_per_s =, latency_s =, duplex = }; `count` parallel ones (default 1) add up.
 function Topology:link(from, to, wire, count)
-  local one, bandwidth = bundle(wire, count)
-  for _, a in ipairs(endpoints_of('from', from)) do
-    for _, b in ipairs(endpoints_of('to', to)) do
-      table.insert(self.description.links, { from = a, to = b, bandwidth_bytes_per_s = bandwidth,
-        latency_s = one.latency_s, duplex = one.duplex })
-    end
+  check.self('topology:link', self, 'topology')
+  local sources, targets = endpoints_of(1, 'from', from), endpoints_of(2, 'to', to)
+  local one, bandwidth = bundle('topology:link', 3, wire, count)
+  for _, a in ipairs(sources) do
+    for _, b in ipairs(targets) do add_link(self, a, b, one, bandwidth) end
   end
 end
 
 --- Links every two of a list of endpoints.
 function Topology:mesh(endpoints, wire, count)
-  util.expect('mesh', 'endpoints', endpoints, 'table')
+  check.self('topology:mesh', self, 'topology')
+  check.list('topology:mesh', 1, 'endpoints', endpoints, 'string')
+  local one, bandwidth = bundle('topology:mesh', 2, wire, count)
   for i = 1, #endpoints do
-    for j = i + 1, #endpoints do self:link(endpoints[i], endpoints[j], wire, count) end
+    for j = i + 1, #endpoints do add_link(self, endpoints[i], endpoints[j], one, bandwidth) end
   end
 end
 
 --- The description so far, as trinity.cluster takes it.
-function Topology:spec() return self.description end
+function Topology:spec()
+  check.self('topology:spec', self, 'topology')
+  return self.description
+end
 
 return topology

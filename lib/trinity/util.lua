@@ -27,6 +27,9 @@ end
 
 --- Iterates over a table with string keys in sorted order.
 function util.sorted_pairs(t)
+  if type(t) ~= 'table' then
+    util.fail("trinity.sorted_pairs: argument 1 ('t'): expected a table, got %s", util.describe(t))
+  end
   local keys = {}
   for key in pairs(t) do keys[#keys + 1] = key end -- sorted below
   table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
@@ -37,39 +40,56 @@ function util.sorted_pairs(t)
   end
 end
 
---- Describes a value for a message: its type, and itself when short.
+--- The keys of a table with string keys, sorted.
+function util.sorted_keys(t)
+  local keys = {}
+  for key in util.sorted_pairs(t) do keys[#keys + 1] = key end
+  return keys
+end
+
+--- A text on one line, cut when longer than `most` bytes (default 200).
+function util.shortened(text, most)
+  most = most or 200
+  if #text > most then text = text:sub(1, most - 3) .. '...' end
+  return (text:gsub('%c', ' '))
+end
+
+--- A text in quotes on one line, cut when long.
+function util.quoted(text) return ("'%s'"):format(util.shortened(text, 40)) end
+
+--- The class of an object of ours (the __name of its metatable, or what the engine calls it), or nil.
+function util.class_of(value)
+  if type(value) == 'table' then
+    local meta = getmetatable(value)
+    return type(meta) == 'table' and rawget(meta, '__name') or nil
+  elseif type(value) == 'userdata' then
+    local name = getmetatable(value)
+    return type(name) == 'string' and name or nil
+  end
+end
+
+--- Describes a value for a message: its class or type, and itself when short.
 function util.describe(value)
-  if type(value) == 'string' then return ("string '%s'"):format(value) end
+  if type(value) == 'string' then return 'string ' .. util.quoted(value) end
   if type(value) == 'number' then return ('number %.17g'):format(value) end
-  return type(value)
+  if type(value) == 'boolean' then return tostring(value) end
+  return util.class_of(value) or type(value)
 end
 
---- Rows of text as a table under a head, the first column flush left, the others flush right.
-function util.format_table(head, rows)
-  local width, rule, lines = {}, {}, {}
-  for c = 1, #head do
-    width[c] = #head[c]
-    for _, row in ipairs(rows) do width[c] = math.max(width[c], #row[c]) end
-    rule[c] = ('-'):rep(width[c])
-  end
-  local function add(row)
-    local cells = {}
-    for c = 1, #head do cells[c] = ((c == 1 and '%-' or '%') .. width[c] .. 's'):format(row[c]) end
-    lines[#lines + 1] = (table.concat(cells, '  '):gsub('%s+$', ''))
-  end
-  add(head)
-  add(rule)
-  for _, row in ipairs(rows) do add(row) end
-  return table.concat(lines, '\n')
+--- Where a function stands, for messages about what it returned: 'exp.lua:12'.
+function util.function_place(f)
+  local info = debug.getinfo(f, 'S')
+  if info.what == 'C' then return 'a function of C' end
+  return ('%s:%d'):format(info.short_src, info.linedefined)
 end
 
---- Refuses keys of `given` that are not in `known` (a set), with a suggestion.
-function util.refuse_unknown(owner, given, known)
+--- Refuses keys of `given` that are not in `known` (a set), with a suggestion. `kind` is what a
+--- message calls a key (default 'option').
+function util.refuse_unknown(owner, given, known, kind)
   for key in util.sorted_pairs(given) do
     if known[key] == nil then
-      local names = {}
-      for name in util.sorted_pairs(known) do names[#names + 1] = name end
-      util.fail("%s: unknown option '%s'%s (known: %s)", owner, tostring(key),
+      local names = util.sorted_keys(known)
+      util.fail('%s: unknown %s %s%s (known: %s)', owner, kind or 'option', util.quoted(tostring(key)),
         core.suggestion(tostring(key), names), table.concat(names, ', '))
     end
   end

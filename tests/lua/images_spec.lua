@@ -304,7 +304,7 @@ describe('layers of images:', function()
     expect(function() layer(image, conv {}) end):raises "conv 'conv': kernel: expected an integer from 1 or { height, width }, got nil"
     expect(function() layer(image, conv { kernel = 3, stride = 0 }) end):raises 'stride: expected an integer from 1'
     expect(function() layer(image, conv { kernel = 1.5 }) end):raises 'kernel: expected an integer from 1'
-    expect(function() layer(image, conv { kernel = 3, channels = 0.5 }) end):raises 'channels: expected an integer from 1'
+    expect(function() layer(image, conv { kernel = 3, channels = 0.5 }) end):raises "option 'channels': expected an integer from 1"
     expect(function() layer(image, conv { kernel = 13 }) end):raises 'kernel 13x13 does not fit an image of 12x10'
     expect(function() layer({ 2, 8 }, conv { kernel = 1 }) end):raises 'expected an image %[N, C, H, W%], got a tensor of 2 axes'
   end)
@@ -327,7 +327,7 @@ describe('layers of images:', function()
     expect(function() layer(image, function(net, x) net:crop('crop', x, { 6, 0, 6, 0 }) end) end):raises
       "crop 'crop': nothing is left of an image of 12x10"
     expect(function() layer(image, function(net, x) net:zero_pad('pad', x, { 1, 1 }) end) end):raises
-      "zero_pad 'pad': expected { top, left, bottom, right }"
+      "layers:zero_pad: argument 3 %('sides'%): expected { top, left, bottom, right }"
   end)
   it('statistics of batch normalisation are not trained', function()
     local function norm(o)
@@ -341,6 +341,6 @@ describe('layers of images:', function()
   end)
   it('local response normalisation keeps the shape', function()
     expect((layer(image, function(net, x) net:lrn('lrn', x, { size = 5 }) end))):equals '2x8x12x10'
-    expect(function() layer(image, function(net, x) net:lrn('lrn', x, {}) end) end):raises "lrn 'lrn': size: expected"
+    expect(function() layer(image, function(net, x) net:lrn('lrn', x, {}) end) end):raises "layers:lrn: option 'size': expected"
   end)
 end)

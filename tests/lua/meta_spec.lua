@@ -2,48 +2,25 @@
 -- other, and functions written in Lua have the parameters that are declared.
 
 local core = require 'trinity.core'
+local declarations = require 'trinity.declarations'
 local trinity = require 'trinity'
 
--- Reads the declarations: classes { parent =, names = { name = parameters or true } }, and aliases with
--- words, { word = true }. Every line must be one that is understood.
+-- Declared classes as { parent =, names = { name = its parameters or true } }, and aliases that list
+-- words, { word = true }.
 local function read_meta()
-  local classes, aliases = {}, {}
-  local class, parameters, of_variable
-  local function complain(file, line) error(('%s: not understood: %s'):format(file, line), 0) end
-  local function read_line(file, line)
-    local name, parent = line:match '^%-%-%-@class ([%w_.]+):? ?([%w_.]*)$'
-    local alias, words = line:match "^%-%-%-@alias ([%w_.]+) ('[%w_'|]+')$"
-    local variable = line:match '^local ([%w_]+) = {}$'
-    local owner, dot, method, list = line:match '^function ([%w_]+)([.:])([%w_]+)%((.-)%) end$'
-    if name then
-      if classes[name] then error(('%s: class %s again'):format(file, name), 0) end
-      class, parameters = { parent = parent ~= '' and parent or nil, names = {} }, {}
-      classes[name] = class
-    elseif alias then
-      aliases[alias] = {}
-      for word in words:gmatch "'([^']+)'" do aliases[alias][word] = true end
-    elseif variable then
-      of_variable[variable], class = class, nil
-    elseif owner then
-      local given = table.concat(parameters, ', ')
-      if not of_variable[owner] or given ~= list then complain(file, line .. ' after parameters ' .. given) end
-      of_variable[owner].names[method] = dot == ':' and ('self, ' .. list):gsub(', $', '') or list
-      parameters = {}
-    elseif line:match '^%-%-%-@field %[' then return
-    elseif line:match '^%-%-%-@field ' then
-      class.names[line:match '^%-%-%-@field ([%w_]+)%?? ' or complain(file, line)] = true
-    elseif line:match '^%-%-%-@param ' then
-      parameters[#parameters + 1] = line:match '^%-%-%-@param ([%w_]+)%?? ' or complain(file, line)
-    elseif not (line == '' or line:match '^%-%-%-? ' or line:match '^%-%-%-@meta ' or line:match '^%-%-%-@return '
-        or line:match '^%-%-%-@generic ' or line:match '^%-%-%-@operator ' or line:match '^%-%-%-@alias '
-        or line:match "^error '" or line == 'return trinity') then
-      complain(file, line)
+  local declared, classes, aliases = declarations.read(), {}, {}
+  for name, class in trinity.sorted_pairs(declared.classes) do
+    classes[name] = { parent = class.parent, names = {} }
+    for _, field in ipairs(class.fields) do
+      if not field.name:match '^%[' then classes[name].names[field.name] = true end
+    end
+    for _, method in ipairs(class.methods) do
+      local list = { method.separator == ':' and 'self' or nil }
+      for _, parameter in ipairs(method.parameters) do list[#list + 1] = parameter.name end
+      classes[name].names[method.name] = table.concat(list, ', ')
     end
   end
-  for _, file in ipairs(core.list_folder(root .. '/lib/trinity/_meta')) do
-    of_variable = {}
-    for line in io.lines(root .. '/lib/trinity/_meta/' .. file) do read_line(file, line) end
-  end
+  for name, alias in trinity.sorted_pairs(declared.aliases) do aliases[name] = alias.words end
   return classes, aliases
 end
 
@@ -244,6 +221,7 @@ local function specs(e)
     ['trinity.ReplicaOptions'] = merged(list_of 'placement', known(function() e.graph:replicate { replicas = 1, nonsense = 1 } end)),
     ['trinity.MdpeOptions'] = known(function() trinity.rewards.mdpe { nonsense = 1 } end),
     ['trinity.SearchOptions'] = common,
+    ['trinity.ParallelOptions'] = known(function() trinity.parallel_map(0, print, { nonsense = 1 }) end),
     ['trinity.RandomOptions'] = known(function() trinity.methods.random(problem, { nonsense = 1 }) end),
     ['trinity.AgentOptions'] = known(function() trinity.methods.trinity(problem, { nonsense = 1 }) end),
     ['trinity.Node2VecOptions'] = known(function()
@@ -279,6 +257,7 @@ local function words(e)
     ['trinity.Optimiser'] = known(function() e.graph:to_training { optimiser = 'nonsense' } end),
     ['trinity.Preset'] = known(function() trinity.methods.trinity(e.problem, { preset = 'nonsense', quiet = true }) end),
     ['trinity.MdpeMode'] = known(function() trinity.rewards.mdpe { mode = 'nonsense' } end),
+    ['trinity.OnError'] = known(function() trinity.parallel_map(0, print, { on_error = 'nonsense' }) end),
   }
 end
 

@@ -6,6 +6,7 @@ local smoke = {
   quickstart = '--steps 2 --samples 4 --save ' .. os.tmpname(),
   timeline = '--batch_size 1 --output ' .. os.tmpname(),
   info = 'resnet50 --batch_size 1 --json',
+  reference = '--save ' .. os.tmpname(),
   table3 = '',
   table4 = '--only gnmt',
   export = 'resnet50 --batch_size 1 --format placement --device cuda',

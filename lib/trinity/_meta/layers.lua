@@ -432,7 +432,7 @@ function Layers:lstm(name, x, o) end
 --- Dropout where the ratio is above zero.
 ---@param name string
 ---@param x trinity.Tensor
----@param ratio number
+---@param ratio? number
 ---@return trinity.Tensor
 function Layers:drop(name, x, ratio) end
 

@@ -22,6 +22,13 @@ local trinity = {}
 ---@return table<string, any> values by name
 function trinity.options(spec, words) end
 
+--- Declares a global variable: scripts may only use globals that were declared (--no-strict lifts
+--- this). Returns the value.
+---@param name string
+---@param value? any
+---@return any
+function trinity.global(name, value) end
+
 --- The graph of a model: a name in models/, a Lua file like those, or a file .onnx, .json (own,
 --- dnn-partitioning, Piper) or .txt (PipeDream, DAPPLE). Options: those of the model and those of
 --- every model.
@@ -60,6 +67,17 @@ function trinity.simulator(spec) end
 ---@param options? trinity.CompareOptions
 ---@return trinity.Comparison
 function trinity.compare(problem, list, options) end
+
+--- Runs body(item, i, seed) for every item of a list (or for 1 to a number) in worker processes, copies of
+--- the running script, and returns the results in the order of the items; with on_error = 'collect' also
+--- messages by item. Results should depend on item, i and seed alone. Bodies return plain values, arrays,
+--- metrics, strategies (lib/trinity/transfer.lua); what they print appears in the order of the items.
+---@param items any[]|integer
+---@param body fun(item: any, i: integer, seed: integer): any
+---@param options? trinity.ParallelOptions
+---@return any[] results
+---@return table<integer, string>? errors
+function trinity.parallel_map(items, body, options) end
 
 --- Iterates over a table with string keys in sorted order.
 ---@generic V
@@ -228,6 +246,7 @@ function methods.trinity(problem, options) end
 
 ---@class trinity.SearchModule
 ---@field common trinity.SearchOptions options that every method takes, with their defaults
+---@field rules table<string, any> what those options may be (lib/trinity/check.lua)
 local search = {}
 
 --- Merges a method's own defaults, the common ones and the caller's; refuses unknown names.

@@ -1,14 +1,27 @@
 -- Layers of images [N, C, H, W]: methods of what trinity.layers gives.
 
+local arguments = require 'trinity.layers.arguments'
+local check = require 'trinity.check'
 local util = require 'trinity.util'
+
+local begin_tensor = arguments.begin_tensor
 
 local Layers = {}
 
-local function check_image(owner, name, x)
-  if type(x) ~= 'table' or type(x.shape) ~= 'table' or #x.shape ~= 4 then
-    util.fail("%s '%s': expected an image [N, C, H, W]%s", owner, name,
-      type(x) == 'table' and x.shape and (', got a tensor of %d axes'):format(#x.shape) or '')
+local window_rules = { kernel = 'any', stride = 'any', padding = 'any', group = { 'integer', 1 }, ceil = 'boolean',
+  include_padding = 'boolean', channels = { 'integer', 1, 2 ^ 31 }, bias = 'boolean' }
+
+--- Arguments of a layer of images: (name, x, o).
+local function begin_image(owner, self, name, x)
+  begin_tensor(owner, self, name, x)
+  if #x.shape ~= 4 then
+    check.refuse(owner, 2, 'x', 'expected an image [N, C, H, W], got a tensor of %d axes', #x.shape)
   end
+end
+
+local function begin_window(owner, self, name, x, o)
+  begin_image(owner, self, name, x)
+  check.fields(owner, check.argument(owner, 3, 'o', o, 'table'), window_rules)
 end
 
 local function is_integer(value, least)
@@ -62,7 +75,6 @@ end
 
 --- Output extents and ONNX attributes of a moving window.
 local function window(owner, name, x, o)
-  check_image(owner, name, x)
   local kernel, stride = { pair(owner, name, 'kernel', o.kernel) }, { pair(owner, name, 'stride', o.stride, 1) }
   local pads = padding_of(owner, name, x, o.padding, kernel, stride)
   local height = extent(x.shape[3], kernel[1], stride[1], pads[1], pads[3], o.ceil)
@@ -79,6 +91,7 @@ end
 --- the image's extent over the stride, rounded up). group: channels are convolved in as many groups
 --- apart from each other; weights are [channels, input channels / group, kh, kw].
 function Layers:conv(name, x, o)
+  begin_window('layers:conv', self, name, x, o)
   local height, width, attributes = window('conv', name, x, o)
   local kernel, group, inputs = attributes.kernel_shape, o.group or 1, x.shape[2]
   if not is_integer(o.channels, 1) then
@@ -97,7 +110,7 @@ end
 
 --- Depthwise convolution: every channel with a kernel of its own. o: kernel, stride, padding, bias.
 function Layers:depthwise_conv(name, x, o)
-  check_image('conv', name, x)
+  begin_window('layers:depthwise_conv', self, name, x, o)
   return self:conv(name, x, { channels = x.shape[2], group = x.shape[2], kernel = o.kernel, stride = o.stride,
     padding = o.padding, bias = o.bias })
 end
@@ -105,24 +118,31 @@ end
 --- Separable convolution: NAME/depthwise, then a 1 x 1 convolution NAME/pointwise. o: channels, and
 --- kernel, stride, padding of the first.
 function Layers:separable_conv(name, x, o)
+  begin_window('layers:separable_conv', self, name, x, o)
   local y = self:depthwise_conv(name .. '/depthwise', x, { kernel = o.kernel, stride = o.stride, padding = o.padding })
   return self:conv(name .. '/pointwise', y, { channels = o.channels, kernel = 1 })
 end
+
+local norm_rules = { epsilon = { 'number', 0 }, scale = 'boolean', fused = { 'integer', 0, 1 } }
 
 --- Batch normalisation over channels, with shift, scale (unless o.scale is false) and moving
 --- statistics, which are no trainable parameters. o.fused = 0: without a fused kernel, which graphs
 --- of framework granularity show.
 function Layers:batch_norm(name, x, o)
+  begin_image('layers:batch_norm', self, name, x)
+  o = check.options('layers:batch_norm', 3, 'o', o, norm_rules)
   local channels = { x.shape[2] }
   local parameters = { self:weight('bias', channels), self:weight('mean', channels, false),
     self:weight('variance', channels, false) }
-  if not o or o.scale ~= false then table.insert(parameters, 1, self:weight('scale', channels)) end
+  if o.scale ~= false then table.insert(parameters, 1, self:weight('scale', channels)) end
   return (self:operator('BatchNormalization', name, { inputs = { x }, shapes = { x.shape }, parameters = parameters,
-    attributes = { epsilon = o and o.epsilon or 1e-3, fused = o and o.fused or 1 } }))
+    attributes = { epsilon = o.epsilon or 1e-3, fused = o.fused or 1 } }))
 end
 
-local function pool(type, state)
+local function pool(method, type, state)
+  local owner = 'layers:' .. method
   return function(self, name, x, o)
+    begin_window(owner, self, name, x, o)
     local height, width, attributes = window(type, name, x, o)
     if o.ceil then attributes.ceil_mode = 1 end
     if state then state(attributes, o) end
@@ -134,41 +154,41 @@ end
 --- Pooling. o: kernel, stride (default 1), padding as of convolutions; ceil = true: a last window
 --- that is only partly inside counts too (Caffe's pooling). Means leave padding out of the count,
 --- as TensorFlow's do, unless o.include_padding (PyTorch's default).
-Layers.max_pool = pool 'MaxPool'
-Layers.average_pool = pool('AveragePool', function(attributes, o)
+Layers.max_pool = pool('max_pool', 'MaxPool')
+Layers.average_pool = pool('average_pool', 'AveragePool', function(attributes, o)
   attributes.count_include_pad = o.include_padding and 1 or 0
 end)
 
 function Layers:global_average_pool(name, x)
-  check_image('global_average_pool', name, x)
+  begin_image('layers:global_average_pool', self, name, x)
   return (self:operator('GlobalAveragePool', name, { inputs = { x }, shapes = { { x.shape[1], x.shape[2], 1, 1 } } }))
 end
 
+local lrn_rules = { size = { 'integer', 1, 2 ^ 31 }, alpha = { 'number' }, beta = { 'number' }, bias = { 'number' } }
+
 --- Local response normalisation over o.size channels (AlexNet, GoogLeNet); o: size, alpha, beta, bias.
 function Layers:lrn(name, x, o)
-  check_image('lrn', name, x)
-  if type(o) ~= 'table' or not is_integer(o.size, 1) then
-    util.fail("lrn '%s': size: expected an integer from 1, got %s", name, util.describe(o and o.size))
-  end
+  begin_image('layers:lrn', self, name, x)
+  check.fields('layers:lrn', check.argument('layers:lrn', 3, 'o', o, 'table'), lrn_rules)
+  check.integer('layers:lrn', 'option', 'size', o.size, 1, 2 ^ 31)
   return (self:operator('LRN', name, { inputs = { x }, shapes = { x.shape }, attributes = { size = o.size,
     alpha = o.alpha or 1e-4, beta = o.beta or 0.75, bias = o.bias or 1 } }))
 end
 
 --- Sides { top, left, bottom, right } of an image, checked.
-local function sides_of(owner, name, sides)
+local function sides_of(owner, sides)
   local fits = type(sides) == 'table' and #sides == 4
   for i = 1, 4 do fits = fits and is_integer(sides[i], 0) end
   if not fits then
-    util.fail("%s '%s': expected { top, left, bottom, right }, integers from 0, got %s", owner, name,
-      util.describe(sides))
+    check.wrong(owner, 3, 'sides', sides, '{ top, left, bottom, right }, integers from 0')
   end
   return unpack(sides)
 end
 
 --- Zeros around an image: sides = { top, left, bottom, right }.
 function Layers:zero_pad(name, x, sides)
-  check_image('zero_pad', name, x)
-  local top, left, bottom, right = sides_of('zero_pad', name, sides)
+  begin_image('layers:zero_pad', self, name, x)
+  local top, left, bottom, right = sides_of('layers:zero_pad', sides)
   local n, c, h, w = unpack(x.shape)
   return (self:operator('Pad', name, { inputs = { x }, shapes = { { n, c, h + top + bottom, w + left + right } },
     attributes = { mode = 'constant', pads = { 0, 0, top, left, 0, 0, bottom, right } } }))
@@ -176,8 +196,8 @@ end
 
 --- An image without so many rows and columns at its sides = { top, left, bottom, right }.
 function Layers:crop(name, x, sides)
-  check_image('crop', name, x)
-  local top, left, bottom, right = sides_of('crop', name, sides)
+  begin_image('layers:crop', self, name, x)
+  local top, left, bottom, right = sides_of('layers:crop', sides)
   local n, c, h, w = unpack(x.shape)
   if top + bottom >= h or left + right >= w then
     util.fail("crop '%s': nothing is left of an image of %dx%d", name, h, w)

@@ -1,8 +1,30 @@
 -- Layers of sequences [N, T, H]: methods of what trinity.layers gives. Axes are counted from 1.
 
+local arguments = require 'trinity.layers.arguments'
+local check = require 'trinity.check'
 local util = require 'trinity.util'
 
+local begin, begin_tensor = arguments.begin, arguments.begin_tensor
+
 local Layers = {}
+
+local embedding_rules = { rows = { 'integer', 1 }, features = { 'integer', 1 }, weight = { 'tensor' } }
+local norm_rules = { epsilon = { 'number', 0 } }
+local cell_rules = { weight = { 'tensor', 2 }, bias = { 'tensor', 1 } }
+local steps_rules = { inputs = { 'integer', 1 }, hidden = { 'integer', 1 }, batch_size = { 'integer', 1 },
+  h = { 'tensor', 2 }, c = { 'tensor', 2 } }
+local lstm_rules = { hidden = { 'integer', 1 }, bidirectional = 'boolean', time_major = 'boolean' }
+local attention_rules = { heads = { 'integer', 1 }, key_heads = { 'integer', 1 }, mask = { 'tensor' },
+  dropout = { 'number', 0, 1 }, causal = 'boolean', bias = 'boolean', fused = 'boolean', rotary = { 'tensors' },
+  feed_forward = { 'integer', 1 }, approximate = 'string', norm_first = 'boolean', epsilon = { 'number', 0 } }
+
+--- Refuses options that lack one of these fields.
+local function need(owner, o, ...)
+  for i = 1, select('#', ...) do
+    local field = select(i, ...)
+    if o[field] == nil then check.refuse(owner, 'option', field, 'is missing') end
+  end
+end
 
 local function copy(shape)
   local result = {}
@@ -18,6 +40,8 @@ end
 
 --- Rows of x [rows, ...] by number: numbers [...] to [..., the rest of x's shape].
 function Layers:gather(name, x, numbers)
+  begin_tensor('layers:gather', self, name, x)
+  check.tensor('layers:gather', 3, 'numbers', numbers)
   local shape = copy(numbers.shape)
   for i = 2, #x.shape do shape[#shape + 1] = x.shape[i] end
   return (self:operator('Gather', name, { inputs = { x, numbers }, shapes = { shape }, dtype = x.dtype,
@@ -27,6 +51,11 @@ end
 --- Rows of a table by number: [...] to [..., features], from weights [rows, features]. o.weight: a
 --- variable instead of weights of its own.
 function Layers:embedding(name, numbers, o)
+  begin('layers:embedding', self, name)
+  check.tensor('layers:embedding', 2, 'numbers', numbers)
+  check.argument('layers:embedding', 3, 'o', o, 'table')
+  check.fields('layers:embedding', o, embedding_rules)
+  if o.weight == nil then need('layers:embedding', o, 'rows', 'features') end
   if o.weight then return self:gather(name, o.weight, numbers) end
   local shape = copy(numbers.shape)
   shape[#shape + 1] = o.features
@@ -36,6 +65,8 @@ end
 
 --- Layer normalisation over the last axis, with scale and shift. o.epsilon: 1e-5.
 function Layers:layer_norm(name, x, o)
+  begin_tensor('layers:layer_norm', self, name, x)
+  o = check.options('layers:layer_norm', 3, 'o', o, norm_rules)
   local width = { x.shape[#x.shape] }
   return (self:operator('LayerNormalization', name, { inputs = { x }, shapes = { x.shape },
     parameters = { self:weight('scale', width), self:weight('bias', width) },
@@ -44,6 +75,8 @@ end
 
 --- Root-mean-square normalisation over the last axis, with a scale. o.epsilon: 1e-5.
 function Layers:rms_norm(name, x, o)
+  begin_tensor('layers:rms_norm', self, name, x)
+  o = check.options('layers:rms_norm', 3, 'o', o, norm_rules)
   return (self:operator('RMSNormalization', name, { inputs = { x }, shapes = { x.shape },
     parameters = { self:weight('scale', { x.shape[#x.shape] }) },
     attributes = { axis = -1, epsilon = o and o.epsilon or 1e-5 } }))
@@ -51,6 +84,9 @@ end
 
 --- Cuts an axis into parts of these sizes; returns a list of tensors.
 function Layers:split(name, x, axis, sizes)
+  begin_tensor('layers:split', self, name, x)
+  check.integer('layers:split', 3, 'axis', axis, 1, #x.shape)
+  check.integers('layers:split', 4, 'sizes', sizes, 1)
   local shapes = {}
   for i, size in ipairs(sizes) do
     shapes[i] = copy(x.shape)
@@ -63,6 +99,8 @@ end
 --- Cuts an axis into its elements and drops it: [N, T, H] along 2 to a list of T tensors [N, H]
 --- (keepdims as of ONNX's SplitToSequence).
 function Layers:unstack(name, x, axis)
+  begin_tensor('layers:unstack', self, name, x)
+  check.integer('layers:unstack', 3, 'axis', axis, 1, #x.shape)
   local shapes = {}
   for i = 1, x.shape[axis] do shapes[i] = without(x.shape, axis) end
   return { self:operator('Split', name, { inputs = { x }, shapes = shapes, dtype = x.dtype,
@@ -72,6 +110,9 @@ end
 --- Joins equal tensors along a new axis: T tensors [N, H] along 2 to [N, T, H] (new_axis as of ONNX's
 --- ConcatFromSequence).
 function Layers:stack(name, tensors, axis)
+  begin('layers:stack', self, name)
+  check.tensors('layers:stack', 2, 'tensors', tensors)
+  check.integer('layers:stack', 3, 'axis', axis, 1, #tensors[1].shape + 1)
   local shape = copy(tensors[1].shape)
   table.insert(shape, axis, #tensors)
   return (self:operator('Concat', name, { inputs = tensors, shapes = { shape }, dtype = tensors[1].dtype,
@@ -80,6 +121,10 @@ end
 
 --- `count` elements of an axis from element `first` on.
 function Layers:slice(name, x, axis, first, count)
+  begin_tensor('layers:slice', self, name, x)
+  check.integer('layers:slice', 3, 'axis', axis, 1, #x.shape)
+  check.integer('layers:slice', 4, 'first', first, 1)
+  check.integer('layers:slice', 5, 'count', count, 1)
   local shape = copy(x.shape)
   shape[axis] = count
   return (self:operator('Slice', name, { inputs = { x }, shapes = { shape }, dtype = x.dtype,
@@ -88,12 +133,16 @@ end
 
 --- The same elements again along the axes of extent 1 that `shape` makes longer.
 function Layers:expand(name, x, shape)
+  begin_tensor('layers:expand', self, name, x)
+  check.integers('layers:expand', 3, 'shape', shape, 1)
   return (self:operator('Expand', name, { inputs = { x }, shapes = { shape }, dtype = x.dtype,
     attributes = { shape = shape } }))
 end
 
 --- The k largest of the last axis, falling, and where they stand (no gradient flows into that).
 function Layers:top_k(name, x, k)
+  begin_tensor('layers:top_k', self, name, x)
+  check.integer('layers:top_k', 3, 'k', k, 1, x.shape[#x.shape])
   local shape = copy(x.shape)
   shape[#shape] = k
   return self.builder:add { name = name, type = 'TopK', inputs = { x }, attributes = { axis = -1, k = k },
@@ -102,6 +151,10 @@ end
 
 --- Ones where a number stands, zeros elsewhere, along a new axis of `depth` elements.
 function Layers:one_hot(name, numbers, depth, axis)
+  begin('layers:one_hot', self, name)
+  check.tensor('layers:one_hot', 2, 'numbers', numbers)
+  check.integer('layers:one_hot', 3, 'depth', depth, 1, 2 ^ 31)
+  check.integer('layers:one_hot', 4, 'axis', axis, 1, #numbers.shape + 1)
   local shape = copy(numbers.shape)
   table.insert(shape, axis, depth)
   return (self:operator('OneHot', name, { inputs = { numbers }, shapes = { shape },
@@ -110,12 +163,18 @@ end
 
 --- Adds rows to those of x [rows, ...] with these numbers.
 function Layers:scatter_add(name, x, numbers, rows)
+  begin_tensor('layers:scatter_add', self, name, x)
+  check.tensor('layers:scatter_add', 3, 'numbers', numbers)
+  check.tensor('layers:scatter_add', 4, 'rows', rows)
   return (self:operator('ScatterND', name, { inputs = { x, numbers, rows }, shapes = { x.shape },
     attributes = { reduction = 'add' } }))
 end
 
-local function reduction(type)
+local function reduction(method, type)
+  local owner = 'layers:' .. method
   return function(self, name, x, axis)
+    begin_tensor(owner, self, name, x)
+    check.integer(owner, 3, 'axis', axis, 1, #x.shape)
     local shape = copy(x.shape)
     shape[axis] = 1
     return (self:operator(type, name, { inputs = { x }, shapes = { shape },
@@ -124,12 +183,15 @@ local function reduction(type)
 end
 
 --- Reductions of one axis to a single element.
-Layers.reduce_sum = reduction 'ReduceSum'
-Layers.reduce_mean = reduction 'ReduceMean'
-Layers.reduce_l2 = reduction 'ReduceL2'
+Layers.reduce_sum = reduction('reduce_sum', 'ReduceSum')
+Layers.reduce_mean = reduction('reduce_mean', 'ReduceMean')
+Layers.reduce_l2 = reduction('reduce_l2', 'ReduceL2')
 
 local function variadic(type)
+  local owner = 'layers:' .. type:lower()
   return function(self, name, tensors)
+    begin(owner, self, name)
+    check.tensors(owner, 2, 'tensors', tensors)
     return (self:operator(type, name, { inputs = tensors, shapes = { tensors[1].shape } }))
   end
 end
@@ -141,6 +203,12 @@ Layers.mean = variadic 'Mean'
 --- One step of an LSTM: x [N, I], h and c [N, H] to the next h and c. o.weight: a variable
 --- [I + H, 4 H], o.bias: a variable [4 H], shared by the steps (TensorFlow's BasicLSTMCell).
 function Layers:lstm_cell(name, x, h, c, o)
+  begin_tensor('layers:lstm_cell', self, name, x)
+  check.tensor('layers:lstm_cell', 3, 'h', h)
+  check.tensor('layers:lstm_cell', 4, 'c', c)
+  check.argument('layers:lstm_cell', 5, 'o', o, 'table')
+  check.fields('layers:lstm_cell', o, cell_rules)
+  need('layers:lstm_cell', o, 'weight', 'bias')
   return self:operator('LSTMCell', name, { inputs = { x, h, c, o.weight, o.bias }, shapes = { h.shape, c.shape },
     attributes = { hidden_size = h.shape[2] } })
 end
@@ -149,12 +217,18 @@ end
 --- and returns the states h and c after it, one operator a call. o.hidden; o.h, o.c: the states
 --- [N, hidden] before the first step (default zero, then o.batch_size).
 function Layers:lstm_steps(name, o)
+  begin('layers:lstm_steps', self, name)
+  check.argument('layers:lstm_steps', 2, 'o', o, 'table')
+  check.fields('layers:lstm_steps', o, steps_rules)
+  need('layers:lstm_steps', o, 'inputs', 'hidden')
+  if o.h == nil then need('layers:lstm_steps', o, 'batch_size') end
   local weights = { weight = self:variable(name .. '/weight', { o.inputs + o.hidden, 4 * o.hidden }),
     bias = self:variable(name .. '/bias', { 4 * o.hidden }) }
   local h, c, step = o.h, o.c, 0
   if not h then h = self:constant(name .. '/zero_state', 0, { o.batch_size, o.hidden }) end
   c = c or h
   return function(x)
+    check.tensor('the function of layers:lstm_steps', 1, 'x', x, 2)
     step = step + 1
     h, c = self:lstm_cell(('%s/step_%d'):format(name, step), x, h, c, weights)
     return h, c
@@ -165,6 +239,10 @@ end
 --- [N, T, D, H] and the last h and c [N, D, H]; D is 2 if o.bidirectional, else 1. o.hidden = H;
 --- o.time_major: [T, N, I] to [T, D, N, H] and [D, N, H].
 function Layers:lstm(name, x, o)
+  begin_tensor('layers:lstm', self, name, x)
+  check.argument('layers:lstm', 3, 'o', o, 'table')
+  check.fields('layers:lstm', o, lstm_rules)
+  need('layers:lstm', o, 'hidden')
   local first, second, inputs = x.shape[1], x.shape[2], x.shape[3]
   local d, h = o.bidirectional and 2 or 1, o.hidden
   local outputs = o.time_major and { first, d, second, h } or { first, second, d, h }
@@ -178,6 +256,8 @@ end
 
 --- Dropout where the ratio is above zero.
 function Layers:drop(name, x, ratio)
+  begin_tensor('layers:drop', self, name, x)
+  if ratio ~= nil then check.number('layers:drop', 3, 'ratio', ratio, 0,1) end
   if not ratio or ratio == 0 then return x end
   return self:dropout(name, x, { ratio = ratio })
 end
@@ -220,6 +300,13 @@ end
 --- probabilities), causal (each position sees those before it: an attribute of the Softmax; all products
 --- are computed).
 function Layers:attention(name, q, k, v, o)
+  begin('layers:attention', self, name)
+  check.tensor('layers:attention', 2, 'q', q, 3)
+  check.tensor('layers:attention', 3, 'k', k, 3)
+  check.tensor('layers:attention', 4, 'v', v, 3)
+  check.argument('layers:attention', 5, 'o', o, 'table')
+  check.fields('layers:attention', o, attention_rules)
+  need('layers:attention', o, 'heads')
   local heads, groups = o.heads, o.key_heads or o.heads
   check_heads(name, q.shape[3], heads, groups)
   local n, t, s, width = q.shape[1], q.shape[2], k.shape[2], q.shape[3] / heads
@@ -240,6 +327,10 @@ end
 --- true), fused: one product for queries, keys and values; rotary = { cos, sin }: tables [T, width / 2]
 --- by which queries and keys are turned (Su et al. 2021).
 function Layers:self_attention(name, x, o)
+  begin_tensor('layers:self_attention', self, name, x)
+  check.argument('layers:self_attention', 3, 'o', o, 'table')
+  check.fields('layers:self_attention', o, attention_rules)
+  need('layers:self_attention', o, 'heads')
   local width, bias, groups = x.shape[3], { bias = o.bias }, o.key_heads or o.heads
   check_heads(name, width, o.heads, groups)
   local narrow = width / o.heads * groups
@@ -260,12 +351,19 @@ end
 
 --- Turns the heads of x [N, T, H] by angles that grow with the position: tables = { cos, sin }.
 function Layers:rotary(name, x, tables, heads)
+  begin_tensor('layers:rotary', self, name, x)
+  check.tensors('layers:rotary', 3, 'tables', tables)
+  check.integer('layers:rotary', 4, 'heads', heads, 1)
   return (self:operator('RotaryEmbedding', name, { inputs = { x, tables[1], tables[2] }, shapes = { x.shape },
     attributes = { num_heads = heads } }))
 end
 
 --- Two linear layers with a GELU between them. o: feed_forward (width between), approximate.
 function Layers:feed_forward(name, x, o)
+  begin_tensor('layers:feed_forward', self, name, x)
+  check.argument('layers:feed_forward', 3, 'o', o, 'table')
+  check.fields('layers:feed_forward', o, attention_rules)
+  need('layers:feed_forward', o, 'feed_forward')
   local inner = self:linear(name .. '/inner', x, o.feed_forward)
   inner = self:gelu(name .. '/gelu', inner, { approximate = o.approximate or 'none' })
   return self:linear(name .. '/outer', inner, x.shape[#x.shape])
@@ -275,6 +373,10 @@ end
 --- connection. o: as for self_attention and feed_forward; norm_first: layers are normalised before
 --- them (GPT-2, ViT) instead of after the sum (BERT); epsilon; dropout: of shares and of both results.
 function Layers:transformer_block(name, x, o)
+  begin_tensor('layers:transformer_block', self, name, x)
+  check.argument('layers:transformer_block', 3, 'o', o, 'table')
+  check.fields('layers:transformer_block', o, attention_rules)
+  need('layers:transformer_block', o, 'heads', 'feed_forward')
   local epsilon = { epsilon = o.epsilon }
   local function residual(part, layer, norm)
     local inner = o.norm_first and self:layer_norm(norm, x, epsilon) or x
@@ -298,6 +400,9 @@ end
 --- [N, units] and returns the context [N, W]. Additive and normalised (Bahdanau et al. 2015; Salimans
 --- and Kingma 2016): scores g v / |v| . tanh(keys + query + b), as GNMT has it.
 function Layers:additive_attention(name, memory, units)
+  begin('layers:additive_attention', self, name)
+  check.tensor('layers:additive_attention', 2, 'memory', memory, 3)
+  check.integer('layers:additive_attention', 3, 'units', units, 1, 2 ^ 31)
   local n, s = memory.shape[1], memory.shape[2]
   local keys = self:linear(name .. '/keys', memory, units) -- its bias is b
   local query_weight = self:variable(name .. '/query_weight', { units, units })
@@ -306,6 +411,7 @@ function Layers:additive_attention(name, memory, units)
     self:div(name .. '/unit_v', v, self:reduce_l2(name .. '/norm_v', v, 2)), g)
   local step = 0
   return function(query)
+    check.tensor('the function of layers:additive_attention', 1, 'query', query, 2)
     step = step + 1
     local at = ('%s/step_%d'):format(name, step)
     query = self:linear(at .. '/query', query, units, { weight = query_weight, bias = false })
@@ -318,10 +424,14 @@ end
 
 --- The same with scores query . (W memory): Luong et al. 2015, 'general'.
 function Layers:multiplicative_attention(name, memory, units)
+  begin('layers:multiplicative_attention', self, name)
+  check.tensor('layers:multiplicative_attention', 2, 'memory', memory, 3)
+  check.integer('layers:multiplicative_attention', 3, 'units', units, 1, 2 ^ 31)
   local keys = self:linear(name .. '/keys', memory, units, { bias = false })
   keys = self:transpose(name .. '/keys_transpose', keys, { 1, 3, 2 })
   local step = 0
   return function(query)
+    check.tensor('the function of layers:multiplicative_attention', 1, 'query', query, 2)
     step = step + 1
     local at = ('%s/step_%d'):format(name, step)
     query = self:reshape(at .. '/query_row', query, { memory.shape[1], 1, units })

@@ -1,6 +1,8 @@
 -- The registry of methods: function(problem, options) -> strategy, called alike.
 
 local core = require 'trinity.core'
+local array = require 'trinity.array'
+local check = require 'trinity.check'
 local strategy = require 'trinity.strategy'
 local util = require 'trinity.util'
 
@@ -9,45 +11,57 @@ local methods, registered = {}, {}
 --- Adds a method. `method(problem, options)` returns a strategy, or a placement to be priced.
 --- options.help is a line about it; options.budget is true when it takes an evaluation budget.
 function methods.register(name, method, options)
-  util.expect('methods.register', 'name', name, 'string')
-  util.expect('methods.register', 'method', method, 'function')
-  options = options or {}
-  util.refuse_unknown('methods.register', options, { help = true, budget = true })
+  check.argument('methods.register', 1, 'name', name, 'string')
+  if not name:match '^[%w_]+$' or #name > 64 then
+    check.wrong('methods.register', 1, 'name', name, 'up to 64 letters, digits and _')
+  end
+  check.argument('methods.register', 2, 'method', method, 'function')
+  options = check.options('methods.register', 3, 'options', options, { help = 'string', budget = 'boolean' })
   registered[name] = { run = method, help = options.help or '', budget = options.budget or false }
   return methods.get(name)
 end
 
 --- Names of all methods, sorted.
-function methods.names()
-  local names = {}
-  for name in util.sorted_pairs(registered) do names[#names + 1] = name end
-  return names
+function methods.names() return util.sorted_keys(registered) end
+
+local function find(owner, name)
+  check.argument(owner, 1, 'name', name, 'string')
+  local names = methods.names()
+  return registered[name] or check.refuse(owner, 1, 'name', 'no method %s%s (known: %s)', util.quoted(name),
+    core.suggestion(name, names), table.concat(names, ', '))
 end
 
-function methods.info(name)
-  local method = registered[name]
-  if method then return method end
-  local names = methods.names()
-  util.fail("no method '%s'%s (known: %s)", tostring(name),
-    core.suggestion(tostring(name), names), table.concat(names, ', '))
+--- Function, help and budget of a method: { run =, help =, budget = }.
+function methods.info(name) return find('methods.info', name) end
+
+--- What a method returned as a strategy.
+local function finish(name, run, problem, found, seconds)
+  if strategy.is(found) then return found end
+  if not array.is_int32(found) and type(found) ~= 'table' then
+    util.fail("method '%s': the function at %s returned %s, expected a strategy, a placement or { placement = ... }",
+      name, util.function_place(run), util.describe(found))
+  end
+  return strategy.new('methods.' .. name, problem, found, { method = name, evaluations = 1, seconds = seconds })
 end
 
 --- The method called `name`, a function(problem, options) -> strategy.
 function methods.get(name)
-  local method = methods.info(name)
+  local run = find('methods.get', name).run
   return function(problem, options)
-    if type(problem) ~= 'table' or not problem.handle then
-      util.fail("method '%s': expected a problem, got %s", name, util.describe(problem))
-    end
+    check.object('methods.' .. name, 1, 'problem', problem, 'problem')
+    if options ~= nil then check.argument('methods.' .. name, 2, 'options', options, 'table') end
     local start = core.clock_s()
-    local found = method.run(problem, options or {})
-    if strategy.is(found) then return found end
-    return problem:strategy(found, { method = name, evaluations = 1,
-      seconds = core.clock_s() - start })
+    local found = run(problem, options or {})
+    return finish(name, run, problem, found, core.clock_s() - start)
   end
 end
 
-setmetatable(methods, { __index = function(_, name) return methods.get(name) end })
+setmetatable(methods, { __index = function(_, name)
+  if registered[name] then return methods.get(name) end
+  local names = methods.names()
+  util.fail('trinity.methods: no method %s%s (known: %s)', util.quoted(tostring(name)),
+    core.suggestion(tostring(name), names), table.concat(names, ', '))
+end })
 
 require 'trinity.methods.simple'(methods)
 require 'trinity.methods.random'(methods)

@@ -30,7 +30,7 @@ local function contiguous(problem, options)
   local devices, alone = #problem.cluster.devices, problem:timeline(problem:placement())
   local work, before, sum = {}, {}, 0
   for op = 1, problem.graph.operators do
-    local unit = problem.graph.unit_of[op] + 1
+    local unit = problem.graph.unit_of[op]
     work[unit] = (work[unit] or 0) + alone.end_s[op] - alone.start_s[op]
   end
   for unit = 1, #work do before[unit], sum = sum + work[unit] / 2, sum + work[unit] end

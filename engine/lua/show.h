@@ -1,0 +1,13 @@
+#pragma once
+
+#include <lua.hpp>
+#include <string>
+
+namespace trinity::lua {
+
+/// The value at `index` as the prompt prints it: strings as they are, tables one level deep with
+/// sorted keys and at most 64 entries, everything with a __tostring through that. Unprotected:
+/// __tostring may raise a Lua error.
+std::string show(lua_State* L, int index);
+
+}  // namespace trinity::lua

@@ -1,0 +1,133 @@
+#include "search/annealing.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace trinity {
+namespace {
+
+constexpr int64_t kReplayInterval = 20;  // evaluations between two looks at the critical path
+constexpr int kKnownSteps = 64;          // trials of known score that one ask walks through
+
+AnnealingOptions checked(AnnealingOptions options, const PlacementSpace& space) {
+  const auto expect = [](bool good, const char* what) {
+    if (!good) throw ArgumentError(fmt::format("annealing: expected {}", what));
+  };
+  expect(options.evaluations >= 1, "at least 1 evaluation");
+  expect(options.batch >= 1, "a batch of at least 1");
+  expect(options.last_temperature > 0, "a last temperature above 0");
+  expect(options.first_temperature >= options.last_temperature &&
+             std::isfinite(options.first_temperature),
+         "a first temperature no lower than the last");
+  expect(options.scale >= 0 && std::isfinite(options.scale), "a scale of at least 0");
+  if (options.starts.empty()) options.starts.emplace_back(static_cast<size_t>(space.units()), 0);
+  for (const auto& start : options.starts) space.check(start);
+  return options;
+}
+
+}  // namespace
+
+Annealing::Annealing(const PlacementSpace& space, AnnealingOptions options)
+    : Searcher(space),
+      options_(checked(std::move(options), space)),
+      moves_(space, RandomStream(options_.seed, "annealing")),
+      memo_(space) {}
+
+void Annealing::take(const Assignment& assignment, const Score& score) {
+  stale_ = true;
+  state_ = assignment;
+  score_ = score;
+}
+
+void Annealing::begin_cooling() {
+  cooling_ = true;
+  first_evaluation_ = evaluations();
+  take(best_assignment(), *best());
+  scale_ = options_.scale > 0 ? options_.scale : std::abs(score_.value);
+}
+
+bool Annealing::follow_path() {
+  if (!options_.focus || !stale_) return false;
+  if (last_replay_ > 0 && evaluations() - last_replay_ < kReplayInterval) return false;
+  moves_.focus(state_);
+  count_replay();
+  stale_ = false;
+  last_replay_ = evaluations();
+  return true;
+}
+
+bool Annealing::accepts(const Score& score, double threshold) const {
+  if (score.excess_memory_bytes != score_.excess_memory_bytes)
+    return score.excess_memory_bytes < score_.excess_memory_bytes;
+  return score.value <= threshold;
+}
+
+/// Adds a trial and its threshold. False when the batch must end: a state of known score is to be
+/// taken if none of the trials before it is accepted.
+bool Annealing::draw(std::vector<Assignment>& trials) {
+  const double progress = static_cast<double>(evaluations() - first_evaluation_) /
+                          static_cast<double>(options_.evaluations);
+  const double temperature =
+      scale_ * options_.first_temperature *
+      std::pow(options_.last_temperature / options_.first_temperature, std::min(1.0, progress));
+  for (int step = 0;; ++step) {
+    auto trial = state_;
+    moves_.apply(trial);
+    const double threshold = score_.value - temperature * std::log(1 - moves_.random().uniform());
+    const auto* known = memo_.find(trial);
+    if (!known || step == kKnownSteps) {
+      trials.push_back(std::move(trial));
+      thresholds_.push_back(threshold);
+      return true;
+    }
+    if (!accepts(known->score, threshold)) continue;
+    if (!known->exact) {
+      trials.push_back(std::move(trial));
+      thresholds_.push_back(threshold);
+      return true;
+    }
+    if (trials.empty()) {
+      take(trial, known->score);
+      continue;
+    }
+    next_ = std::move(trial);
+    next_score_ = known->score;
+    return false;
+  }
+}
+
+void Annealing::propose(int32_t most, std::vector<Assignment>& trials) {
+  thresholds_.clear();
+  next_.clear();
+  auto batch = static_cast<size_t>(std::min(most, options_.batch));
+  if (started_ < options_.starts.size()) {
+    while (trials.size() < batch && started_ < options_.starts.size())
+      trials.push_back(options_.starts[started_++]);
+    return;
+  }
+  if (!cooling_ || evaluations() - first_evaluation_ >= options_.evaluations) begin_cooling();
+  if (most > 1 && follow_path()) batch = static_cast<size_t>(std::min(most - 1, options_.batch));
+  while (trials.size() < batch && draw(trials)) {
+  }
+}
+
+double Annealing::limit() const {
+  if (thresholds_.empty() || !score_.fits()) return std::numeric_limits<double>::infinity();
+  return *std::max_element(thresholds_.begin(), thresholds_.end());
+}
+
+void Annealing::learn(std::span<const Assignment> trials, std::span<const Score> scores) {
+  for (size_t i = 0; i < trials.size(); ++i) memo_.add(trials[i], scores[i], limit());
+  if (thresholds_.empty()) return;
+  bool moved = false;
+  for (size_t i = 0; i < trials.size(); ++i) {
+    if (!accepts(scores[i], moved ? score_.value : thresholds_[i])) continue;
+    take(trials[i], scores[i]);
+    moved = true;
+  }
+  if (!moved && !next_.empty()) take(next_, next_score_);
+}
+
+}  // namespace trinity

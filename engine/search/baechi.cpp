@@ -1,0 +1,501 @@
+#include "search/baechi.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/stop.h"
+
+namespace trinity {
+namespace {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+/// Bytes of operators and units under a problem's rules.
+struct Bytes {
+  std::vector<int64_t> outputs, workspace;                   // per operator
+  std::vector<int64_t> fixed, most_outputs, most_workspace;  // per unit
+  std::vector<int64_t> capacity;                             // per device
+
+  explicit Bytes(const Problem& problem) {
+    const auto units = at(problem.graph().unit_count());
+    for (auto* list : {&fixed, &most_outputs, &most_workspace}) list->assign(units, 0);
+    const auto model = problem.rules().memory;
+    for (int32_t o = 0; o < problem.operators(); ++o) {
+      const size_t unit = at(problem.graph().units()[at(o)]);
+      int64_t sum = 0;
+      for (int32_t i = problem.first_output(o); i < problem.first_output(o + 1); ++i)
+        sum += problem.held_bytes()[at(i)];
+      outputs.push_back(model == MemoryModel::none ? 0 : sum);
+      workspace.push_back(model == MemoryModel::slots ? problem.workspace_bytes(o) : 0);
+      if (model == MemoryModel::slots) fixed[unit] += problem.fixed_bytes(o);
+      most_outputs[unit] = std::max(most_outputs[unit], outputs.back());
+      most_workspace[unit] = std::max(most_workspace[unit], workspace.back());
+    }
+    for (int32_t d = 0; d < problem.devices(); ++d)
+      capacity.push_back(problem.cluster().capacity_bytes(d));
+  }
+};
+
+/// What is taken on every device, and what units have reserved.
+class Ledger {
+ public:
+  Ledger(const Bytes& bytes, std::span<const int32_t> unit_of, bool reserve)
+      : bytes_(bytes),
+        unit_of_(unit_of),
+        reserve_(reserve),
+        used_(bytes.capacity.size(), 0),
+        peak_(bytes.capacity.size(), 0),
+        reserved_(bytes.fixed.size(), 0) {}
+
+  int64_t free(int32_t device) const { return bytes_.capacity[at(device)] - used_[at(device)]; }
+  const std::vector<int64_t>& peak() const { return peak_; }
+
+  /// What a unit takes when it is placed.
+  int64_t entry(int32_t unit) const {
+    return bytes_.fixed[at(unit)] +
+           (reserve_ ? bytes_.most_outputs[at(unit)] + bytes_.most_workspace[at(unit)] : 0);
+  }
+  /// What running `op` takes beside entry(), given what its unit has reserved.
+  int64_t need(int32_t op, bool placed) const {
+    const int64_t unit = unit_of_[at(op)];
+    const int64_t kept =
+        placed ? reserved_[at(static_cast<int32_t>(unit))]
+               : entry(static_cast<int32_t>(unit)) - bytes_.fixed[static_cast<size_t>(unit)];
+    return std::max<int64_t>(0, bytes_.outputs[at(op)] + bytes_.workspace[at(op)] - kept);
+  }
+
+  void enter(int32_t unit, int32_t device) {
+    take(device, entry(unit));
+    reserved_[at(unit)] = entry(unit) - bytes_.fixed[at(unit)];
+  }
+  void run(int32_t op, int32_t device) {
+    allocate(op, device, bytes_.outputs[at(op)] + bytes_.workspace[at(op)]);
+    give_back(op, device, bytes_.workspace[at(op)]);
+  }
+  void drop_outputs(int32_t op, int32_t device) { give_back(op, device, bytes_.outputs[at(op)]); }
+  /// All operators of the unit have run.
+  void leave(int32_t unit, int32_t device) {
+    used_[at(device)] -= reserved_[at(unit)];
+    reserved_[at(unit)] = 0;
+    left_.insert(unit);
+  }
+
+ private:
+  void take(int32_t device, int64_t bytes) {
+    used_[at(device)] += bytes;
+    peak_[at(device)] = std::max(peak_[at(device)], used_[at(device)]);
+  }
+  void allocate(int32_t op, int32_t device, int64_t bytes) {
+    auto& reserved = reserved_[at(unit_of_[at(op)])];
+    const int64_t own = std::min(reserved, bytes);
+    reserved -= own;
+    take(device, bytes - own);
+  }
+  /// To the unit's reserve up to its size, the rest to the device.
+  void give_back(int32_t op, int32_t device, int64_t bytes) {
+    const int32_t unit = unit_of_[at(op)];
+    const int64_t limit = left_.count(unit) ? 0 : entry(unit) - bytes_.fixed[at(unit)];
+    const int64_t own = std::min(bytes, limit - reserved_[at(unit)]);
+    reserved_[at(unit)] += own;
+    used_[at(device)] -= bytes - own;
+  }
+
+  const Bytes& bytes_;
+  std::span<const int32_t> unit_of_;
+  bool reserve_;
+  std::vector<int64_t> used_, peak_, reserved_;
+  std::set<int32_t> left_;
+};
+
+/// The channels of devices, and which tensors are where.
+class Channels {
+ public:
+  explicit Channels(const TaskGraph& graph) : graph_(graph), free_(at(graph.processors), 0) {}
+
+  /// When all that `op` reads could be on `device`; with `book` the transfers are booked.
+  int64_t arrival(const ListSchedule& list, int32_t op, int32_t device, bool book) {
+    int64_t latest = 0, wires = 0;  // of the tensors from one operator that are still to be sent
+    const auto inputs = graph_.inputs(op);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const auto& edge = graph_.edges[at(inputs[i])];
+      const int32_t from = list.processor[at(edge.from)];
+      if (from < 0) continue;  // follows, and will go with its reader
+      latest = std::max(latest, list.end[at(edge.from)]);
+      if (from == device) continue;
+      if (i == 0 || graph_.edges[at(inputs[i - 1])].from != edge.from) wires = 0;
+      const int64_t key = int64_t{edge.tensor} * graph_.processors + device;
+      if (const auto copy = copies_.find(key); copy != copies_.end()) {
+        latest = std::max(latest, copy->second);
+        continue;
+      }
+      const int64_t wire = graph_.wire(from, device, edge.bytes);
+      wires += wire;
+      const int64_t send = std::max(list.end[at(edge.from)], free_[at(from)]);
+      const int64_t receive = std::max(send, free_[at(device)]);
+      latest = std::max(latest, receive + (book ? wire : wires));
+      if (!book) continue;
+      free_[at(from)] = send + wire;
+      free_[at(device)] = receive + wire;
+      copies_[key] = receive + wire;
+    }
+    return latest;
+  }
+
+ private:
+  const TaskGraph& graph_;
+  std::vector<int64_t> free_;
+  std::unordered_map<int64_t, int64_t> copies_;
+};
+
+/// m-ETF, and m-SCT when there are favourite children.
+class Scheduler {
+ public:
+  Scheduler(const Problem& problem, const TaskGraph& graph, const BaechiOptions& options,
+            const FavouriteChildren* favourites)
+      : problem_(problem),
+        graph_(graph),
+        favourites_(favourites),
+        bytes_(problem),
+        ledger_(bytes_, problem.graph().units(), options.reserve),
+        channels_(graph),
+        missing_(graph.awaited_inputs()),
+        unit_device_(bytes_.fixed.size(), -1),
+        unit_left_(graph.group_size),
+        free_at_(at(graph.processors), 0),
+        running_(at(graph.processors), -1),
+        last_(at(graph.processors), -1) {
+    list_.processor.assign(at(graph.tasks), -1);
+    list_.start.assign(at(graph.tasks), 0);
+    list_.end.assign(at(graph.tasks), 0);
+    for (const int64_t bytes : bytes_.capacity)
+      headroom_.push_back(static_cast<int64_t>(options.headroom * static_cast<double>(bytes)));
+    for (int32_t o = 0; o < graph.tasks; ++o) {
+      const auto readers = graph.readers(o);
+      readers_left_.push_back(static_cast<int32_t>(readers.size()));
+      if (missing_[at(o)] == 0 && !graph.follows[at(o)]) ready_.insert(o);
+    }
+  }
+
+  BaechiResult run() {
+    while (true) {
+      finish();
+      while (const auto choice = best_choice()) schedule(choice->op, choice->device);
+      const int64_t next = next_instant();
+      if (next == kNever) break;
+      now_ = next;
+    }
+    if (ready_.empty()) place_unread();
+    return result();
+  }
+
+ private:
+  struct Choice {
+    int64_t start;
+    int32_t op, device;
+  };
+
+  int32_t unit_of(int32_t op) const { return problem_.graph().units()[at(op)]; }
+
+  /// Whether `op` may and can run on a device: its unit is there or open, and all that it would
+  /// take, with what follows and it reads, is free.
+  bool placeable(int32_t op, int32_t device) const {
+    const int32_t unit = unit_of(op), home = unit_device_[at(unit)];
+    if (home >= 0 && home != device) return false;
+    const int64_t need = ledger_.need(op, home >= 0) + (home >= 0 ? 0 : ledger_.entry(unit));
+    const int64_t kept = home >= 0 ? 0 : headroom_[at(device)];
+    const auto followers = missing_followers(graph_, list_.processor, op);
+    if (followers.empty()) return need + kept <= ledger_.free(device);
+    std::map<int32_t, int64_t> needs{{device, need + kept}};
+    std::set<int32_t> entering{unit};
+    for (const int32_t follower : followers) {
+      const int32_t other = unit_of(follower), other_home = unit_device_[at(other)];
+      auto& taken = needs[other_home >= 0 ? other_home : device];
+      taken += bytes_.outputs[at(follower)] + bytes_.workspace[at(follower)];
+      if (other_home < 0 && entering.insert(other).second) taken += ledger_.entry(other);
+    }
+    return std::all_of(needs.begin(), needs.end(),
+                       [&](const auto& n) { return n.second <= ledger_.free(n.first); });
+  }
+
+  /// When `op` could start on a device, kNever when it cannot.
+  int64_t start_on(int32_t op, int32_t device) {
+    if (!placeable(op, device)) return kNever;
+    return std::max({channels_.arrival(list_, op, device, false), free_at_[at(device)], now_});
+  }
+
+  /// The latest of these over the devices that `op` can run on: from then on it is urgent.
+  int64_t urgent_at(int32_t op) {
+    int64_t latest = kNever;
+    for (int32_t d = 0; d < graph_.processors; ++d)
+      if (const int64_t start = start_on(op, d); start != kNever)
+        latest = latest == kNever ? start : std::max(latest, start);
+    return latest;
+  }
+
+  /// The favourite child that a device is awake for, or -1.
+  int32_t awaited(int32_t device) {
+    if (!favourites_ || last_[at(device)] < 0) return -1;
+    const int32_t child = favourites_->child[at(last_[at(device)])];
+    if (child < 0 || !ready_.count(child) || unit_device_[at(unit_of(child))] >= 0) return -1;
+    const int64_t here = start_on(child, device);
+    if (here == kNever) return -1;
+    for (int32_t d = 0; d < graph_.processors; ++d)
+      if (d != device && start_on(child, d) < here) return -1;
+    return child;
+  }
+
+  /// What a free device starts now, or -1.
+  int32_t choose(int32_t device) {
+    const int32_t child = awaited(device);
+    for (const int32_t op : ready_) {
+      if (start_on(op, device) > now_) continue;
+      if (child < 0 || urgent_at(op) <= now_) return op;
+    }
+    return child >= 0 && start_on(child, device) <= now_ ? child : -1;
+  }
+
+  std::optional<Choice> best_choice() {
+    std::optional<Choice> best;
+    for (int32_t d = 0; d < graph_.processors; ++d) {
+      if (free_at_[at(d)] > now_) continue;
+      const int32_t op = choose(d);
+      if (op >= 0 && (!best || op < best->op)) best = Choice{now_, op, d};
+    }
+    return best;
+  }
+
+  /// The next instant at which a device ends or something could start; kNever when there is none.
+  int64_t next_instant() {
+    int64_t next = kNever;
+    for (int32_t d = 0; d < graph_.processors; ++d) {
+      if (free_at_[at(d)] > now_) {
+        next = std::min(next, free_at_[at(d)]);
+        continue;
+      }
+      for (const int32_t op : ready_)
+        if (const int64_t start = start_on(op, d); start > now_) next = std::min(next, start);
+    }
+    return next;
+  }
+
+  void enter(int32_t op, int32_t device) {
+    auto& home = unit_device_[at(unit_of(op))];
+    if (home >= 0) return;
+    home = device;
+    ledger_.enter(unit_of(op), device);
+  }
+
+  void schedule(int32_t op, int32_t device) {
+    for (const int32_t follower : missing_followers(graph_, list_.processor, op)) {
+      const int32_t home = unit_device_[at(unit_of(follower))];
+      start(follower, home >= 0 ? home : device);
+    }
+    ready_.erase(op);
+    start(op, device);
+    last_[at(device)] = op;
+    free_at_[at(device)] = list_.end[at(op)];
+    running_[at(device)] = op;
+    if (list_.end[at(op)] <= now_) finish();
+    if (list_.sequence.size() % 256 == 0) poll_stop();
+  }
+
+  /// Books transfers and memory and notes the times.
+  void start(int32_t op, int32_t device) {
+    enter(op, device);
+    const bool follower = graph_.follows[at(op)];
+    const int64_t arrival = channels_.arrival(list_, op, device, true);
+    list_.start[at(op)] = follower ? arrival : std::max(now_, arrival);
+    list_.end[at(op)] = list_.start[at(op)] + graph_.cost_of(op, device);
+    list_.processor[at(op)] = device;
+    list_.makespan = std::max(list_.makespan, list_.end[at(op)]);
+    list_.sequence.push_back(op);
+    ledger_.run(op, device);
+    if (readers_left_[at(op)] == 0) ledger_.drop_outputs(op, device);
+    for (const int32_t e : graph_.inputs(op)) {
+      const int32_t from = graph_.edges[at(e)].from;
+      if (--readers_left_[at(from)] == 0) ledger_.drop_outputs(from, list_.processor[at(from)]);
+    }
+    if (--unit_left_[at(unit_of(op))] == 0) ledger_.leave(unit_of(op), device);
+  }
+
+  /// Operators that have ended by now make their readers ready.
+  void finish() {
+    for (auto& op : running_) {
+      if (op < 0 || list_.end[at(op)] > now_) continue;
+      for (const auto& edge : graph_.readers(op))
+        if (--missing_[at(edge.to)] == 0) ready_.insert(edge.to);
+      op = -1;
+    }
+  }
+
+  /// What follows but is read by nobody that does not.
+  void place_unread() {
+    for (int32_t o = 0; o < graph_.tasks; ++o) {
+      if (list_.processor[at(o)] >= 0) continue;
+      const int32_t home = unit_device_[at(unit_of(o))];
+      int32_t device = home;
+      for (int32_t d = 0; d < graph_.processors && device < 0; ++d)
+        if (placeable(o, d)) device = d;
+      if (device < 0 || !placeable(o, device)) {
+        ready_.insert(o);
+        return;
+      }
+      for (const int32_t follower : missing_followers(graph_, list_.processor, o)) {
+        const int32_t other = unit_device_[at(unit_of(follower))];
+        start(follower, other >= 0 ? other : device);
+      }
+      start(o, device);
+    }
+  }
+
+  BaechiResult result() {
+    BaechiResult found;
+    found.peak_bytes = ledger_.peak();
+    if (favourites_) {
+      for (const int32_t child : favourites_->child) found.favourites += child >= 0 ? 1 : 0;
+      found.programme_solved = favourites_->solved;
+    }
+    if (ready_.empty()) {
+      found.feasible = true;
+      found.list = std::move(list_);
+      return found;
+    }
+    const int32_t op = *ready_.begin();
+    const int32_t home = unit_device_[at(unit_of(op))];
+    const int64_t need = ledger_.need(op, home >= 0) + (home >= 0 ? 0 : ledger_.entry(unit_of(op)));
+    found.reason = fmt::format(
+        "operator '{}' needs {} bytes, more than is free on {} after {} of {} operators",
+        problem_.graph().op(op).name, need,
+        home >= 0 ? "device '" + problem_.cluster().device(home).name + "', its unit's,"
+                  : std::string("any device"),
+        list_.sequence.size(), graph_.tasks);
+    return found;
+  }
+
+  const Problem& problem_;
+  const TaskGraph& graph_;
+  const FavouriteChildren* favourites_;
+  Bytes bytes_;
+  Ledger ledger_;
+  Channels channels_;
+  std::vector<int32_t> missing_, unit_device_, unit_left_, readers_left_;
+  std::vector<int64_t> free_at_, headroom_;
+  std::vector<int32_t> running_, last_;  // per device
+  std::set<int32_t> ready_;
+  ListSchedule list_;
+  int64_t now_ = 0;
+};
+
+/// Operators of the linear programme: all where units have one each, otherwise those of phase
+/// forward and of units without such.
+std::vector<bool> deciding_operators(const Problem& problem) {
+  const auto& graph = problem.graph();
+  std::vector<bool> forward(at(graph.unit_count()), false), decides(at(problem.operators()));
+  for (const auto& op : graph.operators())
+    if (op.phase == Phase::forward) forward[at(op.unit)] = true;
+  for (int32_t o = 0; o < problem.operators(); ++o)
+    decides[at(o)] = graph.op(o).phase == Phase::forward || !forward[at(graph.op(o).unit)] ||
+                     graph.unit(graph.op(o).unit).size() == 1;
+  return decides;
+}
+
+FavouriteChildren find_favourites(const Problem& problem, const TaskGraph& graph,
+                                  const SctLimits& limits) {
+  const auto decides = deciding_operators(problem);
+  SctProgramme programme;
+  std::vector<int32_t> number(at(graph.tasks), -1), op_of;
+  for (int32_t o = 0; o < graph.tasks; ++o) {
+    if (!decides[at(o)]) continue;
+    number[at(o)] = static_cast<int32_t>(op_of.size());
+    op_of.push_back(o);
+    programme.time.push_back(graph.mean_cost(o));
+  }
+  int32_t from = -1, to = -1;  // edges between two operators are neighbours
+  for (const auto& edge : graph.edges) {
+    if (!decides[at(edge.from)] || !decides[at(edge.to)]) continue;
+    const bool joined = graph.group[at(edge.from)] == graph.group[at(edge.to)];
+    const double wire = joined ? 0 : graph.mean_wire(edge.bytes);
+    if (edge.from == from && edge.to == to)
+      programme.edges.back().wire += wire;
+    else
+      programme.edges.push_back({number[at(edge.from)], number[at(edge.to)], wire, joined});
+    std::tie(from, to) = std::pair(edge.from, edge.to);
+  }
+  const auto found = favourite_children(programme, limits);
+  FavouriteChildren all = found;
+  all.child.assign(at(graph.tasks), -1);
+  all.parent.assign(at(graph.tasks), -1);
+  for (size_t i = 0; i < op_of.size(); ++i) {
+    if (found.child[i] >= 0) all.child[at(op_of[i])] = op_of[at(found.child[i])];
+    if (found.parent[i] >= 0) all.parent[at(op_of[i])] = op_of[at(found.parent[i])];
+  }
+  return all;
+}
+
+BaechiResult schedule_with_retries(const Problem& problem, const TaskGraph& graph,
+                                   BaechiOptions options, const FavouriteChildren* favourites) {
+  if (!(options.headroom >= 0 && options.headroom < 1))
+    throw ArgumentError(
+        fmt::format("headroom must be from 0 to less than 1, got {}", options.headroom));
+  auto first = Scheduler(problem, graph, options, favourites).run();
+  first.headroom = options.headroom;
+  const double start = options.headroom;
+  for (int step = 1; !first.feasible && options.retry && step < 10; ++step) {
+    options.headroom = start + 0.1 * step;
+    if (options.headroom >= 1) break;
+    auto again = Scheduler(problem, graph, options, favourites).run();
+    again.headroom = options.headroom;
+    if (again.feasible) return again;
+  }
+  return first;
+}
+
+}  // namespace
+
+BaechiResult m_topo(const Problem& problem) {
+  const Bytes bytes(problem);
+  const auto& graph = problem.graph();
+  std::vector<int64_t> unit_bytes = bytes.fixed;
+  for (int32_t o = 0; o < problem.operators(); ++o)
+    unit_bytes[at(graph.units()[at(o)])] += bytes.outputs[at(o)] + bytes.workspace[at(o)];
+  const int64_t limit =
+      std::accumulate(unit_bytes.begin(), unit_bytes.end(), int64_t{0}) / problem.devices() +
+      *std::max_element(unit_bytes.begin(), unit_bytes.end());
+  BaechiResult result;
+  result.feasible = true;
+  result.peak_bytes.assign(at(problem.devices()), 0);
+  result.list.processor.resize(at(problem.operators()));
+  result.list.start.assign(at(problem.operators()), 0);
+  result.list.end = result.list.start;
+  result.list.sequence.resize(at(problem.operators()));
+  std::iota(result.list.sequence.begin(), result.list.sequence.end(), 0);
+  int32_t device = 0;
+  for (int32_t u = 0; u < graph.unit_count(); ++u) {
+    if (device + 1 < problem.devices() && result.peak_bytes[at(device)] + unit_bytes[at(u)] > limit)
+      ++device;
+    result.peak_bytes[at(device)] += unit_bytes[at(u)];
+    for (const int32_t o : graph.unit(u)) result.list.processor[at(o)] = device;
+  }
+  return result;
+}
+
+BaechiResult m_etf(const Problem& problem, const BaechiOptions& options) {
+  return schedule_with_retries(problem, make_task_graph(problem), options, nullptr);
+}
+
+BaechiResult m_sct(const Problem& problem, const BaechiOptions& options) {
+  const auto graph = make_task_graph(problem);
+  const auto favourites = find_favourites(problem, graph, options.programme);
+  return schedule_with_retries(problem, graph, options, &favourites);
+}
+
+}  // namespace trinity

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+
+#include "search/searcher.h"
+
+namespace trinity {
+
+struct BestOptions {
+  uint64_t seed = 1;
+  int64_t evaluations = 2000;      ///< the budget, see Searcher::evaluations()
+  double scale = 0;                ///< see AnnealingOptions::scale
+  std::vector<Assignment> starts;  ///< of the caller: scored beside the house's own
+};
+
+/// Placements that cost no simulation, each once: every kind of device alone, the contiguous split,
+/// METIS, Scotch, Fiduccia-Mattheyses and spectral bisection at two imbalances. The cheapest to
+/// make come first. Graphs of more than 50,000 units get only the first two kinds and METIS.
+std::vector<Assignment> cheap_starts(const PlacementSpace& space, uint64_t seed);
+
+/// The house's recommendation: every placement once where the budget allows it, so that the result
+/// is the optimum; otherwise annealing (annealing.h) from the best of the caller's starts and
+/// cheap_starts(), of which at most a quarter of the budget is scored, the caller's first.
+std::unique_ptr<Searcher> best_search(const PlacementSpace& space, BestOptions options);
+
+}  // namespace trinity

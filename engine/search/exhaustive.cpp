@@ -1,0 +1,53 @@
+#include "search/exhaustive.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace trinity {
+
+Exhaustive::Exhaustive(const PlacementSpace& space, ExhaustiveOptions options)
+    : Searcher(space), options_(options), next_(static_cast<size_t>(space.units()), 0) {
+  if (options_.batch < 1) throw ArgumentError("exhaustive: expected a batch of at least 1");
+  if (space.choices() > options_.most_placements)
+    throw LimitError(fmt::format(
+        "exhaustive: {} colocation units on {} devices have {:.3g} different placements, and at "
+        "most {:.3g} are tried",
+        space.units(), space.devices(), space.choices(), options_.most_placements));
+}
+
+/// The next assignment in ascending order, the last unit fastest. False after the last one.
+bool Exhaustive::advance() {
+  std::vector<int32_t> most(next_.size(), space().devices() - 1);  // of every unit
+  if (space().interchangeable()) {
+    int32_t used = 0;
+    for (size_t unit = 0; unit < next_.size(); ++unit) {
+      most[unit] = std::min(used, space().devices() - 1);
+      used = std::max(used, next_[unit] + 1);
+    }
+  }
+  for (size_t unit = next_.size(); unit-- > 0;) {
+    if (next_[unit] < most[unit]) {
+      ++next_[unit];
+      return true;
+    }
+    next_[unit] = 0;
+  }
+  return false;
+}
+
+void Exhaustive::propose(int32_t most, std::vector<Assignment>& trials) {
+  while (!done_ && static_cast<int32_t>(trials.size()) < std::min(most, options_.batch)) {
+    trials.push_back(next_);
+    done_ = !advance();
+  }
+}
+
+void Exhaustive::learn(std::span<const Assignment>, std::span<const Score>) {}
+
+double Exhaustive::limit() const {
+  if (!best() || !best()->fits()) return std::numeric_limits<double>::infinity();
+  return best()->value;
+}
+
+}  // namespace trinity

@@ -1,0 +1,59 @@
+#pragma once
+
+#include "search/moves.h"
+#include "search/score_memo.h"
+#include "search/searcher.h"
+
+namespace trinity {
+
+struct LocalSearchOptions {
+  uint64_t seed = 1;
+  int32_t batch = 8;     ///< trials in flight; the best of them is taken when it improves
+  int32_t patience = 0;  ///< trials without improvement before a kick; 0: see LocalSearch
+  int32_t kick = 4;      ///< random moves of a kick, at most
+  bool focus = true;     ///< whether random moves start at the critical path (Moves::focus)
+  std::vector<Assignment> starts;  ///< scored first, the best is the start; default device 1 alone
+};
+
+/// Iterated local search (Lourenco, Martin and Stuetzle, 2003) over the simulator: descends from
+/// the best start by improving trials, half of them moves of one unit (every unit to every device,
+/// in an order shuffled anew for each round), half random moves of clusters, chains, ranges and
+/// pairs (moves.h). After `patience` trials without improvement (default: the number of
+/// single-unit moves, at least 50 and at most 1000) the state is a local optimum for its purposes
+/// and is kicked: 1 to `kick` random moves, from the best local optimum so far. A local optimum as
+/// good as the best or better becomes the new best.
+///
+/// The present value is the limit of a trial. Never asks for the same placement twice as long as a
+/// thousand random ones give a new one; exhausted when all PlacementSpace::choices() are known.
+class LocalSearch : public Searcher {
+ public:
+  /// Throws ArgumentError for options out of range and starts that do not fit the space.
+  LocalSearch(const PlacementSpace& space, LocalSearchOptions options);
+
+ private:
+  void propose(int32_t most, std::vector<Assignment>& trials) override;
+  void learn(std::span<const Assignment> trials, std::span<const Score> scores) override;
+  double limit() const override;
+
+  bool follow_path();
+  void take(const Assignment& assignment, const Score& score);
+  void descend(int32_t most, std::vector<Assignment>& trials);
+  void kick(std::vector<Assignment>& trials);
+  bool add_new(Assignment trial, std::vector<Assignment>& trials);
+  bool next_single(Assignment& trial);
+  void add_random(std::vector<Assignment>& trials);
+  void shuffle();
+
+  LocalSearchOptions options_;
+  Moves moves_;
+  ScoreMemo memo_;
+  Assignment state_, home_;  // home_: the local optimum that kicks start from
+  Score score_, home_score_;
+  std::vector<int32_t> round_;  // single moves: unit * devices + device
+  size_t next_move_ = 0, started_ = 0;
+  int32_t failures_ = 0;
+  int64_t last_replay_ = 0;
+  bool stale_ = true, kicked_ = false;
+};
+
+}  // namespace trinity

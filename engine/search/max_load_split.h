@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "simulator/problem.h"
+
+namespace trinity {
+
+/// The exact max-load split of Tarnawski et al., "Efficient Algorithms for Device Placement of DNN
+/// Graph Operators" (NeurIPS 2020; papers.md 6.11): contiguous parts of a graph on accelerators and
+/// CPUs so that the largest load of a device is least. In a pipeline, that is the time per sample.
+///
+/// load(accelerator) = times of its nodes + the transfer time of each of its nodes with a reader
+/// elsewhere, once, + that of each node elsewhere with a reader on it, once. load(CPU) = times of
+/// its nodes. Contiguous: the forward nodes of a device are I \ J of two ideals (sets closed under
+/// predecessors) J in I; backward nodes are where their unit is. An accelerator's memory bounds the
+/// sum over its nodes.
+struct LoadInstance {
+  struct Node {
+    double accelerator_s = 0, cpu_s = 0;
+    double transfer_s = 0;  ///< of the output, to or from an accelerator
+    int64_t memory_bytes = 0;
+    int32_t unit = 0;                         ///< nodes of one unit share a device
+    bool backward = false, supported = true;  ///< supported: may be on an accelerator
+  };
+  std::vector<Node> nodes;
+  std::vector<std::pair<int32_t, int32_t>> edges;  ///< a node that reads another, distinct
+  int32_t accelerators = 0, cpus = 0;
+  int64_t memory_bytes = 0;  ///< of an accelerator
+};
+
+/// When the dynamic programme over all ideals is not run (counts, so that results are the same on
+/// every machine). Then it runs over the ideals of one topological order, which are few.
+struct MaxLoadLimits {
+  int32_t most_ideals = 60000;
+  int64_t most_pairs = 400'000'000;  ///< pairs of ideals looked at, some 20 million a second
+};
+
+struct MaxLoadSplit {
+  bool feasible = false;        ///< false: no contiguous split fits the memory
+  bool exact = false;           ///< over all ideals; otherwise over one order
+  double load_s = 0;            ///< the largest
+  std::vector<int32_t> device;  ///< of every node: accelerators from 0 in pipeline order, then CPUs
+  int32_t ideals = 0;
+};
+
+/// Units whose forward nodes depend on each other both ways are taken as one. Units of backward
+/// nodes alone take part in the order of their gradients, reversed. A unit that takes no time or memory and
+/// has one neighbour goes with it. Throws ArgumentError for nodes, units or edges that do not exist
+/// or numbers that are negative, LimitError for more than 20,000 units, Interrupted.
+MaxLoadSplit max_load_split(const LoadInstance& instance, const MaxLoadLimits& limits = {});
+
+/// The devices of a placement priced as above.
+std::vector<double> max_load_loads_s(const LoadInstance& instance,
+                                     const std::vector<int32_t>& device);
+
+/// A problem as such an instance: every device an accelerator, times and wires at their means over
+/// devices and links, memory the fixed bytes plus outputs that backward reads, of the smallest
+/// device.
+LoadInstance make_load_instance(const Problem& problem);
+
+}  // namespace trinity

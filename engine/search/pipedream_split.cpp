@@ -1,0 +1,215 @@
+#include "search/pipedream_split.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/stop.h"
+
+namespace trinity {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::infinity();
+constexpr int64_t kMostEntries = 16'000'000;
+constexpr int32_t kMostWorkers = 1024;
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+/// The best of a part of the graph on some workers: its slowest stage, and the last cut.
+struct Entry {
+  double time_s = kNone;
+  int32_t split = -1;    // the state before the last stage, -1 when there is one stage
+  int32_t replicas = 0;  // of the last stage
+};
+
+/// One level's table: for every first state i - 1 (i = 0: the begin), last state j and number of
+/// workers m + 1.
+class Level {
+ public:
+  Level(std::span<const PipedreamState> states, const PipedreamLevel& about,
+        const PipedreamOptions& options, int32_t workers_below, const Level* below, bool last)
+      : states_(states),
+        about_(about),
+        options_(options),
+        workers_below_(workers_below),
+        below_(below),
+        count_(static_cast<int32_t>(states.size())),
+        starts_(last ? 1 : count_),
+        table_(at(starts_) * at(count_) * at(about.workers)) {
+    for (int32_t i = 0; i < starts_; ++i) {
+      poll_stop();
+      for (int32_t j = i; j < count_; ++j)
+        if (i == 0 || is_before(i - 1, j)) fill_one_stage(i, j);
+      for (int32_t m = 1; m < about.workers; ++m)
+        for (int32_t j = i + 1; j < count_; ++j)
+          if (i == 0 || is_before(i - 1, j)) fill_split(i, j, m);
+    }
+  }
+
+  const Entry& best(int32_t i, int32_t j, int32_t m) const { return table_[index(i, j, m)]; }
+  const Entry& best(int32_t i, int32_t j) const { return best(i, j, about_.workers - 1); }
+  int32_t workers() const { return about_.workers; }
+  const Level* below() const { return below_; }
+
+ private:
+  size_t index(int32_t i, int32_t j, int32_t m) const {
+    return (at(i) * at(count_) + at(j)) * at(about_.workers) + at(m);
+  }
+  bool is_before(int32_t a, int32_t b) const {
+    const auto& before = states_[at(b)].before;
+    return std::binary_search(before.begin(), before.end(), a);
+  }
+  double part(double PipedreamState::*field, int32_t i, int32_t j) const {
+    return states_[at(j)].*field - (i > 0 ? states_[at(i - 1)].*field : 0);
+  }
+  /// Seconds of states i .. j as one stage of the level below.
+  double compute_s(int32_t i, int32_t j) const {
+    return below_ ? below_->best(i, j).time_s : part(&PipedreamState::time_s, i, j);
+  }
+  bool stashes_too_much(int32_t i, int32_t j, int32_t workers_left, int32_t replicas) const {
+    if (options_.memory_bytes <= 0 || below_) return false;
+    const double versions = std::ceil(static_cast<double>(workers_left) / replicas);
+    return versions * (part(&PipedreamState::activation_bytes, i, j) +
+                       part(&PipedreamState::parameter_bytes, i, j)) >
+           options_.memory_bytes;
+  }
+  /// Seconds of a stage of states i .. j on so many workers. `shared` divides what is exchanged.
+  double stage_s(int32_t i, int32_t j, int32_t replicas, double shared) const {
+    const double exchange = 4.0 * (replicas - 1) * part(&PipedreamState::parameter_bytes, i, j) /
+                            (about_.bandwidth_bytes_per_s * replicas) / shared;
+    return (compute_s(i, j) + exchange) / replicas;
+  }
+  double transfer_s(int32_t state, int32_t replicas) const {
+    return 2 * states_[at(state)].output_bytes / (about_.bandwidth_bytes_per_s * replicas);
+  }
+
+  void fill_one_stage(int32_t i, int32_t j) {
+    for (int32_t m = 0; m < (options_.straight ? 1 : about_.workers); ++m) {
+      if (stashes_too_much(i, j, about_.workers - m - 1, m + 1)) continue;
+      const double time_s = stage_s(i, j, m + 1, workers_below_);
+      if (time_s < kNone) table_[index(i, j, m)] = {time_s, -1, m + 1};
+    }
+  }
+
+  void fill_split(int32_t i, int32_t j, int32_t m) {
+    Entry best = table_[index(i, j, m)];
+    for (const int32_t k : states_[at(j)].before) {
+      if (k < i || (i > 0 && !is_before(i - 1, k))) continue;
+      for (int32_t replicas = 1; replicas <= (options_.straight ? 1 : m); ++replicas) {
+        const double earlier = table_[index(i, k, m - replicas)].time_s;
+        if (!(earlier < best.time_s) ||
+            stashes_too_much(k + 1, j, about_.workers - m - 1, replicas))
+          continue;
+        double time_s = std::max(earlier, stage_s(k + 1, j, replicas, 1));
+        if (options_.transfers) {
+          time_s = std::max(time_s, transfer_s(k, replicas));
+          if (j + 1 < count_) time_s = std::max(time_s, transfer_s(j, replicas));
+        }
+        if (time_s < best.time_s) best = {time_s, k, replicas};
+      }
+    }
+    table_[index(i, j, m)] = best;
+  }
+
+  std::span<const PipedreamState> states_;
+  PipedreamLevel about_;
+  const PipedreamOptions& options_;
+  int32_t workers_below_;
+  const Level* below_;
+  int32_t count_, starts_;
+  std::vector<Entry> table_;
+};
+
+/// Appends the stages of states i .. j, solved by `level` on all its workers.
+void collect(const Level& level, int32_t i, int32_t j, std::vector<int32_t> outer,
+             std::vector<PipedreamStage>& stages) {
+  std::vector<PipedreamStage> own;
+  for (int32_t m = level.workers() - 1; j >= i;) {
+    const Entry& entry = level.best(i, j, m);
+    own.push_back({entry.split < 0 ? i - 1 : entry.split, j, {entry.replicas}});
+    if (entry.split < 0) break;
+    j = entry.split;
+    m -= entry.replicas;
+  }
+  std::reverse(own.begin(), own.end());
+  for (auto& stage : own) {
+    auto replicas = outer;
+    replicas.insert(replicas.begin(), stage.replicas[0]);
+    if (level.below())
+      collect(*level.below(), stage.first + 1, stage.last, replicas, stages);
+    else
+      stages.push_back({stage.first, stage.last, replicas});
+  }
+}
+
+void check(std::span<const PipedreamState> states, std::span<const PipedreamLevel> levels) {
+  if (states.empty() || levels.empty())
+    throw ArgumentError("PipeDream's optimiser needs a state and a level");
+  for (size_t l = 0; l < levels.size(); ++l) {
+    const auto& [workers, bandwidth] = levels[l];
+    if (workers < 1 || workers > kMostWorkers || !(bandwidth > 0))
+      throw ArgumentError(fmt::format(
+          "PipeDream's optimiser: a level of {} workers at {} bytes/s; expected 1 to {} at more "
+          "than 0",
+          workers, bandwidth, kMostWorkers));
+    const auto count = static_cast<int64_t>(states.size());
+    if ((l + 1 < levels.size() ? count : 1) * count * workers > kMostEntries)
+      throw LimitError(fmt::format(
+          "PipeDream's optimiser: {} states and {} workers are more than its tables hold", count,
+          workers));
+  }
+}
+
+}  // namespace
+
+PipedreamPlan pipedream_split(std::span<const PipedreamState> states,
+                              std::span<const PipedreamLevel> levels,
+                              const PipedreamOptions& options) {
+  check(states, levels);
+  std::vector<Level> solved;
+  solved.reserve(levels.size());  // levels point to those below
+  PipedreamPlan plan;
+  plan.data_parallel_s = states.back().time_s;
+  int32_t below = 1;
+  for (size_t l = 0; l < levels.size(); ++l) {
+    solved.emplace_back(states, levels[l], options, below, l > 0 ? &solved.back() : nullptr,
+                        l + 1 == levels.size());
+    const int32_t workers = levels[l].workers;
+    const double exchange = 4.0 * (workers - 1) * states.back().parameter_bytes /
+                            (levels[l].bandwidth_bytes_per_s * workers) / below;
+    plan.data_parallel_s = (plan.data_parallel_s + exchange) / workers;
+    below = workers;
+  }
+  const auto last = static_cast<int32_t>(states.size()) - 1;
+  plan.time_s = solved.back().best(0, last).time_s;
+  plan.feasible = plan.time_s < kNone;
+  if (plan.feasible) collect(solved.back(), 0, last, {}, plan.stages);
+  return plan;
+}
+
+std::vector<int32_t> pipedream_stages(const Graph& forward, std::span<const PipedreamState> states,
+                                      const PipedreamPlan& plan) {
+  std::vector<int32_t> stage(at(forward.operator_count()), -1);
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (const int32_t op : states[at(plan.stages[s].last)].layers)
+      if (stage[at(op)] < 0) stage[at(op)] = static_cast<int32_t>(s);
+  for (int32_t o = forward.operator_count() - 1; o >= 0; --o) {
+    if (stage[at(o)] >= 0 || !forward.op(o).inputs.empty()) continue;
+    int32_t first = static_cast<int32_t>(plan.stages.size());
+    const auto [begin, end] = boost::out_edges(o, forward.csr());
+    for (auto edge = begin; edge != end; ++edge)
+      if (const int32_t reader = stage[at(boost::target(*edge, forward.csr()))]; reader >= 0)
+        first = std::min(first, reader);
+    stage[at(o)] = first < static_cast<int32_t>(plan.stages.size()) ? first : 0;
+  }
+  for (int32_t o = 0; o < forward.operator_count(); ++o)
+    if (stage[at(o)] < 0) {
+      stage[at(o)] = 0;
+      for (const int32_t tensor : forward.op(o).inputs)
+        stage[at(o)] = std::max(stage[at(o)], stage[at(forward.tensor(tensor).producer)]);
+    }
+  return stage;
+}
+
+}  // namespace trinity

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace trinity {
+
+/// PipeDream's optimiser (Narayanan et al., SOSP 2019; papers.md 6.8), as its released code
+/// computes (which differs from the article): layers to stages and stages to numbers of replicas,
+/// so that the slowest stage takes least.
+///
+/// T of a stage of compute T, weights W bytes, on m workers joined by b bytes/s:
+///   (T + 4 (m - 1) W / (b m)) / m
+/// and with `transfers` a cut of A bytes bounds the pipeline by 2 A / (b m) on either side.
+
+/// A place where the graph can be cut: everything up to here, and what crosses.
+struct PipedreamState {
+  std::vector<int32_t> layers;  ///< operators up to here, ascending
+  double time_s = 0;            ///< of these, forward and backward
+  double parameter_bytes = 0;   ///< of these
+  double activation_bytes = 0;  ///< outputs of these: what a worker stashes
+  double output_bytes = 0;      ///< outputs of the operators that are read beyond here
+  std::vector<int32_t> before;  ///< earlier states within this one, ascending
+};
+
+/// The cuts of a forward graph as PipeDream finds them: antichains, each made from another by
+/// moving one operator on. Operators of type Input without inputs take no part, and neither do
+/// `__getitem__` operators without readers, as in PipeDream. States are numbered by how many
+/// operators they hold, then by discovery. A chain of n operators has n states; wide graphs have
+/// many: throws LimitError beyond `most_states`, ArgumentError for a graph with backward operators,
+/// one of whose times are not measured, or one without operators that take part.
+std::vector<PipedreamState> pipedream_states(const Graph& forward, int32_t most_states = 2000);
+
+/// One state per operator in topological order, whose output is all that crosses there: for graphs
+/// with too many antichains. Throws LimitError beyond 4,000 operators.
+std::vector<PipedreamState> pipedream_chain(const Graph& forward);
+
+/// A level of a cluster: `workers` of the level below, joined by a bandwidth.
+struct PipedreamLevel {
+  int32_t workers = 1;
+  double bandwidth_bytes_per_s = 0;
+};
+
+struct PipedreamOptions {
+  bool transfers = true;    ///< count the transfers of activations and their gradients
+  bool straight = false;    ///< no replicas: as many stages as workers
+  double memory_bytes = 0;  ///< what a worker may stash, at the first level; 0: no limit
+};
+
+struct PipedreamStage {
+  int32_t first = 0, last = 0;    ///< states (first, last]: -1 for first is the graph's begin
+  std::vector<int32_t> replicas;  ///< at every level, innermost first
+};
+
+struct PipedreamPlan {
+  bool feasible = false;       ///< false: straight with more workers than cuts, or no memory
+  double time_s = 0;           ///< of the slowest stage
+  double data_parallel_s = 0;  ///< all workers as replicas of one stage, level by level
+  std::vector<PipedreamStage> stages;  ///< of the innermost level, in order
+};
+
+/// A plan through the states: a stage lies between two states of which one is before the other.
+/// O(states^2 * predecessors * workers^2) for all but the last of several levels. Deterministic;
+/// throws Interrupted, and ArgumentError for no state or level, workers below 1 or above 1024,
+/// bandwidths that are not positive, LimitError
+/// when its tables would exceed 16 million entries.
+PipedreamPlan pipedream_split(std::span<const PipedreamState> states,
+                              std::span<const PipedreamLevel> levels,
+                              const PipedreamOptions& options = {});
+
+/// The stage of every operator of the graph; operators that take no part are where their readers
+/// (Input) or producers are.
+std::vector<int32_t> pipedream_stages(const Graph& forward, std::span<const PipedreamState> states,
+                                      const PipedreamPlan& plan);
+
+}  // namespace trinity

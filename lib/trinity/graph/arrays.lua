@@ -1,0 +1,60 @@
+-- Arrays of a graph, made when first asked for and kept. Those of integers are read-only views of
+-- memory that they keep alive, so they outlive graph:close(); those of numbers are copies.
+
+local array = require 'trinity.array'
+
+local arrays = {}
+
+--- A read-only view of a vector of the engine.
+function arrays.view(vector)
+  return array.int32_view(vector, function(span) vector:span(span) end)
+end
+
+--- Numbers of the engine by name: see graph_numbers in engine/lua/bind_algorithms.cpp.
+local function integers(self, which) return arrays.view(self.handle:numbers(which)) end
+
+local function numbers(self, which, length)
+  local out = array.double(length)
+  self.handle:values(which, out)
+  return out
+end
+
+--- Fields with an entry an operator, and what makes them.
+arrays.fields = {
+  depth = function(self) return integers(self, 'depth') end,
+  unit_of = function(self) return integers(self, 'unit') end,
+  flops_of = function(self) return numbers(self, 'flops', self.operators) end,
+  output_bytes = function(self) return numbers(self, 'output_bytes', self.operators) end,
+  parameter_bytes_of = function(self) return numbers(self, 'parameter_bytes', self.operators) end,
+  measured_time_s = function(self) return numbers(self, 'measured_time_s', self.operators) end,
+}
+
+-- Rows of edges by graph; forgotten with it.
+local rows = setmetatable({}, { __mode = 'k' })
+
+local function make_out(self)
+  return { first = integers(self, 'first'), target = integers(self, 'target'),
+    bytes = numbers(self, 'edge_bytes', self.edges) }
+end
+
+local function make_in(self)
+  local edge, bytes = integers(self, 'in_edge'), array.double(self.edges)
+  local by_edge = arrays.rows(self, 'out').bytes
+  for i = 1, #edge do bytes[i] = by_edge[edge[i]] end
+  return { first = integers(self, 'in_first'), source = integers(self, 'in_source'), edge = edge, bytes = bytes }
+end
+
+--- The compressed rows of edges: 'out' { first, target, bytes }, 'in' { first, source, edge, bytes }.
+function arrays.rows(self, direction)
+  local of_graph = rows[self]
+  if not of_graph then
+    of_graph = {}
+    rows[self] = of_graph
+  end
+  if not of_graph[direction] then
+    of_graph[direction] = direction == 'out' and make_out(self) or make_in(self)
+  end
+  return of_graph[direction]
+end
+
+return arrays

@@ -1,0 +1,97 @@
+-- Graph builders: operators and the tensors between them, in any order.
+
+local check = require 'trinity.check'
+local core = require 'trinity.core'
+local util = require 'trinity.util'
+
+-- What add_operator() calls otherwise than add(), and all that it takes.
+local renamed = { time_s = 'measured_time_s', backward_time_s = 'measured_backward_time_s',
+  memory_bytes = 'persistent_bytes' }
+local by_hand = { name = 'string', type = 'string', time_s = { 'number', 0 }, backward_time_s = { 'number', 0 },
+  memory_bytes = { 'integer', 0 }, flops = { 'number', 0 }, parameter_bytes = { 'integer', 0 },
+  workspace_bytes = { 'integer', 0 }, traffic_bytes = { 'number', 0 }, phase = 'string', forward = 'string',
+  colocate_with = 'string', inputs = 'table', outputs = 'table', parameters = 'table', attributes = 'table' }
+
+return function(wrap)
+  local Builder = { __name = 'graph builder' }
+  Builder.__index = Builder
+
+  --- Adds an operator: { name =, type =, inputs = { tensors }, outputs = { { shape =, dtype = }, ... },
+  --- attributes =, parameters = { { name =, shape =, dtype =, trainable = }, ... }, flops =, measured_time_s =,
+  --- workspace_bytes =, ... }.
+  --- Returns its output tensors, tables { number =, shape =, dtype = }.
+  function Builder:add(spec)
+    check.self('builder:add', self, 'graph builder')
+    check.argument('builder:add', 1, 'spec', spec, 'table')
+    local numbers, plain = {}, {}
+    if spec.inputs ~= nil then check.argument('builder:add', 'field', 'inputs', spec.inputs, 'table') end
+    for i, tensor in ipairs(spec.inputs or {}) do
+      if type(tensor) ~= 'table' or type(tensor.number) ~= 'number' then
+        util.fail("builder:add: operator '%s': input %d: expected a tensor, got %s", tostring(spec.name), i,
+          util.describe(tensor))
+      end
+      numbers[i] = tensor.number
+    end
+    for key, value in util.sorted_pairs(spec) do plain[key] = value end
+    plain.inputs = numbers
+    local added = self.handle:add_operator(plain)
+    local outputs = {}
+    for i, number in ipairs(added) do
+      outputs[i] = { number = number, shape = spec.outputs[i].shape, dtype = spec.outputs[i].dtype or 'float32' }
+    end
+    return unpack(outputs)
+  end
+
+  --- Adds an operator of a graph made by hand: { name =, type = 'Work', time_s = measured forward,
+  --- backward_time_s =, memory_bytes = resident all step, flops =, ... (see by_hand above) }. Returns its
+  --- name, which add_edge() takes.
+  function Builder:add_operator(spec)
+    check.self('builder:add_operator', self, 'graph builder')
+    check.argument('builder:add_operator', 1, 'spec', spec, 'table')
+    check.fields('builder:add_operator', spec, by_hand, 'field')
+    local full = { type = 'Work' }
+    for key, value in util.sorted_pairs(spec) do full[renamed[key] or key] = value end
+    self:add(full)
+    return full.name
+  end
+
+  -- What the engine takes for an end of an edge: an operator's name, or a tensor's number.
+  local function edge_end(place, name, value)
+    if type(value) == 'string' then return value end
+    if type(value) == 'table' and type(value.number) == 'number' then return value.number end
+    check.wrong('builder:add_edge', place, name, value, "an operator's name or a tensor")
+  end
+
+  --- Makes operator `to` read a new output of operator `from` of `size_bytes`; both are names. Where `from`
+  --- is a tensor (which add() or add_edge() returned), `to` reads that one: so readers share a tensor, which
+  --- then travels once to a device. Returns the tensor.
+  function Builder:add_edge(from, to, size_bytes)
+    check.self('builder:add_edge', self, 'graph builder')
+    local tail, head = edge_end(1, 'from', from), edge_end(2, 'to', to)
+    local number = self.handle:add_edge(tail, head, size_bytes)
+    return type(from) == 'table' and from or { number = number, dtype = 'float32' }
+  end
+
+  --- Joins operators into a collective, which they run together without occupying their devices:
+  --- { name =, kind =, algorithm = 'automatic', bytes = full size of the tensor, members = { names of
+  --- operators } }. Kinds and algorithms: see cluster:collective.
+  function Builder:collective(spec)
+    check.self('builder:collective', self, 'graph builder')
+    check.argument('builder:collective', 1, 'spec', spec, 'table')
+    self.handle:collective(spec)
+  end
+
+  --- Finishes: returns the graph; the builder is empty afterwards.
+  function Builder:build()
+    check.self('builder:build', self, 'graph builder')
+    return wrap(self.handle:build())
+  end
+
+  --- A new, empty graph builder. Layers are in trinity.layers; this is the level below.
+  return function(options)
+    check.argument('trinity.graph.new', 1, 'options', options, 'table')
+    check.fields('trinity.graph.new', options, { name = 'string' })
+    check.argument('trinity.graph.new', 'option', 'name', options.name, 'string')
+    return setmetatable({ handle = core.graph_builder(options.name) }, Builder)
+  end
+end

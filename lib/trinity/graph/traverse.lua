@@ -1,0 +1,124 @@
+-- Walking over a graph: operators, edges, neighbours, units. Operators count from 1 and are numbered in
+-- a topological order: an edge leads from a lower to a higher number.
+
+local arguments = require 'trinity.graph.arguments'
+local arrays = require 'trinity.graph.arrays'
+local check = require 'trinity.check'
+
+local directions = { out = true, ['in'] = true }
+
+local function next_number(count, i)
+  if i < count then return i + 1 end
+end
+
+-- The neighbours of operator `i` in rows of edges, which are sorted: each once.
+local function distinct(first, neighbour, i)
+  local list, previous = {}, 0
+  for e = first[i], first[i + 1] - 1 do
+    local other = neighbour[e]
+    if other ~= previous then list[#list + 1] = other end
+    previous = other
+  end
+  return list
+end
+
+-- Operators whose row has no edges.
+local function without_edges(self, first)
+  local list = {}
+  for i = 1, self.operators do
+    if first[i] == first[i + 1] then list[#list + 1] = i end
+  end
+  return list
+end
+
+return function(Graph)
+  --- The number of the operator called `name`, or nil.
+  function Graph:find(name)
+    check.self('graph:find', self, 'graph')
+    return self.handle:find(check.argument('graph:find', 1, 'name', name, 'string'))
+  end
+
+  --- Iterates over operators: for i in graph:nodes() do ... end
+  function Graph:nodes()
+    check.self('graph:nodes', self, 'graph')
+    return next_number, self.operators, 0
+  end
+
+  --- Iterates over edges, one a tensor and reader: for from, to, bytes in graph:each_edge() do ... end
+  function Graph:each_edge()
+    check.self('graph:each_edge', self, 'graph')
+    local out, edges, from, edge = arrays.rows(self, 'out'), self.edges, 1, 0
+    local first, target, bytes = out.first, out.target, out.bytes
+    return function()
+      if edge == edges then return nil end
+      edge = edge + 1
+      while first[from + 1] <= edge do from = from + 1 end
+      return from, target[edge], bytes[edge]
+    end
+  end
+
+  --- Edges as arrays, for loops that LuaJIT compiles. 'out' (default): { first, target, bytes }, where
+  --- first[i] to first[i + 1] - 1 are the edges that leave operator i, by target. 'in': { first, source,
+  --- edge, bytes }, where they are those that enter it, by source; `edge` is their number in the other.
+  function Graph:csr(direction)
+    check.self('graph:csr', self, 'graph')
+    if direction == nil then direction = 'out' end
+    check.choice('graph:csr', 1, 'direction', direction, directions)
+    local rows, copy = arrays.rows(self, direction), {}
+    for name, values in pairs(rows) do copy[name] = values end -- into a table: needs no sorted order
+    return copy
+  end
+
+  --- The operators that read outputs of operator `i`, each once, ascending.
+  function Graph:successors(i)
+    check.self('graph:successors', self, 'graph')
+    local out = arrays.rows(self, 'out')
+    return distinct(out.first, out.target, arguments.operator('graph:successors', 1, 'i', self, i))
+  end
+
+  --- The operators whose outputs operator `i` reads, each once, ascending.
+  function Graph:predecessors(i)
+    check.self('graph:predecessors', self, 'graph')
+    local rows = arrays.rows(self, 'in')
+    return distinct(rows.first, rows.source, arguments.operator('graph:predecessors', 1, 'i', self, i))
+  end
+
+  --- The producers of what operator `i` reads, in the order of its arguments, with repetitions.
+  function Graph:inputs(i)
+    check.self('graph:inputs', self, 'graph')
+    local list = {}
+    for k, tensor in ipairs(self.handle:operator(arguments.operator('graph:inputs', 1, 'i', self, i)).inputs) do
+      list[k] = tensor.producer
+    end
+    return list
+  end
+
+  --- The operators that read nothing, and those that nobody reads.
+  function Graph:sources()
+    check.self('graph:sources', self, 'graph')
+    return without_edges(self, arrays.rows(self, 'in').first)
+  end
+
+  function Graph:sinks()
+    check.self('graph:sinks', self, 'graph')
+    return without_edges(self, arrays.rows(self, 'out').first)
+  end
+
+  --- The operators of colocation unit `u` (see unit_of), which share a device.
+  function Graph:unit(u)
+    check.self('graph:unit', self, 'graph')
+    return self.handle:unit(check.integer('graph:unit', 1, 'u', u, 1, self.units))
+  end
+
+  --- Operators by depth: a list of lists, the first of operators that read nothing.
+  function Graph:levels()
+    check.self('graph:levels', self, 'graph')
+    local levels, depth = {}, self.depth
+    for i = 1, self.operators do
+      local d = depth[i] + 1
+      if not levels[d] then levels[d] = {} end
+      levels[d][#levels[d] + 1] = i
+    end
+    return levels
+  end
+end

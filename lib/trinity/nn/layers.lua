@@ -1,0 +1,220 @@
+-- Layers without state over time: linear, embedding, layer norm, dropout, attention, graph convolution.
+-- Initial matrices are Glorot-uniform, biases zero.
+
+local check = require 'trinity.check'
+local core = require 'trinity.core'
+local tensor = require 'trinity.tensor'
+local util = require 'trinity.util'
+local module = require 'trinity.nn.module'
+
+local operations = core.tensor.layers
+local layers = {}
+
+local max_size = 2 ^ 31
+local size_rule = { 'integer', 1, max_size }
+
+-- Rules of a layer's options, with those that all layers have.
+local function rules(own)
+  own.seed, own.name = { 'integer', 0, 2 ^ 53 }, 'string'
+  return own
+end
+
+-- The option `name`, which must be there.
+local function needed(owner, options, name)
+  if options[name] == nil then util.fail("%s: option '%s' is missing", owner, name) end
+  return options[name]
+end
+
+--- A parameter: a tensor of zeros that gradients are wanted for.
+local function parameter(shape) return tensor.zeros(shape, { requires_grad = true }) end
+
+--- Fills a matrix [outputs, inputs] with uniform numbers within sqrt(6 / (outputs + inputs)), from a stream.
+local function glorot(weight, stream)
+  local limit = math.sqrt(6 / (weight:size(1) + weight:size(2)))
+  tensor.no_grad(weight.copy_, weight, tensor.uniform(weight:size(), stream, -limit, limit))
+end
+
+local function fill(weight, value) tensor.no_grad(weight.fill_, weight, value) end
+
+layers.parameter, layers.glorot, layers.fill, layers.needed, layers.rules = parameter, glorot, fill, needed, rules
+layers.size_rule = size_rule
+
+local linear = module.class('linear', rules { inputs = size_rule, outputs = size_rule, bias = 'boolean' })
+layers.linear = linear
+
+function linear:build(options)
+  self.inputs, self.outputs = needed('nn.linear', options, 'inputs'), needed('nn.linear', options, 'outputs')
+  self.weight = parameter { self.outputs, self.inputs }
+  if options.bias ~= false then self.bias = parameter { self.outputs } end
+end
+
+function linear:reset(stream_of)
+  glorot(self.weight, stream_of 'weight')
+  if self.bias then fill(self.bias, 0) end
+end
+
+--- x [..., inputs] to [..., outputs].
+function linear:forward(x) return operations.linear(x, self.weight, self.bias) end
+
+function linear:describe()
+  return ('%d -> %d%s'):format(self.inputs, self.outputs, self.bias and '' or ', no bias')
+end
+
+local embedding = module.class('embedding', rules { count = size_rule, size = size_rule })
+layers.embedding = embedding
+
+function embedding:build(options)
+  self.count, self.size = needed('nn.embedding', options, 'count'), needed('nn.embedding', options, 'size')
+  self.weight = parameter { self.count, self.size }
+end
+
+function embedding:reset(stream_of) glorot(self.weight, stream_of 'weight') end
+
+--- Indices from 1 to count, of any shape, to [..., size].
+function embedding:forward(indices) return operations.embedding(indices, self.weight) end
+
+function embedding:describe() return ('%d of %d'):format(self.count, self.size) end
+
+local layer_norm = module.class('layer_norm', rules { size = size_rule, epsilon = 'number' })
+layers.layer_norm = layer_norm
+
+function layer_norm:build(options)
+  self.size, self.epsilon = needed('nn.layer_norm', options, 'size'), options.epsilon or 1e-5
+  self.weight, self.bias = parameter { self.size }, parameter { self.size }
+end
+
+function layer_norm:reset()
+  fill(self.weight, 1)
+  fill(self.bias, 0)
+end
+
+--- x [..., size]: mean 0 and variance 1 along the last dimension, then scaled and shifted.
+function layer_norm:forward(x) return operations.layer_norm(x, self.weight, self.bias, self.epsilon) end
+
+function layer_norm:describe() return tostring(self.size) end
+
+local dropout = module.class('dropout', rules { p = { 'number', 0, 0.999 } })
+layers.dropout = dropout
+
+function dropout:build(options) self.p = options.p or 0.5 end
+
+function dropout:reset(stream_of) self.stream = stream_of 'mask' end
+
+--- In training, elements are zero with probability p and the others scaled by 1 / (1 - p).
+function dropout:forward(x)
+  if not self.training or self.p == 0 then return x end
+  return operations.dropout(x, self.p, self.stream)
+end
+
+function dropout:describe() return ('p %g'):format(self.p) end
+
+local attention = module.class('attention', rules { size = size_rule, heads = { 'integer', 1, 4096 } })
+layers.attention = attention
+
+function attention:build(options)
+  self.size, self.heads = needed('nn.attention', options, 'size'), options.heads or 1
+  if self.size % self.heads ~= 0 then
+    util.fail("nn.attention: option 'heads': %d does not divide size %d", self.heads, self.size)
+  end
+  for _, name in ipairs { 'query', 'key', 'value', 'out' } do
+    self[name] = linear { inputs = self.size, outputs = self.size }
+  end
+end
+
+-- [N, T, size] to [N, heads, T, size / heads].
+local function split(x, heads)
+  return x:reshape { x:size(1), x:size(2), heads, x:size(3) / heads }:transpose(2, 3)
+end
+
+--- Multi-head scaled dot-product attention (Vaswani et al. 2017). query [N, T, size]; key and value
+--- [N, S, size], by default the query and the key. options.mask: a bool tensor that broadcasts to
+--- [N, heads, T, S], true where attention is allowed; at least one place in every row.
+function attention:forward(query, key, value, options)
+  key = key or query
+  value = value or key
+  for i, x in ipairs { query, key, value } do
+    if not tensor.is(x) or x:dim() ~= 3 or x:size(3) ~= self.size then
+      check.wrong('nn.attention', i, ({ 'query', 'key', 'value' })[i], x, ('a tensor [N x T x %d]'):format(self.size))
+    end
+  end
+  options = check.options('nn.attention', 4, 'options', options, { mask = 'userdata' })
+  local q, k = split(self.query(query), self.heads), split(self.key(key), self.heads)
+  local scores = q:matmul(k:transpose(3, 4)) * (1 / math.sqrt(self.size / self.heads))
+  if options.mask then scores = tensor.where(options.mask, scores, -math.huge) end
+  local context = scores:softmax(-1):matmul(split(self.value(value), self.heads))
+  return self.out(context:transpose(2, 3):reshape { query:size(1), query:size(2), self.size })
+end
+
+function attention:describe() return ('%d, %d heads'):format(self.size, self.heads) end
+
+local graph_convolution = module.class('graph_convolution', rules { inputs = size_rule, outputs = size_rule,
+  bias = 'boolean' })
+layers.graph_convolution = graph_convolution
+
+graph_convolution.build, graph_convolution.reset = linear.build, linear.reset
+graph_convolution.describe = linear.describe
+
+--- Kipf and Welling 2017: x [nodes, inputs] to D^-1/2 (A + I) D^-1/2 x W + b, [nodes, outputs]. `edges` is
+--- what nn.graph_edges gives.
+function graph_convolution:forward(x, edges)
+  check.argument('nn.graph_convolution', 2, 'edges', edges, 'table')
+  for _, name in ipairs { 'from', 'to', 'weight' } do
+    if not tensor.is(edges[name]) then
+      check.refuse('nn.graph_convolution', 2, 'edges', "field '%s': expected a tensor, got %s (see nn.graph_edges)",
+        name, util.describe(edges[name]))
+    end
+  end
+  local y = operations.linear(x, self.weight)
+  local messages = y:index_select(1, edges.from) * edges.weight:unsqueeze(2):to { dtype = y.dtype, device = y.device }
+  local sum = tensor.zeros(y:size(), { dtype = y.dtype, device = y.device }):index_add(1, edges.to, messages)
+  return self.bias and sum + self.bias or sum
+end
+
+--- Edges for nn.graph_convolution: pairs { {from, to}, ... } among `nodes` nodes, taken in both directions
+--- and each once, every node with itself; weight 1 / sqrt(degree of both).
+function layers.normalised_edges(nodes, pairs_list)
+  check.integer('nn.normalised_edges', 1, 'nodes', nodes, 1, 2 ^ 31)
+  check.argument('nn.normalised_edges', 2, 'pairs_list', pairs_list, 'table')
+  local from, to, degree, seen = {}, {}, {}, {}
+  local function add(a, b)
+    local key = a * (nodes + 1) + b
+    if seen[key] then return end
+    seen[key] = true
+    from[#from + 1], to[#to + 1] = a, b
+    degree[b] = (degree[b] or 0) + 1
+  end
+  for i = 1, nodes do add(i, i) end
+  for i, pair in ipairs(pairs_list) do
+    for k = 1, 2 do
+      local node = type(pair) == 'table' and pair[k]
+      if type(node) ~= 'number' or node % 1 ~= 0 or node < 1 or node > nodes then
+        check.refuse('nn.normalised_edges', 2, 'pairs_list', 'entry %d: expected two nodes from 1 to %d', i, nodes)
+      end
+    end
+    add(pair[1], pair[2])
+    add(pair[2], pair[1])
+  end
+  local weight = {}
+  for i = 1, #from do weight[i] = 1 / math.sqrt(degree[from[i]] * degree[to[i]]) end
+  return { from = tensor.new(from, { dtype = 'int64' }), to = tensor.new(to, { dtype = 'int64' }),
+    weight = tensor.new(weight) }
+end
+
+--- The same for the operators of a graph, joined by its tensors.
+function layers.graph_edges(graph)
+  check.object('nn.graph_edges', 1, 'graph', graph, 'graph')
+  local list, producer = {}, {}
+  local operators = {}
+  for i = 1, graph.operators do
+    operators[i] = graph:operator(i)
+    for _, output in ipairs(operators[i].outputs) do producer[output.name] = i end
+  end
+  for i = 1, graph.operators do
+    for _, input in ipairs(operators[i].inputs) do
+      if producer[input.name] then list[#list + 1] = { producer[input.name], i } end
+    end
+  end
+  return layers.normalised_edges(graph.operators, list)
+end
+
+return layers

@@ -1,0 +1,274 @@
+-- What every module of nn is: parameters found among its fields in order of assignment, initial weights
+-- from named random streams, training mode, files.
+--
+--   local Policy = nn.class 'policy'
+--   function Policy:build(options)
+--     self.body = nn.linear { inputs = options.inputs, outputs = 64 }
+--     self.head = nn.linear { inputs = 64, outputs = options.devices }
+--   end
+--   function Policy:forward(x) return self.head(self.body(x):tanh()) end
+--   local policy = Policy { inputs = 8, devices = 4, seed = 7 }
+--
+-- A field is a parameter when it is a tensor that requires gradients as it is assigned, and a child when
+-- it is a module or a list of modules.
+
+local check = require 'trinity.check'
+local core = require 'trinity.core'
+local tensor = require 'trinity.tensor'
+local util = require 'trinity.util'
+
+local internal = core.tensor.internal
+
+local Module = {}
+
+-- Names of the fields that may hold parameters or modules, in order of assignment; kept beside the
+-- modules so that a class may name its fields as it likes.
+local orders = setmetatable({}, { __mode = 'k' })
+-- { tensor, version, explicit }: what a module's weights were set to, for those nobody has touched since.
+local origins = setmetatable({}, { __mode = 'k' })
+
+local function is_module(value) return type(value) == 'table' and orders[value] ~= nil end
+
+local function record(self, name, value)
+  rawset(self, name, value)
+  if value == nil or type(name) ~= 'string' then return end
+  local kind = type(value)
+  local order = orders[self]
+  if not order[name] and (kind == 'table' or tensor.is(value) and value.requires_grad) then
+    order[#order + 1], order[name] = name, true
+  end
+end
+
+local function checked(self, method)
+  if not is_module(self) then
+    util.fail("module:%s: the object before ':' ('self'): expected a module, got %s", method, util.describe(self))
+  end
+  if rawget(self, 'closed') then util.fail("module:%s: this module is closed", method) end
+end
+
+-- Calls found(path, owner, name, value) for every parameter, each once, and visit(path, module) for every
+-- module before its parameters.
+local function walk(self, path, found, visit, seen)
+  if seen[self] then return end
+  seen[self] = true
+  if visit then visit(path, self) end
+  local below = path == '' and '' or path .. '.'
+  for _, name in ipairs(orders[self]) do
+    local value = rawget(self, name)
+    if tensor.is(value) then
+      if not seen[value] then
+        seen[value] = true
+        found(below .. name, value)
+      end
+    elseif is_module(value) then
+      walk(value, below .. name, found, visit, seen)
+    elseif type(value) == 'table' then
+      for i, child in ipairs(value) do
+        if is_module(child) then walk(child, below .. name .. '.' .. i, found, visit, seen) end
+      end
+    end
+  end
+end
+
+local function nothing() end
+
+--- Every parameter as { name, tensor }, in order; names are paths of fields.
+function Module:named_parameters()
+  checked(self, 'named_parameters')
+  local list = {}
+  walk(self, '', function(name, value) list[#list + 1] = { name, value } end, nil, {})
+  return list
+end
+
+--- Every parameter, in order.
+function Module:parameters()
+  checked(self, 'parameters')
+  local list = {}
+  walk(self, '', function(_, value) list[#list + 1] = value end, nil, {})
+  return list
+end
+
+--- Number of trainable numbers.
+function Module:parameter_count()
+  local count = 0
+  for _, parameter in ipairs(self:parameters()) do count = count + parameter:numel() end
+  return count
+end
+
+--- Training mode (dropout acts) or evaluation, of this module and all below.
+function Module:train(on)
+  checked(self, 'train')
+  if on == nil then on = true end
+  check.argument('module:train', 1, 'on', on, 'boolean')
+  walk(self, '', nothing, function(_, module) rawset(module, 'training', on) end, {})
+  return self
+end
+
+function Module:zero_grad()
+  for _, parameter in ipairs(self:parameters()) do parameter:zero_grad() end
+end
+
+-- Draws the weights of `self`, which has a reset(stream_of), from streams named by `path`.
+local function reset(self, seed, path, explicit)
+  self:reset(function(name) return core.random(seed, path == '' and name or path .. '.' .. name) end)
+  local versions = {}
+  walk(self, '', function(_, value) versions[value] = internal.version(value) end, nil, {})
+  origins[self] = { versions = versions, explicit = explicit }
+end
+
+local function untouched(module)
+  local origin = origins[module]
+  if not origin or origin.explicit then return false end
+  for value, version in pairs(origin.versions) do -- all must hold: unsorted
+    if internal.version(value) ~= version then return false end
+  end
+  return true
+end
+
+--- Draws all weights anew: each from the stream that `seed` and the parameter's path name.
+function Module:initialise(seed)
+  checked(self, 'initialise')
+  check.integer('module:initialise', 1, 'seed', seed, 0, 2 ^ 53)
+  walk(self, '', nothing, function(path, module)
+    if module.reset then reset(module, seed, path, false) end
+  end, {})
+  return self
+end
+
+-- After construction: with a seed everything is drawn by path; without, those weights below that nobody
+-- has asked for or touched, so that two layers of a network never start equal.
+local function settle(self, seed)
+  if seed ~= nil then
+    self:initialise(seed)
+    walk(self, '', nothing, function(_, module)
+      if origins[module] then origins[module].explicit = true end
+    end, {})
+  else
+    walk(self, '', nothing, function(path, module)
+      if untouched(module) then reset(module, 1, path, false) end
+    end, {})
+  end
+end
+
+--- Moves all parameters to another device or dtype; gradients are dropped.
+function Module:to(options)
+  checked(self, 'to')
+  for _, parameter in ipairs(self:parameters()) do
+    parameter:zero_grad()
+    internal.set_data(parameter, parameter:detach():to(options))
+  end
+  return self
+end
+
+--- Saves all parameters by name (safetensors).
+function Module:save(path)
+  local tensors = {}
+  for _, item in ipairs(self:named_parameters()) do tensors[item[1]] = item[2] end
+  if not next(tensors) then util.fail('module:save: this module has no parameters') end
+  tensor.save(path, tensors)
+end
+
+local function check_file(path, named, tensors)
+  local wanted = {}
+  for _, item in ipairs(named) do
+    local name, parameter = item[1], item[2]
+    local found = tensors[name]
+    wanted[name] = true
+    if not found then
+      util.fail("module:load: %s: no parameter '%s'%s", path, name, core.suggestion(name, util.sorted_keys(tensors)))
+    end
+    local have, need = table.concat(found:size(), ' x '), table.concat(parameter:size(), ' x ')
+    if have ~= need then
+      util.fail("module:load: %s: parameter '%s': expected shape [%s], got [%s]", path, name, need, have)
+    end
+  end
+  for name in util.sorted_pairs(tensors) do
+    if not wanted[name] then util.fail("module:load: %s: parameter '%s' is unknown to this module", path, name) end
+  end
+end
+
+--- Takes all parameters from a file that save() wrote; names and shapes must be the same.
+function Module:load(path)
+  local named = self:named_parameters()
+  check.argument('module:load', 1, 'path', path, 'string')
+  local tensors = tensor.load(path)
+  check_file(path, named, tensors)
+  tensor.no_grad(function()
+    for _, item in ipairs(named) do
+      item[2]:copy_(tensors[item[1]])
+      tensors[item[1]]:close()
+    end
+  end)
+  return self
+end
+
+--- Frees all parameters; the module is not usable afterwards. Safe to repeat.
+function Module:close()
+  if rawget(self, 'closed') then return end
+  local parameters = self:parameters()
+  walk(self, '', nothing, function(_, module) rawset(module, 'closed', true) end, {})
+  for _, parameter in ipairs(parameters) do parameter:close() end
+end
+
+--- What stands between the brackets when printed; modules of one layer say their sizes.
+function Module.describe() return '' end
+
+local function print_child(child, label, indent, lines, print_lines)
+  if not is_module(child) then return end
+  lines[#lines + 1] = ('%s%s: %s(%s)'):format(indent, label, getmetatable(child).__name, child:describe())
+  print_lines(child, indent .. '  ', lines)
+end
+
+local function print_lines(self, indent, lines)
+  if #indent > 40 then return end
+  for _, name in ipairs(orders[self]) do
+    local value = rawget(self, name)
+    if is_module(value) then
+      print_child(value, name, indent, lines, print_lines)
+    elseif type(value) == 'table' then
+      for i, child in ipairs(value) do print_child(child, name .. '.' .. i, indent, lines, print_lines) end
+    end
+  end
+end
+
+local function text(self)
+  if rawget(self, 'closed') then return getmetatable(self).__name .. ' (closed)' end
+  local lines = { ('%s(%s), %d parameters'):format(getmetatable(self).__name, self:describe(), self:parameter_count()) }
+  print_lines(self, '  ', lines)
+  return table.concat(lines, '\n')
+end
+
+local function call(self, ...)
+  if rawget(self, 'closed') then util.fail('%s: this module is closed', getmetatable(self).__name) end
+  return self:forward(...)
+end
+
+--- A class of modules: a table to define build(options), forward(...) and other methods in. Called with
+--- options, it makes a module. `seed` among them initialises all weights by path. `rules`, of the library's
+--- own classes, say what the options may be (see check.fields).
+local function class(name, rules)
+  check.argument('nn.class', 1, 'name', name, 'string')
+  local methods = { build = nothing }
+  function methods.forward() util.fail('%s: this class has no forward()', name) end
+  local instance = { __name = name, __call = call, __tostring = text, __newindex = record }
+  function instance.__index(_, key)
+    local value = methods[key]
+    if value == nil then return Module[key] end
+    return value
+  end
+  return setmetatable(methods, { __call = function(_, options)
+    if options == nil then options = {} end
+    check.argument(rules and 'nn.' .. name or name, 1, 'options', options, 'table')
+    if rules then check.fields('nn.' .. name, options, rules) end
+    local self = {}
+    orders[self] = {}
+    setmetatable(self, instance)
+    rawset(self, 'training', true)
+    self:build(options)
+    if self.reset then reset(self, options.seed or 1, options.name or name, options.seed ~= nil) end
+    if not self.reset or not rules then settle(self, options.seed) end
+    return self
+  end })
+end
+
+return { methods = Module, class = class, is = is_module }

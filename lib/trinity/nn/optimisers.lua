@@ -1,0 +1,118 @@
+-- LibTorch's optimisers as objects with a learning rate that can be changed, and files of their state.
+
+local check = require 'trinity.check'
+local core = require 'trinity.core'
+local tensor = require 'trinity.tensor'
+local util = require 'trinity.util'
+
+local operations = core.tensor.layers
+local optimisers = {}
+
+local Optimiser = {}
+local class = { __name = 'optimiser' }
+
+local function handle(self, method)
+  local found = type(self) == 'table' and getmetatable(self) == class and rawget(self, 'handle')
+  if not found then
+    util.fail("optimiser:%s: the object before ':' ('self'): expected an optimiser, got %s", method,
+      util.describe(self))
+  end
+  return found
+end
+
+--- Changes the parameters by their gradients.
+function Optimiser:step() handle(self, 'step'):step() end
+
+function Optimiser:zero_grad() handle(self, 'zero_grad'):zero_grad() end
+
+--- What the optimiser has gathered: a list with a table of tensors (and Adam's step) for every parameter.
+function Optimiser:state() return handle(self, 'state'):state() end
+
+--- Takes back what state() gave.
+function Optimiser:load_state(state) handle(self, 'load_state'):load_state(state) end
+
+function Optimiser:save(path)
+  local tensors = {}
+  for i, entry in ipairs(self:state()) do
+    for name, value in util.sorted_pairs(entry) do
+      tensors[i .. '.' .. name] = tensor.is(value) and value or tensor.new(value, { dtype = 'float64' })
+    end
+  end
+  tensors.learning_rate = tensor.new(self.learning_rate, { dtype = 'float64' })
+  tensor.save(path, tensors)
+end
+
+function Optimiser:load(path)
+  local state, tensors = self:state(), tensor.load(path)
+  local rate
+  for i = 1, #state do state[i] = {} end
+  for key, value in util.sorted_pairs(tensors) do
+    local i, name = key:match '^(%d+)%.(.+)$'
+    if key == 'learning_rate' and value:numel() == 1 then
+      rate = value:item()
+    elseif state[tonumber(i)] then
+      state[tonumber(i)][name] = name == 'step' and value:numel() == 1 and value:item() or value
+    else
+      util.fail("optimiser:load: %s: entry '%s' is unknown to this optimiser", path, key)
+    end
+  end
+  if not rate then util.fail("optimiser:load: %s: no entry 'learning_rate'", path) end
+  self:load_state(state)
+  self.learning_rate = rate
+end
+
+function Optimiser:close() handle(self, 'close'):close() end
+
+function class.__index(self, name)
+  if name == 'learning_rate' then return rawget(self, 'rate') end
+  local method = Optimiser[name]
+  if method then return method end
+  local names = util.sorted_keys(Optimiser)
+  names[#names + 1] = 'learning_rate'
+  util.fail('an optimiser has no field %s%s', util.quoted(tostring(name)), core.suggestion(tostring(name), names))
+end
+
+function class.__newindex(self, name, value)
+  if name ~= 'learning_rate' then
+    util.fail("an optimiser's field %s cannot be assigned (only learning_rate)", util.quoted(tostring(name)))
+  end
+  check.number('optimiser', 'field', 'learning_rate', value, 0)
+  handle(self, 'learning_rate'):set_learning_rate(value)
+  rawset(self, 'rate', value)
+end
+
+function class.__tostring(self)
+  return ('%s(learning rate %g, %d tensors)'):format(rawget(self, 'kind'), rawget(self, 'rate'), rawget(self, 'count'))
+end
+
+local function new(kind, options, made, rate)
+  return setmetatable({ handle = made, kind = kind, rate = rate, count = #options.parameters }, class)
+end
+
+-- The options of an optimiser, checked; `parameters` must be there.
+local function read(owner, options, rules)
+  check.argument(owner, 1, 'options', options, 'table')
+  rules.parameters, rules.learning_rate, rules.weight_decay = 'table', { 'number', 0 }, { 'number', 0 }
+  check.fields(owner, options, rules)
+  if not options.parameters then util.fail("%s: option 'parameters' is missing", owner) end
+  return options
+end
+
+--- Adam (Kingma and Ba 2015).
+function optimisers.adam(options)
+  read('nn.adam', options, { betas = 'table', epsilon = { 'number', 0 } })
+  local betas, rate = options.betas or { 0.9, 0.999 }, options.learning_rate or 1e-3
+  return new('adam', options, operations.adam(options.parameters, rate, betas[1], betas[2], options.epsilon or 1e-8,
+    options.weight_decay or 0), rate)
+end
+
+--- Stochastic gradient descent.
+function optimisers.sgd(options)
+  read('nn.sgd', options, { momentum = 'number' })
+  local rate = options.learning_rate
+  if not rate then util.fail "nn.sgd: option 'learning_rate' is missing" end
+  local made = operations.sgd(options.parameters, rate, options.momentum or 0, options.weight_decay or 0)
+  return new('sgd', options, made, rate)
+end
+
+return optimisers

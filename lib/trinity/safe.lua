@@ -1,0 +1,120 @@
+-- What scripts of strangers see (trinity --safe). The host runs this file before any script and makes
+-- what it returns their global table; see engine/lua/safe.h for what this does not bound.
+--
+-- Two fences. The script gets copies of harmless functions and of the library's tables, and nothing
+-- leads from them to the rest. And the globals of the library itself, which stay here, lose what it
+-- does not need; what it keeps (io.open, loadfile) opens only what the engine allows safe scripts.
+
+local check_readable, check_writable = ...
+local globals = getfenv(0)
+local home = require('trinity.core').home
+
+local function keep(library, names)
+  local kept = {}
+  for name in names:gmatch '%w+' do kept[name] = library[name] end
+  for name in pairs(library) do library[name] = kept[name] end -- sorted or not, the result is the same
+end
+
+local open, lines, load_text = io.open, io.lines, loadfile
+keep(io, 'stderr stdout stdin write type')
+keep(os, 'clock time date difftime exit')
+keep(debug, 'getinfo traceback')
+rawset(string, 'dump', nil)
+globals.newproxy, globals.dofile, globals.module = nil, nil, nil
+getmetatable('').__metatable = 'string'
+
+local function checked(path, mode)
+  if (mode or 'r'):find '[wa+]' then check_writable(path) else check_readable(path) end
+end
+
+rawset(io, 'open', function(path, mode)
+  checked(path, mode)
+  return open(path, mode)
+end)
+
+rawset(io, 'lines', function(path)
+  checked(path)
+  return lines(path)
+end)
+
+-- Chunks get the globals of the script that runs, whoever loads them: models do no more than scripts.
+function globals.loadfile(path)
+  checked(path)
+  return load_text(path, 't')
+end
+
+-- The library's own modules, and nothing else; their globals are these here.
+local function load_module(name)
+  local path = ('%s/lib/%s'):format(home, (name:gsub('%.', '/')))
+  for _, ending in ipairs { '.lua', '/init.lua' } do
+    local chunk = load_text(path .. ending, 't')
+    if chunk then return setfenv(chunk, globals) end
+  end
+  return ("\n\tno module '%s' in trinity"):format(name)
+end
+package.loaders = { package.loaders[1], load_module }
+keep(package, 'loaded loaders preload')
+
+-- Copies of plain tables, so that a script changes its own. Classes and objects stay what they are:
+-- what it puts there is called with nothing that it does not have.
+local copies = {}
+local function copy(value)
+  if type(value) ~= 'table' or getmetatable(value) ~= nil or rawget(value, '__index') ~= nil then return value end
+  if copies[value] then return copies[value] end
+  local made = {}
+  copies[value] = made
+  for key, entry in next, value do made[key] = copy(entry) end
+  return made
+end
+
+local env = { _VERSION = _VERSION }
+env._G = env
+for name in ([[assert error ipairs next pairs pcall print rawequal rawget rawset select tonumber tostring type
+    unpack xpcall]]):gmatch '%w+' do
+  env[name] = globals[name]
+end
+for _, name in ipairs { 'bit', 'coroutine', 'math', 'string', 'table' } do env[name] = copy(globals[name]) end
+env.os = copy(os)
+
+-- A script sees the metatables that it set itself; of others it learns the name.
+local own = setmetatable({}, { __mode = 'k' })
+
+function env.setmetatable(object, meta)
+  setmetatable(object, meta)
+  if meta ~= nil then own[meta] = true end
+  return object
+end
+
+function env.getmetatable(object)
+  local meta = getmetatable(object)
+  if type(meta) ~= 'table' or own[meta] then return meta end
+  return rawget(meta, '__name') or type(object)
+end
+
+function env.load(chunk, name, _, environment)
+  return load(chunk, name, 't', environment == nil and env or environment)
+end
+
+function env.loadstring(text, name) return load(text, name, 't', env) end
+
+function env.collectgarbage(what)
+  what = what or 'collect'
+  if what ~= 'collect' and what ~= 'count' and what ~= 'step' then
+    error(("collectgarbage: safe scripts have 'collect', 'count' and 'step', got '%s'"):format(tostring(what)), 2)
+  end
+  return collectgarbage(what)
+end
+
+-- Modules that deal in memory or in what the engine does without asking.
+local inner = { ['trinity.core'] = true, ['trinity.array'] = true, ['trinity.safe'] = true }
+
+function env.require(name)
+  if type(name) ~= 'string' then error('require: expected the name of a module', 2) end
+  if name ~= 'trinity' and not name:find '^trinity%.[%w_.]+$' or inner[name] or name:find('..', 1, true) then
+    error(("module '%s': safe scripts have trinity and its public modules only"):format(name), 2)
+  end
+  return copy(require(name))
+end
+
+require 'trinity'
+return env

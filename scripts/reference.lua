@@ -1,0 +1,21 @@
+#!/usr/bin/env trinity
+-- Prints the reference of everything that scripts can use, or of one name:
+--   trinity reference problem:evaluate
+--   trinity reference --save reference.md
+
+local core = require 'trinity.core'
+local reference = require 'trinity.reference'
+local trinity = require 'trinity'
+
+local options = trinity.options {
+  'Prints the reference as Markdown: modules, objects, functions, options.',
+  name = { default = '', help = "one entry: 'problem:evaluate', 'PlanSpec', 'evaluate'; all by default", position = true },
+  save = { default = '', help = 'write to this file instead of standard output' },
+}
+
+local text = options.name == '' and reference.markdown() or reference.entry(options.name)
+if options.save == '' then
+  io.write(text)
+else
+  core.write_file(options.save, text)
+end

@@ -1,0 +1,244 @@
+-- Every function that scripts can call, from the declarations in lib/trinity/_meta, and every function
+-- that the engine binds, with every wrong kind of argument: one clear error or a result, never a crash.
+
+local core = require 'trinity.core'
+local declarations = require 'trinity.declarations'
+local ffi = require 'ffi'
+local trinity = require 'trinity'
+local examples = dofile(root .. '/tests/lua/support/examples.lua')
+
+trinity.search.common.evaluations, trinity.search.common.quiet = 4, true -- what a call without options runs
+
+local slowest_s = 2 -- a call with a wrong argument
+local declared = declarations.read()
+
+-- Kinds of values: { label, value, the declared types that may take it }.
+local function kinds()
+  local e = examples.shared()
+  local closed = trinity.problem { graph = e.graph, cluster = e.cluster }
+  closed:close()
+  local closed_graph = trinity.layers.new 'closed'
+  closed_graph:input('x', { 1 })
+  closed_graph = closed_graph:build()
+  closed_graph:close()
+  return {
+    { 'true', true }, { 'number', 3 }, { '-1', -1 }, { '0', 0 }, { '0.5', 0.5 }, { 'nan', 0 / 0 }, { 'inf', math.huge },
+    { '1e300', 1e300 }, { 'empty string', '' }, { 'text', '/proc/nowhere/text' }, { 'text with NUL', '/proc/nowhere/te\0xt' },
+    { 'long text', '/proc/nowhere/' .. ('x'):rep(2 ^ 20) }, { '{}', {} }, { '{ 1 }', { 1 } },
+    { 'wrong keys', { nonsense = 1 } }, { 'mixed keys', { 1, 'a', nonsense = {}, [0.5] = true } },
+    { 'function', function() end }, { 'function of C', type }, { 'coroutine', coroutine.create(function() end) },
+    { 'cdata number', ffi.new 'int64_t' }, { 'cdata array', ffi.new 'double[3]' }, { 'file', io.stdout },
+    { 'closed problem', closed }, { 'closed graph', closed_graph }, { 'handle', e.graph.handle },
+    { 'graph', e.graph }, { 'cluster', e.cluster }, { 'problem', e.problem }, { 'strategy', e.strategy },
+    { 'placement', e.placement }, { 'metrics', e.metrics }, { 'stream', e.stream },
+  }
+end
+
+-- The Lua types that values of a declared type have; 'object' for a class with instances of its own.
+local function lua_types(type_text)
+  local set = {}
+  for _, part in ipairs(declarations.alternatives((type_text:gsub('^%((.*)%)$', '%1')))) do
+    local alias, base = declared.aliases[part], part:match '^[%a]+$'
+    if alias and alias.words then set.string = true
+    elseif alias then
+      for name in trinity.sorted_pairs(lua_types(alias.type)) do set[name] = true end
+    elseif part:match '^fun%(' or part == 'function' then set['function'] = true
+    elseif part:match "^'" then set.string = true
+    elseif part == 'any' or #part == 1 then set.any = true
+    elseif part:match '%[%]$' or part:match '^table' or part:match '^{' then set.table = true
+    elseif base then set[base] = true
+    elseif examples.objects[part] and part ~= 'trinity.Tensor' then set[part] = true
+    else set.table = true end
+  end
+  return set
+end
+
+local own_kind = {
+  ['trinity.Graph'] = 'graph', ['trinity.Cluster'] = 'cluster', ['trinity.Problem'] = 'problem',
+  ['trinity.Strategy'] = 'strategy', ['trinity.Placement'] = 'placement', ['trinity.Metrics'] = 'metrics',
+  ['trinity.RandomStream'] = 'stream',
+}
+
+-- Methods of arrays are those of every array.
+local array_classes = { ['trinity.Placement'] = true, ['trinity.DoubleArray'] = true, ['trinity.Int32View'] = true }
+
+-- Whether a function may take the value for a parameter, so that success is right too.
+local function may_take(types, label, value)
+  local lua_type = type(value)
+  if types.any or types[lua_type] then return true end
+  if lua_type == 'number' and types.integer then return value % 1 == 0 end
+  for class, kind in trinity.sorted_pairs(own_kind) do
+    if types[class] and kind == label then return true end
+  end
+  return false
+end
+
+local calls, refused = 0, 0
+local faults = {}
+
+-- Faults of one parameter are much alike: the first of each is told.
+local function fault(...)
+  local text = (...):format(select(2, ...))
+  local about = text:match '^[^=]* ='
+  if not about or not faults[about] then faults[#faults + 1] = text end
+  faults[about or ''] = true
+end
+
+-- Calls a function (with an example's object as its first argument where `self` is given); nil or an
+-- error message. The call stands in this file, so that messages begin with its line.
+local function attempt(what, f, arguments, count)
+  calls = calls + 1
+  local start = core.clock_s()
+  local ok, message = pcall(function()
+    local first = f(unpack(arguments, 1, count))
+    return first
+  end)
+  local seconds = core.clock_s() - start
+  if seconds > slowest_s then fault('%s: took %.1f s', what, seconds) end
+  if ok then return nil end
+  refused = refused + 1
+  if type(message) == 'table' and message.usage then return message.message end -- of a command line: has no position
+  message = type(message) == 'string' and message or ('error object of type ' .. type(message))
+  local text = message:gsub('[%z\1-\31]', '?')
+  if not message:find 'arguments_spec%.lua:%d+: ' then fault('%s: no position of the script: %s', what, text) end
+  if message:find 'attempt to' or message:find 'bad argument' or message:find '/lib/trinity/' or message:find 'check failed' then
+    fault('%s: an error from inside: %s', what, text)
+  end
+  if message:find '\n' then fault('%s: more than one line: %s', what, text) end
+  if #message > 2200 then fault('%s: a message of %d bytes', what, #message) end -- the boundary cuts at 2048
+  return message
+end
+
+-- A method with valid arguments, the object first where it has one.
+local function example(class, method)
+  local self = examples.objects[class](method.name)
+  local key = class .. '.' .. method.name
+  local given = examples.arguments[key] and examples.arguments[key](self)
+  local arguments = method.separator == ':' and { self } or {}
+  for i, parameter in ipairs(method.parameters) do
+    local value
+    if given then value = given[i]
+    elseif parameter.name ~= '...' then
+      local make = examples.values[parameter.type]
+      if make then value = make(self)
+      elseif not parameter.optional then
+        error(('%s: no example of type %s for %s'):format(key, parameter.type, parameter.name), 0)
+      end
+    end
+    arguments[#arguments + 1] = value
+    if value == nil then break end -- the rest is optional too
+  end
+  return self[method.name], arguments, #method.parameters + (method.separator == ':' and 1 or 0)
+end
+
+local function names_argument(message, method, parameter)
+  return message:find(("('%s')"):format(parameter.name), 1, true) and message:find(method.name, 1, true)
+end
+
+local function try_parameter(class, method, i, values)
+  local parameter, offset = method.parameters[i], method.separator == ':' and 1 or 0
+  if parameter.name == '...' then return end
+  local types = lua_types(parameter.type)
+  for k = 0, #values do
+    local label, value = 'nil', nil
+    if k > 0 then label, value = values[k][1], values[k][2] end
+    local f, arguments, count = example(class, method)
+    arguments[i + offset] = value
+    local what = ('%s.%s: %s = %s'):format(class, method.name, parameter.name, label)
+    local message = attempt(what, f, arguments, count)
+    local fine = k == 0 and parameter.optional or k > 0 and may_take(types, label, value)
+    if not fine then
+      if not message then fault('%s is taken', what)
+      elseif not names_argument(message, method, parameter) then
+        fault('%s: the message does not name the argument: %s', what, message)
+      end
+    end
+  end
+end
+
+local function try_self(class, method, values)
+  for k = 0, #values do
+    local label, value = 'nil', nil
+    if k > 0 then label, value = values[k][1], values[k][2] end
+    local f, arguments, count = example(class, method)
+    local what = ('%s:%s: the object = %s'):format(class, method.name, label)
+    if own_kind[class] ~= label and not (label == 'placement' and array_classes[class]) then
+      arguments[1] = value
+      local message = attempt(what, f, arguments, count)
+      local closed = label:match '^closed ' and class:lower() == 'trinity.' .. label:match '^closed (.*)'
+      if not message then
+        if not (closed and method.name == 'close') then fault('%s is taken', what) end
+      elseif not (message:find('the object before', 1, true) and message:find(method.name, 1, true)) then
+        fault('%s: the message does not name the object: %s', what, message)
+      elseif closed and not message:find 'is closed' then
+        fault('%s: the message does not say that it is closed: %s', what, message)
+      end
+    end
+  end
+end
+
+local function report(limit)
+  local count = #faults
+  local text = table.concat(faults, '\n', 1, math.min(count, limit))
+  faults = {}
+  if count == 0 then return end
+  error(('%d faults:\n%s'):format(count, text), 0)
+end
+
+-- Live memory of Lua values in bytes and engine objects, after everything unreachable is gone.
+local function live()
+  for _ = 1, 3 do collectgarbage() end
+  return collectgarbage 'count' * 1024, core.open_objects()
+end
+
+describe('arguments of every function', function()
+  local exposed = 0
+  local values = kinds()
+  local shown = tonumber(os.getenv 'FAULTS') or 20
+  for _, class in ipairs(declared.order) do
+    local methods = declared.classes[class].methods
+    exposed = exposed + #methods
+    if #methods > 0 then
+      it(class .. ': examples are taken, with one more argument too', function()
+        for _, method in ipairs(methods) do
+          local f, arguments, count = example(class, method)
+          local message = attempt(class .. '.' .. method.name, f, arguments, count)
+          if message then fault('%s.%s: the example is refused: %s', class, method.name, message) end
+          f, arguments, count = example(class, method)
+          arguments[count + 1] = {}
+          message = attempt(class .. '.' .. method.name, f, arguments, count + 1)
+          if message then fault('%s.%s: an argument more is refused: %s', class, method.name, message) end
+        end
+        report(shown)
+      end)
+      it(class .. ': wrong kinds are refused by name', function()
+        for _, method in ipairs(methods) do
+          for i = 1, #method.parameters do try_parameter(class, method, i, values) end
+          if method.separator == ':' then try_self(class, method, values) end
+        end
+        report(shown)
+      end)
+    end
+  end
+
+  it('are thousands of calls, none of which leaves anything behind', function()
+    expect(exposed):equals(exposed)
+    local function round()
+      for _, name in ipairs { 'trinity', 'trinity.Problem', 'trinity.Simulator', 'trinity.Builder', 'trinity.Layers' } do
+        for _, method in ipairs(declared.classes[name].methods) do
+          for i = 1, #method.parameters do try_parameter(name, method, i, values) end
+        end
+      end
+      report(shown)
+    end
+    round()
+    local bytes, objects = live()
+    round()
+    local bytes_after, objects_after = live()
+    print(('%d functions, %d calls, %d refused; %d engine objects before and after a round, Lua memory %+d bytes'):format(
+      exposed, calls, refused, objects, bytes_after - bytes))
+    expect(objects_after):equals(objects)
+    expect(bytes_after - bytes):below(1e5)
+    expect(2000):below(calls)
+  end)
+end)

@@ -1,0 +1,283 @@
+-- Valid arguments for every function that scripts can call: what tests/lua/arguments_spec.lua replaces
+-- one by one with values of the wrong kind. Everything is small, so that thousands of calls take seconds.
+
+local trinity = require 'trinity'
+
+local examples = {}
+
+--- Makes the graph that plans are made for: two devices' work and a collective.
+local function small_graph()
+  local builder = trinity.graph.new { name = 'example' }
+  local x = builder:add { name = 'x', type = 'Input', outputs = { { shape = { 4 }, gradient = false } } }
+  for i = 1, 2 do
+    builder:add { name = 'work' .. i, type = 'Work', inputs = { x }, outputs = { { shape = { 1000 } } },
+      measured_time_s = i * 1e-3 }
+  end
+  return builder:build()
+end
+
+local function forward_graph()
+  local net = trinity.layers.new 'forward'
+  net:linear('linear', net:input('x', { 2, 4 }), 3)
+  return net:build()
+end
+
+local made = {}
+
+--- Objects that calls do not change, made once.
+function examples.shared()
+  if made.problem then return made end
+  made.graph, made.forward, made.cluster = small_graph(), forward_graph(), trinity.cluster 'p100x2'
+  made.problem = trinity.problem { graph = made.graph, cluster = made.cluster }
+  made.simulator, made.placement = made.problem.simulator, made.problem:placement()
+  made.strategy = made.problem:strategy(made.placement, { method = 'by hand' })
+  made.metrics, made.timeline = made.strategy.metrics, made.problem:timeline(made.placement)
+  made.comparison = trinity.compare(made.problem, { made.strategy })
+  made.stream = trinity.random(1, 'examples')
+  made.path = os.tmpname()
+  made.strategy:save(made.path)
+  return made
+end
+
+--- Removes what the examples have written.
+function examples.clean()
+  os.remove(examples.shared().path)
+  made = {}
+end
+
+local function builder()
+  local object = trinity.graph.new { name = 'example' }
+  object:add { name = 'first', type = 'Work', outputs = { { bytes = 8 } } }
+  object:add { name = 'second', type = 'Work' }
+  return object
+end
+
+-- Tensors that layers take, made by the object that a method is called on.
+local function tensors_of(net)
+  return {
+    image = function(channels) return net:input('image', { 2, channels or 8, 12, 10 }) end,
+    rows = function() return net:input('rows', { 6, 4 }) end,
+    sequence = function(name) return net:input(name or 'sequence', { 2, 6, 8 }) end,
+    numbers = function() return net:input('numbers', { 2, 3 }, 'int64') end,
+    state = function(name) return net:input(name, { 2, 5 }) end,
+    of = function(name, shape) return net:input(name, shape) end,
+  }
+end
+
+local function topology()
+  local net = trinity.topology.new()
+  net:devices('n0', 2, 't4')
+  return net
+end
+
+--- The search that a body is given, kept after its end.
+local function running_search()
+  local e, held = examples.shared(), nil
+  trinity.search.run('held', e.problem, trinity.search.options('held', {}, { evaluations = 4, quiet = true }),
+    function(search)
+      search:evaluate { e.placement }
+      held = search
+    end)
+  return held
+end
+
+--- An object of a class to call methods on, a new one where calls change it.
+examples.objects = {
+  ['trinity'] = function() return trinity end,
+  ['trinity.DevicesModule'] = function() return trinity.devices end,
+  ['trinity.TopologyModule'] = function() return trinity.topology end,
+  ['trinity.GraphModule'] = function() return trinity.graph end,
+  ['trinity.LayersModule'] = function() return trinity.layers end,
+  ['trinity.RewardsModule'] = function() return trinity.rewards end,
+  ['trinity.MethodsModule'] = function() return trinity.methods end,
+  ['trinity.SearchModule'] = function() return trinity.search end,
+  ['trinity.Graph'] = function(method)
+    if method == 'close' then return small_graph() end
+    return method == 'to_training' and examples.shared().forward or examples.shared().graph
+  end,
+  ['trinity.Builder'] = builder,
+  ['trinity.Layers'] = function(method)
+    local net = trinity.layers.new 'example'
+    if method == 'build' then net:input('x', { 4 }) end
+    return net
+  end,
+  ['trinity.Topology'] = topology,
+  ['trinity.Cluster'] = function(method)
+    return method == 'close' and trinity.cluster 'p100x2' or examples.shared().cluster
+  end,
+  ['trinity.Simulator'] = function(method)
+    local e = examples.shared()
+    return method == 'close' and trinity.simulator { graph = e.graph, cluster = e.cluster } or e.simulator
+  end,
+  ['trinity.Problem'] = function(method)
+    local e = examples.shared()
+    return method == 'close' and trinity.problem { graph = e.graph, cluster = e.cluster } or e.problem
+  end,
+  ['trinity.Strategy'] = function() return examples.shared().strategy end,
+  ['trinity.Timeline'] = function(method)
+    local e = examples.shared()
+    return method == 'close' and e.problem:timeline(e.placement) or e.timeline
+  end,
+  ['trinity.Search'] = running_search,
+  ['trinity.Comparison'] = function() return examples.shared().comparison end,
+  ['trinity.Metrics'] = function() return examples.shared().metrics end,
+  ['trinity.RandomStream'] = function(method)
+    return method == 'close' and trinity.random(1, 'closed') or examples.shared().stream
+  end,
+  ['trinity.Placement'] = function() return examples.shared().problem:placement() end,
+  ['trinity.DoubleArray'] = function() return examples.shared().timeline.start_s end,
+  ['trinity.Int32View'] = function() return examples.shared().graph.depth end,
+}
+
+--- A value of a declared type; `self` is the object that the method is called on.
+examples.values = {
+  ['string'] = function() return 'name' end,
+  ['integer'] = function() return 1 end,
+  ['number'] = function() return 1 end,
+  ['boolean'] = function() return true end,
+  ['any'] = function() return 1 end,
+  ['integer[]'] = function() return { 1 } end,
+  ['string[]'] = function() return { 'a', 'b' } end,
+  ['string[][]'] = function() return { { 'a', 'b' } } end,
+  ['table<string, any>'] = function() return {} end,
+  ['trinity.Tensor'] = function(self) return (self.builder or self):add { name = 'tensor' .. math.random(1e9), type = 'Input',
+    outputs = { { shape = { 2, 6, 8 }, gradient = false } } } end,
+  ['trinity.Plan'] = function() return examples.shared().placement end,
+  ['trinity.Plan[]'] = function() return { examples.shared().placement } end,
+  ['trinity.Placement[]'] = function() return { examples.shared().placement } end,
+  ['trinity.Metrics'] = function() return examples.shared().metrics end,
+  ['trinity.Problem'] = function() return examples.shared().problem end,
+  ['trinity.Strategy'] = function() return examples.shared().strategy end,
+  ['trinity.SearchOptions'] = function() return { evaluations = 2, quiet = true } end,
+  ['trinity.WireName'] = function() return 'qpi' end,
+  ['trinity.Method'] = function() return function(problem) return problem:placement() end end,
+}
+
+--- Arguments of a function as a list, where those by type do not do.
+examples.arguments = {
+  ['trinity.options'] = function() return { { steps = { default = 3 } }, { '--steps=4' } } end,
+  ['trinity.model'] = function() return { 'vgg16', { batch_size = 1, training = false } } end,
+  ['trinity.cluster'] = function() return { 'p100x2' } end,
+  ['trinity.problem'] = function()
+    local e = examples.shared()
+    return { { graph = e.graph, cluster = e.cluster } }
+  end,
+  ['trinity.simulator'] = function()
+    local e = examples.shared()
+    return { { graph = e.graph, cluster = e.cluster } }
+  end,
+  ['trinity.compare'] = function()
+    return { examples.shared().problem, { 'round_robin' }, { quiet = true } }
+  end,
+  ['trinity.parallel_map'] = function() return { { 1, 2 }, function(x) return x end, { workers = 1, quiet = true } } end,
+  ['trinity.global'] = function() return { 'example_of_a_global', 1 } end,
+  ['trinity.sorted_pairs'] = function() return { { a = 1 } } end,
+  ['trinity.format_table'] = function() return { { 'a' }, { { 'b' } } } end,
+  ['trinity.DevicesModule.find'] = function() return { 'p100' } end,
+  ['trinity.DevicesModule.with'] = function() return { 'p100', { launch_s = 1e-6 } } end,
+  ['trinity.TopologyModule.new'] = function() return { { name = 'net' } } end,
+  ['trinity.TopologyModule.wire'] = function() return { 'qpi', { latency_s = 1e-6 } } end,
+  ['trinity.GraphModule.new'] = function() return { { name = 'graph' } } end,
+  ['trinity.GraphModule.wrap'] = function() return { examples.shared().graph.handle } end,
+  ['trinity.LayersModule.new'] = function() return { 'net', { dtype = 'float32' } } end,
+  ['trinity.LayersModule.choice'] = function() return { 'model', 'size', 'small', { small = 1, large = 2 } } end,
+  ['trinity.RewardsModule.mdpe'] = function() return { { alpha = 1 } } end,
+  ['trinity.MethodsModule.register'] = function()
+    return { 'example', function(problem) return problem:placement() end, { help = 'text' } }
+  end,
+  ['trinity.MethodsModule.info'] = function() return { 'random' } end,
+  ['trinity.MethodsModule.get'] = function() return { 'random' } end,
+  ['trinity.MethodsModule.trinity'] = function()
+    return { examples.shared().problem, { evaluations = 2, samples = 2, groups = 2, epochs = 1, quiet = true } }
+  end,
+  ['trinity.SearchModule.options'] = function() return { 'mine', { batch = 1 }, { batch = 2 } } end,
+  ['trinity.SearchModule.run'] = function()
+    local e = examples.shared()
+    return { 'mine', e.problem, trinity.search.options('mine', {}, { evaluations = 1, quiet = true }),
+      function(search) search:evaluate { e.placement } end }
+  end,
+  ['trinity.Graph.operator'] = function() return { 1 } end,
+  ['trinity.Graph.to_training'] = function() return { { optimiser = 'sgd' } } end,
+  ['trinity.Graph.replicate'] = function() return { { replicas = 2 } } end,
+  ['trinity.Graph.save'] = function() return { os.tmpname() } end,
+  ['trinity.Builder.add'] = function() return { { name = 'added', type = 'Work', outputs = { { bytes = 8 } } } } end,
+  ['trinity.Builder.collective'] = function(self)
+    self:add { name = 'sum', type = 'AllReduce', outputs = { { bytes = 8 } } }
+    return { { name = 'all', kind = 'all_reduce', bytes = 8, members = { 'sum' } } }
+  end,
+  ['trinity.Cluster.wire'] = function() return { 1, 2 } end,
+  ['trinity.Cluster.route'] = function() return { 1, 2 } end,
+  ['trinity.Cluster.collective'] = function() return { { kind = 'all_reduce', devices = { 1, 2 }, bytes = 8 } } end,
+  ['trinity.Topology.device_type'] = function() return { 'mine', trinity.devices.t4 } end,
+  ['trinity.Topology.devices'] = function() return { 'n1', 2, 't4', { speed = 1 } } end,
+  ['trinity.Topology.link'] = function() return { 'n0/gpu0', { 'a', 'b' }, 'qpi', 2 } end,
+  ['trinity.Topology.mesh'] = function() return { { 'a', 'b' }, 'qpi', 2 } end,
+  ['trinity.Problem.placement_by_unit'] = function() return { function() return 1 end } end,
+  ['trinity.Problem.load'] = function() return { examples.shared().path } end,
+  ['trinity.Problem.to_json'] = function() return { examples.shared().placement, { note = 1 } } end,
+  ['trinity.Problem.better'] = function()
+    local e = examples.shared()
+    return { e.strategy, { metrics = e.metrics, reward = 1 } }
+  end,
+  ['trinity.Strategy.save'] = function() return { os.tmpname() } end,
+  ['trinity.Timeline.save'] = function() return { os.tmpname() } end,
+}
+
+--- Arguments of layers: { name, tensors and the rest }.
+local function layer(name, make)
+  examples.arguments['trinity.Layers.' .. name] = function(net) return make(tensors_of(net)) end
+end
+
+layer('output', function() return { { 1, 2 } } end)
+layer('weight', function() return { 'w', { 1, 2 }, false } end)
+layer('operator', function() return { 'Work', 'work', { shapes = { { 1 } } } } end)
+layer('input', function() return { 'x', { 1, 2 }, 'float32' } end)
+layer('constant', function() return { 'x', 1, { 1, 2 }, 'float32' } end)
+layer('concat', function(t) return { 'y', { t.of('a', { 2, 3 }), t.of('b', { 2, 4 }) }, 2 } end)
+layer('reshape', function(t) return { 'y', t.rows(), { -1, 2 } } end)
+layer('transpose', function(t) return { 'y', t.rows(), { 2, 1 } } end)
+layer('linear', function(t) return { 'y', t.rows(), 3, { bias = false } } end)
+layer('matmul', function(t) return { 'y', t.of('a', { 2, 3 }), t.of('b', { 3, 4 }) } end)
+layer('softmax_cross_entropy', function(t) return { 'y', t.rows(), t.of('labels', { 6 }) } end)
+layer('add_loss', function(t) return { 'y', t.of('a', { 1 }), t.of('b', { 1 }), 0.4 } end)
+layer('conv', function(t) return { 'y', t.image(), { channels = 4, kernel = 3, padding = 'same' } } end)
+layer('depthwise_conv', function(t) return { 'y', t.image(), { kernel = 3 } } end)
+layer('separable_conv', function(t) return { 'y', t.image(), { channels = 4, kernel = 3 } } end)
+layer('batch_norm', function(t) return { 'y', t.image(), { scale = false } } end)
+layer('max_pool', function(t) return { 'y', t.image(), { kernel = 2 } } end)
+layer('average_pool', function(t) return { 'y', t.image(), { kernel = 2 } } end)
+layer('global_average_pool', function(t) return { 'y', t.image() } end)
+layer('lrn', function(t) return { 'y', t.image(), { size = 5 } } end)
+layer('zero_pad', function(t) return { 'y', t.image(), { 1, 1, 1, 1 } } end)
+layer('crop', function(t) return { 'y', t.image(), { 1, 1, 1, 1 } } end)
+layer('gather', function(t) return { 'y', t.rows(), t.numbers() } end)
+layer('embedding', function(t) return { 'y', t.numbers(), { rows = 10, features = 4 } } end)
+layer('split', function(t) return { 'y', t.rows(), 1, { 2, 4 } } end)
+layer('unstack', function(t) return { 'y', t.rows(), 1 } end)
+layer('stack', function(t) return { 'y', { t.of('a', { 2, 3 }), t.of('b', { 2, 3 }) }, 1 } end)
+layer('slice', function(t) return { 'y', t.rows(), 1, 2, 3 } end)
+layer('expand', function(t) return { 'y', t.of('a', { 1, 3 }), { 2, 3 } } end)
+layer('top_k', function(t) return { 'y', t.rows(), 2 } end)
+layer('one_hot', function(t) return { 'y', t.numbers(), 5, 3 } end)
+layer('scatter_add', function(t) return { 'y', t.rows(), t.of('n', { 2 }), t.of('r', { 2, 4 }) } end)
+for _, name in ipairs { 'reduce_sum', 'reduce_mean', 'reduce_l2' } do
+  layer(name, function(t) return { 'y', t.rows(), 1 } end)
+end
+for _, name in ipairs { 'sum', 'mean' } do
+  layer(name, function(t) return { 'y', { t.of('a', { 2 }), t.of('b', { 2 }) } } end)
+end
+layer('lstm_cell', function(t)
+  return { 'y', t.of('x', { 2, 3 }), t.state 'h', t.state 'c', { weight = t.of('w', { 8, 20 }), bias = t.of('b', { 20 }) } }
+end)
+layer('lstm_steps', function() return { 'y', { inputs = 3, hidden = 5, batch_size = 2 } } end)
+layer('lstm', function(t) return { 'y', t.sequence(), { hidden = 5 } } end)
+layer('drop', function(t) return { 'y', t.rows(), 0.5 } end)
+layer('attention', function(t) return { 'y', t.sequence 'q', t.sequence 'k', t.sequence 'v', { heads = 2 } } end)
+layer('self_attention', function(t) return { 'y', t.sequence(), { heads = 2 } } end)
+layer('rotary', function(t) return { 'y', t.sequence(), { t.of('cos', { 6, 2 }), t.of('sin', { 6, 2 }) }, 2 } end)
+layer('feed_forward', function(t) return { 'y', t.sequence(), { heads = 2, feed_forward = 16 } } end)
+layer('transformer_block', function(t) return { 'y', t.sequence(), { heads = 2, feed_forward = 16 } } end)
+layer('additive_attention', function(t) return { 'y', t.sequence(), 4 } end)
+layer('multiplicative_attention', function(t) return { 'y', t.sequence(), 4 } end)
+
+return examples
