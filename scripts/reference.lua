@@ -9,7 +9,7 @@ local trinity = require 'trinity'
 
 local options = trinity.options {
   'Prints the reference as Markdown: modules, objects, functions, options.',
-  name = { default = '', help = "one entry: 'problem:evaluate', 'PlanSpec', 'evaluate'; all by default", position = true },
+  name = { default = '', help = "one entry ('problem:evaluate', 'PlanSpec'); all by default", position = true },
   save = { default = '', help = 'write to this file instead of standard output' },
 }
 

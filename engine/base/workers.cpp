@@ -130,6 +130,7 @@ class Crew {
         wanted_(job.items),
         limit_(static_cast<size_t>(std::min(job.workers, job.items))) {}
   ~Crew() {
+    for (const auto& worker : workers_) kill(worker.process, SIGKILL);  // all, then wait for each
     while (!workers_.empty()) dismiss(workers_.size() - 1);
   }
   Crew(const Crew&) = delete;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/stop.h"
 
 namespace trinity {
 namespace {
@@ -63,7 +64,10 @@ class RouteFinder {
     routes_.bandwidth_bytes_per_s.assign(n * n, 0);
     routes_.first.reserve(n * n + 1);
     routes_.first.push_back(0);
-    for (size_t from = 0; from < n; ++from) add_routes(from, graph);
+    for (size_t from = 0; from < n; ++from) {
+      poll_stop();
+      add_routes(from, graph);
+    }
     return std::move(routes_);
   }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/stop.h"
 #include "base/words.h"
 #include "formats/json_reader.h"
 #include "graph/operator_types.h"
@@ -306,7 +307,8 @@ class Reader {
     operators_ = root.field("operators").elements();
     for (const auto& entry : operators_) read_operator(entry);
     name_tensors();
-    for (size_t i = 0; i < operators_.size(); ++i) connect(static_cast<int32_t>(i));
+    StopPoll stop;
+    for (size_t i = 0; i < operators_.size(); ++i, stop.step()) connect(static_cast<int32_t>(i));
     for (size_t i = 0; i < operators_.size(); ++i) default_flops(static_cast<int32_t>(i));
     if (const auto collectives = root.find("collectives"))
       for (const auto& entry : collectives->elements()) read_collective(entry);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/stop.h"
 
 namespace trinity {
 namespace {
@@ -87,6 +88,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   Json* place(Json value) {
+    stop_.step();
     if (open_.empty()) return &(root_ = std::move(value));
     auto& [container, key] = open_.back();
     if (container->is_object()) return &((*container)[key] = std::move(value));
@@ -126,6 +128,7 @@ class Builder : public nlohmann::json_sax<Json> {
   const std::string& source_;
   Json& root_;
   std::vector<Open> open_;
+  StopPoll stop_;
 };
 
 /// Extends `path`, that of `json`, to the value at the address `wanted` inside; false where it is

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/stop.h"
 #include "formats/onnx_functions.h"
 #include "formats/onnx_literal.h"
 
@@ -31,7 +32,11 @@ class Loader {
     for (const auto& tensor : graph().sparse_initializer()) sparse_initializer(tensor);
     for (const auto& input : graph().input()) graph_input(input);
     for (auto& node : flat.nodes) define_outputs(node);
-    for (auto& node : flat.nodes) connect(node);
+    StopPoll stop;
+    for (auto& node : flat.nodes) {
+      connect(node);
+      stop.step();
+    }
     for (const auto& output : graph().output()) graph_output(output);
     for (const auto& info : graph().value_info()) declare(info);
     order();

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/stop.h"
 #include "formats/onnx_fold.h"
 #include "formats/onnx_literal.h"
 #include "formats/onnx_shapes.h"
@@ -34,7 +35,11 @@ class Walker {
   Findings run() {
     for (const int32_t input : model_.inputs) enter(model_.value(input));
     for (size_t i = 0; i < model_.values.size(); ++i) weigh(static_cast<int32_t>(i));
-    for (auto& node : model_.nodes) visit(node);
+    StopPoll stop;
+    for (auto& node : model_.nodes) {
+      visit(node);
+      stop.step();
+    }
     return std::move(findings_);
   }
 

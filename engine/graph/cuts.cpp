@@ -27,7 +27,8 @@ std::vector<Flow> flows_of(const Graph& graph) {
   const auto& csr = graph.csr();
   std::vector<Flow> flows;
   std::vector<std::pair<int32_t, int32_t>> reads;  // tensor, reader
-  for (int32_t v = 0; v < graph.operator_count(); ++v) {
+  StopPoll stop;
+  for (int32_t v = 0; v < graph.operator_count(); ++v, stop.step()) {
     reads.clear();
     const auto [first, last] = boost::out_edges(v, csr);
     for (auto edge = first; edge != last; ++edge)
@@ -77,6 +78,7 @@ class Network {
 
   int32_t add_node() { return static_cast<int32_t>(boost::add_vertex(graph_)); }
   void add_arc(int32_t from, int32_t to, int64_t capacity) {
+    stop_.step();
     if (from == to || capacity == 0) return;
     const auto arc = boost::add_edge(at(from), at(to), graph_).first;
     const auto back = boost::add_edge(at(to), at(from), graph_).first;
@@ -123,6 +125,7 @@ class Network {
   };
   boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property, Arc> graph_;
   std::vector<std::pair<Traits::edge_descriptor, Traits::edge_descriptor>> reverse_;
+  StopPoll stop_;
 };
 
 class Cutter {

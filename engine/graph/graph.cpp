@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/stop.h"
 #include "graph/deadlock.h"
 #include "graph/operator_types.h"
 
@@ -138,6 +139,7 @@ int32_t Graph::find(std::string_view name) const {
 
 int32_t GraphBuilder::add_operator(Operator op) {
   const auto id = operator_count();
+  if (id % 1024 == 0) poll_stop();
   if (op.name.empty()) throw ArgumentError("an operator needs a name");
   check_costs(op);
   if (!by_name_.emplace(op.name, id).second)
@@ -247,7 +249,7 @@ std::vector<int32_t> GraphBuilder::topological_order() const {
   for (size_t i = 0; i < n; ++i)
     if (missing[i] == 0) heap.push_back(static_cast<int32_t>(i));
   std::make_heap(heap.begin(), heap.end(), std::greater<>());
-  while (!heap.empty()) {
+  for (StopPoll stop; !heap.empty(); stop.step()) {
     std::pop_heap(heap.begin(), heap.end(), std::greater<>());
     const int32_t op = heap.back();
     heap.pop_back();

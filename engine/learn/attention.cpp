@@ -1,5 +1,7 @@
 #include "learn/attention.h"
 
+#include "base/stop.h"
+
 namespace trinity {
 namespace {
 
@@ -12,6 +14,7 @@ class AdditiveScores : public torch::autograd::Function<AdditiveScores> {
     auto scores = torch::empty({query.size(0), query.size(1), memory.size(1)}, query.options());
     auto mixed = torch::empty_like(memory);
     for (int64_t t = 0; t < query.size(1); ++t) {
+      poll_stop();
       mix(mixed, query, memory, t);
       scores.select(1, t).copy_(torch::matmul(mixed, v));
     }
@@ -28,6 +31,7 @@ class AdditiveScores : public torch::autograd::Function<AdditiveScores> {
     auto mixed = torch::empty_like(memory);
     const auto gradient = gradients[0].contiguous();
     for (int64_t t = 0; t < query.size(1); ++t) {
+      poll_stop();
       mix(mixed, query, memory, t);
       accumulate(mixed, gradient, v, t, d_query, d_memory, d_v);
     }

@@ -1,5 +1,7 @@
 #include "learn/lstm.h"
 
+#include "base/stop.h"
+
 namespace trinity {
 namespace {
 
@@ -18,6 +20,7 @@ class Recurrence : public torch::autograd::Function<Recurrence> {
     auto cells = torch::empty_like(hidden), squashed = torch::empty_like(hidden);
     Tensor h = state, c = cell;
     for (int64_t t = 0; t < steps; ++t) {
+      poll_stop();
       auto g = gates[t];
       g.addmm_(h, transposed);
       g.slice(1, 0, 2 * width).sigmoid_();
@@ -45,6 +48,7 @@ class Recurrence : public torch::autograd::Function<Recurrence> {
     auto dh = torch::zeros_like(state);
     auto dc = gradients[1].defined() ? gradients[1].clone() : torch::zeros_like(cell);
     for (int64_t t = steps - 1; t >= 0; --t) {
+      poll_stop();
       if (gradients[0].defined()) dh = dh + gradients[0][t];
       const auto g = gates[t];
       const auto i = g.slice(1, 0, width), f = g.slice(1, width, 2 * width);

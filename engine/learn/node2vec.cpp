@@ -41,6 +41,7 @@ std::vector<std::vector<int32_t>> make_walks(const Neighbours& neighbours,
   std::vector<double> weights;
   for (int32_t round = 0; round < options.walks_per_node; ++round) {
     for (size_t start = 0; start < neighbours.size(); ++start) {
+      poll_stop();
       std::vector<int32_t> walk = {static_cast<int32_t>(start)};
       int32_t previous = -1;
       while (static_cast<int32_t>(walk.size()) < options.walk_length &&
@@ -72,10 +73,12 @@ class SkipGram {
   void train(const std::vector<std::vector<int32_t>>& walks) {
     make_noise(walks);
     for (int32_t epoch = 0; epoch < options_.epochs; ++epoch) {
-      poll_stop();
       const double progress = static_cast<double>(epoch) / options_.epochs;
       rate_ = static_cast<float>(options_.learning_rate * (1 - progress));
-      for (const auto& walk : walks) train_walk(walk);
+      for (const auto& walk : walks) {
+        poll_stop();
+        train_walk(walk);
+      }
     }
   }
 

@@ -417,24 +417,11 @@ void push_tensors(lua_State* L, const Graph& graph, const std::vector<int32_t>& 
   }
 }
 
-/// An operator of a graph by number (from 1) or name at `index`.
-const Operator& operator_arg(lua_State* L, int index, const Graph& graph) {
-  if (lua_type(L, index) != LUA_TSTRING)
-    return graph.op(
-        static_cast<int32_t>(integer_arg(L, index, "operator", 1, graph.operator_count())) - 1);
-  const auto name = string_arg(L, index, "operator");
-  const int32_t found = graph.find(name);
-  if (found >= 0) return graph.op(found);
-  std::vector<std::string> names;
-  for (const auto& op : graph.operators()) names.push_back(op.name);
-  throw WrongArgument(index, "operator",
-                      fmt::format("no operator '{}'{}", name, suggestion(name, names)));
-}
-
-/// graph:operator(i or name) -> a table describing an operator.
+/// graph:operator(i) -> a table describing operator i (1-based).
 int graph_operator(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
-  const auto& op = operator_arg(L, 2, graph);
+  const auto& op =
+      graph.op(static_cast<int32_t>(integer_arg(L, 2, "operator", 1, graph.operator_count())) - 1);
   lua_newtable(L);
   set_field(L, "name", op.name);
   set_field(L, "type", op.type);

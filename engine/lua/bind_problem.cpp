@@ -48,7 +48,7 @@ SimulationRules rules_arg(lua_State* L, int index, const Cluster& cluster) {
 CostFunction cost_arg(lua_State* L, int index, const Graph& graph) {
   if (lua_isnoneornil(L, index)) return {};
   if (!lua_isfunction(L, index))
-    throw ArgumentError(fmt::format("cost: expected a function, got {}", type_name(L, index)));
+    throw WrongArgument(index, "cost", "expected function, got " + type_name(L, index));
   return [L, index, &graph](const Operator& op, const Device& device, const DeviceType& type,
                             double default_s) {
     lua_pushvalue(L, index);
@@ -58,12 +58,7 @@ CostFunction cost_arg(lua_State* L, int index, const Graph& graph) {
     set_field(L, "type", type.name);
     set_field(L, "speed", device.speed);
     lua_pushnumber(L, default_s);
-    if (lua_pcall(L, 3, 1, 0) != 0) {
-      const std::string message =
-          lua_isstring(L, -1) ? lua_tostring(L, -1) : "cost function failed";
-      lua_pop(L, 1);
-      throw ArgumentError(message);
-    }
+    lua_call(L, 3, 1);  // its errors, whatever their type, go on to the script as they are
     const bool own = !lua_isnil(L, -1);
     if (own && lua_type(L, -1) != LUA_TNUMBER)
       throw ArgumentError(

@@ -37,7 +37,8 @@ double from_zero(lua_State* L, int index, const char* name, double below = INFIN
 int optim_adam(lua_State* L) {
   auto parameters = parameters_arg(L);
   torch::optim::AdamOptions options(from_zero(L, 2, "learning_rate"));
-  options.betas(std::make_tuple(from_zero(L, 3, "beta1", 1), from_zero(L, 4, "beta2", 1)));
+  const double beta1 = from_zero(L, 3, "beta1", 1), beta2 = from_zero(L, 4, "beta2", 1);
+  options.betas(std::make_tuple(beta1, beta2));
   options.eps(from_zero(L, 5, "epsilon")).weight_decay(from_zero(L, 6, "weight_decay"));
   push_object<Optimizer>(L, std::make_shared<Adam>(std::move(parameters), options));
   return 1;

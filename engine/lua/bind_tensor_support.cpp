@@ -65,7 +65,7 @@ at::Tensor operand_arg(lua_State* L, int index, const char* name) {
     value.unsafeGetTensorImpl()->set_wrapped_number(true);
     return value;
   }
-  if (type_name(L, index) != TypeName<at::Tensor>::value)
+  if (lua_type(L, index) != LUA_TUSERDATA)
     throw WrongArgument(index, name, "expected a tensor or a number, got " + type_name(L, index));
   return tensor_arg(L, index, name);
 }
@@ -80,6 +80,7 @@ void check_elements(at::IntArrayRef shape, int index, const char* name) {
 }
 
 void check_broadcast(const at::Tensor& a, const at::Tensor& b, int index, const char* name) {
+  if (a.sizes() == b.sizes()) return;
   const auto dims = static_cast<size_t>(std::max(a.dim(), b.dim()));
   std::vector<int64_t> shape(dims);
   for (size_t i = 1; i <= dims; ++i) {

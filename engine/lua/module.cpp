@@ -15,6 +15,7 @@ int open_core(lua_State* L) {
   open_problem(L);
   open_simulator(L);
   open_learn(L);
+  open_search(L);
   open_tensor(L);
   open_parallel(L);
   open_features(L);

@@ -135,6 +135,7 @@ void open_cluster(lua_State* L);
 void open_problem(lua_State* L);
 void open_simulator(lua_State* L);
 void open_learn(lua_State* L);
+void open_search(lua_State* L);
 void open_tensor(lua_State* L);
 void open_parallel(lua_State* L);
 void open_features(lua_State* L);

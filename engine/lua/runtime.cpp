@@ -87,6 +87,11 @@ struct Runtime::Impl {
   }
 
   void set_up(lua_State* state);
+  /// Prints the error, if any; returns the exit status.
+  int end(const lua::Outcome& outcome) {
+    exited = outcome.exited;
+    return lua::report(outcome);
+  }
   lua::Outcome run_text(const std::string& text, const std::string& name,
                         const lua::ScriptRunner::Use& use = {});
 
@@ -95,6 +100,7 @@ struct Runtime::Impl {
   lua::LuaMemory memory;
   lua_State* L;
   lua::ScriptRunner runner;
+  bool exited = false;
 };
 
 /// Everything that may fail for want of memory.
@@ -139,6 +145,8 @@ Runtime::~Runtime() = default;
 
 lua_State* Runtime::state() const { return impl_->L; }
 
+bool Runtime::exited() const { return impl_->exited; }
+
 const std::string& Runtime::home() const { return impl_->host.home; }
 
 void Runtime::set_arguments(const std::string& script, const std::vector<std::string>& arguments,
@@ -168,11 +176,11 @@ int Runtime::run_file(const std::string& path, const std::vector<std::string>& a
     if (!input) lua::add_script_folder(L, folder);
     return luaL_loadfilex(L, input ? nullptr : path.c_str(), "t");
   };
-  return lua::report(impl_->runner.run(load, arguments));
+  return impl_->end(impl_->runner.run(load, arguments));
 }
 
 int Runtime::run_text(const std::string& text, const std::string& name) {
-  return lua::report(impl_->run_text(text, name));
+  return impl_->end(impl_->run_text(text, name));
 }
 
 int Runtime::run_module(const std::string& name) {
@@ -185,7 +193,7 @@ int Runtime::run_module(const std::string& name) {
     lua_pushvalue(L, first);
     lua_rawset(L, LUA_GLOBALSINDEX);
   };
-  return lua::report(impl_->runner.run(load, {name}, keep));
+  return impl_->end(impl_->runner.run(load, {name}, keep));
 }
 
 int Runtime::configure_jit(const std::string& option) {
@@ -197,7 +205,7 @@ int Runtime::configure_jit(const std::string& option) {
     std::stringstream words(option.substr(optimise ? end : end + 1));
     for (std::string word; std::getline(words, word, ',');) arguments.push_back(word);
   }
-  return lua::report(
+  return impl_->end(
       impl_->runner.run([&](lua_State* L) { return push_jit_command(L, name); }, arguments));
 }
 
@@ -215,7 +223,9 @@ std::vector<std::string> Runtime::execute(const std::string& text, const std::st
     }
   });
   if (outcome.error) throw Error(outcome.error->message);
-  if (outcome.status != 0) throw Error(fmt::format("ended with status {}", outcome.status));
+  impl_->exited = outcome.exited;
+  if (outcome.exited) throw Error(fmt::format("the script called os.exit({})", outcome.status));
+  if (outcome.status != 0) throw Interrupted();
   return values;
 }
 

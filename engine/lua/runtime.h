@@ -51,14 +51,17 @@ class Runtime {
   /// (an error value with field `usage`), 130 when interrupted, or what the script gave os.exit.
   int run_file(const std::string& path, const std::vector<std::string>& arguments = {});
 
+  /// Whether the last run ended with os.exit (which ends the script, never the host).
+  bool exited() const;
+
   /// Runs text; `name` appears in messages ("=(command line)").
   int run_text(const std::string& text, const std::string& name);
 
   /// Requires a module and keeps it as a global of its own name, as -l does. Returns as run_file.
   int run_module(const std::string& name);
 
-  /// Runs text for a host program: throws Error with the message that run_text would print. What
-  /// the chunk returns comes as text, each value as tostring() gives it.
+  /// Runs text for a host program: throws Error with the message that run_text would print, and
+  /// after os.exit. What the chunk returns comes as text, each value as tostring() gives it.
   std::vector<std::string> execute(const std::string& text, const std::string& name = "=(host)");
 
   /// Passes an option of LuaJIT on: "off", "v", "dump=file" as -j does ("-O3" for -O). Returns as

@@ -6,8 +6,9 @@
 namespace trinity::lua {
 namespace {
 
-/// Trees of LuaRocks, nearest first; each ends with '/'.
-std::string tree_paths(const std::string& folder, const std::string& ending, bool with_init) {
+/// The trees of LuaRocks, nearest first, then what LuaJIT was built with.
+std::string default_path(const std::string& folder, const std::string& ending, bool with_init,
+                         const std::string& built_in) {
   std::string paths;
   const char* user = std::getenv("HOME");
   for (const std::string& root :
@@ -15,10 +16,11 @@ std::string tree_paths(const std::string& folder, const std::string& ending, boo
         std::string("/usr/local")}) {
     if (root.empty()) continue;
     const auto start = root + folder + "/5.1/?";
+    if (built_in.find(start + ending) != std::string::npos) continue;
     paths += start + ending + ";";
     if (with_init) paths += start + "/init" + ending + ";";
   }
-  return paths;
+  return paths + built_in;
 }
 
 /// The environment's path with its ';;' replaced by `otherwise`, or `otherwise` itself.
@@ -54,13 +56,13 @@ void open_libraries(lua_State* L, const std::string& home) {
   lua_getglobal(L, "package");
   lua_getfield(L, -1, "path");
   lua_getfield(L, -2, "cpath");
-  const std::string default_path = lua_tostring(L, -2), default_cpath = lua_tostring(L, -1);
+  const std::string built_in = lua_tostring(L, -2), built_in_c = lua_tostring(L, -1);
   lua_pop(L, 2);
   const auto path =
       home + "/lib/?.lua;" + home + "/lib/?/init.lua;" +
-      from_environment("LUA_PATH", tree_paths("/share/lua", ".lua", true) + default_path);
+      from_environment("LUA_PATH", default_path("/share/lua", ".lua", true, built_in));
   const auto cpath =
-      from_environment("LUA_CPATH", tree_paths("/lib/lua", ".so", false) + default_cpath);
+      from_environment("LUA_CPATH", default_path("/lib/lua", ".so", false, built_in_c));
   lua_pushstring(L, path.c_str());
   lua_setfield(L, -2, "path");
   lua_pushstring(L, cpath.c_str());

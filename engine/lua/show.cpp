@@ -74,6 +74,7 @@ std::string show_inner(lua_State* L, int index) {
     lua_pop(L, 2);
     return "{...}";
   }
+  if (lua_isfunction(L, index)) return "function";  // its address tells nothing here
   auto text = plain(L, index);
   const auto end = std::min(text.find('\n'), kMaxText);
   return end < text.size() ? text.substr(0, end) + "..." : text;

@@ -9,8 +9,8 @@
 // The vocabulary of the tensor bindings (bind_tensor*.cpp). A tensor in Lua is a handle of an
 // at::Tensor. Scripts count dimensions, indices and categories from 1 (a dimension also from -1,
 // the last, backwards); LibTorch from 0: the helpers below convert and check. What LibTorch itself
-// refuses arrives as one line. Results have at most kMaxElements elements, and all tensors together
-// less memory than the machine has (see bind_tensor_memory.cpp).
+// refuses arrives as one line. Shapes that a script asks for have at most kMaxElements elements,
+// and all tensors together take less memory than the machine has (see bind_tensor_memory.cpp).
 
 namespace trinity::lua {
 

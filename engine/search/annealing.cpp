@@ -9,7 +9,8 @@ namespace trinity {
 namespace {
 
 constexpr int64_t kReplayInterval = 20;  // evaluations between two looks at the critical path
-constexpr int kKnownSteps = 64;          // trials of known score that one ask walks through
+constexpr int kKnownSteps = 64;          // trials of known score after which it is made hotter
+constexpr int kMostKnownSteps = 20 * kKnownSteps;  // ... and after which a known one is asked for
 
 AnnealingOptions checked(AnnealingOptions options, const PlacementSpace& space) {
   const auto expect = [](bool good, const char* what) {
@@ -45,7 +46,7 @@ void Annealing::begin_cooling() {
   cooling_ = true;
   first_evaluation_ = evaluations();
   take(best_assignment(), *best());
-  scale_ = options_.scale > 0 ? options_.scale : std::abs(score_.value);
+  scale_ = options_.scale > 0 ? options_.scale : std::abs(score_.value) / space().units();
 }
 
 bool Annealing::follow_path() {
@@ -64,37 +65,37 @@ bool Annealing::accepts(const Score& score, double threshold) const {
   return score.value <= threshold;
 }
 
+double Annealing::temperature() const {
+  const double progress = static_cast<double>(evaluations() - first_evaluation_) /
+                          static_cast<double>(options_.evaluations);
+  return scale_ * options_.first_temperature *
+         std::pow(options_.last_temperature / options_.first_temperature, std::min(1.0, progress));
+}
+
 /// Adds a trial and its threshold. False when the batch must end: a state of known score is to be
 /// taken if none of the trials before it is accepted.
 bool Annealing::draw(std::vector<Assignment>& trials) {
-  const double progress = static_cast<double>(evaluations() - first_evaluation_) /
-                          static_cast<double>(options_.evaluations);
-  const double temperature =
-      scale_ * options_.first_temperature *
-      std::pow(options_.last_temperature / options_.first_temperature, std::min(1.0, progress));
-  for (int step = 0;; ++step) {
+  double temperature_now = temperature();
+  for (int step = 1;; ++step) {
+    if (step % kKnownSteps == 0) temperature_now *= 2;
     auto trial = state_;
     moves_.apply(trial);
-    const double threshold = score_.value - temperature * std::log(1 - moves_.random().uniform());
+    const double threshold =
+        score_.value - temperature_now * std::log(1 - moves_.random().uniform());
     const auto* known = memo_.find(trial);
-    if (!known || step == kKnownSteps) {
+    const bool take_it = known && accepts(known->score, threshold);
+    if (!known || step == kMostKnownSteps || (take_it && !known->exact)) {
       trials.push_back(std::move(trial));
       thresholds_.push_back(threshold);
       return true;
     }
-    if (!accepts(known->score, threshold)) continue;
-    if (!known->exact) {
-      trials.push_back(std::move(trial));
-      thresholds_.push_back(threshold);
-      return true;
+    if (!take_it) continue;
+    if (!trials.empty()) {
+      next_ = std::move(trial);
+      next_score_ = known->score;
+      return false;
     }
-    if (trials.empty()) {
-      take(trial, known->score);
-      continue;
-    }
-    next_ = std::move(trial);
-    next_score_ = known->score;
-    return false;
+    take(trial, known->score);
   }
 }
 

@@ -9,17 +9,17 @@ namespace trinity {
 struct AnnealingOptions {
   uint64_t seed = 1;
   int64_t evaluations = 2000;  ///< length of one cooling, see Annealing
-  double first_temperature = 0.005;
-  double last_temperature = 0.00002;
-  double scale = 0;                ///< what temperatures are shares of; 0 for the start's value
-  int32_t batch = 8;               ///< trials in flight
-  bool focus = true;               ///< whether seeds follow the critical path (Moves::focus)
+  double first_temperature = 2;
+  double last_temperature = 0.01;
+  double scale = 0;   ///< what temperatures are multiples of; 0 for the start's value per unit
+  int32_t batch = 8;  ///< trials in flight
+  bool focus = true;  ///< whether seeds follow the critical path (Moves::focus)
   std::vector<Assignment> starts;  ///< scored first, the best is the start; default device 1 alone
 };
 
 /// Simulated annealing (Kirkpatrick, Gelatt and Vecchi, Science 220, 1983) with the moves of
 /// moves.h. A trial that is worse by x is accepted with probability exp(-x / T). T falls
-/// geometrically from first_temperature to last_temperature, both as shares of `scale`, over
+/// geometrically from first_temperature to last_temperature, both as multiples of `scale`, over
 /// `evaluations`; after that it cools again from the best.
 ///
 /// A batch holds trials from the same state; they are judged in order, the first accepted one
@@ -27,8 +27,9 @@ struct AnnealingOptions {
 /// costs nothing measurable on the reference graphs, where 8 chains side by side lose 3 to 10 %.
 ///
 /// Whether a trial will be accepted is drawn before its simulation, which makes the threshold its
-/// limit. Placements with a known score are walked through without asking again. Where memory is
-/// exceeded, the excess alone decides, without temperature.
+/// limit. Placements with a known score are walked through without asking again; the temperature
+/// doubles with every 64 of them until there is a new one. Where memory is exceeded, the excess
+/// alone decides, without temperature.
 class Annealing : public Searcher {
  public:
   /// Throws ArgumentError for options out of range and starts that do not fit the space.
@@ -41,6 +42,7 @@ class Annealing : public Searcher {
 
   void begin_cooling();
   bool follow_path();
+  double temperature() const;
   bool draw(std::vector<Assignment>& trials);
   bool accepts(const Score& score, double threshold) const;
   void take(const Assignment& assignment, const Score& score);

@@ -37,7 +37,7 @@ struct BaechiOptions {
   double headroom = 0;
   /// When nothing fits, try again with headroom 0.1, 0.2, ... up to 0.9 more.
   bool retry = true;
-  SctLimits programme;  ///< m_sct: beyond these, favourites are greedy
+  SctLimits programme = {};  ///< m_sct: beyond these, favourites are greedy
 };
 
 struct BaechiResult {

@@ -9,6 +9,7 @@
 #include "search/exhaustive.h"
 #include "search/fm.h"
 #include "search/largest_first.h"
+#include "search/local_search.h"
 #include "search/metis.h"
 #include "search/scotch.h"
 #include "search/spectral.h"
@@ -16,7 +17,7 @@
 namespace trinity {
 namespace {
 
-constexpr int32_t kManyUnits = 50'000;
+constexpr int32_t kManyUnits = 50'000, kFewUnits = 64;
 
 /// Assignments that differ by more than the names of interchangeable devices.
 class Distinct {
@@ -69,14 +70,21 @@ std::unique_ptr<Searcher> best_search(const PlacementSpace& space, BestOptions o
     starts.add(std::move(start));
   }
   for (auto& start : cheap_starts(space, options.seed)) starts.add(std::move(start));
+  auto list = starts.take();
+  const auto most = static_cast<size_t>(std::max<int64_t>(1, options.evaluations / 4));
+  if (list.size() > most) list.resize(most);
+  if (space.units() <= kFewUnits) {
+    LocalSearchOptions local;
+    local.seed = options.seed;
+    local.starts = std::move(list);
+    return std::make_unique<LocalSearch>(space, std::move(local));
+  }
   AnnealingOptions annealing;
   annealing.seed = options.seed;
   annealing.scale = options.scale;
-  annealing.starts = starts.take();
-  const auto most = static_cast<size_t>(std::max<int64_t>(1, options.evaluations / 4));
-  if (annealing.starts.size() > most) annealing.starts.resize(most);
-  annealing.evaluations = std::max<int64_t>(
-      1, options.evaluations - static_cast<int64_t>(annealing.starts.size()));
+  annealing.evaluations =
+      std::max<int64_t>(1, options.evaluations - static_cast<int64_t>(list.size()));
+  annealing.starts = std::move(list);
   return std::make_unique<Annealing>(space, std::move(annealing));
 }
 

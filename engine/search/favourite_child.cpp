@@ -1,9 +1,12 @@
 #include "search/favourite_child.h"
 
+#include <ClpEventHandler.hpp>
 #include <ClpSimplex.hpp>
 #include <ClpSolve.hpp>
 #include <algorithm>
 #include <numeric>
+
+#include "base/stop.h"
 
 namespace trinity {
 namespace {
@@ -120,6 +123,13 @@ class Rows {
   std::vector<double> value_, low_, high_;
 };
 
+/// Lets a wish to stop end the solver.
+class StopOnWish : public ClpEventHandler {
+ public:
+  int event(Event) override { return stop_flag().load(std::memory_order_relaxed) ? 5 : -1; }
+  ClpEventHandler* clone() const override { return new StopOnWish(*this); }
+};
+
 /// Fills x and makespan; false when the solver stopped before the optimum.
 bool solve(const SctProgramme& programme, const SctLimits& limits, FavouriteChildren& result) {
   double longest = 0, wires = 0;
@@ -139,10 +149,13 @@ bool solve(const SctProgramme& programme, const SctLimits& limits, FavouriteChil
   model.setLogLevel(0);
   rows.load(objective, model);
   model.setMaximumIterations(limits.most_iterations);
+  const StopOnWish stop;
+  model.passInEventHandler(&stop);
   ClpSolve options;
   options.setSolveType(ClpSolve::useDual);
   options.setPresolveType(ClpSolve::presolveOn);
   model.initialSolve(options);
+  poll_stop();
   result.iterations = model.numberIterations();
   if (model.status() != 0) return false;
   const double* solution = model.primalColumnSolution();

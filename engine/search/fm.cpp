@@ -65,10 +65,9 @@ Assignment fm_partition(const PlacementSpace& space, const FmOptions& options) {
   const PartitionWeights weights(space);
   const Hypergraph hypergraph(space);
   RandomStream random(options.seed, "fm");
-  auto assignment = bisect_recursively(
-      weights, [&](std::span<const int32_t> units, const PartitionShare& first) {
-        FmSides sides(hypergraph, weights.graph.combined, units, first.combined,
-                      options.imbalance);
+  auto assignment =
+      bisect_recursively(weights, [&](std::span<const int32_t> units, const PartitionShare& first) {
+        FmSides sides(hypergraph, weights.graph.combined, units, first.combined, options.imbalance);
         return bisect(sides, options, random);
       });
   bool changed = true;

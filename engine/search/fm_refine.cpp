@@ -192,8 +192,8 @@ int32_t FmSides::choose(Buckets& buckets, int64_t first_weight) const {
         const int64_t weight = weight_[static_cast<size_t>(cell)];
         const int64_t after = violation(first_weight + (from ? weight : -weight));
         if (after > 0 && after >= now) continue;
-        if (chosen < 0 || buckets.gain[static_cast<size_t>(cell)] >
-                              buckets.gain[static_cast<size_t>(chosen)])
+        if (chosen < 0 ||
+            buckets.gain[static_cast<size_t>(cell)] > buckets.gain[static_cast<size_t>(chosen)])
           chosen = cell;
         looks = 0;
         break;

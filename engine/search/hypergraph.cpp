@@ -12,7 +12,8 @@ Hypergraph::Hypergraph(const PlacementSpace& space) : units(space.units()) {
   std::vector<std::vector<int32_t>> readers;
   for (int32_t op = 0; op < problem.operators(); ++op) {
     const int32_t home = unit_of[static_cast<size_t>(op)];
-    const auto outputs = static_cast<size_t>(problem.first_output(op + 1) - problem.first_output(op));
+    const auto outputs =
+        static_cast<size_t>(problem.first_output(op + 1) - problem.first_output(op));
     readers.assign(outputs, {home});
     for (const auto& reader : problem.readers(op))
       readers[static_cast<size_t>(reader.output)].push_back(

@@ -51,8 +51,8 @@ Edges unit_edges(const LoadInstance& instance) {
 /// Merges units until the rest is a partial order without idle leaves.
 class Merger {
  public:
-  explicit Merger(const LoadInstance& instance)
-      : instance_(instance), group_(instance.nodes.size()) {
+  Merger(const LoadInstance& instance, bool heavy_leaves)
+      : instance_(instance), heavy_leaves_(heavy_leaves), group_(instance.nodes.size()) {
     std::iota(group_.begin(), group_.end(), 0);
     edges_ = unit_edges(instance);
     merge_cycles();
@@ -93,7 +93,8 @@ class Merger {
   bool merge_idle_leaves() {
     std::vector<bool> idle(group_.size(), true);
     for (const auto& node : instance_.nodes)
-      if (node.accelerator_s + node.cpu_s > 0 || node.memory_bytes > 0 || !node.supported)
+      if (node.accelerator_s + node.cpu_s > 0 || (node.memory_bytes > 0 && !heavy_leaves_) ||
+          !node.supported)
         idle[at(group_[at(node.unit)])] = false;
     std::vector<std::set<int32_t>> neighbours(group_.size());
     for (const auto& [from, to] : all_edges()) {
@@ -124,6 +125,7 @@ class Merger {
   }
 
   const LoadInstance& instance_;
+  bool heavy_leaves_;
   std::vector<int32_t> group_;  // of every unit
   Edges edges_;
 };
@@ -205,8 +207,8 @@ bool LoadOrder::is_chain() const {
   return consecutive + 1 >= groups.size();
 }
 
-LoadOrder make_load_order(const LoadInstance& instance) {
-  const Merger merger(instance);
+LoadOrder make_load_order(const LoadInstance& instance, bool heavy_leaves) {
+  const Merger merger(instance, heavy_leaves);
   std::map<int32_t, std::vector<int32_t>> members;  // by the name of the group
   for (size_t n = 0; n < instance.nodes.size(); ++n)
     members[merger.group_of(static_cast<int32_t>(n))].push_back(static_cast<int32_t>(n));

@@ -53,7 +53,7 @@ struct LoadOrder {
   bool is_chain() const;
 };
 
-/// See max_load_split().
-LoadOrder make_load_order(const LoadInstance& instance);
+/// See max_load_split(). With `heavy_leaves` idle leaves that hold memory join their neighbour too.
+LoadOrder make_load_order(const LoadInstance& instance, bool heavy_leaves);
 
 }  // namespace trinity

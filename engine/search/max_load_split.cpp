@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "base/error.h"
 #include "base/stop.h"
@@ -225,11 +226,49 @@ void check(const LoadInstance& instance) {
       throw ArgumentError(fmt::format("max-load split: an edge from {} to {}", from, to));
 }
 
+/// The optimum over all ideals, or nothing when they are too many. `known` bounds the load.
+std::optional<MaxLoadSplit> split_over_ideals(const LoadInstance& instance, const LoadOrder& order,
+                                              const MaxLoadSplit& known,
+                                              const MaxLoadLimits& limits) {
+  const int64_t width = int64_t{instance.accelerators + 1} * (instance.cpus + 1);
+  const auto most = std::min<int64_t>(limits.most_ideals, kMostEntries / width);
+  const auto ideals = Ideals::of_order(static_cast<int32_t>(order.groups.size()), order.edges,
+                                       static_cast<int32_t>(most));
+  if (!ideals) return std::nullopt;
+  // Sums differ in their last bits by the order of additions.
+  const double limit = known.feasible ? known.load_s * (1 + 1e-9) : kNone;
+  Programme programme(instance, order.groups, *ideals);
+  if (!programme.run(limit, limits.most_pairs)) return std::nullopt;
+  auto split = programme.result();
+  split.exact = true;
+  return split;
+}
+
+bool fits(const LoadInstance& instance, const std::vector<int32_t>& device) {
+  std::vector<int64_t> bytes(at(instance.accelerators + instance.cpus), 0);
+  for (size_t n = 0; n < device.size(); ++n) bytes[at(device[n])] += instance.nodes[n].memory_bytes;
+  return std::all_of(bytes.begin(), bytes.begin() + instance.accelerators,
+                     [&](int64_t sum) { return sum <= instance.memory_bytes; });
+}
+
+/// The optimum when nodes that take no time weigh nothing, which leaves fewer ideals. It is a bound
+/// from below, and the optimum where its split fits the true memory; nothing otherwise.
+std::optional<MaxLoadSplit> split_without_idle_memory(const LoadInstance& instance,
+                                                      const MaxLoadSplit& known,
+                                                      const MaxLoadLimits& limits) {
+  LoadInstance light = instance;
+  for (auto& node : light.nodes)
+    if (node.accelerator_s + node.cpu_s <= 0) node.memory_bytes = 0;
+  const auto split = split_over_ideals(light, make_load_order(light, true), known, limits);
+  if (!split || !split->feasible || !fits(instance, split->device)) return std::nullopt;
+  return split;
+}
+
 }  // namespace
 
 MaxLoadSplit max_load_split(const LoadInstance& instance, const MaxLoadLimits& limits) {
   check(instance);
-  const auto order = make_load_order(instance);
+  const auto order = make_load_order(instance, false);
   const auto groups = static_cast<int32_t>(order.groups.size());
   if (groups > kMostUnits)
     throw LimitError(
@@ -246,16 +285,8 @@ MaxLoadSplit max_load_split(const LoadInstance& instance, const MaxLoadLimits& l
   auto split = along.result();
   split.exact = order.is_chain();
   if (split.exact) return split;
-  const auto most = std::min<int64_t>(limits.most_ideals, kMostEntries / width);
-  const auto ideals = Ideals::of_order(groups, order.edges, static_cast<int32_t>(most));
-  if (!ideals) return split;
-  // Sums differ in their last bits by the order of additions.
-  const double limit = split.feasible ? split.load_s * (1 + 1e-9) : kNone;
-  Programme exact(instance, order.groups, *ideals);
-  if (!exact.run(limit, limits.most_pairs)) return split;
-  split = exact.result();
-  split.exact = true;
-  return split;
+  if (auto best = split_over_ideals(instance, order, split, limits)) return *best;
+  return split_without_idle_memory(instance, split, limits).value_or(split);
 }
 
 std::vector<double> max_load_loads_s(const LoadInstance& instance,

@@ -62,8 +62,8 @@ std::vector<int32_t> scaled_weights(const std::vector<double>& values, double to
   const double all = sum(values);
   std::vector<int32_t> weights;
   for (const double value : values)
-    weights.push_back(
-        all > 0 ? std::max(1, static_cast<int32_t>(std::lround(value / all * total))) : 1);
+    weights.push_back(all > 0 ? std::max(1, static_cast<int32_t>(std::lround(value / all * total)))
+                              : 1);
   return weights;
 }
 
@@ -101,8 +101,7 @@ PartitionWeights::PartitionWeights(const PlacementSpace& space) {
   pressure = accounted ? std::min(1.0, sum(held_bytes) / sum(capacity)) : 0;
   normalise(capacity);
   for (size_t d = 0; d < speed.size(); ++d)
-    shares.push_back(
-        {speed[d], capacity[d], (speed[d] + pressure * capacity[d]) / (1 + pressure)});
+    shares.push_back({speed[d], capacity[d], (speed[d] + pressure * capacity[d]) / (1 + pressure)});
   for (size_t unit = 0; unit < graph.work.size(); ++unit)
     graph.combined.push_back(static_cast<int32_t>(
         std::ceil((graph.work[unit] + pressure * graph.memory[unit]) / (1 + pressure))));
@@ -145,8 +144,8 @@ class Recursion {
     if (static_cast<int32_t>(units.size()) <= to - from) return one_each(units, from, to);
     const int32_t middle = from + (to - from) / 2;
     const auto part = total(from, middle), all = total(from, to);
-    const auto second = bisection_(units, {part.work / all.work, part.memory / all.memory,
-                                           part.combined / all.combined});
+    const auto second = bisection_(
+        units, {part.work / all.work, part.memory / all.memory, part.combined / all.combined});
     std::vector<int32_t> sides[2];
     for (size_t i = 0; i < units.size(); ++i) sides[second[i]].push_back(units[i]);
     divide(sides[0], from, middle);

@@ -29,8 +29,8 @@ struct PartitionShare {
   double work = 0, memory = 0, combined = 0;
 };
 
-/// What partitioners see of a problem: the units, and the share of each device (all adding up to 1):
-/// of work in proportion to its speed (the inverse of the time that everything takes on it), of
+/// What partitioners see of a problem: the units, and the share of each device (all adding up to
+/// 1): of work in proportion to its speed (the inverse of the time that everything takes on it), of
 /// memory in proportion to its capacity.
 struct PartitionWeights {
   PartitionGraph graph;

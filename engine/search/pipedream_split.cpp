@@ -212,4 +212,21 @@ std::vector<int32_t> pipedream_stages(const Graph& forward, std::span<const Pipe
   return stage;
 }
 
+std::vector<int32_t> training_stages(const Graph& forward, std::span<const int32_t> stage,
+                                     const Graph& training) {
+  if (stage.size() != at(forward.operator_count()))
+    throw ArgumentError(
+        fmt::format("{} stages for {} operators", stage.size(), forward.operator_count()));
+  std::vector<int32_t> all;
+  for (const auto& op : training.operators()) {
+    const auto& name = op.forward >= 0 ? training.op(op.forward).name : op.name;
+    const int32_t origin = forward.find(name);
+    if (origin < 0)
+      throw ArgumentError(
+          fmt::format("operator '{}' is of no operator of graph '{}'", op.name, forward.name()));
+    all.push_back(stage[at(origin)]);
+  }
+  return all;
+}
+
 }  // namespace trinity

@@ -76,4 +76,9 @@ PipedreamPlan pipedream_split(std::span<const PipedreamState> states,
 std::vector<int32_t> pipedream_stages(const Graph& forward, std::span<const PipedreamState> states,
                                       const PipedreamPlan& plan);
 
+/// The same of the training step made of `forward` (lower_to_training): operators of backward and
+/// update are on their forward operator's stage.
+std::vector<int32_t> training_stages(const Graph& forward, std::span<const int32_t> stage,
+                                     const Graph& training);
+
 }  // namespace trinity

@@ -22,7 +22,7 @@ bool equal_devices(const Problem& problem) {
 bool numbers_matter(const Problem& problem) {
   const auto queue = problem.rules().queue;
   if (queue == QueueModel::route || queue == QueueModel::fair) return true;
-  return !problem.graph().collectives().empty();
+  return problem.rules().event_order || !problem.graph().collectives().empty();
 }
 
 }  // namespace

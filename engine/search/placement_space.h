@@ -42,8 +42,8 @@ class PlacementSpace {
   }
 
   /// Whether exchanging two devices never changes what a placement costs: equal times, capacities
-  /// and wires, and no rule that looks at device numbers (channels of routes, rings of collectives
-  /// in per-pair queues).
+  /// and wires, and no rule that looks at device numbers (channels of routes, rings of collectives,
+  /// SimulationRules::event_order).
   bool interchangeable() const { return interchangeable_; }
 
   /// Number of different placements, as a real number: devices ^ units, or, where devices are

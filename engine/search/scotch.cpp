@@ -1,8 +1,8 @@
 #include "search/scotch.h"
 
 // scotch.h needs stdio.h before it.
-#include <stdio.h>
 #include <scotch.h>
+#include <stdio.h>
 
 #include <algorithm>
 #include <cmath>
@@ -62,8 +62,10 @@ std::vector<SCOTCH_Num> distances(const Problem& problem) {
   for (int32_t a = 0; a < n; ++a)
     for (int32_t b = 0; b < n; ++b) {
       if (a == b) continue;
-      auto& time = time_ns[static_cast<size_t>(a) * static_cast<size_t>(n) + static_cast<size_t>(b)];
-      time = 1 + 0.5 * static_cast<double>(problem.wire_ns(a, b, mean) + problem.wire_ns(b, a, mean));
+      auto& time =
+          time_ns[static_cast<size_t>(a) * static_cast<size_t>(n) + static_cast<size_t>(b)];
+      time =
+          1 + 0.5 * static_cast<double>(problem.wire_ns(a, b, mean) + problem.wire_ns(b, a, mean));
       least = std::min(least, time);
     }
   std::vector<SCOTCH_Num> result;
@@ -110,9 +112,8 @@ std::vector<SCOTCH_Num> whole_shares(const std::vector<PartitionShare>& shares) 
 
 Assignment scotch_map(const PlacementSpace& space, const ScotchOptions& options) {
   if (!(options.imbalance > 0 && options.imbalance <= 10))
-    throw ArgumentError(
-        fmt::format("scotch: expected an imbalance above 0 and up to 10, got {}",
-                    options.imbalance));
+    throw ArgumentError(fmt::format("scotch: expected an imbalance above 0 and up to 10, got {}",
+                                    options.imbalance));
   Assignment parts(static_cast<size_t>(space.units()), 0);
   if (space.devices() == 1) return parts;
   const PartitionWeights weights(space);

@@ -76,8 +76,7 @@ class Laplacian {
       add(x, factor, direction);
       add(residual, -factor, image);
       const double next = dot(residual, residual);
-      for (size_t i = 0; i < x.size(); ++i)
-        direction[i] = residual[i] + next / now * direction[i];
+      for (size_t i = 0; i < x.size(); ++i) direction[i] = residual[i] + next / now * direction[i];
       now = next;
     }
     project(x);
@@ -127,8 +126,8 @@ size_t sweep(const PartitionGraph& graph, const std::vector<size_t>& order, doub
   std::pair<double, int64_t> least{std::numeric_limits<double>::infinity(), 0};
   for (size_t count = 1; count < order.size(); ++count) {
     const size_t u = order[count - 1];
-    for (auto e = static_cast<size_t>(graph.first[u]);
-         e < static_cast<size_t>(graph.first[u + 1]); ++e)
+    for (auto e = static_cast<size_t>(graph.first[u]); e < static_cast<size_t>(graph.first[u + 1]);
+         ++e)
       cut += first[static_cast<size_t>(graph.neighbour[e])] ? -graph.bytes[e] : graph.bytes[e];
     first[u] = true;
     weight += graph.combined[u];
@@ -144,8 +143,8 @@ size_t sweep(const PartitionGraph& graph, const std::vector<size_t>& order, doub
 
 Assignment spectral_partition(const PlacementSpace& space, const SpectralOptions& options) {
   if (!(options.imbalance > 0 && options.imbalance <= 10))
-    throw ArgumentError(fmt::format(
-        "spectral: expected an imbalance above 0 and up to 10, got {}", options.imbalance));
+    throw ArgumentError(fmt::format("spectral: expected an imbalance above 0 and up to 10, got {}",
+                                    options.imbalance));
   const PartitionWeights weights(space);
   return bisect_recursively(
       weights, [&](std::span<const int32_t> units, const PartitionShare& share) {

@@ -75,7 +75,9 @@ end
 
 --- An object of class `class` (the __name of its metatable), not closed.
 function check.object(owner, place, name, value, class)
-  if type(value) ~= 'table' or util.class_of(value) ~= class then check.wrong(owner, place, name, value, 'a ' .. class) end
+  if type(value) ~= 'table' or util.class_of(value) ~= class then
+    check.wrong(owner, place, name, value, 'a ' .. class)
+  end
   if rawget(value, 'closed') then
     check.refuse(owner, place, name, 'this %s is closed', class)
   end

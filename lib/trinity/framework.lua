@@ -7,7 +7,7 @@
 --   tape, operations, shapes                               the graph under construction
 --   costs, emit                                            FLOP, traffic, devices to share
 
-local core = require 'trinity.core'
+local check = require 'trinity.check'
 local emit = require 'trinity.framework.emit'
 local layer_rules = require 'trinity.framework.layers'
 local optimisers = require 'trinity.framework.optimisers'
@@ -17,28 +17,17 @@ local util = require 'trinity.util'
 
 local framework = {}
 
-local choices = {
-  colocate = { forward = true, parameters = true },
-  optimiser = { sgd = true, momentum = true, adam = true },
+local rules = {
+  colocate = { 'choice', { forward = true, parameters = true } },
+  optimiser = { 'choice', { sgd = true, momentum = true, adam = true } },
+  weight_decay = 'boolean',
+  clip_gradients = 'boolean',
 }
 
 local function check_options(given)
-  local known = { colocate = true, optimiser = true, weight_decay = true, clip_gradients = true }
-  util.refuse_unknown('framework.lower', given, known)
-  local o = { colocate = given.colocate or 'forward', optimiser = given.optimiser or 'momentum',
+  given = check.options('framework.lower', 2, 'options', given, rules)
+  return { colocate = given.colocate or 'forward', optimiser = given.optimiser or 'momentum',
     weight_decay = given.weight_decay or false, clip_gradients = given.clip_gradients or false }
-  for key, words in util.sorted_pairs(choices) do
-    util.expect('framework.lower', key, o[key], 'string')
-    if not words[o[key]] then
-      local names = {}
-      for name in util.sorted_pairs(words) do names[#names + 1] = name end
-      util.fail("framework.lower: '%s': unknown value '%s'%s (known: %s)", key, o[key],
-        core.suggestion(o[key], names), table.concat(names, ', '))
-    end
-  end
-  util.expect('framework.lower', 'weight_decay', o.weight_decay, 'boolean')
-  util.expect('framework.lower', 'clip_gradients', o.clip_gradients, 'boolean')
-  return o
 end
 
 --- Refuses graphs that cannot be built again from types and shapes.
@@ -145,8 +134,8 @@ end
 --- Weights, their reads, states, moving averages and updates share a device, constants are where they are
 --- read; every other forward operation may be placed freely. Control edges are tensors without bytes.
 function framework.lower(graph, options)
-  util.expect('framework.lower', 'graph', graph, 'table')
-  local o = check_options(options or {})
+  check.object('framework.lower', 1, 'graph', graph, 'graph')
+  local o = check_options(options)
   local t = tape.new 'float32'
   local ends, outputs = build_forward(t, graph)
   if o.weight_decay then

@@ -2,6 +2,7 @@
 -- becomes, in graph/traverse walking over it, in graph/algorithms the algorithms, in graph/builder making
 -- one by hand.
 
+local arguments = require 'trinity.graph.arguments'
 local arrays = require 'trinity.graph.arrays'
 local check = require 'trinity.check'
 local core = require 'trinity.core'
@@ -45,7 +46,7 @@ end
 --- A table describing operator `i`, a number or a name: name, type, phase, inputs, outputs, flops, ...
 function Graph:operator(i)
   check.self('graph:operator', self, 'graph')
-  return self.handle:operator(i)
+  return self.handle:operator(arguments.operator('graph:operator', 1, 'i', self, i))
 end
 
 --- The graph of one training step (forward, backward, update); see engine/graph/training.h.

@@ -85,7 +85,12 @@ local function build(name, path, options, dtype)
   model.options = model.options or {}
   local values = model_options(name, model, options)
   values.dtype = dtype or 'float32'
-  return model.build(values)
+  local built = model.build(values)
+  if util.class_of(built) ~= 'graph' then
+    util.fail("model '%s': the function `build` at %s returned %s, expected a graph (net:build())", name,
+      util.function_place(model.build), util.describe(built))
+  end
+  return built
 end
 
 local file_types = '.lua, .onnx, .json (own, dnn-partitioning, Piper), .txt (PipeDream, DAPPLE profile)'

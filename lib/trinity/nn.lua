@@ -104,6 +104,8 @@ function sequential:forward(...)
 end
 
 --- Modules and functions one after another: nn.sequential { nn.linear {...}, nn.relu, ..., seed = 7 }.
-function nn.sequential(steps) return sequential(steps) end
+function nn.sequential(steps)
+  return sequential(check.argument('nn.sequential', 1, 'steps', steps, 'table'))
+end
 
 return nn

@@ -77,7 +77,8 @@ local most_entries = 2 ^ 28 -- of a list of placements: a gibibyte
 --- A list of `count` placements to fill.
 function Problem:placements(count)
   check.self('problem:placements', self, 'problem')
-  check.integer('problem:placements', 1, 'count', count, 0, math.min(1e6, math.floor(most_entries / self.graph.operators)))
+  local most = math.min(1e6, math.floor(most_entries / self.graph.operators))
+  check.integer('problem:placements', 1, 'count', count, 0, most)
   local list = {}
   for i = 1, count do list[i] = self:placement() end
   return list

@@ -59,11 +59,13 @@ end
 
 local function check_placements(placements)
   check.argument('search:evaluate', 1, 'placements', placements, 'table')
-  if #placements == 0 then check.refuse('search:evaluate', 1, 'placements', 'expected at least one placement, got none') end
+  if #placements == 0 then
+    check.refuse('search:evaluate', 1, 'placements', 'expected at least one placement, got none')
+  end
   for i = 1, #placements do
     if not array.is_int32(placements[i]) then
-      check.refuse('search:evaluate', 1, 'placements', 'entry %d: expected a placement (problem:placement()), got %s', i,
-        util.describe(placements[i]))
+      check.refuse('search:evaluate', 1, 'placements', 'entry %d: expected a placement (problem:placement()), got %s',
+        i, util.describe(placements[i]))
     end
   end
 end
@@ -135,8 +137,8 @@ function search.run(method, problem, options, body)
   check.argument('search.run', 3, 'options', options, 'table')
   for key, default in util.sorted_pairs(search.common) do
     if options[key] == nil then
-      check.refuse('search.run', 3, 'options', "field '%s' is missing (search.options gives all, its default is %s)", key,
-        tostring(default))
+      check.refuse('search.run', 3, 'options', "field '%s' is missing (search.options gives all, its default is %s)",
+        key, tostring(default))
     end
   end
   check.argument('search.run', 4, 'body', body, 'function')
@@ -150,8 +152,11 @@ function search.run(method, problem, options, body)
   self.progress:finish()
   if not ok and stopped and self.best then ok, self.stopped = true, true end
   if not ok then
-    if type(message) ~= 'string' then error(message, 0) end
-    error(message .. rescue(self), 0)
+    local saved = rescue(self)
+    if type(message) == 'string' then error(message .. saved, 0) end
+    -- An error object stays what it is; what there is to say goes beside it.
+    if saved ~= '' then io.stderr:write('trinity: ', method, ': the search failed', saved, '\n') end
+    error(message, 0)
   end
   return self:result()
 end

@@ -131,13 +131,26 @@ function Simulator:close() check.closing('simulator:close', self, 'simulator').h
 simulator.rules = { graph = { 'object', 'graph' }, cluster = { 'object', 'cluster' }, rules = 'any', cost = 'function',
   schedule = 'string', micro_batches = { 'integer', 1, most_micro_batches } }
 
+--- A cost function for the engine, which numbers operators, from one of a script.
+local function checked_cost(owner, cost, graph)
+  return function(i, device, default_s)
+    local op = graph:operator(i)
+    local time_s = cost(op, device, default_s)
+    if time_s ~= nil and (type(time_s) ~= 'number' or not (time_s >= 0 and time_s < 1e6)) then
+      util.fail("%s: the cost function at %s returned %s for the cost of operator '%s' on device '%s', expected "
+        .. '0 or more seconds or nil', owner, util.function_place(cost), util.describe(time_s), op.name, device.name)
+    end
+    return time_s
+  end
+end
+
 --- A simulator from a checked description.
 function simulator.make(owner, spec)
   for _, name in ipairs { 'graph', 'cluster' } do check.object(owner, 'option', name, spec[name], name) end
   if spec.rules ~= nil and type(spec.rules) ~= 'table' and type(spec.rules) ~= 'string' then
     check.wrong(owner, 'option', 'rules', spec.rules, "'standard', 'compat' or a table")
   end
-  local cost = spec.cost and function(op, device, default_s) return spec.cost(spec.graph:operator(op), device, default_s) end
+  local cost = spec.cost and checked_cost(owner, spec.cost, spec.graph)
   return setmetatable({ graph = spec.graph, cluster = spec.cluster, rules = spec.rules or 'standard',
     default_schedule = schedule_of(spec),
     handle = core.problem(spec.graph.handle, spec.cluster.handle, spec.rules, cost) }, Simulator)

@@ -28,28 +28,22 @@ local function wraps_engine(t)
   return type(handle) == 'userdata' and immutable[util.class_of(handle)] or false
 end
 
---- Everything that can be reached from the values given: metatables and wrapped objects get numbers that
---- are the same in this process and in workers that start later. `numbers[object]` and `objects[number]`.
+--- Everything that can be reached from the values given: tables and functions get numbers that are the same in
+--- this process and in workers that start later. `numbers[object]` and `objects[number]`.
 function transfer.reachable(...)
-  local known = { numbers = {}, objects = {} }
-  local seen, queue, last = {}, {}, 0
+  local numbers, objects = {}, {}
   local function visit(value)
     local kind = type(value)
-    if (kind == 'table' or kind == 'function') and not seen[value] then
-      seen[value] = true
-      last = last + 1
-      queue[last] = value
+    if (kind == 'table' or kind == 'function') and not numbers[value] then
+      objects[#objects + 1] = value
+      numbers[value] = #objects
     end
   end
-  local function number(object)
-    if known.numbers[object] then return end
-    known.objects[#known.objects + 1] = object
-    known.numbers[object] = #known.objects
-  end
   for i = 1, select('#', ...) do visit((select(i, ...))) end
-  while last > 0 do
-    local value = queue[last]
-    queue[last], last = nil, last - 1
+  local next_number = 1
+  while objects[next_number] do
+    local value = objects[next_number]
+    next_number = next_number + 1
     if type(value) == 'function' then
       for i = 1, debug.getinfo(value, 'u').nups do
         local _, upvalue = debug.getupvalue(value, i)
@@ -57,19 +51,14 @@ function transfer.reachable(...)
       end
       visit(debug.getfenv(value))
     else
-      local meta = debug.getmetatable(value)
-      if meta then
-        visit(meta)
-        number(meta)
-        if wraps_engine(value) then number(value) end
-      end
+      visit(debug.getmetatable(value))
       for key, field in next, value do -- need not be sorted: nobody sees the numbers
         visit(key)
         visit(field)
       end
     end
   end
-  return known
+  return { numbers = numbers, objects = objects }
 end
 
 local Writer = {}
@@ -141,11 +130,25 @@ function Writer:metatable(t)
   return true
 end
 
+--- A list of numbers in one piece, its length below zero; false for other lists.
+function Writer:number_list(t, length)
+  for i = 1, length do
+    if type(t[i]) ~= 'number' then return false end
+  end
+  local data = ffi.new('double[?]', length)
+  for i = 1, length do data[i - 1] = t[i] end
+  self:number(-length)
+  self.bytes:put(ffi.string(data, 8 * length))
+  return true
+end
+
 function Writer:fields(t)
   local length = #t
   self.bytes:put '{'
-  self:number(length)
-  for i = 1, length do self:field(i, t[i]) end
+  if length == 0 or not self:number_list(t, length) then
+    self:number(length)
+    for i = 1, length do self:field(i, t[i]) end
+  end
   local keys = other_keys(t, length)
   for _, key in ipairs(keys) do
     local kind = type(key)
@@ -240,13 +243,19 @@ function Reader:remember(t)
 end
 
 function Reader:fields(meta)
-  local t = self:remember {}
-  for i = 1, self:number() do t[i] = self:value() end
+  local t, length = self:remember {}, self:number()
+  if length < 0 then
+    local data = ffi.new('double[?]', -length)
+    ffi.copy(data, self:take(-8 * length), -8 * length)
+    for i = 1, -length do t[i] = data[i - 1] end
+  end
+  for i = 1, length do t[i] = self:value() end
   for _ = 1, self:number() do
     local key = self:value()
     t[key] = self:value()
   end
-  return meta and debug.setmetatable(t, meta) or t
+  if meta then debug.setmetatable(t, meta) end
+  return t
 end
 
 local readers = {

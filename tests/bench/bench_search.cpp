@@ -1,5 +1,6 @@
-// Searches under Placeto's rules against the reference figures of data/placeto-sim: median and range
-// over seeds, at equal evaluations. ninja -C build bench_search && build/bench_search [evaluations]
+// Searches under Placeto's rules against the reference figures of data/placeto-sim: median and
+// range over seeds, at equal evaluations. ninja -C build bench_search && build/bench_search
+// [evaluations]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,10 +59,8 @@ int main(int argc, char** argv) {
   for (const auto& entry : reference["results"]) {
     const std::string name = entry["graph"];
     const int devices = entry["devices"];
-    std::vector<std::string> file_order;
-    const auto graph = test::one_operator_per_node(
-        read_file(fmt::format("{}/pipedream/{}.graph.txt", data, name)), file_order);
-    const Problem problem(graph, test::placeto_cluster(devices), test::placeto_rules());
+    const auto problem =
+        test::placeto_problem(fmt::format("{}/pipedream/{}.graph.txt", data, name), devices);
     fmt::print("{} on {}: sa_us {:.1f}, heft_etf_us {:.1f}\n", name, devices,
                double{entry["sa_us"]}, double{entry["heft_etf_us"]});
     run("best", problem, evaluations, [](const auto& space, uint64_t seed, int64_t budget) {

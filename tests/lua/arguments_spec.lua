@@ -3,7 +3,6 @@
 
 local core = require 'trinity.core'
 local declarations = require 'trinity.declarations'
-local ffi = require 'ffi'
 local trinity = require 'trinity'
 local examples = dofile(root .. '/tests/lua/support/examples.lua')
 
@@ -11,28 +10,6 @@ trinity.search.common.evaluations, trinity.search.common.quiet = 4, true -- what
 
 local slowest_s = 2 -- a call with a wrong argument
 local declared = declarations.read()
-
--- Kinds of values: { label, value, the declared types that may take it }.
-local function kinds()
-  local e = examples.shared()
-  local closed = trinity.problem { graph = e.graph, cluster = e.cluster }
-  closed:close()
-  local closed_graph = trinity.layers.new 'closed'
-  closed_graph:input('x', { 1 })
-  closed_graph = closed_graph:build()
-  closed_graph:close()
-  return {
-    { 'true', true }, { 'number', 3 }, { '-1', -1 }, { '0', 0 }, { '0.5', 0.5 }, { 'nan', 0 / 0 }, { 'inf', math.huge },
-    { '1e300', 1e300 }, { 'empty string', '' }, { 'text', '/proc/nowhere/text' }, { 'text with NUL', '/proc/nowhere/te\0xt' },
-    { 'long text', '/proc/nowhere/' .. ('x'):rep(2 ^ 20) }, { '{}', {} }, { '{ 1 }', { 1 } },
-    { 'wrong keys', { nonsense = 1 } }, { 'mixed keys', { 1, 'a', nonsense = {}, [0.5] = true } },
-    { 'function', function() end }, { 'function of C', type }, { 'coroutine', coroutine.create(function() end) },
-    { 'cdata number', ffi.new 'int64_t' }, { 'cdata array', ffi.new 'double[3]' }, { 'file', io.stdout },
-    { 'closed problem', closed }, { 'closed graph', closed_graph }, { 'handle', e.graph.handle },
-    { 'graph', e.graph }, { 'cluster', e.cluster }, { 'problem', e.problem }, { 'strategy', e.strategy },
-    { 'placement', e.placement }, { 'metrics', e.metrics }, { 'stream', e.stream },
-  }
-end
 
 -- The Lua types that values of a declared type have; 'object' for a class with instances of its own.
 local function lua_types(type_text)
@@ -56,7 +33,7 @@ end
 local own_kind = {
   ['trinity.Graph'] = 'graph', ['trinity.Cluster'] = 'cluster', ['trinity.Problem'] = 'problem',
   ['trinity.Strategy'] = 'strategy', ['trinity.Placement'] = 'placement', ['trinity.Metrics'] = 'metrics',
-  ['trinity.RandomStream'] = 'stream',
+  ['trinity.RandomStream'] = 'stream', ['trinity.TorchTensor'] = 'tensor',
 }
 
 -- Methods of arrays are those of every array.
@@ -162,7 +139,8 @@ local function try_self(class, method, values)
     if k > 0 then label, value = values[k][1], values[k][2] end
     local f, arguments, count = example(class, method)
     local what = ('%s:%s: the object = %s'):format(class, method.name, label)
-    if own_kind[class] ~= label and not (label == 'placement' and array_classes[class]) then
+    local takes_numbers = class == 'trinity.TorchTensor' and type(value) == 'number' -- of operators: 2 * x
+    if own_kind[class] ~= label and not takes_numbers and not (label == 'placement' and array_classes[class]) then
       arguments[1] = value
       local message = attempt(what, f, arguments, count)
       local closed = label:match '^closed ' and class:lower() == 'trinity.' .. label:match '^closed (.*)'
@@ -193,7 +171,7 @@ end
 
 describe('arguments of every function', function()
   local exposed = 0
-  local values = kinds()
+  local values = examples.kinds()
   local shown = tonumber(os.getenv 'FAULTS') or 20
   for _, class in ipairs(declared.order) do
     local methods = declared.classes[class].methods
@@ -222,7 +200,6 @@ describe('arguments of every function', function()
   end
 
   it('are thousands of calls, none of which leaves anything behind', function()
-    expect(exposed):equals(exposed)
     local function round()
       for _, name in ipairs { 'trinity', 'trinity.Problem', 'trinity.Simulator', 'trinity.Builder', 'trinity.Layers' } do
         for _, method in ipairs(declared.classes[name].methods) do
@@ -233,12 +210,17 @@ describe('arguments of every function', function()
     end
     round()
     local bytes, objects = live()
-    round()
-    local bytes_after, objects_after = live()
-    print(('%d functions, %d calls, %d refused; %d engine objects before and after a round, Lua memory %+d bytes'):format(
-      exposed, calls, refused, objects, bytes_after - bytes))
+    local least, objects_after = math.huge, nil
+    for _ = 1, 3 do -- the compiler's own memory comes and goes
+      round()
+      local now
+      now, objects_after = live()
+      least, bytes = math.min(least, now - bytes), now
+    end
+    print(('%d functions, %d calls, %d refused; %d engine objects before and %d after three rounds, Lua memory %+d bytes')
+      :format(exposed, calls, refused, objects, objects_after, least))
     expect(objects_after):equals(objects)
-    expect(bytes_after - bytes):below(1e5)
+    expect(least):below(1e5)
     expect(2000):below(calls)
   end)
 end)

@@ -75,7 +75,7 @@ describe('trinity.model', function()
       trinity.model('resnet50', { batch_size = 2, dtype = 'float16', optimiser = 'adam' })
     expect(half.parameters):equals(full.parameters)
     expect(half.parameter_bytes * 2):equals(full.parameter_bytes)
-    expect(function() trinity.model('resnet50', { dtype = 'float17' }) end):raises "unknown dtype 'float17', did you mean 'float16'"
+    expect(function() trinity.model('resnet50', { dtype = 'float17' }) end):raises "option 'dtype': unknown value 'float17', did you mean 'float16'"
     expect(function() trinity.model('resnet50', { granularity = 'frame' }) end)
       :raises "unknown granularity 'frame'.*framework, layer"
     expect(function() trinity.model('resnet50', { training = 'no' }) end):raises "'training': expected boolean"
@@ -92,7 +92,7 @@ describe('pictures and placements', function()
     expect(colours):matches 'gpu0'
     expect(colours):matches 'gpu1'
     expect(problem:to_dot(found, { units = true }) ~= colours):truthy()
-    expect(function() problem:to_dot(found, { unit = true }) end):raises "unknown field 'unit'"
+    expect(function() problem:to_dot(found, { unit = true }) end):raises "unknown option 'unit', did you mean 'units'"
   end)
   it('writes devices for PyTorch under the names one gives', function()
     local found = trinity.methods.contiguous(problem)
@@ -121,10 +121,10 @@ describe('a cost function', function()
     expect(step(function(_, device) return device.type == 'p100' and 0 or nil end)):equals(0)
   end)
   it('is refused when it returns nonsense, with its line when it fails', function()
-    expect(function() step(function() return 'fast' end) end):raises "returned string 'fast' for operator"
+    expect(function() step(function() return 'fast' end) end):raises "returned string 'fast' for the cost of operator 'image'"
     expect(function() step(function() return -1 end) end):raises "cost of operator '.*' on device 'gpu0'"
     expect(function() step(function() error 'no idea' end) end):raises 'formats_spec.lua:%d+: no idea'
-    expect(function() step(7) end):raises "'cost': expected function"
+    expect(function() step(7) end):raises "option 'cost': expected a function, got number 7"
   end)
 end)
 

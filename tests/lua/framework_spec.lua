@@ -402,7 +402,7 @@ describe('lowering to the framework', function()
       :raises "unknown option 'optimizer', did you mean 'optimiser'"
     expect(function() framework.lower(forward, { optimiser = 'momentun' }) end)
       :raises "unknown value 'momentun', did you mean 'momentum'"
-    expect(function() framework.lower(forward, { colocate = true }) end):raises "'colocate': expected string, got boolean"
+    expect(function() framework.lower(forward, { colocate = true }) end):raises "option 'colocate': expected a string, got true"
     expect(function() framework.lower(forward:to_training()) end)
       :raises "operator '.-' is of phase backward, expected a forward graph"
     local profile = trinity.model(shared 'pipedream/vgg16.graph.txt', { training = false })

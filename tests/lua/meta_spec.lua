@@ -100,6 +100,7 @@ local function modules()
   return { ['trinity'] = surface(trinity), ['trinity.DevicesModule'] = merged(kinds, surface(trinity.devices)),
     ['trinity.TopologyModule'] = surface(trinity.topology), ['trinity.GraphModule'] = surface(trinity.graph),
     ['trinity.LayersModule'] = surface(trinity.layers), ['trinity.RewardsModule'] = surface(trinity.rewards),
+    ['trinity.TensorModule'] = surface(trinity.tensor), ['trinity.NnModule'] = surface(trinity.nn),
     ['trinity.SearchModule'] = surface(trinity.search), ['trinity.MethodsModule'] = methods }
 end
 
@@ -133,8 +134,9 @@ local function objects(e)
       held = surface(search)
     end)
   local comparison = trinity.compare(e.problem, { found, strategy })
-  local lazy = { e.problem.lower_bound_s, e.timeline.start_s, e.graph.depth, e.graph.unit_of }
-  expect(#lazy):equals(4)
+  local lazy = { e.problem.lower_bound_s, e.timeline.start_s, e.graph.depth, e.graph.unit_of, e.graph.flops_of,
+    e.graph.output_bytes, e.graph.parameter_bytes_of, e.graph.measured_time_s }
+  expect(#lazy):equals(8)
   local imported = trinity.model(root .. '/tests/data/onnx/vit.onnx', { training = false })
   return { ['trinity.Graph'] = surface(e.graph, imported), ['trinity.Builder'] = surface(e.builder),
     ['trinity.Layers'] = surface(trinity.layers.new 'x'), ['trinity.Cluster'] = surface(e.problem.cluster),
@@ -143,6 +145,9 @@ local function objects(e)
     ['trinity.Strategy'] = merged(surface(strategy, loaded, found), list_of('priority', 'stage')),
     ['trinity.Timeline'] = surface(e.timeline), ['trinity.Search'] = merged(held, list_of 'stopped'),
     ['trinity.Comparison'] = merged(surface(comparison), list_of 'stopped'),
+    ['trinity.TorchTensor'] = merged(core.tensor.methods, list_of('dtype', 'device', 'grad', 'requires_grad')),
+    ['trinity.Module'] = merged(require('trinity.nn.module').methods, list_of 'training'),
+    ['trinity.NetworkOptimiser'] = merged(require('trinity.nn.optimisers').methods, list_of 'learning_rate'),
     ['trinity.RandomStream'] = surface(trinity.random(1, 'x')), ['trinity.Metrics'] = metrics_names(strategy.metrics),
     ['trinity.Placement'] = array_names(e.placement), ['trinity.DoubleArray'] = array_names(e.timeline.start_s),
     ['trinity.Int32View'] = array_names(e.graph.depth), ['trinity.CurvePoint'] = surface(found.curve[1]) }
@@ -168,6 +173,8 @@ local function results(e)
     ['trinity.CollectiveRun'] = surface(e.timeline:collectives()[1]),
     ['trinity.MemoryLevel'] = surface(e.timeline:memory(1)[1]), ['trinity.TypeShare'] = surface(e.timeline:by_type()[1]),
     ['trinity.Device'] = surface(e.problem.cluster.devices[1]), ['trinity.Tensor'] = surface(e.tensor),
+    ['trinity.GraphRows'] = surface(e.graph:csr(), e.graph:csr 'in'), ['trinity.Cut'] = surface(e.graph:min_cut(1, 2)),
+    ['trinity.GraphPath'] = surface(e.graph:critical_path { time_s = e.graph.flops_of }),
     ['trinity.CollectiveCost'] = surface(e.problem.cluster:collective { kind = 'broadcast', devices = { 1, 2 }, bytes = 8 }),
     ['trinity.Operator'] = surface(unpack(operators)), ['trinity.TensorInfo'] = surface(unpack(tensors)) }
 end
@@ -179,6 +186,24 @@ local function cluster_known(part)
     switches = { { name = 'b', bandwidth_bytes_per_s = 1 } } }
   part(spec).nonsense = 1
   return known(function() trinity.cluster(spec) end)
+end
+
+-- Options of tensors and networks.
+local function network_specs()
+  local tensor, nn = trinity.tensor, trinity.nn
+  local x = tensor.ones(1)
+  local there = { ['trinity.LayerOptions'] = list_of('seed', 'name'),
+    ['trinity.TensorOptions'] = known(function() tensor.ones(1, { nonsense = 1 }) end),
+    ['trinity.TensorTarget'] = known(function() x:to { nonsense = 1 } end),
+    ['trinity.GradOptions'] = known(function() tensor.grad(x, { x }, { nonsense = 1 }) end),
+    ['trinity.ModuleOptions'] = known(function() nn.module(print, {}, { nonsense = 1 }) end),
+    ['trinity.GraphEdges'] = surface(nn.normalised_edges(1, {})) }
+  local layers = { Linear = 'linear', Embedding = 'embedding', LayerNorm = 'layer_norm', Dropout = 'dropout',
+    NetworkAttention = 'attention', Recurrent = 'lstm', Adam = 'adam', Sgd = 'sgd' }
+  for class, name in trinity.sorted_pairs(layers) do
+    there['trinity.' .. class .. 'Options'] = known(function() nn[name] { nonsense = 1 } end)
+  end
+  return there
 end
 
 local function specs(e)
@@ -215,6 +240,9 @@ local function specs(e)
       trinity.graph.new({ name = 'g' }):collective { name = 'c', kind = 'broadcast', bytes = 1, members = {}, nonsense = 1 }
     end),
     ['trinity.OperatorSpec'] = add { nonsense = 1 },
+    ['trinity.HandOperatorSpec'] = known(function() trinity.graph.new({ name = 'g' }):add_operator { nonsense = 1 } end),
+    ['trinity.GraphPathOptions'] = known(function() e.graph:critical_path { nonsense = 1 } end),
+    ['trinity.CutOptions'] = known(function() e.graph:min_cut(1, 2, { nonsense = 1 }) end),
     ['trinity.TensorSpec'] = add { outputs = { { nonsense = 1 } } },
     ['trinity.ParameterSpec'] = add { parameters = { { name = 'w', shape = { 1 }, nonsense = 1 } } },
     ['trinity.TrainingOptions'] = known(function() e.graph:to_training { nonsense = 1 } end),
@@ -253,10 +281,14 @@ local function words(e)
     end),
     ['trinity.WireName'] = known(function() trinity.topology.wire 'nonsense' end),
     ['trinity.CollectiveKind'] = collective 'nonsense', ['trinity.CollectiveAlgorithm'] = collective('broadcast', 'nonsense'),
+    ['trinity.OrderKind'] = known(function() e.graph:topological_order 'nonsense' end),
+    ['trinity.BackwardEdges'] = known(function() e.graph:min_cut(1, 2, { backward = 'nonsense' }) end),
     ['trinity.Colocate'] = known(function() e.graph:to_training { colocate = 'nonsense' } end),
     ['trinity.Optimiser'] = known(function() e.graph:to_training { optimiser = 'nonsense' } end),
     ['trinity.Preset'] = known(function() trinity.methods.trinity(e.problem, { preset = 'nonsense', quiet = true }) end),
     ['trinity.MdpeMode'] = known(function() trinity.rewards.mdpe { mode = 'nonsense' } end),
+    ['trinity.Dtype'] = known(function() trinity.tensor.ones(1, { dtype = 'nonsense' }) end),
+    ['trinity.LossReduction'] = known(function() trinity.nn.mse(trinity.tensor.ones(1), trinity.tensor.ones(1), 'nonsense') end),
     ['trinity.OnError'] = known(function() trinity.parallel_map(0, print, { on_error = 'nonsense' }) end),
   }
 end
@@ -270,7 +302,7 @@ end
 describe('the editor types', function()
   local classes, aliases = read_meta()
   local e = example()
-  local there = merged(modules(), objects(e), results(e), specs(e))
+  local there = merged(modules(), objects(e), results(e), specs(e), network_specs())
 
   -- Declared names, those of parents included.
   local function declared(name)

@@ -206,9 +206,10 @@ describe('searches in workers', function()
   end)
   it('compare methods over seeds, learning included, as in one process', function()
     -- Training before the fork: its threads must not be missed by workers.
-    trinity.methods.trinity(problem, { evaluations = 16, seed = 9, quiet = true })
+    local small = { groups = 8, hidden = 16, samples = 8, epochs = 2 }
+    trinity.methods.trinity(problem, { evaluations = 16, seed = 9, quiet = true, groups = 8, hidden = 16, samples = 8 })
     local function body(seed)
-      local comparison = trinity.compare(problem, { 'random', 'trinity' }, { evaluations = 32, seed = seed, quiet = true })
+      local comparison = trinity.compare(problem, { 'random', 'trinity' }, { evaluations = 24, seed = seed, quiet = true, trinity = small })
       for _, row in ipairs(comparison.rows) do row.seconds = 0 end -- a measurement
       return comparison
     end
@@ -222,11 +223,6 @@ describe('searches in workers', function()
         expect(parallel[seed].seed):equals(seed)
       end
     end
-  end)
-  it('train as they would have in the script', function()
-    local function body(seed) return trinity.methods.trinity(problem, { evaluations = 24, seed = seed, quiet = true }).reward end
-    local parallel = map({ 5, 6, 7 }, body, { workers = 3 })
-    for i = 1, 3 do expect(parallel[i]):equals(body(4 + i)) end
   end)
 end)
 
@@ -301,14 +297,14 @@ describe('what workers print', function()
       io.stdout:write '\n'
       if i == LAST then error 'stop here' end
     end, { workers = WORKERS, quiet = true })
-    print('after', message)
+    print('after', type(message) == 'string' and message or ok)
   ]]
   it('appears in the order of the items, once', function()
     for _, last in ipairs { '13', '0' } do
-      local status, expected = run_script(script:gsub('WORKERS', '1'):gsub('LAST', last))
+      local status, expected = run_script((script:gsub('WORKERS', '1'):gsub('LAST', last)))
       expect(status):equals(0)
       for workers = 2, 7, 5 do
-        local again, output = run_script(script:gsub('WORKERS', tostring(workers)):gsub('LAST', last))
+        local again, output = run_script((script:gsub('WORKERS', tostring(workers)):gsub('LAST', last)))
         expect(again):equals(0)
         expect(output):equals(expected)
       end
@@ -381,7 +377,11 @@ describe('Ctrl-C in a map', function()
       local file = assert(io.open(path, 'w'))
       file:write(([[
         require('trinity').parallel_map(3, function(i)
-          if i == 1 then io.open('%s', 'w'):write('ready'):close() end
+          if i == 1 then
+            local file = io.open('%s', 'w')
+            file:write 'ready'
+            file:close()
+          end
           while true do pcall(function() end) end
         end, { workers = %d, quiet = true })
       ]]):format(ready, workers))
@@ -391,10 +391,10 @@ describe('Ctrl-C in a map', function()
       local pipe = io.popen(([[sh -c '%s %s 2>&1 & pid=$!
         while ! [ -s %s ]; do sleep 0.05; done
         sleep 0.2; kill -INT $pid; wait $pid; echo status=$?; sleep 0.1
-        ps -e -o args= | grep "[ ]%s" | wc -l']]):format(program, path, ready, path))
+        ps -C trinity -o args= | grep -c "%s"']]):format(program, path, ready, path))
       local output = pipe:read '*a'
       pipe:close()
-      expect(output):matches 'lua:%d+: interrupted'
+      expect(output):matches(path:gsub('%p', '%%%0') .. ':%d+: interrupted')
       expect(output):matches 'status=130\n0\n$'
     end
     os.remove(path)

@@ -69,7 +69,7 @@ describe('a cluster', function()
     fails({ kind = 'all_gather', algorithm = 'tree', devices = { 1, 2 }, bytes = 1 },
       "'tree' does not carry out all_gather")
     fails({ kind = 'all_reduce', devices = { 1, 2 }, bytes = 1, size = 2 }, "unknown field 'size'")
-    fails(7, "'description': expected table, got number 7")
+    fails(7, "argument 1 %('spec'%): expected a table, got number 7")
   end)
 end)
 

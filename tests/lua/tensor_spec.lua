@@ -183,7 +183,7 @@ describe('operations', function()
   it('== is identity, tostring a small matrix', function()
     expect(x == x):truthy()
     expect(tensor.ones(1) == tensor.ones(1)):equals(false)
-    expect(tostring(x)):equals ' 1  -2\n 3   4\n[2 x 2 float32]'
+    expect(tostring(x)):equals '  1  -2\n  3   4\n[2 x 2 float32]'
     expect(tostring(tensor.new { 0.5, 12 })):equals ' 0.5   12\n[2 float32]'
     expect(tostring(tensor.new(3, { dtype = 'int64' }))):equals '3 [int64]'
     expect(tostring(tensor.zeros { 0 })):equals '[0 float32]'
@@ -495,7 +495,7 @@ describe('errors', function()
     local row = tensor.ones { 1, 2 ^ 17 }
     fails(function() return row + row:transpose() end, 'more than 2%^31')
     local wide = tensor.ones({ 1, 1 }):expand { 1, 2 ^ 30 }
-    fails(function() wide:transpose():matmul(wide) end, 'GB.* for a tensor beside|GB')
+    fails(function() wide:transpose():matmul(wide) end, 'no memory for')
   end)
   it('of closed tensors, everywhere', function()
     local gone = tensor.ones(1)

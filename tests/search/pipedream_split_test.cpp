@@ -190,6 +190,11 @@ TEST_CASE("every published result of PipeDream's code") {
           const auto from = static_cast<size_t>(graph.tensor(tensor).producer);
           CHECK(stage[from] <= stage[static_cast<size_t>(&op - graph.operators().data())]);
         }
+      const auto training = lower_to_training(graph, {});
+      const auto all = training_stages(graph, stage, training);
+      for (int32_t o = 0; o < training.operator_count(); ++o)
+        CHECK(all[static_cast<size_t>(o)] ==
+              all[static_cast<size_t>(training.unit(training.op(o).unit)[0])]);
       ++compared;
     }
   }

@@ -201,12 +201,8 @@ function nn.clip_grad_norm(parameters, max_norm) end
 --- A part of a network: m(...) calls forward(...).
 ---@class trinity.Module
 ---@field training boolean set by train()
+---@field forward fun(self: trinity.Module, ...: any): any what m(...) computes
 local Module = {}
-
---- What m(...) computes.
----@param ... any
----@return any ...
-function Module:forward(...) end
 
 --- Every parameter, in order of assignment, each once.
 ---@return trinity.TorchTensor[]

@@ -12,6 +12,8 @@ error 'this file is for editors'
 ---@field layers trinity.LayersModule networks in layers
 ---@field rewards trinity.RewardsModule published reward formulas
 ---@field methods trinity.MethodsModule what makes strategies
+---@field tensor trinity.TensorModule arrays of LibTorch, with gradients
+---@field nn trinity.NnModule networks and optimisers
 ---@field search trinity.SearchModule the frame of a search of your own
 local trinity = {}
 

@@ -64,6 +64,7 @@ setmetatable(methods, { __index = function(_, name)
 end })
 
 require 'trinity.methods.simple'(methods)
+require 'trinity.methods.expert'(methods)
 require 'trinity.methods.random'(methods)
 require 'trinity.methods.trinity'(methods)
 

@@ -21,7 +21,7 @@ end
 
 -- The option `name`, which must be there.
 local function needed(owner, options, name)
-  if options[name] == nil then util.fail("%s: option '%s' is missing", owner, name) end
+  if options[name] == nil then check.refuse(owner, 1, 'options', "field '%s' is missing", name) end
   return options[name]
 end
 
@@ -42,11 +42,13 @@ layers.size_rule = size_rule
 local linear = module.class('linear', rules { inputs = size_rule, outputs = size_rule, bias = 'boolean' })
 layers.linear = linear
 
-function linear:build(options)
-  self.inputs, self.outputs = needed('nn.linear', options, 'inputs'), needed('nn.linear', options, 'outputs')
+local function build_linear(owner, self, options)
+  self.inputs, self.outputs = needed(owner, options, 'inputs'), needed(owner, options, 'outputs')
   self.weight = parameter { self.outputs, self.inputs }
   if options.bias ~= false then self.bias = parameter { self.outputs } end
 end
+
+function linear:build(options) build_linear('nn.linear', self, options) end
 
 function linear:reset(stream_of)
   glorot(self.weight, stream_of 'weight')
@@ -57,6 +59,7 @@ end
 function linear:forward(x) return operations.linear(x, self.weight, self.bias) end
 
 function linear:describe()
+  module.checked(self, 'describe')
   return ('%d -> %d%s'):format(self.inputs, self.outputs, self.bias and '' or ', no bias')
 end
 
@@ -73,7 +76,10 @@ function embedding:reset(stream_of) glorot(self.weight, stream_of 'weight') end
 --- Indices from 1 to count, of any shape, to [..., size].
 function embedding:forward(indices) return operations.embedding(indices, self.weight) end
 
-function embedding:describe() return ('%d of %d'):format(self.count, self.size) end
+function embedding:describe()
+  module.checked(self, 'describe')
+  return ('%d of %d'):format(self.count, self.size)
+end
 
 local layer_norm = module.class('layer_norm', rules { size = size_rule, epsilon = 'number' })
 layers.layer_norm = layer_norm
@@ -91,7 +97,10 @@ end
 --- x [..., size]: mean 0 and variance 1 along the last dimension, then scaled and shifted.
 function layer_norm:forward(x) return operations.layer_norm(x, self.weight, self.bias, self.epsilon) end
 
-function layer_norm:describe() return tostring(self.size) end
+function layer_norm:describe()
+  module.checked(self, 'describe')
+  return tostring(self.size)
+end
 
 local dropout = module.class('dropout', rules { p = { 'number', 0, 0.999 } })
 layers.dropout = dropout
@@ -106,7 +115,10 @@ function dropout:forward(x)
   return operations.dropout(x, self.p, self.stream)
 end
 
-function dropout:describe() return ('p %g'):format(self.p) end
+function dropout:describe()
+  module.checked(self, 'describe')
+  return ('p %g'):format(self.p)
+end
 
 local attention = module.class('attention', rules { size = size_rule, heads = { 'integer', 1, 4096 } })
 layers.attention = attention
@@ -145,14 +157,19 @@ function attention:forward(query, key, value, options)
   return self.out(context:transpose(2, 3):reshape { query:size(1), query:size(2), self.size })
 end
 
-function attention:describe() return ('%d, %d heads'):format(self.size, self.heads) end
+function attention:describe()
+  module.checked(self, 'describe')
+  return ('%d, %d heads'):format(self.size, self.heads)
+end
 
 local graph_convolution = module.class('graph_convolution', rules { inputs = size_rule, outputs = size_rule,
   bias = 'boolean' })
 layers.graph_convolution = graph_convolution
 
-graph_convolution.build, graph_convolution.reset = linear.build, linear.reset
+graph_convolution.reset = linear.reset
 graph_convolution.describe = linear.describe
+
+function graph_convolution:build(options) build_linear('nn.graph_convolution', self, options) end
 
 --- Kipf and Welling 2017: x [nodes, inputs] to D^-1/2 (A + I) D^-1/2 x W + b, [nodes, outputs]. `edges` is
 --- what nn.graph_edges gives.

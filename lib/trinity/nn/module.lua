@@ -43,7 +43,9 @@ local function checked(self, method)
   if not is_module(self) then
     util.fail("module:%s: the object before ':' ('self'): expected a module, got %s", method, util.describe(self))
   end
-  if rawget(self, 'closed') then util.fail("module:%s: this module is closed", method) end
+  if rawget(self, 'closed') then
+    util.fail("module:%s: the object before ':' ('self'): this module is closed", method)
+  end
 end
 
 -- Calls found(path, owner, name, value) for every parameter, each once, and visit(path, module) for every
@@ -90,6 +92,7 @@ end
 
 --- Number of trainable numbers.
 function Module:parameter_count()
+  checked(self, 'parameter_count')
   local count = 0
   for _, parameter in ipairs(self:parameters()) do count = count + parameter:numel() end
   return count
@@ -104,7 +107,9 @@ function Module:train(on)
   return self
 end
 
+--- Forgets gradients.
 function Module:zero_grad()
+  checked(self, 'zero_grad')
   for _, parameter in ipairs(self:parameters()) do parameter:zero_grad() end
 end
 
@@ -153,6 +158,8 @@ end
 --- Moves all parameters to another device or dtype; gradients are dropped.
 function Module:to(options)
   checked(self, 'to')
+  check.options('module:to', 1, 'options', check.argument('module:to', 1, 'options', options, 'table'),
+    { dtype = 'string', device = 'string' })
   for _, parameter in ipairs(self:parameters()) do
     parameter:zero_grad()
     internal.set_data(parameter, parameter:detach():to(options))
@@ -162,6 +169,8 @@ end
 
 --- Saves all parameters by name (safetensors).
 function Module:save(path)
+  checked(self, 'save')
+  check.argument('module:save', 1, 'path', path, 'string')
   local tensors = {}
   for _, item in ipairs(self:named_parameters()) do tensors[item[1]] = item[2] end
   if not next(tensors) then util.fail('module:save: this module has no parameters') end
@@ -189,6 +198,7 @@ end
 
 --- Takes all parameters from a file that save() wrote; names and shapes must be the same.
 function Module:load(path)
+  checked(self, 'load')
   local named = self:named_parameters()
   check.argument('module:load', 1, 'path', path, 'string')
   local tensors = tensor.load(path)
@@ -204,14 +214,24 @@ end
 
 --- Frees all parameters; the module is not usable afterwards. Safe to repeat.
 function Module:close()
-  if rawget(self, 'closed') then return end
+  if is_module(self) and rawget(self, 'closed') then return end
+  checked(self, 'close')
   local parameters = self:parameters()
   walk(self, '', nothing, function(_, module) rawset(module, 'closed', true) end, {})
   for _, parameter in ipairs(parameters) do parameter:close() end
 end
 
 --- What stands between the brackets when printed; modules of one layer say their sizes.
-function Module.describe() return '' end
+function Module:describe()
+  checked(self, 'describe')
+  return ''
+end
+
+--- What calling the module computes; classes define it.
+function Module:forward()
+  checked(self, 'forward')
+  util.fail('%s: this class has no forward()', getmetatable(self).__name)
+end
 
 local function print_child(child, label, indent, lines, print_lines)
   if not is_module(child) then return end
@@ -249,7 +269,6 @@ end
 local function class(name, rules)
   check.argument('nn.class', 1, 'name', name, 'string')
   local methods = { build = nothing }
-  function methods.forward() util.fail('%s: this class has no forward()', name) end
   local instance = { __name = name, __call = call, __tostring = text, __newindex = record }
   function instance.__index(_, key)
     local value = methods[key]
@@ -271,4 +290,4 @@ local function class(name, rules)
   end })
 end
 
-return { methods = Module, class = class, is = is_module }
+return { methods = Module, class = class, is = is_module, checked = checked }

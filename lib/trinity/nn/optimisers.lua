@@ -6,9 +6,8 @@ local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
 
 local operations = core.tensor.layers
-local optimisers = {}
-
 local Optimiser = {}
+local optimisers = { methods = Optimiser }
 local class = { __name = 'optimiser' }
 
 local function handle(self, method)
@@ -31,7 +30,10 @@ function Optimiser:state() return handle(self, 'state'):state() end
 --- Takes back what state() gave.
 function Optimiser:load_state(state) handle(self, 'load_state'):load_state(state) end
 
+--- Saves state and learning rate.
 function Optimiser:save(path)
+  handle(self, 'save')
+  check.argument('optimiser:save', 1, 'path', path, 'string')
   local tensors = {}
   for i, entry in ipairs(self:state()) do
     for name, value in util.sorted_pairs(entry) do
@@ -42,7 +44,10 @@ function Optimiser:save(path)
   tensor.save(path, tensors)
 end
 
+--- Takes both from such a file.
 function Optimiser:load(path)
+  handle(self, 'load')
+  check.argument('optimiser:load', 1, 'path', path, 'string')
   local state, tensors = self:state(), tensor.load(path)
   local rate
   for i = 1, #state do state[i] = {} end
@@ -102,6 +107,11 @@ end
 function optimisers.adam(options)
   read('nn.adam', options, { betas = 'table', epsilon = { 'number', 0 } })
   local betas, rate = options.betas or { 0.9, 0.999 }, options.learning_rate or 1e-3
+  for i = 1, 2 do
+    if type(betas[i]) ~= 'number' or not (betas[i] >= 0 and betas[i] < 1) then
+      util.fail("nn.adam: option 'betas': expected two numbers from 0 to below 1, got %s", util.describe(betas[i]))
+    end
+  end
   return new('adam', options, operations.adam(options.parameters, rate, betas[1], betas[2], options.epsilon or 1e-8,
     options.weight_decay or 0), rate)
 end

@@ -1,6 +1,8 @@
 -- Valid arguments for every function that scripts can call: what tests/lua/arguments_spec.lua replaces
 -- one by one with values of the wrong kind. Everything is small, so that thousands of calls take seconds.
 
+local core = require 'trinity.core'
+local ffi = require 'ffi'
 local trinity = require 'trinity'
 
 local examples = {}
@@ -37,6 +39,29 @@ function examples.shared()
   made.path = os.tmpname()
   made.strategy:save(made.path)
   return made
+end
+
+--- Values of every kind: { label, value }; nil is not among them.
+function examples.kinds()
+  local e = examples.shared()
+  local closed = trinity.problem { graph = e.graph, cluster = e.cluster }
+  closed:close()
+  local closed_graph = trinity.layers.new 'closed'
+  closed_graph:input('x', { 1 })
+  closed_graph = closed_graph:build()
+  closed_graph:close()
+  return {
+    { 'true', true }, { 'number', 3 }, { '-1', -1 }, { '0', 0 }, { '0.5', 0.5 }, { 'nan', 0 / 0 }, { 'inf', math.huge },
+    { '1e300', 1e300 }, { 'empty string', '' }, { 'text', '/proc/nowhere/text' }, { 'text with NUL', '/proc/nowhere/te\0xt' },
+    { 'long text', '/proc/nowhere/' .. ('x'):rep(2 ^ 20) }, { '{}', {} }, { '{ 1 }', { 1 } },
+    { 'wrong keys', { nonsense = 1 } }, { 'mixed keys', { 1, 'a', nonsense = {}, [0.5] = true } },
+    { 'function', function() end }, { 'function of C', type }, { 'coroutine', coroutine.create(function() end) },
+    { 'cdata number', ffi.new 'int64_t' }, { 'cdata array', ffi.new 'double[3]' }, { 'file', io.stdout },
+    { 'closed problem', closed }, { 'closed graph', closed_graph }, { 'handle', e.graph.handle },
+    { 'graph', e.graph }, { 'cluster', e.cluster }, { 'problem', e.problem }, { 'strategy', e.strategy },
+    { 'placement', e.placement }, { 'metrics', e.metrics }, { 'stream', e.stream },
+    { 'tensor', trinity.tensor.new { 1, 2 } },
+  }
 end
 
 --- Removes what the examples have written.
@@ -149,6 +174,8 @@ examples.values = {
   ['trinity.Problem'] = function() return examples.shared().problem end,
   ['trinity.Strategy'] = function() return examples.shared().strategy end,
   ['trinity.SearchOptions'] = function() return { evaluations = 2, quiet = true } end,
+  ['trinity.OperatorRef'] = function() return 'work1' end,
+  ['trinity.OperatorRef|trinity.OperatorRef[]'] = function() return { 'work1', 3 } end,
   ['trinity.WireName'] = function() return 'qpi' end,
   ['trinity.Method'] = function() return function(problem) return problem:placement() end end,
 }
@@ -197,10 +224,16 @@ examples.arguments = {
       function(search) search:evaluate { e.placement } end }
   end,
   ['trinity.Graph.operator'] = function() return { 1 } end,
+  ['trinity.Graph.csr'] = function() return { 'in' } end,
+  ['trinity.Graph.topological_order'] = function() return { 'depth_first' } end,
+  ['trinity.Graph.critical_path'] = function() return { { time_s = function() return 1 end } } end,
+  ['trinity.Graph.min_cut'] = function() return { 1, { 'work1', 3 }, { backward = 'counted' } } end,
   ['trinity.Graph.to_training'] = function() return { { optimiser = 'sgd' } } end,
   ['trinity.Graph.replicate'] = function() return { { replicas = 2 } } end,
   ['trinity.Graph.save'] = function() return { os.tmpname() } end,
   ['trinity.Builder.add'] = function() return { { name = 'added', type = 'Work', outputs = { { bytes = 8 } } } } end,
+  ['trinity.Builder.add_operator'] = function() return { { name = 'added', time_s = 1e-3 } } end,
+  ['trinity.Builder.add_edge'] = function() return { 'first', 'second', 8 } end,
   ['trinity.Builder.collective'] = function(self)
     self:add { name = 'sum', type = 'AllReduce', outputs = { { bytes = 8 } } }
     return { { name = 'all', kind = 'all_reduce', bytes = 8, members = { 'sum' } } }
@@ -279,5 +312,9 @@ layer('feed_forward', function(t) return { 'y', t.sequence(), { heads = 2, feed_
 layer('transformer_block', function(t) return { 'y', t.sequence(), { heads = 2, feed_forward = 16 } } end)
 layer('additive_attention', function(t) return { 'y', t.sequence(), 4 } end)
 layer('multiplicative_attention', function(t) return { 'y', t.sequence(), 4 } end)
+
+dofile(require('trinity.core').home .. '/tests/lua/support/tensor_examples.lua')(examples)
+
+dofile(core.home .. '/tests/lua/support/tensor_examples.lua')(examples)
 
 return examples

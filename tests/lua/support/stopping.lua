@@ -119,20 +119,26 @@ function stopping.run(case, options, delay_s, signal)
   local file = assert(io.open(script, 'w'))
   file:write('local function ready() print "ready" io.stdout:flush() end ', (case[2]:gsub('\n', ' ')), '\n')
   file:close()
-  os.execute(("(%s '%s' %s '%s' > '%s' 2>&1 & child=$!; echo $child > '%s'; wait $child; echo $? > '%s') &"):format(
-    case.input and case.input .. ' |' or '', program, options or '', script, output, pid, status))
-  local function ended() return read(status):match '%d+' end
-  local result, start
+  if case.input then os.execute(("mkfifo '%s.in'; (%s > '%s.in') &"):format(base, case.input, base)) end
+  os.execute(("('%s' %s '%s' < '%s' > '%s' 2>&1 & echo $! > '%s'; wait $!; echo $? $(date +%%s.%%N) > '%s') &"):format(
+    program, options or '', script, case.input and base .. '.in' or '/dev/null', output, pid, status))
+  local function ended()
+    local code, end_s = read(status):match '^(%d+) (%S+)'
+    return code and { status = tonumber(code), end_s = tonumber(end_s) }
+  end
+  local result
   if wait(60, function() return read(output):find '^ready' or ended() end) then
     os.execute(('sleep %g'):format(delay_s))
-    start = core.clock_s()
-    if signal then os.execute(("kill -%s $(cat '%s')"):format(signal, pid)) end
-    local code = wait(30, ended)
-    if code then result = { status = tonumber(code), seconds = core.clock_s() - start, output = read(output) } end
+    if signal then os.execute(("date +%%s.%%N > '%s.start'; kill -%s $(cat '%s')"):format(base, signal, pid)) end
+    result = wait(30, ended)
+    if result then
+      result.seconds = signal and result.end_s - tonumber(read(base .. '.start'))
+      result.output = read(output)
+    end
   end
   local text = read(output)
   if not result then os.execute(("kill -KILL $(cat '%s') 2> /dev/null"):format(pid)) end
-  for _, path in ipairs { base, script, output, pid, status } do os.remove(path) end
+  for _, ending in ipairs { '', '.lua', '.out', '.pid', '.status', '.start', '.in' } do os.remove(base .. ending) end
   return result, text
 end
 

@@ -1,0 +1,388 @@
+#include <functional>
+
+#include "lua/module.h"
+#include "search/annealing.h"
+#include "search/baechi.h"
+#include "search/best.h"
+#include "search/exhaustive.h"
+#include "search/fm.h"
+#include "search/largest_first.h"
+#include "search/list_schedule.h"
+#include "search/local_search.h"
+#include "search/max_load_split.h"
+#include "search/mcmc.h"
+#include "search/metis.h"
+#include "search/pipeline_split.h"
+#include "search/scotch.h"
+#include "search/spectral.h"
+
+namespace trinity::lua {
+
+/// A search in progress with what it refers to.
+struct BoundSearcher {
+  explicit BoundSearcher(std::shared_ptr<const Problem> bound)
+      : problem(std::move(bound)), space(*problem) {}
+  std::shared_ptr<const Problem> problem;
+  PlacementSpace space;
+  std::unique_ptr<Searcher> searcher;
+  size_t asked = 0;
+};
+
+template <>
+struct TypeName<BoundSearcher> {
+  static constexpr auto value = "searcher";
+};
+
+namespace {
+
+constexpr int64_t kMostEvaluations = int64_t{1} << 40;
+
+/// The device of every operator (0-based) into the int32 array at `index`.
+void write_placement(lua_State* L, int index, const std::vector<int32_t>& placement) {
+  auto* out =
+      struct_arg<trinity_int32_array>(L, index, Magic::int32_array, "placement", "an int32 array");
+  TRINITY_CHECK_EQ(static_cast<size_t>(out->length), placement.size());
+  auto* data = reinterpret_cast<int32_t*>(out + 1);
+  for (const int32_t device : placement) *data++ = device + 1;
+}
+
+/// Field `starts`: a list of placements.
+std::vector<Assignment> read_starts(lua_State* L, Fields& fields, const PlacementSpace& space) {
+  std::vector<Assignment> starts;
+  if (!fields.push_table("starts")) return starts;
+  std::vector<int32_t> placement(static_cast<size_t>(space.problem().operators()));
+  for_each(L, lua_gettop(L), [&](int) {
+    placement_arg(L, lua_gettop(L), space.problem(), placement.data());
+    starts.push_back(space.assignment(placement));
+  });
+  lua_pop(L, 1);
+  return starts;
+}
+
+/// Options that searches share.
+struct Common {
+  uint64_t seed;
+  int64_t evaluations;
+  std::vector<Assignment> starts;
+};
+
+Common read_common(lua_State* L, Fields& fields, const PlacementSpace& space) {
+  return {static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53)),
+          fields.integer("evaluations", 2000, 1, kMostEvaluations), read_starts(L, fields, space)};
+}
+
+int32_t count(Fields& fields, const char* key, int32_t fallback, int64_t low, int64_t high) {
+  return static_cast<int32_t>(fields.integer(key, fallback, low, high));
+}
+
+std::unique_ptr<Searcher> annealing(Fields& fields, const PlacementSpace& space, Common common) {
+  AnnealingOptions o;
+  o.seed = common.seed;
+  o.evaluations = common.evaluations;
+  o.starts = std::move(common.starts);
+  o.first_temperature = fields.number("first_temperature", o.first_temperature);
+  o.last_temperature = fields.number("last_temperature", o.last_temperature);
+  o.scale = fields.number("scale", o.scale);
+  o.batch = count(fields, "batch", o.batch, 1, 4096);
+  o.focus = fields.boolean("focus", o.focus);
+  return std::make_unique<Annealing>(space, std::move(o));
+}
+
+std::unique_ptr<Searcher> local_search(Fields& fields, const PlacementSpace& space, Common common) {
+  LocalSearchOptions o;
+  o.seed = common.seed;
+  o.starts = std::move(common.starts);
+  o.batch = count(fields, "batch", o.batch, 1, 4096);
+  o.patience = count(fields, "patience", o.patience, 0, 1000000000);
+  o.kick = count(fields, "kick", o.kick, 1, 1000000);
+  o.focus = fields.boolean("focus", o.focus);
+  return std::make_unique<LocalSearch>(space, std::move(o));
+}
+
+std::unique_ptr<Searcher> mcmc(Fields& fields, const PlacementSpace& space, Common common) {
+  McmcOptions o;
+  o.seed = common.seed;
+  o.evaluations = common.evaluations;
+  o.starts = std::move(common.starts);
+  o.alpha_per_ms = fields.number("alpha_per_ms", o.alpha_per_ms);
+  o.value_per_ms = fields.number("value_per_ms", o.value_per_ms);
+  o.stop_early = fields.boolean("stop_early", o.stop_early);
+  return std::make_unique<Mcmc>(space, std::move(o));
+}
+
+std::unique_ptr<Searcher> exhaustive(Fields& fields, const PlacementSpace& space, Common) {
+  ExhaustiveOptions o;
+  o.most_placements = fields.number("most_placements", o.most_placements);
+  return std::make_unique<Exhaustive>(space, o);
+}
+
+std::unique_ptr<Searcher> best(Fields& fields, const PlacementSpace& space, Common common) {
+  BestOptions o;
+  o.seed = common.seed;
+  o.evaluations = common.evaluations;
+  o.starts = std::move(common.starts);
+  o.scale = fields.number("scale", o.scale);
+  return best_search(space, std::move(o));
+}
+
+/// The entry of a table of methods, or an error that lists them.
+template <class Table>
+const auto& find_method(const Table& table, const std::string& name) {
+  const auto found = table.find(name);
+  if (found != table.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, unused] : table) names.push_back(known);
+  throw ArgumentError(fmt::format("unknown method '{}'{} (known: {})", name,
+                                  suggestion(name, names), fmt::join(names, ", ")));
+}
+
+/// searcher(problem, method, options) -> searcher; options: seed, evaluations (the budget), starts
+/// (placements), and the method's own.
+int searcher_new(lua_State* L) {
+  using Make = std::unique_ptr<Searcher> (*)(Fields&, const PlacementSpace&, Common);
+  static const std::map<std::string, Make> kMethods = {{"annealing", annealing},
+                                                       {"best", best},
+                                                       {"exhaustive", exhaustive},
+                                                       {"local_search", local_search},
+                                                       {"mcmc", mcmc}};
+  auto bound = std::make_shared<BoundSearcher>(object_arg<BoundProblem>(L, 1, "problem").problem);
+  const auto make = find_method(kMethods, string_arg(L, 2, "method"));
+  table_arg(L, 3, "options");
+  Fields fields(L, 3, "searcher");
+  auto common = read_common(L, fields, bound->space);
+  bound->searcher = make(fields, bound->space, std::move(common));
+  fields.refuse_unknown();
+  push_object(L, std::move(bound));
+  return 1;
+}
+
+/// searcher:ask(batch, most) -> count, limit: writes at most `most` placements into the arrays of
+/// the list; of values above `limit` only that they are above will matter. 0 when exhausted.
+int searcher_ask(lua_State* L) {
+  auto& self = object_arg<BoundSearcher>(L, 1);
+  table_arg(L, 2, "batch");
+  const auto room = static_cast<int64_t>(lua_objlen(L, 2));
+  const auto most = integer_arg(L, 3, "most", 1, std::max<int64_t>(1, room));
+  const auto trials = self.searcher->ask(static_cast<int32_t>(most));
+  for (size_t i = 0; i < trials.placements.size(); ++i) {
+    lua_rawgeti(L, 2, static_cast<int>(i) + 1);
+    write_placement(L, lua_gettop(L), trials.placements[i]);
+    lua_pop(L, 1);
+  }
+  self.asked = trials.placements.size();
+  lua_pushinteger(L, static_cast<lua_Integer>(self.asked));
+  lua_pushnumber(L, trials.limit);
+  return 2;
+}
+
+/// searcher:tell(values, excess_memory_bytes): what the placements asked for are worth, smaller is
+/// better; double arrays.
+int searcher_tell(lua_State* L) {
+  auto& self = object_arg<BoundSearcher>(L, 1);
+  const auto* values =
+      struct_arg<trinity_double_array>(L, 2, Magic::double_array, "values", "a double array");
+  const auto* excess = struct_arg<trinity_double_array>(L, 3, Magic::double_array,
+                                                        "excess_memory_bytes", "a double array");
+  const auto n = static_cast<int32_t>(self.asked);
+  if (values->length < n || excess->length < n)
+    throw ArgumentError(fmt::format("expected {} values and excesses, got {} and {}", n,
+                                    values->length, excess->length));
+  const auto* value = reinterpret_cast<const double*>(values + 1);
+  const auto* bytes = reinterpret_cast<const double*>(excess + 1);
+  std::vector<Score> scores;
+  for (int32_t i = 0; i < n; ++i) {
+    if (!(bytes[i] >= 0 && bytes[i] < 9e18))
+      throw ArgumentError(fmt::format("excess {} is {}, expected 0 or more", i + 1, bytes[i]));
+    scores.push_back({static_cast<int64_t>(bytes[i]), value[i]});
+  }
+  self.searcher->tell(scores);
+  self.asked = 0;
+  return 0;
+}
+
+int searcher_evaluations(lua_State* L) {
+  lua_pushnumber(L, static_cast<double>(object_arg<BoundSearcher>(L, 1).searcher->evaluations()));
+  return 1;
+}
+
+int searcher_exhausted(lua_State* L) {
+  lua_pushboolean(L, object_arg<BoundSearcher>(L, 1).searcher->exhausted());
+  return 1;
+}
+
+/// What a constructive method answers: a placement, or why there is none.
+struct Construction {
+  std::vector<int32_t> placement;
+  std::string reason;  // of no placement
+};
+
+Construction from_assignment(const PlacementSpace& space, const Assignment& assignment) {
+  return {space.placement(assignment), {}};
+}
+
+void push_order(lua_State* L, const ListSchedule& list, int32_t devices) {
+  const auto schedule = order_schedule(list, devices);
+  lua_newtable(L);
+  for (int32_t d = 0; d < devices; ++d) {
+    lua_newtable(L);
+    const auto first = static_cast<size_t>(schedule.order_first[static_cast<size_t>(d)]);
+    const auto last = static_cast<size_t>(schedule.order_first[static_cast<size_t>(d) + 1]);
+    for (size_t i = first; i < last; ++i) {
+      lua_pushinteger(L, schedule.order[i] + 1);
+      lua_rawseti(L, -2, static_cast<int>(i - first) + 1);
+    }
+    lua_rawseti(L, -2, d + 1);
+  }
+}
+
+/// Sets the facts predicted_s and order (a list of operators a device) of a list schedule.
+void push_list(lua_State* L, const ListSchedule& list, int32_t devices) {
+  set_field(L, "predicted_s", static_cast<double>(list.makespan) * 1e-9);
+  push_order(L, list, devices);
+  lua_setfield(L, -2, "order");
+}
+
+using Construct = Construction (*)(lua_State*, Fields&, const PlacementSpace&);
+
+uint64_t seed_of(Fields& fields) {
+  return static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
+}
+
+Construction metis(lua_State*, Fields& fields, const PlacementSpace& space) {
+  MetisOptions o;
+  o.seed = seed_of(fields);
+  o.imbalance = fields.number("imbalance", o.imbalance);
+  o.recursive = fields.boolean("recursive", o.recursive);
+  return from_assignment(space, metis_partition(space, o));
+}
+
+Construction scotch(lua_State*, Fields& fields, const PlacementSpace& space) {
+  ScotchOptions o;
+  o.seed = seed_of(fields);
+  o.imbalance = fields.number("imbalance", o.imbalance);
+  return from_assignment(space, scotch_map(space, o));
+}
+
+Construction fm(lua_State*, Fields& fields, const PlacementSpace& space) {
+  FmOptions o;
+  o.seed = seed_of(fields);
+  o.imbalance = fields.number("imbalance", o.imbalance);
+  o.starts = count(fields, "starts_tried", o.starts, 1, 1000);
+  o.passes = count(fields, "passes", o.passes, 1, 1000);
+  o.rounds = count(fields, "rounds", o.rounds, 0, 1000);
+  return from_assignment(space, fm_partition(space, o));
+}
+
+Construction spectral(lua_State*, Fields& fields, const PlacementSpace& space) {
+  SpectralOptions o;
+  o.imbalance = fields.number("imbalance", o.imbalance);
+  return from_assignment(space, spectral_partition(space, o));
+}
+
+Construction largest(lua_State*, Fields&, const PlacementSpace& space) {
+  return from_assignment(space, largest_first(space));
+}
+
+template <ListSchedule (*Schedule)(const TaskGraph&)>
+Construction list_scheduler(lua_State* L, Fields&, const PlacementSpace& space) {
+  const auto list = Schedule(make_task_graph(space.problem()));
+  push_list(L, list, space.devices());
+  return {list.processor, {}};
+}
+
+Construction baechi(lua_State* L, const PlacementSpace& space, const BaechiResult& result) {
+  if (!result.feasible) return {{}, result.reason};
+  set_field(L, "headroom", result.headroom);
+  if (result.list.makespan > 0) push_list(L, result.list, space.devices());
+  if (result.favourites > 0) {
+    set_field(L, "favourites", result.favourites);
+    set_boolean(L, "programme_solved", result.programme_solved);
+  }
+  return {result.list.processor, {}};
+}
+
+BaechiOptions baechi_options(Fields& fields) {
+  BaechiOptions o;
+  o.reserve = fields.boolean("reserve", o.reserve);
+  o.headroom = fields.number("headroom", o.headroom);
+  o.retry = fields.boolean("retry", o.retry);
+  return o;
+}
+
+Construction topo(lua_State* L, Fields&, const PlacementSpace& space) {
+  return baechi(L, space, m_topo(space.problem()));
+}
+Construction etf_memory(lua_State* L, Fields& fields, const PlacementSpace& space) {
+  return baechi(L, space, m_etf(space.problem(), baechi_options(fields)));
+}
+Construction sct_memory(lua_State* L, Fields& fields, const PlacementSpace& space) {
+  return baechi(L, space, m_sct(space.problem(), baechi_options(fields)));
+}
+
+Construction gpipe(lua_State* L, Fields&, const PlacementSpace& space) {
+  auto split = gpipe_split(space.problem());
+  set_field(L, "load_s", static_cast<double>(split.load_ns) * 1e-9);
+  return {std::move(split.placement), {}};
+}
+
+Construction max_load(lua_State* L, Fields& fields, const PlacementSpace& space) {
+  MaxLoadLimits limits;
+  limits.most_ideals = count(fields, "most_ideals", limits.most_ideals, 1, 10000000);
+  auto split = max_load_split(make_load_instance(space.problem()), limits);
+  if (!split.feasible) return {{}, "no contiguous split fits the memory"};
+  set_field(L, "load_s", split.load_s);
+  set_boolean(L, "exact", split.exact);
+  return {std::move(split.device), {}};
+}
+
+/// construct(problem, method, options, placement) -> facts, or nil and why there is no placement.
+/// Fills the placement. Facts: predicted_s and order of list schedulers, load_s of splits, ...
+int search_construct(lua_State* L) {
+  static const std::map<std::string, Construct> kMethods = {{"cpop", list_scheduler<cpop>},
+                                                            {"etf", list_scheduler<etf>},
+                                                            {"fm", fm},
+                                                            {"gpipe", gpipe},
+                                                            {"heft", list_scheduler<heft>},
+                                                            {"largest_first", largest},
+                                                            {"m_etf", etf_memory},
+                                                            {"m_sct", sct_memory},
+                                                            {"m_topo", topo},
+                                                            {"max_load", max_load},
+                                                            {"metis", metis},
+                                                            {"scotch", scotch},
+                                                            {"spectral", spectral}};
+  const auto problem = object_arg<BoundProblem>(L, 1, "problem").problem;
+  const auto construct = find_method(kMethods, string_arg(L, 2, "method"));
+  table_arg(L, 3, "options");
+  lua_settop(L, 4);
+  Fields fields(L, 3, "construct");
+  const PlacementSpace space(*problem);
+  lua_newtable(L);
+  const auto made = construct(L, fields, space);
+  fields.refuse_unknown();
+  if (made.placement.empty()) {
+    lua_pushnil(L);
+    lua_pushlstring(L, made.reason.data(), made.reason.size());
+    return 2;
+  }
+  write_placement(L, 4, made.placement);
+  return 1;
+}
+
+constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
+                                  TRINITY_BIND("tell", searcher_tell),
+                                  TRINITY_BIND("evaluations", searcher_evaluations),
+                                  TRINITY_BIND("exhausted", searcher_exhausted),
+                                  {nullptr, nullptr}};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("searcher", searcher_new),
+                                   TRINITY_BIND("construct", search_construct),
+                                   {nullptr, nullptr}};
+
+}  // namespace
+
+void open_search(lua_State* L) {
+  register_functions(L, kFunctions);
+  register_type<BoundSearcher>(L, kSearcher);
+}
+
+}  // namespace trinity::lua

@@ -1,0 +1,189 @@
+-- What trinity.compare returns: methods side by side, as text and as plain data.
+
+local core = require 'trinity.core'
+local check = require 'trinity.check'
+local text = require 'trinity.text'
+local search = require 'trinity.search'
+
+local Comparison = { __name = 'comparison' }
+Comparison.__index = Comparison
+
+local comparison = { class = Comparison }
+
+--- Values of all runs of a row, ascending.
+local function values_of(row, value)
+  local list = {}
+  for i, found in ipairs(row.runs) do list[i] = value(found) end
+  table.sort(list)
+  return list
+end
+
+--- The middle value, of two the lower: a value that some run had.
+local function median(list) return list[math.floor((#list + 1) / 2)] end
+
+--- 'median [least to largest]', or the one value where all are equal.
+local function spread(row, value, show)
+  local list = values_of(row, value)
+  local middle = show(median(list))
+  if show(list[1]) == show(list[#list]) then return middle end
+  return ('%s [%s - %s]'):format(middle, show(list[1]), show(list[#list]))
+end
+
+local function seconds_text(value) return ('%.4f s'):format(value) end
+local function times_text(value) return ('%.2fx'):format(value) end
+
+local columns = {
+  { 'method', function(row, best) return row.method .. (row == best and ' *' or '') end },
+  { 'step time', function(row)
+    return spread(row, function(s) return s.metrics.step_time_s end, seconds_text)
+  end },
+  { 'over bound', function(row)
+    return spread(row, function(s) return s.metrics.step_time_s / s:lower_bound_s() end, times_text)
+  end },
+  { 'peak memory', function(row)
+    return spread(row, function(s) return s.metrics.peak_memory_bytes end, core.format_bytes)
+  end },
+  { 'peak communication', function(row)
+    return spread(row, function(s) return s.metrics.peak_communication_bytes end, core.format_bytes)
+  end },
+  { 'feasible', function(row)
+    local fit = 0
+    for _, found in ipairs(row.runs) do if found.metrics.feasible then fit = fit + 1 end end
+    if fit == #row.runs then return 'yes' end
+    return fit == 0 and 'no' or ('%d of %d'):format(fit, #row.runs)
+  end },
+  { 'reward', function(row)
+    return spread(row, function(s) return s.reward end, function(v) return ('%.4f'):format(v) end)
+  end },
+  { 'evaluations', function(row)
+    return spread(row, function(s) return s.evaluations or 0 end, function(v)
+      return v > 0 and tostring(v) or '-'
+    end)
+  end },
+  { 'seconds', function(row)
+    return spread(row, function(s) return s.seconds or -1 end, function(v)
+      return v >= 0 and ('%.1f'):format(v) or '-'
+    end)
+  end },
+}
+
+--- Whether row `a` beats `b`: by how many runs fit, then by the median reward.
+local function beats(a, b)
+  local function facts(row)
+    local fit = 0
+    for _, found in ipairs(row.runs) do if found.metrics.feasible then fit = fit + 1 / #row.runs end end
+    return fit, median(values_of(row, function(s) return s.reward end))
+  end
+  local fit_a, reward_a = facts(a)
+  local fit_b, reward_b = facts(b)
+  if fit_a ~= fit_b then return fit_a > fit_b end
+  return reward_a > reward_b
+end
+
+--- The row of the best method: most runs that fit, then the largest median reward; nil without any.
+function Comparison:best()
+  check.self('comparison:best', self, 'comparison')
+  local best
+  for _, row in ipairs(self.rows) do
+    if #row.runs > 0 and (not best or beats(row, best)) then best = row end
+  end
+  return best
+end
+
+local function cells_of(row, best)
+  local cells = {}
+  for c, column in ipairs(columns) do
+    cells[c] = (#row.runs > 0 and column[2](row, best)) or (c == 1 and row.method) or '-'
+  end
+  return cells
+end
+
+local function budget_text(self)
+  local parts = {}
+  if self.evaluations < search.unlimited then parts[1] = ('at most %d evaluations'):format(self.evaluations) end
+  if self.seconds < math.huge then parts[#parts + 1] = ('at most %g s'):format(self.seconds) end
+  local seeds = self.seeds == 1 and ('seed %d'):format(self.seed)
+    or ('seeds %d to %d (median [range])'):format(self.seed, self.seed + self.seeds - 1)
+  return ('%s, %s a method'):format(seeds, table.concat(parts, ' and '))
+end
+
+local function made_by()
+  local script = rawget(_G, 'arg') or {}
+  if not script[0] then return nil end
+  local name = script[0]:gsub('^' .. core.home:gsub('%p', '%%%0') .. '/', '')
+  return (('made by: trinity %s %s'):format(name, table.concat(script, ' ')))
+end
+
+--- The table as text, with the lower bound, what was compared under which budget, and why a row is empty.
+function Comparison:__tostring()
+  local head, rows, best = {}, {}, self:best()
+  for c, column in ipairs(columns) do head[c] = column[1] end
+  for r, row in ipairs(self.rows) do rows[r] = cells_of(row, best) end
+  local lines = { text.format_table(head, rows) }
+  for _, row in ipairs(self.rows) do
+    for _, failure in ipairs(row.failures) do lines[#lines + 1] = ('%s: %s'):format(row.method, failure) end
+  end
+  lines[#lines + 1] = ''
+  local bounds = self.problem:bounds()
+  lines[#lines + 1] = ('simulated; lower bounds: step time %.4f s (critical path %.4f s, '
+    .. 'work over speed %.4f s, intervals %.4f s), peak memory %s'):format(
+      bounds.step_time_s, bounds.critical_path_s, bounds.work_s, bounds.interval_s,
+      core.format_bytes(bounds.peak_memory_bytes))
+  if best and #self.rows > 1 then lines[#lines + 1] = ('* best: %s'):format(best.method) end
+  lines[#lines + 1] = ('%s on %s, %s'):format(self.problem.graph.name, self.problem.cluster.name, budget_text(self))
+  lines[#lines + 1] = made_by()
+  if self.stopped then lines[#lines + 1] = 'stopped by Ctrl-C: the last row had less than its budget' end
+  return table.concat(lines, '\n')
+end
+
+--- The best run of a method of this comparison, or nil when there is none.
+function Comparison:find(name)
+  check.self('comparison:find', self, 'comparison')
+  check.argument('comparison:find', 1, 'name', name, 'string')
+  for _, row in ipairs(self.rows) do if row.method == name then return row.best end end
+end
+
+--- What a strategy costs as plain data.
+function comparison.facts(found)
+  local m = found.metrics
+  local memory = {}
+  for d = 1, m.device_count do memory[d] = m:memory_bytes(d) end
+  return { seed = found.seed, step_time_s = m.step_time_s, fits = m.feasible, peak_memory_bytes = memory,
+    peak_communication_bytes = m.peak_communication_bytes, total_communication_bytes = m.total_communication_bytes,
+    lower_bound_s = found:lower_bound_s(), reward = found.reward, evaluations = found.evaluations,
+    seconds = found.seconds }
+end
+
+--- The comparison as plain data for core.to_json: see scripts/compare.lua for its fields.
+function Comparison:totable()
+  check.self('comparison:totable', self, 'comparison')
+  local rows, best = {}, self:best()
+  for r, row in ipairs(self.rows) do
+    local runs = {}
+    for i, found in ipairs(row.runs) do runs[i] = comparison.facts(found) end
+    rows[r] = { method = row.method, runs = runs, failures = row.failures,
+      median_step_time_s = #runs > 0 and median(values_of(row, function(s) return s.metrics.step_time_s end)) or nil }
+  end
+  return { model = self.problem.graph.name, cluster = self.problem.cluster.name, seed = self.seed, seeds = self.seeds,
+    evaluations = self.evaluations < search.unlimited and self.evaluations or nil,
+    seconds = self.seconds < math.huge and self.seconds or nil, lower_bound_s = self.problem:bounds().step_time_s,
+    rows = rows, best = best and best.method, stopped = self.stopped or false }
+end
+
+--- An empty comparison.
+function comparison.new(problem, seed, seeds, evaluations, seconds)
+  return setmetatable({ problem = problem, rows = {}, seed = seed, seeds = seeds, evaluations = evaluations,
+    seconds = seconds }, Comparison)
+end
+
+--- Adds a run to a row, or why there is none.
+function comparison.add(row, found, failure)
+  if not found then
+    if row.failures[#row.failures] ~= failure then row.failures[#row.failures + 1] = failure end
+    return
+  end
+  row.runs[#row.runs + 1] = found
+  if found.problem.better(found, row.best) then row.best = found end
+end
+
+return comparison

@@ -1,0 +1,54 @@
+-- Placements that are built, not searched for: list schedulers, partitioners, splits (engine/search).
+
+local core = require 'trinity.core'
+local search = require 'trinity.search'
+
+-- name, own options, what it is. `schedules`: it also gives an order, see option `order`.
+local all = {
+  { 'cpop', {}, 'list scheduling along the critical path', 'Topcuoglu et al. 2002', schedules = true },
+  { 'etf', {}, 'list scheduling by the earliest start', 'Hwang et al. 1989', schedules = true },
+  { 'fm', { 'imbalance', 'starts_tried', 'passes', 'rounds' }, 'partition by moves of least cut, recursive bisection',
+    'Fiduccia and Mattheyses 1982' },
+  { 'gpipe', {}, 'consecutive parts, the largest least', 'Huang et al. 2019' },
+  { 'heft', {}, 'list scheduling by upward rank and earliest finish', 'Topcuoglu et al. 2002', schedules = true },
+  { 'm_etf', { 'reserve', 'headroom', 'retry' }, 'Baechi: earliest start within memory', 'Jeon et al. 2020',
+    schedules = true },
+  { 'm_sct', { 'reserve', 'headroom', 'retry' }, 'Baechi: favourite children from a linear programme',
+    'Jeon et al. 2020', schedules = true },
+  { 'm_topo', {}, 'Baechi: fills devices in topological order', 'Jeon et al. 2020' },
+  { 'max_load', { 'most_ideals' }, 'contiguous parts of least load, transfers counted', 'Tarnawski et al. 2020' },
+  { 'metis', { 'imbalance', 'recursive' }, 'k-way partition of least cut (METIS)', 'Karypis and Kumar 1998' },
+  { 'scotch', { 'imbalance' }, 'static mapping onto the cluster (Scotch)', 'Pellegrini and Roman 1996' },
+  { 'spectral', { 'imbalance' }, 'partition by the Fiedler vector, recursive bisection', 'Pothen et al. 1990' },
+}
+
+local seeded = { fm = true, metis = true, scotch = true }
+
+--- The engine's settings: what the caller gave of the method's own options.
+local function settings_of(name, own, options)
+  local settings = { seed = seeded[name] and options.seed or nil }
+  for i = 1, #own do
+    if options[own[i]] ~= false then settings[own[i]] = options[own[i]] end
+  end
+  return settings
+end
+
+local function register(methods, entry)
+  local name, own = entry[1], entry[2]
+  local defaults = { order = entry.schedules and false or nil }
+  for i = 1, #own do defaults[own[i]] = false end
+  methods.register(name, function(problem, given)
+    local options = search.options(name, defaults, given)
+    local start, placement = core.clock_s(), problem:placement()
+    local facts, reason = core.construct(problem.handle, name, settings_of(name, own, options), placement)
+    if not facts then return nil, reason end
+    local plan = { placement = placement }
+    if options.order then plan.schedule, plan.order = 'order', facts.order end
+    return problem:strategy(plan, { method = name, seed = options.seed, evaluations = 1,
+      seconds = core.clock_s() - start })
+  end, { help = entry[3], source = entry[4] })
+end
+
+return function(methods)
+  for _, entry in ipairs(all) do register(methods, entry) end
+end

@@ -1,0 +1,178 @@
+-- Layered expert placements: what a person does by hand, by rules for each network. Sources (papers.md
+-- 1.8, 5.1): the Trinity article keeps InceptionV3 on a single device, gives each LSTM layer of NMT a
+-- device with attention and softmax together, and splits NASNet and PNASNet by layers; in the table of
+-- Hierarchical the expert of ResNet is one GPU too. Other networks are split by layers.
+
+local check = require 'trinity.check'
+local search = require 'trinity.search'
+
+local rules = {
+  gnmt = 'lstm', inception_v3 = 'single', nasnet_large = 'layers', nmt = 'lstm', pnasnet_large = 'layers',
+  resnet50 = 'single',
+}
+
+local words = { automatic = true, depth = true, layers = true, lstm = true, single = true }
+
+-- A network has layers worth the name when names group into so many a device at least.
+local layers_per_device = 2
+
+--- The first `count` parts of an operator's path: of its module in PyTorch, or its name.
+local function path(op, count)
+  local parts = {}
+  for part in (op.attributes.module or op.name):gmatch '[^/.]+' do
+    parts[#parts + 1] = part
+    if #parts == count then break end
+  end
+  return table.concat(parts, '/')
+end
+
+--- The first forward operator of every unit (a table by unit, empty entries for units without one), and the
+--- seconds of all operators of every unit, on device 1.
+local function units_of(problem)
+  local graph, alone = problem.graph, problem:timeline(problem:placement())
+  local leaders, work = {}, {}
+  for i = 1, graph.operators do
+    local unit, op = graph.unit_of[i], graph:operator(i)
+    work[unit] = (work[unit] or 0) + alone.end_s[i] - alone.start_s[i]
+    if not leaders[unit] and op.phase == 'forward' then
+      leaders[unit] = { op = op, depth = graph.depth[i] }
+    end
+  end
+  return leaders, work
+end
+
+--- Whether `load` seconds a part are enough for parts of consecutive elements; fills `part`.
+local function fits(work, parts, load, part)
+  local at, sum = 1, 0
+  for i = 1, #work do
+    if sum + work[i] > load then at, sum = at + 1, 0 end
+    if at > parts or work[i] > load then return false end
+    part[i], sum = at, sum + work[i]
+  end
+  return true
+end
+
+--- The part (1 to `parts`) of every element, consecutive, with the largest sum of a part least.
+local function split(work, parts)
+  local part, low, high = {}, 0, 0
+  for i = 1, #work do high = high + work[i] end
+  high = high * (1 + 1e-9)
+  for _ = 1, 60 do
+    local middle = (low + high) / 2
+    if fits(work, parts, middle, part) then high = middle else low = middle end
+  end
+  fits(work, parts, high, part)
+  return part
+end
+
+--- A device per unit: elements (a key per unit, `order` sorts the keys) split into parts of equal work.
+local function split_by(keys, work, devices, order)
+  local sums, names = {}, {}
+  for unit = 1, #work do
+    local key = keys[unit]
+    if key then
+      if not sums[key] then names[#names + 1] = key end
+      sums[key] = (sums[key] or 0) + work[unit]
+    end
+  end
+  if order then table.sort(names, order) end
+  local loads, device = {}, {}
+  for i, name in ipairs(names) do loads[i] = sums[name] end
+  local part = split(loads, devices)
+  for i, name in ipairs(names) do device[name] = part[i] end
+  local placed = {}
+  for unit = 1, #work do placed[unit] = keys[unit] and device[keys[unit]] or 1 end
+  return placed
+end
+
+--- Layers as keys by unit: the shortest part of the names that tells enough layers apart. Nothing when names
+--- tell no layers: when there are too few, or almost one an operator.
+local function layers_of(leaders, units, devices)
+  for count = 1, 3 do
+    local keys, seen, distinct, led = {}, {}, 0, 0
+    for unit = 1, units do
+      local leader = leaders[unit]
+      if leader then
+        keys[unit], led = path(leader.op, count), led + 1
+        if not seen[keys[unit]] then seen[keys[unit]], distinct = true, distinct + 1 end
+      end
+    end
+    if distinct > led / 2 then return nil end
+    if distinct >= layers_per_device * devices then return keys end
+  end
+end
+
+local function by_depth(leaders, work, devices)
+  local keys = {}
+  for unit = 1, #work do keys[unit] = leaders[unit] and leaders[unit].depth end
+  return split_by(keys, work, devices, function(a, b) return a < b end)
+end
+
+local function by_layers(leaders, work, devices)
+  local keys = layers_of(leaders, #work, devices)
+  return keys and split_by(keys, work, devices) or by_depth(leaders, work, devices)
+end
+
+--- The LSTM layer that an operator of NMT or GNMT belongs to or prepares the input of.
+local function lstm_layer(name)
+  local layer = name:match '^([ed][ne]coder/layer_%d+)/' or name:match '^(encoder/forward)/'
+    or name:match '^(encoder/backward)/'
+  if layer then return layer end
+  if name:match '^encoder/both/' then return 'encoder/layer_2' end
+  local input = name:match '^decoder/input_(%d+)/'
+  if input then return 'decoder/layer_' .. input end
+  if name:match '^decoder/input/' or name:match '^decoder/no_context' then return 'decoder/layer_1' end
+end
+
+--- LSTM layers in turn, in the order of the network; embeddings on the first device, attention and what comes
+--- after it on the last. Nothing for a network without such layers.
+local function by_lstm_layers(leaders, work, devices)
+  local device, layers = {}, 0
+  for unit = 1, #work do
+    local layer = leaders[unit] and lstm_layer(leaders[unit].op.name)
+    if layer and not device[layer] then
+      device[layer], layers = layers % devices + 1, layers + 1
+    end
+  end
+  if layers == 0 then return nil end
+  local placed = {}
+  for unit = 1, #work do
+    local name = leaders[unit] and leaders[unit].op.name or 'source'
+    local layer = lstm_layer(name)
+    placed[unit] = layer and device[layer] or (name:match '^source' or name:match '^target') and 1 or devices
+  end
+  return placed
+end
+
+--- Devices by unit, or nothing for everything on one device.
+local function place(rule, leaders, work, devices)
+  if rule == 'single' then return nil end
+  if rule == 'depth' then return by_depth(leaders, work, devices) end
+  return rule == 'lstm' and by_lstm_layers(leaders, work, devices) or by_layers(leaders, work, devices)
+end
+
+--- options.rule: automatic (the network's, layers for others), single, lstm, layers or depth. Units without
+--- forward operators go to device 1.
+local function expert(problem, options)
+  options = search.options('expert', { rule = 'automatic' }, options)
+  check.choice('methods.expert', 'option', 'rule', options.rule, words)
+  local rule = options.rule == 'automatic' and (rules[problem.graph.name] or 'layers') or options.rule
+  return search.run('expert', problem, options, function(self)
+    local devices = #problem.cluster.devices
+    local leaders, work = units_of(problem)
+    local placed = place(rule, leaders, work, devices)
+    if placed then
+      self:evaluate { problem:placement_by_unit(function(unit) return placed[unit] end) }
+      return
+    end
+    local candidates = problem:placements(devices)
+    for device, placement in ipairs(candidates) do
+      for op = 1, #placement do placement[op] = device end
+    end
+    self:evaluate(candidates)
+  end)
+end
+
+return function(methods)
+  methods.register('expert', expert, { help = 'layers as a person places them, by rules for each network' })
+end

@@ -1,0 +1,67 @@
+-- Searches over the simulator whose moves live in the engine (engine/search): annealing, local search,
+-- FlexFlow's Markov chain, exhaustive search and the house's own recommendation. The loop is here, so that any
+-- reward, budget and Ctrl-C hold for them as for every other method.
+
+local core = require 'trinity.core'
+local array = require 'trinity.array'
+local search = require 'trinity.search'
+
+local batch_size = 256
+
+--- The searcher's settings: what the caller gave of the method's own options, and the common ones. `false` stands
+--- for the engine's default.
+local function settings_of(own, options)
+  local settings = { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }
+  for i = 1, #own do
+    local value = options[own[i]]
+    if value ~= false then settings[own[i]] = value end
+  end
+  return settings
+end
+
+--- Asks the searcher for placements and tells it what they are worth, within the budget.
+local function drive(self, searcher)
+  local most = math.min(batch_size, self.options.evaluations)
+  local room, values, excess = self.problem:placements(most), array.double(most), array.double(most)
+  while self:more() do
+    local count = searcher:ask(room, math.min(most, self:allowance(most)))
+    if count == 0 then break end
+    local batch = {}
+    for i = 1, count do batch[i] = room[i] end
+    local rewards, metrics = self:evaluate(batch)
+    for i = 1, count do
+      values[i], excess[i] = -rewards[i], metrics[i].excess_memory_bytes
+    end
+    searcher:tell(values, excess)
+    self.evaluations = math.max(self.evaluations, searcher:evaluations()) -- with its own simulations
+  end
+end
+
+local function register(methods, name, own, about)
+  local defaults = {}
+  for i = 1, #own do defaults[own[i]] = false end
+  methods.register(name, function(problem, options)
+    options = search.options(name, defaults, options)
+    return search.run(name, problem, options, function(self)
+      local searcher = core.searcher(problem.handle, name, settings_of(own, options))
+      drive(self, searcher)
+      searcher:close()
+    end)
+  end, about)
+end
+
+return function(methods)
+  register(methods, 'annealing', { 'starts', 'first_temperature', 'last_temperature', 'scale', 'batch', 'focus' },
+    { help = 'simulated annealing over moves of units, clusters and ranges', budget = true,
+      source = 'Kirkpatrick et al. 1983' })
+  register(methods, 'best', { 'starts', 'scale' },
+    { help = "the house's own: cheap placements first, then annealing from the best", budget = true,
+      source = 'engine/search/best.h' })
+  register(methods, 'exhaustive', { 'most_placements' },
+    { help = 'every placement once: the optimum of small graphs', budget = true, source = 'engine/search/exhaustive.h',
+      needs = 'at most 4 million placements' })
+  register(methods, 'local_search', { 'starts', 'batch', 'patience', 'kick', 'focus' },
+    { help = 'iterated local search over the simulator', budget = true, source = 'Lourenco et al. 2003' })
+  register(methods, 'mcmc', { 'starts', 'alpha_per_ms', 'value_per_ms', 'stop_early' },
+    { help = "FlexFlow's Markov chain over placements", budget = true, source = 'Jia et al., MLSys 2019' })
+end

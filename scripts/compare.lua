@@ -1,0 +1,33 @@
+#!/usr/bin/env trinity
+-- Compares methods under one budget. With --json one object with the fields
+--   model, cluster, seed (the first), seeds, evaluations, seconds, lower_bound_s, best (a method), stopped
+--   rows   one a method: { method, median_step_time_s, failures = [texts], runs = [one a seed: { seed, step_time_s,
+--          fits, peak_memory_bytes = [one a device], peak_communication_bytes, total_communication_bytes, reward,
+--          lower_bound_s, evaluations, seconds }] }
+
+local trinity = require 'trinity'
+local cli = require 'trinity.cli'
+local core = require 'trinity.core'
+
+local options = trinity.options(cli.declare {
+  'Compares methods on a model and a cluster, with equal budgets and several seeds.',
+  methods = { default = 'single_device,expert,metis,scotch,heft,m_etf,best',
+    help = 'methods with commas, or all' },
+  evaluations = { default = 0, help = 'placements that each may simulate; 0: 2000, or any number with --seconds',
+    min = 0, integer = true },
+  seconds = { default = math.huge, help = 'wall-clock limit of each run; results then depend on the machine', min = 0 },
+  seeds = { default = 3, help = 'runs of every method that draws random numbers', min = 1, max = 10000, integer = true },
+  seed = { default = 1, help = 'the first seed', min = 0, integer = true },
+  out = { default = '', help = 'a folder that keeps finished runs: the same command goes on from there' },
+})
+
+local names = {}
+for name in (options.methods == 'all' and table.concat(trinity.methods.names(), ',') or options.methods):gmatch '[^,%s]+' do
+  names[#names + 1] = name
+end
+local problem = cli.problem(options)
+local comparison = trinity.compare(problem, names, { seed = options.seed, seeds = options.seeds,
+  evaluations = options.evaluations > 0 and options.evaluations or nil,
+  seconds = options.seconds < math.huge and options.seconds or nil, out = options.out ~= '' and options.out or nil })
+print(options.json and core.to_json(comparison:totable()) or comparison)
+if comparison.stopped then os.exit(130) end

@@ -1,0 +1,27 @@
+#!/usr/bin/env trinity
+-- Searches with one method. With --json one object with the fields of scripts/simulate.lua, and
+--   method, seed            what searched
+--   evaluations, seconds    what it took
+--   saved                   where the strategy is, with --out
+
+local trinity = require 'trinity'
+local cli = require 'trinity.cli'
+
+local options = trinity.options(cli.declare {
+  'Searches for a strategy of a model on a cluster with one method (trinity help methods lists them).',
+  method = { default = 'best', help = "a method; best is the house's own recommendation" },
+  evaluations = { default = 0, help = 'placements to simulate; 0: 2000, or any number with --seconds', min = 0,
+    integer = true },
+  seconds = { default = math.huge, help = 'wall-clock limit; results then depend on the machine', min = 0 },
+  seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
+  out = { default = '', help = 'a folder for strategy.json' },
+})
+
+local problem = cli.problem(options)
+local limited = options.seconds < math.huge
+local evaluations = options.evaluations > 0 and options.evaluations or (limited and trinity.search.unlimited or 2000)
+local found, reason = trinity.methods.get(options.method)(problem, { evaluations = evaluations,
+  seconds = options.seconds, seed = options.seed })
+if not found then error(("method '%s' found nothing: %s"):format(options.method, reason), 0) end
+local further = { saved = options.out ~= '' and found:save(options.out .. '/strategy.json') or nil }
+cli.report(options, found, further)

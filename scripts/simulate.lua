@@ -1,0 +1,33 @@
+#!/usr/bin/env trinity
+-- Prices one strategy on the simulator. With --json one object with the fields
+--   model, cluster          names
+--   step_time_s             of the whole strategy
+--   fits                    whether every device has the memory
+--   peak_memory_bytes       a list, one number a device
+--   peak_communication_bytes, total_communication_bytes   of the busiest device, of all
+--   lower_bound_s           no strategy of the problem is faster
+--   placement               devices from 0, one an operator in the order of the model's file
+--   reward, evaluations, seconds, schedule, micro_batches
+
+local trinity = require 'trinity'
+local cli = require 'trinity.cli'
+
+local options = trinity.options(cli.declare {
+  'Simulates a step of a model on a cluster under a placement or a saved strategy.',
+  placement = { default = '', help = 'devices from 0 with commas, one an operator in file order or one a unit; '
+    .. 'default: all on device 0' },
+  strategy = { default = '', help = 'a strategy that was saved as JSON' },
+})
+
+local problem = cli.problem(options)
+if options.placement ~= '' and options.strategy ~= '' then
+  error { usage = true, message = "options '--placement' and '--strategy' exclude each other" }
+end
+local found
+if options.strategy ~= '' then
+  found = problem:load(options.strategy)
+else
+  local placement = options.placement ~= '' and cli.read_placement(problem, options.placement) or problem:placement()
+  found = problem:strategy(placement, { method = 'given', evaluations = 1 })
+end
+cli.report(options, found)

@@ -1,0 +1,103 @@
+#include "base/file.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "base/error.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using trinity::check_readable;
+using trinity::check_writable;
+using trinity::FileError;
+
+/// A folder with work/, library/, outside.txt and a link from work/ to what is above; the working
+/// directory is work/ while it lives.
+class Folders {
+ public:
+  Folders() {
+    auto name = (fs::temp_directory_path() / "trinity-file-XXXXXX").string();
+    root_ = fs::canonical(mkdtemp(name.data()));
+    fs::create_directories(root_ / "work/sub");
+    fs::create_directories(root_ / "workshop");
+    fs::create_directories(root_ / "work/library");
+    trinity::write_file((root_ / "outside.txt").string(), "outside");
+    trinity::write_file((root_ / "work/inside.txt").string(), "inside");
+    fs::create_directory_symlink("..", root_ / "work/up");
+    fs::create_symlink("../outside.txt", root_ / "work/link.txt");
+    fs::current_path(root_ / "work");
+  }
+  ~Folders() {
+    fs::current_path(before_);
+    fs::remove_all(root_);
+  }
+  std::string at(const char* path) const { return (root_ / path).string(); }
+
+ private:
+  fs::path before_ = fs::current_path();
+  fs::path root_;
+};
+
+/// Restrictions hold for one thread, so each case gets its own.
+void in_thread(const std::function<void()>& body) {
+  std::exception_ptr failure;
+  std::thread([&] {
+    try {
+      body();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }).join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+TEST_CASE("a restricted thread reads below its working directory and the readable folders") {
+  const Folders folders;
+  in_thread([&] {
+    trinity::restrict_files({folders.at("workshop")});
+    for (const auto& path : {std::string("inside.txt"), std::string("./sub/../inside.txt"),
+                             folders.at("work/inside.txt"), folders.at("workshop/any.txt")})
+      CHECK_NOTHROW(check_readable(path));
+    CHECK(trinity::read_file("inside.txt") == "inside");
+    for (const auto& path :
+         {std::string("../outside.txt"), folders.at("outside.txt"), std::string("up/outside.txt"),
+          std::string("link.txt"), std::string("/proc/self/cwd/../outside.txt"),
+          folders.at("work-shop.txt"), std::string("inside.txt\0/../../outside.txt", 30)}) {
+      CAPTURE(path);
+      CHECK_THROWS_AS(check_readable(path), FileError);
+      CHECK_THROWS_AS(trinity::read_file(path), FileError);
+    }
+  });
+  CHECK(trinity::read_file(folders.at("outside.txt")) == "outside");  // other threads are free
+}
+
+TEST_CASE(
+    "a restricted thread writes below its working directory, but nothing hidden or readable") {
+  const Folders folders;
+  in_thread([&] {
+    trinity::restrict_files({folders.at("work/library")});
+    CHECK_NOTHROW(check_writable("new/deep/file.json"));
+    CHECK_NOTHROW(trinity::write_file("sub/file.json", "{}"));
+    CHECK(trinity::read_file("sub/file.json") == "{}");
+    for (const auto& path :
+         {std::string("../new.txt"), folders.at("new.txt"), std::string("up/new.txt"),
+          std::string("link.txt"), std::string(".profile"), std::string("sub/.config/new.txt"),
+          std::string("library/init.lua"), std::string("sub/../library/init.lua"), std::string("."),
+          std::string(""), std::string("new\0.txt", 8), folders.at("workshop/new.txt")}) {
+      CAPTURE(path);
+      CHECK_THROWS_AS(check_writable(path), FileError);
+      CHECK_THROWS_AS(trinity::write_file(path, "x"), FileError);
+    }
+  });
+  CHECK(trinity::read_file(folders.at("outside.txt")) == "outside");
+  CHECK(!fs::exists(folders.at("new.txt")));
+  CHECK(fs::is_empty(folders.at("workshop")));
+}

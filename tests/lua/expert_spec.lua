@@ -1,0 +1,105 @@
+local trinity = require 'trinity'
+
+local function problem_of(name, options, cluster)
+  return trinity.problem { graph = trinity.model(name, options), cluster = trinity.cluster(cluster or 'p100x2') }
+end
+
+--- The devices of all operators whose name matches, as a set in text: '1', '1 2', ...
+local function devices_of(problem, placement, pattern)
+  local seen = {}
+  for i = 1, problem.graph.operators do
+    if problem.graph:operator(i).name:match(pattern) then seen[placement[i]] = true end
+  end
+  local list = {}
+  for device = 1, #problem.cluster.devices do
+    if seen[device] then list[#list + 1] = tostring(device) end
+  end
+  return table.concat(list, ' ')
+end
+
+local function expert(problem, options)
+  local merged = { quiet = true }
+  for key, value in trinity.sorted_pairs(options or {}) do merged[key] = value end
+  return trinity.methods.expert(problem, merged)
+end
+
+describe('the expert', function()
+  it('keeps InceptionV3 and ResNet on a single device', function()
+    for _, name in ipairs { 'inception_v3', 'resnet50' } do
+      local found = expert(problem_of(name))
+      expect(found.metrics.total_communication_bytes):equals(0)
+      expect(found.evaluations):equals(2)
+    end
+  end)
+  it('gives each LSTM layer of NMT a device, attention and softmax the last', function()
+    local options = { sequence = 4, hidden = 64, vocabulary = 500 }
+    for _, granularity in ipairs { 'layer', 'framework' } do
+      options.granularity = granularity
+      local problem = problem_of('nmt', options, 'p100x4')
+      local placement = expert(problem).placement
+      expect(devices_of(problem, placement, '^source/')):equals '1'
+      expect(devices_of(problem, placement, '^target/')):equals '1'
+      expect(devices_of(problem, placement, '^encoder/layer_1/')):equals '1'
+      expect(devices_of(problem, placement, '^encoder/layer_2/')):equals '2'
+      expect(devices_of(problem, placement, '^decoder/layer_1/')):equals '3'
+      expect(devices_of(problem, placement, '^decoder/layer_2/')):equals '4'
+      expect(devices_of(problem, placement, '^attention/')):equals '4'
+      expect(devices_of(problem, placement, '^projection/')):equals '4'
+    end
+  end)
+  it('puts layers in turn where devices are fewer: GNMT on two', function()
+    local problem = problem_of('gnmt', { sequence = 4, hidden = 64, vocabulary = 500 })
+    local placement = expert(problem).placement
+    expect(devices_of(problem, placement, '^encoder/forward/')):equals '1'
+    expect(devices_of(problem, placement, '^encoder/backward/')):equals '2'
+    expect(devices_of(problem, placement, '^encoder/layer_2/')):equals '1'
+    expect(devices_of(problem, placement, '^encoder/both/')):equals '1'
+    expect(devices_of(problem, placement, '^decoder/layer_1/')):equals '2'
+    expect(devices_of(problem, placement, '^decoder/layer_2/')):equals '1'
+    expect(devices_of(problem, placement, '^projection')):equals '2'
+  end)
+  it('splits NASNet by cells, in order and in parts of equal work', function()
+    local problem = problem_of('nasnet_large', { batch_size = 2 })
+    local found = expert(problem)
+    local before = 1
+    for cell = 1, 18 do
+      local device = devices_of(problem, found.placement, ('^cell_%d/'):format(cell))
+      expect(#device):equals(1)
+      expect(tonumber(device) >= before):truthy()
+      before = tonumber(device)
+    end
+    expect(before):equals(2)
+    expect(found.metrics:compute_busy_s(1) / found.metrics:compute_busy_s(2)):near(1, 0.25)
+  end)
+  it('splits a profile without layer names by depth, and any network on request', function()
+    local problem = problem_of('vgg16', { batch_size = 2 })
+    local depth = expert(problem, { rule = 'depth' })
+    for i = 1, problem.graph.operators do
+      for j = 1, problem.graph.operators do
+        if problem.graph:operator(i).phase == 'forward' and problem.graph:operator(j).phase == 'forward'
+          and problem.graph.depth[i] < problem.graph.depth[j] then
+          expect(depth.placement[i] <= depth.placement[j]):truthy()
+        end
+      end
+    end
+    expect(devices_of(problem, depth.placement, '.')):equals '1 2'
+    local net = trinity.layers.new 'plain'
+    local x = net:input('x', { 8, 64 })
+    for i = 1, 8 do x = net:linear('n' .. i, x, 64) end
+    local plain = trinity.problem { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2' }
+    expect(devices_of(plain, expert(plain).placement, '^n[12]$')):equals '1'
+    expect(devices_of(plain, expert(plain).placement, '^n[78]$')):equals '2'
+  end)
+  it('refuses a rule that it does not know', function()
+    local problem = problem_of('vgg16', { batch_size = 2 })
+    expect(function() expert(problem, { rule = 'layer' }) end):raises
+      "option 'rule': unknown value 'layer', did you mean 'layers'%? %(known: automatic, depth, layers, lstm, single%)"
+  end)
+  it('does the same twice', function()
+    local problem = problem_of('bert_base', { batch_size = 1, sequence = 16 }, 'p100x4')
+    local a, b = expert(problem).placement, expert(problem).placement
+    for i = 1, #a do expect(a[i]):equals(b[i]) end
+    expect(devices_of(problem, a, '^block_1/')):equals '1'
+    expect(devices_of(problem, a, '.')):equals '1 2 3 4'
+  end)
+end)

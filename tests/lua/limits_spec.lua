@@ -1,0 +1,110 @@
+-- --memory-limit and --time-limit: what grows or runs without end is stopped with one clear line.
+
+local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
+
+-- Runs a script of one line; status and output.
+local function run(options, script)
+  local path = os.tmpname()
+  local file = assert(io.open(path, 'w'))
+  file:write(script, '\n')
+  file:close()
+  local status, output = run_trinity(('%s %s'):format(options, path))
+  os.remove(path)
+  return status, output
+end
+
+describe('a memory limit', function()
+  local growing = {
+    tables = 'local t = {} for i = 1, 1e9 do t[i] = { i } end',
+    ['one table'] = 'local t = {} for i = 1, 1e9 do t[i] = i end',
+    strings = 'local s = "x" while true do s = s .. s end',
+    ['many strings'] = 'local t = {} for i = 1, 1e9 do t[i] = "text " .. i end',
+    closures = 'local t = {} for i = 1, 1e9 do t[i] = function() return i end end',
+    coroutines = 'local t = {} for i = 1, 1e9 do t[i] = coroutine.create(print) end',
+    cdata = 'local ffi = require "ffi" local t = {} for i = 1, 1e9 do t[i] = ffi.new("double[100]") end',
+    ['string.rep'] = 'local s = ("x"):rep(1e9)',
+    ['table.concat'] = 'local s = ("x"):rep(1e6) local t = {} for i = 1, 1000 do t[i] = s end s = table.concat(t)',
+    ['a stack'] = 'local function f(...) return f(1, ...) end f()',
+    ['source text'] = 'local s = "local x = {" .. ("1,"):rep(8e6) .. "}" load(s)',
+  }
+  for name, script in require('trinity').sorted_pairs(growing) do
+    it('stops ' .. name, function()
+      local status, output = run('--memory-limit 64M', script)
+      expect(status):equals(1)
+      if name == 'a stack' then
+        expect(output):matches '^trinity: [^\n]*stack overflow'
+      else
+        expect(output):equals 'trinity: not enough memory (limit 64 MB)\n'
+      end
+    end)
+  end
+  it('is for what is alive, not for garbage', function()
+    local status, output = run('--memory-limit 64M', [[
+      for round = 1, 300 do local t = {} for i = 1, 20000 do t[i] = { i, 'text ' .. i } end end
+      local s = '' for i = 1, 3000 do s = s .. ('x'):rep(1000) end -- 4.5 GB of garbage
+      local keep = {} for i = 1, 250000 do keep[i] = { i } end -- more than half of the limit stays
+      for round = 1, 100 do local t = {} for i = 1, 20000 do t[i] = { i } end end
+      print(#s + #keep) ]])
+    expect(output):equals '3250000\n'
+    expect(status):equals(0)
+  end)
+  it('can be caught, and the script goes on once its data is gone', function()
+    local status, output = run('--memory-limit 64M', [[
+      for round = 1, 5 do
+        print(pcall(function() local t = {} for i = 1, 1e9 do t[i] = { i } end end))
+        print(pcall(string.rep, 'x', 1e8))
+        local t = {} for i = 1, 1e5 do t[i] = { i } end
+      end ]])
+    expect(output):equals(('false\tnot enough memory\nfalse\tnot enough memory\n'):rep(5))
+    expect(status):equals(0)
+  end)
+  it('holds in a loop that catches it', function()
+    local status, output = run('--memory-limit 64M --time-limit 3',
+      'local t = {} while true do pcall(function() t[#t + 1] = { ("x"):rep(1000 + #t) } end) end')
+    expect(output):matches 'time limit of 3 s reached\n$'
+    expect(status):equals(1)
+  end)
+  it('below what the library takes is refused in one line', function()
+    for _, limit in ipairs { '1', '1K', '100K' } do
+      local status, output = run('--memory-limit ' .. limit, 'print(1)')
+      expect(status):equals(1)
+      expect(output):matches '^trinity: [^\n]*not enough memory[^\n]*\n$'
+    end
+  end)
+  it('leaves room for the library', function()
+    local status, output = run('--memory-limit 64M', [[
+      local trinity = require 'trinity'
+      local problem = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x2' }
+      print(problem:evaluate(problem:placement()).feasible) ]])
+    expect(output):equals 'true\n'
+    expect(status):equals(0)
+  end)
+end)
+
+describe('a time limit', function()
+  local wanted = { ['an empty loop'] = true, ['a loop that swallows errors'] = true, ['error handlers that loop'] = true,
+    ['coroutines that swallow errors'] = true, ['a command'] = true, ['one long simulation'] = true, training = true }
+  for _, case in ipairs(stopping.cases) do
+    if wanted[case[1]] then
+      it('ends ' .. case[1], function()
+        local result, output = stopping.run(case, '--time-limit 2', 0)
+        if not result then error('did not end: ' .. output) end
+        expect(result.output:gsub('^ready\n', '')):matches '^trinity: [^\n]*%.lua:1: time limit of 2 s reached\n'
+        expect(result.status):equals(1)
+      end)
+    end
+  end
+  it('does not touch what ends in time', function()
+    local status, output = run('--time-limit 100', 'print(1)')
+    expect(output):equals '1\n'
+    expect(status):equals(0)
+  end)
+  it('stops a search with its script', function()
+    local status, output = run('--time-limit 6', [[
+      local trinity = require 'trinity'
+      local problem = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x2' }
+      trinity.methods.trinity(problem, { evaluations = 1e9, quiet = true }) print 'went on' ]])
+    expect(output):matches '^trinity: [^\n]*time limit of 6 s reached\n$'
+    expect(status):equals(1)
+  end)
+end)

@@ -1,0 +1,140 @@
+// Twenty small graphs whose optimum is known by trying every placement.
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "search/annealing.h"
+#include "search/best.h"
+#include "search/exhaustive.h"
+#include "search/fm.h"
+#include "search/largest_first.h"
+#include "search/local_search.h"
+#include "search/mcmc.h"
+#include "search/metis.h"
+#include "search/scotch.h"
+#include "search/search_loop.h"
+#include "search/spectral.h"
+#include "support/search_cases.h"
+
+using namespace trinity;
+
+namespace {
+
+constexpr int64_t kBudget = 2500;
+
+struct Small {
+  std::shared_ptr<const Problem> problem;
+  int devices;
+};
+
+/// Graph `index` of twenty: 8 to 14 operators on 2 devices, 8 to 11 on 3.
+Small small(uint64_t index) {
+  const int devices = index % 2 ? 3 : 2;
+  const int operators =
+      devices == 2 ? 8 + static_cast<int>(index / 2 % 7) : 8 + static_cast<int>(index / 2 % 4);
+  return {test::small_problem(index / 2, operators, devices), devices};
+}
+
+/// The least score of all devices ^ operators placements that keep units together, by counting.
+Score brute_force(const Problem& problem) {
+  Simulator simulator(problem);
+  const auto& graph = problem.graph();
+  std::vector<int32_t> placement(static_cast<size_t>(problem.operators()), 0);
+  Metrics metrics;
+  Score least;
+  bool any = false;
+  for (;;) {
+    bool together = true;
+    for (int32_t op = 0; op < problem.operators(); ++op) {
+      const auto first = graph.unit(graph.units()[static_cast<size_t>(op)])[0];
+      together &= placement[static_cast<size_t>(op)] == placement[static_cast<size_t>(first)];
+    }
+    if (together) {
+      simulator.run(placement, metrics);
+      const auto score = step_time_score(metrics);
+      if (!any || score < least) least = score;
+      any = true;
+    }
+    size_t digit = 0;
+    while (digit < placement.size() && ++placement[digit] == problem.devices())
+      placement[digit++] = 0;
+    if (digit == placement.size()) return least;
+  }
+}
+
+Found run(const Problem& problem, Searcher& searcher, int64_t evaluations = kBudget) {
+  ThreadPool pool(1);
+  BatchSimulator simulator(problem, pool, 0);
+  return run_search(searcher, simulator, {.evaluations = evaluations});
+}
+
+Score price(const PlacementSpace& space, const Assignment& assignment) {
+  Metrics metrics;
+  Simulator(space.problem()).run(space.placement(assignment), metrics);
+  return step_time_score(metrics);
+}
+
+}  // namespace
+
+TEST_CASE("exhaustive search finds the optimum, the others find it too and never report better") {
+  int beyond_memory = 0, split = 0;
+  for (uint64_t index = 0; index < 20; ++index) {
+    CAPTURE(index);
+    const auto [problem, devices] = small(index);
+    const PlacementSpace space(*problem);
+    const auto optimum = brute_force(*problem);
+
+    Exhaustive exhaustive(space);
+    const auto exact = run(*problem, exhaustive, 1'000'000);
+    CHECK(exhaustive.exhausted());
+    CHECK(exact.score == optimum);
+    CHECK(static_cast<double>(exhaustive.evaluations()) == space.choices());
+
+    LocalSearchOptions local;
+    local.seed = index;
+    LocalSearch local_search(space, local);
+    CHECK(run(*problem, local_search).score == optimum);
+    AnnealingOptions cooling;
+    cooling.seed = index;
+    cooling.evaluations = kBudget;
+    Annealing annealing(space, cooling);
+    CHECK(run(*problem, annealing).score == optimum);
+    const auto best = best_search(space, {.seed = index, .evaluations = kBudget, .starts = {}});
+    CHECK(run(*problem, *best).score == optimum);
+
+    McmcOptions chain;
+    chain.seed = index;
+    chain.evaluations = kBudget;
+    Mcmc mcmc(space, chain);
+    CHECK(run(*problem, mcmc).score >= optimum);
+    for (const auto& assignment :
+         {metis_partition(space), scotch_map(space), fm_partition(space), spectral_partition(space),
+          largest_first(space), contiguous_split(space)})
+      CHECK(price(space, assignment) >= optimum);
+    const auto alone = price(space, Assignment(static_cast<size_t>(space.units()), 0));
+    beyond_memory += !alone.fits() && optimum.fits();
+    split += optimum < alone;
+  }
+  CHECK(beyond_memory > 0);  // the cases are worth searching
+  CHECK(split > 10);
+}
+
+TEST_CASE("exhaustive search refuses more placements than allowed and says how many there are") {
+  const auto problem = test::small_problem(1, 14, 3);
+  const PlacementSpace space(*problem);
+  CHECK_THROWS_WITH_AS(Exhaustive(space, {.most_placements = 1000}),
+                       "exhaustive: 14 colocation units on 3 devices have 4.78e+06 different "
+                       "placements, and at most 1e+03 are tried",
+                       LimitError);
+}
+
+TEST_CASE("exhaustive search counts placements up to names of interchangeable devices") {
+  const auto equal = test::small_problem(0, 8, 3), unequal = test::small_problem(1, 8, 3);
+  const PlacementSpace same(*equal), other(*unequal);
+  CHECK(same.interchangeable());
+  CHECK(same.choices() == 1 + 127 + 966);  // Stirling numbers S(8, 1), S(8, 2), S(8, 3)
+  CHECK_FALSE(other.interchangeable());
+  CHECK(other.choices() == 6561);
+  CHECK(same.key({0, 1, 1, 2, 0, 0, 1, 2}) == same.key({2, 0, 0, 1, 2, 2, 0, 1}));
+  CHECK(same.key({0, 1, 1, 2, 0, 0, 1, 2}) != same.key({0, 1, 1, 2, 0, 0, 1, 1}));
+  CHECK(other.key({0, 1, 1, 2, 0, 0, 1, 2}) != other.key({2, 0, 0, 1, 2, 2, 0, 1}));
+}

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "search/placement_space.h"
+#include "support/build.h"
+
+namespace trinity::test {
+
+/// A random graph of a few operators whose transfers take about as long as its operators, on a
+/// cluster of `devices`. By `index` in turn: equal devices; devices of several speeds on a ring of
+/// different links; equal devices with two pairs of operators that share a device; little memory.
+inline std::shared_ptr<const Problem> small_problem(uint64_t index, int operators, int devices) {
+  RandomStream random(index, "small problem");
+  GraphMaker make("small");
+  std::vector<int> tensors;
+  for (int i = 0; i < operators; ++i) {
+    make.op("o" + std::to_string(i), 1e-6 * (1 + static_cast<double>(random.below(100))),
+            static_cast<int64_t>(random.below(100'000)));
+    tensors.push_back(make.output(i, 1000 + static_cast<int64_t>(random.below(60'000))));
+  }
+  for (int i = 1; i < operators; ++i) {
+    const int first = std::max(0, i - 4);
+    for (int draw = 0; draw < 2; ++draw) {
+      const int from = first + static_cast<int>(random.below(static_cast<uint64_t>(i - first)));
+      if (draw == 0 || random.below(2) == 0) make.read(i, tensors[static_cast<size_t>(from)]);
+    }
+  }
+  if (index % 4 == 2) {
+    make.colocate(0, operators - 1);
+    make.colocate(2, 4);
+  }
+  auto spec = uniform_spec(devices, 1e9, 2e-6);
+  if (index % 4 == 1) {
+    spec.links.clear();
+    for (int d = 0; d < devices; ++d) {
+      spec.devices[static_cast<size_t>(d)].speed = 1 + 0.5 * d;
+      if (devices == 2 && d == 1) break;
+      spec.links.push_back({"d" + std::to_string(d), "d" + std::to_string((d + 1) % devices),
+                            1e9 / (1 + d), 2e-6 * (1 + d)});
+    }
+  }
+  const auto graph = make.share();
+  if (index % 4 == 3) {
+    int64_t bytes = graph->parameter_bytes();
+    for (const auto& tensor : graph->tensors()) bytes += tensor.bytes / 2;
+    spec.device_types[0].memory_bytes = bytes * 3 / (2 * devices);
+  }
+  const auto cluster = std::make_shared<const Cluster>(std::move(spec));
+  return std::make_shared<const Problem>(graph, cluster, SimulationRules::standard(*cluster));
+}
+
+/// `count` groups of `size` operators: a random spanning tree and `size` more edges of `inside`
+/// bytes in every group, and two edges of `between` bytes from each group to the next. All
+/// operators take a microsecond, or `time_s`.
+inline std::shared_ptr<const Graph> planted_graph(int count, int size, int64_t inside,
+                                                  int64_t between, double time_s = 1e-6) {
+  RandomStream random(7, "planted");
+  GraphMaker make("planted");
+  for (int op = 0; op < count * size; ++op) make.op("o" + std::to_string(op), time_s);
+  // Numbers of a group are scattered over the graph: op k belongs to group k % count.
+  const auto draw = [&](int below) {
+    return static_cast<int>(random.below(static_cast<uint64_t>(below)));
+  };
+  for (int group = 0; group < count; ++group) {
+    for (int i = 1; i < size; ++i) make.edge(draw(i) * count + group, i * count + group, inside);
+    for (int extra = 0; extra < size; ++extra) {
+      const int to = 1 + draw(size - 1);
+      make.edge(draw(to) * count + group, to * count + group, inside);
+    }
+    if (group + 1 == count) continue;
+    make.edge(group, (size - 1) * count + group + 1, between);
+    make.edge(count + group, (size - 2) * count + group + 1, between);
+  }
+  return make.share();
+}
+
+}  // namespace trinity::test
