@@ -10,10 +10,12 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "lua/command_line.h"
+#include "lua/interrupt.h"
 #include "lua/module.h"
 #include "lua/runtime.h"
 
@@ -150,9 +152,14 @@ int run(const std::vector<std::string>& words) {
   const bool wants_help = line.script < words.size() && words[line.script] == "help";
   std::string script;
   if (line.script < words.size() && !wants_help) script = find_script(words[line.script], home);
-  Runtime runtime(options);
-  if (!wants_help) return run_main(runtime, line, words, script);
-  return help(runtime, {words.begin() + static_cast<std::ptrdiff_t>(line.script) + 1, words.end()});
+  auto runtime = std::make_unique<Runtime>(options);
+  const int status =
+      wants_help ? help(*runtime,
+                        {words.begin() + static_cast<std::ptrdiff_t>(line.script) + 1, words.end()})
+                 : run_main(*runtime, line, words, script);
+  // A script that was stopped may have left open a command, whose end closing would wait for.
+  if (trinity::lua::was_stopped()) static_cast<void>(runtime.release());
+  return status;
 }
 
 /// What was printed must have arrived; a reader that went away is no error.

@@ -1,3 +1,4 @@
+#include "graph/fold.h"
 #include "graph/operator_types.h"
 #include "graph/replicas.h"
 #include "graph/training.h"
@@ -288,6 +289,11 @@ int graph_training(lua_State* L) {
   return 1;
 }
 
+int graph_fold_backward(lua_State* L) {
+  push_object<const Graph>(L, share(fold_backward(object_arg<const Graph>(L, 1))));
+  return 1;
+}
+
 void push_integers(lua_State* L, const std::vector<int32_t>& values, int32_t base) {
   lua_createtable(L, static_cast<int>(values.size()), 0);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -453,11 +459,10 @@ constexpr luaL_Reg kBuilder[] = {TRINITY_BIND("add_operator", builder_add_operat
                                  TRINITY_BIND("collective", builder_collective),
                                  TRINITY_BIND("build", builder_build),
                                  {nullptr, nullptr}};
-constexpr luaL_Reg kGraph[] = {TRINITY_BIND("training", graph_training),
-                               TRINITY_BIND("replicate", graph_replicate),
-                               TRINITY_BIND("summary", graph_summary),
-                               TRINITY_BIND("operator", graph_operator),
-                               {nullptr, nullptr}};
+constexpr luaL_Reg kGraph[] = {
+    TRINITY_BIND("training", graph_training),   TRINITY_BIND("fold_backward", graph_fold_backward),
+    TRINITY_BIND("replicate", graph_replicate), TRINITY_BIND("summary", graph_summary),
+    TRINITY_BIND("operator", graph_operator),   {nullptr, nullptr}};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("graph_builder", graph_builder),
                                    {nullptr, nullptr}};
 

@@ -80,10 +80,29 @@ void start_afresh() {
   stop_flag() = false;
 }
 
+/// Ends the watch; returns the stopper of the state that is now the latest.
+std::shared_ptr<Stopper> end_watch(lua_State* L) {
+  std::shared_ptr<Stopper> last, heir;  // the first may die here, after SIGINT is let through
+  const HeldBack held;
+  const std::lock_guard lock(g_mutex);
+  const auto at = std::find_if(g_watches.begin(), g_watches.end(),
+                               [L](const Watch& watch) { return watch.state == L; });
+  if (at == g_watches.end()) return nullptr;
+  last = std::move(at->stopper);
+  g_watches.erase(at);
+  use_latest();
+  if (g_watches.empty())
+    sigaction(SIGINT, &g_previous, nullptr);
+  else
+    heir = g_watches.back().stopper;
+  return heir;
+}
+
 }  // namespace
 
 void watch_interrupts(lua_State* L) {
   auto stopper = Stopper::of(L);
+  stopper->take_profiler();
   const HeldBack held;
   const std::lock_guard lock(g_mutex);
   if (g_watches.empty()) {
@@ -97,19 +116,13 @@ void watch_interrupts(lua_State* L) {
 }
 
 void unwatch_interrupts(lua_State* L) {
-  std::shared_ptr<Stopper> last;  // dies after SIGINT is let through
-  const HeldBack held;
-  const std::lock_guard lock(g_mutex);
-  const auto at = std::find_if(g_watches.begin(), g_watches.end(),
-                               [L](const Watch& watch) { return watch.state == L; });
-  if (at == g_watches.end()) return;
-  last = std::move(at->stopper);
-  g_watches.erase(at);
-  use_latest();
-  if (g_watches.empty()) sigaction(SIGINT, &g_previous, nullptr);
+  if (const auto heir = end_watch(L); heir && heir->thread() == syscall(SYS_gettid))
+    heir->take_profiler();
 }
 
 bool was_interrupted() { return g_interrupted; }
+
+bool was_stopped() { return Stopper::has_stopped(); }
 
 void forget_interrupt(lua_State* L) {
   const HeldBack held;

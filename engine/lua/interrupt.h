@@ -18,6 +18,8 @@ void unwatch_interrupts(lua_State* L);
 /// Whether Ctrl-C was pressed since watch_interrupts or forget_interrupt (the host then exits with
 /// status 130).
 bool was_interrupted();
+/// Whether Ctrl-C or a time limit has ended any script of this process.
+bool was_stopped();
 /// Makes the next script start afresh: the REPL after an interrupted line.
 void forget_interrupt(lua_State* L);
 

@@ -1,5 +1,7 @@
 #include "lua/runtime.h"
 
+#include <dlfcn.h>
+
 #include <unistd.h>
 
 #include <cstdlib>
@@ -22,11 +24,17 @@ namespace fs = std::filesystem;
 std::string find_home() {
   std::vector<fs::path> places;
   if (const char* home = std::getenv("TRINITY_HOME")) places.emplace_back(home);
+  // The program or library that holds this function: build/NAME, or bin/NAME or lib/.../NAME.
   std::error_code error;
-  const auto program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    places.push_back(program.parent_path().parent_path());
-    places.push_back(program.parent_path().parent_path() / "share/trinity");
+  Dl_info library;
+  if (dladdr(reinterpret_cast<void*>(&find_home), &library) != 0) {
+    auto place = fs::canonical(library.dli_fname, error).parent_path();
+    if (error) place = fs::read_symlink("/proc/self/exe", error).parent_path();
+    for (int levels = 0; levels < 3 && place.has_relative_path(); ++levels) {
+      place = place.parent_path();
+      places.push_back(place);
+      places.push_back(place / "share/trinity");
+    }
   }
   places.emplace_back(TRINITY_SOURCE_DIR);
   std::string looked;

@@ -25,10 +25,12 @@ constexpr double kTick_s = 0.01;
 /// Address that marks the state's Stopper in the registry.
 const char kRegistryKey = 0;
 
-std::mutex g_mutex;  // guards the list
+std::mutex g_mutex;             // guards what follows
+Stopper* g_profiled = nullptr;  // whose state has the profiler
 std::vector<std::weak_ptr<Stopper>> g_stoppers;
 struct sigaction g_previous_alarm = {};
-std::atomic<int> g_alarm_users{0};
+std::atomic<bool> g_has_stopped{false};
+int g_alarm_users = 0;
 
 pid_t this_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
@@ -112,21 +114,30 @@ Stopper::Stopper(lua_State* L)
       sigaction(SIGALRM, &action, &g_previous_alarm);
     }
   }
-  // Does nothing when another state of the process has the profiler: then compiled loops of this
-  // one run on until they call something.
-  luaJIT_profile_start(L, "li1000", ignore_sample, nullptr);
+  take_profiler();
+}
+
+void Stopper::take_profiler() {
+  const std::lock_guard lock(g_mutex);
+  if (g_profiled == this || (g_profiled && g_profiled->thread_ != thread_)) return;
+  if (g_profiled) luaJIT_profile_stop(g_profiled->L_);
+  luaJIT_profile_start(L_, "li1000", ignore_sample, nullptr);
   const itimerval off = {};
   setitimer(ITIMER_PROF, &off, nullptr);
+  g_profiled = this;
 }
 
 Stopper::~Stopper() {
   release();
   timer_delete(ticks_);
-  luaJIT_profile_stop(L_);
   lua_pushlightuserdata(L_, const_cast<char*>(&kRegistryKey));
   lua_pushnil(L_);
   lua_rawset(L_, LUA_REGISTRYINDEX);
   const std::lock_guard lock(g_mutex);
+  if (g_profiled == this) {
+    luaJIT_profile_stop(L_);
+    g_profiled = nullptr;
+  }
   if (--g_alarm_users == 0) sigaction(SIGALRM, &g_previous_alarm, nullptr);
 }
 
@@ -138,7 +149,10 @@ void Stopper::arm() {
   if (profiler_listens()) raise(SIGPROF);
 }
 
+bool Stopper::has_stopped() { return g_has_stopped; }
+
 void Stopper::stop(StopReason reason) {
+  g_has_stopped = true;
   if (reason_ == StopReason::none) reason_ = reason;
   stop_flag() = true;
   arm();

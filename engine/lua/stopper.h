@@ -41,6 +41,11 @@ class Stopper : public std::enable_shared_from_this<Stopper> {
   void stop(StopReason reason);
   /// Lets the state run again.
   void release();
+  /// Whether stop() was ever called in this process.
+  static bool has_stopped();
+  /// LuaJIT's profiler serves one state of the process: moves it to this one, unless it serves a
+  /// state of another thread. Without it compiled loops run on until they call something.
+  void take_profiler();
   StopReason reason() const { return reason_.load(); }
   /// Safe in signal handlers.
   pid_t thread() const { return thread_; }
@@ -78,7 +83,6 @@ class Stopper : public std::enable_shared_from_this<Stopper> {
   pid_t thread_;
   Sender ticks_sender_;
   timer_t ticks_;
-  bool profiles_ = false;
   std::atomic<StopReason> reason_{StopReason::none};
   std::atomic<double> limit_s_{0};
   std::string place_;

@@ -1,6 +1,7 @@
 #include "lua/strict.h"
 
 #include <algorithm>
+#include <cctype>
 #include <string_view>
 #include <vector>
 
@@ -62,9 +63,11 @@ std::string suggest(lua_State* L, const lua_Debug& caller, const std::string& na
     if (lua_type(L, -1) == LUA_TSTRING && lua_objlen(L, -1) > 0)
       names.emplace_back(lua_tostring(L, -1));
   }
-  // Anything is near a short name.
-  if (name.size() < 5)
-    std::erase_if(names, [&](const std::string& other) { return other[0] != name[0]; });
+  // Among so many names one is near anything; slips of the finger spare the first letter.
+  std::erase_if(names, [&](const std::string& other) {
+    return std::tolower(static_cast<unsigned char>(other[0])) !=
+           std::tolower(static_cast<unsigned char>(name[0]));
+  });
   std::sort(names.begin(), names.end());
   return name.size() < 3 ? "" : suggestion(name, names);
 }

@@ -183,6 +183,7 @@ class Scheduler {
       readers_left_.push_back(static_cast<int32_t>(readers.size()));
       if (missing_[at(o)] == 0 && !graph.follows[at(o)]) ready_.insert(o);
     }
+    bound_needs();
   }
 
   BaechiResult run() {
@@ -204,6 +205,22 @@ class Scheduler {
   };
 
   int32_t unit_of(int32_t op) const { return problem_.graph().units()[at(op)]; }
+
+  /// An operator with its unit, and all that follows with its units.
+  void bound_needs() {
+    int64_t largest = 0;
+    std::set<int32_t> entering;
+    for (int32_t o = 0; o < graph_.tasks; ++o) {
+      const int64_t own = bytes_.outputs[at(o)] + bytes_.workspace[at(o)];
+      if (!graph_.follows[at(o)]) {
+        largest = std::max(largest, own + ledger_.entry(unit_of(o)));
+        continue;
+      }
+      most_need_ += own;
+      if (entering.insert(unit_of(o)).second) most_need_ += ledger_.entry(unit_of(o));
+    }
+    most_need_ += largest;
+  }
 
   /// Whether `op` may and can run on a device: its unit is there or open, and all that it would
   /// take, with what follows and it reads, is free.
@@ -253,10 +270,18 @@ class Scheduler {
     return child;
   }
 
+  /// Whether no operator of an open unit is urgent now: all could start on a device that is busy.
+  /// Spares looking at each, of which there may be many.
+  bool no_open_urgent() const {
+    for (int32_t d = 0; d < graph_.processors; ++d)
+      if (free_at_[at(d)] > now_ && ledger_.free(d) - headroom_[at(d)] >= most_need_) return true;
+    return false;
+  }
+
   /// What a free device starts now, or -1.
   int32_t choose(int32_t device) {
     const int32_t child = awaited(device);
-    for (const int32_t op : ready_) {
+    for (const int32_t op : child >= 0 && no_open_urgent() ? pinned_ready_ : ready_) {
       if (start_on(op, device) > now_) continue;
       if (child < 0 || urgent_at(op) <= now_) return op;
     }
@@ -281,7 +306,9 @@ class Scheduler {
         next = std::min(next, free_at_[at(d)]);
         continue;
       }
-      for (const int32_t op : ready_)
+      const int32_t child = awaited(d);
+      if (child >= 0) next = std::min(next, start_on(child, d));
+      for (const int32_t op : child >= 0 && no_open_urgent() ? pinned_ready_ : ready_)
         if (const int64_t start = start_on(op, d); start > now_) next = std::min(next, start);
     }
     return next;
@@ -292,6 +319,13 @@ class Scheduler {
     if (home >= 0) return;
     home = device;
     ledger_.enter(unit_of(op), device);
+    for (const int32_t other : problem_.graph().unit(unit_of(op)))
+      if (ready_.count(other)) pinned_ready_.insert(other);
+  }
+
+  void make_ready(int32_t op) {
+    ready_.insert(op);
+    if (unit_device_[at(unit_of(op))] >= 0) pinned_ready_.insert(op);
   }
 
   void schedule(int32_t op, int32_t device) {
@@ -299,8 +333,9 @@ class Scheduler {
       const int32_t home = unit_device_[at(unit_of(follower))];
       start(follower, home >= 0 ? home : device);
     }
-    ready_.erase(op);
     start(op, device);
+    ready_.erase(op);
+    pinned_ready_.erase(op);
     last_[at(device)] = op;
     free_at_[at(device)] = list_.end[at(op)];
     running_[at(device)] = op;
@@ -332,7 +367,7 @@ class Scheduler {
     for (auto& op : running_) {
       if (op < 0 || list_.end[at(op)] > now_) continue;
       for (const auto& edge : graph_.readers(op))
-        if (--missing_[at(edge.to)] == 0) ready_.insert(edge.to);
+        if (--missing_[at(edge.to)] == 0) make_ready(edge.to);
       op = -1;
     }
   }
@@ -389,8 +424,9 @@ class Scheduler {
   Channels channels_;
   std::vector<int32_t> missing_, unit_device_, unit_left_, readers_left_;
   std::vector<int64_t> free_at_, headroom_;
-  std::vector<int32_t> running_, last_;  // per device
-  std::set<int32_t> ready_;
+  std::vector<int32_t> running_, last_;     // per device
+  std::set<int32_t> ready_, pinned_ready_;  // pinned: whose unit is placed
+  int64_t most_need_ = 0;                   // no operator takes more when it places its unit
   ListSchedule list_;
   int64_t now_ = 0;
 };

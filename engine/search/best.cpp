@@ -17,7 +17,7 @@
 namespace trinity {
 namespace {
 
-constexpr int32_t kManyUnits = 50'000, kFewUnits = 64;
+constexpr int32_t kManyUnits = 20'000, kFewUnits = 64;
 
 /// Assignments that differ by more than the names of interchangeable devices.
 class Distinct {
@@ -48,8 +48,8 @@ std::vector<Assignment> cheap_starts(const PlacementSpace& space, uint64_t seed)
   starts.add(contiguous_split(space));
   for (const double imbalance : {0.03, 0.3}) {
     starts.add(metis_partition(space, {.seed = seed, .imbalance = imbalance}));
-    if (space.units() > kManyUnits) continue;
     starts.add(scotch_map(space, {.seed = seed, .imbalance = imbalance}));
+    if (space.units() > kManyUnits) continue;
     FmOptions fm;
     fm.seed = seed;
     fm.imbalance = imbalance;

@@ -14,8 +14,8 @@ struct BestOptions {
 };
 
 /// Placements that cost no simulation, each once: every kind of device alone, the contiguous split,
-/// METIS, Scotch, Fiduccia-Mattheyses and spectral bisection at two imbalances. The cheapest to
-/// make come first. Graphs of more than 50,000 units get only the first two kinds and METIS.
+/// METIS, Scotch, Fiduccia-Mattheyses and spectral bisection at two imbalances. Graphs of more than
+/// 20,000 units, on which the last two take seconds, get none of these two.
 std::vector<Assignment> cheap_starts(const PlacementSpace& space, uint64_t seed);
 
 /// The house's recommendation: every placement once where the budget allows it, so that the result

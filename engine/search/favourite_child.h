@@ -29,8 +29,8 @@ struct SctProgramme {
 /// (InceptionV3 as TensorFlow's operations) 1.4 s and 21,617 iterations, 27,423 (NASNet-Large) 2.5
 /// s and 33,280, 1,191 (InceptionV3 by layers) 0.06 s.
 struct SctLimits {
-  int32_t most_edges = 60000;
-  int32_t most_iterations = 120000;
+  int32_t most_edges = 30000;
+  int32_t most_iterations = 60000;
 };
 
 struct FavouriteChildren {
@@ -44,7 +44,7 @@ struct FavouriteChildren {
   int32_t iterations = 0;
 };
 
-/// Solves the programme (COIN-OR Clp, dual simplex) and rounds. Rounding alone could leave an
+/// Solves the programme (COIN-OR Clp's simplex) and rounds. Rounding alone could leave an
 /// operator with two favourites (two x of 0.5): edges with x <= 0.5 are taken by rising x, then in
 /// their order, unless one end is taken already. Among equal optima Clp's choice would be
 /// arbitrary: a term of at most one thousandth of w prefers solutions that save more data.

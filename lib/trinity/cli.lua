@@ -44,8 +44,8 @@ local function is_given(name)
   return false
 end
 
---- The problem that the options name.
-function cli.problem(options)
+--- The problem that the options name; `forward` in place of the model's file under --compat.
+function cli.problem(options, forward)
   local batch_size = options.batch_size > 0 and options.batch_size or nil
   if not options.compat then
     if is_given 'devices' then util.fail_usage "option '--devices' belongs to --compat; use --cluster" end
@@ -53,7 +53,7 @@ function cli.problem(options)
       cluster = model.cluster(options.cluster) }
   end
   if is_given 'cluster' then util.fail_usage "option '--cluster': --compat takes --devices in its place" end
-  local forward = model.load(options.model, { batch_size = batch_size, training = false })
+  forward = forward or model.load(options.model, { batch_size = batch_size, training = false })
   return problems.new { graph = forward:fold_backward(), rules = 'placeto',
     cluster = model.cluster(compat_cluster(options.devices)) }
 end

@@ -1,66 +1,12 @@
--- trinity.compare: methods side by side on one problem, under one budget.
+-- trinity.compare: methods side by side on one problem, each under the same budget.
 
 local core = require 'trinity.core'
 local check = require 'trinity.check'
+local comparison = require 'trinity.comparison'
 local methods = require 'trinity.methods'
 local search = require 'trinity.search'
 local strategy = require 'trinity.strategy'
-local text = require 'trinity.text'
 local util = require 'trinity.util'
-
-local Comparison = { __name = 'comparison' }
-Comparison.__index = Comparison
-
-local columns = {
-  { 'method', function(s) return s.method or '?' end },
-  { 'step time', function(s) return ('%.4f s'):format(s.metrics.step_time_s) end },
-  { 'over bound', function(s)
-    return ('%.2fx'):format(s.metrics.step_time_s / s:lower_bound_s())
-  end },
-  { 'peak memory', function(s) return core.format_bytes(s.metrics.peak_memory_bytes) end },
-  { 'peak communication', function(s)
-    return core.format_bytes(s.metrics.peak_communication_bytes)
-  end },
-  { 'feasible', function(s) return s.metrics.feasible and 'yes' or 'no' end },
-  { 'reward', function(s) return ('%.4f'):format(s.reward) end },
-  { 'evaluations', function(s) return tostring(s.evaluations or '-') end },
-  { 'seconds', function(s) return s.seconds and ('%.1f'):format(s.seconds) or '-' end },
-}
-
---- The table as text, with the lower bound and what was compared under which budget.
-function Comparison:__tostring()
-  local head, rows = {}, {}
-  for c, column in ipairs(columns) do
-    head[c] = column[1]
-    for r, found in ipairs(self.rows) do
-      rows[r] = rows[r] or {}
-      rows[r][c] = column[2](found)
-    end
-  end
-  local lines = { text.format_table(head, rows) }
-  lines[#lines + 1] = ''
-  local bounds = self.problem:bounds()
-  lines[#lines + 1] = ('simulated; lower bounds: step time %.4f s (critical path %.4f s, '
-    .. 'work over speed %.4f s, intervals %.4f s), peak memory %s'):format(
-      bounds.step_time_s, bounds.critical_path_s, bounds.work_s, bounds.interval_s,
-      core.format_bytes(bounds.peak_memory_bytes))
-  lines[#lines + 1] = ('%s on %s, seed %d, at most %d evaluations a method')
-    :format(self.problem.graph.name, self.problem.cluster.name, self.seed, self.evaluations)
-  local script = rawget(_G, 'arg') or {}
-  if script[0] then
-    local name = script[0]:gsub('^' .. core.home:gsub('%p', '%%%0') .. '/', '')
-    lines[#lines + 1] = ('made by: trinity %s %s'):format(name, table.concat(script, ' '))
-  end
-  if self.stopped then lines[#lines + 1] = 'stopped by Ctrl-C: the last row had less than its budget' end
-  return table.concat(lines, '\n')
-end
-
---- The strategy found by a method of this comparison, or nil when Ctrl-C came before it.
-function Comparison:find(name)
-  check.self('comparison:find', self, 'comparison')
-  check.argument('comparison:find', 1, 'name', name, 'string')
-  for _, found in ipairs(self.rows) do if found.method == name then return found end end
-end
 
 --- Refuses lists of anything but methods and strategies, and options that no method has.
 local function check_arguments(problem, list, options)
@@ -73,32 +19,91 @@ local function check_arguments(problem, list, options)
         util.describe(list[i]))
     end
   end
-  local rules = {}
+  local rules = { seeds = { 'integer', 1, 10000 }, out = 'string' }
   for key, rule in util.sorted_pairs(search.rules) do rules[key] = rule end
   for _, name in ipairs(methods.names()) do rules[name] = 'table' end
   return check.options('trinity.compare', 3, 'options', options, rules)
 end
 
---- Runs every entry of `list` (the name of a method, or a strategy already found) on the problem
---- with the same seed and budget. options: evaluations, seconds, seed, quiet, and per method a table of
---- its own options under its name. Ctrl-C ends it with the rows so far. Returns a comparison: print
---- it, or take its rows.
+--- The file that keeps a run, or nil. Its name holds all that tells runs of one comparison apart.
+local function file_of(options, name, seed)
+  if not options.out then return nil end
+  local budget = (options.evaluations < search.unlimited and ('-%de'):format(options.evaluations) or '')
+    .. (options.seconds < math.huge and ('-%gs'):format(options.seconds) or '')
+  return ('%s/%s%s-seed%d.json'):format(options.out, name, budget, seed)
+end
+
+--- The run that an earlier comparison kept, when it was of this problem and this reward.
+local function resume(problem, path)
+  local file = path and io.open(path, 'r')
+  if not file then return nil end
+  file:close()
+  local ok, found = pcall(strategy.load, problem, path)
+  if not ok or not found.same_graph or not found.same_cluster then return nil end
+  local notes = found.saved
+  if notes.reward ~= ('%.17g'):format(found.reward) then return nil end
+  found.evaluations, found.seconds, found.seed = tonumber(notes.evaluations), tonumber(notes.seconds), tonumber(notes.seed)
+  return found
+end
+
+local function keep(problem, found, path)
+  if not path or found.stopped then return end
+  core.write_file(path, problem:to_json(found, { method = found.method, seed = found.seed, reward = found.reward,
+    evaluations = found.evaluations, seconds = found.seconds, step_time_s = found.metrics.step_time_s }))
+end
+
+--- Runs a method once: a strategy, or nil and why there is none. An option that the method does not know is the
+--- caller's mistake and stays an error.
+local function run_once(problem, name, seed, options)
+  local path = file_of(options, name, seed)
+  local found = resume(problem, path)
+  if found then return found end
+  local settings = { seed = seed, evaluations = options.evaluations, seconds = options.seconds, quiet = options.quiet,
+    rescue = options.rescue }
+  for key, value in util.sorted_pairs(options[name] or {}) do settings[key] = value end
+  local ok, result, reason = pcall(methods.get(name), problem, settings)
+  if not ok then
+    local message = tostring(result)
+    if core.stop_requested() or message:find(('methods.%s: '):format(name), 1, true) then error(result, 0) end
+    return nil, 'failed: ' .. util.unplaced(message)
+  end
+  if not result then return nil, reason or 'found no placement' end
+  keep(problem, result, path)
+  return result
+end
+
+--- How many seeds a method is worth: one when it has nothing to draw.
+local function seeds_of(name, seeds)
+  local about = methods.info(name)
+  return about.deterministic and 1 or seeds
+end
+
+--- Runs every entry of `list` (the name of a method, or a strategy already found) on the problem with the
+--- same seeds and budget. options: evaluations (default 2000; no limit when only seconds are given), seconds, seed
+--- (the first, default 1), seeds (how many, default 1), quiet, rescue, out (a folder that keeps finished runs; a
+--- comparison that was broken off goes on from there), and per method a table of its own options under its name.
+--- A method that fails or finds nothing that fits is a row that says so. Ctrl-C ends it with the rows so far.
+--- Returns a comparison: print it, or take its rows { method =, runs = { strategies }, best =, failures = { texts } }.
 return function(problem, list, options)
   options = check_arguments(problem, list, options)
-  local self = setmetatable({ problem = problem, rows = {}, seed = options.seed or 1,
-    evaluations = options.evaluations or 2000 }, Comparison)
+  local given = {}
+  for key, value in util.sorted_pairs(options) do given[key] = value end
+  given.evaluations = options.evaluations or (options.seconds and search.unlimited or 2000)
+  given.seconds = options.seconds or math.huge
+  local self = comparison.new(problem, options.seed or 1, options.seeds or 1, given.evaluations, given.seconds)
   for i, entry in ipairs(list) do
+    local row = { method = strategy.is(entry) and (entry.method or '?') or entry, runs = {}, failures = {} }
+    self.rows[i] = row
     if strategy.is(entry) then
-      self.rows[i] = entry
+      comparison.add(row, entry)
     else
-      local method = methods.get(entry)
-      local settings = { seed = self.seed, evaluations = self.evaluations,
-        seconds = options.seconds, quiet = options.quiet, rescue = options.rescue }
-      for key, value in util.sorted_pairs(options[entry] or {}) do settings[key] = value end
-      self.rows[i] = method(problem, settings)
-      if self.rows[i].stopped then
-        self.stopped = true
-        break
+      for s = 0, seeds_of(entry, self.seeds) - 1 do
+        local found, failure = run_once(problem, entry, self.seed + s, given)
+        comparison.add(row, found, failure)
+        if found and found.stopped then
+          self.stopped = true
+          return self
+        end
       end
     end
   end

@@ -2,19 +2,33 @@
 
 local core = require 'trinity.core'
 local array = require 'trinity.array'
+local check = require 'trinity.check'
 local tensor = require 'trinity.tensor'
-local util = require 'trinity.util'
+
+local rules = { seed = { 'integer', 0, 2 ^ 53 }, depth_waves = { 'integer', 0, 64 }, raw_time = 'boolean',
+  depth_feature = 'boolean', node2vec = 'table' }
+
+local size = { 'integer', 1, 1000 }
+local node2vec_rules = { dimensions = { 'integer', 1, 4096 }, walk_length = size, walks_per_node = size, window = size,
+  epochs = size, negatives = size, return_parameter = { 'positive' }, in_out_parameter = { 'positive' },
+  learning_rate = { 'number', 1e-9, 1e3 } }
+
+local function checked(options)
+  options = check.options('trinity.features', 2, 'options', options, rules)
+  if options.node2vec then check.fields('trinity.features', options.node2vec, node2vec_rules, 'node2vec option') end
+  return options
+end
 
 --- trinity.features(problem, { seed = 1, depth_waves = 5, raw_time = false, depth_feature = true,
 --- node2vec = { dimensions = 64, ... } }) -> table with
----   units, width, type_count   counts
+---   units, width, type_count, edges   counts
 ---   values      float32 tensor [units, width]: time, output size, depth, node2vec, each column standardised
 ---   types       int64 tensor [units]: the operator type of the unit's first operator, from 1
 ---   position    double array: the share of the work that comes before the unit's middle
 ---   from, to, bytes   arrays of the edges between units
 return function(problem, options)
-  util.expect('trinity.features', 'problem', problem, 'table')
-  local handle = core.features(problem.handle, options or {})
+  check.object('trinity.features', 1, 'problem', problem, 'problem')
+  local handle = core.features(problem.handle, checked(options))
   local self = handle:summary()
   local values, types = array.double(self.units * self.width), array.int32(self.units)
   handle:values(values)

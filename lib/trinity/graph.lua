@@ -57,6 +57,13 @@ function Graph:to_training(options)
   return graph.wrap(self.handle:training(options or {}))
 end
 
+--- A profile's forward graph with one operator a layer that takes as long as its forward and backward pass
+--- together; see engine/graph/fold.h.
+function Graph:fold_backward()
+  check.self('graph:fold_backward', self, 'graph')
+  return graph.wrap(self.handle:fold_backward())
+end
+
 --- Data parallelism: copies of the graph with all-reduces of the gradients between them; see
 --- engine/graph/replicas.h. options: replicas, bucket_bytes = 25e6, algorithm = 'automatic' (see
 --- cluster:collective), placement = the devices of one replica, so that gradients of one device

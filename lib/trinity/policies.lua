@@ -8,104 +8,172 @@
 --   policy:placements(actions)       a list of placements, one a row
 
 local array = require 'trinity.array'
+local check = require 'trinity.check'
+local checks = require 'trinity.policy_checks'
 local core = require 'trinity.core'
+local features = require 'trinity.features'
 local nn = require 'trinity.nn'
 local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
 
 local policies = {}
 
-local Policy = {}
-Policy.__index = Policy
+local Policy = { __name = 'policy' }
 
-function Policy:parameters() return self.learned end
+-- Logits as the user's function gave them: numbers of the right shape.
+local function check_logits(self, owner, logits, shape)
+  local function refuse(got)
+    checks.refuse_result(owner, "function 'logits'", self.logits, got, 'a tensor of finite numbers [%s] (devices last)',
+      table.concat(shape, ' x '))
+  end
+  if not checks.is_shape(logits, shape) or not checks.is_float(logits) then refuse(checks.describe(logits)) end
+  if not checks.is_finite(logits) then refuse 'numbers that are not finite' end
+  return logits
+end
+
+local function check_actions(self, owner, actions)
+  local count = tensor.is(actions) and actions:dim() == 2 and actions:size(1) or 1
+  if not checks.is_shape(actions, { count, self.choices }) or actions.dtype ~= 'int64' or count == 0 then
+    check.refuse(owner, 1, 'actions', 'expected tensor int64 [count x %d], got %s', self.choices,
+      checks.describe(actions))
+  end
+  local least, most = actions:min():item(), actions:max():item()
+  if least < 1 or most > self.devices then
+    check.refuse(owner, 1, 'actions', 'expected devices from 1 to %d, got %d', self.devices,
+      least < 1 and least or most)
+  end
+end
+
+local function check_sampling(self, count, stream)
+  check.self('policy:sample', self, 'policy')
+  check.integer('policy:sample', 1, 'count', count, 1, math.floor(2 ^ 28 / (self.choices * self.devices)))
+  if util.class_of(stream) ~= 'random stream' then
+    check.wrong('policy:sample', 2, 'stream', stream, 'a random stream (trinity.random)')
+  end
+end
+
+--- The tensors that are learned.
+function Policy:parameters()
+  check.self('policy:parameters', self, 'policy')
+  return self.learned
+end
 
 --- Row by row the device of every choice, spread over the operators by `choice_of`.
 function Policy:placements(actions)
-  local rows, device = {}, actions:to_array()
+  check.self('policy:placements', self, 'policy')
+  check_actions(self, 'policy:placements', actions)
+  local rows, device = self.problem:placements(actions:size(1)), actions:to_array()
   local choices, choice_of = self.choices, self.choice_of
-  for s = 1, actions:size(1) do
-    local placement, first = self.problem:placement(), (s - 1) * choices
+  for s, placement in ipairs(rows) do
+    local first = (s - 1) * choices
     for op = 1, #placement do placement[op] = device[first + choice_of[op]] end
-    rows[s] = placement
   end
   return rows
 end
 
+local function refuse_field(owner, name, message, ...)
+  check.refuse(owner, 1, 'spec', "field '%s': %s", name, message:format(...))
+end
+
 -- The choice of every operator from that of every unit.
-local function spread(problem, choice_of_unit, choices)
-  local unit_of, choice_of = problem.graph.unit_of, array.int32(problem.graph.operators)
-  for op = 1, #choice_of do
-    local choice = choice_of_unit and choice_of_unit[unit_of[op]] or unit_of[op]
-    if not (choice >= 1 and choice <= choices) then
-      util.fail("policies: field 'choice_of_unit': unit %d has choice %s, expected 1 to %d", unit_of[op],
-        tostring(choice), choices)
-    end
-    choice_of[op] = choice
+local function spread(owner, problem, choice_of_unit, choices)
+  local units, unit_of = problem.graph.units, problem.graph.unit_of
+  if choice_of_unit == nil and choices ~= units then
+    refuse_field(owner, 'choice_of_unit', 'needed where choices (%d) are not units (%d)', choices, units)
   end
+  if choice_of_unit ~= nil then
+    if type(choice_of_unit) ~= 'table' and not array.is_int32(choice_of_unit) then
+      refuse_field(owner, 'choice_of_unit', 'expected a list or an int32 array, got %s', util.describe(choice_of_unit))
+    end
+    if #choice_of_unit ~= units then
+      refuse_field(owner, 'choice_of_unit', 'expected %d entries, one a unit, got %d', units, #choice_of_unit)
+    end
+    for unit = 1, units do
+      local choice = choice_of_unit[unit]
+      if type(choice) ~= 'number' or not (choice >= 1 and choice <= choices and choice % 1 == 0) then
+        refuse_field(owner, 'choice_of_unit', 'entry %d: expected an integer from 1 to %d, got %s', unit, choices,
+          util.describe(choice))
+      end
+    end
+  end
+  local choice_of = array.int32(problem.graph.operators)
+  for op = 1, #choice_of do choice_of[op] = choice_of_unit and choice_of_unit[unit_of[op]] or unit_of[op] end
   return choice_of
 end
 
 -- The learned tensors of a module, or of a list of modules and tensors.
-local function learned_of(source)
-  if source.parameters then return source:parameters() end
+local function learned_of(owner, source)
   local list = {}
-  for _, part in ipairs(source) do
-    if tensor.is(part) then
+  for i, part in ipairs(nn.is_module(source) and { source } or source) do
+    if tensor.is(part) and part.requires_grad then
       list[#list + 1] = part
-    else
+    elseif nn.is_module(part) then
       for _, weight in ipairs(part:parameters()) do list[#list + 1] = weight end
+    else
+      refuse_field(owner, 'learned', 'entry %d: expected a module or a tensor that requires gradients, got %s', i,
+        checks.describe(part))
     end
   end
+  if #list == 0 then refuse_field(owner, 'learned', 'expected modules or tensors, got nothing to learn') end
   return list
 end
 
-local function new(owner, spec, class, known)
-  util.expect(owner, 'description', spec, 'table')
-  util.refuse_unknown(owner, spec, known)
-  util.expect(owner, 'problem', spec.problem, 'table')
-  util.expect(owner, 'learned', spec.learned, 'table')
-  util.expect(owner, 'logits', spec.logits, 'function')
+local rules = { problem = { 'object', 'problem' }, logits = 'function', learned = 'table',
+  choices = { 'integer', 1, 2 ^ 22 }, choice_of_unit = 'any' }
+
+local function new(owner, spec, class)
+  check.argument(owner, 1, 'spec', spec, 'table')
+  check.fields(owner, spec, rules, 'field')
+  for _, name in ipairs { 'problem', 'logits', 'learned' } do
+    if spec[name] == nil then refuse_field(owner, name, 'missing') end
+  end
   local choices = spec.choices or spec.problem.graph.units
   return setmetatable({ problem = spec.problem, choices = choices, devices = #spec.problem.cluster.devices,
-    logits = spec.logits, learned = learned_of(spec.learned),
-    choice_of = spread(spec.problem, spec.choice_of_unit, choices) }, class)
+    logits = spec.logits, learned = learned_of(owner, spec.learned),
+    choice_of = spread(owner, spec.problem, spec.choice_of_unit, choices) }, class)
 end
 
 local function entropy_of(rows) return rows:exp():mul(rows):sum(-1):mean():neg() end
 
-local Independent = setmetatable({}, Policy)
-Independent.__index = Independent
+-- A class of policies: Policy's methods and its own.
+local function class()
+  local made = { __name = 'policy', parameters = Policy.parameters, placements = Policy.placements }
+  made.__index = made
+  return made
+end
+
+local Independent = class()
 
 function Independent:sample(count, stream)
+  check_sampling(self, count, stream)
   return tensor.no_grad(function()
-    local rows = self.logits():log_softmax(-1)
+    local rows = check_logits(self, 'policy:sample', self.logits(), { self.choices, self.devices })
     return tensor.categorical(rows:unsqueeze(1):expand { count, self.choices, self.devices }, stream)
   end)
 end
 
 function Independent:evaluate(actions)
-  local rows = self.logits():log_softmax(-1)
-  local taken = rows:gather(2, actions:transpose(1, 2)):transpose(1, 2)
-  return taken, entropy_of(rows)
+  check.self('policy:evaluate', self, 'policy')
+  check_actions(self, 'policy:evaluate', actions)
+  local logits = check_logits(self, 'policy:evaluate', self.logits(), { self.choices, self.devices })
+  local rows = logits:log_softmax(-1)
+  return rows:gather(2, actions:transpose(1, 2)):transpose(1, 2), entropy_of(rows)
 end
 
 --- Choices that know nothing of each other: { problem =, logits = function() -> tensor [choices,
 --- devices], learned = module or list of modules and tensors, choices = units, choice_of_unit = the
 --- choice of every unit (default: one each) }.
-function policies.independent(spec)
-  return new('policies.independent', spec, Independent,
-    { problem = true, logits = true, learned = true, choices = true, choice_of_unit = true })
-end
+function policies.independent(spec) return new('policies.independent', spec, Independent) end
 
-local Chain = setmetatable({}, Policy)
-Chain.__index = Chain
+local Chain = class()
 
 function Chain:sample(count, stream)
+  check_sampling(self, count, stream)
   return tensor.no_grad(function()
     local previous, actions = tensor.full({ count, 1 }, self.devices + 1, { dtype = 'int64' }), {}
     for k = 1, self.choices do
-      previous = tensor.categorical(self.logits(k, k, previous):log_softmax(-1), stream)
+      local logits = check_logits(self, 'policy:sample', self.logits(k, k, previous), { count, 1, self.devices })
+      previous = tensor.categorical(logits, stream)
       actions[k] = previous
     end
     return tensor.cat(actions, 2)
@@ -113,9 +181,15 @@ function Chain:sample(count, stream)
 end
 
 function Chain:evaluate(actions)
-  local start = tensor.full({ actions:size(1), 1 }, self.devices + 1, { dtype = 'int64' })
-  local previous = tensor.cat({ start, actions:narrow(2, 1, self.choices - 1) }, 2)
-  local rows = self.logits(1, self.choices, previous):log_softmax(-1)
+  check.self('policy:evaluate', self, 'policy')
+  check_actions(self, 'policy:evaluate', actions)
+  local count = actions:size(1)
+  local start = tensor.full({ count, 1 }, self.devices + 1, { dtype = 'int64' })
+  local previous = self.choices == 1 and start
+    or tensor.cat({ start, actions:narrow(2, 1, self.choices - 1) }, 2)
+  local logits = check_logits(self, 'policy:evaluate', self.logits(1, self.choices, previous),
+    { count, self.choices, self.devices })
+  local rows = logits:log_softmax(-1)
   return rows:gather(3, actions:unsqueeze(3)):squeeze(3), entropy_of(rows)
 end
 
@@ -123,74 +197,100 @@ end
 --- previous) -> tensor [count, last - first + 1, devices], ... } for choices `first` to `last`, `previous` an
 --- int64 tensor [count, last - first + 1] of the devices chosen just before them (devices + 1 before the first). The
 --- other fields are those of policies.independent.
-function policies.chain(spec)
-  return new('policies.chain', spec, Chain,
-    { problem = true, logits = true, learned = true, choices = true, choice_of_unit = true })
+function policies.chain(spec) return new('policies.chain', spec, Chain) end
+
+-- Groups of a policy: by default min(units, 20 x devices), as Post and Trinity have them.
+local function group_count(owner, problem, given)
+  local units = problem.graph.units
+  if given == nil then return math.min(units, 20 * #problem.cluster.devices) end
+  return check.integer(owner, 'option', 'groups', given, 1, units)
 end
 
 --- A table of free logits, no network (Post, papers.md 5.4): { groups = min(units, 20 x devices) }. The
 --- groups are contiguous parts of equal work.
 function policies.table(problem, options)
-  options = options or {}
-  util.refuse_unknown('policies.table', options, { groups = true })
-  local groups = options.groups or math.min(problem.graph.units, 20 * #problem.cluster.devices)
-  local logits = tensor.zeros { groups, #problem.cluster.devices }
-  logits:requires_grad_(true)
+  check.object('policies.table', 1, 'problem', problem, 'problem')
+  options = check.options('policies.table', 2, 'options', options, { groups = 'any' })
+  local groups = group_count('policies.table', problem, options.groups)
+  local logits = tensor.zeros({ groups, #problem.cluster.devices }, { requires_grad = true })
   return policies.independent { problem = problem, learned = { logits }, logits = function() return logits end,
     choices = groups, choice_of_unit = policies.contiguous_groups(problem, groups) }
 end
 
 --- A hidden layer over the features of every unit: { hidden = 64, seed = 1, features = options of trinity.features }.
 function policies.network(problem, options)
-  options = options or {}
-  util.refuse_unknown('policies.network', options, { hidden = true, seed = true, features = true })
-  local seed, hidden = options.seed or 1, options.hidden or 64
-  local features = require 'trinity.features'(problem, options.features)
-  local embedding = nn.embedding { count = features.type_count, size = 20, seed = seed }
-  local layers = nn.sequential { nn.linear { inputs = features.width + 20, outputs = hidden, seed = seed }, nn.relu,
-    nn.linear { inputs = hidden, outputs = #problem.cluster.devices, seed = seed + 1 } }
+  check.object('policies.network', 1, 'problem', problem, 'problem')
+  options = check.options('policies.network', 2, 'options', options,
+    { hidden = { 'integer', 1, 65536 }, seed = { 'integer', 0, 2 ^ 53 - 1 }, features = 'table' })
+  local seed, hidden, type_size = options.seed or 1, options.hidden or 64, 20
+  local told = features(problem, options.features)
+  local embedding = nn.embedding { count = told.type_count, size = type_size, seed = seed }
+  local layers = nn.sequential { nn.linear { inputs = told.width + type_size, outputs = hidden }, nn.relu,
+    nn.linear { inputs = hidden, outputs = #problem.cluster.devices }, seed = seed }
   return policies.independent { problem = problem, learned = { embedding, layers },
-    logits = function() return layers(tensor.cat({ embedding(features.types), features.values }, 2)) end }
+    logits = function() return layers(tensor.cat({ embedding(told.types), told.values }, 2)) end }
 end
 
---- The group of every unit, from 1: contiguous parts of equal work along the graph, none empty where units
---- suffice. An int32 array.
+--- The group of every unit, from 1: contiguous parts of about equal work along the graph, none empty. An int32 array.
 function policies.contiguous_groups(problem, groups)
+  check.object('policies.contiguous_groups', 1, 'problem', problem, 'problem')
+  local units = problem.graph.units
+  check.integer('policies.contiguous_groups', 2, 'groups', groups, 1, units)
   local handle = core.features(problem.handle, { node2vec = { walks_per_node = 1, epochs = 1, dimensions = 1 } })
-  local position, group_of = array.double(problem.graph.units), array.int32(problem.graph.units)
+  local position, group_of, order = array.double(units), array.int32(units), {}
   handle:position(position)
   handle:close()
-  for unit = 1, #position do
-    group_of[unit] = math.min(groups, math.floor(position[unit] * groups) + 1)
+  for unit = 1, units do order[unit] = unit end
+  table.sort(order, function(a, b)
+    if position[a] ~= position[b] then return position[a] < position[b] end
+    return a < b
+  end)
+  local group = 0
+  for place, unit in ipairs(order) do
+    -- At most one group further than the unit before, and never so far behind that a later group goes empty.
+    local wanted = math.floor(position[unit] * groups) + 1
+    group = math.max(groups - (units - place), math.min(group + 1, groups, math.max(group, wanted)))
+    group_of[unit] = group
   end
   return group_of
 end
 
-local Agent = {}
+local Agent = { __name = 'agent' }
 Agent.__index = Agent
 
 --- Draws a batch: a list of placements.
 function Agent:sample()
+  check.self('agent:sample', self, 'agent')
   self.handle:sample(self.batch)
   return self.batch
 end
 
---- Learns from the rewards (a double array) of the latest batch: a table of what the update did.
-function Agent:update(rewards) return self.handle:update(rewards) end
+--- Learns from the rewards of the latest batch (a list or a double array): a table of what the update did.
+function Agent:update(rewards)
+  check.self('agent:update', self, 'agent')
+  if type(rewards) ~= 'table' then return self.handle:update(rewards) end
+  check.list('agent:update', 1, 'rewards', rewards, 'number')
+  local values = array.double(#rewards)
+  for i = 1, #rewards do values[i] = rewards[i] end
+  return self.handle:update(values)
+end
 
 --- The most likely placement.
 function Agent:greedy()
+  check.self('agent:greedy', self, 'agent')
   local list = self.problem:placements(1)
   self.handle:greedy(list)
   return list[1]
 end
 
-function Agent:close() self.handle:close() end
+--- Frees the engine's memory; any further use is an error.
+function Agent:close() check.closing('agent:close', self, 'agent').handle:close() end
 
 --- Trinity's own policy with its own PPO in the engine (engine/learn/agent.h): object with sample(),
 --- update(rewards), greedy(), close(); fields groups, samples, parameters. options: those of the method.
 function policies.trinity(problem, options)
-  util.expect('policies.trinity', 'problem', problem, 'table')
+  check.object('policies.trinity', 1, 'problem', problem, 'problem')
+  if options ~= nil then check.argument('policies.trinity', 2, 'options', options, 'table') end
   local handle = core.agent(problem.handle, options or {})
   local self = handle:summary()
   self.handle, self.problem, self.batch = handle, problem, problem:placements(self.samples)

@@ -12,6 +12,9 @@ Search.__index = Search
 
 local search = {}
 
+--- A number of evaluations that no search reaches.
+search.unlimited = 2 ^ 53
+
 --- Options that every method takes, with their defaults.
 search.common = {
   seed = 1,              -- fixes every random number

@@ -1,9 +1,9 @@
 -- What scripts cost: the reward callback, loops over operators against the same loops in C++, and calls of
 -- methods, compiled and interpreted. Run with the C++ loops beside it:
 --   ninja -C build bench_lua && build/bench_lua
+-- Times are processor time of this process, so that others on the machine disturb them less.
 
 local array = require 'trinity.array'
-local core = require 'trinity.core'
 local trinity = require 'trinity'
 
 local has_reference, reference = pcall(require, 'bench.reference')
@@ -42,9 +42,9 @@ local function measure(count, body)
   body(count)
   local times = {}
   for round = 1, options.rounds do
-    local start = core.clock_s()
+    local start = os.clock()
     body(count)
-    times[round] = 1e9 * (core.clock_s() - start) / count
+    times[round] = 1e9 * (os.clock() - start) / count
   end
   return median(times)
 end
@@ -149,9 +149,9 @@ local function median_ratio(loop)
   for _ = 1, repetitions do body() end
   local expected = written:totable()
   for round = 1, options.rounds do
-    local start = core.clock_s()
+    local start = os.clock()
     for _ = 1, repetitions do body() end
-    ours[round] = core.clock_s() - start
+    ours[round] = os.clock() - start
     for i = 1, #written do written[i] = 1 end
     theirs[round] = reference[call](repetitions, operators, devices, unpack(arguments))
     ratios[round] = ours[round] / theirs[round]

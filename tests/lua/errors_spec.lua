@@ -152,7 +152,7 @@ describe('rewards', function()
     print(problem:load(path))
     os.remove(path)]]
   local function stops(statement, pattern)
-    local status, output = script("local trinity = require 'trinity'\nlocal local count = 0\n" .. search:format(statement))
+    local status, output = script("local trinity = require 'trinity'\nlocal count = 0\n" .. search:format(statement))
     expect(status):equals(0)
     expect(output):matches('false%s+[^\n]*' .. pattern)
     expect(output):matches 'the best so far %(step time .* after 100 evaluations%) is saved in'

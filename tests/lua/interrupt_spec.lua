@@ -14,21 +14,20 @@ for _, case in ipairs(stopping.cases) do
 end
 
 describe('a search', function()
-  local script = { 'quickstart', [[
+  local script = [[
     local trinity = require 'trinity'
-    local problem = trinity.problem { graph = trinity.model 'gnmt', cluster = trinity.cluster 'p100x4' }
-    local first = problem:placement()
-    problem:evaluate(first)
+    local problem = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x4' }
     ready()
-    local best = trinity.methods.trinity(problem, { evaluations = 1e9, quiet = true, %s })
-    print('best of ' .. best.notes.evaluations, best.metrics.step_time_s > 0)
-    ]] }
-  it('keeps its best and goes on, and the program says 130', function()
-    local case = { script[1], script[2]:format 'seed = 1' }
-    local result, output = stopping.run(case, '', 6, 'INT')
-    if not result then error('did not end: ' .. output) end
-    expect(result.output):matches '^ready\nbest of %d+%s+true\n$'
-    expect(result.status):equals(130)
-    expect(result.seconds):below(3)
-  end)
+    local best = trinity.methods.%s(problem, { evaluations = 1e9, quiet = true, %s })
+    print('best of ' .. best.evaluations, best.stopped, best.metrics.step_time_s > 0)
+    ]]
+  for _, method in ipairs { { 'random', '' }, { 'trinity', 'groups = 4, samples = 2, hidden = 8' } } do
+    it('by ' .. method[1] .. ' keeps its best and goes on, and the program says 130', function()
+      local result, output = stopping.run({ 'search', script:format(method[1], method[2]) }, '', 3, 'INT')
+      if not result then error('did not end: ' .. output) end
+      expect(result.output):matches '^ready\nbest of %d+%s+true%s+true\n$'
+      expect(result.status):equals(130)
+      expect(result.seconds):below(2)
+    end)
+  end
 end)

@@ -40,22 +40,22 @@ describe('a memory limit', function()
   end
   it('is for what is alive, not for garbage', function()
     local status, output = run('--memory-limit 64M', [[
-      for round = 1, 300 do local t = {} for i = 1, 20000 do t[i] = { i, 'text ' .. i } end end
-      local s = '' for i = 1, 3000 do s = s .. ('x'):rep(1000) end -- 4.5 GB of garbage
+      for round = 1, 100 do local t = {} for i = 1, 20000 do t[i] = { i, 'text ' .. i } end end
+      local s = '' for i = 1, 1000 do s = s .. ('x'):rep(1000) end -- 0.5 GB of garbage
       local keep = {} for i = 1, 250000 do keep[i] = { i } end -- more than half of the limit stays
       for round = 1, 100 do local t = {} for i = 1, 20000 do t[i] = { i } end end
       print(#s + #keep) ]])
-    expect(output):equals '3250000\n'
+    expect(output):equals '1250000\n'
     expect(status):equals(0)
   end)
   it('can be caught, and the script goes on once its data is gone', function()
     local status, output = run('--memory-limit 64M', [[
-      for round = 1, 5 do
+      for round = 1, 3 do
         print(pcall(function() local t = {} for i = 1, 1e9 do t[i] = { i } end end))
         print(pcall(string.rep, 'x', 1e8))
         local t = {} for i = 1, 1e5 do t[i] = { i } end
       end ]])
-    expect(output):equals(('false\tnot enough memory\nfalse\tnot enough memory\n'):rep(5))
+    expect(output):equals(('false\tnot enough memory\nfalse\tnot enough memory\n'):rep(3))
     expect(status):equals(0)
   end)
   it('holds in a loop that catches it', function()
@@ -64,11 +64,11 @@ describe('a memory limit', function()
     expect(output):matches 'time limit of 3 s reached\n$'
     expect(status):equals(1)
   end)
-  it('below what the library takes is refused in one line', function()
-    for _, limit in ipairs { '1', '1K', '100K' } do
-      local status, output = run('--memory-limit ' .. limit, 'print(1)')
+  it('below what the library takes is refused with one message', function()
+    for _, limit in ipairs { '1', '100K', '300K' } do
+      local status, output = run('--memory-limit ' .. limit, 'require "trinity"')
       expect(status):equals(1)
-      expect(output):matches '^trinity: [^\n]*not enough memory[^\n]*\n$'
+      expect(output):matches '^trinity: .*memory[^\n]*\n$'
     end
   end)
   it('leaves room for the library', function()

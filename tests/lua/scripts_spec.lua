@@ -9,6 +9,9 @@ local smoke = {
   reference = '--save ' .. os.tmpname(),
   table3 = '',
   table4 = '--only gnmt',
+  simulate = '--model vgg16 --json',
+  search = '--model vgg16 --method annealing --evaluations 20',
+  compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',
   export = 'resnet50 --batch_size 1 --format placement --device cuda',
 }
 

@@ -340,13 +340,23 @@ function Search:result() end
 --- Methods side by side; tostring() gives the table.
 ---@class trinity.Comparison
 ---@field problem trinity.Problem
----@field rows trinity.Strategy[]
----@field seed integer
----@field evaluations integer
+---@field rows trinity.ComparisonRow[]
+---@field seed integer the first
+---@field seeds integer how many
+---@field evaluations integer of each run, at most
+---@field seconds number of each run, at most
 ---@field stopped? boolean whether Ctrl-C ended it
 local Comparison = {}
 
---- The strategy that a method found, or nil when Ctrl-C came before it.
+--- The row of the best method: most runs that fit, then the largest median reward; nil without any.
+---@return trinity.ComparisonRow?
+function Comparison:best() end
+
+--- The comparison as plain data, as scripts/compare.lua prints it as JSON.
+---@return table
+function Comparison:totable() end
+
+--- The best run of a method, or nil when there is none.
 ---@param name string
 ---@return trinity.Strategy?
 function Comparison:find(name) end

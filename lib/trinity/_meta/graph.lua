@@ -146,6 +146,11 @@ function Graph:min_cut(sources, sinks, options) end
 ---@return trinity.Graph
 function Graph:to_training(options) end
 
+--- A profile's forward graph with one operator a layer that takes as long as its forward and backward
+--- pass together.
+---@return trinity.Graph
+function Graph:fold_backward() end
+
 --- Data parallelism: copies of the graph with all-reduces of the gradients between them.
 ---@param options trinity.ReplicaOptions
 ---@return trinity.Graph graph

@@ -351,7 +351,33 @@ error 'this file is for editors'
 
 --- Beside these, a table of its own options per method, under its name.
 ---@class trinity.CompareOptions: trinity.SearchOptions
+---@field seeds? integer runs of every method that draws random numbers, default 1
+---@field out? string a folder that keeps finished runs; the same comparison goes on from there
 ---@field [string] any
+
+--- What a method of a comparison came to.
+---@class trinity.ComparisonRow
+---@field method string
+---@field runs trinity.Strategy[] one a seed
+---@field best? trinity.Strategy the best of them
+---@field failures string[] why runs are missing
+
+--- What methods.register takes about a method.
+---@class trinity.MethodOptions
+---@field help? string a line about it
+---@field source? string who published it
+---@field needs? string what it asks of a problem
+---@field budget? boolean whether it spends evaluations
+---@field deterministic? boolean whether the seed changes nothing
+
+--- What is known of a method.
+---@class trinity.MethodInfo
+---@field run trinity.Method
+---@field help string
+---@field source string who published it
+---@field needs string what it asks of a problem
+---@field budget boolean whether it spends evaluations
+---@field deterministic boolean whether the seed changes nothing
 
 --- An option of a script.
 ---@class trinity.OptionSpec

@@ -15,6 +15,7 @@ error 'this file is for editors'
 ---@field tensor trinity.TensorModule arrays of LibTorch, with gradients
 ---@field nn trinity.NnModule networks and optimisers
 ---@field search trinity.SearchModule the frame of a search of your own
+---@field policies trinity.PoliciesModule distributions over placements, to be learned
 local trinity = {}
 
 --- Reads the script's command line (`words`, by default the global `arg`) against a declaration by
@@ -80,6 +81,27 @@ function trinity.compare(problem, list, options) end
 ---@return any[] results
 ---@return table<integer, string>? errors
 function trinity.parallel_map(items, body, options) end
+
+--- What policies are told of a problem.
+---@param problem trinity.Problem
+---@param options? trinity.FeatureOptions
+---@return trinity.Features
+function trinity.features(problem, options) end
+
+--- A method that trains a policy by proximal policy optimisation, with a ratio per choice.
+---@param settings trinity.PpoSettings
+---@return trinity.Method
+function trinity.ppo(settings) end
+
+--- A method that trains a policy by REINFORCE with a moving-average baseline.
+---@param settings trinity.ReinforceSettings
+---@return trinity.Method
+function trinity.reinforce(settings) end
+
+--- A method that trains a policy by the cross-entropy method: it raises the likelihood of the best samples.
+---@param settings trinity.CrossEntropySettings
+---@return trinity.Method
+function trinity.cross_entropy(settings) end
 
 --- Iterates over a table with string keys in sorted order.
 ---@generic V
@@ -195,10 +217,10 @@ function rewards.mdpe(options) end
 ---@class trinity.MethodsModule
 local methods = {}
 
---- Adds a method. It returns a strategy, or a placement to be priced.
+--- Adds a method. It returns a strategy, or a placement or plan to be priced, or nil and why there is none.
 ---@param name string
 ---@param method trinity.Method
----@param options? { help?: string, budget?: boolean } budget: it takes a number of evaluations
+---@param options? trinity.MethodOptions
 ---@return trinity.Method
 function methods.register(name, method, options) end
 
@@ -206,15 +228,134 @@ function methods.register(name, method, options) end
 ---@return string[]
 function methods.names() end
 
---- Function, help and budget of a method.
+--- What is known of a method.
 ---@param name string
----@return { run: trinity.Method, help: string, budget: boolean }
+---@return trinity.MethodInfo
 function methods.info(name) end
 
 --- The method called `name`; methods.NAME is the same.
 ---@param name string
 ---@return trinity.Method
 function methods.get(name) end
+
+--- Simulated annealing over moves of units, clusters and ranges.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.annealing(problem, options) end
+
+--- The house's own: cheap placements first, then annealing from the best.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.best(problem, options) end
+
+--- List scheduling along the critical path.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.cpop(problem, options) end
+
+--- List scheduling by the earliest start.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.etf(problem, options) end
+
+--- Every placement once: the optimum of small graphs.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.exhaustive(problem, options) end
+
+--- Fiduccia-Mattheyses partition by moves of least cut.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.fm(problem, options) end
+
+--- Consecutive parts, the largest least.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.gpipe(problem, options) end
+
+--- List scheduling by upward rank and earliest finish.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.heft(problem, options) end
+
+--- Iterated local search over the simulator.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.local_search(problem, options) end
+
+--- Baechi's earliest start within memory.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.m_etf(problem, options) end
+
+--- Baechi's favourite children from a linear programme.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.m_sct(problem, options) end
+
+--- Baechi's devices filled in topological order.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.m_topo(problem, options) end
+
+--- Contiguous parts of least load, transfers counted.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.max_load(problem, options) end
+
+--- FlexFlow's Markov chain over placements.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.mcmc(problem, options) end
+
+--- METIS k-way partition of least cut.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.metis(problem, options) end
+
+--- Scotch static mapping onto the cluster.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.scotch(problem, options) end
+
+--- Partition by the Fiedler vector.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy?
+---@return string? reason why there is none
+function methods.spectral(problem, options) end
 
 --- Everything on one device, the best one.
 ---@param problem trinity.Problem
@@ -249,6 +390,7 @@ function methods.trinity(problem, options) end
 ---@class trinity.SearchModule
 ---@field common trinity.SearchOptions options that every method takes, with their defaults
 ---@field rules table<string, any> what those options may be (lib/trinity/check.lua)
+---@field unlimited integer a number of evaluations that no search reaches
 local search = {}
 
 --- Merges a method's own defaults, the common ones and the caller's; refuses unknown names.

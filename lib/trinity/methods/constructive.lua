@@ -46,7 +46,7 @@ local function register(methods, entry)
     if options.order then plan.schedule, plan.order = 'order', facts.order end
     return problem:strategy(plan, { method = name, seed = options.seed, evaluations = 1,
       seconds = core.clock_s() - start })
-  end, { help = entry[3], source = entry[4] })
+  end, { help = entry[3], source = entry[4], deterministic = not seeded[name] })
 end
 
 return function(methods)

@@ -8,16 +8,19 @@ local util = require 'trinity.util'
 
 local methods, registered = {}, {}
 
---- Adds a method. `method(problem, options)` returns a strategy, or a placement to be priced.
---- options.help is a line about it; options.budget is true when it takes an evaluation budget.
+--- Adds a method. `method(problem, options)` returns a strategy, or a placement or plan to be priced, or nil and
+--- why there is none. options: help (a line about it), source (who published it), needs (what it asks of a problem),
+--- budget (true when it spends evaluations), deterministic (true when the seed changes nothing).
 function methods.register(name, method, options)
   check.argument('methods.register', 1, 'name', name, 'string')
   if not name:match '^[%w_]+$' or #name > 64 then
     check.wrong('methods.register', 1, 'name', name, 'up to 64 letters, digits and _')
   end
   check.argument('methods.register', 2, 'method', method, 'function')
-  options = check.options('methods.register', 3, 'options', options, { help = 'string', budget = 'boolean' })
-  registered[name] = { run = method, help = options.help or '', budget = options.budget or false }
+  options = check.options('methods.register', 3, 'options', options, { help = 'string', source = 'string',
+    needs = 'string', budget = 'boolean', deterministic = 'boolean' })
+  registered[name] = { run = method, help = options.help or '', source = options.source or '',
+    needs = options.needs or '', budget = options.budget or false, deterministic = options.deterministic or false }
   return methods.get(name)
 end
 
@@ -31,12 +34,13 @@ local function find(owner, name)
     core.suggestion(name, names), table.concat(names, ', '))
 end
 
---- Function, help and budget of a method: { run =, help =, budget = }.
+--- What is known of a method: { run =, help =, source =, needs =, budget =, deterministic = }.
 function methods.info(name) return find('methods.info', name) end
 
---- What a method returned as a strategy.
-local function finish(name, run, problem, found, seconds)
+--- What a method returned as a strategy, or nil and why.
+local function finish(name, run, problem, seconds, found, reason)
   if strategy.is(found) then return found end
+  if found == nil and type(reason) == 'string' then return nil, reason end
   if not array.is_int32(found) and type(found) ~= 'table' then
     util.fail("method '%s': the function at %s returned %s, expected a strategy, a placement or { placement = ... }",
       name, util.function_place(run), util.describe(found))
@@ -51,8 +55,8 @@ function methods.get(name)
     check.object('methods.' .. name, 1, 'problem', problem, 'problem')
     if options ~= nil then check.argument('methods.' .. name, 2, 'options', options, 'table') end
     local start = core.clock_s()
-    local found = run(problem, options or {})
-    return finish(name, run, problem, found, core.clock_s() - start)
+    local found, reason = run(problem, options or {})
+    return finish(name, run, problem, core.clock_s() - start, found, reason)
   end
 end
 
@@ -67,5 +71,7 @@ require 'trinity.methods.simple'(methods)
 require 'trinity.methods.expert'(methods)
 require 'trinity.methods.random'(methods)
 require 'trinity.methods.trinity'(methods)
+require 'trinity.methods.constructive'(methods)
+require 'trinity.methods.searchers'(methods)
 
 return methods

@@ -58,7 +58,7 @@ return function(methods)
     { help = "the house's own: cheap placements first, then annealing from the best", budget = true,
       source = 'engine/search/best.h' })
   register(methods, 'exhaustive', { 'most_placements' },
-    { help = 'every placement once: the optimum of small graphs', budget = true, source = 'engine/search/exhaustive.h',
+    { help = 'every placement once: the optimum of small graphs', budget = true, deterministic = true, source = 'engine/search/exhaustive.h',
       needs = 'at most 4 million placements' })
   register(methods, 'local_search', { 'starts', 'batch', 'patience', 'kick', 'focus' },
     { help = 'iterated local search over the simulator', budget = true, source = 'Lourenco et al. 2003' })

@@ -43,7 +43,9 @@ end
 
 return function(methods)
   methods.register('single_device', single_device,
-    { help = 'everything on one device, the best one' })
-  methods.register('round_robin', round_robin, { help = 'devices in turn by depth in the graph' })
-  methods.register('contiguous', contiguous, { help = 'consecutive parts of equal work' })
+    { help = 'everything on one device, the best one', deterministic = true })
+  methods.register('round_robin', round_robin, { help = 'devices in turn by depth in the graph',
+    deterministic = true })
+  methods.register('contiguous', contiguous, { help = 'consecutive parts of equal work',
+    deterministic = true })
 end

@@ -31,5 +31,6 @@ end
 
 return function(methods)
   methods.register('trinity', trinity,
-    { help = 'PPO over a partition and a schedule network', budget = true })
+    { help = 'PPO over a partition and a schedule network', budget = true,
+      source = 'Algorithms 2022, 15(4), 108' })
 end

@@ -43,6 +43,7 @@ stopping.cases = {
     ready() while true do table.sort(t, function(a, b) return a > b end) table.sort(t) end ]] },
   { 'reading standard input', [[ ready() io.read '*l' ]], input = 'sleep 20' },
   { 'a command', [[ ready() os.execute 'exec sleep 20' ]] },
+  { 'reading from a command', [[ local pipe = io.popen 'exec sleep 20' ready() pipe:read '*a' ]] },
   { 'one long simulation', layered .. [[
     local problem = trinity.problem { graph = layered(2000, 40), cluster = trinity.cluster 'p100x2', schedule = 'fifo',
       micro_batches = 1500 }

@@ -1,0 +1,164 @@
+---@meta _
+-- Policies and learners (LuaLS annotations); nothing runs it.
+error 'this file is for editors'
+
+--- What policies are told of a problem: a row per colocation unit.
+---@class trinity.Features
+---@field units integer
+---@field width integer columns of `values`
+---@field type_count integer
+---@field edges integer
+---@field values trinity.TorchTensor float32 [units, width]: time, output size, depth, node2vec, columns standardised
+---@field types trinity.TorchTensor int64 [units]: the operator type of the unit's first operator, from 1
+---@field position trinity.DoubleArray share of the work that comes before the unit's middle
+---@field from trinity.Placement int32 array: the edges between units
+---@field to trinity.Placement int32 array
+---@field bytes trinity.DoubleArray
+
+---@class trinity.FeatureOptions
+---@field seed? integer of node2vec (1)
+---@field depth_waves? integer pairs of sine and cosine of the depth (5)
+---@field raw_time? boolean times instead of their logarithms
+---@field depth_feature? boolean depth in the graph as a column (true)
+---@field node2vec? trinity.Node2VecOptions
+
+--- Distributions over placements with parameters to learn. Write your own as a table with the functions of
+--- trinity.Policy, or give one of these a network.
+---@class trinity.PoliciesModule
+local policies = {}
+
+--- Choices that know nothing of each other; logits() gives [choices, devices].
+---@param spec trinity.PolicySpec
+---@return trinity.Policy
+function policies.independent(spec) end
+
+--- Choices one after the other, each knowing the one before. logits(first, last, previous) gives [count,
+--- last - first + 1, devices] for choices first to last; previous [count, last - first + 1] are the devices
+--- chosen just before them, devices + 1 before the first.
+---@param spec trinity.PolicySpec
+---@return trinity.Policy
+function policies.chain(spec) end
+
+--- A table of free logits over contiguous groups, no network.
+---@param problem trinity.Problem
+---@param options? trinity.PolicyTableOptions
+---@return trinity.Policy
+function policies.table(problem, options) end
+
+--- A hidden layer over the features of every unit.
+---@param problem trinity.Problem
+---@param options? trinity.PolicyNetworkOptions
+---@return trinity.Policy
+function policies.network(problem, options) end
+
+--- The group of every unit, from 1: contiguous parts of about equal work along the graph, none empty.
+---@param problem trinity.Problem
+---@param groups integer at most the number of units
+---@return trinity.Placement an int32 array
+function policies.contiguous_groups(problem, groups) end
+
+--- Trinity's own policy with its own PPO, in the engine.
+---@param problem trinity.Problem
+---@param options? trinity.AgentOptions without those of every method but the seed
+---@return trinity.Agent
+function policies.trinity(problem, options) end
+
+---@class trinity.PolicySpec
+---@field problem trinity.Problem
+---@field logits function
+---@field learned trinity.Module|(trinity.Module|trinity.TorchTensor)[]
+---@field choices? integer default the colocation units
+---@field choice_of_unit? integer[]|trinity.Placement the choice of every unit (default one each)
+
+---@class trinity.PolicyTableOptions
+---@field groups? integer default min(units, 20 x devices)
+
+---@class trinity.PolicyNetworkOptions
+---@field hidden? integer default 64
+---@field seed? integer of the initial weights (1)
+---@field features? trinity.FeatureOptions
+
+--- What learners ask of a policy. Those of trinity.policies have fields beside it.
+---@class trinity.Policy
+---@field problem trinity.Problem
+---@field choices integer
+---@field devices integer
+---@field logits function
+---@field learned trinity.TorchTensor[]
+---@field choice_of trinity.Placement int32 array: the choice of every operator
+local Policy = {}
+
+--- What is learned.
+---@return trinity.TorchTensor[]
+function Policy:parameters() end
+
+--- Draws actions: int64 [count, choices], each from 1.
+---@param count integer
+---@param stream trinity.RandomStream
+---@return trinity.TorchTensor
+function Policy:sample(count, stream) end
+
+--- Log-probabilities [count, choices] of actions and the mean entropy of a choice, with gradients.
+---@param actions trinity.TorchTensor
+---@return trinity.TorchTensor log_probabilities
+---@return trinity.TorchTensor entropy
+function Policy:evaluate(actions) end
+
+--- A placement for every row of actions.
+---@param actions trinity.TorchTensor
+---@return trinity.Placement[]
+function Policy:placements(actions) end
+
+--- Trinity's policy in the engine.
+---@class trinity.Agent
+---@field problem trinity.Problem
+---@field batch trinity.Placement[] the latest
+---@field groups integer
+---@field samples integer placements a batch
+---@field parameters integer numbers that are learned
+local Agent = {}
+
+--- Draws a batch of placements; the next call overwrites them.
+---@return trinity.Placement[]
+function Agent:sample() end
+
+--- Learns from the rewards of the latest batch, larger is better.
+---@param rewards number[]|trinity.DoubleArray
+---@return trinity.AgentReport
+function Agent:update(rewards) end
+
+--- The most likely placement.
+---@return trinity.Placement
+function Agent:greedy() end
+
+function Agent:close() end
+
+--- What one update did.
+---@class trinity.AgentReport
+---@field mean_reward number
+---@field baseline number after the update
+---@field entropy_groups number mean per unit, nats
+---@field entropy_devices number mean per group, nats
+---@field clipped_share number of actions outside [1 - clip, 1 + clip] in the last epoch
+---@field gradient_norm number before clipping, last epoch
+
+--- What every learner takes; all but policy and name are also options of the method that it makes.
+---@class trinity.LearnerSettings
+---@field policy trinity.Policy|fun(problem: trinity.Problem, seed: integer): trinity.Policy a policy goes on learning
+---@field name? string of the method
+---@field samples? integer placements per update (16; cross_entropy 64)
+---@field learning_rate? number of Adam (2e-3; cross_entropy 2e-2)
+---@field entropy_weight? number bonus per choice (1e-2; cross_entropy 0)
+---@field gradient_norm? number common norm that gradients are clipped to (1)
+
+---@class trinity.ReinforceSettings: trinity.LearnerSettings
+---@field baseline_n? number the baseline decays by (N - 1) / (N + 1) (19)
+---@field normalise_advantage? boolean divides advantages by their root mean square (true)
+
+---@class trinity.PpoSettings: trinity.ReinforceSettings
+---@field epochs? integer gradient steps on one batch (4)
+---@field clip? number epsilon, per choice (0.2)
+
+---@class trinity.CrossEntropySettings: trinity.LearnerSettings
+---@field epochs? integer gradient steps on one elite (4)
+---@field elite? number share of the samples that are learned from (0.1)

@@ -1,0 +1,154 @@
+-- trinity.compare over seeds: medians, failures as rows, finished runs kept; the commands simulate, search, compare.
+
+local cli = require 'trinity.cli'
+
+local function chain()
+  local builder = trinity.graph.new { name = 'chain' }
+  local tensor
+  for i = 1, 10 do
+    tensor = builder:add { name = 'op' .. i, type = 'Work', inputs = { tensor }, outputs = { { bytes = 1000 } },
+      measured_time_s = i * 1e-3 }
+  end
+  return trinity.problem { graph = builder:build(), cluster = trinity.cluster 'p100x2' }
+end
+
+describe('comparisons over seeds', function()
+  it('give every drawing method all seeds, others one run', function()
+    local comparison = trinity.compare(chain(), { 'single_device', 'random', 'heft' },
+      { seeds = 3, evaluations = 20, quiet = true })
+    expect(#comparison.rows[1].runs):equals(1)
+    expect(#comparison.rows[2].runs):equals(3)
+    expect(comparison.rows[2].runs[3].seed):equals(3)
+    expect(#comparison.rows[3].runs):equals(1)
+    expect(tostring(comparison)):matches 'seeds 1 to 3 %(median %[range%]%), at most 20 evaluations a method'
+    expect(tostring(comparison)):matches '%* best: '
+  end)
+  it('show what failed as a row that says so', function()
+    trinity.methods.register('broken', function() error 'out of luck' end)
+    trinity.methods.register('empty', function() return nil, 'nothing fits' end)
+    local comparison = trinity.compare(chain(), { 'broken', 'single_device', 'empty' }, { quiet = true })
+    expect(#comparison.rows[1].runs):equals(0)
+    expect(tostring(comparison)):matches 'broken: failed: .*out of luck'
+    expect(tostring(comparison)):matches 'empty: nothing fits'
+    expect(comparison:best().method):equals 'single_device'
+  end)
+  it('keep finished runs and go on from there', function()
+    local folder, runs = os.tmpname(), 0
+    os.remove(folder)
+    trinity.methods.register('counted', function(problem, options)
+      runs = runs + 1
+      return trinity.methods.random(problem, { evaluations = options.evaluations, seed = options.seed, quiet = true })
+    end)
+    local problem, options = chain(), { seeds = 2, evaluations = 30, quiet = true, out = folder }
+    local first = trinity.compare(problem, { 'counted' }, options)
+    expect(runs):equals(2)
+    local again = trinity.compare(problem, { 'counted' }, options)
+    expect(runs):equals(2)
+    for i = 1, 2 do
+      expect(again.rows[1].runs[i].reward):equals(first.rows[1].runs[i].reward)
+      expect(again.rows[1].runs[i].evaluations):equals(30)
+    end
+    options.evaluations = 31
+    trinity.compare(problem, { 'counted' }, options)
+    expect(runs):equals(4) -- another budget is another run
+    os.execute(("rm -r '%s'"):format(folder))
+  end)
+  it('limit by seconds alone when only seconds are given', function()
+    local comparison = trinity.compare(chain(), { 'random' }, { seconds = 0.05, quiet = true })
+    expect(comparison.evaluations):equals(trinity.search.unlimited)
+    expect(tostring(comparison)):matches 'at most 0.05 s a method'
+  end)
+end)
+
+describe('methods in the engine', function()
+  it('all give a placement on a chain', function()
+    local problem = chain()
+    for _, name in ipairs { 'annealing', 'best', 'cpop', 'etf', 'exhaustive', 'fm', 'gpipe', 'heft', 'local_search', 'm_etf',
+      'm_sct', 'm_topo', 'max_load', 'mcmc', 'metis', 'scotch', 'spectral' } do
+      local found = trinity.methods.get(name)(problem, { evaluations = 2000, quiet = true })
+      expect(found.metrics.feasible):equals(true)
+      expect(problem.lower_bound_s):below(found.metrics.step_time_s + 1e-12)
+    end
+  end)
+  it('searches find what exhaustive search finds', function()
+    local problem = chain()
+    local optimum = trinity.methods.exhaustive(problem, { quiet = true })
+    for _, name in ipairs { 'annealing', 'best', 'local_search' } do
+      local found = trinity.methods.get(name)(problem, { evaluations = 500, quiet = true })
+      expect(found.metrics.step_time_s):equals(optimum.metrics.step_time_s)
+    end
+  end)
+  it('run the order of a list schedule when asked', function()
+    local found = trinity.methods.heft(chain(), { order = true })
+    expect(found.schedule):equals 'order'
+  end)
+end)
+
+describe('trinity simulate', function()
+  for _, name in ipairs { 'alexnet', 'gnmt', 'inception_v3', 'nasnetamobile', 'resnet50', 'vgg16' } do
+    it('--compat gives the published step times of ' .. name, function()
+      local file = assert(io.open(shared(('placeto-sim/%s.expected.json'):format(name))))
+      local text = file:read '*a'
+      file:close()
+      local forward = trinity.model(shared(('pipedream/%s.graph.txt'):format(name)), { training = false })
+      local cases = 0
+      for devices, placement, makespan_us in text:gmatch '"devices":%s*(%d+),%s*"placement":%s*"(%d+)",%s*"makespan_us":%s*([%d.e+]+)' do
+        local options = { compat = true, devices = tonumber(devices), batch_size = 0 }
+        local problem = cli.problem(options, forward)
+        local found = problem:evaluate(cli.read_placement(problem, (placement:gsub('.', '%0,'))))
+        expect(math.abs(found.step_time_s * 1e6 / tonumber(makespan_us) - 1)):below(1e-6)
+        cases = cases + 1
+      end
+      expect(cases > 0):equals(true)
+    end)
+  end
+  it('prints JSON with the placement it was given', function()
+    local path = shared 'pipedream/alexnet.graph.txt'
+    local words = ('1,'):rep(22) .. '0'
+    local status, output = run_trinity(("simulate --compat --devices 2 --model '%s' --placement %s --json"):format(path, words))
+    expect(status):equals(0)
+    expect(output):matches '"fits":%s*true'
+    expect((output:match '"placement":%s*(%b[])':gsub('[%s%[%]]', ''))):equals(words)
+    expect(#output:match '"peak_memory_bytes":%s*(%b[])' > 3):equals(true)
+  end)
+  it('refuses devices that are not there, and counts that do not fit', function()
+    local status, output = run_trinity 'simulate --model vgg16 --cluster p100x2 --placement 0,2'
+    expect(status):equals(2)
+    expect(output):matches "option '%-%-placement': entry 2: expected a device from 0 to 1, got '2'"
+    status, output = run_trinity 'simulate --model vgg16 --cluster p100x2 --placement 0,1'
+    expect(status):equals(2)
+    expect(output):matches 'expected %d+ devices %(one an operator%)'
+    status, output = run_trinity 'simulate --model vgg16 --compat --cluster p100x2'
+    expect(status):equals(2)
+    expect(output):matches '%-%-compat takes %-%-devices'
+  end)
+end)
+
+describe('trinity search and trinity compare', function()
+  it('search prints what simulate prints, and who searched', function()
+    local status, output = run_trinity 'search --model vgg16 --cluster p100x2 --method local_search --evaluations 50 --json'
+    expect(status):equals(0)
+    for _, field in ipairs { 'step_time_s', 'fits', 'peak_memory_bytes', 'lower_bound_s', 'evaluations', 'seconds', 'placement',
+      'method', 'seed' } do
+      expect(output):matches(('"%s":'):format(field))
+    end
+  end)
+  it('compare prints rows as JSON and as a table', function()
+    local words = 'compare --model vgg16 --cluster p100x2 --methods single_device,heft,random --evaluations 20 --seeds 2'
+    local status, output = run_trinity(words .. ' --json')
+    expect(status):equals(0)
+    expect(output):matches '"method":%s*"heft"'
+    expect(output):matches '"best":'
+    status, output = run_trinity(words)
+    expect(status):equals(0)
+    expect(output):matches 'made by: trinity scripts/compare.lua'
+  end)
+  it('the house method beats the published annealing on the smaller profile', function()
+    local status, output = run_trinity(("search --compat --devices 2 --model '%s' --method best --evaluations 3000 --json")
+      :format(shared 'pipedream/inception_v3.graph.txt'))
+    expect(status):equals(0)
+    expect(tonumber(output:match '"step_time_s":%s*([%d.e+-]+)')):below(0.6004807)
+    expect(tonumber(output:match '"evaluations":%s*(%d+)') <= 3000):equals(true)
+  end)
+end)
+
