@@ -11,12 +11,12 @@ local options = trinity.options {
   slack = { default = 0.1, help = 'how far a cut may move, as a share of the work', min = 0, max = 0.5 },
 }
 
--- The bytes that a cut after unit u sends: of all edges that begin by then and end later.
+-- The bytes that a cut after unit u sends: of all edges from one side to the other.
 local function crossing_bytes(f)
   local crossing = {}
   for u = 1, f.units do crossing[u] = 0 end
   for e = 1, f.edges do
-    for u = f.from[e], f.to[e] - 1 do crossing[u] = crossing[u] + f.bytes[e] end
+    for u = math.min(f.from[e], f.to[e]), math.max(f.from[e], f.to[e]) - 1 do crossing[u] = crossing[u] + f.bytes[e] end
   end
   return crossing
 end
@@ -35,6 +35,5 @@ trinity.methods.register('thin_cuts', function(problem)
     return 1
   end)
 end)
-
 local problem = trinity.problem { graph = trinity.model(options.model), cluster = trinity.cluster(options.cluster) }
 print(trinity.compare(problem, { 'single_device', 'contiguous', 'thin_cuts' }))

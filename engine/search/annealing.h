@@ -24,7 +24,7 @@ struct AnnealingOptions {
 ///
 /// A batch holds trials from the same state; they are judged in order, the first accepted one
 /// becomes the state, and a later one only if it is better still. At equal evaluations a batch of 8
-/// costs nothing measurable on the reference graphs, where 8 chains side by side lose 3 to 10 %.
+/// costs nothing measurable on the reference graphs, where 4 chains side by side lose 3 to 10 %.
 ///
 /// Whether a trial will be accepted is drawn before its simulation, which makes the threshold its
 /// limit. Placements with a known score are walked through without asking again; the temperature

@@ -47,9 +47,10 @@ struct MaxLoadSplit {
 };
 
 /// Units whose forward nodes depend on each other both ways are taken as one. Units of backward
-/// nodes alone take part in the order of their gradients, reversed. A unit that takes no time or memory and
-/// has one neighbour goes with it. Throws ArgumentError for nodes, units or edges that do not exist
-/// or numbers that are negative, LimitError for more than 20,000 units, Interrupted.
+/// nodes alone take part in the order of their gradients, reversed. A unit that takes no time and
+/// no memory and has one neighbour goes with it. Throws ArgumentError for nodes, units or edges
+/// that do not exist or numbers that are negative, LimitError for more than 20,000 units,
+/// Interrupted.
 MaxLoadSplit max_load_split(const LoadInstance& instance, const MaxLoadLimits& limits = {});
 
 /// The devices of a placement priced as above.

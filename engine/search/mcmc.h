@@ -9,7 +9,7 @@ struct McmcOptions {
   uint64_t seed = 1;
   int64_t evaluations = 2000;  ///< the budget, which sets the restarts
   /// alpha per millisecond; 0 scales it to the workload: alpha * start = 100, which is alpha 1 for
-  /// a step of 100 ms (the paper's networks take 50 to 500 ms).
+  /// a step of 100 ms.
   double alpha_per_ms = 0;
   double value_per_ms = 1e6;  ///< what scores are in: nanoseconds by default
   /// The paper's own end: exhausted once half of `evaluations` brought no improvement.

@@ -29,11 +29,18 @@ function cli.declare(own)
   return all
 end
 
--- Placeto's machine: devices joined by buses of 7600 bytes a microsecond (papers.md 1.6).
+-- Placeto's machine: devices joined by buses of 7600 bytes a microsecond, without latency (papers.md 1.6). Profiles
+-- bring their times, and the published rules know no memory limit.
 local function compat_cluster(devices)
-  local spec = { name = ('compat_x%d'):format(devices), device_types = { k80 = { flops_per_s = 1 } }, devices = {},
-    bandwidth_bytes_per_s = 7600e6, latency_s = 0 }
-  for d = 1, devices do spec.devices[d] = { name = 'd' .. d - 1, type = 'k80' } end
+  local spec = { name = ('compat_x%d'):format(devices), devices = {}, links = {}, device_types = { any = {
+    peak_flops_per_s = { float32 = 1 }, memory_bandwidth_bytes_per_s = 1, memory_bytes = 2 ^ 50 } } }
+  for d = 1, devices do spec.devices[d] = { name = 'd' .. d - 1, type = 'any' } end
+  for from = 0, devices - 1 do
+    for to = from + 1, devices - 1 do
+      spec.links[#spec.links + 1] = { from = 'd' .. from, to = 'd' .. to, bandwidth_bytes_per_s = 7600e6,
+        latency_s = 0 }
+    end
+  end
   return spec
 end
 

@@ -41,8 +41,8 @@ local function resume(problem, path)
   local ok, found = pcall(strategy.load, problem, path)
   if not ok or not found.same_graph or not found.same_cluster then return nil end
   local notes = found.saved
-  if notes.reward ~= ('%.17g'):format(found.reward) then return nil end
-  found.evaluations, found.seconds, found.seed = tonumber(notes.evaluations), tonumber(notes.seconds), tonumber(notes.seed)
+  if tonumber(notes.reward) ~= found.reward then return nil end
+  for _, key in ipairs { 'evaluations', 'seconds', 'seed' } do found[key] = tonumber(notes[key]) end
   return found
 end
 

@@ -95,12 +95,4 @@ function util.refuse_unknown(owner, given, known, kind)
   end
 end
 
---- Checks the type of an argument or field.
-function util.expect(owner, name, value, expected)
-  if type(value) ~= expected then
-    util.fail("%s: '%s': expected %s, got %s", owner, name, expected, util.describe(value))
-  end
-  return value
-end
-
 return util

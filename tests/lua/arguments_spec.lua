@@ -224,3 +224,5 @@ describe('arguments of every function', function()
     expect(2000):below(calls)
   end)
 end)
+
+examples.clean()

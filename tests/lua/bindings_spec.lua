@@ -115,3 +115,5 @@ describe('bound functions', function()
     expect(1e5):below(calls)
   end)
 end)
+
+examples.clean()

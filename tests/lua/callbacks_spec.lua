@@ -24,7 +24,7 @@ local function callers()
       return trinity.search.run('body', e.problem, trinity.search.options('body', {}, { quiet = true }), f)
     end,
     reward_of_a_search = function(f)
-      return trinity.methods.random(problem { reward = f }, { evaluations = 2, quiet = true, rescue = os.tmpname() })
+      return trinity.methods.random(problem { reward = f }, { evaluations = 2, quiet = true, rescue = examples.path() })
     end,
   }
 end
@@ -127,3 +127,5 @@ describe('files of models and clusters', function()
     expect(file('return function() error "no machine" end', trinity.cluster)):matches '%.lua:1: no machine'
   end)
 end)
+
+examples.clean()

@@ -1,5 +1,6 @@
 -- trinity.compare over seeds: medians, failures as rows, finished runs kept; the commands simulate, search, compare.
 
+local trinity = require 'trinity'
 local cli = require 'trinity.cli'
 
 local function chain()

@@ -101,6 +101,7 @@ local function modules()
     ['trinity.TopologyModule'] = surface(trinity.topology), ['trinity.GraphModule'] = surface(trinity.graph),
     ['trinity.LayersModule'] = surface(trinity.layers), ['trinity.RewardsModule'] = surface(trinity.rewards),
     ['trinity.TensorModule'] = surface(trinity.tensor), ['trinity.NnModule'] = surface(trinity.nn),
+    ['trinity.PoliciesModule'] = surface(trinity.policies),
     ['trinity.SearchModule'] = surface(trinity.search), ['trinity.MethodsModule'] = methods }
 end
 
@@ -175,8 +176,35 @@ local function results(e)
     ['trinity.Device'] = surface(e.problem.cluster.devices[1]), ['trinity.Tensor'] = surface(e.tensor),
     ['trinity.GraphRows'] = surface(e.graph:csr(), e.graph:csr 'in'), ['trinity.Cut'] = surface(e.graph:min_cut(1, 2)),
     ['trinity.GraphPath'] = surface(e.graph:critical_path { time_s = e.graph.flops_of }),
+    ['trinity.ComparisonRow'] = surface(trinity.compare(e.problem, { 'round_robin' }, { quiet = true }).rows[1]),
+    ['trinity.MethodInfo'] = surface(trinity.methods.info 'random'),
+    ['trinity.MethodOptions'] = known(function() trinity.methods.register('x', print, { nonsense = 1 }) end),
     ['trinity.CollectiveCost'] = surface(e.problem.cluster:collective { kind = 'broadcast', devices = { 1, 2 }, bytes = 8 }),
     ['trinity.Operator'] = surface(unpack(operators)), ['trinity.TensorInfo'] = surface(unpack(tensors)) }
+end
+
+-- Policies, what they are told, and options of theirs and of learners.
+local function policy_specs(e)
+  local policies, problem = trinity.policies, e.problem
+  local policy, agent = policies.table(problem, { groups = 1 }), policies.trinity(problem, { samples = 1, hidden = 2 })
+  agent:sample()
+  local there = { ['trinity.Features'] = surface(trinity.features(problem)), ['trinity.Policy'] = surface(policy),
+    ['trinity.Agent'] = surface(agent), ['trinity.AgentReport'] = surface(agent:update { 1 }),
+    ['trinity.FeatureOptions'] = known(function() trinity.features(problem, { nonsense = 1 }) end),
+    ['trinity.PolicySpec'] = known(function() policies.independent { nonsense = 1 } end),
+    ['trinity.PolicyTableOptions'] = known(function() policies.table(problem, { nonsense = 1 }) end),
+    ['trinity.PolicyNetworkOptions'] = known(function() policies.network(problem, { nonsense = 1 }) end) }
+  local learners = { Ppo = 'ppo', Reinforce = 'reinforce', CrossEntropy = 'cross_entropy' }
+  local common
+  for class, name in trinity.sorted_pairs(learners) do
+    local settings = known(function() trinity[name] { nonsense = 1 } end)
+    there['trinity.' .. class .. 'Settings'] = settings
+    local shared = {}
+    for key in trinity.sorted_pairs(settings) do shared[key] = (not common or common[key]) and true or nil end
+    common = shared
+  end
+  there['trinity.LearnerSettings'] = common
+  return there
 end
 
 -- What a cluster description takes, in part `part`.
@@ -302,7 +330,7 @@ end
 describe('the editor types', function()
   local classes, aliases = read_meta()
   local e = example()
-  local there = merged(modules(), objects(e), results(e), specs(e), network_specs())
+  local there = merged(modules(), objects(e), results(e), specs(e), network_specs(), policy_specs(e))
 
   -- Declared names, those of parents included.
   local function declared(name)

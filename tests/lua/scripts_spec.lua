@@ -13,6 +13,10 @@ local smoke = {
   search = '--model vgg16 --method annealing --evaluations 20',
   compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',
   export = 'resnet50 --batch_size 1 --format placement --device cuda',
+  own_reward = '--model vgg16 --evaluations 20',
+  own_heuristic = '--model vgg16',
+  own_baseline = '--model vgg16 --evaluations 64',
+  custom_policy = '--model vgg16 --evaluations 16 --groups 8',
 }
 
 describe('scripts', function()
@@ -65,6 +69,51 @@ describe('the main job', function()
     local status, output = run_trinity 'quickstart --steps 1 --samples 2 --save /proc/nowhere/x.json'
     expect(status):equals(1)
     expect(output):matches '/proc/nowhere/x.json: cannot'
+  end)
+end)
+
+describe('the examples of own parts', function()
+  local function run(arguments)
+    local status, text = run_trinity(arguments)
+    if status ~= 0 then error(text) end
+    return text
+  end
+  -- The number that stands in a method's row of a comparison before `unit`.
+  local function cell(text, method, unit)
+    return tonumber((text:match('\n' .. method .. ' [^\n]-([%d.]+) ' .. unit)))
+  end
+  local units = { B = 1, KB = 1e3, MB = 1e6, GB = 1e9 }
+  local function traffic_bytes(text, method)
+    local number, unit = text:match('\n' .. method .. '[ *]+[%d.]+ s +[%d.]+x +[%d.]+ %a+ +([%d.]+) (%a+) ')
+    return tonumber(number) * units[unit]
+  end
+  it('have fewer than 40 lines each', function()
+    for _, name in ipairs { 'own_reward', 'own_heuristic', 'own_baseline' } do
+      local lines = 0
+      for _ in io.lines(('%s/scripts/%s.lua'):format(root, name)) do lines = lines + 1 end
+      expect(lines):below(40)
+    end
+  end)
+  it('own_reward: energy as the goal uses less of it, in more time', function()
+    for seed = 1, 2 do
+      local text = run('own_reward --evaluations 300 --seed ' .. seed)
+      local time_s, time_j = text:match 'step time as the goal: ([%d.]+) s, ([%d.]+) J'
+      local energy_s, energy_j = text:match 'energy +as the goal: ([%d.]+) s, ([%d.]+) J'
+      expect(tonumber(energy_j)):below(tonumber(time_j))
+      expect(tonumber(time_s)):below(tonumber(energy_s))
+    end
+  end)
+  it('own_heuristic: thin cuts send fewer bytes than cuts by work alone', function()
+    for _, arguments in ipairs { '', ' --model resnet50 --cluster p100x4' } do
+      local text = run('own_heuristic' .. arguments)
+      expect(traffic_bytes(text, 'thin_cuts')):below(traffic_bytes(text, 'contiguous'))
+    end
+  end)
+  it('own_baseline: hill climbing beats random search under one budget', function()
+    for seed = 1, 3 do
+      local text = run('own_baseline --evaluations 500 --seed ' .. seed)
+      expect(cell(text, 'hill_climbing', 's')):below(cell(text, 'random', 's'))
+    end
   end)
 end)
 

@@ -357,6 +357,12 @@ function methods.scotch(problem, options) end
 ---@return string? reason why there is none
 function methods.spectral(problem, options) end
 
+--- What a person does by hand, by rules for each network.
+---@param problem trinity.Problem
+---@param options? trinity.SearchOptions
+---@return trinity.Strategy
+function methods.expert(problem, options) end
+
 --- Everything on one device, the best one.
 ---@param problem trinity.Problem
 ---@param options? trinity.SearchOptions

@@ -35,7 +35,8 @@ end
 
 local function register(methods, entry)
   local name, own = entry[1], entry[2]
-  local defaults = { order = entry.schedules and false or nil }
+  local defaults = {}
+  if entry.schedules then defaults.order = false end
   for i = 1, #own do defaults[own[i]] = false end
   methods.register(name, function(problem, given)
     local options = search.options(name, defaults, given)

@@ -8,10 +8,26 @@ local search = require 'trinity.search'
 
 local batch_size = 256
 
+-- Placements that the house's own search begins with, beside those of the engine (engine/search/best.h).
+local list_schedulers = { 'heft', 'etf', 'm_etf' }
+local most_operators = 20000 -- of a graph that these are tried on
+
+local function house_starts(problem)
+  local starts = {}
+  if problem.graph.operators > most_operators then return starts end
+  for _, name in ipairs(list_schedulers) do
+    local placement = problem:placement()
+    if core.construct(problem.handle, name, {}, placement) then starts[#starts + 1] = placement end
+  end
+  return starts
+end
+
 --- The searcher's settings: what the caller gave of the method's own options, and the common ones. `false` stands
 --- for the engine's default.
-local function settings_of(own, options)
+local function settings_of(name, own, options, problem)
   local settings = { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }
+  if name == 'best' then settings.starts = house_starts(problem) end
+  if name == 'mcmc' then settings.value_per_ms = 1e-3 end -- rewards are in seconds unless the caller says so
   for i = 1, #own do
     local value = options[own[i]]
     if value ~= false then settings[own[i]] = value end
@@ -43,7 +59,7 @@ local function register(methods, name, own, about)
   methods.register(name, function(problem, options)
     options = search.options(name, defaults, options)
     return search.run(name, problem, options, function(self)
-      local searcher = core.searcher(problem.handle, name, settings_of(own, options))
+      local searcher = core.searcher(problem.handle, name, settings_of(name, own, options, problem))
       drive(self, searcher)
       searcher:close()
     end)
@@ -58,8 +74,8 @@ return function(methods)
     { help = "the house's own: cheap placements first, then annealing from the best", budget = true,
       source = 'engine/search/best.h' })
   register(methods, 'exhaustive', { 'most_placements' },
-    { help = 'every placement once: the optimum of small graphs', budget = true, deterministic = true, source = 'engine/search/exhaustive.h',
-      needs = 'at most 4 million placements' })
+    { help = 'every placement once: the optimum of small graphs', budget = true, deterministic = true,
+      source = 'engine/search/exhaustive.h', needs = 'at most 4 million placements' })
   register(methods, 'local_search', { 'starts', 'batch', 'patience', 'kick', 'focus' },
     { help = 'iterated local search over the simulator', budget = true, source = 'Lourenco et al. 2003' })
   register(methods, 'mcmc', { 'starts', 'alpha_per_ms', 'value_per_ms', 'stop_early' },

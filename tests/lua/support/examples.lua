@@ -7,6 +7,14 @@ local trinity = require 'trinity'
 
 local examples = {}
 
+local paths = {}
+
+--- A file to write, which clean() removes.
+function examples.path()
+  paths[#paths + 1] = os.tmpname()
+  return paths[#paths]
+end
+
 --- Makes the graph that plans are made for: two devices' work and a collective.
 local function small_graph()
   local builder = trinity.graph.new { name = 'example' }
@@ -15,6 +23,14 @@ local function small_graph()
     builder:add { name = 'work' .. i, type = 'Work', inputs = { x }, outputs = { { shape = { 1000 } } },
       measured_time_s = i * 1e-3 }
   end
+  return builder:build()
+end
+
+--- A graph with measured times alone, as profiles hold.
+local function profile_graph()
+  local builder = trinity.graph.new { name = 'profile' }
+  builder:add { name = 'layer', type = 'Work', outputs = { { bytes = 8 } }, measured_time_s = 1e-3,
+    measured_backward_time_s = 2e-3 }
   return builder:build()
 end
 
@@ -36,7 +52,7 @@ function examples.shared()
   made.metrics, made.timeline = made.strategy.metrics, made.problem:timeline(made.placement)
   made.comparison = trinity.compare(made.problem, { made.strategy })
   made.stream = trinity.random(1, 'examples')
-  made.path = os.tmpname()
+  made.path = examples.path()
   made.strategy:save(made.path)
   return made
 end
@@ -66,8 +82,8 @@ end
 
 --- Removes what the examples have written.
 function examples.clean()
-  os.remove(examples.shared().path)
-  made = {}
+  for _, path in ipairs(paths) do os.remove(path) end
+  paths, made = {}, {}
 end
 
 local function builder()
@@ -118,6 +134,7 @@ examples.objects = {
   ['trinity.SearchModule'] = function() return trinity.search end,
   ['trinity.Graph'] = function(method)
     if method == 'close' then return small_graph() end
+    if method == 'fold_backward' then return profile_graph() end
     return method == 'to_training' and examples.shared().forward or examples.shared().graph
   end,
   ['trinity.Builder'] = builder,
@@ -230,7 +247,7 @@ examples.arguments = {
   ['trinity.Graph.min_cut'] = function() return { 1, { 'work1', 3 }, { backward = 'counted' } } end,
   ['trinity.Graph.to_training'] = function() return { { optimiser = 'sgd' } } end,
   ['trinity.Graph.replicate'] = function() return { { replicas = 2 } } end,
-  ['trinity.Graph.save'] = function() return { os.tmpname() } end,
+  ['trinity.Graph.save'] = function() return { examples.path() } end,
   ['trinity.Builder.add'] = function() return { { name = 'added', type = 'Work', outputs = { { bytes = 8 } } } } end,
   ['trinity.Builder.add_operator'] = function() return { { name = 'added', time_s = 1e-3 } } end,
   ['trinity.Builder.add_edge'] = function() return { 'first', 'second', 8 } end,
@@ -252,8 +269,8 @@ examples.arguments = {
     local e = examples.shared()
     return { e.strategy, { metrics = e.metrics, reward = 1 } }
   end,
-  ['trinity.Strategy.save'] = function() return { os.tmpname() } end,
-  ['trinity.Timeline.save'] = function() return { os.tmpname() } end,
+  ['trinity.Strategy.save'] = function() return { examples.path() } end,
+  ['trinity.Timeline.save'] = function() return { examples.path() } end,
 }
 
 --- Arguments of layers: { name, tensors and the rest }.
@@ -315,6 +332,8 @@ layer('multiplicative_attention', function(t) return { 'y', t.sequence(), 4 } en
 
 dofile(require('trinity.core').home .. '/tests/lua/support/tensor_examples.lua')(examples)
 
-dofile(core.home .. '/tests/lua/support/tensor_examples.lua')(examples)
+for _, part in ipairs { 'tensor', 'policy' } do
+  dofile(('%s/tests/lua/support/%s_examples.lua'):format(core.home, part))(examples)
+end
 
 return examples

@@ -1,0 +1,70 @@
+-- The engine outside its own program: a program that embeds it, an installation, a stock luajit.
+
+local build = io.popen 'readlink -f /proc/$PPID/exe':read('*l'):match '^(.*)/[^/]*$'
+local folder = os.tmpname()
+os.remove(folder)
+
+--- Runs a shell command without the variables that would help it: exit status, all output.
+local function shell(command)
+  local pipe = io.popen(('unset TRINITY_HOME LUA_PATH LUA_CPATH; (%s) 2>&1; echo "status=$?"'):format(command))
+  local output = pipe:read '*a'
+  pipe:close()
+  local text, status = output:match '^(.*)status=(%d+)\n$'
+  return tonumber(status), text
+end
+
+local function succeeds(command)
+  local status, output = shell(command)
+  if status ~= 0 then error(('%s\nstatus %s:\n%s'):format(command, tostring(status), output), 2) end
+  return output
+end
+
+local function needs(path)
+  local file = io.open(path, 'r')
+  if not file then skip(path .. ' is not built') end
+  if file then file:close() end
+end
+
+describe('the engine outside its program', function()
+  it('embeds into a program through find_package(trinity)', function()
+    needs(build .. '/package/trinityConfig.cmake')
+    needs(build .. '/libtrinity.so')
+    succeeds(("cmake -S '%s/tests/embed' -B '%s/embed' -Dtrinity_DIR='%s/package' -DCMAKE_BUILD_TYPE=Release"):format(root,
+      folder, build))
+    succeeds(("cmake --build '%s/embed'"):format(folder))
+    local output = succeeds(("'%s/embed/embed'"):format(folder))
+    expect(output:find 'FAIL'):equals(nil)
+    expect(output):matches 'ok   a second runtime'
+  end)
+  it('installs: program, library, package, a module for luajit', function()
+    needs(build .. '/libtrinity.so')
+    succeeds(("cmake --install '%s' --prefix '%s/prefix'"):format(build, folder))
+    expect(succeeds(("cd / && '%s/prefix/bin/trinity' -e 'print(require(\"trinity.core\").home)'"):format(folder)))
+      :equals(folder .. '/prefix/share/trinity\n')
+    succeeds(("cmake -S '%s/tests/embed' -B '%s/again' -DCMAKE_PREFIX_PATH='%s/prefix' && cmake --build '%s/again' && '%s/again/embed'")
+      :format(root, folder, folder, folder, folder))
+    if shell 'command -v luajit' ~= 0 then return end
+    expect(succeeds(("cd / && LUA_PATH='%s/prefix/share/lua/5.1/?/init.lua;%s/prefix/share/lua/5.1/?.lua;;' "
+      .. "LUA_CPATH='%s/prefix/lib/lua/5.1/?.so;;' luajit -e 'print(require(\"trinity\").version)'"):format(folder, folder,
+      folder))):matches '^%d+%.%d+%.%d+\n$'
+  end)
+  it('answers to require from a stock luajit', function()
+    needs(build .. '/lua/trinity/core.so')
+    if shell 'command -v luajit' ~= 0 then skip 'no luajit here' end
+    local path = ("LUA_PATH='%s/lib/?.lua;%s/lib/?/init.lua;;' LUA_CPATH='%s/lua/?.so;;'"):format(root, root, build)
+    local script = folder .. '.lua'
+    local file = assert(io.open(script, 'w'))
+    file:write [[
+      local trinity = require 'trinity'
+      local problem = trinity.problem { graph = trinity.model('vgg16', { batch_size = 1 }), cluster = trinity.cluster 'p100x2' }
+      print(trinity.compare(problem, { 'single_device', 'heft', 'trinity' }, { evaluations = 16, quiet = true }))
+      print(pcall(problem.evaluate, problem, 3))
+    ]]
+    file:close()
+    local output = succeeds(("%s luajit '%s'"):format(path, script))
+    expect(output):matches 'heft'
+    expect(output):matches "argument 1 %('plan'%)"
+    os.remove(script)
+  end)
+  os.execute(("rm -rf '%s'"):format(folder))
+end)

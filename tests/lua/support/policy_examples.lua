@@ -1,0 +1,47 @@
+-- Valid arguments for trinity.policies, trinity.features and the learners: see examples.lua, whose tables this fills.
+
+local trinity = require 'trinity'
+
+return function(examples)
+  local objects, values, arguments = examples.objects, examples.values, examples.arguments
+
+  local function problem() return examples.shared().problem end
+  local function policy() return trinity.policies.table(problem(), { groups = 2 }) end
+  local function agent()
+    local made = trinity.policies.trinity(problem(), { samples = 2, groups = 2, hidden = 2, epochs = 1 })
+    made:sample()
+    return made
+  end
+  local function small_features() return { node2vec = { dimensions = 2, walks_per_node = 1, epochs = 1 } } end
+
+  objects['trinity.PoliciesModule'] = function() return trinity.policies end
+  objects['trinity.Policy'] = policy
+  objects['trinity.Agent'] = agent
+
+  values['trinity.FeatureOptions'] = small_features
+  for _, name in ipairs { 'Ppo', 'Reinforce', 'CrossEntropy' } do
+    values[('trinity.%sSettings'):format(name)] = function() return { policy = policy } end
+  end
+
+  local function of(class, name, make) arguments[('trinity.%s.%s'):format(class, name)] = make end
+  local function logits() return trinity.tensor.zeros({ 3, 2 }, { requires_grad = true }) end
+  of('PoliciesModule', 'independent', function()
+    local learned = logits()
+    return { { problem = problem(), learned = { learned }, logits = function() return learned end } }
+  end)
+  of('PoliciesModule', 'chain', function()
+    local learned = logits()
+    return { { problem = problem(), learned = { learned }, logits = function(first, last, previous)
+      return learned:narrow(1, first, last - first + 1):unsqueeze(1):expand { previous:size(1), last - first + 1, 2 }
+    end } }
+  end)
+  of('PoliciesModule', 'table', function() return { problem(), { groups = 2 } } end)
+  of('PoliciesModule', 'network', function() return { problem(), { hidden = 2, features = small_features() } } end)
+  of('PoliciesModule', 'contiguous_groups', function() return { problem(), 2 } end)
+  of('PoliciesModule', 'trinity', function() return { problem(), { samples = 2, groups = 2, hidden = 2 } } end)
+  of('Policy', 'sample', function() return { 2, examples.shared().stream } end)
+  local function actions() return { trinity.tensor.ones({ 2, 2 }, { dtype = 'int64' }) } end
+  of('Policy', 'evaluate', actions)
+  of('Policy', 'placements', actions)
+  of('Agent', 'update', function() return { { 1, 2 } } end)
+end
