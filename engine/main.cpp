@@ -59,8 +59,11 @@ std::string summary(const std::string& path) {
   constexpr size_t kWidth = 84;
   std::ifstream file(path);
   std::string text;
-  for (std::string line; std::getline(file, line) && (line.starts_with("--") || text.empty());)
+  for (std::string line; std::getline(file, line);) {
     if (line.starts_with("-- ")) text += (text.empty() ? "" : " ") + line.substr(3);
+    const bool goes_on = line.starts_with("--") && !line.ends_with('.') && !line.ends_with(':');
+    if (!text.empty() && !goes_on) break;
+  }
   text = text.substr(0, std::min(text.find(". "), text.find_last_not_of(".:") + 1));
   if (text.size() <= kWidth) return text;
   return text.substr(0, text.rfind(' ', kWidth)) + " ...";

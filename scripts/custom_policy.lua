@@ -4,7 +4,7 @@
 -- knowing the device of the group before.
 
 local trinity = require 'trinity'
-local nn, tensor, policies = require 'trinity.nn', require 'trinity.tensor', trinity.policies
+local nn, tensor, policies = trinity.nn, trinity.tensor, trinity.policies
 
 local options = trinity.options {
   'Trains a policy written in this script with PPO and compares it with the built-in one.',
@@ -51,6 +51,7 @@ local function make_policy(given, seed)
       return placer(features:narrow(1, first, last - first + 1), previous, stay)
     end }
 end
+
 trinity.methods.register('my_policy', trinity.ppo { name = 'my_policy', policy = make_policy, learning_rate = 5e-3 },
   { help = 'the policy of scripts/custom_policy.lua', budget = true })
 

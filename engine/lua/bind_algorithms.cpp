@@ -87,10 +87,15 @@ size_t choice_arg(lua_State* L, int index, const char* name,
   return static_cast<size_t>(found - names.begin());
 }
 
-/// vector:span(out): points an int32 span at the vector, which must outlive it.
+/// vector:span(out): points a fresh int32 span at the vector, which then lives as long as the span,
+/// closed or not.
 int vector_span(lua_State* L) {
-  const auto& values = object_arg<IndexVector>(L, 1);
+  const auto vector = handle_arg<IndexVector>(L, 1);
+  const auto& values = *vector;
   auto* out = struct_arg<trinity_int32_span>(L, 2, Magic::int32_span, "out", "an int32 span");
+  if (out->data) throw WrongArgument(2, "out", "this span shows something already");
+  push_object(L, vector);
+  keep_with(L, 2);
   out->data = values.data();
   out->length = static_cast<int32_t>(values.size());
   return 0;

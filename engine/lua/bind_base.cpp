@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "base/file.h"
 #include "base/units.h"
@@ -137,6 +138,24 @@ int random_integer(lua_State* L) {
   return 1;
 }
 
+/// What compiled loops call through the FFI (lib/trinity/random.lua) in place of the methods: the
+/// userdata's payload comes as a pointer. A closed stream gives NaN, a bound out of range too.
+struct RandomFunctions {
+  double (*uniform)(Handle<RandomStream>*) noexcept;
+  double (*normal)(Handle<RandomStream>*) noexcept;
+  double (*integer)(Handle<RandomStream>*, double) noexcept;
+};
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+constexpr RandomFunctions kRandomFunctions = {
+    [](Handle<RandomStream>* random) noexcept { return *random ? (*random)->uniform() : kNothing; },
+    [](Handle<RandomStream>* random) noexcept { return *random ? (*random)->normal() : kNothing; },
+    [](Handle<RandomStream>* random, double bound) noexcept {
+      if (!*random || !(bound >= 1 && bound <= 0x1p53) || bound != std::floor(bound))
+        return kNothing;
+      return static_cast<double>((*random)->below(static_cast<uint64_t>(bound)) + 1);
+    }};
+
 constexpr luaL_Reg kRandom[] = {TRINITY_BIND("uniform", random_uniform),
                                 TRINITY_BIND("normal", random_normal),
                                 TRINITY_BIND("integer", random_integer),
@@ -179,6 +198,12 @@ void set_threads(int threads) {
 void open_base(lua_State* L) {
   register_functions(L, kFunctions);
   register_type<RandomStream>(L, kRandom);
+  lua_pushlightuserdata(L, const_cast<RandomFunctions*>(&kRandomFunctions));
+  lua_setfield(L, -2, "random_functions");
+  luaL_getmetatable(L, TypeName<RandomStream>::value);
+  lua_getfield(L, -1, "__index");
+  lua_setfield(L, -3, "random_methods");
+  lua_pop(L, 1);
 }
 
 }  // namespace trinity::lua

@@ -81,7 +81,7 @@ int on_error(lua_State* L) {
 }
 
 void raise_exit(lua_State* L, lua_Debug*) {
-  lua_pushliteral(L, "os.exit");
+  lua_pushliteral(L, "the script called os.exit");
   lua_error(L);
 }
 
@@ -92,7 +92,7 @@ int exit_script(lua_State* L) {
       lua_isboolean(L, 1) ? !lua_toboolean(L, 1) : static_cast<int>(luaL_optinteger(L, 1, 0));
   host_state(L)->exit_status = status & 0xff;
   lua_sethook(L, raise_exit, LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT, 1);
-  lua_pushliteral(L, "os.exit");
+  lua_pushliteral(L, "the script called os.exit");
   return lua_error(L);
 }
 

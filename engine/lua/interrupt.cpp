@@ -1,6 +1,7 @@
 #include "lua/interrupt.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -102,6 +103,9 @@ std::shared_ptr<Stopper> end_watch(lua_State* L) {
 
 void watch_interrupts(lua_State* L) {
   auto stopper = Stopper::of(L);
+  // After that of Stopper: a forked child has a thread of another number.
+  static const int registered = pthread_atfork(nullptr, nullptr, use_latest);
+  static_cast<void>(registered);
   stopper->take_profiler();
   const HeldBack held;
   const std::lock_guard lock(g_mutex);

@@ -26,10 +26,10 @@ struct LuaMemory::Impl {
   size_t next_mark() const;
 };
 
-/// An eighth of what is left, but not so little that nothing but collections happens.
+/// A quarter of what is left, but not so little that nothing but collections happens.
 size_t LuaMemory::Impl::next_mark() const {
   const size_t left = used < limit ? limit - used : 0;
-  return std::max(limit / 2, used + std::max(left / 8, limit / 256));
+  return std::max(limit / 2, used + std::max(left / 4, limit / 64));
 }
 
 void LuaMemory::Impl::hurry(bool at_once) {

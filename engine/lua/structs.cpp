@@ -12,7 +12,7 @@ struct TypeNumbers {
   uint16_t of[5];  // at the low byte of Magic; 0: not known yet
 };
 
-const char kKey = 0;
+const char kKey = 0, kKeptKey = 0;
 
 size_t place(Magic magic) { return static_cast<uint32_t>(magic) & 0xff; }
 
@@ -66,6 +66,26 @@ int know_structs(lua_State* L) {
 bool is_struct(lua_State* L, const void* payload, Magic magic) {
   const auto* known = numbers(L);
   return known && payload && type_number(payload) == known->of[place(magic)];
+}
+
+void keep_with(lua_State* L, int index) {
+  lua_pushlightuserdata(L, const_cast<char*>(&kKeptKey));
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  if (lua_isnil(L, -1)) {
+    lua_pop(L, 1);
+    lua_newtable(L);  // cdata to what it needs, with weak keys
+    lua_newtable(L);
+    lua_pushliteral(L, "k");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_pushlightuserdata(L, const_cast<char*>(&kKeptKey));
+    lua_pushvalue(L, -2);
+    lua_rawset(L, LUA_REGISTRYINDEX);
+  }
+  lua_pushvalue(L, index);
+  lua_pushvalue(L, -3);
+  lua_rawset(L, -3);
+  lua_pop(L, 2);
 }
 
 }  // namespace trinity::lua

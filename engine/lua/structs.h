@@ -16,4 +16,7 @@ int know_structs(lua_State* L);
 /// Whether `payload`, the bytes of some cdata, is the struct of that kind in this state.
 bool is_struct(lua_State* L, const void* payload, Magic magic);
 
+/// Pops a value and keeps it as long as the cdata at `index` lives.
+void keep_with(lua_State* L, int index);
+
 }  // namespace trinity::lua

@@ -106,14 +106,10 @@ end
 
 function array.is_int32(value) return ffi.istype(int32_array, value) end
 
--- A view of engine memory keeps its owner alive.
-local owners = setmetatable({}, { __mode = 'k' })
-
---- A read-only view that `fill(span)` points at memory of `owner`.
-function array.int32_view(owner, fill)
+--- A read-only view of a vector of the engine, which lives as long as the view.
+function array.int32_view(vector)
   local span = int32_span(magic.int32_span)
-  fill(span)
-  owners[span] = owner
+  vector:span(span)
   return span
 end
 

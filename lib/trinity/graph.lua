@@ -91,7 +91,7 @@ end
 --- Writes the graph as JSON.
 function Graph:save(path)
   check.self('graph:save', self, 'graph')
-  core.write_file(check.argument('graph:save', 1, 'path', path, 'string'), self:to_json())
+  util.write_file('graph:save', check.argument('graph:save', 1, 'path', path, 'string'), self:to_json())
 end
 
 --- The graph in Graphviz's DOT language. options: units = true: a node per colocation unit;

@@ -35,7 +35,7 @@ local trinity = {
   sorted_pairs = util.sorted_pairs,
   format_bytes = core.format_bytes,
   format_table = require('trinity.text').format_table,
-  random = core.random,
+  random = require 'trinity.random',
   global = core.global,
   threads = core.threads,
 }

@@ -56,7 +56,7 @@ function Strategy:save(path)
     lower_bound_s = self:lower_bound_s(), feasible = tostring(self.metrics.feasible) }
   for _, name in ipairs(saved_metrics) do notes[name] = self.metrics[name] end
   for _, name in ipairs { 'method', 'seed', 'evaluations' } do notes[name] = self[name] end
-  core.write_file(path, self.problem:to_json(self, notes))
+  util.write_file('strategy:save', path, self.problem:to_json(self, notes))
   return path
 end
 

@@ -1,6 +1,5 @@
 -- Timelines: what a simulated step did when. Made by simulator:timeline(plan).
 
-local core = require 'trinity.core'
 local array = require 'trinity.array'
 local check = require 'trinity.check'
 local util = require 'trinity.util'
@@ -84,7 +83,7 @@ end
 function Timeline:save(path)
   check.self('timeline:save', self, 'timeline')
   check.argument('timeline:save', 1, 'path', path, 'string')
-  core.write_file(path, self:chrome_trace())
+  util.write_file('timeline:save', path, self:chrome_trace())
   return path
 end
 

@@ -17,6 +17,12 @@ function util.unplaced(message)
   return message
 end
 
+--- Writes a file; `owner` is the function that a message names.
+function util.write_file(owner, path, content)
+  local ok, message = pcall(core.write_file, path, content)
+  if not ok then util.fail('%s: %s', owner, (util.unplaced(message):gsub('^trinity%.write_file: ', ''))) end
+end
+
 local Usage = { __tostring = function(self) return self.message end }
 
 --- Raises a usage error: the program prints it and exits with status 2.

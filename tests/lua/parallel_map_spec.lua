@@ -213,7 +213,7 @@ describe('searches in workers', function()
       return comparison
     end
     -- The last column is measured wall-clock time.
-    local function without_seconds(comparison) return (tostring(comparison):gsub('%d+%.%d\n', '\n')) end
+    local function without_seconds(comparison) return (tostring(comparison):gsub(' *%d+%.%d\n', '\n')) end
     local serial = {}
     for seed = 1, 4 do serial[seed] = without_seconds(body(seed)) end
     for _, workers in ipairs { 1, 2, 4 } do

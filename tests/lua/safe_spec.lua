@@ -81,6 +81,15 @@ local attempts = {
   'return problem.handle:evaluate({ 0x7fffffff74723101ULL }, { metrics })',
   'return problem.handle:evaluate({ placement }, { 0x0000000274723104ULL })',
   'return problem:score(0x0000000274723104ULL)',
+  'local v = problem.graph.handle:numbers "depth" v:span(problem.graph.unit_of) return true',
+  -- A view of memory that was given back would now read something else, or end the process.
+  [[ local view = require("trinity.graph.arrays").view
+     local v = problem.graph.handle:numbers "depth"
+     local a = view(v)
+     v:close()
+     v = nil
+     for k = 1, 20 do problem.graph.handle:numbers "unit" collectgarbage() end
+     for i = 1, #a do if a[i] ~= problem.graph.depth[i] then return true end end ]],
   'placement.length = 1e9 return true',
   'placement.magic = 1 return true',
   'return placement[1e9]',

@@ -115,6 +115,13 @@ describe('the examples of own parts', function()
       expect(cell(text, 'hill_climbing', 's')):below(cell(text, 'random', 's'))
     end
   end)
+  it('custom_policy: trained in Lua it gains what the built-in policy gains over one device', function()
+    local text = run 'custom_policy --batch_size 32 --evaluations 320'
+    local function reward(method) return tonumber((text:match('\n' .. method .. ' [^\n]- yes +(%-?[%d.]+) '))) end
+    local base = reward 'single_device'
+    expect(base + 0.1):below(reward 'trinity')
+    expect(0.98 * (reward 'trinity' - base)):below(reward 'my_policy' - base)
+  end)
 end)
 
 describe('timeline', function()

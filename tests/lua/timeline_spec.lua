@@ -142,12 +142,12 @@ describe('a timeline', function()
     local problem, placement = hand()
     local timeline = problem:timeline(placement)
     local here = 'timeline_spec%.lua:%d+: '
-    expect(function() timeline:memory(3) end):raises(here .. "argument 2 %('device'%): expected an integer from 1 to 2, got 3")
-    expect(function() timeline:memory() end):raises(here .. "argument 2 %('device'%): expected number, got nil")
+    expect(function() timeline:memory(3) end):raises(here .. "timeline:memory: argument 1 %('d'%): expected an integer from 1 to 2, got number 3")
+    expect(function() timeline:memory() end):raises(here .. "timeline:memory: argument 1 %('d'%): expected an integer from 1 to 2, got nil")
     expect(function() return timeline.start_s[4] end):raises(here .. 'index 4 is outside 1 to 3')
     expect(timeline.nothing):equals(nil)
     placement[3] = 3
-    expect(function() problem:timeline(placement) end):raises(here .. "operator 'c' is placed on device 3, expected 1 to 2")
+    expect(function() problem:timeline(placement) end):raises(here .. "problem:timeline: operator 'c' is placed on device 3, expected 1 to 2")
     problem:close()
     expect(timeline:transfers()[1].operator):equals 'a' -- it does not need its problem
     timeline:close()
@@ -241,6 +241,6 @@ describe('a Chrome trace', function()
     os.remove(path)
     os.remove(folder .. '/deep')
     os.remove(folder)
-    expect(function() timeline:save '/proc/nowhere/trace.json' end):raises 'timeline_spec%.lua:%d+: /proc/nowhere/trace.json: cannot'
+    expect(function() timeline:save '/proc/nowhere/trace.json' end):raises 'timeline_spec%.lua:%d+: timeline:save: /proc/nowhere/trace.json: cannot'
   end)
 end)

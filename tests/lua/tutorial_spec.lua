@@ -16,7 +16,7 @@ describe('the tutorial of README.md', function()
     os.remove(path)
     if status ~= 0 then error(output) end
     expect(output):matches 'graph inception_v3'
-    expect(output):matches 'by_depth +[%d.]+ s'
+    expect(output):matches '\nin_order[ *]+[%d.]+ s'
     expect(output):matches '\ntrinity: step'
     expect(output):matches '\nppo: step'
     expect(output):matches '\n%-?[%d.]+\t%-?[%d.]+\t%-?[%d.]+\n'

@@ -7,7 +7,7 @@ local arrays = {}
 
 --- A read-only view of a vector of the engine.
 function arrays.view(vector)
-  return array.int32_view(vector, function(span) vector:span(span) end)
+  return array.int32_view(vector)
 end
 
 --- Numbers of the engine by name: see graph_numbers in engine/lua/bind_algorithms.cpp.
