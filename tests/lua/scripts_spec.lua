@@ -9,6 +9,7 @@ local smoke = {
   reference = '--save ' .. os.tmpname(),
   table3 = '',
   table4 = '--only gnmt',
+  placement_benchmark = ("--folder '%s/tests/data/profiles' --devices 2 --evaluations 20 --seeds 1"):format(root),
   simulate = '--model vgg16 --json',
   search = '--model vgg16 --method annealing --evaluations 20',
   compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',

@@ -1,0 +1,78 @@
+#!/usr/bin/env trinity
+-- Every method on every profile of a folder (PipeDream's graph.txt files), forward and backward pass with the measured
+-- times: simulated step times over the lower bound, the best of each row marked, and the ranks.
+
+local trinity = require 'trinity'
+local core = require 'trinity.core'
+
+local options = trinity.options {
+  'Compares placement methods on all profiles of a folder.',
+  folder = { default = '../shared/data/pipedream', help = 'a folder with files NAME.graph.txt' },
+  cluster = { default = 'p100', help = 'a cluster in models/clusters that takes a count' },
+  devices = { default = '2,4', help = 'counts of devices' },
+  methods = { default = 'single_device,contiguous,expert,metis,scotch,fm,spectral,heft,etf,m_topo,m_etf,m_sct,gpipe,'
+    .. 'random,mcmc,annealing,local_search,best', help = 'methods with commas' },
+  evaluations = { default = 1000, help = 'placements that each may simulate', min = 1, integer = true },
+  seeds = { default = 3, help = 'runs of every method that draws random numbers', min = 1, integer = true },
+  only = { default = '', help = "one graph of the folder; '': all" },
+}
+
+local names = {}
+for name in options.methods:gmatch '[^,%s]+' do names[#names + 1] = name end
+
+local function graphs()
+  local list = {}
+  for _, file in ipairs(core.list_folder(options.folder)) do
+    local name = file:match '^(.*)%.graph%.txt$'
+    if name and (options.only == '' or options.only == name) then list[#list + 1] = name end
+  end
+  if #list == 0 then error(('no profile NAME.graph.txt in %s'):format(options.folder), 0) end
+  return list
+end
+
+--- The middle of a row's step times over the lower bound; nothing where no run fits.
+local function over_bound(row, bound_s)
+  local times = {}
+  for _, found in ipairs(row.runs) do
+    if found.metrics.feasible then times[#times + 1] = found.metrics.step_time_s / bound_s end
+  end
+  table.sort(times)
+  return times[math.floor((#times + 1) / 2)]
+end
+
+local head, rows, ranks = { 'graph', 'devices', 'bound' }, {}, {}
+for i, name in ipairs(names) do
+  head[i + 3] = name
+  ranks[name] = 0
+end
+for _, name in ipairs(graphs()) do
+  local graph = trinity.model(('%s/%s.graph.txt'):format(options.folder, name))
+  for count in options.devices:gmatch '%d+' do
+    local problem = trinity.problem { graph = graph, cluster = trinity.cluster(('%sx%s'):format(options.cluster, count)) }
+    local comparison = trinity.compare(problem, names, { evaluations = options.evaluations, seeds = options.seeds,
+      quiet = true })
+    if comparison.stopped then os.exit(130) end
+    local cells, best = {}, math.huge
+    for i, row in ipairs(comparison.rows) do
+      cells[i] = over_bound(row, problem.lower_bound_s)
+      best = math.min(best, cells[i] or math.huge)
+    end
+    local texts = { name, count, ('%.4f s'):format(problem.lower_bound_s) }
+    for i = 1, #names do
+      texts[i + 3] = cells[i] and ('%.3f%s'):format(cells[i], cells[i] == best and '*' or '') or 'OOM'
+      for j = 1, #names do
+        if (cells[j] or math.huge) < (cells[i] or math.huge) then ranks[names[i]] = ranks[names[i]] + 1 end
+      end
+    end
+    rows[#rows + 1] = texts
+    io.stderr:write(('%s on %s devices: best %.3f times the bound\n'):format(name, count, best))
+  end
+end
+
+local order = { 'mean rank', '', '' }
+for i, name in ipairs(names) do order[i + 3] = ('%.1f'):format(ranks[name] / #rows + 1) end
+rows[#rows + 1] = order
+print(trinity.format_table(head, rows))
+print(('\nsimulated step time over the lower bound, median of seeds 1 to %d, at most %d evaluations; * best of the row; OOM does '
+  .. 'not fit'):format(options.seeds, options.evaluations))
+print(('made by: trinity scripts/placement_benchmark.lua %s'):format(table.concat(arg, ' ')))
