@@ -79,7 +79,13 @@ void print_help(const std::string& home) {
 constexpr const char* kListMethods = R"lua(
 local methods = require 'trinity.methods'
 for _, name in ipairs(methods.names()) do
-  print(('  %-16s %s'):format(name, methods.info(name).help))
+  local about = methods.info(name)
+  local notes = {}
+  if about.source ~= '' then notes[#notes + 1] = about.source end
+  if about.budget then notes[#notes + 1] = 'spends evaluations' end
+  if about.deterministic then notes[#notes + 1] = 'no random numbers' end
+  if about.needs ~= '' then notes[#notes + 1] = 'needs ' .. about.needs end
+  print(('  %-16s %s%s'):format(name, about.help, #notes > 0 and ' (' .. table.concat(notes, '; ') .. ')' or ''))
 end)lua";
 
 /// trinity help [NAME | methods]

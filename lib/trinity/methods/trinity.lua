@@ -23,7 +23,13 @@ local function trinity(problem, options)
     local batch = problem:placements(agent:summary().samples)
     while self:more() do
       agent:sample(batch)
-      agent:update((self:evaluate(batch)))
+      local allowed = self:allowance(#batch)
+      if allowed < #batch then -- what is left of the budget is tried; the policy learns from whole batches only
+        for i = #batch, allowed + 1, -1 do batch[i] = nil end
+        self:evaluate(batch)
+      else
+        agent:update((self:evaluate(batch)))
+      end
     end
     agent:close()
   end)

@@ -1,0 +1,212 @@
+-- Placeto (Addanki et al. 2019; papers.md 5.3): improves a placement node by node. A network that passes messages
+-- along the graph, both ways, looks at the nodes with their devices and places the current one anew; the reward of a
+-- step is what it changes. Nodes are contiguous groups of colocation units; every episode visits all of them, and all
+-- start with everything on device 1. REINFORCE with a baseline per step.
+
+local check = require 'trinity.check'
+local core = require 'trinity.core'
+local features = require 'trinity.features'
+local learner = require 'trinity.learner'
+local nn = require 'trinity.nn'
+local placer = require 'trinity.placer'
+local policies = require 'trinity.policies'
+local search = require 'trinity.search'
+local tensor = require 'trinity.tensor'
+
+local defaults = { samples = 4, learning_rate = 3e-3, entropy_weight = 1e-2, gradient_norm = 1, hidden = 32, rounds = 4,
+  groups = 0, baseline_episodes = 10 }
+
+-- Rows divided by their sums, [n, n]; reach[i][j] says whether j counts for i.
+local function averaging(reach, n)
+  local rows = {}
+  for i = 1, n do
+    local count, row = 0, {}
+    for j = 1, n do count = count + (reach[i][j] and 1 or 0) end
+    for j = 1, n do row[j] = reach[i][j] and 1 / count or 0 end
+    rows[i] = row
+  end
+  return tensor.new(rows)
+end
+
+local function table_of(n, f)
+  local rows = {}
+  for i = 1, n do
+    rows[i] = {}
+    for j = 1, n do rows[i][j] = f(i, j) end
+  end
+  return rows
+end
+
+--- Matrices that average over parents, children, ancestors, descendants and parallel nodes. Edges between groups
+--- point onwards in the order of the groups.
+local function relations(told, group_of, n)
+  local child = table_of(n, function() return false end)
+  for e = 1, told.edges do
+    local a, b = group_of[told.from[e]], group_of[told.to[e]]
+    if a ~= b then child[math.min(a, b)][math.max(a, b)] = true end
+  end
+  local below = table_of(n, function(i, j) return child[i][j] end)
+  for i = n, 1, -1 do
+    for j = i + 1, n do
+      if child[i][j] then
+        for k = j + 1, n do below[i][k] = below[i][k] or below[j][k] end
+      end
+    end
+  end
+  local function turned(matrix) return table_of(n, function(i, j) return matrix[j][i] end) end
+  return { children = averaging(child, n), parents = averaging(turned(child), n), descendants = averaging(below, n),
+    ancestors = averaging(turned(below), n),
+    parallel = averaging(table_of(n, function(i, j) return i ~= j and not below[i][j] and not below[j][i] end), n) }
+end
+
+local Network = nn.class 'placeto'
+
+function Network:build(spec)
+  local hidden = spec.hidden
+  self.first = nn.linear { inputs = spec.features, outputs = hidden }
+  for _, name in ipairs { 'message_down', 'update_down', 'message_up', 'update_up' } do
+    self[name] = nn.linear { inputs = hidden, outputs = hidden }
+  end
+  self.mixed = nn.linear { inputs = 8 * hidden, outputs = hidden }
+  self.device = nn.linear { inputs = hidden, outputs = spec.devices }
+end
+
+--- x [states, nodes, features] and the current node of every state, one-hot [states, 1, nodes], to logits
+--- [states, devices].
+function Network:forward(x, current, rounds, relation)
+  local down = self.first(x):relu()
+  local up, start = down, down
+  for _ = 1, rounds do
+    down = start + self.update_down(relation.parents:matmul(self.message_down(down):relu())):relu()
+    up = start + self.update_up(relation.children:matmul(self.message_up(up):relu())):relu()
+  end
+  local nodes = tensor.cat({ down, up }, 3)
+  local seen = { current:matmul(nodes) }
+  for i, name in ipairs { 'ancestors', 'descendants', 'parallel' } do
+    seen[i + 1] = current:matmul(relation[name]):matmul(nodes)
+  end
+  return self.device(self.mixed(tensor.cat(seen, 3)):relu()):squeeze(2)
+end
+
+-- What an episode is about, made once: groups, fixed rows, relations, network, optimiser.
+local function prepare(problem, options)
+  local n = options.groups > 0 and options.groups or math.min(problem.graph.units, 20 * #problem.cluster.devices, 64)
+  local told, devices = features(problem, { seed = options.seed }), #problem.cluster.devices
+  local group_of = policies.contiguous_groups(problem, n)
+  local fixed = placer.group_rows(placer.unit_rows(told), group_of, n)
+  local network = Network { features = fixed:size(2) + 2 + devices, hidden = options.hidden, devices = devices,
+    seed = options.seed }
+  local parameters = network:parameters()
+  return { problem = problem, options = options, n = n, devices = devices, group_of = group_of, fixed = fixed,
+    relation = relations(told, group_of, n), network = network, parameters = parameters, past = {},
+    optimiser = nn.adam { parameters = parameters, learning_rate = options.learning_rate } }
+end
+
+-- What changes of every node of a state: done, current, device one-hot.
+local function changing_rows(self, device, step)
+  local rows = {}
+  for i = 1, self.n do
+    local row = { i < step and 1 or 0, i == step and 1 or 0 }
+    for d = 1, self.devices do row[2 + d] = device[i] == d and 1 or 0 end
+    rows[i] = row
+  end
+  return rows
+end
+
+-- Logits of states: `changing` [states, nodes, 2 + devices], whose second column says which node is current.
+local function logits_of(self, changing)
+  local states = changing:size(1)
+  local x = tensor.cat({ self.fixed:unsqueeze(1):expand { states, self.n, self.fixed:size(2) }, changing }, 3)
+  return self.network(x, changing:narrow(3, 2, 1):transpose(2, 3), self.options.rounds, self.relation)
+end
+
+local function placement_of(self, device)
+  local placement, unit_of = self.problem:placement(), self.problem.graph.unit_of
+  for op = 1, #placement do placement[op] = device[self.group_of[unit_of[op]]] end
+  return placement
+end
+
+-- One episode of `samples` walks at once: states, actions and rewards by step; nil when the budget ended it.
+local function walk(self, run, stream, start_reward)
+  local count, device, before = self.options.samples, {}, {}
+  local episode = { changing = {}, actions = {}, rewards = {} }
+  for s = 1, count do
+    device[s], before[s] = {}, start_reward
+    for i = 1, self.n do device[s][i] = 1 end
+  end
+  for step = 1, self.n do
+    if not run:more() or run:allowance(count) < count then return nil end
+    local rows, placements, gained = {}, {}, {}
+    for s = 1, count do rows[s] = changing_rows(self, device[s], step) end
+    local changing = tensor.new(rows)
+    local actions = tensor.no_grad(function() return tensor.categorical(logits_of(self, changing), stream) end)
+    local chosen = actions:to_array()
+    for s = 1, count do
+      device[s][step] = chosen[s]
+      placements[s] = placement_of(self, device[s])
+    end
+    local rewards = run:evaluate(placements)
+    for s = 1, count do gained[s], before[s] = rewards[s] - before[s], rewards[s] end
+    episode.changing[step], episode.actions[step], episode.rewards[step] = changing, actions, gained
+  end
+  return episode
+end
+
+-- Rewards still to come minus the mean of those at this step in the latest episodes, over their root mean square:
+-- [steps x samples].
+local function advantages(self, episode)
+  local count, to_come, means, list, squares = self.options.samples, {}, {}, {}, 0
+  for s = 1, count do to_come[s] = 0 end
+  local by_step = {}
+  for step = self.n, 1, -1 do
+    means[step], by_step[step] = 0, {}
+    for s = 1, count do
+      to_come[s] = to_come[s] + episode.rewards[step][s]
+      by_step[step][s] = to_come[s]
+      means[step] = means[step] + to_come[s] / count
+    end
+  end
+  table.insert(self.past, means)
+  if #self.past > self.options.baseline_episodes then table.remove(self.past, 1) end
+  for step = 1, self.n do
+    local baseline = 0
+    for _, past in ipairs(self.past) do baseline = baseline + past[step] / #self.past end
+    for s = 1, count do
+      local off = by_step[step][s] - baseline
+      list[#list + 1], squares = off, squares + off * off
+    end
+  end
+  local scale = math.sqrt(squares / #list)
+  return tensor.new(list) * (scale > 1e-12 and 1 / scale or 1)
+end
+
+local function learn(self, episode)
+  local rows = logits_of(self, tensor.cat(episode.changing, 1)):log_softmax(-1)
+  local log_probability = rows:gather(2, tensor.cat(episode.actions, 1):unsqueeze(2)):squeeze(2)
+  local entropy = -(rows:exp() * rows):sum(-1):mean()
+  learner.step(self, -((log_probability * advantages(self, episode)):mean() + entropy * self.options.entropy_weight))
+end
+
+local function placeto(problem, options)
+  options = search.options('placeto', defaults, options)
+  learner.check_settings('methods.placeto', options)
+  check.integer('methods.placeto', 'option', 'groups', options.groups, 0, math.min(problem.graph.units, 1024))
+  check.integer('methods.placeto', 'option', 'hidden', options.hidden, 1, 8192)
+  check.integer('methods.placeto', 'option', 'rounds', options.rounds, 1, 100)
+  check.integer('methods.placeto', 'option', 'baseline_episodes', options.baseline_episodes, 1, 1e6)
+  return search.run('placeto', problem, options, function(run)
+    local self, number = prepare(problem, options), 0
+    local start_reward = run:evaluate({ problem:placement() })[1]
+    local episode
+    repeat
+      number = number + 1
+      episode = walk(self, run, core.random(options.seed, 'placeto', number), start_reward)
+      if episode then learn(self, episode) end
+    until not episode
+  end)
+end
+
+return function(methods)
+  methods.register('placeto', placeto, { help = 'message passing over the graph, one node after the other, by REINFORCE',
+    budget = true, source = 'Addanki et al. 2019' })
+end
