@@ -15,14 +15,17 @@ local options = trinity.options(cli.declare {
     help = 'methods with commas, or all' },
   evaluations = { default = 0, help = 'placements that each may simulate; 0: 2000, or any number with --seconds',
     min = 0, integer = true },
-  seconds = { default = math.huge, help = 'wall-clock limit of each run; results then depend on the machine', min = 0 },
-  seeds = { default = 3, help = 'runs of every method that draws random numbers', min = 1, max = 10000, integer = true },
+  seconds = { default = math.huge, min = 0,
+    help = 'wall-clock limit of each run; results then depend on the machine' },
+  seeds = { default = 3, help = 'runs of every method that draws random numbers', min = 1, max = 10000,
+    integer = true },
   seed = { default = 1, help = 'the first seed', min = 0, integer = true },
   out = { default = '', help = 'a folder that keeps finished runs: the same command goes on from there' },
 })
 
 local names = {}
-for name in (options.methods == 'all' and table.concat(trinity.methods.names(), ',') or options.methods):gmatch '[^,%s]+' do
+local wanted = options.methods == 'all' and table.concat(trinity.methods.names(), ',') or options.methods
+for name in wanted:gmatch '[^,%s]+' do
   names[#names + 1] = name
 end
 local problem = cli.problem(options)

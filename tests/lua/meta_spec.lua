@@ -194,6 +194,9 @@ local function policy_specs(e)
     ['trinity.PolicySpec'] = known(function() policies.independent { nonsense = 1 } end),
     ['trinity.PolicyTableOptions'] = known(function() policies.table(problem, { nonsense = 1 }) end),
     ['trinity.PolicyNetworkOptions'] = known(function() policies.network(problem, { nonsense = 1 }) end) }
+  for class, name in trinity.sorted_pairs { Post = 'post', Placer = 'colocrl', Placeto = 'placeto' } do
+    there['trinity.' .. class .. 'Options'] = known(function() trinity.methods[name](problem, { nonsense = 1 }) end)
+  end
   local learners = { Ppo = 'ppo', Reinforce = 'reinforce', CrossEntropy = 'cross_entropy' }
   local common
   for class, name in trinity.sorted_pairs(learners) do

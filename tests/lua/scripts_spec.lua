@@ -14,6 +14,7 @@ local smoke = {
   search = '--model vgg16 --method annealing --evaluations 20',
   compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',
   export = 'resnet50 --batch_size 1 --format placement --device cuda',
+  baselines_in_lua = '--model vgg16 --evaluations 20 --rounds 2',
   own_reward = '--model vgg16 --evaluations 20',
   own_heuristic = '--model vgg16',
   own_baseline = '--model vgg16 --evaluations 64',
@@ -63,7 +64,7 @@ describe('the main job', function()
     local output = pipe:read '*a'
     pipe:close()
     expect(output):matches 'status=130'
-    expect(output):matches '\ntrinity +[%d.]+ s'
+    expect(output):matches '\ntrinity %*? +[%d.]+ s'
     expect(output):matches 'loaded back it simulates to the same'
   end)
   it('says what it cannot write, and exits with 1', function()

@@ -162,3 +162,40 @@ function Agent:close() end
 ---@class trinity.CrossEntropySettings: trinity.LearnerSettings
 ---@field epochs? integer gradient steps on one elite (4)
 ---@field elite? number share of the samples that are learned from (0.1)
+
+--- Settings of methods.post.
+---@class trinity.PostOptions: trinity.SearchOptions
+---@field groups? integer 0: min(units, 20 x devices)
+---@field samples? integer placements per step of PPO (12)
+---@field epochs? integer gradient steps on one batch (4)
+---@field clip? number (0.2)
+---@field elite? number share of the stretch that cross-entropy learns from (0.1)
+---@field elite_every? integer batches in a stretch (5)
+---@field learning_rate? number (5e-2)
+---@field entropy_weight? number (1e-2)
+---@field gradient_norm? number (1)
+---@field baseline_n? number (19)
+---@field normalise_advantage? boolean (true)
+
+--- Settings of methods.colocrl and methods.hierarchical.
+---@class trinity.PlacerOptions: trinity.SearchOptions
+---@field groups? integer 0: colocrl min(units, 128), hierarchical min(units, 20 x devices, 256)
+---@field samples? integer placements per update (16)
+---@field hidden? integer width of the LSTMs (64)
+---@field published_reward? boolean learn from minus the root of the step time, not the problem's reward (true)
+---@field learning_rate? number (1e-2)
+---@field entropy_weight? number (1e-2)
+---@field gradient_norm? number (1)
+---@field baseline_n? number (19)
+---@field normalise_advantage? boolean (true)
+
+--- Settings of methods.placeto.
+---@class trinity.PlacetoOptions: trinity.SearchOptions
+---@field groups? integer nodes; 0: min(units, 20 x devices, 64)
+---@field samples? integer episodes at once (4)
+---@field hidden? integer width of the network (32)
+---@field rounds? integer of messages (4)
+---@field baseline_episodes? integer updates that the baseline of a step looks back (10)
+---@field learning_rate? number (1e-2)
+---@field entropy_weight? number (1e-2)
+---@field gradient_norm? number (1)

@@ -387,6 +387,30 @@ function methods.contiguous(problem, options) end
 ---@return trinity.Strategy
 function methods.random(problem, options) end
 
+--- A table of distributions over groups, by PPO and cross-entropy (Gao et al. 2018).
+---@param problem trinity.Problem
+---@param options? trinity.PostOptions
+---@return trinity.Strategy
+function methods.post(problem, options) end
+
+--- A recurrent placer of given groups, by REINFORCE (Mirhoseini et al. 2017).
+---@param problem trinity.Problem
+---@param options? trinity.PlacerOptions
+---@return trinity.Strategy
+function methods.colocrl(problem, options) end
+
+--- A grouper and a recurrent placer, by REINFORCE (Mirhoseini et al. 2018).
+---@param problem trinity.Problem
+---@param options? trinity.PlacerOptions
+---@return trinity.Strategy
+function methods.hierarchical(problem, options) end
+
+--- Messages along the graph, one node after the other, by REINFORCE (Addanki et al. 2019).
+---@param problem trinity.Problem
+---@param options? trinity.PlacetoOptions
+---@return trinity.Strategy
+function methods.placeto(problem, options) end
+
 --- PPO over a partition and a schedule network (Algorithms 2022, 15(4), 108).
 ---@param problem trinity.Problem
 ---@param options? trinity.AgentOptions

@@ -1,15 +1,16 @@
 -- ColocRL (Mirhoseini et al. 2017; papers.md 5.2): REINFORCE on a sequence-to-sequence placer over groups that are
--- given, here contiguous ones of colocation units. See trinity.placer.
+-- given, here contiguous ones of colocation units. See trinity.methods.placer.
 
 local features = require 'trinity.features'
-local placer = require 'trinity.placer'
+local placer = require 'trinity.methods.placer'
 local policies = require 'trinity.policies'
 local tensor = require 'trinity.tensor'
 
 local function make_policy(problem, options)
   local groups = options.groups > 0 and options.groups or math.min(problem.graph.units, 128)
   local group_of = policies.contiguous_groups(problem, groups)
-  local rows = placer.group_rows(placer.unit_rows(features(problem, { seed = options.seed })), group_of, groups):unsqueeze(1)
+  local units = placer.unit_rows(features(problem, { seed = options.seed }))
+  local rows = placer.group_rows(units, group_of, groups):unsqueeze(1)
   local network = placer.class { features = rows:size(3), hidden = options.hidden, devices = #problem.cluster.devices,
     seed = options.seed }
   local unit_of, policy = problem.graph.unit_of, {}

@@ -174,5 +174,6 @@ local function expert(problem, options)
 end
 
 return function(methods)
-  methods.register('expert', expert, { help = 'layers as a person places them, by rules for each network' })
+  methods.register('expert', expert, { help = 'layers as a person places them, by rules for each network',
+    source = 'Algorithms 2022, 15(4), 108', deterministic = true })
 end

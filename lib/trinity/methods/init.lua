@@ -73,6 +73,8 @@ require 'trinity.methods.random'(methods)
 require 'trinity.methods.trinity'(methods)
 require 'trinity.methods.constructive'(methods)
 require 'trinity.methods.searchers'(methods)
-for _, name in ipairs { 'post', 'colocrl', 'hierarchical', 'placeto' } do require('trinity.methods.' .. name)(methods) end
+for _, name in ipairs { 'post', 'colocrl', 'hierarchical', 'placeto' } do
+  require('trinity.methods.' .. name)(methods)
+end
 
 return methods

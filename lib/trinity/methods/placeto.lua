@@ -8,12 +8,12 @@ local core = require 'trinity.core'
 local features = require 'trinity.features'
 local learner = require 'trinity.learner'
 local nn = require 'trinity.nn'
-local placer = require 'trinity.placer'
+local placer = require 'trinity.methods.placer'
 local policies = require 'trinity.policies'
 local search = require 'trinity.search'
 local tensor = require 'trinity.tensor'
 
-local defaults = { samples = 4, learning_rate = 3e-3, entropy_weight = 1e-2, gradient_norm = 1, hidden = 32, rounds = 4,
+local defaults = { samples = 4, learning_rate = 1e-2, entropy_weight = 1e-2, gradient_norm = 1, hidden = 32, rounds = 4,
   groups = 0, baseline_episodes = 10 }
 
 -- Rows divided by their sums, [n, n]; reach[i][j] says whether j counts for i.
@@ -207,6 +207,6 @@ local function placeto(problem, options)
 end
 
 return function(methods)
-  methods.register('placeto', placeto, { help = 'message passing over the graph, one node after the other, by REINFORCE',
+  methods.register('placeto', placeto, { help = 'messages along the graph, one node after the other, by REINFORCE',
     budget = true, source = 'Addanki et al. 2019' })
 end

@@ -82,7 +82,7 @@ end
 
 local infeasible = -10 -- papers.md 5.1
 
-local defaults = { samples = 16, learning_rate = 3e-3, entropy_weight = 1e-2, gradient_norm = 1, baseline_n = 19,
+local defaults = { samples = 16, learning_rate = 1e-2, entropy_weight = 1e-2, gradient_norm = 1, baseline_n = 19,
   normalise_advantage = true, hidden = 64, groups = 0, published_reward = true }
 
 local function signal(metrics) return metrics.feasible and -math.sqrt(metrics.step_time_s) or infeasible end
