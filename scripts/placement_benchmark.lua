@@ -48,7 +48,8 @@ end
 for _, name in ipairs(graphs()) do
   local graph = trinity.model(('%s/%s.graph.txt'):format(options.folder, name))
   for count in options.devices:gmatch '%d+' do
-    local problem = trinity.problem { graph = graph, cluster = trinity.cluster(('%sx%s'):format(options.cluster, count)) }
+    local cluster = trinity.cluster(('%sx%s'):format(options.cluster, count))
+    local problem = trinity.problem { graph = graph, cluster = cluster }
     local comparison = trinity.compare(problem, names, { evaluations = options.evaluations, seeds = options.seeds,
       quiet = true })
     if comparison.stopped then os.exit(130) end
@@ -73,6 +74,6 @@ local order = { 'mean rank', '', '' }
 for i, name in ipairs(names) do order[i + 3] = ('%.1f'):format(ranks[name] / #rows + 1) end
 rows[#rows + 1] = order
 print(trinity.format_table(head, rows))
-print(('\nsimulated step time over the lower bound, median of seeds 1 to %d, at most %d evaluations; * best of the row; OOM does '
-  .. 'not fit'):format(options.seeds, options.evaluations))
+print(('\nsimulated step time over the lower bound, median of seeds 1 to %d, at most %d evaluations; '
+  .. '* best of the row; OOM does not fit'):format(options.seeds, options.evaluations))
 print(('made by: trinity scripts/placement_benchmark.lua %s'):format(table.concat(arg, ' ')))

@@ -1,11 +1,12 @@
--- Exhaustive search is the judge of all methods on small graphs: no method finds anything better, and the searches
--- find what it finds.
+-- Exhaustive search is the judge of all methods on small graphs: no method finds anything better, and annealing, local
+-- search and the house's method find the same within 2500 evaluations.
 
 local trinity = require 'trinity'
 require 'trinity.methods.in_lua'
 
 local enough = { annealing = 2500, best = 2500, local_search = 2500, exhaustive = 1e6 }
-local others = 48 -- evaluations of what draws, learns or walks: no budget makes them better than the optimum
+local others = 16 -- evaluations of what draws, learns or walks: no budget makes them better than the optimum
+local small = { trinity = { hidden = 16, groups = 8, samples = 8, epochs = 1 } } -- networks that learn in a moment
 
 --- Twenty graphs: 8 to 14 operators on 2 devices, 8 to 10 on 3. Times, sizes and readers are drawn. Every third is too
 --- large for one card.
@@ -55,11 +56,12 @@ describe('on twenty small graphs', function()
     expect(15):below(gains)
   end)
   for _, name in ipairs(library_methods()) do
-    it(name .. ' reports nothing better than the optimum', function()
+    it(name .. (enough[name] and ' finds the optimum' or ' reports nothing better than the optimum'), function()
       local answers = 0
       for number = 1, 20 do
         local problem, best = optimum(number)
         local options = { quiet = true }
+        for key, value in trinity.sorted_pairs(small[name] or {}) do options[key] = value end
         if trinity.methods.info(name).budget then options.evaluations = enough[name] or others end
         local found, reason = trinity.methods.get(name)(problem, options)
         if not found then
@@ -68,26 +70,14 @@ describe('on twenty small graphs', function()
           answers = answers + 1
           local again = problem:evaluate(found.placement)
           expect(again.step_time_s):equals(found.metrics.step_time_s)
-          if problem.better(found, best) then
+          if problem.better(found, best) or enough[name] and problem.better(best, found) then
             error(('graph %d: %.9g s, the optimum is %.9g s'):format(number, found.metrics.step_time_s,
               best.metrics.step_time_s), 0)
           end
+          expect(found.evaluations <= (options.evaluations or #problem.cluster.devices)):truthy()
         end
       end
       expect(answers > 0):truthy()
-    end)
-  end
-  for _, name in ipairs { 'annealing', 'best', 'local_search' } do
-    it(name .. ' finds the optimum within 2500 evaluations', function()
-      for number = 1, 20 do
-        local problem, best = optimum(number)
-        local found = trinity.methods.get(name)(problem, { evaluations = 2500, quiet = true })
-        expect(found.evaluations <= 2500):truthy()
-        if problem.better(best, found) then
-          error(('graph %d: %.9g s, the optimum is %.9g s'):format(number, found.metrics.step_time_s,
-            best.metrics.step_time_s), 0)
-        end
-      end
     end)
   end
 end)
