@@ -3,13 +3,14 @@
 -- Every run has a problem of its own, as simulators remember what they have priced; engine and Lua take turns in
 -- being first. What counts is finding the placement; the Markov chain's time holds all of its pricing.
 
+local core = require 'trinity.core'
 local trinity = require 'trinity'
 require 'trinity.methods.in_lua'
 
 local options = trinity.options {
   'Measures what baselines cost in Lua and in C++.',
   rounds = { default = 21, help = 'of which the median counts', min = 3, integer = true },
-  warm_up = { default = 15, help = 'rounds before that, in which LuaJIT compiles', min = 1, integer = true },
+  warm_up_s = { default = 1, help = 'seconds of rounds before that, in which LuaJIT compiles', min = 0 },
   evaluations = { default = 300, help = 'of the Markov chain', min = 1, integer = true },
   profiles = { default = '../shared/data/pipedream', help = "a folder of PipeDream profiles; '': none" },
 }
@@ -29,14 +30,14 @@ end
 --- Medians of engine and Lua, and the seconds of Lua's first call.
 local function measure(graph, cluster, name)
   local budget = name == 'mcmc' and { evaluations = options.evaluations, quiet = true } or {}
-  local first_s = seconds_of(graph, cluster, 'lua_' .. name, budget)
+  local first_s, start = seconds_of(graph, cluster, 'lua_' .. name, budget), core.clock_s()
+  while core.clock_s() - start < options.warm_up_s do seconds_of(graph, cluster, 'lua_' .. name, budget) end
   local engine, lua = {}, {}
-  for round = 1 - options.warm_up, options.rounds do
+  for round = 1, options.rounds do
     local order = round % 2 == 0 and { name, 'lua_' .. name } or { 'lua_' .. name, name }
     collectgarbage()
     for _, method in ipairs(order) do
-      local seconds = seconds_of(graph, cluster, method, budget)
-      if round > 0 then table.insert(method == name and engine or lua, seconds) end
+      table.insert(method == name and engine or lua, seconds_of(graph, cluster, method, budget))
     end
   end
   return median(engine), median(lua), first_s
@@ -67,5 +68,5 @@ for _, case in ipairs(cases) do
 end
 print(trinity.format_table({ 'graph', 'operators', 'cluster', 'method', 'engine ms', 'Lua ms', 'Lua / engine',
   'first call ms' }, rows))
-print(('\nmedian of %d after %d; the first call compiles, and reads the graph for m_topo'):format(options.rounds,
-  options.warm_up))
+print(('\nmedian of %d after %g s; the first call compiles, and m_topo reads the graph in it'):format(options.rounds,
+  options.warm_up_s))

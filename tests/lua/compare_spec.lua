@@ -153,3 +153,100 @@ describe('trinity search and trinity compare', function()
   end)
 end)
 
+
+--- Units of 10 GB in a row, too large for one P100 from the second on.
+local function heavy(units, cluster)
+  local builder = trinity.graph.new { name = 'heavy' }
+  for i = 1, units do
+    builder:add_operator { name = 'op' .. i, time_s = 1e-3, memory_bytes = 10e9 }
+    if i > 1 then builder:add_edge('op' .. i - 1, 'op' .. i, 1000) end
+  end
+  return trinity.problem { graph = builder:build(), cluster = trinity.cluster(cluster) }
+end
+
+describe('comparisons of what is out of memory', function()
+  it('show a placement that does not fit as a row that says so, and never as the best', function()
+    local comparison = trinity.compare(heavy(3, 'p100x4'), { 'single_device', 'round_robin', 'exhaustive' }, { quiet = true })
+    expect(tostring(comparison)):matches '\nsingle_device [^\n]* no +%-'
+    expect(tostring(comparison)):matches '\nround_robin %* [^\n]* yes +%-'
+    expect(comparison:find('single_device').metrics.feasible):equals(false)
+    expect(comparison:totable().rows[1].runs[1].fits):equals(false)
+    expect(comparison:totable().best):equals 'round_robin'
+  end)
+  it('show a method without an answer with its reason', function()
+    local comparison = trinity.compare(heavy(3, 'p100x2'), { 'm_etf', 'm_sct', 'm_topo' }, { quiet = true })
+    for r, name in ipairs { 'm_etf', 'm_sct' } do
+      expect(#comparison.rows[r].runs):equals(0)
+      expect(comparison.rows[r].failures[1]):matches "operator 'op3' needs 10000000000 bytes, more than is free"
+      expect(tostring(comparison)):matches(('\n%s +%%- '):format(name))
+    end
+    expect(tostring(comparison)):matches '\nm_topo [^\n]* no +%-' -- it asks no card's size
+    expect(comparison:best().method):equals 'm_topo'
+  end)
+  it('show it in the command, too', function()
+    local status, output = run_trinity 'compare --model vgg16 --batch_size 256 --cluster p100x4 --methods single_device,m_topo --json'
+    expect(status):equals(0)
+    expect(output):matches '"fits":%s*false'
+  end)
+end)
+
+describe('budgets of a comparison', function()
+  -- Methods that the library has; those that specs have registered say nothing of themselves.
+  local names = {}
+  for _, name in ipairs(trinity.methods.names()) do
+    if trinity.methods.info(name).help ~= '' then names[#names + 1] = name end
+  end
+  it('are kept by every method', function()
+    local comparison = trinity.compare(chain(), names, { evaluations = 13, quiet = true })
+    for _, row in ipairs(comparison.rows) do
+      expect(#row.runs):equals(1)
+      expect(row.runs[1].evaluations >= 1 and row.runs[1].evaluations <= 13):truthy()
+    end
+  end)
+  it('end by seconds, whatever the number of evaluations', function()
+    local methods = { 'random', 'annealing', 'local_search', 'mcmc', 'best' }
+    local comparison = trinity.compare(chain(), methods, { seconds = 0.2, evaluations = 1e9, quiet = true })
+    for _, row in ipairs(comparison.rows) do
+      expect(row.runs[1].seconds):below(2)
+      expect(1):below(row.runs[1].evaluations)
+    end
+    local status, output = run_trinity 'compare --model vgg16 --methods random --seconds 0.3 --seeds 1 --json'
+    expect(status):equals(0)
+    expect(output):matches '"seconds":%s*0?%.3'
+    expect(tonumber(output:match '"evaluations":%s*(%d+)') > 10):truthy()
+  end)
+  it('show a line of progress for every method that takes its time', function()
+    local status, output = run_trinity 'compare --model vgg16 --methods random,annealing,mcmc --seconds 1 --seeds 1'
+    expect(status):equals(0)
+    for _, name in ipairs { 'random', 'annealing', 'mcmc' } do
+      expect(output):matches(('\n?%s  step %%d+/%%S+  best [%%d.]+ s  reward %%-?[%%d.]+  %%d+ evaluations/s'):format(name))
+    end
+  end)
+end)
+
+describe('a comparison that was broken off', function()
+  local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
+  local words = 'compare --model vgg16 --cluster p100x2 --methods random,annealing,local_search --evaluations 600 --seeds 2 --json'
+  local function rows_of(output) return (output:match '"rows":.*':gsub('"seconds":%s*[%d.e+-]+', '')) end
+  it('goes on where Ctrl-C ended it, to the result of an unbroken one', function()
+    local broken, unbroken = os.tmpname(), os.tmpname()
+    os.remove(broken)
+    os.remove(unbroken)
+    -- Ctrl-C as soon as the first run is kept.
+    local pipe = io.popen(([[cd '%s' && ('%s' %s --out '%s' 2>/dev/null & p=$!
+      while [ ! -e '%s/random-600e-seed1.json' ] && kill -0 $p; do sleep 0.01; done
+      kill -INT $p; wait $p; echo "status=$?")]]):format(root, program, words, broken, broken))
+    local output = pipe:read '*a'
+    pipe:close()
+    expect(output):matches 'status=130'
+    expect(output):matches '"stopped":%s*true'
+    local status, resumed = run_trinity(("%s --out '%s' 2>/dev/null"):format(words, broken))
+    expect(status):equals(0)
+    local whole
+    status, whole = run_trinity(("%s --out '%s' 2>/dev/null"):format(words, unbroken))
+    expect(status):equals(0)
+    expect(resumed):matches '"stopped":%s*false'
+    expect(rows_of(resumed)):equals(rows_of(whole))
+    os.execute(("rm -r '%s' '%s'"):format(broken, unbroken))
+  end)
+end)

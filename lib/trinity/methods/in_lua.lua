@@ -130,36 +130,71 @@ local function by_falling_rank(rank)
   return list
 end
 
---- The first of the sorted `values` (`count` of them) that is larger than `value`, or count + 1.
-local function first_above(values, count, value)
-  local low, high = 1, count + 1
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    if values[middle] > value then high = middle else low = middle + 1 end
-  end
-  return low
-end
-
--- What one processor runs: `count` slots by start.
+-- What one processor runs: slots by start, in blocks, so that an insertion moves few of them.
 local Slots = {}
 Slots.__index = Slots
 
+local block_size = 64
+
+local function new_slots()
+  return setmetatable({ blocks = { { from = {}, to = {}, count = 0 } } }, Slots)
+end
+
+--- The block and the place in it of the first slot that ends after `time`, or one past the last.
+local function first_after(blocks, time)
+  local low, high = 1, #blocks
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local block = blocks[middle]
+    if block.to[block.count] > time then high = middle else low = middle + 1 end
+  end
+  local to, first, last = blocks[low].to, 1, blocks[low].count + 1
+  while first < last do
+    local middle = math.floor((first + last) / 2)
+    if to[middle] > time then last = middle else first = middle + 1 end
+  end
+  return low, first
+end
+
 --- The earliest start from `ready` on in a gap that `time` fits into.
 function Slots:gap(ready, time)
-  local from, to, start = self.from, self.to, ready
-  for k = first_above(to, self.count, ready), self.count do
-    if start + time <= from[k] then break end
-    start = to[k]
+  local blocks, start = self.blocks, ready
+  local b, k = first_after(blocks, ready)
+  while b <= #blocks do
+    local from, to, count = blocks[b].from, blocks[b].to, blocks[b].count
+    while k <= count do
+      if start + time <= from[k] then return start end
+      start, k = to[k], k + 1
+    end
+    b, k = b + 1, 1
   end
   return start
 end
 
+--- Moves the upper half of a full block into one of its own.
+local function split(blocks, b)
+  local lower, upper, half = blocks[b], { from = {}, to = {}, count = 0 }, block_size / 2
+  for k = half + 1, lower.count do
+    upper.from[k - half], upper.to[k - half] = lower.from[k], lower.to[k]
+  end
+  upper.count, lower.count = lower.count - half, half
+  table.insert(blocks, b + 1, upper)
+end
+
 function Slots:insert(start, stop)
-  local from, to, k = self.from, self.to, self.count
+  local blocks, low, high = self.blocks, 1, #self.blocks
+  while low < high do -- the last block that begins no later
+    local middle = math.floor((low + high + 1) / 2)
+    local from, to = blocks[middle].from[1], blocks[middle].to[1]
+    if from < start or from == start and to <= stop then low = middle else high = middle - 1 end
+  end
+  local block = blocks[low]
+  local from, to, k = block.from, block.to, block.count
   while k > 0 and (from[k] > start or from[k] == start and to[k] > stop) do
     from[k + 1], to[k + 1], k = from[k], to[k], k - 1
   end
-  from[k + 1], to[k + 1], self.count = start, stop, self.count + 1
+  from[k + 1], to[k + 1], block.count = start, stop, block.count + 1
+  if block.count == block_size then split(blocks, low) end
 end
 
 --- A list schedule under construction: home (the device of every operator, 0 while open), unit_home, end_ns.
@@ -168,7 +203,7 @@ local function new_schedule(problem, costs, wires, follows)
   local self = { costs = costs, latency = wires.latency, rate = wires.rate, follows = follows, slots = slots,
     unit_of = graph.unit_of:totable(), first = inward.first:totable(), source = inward.source:totable(),
     bytes = inward.bytes:totable(), home = {}, unit_home = {}, end_ns = {}, seen = {} }
-  for d = 1, #costs do slots[d] = setmetatable({ from = {}, to = {}, count = 0 }, Slots) end
+  for d = 1, #costs do slots[d] = new_slots() end
   for i = 1, graph.operators do self.home[i], self.end_ns[i], self.seen[i] = 0, 0, 0 end
   for u = 1, graph.units do self.unit_home[u] = 0 end
   return self
