@@ -51,20 +51,24 @@ end
 
 local function length(self) return self.length end
 
+--- What `self[i]` is when i is no index: a method, or an error.
+local function missing(self, i)
+  if type(i) == 'string' and methods[i] then return methods[i] end
+  return out_of_range(self, i)
+end
+
 --- A function that reads elements, and one that writes them. One pair per type of element, so that
---- LuaJIT compiles each with its own types.
+--- LuaJIT compiles each with its own types. The good path is one line on purpose: compiled code looks for
+--- Ctrl-C wherever the line changes (engine/lua/stopper.h).
 local function accessors(pointer)
   local cast = ffi.cast
   local function read(self, i)
-    if type(i) == 'number' then
-      if i >= 1 and i <= self.length then return cast(pointer, self.data)[i - 1] end
-      return out_of_range(self, i)
-    end
-    return methods[i] or out_of_range(self, i)
+    if type(i) == 'number' and i >= 1 and i <= self.length then return cast(pointer, self.data)[i - 1] end
+    return missing(self, i)
   end
   local function write(self, i, value)
-    if type(i) ~= 'number' or not (i >= 1 and i <= self.length) then return out_of_range(self, i) end
-    cast(pointer, self.data)[i - 1] = value
+    if type(i) == 'number' and i >= 1 and i <= self.length then cast(pointer, self.data)[i - 1] = value return end
+    out_of_range(self, i)
   end
   return read, write
 end
