@@ -52,7 +52,7 @@ local function keep(problem, found, path)
     evaluations = found.evaluations, seconds = found.seconds, step_time_s = found.metrics.step_time_s }))
 end
 
---- Runs a method once: a strategy, or nil and why there is none. An option that the method does not know is the
+--- Runs a method once: a strategy, or nil and why there is none, or nil, nil and true after Ctrl-C. An option that the method does not know is the
 --- caller's mistake and stays an error.
 local function run_once(problem, name, seed, options)
   local path = file_of(options, name, seed)
@@ -64,7 +64,8 @@ local function run_once(problem, name, seed, options)
   local ok, result, reason = pcall(methods.get(name), problem, settings)
   if not ok then
     local message = tostring(result)
-    if core.stop_requested() or message:find(('methods.%s: '):format(name), 1, true) then error(result, 0) end
+    if core.stop_requested() or core.was_interrupted() then return nil, nil, true end -- before there was a best
+    if message:find(('methods.%s: '):format(name), 1, true) then error(result, 0) end
     return nil, 'failed: ' .. util.unplaced(message)
   end
   if not result then return nil, reason or 'found no placement' end
@@ -98,9 +99,9 @@ return function(problem, list, options)
       comparison.add(row, entry)
     else
       for s = 0, seeds_of(entry, self.seeds) - 1 do
-        local found, failure = run_once(problem, entry, self.seed + s, given)
-        comparison.add(row, found, failure)
-        if found and found.stopped then
+        local found, failure, stopped = run_once(problem, entry, self.seed + s, given)
+        if not stopped then comparison.add(row, found, failure) end
+        if stopped or found and found.stopped then
           self.stopped = true
           return self
         end

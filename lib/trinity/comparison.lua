@@ -80,12 +80,12 @@ local function beats(a, b)
   return reward_a > reward_b
 end
 
---- The row of the best method: most runs that fit, then the largest median reward; nil without any.
+--- The row of the best method: most runs that fit, then the largest median reward; nil where none fits.
 function Comparison:best()
   check.self('comparison:best', self, 'comparison')
   local best
   for _, row in ipairs(self.rows) do
-    if #row.runs > 0 and (not best or beats(row, best)) then best = row end
+    if row.best and row.best.metrics.feasible and (not best or beats(row, best)) then best = row end
   end
   return best
 end

@@ -348,7 +348,7 @@ function Search:result() end
 ---@field stopped? boolean whether Ctrl-C ended it
 local Comparison = {}
 
---- The row of the best method: most runs that fit, then the largest median reward; nil without any.
+--- The row of the best method: most runs that fit, then the largest median reward; nil where none fits.
 ---@return trinity.ComparisonRow?
 function Comparison:best() end
 
