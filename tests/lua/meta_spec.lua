@@ -92,9 +92,9 @@ end
 
 local function modules()
   local methods = merged(surface(trinity.methods))
-  for _, name in ipairs(trinity.methods.names()) do -- those of the library, not of other specs
+  for _, name in ipairs(trinity.methods.names()) do -- those that the library registers by itself
     local source = debug.getinfo(trinity.methods.info(name).run, 'S').source
-    if source:find '/lib/trinity/methods/' then methods[name] = trinity.methods[name] end
+    if source:find '/lib/trinity/methods/' and not source:find '/in_lua%.lua$' then methods[name] = trinity.methods[name] end
   end
   local kinds = list_of(unpack(trinity.devices.names()))
   return { ['trinity'] = surface(trinity), ['trinity.DevicesModule'] = merged(kinds, surface(trinity.devices)),
