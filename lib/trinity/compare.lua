@@ -52,8 +52,8 @@ local function keep(problem, found, path)
     evaluations = found.evaluations, seconds = found.seconds, step_time_s = found.metrics.step_time_s }))
 end
 
---- Runs a method once: a strategy, or nil and why there is none, or nil, nil and true after Ctrl-C. An option that the method does not know is the
---- caller's mistake and stays an error.
+--- Runs a method once: a strategy, or nil and why there is none, or nil, nil and true after Ctrl-C. An option that the
+--- method does not know is the caller's mistake and stays an error.
 local function run_once(problem, name, seed, options)
   local path = file_of(options, name, seed)
   local found = resume(problem, path)
