@@ -3,7 +3,7 @@
 
 local core = require 'trinity.core'
 
-local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
+local program = io.popen 'readlink -f /proc/$PPID/exe':read '*l'
 
 local attempts = {
   -- Modules and globals.
@@ -144,9 +144,9 @@ local allowed = {
 -- Runs pieces of code in one safe script below an empty folder; what each gave, as text.
 local function run(pieces)
   local folder = os.tmpname()
-  os.execute(("rm '%s'; mkdir -p '%s/work'; cd '%s'; echo '{}' > outside.json; ln -s .. work/out; "
-    .. "echo 'return { graph = io, devices = io or package }' > work/evil.lua"):format(folder, folder, folder))
-  local file = assert(io.open(folder .. '/work/script.lua', 'w'))
+  os.execute(("rm '%s'; mkdir -p '%s/inner'; cd '%s'; echo '{}' > outside.json; ln -s .. inner/out; "
+    .. "echo 'return { graph = io, devices = io or package }' > inner/evil.lua"):format(folder, folder, folder))
+  local file = assert(io.open(folder .. '/inner/script.lua', 'w'))
   file:write([[
     local pieces, home = ]], ('{'), '\n')
   for _, piece in ipairs(pieces) do file:write(('%q,\n'):format(piece)) end
@@ -168,7 +168,7 @@ local function run(pieces)
     end
   ]])
   file:close()
-  local pipe = io.popen(("cd '%s/work' && timeout 200 '%s' --safe --no-strict script.lua 2>&1; echo status=$?"):format(folder, program))
+  local pipe = io.popen(("cd '%s/inner' && timeout 200 '%s' --safe --no-strict script.lua 2>&1; echo status=$?"):format(folder, program))
   local results, rest = {}, {}
   for line in pipe:lines() do
     local i, ok, value = line:match '^(%d+)\t(%a+)\t(.*)$'
