@@ -4,6 +4,7 @@
 
 #include "graph/algorithms.h"
 #include "graph/cuts.h"
+#include "graph/operator_types.h"
 #include "lua/module.h"
 
 // Traversal and algorithms of graphs (graph/algorithms.h, graph/cuts.h) as methods of the bound
@@ -198,8 +199,10 @@ int64_t output_bytes(const Graph& graph, const Operator& op) {
 int graph_values(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
   const auto which = choice_arg(
-      L, 2, "which", {"flops", "output_bytes", "parameter_bytes", "measured_time_s", "edge_bytes"});
-  const bool edges = which == 4;
+      L, 2, "which",
+      {"flops", "output_bytes", "parameter_bytes", "measured_time_s", "persistent_bytes",
+       "workspace_bytes", "activation_bytes", "edge_bytes"});
+  const bool edges = which == 7;
   const auto out =
       output_arg(L, 3, "out", edges ? graph.edge_count() : graph.operator_count()).data();
   if (edges) {
@@ -215,6 +218,9 @@ int graph_values(lua_State* L) {
     if (which == 1) out[v] = static_cast<double>(output_bytes(graph, op));
     if (which == 2) out[v] = static_cast<double>(op.parameter_bytes());
     if (which == 3) out[v] = op.measured() ? op.measured_time_s : std::nan("");
+    if (which == 4) out[v] = static_cast<double>(op.persistent_bytes);
+    if (which == 5) out[v] = static_cast<double>(op.workspace_bytes);
+    if (which == 6) out[v] = is_variable(op) ? 0 : static_cast<double>(output_bytes(graph, op));
   }
   return 0;
 }

@@ -4,6 +4,7 @@ local core = require 'trinity.core'
 local check = require 'trinity.check'
 local comparison = require 'trinity.comparison'
 local methods = require 'trinity.methods'
+local progress = require 'trinity.progress'
 local search = require 'trinity.search'
 local strategy = require 'trinity.strategy'
 local util = require 'trinity.util'
@@ -73,6 +74,14 @@ local function run_once(problem, name, seed, options)
   return result
 end
 
+--- One line about a finished run: what a person who waits wants to know of it.
+local function tell(name, seed, found, failure)
+  if not found then return progress.note(('%s  seed %d  %s'):format(name, seed, failure)) end
+  progress.note(('%s  seed %d  step time %.4g s%s  reward %.4f  %s evaluations  %.1f s'):format(name, seed,
+    found.metrics.step_time_s, found.metrics.feasible and '' or ' (does not fit)', found.reward,
+    found.evaluations or '-', found.seconds or 0))
+end
+
 --- How many seeds a method is worth: one when it has nothing to draw.
 local function seeds_of(name, seeds)
   local about = methods.info(name)
@@ -100,7 +109,10 @@ return function(problem, list, options)
     else
       for s = 0, seeds_of(entry, self.seeds) - 1 do
         local found, failure, stopped = run_once(problem, entry, self.seed + s, given)
-        if not stopped then comparison.add(row, found, failure) end
+        if not stopped then
+          comparison.add(row, found, failure)
+          if not given.quiet then tell(entry, self.seed + s, found, failure) end
+        end
         if stopped or found and found.stopped then
           self.stopped = true
           return self

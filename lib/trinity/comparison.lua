@@ -18,8 +18,11 @@ local function values_of(row, value)
   return list
 end
 
---- The middle value, of two the lower: a value that some run had.
-local function median(list) return list[math.floor((#list + 1) / 2)] end
+--- The middle value; between the middle two where their number is even.
+local function median(list)
+  local low, high = list[math.floor((#list + 1) / 2)], list[math.floor(#list / 2) + 1]
+  return low == high and low or (low + high) / 2
+end
 
 --- 'median [least to largest]', or the one value where all are equal.
 local function spread(row, value, show)

@@ -33,7 +33,8 @@ require 'trinity.graph.algorithms'(Graph)
 
 --- Wraps an engine graph. Fields: name, operators, edges, units, parameters, parameter_bytes,
 --- flops, training, fingerprint; and arrays with an entry an operator: depth, unit_of (its colocation
---- unit), flops_of, output_bytes, parameter_bytes_of, measured_time_s (NaN where it was not measured).
+--- unit), flops_of, output_bytes, parameter_bytes_of, persistent_bytes_of, workspace_bytes_of, activation_bytes_of,
+--- measured_time_s (NaN where it was not measured).
 function graph.wrap(handle)
   if type(handle) ~= 'userdata' or util.class_of(handle) ~= 'graph' then
     check.wrong('graph.wrap', 1, 'handle', handle, 'a graph of the engine')

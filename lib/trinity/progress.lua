@@ -38,6 +38,13 @@ local function line(self, now, state)
     state.evaluations / math.max(elapsed, 1e-9), duration(left))
 end
 
+--- Writes a line that stays: what came of one part of a long job.
+function progress.note(text)
+  if progress.silent then return end
+  io.stderr:write(text, '\n')
+  io.stderr:flush()
+end
+
 --- Shows a state { step, steps, share, best, evaluations } or { done, items, share } when it is time.
 --- `share` is the part of the work that is done.
 function Progress:update(state)

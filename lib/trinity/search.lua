@@ -104,8 +104,9 @@ function Search:show(batch)
   check.integer('search:show', 1, 'batch', batch, 1)
   local share = math.max(self.evaluations / self.options.evaluations,
     (core.clock_s() - self.start) / self.options.seconds)
+  local bounded = self.options.evaluations < search.unlimited
   self.progress:update { step = self.step, best = self.best, evaluations = self.evaluations,
-    steps = math.ceil(self.options.evaluations / batch), share = math.min(1, share) }
+    steps = bounded and math.ceil(self.options.evaluations / batch) or nil, share = math.min(1, share) }
 end
 
 --- The best so far as a strategy.

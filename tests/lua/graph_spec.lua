@@ -94,6 +94,13 @@ describe('a graph', function()
     expect(text(graph.flops_of:totable())):equals '10 20 30 40 50'
     expect(text(graph.output_bytes:totable())):equals '10 20 11 7 0'
     expect(text(graph.parameter_bytes_of:totable())):equals '0 0 0 0 0'
+    local trained = trinity.model 'resnet50'
+    for i = 1, trained.operators, 97 do
+      local op = trained:operator(i)
+      expect(trained.persistent_bytes_of[i]):equals(op.persistent_bytes)
+      expect(trained.workspace_bytes_of[i]):equals(op.workspace_bytes)
+      expect(trained.activation_bytes_of[i]):equals(op.type == 'Variable' and 0 or trained.output_bytes[i])
+    end
     expect(graph.measured_time_s[5]):equals(5e-3)
     refuses(function() graph.depth[1] = 1 end, 'this array is read%-only')
   end)
@@ -313,7 +320,8 @@ describe('a closed graph', function()
         refuses(function() method({}, 1, 2) end, ("graph:%s: the object before ':'"):format(name))
       end
     end
-    for _, name in ipairs { 'depth', 'unit_of', 'flops_of', 'output_bytes', 'parameter_bytes_of', 'measured_time_s' } do
+    for _, name in ipairs { 'depth', 'unit_of', 'flops_of', 'output_bytes', 'parameter_bytes_of', 'persistent_bytes_of',
+      'workspace_bytes_of', 'activation_bytes_of', 'measured_time_s' } do
       refuses(function() return graph[name] end, ('graph%%.%s: this graph is closed'):format(name))
     end
     expect(graph.no_such_field):equals(nil)

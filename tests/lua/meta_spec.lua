@@ -136,8 +136,9 @@ local function objects(e)
     end)
   local comparison = trinity.compare(e.problem, { found, strategy })
   local lazy = { e.problem.lower_bound_s, e.timeline.start_s, e.graph.depth, e.graph.unit_of, e.graph.flops_of,
-    e.graph.output_bytes, e.graph.parameter_bytes_of, e.graph.measured_time_s }
-  expect(#lazy):equals(8)
+    e.graph.output_bytes, e.graph.parameter_bytes_of, e.graph.persistent_bytes_of, e.graph.workspace_bytes_of,
+    e.graph.activation_bytes_of, e.graph.measured_time_s }
+  expect(#lazy):equals(11)
   local imported = trinity.model(root .. '/tests/data/onnx/vit.onnx', { training = false })
   return { ['trinity.Graph'] = surface(e.graph, imported), ['trinity.Builder'] = surface(e.builder),
     ['trinity.Layers'] = surface(trinity.layers.new 'x'), ['trinity.Cluster'] = surface(e.problem.cluster),

@@ -21,6 +21,9 @@ error 'this file is for editors'
 ---@field flops_of trinity.DoubleArray per operator
 ---@field output_bytes trinity.DoubleArray per operator: sum of its output tensors
 ---@field parameter_bytes_of trinity.DoubleArray per operator
+---@field persistent_bytes_of trinity.DoubleArray per operator: resident all step beside the weights (optimiser state)
+---@field workspace_bytes_of trinity.DoubleArray per operator: needed only while it runs
+---@field activation_bytes_of trinity.DoubleArray per operator: its outputs, 0 for a variable (they are its weights)
 ---@field measured_time_s trinity.DoubleArray per operator, NaN where it was not measured
 ---@field source? { format: string, whole_step: boolean, warnings: string[], unknown_types: string[] } of a file that others wrote
 local Graph = {}

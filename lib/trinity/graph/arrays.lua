@@ -26,6 +26,9 @@ arrays.fields = {
   flops_of = function(self) return numbers(self, 'flops', self.operators) end,
   output_bytes = function(self) return numbers(self, 'output_bytes', self.operators) end,
   parameter_bytes_of = function(self) return numbers(self, 'parameter_bytes', self.operators) end,
+  persistent_bytes_of = function(self) return numbers(self, 'persistent_bytes', self.operators) end,
+  workspace_bytes_of = function(self) return numbers(self, 'workspace_bytes', self.operators) end,
+  activation_bytes_of = function(self) return numbers(self, 'activation_bytes', self.operators) end,
   measured_time_s = function(self) return numbers(self, 'measured_time_s', self.operators) end,
 }
 

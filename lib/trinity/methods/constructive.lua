@@ -3,7 +3,8 @@
 local core = require 'trinity.core'
 local search = require 'trinity.search'
 
--- name, own options, what it is. `schedules`: it also gives an order, see option `order`.
+-- name, own options, what it is, who published it. `schedules`: it also gives an order, see option `order`.
+-- `needs`: what it asks of a problem.
 local all = {
   { 'cpop', {}, 'list scheduling along the critical path', 'Topcuoglu et al. 2002', schedules = true },
   { 'etf', {}, 'list scheduling by the earliest start', 'Hwang et al. 1989', schedules = true },
@@ -12,11 +13,13 @@ local all = {
   { 'gpipe', {}, 'consecutive parts, the largest least', 'Huang et al. 2019' },
   { 'heft', {}, 'list scheduling by upward rank and earliest finish', 'Topcuoglu et al. 2002', schedules = true },
   { 'm_etf', { 'reserve', 'headroom', 'retry' }, 'Baechi: earliest start within memory', 'Jeon et al. 2020',
-    schedules = true },
+    schedules = true, needs = 'room for all on the devices together' },
   { 'm_sct', { 'reserve', 'headroom', 'retry' }, 'Baechi: favourite children from a linear programme',
-    'Jeon et al. 2020', schedules = true },
-  { 'm_topo', {}, 'Baechi: fills devices in topological order', 'Jeon et al. 2020' },
-  { 'max_load', { 'most_ideals' }, 'contiguous parts of least load, transfers counted', 'Tarnawski et al. 2020' },
+    'Jeon et al. 2020', schedules = true, needs = 'room for all on the devices together' },
+  { 'm_topo', {}, 'Baechi: fills devices in topological order', 'Jeon et al. 2020',
+    needs = 'room for all on the devices together' },
+  { 'max_load', { 'most_ideals' }, 'contiguous parts of least load, transfers counted', 'Tarnawski et al. 2020',
+    needs = 'at most 20,000 units; exact on graphs that are nearly a chain' },
   { 'metis', { 'imbalance', 'recursive' }, 'k-way partition of least cut (METIS)', 'Karypis and Kumar 1998' },
   { 'scotch', { 'imbalance' }, 'static mapping onto the cluster (Scotch)', 'Pellegrini and Roman 1996' },
   { 'spectral', { 'imbalance' }, 'partition by the Fiedler vector, recursive bisection', 'Pothen et al. 1990' },
@@ -47,7 +50,7 @@ local function register(methods, entry)
     if options.order then plan.schedule, plan.order = 'order', facts.order end
     return problem:strategy(plan, { method = name, seed = options.seed, evaluations = 1,
       seconds = core.clock_s() - start })
-  end, { help = entry[3], source = entry[4], deterministic = not seeded[name] })
+  end, { help = entry[3], source = entry[4], needs = entry.needs, deterministic = not seeded[name] })
 end
 
 return function(methods)

@@ -7,22 +7,16 @@ local trinity = require 'trinity'
 
 local baselines = {}
 
--- Bytes by graph, forgotten with it: to ask for every operator takes longer than all that is done with the answers.
-local bytes_of_graph = setmetatable({}, { __mode = 'k' })
-
---- What every unit takes when nothing is given back: weights, optimiser state, workspace and outputs (those of a
---- variable are its weights).
+-- What every unit takes when nothing is given back: weights, optimiser state, workspace and activations.
 local function unit_bytes(graph)
-  if bytes_of_graph[graph] then return bytes_of_graph[graph] end
-  local bytes, unit_of, outputs = {}, graph.unit_of, graph.output_bytes
+  local bytes, unit_of = {}, graph.unit_of
+  local weights, state = graph.parameter_bytes_of, graph.persistent_bytes_of
+  local workspace, activations = graph.workspace_bytes_of, graph.activation_bytes_of
   for u = 1, graph.units do bytes[u] = 0 end
   for i = 1, graph.operators do
-    local op, unit = graph:operator(i), unit_of[i]
-    local variable = op.type == 'Variable' or op.type == 'VariableV2'
-    bytes[unit] = bytes[unit] + op.parameter_bytes + op.persistent_bytes + op.workspace_bytes
-      + (variable and 0 or outputs[i])
+    local unit = unit_of[i]
+    bytes[unit] = bytes[unit] + weights[i] + state[i] + workspace[i] + activations[i]
   end
-  bytes_of_graph[graph] = bytes
   return bytes
 end
 
