@@ -16,9 +16,14 @@ int open_core(lua_State* L) {
   open_simulator(L);
   open_learn(L);
   open_search(L);
+  open_selection(L);
+  open_pase(L);
+  open_splits(L);
   open_tensor(L);
   open_parallel(L);
   open_features(L);
+  open_pipeline(L);
+  open_distribute(L);
   set_field(L, "version", TRINITY_VERSION);
   lua_getfield(L, LUA_REGISTRYINDEX, kHomeKey);
   lua_setfield(L, -2, "home");

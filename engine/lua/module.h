@@ -10,6 +10,7 @@
 #include "learn/agent.h"
 #include "lua/check.h"
 #include "lua/structs.h"
+#include "search/selection.h"
 #include "simulator/batch.h"
 #include "simulator/bounds.h"
 #include "strategy/schedule.h"
@@ -44,6 +45,7 @@ struct BoundFeatures {
   UnitGraph units;
   UnitFeatures features;
   std::vector<double> position;  // see work_position()
+  std::vector<double> time_s;    // see unit_times_s()
 };
 
 template <>
@@ -81,6 +83,11 @@ struct TypeName<Agent> {
 template <>
 struct TypeName<RandomStream> {
   static constexpr auto value = "random stream";
+};
+
+template <>
+struct TypeName<const SelectionProblem> {
+  static constexpr auto value = "selection problem";
 };
 
 /// The pool that all work of the process shares; made on first use.
@@ -136,9 +143,14 @@ void open_problem(lua_State* L);
 void open_simulator(lua_State* L);
 void open_learn(lua_State* L);
 void open_search(lua_State* L);
+void open_selection(lua_State* L);
+void open_pase(lua_State* L);
+void open_splits(lua_State* L);
 void open_tensor(lua_State* L);
 void open_parallel(lua_State* L);
 void open_features(lua_State* L);
+void open_pipeline(lua_State* L);
+void open_distribute(lua_State* L);
 
 /// Opens `trinity.core` as package.preload wants it.
 int open_core(lua_State* L);

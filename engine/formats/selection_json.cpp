@@ -1,0 +1,370 @@
+#include "formats/selection_json.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/stop.h"
+#include "formats/json_reader.h"
+#include "formats/json_scan.h"
+
+namespace trinity {
+namespace {
+
+constexpr size_t kMaxBytes = size_t{1} << 30;
+constexpr size_t kMaxDepth = 64;
+
+/// A list of lists of numbers, flat.
+struct Table {
+  const char* path;
+  const char* row;  // what a row stands for
+  bool seen = false;
+  std::vector<double> values = {};
+  std::vector<int64_t> offset = {0};
+
+  size_t rows() const { return offset.size() - 1; }
+  std::span<const double> at(size_t i) const {
+    return std::span(values).subspan(static_cast<size_t>(offset[i]),
+                                     static_cast<size_t>(offset[i + 1] - offset[i]));
+  }
+};
+
+/// What is read before it is known to fit together.
+struct Tables {
+  std::string name;
+  bool has_name = false, has_problem = false, has_nodes = false, has_edges = false;
+  bool has_limit = false;
+  std::optional<double> limit;
+  Table intervals{"problem.nodes.intervals", "node"}, costs{"problem.nodes.costs", "node"};
+  Table usages{"problem.nodes.usages", "node"};
+  Table ends{"problem.edges.nodes", "edge"}, edge_costs{"problem.edges.costs", "edge"};
+  std::vector<std::string> unknown;  // paths of fields that were skipped
+};
+
+[[noreturn]] void fail(const std::string& source, const std::string& path,
+                       const std::string& what) {
+  throw FileError(fmt::format("{}: {}{}{}", source, path, path.empty() ? "" : ": ", what));
+}
+
+/// Fills tables from the events of a JSON parser.
+class Handler : public JsonEvents {
+ public:
+  Handler(const std::string& source, Tables& tables) : source_(source), tables_(tables) {}
+
+  void open(bool object) override;
+  void close() override;
+  void key(std::string text) override;
+  void number(double value) override;
+  void string(std::string text) override;
+  void word(const char* text) override {
+    const bool limit = !open_.empty() && open_.back() == Where::problem && key_ == "usage_limit";
+    if (!limit || std::string_view(text) != "null") refuse(text);
+  }
+
+ private:
+  enum class Where { skipped, root, problem, nodes, edges, table, row };
+
+  /// A value that is nowhere read: refused where another must stand.
+  void refuse(const std::string& got) {
+    const char* wanted = expected();
+    if (wanted) fail(source_, path(), fmt::format("expected {}, got {}", wanted, got));
+  }
+  /// What must stand here; null for anything.
+  const char* expected() const;
+  Where inside() const;
+  Table* table_of(std::string_view key) const;
+  void mark(bool& seen) const {
+    if (seen) fail(source_, path(), "this field stands twice in its object");
+    seen = true;
+  }
+  std::string path() const;
+
+  const std::string& source_;
+  Tables& tables_;
+  std::vector<Where> open_;
+  Table* table_ = nullptr;  // being read
+  std::string key_;
+};
+
+Table* Handler::table_of(std::string_view key) const {
+  const bool nodes = open_.back() == Where::nodes;
+  if (nodes && key == "intervals") return &tables_.intervals;
+  if (nodes && key == "costs") return &tables_.costs;
+  if (nodes && key == "usages") return &tables_.usages;
+  if (!nodes && key == "nodes") return &tables_.ends;
+  if (!nodes && key == "costs") return &tables_.edge_costs;
+  return nullptr;
+}
+
+const char* Handler::expected() const {
+  if (open_.empty()) return "an object";
+  switch (open_.back()) {
+    case Where::root:
+      return key_ == "problem" ? "an object" : nullptr;
+    case Where::problem:
+      if (key_ == "nodes" || key_ == "edges") return "an object";
+      if (key_ == "name") return "a string";
+      return key_ == "usage_limit" ? "a number" : nullptr;
+    case Where::nodes:
+    case Where::edges:
+      return table_of(key_) ? "a list" : nullptr;
+    case Where::table:
+      return "a list";
+    case Where::row:
+      return "a number";
+    case Where::skipped:
+      break;
+  }
+  return nullptr;
+}
+
+/// Where a container that opens here leads.
+Handler::Where Handler::inside() const {
+  if (open_.empty()) return Where::root;
+  switch (open_.back()) {
+    case Where::root:
+      return key_ == "problem" ? Where::problem : Where::skipped;
+    case Where::problem:
+      return key_ == "nodes" ? Where::nodes : key_ == "edges" ? Where::edges : Where::skipped;
+    case Where::nodes:
+    case Where::edges:
+      return table_of(key_) ? Where::table : Where::skipped;
+    case Where::table:
+      return Where::row;
+    default:
+      return Where::skipped;
+  }
+}
+
+void Handler::key(std::string text) {
+  key_ = std::move(text);
+  const Where where = open_.back();
+  if (where == Where::root && key_ == "problem") mark(tables_.has_problem);
+  if (where == Where::problem && key_ == "name") mark(tables_.has_name);
+  if (where == Where::problem && key_ == "usage_limit") mark(tables_.has_limit);
+  if (where == Where::problem && key_ == "nodes") mark(tables_.has_nodes);
+  if (where == Where::problem && key_ == "edges") mark(tables_.has_edges);
+  if (where == Where::nodes || where == Where::edges)
+    if (auto* table = table_of(key_)) mark(table->seen);
+  if (where != Where::skipped && !expected() && tables_.unknown.size() < 100 && key_.size() < 100)
+    tables_.unknown.push_back(path());
+}
+
+void Handler::string(std::string text) {
+  if (!open_.empty() && open_.back() == Where::problem && key_ == "name")
+    tables_.name = std::move(text);
+  else
+    refuse(in_quotes(text));
+}
+
+void Handler::number(double value) {
+  if (!open_.empty() && open_.back() == Where::row)
+    table_->values.push_back(value);
+  else if (!open_.empty() && open_.back() == Where::problem && key_ == "usage_limit")
+    tables_.limit = value;
+  else
+    refuse("a number");
+}
+
+void Handler::open(bool object) {
+  const char* wanted = expected();
+  if (wanted && std::string_view(wanted) != (object ? "an object" : "a list"))
+    refuse(object ? "an object" : "a list");
+  if (open_.size() >= kMaxDepth)
+    fail(source_, path(), fmt::format("nested more than {} levels deep", kMaxDepth));
+  const Where where = inside();
+  if (where == Where::table) table_ = table_of(key_);
+  open_.push_back(where);
+}
+
+void Handler::close() {
+  if (open_.back() == Where::row)
+    table_->offset.push_back(static_cast<int64_t>(table_->values.size()));
+  open_.pop_back();
+}
+
+std::string Handler::path() const {
+  if (open_.empty()) return "";
+  const auto word = key_.size() <= 60 ? key_ : key_.substr(0, 57) + "...";
+  switch (open_.back()) {
+    case Where::root:
+      return word;
+    case Where::problem:
+      return "problem." + word;
+    case Where::nodes:
+      return "problem.nodes." + word;
+    case Where::edges:
+      return "problem.edges." + word;
+    case Where::table:
+      return fmt::format("{}[{}]", table_->path, table_->rows());
+    case Where::row:
+      return fmt::format("{}[{}][{}]", table_->path, table_->rows(),
+                         table_->values.size() - static_cast<size_t>(table_->offset.back()));
+    case Where::skipped:
+      break;
+  }
+  return "";
+}
+
+/// Puts tables together into a problem.
+class Assembly {
+ public:
+  Assembly(Tables& tables, const std::string& source) : tables_(tables), source_(source) {}
+
+  SelectionProblem run() {
+    require(tables_.has_problem, "problem");
+    require(tables_.has_nodes, "problem.nodes");
+    require(tables_.costs.seen, "problem.nodes.costs");
+    if (tables_.intervals.seen) require(tables_.usages.seen, "problem.nodes.usages");
+    if (tables_.usages.seen) require(tables_.intervals.seen, "problem.nodes.intervals");
+    if (!tables_.usages.seen) refuse_near("problem.nodes.usages");
+    if (!tables_.has_limit) refuse_near("problem.usage_limit");
+    require(tables_.has_edges, "problem.edges");
+    require(tables_.ends.seen, "problem.edges.nodes");
+    require(tables_.edge_costs.seen, "problem.edges.costs");
+    nodes();
+    edges();
+    problem_.name = std::move(tables_.name);
+    if (tables_.limit) problem_.usage_limit = whole(*tables_.limit, "problem.usage_limit");
+    try {
+      problem_.check();
+    } catch (const ArgumentError& error) {
+      throw FileError(fmt::format("{}: problem.{}", source_, error.what()));
+    }
+    return std::move(problem_);
+  }
+
+ private:
+  static std::string_view last_word(std::string_view path) {
+    return path.substr(path.rfind('.') + 1);
+  }
+  /// Refuses a skipped field whose name is near that of an absent one.
+  void refuse_near(std::string_view path) const {
+    const auto dot = path.rfind('.');
+    const auto object = path.substr(0, dot == std::string_view::npos ? 0 : dot);
+    for (const auto& other : tables_.unknown) {
+      const auto other_dot = other.rfind('.');
+      if (std::string_view(other).substr(0, other_dot == std::string::npos ? 0 : other_dot) !=
+          object)
+        continue;
+      const auto hint = suggestion(last_word(other), {std::string(last_word(path))});
+      if (!hint.empty()) fail(source_, other, "unknown field" + hint);
+    }
+  }
+  void require(bool seen, std::string_view path) const {
+    if (seen) return;
+    refuse_near(path);
+    fail(source_, "", fmt::format("field '{}' is missing", path));
+  }
+
+  int64_t whole(double value, const std::string& path) const {
+    if (!(std::abs(value) <= 0x1p53) || std::trunc(value) != value || value < 0)
+      fail(source_, path, fmt::format("expected a whole number from 0 to 2^53, got {}", value));
+    return static_cast<int64_t>(value);
+  }
+  int64_t whole(const Table& table, size_t row, size_t i) const {
+    return whole(table.at(row)[i], fmt::format("{}[{}][{}]", table.path, row, i));
+  }
+
+  void same_rows(const Table& table, const Table& as) const {
+    if (table.rows() != as.rows())
+      fail(source_, table.path,
+           fmt::format("expected {} lists (one for each {}, as in {}), got {}", as.rows(), as.row,
+                       as.path, table.rows()));
+  }
+  void check_pair(const Table& table, size_t row, const char* what) const {
+    if (table.at(row).size() != 2)
+      fail(source_, fmt::format("{}[{}]", table.path, row),
+           fmt::format("expected [{}], got {} numbers", what, table.at(row).size()));
+  }
+
+  void nodes() {
+    const auto& costs = tables_.costs;
+    const bool used = tables_.usages.seen;
+    if (used) same_rows(tables_.usages, costs);
+    if (used) same_rows(tables_.intervals, costs);
+    problem_.live.resize(costs.rows());
+    for (size_t v = 0; used && v < costs.rows(); ++v) {
+      if (tables_.usages.at(v).size() != costs.at(v).size())
+        fail(source_, fmt::format("{}[{}]", tables_.usages.path, v),
+             fmt::format("expected {} entries (one a strategy, as in {}), got {}",
+                         costs.at(v).size(), costs.path, tables_.usages.at(v).size()));
+      check_pair(tables_.intervals, v, "start, end");
+      problem_.live[v] = {whole(tables_.intervals, v, 0), whole(tables_.intervals, v, 1)};
+      for (size_t i = 0; i < costs.at(v).size(); ++i)
+        problem_.usages.push_back(whole(tables_.usages, v, i));
+    }
+    if (!used) problem_.usages.assign(costs.values.size(), 0);
+    problem_.node_costs = std::move(tables_.costs.values);
+    problem_.node_offset = std::move(tables_.costs.offset);
+  }
+
+  void edges() {
+    const auto& ends = tables_.ends;
+    same_rows(tables_.edge_costs, ends);
+    problem_.edges.reserve(ends.rows());
+    for (size_t e = 0; e < ends.rows(); ++e) {
+      check_pair(ends, e, "node, node");
+      const int64_t from = whole(ends, e, 0), to = whole(ends, e, 1);
+      if (std::max(from, to) >= problem_.nodes())
+        fail(source_, fmt::format("{}[{}]", ends.path, e),
+             fmt::format("node {} does not exist (there are {}, counted from 0)",
+                         std::max(from, to), problem_.nodes()));
+      problem_.edges.push_back({static_cast<int32_t>(from), static_cast<int32_t>(to)});
+    }
+    problem_.edge_costs = std::move(tables_.edge_costs.values);
+    problem_.edge_offset = std::move(tables_.edge_costs.offset);
+  }
+
+  Tables& tables_;
+  const std::string& source_;
+  SelectionProblem problem_;
+};
+
+/// The content of a file, decompressed where it is in gzip's format.
+std::string read_compressed(const std::string& path) {
+  check_readable(path);
+  const auto close = [](gzFile file) { gzclose_r(file); };
+  errno = 0;
+  const std::unique_ptr<gzFile_s, decltype(close)> file(gzopen(path.c_str(), "rb"), close);
+  if (!file) fail(path, "", fmt::format("cannot read: {}", std::strerror(errno)));
+  gzbuffer(file.get(), 1 << 18);
+  std::string content;
+  std::vector<char> buffer(1 << 20);
+  int got;
+  while ((got = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()))) > 0) {
+    poll_stop();
+    content.append(buffer.data(), static_cast<size_t>(got));
+    if (content.size() > kMaxBytes)
+      fail(path, "", fmt::format("more than {} bytes of JSON are not read", kMaxBytes));
+  }
+  int code = Z_OK;
+  const std::string text = gzerror(file.get(), &code);
+  if (code == Z_ERRNO) fail(path, "", fmt::format("cannot read: {}", std::strerror(errno)));
+  if (code != Z_OK && code != Z_STREAM_END)
+    fail(path, "",
+         fmt::format("cannot decompress: {}", code == Z_BUF_ERROR ? "it ends early" : text));
+  return content;
+}
+
+}  // namespace
+
+SelectionProblem parse_selection(std::string_view text, const std::string& source) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  Tables tables;
+  Handler handler(source, tables);
+  scan_json(text, source, handler);
+  return Assembly(tables, source).run();
+}
+
+SelectionProblem read_selection(const std::string& path) {
+  return parse_selection(read_compressed(path), path);
+}
+
+}  // namespace trinity

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "search/selection.h"
+
+namespace trinity {
+
+/// Reads a strategy-selection problem in the format of the IOPDDL contest (ASPLOS 2025), plain JSON
+/// or compressed by gzip:
+///
+///     { "problem": { "name": "...", "usage_limit": 50,
+///         "nodes": { "intervals": [[start, end], ...], "costs": [[...], ...], "usages": [[...],
+///         ...] }, "edges": { "nodes": [[u, v], ...], "costs": [[...], ...] } } }
+///
+/// Lists of nodes run in parallel, and so do those of edges; an edge's costs are row-major, index
+/// s_u * strategies(v) + s_v. `usage_limit` may be absent or null: no limit. `intervals` and
+/// `usages` may be absent together: no usages. Fields that it does not know are skipped, but a
+/// misspelt one in place of one that is missing is an error.
+///
+/// The text is read as a stream: besides it, at most 8 bytes a number are kept. Limits: 1 GiB of
+/// text after decompression, nesting of 64.
+///
+/// Throws FileError, as "x.json:3:15: not valid JSON (...)" or
+/// "x.json: problem.edges.costs[7]: expected 12 entries ..., got 11".
+SelectionProblem read_selection(const std::string& path);
+
+/// The same from a text; `source` stands for the file name in errors.
+SelectionProblem parse_selection(std::string_view text, const std::string& source);
+
+}  // namespace trinity

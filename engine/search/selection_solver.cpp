@@ -1,0 +1,215 @@
+#include "search/selection_solver.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/stop.h"
+#include "search/selection_exact.h"
+#include "search/selection_memory.h"
+#include "search/selection_model.h"
+#include "search/selection_search.h"
+
+namespace trinity {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+size_t at(int64_t i) { return static_cast<size_t>(i); }
+
+bool all_whole(const std::vector<double>& costs) {
+  return std::all_of(costs.begin(), costs.end(), [](double cost) {
+    return cost >= SelectionProblem::kForbidden || (std::trunc(cost) == cost);
+  });
+}
+
+class Solver {
+ public:
+  Solver(const SelectionProblem& problem, const SelectionOptions& options, ThreadPool& pool)
+      : problem_(problem),
+        options_(options),
+        pool_(pool),
+        start_(Clock::now()),
+        whole_(all_whole(problem.node_costs) && all_whole(problem.edge_costs)) {}
+
+  SelectionResult run() {
+    try {
+      solve();
+    } catch (const Interrupted&) {
+      result_.stopped = true;
+    }
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  void tell(const char* phase, double cost, double bound) {
+    constexpr double kPause = 0.1;  // seconds
+    if (!options_.progress || seconds() < told_ + kPause) return;
+    told_ = seconds();
+    options_.progress({phase, told_, cost, bound});
+  }
+
+  void solve() {
+    describe_given();
+    tell("reducing", kInfinity, -kInfinity);
+    auto model = make_selection_model(problem_);
+    if (model.infeasible) return prove_infeasible();
+    const SelectionMemory memory(problem_, model);
+    const auto room = memory.room();
+    if (std::any_of(room.begin(), room.end(), [](int64_t free) { return free < 0; }))
+      return prove_infeasible();
+    if (solve_exactly(model, memory)) return;
+    if (memory.slots() > 0 && try_all(model)) return;
+    search(model, memory);
+  }
+
+  /// PaSE's measures of the graph as it was given.
+  void describe_given() {
+    constexpr double kMost = 1e13;
+    std::vector<int32_t> states;
+    for (int32_t v = 0; v < problem_.nodes(); ++v) states.push_back(problem_.strategies(v));
+    std::vector<std::pair<int32_t, int32_t>> edges;
+    for (const auto& edge : problem_.edges) edges.emplace_back(edge.from, edge.to);
+    const auto plan = plan_elimination(states, edges, EliminationRule::generate_seq, kMost);
+    if (!plan.complete) return;
+    result_.widest_set = plan.widest_set;
+    result_.largest_table = plan.largest_combinations;
+  }
+
+  /// False where elimination would take too much, or its selection breaks the limit.
+  bool solve_exactly(const SelectionModel& model, const SelectionMemory& memory) {
+    constexpr double kCombinationsPerSecond = 2e8;
+    std::vector<int32_t> states;
+    for (const auto& node : model.nodes) states.push_back(node.states());
+    std::vector<std::pair<int32_t, int32_t>> edges;
+    for (const auto& edge : model.edges) edges.emplace_back(edge.u, edge.v);
+    // Where the limit may bind, elimination is a guess worth a second.
+    const double work =
+        kCombinationsPerSecond * (memory.slots() > 0 ? 1.0 : std::max(1.0, options_.seconds));
+    auto plan = plan_elimination(states, edges, EliminationRule::generate_seq, work);
+    auto other = plan_elimination(states, edges, EliminationRule::smallest_table, work);
+    if (!plan.complete || (other.complete && other.combinations < plan.combinations))
+      plan = std::move(other);
+    if (!plan.complete || plan.combinations > work ||
+        elimination_bytes(plan) > static_cast<double>(options_.table_bytes))
+      return false;
+    const auto best =
+        eliminate(model, plan, pool_, [this] { tell("eliminating", kInfinity, -kInfinity); });
+    result_.table_entries = static_cast<int64_t>(plan.table_entries);
+    result_.peak_table_entries = static_cast<int64_t>(plan.peak_entries);
+    if (!(best.cost < kInfinity)) {
+      prove_infeasible();
+      return true;
+    }
+    result_.bound = best.cost;
+    return take(model, best.states);
+  }
+
+  /// Keeps a selection that is the best of all if it is feasible; whether it is.
+  bool take(const SelectionModel& model, const std::vector<int32_t>& states) {
+    result_.choice = expand_states(model, problem_.nodes(), states);
+    result_.optimal = score_selection(problem_, result_.choice).feasible();
+    if (result_.optimal) result_.bound = kInfinity;  // finish() lowers it to the cost
+    return result_.optimal;
+  }
+
+  void prove_infeasible() {
+    result_.optimal = true;
+    result_.bound = kInfinity;
+  }
+
+  /// Tries every selection where there are few; the first of the cheapest is kept.
+  bool try_all(const SelectionModel& model) {
+    constexpr double kMost = 1e8;  // looks at nodes and edges
+    double count = static_cast<double>(problem_.nodes()) + static_cast<double>(model.edges.size());
+    for (const auto& node : model.nodes) count *= node.states();
+    if (count > kMost) return false;
+    std::vector<int32_t> states(model.nodes.size(), 0), best;
+    double best_cost = kInfinity;
+    for (bool more = true; more; more = next(model, states)) {
+      stop_.step();
+      const double cost = model.cost(states);
+      if (!(cost < best_cost)) continue;
+      const auto choice = expand_states(model, problem_.nodes(), states);
+      if (!score_selection(problem_, choice).feasible()) continue;
+      best_cost = cost;
+      best = states;
+    }
+    if (best.empty())
+      prove_infeasible();
+    else
+      take(model, best);
+    return true;
+  }
+  static bool next(const SelectionModel& model, std::vector<int32_t>& states) {
+    for (size_t v = states.size(); v-- > 0;) {
+      if (++states[v] < model.nodes[v].states()) return true;
+      states[v] = 0;
+    }
+    return false;
+  }
+
+  void search(SelectionModel& model, const SelectionMemory& memory) {
+    SelectionSearchOptions how;
+    how.seed = options_.seed;
+    how.rounds = options_.rounds;
+    how.go_on = [this](double cost, double bound) {
+      bound = std::max(bound, result_.bound);
+      tell("searching", cost, bound);
+      return seconds() < options_.seconds && !proves(bound, cost, whole_);
+    };
+    const auto found = search_selection(model, memory, how, pool_);
+    result_.stopped = found.stopped;
+    result_.bound = std::max(result_.bound, found.bound);
+    result_.choice = expand_states(model, problem_.nodes(), found.states);
+  }
+
+  /// The first strategy of every node that is not forbidden: where nothing better is known.
+  std::vector<int32_t> some_choice() const {
+    std::vector<int32_t> choice;
+    for (int32_t v = 0; v < problem_.nodes(); ++v) {
+      const auto costs = problem_.costs(v);
+      choice.push_back(
+          static_cast<int32_t>(std::min_element(costs.begin(), costs.end()) - costs.begin()));
+    }
+    return choice;
+  }
+
+  void finish() {
+    if (result_.choice.size() != at(problem_.nodes())) result_.choice = some_choice();
+    const auto score = score_selection(problem_, result_.choice);
+    result_.cost = score.cost;
+    result_.peak_usage = score.peak_usage;
+    result_.feasible = score.feasible();
+    if (result_.feasible) {
+      if (whole_ && std::isfinite(result_.bound)) result_.bound = std::ceil(result_.bound - 1e-6);
+      result_.optimal = result_.optimal || proves(result_.bound, result_.cost, whole_);
+      result_.bound = result_.optimal ? result_.cost : std::min(result_.bound, result_.cost);
+    }
+    result_.seconds = seconds();
+  }
+
+  const SelectionProblem& problem_;
+  const SelectionOptions& options_;
+  ThreadPool& pool_;
+  Clock::time_point start_;
+  bool whole_;
+  double told_ = 0;
+  SelectionResult result_;
+  StopPoll stop_;
+};
+
+}  // namespace
+
+SelectionResult solve_selection(const SelectionProblem& problem, const SelectionOptions& options,
+                                ThreadPool& pool) {
+  problem.check();
+  return Solver(problem, options, pool).run();
+}
+
+}  // namespace trinity

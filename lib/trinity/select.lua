@@ -1,0 +1,46 @@
+-- trinity.select: strategies for the nodes of a graph, with costs of nodes and edges and a limit on what they use over
+-- time (engine/search/selection.h has the problem, selection_solver.h how it is solved).
+
+local core = require 'trinity.core'
+local check = require 'trinity.check'
+local progress = require 'trinity.progress'
+local util = require 'trinity.util'
+
+local rules = { seconds = { 'number', 0 }, seed = { 'integer', 0 }, table_bytes = { 'integer', 0 },
+  rounds = { 'integer', 0 }, quiet = 'boolean' }
+
+-- The problem that `what` stands for, and a text for the line of progress.
+local function load_problem(what)
+  if type(what) == 'string' then return core.read_selection(what) end
+  if type(what) == 'table' then return core.selection_problem(what) end
+  if util.class_of(what) == 'selection problem' then return what end
+  check.wrong('select', 1, 'problem', what, 'a file name, a table or a selection problem')
+end
+
+-- An error of the engine as one of this function.
+local function renamed(f, ...)
+  local ok, result = pcall(f, ...)
+  if ok then return result end
+  local message = util.unplaced(tostring(result)):gsub('^trinity%.[%w_]+: ', ''):gsub('^select: ', '')
+  util.fail('select: %s', message)
+end
+
+local function text_of(state)
+  local cost = state.cost < math.huge and ('cost %.10g'):format(state.cost) or 'no feasible selection yet'
+  local bound = state.bound > -math.huge and ('  bound %.10g'):format(state.bound) or ''
+  return ('%s  %s%s'):format(state.phase, cost, bound)
+end
+
+--- Solves a strategy-selection problem: a file (JSON, or that in gzip's format), a table of the same fields, or a
+--- problem object. Ctrl-C ends it with the best so far (result.stopped).
+return function(problem, options)
+  options = check.options('select', 2, 'options', options, rules)
+  local line = progress.new('select', options.quiet)
+  local object = renamed(load_problem, problem)
+  local settings = { seconds = options.seconds, seed = options.seed, table_bytes = options.table_bytes,
+    rounds = options.rounds }
+  local function tell(state) line:update { text = text_of(state) } end
+  local result = renamed(core.solve_selection, object, settings, tell)
+  line:finish()
+  return result
+end

@@ -1,0 +1,137 @@
+-- trinity.select and the command `trinity select`.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local function example()
+  return { name = 'small',
+    nodes = { intervals = { { 0, 4 }, { 1, 3 }, { 2, 6 }, { 5, 6 } }, costs = { { 4, 1 }, { 3, 2, 6 }, { 0, 5 }, { 2, 2 } },
+      usages = { { 10, 30 }, { 20, 40, 0 }, { 25, 5 }, { 10, 15 } } },
+    edges = { nodes = { { 1, 2 }, { 2, 3 }, { 4, 3 } },
+      costs = { { 0, 7, 1, 2, 0, math.huge }, { 3, 0, 1, 1, 0, 4 }, { 0, 2, 2, 0 } } },
+    usage_limit = 60 }
+end
+
+local file = root .. '/tests/data/selection/example.json'
+
+-- The message of an error, without the script's position.
+local function message_of(...)
+  local ok, message = pcall(trinity.select, ...)
+  expect(ok):equals(false)
+  return (tostring(message):gsub('^.-select_spec%.lua:%d+: ', ''))
+end
+
+-- The message about the example with one part changed.
+local function refusal(change)
+  local problem = example()
+  change(problem)
+  return message_of(problem, { quiet = true })
+end
+
+describe('trinity.select', function()
+  it('finds the best within the limit, from a table and from a file alike', function()
+    local best = trinity.select(example(), { quiet = true })
+    expect(best.cost):equals(12)
+    expect(best.feasible):equals(true)
+    expect(best.optimal):equals(true)
+    expect(best.peak_usage):equals(55)
+    expect(best.bound):equals(12)
+    expect(table.concat(best.solution, ' ')):equals '1 1 1 1'
+    local read = trinity.select(file, { quiet = true })
+    expect(read.cost):equals(12)
+    expect(read.name):equals 'small'
+    expect(table.concat(read.solution, ' ')):equals '1 1 1 1'
+  end)
+  it('finds less without the limit', function()
+    local problem = example()
+    problem.usage_limit = nil
+    local best = trinity.select(problem, { quiet = true })
+    expect(best.cost):equals(6)
+    expect(best.optimal):equals(true)
+    expect(best.widest_set):equals(1)
+    expect(best.largest_table):equals(6)
+  end)
+  it('takes a problem of the engine and prices selections', function()
+    local problem = core.selection_problem(example())
+    expect(problem:describe().strategies):equals(9)
+    expect(problem:score({ 2, 2, 1, 1 }).cost):equals(6)
+    expect(problem:score({ 2, 2, 1, 1 }).feasible):equals(false)
+    expect(problem:score({ 2, 2, 1, 1 }).peak_usage):equals(95)
+    expect(problem:score({ 2, 3, 1, 1 }).cost):equals(math.huge)
+    expect(trinity.select(problem, { quiet = true }).cost):equals(12)
+    expect(function() problem:score { 1, 1, 1, 3 } end):raises 'entry 4: expected a strategy from 1 to 2'
+    expect(function() problem:score { 1 } end):raises 'expected 4 entries'
+  end)
+  it('says when nothing is feasible, and that this is proven', function()
+    local problem = example()
+    problem.usage_limit = 10
+    local none = trinity.select(problem, { quiet = true })
+    expect(none.feasible):equals(false)
+    expect(none.optimal):equals(true)
+    expect(#none.solution):equals(4)
+  end)
+  it('gives the same by rounds, whatever the run', function()
+    local problem = { nodes = { costs = {}, usages = {}, intervals = {} }, edges = { nodes = {}, costs = {} }, usage_limit = 9000 }
+    local random = trinity.random(1, 'select')
+    for v = 1, 100 do
+      local costs, usages = {}, {}
+      for s = 1, 5 do costs[s], usages[s] = random:integer(1000), random:integer(400) end
+      problem.nodes.costs[v], problem.nodes.usages[v], problem.nodes.intervals[v] = costs, usages, { 0, 9 }
+    end
+    for e = 1, 400 do
+      local table_ = {}
+      for i = 1, 25 do table_[i] = random:integer(1000) end
+      problem.edges.nodes[e], problem.edges.costs[e] = { random:integer(100), random:integer(100) }, table_
+    end
+    for e = 1, 400 do -- no edge of a node with itself
+      local pair = problem.edges.nodes[e]
+      if pair[1] == pair[2] then pair[2] = pair[1] % 100 + 1 end
+    end
+    local a = trinity.select(problem, { rounds = 2, quiet = true, seed = 3 })
+    local b = trinity.select(problem, { rounds = 2, quiet = true, seed = 3 })
+    expect(a.cost):equals(b.cost)
+    expect(a.bound):equals(b.bound)
+    expect(a.feasible):equals(true)
+    expect(a.peak_usage <= 9000):equals(true)
+    expect(a.bound < a.cost):equals(true)
+    expect(table.concat(a.solution, ' ')):equals(table.concat(b.solution, ' '))
+  end)
+  it('says what is wrong, and where', function()
+    expect(message_of(7)):matches "^select: argument 1 %('problem'%): expected a file name, a table or a selection problem"
+    expect(message_of('nowhere.json')):matches '^select: nowhere.json: cannot read: No such file'
+    expect(message_of({}, { secondz = 1 })):matches "unknown option 'secondz', did you mean 'seconds'%?"
+    expect(refusal(function(p) p.edges = nil end)):matches "^select: argument 1 %('problem'%): field 'edges' is missing"
+    expect(refusal(function(p) p.nodes.costs[2] = {} end)):matches 'nodes.usages%[2%]: expected 0 entries'
+    expect(refusal(function(p) p.nodes.usages[2][1] = -1 end)):matches 'nodes.usages%[2%]%[1%]: expected a whole number from 0'
+    expect(refusal(function(p) p.nodes.costs[4][2] = 0 / 0 end)):matches 'nodes.costs%[4%]: entry 2: expected a number'
+    expect(refusal(function(p) p.nodes.costs[4][2] = 'x' end)):matches 'nodes.costs%[4%]%[2%]: expected a number, got string'
+    expect(refusal(function(p) p.edges.nodes[3] = { 4, 5 } end)):matches 'edges.nodes%[3%]: node 5 does not exist %(there are 4'
+    expect(refusal(function(p) p.edges.costs[1][7] = 3 end)):matches 'edges.costs%[1%]: expected 6 entries'
+    expect(refusal(function(p) p.usage_limit = -3 end)):matches 'usage_limit: expected a whole number from 0'
+    expect(refusal(function(p) p.usages_limit = 3 end)):matches "did you mean 'usage_limit'%?"
+  end)
+end)
+
+describe('the command select', function()
+  it('prints JSON that counts from 0', function()
+    local status, output = run_trinity(("select '%s' --json"):format(file))
+    expect(status):equals(0)
+    expect(output):matches '"solution":%s*%[%s*0,%s*0,%s*0,%s*0%s*%]'
+    for _, field in ipairs { '"cost":%s*12', '"feasible":%s*true', '"peak_usage":%s*55', '"bound":%s*12', '"optimal":%s*true',
+      '"seconds":', '"table_entries":' } do expect(output):matches(field) end
+  end)
+  it('prints words', function()
+    local status, output = run_trinity(("select '%s'"):format(file))
+    expect(status):equals(0)
+    expect(output):matches 'small: 4 nodes, 3 edges, 9 strategies, usage limit 60'
+    expect(output):matches 'cost +12 +%(proven optimal%)'
+  end)
+  it('says what is missing', function()
+    local status, output = run_trinity 'select'
+    expect(status):equals(1)
+    expect(output):matches 'trinity select FILE.json'
+    status, output = run_trinity(("select '%s/README.md'"):format(root))
+    expect(status):equals(1)
+    expect(output):matches 'README.md:1:1: not valid JSON'
+  end)
+end)
