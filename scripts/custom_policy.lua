@@ -55,5 +55,6 @@ end
 trinity.methods.register('my_policy', trinity.ppo { name = 'my_policy', policy = make_policy, learning_rate = 5e-3 },
   { help = 'the policy of scripts/custom_policy.lua', budget = true })
 
-print(trinity.compare(problem, { 'single_device', 'trinity', 'my_policy' },
-  { evaluations = options.evaluations, seed = options.seed }))
+-- Policy against policy: Trinity's without its warm start and refinement.
+print(trinity.compare(problem, { 'single_device', 'trinity', 'my_policy' }, { evaluations = options.evaluations,
+  seed = options.seed, trinity = { warm_start = false, refine = false } }))

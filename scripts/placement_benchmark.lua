@@ -13,6 +13,7 @@ local options = trinity.options {
   methods = { default = 'single_device,contiguous,expert,metis,scotch,fm,spectral,heft,etf,m_topo,m_etf,m_sct,gpipe,'
     .. 'random,mcmc,annealing,local_search,best', help = 'methods with commas' },
   evaluations = { default = 1000, help = 'placements that each may simulate', min = 1, integer = true },
+  seconds = { default = 0, help = 'wall-clock limit of each run in place of --evaluations; 0: none', min = 0 },
   seeds = { default = 3, help = 'runs of every method that draws random numbers', min = 1, integer = true },
   only = { default = '', help = "one graph of the folder; '': all" },
 }
@@ -50,8 +51,9 @@ for _, name in ipairs(graphs()) do
   for count in options.devices:gmatch '%d+' do
     local cluster = trinity.cluster(('%sx%s'):format(options.cluster, count))
     local problem = trinity.problem { graph = graph, cluster = cluster }
-    local comparison = trinity.compare(problem, names, { evaluations = options.evaluations, seeds = options.seeds,
-      quiet = true })
+    local comparison = trinity.compare(problem, names, { seeds = options.seeds, quiet = true,
+      evaluations = options.seconds == 0 and options.evaluations or nil,
+      seconds = options.seconds > 0 and options.seconds or nil })
     if comparison.stopped then os.exit(130) end
     local cells, best = {}, math.huge
     for i, row in ipairs(comparison.rows) do
@@ -74,6 +76,7 @@ local order = { 'mean rank', '', '' }
 for i, name in ipairs(names) do order[i + 3] = ('%.1f'):format(ranks[name] / #rows + 1) end
 rows[#rows + 1] = order
 print(trinity.format_table(head, rows))
-print(('\nsimulated step time over the lower bound, median of seeds 1 to %d, at most %d evaluations; '
-  .. '* best of the row; OOM does not fit'):format(options.seeds, options.evaluations))
+print(('\nsimulated step time over the lower bound, median of seeds 1 to %d, at most %s; '
+  .. '* best of the row; OOM does not fit'):format(options.seeds, options.seconds > 0
+  and ('%g s'):format(options.seconds) or ('%d evaluations'):format(options.evaluations)))
 print(('made by: trinity scripts/placement_benchmark.lua %s'):format(table.concat(arg, ' ')))

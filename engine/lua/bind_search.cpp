@@ -205,6 +205,15 @@ int searcher_evaluations(lua_State* L) {
   return 1;
 }
 
+/// searcher:progress(share): how much of a wall-clock budget is used, 0 to 1.
+int searcher_progress(lua_State* L) {
+  auto& self = object_arg<BoundSearcher>(L, 1);
+  const double share = number_arg(L, 2, "share");
+  if (!(share >= 0)) throw WrongArgument(2, "share", "expected 0 to 1");
+  self.searcher->set_progress(std::min(1.0, share));
+  return 0;
+}
+
 int searcher_exhausted(lua_State* L) {
   lua_pushboolean(L, object_arg<BoundSearcher>(L, 1).searcher->exhausted());
   return 1;
@@ -372,6 +381,7 @@ int search_construct(lua_State* L) {
 constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
                                   TRINITY_BIND("tell", searcher_tell),
                                   TRINITY_BIND("evaluations", searcher_evaluations),
+                                  TRINITY_BIND("progress", searcher_progress),
                                   TRINITY_BIND("exhausted", searcher_exhausted),
                                   {nullptr, nullptr}};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("searcher", searcher_new),

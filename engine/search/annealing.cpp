@@ -66,8 +66,9 @@ bool Annealing::accepts(const Score& score, double threshold) const {
 }
 
 double Annealing::temperature() const {
-  const double progress = static_cast<double>(evaluations() - first_evaluation_) /
-                          static_cast<double>(options_.evaluations);
+  const double progress =
+      std::max(progress_, static_cast<double>(evaluations() - first_evaluation_) /
+                              static_cast<double>(options_.evaluations));
   return scale_ * options_.first_temperature *
          std::pow(options_.last_temperature / options_.first_temperature, std::min(1.0, progress));
 }

@@ -35,6 +35,9 @@ class Annealing : public Searcher {
   /// Throws ArgumentError for options out of range and starts that do not fit the space.
   Annealing(const PlacementSpace& space, AnnealingOptions options);
 
+  /// The temperature falls by the share of evaluations or by this, whichever is further.
+  void set_progress(double share) override { progress_ = share; }
+
  private:
   void propose(int32_t most, std::vector<Assignment>& trials) override;
   void learn(std::span<const Assignment> trials, std::span<const Score> scores) override;
@@ -55,7 +58,7 @@ class Annealing : public Searcher {
   std::vector<double> thresholds_;  // of the trials; empty for starts
   size_t started_ = 0;
   int64_t first_evaluation_ = 0, last_replay_ = 0;
-  double scale_ = 0;
+  double scale_ = 0, progress_ = 0;
   bool cooling_ = false, stale_ = true;
 };
 

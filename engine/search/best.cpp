@@ -18,6 +18,7 @@ namespace trinity {
 namespace {
 
 constexpr int32_t kManyUnits = 20'000, kFewUnits = 64;
+constexpr double kMostExhaustive = 1 << 18;  // a budget in seconds allows any number of evaluations
 
 /// Assignments that differ by more than the names of interchangeable devices.
 class Distinct {
@@ -61,7 +62,7 @@ std::vector<Assignment> cheap_starts(const PlacementSpace& space, uint64_t seed)
 
 std::unique_ptr<Searcher> best_search(const PlacementSpace& space, BestOptions options) {
   if (options.evaluations < 1) throw ArgumentError("best: expected at least 1 evaluation");
-  const auto budget = static_cast<double>(options.evaluations);
+  const double budget = std::min(kMostExhaustive, static_cast<double>(options.evaluations));
   if (space.choices() <= budget)
     return std::make_unique<Exhaustive>(space, ExhaustiveOptions{.most_placements = budget});
   Distinct starts(space);

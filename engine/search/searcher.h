@@ -62,6 +62,10 @@ class Searcher {
   /// finite number.
   void tell(std::span<const Score> scores);
 
+  /// How much of a wall-clock budget is used, 0 to 1, before ask(): where evaluations have no end,
+  /// searches that cool down go by this. Others ignore it.
+  virtual void set_progress(double) {}
+
   /// Whether nothing is left to try; only methods that can finish ever are.
   bool exhausted() const { return exhausted_; }
 

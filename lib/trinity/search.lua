@@ -5,6 +5,7 @@ local array = require 'trinity.array'
 local check = require 'trinity.check'
 local progress = require 'trinity.progress'
 local simulator = require 'trinity.simulator'
+local strategy = require 'trinity.strategy'
 local util = require 'trinity.util'
 
 local Search = { __name = 'search' }
@@ -74,12 +75,13 @@ local function check_placements(placements)
 end
 
 --- Simulates placements, scores them, keeps the best. Returns their rewards (a double array) and
---- metrics. One step of the progress line.
-function Search:evaluate(placements)
+--- metrics. A placement that contradicts its problem's pipeline does not fit (simulator.run). One step of the
+--- progress line. options: as of problem:evaluate_batch; what is rejected is never the best.
+function Search:evaluate(placements, options)
   check.self('search:evaluate', self, 'search')
   check_placements(placements)
   local problem = self.problem
-  local metrics = simulator.run_batch('search:evaluate', problem.simulator, placements)
+  local metrics = simulator.run_batch('search:evaluate', problem.simulator, placements, options, true)
   local rewards, sum = array.double(#placements), 0
   for i = 1, #placements do
     local result = { metrics = metrics[i], reward = problem:score(metrics[i]) }
@@ -115,9 +117,9 @@ function Search:result()
   if not self.best then
     util.fail("method '%s' ended without evaluating a placement", self.method)
   end
-  return self.problem:strategy(self.placement, { method = self.method, seed = self.options.seed,
+  return strategy.new('search:result', self.problem, self.placement, { method = self.method, seed = self.options.seed,
     evaluations = self.evaluations, seconds = core.clock_s() - self.start, curve = self.curve,
-    stopped = self.stopped })
+    stopped = self.stopped }, true)
 end
 
 --- Saves the best so far when the body of a search failed; returns what to say about it.

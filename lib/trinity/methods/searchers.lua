@@ -3,10 +3,8 @@
 -- reward, budget and Ctrl-C hold for them as for every other method.
 
 local core = require 'trinity.core'
-local array = require 'trinity.array'
+local drive = require 'trinity.drive'
 local search = require 'trinity.search'
-
-local batch_size = 256
 
 -- Placements that the house's own search begins with, beside those of the engine (engine/search/best.h).
 local list_schedulers = { 'heft', 'etf', 'm_etf' }
@@ -33,24 +31,6 @@ local function settings_of(name, own, options, problem)
     if value ~= false then settings[own[i]] = value end
   end
   return settings
-end
-
---- Asks the searcher for placements and tells it what they are worth, within the budget.
-local function drive(self, searcher)
-  local most = math.min(batch_size, self.options.evaluations)
-  local room, values, excess = self.problem:placements(most), array.double(most), array.double(most)
-  while self:more() do
-    local count = searcher:ask(room, math.min(most, self:allowance(most)))
-    if count == 0 then break end
-    local batch = {}
-    for i = 1, count do batch[i] = room[i] end
-    local rewards, metrics = self:evaluate(batch)
-    for i = 1, count do
-      values[i], excess[i] = -rewards[i], metrics[i].excess_memory_bytes
-    end
-    searcher:tell(values, excess)
-    self.evaluations = math.max(self.evaluations, searcher:evaluations()) -- with its own simulations
-  end
 end
 
 local function register(methods, name, own, about)

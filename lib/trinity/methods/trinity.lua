@@ -1,42 +1,205 @@
--- The Trinity search (papers.md 1.5): sample placements from the partition and schedule networks,
--- simulate them, reward them, improve the networks by PPO.
+-- The Trinity search in three stages, each of which can be switched off:
+--   warm start  heuristics that cost a placement each are priced (lib/trinity/warm_start.lua), and the policy is taught
+--               to draw placements like the best of them;
+--   policy      the article's search (papers.md 1.5): sample placements from the partition and schedule networks,
+--               simulate them, reward them, improve the networks by PPO;
+--   refinement  moves of units, clusters and ranges from the best so far, judged by the simulator (engine/search).
+-- Options warm_start, policy and refine are true or false. warm_start may be a list of methods and placements instead,
+-- policy and refine the share of the budget that they get after the warm start (0 to 1). The presets of the article and
+-- of its released code have the policy only. Under a limit in seconds a refined search does without the policy where
+-- its share is too short to begin with (policy_s).
 
+local check = require 'trinity.check'
+local checkpoints = require 'trinity.checkpoints'
 local core = require 'trinity.core'
+local drive = require 'trinity.drive'
 local search = require 'trinity.search'
+local util = require 'trinity.util'
+local warm_start = require 'trinity.warm_start'
 
 -- Options of the agent (engine/learn/agent.h); false leaves the preset's value.
 local agent_options = { 'preset', 'groups', 'samples', 'epochs', 'learning_rate', 'clip',
   'entropy_weight', 'gradient_norm', 'temperature', 'tanh_constant', 'baseline_n',
   'noise_amplitude', 'noise_steps', 'dropout', 'normalise_advantage', 'order_groups',
   'switch_probability', 'contiguity', 'hidden', 'raw_time', 'mean_output_size', 'depth_feature', 'depth_waves',
-  'node2vec' }
+  'node2vec', 'ratio', 'dropout_mask', 'exclude_failing_after', 'learning_rate_decay', 'decay_every', 'decay_after',
+  'baseline_every_epoch', 'partition_network', 'type_feature', 'scale_by_mean', 'group_counts', 'plain_torch',
+  'device' }
 
-local function trinity(problem, options)
+-- Options of the stages; warm_start, policy and refine are on by default (but not in the article's presets).
+local stage_options = { warm_start = false, policy = false, refine = false,
+  patience = 4,            -- policy updates without a better placement after which the refinement begins
+  checkpoint = '',         -- a file that keeps what the search goes on from
+  checkpoint_every = 10,   -- policy updates, or as many evaluations, between two checkpoints
+  resume = '',             -- a checkpoint to go on from
+  load = '', save = '' }   -- files of a trained policy: to start from, and to write when it is trained
+
+local policy_share = 0.25
+local policy_s = 0.005 -- a colocation unit: what the policy's features and first updates take, at the least
+local owner = 'methods.trinity'
+
+--- An option that is true, false or a share from 0 to 1: whether it is on, and the share or nil.
+local function stage(given, name, default)
+  local value = given[name]
+  if value == nil then return default end
+  if type(value) == 'boolean' then return value end
+  if type(value) ~= 'number' or not (value >= 0 and value <= 1) then
+    check.wrong(owner, 'option', name, value, 'true, false or a share from 0 to 1')
+  end
+  return value > 0, value
+end
+
+--- The stages: { entries = of the warm start, policy = share of the rest, refine = whether }.
+local function stages_of(methods, given)
+  local plain = given.preset == 'paper' or given.preset == 'code'
+  local warm = given.warm_start
+  if warm == nil then warm = not plain end
+  local policy, policy_given = stage(given, 'policy', true)
+  local refine, refine_given = stage(given, 'refine', not plain)
+  if policy_given and refine_given and policy_given + refine_given > 1 then
+    check.refuse(owner, 'option', 'refine', 'shares of policy and refine are %g together, expected at most 1',
+      policy_given + refine_given)
+  end
+  local entries = warm_start.check(owner, methods, warm)
+  if not policy and not refine and #entries == 0 then
+    check.refuse(owner, 'option', 'policy', 'warm_start, policy and refine are all off: nothing to do')
+  end
+  local share = policy_given or refine_given and 1 - refine_given or policy_share
+  return { entries = entries, policy = policy and (refine and share or 1) or 0, refine = refine }
+end
+
+--- Reads the options: the search's, the agent's and the stages.
+local function read_options(methods, given)
   local defaults = {}
   for _, name in ipairs(agent_options) do defaults[name] = false end
-  local given = options
-  options = search.options('trinity', defaults, options)
+  for name, default in util.sorted_pairs(stage_options) do defaults[name] = default end
+  local options = search.options('trinity', defaults, given)
+  check.integer(owner, 'option', 'patience', options.patience, 1)
+  check.integer(owner, 'option', 'checkpoint_every', options.checkpoint_every, 1)
   local settings = { seed = options.seed }
   for _, name in ipairs(agent_options) do settings[name] = given[name] end
-  return search.run('trinity', problem, options, function(self)
-    local agent = core.agent(problem.handle, settings)
-    local batch = problem:placements(agent:summary().samples)
-    while self:more() do
-      agent:sample(batch)
-      local allowed = self:allowance(#batch)
-      if allowed < #batch then -- what is left of the budget is tried; the policy learns from whole batches only
-        for i = #batch, allowed + 1, -1 do batch[i] = nil end
-        self:evaluate(batch)
-      else
-        agent:update((self:evaluate(batch)))
-      end
+  return options, settings, stages_of(methods, given or {})
+end
+
+--- Writes a checkpoint of the policy stage. Its weights go to one of two files beside it in turn, so that those that
+--- the checkpoint names are whole at any time.
+local function keep_policy(self, agent, state)
+  local file = ('%s.policy%d'):format(self.options.checkpoint, state.updates / self.options.checkpoint_every % 2)
+  agent:save(file)
+  checkpoints.write(self.options.checkpoint, self, { stage = 'policy', policy = file:match '[^/]*$',
+    updates = state.updates, idle = state.idle, last = state.last })
+end
+
+--- The policy stage: PPO until its share of the budget is used, or the placements that it draws stop getting better and
+--- a refinement follows. state: { updates, idle, last = evaluations at its end }.
+local function learn(self, agent, state, stages)
+  local options, batch = self.options, self.problem:placements(agent:summary().samples)
+  local end_s = self.start + options.seconds
+  if stages.refine then end_s = core.clock_s() + stages.policy * (end_s - core.clock_s()) end
+  while self:more() and core.clock_s() < end_s and (not stages.refine or state.idle < options.patience) do
+    local allowed = math.min(self:allowance(#batch), state.last - self.evaluations)
+    if allowed < #batch and (stages.refine or allowed <= 0) then break end
+    agent:sample(batch)
+    if allowed < #batch then -- what is left of the budget is tried; the policy learns from whole batches only
+      for i = #batch, allowed + 1, -1 do batch[i] = nil end
+      self:evaluate(batch)
+      break
     end
-    agent:close()
-  end)
+    local before = self.best and self.best.reward or -math.huge
+    agent:update((self:evaluate(batch)))
+    state.updates = state.updates + 1
+    state.idle = self.best.reward > before and 0 or state.idle + 1
+    if options.checkpoint ~= '' and state.updates % options.checkpoint_every == 0 then
+      keep_policy(self, agent, state)
+    end
+  end
+end
+
+--- Whether the policy's share of the seconds is enough to begin with.
+local function has_time(self, stages)
+  local left_s = self.options.seconds - (core.clock_s() - self.start)
+  return not stages.refine or stages.policy * left_s >= policy_s * self.problem.graph.units
+end
+
+local function train(self, settings, stages, resumed)
+  local options, state = self.options, { updates = 0, idle = 0 }
+  state.last = self.evaluations + math.floor(stages.policy * (options.evaluations - self.evaluations))
+  if resumed then
+    for _, key in ipairs { 'updates', 'idle', 'last' } do state[key] = tonumber(resumed[key]) or 0 end
+    settings.resume = (options.resume:match '^.*/' or '') .. tostring(resumed.policy):match '[^/]*$'
+  elseif options.load ~= '' then
+    settings.load = options.load
+  end
+  local agent = core.agent(self.problem.handle, settings)
+  if not resumed and #stages.entries > 0 and self.best then agent:imitate({ self.placement }) end
+  learn(self, agent, state, stages)
+  if options.save ~= '' then agent:save(options.save) end
+  agent:close()
+end
+
+-- Units up to which local search finds the optimum more often, and choices that are all tried (engine/search/best.h).
+local few_units, most_exhaustive = 64, 2 ^ 18
+
+--- The searcher of the refinement from the best so far, with a budget of evaluations.
+local function refiner(self, start, budget)
+  local problem = self.problem
+  local units, devices = problem.graph.units, #problem.cluster.devices
+  local name = units <= few_units and 'local_search' or 'annealing'
+  if devices ^ units <= math.min(budget, most_exhaustive) then
+    return core.searcher(problem.handle, 'exhaustive', { seed = self.options.seed })
+  end
+  return core.searcher(problem.handle, name,
+    { seed = self.options.seed, evaluations = math.min(budget, 2 ^ 40), starts = { start } })
+end
+
+--- A hook of drive() that writes checkpoints: with all scores that the searcher was told since evaluation `first`, so
+--- that it can be told again.
+local function recorder(self, start, first)
+  local options, last, values, excess = self.options, self.evaluations, {}, {}
+  local every = options.checkpoint_every * (options.samples or 16)
+  return function(new_values, new_excess, count)
+    for i = 1, count do
+      values[#values + 1], excess[#excess + 1] = new_values[i], new_excess[i]
+    end
+    -- Checkpoints grow with the search, so they become rarer: writing them stays a small part of it.
+    if self.evaluations - last < math.max(every, (last - first) / 8) then return end
+    last = self.evaluations
+    checkpoints.write(options.checkpoint, self, { stage = 'refine', first = first, start = checkpoints.pack(start),
+      values = checkpoints.pack(values), excess = checkpoints.pack(excess) })
+  end
+end
+
+--- The refinement stage, with what is left of the budget.
+local function refine(self, resumed)
+  local start, hooks, first = self.problem:placement(), {}, self.evaluations
+  local devices = resumed and checkpoints.unpack(resumed.start) or self.placement
+  if #devices ~= #start then check.refuse(owner, 'option', 'resume', 'the start of the refinement is missing') end
+  for op = 1, #start do start[op] = devices[op] end
+  if resumed then first = tonumber(resumed.first) or 0 end
+  if self.options.checkpoint ~= '' then hooks.told = recorder(self, start, first) end
+  if resumed then
+    hooks.replay = { values = checkpoints.unpack(resumed.values), excess = checkpoints.unpack(resumed.excess), at = 0 }
+    self.evaluations = first
+  end
+  local searcher = refiner(self, start, self.options.evaluations - first)
+  drive(self, searcher, hooks)
+  searcher:close()
 end
 
 return function(methods)
+  local function trinity(problem, given)
+    local options, settings, stages = read_options(methods, given)
+    return search.run('trinity', problem, options, function(self)
+      local resumed = options.resume ~= '' and checkpoints.restore(owner, self, options.resume) or nil
+      local refining = resumed and resumed.stage == 'refine'
+      if not resumed and #stages.entries > 0 then warm_start.run(self, methods, stages.entries) end
+      if stages.policy > 0 and not refining and has_time(self, stages) then
+        train(self, settings, stages, resumed)
+      end
+      if stages.refine and self:more() then refine(self, refining and resumed or nil) end
+    end)
+  end
   methods.register('trinity', trinity,
-    { help = 'PPO over a partition and a schedule network', budget = true,
+    { help = 'cheap heuristics, then PPO over a partition and a schedule network, then refinement', budget = true,
       source = 'Algorithms 2022, 15(4), 108' })
 end
