@@ -16,6 +16,7 @@ namespace trinity {
 namespace {
 
 constexpr double kSecondsPerUnit = 1e-3;
+constexpr double kSameCost = 1e-6;    // what the authors' planner takes for equal
 constexpr double kMaxBytes = 0x1p50;  // GraphBuilder's limit of one tensor
 constexpr int64_t kAnyNumber = std::numeric_limits<int64_t>::max();
 
@@ -71,6 +72,7 @@ class Reader {
  private:
   struct Node {
     int64_t id;
+    double cpu_time, accelerator_time, transfer_time = -1;  // as the file has them
     double cpu_time_s, accelerator_time_s, transfer_time_s = -1;
     int64_t memory_bytes;
     bool supported;
@@ -80,8 +82,10 @@ class Reader {
     Node node;
     const auto id = entry.field("id");
     node.id = id.integer(-kAnyNumber, kAnyNumber);
-    node.cpu_time_s = entry.field("cpuLatency").number(0) * kSecondsPerUnit;
-    node.accelerator_time_s = entry.field("fpgaLatency").number(0) * kSecondsPerUnit;
+    node.cpu_time = entry.field("cpuLatency").number(0);
+    node.accelerator_time = entry.field("fpgaLatency").number(0);
+    node.cpu_time_s = node.cpu_time * kSecondsPerUnit;
+    node.accelerator_time_s = node.accelerator_time * kSecondsPerUnit;
     node.supported = truth(entry.field("supportedOnFpga"));
     const auto size = entry.find("size");
     node.memory_bytes = size ? whole_bytes(size->number(0, kMaxBytes)) : 0;
@@ -129,11 +133,14 @@ class Reader {
     Edge edge{node_number(entry.field("sourceId")), node_number(entry.field("destId")), {}};
     if (edge.source == edge.target) entry.fail("an edge from a node to itself");
     const auto cost = entry.field("cost");
-    auto& known = nodes_[static_cast<size_t>(edge.source)].transfer_time_s;
-    const double cost_s = cost.number(0) * kSecondsPerUnit;
-    if (known >= 0 && known != cost_s)
-      cost.expected(fmt::format("{}, as on other edges of its source", known / kSecondsPerUnit));
-    known = cost_s;
+    auto& source = nodes_[static_cast<size_t>(edge.source)];
+    const double time = cost.number(0), cost_s = time * kSecondsPerUnit;
+    if (source.transfer_time >= 0 && std::abs(source.transfer_time - time) > kSameCost)
+      cost.expected(fmt::format("{}, as on other edges of its source", source.transfer_time));
+    if (source.transfer_time < 0) {
+      source.transfer_time = time;
+      source.transfer_time_s = cost_s;
+    }
     if (const auto size = entry.find("size")) edge.size_bytes = size->number(0, kMaxBytes);
     if (!edge.size_bytes && cost_s * kDnnPartitioningBytesPerSecond > kMaxBytes)
       cost.expected("a time that stands for at most 2^50 bytes");
@@ -187,6 +194,10 @@ class Reader {
       instance.transfer_time_s.push_back(node.transfer_time_s);
       instance.memory_bytes.push_back(node.memory_bytes);
       instance.supported_on_accelerator.push_back(node.supported);
+      instance.file_cpu_time.push_back(node.cpu_time);
+      instance.file_accelerator_time.push_back(node.accelerator_time);
+      instance.file_transfer_time.push_back(std::max(node.transfer_time, 0.0));
+      instance.file_position.push_back(numbers_.at(id));
     }
   }
 

@@ -44,6 +44,10 @@ struct DnnPartitioning {
   std::vector<double> transfer_time_s;  ///< to move the output to or from an accelerator once
   std::vector<int64_t> memory_bytes;
   std::vector<bool> supported_on_accelerator;
+  /// The times as the file has them (see read_dnn_partitioning()), and the operator's place in it,
+  /// from 0.
+  std::vector<double> file_cpu_time, file_accelerator_time, file_transfer_time;
+  std::vector<int32_t> file_position;
 
   /// Devices of a placement: accelerators from 0, then CPUs.
   int32_t device_count() const { return max_accelerators + max_cpus; }
@@ -55,8 +59,8 @@ inline constexpr double kDnnPartitioningBytesPerSecond = 2147483648.0;
 /// Reads an instance (JSON). Fields that the format does not know are ignored. Latencies and costs
 /// are taken as milliseconds: so the files of the layer graphs say, and the operator graphs' costs
 /// are sizes over 2 GiB/s in milliseconds. Throws FileError naming file, field, what was expected
-/// and what came; for a node number that stands twice, edges from one node with different costs, an
-/// edge to nowhere, a cycle.
+/// and what came; for a node number that stands twice, edges from one node whose costs differ by
+/// more than 1e-6 (the first counts), an edge to nowhere, a cycle.
 DnnPartitioning read_dnn_partitioning(const std::string& path);
 
 /// The same from text; `source` stands for the file name in errors.

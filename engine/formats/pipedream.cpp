@@ -111,6 +111,7 @@ class Reader {
     op.type = operator_type(parts[1]);
     op.attributes["description"] = std::string(parts[1]);
     op.attributes["file_position"] = static_cast<int64_t>(ids_.size()) + 1;
+    if (parts.size() == 4) read_stage(parts[3], op);
     const bool input = op.type == "Input";
     const double forward_ms = number(fields, "forward_compute_time");
     const double backward_ms = number(fields, "backward_compute_time");
@@ -123,6 +124,16 @@ class Reader {
     const int32_t added = builder_.add_operator(std::move(op));
     ids_.emplace(id, builder_.add_output(added, std::move(output)));
     operators_.emplace(id, added);
+  }
+
+  /// `stage_id=S`: where a plan put the node.
+  void read_stage(std::string_view text, Operator& op) const {
+    const auto fields = node_fields(text);
+    if (!fields.contains("stage_id")) return;
+    const double stage = number(fields, "stage_id");
+    if (stage != std::floor(stage) || stage > 1e6)
+      fail(fmt::format("field 'stage_id': expected a whole number, got {}", stage));
+    op.attributes["stage"] = static_cast<int64_t>(stage);
   }
 
   void edge(std::string_view line) {

@@ -14,7 +14,8 @@ namespace trinity {
 /// Layer names become ONNX's types where they tell it; others keep their name as type, without the
 /// number that counts layers. Loader time of `Input` sources is dropped, as PipeDream does before
 /// planning; attribute `loader_time_s` keeps both directions' sum. Attribute `file_position` counts
-/// the node lines from 1. An activation list becomes one tensor of the summed size.
+/// the node lines from 1, `stage` keeps a stage_id. An activation list becomes one tensor of the
+/// summed size.
 ///
 /// Throws FileError naming file, line and field for anything malformed, and for cycles.
 Graph read_pipedream(const std::string& path);

@@ -189,7 +189,8 @@ class Reader {
     std::vector<int32_t> new_number(configurations_.size());
     for (int32_t o = 0; o < instance.graph.operator_count(); ++o) {
       instance.id.push_back(std::get<int64_t>(instance.graph.op(o).attributes.at("id")));
-      new_number[static_cast<size_t>(numbers_.at(instance.id.back()))] = o;
+      instance.file_position.push_back(numbers_.at(instance.id.back()));
+      new_number[static_cast<size_t>(instance.file_position.back())] = o;
     }
     const auto renumber = [&](std::map<int32_t, int64_t>& sync) {
       std::map<int32_t, int64_t> renumbered;

@@ -35,9 +35,10 @@ struct PiperInstance {
   Graph graph;
   int32_t max_devices = 0;
   int64_t device_memory_bytes = 0;
-  double bandwidth_bytes_per_s = 0;  ///< of a device to the outside
-  int64_t micro_batches = 0;         ///< in a batch
-  std::vector<int64_t> id;           ///< per operator: the layer's number in the file
+  double bandwidth_bytes_per_s = 0;    ///< of a device to the outside
+  int64_t micro_batches = 0;           ///< in a batch
+  std::vector<int64_t> id;             ///< per operator: the layer's number in the file
+  std::vector<int32_t> file_position;  ///< per operator: the layer's place in the file, from 0
   /// Per operator: configurations by degree of tensor parallelism.
   std::vector<std::map<int32_t, std::vector<PiperConfiguration>>> configurations;
 

@@ -6,9 +6,9 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <unordered_map>
 
 #include "base/hash.h"
+#include "base/random.h"
 #include "base/stop.h"
 #include "search/max_load_split.h"
 
@@ -17,16 +17,42 @@ namespace {
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
-using Bits = std::vector<uint64_t>;
+/// Numbers distinct rows of bits, kept one after the other; found by open addressing.
+class RowTable {
+ public:
+  explicit RowTable(size_t words) : words_(words), slots_(1024, -1) {}
 
-bool has(const Bits& bits, int32_t i) { return bits[at(i) / 64] >> (i % 64) & 1; }
+  int32_t count() const { return count_; }
+  std::vector<uint64_t>& bits() { return bits_; }
+  const uint64_t* row(int32_t i) const { return bits_.data() + at(i) * words_; }
 
-struct BitsHash {
-  size_t operator()(const Bits& bits) const {
-    Hasher hasher;
-    for (const uint64_t word : bits) hasher.add(word);
-    return static_cast<size_t>(hasher.value());
+  /// Adds `row` unless it is there.
+  void add(const std::vector<uint64_t>& row) {
+    if (at(count_) * 2 >= slots_.size()) grow();
+    int32_t& slot = slots_[place(row.data())];
+    if (slot >= 0) return;
+    slot = count_++;
+    bits_.insert(bits_.end(), row.begin(), row.end());
   }
+
+ private:
+  size_t place(const uint64_t* row) const {
+    Hasher hasher;
+    for (size_t w = 0; w < words_; ++w) hasher.add(row[w]);
+    size_t slot = hasher.value() & (slots_.size() - 1);
+    while (slots_[slot] >= 0 && !std::equal(row, row + words_, this->row(slots_[slot])))
+      slot = (slot + 1) & (slots_.size() - 1);
+    return slot;
+  }
+  void grow() {
+    slots_.assign(slots_.size() * 2, -1);
+    for (int32_t i = 0; i < count_; ++i) slots_[place(row(i))] = i;
+  }
+
+  size_t words_;
+  int32_t count_ = 0;
+  std::vector<uint64_t> bits_;
+  std::vector<int32_t> slots_;
 };
 
 using Edges = std::set<std::pair<int32_t, int32_t>>;
@@ -135,69 +161,37 @@ class Merger {
 std::optional<Ideals> Ideals::of_order(int32_t count,
                                        std::span<const std::pair<int32_t, int32_t>> edges,
                                        int32_t most) {
-  std::vector<std::vector<int32_t>> inputs(at(count)), readers(at(count));
-  for (const auto& [from, to] : edges) {
-    inputs[at(to)].push_back(from);
-    readers[at(from)].push_back(to);
-  }
-  const auto all_in = [](const std::vector<int32_t>& list, const Bits& bits) {
-    return std::all_of(list.begin(), list.end(), [&](int32_t i) { return has(bits, i); });
-  };
-  Ideals ideals;
-  ideals.words_ = at(count + 63) / 64;
-  std::unordered_map<Bits, int32_t, BitsHash> number;
-  std::vector<Bits> found{Bits(ideals.words_, 0)};
-  number.emplace(found[0], 0);
-  for (size_t next = 0; next < found.size(); ++next) {  // by size, as all grow by one element
+  const size_t words = std::max<size_t>(1, at(count + 63) / 64);
+  std::vector<uint64_t> inputs(at(count) * words, 0);  // a row of bits an element
+  for (const auto& [from, to] : edges)
+    inputs[at(to) * words + at(from) / 64] |= uint64_t{1} << (from % 64);
+  RowTable found(words);
+  found.add(std::vector<uint64_t>(words, 0));
+  std::vector<uint64_t> larger(words);
+  for (int32_t next = 0; next < found.count(); ++next) {  // by size, as all grow by one element
     if (next % 256 == 0) poll_stop();
     for (int32_t i = 0; i < count; ++i) {
-      if (has(found[next], i) || !all_in(inputs[at(i)], found[next])) continue;
-      Bits larger = found[next];
+      const uint64_t* whole = found.row(next);
+      const uint64_t* needed = inputs.data() + at(i) * words;
+      bool grows = !(whole[at(i) / 64] >> (i % 64) & 1);
+      for (size_t w = 0; grows && w < words; ++w) grows = (needed[w] & ~whole[w]) == 0;
+      if (!grows) continue;
+      larger.assign(whole, whole + words);
       larger[at(i) / 64] |= uint64_t{1} << (i % 64);
-      if (!number.emplace(larger, static_cast<int32_t>(found.size())).second) continue;
-      if (static_cast<int32_t>(found.size()) == most) return std::nullopt;
-      found.push_back(std::move(larger));
+      found.add(larger);
+      if (found.count() > most) return std::nullopt;
     }
   }
-  for (auto& bits : found) {
-    ideals.below_first_.push_back(static_cast<int32_t>(ideals.below_.size()));
-    const Bits whole = bits;
-    for (int32_t i = 0; i < count; ++i) {
-      const auto inside = [&](int32_t reader) { return has(whole, reader); };
-      if (!has(whole, i) || std::any_of(readers[at(i)].begin(), readers[at(i)].end(), inside))
-        continue;
-      Bits smaller = whole;
-      smaller[at(i) / 64] &= ~(uint64_t{1} << (i % 64));
-      ideals.below_.push_back({number.at(smaller), i});
-    }
-    ideals.bits_.insert(ideals.bits_.end(), whole.begin(), whole.end());
-  }
-  ideals.below_first_.push_back(static_cast<int32_t>(ideals.below_.size()));
-  return ideals;
-}
-
-Ideals Ideals::of_chain(int32_t count) {
   Ideals ideals;
-  ideals.below_first_.push_back(0);
-  for (int32_t i = 0; i < count; ++i) {
-    ideals.below_first_.push_back(i);
-    ideals.below_.push_back({i, i});
-  }
-  ideals.below_first_.push_back(count);
+  ideals.words_ = words;
+  ideals.count_ = found.count();
+  ideals.bits_ = std::move(found.bits());
   return ideals;
 }
 
 std::vector<int32_t> Ideals::difference(int32_t ideal, int32_t sub) const {
   std::vector<int32_t> elements;
-  if (bits_.empty()) {  // a chain: ideal i holds the elements below i
-    for (int32_t i = sub; i < ideal; ++i) elements.push_back(i);
-    return elements;
-  }
-  for (int32_t i = 0; i < static_cast<int32_t>(words_ * 64); ++i) {
-    const size_t word = at(i) / 64;
-    if ((bits_[at(ideal) * words_ + word] & ~bits_[at(sub) * words_ + word]) >> (i % 64) & 1)
-      elements.push_back(i);
-  }
+  for_difference(ideal, sub, [&](int32_t element) { elements.push_back(element); });
   return elements;
 }
 
@@ -234,6 +228,35 @@ LoadOrder make_load_order(const LoadInstance& instance, bool heavy_leaves) {
   }
   for (const auto& [from, to] : merger.edges()) order.edges.emplace_back(number[from], number[to]);
   return order;
+}
+
+LoadOrder reordered(const LoadOrder& order, uint64_t variant) {
+  const size_t count = order.groups.size();
+  RandomStream random(variant, "topological order");
+  std::vector<int32_t> missing(count, 0), number(count, -1), ready;
+  std::vector<std::vector<int32_t>> readers(count);
+  for (const auto& [from, to] : order.edges) {
+    ++missing[at(to)];
+    readers[at(from)].push_back(to);
+  }
+  for (size_t g = count; g-- > 0;)
+    if (missing[g] == 0) ready.push_back(static_cast<int32_t>(g));
+  LoadOrder made;
+  while (!ready.empty()) {
+    const size_t chosen = variant == 0   ? ready.size() - 1
+                          : variant == 1 ? 0
+                                         : random.below(ready.size());
+    const int32_t group = ready[chosen];
+    ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(chosen));
+    number[at(group)] = static_cast<int32_t>(made.groups.size());
+    made.groups.push_back(order.groups[at(group)]);
+    for (auto reader = readers[at(group)].rbegin(); reader != readers[at(group)].rend(); ++reader)
+      if (--missing[at(*reader)] == 0) ready.push_back(*reader);
+  }
+  for (const auto& [from, to] : order.edges)
+    made.edges.emplace_back(number[at(from)], number[at(to)]);
+  std::sort(made.edges.begin(), made.edges.end());
+  return made;
 }
 
 }  // namespace trinity

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -11,36 +12,41 @@ namespace trinity {
 struct LoadInstance;
 
 /// The down-sets of a partial order (sets that hold the predecessors of their elements), from the
-/// empty set (0) to all (the last), in order of size. With each, those that are one element
-/// smaller.
+/// empty set (0) to all (the last), in order of size.
 class Ideals {
  public:
-  struct Below {
-    int32_t ideal, element;  ///< this ideal without `element`
-  };
-
-  /// Of elements 0 .. count - 1 with edges from lower to higher ones; nothing when there are more
-  /// than `most`.
+  /// Of elements 0 .. count - 1, an edge (a, b) for a before b; nothing when there are more than
+  /// `most`. O(ideals * count).
   static std::optional<Ideals> of_order(int32_t count,
                                         std::span<const std::pair<int32_t, int32_t>> edges,
                                         int32_t most);
-  /// Of the order 0, 1, 2, ...
-  static Ideals of_chain(int32_t count);
 
-  int32_t count() const { return static_cast<int32_t>(below_first_.size()) - 1; }
-  std::span<const Below> below(int32_t ideal) const {
-    const auto first = static_cast<size_t>(below_first_[static_cast<size_t>(ideal)]);
-    const auto last = static_cast<size_t>(below_first_[static_cast<size_t>(ideal) + 1]);
-    return {below_.data() + first, last - first};
+  int32_t count() const { return count_; }
+  /// The elements of an ideal as bits, element i in word i / 64.
+  std::span<const uint64_t> bits(int32_t ideal) const {
+    return {bits_.data() + static_cast<size_t>(ideal) * words_, words_};
   }
-  /// The elements of `ideal` that `sub`, which it holds, lacks; ascending.
+  /// Whether every element of `sub` is in `ideal`.
+  bool holds(int32_t ideal, int32_t sub) const {
+    const auto whole = bits(ideal), part = bits(sub);
+    for (size_t w = 0; w < words_; ++w)
+      if (part[w] & ~whole[w]) return false;
+    return true;
+  }
+  /// Calls body(element) for every element of `ideal` that `sub` lacks, ascending.
+  template <class Body>
+  void for_difference(int32_t ideal, int32_t sub, Body body) const {
+    const auto whole = bits(ideal), part = bits(sub);
+    for (size_t w = 0; w < words_; ++w)
+      for (uint64_t left = whole[w] & ~part[w]; left != 0; left &= left - 1)
+        body(static_cast<int32_t>(w * 64) + std::countr_zero(left));
+  }
   std::vector<int32_t> difference(int32_t ideal, int32_t sub) const;
 
  private:
   size_t words_ = 0;
+  int32_t count_ = 0;
   std::vector<uint64_t> bits_;  // words_ an ideal
-  std::vector<int32_t> below_first_;
-  std::vector<Below> below_;
 };
 
 /// What a max-load split decides over: groups of nodes that stay together, numbered in a
@@ -54,6 +60,11 @@ struct LoadOrder {
 };
 
 /// See max_load_split(). With `heavy_leaves` idle leaves that hold memory join their neighbour too.
+/// Groups are numbered in the order of their first node where that is topological.
 LoadOrder make_load_order(const LoadInstance& instance, bool heavy_leaves);
+
+/// The same groups in another topological order: depth first (`variant` 0: the latest that became
+/// ready comes next), breadth first (1), or at random, the same for every `variant` from 2.
+LoadOrder reordered(const LoadOrder& order, uint64_t variant);
 
 }  // namespace trinity

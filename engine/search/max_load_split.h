@@ -17,6 +17,7 @@ namespace trinity {
 /// its nodes. Contiguous: the forward nodes of a device are I \ J of two ideals (sets closed under
 /// predecessors) J in I; backward nodes are where their unit is. An accelerator's memory bounds the
 /// sum over its nodes.
+/// Times may be in any one unit; the names say seconds.
 struct LoadInstance {
   struct Node {
     double accelerator_s = 0, cpu_s = 0;
@@ -31,26 +32,31 @@ struct LoadInstance {
   int64_t memory_bytes = 0;  ///< of an accelerator
 };
 
-/// When the dynamic programme over all ideals is not run (counts, so that results are the same on
-/// every machine). Then it runs over the ideals of one topological order, which are few.
+/// When the dynamic programme over all ideals is given up. Counts give the same result on every
+/// machine, `seconds` does not. Without it, orders of the graph are all that is looked at.
 struct MaxLoadLimits {
-  int32_t most_ideals = 60000;
-  int64_t most_pairs = 400'000'000;  ///< pairs of ideals looked at, some 20 million a second
+  int32_t most_ideals = 100'000;
+  int64_t most_pairs = 60'000'000;  ///< pairs of ideals looked at, a million a second and more
+  double seconds = 1e9;             ///< wall-clock time
+  int32_t orders = 4;               ///< topological orders to split along, which is quick
 };
 
 struct MaxLoadSplit {
   bool feasible = false;        ///< false: no contiguous split fits the memory
-  bool exact = false;           ///< over all ideals; otherwise over one order
+  bool exact = false;           ///< over all ideals: optimal, or proved infeasible
   double load_s = 0;            ///< the largest
   std::vector<int32_t> device;  ///< of every node: accelerators from 0 in pipeline order, then CPUs
-  int32_t ideals = 0;
+  int32_t ideals = 0;           ///< 0: they were not looked at
 };
+
+/// Throws ArgumentError for no node, no device, nodes, units or edges that do not exist, numbers
+/// that are negative, infinite or none, more than 1,024 devices of a kind.
+void check_load_instance(const LoadInstance& instance);
 
 /// Units whose forward nodes depend on each other both ways are taken as one. Units of backward
 /// nodes alone take part in the order of their gradients, reversed. A unit that takes no time and
-/// no memory and has one neighbour goes with it. Throws ArgumentError for nodes, units or edges
-/// that do not exist or numbers that are negative, LimitError for more than 20,000 units,
-/// Interrupted.
+/// no memory and has one neighbour goes with it. Throws as check_load_instance(), LimitError for
+/// more than 20,000 units, Interrupted.
 MaxLoadSplit max_load_split(const LoadInstance& instance, const MaxLoadLimits& limits = {});
 
 /// The devices of a placement priced as above.

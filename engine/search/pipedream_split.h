@@ -12,13 +12,36 @@ namespace trinity {
 /// computes (which differs from the article): layers to stages and stages to numbers of replicas,
 /// so that the slowest stage takes least.
 ///
-/// T of a stage of compute T, weights W bytes, on m workers joined by b bytes/s:
+/// The time of a stage of compute T, weights W bytes, on m workers joined by b bytes/s:
 ///   (T + 4 (m - 1) W / (b m)) / m
-/// and with `transfers` a cut of A bytes bounds the pipeline by 2 A / (b m) on either side.
+/// and with `transfers` a cut of A bytes bounds the pipeline by 2 A / (b m) on either side. The
+/// article's form, by option: max(T, 2 (m - 1) W / b) / m, and 2 A / b for a cut.
+
+/// What is planned: a forward graph of layers with what they cost.
+struct PipedreamLayers {
+  std::vector<std::vector<int32_t>> members;  ///< nodes of the caller's that a layer stands for
+  std::vector<double> time_s;                 ///< forward and backward
+  std::vector<double> parameter_bytes, output_bytes;
+  std::vector<std::pair<int32_t, int32_t>> edges;  ///< distinct, from lower to higher layers
+  int32_t source = 0;  ///< the layer that the antichains begin with; none leads to it
+
+  int32_t count() const { return static_cast<int32_t>(time_s.size()); }
+};
+
+/// The layers of a graph: its operators but those of type Input without inputs and `__getitem__`
+/// operators without readers, which PipeDream takes out. Throws ArgumentError for a graph with
+/// backward operators, one of whose times are not measured, or one without operators that take
+/// part.
+PipedreamLayers pipedream_layers(const Graph& forward);
+
+/// Chains that begin at a branch made one layer, as PipeDream's graph.compress_branches() does: it
+/// has the sums of times and weights and the output of its last member. For graphs of many
+/// branches, which have too many antichains otherwise.
+PipedreamLayers compress_branches(const PipedreamLayers& layers);
 
 /// A place where the graph can be cut: everything up to here, and what crosses.
 struct PipedreamState {
-  std::vector<int32_t> layers;  ///< operators up to here, ascending
+  std::vector<int32_t> layers;  ///< members of the layers up to here, ascending
   double time_s = 0;            ///< of these, forward and backward
   double parameter_bytes = 0;   ///< of these
   double activation_bytes = 0;  ///< outputs of these: what a worker stashes
@@ -27,15 +50,15 @@ struct PipedreamState {
 };
 
 /// The cuts of a forward graph as PipeDream finds them: antichains, each made from another by
-/// moving one operator on. Operators of type Input without inputs take no part, and neither do
-/// `__getitem__` operators without readers, as in PipeDream. States are numbered by how many
-/// operators they hold, then by discovery. A chain of n operators has n states; wide graphs have
-/// many: throws LimitError beyond `most_states`, ArgumentError for a graph with backward operators,
-/// one of whose times are not measured, or one without operators that take part.
+/// moving one layer on. States are numbered by how many members they hold, then by discovery. A
+/// chain of n layers has n states; wide graphs have many: throws LimitError beyond `most_states`.
+std::vector<PipedreamState> pipedream_states(const PipedreamLayers& layers,
+                                             int32_t most_states = 2000);
 std::vector<PipedreamState> pipedream_states(const Graph& forward, int32_t most_states = 2000);
 
-/// One state per operator in topological order, whose output is all that crosses there: for graphs
-/// with too many antichains. Throws LimitError beyond 4,000 operators.
+/// One state per layer, whose output is all that crosses there: for graphs with too many
+/// antichains. Throws LimitError beyond 4,000 layers.
+std::vector<PipedreamState> pipedream_chain(const PipedreamLayers& layers);
 std::vector<PipedreamState> pipedream_chain(const Graph& forward);
 
 /// A level of a cluster: `workers` of the level below, joined by a bandwidth.
@@ -47,7 +70,10 @@ struct PipedreamLevel {
 struct PipedreamOptions {
   bool transfers = true;    ///< count the transfers of activations and their gradients
   bool straight = false;    ///< no replicas: as many stages as workers
-  double memory_bytes = 0;  ///< what a worker may stash, at the first level; 0: no limit
+  bool fewer = false;       ///< a plan may leave workers idle (PipeDream's use_fewer_machines)
+  bool article = false;     ///< the article's costs in place of the code's
+  double memory_bytes = 0;  ///< what a worker may stash, by each level's count; 0: no limit
+  double compression = 1;   ///< transfers are so many times smaller
 };
 
 struct PipedreamStage {
@@ -66,7 +92,7 @@ struct PipedreamPlan {
 /// O(states^2 * predecessors * workers^2) for all but the last of several levels. Deterministic;
 /// throws Interrupted, and ArgumentError for no state or level, workers below 1 or above 1024,
 /// bandwidths that are not positive, LimitError
-/// when its tables would exceed 16 million entries.
+/// when its tables would exceed 32 million entries.
 PipedreamPlan pipedream_split(std::span<const PipedreamState> states,
                               std::span<const PipedreamLevel> levels,
                               const PipedreamOptions& options = {});

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <bit>
 #include <map>
+#include <optional>
 
 #include "base/error.h"
 #include "base/stop.h"
@@ -15,82 +17,64 @@ constexpr int32_t kMostChain = 4000;
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
-/// The operators that take part, with their times and neighbours.
-struct Layers {
-  std::vector<int32_t> ops;  // ascending; all below are positions in it
-  std::vector<std::vector<int32_t>> readers, inputs;
-  std::vector<double> time_s, parameter_bytes, output_bytes;
-
-  explicit Layers(const Graph& graph) {
-    if (graph.has_backward())
-      throw ArgumentError("PipeDream's optimiser takes a forward graph, not a training step");
-    const auto position = choose(graph);
-    readers.resize(ops.size());
-    inputs.resize(ops.size());
-    for (size_t i = 0; i < ops.size(); ++i) {
-      const auto& op = graph.op(ops[i]);
-      if (!op.measured())
-        throw ArgumentError(fmt::format(
-            "PipeDream's optimiser needs measured times; operator '{}' has none", op.name));
-      time_s.push_back(op.measured_time_s + std::max(0.0, op.measured_backward_time_s));
-      parameter_bytes.push_back(static_cast<double>(op.parameter_bytes()));
-      double bytes = 0;
-      for (const int32_t tensor : op.outputs)
-        bytes += static_cast<double>(graph.tensor(tensor).bytes);
-      output_bytes.push_back(bytes);
-      for (const int32_t tensor : op.inputs)
-        if (const int32_t from = position[at(graph.tensor(tensor).producer)]; from >= 0)
-          inputs[i].push_back(from);
-      std::sort(inputs[i].begin(), inputs[i].end());
-      inputs[i].erase(std::unique(inputs[i].begin(), inputs[i].end()), inputs[i].end());
-      for (const int32_t from : inputs[i]) readers[at(from)].push_back(static_cast<int32_t>(i));
+/// Layers with their neighbours.
+struct Neighbours {
+  explicit Neighbours(const PipedreamLayers& from)
+      : layers(from), inputs(at(from.count())), readers(at(from.count())) {
+    for (const auto& [a, b] : from.edges) {
+      inputs[at(b)].push_back(a);
+      readers[at(a)].push_back(b);
     }
   }
+  int32_t count() const { return layers.count(); }
 
-  int32_t count() const { return static_cast<int32_t>(ops.size()); }
-
- private:
-  /// Fills ops; returns the position of every operator, -1 for those that take no part.
-  std::vector<int32_t> choose(const Graph& graph) {
-    std::vector<int32_t> position(at(graph.operator_count()), -1);
-    for (int32_t o = 0; o < graph.operator_count(); ++o) {
-      const auto& op = graph.op(o);
-      const auto description = op.attributes.find("description");
-      const auto* text = description == op.attributes.end()
-                             ? nullptr
-                             : std::get_if<std::string>(&description->second);
-      const bool unread = boost::out_degree(o, graph.csr()) == 0;
-      if (op.type == "Input" && op.inputs.empty()) continue;
-      if (text && text->rfind("__getitem__", 0) == 0 && unread) continue;
-      position[at(o)] = static_cast<int32_t>(ops.size());
-      ops.push_back(o);
-    }
-    if (ops.empty()) throw ArgumentError("PipeDream's optimiser: no operator takes part");
-    return position;
-  }
+  const PipedreamLayers& layers;
+  std::vector<std::vector<int32_t>> inputs, readers;
 };
 
+/// Fills members; returns the layer of every operator, -1 for those that take no part.
+std::vector<int32_t> choose(const Graph& graph, PipedreamLayers& layers) {
+  std::vector<int32_t> position(at(graph.operator_count()), -1);
+  for (int32_t o = 0; o < graph.operator_count(); ++o) {
+    const auto& op = graph.op(o);
+    const auto description = op.attributes.find("description");
+    const auto* text = description == op.attributes.end()
+                           ? nullptr
+                           : std::get_if<std::string>(&description->second);
+    const bool unread = boost::out_degree(o, graph.csr()) == 0;
+    if (op.type == "Input" && op.inputs.empty()) continue;
+    if (text && text->rfind("__getitem__", 0) == 0 && unread) continue;
+    position[at(o)] = static_cast<int32_t>(layers.members.size());
+    layers.members.push_back({o});
+  }
+  if (layers.members.empty()) throw ArgumentError("PipeDream's optimiser: no operator takes part");
+  return position;
+}
+
 /// The sums of a state over the layers that it holds.
-PipedreamState state_of(const Layers& layers, const std::vector<int32_t>& held) {
+PipedreamState state_of(const PipedreamLayers& layers, const std::vector<int32_t>& held) {
   PipedreamState state;
   for (const int32_t i : held) {
-    state.layers.push_back(layers.ops[at(i)]);
+    const auto& members = layers.members[at(i)];
+    state.layers.insert(state.layers.end(), members.begin(), members.end());
     state.time_s += layers.time_s[at(i)];
     state.parameter_bytes += layers.parameter_bytes[at(i)];
     state.activation_bytes += layers.output_bytes[at(i)];
   }
+  std::sort(state.layers.begin(), state.layers.end());
   return state;
 }
 
 /// Walks the antichains of a graph as PipeDream's graph.antichain_dag() does.
 class Antichains {
  public:
-  Antichains(const Layers& layers, int32_t most_states)
+  Antichains(const Neighbours& layers, int32_t most_states)
       : layers_(layers), most_states_(most_states), words_(at(layers.count() + 63) / 64) {
     if (layers.count() > kMostOperators)
       throw LimitError(fmt::format("antichains of {} operators; at most {} are taken",
                                    layers.count(), kMostOperators));
     before_.assign(at(layers.count()) * words_, 0);
+    open_.resize(at(layers.count()));
     for (int32_t i = 0; i < layers.count(); ++i)
       for (const int32_t from : layers.inputs[at(i)]) {
         for (size_t w = 0; w < words_; ++w) row(i)[w] |= row(from)[w];
@@ -99,9 +83,7 @@ class Antichains {
   }
 
   std::vector<PipedreamState> run() {
-    int32_t source = 0;
-    while (!layers_.inputs[at(source)].empty()) ++source;
-    find({source});
+    find({layers_.layers.source});
     for (size_t next = 0; next < found_.size(); ++next) {
       poll_stop();
       advance(static_cast<int32_t>(next));
@@ -130,18 +112,30 @@ class Antichains {
     return entry->second;
   }
 
-  /// With every operator before a member that has a reader beside the way to that member.
-  Set augment(const Set& antichain) const {
-    Set all = antichain;
-    for (const int32_t member : antichain)
-      for (int32_t i = 0; i < layers_.count(); ++i) {
-        if (!leads(i, member)) continue;
-        for (const int32_t reader : layers_.readers[at(i)])
-          if (reader != member && !leads(reader, member)) {
-            all.push_back(i);
-            break;
-          }
+  /// The layers before one that have a reader beside the way to it.
+  const Set& open_before(int32_t member) {
+    auto& known = open_[at(member)];
+    if (known) return *known;
+    known.emplace();
+    for (size_t w = 0; w < words_; ++w)
+      for (uint64_t left = row(member)[w]; left != 0; left &= left - 1) {
+        const auto i = static_cast<int32_t>(w * 64) + std::countr_zero(left);
+        const auto is_beside = [&](int32_t reader) {
+          return reader != member && !leads(reader, member);
+        };
+        const auto& readers = layers_.readers[at(i)];
+        if (std::any_of(readers.begin(), readers.end(), is_beside)) known->push_back(i);
       }
+    return *known;
+  }
+
+  /// With all of these of its members.
+  Set augment(const Set& antichain) {
+    Set all = antichain;
+    for (const int32_t member : antichain) {
+      const auto& open = open_before(member);
+      all.insert(all.end(), open.begin(), open.end());
+    }
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;
@@ -172,17 +166,27 @@ class Antichains {
     return kept;
   }
 
+  /// The layers up to an antichain.
+  Set held_by(const Set& antichain) const {
+    std::vector<uint64_t> bits(words_, 0);
+    for (const int32_t member : antichain) {
+      for (size_t w = 0; w < words_; ++w) bits[w] |= before_[at(member) * words_ + w];
+      bits[at(member) / 64] |= uint64_t{1} << (member % 64);
+    }
+    Set held;
+    for (size_t w = 0; w < words_; ++w)
+      for (uint64_t left = bits[w]; left != 0; left &= left - 1)
+        held.push_back(static_cast<int32_t>(w * 64) + std::countr_zero(left));
+    return held;
+  }
+
   /// The states in order of size, and what is before what.
   std::vector<PipedreamState> states() {
     std::vector<PipedreamState> all;
     for (size_t s = 0; s < found_.size(); ++s) {
-      Set held;
-      for (int32_t i = 0; i < layers_.count(); ++i)
-        if (std::any_of(found_[s].begin(), found_[s].end(),
-                        [&](int32_t member) { return i == member || leads(i, member); }))
-          held.push_back(i);
-      all.push_back(state_of(layers_, held));
-      for (const int32_t i : augmented_[s]) all.back().output_bytes += layers_.output_bytes[at(i)];
+      all.push_back(state_of(layers_.layers, held_by(found_[s])));
+      for (const int32_t i : augmented_[s])
+        all.back().output_bytes += layers_.layers.output_bytes[at(i)];
     }
     std::vector<int32_t> order(all.size()), place(all.size());
     for (size_t s = 0; s < all.size(); ++s) order[s] = static_cast<int32_t>(s);
@@ -192,36 +196,104 @@ class Antichains {
     for (size_t s = 0; s < order.size(); ++s) place[at(order[s])] = static_cast<int32_t>(s);
     std::vector<PipedreamState> sorted;
     for (const int32_t s : order) sorted.push_back(std::move(all[at(s)]));
-    std::vector<std::vector<bool>> before(sorted.size(), std::vector<bool>(sorted.size(), false));
+    const size_t words = sorted.size() / 64 + 1;
+    std::vector<uint64_t> before(sorted.size() * words, 0);
     for (size_t s = 0; s < sorted.size(); ++s)
       for (const int32_t next : next_[at(order[s])]) {
-        auto& reached = before[at(place[at(next)])];
-        for (size_t b = 0; b < s; ++b) reached[b] = reached[b] || before[s][b];
-        reached[s] = true;
+        const size_t reached = at(place[at(next)]) * words;
+        for (size_t w = 0; w < words; ++w) before[reached + w] |= before[s * words + w];
+        before[reached + s / 64] |= uint64_t{1} << (s % 64);
       }
     for (size_t s = 0; s < sorted.size(); ++s)
-      for (size_t b = 0; b < s; ++b)
-        if (before[s][b]) sorted[s].before.push_back(static_cast<int32_t>(b));
+      for (size_t w = 0; w < words; ++w)
+        for (uint64_t left = before[s * words + w]; left != 0; left &= left - 1)
+          sorted[s].before.push_back(static_cast<int32_t>(w * 64) + std::countr_zero(left));
     return sorted;
   }
 
-  const Layers& layers_;
+  const Neighbours& layers_;
   int32_t most_states_;
   size_t words_;
   std::vector<uint64_t> before_;
   std::map<Set, int32_t> number_;
+  std::vector<std::optional<Set>> open_;  // of every layer, once asked for
   std::vector<Set> found_, augmented_;
   std::vector<std::vector<int32_t>> next_;
 };
 
 }  // namespace
 
-std::vector<PipedreamState> pipedream_states(const Graph& forward, int32_t most_states) {
-  const Layers layers(forward);
-  auto states = Antichains(layers, most_states).run();
-  if (states.back().layers.size() == layers.ops.size()) return states;
-  // Operators that no path from the first source reaches join at the end.
-  std::vector<int32_t> all(layers.ops.size());
+PipedreamLayers pipedream_layers(const Graph& graph) {
+  if (graph.has_backward())
+    throw ArgumentError("PipeDream's optimiser takes a forward graph, not a training step");
+  PipedreamLayers layers;
+  const auto position = choose(graph, layers);
+  for (int32_t i = 0; i < static_cast<int32_t>(layers.members.size()); ++i) {
+    const auto& op = graph.op(layers.members[at(i)][0]);
+    if (!op.measured())
+      throw ArgumentError(fmt::format(
+          "PipeDream's optimiser needs measured times; operator '{}' has none", op.name));
+    layers.time_s.push_back(op.measured_time_s + std::max(0.0, op.measured_backward_time_s));
+    layers.parameter_bytes.push_back(static_cast<double>(op.parameter_bytes()));
+    double bytes = 0;
+    for (const int32_t tensor : op.outputs)
+      bytes += static_cast<double>(graph.tensor(tensor).bytes);
+    layers.output_bytes.push_back(bytes);
+    for (const int32_t tensor : op.inputs)
+      if (const int32_t from = position[at(graph.tensor(tensor).producer)]; from >= 0)
+        layers.edges.emplace_back(from, i);
+  }
+  std::sort(layers.edges.begin(), layers.edges.end());
+  layers.edges.erase(std::unique(layers.edges.begin(), layers.edges.end()), layers.edges.end());
+  return layers;
+}
+
+PipedreamLayers compress_branches(const PipedreamLayers& layers) {
+  const Neighbours graph(layers);
+  std::vector<int32_t> chain(at(layers.count()), -1);  // the first layer of the chain a layer is in
+  for (int32_t i = 0; i < layers.count(); ++i) {
+    if (graph.inputs[at(i)].size() != 1) continue;
+    const int32_t from = graph.inputs[at(i)][0];
+    // A chain begins behind a branch and goes on while nothing joins or leaves it.
+    if (graph.readers[at(from)].size() > 1)
+      chain[at(i)] = i;
+    else
+      chain[at(i)] = chain[at(from)];
+  }
+  PipedreamLayers made;
+  std::vector<int32_t> number(at(layers.count()));
+  for (int32_t i = 0; i < layers.count(); ++i) {
+    const bool merged = chain[at(i)] >= 0 && chain[at(i)] != i;
+    const int32_t layer = merged ? number[at(chain[at(i)])] : made.count();
+    number[at(i)] = layer;
+    if (!merged) {
+      made.members.emplace_back();
+      made.time_s.push_back(0);
+      made.parameter_bytes.push_back(0);
+      made.output_bytes.push_back(0);
+    }
+    auto& members = made.members[at(layer)];
+    members.insert(members.end(), layers.members[at(i)].begin(), layers.members[at(i)].end());
+    made.time_s[at(layer)] += layers.time_s[at(i)];
+    made.parameter_bytes[at(layer)] += layers.parameter_bytes[at(i)];
+    made.output_bytes[at(layer)] = layers.output_bytes[at(i)];
+  }
+  for (const auto& [a, b] : layers.edges)
+    if (number[at(a)] != number[at(b)]) made.edges.emplace_back(number[at(a)], number[at(b)]);
+  std::sort(made.edges.begin(), made.edges.end());
+  made.edges.erase(std::unique(made.edges.begin(), made.edges.end()), made.edges.end());
+  made.source = number[at(layers.source)];
+  return made;
+}
+
+std::vector<PipedreamState> pipedream_states(const PipedreamLayers& layers, int32_t most_states) {
+  const Neighbours graph(layers);
+  auto states = Antichains(graph, most_states).run();
+  size_t members = 0;
+  for (const auto& list : layers.members) members += list.size();
+  if (states.back().layers.size() == members) return states;
+  // Layers that no path from the first source reaches join at the end.
+  std::vector<int32_t> all(at(layers.count()));
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i);
   auto last = state_of(layers, all);
   for (size_t s = 0; s < states.size(); ++s) last.before.push_back(static_cast<int32_t>(s));
@@ -229,25 +301,32 @@ std::vector<PipedreamState> pipedream_states(const Graph& forward, int32_t most_
   return states;
 }
 
-std::vector<PipedreamState> pipedream_chain(const Graph& forward) {
-  const Layers layers(forward);
+std::vector<PipedreamState> pipedream_states(const Graph& forward, int32_t most_states) {
+  return pipedream_states(pipedream_layers(forward), most_states);
+}
+
+std::vector<PipedreamState> pipedream_chain(const PipedreamLayers& layers) {
   if (layers.count() > kMostChain)
     throw LimitError(
-        fmt::format("PipeDream's optimiser: a chain of {} operators; at most {} are "
-                    "taken",
+        fmt::format("PipeDream's optimiser: a chain of {} operators; at most {} are taken",
                     layers.count(), kMostChain));
+  std::vector<int32_t> last_reader(at(layers.count()), -1);
+  for (const auto& [a, b] : layers.edges) last_reader[at(a)] = std::max(last_reader[at(a)], b);
   std::vector<PipedreamState> states;
   std::vector<int32_t> held;
   for (int32_t i = 0; i < layers.count(); ++i) {
     held.push_back(i);
     auto state = state_of(layers, held);
     for (const int32_t h : held)
-      if (!layers.readers[at(h)].empty() && layers.readers[at(h)].back() > i)
-        state.output_bytes += layers.output_bytes[at(h)];
+      if (last_reader[at(h)] > i) state.output_bytes += layers.output_bytes[at(h)];
     for (int32_t b = 0; b < i; ++b) state.before.push_back(b);
     states.push_back(std::move(state));
   }
   return states;
+}
+
+std::vector<PipedreamState> pipedream_chain(const Graph& forward) {
+  return pipedream_chain(pipedream_layers(forward));
 }
 
 }  // namespace trinity

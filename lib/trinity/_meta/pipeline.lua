@@ -1,0 +1,96 @@
+---@meta _
+-- Pipelines (LuaLS annotations); nothing runs it.
+error 'this file is for editors'
+
+---@class trinity.PipelineOptions
+---@field method? string see trinity.pipeline.methods(); default 'max_load'
+---@field devices? integer|integer[] accelerators, or a number a level, innermost first; default the file's, or 4
+---@field bandwidth_bytes_per_s? number|number[] between devices, or a number a level; default the file's, or the cluster's
+---@field memory_bytes? number of a device; default the file's, or the cluster's; 0: no limit
+---@field cpus? integer that take nodes too; default the file's
+---@field micro_batches? integer of a batch (piper); default the file's, or 32
+---@field seconds? number wall-clock limit of planning; results then depend on the machine
+---@field seed? integer default 1
+---@field rounds? integer of max_load; default 10, or any number within `seconds`
+---@field quiet? boolean no progress line
+---@field cluster? string devices that our own models and ONNX files are costed for; default 'p100'
+---@field expert? string a split of the authors' (method expert); default where their repository has it
+---@field cost? 'code'|'paper' pipedream: whose costs
+---@field straight? boolean pipedream: no replicas, as many stages as devices
+---@field fewer_devices? boolean pipedream: devices may stay idle
+---@field activation_compression? number pipedream: transfers are so many times smaller; 0: they are ignored
+---@field compress_branches? 'auto'|'yes'|'no' pipedream: chains behind branches made one layer
+---@field data_parallel? boolean piper: stages may be replicated (true)
+---@field tensor_parallel? boolean piper: layers may be split (true)
+
+---@class trinity.PipelineMachine
+---@field devices integer accelerators, of all levels
+---@field cpus integer
+---@field memory_bytes integer of an accelerator; 0: no limit
+---@field bandwidth_bytes_per_s number of the outermost level
+---@field micro_batches integer
+
+---@class trinity.PipelineStage
+---@field nodes integer[] numbers of nodes, in the order of the file
+---@field devices integer how many it is on
+---@field first_device integer the first of them; 0 and below are CPUs
+---@field load? number of the device, transfers included (piper: time per sample)
+---@field compute? number its times alone (pipedream)
+---@field replicas? integer[] by level, innermost first (pipedream)
+---@field data_parallel? integer (piper)
+---@field tensor_parallel? integer (piper)
+---@field memory_bytes? number of a device (piper)
+---@field recomputed_layers? integer that compute their activations again (piper)
+
+---@class trinity.PipelineResult
+---@field method string
+---@field network string
+---@field format string of the file
+---@field unit string of times: 's' or 'ms'
+---@field max_load? number of the slowest device or stage; nil where nothing fits
+---@field feasible boolean whether the split fits
+---@field optimal boolean whether nothing better can be, by the method's own measure
+---@field seconds number of planning
+---@field stages trinity.PipelineStage[] in pipeline order
+---@field assignment integer[] the device of every node: accelerators from 1, 0 the CPU, -1, ... more of them
+---@field nodes (string|number)[] what the file calls its nodes
+---@field machine trinity.PipelineMachine
+---@field loads? number[] of every device: accelerators, then CPUs
+---@field contiguous_max_load? number what max_load began with
+---@field states? integer cuts that pipedream chose from
+---@field cuts? string what these are: 'antichains', 'antichains of compressed branches', 'one order'
+---@field data_parallel? number pipedream: all devices as replicas of one stage
+---@field ideals? integer down-sets that were looked at
+---@field by? string whose split expert is: 'the authors' or 'equal layers'
+---@field stopped? boolean true after Ctrl-C
+
+--- What a method of your own is given.
+---@class trinity.PipelinePlan
+---@field source string|trinity.Problem
+---@field options trinity.PipelineOptions with seconds and seed
+---@field machine trinity.PipelineMachine
+
+---@class trinity.PipelineMethod
+---@field run fun(plan: trinity.PipelinePlan): trinity.PipelineResult gives feasible, max_load, optimal, stages, assignment
+---@field help? string a line
+---@field own? table<string, any> its own options, with rules as lib/trinity/check.lua has them
+
+--- Cuts networks into pipelines. The module is also a function: trinity.pipeline(source, options), `source` a
+--- file (dnn-partitioning or Piper .json, PipeDream or DAPPLE .txt, .onnx, our own), a model or a problem.
+---@class trinity.PipelineModule
+---@overload fun(source: string|trinity.Problem, options?: trinity.PipelineOptions): trinity.PipelineResult
+local pipeline = {}
+
+--- Adds a method.
+---@param method string
+---@param spec trinity.PipelineMethod
+function pipeline.register(method, spec) end
+
+--- Names of the methods, sorted.
+---@return string[]
+function pipeline.methods() end
+
+--- What a method is, in a line.
+---@param method string
+---@return string
+function pipeline.help(method) end

@@ -1,0 +1,109 @@
+#!/usr/bin/env trinity
+-- Cuts a network into the stages of a pipeline. With --json one object with the fields
+--   network, format, method, unit    what was cut, how; the unit of times ("s", or "ms" as the file has them)
+--   max_load      of the slowest device or stage, in that unit (Piper: time per sample); null where nothing fits
+--   feasible      whether the split fits memory and devices
+--   optimal       whether nothing better can be, by the method's own measure
+--   seconds       of planning, reading not counted
+--   stages        a list in pipeline order: { nodes = [as the file calls them], devices, first_device, load or
+--                 compute, replicas = [one a level] (pipedream), data_parallel, tensor_parallel, memory_bytes,
+--                 recomputed_layers (piper) }
+--   assignment    the device of every node in the order of the file: accelerators from 1, 0 the CPU (-1, -2, ... more
+--                 of them); the first of a stage that has several
+--   nodes         what the file calls them, in that order
+--   machine       { devices, cpus, memory_bytes (0: no limit), bandwidth_bytes_per_s, micro_batches }
+--   and what the method says: states and cuts (pipedream), ideals (those looked at), data_parallel (its time), loads
+
+local trinity = require 'trinity'
+local core = require 'trinity.core'
+local util = require 'trinity.util'
+
+local options = trinity.options {
+  'Cuts a network into the stages of a pipeline: exact planners, peers and rules.',
+  file = { default = '', position = true, help = 'dnn-partitioning or Piper .json, PipeDream or DAPPLE .txt, .onnx, '
+    .. 'our own .json or .lua, or a model in models/' },
+  method = { default = 'max_load', help = table.concat(trinity.pipeline.methods(), ', ') },
+  devices = { default = '', help = 'accelerators, or one number a level with commas, innermost first; '
+    .. "'': the file's, or 4" },
+  bandwidth = { default = '', help = 'bytes a second between devices, one number or one a level; '
+    .. "'': the file's, or the cluster's, or 1e9" },
+  memory = { default = 0, help = "bytes of a device; 0: the file's, or the cluster's, or no limit", min = 0 },
+  cpus = { default = -1, help = "CPUs that take nodes too; -1: the file's", min = -1, integer = true },
+  batches = { default = 0, help = "micro-batches of a batch (piper); 0: the file's, or 32", min = 0, integer = true },
+  seconds = { default = math.huge, help = 'wall-clock limit of planning; results then depend on the machine',
+    min = 0 },
+  seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
+  rounds = { default = 0, help = 'rounds of max_load; 0: 10, or any number with --seconds', min = 0, integer = true },
+  cluster = { default = 'p100', help = 'devices that our own models and ONNX files are costed for' },
+  expert = { default = '', help = "a split of the authors' for method expert; '': where their repository has it" },
+  cost = { default = 'code', help = "pipedream: costs as its 'code' or its 'paper' has them" },
+  activation_compression = { default = 1, help = 'pipedream: transfers are so many times smaller; 0: they are ignored',
+    min = 0 },
+  straight = { default = false, help = 'pipedream: no replicas, as many stages as devices' },
+  fewer_devices = { default = false, help = 'pipedream: devices may stay idle' },
+  compress_branches = { default = 'auto', help = 'pipedream: yes, no, or auto: where there are too many antichains' },
+  data_parallel = { default = true, help = 'piper: stages may be replicated' },
+  tensor_parallel = { default = true, help = 'piper: layers may be split' },
+  json = { default = false, help = 'JSON on standard output and nothing else' },
+}
+
+if options.file == '' then util.fail_usage "expected a file to cut (--help lists options)" end
+
+local function numbers(option)
+  local list = {}
+  for word in options[option]:gmatch '[^,]+' do
+    list[#list + 1] = tonumber(word)
+      or util.fail_usage("option '--%s': expected numbers with commas, got '%s'", option, word)
+  end
+  return #list > 0 and list or nil
+end
+
+local function given(key, absent)
+  if options[key] ~= absent then return options[key] end
+end
+
+local found = trinity.pipeline(options.file, { method = options.method, devices = numbers 'devices',
+  bandwidth_bytes_per_s = numbers 'bandwidth', memory_bytes = given('memory', 0), cpus = given('cpus', -1),
+  micro_batches = given('batches', 0), seconds = options.seconds, seed = options.seed, rounds = given('rounds', 0),
+  cluster = options.cluster, expert = given('expert', ''), cost = options.cost, straight = options.straight,
+  fewer_devices = options.fewer_devices, activation_compression = options.activation_compression,
+  compress_branches = options.compress_branches, data_parallel = options.data_parallel,
+  tensor_parallel = options.tensor_parallel })
+
+--- The nodes of a stage as the file calls them.
+local function named(stage)
+  local nodes = {}
+  for i, node in ipairs(stage.nodes) do nodes[i] = found.nodes[node] end
+  return nodes
+end
+
+if options.json then
+  for _, stage in ipairs(found.stages) do stage.nodes = named(stage) end
+  local text = core.to_json(found)
+  if not found.max_load then text = text:gsub('^{', '{\n  "max_load": null,') end
+  print(text)
+  os.exit(found.stopped and 130 or 0)
+end
+
+local function load_text(value) return value and ('%.9g %s'):format(value, found.unit) or '' end
+
+print(('%s (%s) by %s: %s%s'):format(found.network, found.format, found.method,
+  found.max_load and 'max load ' .. load_text(found.max_load) or 'no split fits',
+  found.optimal and (found.feasible and ', optimal' or ', proved') or ''))
+if found.max_load and not found.feasible then
+  print 'the split does not fit: memory, or nodes that only CPUs support'
+end
+if #found.stages > 0 then
+  local rows = {}
+  for i, stage in ipairs(found.stages) do
+    local nodes = named(stage)
+    local shape = stage.replicas and table.concat(stage.replicas, ' x ')
+      or stage.data_parallel and ('%d x %d'):format(stage.data_parallel, stage.tensor_parallel)
+      or (stage.first_device < 1 and 'CPU' or '1')
+    rows[i] = { tostring(i), shape, tostring(#nodes), load_text(stage.load or stage.compute),
+      ('%s .. %s'):format(tostring(nodes[1]), tostring(nodes[#nodes])) }
+  end
+  print(trinity.format_table({ 'stage', 'devices', 'nodes', 'load', 'from .. to' }, rows))
+end
+print(('planned in %.3f s'):format(found.seconds))
+if found.stopped then os.exit(130) end

@@ -1,0 +1,184 @@
+-- trinity.pipeline and the command: small cases by hand, files of every kind, published figures, errors.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local training = root .. '/tests/data/pipeline/training.json'
+local profile = root .. '/tests/data/profiles/small.graph.txt'
+
+local function cut(file, options)
+  options.quiet = true
+  return trinity.pipeline(file, options)
+end
+
+local function message_of(body)
+  local ok, message = pcall(body)
+  if ok then error('no error', 2) end
+  return tostring(type(message) == 'table' and message.message or message)
+end
+
+describe('trinity.pipeline', function()
+  -- Three layers of 6, 9 and 3 ms, forward and backward; what crosses between the first two takes 0.25 ms each way.
+  it('gives the exact contiguous split, gradients with their layers', function()
+    local found = cut(training, { method = 'max_load_dp', cpus = 0 })
+    expect(found.max_load):equals(12.5) -- 6 + 0.5 beside 9 + 3 + 0.5
+    expect(found.unit):equals 'ms'
+    expect(table.concat(found.assignment, ' ')):equals '1 2 2 2 2 1'
+    expect(found.optimal):truthy()
+    expect(found.feasible):truthy()
+    expect(#found.stages):equals(2)
+    expect(found.stages[1].load):equals(6.5)
+    expect(table.concat(found.stages[1].nodes, ' ')):equals '1 6'
+    expect(found.loads[2]):equals(12.5)
+  end)
+  it('finds better ones that are not contiguous', function()
+    local found = cut(training, { method = 'max_load', rounds = 2 })
+    expect(found.max_load):equals(10.5) -- 6 + 3 and what crosses, beside 9 + 1.5
+    expect(found.contiguous_max_load):equals(12.5)
+    expect(found.assignment[1]):equals(found.assignment[3])
+    expect(found.assignment[2]):equals(found.assignment[5])
+  end)
+  it('numbers the CPU 0, in the order of the file', function()
+    local found = cut(training, { method = 'max_load_dp', devices = 0 })
+    expect(found.max_load):equals(180)
+    expect(table.concat(found.assignment, ' ')):equals '0 0 0 0 0 0'
+    expect(found.nodes[4]):equals(22)
+    expect(found.stages[1].first_device):equals(0)
+    expect(found.stages[1].load):equals(180)
+  end)
+  it('knows memory, and says what cannot be', function()
+    local found = cut(training, { method = 'max_load_dp', memory_bytes = 20, cpus = 0 })
+    expect(found.feasible):truthy()
+    for _, method in ipairs { 'max_load_dp', 'max_load' } do
+      found = cut(training, { method = method, memory_bytes = 14, cpus = 0, rounds = 1 })
+      expect(found.feasible):equals(false)
+      expect(found.optimal):truthy()
+      expect(found.max_load):equals(nil)
+      expect(#found.assignment):equals(0)
+    end
+    found = cut(training, { method = 'gpipe', memory_bytes = 14, cpus = 0 })
+    expect(found.feasible):equals(false)
+    expect(found.max_load):equals(12.5)
+    expect(cut(training, { method = 'pipedream', memory_bytes = 1, devices = 2, straight = true }).feasible):equals(false)
+    expect(cut(training, { method = 'piper', memory_bytes = 1, devices = 2 }).feasible):equals(false)
+  end)
+  it('scales transfers to another bandwidth', function()
+    local at_file, slower = 2 ^ 31, 2 ^ 30
+    expect(cut(training, { method = 'max_load_dp', cpus = 0, bandwidth_bytes_per_s = at_file }).max_load):equals(12.5)
+    expect(cut(training, { method = 'max_load_dp', cpus = 0, bandwidth_bytes_per_s = slower }).max_load):equals(13)
+  end)
+  it('has every method on every kind of file, feasible and with all nodes', function()
+    for _, file in ipairs { training, profile } do
+      for _, method in ipairs(trinity.pipeline.methods()) do
+        if method ~= 'tapp' and trinity.pipeline.help(method) ~= '' then
+          local found = cut(file, { method = method, devices = 2, rounds = 1 })
+          expect(found.feasible):truthy()
+          expect(#found.assignment):equals(#found.nodes)
+          local seen = 0
+          for _, stage in ipairs(found.stages) do seen = seen + #stage.nodes end
+          expect(seen):equals(#found.nodes)
+        end
+      end
+    end
+  end)
+  it('cuts our own models and problems, with the memory of the cluster', function()
+    local found = cut('vgg16', { method = 'gpipe', devices = 4 })
+    expect(found.unit):equals 's'
+    expect(#found.stages):equals(4)
+    expect(found.machine.memory_bytes > 1e9):truthy()
+    local problem = trinity.problem { graph = trinity.model('vgg16', { batch_size = 8 }), cluster = trinity.cluster 'p100x2' }
+    local exact, rule = cut(problem, { method = 'max_load_dp', devices = 2 }), cut(problem, { method = 'torchgpipe', devices = 2 })
+    expect(exact.optimal):truthy()
+    expect(exact.max_load <= rule.max_load):truthy()
+    local onnx = cut(root .. '/tests/data/onnx/vit.onnx', { method = 'max_load_dp', devices = 2 })
+    expect(onnx.feasible):truthy()
+  end)
+  it('gives the same for the same seed', function()
+    for _, method in ipairs { 'max_load', 'random', 'local_search' } do
+      local a = cut(training, { method = method, seed = 3, rounds = 1 })
+      local b = cut(training, { method = method, seed = 3, rounds = 1 })
+      expect(table.concat(a.assignment, ' ')):equals(table.concat(b.assignment, ' '))
+    end
+  end)
+  it('takes methods of scripts', function()
+    trinity.pipeline.register('all_on_one', { help = 'for the spec', run = function(plan)
+      local list = {}
+      for i = 1, #plan.about.nodes do list[i] = 1 end
+      return plan.network:price(plan.machine, list)
+    end })
+    expect(cut(training, { method = 'all_on_one' }).max_load):equals(18)
+  end)
+  it('refuses what it cannot take, with one message', function()
+    for _, case in ipairs {
+      { { training, { method = 'max_lod' } }, "'max_lod', did you mean 'max_load'" },
+      { { training, { devices = 1.5 } }, "option 'devices': expected an integer from 0" },
+      { { training, { devices = {} } }, "option 'devices': expected a number or a list" },
+      { { training, { bandwidth_bytes_per_s = 0 } }, "option 'bandwidth_bytes_per_s': expected a positive number" },
+      { { training, { devices = { 2, 2 }, bandwidth_bytes_per_s = { 1, 2, 3 } } }, 'expected one number, or 2' },
+      { { training, { device = 2 } }, "unknown option 'device', did you mean 'devices'" },
+      { { training, { method = 'pipedream', devices = 0 } }, 'pipedream: expected 1 to 1024 a level, got 0' },
+      { { training, { method = 'piper', devices = 0 } }, 'piper: expected at least 1 device' },
+      { { 7 }, "argument 1 %('source'%)" },
+      { { root .. '/nowhere.json' }, 'no file .*nowhere.json' },
+      { { training, { method = 'max_load_dp', devices = 0, cpus = 0 } }, '0 accelerators and 0 CPUs' },
+    } do
+      local ok, message = pcall(trinity.pipeline, unpack(case[1]))
+      expect(ok):equals(false)
+      if not tostring(message):find(case[2]) then error(('%s\nhas no "%s"'):format(message, case[2])) end
+    end
+  end)
+  it('names file and field of a wrong file', function()
+    local path = os.tmpname() .. '.json'
+    core.write_file(path, (core.read_file(training):gsub('"size": 10}', '"size": -10}', 1)))
+    expect(message_of(function() cut(path, { method = 'gpipe' }) end)):matches '%.json: nodes%[0%]%.size: '
+    os.remove(path)
+  end)
+end)
+
+describe('trinity pipeline, the command', function()
+  local function run(arguments)
+    local status, output = run_trinity('pipeline ' .. arguments)
+    return output, status
+  end
+  it('prints JSON and nothing else', function()
+    local output, status = run(("'%s' --method max_load_dp --cpus 0 --json"):format(training))
+    expect(status):equals(0)
+    expect(output):matches '^{'
+    expect(output):matches '"max_load": 12.5'
+    expect(output):matches '"unit": "ms"'
+    expect(output):matches '"optimal": true'
+    output, status = run(("'%s' --method max_load_dp --cpus 0 --memory 14 --json"):format(training))
+    expect(status):equals(0)
+    expect(output):matches '"max_load": null'
+    expect(output):matches '"feasible": false'
+  end)
+  it('reads lists of levels', function()
+    local output = run(("'%s' --method pipedream --devices 2,2 --bandwidth 1e9,1e8"):format(profile))
+    expect(output):matches 'by pipedream: max load'
+  end)
+  it('ends with 2 for a wrong option, with 1 for a wrong file', function()
+    local _, status = run(("'%s' --devices two"):format(training))
+    expect(status):equals(2)
+    local output
+    output, status = run '/nowhere/x.json'
+    expect(status):equals(1)
+    expect(output):matches 'no file /nowhere/x.json'
+    _, status = run ''
+    expect(status):equals(2)
+  end)
+end)
+
+describe('published pipelines', function()
+  it('are met through the library', function()
+    local bert = shared 'dnn-partitioning/throughput-inputs/LayerGraphs/bert24_training.json'
+    expect(cut(bert, { method = 'max_load_dp' }).max_load):equals(41.7458125)
+    expect(cut(bert, { method = 'expert' }).max_load):near(49.4049, 1e-4)
+    expect(cut(bert, { method = 'max_load', rounds = 2 }).max_load):below(39.87582)
+    local vgg = shared 'pipedream/vgg16.graph.txt'
+    local found = cut(vgg, { method = 'pipedream', devices = { 4, 4 }, bandwidth_bytes_per_s = { 10e9, 1.25e9 } })
+    expect(found.max_load):near(0.067133997, 1e-8)
+    local piper = cut(shared 'piper/bert32a100.json', { method = 'piper', devices = 64, memory_bytes = 8 * 2 ^ 30,
+      bandwidth_bytes_per_s = 25 * 2 ^ 30, micro_batches = 1920 })
+    expect(piper.max_load):near(0.0202005503, 1e-9)
+  end)
+end)
