@@ -14,6 +14,7 @@ return {
     auxiliary = { default = false, help = 'with the auxiliary head, its loss weighted 0.4' },
     batch_norm_scale = { default = true, help = 'batch normalisation with a scale (torchvision)' },
     fused_batch_norm = { default = false, help = 'batch normalisation as one kernel in framework graphs' },
+    nested_concat = { default = false, help = 'forked branches are joined first, as in torchvision and PaSE' },
   },
   build = function(o)
     local net = layers.new('inception_v3', o)
@@ -78,6 +79,14 @@ return {
       return net:concat(name .. '/concat',
         { unit(name .. '/1x1', x, 320, 1), a, b, c, d, pooled(name, x, 192) })
     end
+    local function module_e_nested(name, x)
+      local single = unit(name .. '/1x1', x, 320, 1)
+      local a, b = fork(name .. '/3x3_2', unit(name .. '/3x3_1', x, 384, 1))
+      local short = net:concat(name .. '/3x3', { a, b })
+      local c, d = fork(name .. '/3x3dbl_3', chain(name .. '/3x3dbl', x, { { 448, 1 }, { 384, 3, 1, 1 } }))
+      local double = net:concat(name .. '/3x3dbl', { c, d })
+      return net:concat(name .. '/concat', { single, short, double, pooled(name, x, 192) })
+    end
     local function auxiliary_loss(x, labels)
       x = net:average_pool('auxiliary/pool', x, { kernel = 5, stride = 3 })
       x = unit('auxiliary/2', unit('auxiliary/1', x, 128, 1), 768, 5)
@@ -96,7 +105,8 @@ return {
     for i, channels in ipairs { 128, 160, 160, 192 } do x = module_c('mixed_c' .. i, x, channels) end
     local middle = x
     x = module_d('mixed_d', x)
-    for i = 1, 2 do x = module_e('mixed_e' .. i, x) end
+    local last_module = o.nested_concat and module_e_nested or module_e
+    for i = 1, 2 do x = last_module('mixed_e' .. i, x) end
     x = net:global_average_pool('pool', x)
     x = net:flatten('flatten', net:dropout('dropout', x, { ratio = 0.5 }))
     local loss = net:softmax_cross_entropy('loss', net:linear('classifier', x, o.classes), labels)

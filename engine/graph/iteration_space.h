@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace trinity {
+
+/// What a dimension of an iteration space is to its operator.
+enum class DimensionRole : uint8_t {
+  rows,     ///< points along it are independent of each other; carried by inputs and outputs
+  batch,    ///< of a product of matrices: numbers the products; otherwise like rows
+  columns,  ///< of a product: carried by the second operand (the weights) and the output
+  reduced,  ///< summed over: no output carries it
+  coupled,  ///< points need statistics of each other (a softmax's axis, a norm's)
+};
+
+const char* dimension_role_name(DimensionRole role);
+
+/// A named dimension of an iteration space.
+struct Dimension {
+  std::string name;
+  int64_t size = 1;  ///< in points
+  DimensionRole role = DimensionRole::rows;
+  bool splits = true;  ///< false: parts along it do not exist (a concatenated axis)
+};
+
+/// For every axis of a tensor the dimensions whose parts cut it, outermost first; none: the axis is
+/// never cut.
+using TensorAxes = std::vector<std::vector<int32_t>>;
+
+/// The loop nest that an operator is: its named dimensions, and which of them its tensors carry.
+/// A split gives a factor per dimension; a part of the operator then reads and writes the blocks of
+/// its tensors that the carried dimensions cut out.
+struct IterationSpace {
+  std::vector<Dimension> dimensions;
+  std::vector<TensorAxes> inputs;      ///< per input tensor, in the operator's argument order
+  std::vector<TensorAxes> outputs;     ///< per output tensor
+  std::vector<TensorAxes> parameters;  ///< per parameter
+
+  /// Number of the dimension called `name`, or -1.
+  int32_t find(std::string_view name) const;
+  /// Whether some axis of a tensor is cut by parts along `dimension`.
+  static bool carries(const TensorAxes& axes, int32_t dimension);
+};
+
+/// The iteration space of a forward operator, from its type, attributes and shapes:
+///
+///   Conv              b c h w r s n     image [b c h w], weight [n c r s], output [b n h w]
+///   MaxPool, ...      b c h w           output positions
+///   Gemm, MatMul      b (s ...) n c     [b s c] times [c n]; batch axes of MatMul first
+///   Gather (rows)     b s d v           numbers [b s], table [v d]: a product with one-hot rows
+///   LSTM              s b n c           one layer; s (time) does not split; weights [4n c], [4n n]
+///   Einsum            its letters       output letters first, then summed ones
+///   Softmax, norms    b (c h w | s d)   the normalised axis is coupled; BatchNormalization: b
+///   GlobalAveragePool b c h w           h w reduced
+///   Concat, Split     axes of the whole tensor, the joined one does not split
+///   Reshape, Flatten  one dimension for every run of axes of equal extent on both sides
+///   others            element-wise over the output's axes, inputs broadcast from the right
+///
+/// Operators whose parts would need more than blocks of their inputs (sorting, scattering, padding)
+/// have dimensions that do not split. Never fails: a tensor without a shape is not cut.
+IterationSpace iteration_space(const Graph& graph, int32_t op);
+
+/// Names of `count` dimensions of a tensor: b c h w of images, b s d of sequences, b n of matrices.
+std::vector<std::string> axis_names(size_t count);
+
+/// A list-of-integers attribute, or empty.
+std::vector<int64_t> integers_attribute(const Operator& op, const std::string& name);
+
+}  // namespace trinity

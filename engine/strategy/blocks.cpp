@@ -1,0 +1,108 @@
+#include "strategy/blocks.h"
+
+#include <algorithm>
+#include <map>
+
+namespace trinity {
+
+int64_t block_elements(const Block& block) {
+  int64_t product = 1;
+  for (const auto& range : block) product *= range.length();
+  return product;
+}
+
+Block whole_block(const std::vector<int64_t>& shape) {
+  Block block;
+  for (const int64_t extent : shape) block.push_back({0, extent});
+  return block;
+}
+
+Block overlap(const Block& a, const Block& b) {
+  Block both;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const int64_t begin = std::max(a[i].begin, b[i].begin);
+    both.push_back({begin, std::max(begin, std::min(a[i].end, b[i].end))});
+  }
+  return both;
+}
+
+bool is_empty(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Range& r) { return r.length() <= 0; });
+}
+
+int64_t shared_elements(const Block& a, const Block& b) {
+  int64_t product = 1;
+  for (size_t i = 0; i < a.size(); ++i)
+    product *=
+        std::max<int64_t>(0, std::min(a[i].end, b[i].end) - std::max(a[i].begin, b[i].begin));
+  return product;
+}
+
+Cut::Cut(IterationSpace space, std::vector<int32_t> factors, int32_t copies)
+    : space_(std::move(space)), factors_(std::move(factors)) {
+  factors_.resize(space_.dimensions.size(), 1);
+  space_.dimensions.push_back({"copies", 1, DimensionRole::rows, false});
+  factors_.push_back(copies);
+  for (const int32_t factor : factors_) parts_ *= factor;
+}
+
+std::vector<int32_t> Cut::coordinates(int32_t part) const {
+  std::vector<int32_t> at(factors_.size());
+  for (size_t d = factors_.size(); d-- > 0;) {
+    at[d] = part % factors_[d];
+    part /= factors_[d];
+  }
+  return at;
+}
+
+Range Cut::range(int64_t extent, const std::vector<int32_t>& dimensions,
+                 const std::vector<int32_t>& at) const {
+  int64_t index = 0, count = 1;
+  for (const int32_t d : dimensions) {
+    const auto i = static_cast<size_t>(d);
+    index = index * factors_[i] + at[i];
+    count *= factors_[i];
+  }
+  return {index * extent / count, (index + 1) * extent / count};
+}
+
+Block Cut::block(const std::vector<int64_t>& shape, const TensorAxes& axes, int32_t part) const {
+  const auto at = coordinates(part);
+  Block block;
+  for (size_t i = 0; i < shape.size(); ++i)
+    block.push_back(i < axes.size() ? range(shape[i], axes[i], at) : Range{0, shape[i]});
+  return block;
+}
+
+double Cut::share(int32_t part) const {
+  const auto at = coordinates(part);
+  double share = 1;
+  for (size_t d = 0; d + 1 < factors_.size(); ++d) {
+    const int64_t size = space_.dimensions[d].size;
+    if (size > 0)
+      share *= static_cast<double>(range(size, {static_cast<int32_t>(d)}, at).length()) /
+               static_cast<double>(size);
+  }
+  return share;
+}
+
+std::vector<int32_t> Cut::missing(const TensorAxes& axes) const {
+  std::vector<int32_t> found;
+  for (size_t d = 0; d + 1 < factors_.size(); ++d)
+    if (factors_[d] > 1 && !IterationSpace::carries(axes, static_cast<int32_t>(d)))
+      found.push_back(static_cast<int32_t>(d));
+  return found;
+}
+
+std::vector<int32_t> Cut::groups(const std::vector<int32_t>& dimensions) const {
+  std::map<std::vector<int32_t>, int32_t> numbers;
+  std::vector<int32_t> group;
+  for (int32_t part = 0; part < parts_; ++part) {
+    auto at = coordinates(part);
+    for (const int32_t d : dimensions) at[static_cast<size_t>(d)] = 0;
+    group.push_back(numbers.emplace(at, static_cast<int32_t>(numbers.size())).first->second);
+  }
+  return group;
+}
+
+}  // namespace trinity

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/iteration_space.h"
+
+// Blocks of tensors and of iteration spaces under a split: the arithmetic behind strategy/splits.
+
+namespace trinity {
+
+struct Range {
+  int64_t begin = 0, end = 0;
+  int64_t length() const { return end - begin; }
+  auto operator<=>(const Range&) const = default;
+};
+
+/// A range per axis of a tensor; of none where the shape is not known.
+using Block = std::vector<Range>;
+
+int64_t block_elements(const Block& block);
+Block whole_block(const std::vector<int64_t>& shape);
+/// What two blocks of one tensor share; empty ranges where nothing.
+Block overlap(const Block& a, const Block& b);
+bool is_empty(const Block& block);
+/// The elements that two blocks share; 1 where the shape is not known.
+int64_t shared_elements(const Block& a, const Block& b);
+
+/// The parts of one operator: part numbers count the first dimension slowest, copies of one block
+/// fastest. Copies count as a dimension, the last one, which no tensor carries.
+class Cut {
+ public:
+  Cut() = default;
+  Cut(IterationSpace space, std::vector<int32_t> factors, int32_t copies = 1);
+
+  const IterationSpace& space() const { return space_; }
+  const std::vector<int32_t>& factors() const { return factors_; }
+  int32_t parts() const { return parts_; }
+  /// Where a part stands along every dimension.
+  std::vector<int32_t> coordinates(int32_t part) const;
+  /// The block of a tensor with these axes that a part reads or writes. An axis of n points cut in
+  /// c has blocks [i n / c, (i + 1) n / c).
+  Block block(const std::vector<int64_t>& shape, const TensorAxes& axes, int32_t part) const;
+  /// The part of the iteration space's points that a part has.
+  double share(int32_t part) const;
+  /// Dimensions, without copies, with several parts that a tensor with these axes does not carry.
+  std::vector<int32_t> missing(const TensorAxes& axes) const;
+  /// For every part a number that it shares with those that differ from it along `dimensions`
+  /// alone.
+  std::vector<int32_t> groups(const std::vector<int32_t>& dimensions) const;
+
+ private:
+  Range range(int64_t extent, const std::vector<int32_t>& dimensions,
+              const std::vector<int32_t>& at) const;
+
+  IterationSpace space_;
+  std::vector<int32_t> factors_;
+  int32_t parts_ = 1;
+};
+
+}  // namespace trinity

@@ -1,0 +1,236 @@
+#include "strategy/split_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/stop.h"
+#include "graph/operator_types.h"
+
+namespace trinity {
+namespace {
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+bool is_sum(const Operator& op) { return op.phase == Phase::backward && op.type == "Sum"; }
+
+}  // namespace
+
+SplitPlan::SplitPlan(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
+                     int32_t devices)
+    : graph_(graph),
+      cuts_(at(graph.operator_count())),
+      devices_of_(at(graph.operator_count())),
+      homes_(graph.tensors().size()) {
+  find_leaders(splits);
+  StopPoll poll;
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    poll.step();
+    const OperatorSplit split = splits.empty() ? OperatorSplit{} : splits[at(op)];
+    const bool leads = leader(op) == op;
+    if (leads) cuts_[at(op)] = Cut(iteration_space(graph, op), split.factors, split.copies);
+    views_.push_back(leads ? forward_view(op) : backward_view(op));
+    if (source_[at(op)]) continue;
+    if (leads) assign(op, split, placement, devices);
+    settle_outputs(op);
+    demand_sources(op);
+  }
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    if (!source_[at(op)]) continue;
+    devices_of_[at(op)] = {placement[at(op)]};
+    for (const int32_t output : graph.op(op).outputs)
+      if (homes_[at(output)].empty())
+        homes_[at(output)].push_back(
+            {whole_block(graph.tensor(output).shape), placement[at(op)], 0});
+  }
+}
+
+void SplitPlan::find_leaders(const Splits& splits) {
+  for (int32_t id = 0; id < graph_.operator_count(); ++id) {
+    const auto& op = graph_.op(id);
+    const bool follows = op.phase != Phase::forward && op.forward >= 0;
+    leader_.push_back(follows ? op.forward : id);
+    source_.push_back(false);
+    const bool split = !splits.empty() && splits[at(leader(id))].parts() > 1;
+    for (const int32_t input : split ? op.inputs : std::vector<int32_t>()) {
+      const auto& source = graph_.op(graph_.tensor(input).producer);
+      if (source.type == "Input" || source.type == "Constant")
+        source_[at(graph_.tensor(input).producer)] =
+            source.inputs.empty() && source.parameter_bytes() == 0 && source.outputs.size() == 1;
+    }
+  }
+}
+
+SplitPlan::View SplitPlan::forward_view(int32_t op) const {
+  const auto& space = cuts_[at(op)].space();
+  View view{space.inputs, space.outputs, std::vector<bool>(space.inputs.size(), false), -1};
+  const auto& type = graph_.op(op).type;
+  if (!view.window.empty()) view.window[0] = type == "Conv" || type.ends_with("Pool");
+  return view;
+}
+
+TensorAxes SplitPlan::weight_axes(const Operator& forward) const {
+  const auto& space = cut(static_cast<int32_t>(&forward - graph_.operators().data())).space();
+  size_t largest = 0;
+  for (size_t i = 1; i < forward.parameters.size(); ++i)
+    if (forward.parameters[i].bytes() > forward.parameters[largest].bytes()) largest = i;
+  return space.parameters.empty() ? TensorAxes{} : space.parameters[largest];
+}
+
+/// The training lowering gives a backward operator the gradients of outputs, then forward tensors;
+/// it writes the gradients of inputs in order, then that of the weights. Gradients are told by
+/// their shapes, which are those of their tensors.
+SplitPlan::View SplitPlan::backward_view(int32_t id) const {
+  const auto& op = graph_.op(id);
+  const auto& forward = graph_.op(leader(id));
+  const View& of = views_[at(leader(id))];
+  View view;
+  const auto shape = [&](int32_t tensor) -> const auto& { return graph_.tensor(tensor).shape; };
+  size_t next_output = 0;
+  for (const int32_t input : op.inputs) {
+    TensorAxes axes(shape(input).size());
+    bool window = false;
+    for (size_t i = 0; i < forward.inputs.size(); ++i)
+      if (forward.inputs[i] == input) axes = of.inputs[i], window = of.window[i];
+    for (size_t i = 0; i < forward.outputs.size(); ++i)
+      if (forward.outputs[i] == input) axes = of.outputs[i];
+    if (graph_.op(graph_.tensor(input).producer).phase != Phase::forward) {
+      size_t i = is_sum(op) ? 0 : next_output;
+      while (i < forward.outputs.size() && shape(forward.outputs[i]) != shape(input)) ++i;
+      if (i < forward.outputs.size()) axes = of.outputs[i], next_output = i + 1;
+    }
+    view.inputs.push_back(std::move(axes));
+    view.window.push_back(window);
+  }
+  size_t next_input = 0;
+  for (size_t o = 0; o < op.outputs.size(); ++o) {
+    TensorAxes axes(shape(op.outputs[o]).size());
+    if (axes.empty() && forward.trainable_bytes() > 0 && o + 1 == op.outputs.size()) {
+      view.weight_gradient = static_cast<int32_t>(o);
+      axes = weight_axes(forward);
+    } else if (is_sum(op)) {
+      axes = view.inputs.empty() ? axes : view.inputs[0];
+    } else {
+      size_t i = next_input;
+      while (i < forward.inputs.size() && shape(forward.inputs[i]) != shape(op.outputs[o])) ++i;
+      if (i < forward.inputs.size()) axes = of.inputs[i], next_input = i + 1;
+    }
+    view.outputs.push_back(std::move(axes));
+  }
+  return view;
+}
+
+/// Bytes of a part's inputs that lie on every device.
+std::vector<double> SplitPlan::local_bytes(int32_t op, int32_t part, int32_t devices) const {
+  std::vector<double> bytes(at(devices), 0);
+  std::vector<int64_t> most(at(devices));
+  for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k) {
+    const auto& tensor = graph_.tensor(graph_.op(op).inputs[k]);
+    if (is_source(tensor.producer)) continue;
+    const Block block = needed(op, k, part);
+    std::fill(most.begin(), most.end(), 0);
+    for (const auto& home : homes(graph_.op(op).inputs[k]))
+      most[at(home.device)] = std::max(most[at(home.device)], shared_elements(block, home.block));
+    const auto whole =
+        std::max<double>(1, static_cast<double>(tensor.shape.empty() ? 1 : tensor.elements()));
+    for (size_t d = 0; d < bytes.size(); ++d)
+      bytes[d] += static_cast<double>(tensor.bytes) * static_cast<double>(most[d]) / whole;
+  }
+  return bytes;
+}
+
+void SplitPlan::assign(int32_t op, const OperatorSplit& split, std::span<const int32_t> placement,
+                       int32_t devices) {
+  const int32_t parts = cuts_[at(op)].parts();
+  std::vector<int32_t> open = split.devices;
+  if (open.empty() && parts == 1) open = {placement[at(op)]};
+  if (open.empty()) {
+    open.resize(at(devices));
+    std::iota(open.begin(), open.end(), 0);
+  }
+  for (int32_t part = 0; part < parts; ++part) {
+    size_t best = 0;
+    if (open.size() > 1) {
+      const auto local = local_bytes(op, part, devices);
+      for (size_t i = 1; i < open.size(); ++i)
+        if (local[at(open[i])] > local[at(open[best])]) best = i;
+    }
+    devices_of_[at(op)].push_back(open[best]);
+    open.erase(open.begin() + static_cast<std::ptrdiff_t>(best));
+  }
+}
+
+void SplitPlan::settle_outputs(int32_t op) {
+  for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o)
+    for (int32_t part = 0; part < cut(op).parts(); ++part)
+      homes_[at(graph_.op(op).outputs[o])].push_back(
+          {written(op, o, part), device(op, part), part});
+}
+
+void SplitPlan::demand_sources(int32_t op) {
+  for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k) {
+    const int32_t tensor = graph_.op(op).inputs[k];
+    if (!is_source(graph_.tensor(tensor).producer)) continue;
+    auto& homes = homes_[at(tensor)];
+    for (int32_t part = 0; part < cut(op).parts(); ++part) {
+      const Home wanted{needed(op, k, part), device(op, part), static_cast<int32_t>(homes.size())};
+      const bool there = std::any_of(homes.begin(), homes.end(), [&](const Home& home) {
+        return home.device == wanted.device && home.block == wanted.block;
+      });
+      if (!there) homes.push_back(wanted);
+    }
+  }
+}
+
+/// Adds the rows and columns that a window reaches beyond a block of its image.
+void SplitPlan::widen(const Operator& forward, int32_t op, int32_t part, Block& block) const {
+  const auto kernel = integers_attribute(forward, "kernel_shape");
+  const auto strides = integers_attribute(forward, "strides");
+  const auto pads = integers_attribute(forward, "pads");
+  if (kernel.size() != 2 || block.size() != 4 || forward.outputs.empty()) return;
+  const auto& image = graph_.tensor(forward.inputs[0]).shape;
+  const Block out = cut(op).block(graph_.tensor(forward.outputs[0]).shape,
+                                  views_[at(leader(op))].outputs[0], part);
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t stride = i < strides.size() ? strides[i] : 1, pad = i < pads.size() ? pads[i] : 0;
+    auto& range = block[i + 2];
+    if (range.length() == image[i + 2]) continue;
+    range.begin = std::clamp<int64_t>(out[i + 2].begin * stride - pad, 0, image[i + 2] - 1);
+    range.end = std::clamp<int64_t>((out[i + 2].end - 1) * stride - pad + kernel[i],
+                                    range.begin + 1, image[i + 2]);
+  }
+}
+
+Block SplitPlan::needed(int32_t op, size_t input, int32_t part) const {
+  const auto& view = views_[at(op)];
+  const auto& shape = graph_.tensor(graph_.op(op).inputs[input]).shape;
+  Block block = cut(op).block(shape, view.inputs[input], part);
+  if (view.window[input] && cut(op).parts() > 1) widen(graph_.op(leader(op)), op, part, block);
+  return block;
+}
+
+Block SplitPlan::written(int32_t op, size_t output, int32_t part) const {
+  return cut(op).block(graph_.tensor(graph_.op(op).outputs[output]).shape,
+                       views_[at(op)].outputs[output], part);
+}
+
+/// Parts of a sum of gradients and of an update that write the same block do the same work.
+std::vector<int32_t> SplitPlan::summed(int32_t op, size_t output) const {
+  const auto& of = graph_.op(op);
+  if (is_sum(of) || of.phase == Phase::update || of.type == "SoftmaxCrossEntropyLoss") return {};
+  return cut(op).missing(output_axes(op, output));
+}
+
+double SplitPlan::weight_share(int32_t op, int32_t part) const {
+  const auto& forward = graph_.op(leader(op));
+  const auto& axes = cut(op).space().parameters;
+  double whole = 0, own = 0;
+  for (size_t i = 0; i < forward.parameters.size(); ++i) {
+    const auto& shape = forward.parameters[i].shape;
+    whole += static_cast<double>(forward.parameters[i].bytes());
+    own += static_cast<double>(block_elements(cut(op).block(shape, axes[i], part)) *
+                               dtype_bytes(forward.parameters[i].dtype));
+  }
+  return whole > 0 ? own / whole : 1;
+}
+
+}  // namespace trinity

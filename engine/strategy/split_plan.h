@@ -1,0 +1,83 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "strategy/blocks.h"
+#include "strategy/splits.h"
+
+namespace trinity {
+
+/// Where a block of a tensor lies.
+struct Home {
+  Block block;
+  int32_t device = 0;
+  int32_t part = 0;  ///< of the tensor's producer
+};
+
+/// What lower_splits() decides before it builds: for every operator the cut that it follows, which
+/// dimensions its tensors carry, and on which device every part runs; for every tensor where its
+/// blocks lie.
+class SplitPlan {
+ public:
+  /// The arguments of lower_splits(), checked.
+  SplitPlan(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
+            int32_t devices);
+
+  /// The operator whose split `op` follows: its forward operator, or itself.
+  int32_t leader(int32_t op) const { return leader_[static_cast<size_t>(op)]; }
+  const Cut& cut(int32_t op) const { return cuts_[static_cast<size_t>(leader(op))]; }
+  int32_t device(int32_t op, int32_t part) const {
+    return devices_of_[static_cast<size_t>(leader(op))][static_cast<size_t>(part)];
+  }
+  /// Whether an operator stands wherever its output is read: a source that some split operator
+  /// reads.
+  bool is_source(int32_t op) const { return source_[static_cast<size_t>(op)]; }
+  /// Blocks of a tensor, by part; of a source's output: one for every place where it is read.
+  const std::vector<Home>& homes(int32_t tensor) const {
+    return homes_[static_cast<size_t>(tensor)];
+  }
+
+  /// The block of its k-th input that a part needs.
+  Block needed(int32_t op, size_t input, int32_t part) const;
+  Block written(int32_t op, size_t output, int32_t part) const;
+  const TensorAxes& output_axes(int32_t op, size_t output) const {
+    return views_[static_cast<size_t>(op)].outputs[output];
+  }
+  /// Whether output `output` of a backward operator is the gradient of its weights.
+  bool is_weight_gradient(int32_t op, size_t output) const {
+    return views_[static_cast<size_t>(op)].weight_gradient == static_cast<int32_t>(output);
+  }
+  /// Split dimensions along which parts hold partial sums of an output.
+  std::vector<int32_t> summed(int32_t op, size_t output) const;
+  /// The part of the bytes of its leader's weights that a part owns.
+  double weight_share(int32_t op, int32_t part) const;
+
+ private:
+  struct View {
+    std::vector<TensorAxes> inputs, outputs;
+    std::vector<bool> window;  ///< per input: read through a moving window
+    int32_t weight_gradient = -1;
+  };
+
+  void find_leaders(const Splits& splits);
+  View forward_view(int32_t op) const;
+  View backward_view(int32_t op) const;
+  TensorAxes weight_axes(const Operator& forward) const;
+  void assign(int32_t op, const OperatorSplit& split, std::span<const int32_t> placement,
+              int32_t devices);
+  std::vector<double> local_bytes(int32_t op, int32_t part, int32_t devices) const;
+  void settle_outputs(int32_t op);
+  void demand_sources(int32_t op);
+  void widen(const Operator& forward, int32_t op, int32_t part, Block& block) const;
+
+  const Graph& graph_;
+  std::vector<int32_t> leader_;
+  std::vector<bool> source_;
+  std::vector<Cut> cuts_;                         // by leader
+  std::vector<std::vector<int32_t>> devices_of_;  // by leader, by part
+  std::vector<View> views_;
+  std::vector<std::vector<Home>> homes_;
+};
+
+}  // namespace trinity

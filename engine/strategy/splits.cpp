@@ -1,0 +1,398 @@
+#include "strategy/splits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/stop.h"
+#include "graph/operator_types.h"
+#include "strategy/split_plan.h"
+
+namespace trinity {
+namespace {
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+/// Builds the lowered graph from a plan.
+class SplitLowering {
+ public:
+  SplitLowering(const Graph& graph, const SplitPlan& plan)
+      : graph_(graph),
+        plan_(plan),
+        builder_(graph.name()),
+        parts_of_(at(graph.operator_count())),
+        held_(graph.tensors().size()) {}
+
+  Lowered run() {
+    StopPoll poll;
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+      poll.step();
+      if (builder_.operator_count() > static_cast<int32_t>(kMaxOperators))
+        throw LimitError(fmt::format("the splits of graph '{}' make more than {} operators",
+                                     graph_.name(), kMaxOperators));
+      plan_.is_source(op) ? add_source(op) : add_parts(op);
+    }
+    for (int32_t unit = 0; unit < graph_.unit_count(); ++unit) colocate(graph_.unit(unit));
+    for (Collective collective : graph_.collectives()) {
+      for (int32_t& member : collective.members) member = parts_of_[at(member)][0];
+      builder_.add_collective(std::move(collective));
+    }
+    return finish();
+  }
+
+ private:
+  struct Made {
+    int32_t device, origin, part;
+  };
+
+  int32_t add(Operator op, int32_t device, int32_t origin, int32_t part) {
+    by_name_.emplace(op.name, Made{device, origin, part});
+    return builder_.add_operator(std::move(op));
+  }
+  static std::string part_name(const std::string& name, int32_t part, size_t parts) {
+    return parts == 1 ? name : fmt::format("{}@{}", name, part);
+  }
+
+  /// A tensor's block: the extents of its shape, or its share of the bytes where it has no shape.
+  int32_t add_block(int32_t producer, int32_t original, const Block& block, size_t parts,
+                    const std::string& suffix, double share = 1) {
+    Tensor tensor = graph_.tensor(original);
+    if (!suffix.empty() || parts > 1) tensor.name.clear();
+    for (size_t i = 0; i < block.size(); ++i) tensor.shape[i] = block[i].length();
+    if (block.empty()) tensor.bytes = std::llround(static_cast<double>(tensor.bytes) * share);
+    return builder_.add_output(producer, std::move(tensor));
+  }
+
+  void add_source(int32_t op) {
+    const auto& original = graph_.op(op);
+    const int32_t tensor = original.outputs[0];
+    const auto& homes = plan_.homes(tensor);
+    for (size_t k = 0; k < homes.size(); ++k) {
+      Operator copy = original;
+      copy.name = part_name(original.name, static_cast<int32_t>(k), homes.size());
+      const int32_t id = add(std::move(copy), homes[k].device, op, static_cast<int32_t>(k));
+      parts_of_[at(op)].push_back(id);
+      held_[at(tensor)].push_back(add_block(id, tensor, homes[k].block, homes.size(), ""));
+    }
+  }
+
+  void add_parts(int32_t op) {
+    const int32_t parts = plan_.cut(op).parts();
+    for (int32_t part = 0; part < parts; ++part) {
+      Operator made = part_of(op, part);
+      for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k)
+        made.inputs.push_back(fetch(op, k, part));
+      if (parts > 1) restate_traffic(op, part, made);
+      const int32_t id = add(std::move(made), plan_.device(op, part), op, part);
+      parts_of_[at(op)].push_back(id);
+      for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o) {
+        const double share = plan_.is_weight_gradient(op, o) ? plan_.weight_share(op, part)
+                                                             : plan_.cut(op).share(part);
+        held_[at(graph_.op(op).outputs[o])].push_back(
+            add_block(id, graph_.op(op).outputs[o], plan_.written(op, o, part), at(parts), "",
+                      parts == 1 ? 1 : share));
+      }
+    }
+    for (size_t o = 0; o < graph_.op(op).outputs.size() && parts > 1; ++o) join_parts(op, o);
+  }
+
+  Operator part_of(int32_t op, int32_t part) const {
+    const auto& original = graph_.op(op);
+    const auto& cut = plan_.cut(op);
+    Operator made = original;
+    made.name = part_name(original.name, part, at(cut.parts()));
+    made.inputs.clear();
+    if (original.forward >= 0) {
+      const auto& forwards = parts_of_[at(original.forward)];
+      made.forward = forwards[std::min(at(part), forwards.size() - 1)];
+    }
+    if (cut.parts() == 1) return made;
+    const bool update = original.phase == Phase::update;
+    const double share = update ? plan_.weight_share(op, part) : work_share(op, part);
+    made.flops *= share;
+    if (made.measured()) made.measured_time_s *= share;
+    if (made.traffic_bytes >= 0) made.traffic_bytes *= share;
+    made.workspace_bytes = std::llround(static_cast<double>(made.workspace_bytes) * share);
+    made.persistent_bytes = std::llround(static_cast<double>(made.persistent_bytes) * share);
+    for (size_t i = 0; i < made.parameters.size(); ++i) {
+      const Block block = cut.block(made.parameters[i].shape, cut.space().parameters[i], part);
+      for (size_t a = 0; a < block.size(); ++a) made.parameters[i].shape[a] = block[a].length();
+    }
+    return made;
+  }
+
+  /// A sum of gradients is as much work as its block has elements; others share the whole.
+  double work_share(int32_t op, int32_t part) const {
+    const auto& original = graph_.op(op);
+    if (original.phase != Phase::backward || original.type != "Sum")
+      return plan_.cut(op).share(part);
+    const auto whole = static_cast<double>(graph_.tensor(original.outputs[0]).elements());
+    return static_cast<double>(block_elements(plan_.written(op, 0, part))) / std::max(1.0, whole);
+  }
+
+  /// Memory traffic by the rules that made the original's, from the blocks that a part touches;
+  /// where those do not give the original's, its share stays.
+  void restate_traffic(int32_t op, int32_t part, Operator& made) const {
+    const auto& original = graph_.op(op);
+    if (original.phase == Phase::update || original.measured()) return;
+    const auto& forward = graph_.op(plan_.leader(op));
+    const bool gathers = operator_rule(forward.type).gathers;
+    if (gathers) return;
+    double whole = static_cast<double>(forward.parameter_bytes());
+    double own = whole * plan_.weight_share(op, part);
+    const auto count = [&](int32_t tensor, const Block& block) {
+      const auto& of = graph_.tensor(tensor);
+      const double bytes = static_cast<double>(of.bytes);
+      whole += bytes;
+      own += block.empty() ? bytes * plan_.weight_share(op, part)
+                           : bytes * static_cast<double>(block_elements(block)) /
+                                 std::max<double>(1, static_cast<double>(of.elements()));
+    };
+    for (size_t k = 0; k < original.inputs.size(); ++k)
+      count(original.inputs[k], plan_.needed(op, k, part));
+    for (size_t o = 0; o < original.outputs.size(); ++o)
+      count(original.outputs[o], plan_.written(op, o, part));
+    if (original.traffic_bytes == whole) made.traffic_bytes = own;
+  }
+
+  /// Partial sums become sums; parts along a coupled dimension exchange their statistics.
+  void join_parts(int32_t op, size_t output) {
+    const auto sums = plan_.summed(op, output);
+    if (!sums.empty())
+      return all_reduce(op, output, sums, [&](int32_t part) {
+        const int32_t tensor = held_[at(graph_.op(op).outputs[output])][at(part)];
+        return builder_.tensor(tensor).bytes;
+      });
+    const auto coupled = coupled_dimensions(op);
+    if (output == 0 && !coupled.empty())
+      all_reduce(op, output, coupled, [&](int32_t part) { return row_bytes(op, part); });
+  }
+
+  std::vector<int32_t> coupled_dimensions(int32_t op) const {
+    const auto& forward = graph_.op(plan_.leader(op));
+    std::vector<int32_t> found;
+    if (forward.type == "BatchNormalization" || graph_.op(op).phase == Phase::update) return found;
+    const auto& cut = plan_.cut(op);
+    for (size_t d = 0; d < cut.factors().size(); ++d)
+      if (cut.factors()[d] > 1 && cut.space().dimensions[d].role == DimensionRole::coupled)
+        found.push_back(static_cast<int32_t>(d));
+    return found;
+  }
+  /// Two numbers for every row of a part: its sum and its maximum, or its mean and its variance.
+  int64_t row_bytes(int32_t op, int32_t part) const {
+    const auto& cut = plan_.cut(op);
+    double rows = cut.share(part);
+    for (size_t d = 0; d < cut.factors().size(); ++d) {
+      const auto& dimension = cut.space().dimensions[d];
+      rows *= dimension.role == DimensionRole::coupled ? static_cast<double>(cut.factors()[d])
+                                                       : static_cast<double>(dimension.size);
+    }
+    return std::llround(rows) * 2 * dtype_bytes(graph_.tensor(graph_.op(op).outputs[0]).dtype);
+  }
+
+  template <class Bytes>
+  void all_reduce(int32_t op, size_t output, const std::vector<int32_t>& dimensions, Bytes bytes) {
+    const auto& original = graph_.op(op);
+    const bool weights = plan_.is_weight_gradient(op, output);
+    const auto group = plan_.cut(op).groups(dimensions);
+    const auto name = fmt::format("{}/sum{}", original.name, output + 1);
+    auto& held = held_[at(original.outputs[output])];
+    std::map<int32_t, Collective> collectives;
+    for (int32_t part = 0; part < plan_.cut(op).parts(); ++part) {
+      auto& collective = collectives[group[at(part)]];
+      if (collective.members.empty()) {
+        collective.name = fmt::format("{}.{}", name, group[at(part)]);
+        collective.bytes = bytes(part);
+      }
+      Operator member;
+      member.name = fmt::format("{}@{}", name, part);
+      member.type = "AllReduce";
+      member.phase = weights ? Phase::update : original.phase;
+      member.traffic_bytes = 0;
+      member.inputs = {held[at(part)]};
+      const int32_t id = add(std::move(member), plan_.device(op, part), -1, part);
+      builder_.colocate(id, parts_of_[at(op)][at(part)]);
+      Tensor sum = builder_.tensor(held[at(part)]);
+      held[at(part)] = builder_.add_output(id, std::move(sum));
+      collective.members.push_back(id);
+    }
+    for (auto& [number, collective] : collectives) builder_.add_collective(std::move(collective));
+  }
+
+  /// The tensor from which a part reads its block of an input.
+  int32_t fetch(int32_t op, size_t input, int32_t part) {
+    const int32_t tensor = graph_.op(op).inputs[input];
+    const int32_t device = plan_.device(op, part);
+    const auto& homes = plan_.homes(tensor);
+    const auto& held = held_[at(tensor)];
+    const Block block = plan_.needed(op, input, part);
+    if (block.empty()) {  // no shape: parts of one operator match
+      const auto same = std::min(at(part), homes.size() - 1);
+      return held[same];
+    }
+    const size_t exact = holder(homes, device, block);
+    if (exact < homes.size()) return held[exact];
+    const auto key = std::make_tuple(tensor, device, block);
+    if (const auto found = joined_.find(key); found != joined_.end()) return found->second;
+    return joined_[key] = join(op, tensor, device, block);
+  }
+
+  /// The home with exactly this block, on the device if there is one there; of others each device
+  /// takes its turn.
+  static size_t holder(const std::vector<Home>& homes, int32_t device, const Block& block) {
+    std::vector<size_t> equal;
+    for (size_t i = 0; i < homes.size(); ++i) {
+      if (homes[i].block != block) continue;
+      if (homes[i].device == device) return i;
+      equal.push_back(i);
+    }
+    return equal.empty() ? homes.size() : equal[at(device) % equal.size()];
+  }
+
+  /// Pieces of all homes that cover the block, joined on the device where there are several.
+  int32_t join(int32_t op, int32_t tensor, int32_t device, const Block& block) {
+    const auto& homes = plan_.homes(tensor);
+    std::set<Block> seen;
+    std::vector<int32_t> pieces;
+    for (const auto& home : homes) {
+      const Block piece = overlap(home.block, block);
+      if (is_empty(piece) || !seen.insert(home.block).second) continue;
+      pieces.push_back(slice(tensor, holder(homes, device, home.block), piece));
+    }
+    if (pieces.size() == 1) return pieces[0];
+    Operator concat;
+    concat.name = fmt::format("{}/block{}", producer_name(tensor), ++joins_);
+    concat.type = "Concat";
+    concat.phase = graph_.op(op).phase;
+    concat.inputs = std::move(pieces);
+    const int32_t id = add(std::move(concat), device, -1, 0);
+    return add_block(id, tensor, block, 2, "block");
+  }
+
+  int32_t slice(int32_t tensor, size_t home, const Block& piece) {
+    if (plan_.homes(tensor)[home].block == piece) return held_[at(tensor)][home];
+    const auto key = std::make_tuple(tensor, static_cast<int32_t>(home), piece);
+    if (const auto found = sliced_.find(key); found != sliced_.end()) return found->second;
+    Operator slice;
+    slice.name = fmt::format("{}/piece{}", producer_name(tensor), sliced_.size() + 1);
+    slice.type = "Slice";
+    slice.phase = graph_.op(graph_.tensor(tensor).producer).phase;
+    slice.inputs = {held_[at(tensor)][home]};
+    const int32_t id = add(std::move(slice), plan_.homes(tensor)[home].device, -1, 0);
+    return sliced_[key] = add_block(id, tensor, piece, 2, "piece");
+  }
+
+  const std::string& producer_name(int32_t tensor) const {
+    return graph_.op(graph_.tensor(tensor).producer).name;
+  }
+
+  /// Parts of one number share a unit where they share a device.
+  void colocate(std::span<const int32_t> unit) {
+    std::map<int32_t, int32_t> first;  // by device
+    for (const int32_t op : unit)
+      for (const int32_t part : parts_of_[at(op)]) {
+        const int32_t device = by_name_.at(builder_.op(part).name).device;
+        const auto [found, fresh] = first.emplace(device, part);
+        if (!fresh) builder_.colocate(found->second, part);
+      }
+  }
+
+  Lowered finish() {
+    Lowered result;
+    result.graph = builder_.build();
+    for (const auto& op : result.graph.operators()) {
+      const Made& made = by_name_.at(op.name);
+      result.placement.push_back(made.device);
+      result.origin.push_back(made.origin);
+      result.part.push_back(made.part);
+    }
+    return result;
+  }
+
+  const Graph& graph_;
+  const SplitPlan& plan_;
+  GraphBuilder builder_;
+  std::vector<std::vector<int32_t>> parts_of_;  // by operator, in the builder
+  std::vector<std::vector<int32_t>> held_;      // by tensor and home, in the builder
+  std::map<std::tuple<int32_t, int32_t, Block>, int32_t> joined_, sliced_;
+  std::unordered_map<std::string, Made> by_name_;
+  int64_t joins_ = 0;
+};
+
+void check_devices(const OperatorSplit& split, const std::string& owner, int32_t devices) {
+  std::set<int32_t> seen;
+  for (const int32_t device : split.devices) {
+    if (device < 0 || device >= devices)
+      throw ArgumentError(
+          fmt::format("{}: there is no device {} (of {})", owner, device + 1, devices));
+    if (!seen.insert(device).second)
+      throw ArgumentError(fmt::format("{}: device {} is listed twice", owner, device + 1));
+  }
+  const int64_t most = split.devices.empty() ? devices : static_cast<int64_t>(seen.size());
+  if (split.parts() > most)
+    throw ArgumentError(fmt::format("{}: {} parts on {} devices", owner, split.parts(), most));
+}
+
+void check_factors(const OperatorSplit& split, const std::string& owner,
+                   const IterationSpace& space) {
+  if (split.factors.size() != space.dimensions.size())
+    throw ArgumentError(fmt::format("{}: expected {} factors, one a dimension, got {}", owner,
+                                    space.dimensions.size(), split.factors.size()));
+  for (size_t d = 0; d < split.factors.size(); ++d) {
+    const auto& dimension = space.dimensions[d];
+    const int64_t most = dimension.splits ? dimension.size : 1;
+    if (split.factors[d] < 1 || split.factors[d] > most)
+      throw ArgumentError(fmt::format("{}: dimension '{}': expected a factor from 1 to {}, got {}",
+                                      owner, dimension.name, most, split.factors[d]));
+  }
+}
+
+}  // namespace
+
+int64_t OperatorSplit::parts() const {
+  int64_t product = copies;
+  for (const int32_t factor : factors) product = std::min<int64_t>(product * factor, 1 << 30);
+  return product;
+}
+
+void check_splits(const Splits& splits, const Graph& graph, int32_t devices) {
+  if (splits.empty()) return;
+  if (splits.size() != static_cast<size_t>(graph.operator_count()))
+    throw ArgumentError(fmt::format("splits: expected an entry for each of {} operators, got {}",
+                                    graph.operator_count(), splits.size()));
+  for (int32_t id = 0; id < graph.operator_count(); ++id) {
+    const auto& split = splits[at(id)];
+    if (split == OperatorSplit{}) continue;
+    const auto& op = graph.op(id);
+    const auto owner = fmt::format("splits of operator '{}'", op.name);
+    if (op.phase != Phase::forward && op.forward >= 0)
+      throw ArgumentError(fmt::format("{}: it follows '{}'", owner, graph.op(op.forward).name));
+    if (split.copies < 1)
+      throw ArgumentError(fmt::format("{}: expected at least 1 copy, got {}", owner, split.copies));
+    if (!split.factors.empty()) check_factors(split, owner, iteration_space(graph, id));
+    check_devices(split, owner, devices);
+    const bool whole = op.inputs.empty() || op.collective >= 0;
+    if (whole && split.parts() > 1)
+      throw ArgumentError(
+          fmt::format("{}: sources, variables and members of collectives do not split", owner));
+  }
+}
+
+Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
+                     int32_t devices) {
+  check_splits(splits, graph, devices);
+  if (placement.size() != static_cast<size_t>(graph.operator_count()))
+    throw ArgumentError(fmt::format("splits: expected the devices of {} operators, got {}",
+                                    graph.operator_count(), placement.size()));
+  for (const int32_t device : placement)
+    if (device < 0 || device >= devices)
+      throw ArgumentError(
+          fmt::format("splits: there is no device {} (of {})", device + 1, devices));
+  const SplitPlan plan(graph, splits, placement, devices);
+  return SplitLowering(graph, plan).run();
+}
+
+}  // namespace trinity

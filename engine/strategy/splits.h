@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/iteration_space.h"
+
+namespace trinity {
+
+/// How a forward operator is split; its backward and update operators follow it.
+struct OperatorSplit {
+  /// Parts along every dimension of its iteration space; empty: one part.
+  std::vector<int32_t> factors;
+  /// How many parts compute each block: each has a copy of what it writes, and no sum joins them.
+  int32_t copies = 1;
+  /// Devices that it may use, from 0, each once, at least as many as parts; empty: the operator's
+  /// placement where it has one part, else all devices.
+  std::vector<int32_t> devices;
+
+  int64_t parts() const;
+  bool operator==(const OperatorSplit&) const = default;
+};
+
+/// The `splits` part of a strategy: an entry per operator of the graph, or none (nothing is split).
+/// Entries of backward and update operators that have a forward operator stay empty.
+using Splits = std::vector<OperatorSplit>;
+
+/// Throws ArgumentError unless `splits` is empty or has an entry per operator, with a factor per
+/// dimension between 1 and its size (1 where it does not split), devices that exist, and at least
+/// as many of these as parts; and for an entry at an operator that follows another, a split source,
+/// variable or member of a collective.
+void check_splits(const Splits& splits, const Graph& graph, int32_t devices);
+
+/// A strategy's graph: its operators cut into parts, with what moves and sums their blocks.
+struct Lowered {
+  Graph graph;
+  std::vector<int32_t> placement;  ///< device of every operator, from 0
+  std::vector<int32_t> origin;     ///< operator of the original graph; -1: slices, joins, sums
+  std::vector<int32_t> part;       ///< from 0; of a slice or join 0
+};
+
+/// Applies splits to a graph (a training step, or a forward graph):
+///
+///   - A part computes the block of the iteration space that its factors cut out, at its share of
+///     the FLOP, and owns the blocks of the weights that it needs; parts of one block each own a
+///     copy. Part p of an operator called x is "x@p"; one part keeps the name.
+///   - A tensor that does not carry a split dimension arrives as partial sums: the parts that
+///   differ
+///     along such dimensions alone join in an all-reduce (that of weights belongs to phase update).
+///     The mean loss is left in parts, as data parallelism does.
+///   - Split coupled dimensions of softmaxes and layer norms cost an all-reduce of two numbers a
+///   row.
+///     Batch normalisation takes the statistics of its part.
+///   - A reader whose block lies on its device in one piece reads it there. Otherwise it gets it
+///   from
+///     parts that hold it: whole tensors as they are, others through a "Slice" on the sender's
+///     device and a "Concat" where several pieces meet. Windows read a halo.
+///   - The parts of an operator go to those of its devices that hold most of their inputs, part by
+///     part, ties to the first device listed.
+///   - Data sources (inputs, constants) that a split operator reads stand wherever a block of them
+///     is read.
+///
+/// With one part everywhere the result is the graph itself under `placement`. Throws what
+/// check_splits() throws, ArgumentError for a placement of another length or a device that does not
+/// exist, LimitError for more than kMaxOperators operators.
+Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
+                     int32_t devices);
+
+}  // namespace trinity

@@ -1,0 +1,53 @@
+-- Strategies that split operators over all devices: PaSE's optimum under its cost model, and those that it is
+-- compared with (trinity.pase). They are priced by the simulator like any other; lower bounds of a problem, which
+-- take operators as whole, do not bind them.
+
+local pase = require 'trinity.pase'
+local search = require 'trinity.search'
+local util = require 'trinity.util'
+
+local options = { choose = 'best', cutoff = 1, factors = 'divisors', peak_flops = 10e12, bandwidth_bytes_per_s = 0,
+  seconds = 60, iterations = 250000 }
+
+--- Bytes per second of the slowest route.
+local function slowest(cluster)
+  local least = 16e9
+  for from = 1, #cluster.devices do
+    for to = 1, #cluster.devices do
+      if from ~= to then
+        local _, bandwidth = cluster:wire(from, to)
+        least = (from == 1 and to == 2) and bandwidth or math.min(least, bandwidth)
+      end
+    end
+  end
+  return least
+end
+
+local choices = {
+  best = function(layers, o) return layers:solve { seconds = o.seconds, seed = o.seed, quiet = o.quiet } end,
+  mcmc = function(layers, o) return layers:mcmc { iterations = o.iterations, seed = o.seed } end,
+  data_parallel = function(layers) return layers:data_parallel() end,
+  owt = function(layers) return layers:owt() end,
+  expert = function(layers) return layers:expert() end,
+  tofu = function(layers) return layers:tofu() end,
+}
+
+local function split(problem, given)
+  local o = search.options('pase', options, given)
+  if not choices[o.choose] then
+    util.fail("methods.pase: option 'choose': unknown value %s (known: %s)", util.quoted(tostring(o.choose)),
+      table.concat(util.sorted_keys(choices), ', '))
+  end
+  local bandwidth = o.bandwidth_bytes_per_s > 0 and o.bandwidth_bytes_per_s or slowest(problem.cluster)
+  local layers = pase(problem.graph, { devices = #problem.cluster.devices, cutoff = o.cutoff, factors = o.factors,
+    peak_flops = o.peak_flops, bandwidth_bytes_per_s = bandwidth })
+  local found, reason = choices[o.choose](layers, o)
+  if not found then return nil, reason end
+  return problem:strategy({ placement = problem:placement(), splits = layers:splits(found) },
+    { method = 'pase', seed = o.seed, evaluations = 1, seconds = found.seconds })
+end
+
+return function(methods)
+  methods.register('pase', split, { help = 'every layer split over all devices, exactly by a cost model',
+    source = 'Elango, IPDPS 2021', needs = 'layers with shapes', deterministic = true })
+end

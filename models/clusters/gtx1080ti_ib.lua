@@ -1,0 +1,22 @@
+-- gtx1080ti_ibxN: N GeForce GTX 1080 Ti, eight a machine over PCIe, machines on EDR InfiniBand: the first
+-- cluster of PaSE (Elango, IPDPS 2021), whose paper says so much. How the eight hang together is that
+-- of models/clusters/pcie_tree, four a processor; the network card is at the first processor.
+
+local topology = require 'trinity.topology'
+
+return function(devices)
+  local net = topology.new { queue = 'route' }
+  for first = 0, devices - 1, 8 do
+    local name = 'n' .. math.floor(first / 8)
+    for s = 0, math.ceil(math.min(8, devices - first) / 2) - 1 do
+      local cards = {}
+      for i = 2 * s, math.min(2 * s + 1, devices - first - 1) do cards[#cards + 1] = i end
+      local switch = name .. '/plx' .. s
+      net:link(net:devices(name, cards, 'gtx1080ti'), switch, 'pcie3_x16')
+      net:link(switch, ('%s/cpu%d'):format(name, math.floor(s / 2)), 'pcie3_x16_root')
+    end
+    if devices - first > 4 then net:link(name .. '/cpu0', name .. '/cpu1', 'qpi') end
+    if devices > 8 then net:link(name .. '/cpu0', 'infiniband', 'infiniband_edr') end
+  end
+  return net:spec()
+end

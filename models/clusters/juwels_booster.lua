@@ -1,0 +1,22 @@
+-- juwels_boosterxN: N nodes of JUWELS Booster (Forschungszentrum Juelich): four A100 40 GB, joined by NVLink 3,
+-- and four ConnectX-6 for HDR InfiniBand, one to each GPU behind a PCIe 4 switch. Source: "JUWELS Booster
+-- Overview", apps.fz-juelich.de/jsc/hps/juwels/booster-overview.html. Four NVLinks between every two GPUs are
+-- those of NVIDIA's HGX A100 4-GPU board (12 a GPU). The network, a DragonFly+ of full fat trees of 48 nodes, is
+-- taken as free of blocking.
+
+local topology = require 'trinity.topology'
+
+return function(machines)
+  local net = topology.new { queue = 'route' }
+  for m = 0, machines - 1 do
+    local name = 'n' .. m
+    local gpus = net:devices(name, 4, 'a100')
+    net:mesh(gpus, 'nvlink3', 4)
+    for i, gpu in ipairs(gpus) do
+      local nic = ('%s/nic%d'):format(name, i - 1)
+      net:link(gpu, nic, 'pcie4_x16')
+      net:link(nic, 'infiniband', 'infiniband_hdr')
+    end
+  end
+  return net:spec()
+end

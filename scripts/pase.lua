@@ -1,0 +1,163 @@
+#!/usr/bin/env trinity
+-- PaSE (Elango, IPDPS 2021): the best split of every layer over p devices, exactly, beside the paper's own
+-- figures: search times (table I), cost against other strategies, strategies (table II), simulated steps
+-- on the clusters that it measured (figure 6).
+
+local trinity = require 'trinity'
+
+local options = trinity.options {
+  'Searches the splits of networks over devices as PaSE does, and compares.',
+  models = { default = 'alexnet,inception_v3,rnnlm,transformer', help = 'networks of the paper, or any in models/' },
+  devices = { default = '4,8,16,32', help = 'numbers of devices' },
+  iterations = { default = 250000, help = "of FlexFlow's Markov chain; 0: without", min = 0, integer = true },
+  strategy = { default = 32, help = 'print the best strategies for so many devices; 0: none', min = 0, integer = true },
+  clusters = { default = '', help = "e.g. gtx1080ti_ib,rtx2080ti_ib: simulate on these with p devices; '': none" },
+  cutoff = { default = 0, help = 'smallest block of a dimension; 0: 4, for rnnlm and transformer 1', min = 0,
+    integer = true },
+  space = { default = 'code', help = "'code': its divisors; 'paper': all factors, windows too (few devices)" },
+  seconds = { default = 60, help = 'for a search whose tables are too large', min = 0 },
+  seed = { default = 1, help = "of FlexFlow's Markov chain", min = 0, integer = true },
+}
+
+-- Models as the paper's, the search times of its table I in s by p (PaSE's and FlexFlow's), and its figure 6:
+-- measured speed-ups over data parallelism by cluster and p, { expert, FlexFlow, PaSE } (0: not measured).
+local paper = {
+  alexnet = { options = { batch_size = 128 },
+    pase_s = { [4] = 0.226, [8] = 0.253, [16] = 0.295, [32] = 0.361, [64] = 0.475 },
+    flexflow_s = { [4] = 2.54, [8] = 2.77, [16] = 6.98, [32] = 7.92, [64] = 257.3 },
+    gtx1080ti_ib = { [4] = { 1.53, 1.53, 1.65 }, [8] = { 1.56, 1.56, 1.75 }, [16] = { 1.47, 1.47, 1.85 },
+      [32] = { 0.96, 1.16, 1.44 }, [64] = { 0.84, 1.38, 1.41 } },
+    rtx2080ti_ib = { [4] = { 2.96, 2.96, 3.54 }, [8] = { 3.52, 3.52, 4.01 }, [16] = { 3.37, 3.37, 4.00 },
+      [32] = { 1.79, 2.33, 2.78 }, [64] = { 0.91, 1.53, 1.76 } } },
+  inception_v3 = { options = { batch_size = 128, nested_concat = true },
+    pase_s = { [4] = 14.398, [8] = 20.018, [16] = 39.791, [32] = 86.039, [64] = 196.253 },
+    flexflow_s = { [4] = 69.21, [8] = 146.51, [16] = 365.82, [32] = 937.96, [64] = 2237.04 },
+    gtx1080ti_ib = { [4] = { 1.00, 1.00, 1.03 }, [8] = { 1.01, 1.01, 1.08 }, [16] = { 1.00, 1.00, 1.07 },
+      [32] = { 0.99, 1.01, 1.09 }, [64] = { 1.00, 0.99, 1.12 } },
+    rtx2080ti_ib = { [4] = { 1.01, 1.01, 1.01 }, [8] = { 1.02, 1.02, 1.09 }, [16] = { 1.02, 1.02, 1.10 },
+      [32] = { 0.99, 1.00, 1.12 }, [64] = { 1.01, 1.01, 1.18 } } },
+  rnnlm = { cutoff = 1, options = { batch_size = 64 },
+    pase_s = { [4] = 0.057, [8] = 0.086, [16] = 0.069, [32] = 0.131, [64] = 0.215 },
+    flexflow_s = { [4] = 107.07, [8] = 164.29, [16] = 432.19, [32] = 668.22, [64] = 1041.98 },
+    gtx1080ti_ib = { [4] = { 1.61, 1.79, 1.85 }, [8] = { 1.36, 1.56, 1.76 }, [16] = { 0.77, 0.94, 1.45 },
+      [32] = { 0.98, 1.16, 1.41 }, [64] = { 0.91, 1.30, 1.36 } },
+    rtx2080ti_ib = { [4] = { 1.61, 1.88, 2.03 }, [8] = { 1.25, 1.72, 2.41 }, [16] = { 0.93, 1.10, 1.68 },
+      [32] = { 1.10, 1.30, 1.62 }, [64] = { 1.19, 1.29, 1.33 } } },
+  transformer = { cutoff = 1, options = { batch_size = 64 },
+    pase_s = { [4] = 9.752, [8] = 28.798, [16] = 130.882, [32] = 553.022, [64] = 1883.187 }, flexflow_s = {},
+    gtx1080ti_ib = { [4] = { 1.01, 0, 1.03 }, [8] = { 0.91, 0, 1.02 }, [16] = { 1.41, 0, 1.55 },
+      [32] = { 1.39, 0, 1.51 }, [64] = { 1.43, 0, 1.43 } },
+    rtx2080ti_ib = { [4] = { 0.97, 0, 1.00 }, [8] = { 0.78, 0, 1.83 }, [16] = { 1.26, 0, 1.75 },
+      [32] = { 1.27, 0, 1.60 }, [64] = { 2.70, 0, 2.70 } } },
+  resnet101 = { options = { batch_size = 128 }, pase_s = {}, flexflow_s = {} },
+}
+
+local function words(text)
+  local list = {}
+  for word in text:gmatch '[^,%s]+' do list[#list + 1] = word end
+  return list
+end
+
+local function number(text)
+  local value = tonumber(text)
+  if not value or value < 1 or value > 4096 or value % 1 ~= 0 then
+    error(("option '--devices': expected integers from 1 to 4096, got '%s'"):format(text), 0)
+  end
+  return value
+end
+
+local function seconds(value) return value and ('%.3f s'):format(value) or '-' end
+local function ratio(found, best) return found and ('%.3f'):format(found.cost / best.cost) or '-' end
+
+--- Simulated step time of a strategy, in s, and whether it fits into memory.
+local function simulate(graph, cluster, pase, found)
+  local lowered = trinity.lower { graph = graph, cluster = cluster, splits = pase:splits(found) }
+  local problem = trinity.simulator { graph = lowered.graph, cluster = cluster }
+  local metrics = problem:run(lowered.placement)
+  local step_time_s, feasible = metrics.step_time_s, metrics.feasible
+  problem:close()
+  lowered.graph:close()
+  return step_time_s, feasible
+end
+
+local function speed_up(base_s, found) -- '!': does not fit into the devices' memory
+  if not found then return '-' end
+  return ('%.2f%s'):format(base_s / found.step_time_s, found.feasible and '' or '!')
+end
+
+local function paper_text(known, cluster, devices)
+  local row = known and known[cluster] and known[cluster][devices]
+  if not row then return '-' end
+  return ('%.2f / %s / %.2f'):format(row[1], row[2] > 0 and ('%.2f'):format(row[2]) or '-', row[3])
+end
+
+--- Strategies of one network on p devices.
+local function search(graph, devices, known)
+  local cutoff = options.cutoff > 0 and options.cutoff or known and known.cutoff or 4
+  if options.space == 'paper' then cutoff = math.max(1, options.cutoff) end
+  local pase = trinity.pase(graph, { devices = devices, space = options.space, cutoff = cutoff })
+  local best = pase:solve { seconds = options.seconds, quiet = true }
+  return { pase = pase, best = best, data_parallel = pase:data_parallel(), owt = pase:owt(), expert = pase:expert(),
+    tofu = pase:tofu(),
+    mcmc = options.iterations > 0 and pase:mcmc { iterations = options.iterations, seed = options.seed } or nil }
+end
+
+local searches, costs, steps, strategies = {}, {}, {}, {}
+
+local function simulated_row(name, devices, graph, found, family)
+  local cluster, times = trinity.cluster(('%sx%d'):format(family, devices)), {}
+  for _, kind in ipairs { 'data_parallel', 'expert', 'mcmc', 'best' } do
+    if found[kind] then
+      local step_time_s, feasible = simulate(graph, cluster, found.pase, found[kind])
+      times[kind] = { step_time_s = step_time_s, feasible = feasible }
+    end
+  end
+  local base_s = times.data_parallel and times.data_parallel.step_time_s or 0 / 0
+  local best_s = times.best.step_time_s
+  steps[#steps + 1] = { name, family, tostring(devices), ('%.4f s'):format(base_s), ('%.4f s'):format(best_s),
+    speed_up(base_s, times.expert), speed_up(base_s, times.mcmc), speed_up(base_s, times.best),
+    paper_text(paper[name], family, devices) }
+end
+
+for _, name in ipairs(words(options.models)) do
+  local known = paper[name]
+  local graph = trinity.model(name, known and known.options or {})
+  for _, text in ipairs(words(options.devices)) do
+    local devices = number(text)
+    local found = search(graph, devices, known)
+    local pase, best = found.pase, found.best
+    searches[#searches + 1] = { name, text, ('%d / %d'):format(#pase.layers, #pase.edges), tostring(pase.entries),
+      tostring(best.widest_set), ('%.0f'):format(best.largest_table), ('%.0f'):format(best.peak_table_entries),
+      seconds(best.seconds), seconds(known and known.pase_s[devices]), seconds(found.mcmc and found.mcmc.seconds),
+      seconds(known and known.flexflow_s[devices]) }
+    costs[#costs + 1] = { name, text, ('%.10g'):format(best.cost), best.optimal and 'yes' or 'no',
+      ratio(found.data_parallel, best), ratio(found.owt, best), ratio(found.expert, best), ratio(found.mcmc, best),
+      ratio(found.tofu, best) }
+    if devices == options.strategy then
+      for _, row in ipairs(pase:rows(best)) do
+        strategies[#strategies + 1] = { name, row.layers, row.type, row.dimensions, row.factors }
+      end
+    end
+    for _, family in ipairs(words(options.clusters)) do simulated_row(name, devices, graph, found, family) end
+    pase:close()
+  end
+end
+
+print "Search: layers and edges, entries of the cost tables, the largest dependent set, combinations of a layer and its"
+print 'set, entries of tables at a time, seconds beside those of table I (another machine, in Python).\n'
+print(trinity.format_table({ 'network', 'p', 'layers / edges', 'entries', 'set', 'combinations', 'at a time', 'PaSE',
+  'paper', 'FlexFlow chain', 'paper' }, searches))
+print "\nCost in FLOP equivalents of the best strategy, and of others over it:\n"
+print(trinity.format_table({ 'network', 'p', 'best', 'optimal', 'data parallel', 'owt', 'expert', 'mcmc', 'tofu' },
+  costs))
+if #strategies > 0 then
+  print(('\nBest strategies for p = %d:\n'):format(options.strategy))
+  print(trinity.format_table({ 'network', 'layers', 'type', 'dimensions', 'factors' }, strategies))
+end
+if #steps > 0 then
+  print '\nSimulated steps, and speed-ups over data parallelism beside the measured ones of figure 6 (! exceeds the'
+  print 'memory of a device):\n'
+  print(trinity.format_table({ 'network', 'cluster', 'p', 'data parallel', 'PaSE', 'expert', 'mcmc', 'PaSE',
+    'paper: expert / FlexFlow / PaSE' }, steps))
+end
+print '\nmade by: trinity scripts/pase.lua'

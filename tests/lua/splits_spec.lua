@@ -1,0 +1,241 @@
+-- Splits of operators, and the laws of the graphs that they lower to (engine/strategy/splits.h).
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local function alexnet(batch_size, training)
+  return trinity.model('alexnet', { batch_size = batch_size, image_size = 67, classes = 64, training = training })
+end
+
+local function each_operator(graph, body)
+  for i = 1, graph.operators do body(graph:operator(i), i) end
+end
+
+local function run(lowered, cluster, plan)
+  plan = plan or {}
+  plan.placement = lowered.placement
+  return trinity.simulator({ graph = lowered.graph, cluster = cluster }):run(plan)
+end
+
+-- Every forward operator with a batch, split along it.
+local function batch_splits(graph, factor)
+  local splits = {}
+  each_operator(graph, function(op, i)
+    if op.phase ~= 'forward' or #op.inputs == 0 then return end
+    for _, dimension in ipairs(trinity.iteration_space(graph, i)) do
+      if dimension.name == 'b' then splits[op.name] = { b = factor } end
+    end
+  end)
+  return splits
+end
+
+local function spread(splits, devices)
+  for _, split in trinity.sorted_pairs(splits) do split.devices = devices end
+  return splits
+end
+
+describe('iteration spaces', function()
+  it('have the names of their operators', function()
+    local graph = alexnet(8, false)
+    local function names(name)
+      local list = {}
+      for i, dimension in ipairs(trinity.iteration_space(graph, name)) do
+        list[i] = ('%s:%d'):format(dimension.name, dimension.size)
+      end
+      return table.concat(list, ' ')
+    end
+    expect(names 'conv_2'):equals 'b:8 c:96 h:7 w:7 r:5 s:5 n:256'
+    expect(names 'fc_7'):equals 'b:8 n:4096 c:4096'
+    expect(names 'loss'):equals 'b:8 n:64'
+    expect(names 'pool_1'):equals 'b:8 c:96 h:7 w:7'
+    expect(function() trinity.iteration_space(graph, 'conv_9') end):raises 'expected an operator of the graph'
+  end)
+end)
+
+describe('a lowered graph', function()
+  local cluster = trinity.cluster 'p100x4'
+  it('is the graph itself where nothing is split', function()
+    for _, name in ipairs { 'alexnet', 'rnnlm', 'resnet50', 'gnmt' } do
+      local graph = trinity.model(name, { batch_size = 2 })
+      local lowered = trinity.lower { graph = graph, cluster = cluster }
+      expect(lowered.graph.fingerprint):equals(graph.fingerprint)
+      local problem = trinity.problem { graph = graph, cluster = cluster }
+      local placement = problem:placement_by_unit(function(unit) return unit % 4 + 1 end)
+      lowered = trinity.lower { graph = graph, cluster = cluster, placement = placement }
+      expect(lowered.graph.fingerprint):equals(graph.fingerprint)
+      for i = 1, #placement do expect(lowered.placement[i]):equals(placement[i]) end
+    end
+  end)
+
+  -- FLOP of forward and backward operators but for sums of gradients, and bytes of distinct blocks of weights.
+  local function totals(graph, origin, whole)
+    local flops, weights, seen = 0, 0, {}
+    each_operator(graph, function(op, i)
+      local of = origin and origin[i] or i
+      if of == 0 then return end
+      local source = whole:operator(of)
+      if op.phase ~= 'update' and op.type ~= 'Sum' then flops = flops + op.flops end
+      seen[source.name] = seen[source.name] or {}
+      local blocks = seen[source.name]
+      blocks[#blocks + 1] = op.parameter_bytes
+    end)
+    for _, blocks in trinity.sorted_pairs(seen) do
+      for _, bytes in ipairs(blocks) do weights = weights + bytes end
+    end
+    return flops, weights
+  end
+  it('has the FLOP of the graph, and its weights once for every copy', function()
+    local graph = alexnet(8)
+    local flops, weights = totals(graph, nil, graph)
+    local cases = {
+      { splits = { conv_2 = { n = 4 }, fc_6 = { n = 2, c = 2 }, fc_7 = { c = 4 } }, copies = {}, biases = 16384 + 3 * 16384 },
+      { splits = { conv_2 = { b = 2, c = 2 }, fc_7 = { b = 4 } }, copies = { conv_2 = 2, fc_7 = 4 },
+        biases = 2 * 1024 },
+      { splits = { pool_1 = { c = 4 }, conv_3 = { r = 3 }, loss = { n = 4 } }, copies = {}, biases = 2 * 1536 } }
+    for _, case in ipairs(cases) do
+      local lowered = trinity.lower { graph = graph, cluster = cluster, splits = case.splits }
+      local got_flops, got_weights = totals(lowered.graph, lowered.origin, graph)
+      local extra = 0
+      each_operator(graph, function(op)
+        if case.copies[op.name] then extra = extra + (case.copies[op.name] - 1) * op.parameter_bytes end
+      end)
+      expect(got_flops):near(flops, 1e-9 * flops)
+      expect(got_weights):equals(weights + extra + case.biases) -- each part of a sum holds the bias
+    end
+  end)
+
+  it('is data parallelism where the batch alone is split, however that is written', function()
+    local graph, devices = alexnet(8), { 1, 2, 3, 4 }
+    local split = trinity.lower { graph = graph, cluster = cluster, splits = spread(batch_splits(graph, 4), devices) }
+    local got = run(split, cluster)
+    local replicas, origin, replica = alexnet(2):replicate { replicas = 4, bucket_bytes = 1 }
+    local placement = trinity.problem({ graph = replicas, cluster = cluster }):placement()
+    for i = 1, #placement do placement[i] = replica[i] + 1 end
+    local wanted = trinity.simulator({ graph = replicas, cluster = cluster }):run(placement)
+    expect(#origin):equals(replicas.operators)
+    expect(split.graph.operators):equals(replicas.operators)
+    expect(split.graph.edges):equals(replicas.edges)
+    expect(got.step_time_s):equals(wanted.step_time_s)
+    for d = 1, 4 do expect(got:memory_bytes(d)):equals(wanted:memory_bytes(d)) end
+    -- The same from PaSE's rule for data parallelism.
+    local pase = trinity.pase(graph, { devices = 4, cutoff = 1 })
+    local again = trinity.lower { graph = graph, cluster = cluster, splits = pase:splits(pase:data_parallel()) }
+    expect(again.graph.fingerprint):equals(split.graph.fingerprint)
+  end)
+
+  it('runs whatever PaSE, its rivals and chance choose', function()
+    local random = trinity.random(1, 'splits')
+    for _, case in ipairs { { 'alexnet', { batch_size = 16, image_size = 67 } },
+      { 'rnnlm', { batch_size = 16, sequence = 8, hidden = 64, vocabulary = 128 } },
+      { 'transformer', { batch_size = 8, sequence = 16, hidden = 32, feed_forward = 64, heads = 4, layers = 1, vocabulary = 64 } } } do
+      local graph = trinity.model(case[1], case[2])
+      local pase = trinity.pase(graph, { devices = 4, cutoff = 1 })
+      local serial = trinity.simulator({ graph = graph, cluster = cluster })
+        :run(trinity.problem({ graph = graph, cluster = cluster }):placement())
+      local list = { pase:solve { quiet = true }, pase:data_parallel(), pase:expert(), pase:tofu() }
+      for _ = 1, 3 do
+        local configurations = {}
+        for i, layer in ipairs(pase.layers) do
+          configurations[i] = pase:configuration(i, random:integer(layer.configurations))
+        end
+        list[#list + 1] = pase:price(configurations)
+      end
+      for _, found in ipairs(list) do
+        local lowered = trinity.lower { graph = graph, cluster = cluster, splits = pase:splits(found) }
+        local metrics = run(lowered, cluster)
+        expect(0):below(metrics.step_time_s)
+        local again = trinity.lower { graph = graph, cluster = cluster, splits = pase:splits(found) }
+        expect(again.graph.fingerprint):equals(lowered.graph.fingerprint)
+      end
+      expect(0):below(serial.step_time_s)
+    end
+  end)
+
+  it('combines with placement, micro-batches and replicas', function()
+    local graph = alexnet(8)
+    local pair = trinity.cluster 'p100x4'
+    local problem = trinity.problem { graph = graph, cluster = pair }
+    -- Convolutions on cards 1 and 2 as data parallel parts, dense layers on 3 and 4 by their outputs.
+    local splits = {}
+    for name, split in trinity.sorted_pairs(batch_splits(graph, 2)) do
+      local dense = name:find '^fc' or name == 'loss'
+      splits[name] = { devices = dense and { 3, 4 } or { 1, 2 } }
+      if dense and graph:operator(name).type == 'Gemm' then splits[name].n = 2 else splits[name].b = split.b end
+    end
+    local lowered = trinity.lower { graph = graph, cluster = pair, splits = splits, placement = problem:placement() }
+    for i = 1, lowered.graph.operators do
+      local origin = lowered.origin[i]
+      local name = origin > 0 and graph:operator(origin).name or ''
+      if name:find '^conv' then expect(lowered.placement[i] <= 2):truthy() end
+      if name:find '^fc' then expect(lowered.placement[i] >= 3):truthy() end
+    end
+    local once, twice = run(lowered, pair), run(lowered, pair, { micro_batches = 4, schedule = 'critical_path' })
+    expect(once.step_time_s):below(twice.step_time_s)
+    -- Two such groups as replicas.
+    local copies, origin, replica = lowered.graph:replicate { replicas = 2, placement = lowered.placement }
+    local wide = trinity.cluster 'p100_ibx2'
+    local placement = trinity.problem({ graph = copies, cluster = wide }):placement()
+    each_operator(copies, function(op, i)
+      local all_reduce = origin[i] == 0 -- where its first gradient is
+      placement[i] = all_reduce and placement[op.inputs[1].producer] or lowered.placement[origin[i]] + 4 * replica[i]
+    end)
+    expect(once.step_time_s):below(trinity.simulator({ graph = copies, cluster = wide }):run(placement).step_time_s)
+  end)
+
+  it('combines with pipelines whose stages are several devices', function()
+    local graph = alexnet(8)
+    local problem = trinity.problem { graph = graph, cluster = cluster }
+    local splits, stage = batch_splits(graph, 2), {}
+    each_operator(graph, function(op, i)
+      local dense = op.name:find '^fc' or op.name:find '^loss' or op.name:find '^labels'
+      stage[i] = dense and 2 or 1
+      if splits[op.name] then splits[op.name].devices = dense and { 3, 4 } or { 1, 2 } end
+    end)
+    local function step(micro_batches)
+      return problem:evaluate({ placement = problem:placement(), splits = splits, stage = stage, schedule = '1f1b',
+        micro_batches = micro_batches }).step_time_s / micro_batches
+    end
+    expect(step(8)):below(step(1)) -- stages overlap
+  end)
+
+  it('is what a plan with splits runs, a strategy saves, and a method finds', function()
+    local graph = alexnet(8)
+    local problem = trinity.problem { graph = graph, cluster = cluster }
+    local splits = spread(batch_splits(graph, 4), { 1, 2, 3, 4 })
+    local plan = { placement = problem:placement(), splits = splits }
+    local metrics = problem:evaluate(plan)
+    expect(metrics.step_time_s):equals(run(trinity.lower { graph = graph, cluster = cluster, splits = splits }, cluster).step_time_s)
+    expect(problem:evaluate_batch({ plan, problem:placement() })[1].step_time_s):equals(metrics.step_time_s)
+    expect(problem:timeline(plan).metrics.step_time_s):equals(metrics.step_time_s)
+    local strategy, path = problem:strategy(plan), os.tmpname()
+    local loaded = problem:load(strategy:save(path))
+    os.remove(path)
+    expect(loaded.metrics.step_time_s):equals(metrics.step_time_s)
+    expect(loaded.splits.conv_1.b):equals(4)
+    expect(function() problem:evaluate { placement = plan.placement, splits = splits, schedule = 'priority', priority = { 1 } } end)
+      :raises "'priority'"
+    for _, choose in ipairs { 'best', 'data_parallel', 'expert' } do
+      local found = trinity.methods.pase(problem, { choose = choose, quiet = true })
+      expect(found.metrics.step_time_s):equals(problem:evaluate(found).step_time_s)
+    end
+  end)
+
+  it('refuses what makes no sense', function()
+    local graph = alexnet(8)
+    local function lower(splits)
+      return function() trinity.lower { graph = graph, cluster = cluster, splits = splits } end
+    end
+    expect(lower { conv_9 = { b = 2 } }):raises "split 'conv_9': no such operator, did you mean 'conv_1'"
+    expect(lower { conv_1 = { q = 2 } }):raises "unknown dimension 'q'"
+    expect(lower { conv_1 = { b = 16 } }):raises "dimension 'b': expected a factor from 1 to 8, got 16"
+    expect(lower { conv_1 = { b = 8 } }):raises '8 parts on 4 devices'
+    expect(lower { conv_1 = { b = 2, devices = { 1, 1 } } }):raises 'listed twice'
+    expect(lower { conv_1 = { b = 2, devices = { 1, 9 } } }):raises 'from 1 to 4'
+    expect(lower { ['conv_1/grad'] = { b = 2 } }):raises "unknown dimension 'b'"
+    expect(function()
+      core.lower_splits(graph.handle, 4, trinity.problem({ graph = graph, cluster = cluster }):placement(),
+        { { operator = graph.operators, copies = 2 } })
+    end):raises 'it follows'
+    expect(function() core.lower_splits(graph.handle, 4, 7, {}) end):raises 'placement'
+  end)
+end)

@@ -1,0 +1,134 @@
+#include "strategy/splits.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "graph/training.h"
+#include "strategy/blocks.h"
+
+namespace trinity {
+namespace {
+
+/// x [8, 6] -> gemm to [8, 4] -> softmax -> gemm to [8, 10], as a training step.
+Graph two_products() {
+  GraphBuilder builder("products");
+  const auto add = [&](const char* name, const char* type, std::vector<int32_t> inputs,
+                       std::vector<int64_t> shape, std::vector<int64_t> weight = {}) {
+    Operator op;
+    op.name = name;
+    op.type = type;
+    op.inputs = std::move(inputs);
+    op.attributes["transB"] = int64_t{1};
+    op.flops = weight.empty() ? 100 : 1000;
+    if (!weight.empty())
+      op.parameters.push_back({"weight", std::move(weight), DType::float32, true});
+    const int32_t id = builder.add_operator(std::move(op));
+    Tensor tensor;
+    tensor.shape = std::move(shape);
+    tensor.gradient = std::string(type) != "Input";
+    return builder.add_output(id, std::move(tensor));
+  };
+  const int32_t x = add("x", "Input", {}, {8, 6});
+  const int32_t y = add("first", "Gemm", {x}, {8, 4}, {4, 6});
+  const int32_t s = add("softmax", "Softmax", {y}, {8, 4});
+  add("second", "Gemm", {s}, {8, 10}, {10, 4});
+  return lower_to_training(builder.build(), {});
+}
+
+Splits split(const Graph& graph, const char* name, std::vector<int32_t> factors,
+             int32_t copies = 1) {
+  Splits splits(static_cast<size_t>(graph.operator_count()));
+  auto& entry = splits[static_cast<size_t>(graph.find(name))];
+  entry.factors = std::move(factors);
+  entry.copies = copies;
+  return splits;
+}
+
+Lowered lowered(const Graph& graph, const Splits& splits, int32_t devices = 8) {
+  const std::vector<int32_t> placement(static_cast<size_t>(graph.operator_count()), 0);
+  return lower_splits(graph, splits, placement, devices);
+}
+
+const Collective* find(const Graph& graph, std::string_view name) {
+  for (const auto& collective : graph.collectives())
+    if (collective.name == name) return &collective;
+  return nullptr;
+}
+
+TEST_CASE("a cut's blocks tile a tensor, and its shares sum to one") {
+  IterationSpace space;
+  space.dimensions = {{"a", 7}, {"b", 5}, {"c", 3, DimensionRole::reduced}};
+  const Cut cut(space, {2, 3, 2}, 2);
+  CHECK(cut.parts() == 24);
+  const TensorAxes axes = {{0, 1}, {}};
+  int64_t elements = 0;
+  double shares = 0;
+  for (int32_t part = 0; part < cut.parts(); ++part) {
+    elements += block_elements(cut.block({35, 2}, axes, part));
+    shares += cut.share(part);
+  }
+  CHECK(elements == 35 * 2 * 2 * 2);  // each of two summed parts in two copies
+  CHECK(shares == doctest::Approx(2));
+  CHECK(cut.missing(axes) == std::vector<int32_t>{2});
+  const auto groups = cut.groups({2});
+  CHECK(groups[0] == groups[2]);  // copies count fastest, then c
+  CHECK(groups[0] != groups[1]);
+}
+
+TEST_CASE("nothing split lowers to the graph itself") {
+  const Graph graph = two_products();
+  CHECK(lowered(graph, {}).graph.fingerprint() == graph.fingerprint());
+}
+
+TEST_CASE("a reduced dimension makes partial sums, columns sum in backward") {
+  const Graph graph = two_products();
+  const auto rows = lowered(graph, split(graph, "first", {1, 1, 2}));
+  REQUIRE(find(rows.graph, "first/sum1.0"));
+  CHECK(find(rows.graph, "first/sum1.0")->bytes == 8 * 4 * 4);
+  CHECK(rows.graph.collectives().size() == 1);
+  const auto columns = lowered(graph, split(graph, "second", {1, 5, 1}));
+  REQUIRE(find(columns.graph, "second/grad/sum1.0"));
+  CHECK(find(columns.graph, "second/grad/sum1.0")->bytes == 8 * 4 * 4);
+  const auto batch = lowered(graph, split(graph, "first", {4, 1, 1}));
+  REQUIRE(batch.graph.collectives().size() == 1);
+  CHECK(batch.graph.collectives()[0].bytes == 4 * 6 * 4);
+  CHECK(batch.graph.op(batch.graph.collectives()[0].members[0]).phase == Phase::update);
+}
+
+TEST_CASE("a split softmax exchanges two numbers a row") {
+  const Graph graph = two_products();
+  const auto wide = lowered(graph, split(graph, "softmax", {1, 4}));
+  REQUIRE(find(wide.graph, "softmax/sum1.0"));
+  CHECK(find(wide.graph, "softmax/sum1.0")->bytes == 8 * 2 * 4);
+}
+
+TEST_CASE("copies compute what one part does, without sums") {
+  const Graph graph = two_products();
+  const auto copied = lowered(graph, split(graph, "first", {1, 1, 1}, 3));
+  CHECK(copied.graph.collectives().empty());
+  int32_t copies = 0;
+  for (const auto& op : copied.graph.operators())
+    if (op.name.starts_with("first@")) {
+      ++copies;
+      CHECK(op.flops == 1000);
+      CHECK(op.parameter_bytes() == 4 * 6 * 4);
+    }
+  CHECK(copies == 3);
+}
+
+TEST_CASE("splits that make no sense are refused") {
+  const Graph graph = two_products();
+  CHECK_THROWS_WITH_AS(lowered(graph, split(graph, "first", {1, 1})),
+                       "splits of operator 'first': expected 3 factors, one a dimension, got 2",
+                       ArgumentError);
+  CHECK_THROWS_WITH_AS(
+      lowered(graph, split(graph, "first", {9, 1, 1})),
+      "splits of operator 'first': dimension 'b': expected a factor from 1 to 8, got 9",
+      ArgumentError);
+  CHECK_THROWS_AS(lowered(graph, split(graph, "first", {8, 1, 1}), 4), ArgumentError);
+  CHECK_THROWS_AS(lowered(graph, split(graph, "x", {2, 1})), ArgumentError);
+  CHECK_THROWS_AS(lowered(graph, Splits(3)), ArgumentError);
+}
+
+}  // namespace
+}  // namespace trinity
