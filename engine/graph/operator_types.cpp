@@ -306,7 +306,8 @@ double recurrent_products(const Operator& op, std::span<const Tensor* const> inp
   return elements(inputs, 0) / width * matrices;
 }
 
-/// The product of the extents of all letters of an Einsum's equation, over its inputs.
+/// The product of the extents of all letters of an Einsum's equation, over its inputs and then its
+/// weights.
 double einsum_extents(const Operator& op, std::span<const Tensor* const> inputs) {
   const auto found = op.attributes.find("equation");
   const auto* equation =
@@ -318,8 +319,10 @@ double einsum_extents(const Operator& op, std::span<const Tensor* const> inputs)
     if (letter == '-') break;
     if (letter == ',') ++input, axis = 0;
     const bool named = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
-    if (!named || input >= inputs.size() || axis >= inputs[input]->shape.size()) continue;
-    extents[letter] = static_cast<double>(inputs[input]->shape[axis++]);
+    if (!named || input >= inputs.size() + op.parameters.size()) continue;
+    const auto& shape =
+        input < inputs.size() ? inputs[input]->shape : op.parameters[input - inputs.size()].shape;
+    if (axis < shape.size()) extents[letter] = static_cast<double>(shape[axis++]);
   }
   double product = extents.empty() ? 0 : 1;
   for (const auto& [letter, length] : extents) product *= length;

@@ -62,7 +62,7 @@ Inputs::Source Inputs::source(int32_t task, int32_t tensor) const {
   const int32_t reader = task % problem_.operators();
   const int32_t producer = graph.tensor(tensor).producer;
   const int32_t output = tensor - graph.op(producer).outputs.front();
-  if (problem_.once(reader) && !problem_.once(producer))
+  if (!timeline_.stream && problem_.once(reader) && !problem_.once(producer))
     return accumulated(reader, producer, output);
   const int32_t writing = task - reader + producer;
   if (placement_[at(reader)] == placement_[at(producer)])

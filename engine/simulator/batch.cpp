@@ -14,6 +14,8 @@ uint64_t schedule_hash(const Schedule* schedule) {
   Hasher hash;
   hash.add(static_cast<uint64_t>(schedule->micro_batches));
   hash.add(static_cast<uint64_t>(schedule->policy));
+  hash.add(static_cast<uint64_t>(schedule->stream));
+  hash.add(static_cast<uint64_t>(schedule->contradicts));
   for (const int64_t priority : schedule->priority) hash.add(static_cast<uint64_t>(priority));
   for (const auto* list : {&schedule->order, &schedule->order_first})
     for (const int32_t value : *list) hash.add(static_cast<uint64_t>(value));
@@ -81,23 +83,36 @@ BatchSimulator::BatchSimulator(const Problem& problem, ThreadPool& pool, size_t 
 }
 
 void BatchSimulator::run(std::span<const Plan> plans, std::vector<Metrics>& metrics,
-                         int64_t limit_ns) {
+                         int64_t limit_ns, OnContradiction on_contradiction) {
   metrics.resize(plans.size());
   pool_.parallel_for(static_cast<int>(plans.size()), [&](int item, int thread) {
     poll_stop();
-    const auto& plan = plans[static_cast<size_t>(item)];
-    auto& result = metrics[static_cast<size_t>(item)];
-    ResultCache::Key key{};
-    if (cache_.enabled()) {
-      key = ResultCache::key(plan.placement, schedule_hash(plan.schedule));
-      if (cache_.find(key, result)) {
-        if (result.step_time_ns > limit_ns) result.reject(limit_ns);
-        return;
-      }
-    }
-    simulators_[static_cast<size_t>(thread)].run(plan, result, nullptr, limit_ns);
-    if (cache_.enabled() && !result.rejected) cache_.add(key, result);
+    run_one(plans[static_cast<size_t>(item)], simulators_[static_cast<size_t>(thread)],
+            metrics[static_cast<size_t>(item)], limit_ns, on_contradiction);
   });
+}
+
+void BatchSimulator::run_one(const Plan& plan, Simulator& simulator, Metrics& metrics,
+                             int64_t limit_ns, OnContradiction on_contradiction) {
+  const bool strict = on_contradiction == OnContradiction::fail;
+  ResultCache::Key key{};
+  if (cache_.enabled()) {
+    key = ResultCache::key(plan.placement, schedule_hash(plan.schedule));
+    if (cache_.find(key, metrics) && !(strict && metrics.unscheduled)) {
+      if (metrics.step_time_ns > limit_ns) metrics.reject(limit_ns);
+      return;
+    }
+  }
+  try {
+    simulator.run(plan, metrics, nullptr, limit_ns);
+  } catch (const ScheduleError&) {
+    if (strict) throw;
+    Schedule instead;
+    instead.micro_batches = plan.schedule->micro_batches;
+    instead.contradicts = true;
+    simulator.run({plan.placement, &instead}, metrics, nullptr, limit_ns);
+  }
+  if (cache_.enabled() && !metrics.rejected) cache_.add(key, metrics);
 }
 
 }  // namespace trinity

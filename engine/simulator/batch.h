@@ -45,11 +45,21 @@ class BatchSimulator {
 
   BatchSimulator(const Problem& problem, ThreadPool& pool, size_t cache_bytes = kCacheBytes);
 
+  /// What happens to a plan whose schedule its placement or graph contradict (ScheduleError).
+  enum class OnContradiction : uint8_t {
+    fail,        ///< the error is thrown
+    unschedule,  ///< it is priced first in, first out, and does not fit (Metrics::unscheduled)
+  };
+
   /// metrics[i] prices plan i, rejected when its step is longer than `limit_ns`.
-  void run(std::span<const Plan> plans, std::vector<Metrics>& metrics, int64_t limit_ns = kNoLimit);
+  void run(std::span<const Plan> plans, std::vector<Metrics>& metrics, int64_t limit_ns = kNoLimit,
+           OnContradiction on_contradiction = OnContradiction::fail);
   const ResultCache& cache() const { return cache_; }
 
  private:
+  void run_one(const Plan& plan, Simulator& simulator, Metrics& metrics, int64_t limit_ns,
+               OnContradiction on_contradiction);
+
   ThreadPool& pool_;
   ResultCache cache_;
   std::vector<Simulator> simulators_;

@@ -48,7 +48,7 @@ Wide capacity(const std::vector<DeviceClass>& classes) {
 
 /// Cost of every colocation unit on every class, [unit * classes + class].
 std::vector<int64_t> unit_costs(const Problem& problem, const std::vector<DeviceClass>& classes,
-                                int32_t micro_batches) {
+                                int32_t micro_batches, bool stream) {
   std::vector<int64_t> costs(at(problem.graph().unit_count()) * classes.size(), 0);
   const auto units = problem.graph().units();
   for (size_t k = 0; k < classes.size(); ++k) {
@@ -57,7 +57,8 @@ std::vector<int64_t> unit_costs(const Problem& problem, const std::vector<Device
     for (int32_t o = 0; o < problem.operators(); ++o) {
       auto& sum = costs[at(units[at(o)]) * classes.size() + k];
       int64_t all = 0;
-      if (__builtin_mul_overflow(cost[at(o)], problem.once(o) ? 1 : micro_batches, &all) ||
+      if (__builtin_mul_overflow(cost[at(o)], !stream && problem.once(o) ? 1 : micro_batches,
+                                 &all) ||
           __builtin_add_overflow(sum, all, &sum))
         throw LimitError("the work of a step exceeds the simulator's 64-bit clock");
     }
@@ -395,17 +396,17 @@ int32_t fewest_devices(const Problem& problem) {
 
 }  // namespace
 
-Bounds lower_bounds(const Problem& problem, int32_t micro_batches) {
+Bounds lower_bounds(const Problem& problem, int32_t micro_batches, bool stream) {
   if (micro_batches < 1)
     throw ArgumentError(fmt::format("expected at least 1 micro-batch, got {}", micro_batches));
   Bounds bounds;
-  for (int32_t o = 0; o < problem.operators(); ++o)
+  for (int32_t o = 0; o < problem.operators() && !stream; ++o)
     bounds.critical_path_ns =
         std::max(bounds.critical_path_ns, problem.least_cost_ns(o) + problem.tail_ns(o));
   auto classes = device_classes(problem);
-  bounds.work_ns = bound_work(unit_costs(problem, classes, micro_batches), classes);
+  bounds.work_ns = bound_work(unit_costs(problem, classes, micro_batches, stream), classes);
   const int64_t known = std::max(bounds.critical_path_ns, bounds.work_ns);
-  bounds.interval_ns = IntervalBound(problem, classes, micro_batches, known).bound();
+  if (!stream) bounds.interval_ns = IntervalBound(problem, classes, micro_batches, known).bound();
   bounds.step_time_ns = std::max(known, bounds.interval_ns);
   switch (problem.rules().memory) {
     case MemoryModel::slots:

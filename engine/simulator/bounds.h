@@ -31,9 +31,12 @@ struct Bounds {
   bool operator==(const Bounds&) const = default;
 };
 
-/// Bounds on a step of `micro_batches` micro-batches. Pauses (device_dead_ns), wires and
-/// collectives are taken as free. About one second for a million operators.
-/// Throws ArgumentError for fewer than one micro-batch, LimitError when a bound exceeds 64 bits.
-Bounds lower_bounds(const Problem& problem, int32_t micro_batches = 1);
+/// Bounds on a step of `micro_batches` micro-batches, or, of an asynchronous stream, on the time
+/// that as many mini-batches take in the steady state: they overlap, so that the work alone binds
+/// them, updates included in each, and critical_path_ns and interval_ns are 0. Pauses
+/// (device_dead_ns), wires and collectives are taken as free. About one second for a million
+/// operators. Throws ArgumentError for fewer than one micro-batch, LimitError when a bound exceeds
+/// 64 bits.
+Bounds lower_bounds(const Problem& problem, int32_t micro_batches = 1, bool stream = false);
 
 }  // namespace trinity

@@ -61,11 +61,12 @@ void EventLoop::run(const Plan& plan, int64_t limit_ns, Record& record) {
 void EventLoop::begin(const Plan& plan, int64_t limit_ns, Record& record) {
   plan_ = plan;
   policy_ = plan.schedule ? plan.schedule->policy : Policy::fifo;
-  micro_batches_ = plan.schedule ? plan.schedule->micro_batches : 1;
+  micro_batches_ = plan.schedule ? plan.schedule->runs() : 1;
+  stream_ = plan.schedule && plan.schedule->stream > 0;
   limit_ns_ = limit_ns;
   now_ns_ = 0;
   record_ = &record;
-  record.begin(problem_, plan.placement, micro_batches_, limit_ns != kNoLimit);
+  record.begin(problem_, plan.placement, plan.schedule, limit_ns != kNoLimit);
   const auto n = static_cast<size_t>(problem_.operators());
   const auto d = static_cast<size_t>(problem_.devices());
   missing_.resize(n * static_cast<size_t>(micro_batches_));
@@ -99,14 +100,14 @@ void EventLoop::begin_tasks() {
   for (int32_t k = 0; k < micro_batches_; ++k) {
     poll_stop();
     for (int32_t o = 0; o < n; ++o) {
-      if (problem_.once(o) && k + 1 < micro_batches_) continue;
+      if (once(o) && k + 1 < micro_batches_) continue;
       ++unfinished_;
       missing_[static_cast<size_t>(k * n + o)] = problem_.missing(o);
     }
   }
   for (int32_t k = 0; k < micro_batches_; ++k)
     for (int32_t o = 0; o < n; ++o)
-      if (problem_.missing(o) == 0 && !(problem_.once(o) && k + 1 < micro_batches_))
+      if (problem_.missing(o) == 0 && !(once(o) && k + 1 < micro_batches_))
         make_ready(k * n + o, o);
 }
 
@@ -158,7 +159,7 @@ int32_t EventLoop::choice(int32_t device) {
   for (; at < plan_.schedule->order_first[d + 1]; ++at) {
     const int32_t task = plan_.schedule->order[static_cast<size_t>(at)];
     const int32_t op = op_of(task);
-    const bool absent = problem_.once(op) && micro_of(task) + 1 < micro_batches_;
+    const bool absent = once(op) && micro_of(task) + 1 < micro_batches_;
     if (absent || member(op)) continue;
     return missing_[static_cast<size_t>(task)] == 0 ? task : -1;
   }
@@ -284,14 +285,15 @@ void EventLoop::hand_out(int32_t task, int32_t op) {
     record_->order.push_back(task);
     if (record_->times) record_->end_ns[t] = now_ns_;
   }
+  if (stream_) record_->run_end_ns[static_cast<size_t>(micro)] = now_ns_;
   const bool last = --to_end_[static_cast<size_t>(op)] == 0;
   if (last) last_ended_[static_cast<size_t>(op)] = task;
   for (const auto& reader : problem_.readers(op)) {
-    const bool once = accumulates(op, reader.op);
-    if (once && !last) continue;
+    const bool sum = accumulates(op, reader.op);
+    if (sum && !last) continue;
     const int32_t to = device_of(reader.op);
     if (to == from) {
-      give((once ? micro_batches_ - 1 : micro) * n + reader.op, reader.op);
+      give((sum ? micro_batches_ - 1 : micro) * n + reader.op, reader.op);
       continue;
     }
     auto& sent =
@@ -397,9 +399,9 @@ void EventLoop::arrive_copy(Copy& booked) {
   const int32_t op = op_of(copy.task), n = problem_.operators();
   for (const auto& reader : problem_.readers(op)) {
     if (reader.output != copy.output || device_of(reader.op) != copy.to) continue;
-    const bool once = accumulates(op, reader.op);
-    if (once && last_ended_[static_cast<size_t>(op)] != copy.task) continue;
-    give((once ? micro_batches_ - 1 : micro_of(copy.task)) * n + reader.op, reader.op);
+    const bool sum = accumulates(op, reader.op);
+    if (sum && last_ended_[static_cast<size_t>(op)] != copy.task) continue;
+    give((sum ? micro_batches_ - 1 : micro_of(copy.task)) * n + reader.op, reader.op);
   }
 }
 
@@ -480,7 +482,7 @@ void EventLoop::report_deadlock() {
   }
   if (shown == 0)
     text = fmt::format("{} tasks are in no device's order, and what waits for them", unfinished_);
-  throw ArgumentError(
+  throw ScheduleError(
       fmt::format("the order contradicts graph '{}': {}", problem_.graph().name(), text));
 }
 

@@ -68,8 +68,10 @@ class EventLoop {
   bool member(int32_t op) const { return members_ && problem_.graph().op(op).collective >= 0; }
   /// Whether `reader` waits for the last micro-batch of those that `op` runs in.
   bool accumulates(int32_t op, int32_t reader) const {
-    return micro_batches_ > 1 && problem_.once(reader) && !problem_.once(op);
+    return micro_batches_ > 1 && once(reader) && !once(op);
   }
+  /// Whether `op` runs in the last micro-batch only.
+  bool once(int32_t op) const { return !stream_ && problem_.once(op); }
   bool fair() const { return problem_.rules().queue == QueueModel::fair; }
 
   const Problem& problem_;
@@ -78,6 +80,7 @@ class EventLoop {
   Plan plan_;
   Policy policy_ = Policy::fifo;
   int32_t micro_batches_ = 1, unfinished_ = 0;
+  bool stream_ = false;
   int64_t limit_ns_ = kNoLimit, now_ns_ = 0;
   Record* record_ = nullptr;
 

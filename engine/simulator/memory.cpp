@@ -53,6 +53,7 @@ void SlotMemory::account(std::span<const int32_t> placement, const Record& recor
 void SlotMemory::begin(std::span<const int32_t> placement, const Record& record) {
   placement_ = placement;
   record_ = &record;
+  accumulating_ = record.micro_batches > 1 && !record.stream;
   delta_.assign(static_cast<size_t>(record.first_position.back()) + 1, 0);
   const auto d_count = static_cast<size_t>(problem_.devices());
   for (size_t i = 0; i < hints_.size(); ++i) hints_[i] = record.first_position[i % d_count];
@@ -135,7 +136,7 @@ void SlotMemory::account_swept() {
 void SlotMemory::account_tasks() {
   if (members_) place_members();
   view_last_.assign(record_->place.size(), -1);
-  if (record_->micro_batches > 1) {
+  if (accumulating_) {
     ended_.assign(static_cast<size_t>(problem_.operators()), false);
     accumulated_.assign(static_cast<size_t>(problem_.outputs()), {});
   }
@@ -147,7 +148,7 @@ void SlotMemory::account_tasks() {
     visit(*task, first, end);
     end = first;
   }
-  if (record_->micro_batches > 1) hold_accumulated();
+  if (accumulating_) hold_accumulated();
 }
 
 void SlotMemory::place_members() {
@@ -188,7 +189,8 @@ void SlotMemory::visit(int32_t task, size_t first_copy, size_t end_copy) {
 
 /// Finds the last slot in which each output of a task is read on each device.
 void SlotMemory::note_readers(int32_t op, int32_t micro) {
-  const int32_t n = problem_.operators(), last_micro = record_->micro_batches - 1;
+  const int32_t n = problem_.operators();
+  const int32_t last_micro = accumulating_ ? record_->micro_batches - 1 : 0;
   bool hands_out = true;  // whether readers that run once a step have it from this task
   if (last_micro > 0 && !problem_.once(op)) {
     hands_out = !ended_[static_cast<size_t>(op)];
@@ -212,7 +214,7 @@ void SlotMemory::note_reader(int32_t task, int32_t op, int32_t tensor, int32_t& 
 
 void SlotMemory::hold_output(int32_t task, int32_t op, int32_t output, Held held) {
   const auto tensor = static_cast<size_t>(problem_.first_output(op) + output);
-  if (record_->micro_batches > 1 && accumulates_[tensor]) {
+  if (accumulating_ && accumulates_[tensor]) {
     auto& whole = accumulated_[tensor];
     whole.first = whole.first < 0 ? held.first : std::min(whole.first, held.first);
     whole.last = std::max(whole.last, held.last);
@@ -229,9 +231,13 @@ void SlotMemory::hold_accumulated() {
 }
 
 void SlotMemory::sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* levels) const {
-  for (int32_t o = 0; o < problem_.operators(); ++o)
-    metrics.devices[static_cast<size_t>(placement_[static_cast<size_t>(o)])].peak_memory_bytes +=
-        problem_.fixed_bytes(o);
+  const auto versions = record_->weight_versions;
+  for (int32_t o = 0; o < problem_.operators(); ++o) {
+    const auto d = static_cast<size_t>(placement_[static_cast<size_t>(o)]);
+    const int64_t stashed = versions.empty() ? 0 : versions[d] - 1;
+    metrics.devices[d].peak_memory_bytes +=
+        problem_.fixed_bytes(o) + stashed * problem_.graph().op(o).parameter_bytes();
+  }
   if (levels) levels->assign(metrics.devices.size(), {});
   for (size_t d = 0; d < metrics.devices.size(); ++d) {
     auto& peak = metrics.devices[d].peak_memory_bytes;

@@ -48,6 +48,7 @@ class SlotMemory {
   std::vector<int64_t> held_bytes_;     // per output: 0 for views
   std::vector<int32_t> view_, viewed_;  // view operators, descending, and the edges they view
   std::vector<bool> accumulates_;       // per output: read once a step, written every micro-batch
+  bool accumulating_ = false;           // whether what updates read is summed over micro-batches
   std::span<const int32_t> placement_;
   const Record* record_ = nullptr;
   std::vector<int64_t> delta_;  // per position: bytes that appear minus bytes that went before

@@ -27,9 +27,12 @@ struct Metrics {
   /// The step is longer than the limit it was simulated under; step_time_ns is then that limit
   /// plus one, and nothing else is filled.
   bool rejected = false;
+  /// Placement or graph contradict the schedule (Schedule::contradicts): everything here is what
+  /// the placement costs first in, first out, and the plan does not fit.
+  bool unscheduled = false;
   std::vector<DeviceMetrics> devices;
 
-  bool feasible() const { return excess_memory_bytes <= 0; }
+  bool feasible() const { return excess_memory_bytes <= 0 && !unscheduled; }
   double step_time_s() const { return static_cast<double>(step_time_ns) / 1e9; }
   bool operator==(const Metrics&) const = default;
 
@@ -40,6 +43,7 @@ struct Metrics {
     total_communication_bytes = excess_memory_bytes = 0;
     transfers = 0;
     rejected = true;
+    unscheduled = false;
     for (auto& device : devices) device = {};
   }
 };
@@ -74,6 +78,9 @@ struct MemoryLevel {
 /// operator; one that does not run (an update of an earlier micro-batch) starts and ends at -1.
 struct Timeline {
   int32_t micro_batches = 1;
+  /// An asynchronous stream, all of it: micro_batches counts its mini-batches, and updates run in
+  /// each. Metrics are those of a step (see Simulator), not of the stream.
+  bool stream = false;
   std::vector<int32_t> device;                      ///< per task
   std::vector<int64_t> ready_ns, start_ns, end_ns;  ///< per task; ready: its inputs had arrived
   std::vector<Transfer> transfers;                  ///< sorted by start, producer, receiver

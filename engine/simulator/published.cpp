@@ -52,7 +52,7 @@ void PublishedLoop::offer(int64_t time_ns, int32_t kind, int32_t number, int32_t
 void PublishedLoop::run(std::span<const int32_t> placement, Record& record) {
   placement_ = placement;
   record_ = &record;
-  record.begin(problem_, placement, 1, false);
+  record.begin(problem_, placement, nullptr, false);
   missing_.clear();
   for (int32_t o = 0; o < problem_.operators(); ++o) missing_.push_back(problem_.missing(o));
   if (record.tasks)

@@ -5,8 +5,12 @@
 namespace trinity {
 
 void Record::begin(const Problem& problem, std::span<const int32_t> placement,
-                   int32_t micro_batch_count, bool limited) {
-  micro_batches = micro_batch_count;
+                   const Schedule* schedule, bool limited) {
+  micro_batches = schedule ? schedule->runs() : 1;
+  stream = schedule && schedule->stream > 0;
+  weight_versions = {};
+  if (schedule) weight_versions = schedule->weight_versions;
+  run_end_ns.assign(stream ? static_cast<size_t>(micro_batches) : 0, 0);
   const auto n = static_cast<size_t>(problem.operators());
   const auto d_count = static_cast<size_t>(problem.devices());
   const size_t all = n * static_cast<size_t>(micro_batches);
@@ -22,7 +26,7 @@ void Record::begin(const Problem& problem, std::span<const int32_t> placement,
   if (limited)
     for (size_t o = 0; o < n; ++o) {
       auto& device = devices[static_cast<size_t>(placement[o])];
-      const bool once = problem.once(static_cast<int32_t>(o));
+      const bool once = !stream && problem.once(static_cast<int32_t>(o));
       device.remaining_ns += device.cost_ns[o] * (once ? 1 : micro_batches);
     }
   if (!tasks) return;
@@ -32,7 +36,7 @@ void Record::begin(const Problem& problem, std::span<const int32_t> placement,
     const auto op = static_cast<int32_t>(o);
     if (members && problem.graph().op(op).collective >= 0) continue;
     first_position[static_cast<size_t>(placement[o]) + 1] +=
-        micro_batches == 1 || problem.once(op) ? 1 : micro_batches;
+        micro_batches == 1 || (!stream && problem.once(op)) ? 1 : micro_batches;
   }
   start_at.resize(all + 2 * d_count);
   for (size_t d = 0; d < d_count; ++d) {

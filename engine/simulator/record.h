@@ -35,7 +35,10 @@ struct Record {
   bool tasks = false;  ///< whether positions, starts and copies are wanted (memory, timeline)
   bool times = false;  ///< whether ready and end times are wanted too (timeline)
 
-  int32_t micro_batches = 1;
+  int32_t micro_batches = 1;  ///< runs of forward and backward: mini-batches of a stream
+  bool stream = false;        ///< updates run in each of them (Schedule::stream)
+  std::span<const int32_t> weight_versions;  ///< per device; empty: one each
+  std::vector<int64_t> run_end_ns;           ///< streams: the end of every mini-batch
   std::vector<DeviceState> devices;
   int64_t step_ns = 0;  ///< end of the last task; beyond the limit: a bound on it
   int64_t last_ns = 0;  ///< the last event, pauses included
@@ -59,8 +62,9 @@ struct Record {
   std::vector<CollectiveRun> collectives;
   std::vector<int64_t> ready_ns, end_ns;  ///< per task
 
-  /// Starts a run: devices at rest, positions laid out, everything else empty.
-  void begin(const Problem& problem, std::span<const int32_t> placement, int32_t micro_batches,
+  /// Starts a run of a schedule (null: one micro-batch): devices at rest, positions laid out,
+  /// everything else empty.
+  void begin(const Problem& problem, std::span<const int32_t> placement, const Schedule* schedule,
              bool limited);
   void add_copy(const Copy& copy) {
     if (copy_count == copies.size()) copies.resize(2 * copy_count + 64);

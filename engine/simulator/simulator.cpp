@@ -21,7 +21,7 @@ void check_order(const Problem& problem, const Schedule& schedule) {
     throw ArgumentError(
         fmt::format("an order needs a sequence for each of the {} devices of cluster '{}'",
                     problem.devices(), problem.cluster().name()));
-  const int64_t tasks = int64_t{problem.operators()} * schedule.micro_batches;
+  const int64_t tasks = int64_t{problem.operators()} * schedule.runs();
   std::vector<bool> seen(static_cast<size_t>(tasks), false);
   for (const int32_t task : schedule.order) {
     if (task < 0 || task >= tasks)
@@ -50,10 +50,24 @@ void check_order_devices(const Problem& problem, const Plan& plan) {
   }
 }
 
+void check_stream(const Problem& problem, const Schedule& schedule) {
+  if (schedule.stream == 0) return;
+  if (schedule.measured_from < 0 || schedule.measured_to <= schedule.measured_from ||
+      schedule.stream <= schedule.measured_to)
+    throw ArgumentError(fmt::format("a stream of {} mini-batches cannot be measured from {} to {}",
+                                    schedule.stream, schedule.measured_from, schedule.measured_to));
+  if (schedule.weight_versions.size() != static_cast<size_t>(problem.devices()))
+    throw ArgumentError(
+        fmt::format("a stream needs the weight versions of the {} devices of cluster '{}', got {}",
+                    problem.devices(), problem.cluster().name(), schedule.weight_versions.size()));
+}
+
 /// With several micro-batches nothing that runs in each may read what runs once.
-void check_micro_batches(const Problem& problem, int32_t micro_batches) {
-  if (micro_batches < 1)
-    throw ArgumentError(fmt::format("micro_batches must be at least 1, got {}", micro_batches));
+void check_micro_batches(const Problem& problem, const Schedule& schedule) {
+  if (schedule.micro_batches < 1)
+    throw ArgumentError(
+        fmt::format("micro_batches must be at least 1, got {}", schedule.micro_batches));
+  const int32_t micro_batches = std::max(schedule.micro_batches, schedule.runs());
   if (int64_t{problem.operators()} * micro_batches > (int64_t{1} << 30))
     throw LimitError(fmt::format("{} operators in {} micro-batches are more than 2^30 tasks",
                                  problem.operators(), micro_batches));
@@ -63,7 +77,7 @@ void check_micro_batches(const Problem& problem, int32_t micro_batches) {
                     "holds",
                     micro_batches, problem.graph().name()));
   for (int32_t o = 0; o < problem.operators() && micro_batches > 1; ++o)
-    if (problem.once(o))
+    if (problem.once(o) && schedule.stream == 0)
       for (const auto& reader : problem.readers(o))
         if (!problem.once(reader.op))
           throw ArgumentError(fmt::format(
@@ -74,10 +88,11 @@ void check_micro_batches(const Problem& problem, int32_t micro_batches) {
 void check(const Problem& problem, const Plan& plan) {
   const auto& schedule = *plan.schedule;
   const auto& rules = problem.rules();
-  check_micro_batches(problem, schedule.micro_batches);
+  check_micro_batches(problem, schedule);
+  check_stream(problem, schedule);
   const bool published =
       rules.broadcast || rules.last_event || rules.memory == MemoryModel::outputs_only;
-  if (published && (schedule.policy != Policy::fifo || schedule.micro_batches > 1))
+  if (published && (schedule.policy != Policy::fifo || schedule.runs() > 1))
     throw ArgumentError("the published rules know one micro-batch, first in first out, only");
   if (schedule.policy == Policy::priority &&
       schedule.priority.size() != static_cast<size_t>(problem.operators()))
@@ -102,6 +117,7 @@ struct Simulator::Scratch {
   std::unique_ptr<SlotMemory> memory;
 
   void simulate(const Plan& plan, int64_t limit_ns);
+  void settle_stream(const Schedule& schedule);
   void total(Metrics& metrics) const;
   void account(const Plan& plan, Metrics& metrics, Timeline* timeline);
   void fill(const Plan& plan, Timeline& timeline) const;
@@ -124,6 +140,26 @@ void Simulator::Scratch::simulate(const Plan& plan, int64_t limit_ns) {
                                  problem.graph().name()));
   if (!events) events = std::make_unique<EventLoop>(problem);
   events->run(plan, limit_ns, record);
+}
+
+/// Makes the record of a stream that of micro_batches mini-batches in the steady state. All sums
+/// are whole multiples of the stream's length, except the times of flows.
+void Simulator::Scratch::settle_stream(const Schedule& schedule) {
+  const auto scaled = [&schedule](int64_t value, int64_t of) {
+    __extension__ typedef __int128 Wide;
+    return static_cast<int64_t>((Wide{value} * schedule.micro_batches + of / 2) / of);
+  };
+  const auto end = [this](int32_t k) { return record.run_end_ns[static_cast<size_t>(k)]; };
+  record.step_ns = scaled(end(schedule.measured_to) - end(schedule.measured_from),
+                          schedule.measured_to - schedule.measured_from);
+  const bool one_queue = problem.rules().queue == QueueModel::sender;
+  for (auto& device : record.devices) {
+    for (int64_t* sum :
+         {&device.compute_ns, &device.send_ns, &device.sent_bytes, &device.received_bytes})
+      *sum = scaled(*sum, schedule.stream);
+    record.step_ns = std::max({record.step_ns, device.compute_ns, one_queue ? device.send_ns : 0});
+  }
+  record.transfers = static_cast<int32_t>(scaled(record.transfers, schedule.stream));
 }
 
 void Simulator::Scratch::total(Metrics& metrics) const {
@@ -164,6 +200,7 @@ void Simulator::Scratch::account(const Plan& plan, Metrics& metrics, Timeline* t
 void Simulator::Scratch::fill(const Plan& plan, Timeline& timeline) const {
   const int32_t n = problem.operators();
   timeline.micro_batches = record.micro_batches;
+  timeline.stream = record.stream;
   timeline.ready_ns = record.ready_ns;
   timeline.end_ns = record.end_ns;
   timeline.start_ns.assign(record.end_ns.size(), -1);
@@ -201,9 +238,12 @@ void Simulator::run(const Plan& plan, Metrics& metrics, Timeline* timeline, int6
   auto& record = scratch_->record;
   record.tasks = timeline || problem.rules().memory != MemoryModel::none;
   record.times = timeline || problem.rules().memory == MemoryModel::outputs_only;
-  scratch_->simulate(plan, limit_ns);
+  const bool stream = plan.schedule && plan.schedule->stream > 0;
+  scratch_->simulate(plan, stream ? kNoLimit : limit_ns);
+  if (stream) scratch_->settle_stream(*plan.schedule);
   metrics.devices.resize(record.devices.size());
   if (problem.rules().last_event) record.step_ns = std::max(record.step_ns, record.last_ns);
+  metrics.unscheduled = plan.schedule && plan.schedule->contradicts;
   metrics.rejected = record.rejected || record.step_ns > limit_ns;
   if (metrics.rejected) {
     metrics.reject(limit_ns);

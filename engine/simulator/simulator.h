@@ -26,6 +26,13 @@ inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 /// reads from one that runs every micro-batch accumulates: these readers get it (on another device:
 /// are sent it) when the last of its micro-batches has ended.
 ///
+/// STREAMS. An asynchronous stream (Schedule::stream) runs every operator in every mini-batch,
+/// updates too. Its step is micro_batches times the period: the time between the ends of the two
+/// mini-batches that the schedule names over their number, and no less than any device computes (or
+/// one sender's queue sends) per mini-batch, which bounds every steady state. Sums of a device
+/// (time, bytes, transfers) are those of micro_batches mini-batches, peaks those of all the stream.
+/// A device's fixed bytes count its weights as often as it keeps versions of them.
+///
 /// READY. A task is ready when all its inputs have arrived on its device, at 0 when it has none. A
 /// reader on the producer's device sees a tensor at the producer's end.
 ///
@@ -76,9 +83,9 @@ class Simulator {
   Simulator(Simulator&&) noexcept;
 
   /// Simulates `plan`; fills `timeline` when given. A plan whose step is longer than `limit_ns`
-  /// is rejected, as early as that is certain. Throws ArgumentError for a schedule whose order
-  /// contradicts the graph (it names the task that every waiting device is blocked at) or that does
-  /// not fit the problem, LimitError when the clock could overflow.
+  /// is rejected, as early as that is certain. Throws ScheduleError for a schedule whose order
+  /// contradicts the graph (it names the task that every waiting device is blocked at),
+  /// ArgumentError for one that does not fit the problem, LimitError when the clock could overflow.
   void run(const Plan& plan, Metrics& metrics, Timeline* timeline = nullptr,
            int64_t limit_ns = kNoLimit);
   void run(std::span<const int32_t> placement, Metrics& metrics, Timeline* timeline = nullptr,

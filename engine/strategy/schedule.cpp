@@ -12,9 +12,9 @@ namespace trinity {
 namespace {
 
 constexpr const char* kPolicies[] = {"fifo", "lifo", "priority", "order"};
-constexpr const char* kPipelines[] = {"gpipe", "1f1b", "interleaved"};
-constexpr const char* kSchedules[] = {"fifo",  "lifo",  "critical_path", "priority",
-                                      "order", "gpipe", "1f1b",          "interleaved"};
+constexpr const char* kPipelines[] = {"gpipe", "1f1b", "interleaved", "pipedream"};
+constexpr const char* kSchedules[] = {"fifo",  "lifo", "critical_path", "priority", "order",
+                                      "gpipe", "1f1b", "interleaved",   "pipedream"};
 constexpr int64_t kMostTasks = int64_t{1} << 30;
 
 void check_length(const char* what, size_t length, const Graph& graph) {
@@ -71,11 +71,15 @@ void check_order(const ScheduleSpec& spec, const Graph& graph, int32_t devices) 
                                         d + 1, int64_t{task} + 1, tasks));
 }
 
-/// What a stage runs: operators ascending.
-struct Stage {
+/// What a device runs of a stage: operators ascending.
+struct Part {
   int32_t device = -1;
   int32_t first = -1;  // an operator on that device, for messages
   std::vector<int32_t> forward, backward;
+
+  bool replicates(const Part& other) const {
+    return forward.size() == other.forward.size() && backward.size() == other.backward.size();
+  }
 };
 
 /// Writes the sequence of every device. One chunk of work is (stage, micro-batch) in one direction;
@@ -88,7 +92,8 @@ class Pipeline {
         micro_batches_(micro_batches),
         schedule_(schedule),
         updates_(static_cast<size_t>(devices)),
-        rank_(static_cast<size_t>(devices), -1) {
+        rank_(static_cast<size_t>(devices), -1),
+        part_(static_cast<size_t>(devices)) {
     for (int32_t op = 0; op < graph.operator_count(); ++op) {
       const auto i = static_cast<size_t>(op);
       if (graph.op(op).collective < 0) add(op, placement[i], stage[i]);
@@ -99,10 +104,15 @@ class Pipeline {
   Schedule run() {
     result_.micro_batches = micro_batches_;
     result_.policy = Policy::order;
+    if (flushes())
+      runs_ = micro_batches_;
+    else
+      begin_stream();
     result_.order_first.push_back(0);
     for (size_t device = 0; device < rank_.size(); ++device) {
-      if (rank_[device] >= 0) add_device(rank_[device]);
-      for (const int32_t op : updates_[device]) add_task(op, micro_batches_ - 1);
+      if (rank_[device] >= 0) add_device(device);
+      if (flushes())
+        for (const int32_t op : updates_[device]) add_task(op, runs_ - 1);
       result_.order_first.push_back(static_cast<int32_t>(result_.order.size()));
     }
     return std::move(result_);
@@ -119,59 +129,73 @@ class Pipeline {
                                       int64_t{stage} + 1, graph_.operator_count()));
     if (static_cast<size_t>(stage) >= stages_.size())
       stages_.resize(static_cast<size_t>(stage) + 1);
-    Stage& entry = stages_[static_cast<size_t>(stage)];
-    if (entry.first < 0) {
-      entry.first = op;
-      entry.device = device;
-    }
-    if (entry.device != device)
-      throw ArgumentError(
-          fmt::format("stage {} is on two devices: operator '{}' on device {}, '{}' on device {}",
-                      stage + 1, graph_.op(entry.first).name, entry.device + 1, name, device + 1));
+    Part& part = part_on(stages_[static_cast<size_t>(stage)], device, op);
     if (runs_once(graph_.op(op)))
       updates_[static_cast<size_t>(device)].push_back(op);
     else
-      (graph_.op(op).phase == Phase::forward ? entry.forward : entry.backward).push_back(op);
+      (graph_.op(op).phase == Phase::forward ? part.forward : part.backward).push_back(op);
   }
 
-  /// Every device has one stage, or for `interleaved` every p-th, p being the devices in use.
+  /// A stage's part on a device, added when `op` is its first operator there. Few devices share a
+  /// stage, and one operator after the other is mostly on one of them.
+  static Part& part_on(std::vector<Part>& parts, int32_t device, int32_t op) {
+    for (auto& part : parts)
+      if (part.device == device) return part;
+    parts.push_back({device, op, {}, {}});
+    return parts.back();
+  }
+
+  /// Every device has one stage, or for `interleaved` every p-th, p being the devices in use. Only
+  /// replicas share a stage.
   void check_stages() {
+    const bool interleaved = schedule_ == PipelineSchedule::interleaved;
     for (size_t s = 0; s < stages_.size(); ++s) {
-      if (stages_[s].first < 0)
-        throw ArgumentError(fmt::format("stage {} has no operators", s + 1));
-      auto& rank = rank_[static_cast<size_t>(stages_[s].device)];
-      if (rank >= 0) continue;
-      rank = static_cast<int32_t>(s);
-      ++used_;
+      if (stages_[s].empty()) throw ScheduleError(fmt::format("stage {} has no operators", s + 1));
+      bool leads = false;  // whether a device of it has no earlier stage
+      for (size_t i = 0; i < stages_[s].size(); ++i) {
+        const Part& part = stages_[s][i];
+        if (i > 0 && (interleaved || !part.replicates(stages_[s][0])))
+          refuse_two_devices(s, stages_[s][0], part);
+        auto& rank = rank_[static_cast<size_t>(part.device)];
+        if (rank >= 0 && stages_[s].size() > 1) refuse_two_devices(s, stages_[s][0], stages_[s][1]);
+        if (rank >= 0 && !interleaved) refuse_shared_device(rank, s, part.device);
+        if (rank >= 0) continue;
+        leads = true;
+        rank = static_cast<int32_t>(s);
+        part_[static_cast<size_t>(part.device)] = i;
+      }
+      used_ += leads;
     }
-    if (schedule_ == PipelineSchedule::interleaved)
-      check_turns();
-    else if (used_ < stages_.size())
-      refuse_shared_device();
+    if (interleaved) check_turns();
   }
 
-  [[noreturn]] void refuse_shared_device() const {
-    size_t s = 0;
-    const auto rank = [&] { return rank_[static_cast<size_t>(stages_[s].device)]; };
-    while (static_cast<size_t>(rank()) == s) ++s;
-    throw ArgumentError(fmt::format(
-        "schedule '{}': stages {} and {} are on device {}, expected a device for every stage",
-        pipeline_schedule_name(schedule_), rank() + 1, s + 1, stages_[s].device + 1));
+  [[noreturn]] void refuse_two_devices(size_t stage, const Part& a, const Part& b) const {
+    throw ScheduleError(fmt::format(
+        "stage {} is on two devices: operator '{}' on device {}, '{}' on device {}", stage + 1,
+        graph_.op(a.first).name, a.device + 1, graph_.op(b.first).name, b.device + 1));
   }
+
+  [[noreturn]] void refuse_shared_device(int32_t earlier, size_t stage, int32_t device) const {
+    throw ScheduleError(fmt::format(
+        "schedule '{}': stages {} and {} are on device {}, expected a device for every stage",
+        pipeline_schedule_name(schedule_), earlier + 1, stage + 1, device + 1));
+  }
+
+  int32_t device_of(size_t stage) const { return stages_[stage].front().device; }
 
   void check_turns() const {
     for (size_t s = used_; s < stages_.size(); ++s)
-      if (stages_[s].device != stages_[s % used_].device)
-        throw ArgumentError(fmt::format(
-            "schedule 'interleaved': stage {} is on device {}, expected device {} as "
-            "for stage {}: stages go round the {} devices in turn",
-            s + 1, stages_[s].device + 1, stages_[s % used_].device + 1, s % used_ + 1, used_));
+      if (device_of(s) != device_of(s % used_))
+        throw ScheduleError(
+            fmt::format("schedule 'interleaved': stage {} is on device {}, expected device {} as "
+                        "for stage {}: stages go round the {} devices in turn",
+                        s + 1, device_of(s) + 1, device_of(s % used_) + 1, s % used_ + 1, used_));
     if (used_ > 0 && stages_.size() % used_ != 0)
-      throw ArgumentError(fmt::format(
+      throw ScheduleError(fmt::format(
           "schedule 'interleaved': {} stages on {} devices, expected a multiple of the devices",
           stages_.size(), used_));
     if (used_ > 0 && static_cast<size_t>(micro_batches_) % used_ != 0)
-      throw ArgumentError(
+      throw ScheduleError(
           fmt::format("schedule 'interleaved': {} micro-batches on {} devices, expected a multiple "
                       "of the devices",
                       micro_batches_, used_));
@@ -183,14 +207,35 @@ class Pipeline {
 
   size_t chunks() const { return stages_.size() / used_; }
 
+  bool flushes() const { return schedule_ != PipelineSchedule::pipedream; }
+
+  /// A stream that is long enough to settle before it is measured, and to end only after.
+  void begin_stream() {
+    const auto p = static_cast<int64_t>(used_);
+    const int64_t from = 4 * p + 4, to = 2 * from, runs = to + p + 1;
+    if (runs * graph_.operator_count() > std::numeric_limits<int32_t>::max())
+      throw LimitError(
+          fmt::format("schedule 'pipedream': a stream of {} mini-batches of the {} operators of "
+                      "graph '{}' is more than 2^31 tasks",
+                      runs, graph_.operator_count(), graph_.name()));
+    runs_ = static_cast<int32_t>(runs);
+    result_.stream = runs_;
+    result_.measured_from = static_cast<int32_t>(from);
+    result_.measured_to = static_cast<int32_t>(to);
+    for (const int32_t rank : rank_)
+      result_.weight_versions.push_back(
+          rank < 0 ? 1 : static_cast<int32_t>(warm_up(static_cast<size_t>(rank))) + 1);
+  }
+
   /// Chunks of work that go forward before the first goes backward.
   int64_t warm_up(size_t rank) const {
-    const auto m = static_cast<int64_t>(micro_batches_), v = static_cast<int64_t>(chunks());
+    const auto m = static_cast<int64_t>(runs_), v = static_cast<int64_t>(chunks());
     const auto after = static_cast<int64_t>(used_ - 1 - rank), p = static_cast<int64_t>(used_);
     switch (schedule_) {
       case PipelineSchedule::gpipe:
         return m;
       case PipelineSchedule::one_f_one_b:
+      case PipelineSchedule::pipedream:
         return std::min(after, m);
       case PipelineSchedule::interleaved:
         return std::min(2 * after + (v - 1) * p, m * v);
@@ -200,33 +245,36 @@ class Pipeline {
 
   /// The k-th chunk of a device in one direction: micro-batches in groups of p, each group through
   /// one stage after the other.
-  void add_chunk(size_t rank, int64_t k, bool forward) {
+  void add_chunk(size_t device, int64_t k, bool forward) {
+    const auto rank = static_cast<size_t>(rank_[device]);
     const auto p = static_cast<int64_t>(used_), v = static_cast<int64_t>(chunks());
     const int64_t turn = k / p % v;
     const auto stage = static_cast<size_t>((forward ? turn : v - 1 - turn) * p) + rank;
     auto micro = static_cast<int32_t>(k / (p * v) * p + k % p);
-    if (!forward && schedule_ == PipelineSchedule::gpipe) micro = micro_batches_ - 1 - micro;
-    for (const int32_t op : forward ? stages_[stage].forward : stages_[stage].backward)
-      add_task(op, micro);
+    if (!forward && schedule_ == PipelineSchedule::gpipe) micro = runs_ - 1 - micro;
+    const Part& part = stages_[stage][part_[device]];
+    for (const int32_t op : forward ? part.forward : part.backward) add_task(op, micro);
+    if (forward || flushes()) return;
+    for (const int32_t op : updates_[device]) add_task(op, micro);
   }
 
-  void add_device(int32_t rank_of_device) {
-    const auto rank = static_cast<size_t>(rank_of_device);
-    const auto total = static_cast<int64_t>(micro_batches_) * static_cast<int64_t>(chunks());
-    const int64_t ahead = warm_up(rank);
+  void add_device(size_t device) {
+    const auto total = static_cast<int64_t>(runs_) * static_cast<int64_t>(chunks());
+    const int64_t ahead = warm_up(static_cast<size_t>(rank_[device]));
     for (int64_t k = 0; k < total + ahead; ++k) {
-      if (k < total) add_chunk(rank, k, true);
-      if (k >= ahead) add_chunk(rank, k - ahead, false);
+      if (k < total) add_chunk(device, k, true);
+      if (k >= ahead) add_chunk(device, k - ahead, false);
     }
   }
 
   const Graph& graph_;
-  int32_t micro_batches_;
+  int32_t micro_batches_, runs_ = 0;
   PipelineSchedule schedule_;
-  std::vector<Stage> stages_;
+  std::vector<std::vector<Part>> stages_;
   std::vector<std::vector<int32_t>> updates_;  // per device
   std::vector<int32_t> rank_;                  // per device: its least stage, -1 without one
-  size_t used_ = 0;                            // devices with a stage
+  std::vector<size_t> part_;                   // per device: which part of that stage it runs
+  size_t used_ = 0;                            // stages that have devices of their own
   Schedule result_;
 };
 

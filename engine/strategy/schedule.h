@@ -6,9 +6,16 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "graph/graph.h"
 
 namespace trinity {
+
+/// A pipeline or an order that its placement or its graph contradict: no device could keep to it.
+class ScheduleError : public ArgumentError {
+ public:
+  using ArgumentError::ArgumentError;
+};
 
 /// Which of the ready tasks a free device runs next. A task is (micro-batch, operator), numbered
 /// micro-batch * operators + operator.
@@ -19,11 +26,12 @@ enum class Policy : uint8_t {
   order,     ///< a fixed sequence a device, whose head the device waits for
 };
 
-/// The orders that pipelines are named by (simulator.md 4).
+/// The orders that pipelines are named by (simulator.md 4, papers.md 2.2).
 enum class PipelineSchedule : uint8_t {
   gpipe,        ///< all forward micro-batches, then all backward ones, last first
   one_f_one_b,  ///< warm-up, then forward and backward in turn
   interleaved,  ///< 1F1B over several chunks of layers a device
+  pipedream,    ///< 1F1B without a flush: updates after every mini-batch, weights stashed
 };
 
 /// Both throw ArgumentError naming the accepted words ("1f1b" for one_f_one_b).
@@ -39,6 +47,20 @@ struct Schedule {
   std::vector<int64_t> priority;     ///< Policy::priority: per operator, the larger first
   std::vector<int32_t> order;        ///< Policy::order: tasks, one device after the other
   std::vector<int32_t> order_first;  ///< Policy::order: devices + 1 positions in `order`
+
+  /// An asynchronous stream (PipeDream): as many mini-batches are simulated, each with its updates,
+  /// and the step is the time of micro_batches of them in the steady state, measured between the
+  /// ends of two of them (numbers from 0). 0: a synchronous step.
+  int32_t stream = 0;
+  int32_t measured_from = 0, measured_to = 0;
+  /// Copies of its weights that a device keeps; empty: one each. A stage of PipeDream keeps one for
+  /// every mini-batch that may be between its forward and its backward.
+  std::vector<int32_t> weight_versions;
+  /// Stands in for an order that placement or graph contradict: its plan counts as not fitting.
+  bool contradicts = false;
+
+  /// How often forward and backward operators run in what is simulated.
+  int32_t runs() const { return stream > 0 ? stream : micro_batches; }
 
   bool operator==(const Schedule&) const = default;
 };
@@ -73,11 +95,19 @@ inline bool runs_once(const Operator& op) { return op.phase == Phase::update; }
 std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_t> placement);
 
 /// A pipeline's schedule: stage[o] numbers the stage of operator o from 0 (backward and update
-/// operators carry the stage of their forward operator); a stage runs on one device, and for
-/// `interleaved` stages k, k + p, k + 2 p, ... share one of the p devices. A stage runs its
-/// operators of one direction and micro-batch in ascending order, updates last. Throws
-/// ArgumentError for a stage on two devices, stages that devices do not hold as said, or
-/// (interleaved) micro-batches that are no multiple of the devices.
+/// operators carry the stage of their forward operator). A stage runs on one device, or (not for
+/// `interleaved`) on several that hold equally many of its forward and of its backward operators,
+/// its replicas; for `interleaved` stages k, k + p, k + 2 p, ... share one of the p devices. A
+/// stage runs its operators of one direction and micro-batch in ascending order, updates last, or
+/// (pipedream) after the backward ones of every mini-batch.
+///
+/// With p stages, stage s of `pipedream` (from 0) runs w = p - 1 - s forwards ahead and keeps
+/// w + 1 versions of its weights. The stream is measured between the ends of mini-batches 4 p + 4
+/// and 8 p + 8, and drains over p more.
+///
+/// Throws ScheduleError for a stage on two devices, stages that devices do not hold as said, or
+/// (interleaved) micro-batches that are no multiple of the devices; ArgumentError for lists of
+/// another length and numbers out of range; LimitError for more than 2^31 tasks.
 Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
                            std::span<const int32_t> stage, int32_t micro_batches,
                            PipelineSchedule schedule);

@@ -135,6 +135,22 @@ TEST_CASE("interleaved 1F1B goes through the chunks of a device in groups of mic
   CHECK(text_of(graph, schedule, 1) == "f1.0 f1.1 f3.0 b3.0 f3.1 b3.1 b1.0 b1.1 u1.1 u3.1");
 }
 
+TEST_CASE("PipeDream takes turns without a flush, and updates after every backward") {
+  const auto graph = pipeline_graph(2);
+  const auto schedule = schedule_of(graph, 2, 3, PipelineSchedule::pipedream);
+  CHECK(schedule.micro_batches == 3);
+  CHECK(schedule.measured_from == 12);
+  CHECK(schedule.measured_to == 24);
+  CHECK(schedule.stream == 27);
+  CHECK(schedule.runs() == 27);
+  CHECK(schedule.weight_versions == std::vector<int32_t>{2, 1});
+  CHECK(text_of(graph, schedule, 0)
+            .starts_with("f0.0 f0.1 b0.0 u0.0 f0.2 b0.1 u0.1 f0.3 b0.2 u0.2 f0.4"));
+  CHECK(text_of(graph, schedule, 0).ends_with("f0.26 b0.25 u0.25 b0.26 u0.26"));
+  CHECK(text_of(graph, schedule, 1).starts_with("f1.0 b1.0 u1.0 f1.1 b1.1 u1.1"));
+  CHECK(schedule_of(graph, 2, 3, k1F1B).runs() == 3);
+}
+
 TEST_CASE("a stage of several operators runs them in ascending order") {
   test::GraphMaker make("g");
   const int a = make.op("a", 1), b = make.op("b", 1), c = make.op("c", 1);
@@ -295,7 +311,7 @@ TEST_CASE("descriptions of schedules are checked") {
 TEST_CASE("policies and pipeline schedules have words") {
   for (const char* word : {"fifo", "lifo", "priority", "order"})
     CHECK(policy_name(parse_policy(word)) == std::string(word));
-  for (const char* word : {"gpipe", "1f1b", "interleaved"})
+  for (const char* word : {"gpipe", "1f1b", "interleaved", "pipedream"})
     CHECK(pipeline_schedule_name(parse_pipeline_schedule(word)) == std::string(word));
   CHECK(parse_pipeline_schedule("1f1b") == PipelineSchedule::one_f_one_b);
   CHECK_THROWS_WITH_AS(parse_policy("priorty"), doctest::Contains("did you mean 'priority'?"),

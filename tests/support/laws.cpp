@@ -11,59 +11,18 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "cluster/collectives.h"
-#include "graph/operator_types.h"
 #include "simulator/analysis.h"
-#include "simulator/bounds.h"
+#include "support/trial.h"
 
 namespace trinity::test {
 namespace {
-
-/// A run under test and what is wrong with it.
-struct Trial {
-  const Problem& problem;
-  const Plan& plan;
-  const Schedule& schedule;
-  const Metrics& metrics;
-  const Timeline& timeline;
-  std::vector<std::string> broken = {};
-
-  const SimulationRules& rules() const { return problem.rules(); }
-  int32_t tasks() const { return problem.operators() * schedule.micro_batches; }
-  int32_t op_of(int32_t task) const { return task % problem.operators(); }
-  int32_t micro_of(int32_t task) const { return task / problem.operators(); }
-  int32_t device_of(int32_t task) const { return plan.placement[op_of(task)]; }
-  bool member(int32_t task) const { return problem.graph().op(op_of(task)).collective >= 0; }
-  bool runs(int32_t task) const {
-    return !problem.once(op_of(task)) || micro_of(task) + 1 == schedule.micro_batches;
-  }
-  /// Whether a reader waits for the last of the micro-batches that an operator runs in.
-  bool accumulates(int32_t op, int32_t reader) const {
-    return schedule.micro_batches > 1 && problem.once(reader) && !problem.once(op);
-  }
-  std::string name(int32_t task) const {
-    return fmt::format("'{}' of micro-batch {}", problem.graph().op(op_of(task)).name,
-                       micro_of(task) + 1);
-  }
-  int64_t pause_after(int32_t task) const {
-    const bool costs = problem.cost_ns(device_of(task), op_of(task)) > 0;
-    return costs || rules().dead_after_free ? rules().device_dead_ns : 0;
-  }
-
-  /// Keeps the first sentences only: one mistake often breaks a thousand laws.
-  template <class... Args>
-  void demand(bool holds, fmt::format_string<Args...> text, Args&&... args) {
-    if (!holds && broken.size() < 20)
-      broken.push_back(fmt::format(text, std::forward<Args>(args)...));
-  }
-};
 
 // ---- Tasks
 
 void judge_tasks(Trial& trial) {
   const auto& timeline = trial.timeline;
   const auto all = static_cast<size_t>(trial.tasks());
-  trial.demand(timeline.micro_batches == trial.schedule.micro_batches, "{} micro-batches",
+  trial.demand(timeline.micro_batches == trial.schedule.runs(), "{} micro-batches",
                timeline.micro_batches);
   for (const auto* times : {&timeline.ready_ns, &timeline.start_ns, &timeline.end_ns})
     if (times->size() != all) throw std::logic_error("a timeline of another plan");
@@ -86,7 +45,8 @@ void judge_tasks(Trial& trial) {
 
 // ---- Devices
 
-/// Tasks of every device in order of starting; collectives' members are no work of a device.
+}  // namespace
+
 std::vector<std::vector<int32_t>> tasks_by_start(const Trial& trial) {
   std::vector<std::vector<int32_t>> started(static_cast<size_t>(trial.problem.devices()));
   for (int32_t t = 0; t < trial.tasks(); ++t)
@@ -99,6 +59,8 @@ std::vector<std::vector<int32_t>> tasks_by_start(const Trial& trial) {
     std::sort(tasks.begin(), tasks.end(), [&](int32_t a, int32_t b) { return key(a) < key(b); });
   return started;
 }
+
+namespace {
 
 /// One at a time; under a policy that never waits, busy from a task's ready time to its start.
 void judge_device(Trial& trial, const std::vector<int32_t>& tasks) {
@@ -243,7 +205,7 @@ class InputLaws {
     const int32_t op = trial_.op_of(task), n = trial_.problem.operators();
     for (const auto& reader : trial_.problem.readers(op)) {
       if (trial_.accumulates(op, reader.op)) continue;
-      const int32_t reading = trial_.problem.once(reader.op)
+      const int32_t reading = trial_.once(reader.op)
                                   ? (trial_.schedule.micro_batches - 1) * n + reader.op
                                   : trial_.micro_of(task) * n + reader.op;
       const int32_t to = trial_.device_of(reading);
@@ -303,14 +265,16 @@ void judge_analysis(Trial& trial) {
                    "{} is ready at {}, by the analysis at {}", trial.name(t),
                    trial.timeline.ready_ns[t], inputs.latest(t).arrival_ns);
   const auto path = critical_path(trial.problem, trial.plan.placement, trial.timeline);
+  const auto& ends = trial.timeline.end_ns;
   trial.demand(path.compute_ns + path.wire_ns + path.collective_ns + path.queue_ns ==
-                   trial.metrics.step_time_ns,
-               "the critical path's shares do not add up to the step");
+                   *std::max_element(ends.begin(), ends.end()),
+               "the critical path's shares do not add up to the last end");
 }
 
 // ---- Collectives
 
-/// The devices of a collective, ascending, each once.
+}  // namespace
+
 std::vector<int32_t> ring_of(const Trial& trial, const Collective& collective) {
   std::set<int32_t> devices;
   for (const int32_t op : collective.members) devices.insert(trial.plan.placement[op]);
@@ -323,6 +287,8 @@ CollectiveCost price_of(const Trial& trial, const Collective& collective) {
                          fair ? CollectiveAlgorithm::ring : collective.algorithm,
                          ring_of(trial, collective), collective.bytes);
 }
+
+namespace {
 
 void judge_run(Trial& trial, const CollectiveRun& run) {
   const auto& collective = trial.problem.graph().collectives()[run.collective];
@@ -357,18 +323,11 @@ void judge_collectives(Trial& trial) {
   }
   size_t expected = 0;
   for (const auto& collective : trial.problem.graph().collectives())
-    expected += trial.problem.once(collective.members[0]) ? 1 : trial.schedule.micro_batches;
+    expected += trial.once(collective.members[0]) ? 1 : trial.schedule.runs();
   trial.demand(seen.size() == expected, "{} collectives run, not {}", seen.size(), expected);
 }
 
 // ---- Queues
-
-/// A transfer or collective and the queues that it holds from start to end.
-struct Occupation {
-  int64_t booked = 0, start = 0, end = 0;
-  std::set<std::pair<int32_t, int32_t>> queues = {};  ///< (sender, receiver), (-1, channel), ...
-  int64_t free = 0;  ///< when the last of its queues is done with what was booked before
-};
 
 void add_queues(const Trial& trial, int32_t from, int32_t to, Occupation& occupation) {
   if (trial.rules().queue == QueueModel::sender) occupation.queues.insert({from, -1});
@@ -377,6 +336,8 @@ void add_queues(const Trial& trial, int32_t from, int32_t to, Occupation& occupa
     for (const int32_t channel : trial.problem.cluster().route(from, to))
       occupation.queues.insert({-1, channel});
 }
+
+}  // namespace
 
 std::vector<Occupation> occupations(const Trial& trial) {
   std::vector<Occupation> all;
@@ -392,6 +353,8 @@ std::vector<Occupation> occupations(const Trial& trial) {
   }
   return all;
 }
+
+namespace {
 
 /// One after the other, in order of booking.
 void judge_queue(Trial& trial, std::vector<Occupation*>& users) {
@@ -427,149 +390,6 @@ void judge_queues(Trial& trial) {
     trial.demand(fair ? took >= alone - 1 : took == alone,
                  "a transfer of {} bytes from {} to {} takes {} ns, alone {}", sent.bytes,
                  sent.from, sent.to, took, alone);
-  }
-}
-
-// ---- Metrics
-
-std::vector<DeviceMetrics> sums_of(const Trial& trial) {
-  std::vector<DeviceMetrics> sums(static_cast<size_t>(trial.problem.devices()));
-  for (int32_t t = 0; t < trial.tasks(); ++t)
-    if (trial.runs(t) && !trial.member(t))
-      sums[trial.device_of(t)].compute_busy_ns +=
-          trial.timeline.end_ns[t] - trial.timeline.start_ns[t];
-  for (const Transfer& sent : trial.timeline.transfers) {
-    sums[sent.from].send_busy_ns += sent.end_ns - sent.start_ns;
-    sums[sent.from].bytes_sent += sent.bytes;
-    sums[sent.to].bytes_received += sent.bytes;
-  }
-  for (const CollectiveRun& run : trial.timeline.collectives) {
-    const auto& collective = trial.problem.graph().collectives()[run.collective];
-    const int64_t bytes = std::llround(price_of(trial, collective).sent_bytes);
-    const auto ring = ring_of(trial, collective);
-    for (const int32_t d : ring) {
-      if (ring.size() == 1) break;
-      sums[d].send_busy_ns += run.end_ns - run.start_ns;
-      sums[d].bytes_sent += bytes;
-      sums[d].bytes_received += bytes;
-    }
-  }
-  for (int32_t d = 0; d < trial.problem.devices() && !trial.timeline.memory.empty(); ++d)
-    for (const MemoryLevel& level : trial.timeline.memory[d])
-      sums[d].peak_memory_bytes = std::max(sums[d].peak_memory_bytes, level.bytes);
-  return sums;
-}
-
-void judge_metrics(Trial& trial) {
-  const auto sums = sums_of(trial);
-  const auto& metrics = trial.metrics;
-  trial.demand(!metrics.rejected, "rejected");
-  trial.demand(metrics.devices == sums, "a device's sums or peak are not its timeline's");
-  trial.demand(metrics.transfers == static_cast<int32_t>(trial.timeline.transfers.size()),
-               "{} transfers counted", metrics.transfers);
-  int64_t sent = 0, received = 0, peak = 0, traffic = 0;
-  int64_t excess = std::numeric_limits<int64_t>::min();
-  for (int32_t d = 0; d < trial.problem.devices(); ++d) {
-    sent += sums[d].bytes_sent;
-    received += sums[d].bytes_received;
-    traffic = std::max(traffic, sums[d].bytes_sent + sums[d].bytes_received);
-    peak = std::max(peak, sums[d].peak_memory_bytes);
-    excess =
-        std::max(excess, sums[d].peak_memory_bytes - trial.problem.cluster().capacity_bytes(d));
-  }
-  const auto& ends = trial.timeline.end_ns;
-  trial.demand(metrics.step_time_ns == *std::max_element(ends.begin(), ends.end()),
-               "the step is not the last task's end");
-  trial.demand(sent == received && metrics.total_communication_bytes == sent,
-               "{} bytes sent, {} received, {} counted", sent, received,
-               metrics.total_communication_bytes);
-  trial.demand(metrics.peak_communication_bytes == traffic && metrics.peak_memory_bytes == peak &&
-                   metrics.excess_memory_bytes == excess,
-               "a peak is not its largest device's");
-}
-
-// ---- Bounds
-
-/// Something always runs, is on a wire, or pauses.
-void judge_bounds(Trial& trial) {
-  const int64_t step = trial.metrics.step_time_ns;
-  int64_t longest = 0;
-  for (int32_t t = 0; t < trial.tasks(); ++t)
-    if (trial.runs(t) && !trial.member(t))
-      longest += trial.timeline.end_ns[t] - trial.timeline.start_ns[t] + trial.pause_after(t);
-  for (const auto& occupation : occupations(trial))
-    longest += occupation.end - occupation.start + trial.rules().link_dead_ns;
-  trial.demand(step <= longest, "step {} is longer than everything together, {}", step, longest);
-  const auto bounds = lower_bounds(trial.problem, trial.schedule.micro_batches);
-  trial.demand(bounds.step_time_ns <= step, "step {} beats its bound {}", step,
-               bounds.step_time_ns);
-  trial.demand(bounds.peak_memory_bytes <= trial.metrics.peak_memory_bytes,
-               "peak {} beats its bound {}", trial.metrics.peak_memory_bytes,
-               bounds.peak_memory_bytes);
-  const bool serial = trial.rules().queue == QueueModel::sender;
-  for (const auto& device : trial.metrics.devices)
-    trial.demand(device.compute_busy_ns <= step && (!serial || device.send_busy_ns <= step),
-                 "a device or its send queue is busy longer than the step");
-}
-
-// ---- Memory
-
-/// Bytes that a task surely holds at once. A view and what it views are one. What a collective writes
-/// is left out: an instant falls into the slot of the latest task started by then, so where tasks
-/// take no time it can begin in a later slot than that of its reader.
-int64_t needed_bytes(const Trial& trial, int32_t op) {
-  const auto& graph = trial.problem.graph();
-  int64_t bytes = trial.member(op) ? 0 : trial.problem.workspace_bytes(op);
-  const auto& inputs = graph.op(op).inputs;
-  for (const int32_t input : std::set<int32_t>(inputs.begin(), inputs.end())) {
-    const int32_t producer = graph.tensor(input).producer;
-    const bool viewed = trial.problem.alias(producer) >= 0 &&
-                        input == graph.op(producer).outputs[0] &&
-                        trial.plan.placement[producer] == trial.plan.placement[op];
-    const bool weights = is_variable(graph.op(producer)) &&
-                         trial.plan.placement[producer] == trial.plan.placement[op];
-    if (!viewed && !weights && !trial.member(producer)) bytes += graph.tensor(input).bytes;
-  }
-  for (const int32_t output : graph.op(op).outputs)
-    if (!is_variable(graph.op(op)) &&
-        (trial.problem.alias(op) < 0 || output != graph.op(op).outputs[0]))
-      bytes += graph.tensor(output).bytes;
-  return bytes;
-}
-
-/// Levels begin with the device's tasks.
-void judge_levels(Trial& trial, int32_t device, const std::vector<int32_t>& tasks) {
-  const auto& levels = trial.timeline.memory[device];
-  trial.demand(levels.size() == std::max<size_t>(1, tasks.size()), "{} levels on device {}",
-               levels.size(), device);
-  for (size_t i = 0; i < std::min(levels.size(), tasks.size()); ++i)
-    trial.demand(levels[i].time_ns == trial.timeline.start_ns[tasks[i]],
-                 "a level of device {} begins at {}", device, levels[i].time_ns);
-}
-
-void judge_memory(Trial& trial) {
-  if (trial.rules().memory == MemoryModel::none) return;
-  const auto devices = static_cast<size_t>(trial.problem.devices());
-  if (trial.timeline.memory.size() != devices) throw std::logic_error("no memory levels");
-  std::vector<int64_t> fixed(devices, 0), at_once(devices, 0), most(devices, 0), work(devices, 0);
-  for (int32_t op = 0; op < trial.problem.operators(); ++op) {
-    const int32_t d = trial.plan.placement[op];
-    fixed[d] += trial.problem.fixed_bytes(op);
-    at_once[d] = std::max(at_once[d], needed_bytes(trial, op));
-    work[d] = std::max(work[d], trial.problem.workspace_bytes(op));
-    const auto runs = trial.problem.once(op) ? 1 : trial.schedule.micro_batches;
-    for (const int32_t output : trial.problem.graph().op(op).outputs)
-      most[d] += runs * trial.problem.graph().tensor(output).bytes;
-  }
-  for (const Transfer& sent : trial.timeline.transfers) most[sent.to] += sent.bytes;
-  const auto started = tasks_by_start(trial);
-  for (size_t d = 0; d < devices; ++d) {
-    const int64_t peak = trial.metrics.devices[d].peak_memory_bytes - fixed[d];
-    trial.demand(at_once[d] <= peak, "device {} holds {} bytes at most, a task needs {}", d, peak,
-                 at_once[d]);
-    trial.demand(peak <= most[d] + work[d], "device {} holds {} bytes, more than everything, {}", d,
-                 peak, most[d] + work[d]);
-    judge_levels(trial, static_cast<int32_t>(d), started[d]);
   }
 }
 

@@ -1,0 +1,180 @@
+#include "graph/recompute.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace trinity {
+namespace {
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+class Recomputation {
+ public:
+  Recomputation(const Graph& graph, std::span<const int32_t> stage, const RecomputeOptions& options)
+      : graph_(graph),
+        stage_(stage),
+        options_(options),
+        builder_(graph.name()),
+        id_(at(graph.operator_count()), -1),
+        copy_(at(graph.operator_count()), -1),
+        tensor_(graph.tensors().size(), -1),
+        again_(graph.tensors().size(), -1) {}
+
+  Recomputed run() {
+    find_stages();
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+      if (graph_.op(op).phase == Phase::backward) add_copies(stage_[at(op)]);
+      add_original(op);
+    }
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) connect(op);
+    for (int32_t unit = 0; unit < graph_.unit_count(); ++unit)
+      for (const int32_t member : graph_.unit(unit))
+        builder_.colocate(id_[at(graph_.unit(unit)[0])], id_[at(member)]);
+    add_collectives();
+    return finish();
+  }
+
+ private:
+  /// What a stage repeats, and the first gradient that comes into it, or -1.
+  struct Stage {
+    std::vector<int32_t> repeated;
+    int32_t gate = -1;
+    bool added = false;
+  };
+
+  void find_stages() {
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+      const auto& about = graph_.op(op);
+      const int32_t s = stage_[at(op)];
+      if (about.phase != Phase::backward || s < 0) continue;
+      auto& entry = stages_[s];
+      for (const int32_t input : about.inputs) {
+        const int32_t from = graph_.tensor(input).producer;
+        const bool gradient = graph_.op(from).phase == Phase::backward && stage_[at(from)] != s;
+        if (gradient && (entry.gate < 0 || input < entry.gate)) entry.gate = input;
+      }
+    }
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+      const auto& about = graph_.op(op);
+      const auto found = stages_.find(stage_[at(op)]);
+      if (about.phase == Phase::forward && !about.inputs.empty() && found != stages_.end())
+        found->second.repeated.push_back(op);
+    }
+  }
+
+  void add_original(int32_t op) {
+    Operator added = graph_.op(op);
+    added.inputs.clear();
+    if (added.forward >= 0) added.forward = id_[at(added.forward)];
+    id_[at(op)] = builder_.add_operator(std::move(added));
+    origin_.push_back(op);
+    for (const int32_t output : graph_.op(op).outputs)
+      tensor_[at(output)] = builder_.add_output(id_[at(op)], graph_.tensor(output));
+  }
+
+  /// Before the first backward operator of the stage, so that they keep that place where several
+  /// orders are possible.
+  void add_copies(int32_t s) {
+    const auto found = stages_.find(s);
+    if (found == stages_.end() || found->second.added) return;
+    found->second.added = true;
+    for (const int32_t op : found->second.repeated) {
+      Operator copy = graph_.op(op);
+      copy.name += "/recompute";
+      copy.phase = Phase::backward;
+      copy.inputs.clear();
+      copy.parameters.clear();
+      copy.extra_parameter_bytes = copy.persistent_bytes = 0;
+      copy.measured_backward_time_s = -1;
+      copy.forward = id_[at(op)];
+      copy_[at(op)] = builder_.add_operator(std::move(copy));
+      origin_.push_back(op);
+      builder_.colocate(id_[at(op)], copy_[at(op)]);
+      for (const int32_t output : graph_.op(op).outputs) {
+        Tensor tensor = graph_.tensor(output);
+        tensor.name += "/recompute";
+        again_[at(output)] = builder_.add_output(copy_[at(op)], std::move(tensor));
+      }
+    }
+  }
+
+  bool repeated_in(int32_t tensor, int32_t s) const {
+    return again_[at(tensor)] >= 0 && stage_[at(graph_.tensor(tensor).producer)] == s;
+  }
+
+  void connect(int32_t op) {
+    const auto& about = graph_.op(op);
+    const int32_t s = stage_[at(op)];
+    for (const int32_t input : about.inputs) {
+      const bool second = about.phase == Phase::backward && repeated_in(input, s);
+      builder_.read(id_[at(op)], second ? again_[at(input)] : tensor_[at(input)]);
+    }
+    if (copy_[at(op)] < 0) return;
+    bool first = true;  // whether it reads no other copy
+    for (const int32_t input : about.inputs) {
+      const bool second = repeated_in(input, s);
+      first = first && !second;
+      builder_.read(copy_[at(op)], second ? again_[at(input)] : tensor_[at(input)]);
+    }
+    const int32_t gate = stages_.at(s).gate;
+    if (first && gate >= 0 && !options_.eager) builder_.read(copy_[at(op)], tensor_[at(gate)]);
+  }
+
+  void add_collectives() {
+    for (const auto& collective : graph_.collectives()) {
+      Collective same = collective, again = collective;
+      for (int32_t& member : same.members) member = id_[at(member)];
+      builder_.add_collective(std::move(same));
+      for (int32_t& member : again.members) member = copy_[at(member)];
+      const auto missing = std::count(again.members.begin(), again.members.end(), -1);
+      if (missing == static_cast<std::ptrdiff_t>(again.members.size())) continue;
+      if (missing > 0)
+        throw ArgumentError(fmt::format(
+            "recomputing graph '{}': only some members of collective '{}' would run again",
+            graph_.name(), collective.name));
+      again.name += "/recompute";
+      builder_.add_collective(std::move(again));
+    }
+  }
+
+  /// Building renumbers the operators; their names tell where they come from.
+  Recomputed finish() {
+    std::unordered_map<std::string, int32_t> origin_of;
+    for (size_t id = 0; id < origin_.size(); ++id)
+      origin_of.emplace(builder_.op(static_cast<int32_t>(id)).name, origin_[id]);
+    Recomputed result;
+    result.graph = builder_.build();
+    for (const auto& op : result.graph.operators()) result.origin.push_back(origin_of.at(op.name));
+    return result;
+  }
+
+  const Graph& graph_;
+  std::span<const int32_t> stage_;
+  const RecomputeOptions& options_;
+  GraphBuilder builder_;
+  std::map<int32_t, Stage> stages_;      // those with backward operators
+  std::vector<int32_t> id_, copy_;       // in the builder, per operator; -1 without a copy
+  std::vector<int32_t> tensor_, again_;  // in the builder, per tensor; -1 without a copy
+  std::vector<int32_t> origin_;          // per operator of the builder
+};
+
+}  // namespace
+
+Recomputed recompute(const Graph& graph, std::span<const int32_t> stage,
+                     const RecomputeOptions& options) {
+  if (stage.size() != at(graph.operator_count()))
+    throw ArgumentError(
+        fmt::format("recomputing graph '{}': expected the stages of {} operators, "
+                    "got {}",
+                    graph.name(), graph.operator_count(), stage.size()));
+  if (!graph.has_backward())
+    throw ArgumentError(
+        fmt::format("recomputing graph '{}': it has no backward operators", graph.name()));
+  return Recomputation(graph, stage, options).run();
+}
+
+}  // namespace trinity

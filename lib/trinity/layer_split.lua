@@ -1,0 +1,157 @@
+-- Splits of a row of layers (trinity.layer_chain) into pipeline stages on unequal nodes: the exact one of least load by
+-- dynamic programming over sets of nodes, and the one of equal work.
+
+local check = require 'trinity.check'
+local layer_chain = require 'trinity.layer_chain'
+
+local layer_split = {}
+
+local function prefix(values)
+  local sums = { [0] = 0 }
+  for i = 1, #values do sums[i] = sums[i - 1] + values[i] end
+  return sums
+end
+
+-- The narrowest wire that leaves every device, bytes per second; math.huge for a single one.
+local function narrowest_wires(cluster)
+  local widths = {}
+  for d = 1, #cluster.devices do
+    widths[d] = math.huge
+    for to = 1, #cluster.devices do
+      if to ~= d then
+        local _, bandwidth = cluster:wire(d, to)
+        widths[d] = math.min(widths[d], bandwidth)
+      end
+    end
+  end
+  return widths
+end
+
+local Costs = {}
+Costs.__index = Costs
+
+-- Loads of stages: seconds a micro-batch that a device computes, or sends to its neighbours, whichever is more (a wire
+-- works while its device does). math.huge where weights, gradients, optimiser state and the activations of `in_flight`
+-- micro-batches exceed the device.
+function Costs:load(d, from, to, in_flight)
+  local chain, time_s = self.chain, self.time_s[d]
+  local stored = self.stored[to] - self.stored[from - 1]
+    + in_flight * (self.activations[to] - self.activations[from - 1])
+  if stored > self.capacity[d] then return math.huge end
+  local sent = chain.forward_bytes[to] + chain.backward_bytes[from - 1]
+  return math.max(time_s[to] - time_s[from - 1], sent / self.bandwidth[d])
+end
+
+local function costs_of(problem, chain, equal)
+  local self = setmetatable({ chain = chain, time_s = {}, capacity = {}, bandwidth = narrowest_wires(problem.cluster) },
+    Costs)
+  local per_kind, mean = {}, {}
+  for k, kind in ipairs(chain.kinds) do
+    per_kind[k] = {}
+    for l = 1, chain.layers do per_kind[k][l] = kind.forward_s[l] + kind.backward_s[l] end
+  end
+  for l = 1, chain.layers do
+    mean[l] = 0
+    for d = 1, #chain.kind_of do mean[l] = mean[l] + per_kind[chain.kind_of[d]][l] / #chain.kind_of end
+  end
+  for d, device in ipairs(problem.cluster.devices) do
+    self.time_s[d] = prefix(equal and mean or per_kind[chain.kind_of[d]])
+    self.capacity[d] = device.capacity_bytes
+  end
+  local stored = {}
+  for l = 1, chain.layers do stored[l] = chain.fixed_bytes[l] + chain.parameter_bytes[l] end
+  self.stored, self.activations = prefix(stored), prefix(chain.activation_bytes)
+  return self
+end
+
+local function has(set, d) return math.floor(set / 2 ^ (d - 1)) % 2 == 1 end
+
+local function size_of(set)
+  local count = 0
+  while set > 0 do
+    count = count + set % 2
+    set = math.floor(set / 2)
+  end
+  return count
+end
+
+-- Adds to best[set][first] every way to put layers `first` and on onto `set`, whose earliest stage is on `d`.
+local function extend(self, best, set, d, micro_batches)
+  local rest, layers = set - 2 ^ (d - 1), self.chain.layers
+  local in_flight = math.min(size_of(set), micro_batches)
+  local row, after = best[set], best[rest]
+  for first = layers, 1, -1 do
+    for last = first, layers do
+      local later = after[last + 1]
+      if later and later.load < (row[first] and row[first].load or math.huge) then
+        local load = math.max(later.load, self:load(d, first, last, in_flight))
+        if load < (row[first] and row[first].load or math.huge) then
+          row[first] = { load = load, device = d, last = last, rest = rest }
+        end
+      end
+    end
+  end
+end
+
+-- Sets of nodes in the order in which they can be filled; in the cluster's order the last ones only.
+local function sets_of(devices, in_order)
+  local sets = {}
+  if in_order then
+    for used = 1, devices do sets[used] = 2 ^ devices - 2 ^ (devices - used) end
+  else
+    for set = 1, 2 ^ devices - 1 do sets[set] = set end
+  end
+  return sets
+end
+
+local rules = { micro_batches = { 'integer', 1, 2 ^ 30 }, in_order = 'boolean', equal = 'boolean' }
+
+--- The split of least load: the largest stage's seconds per micro-batch are as few as any split into consecutive
+--- parts, each on a node of its own, allows. Returns the device of every layer and that load, or nil where memory
+--- allows none. options: micro_batches (how many 1F1B may hold, 1); in_order: nodes in the cluster's order, the last
+--- ones where fewer do; equal: every node takes the mean of all nodes' times, as splits for equal machines assume.
+--- Exponential in the nodes: at most 12.
+function layer_split.least_load(problem, chain, options)
+  check.object('layer_split.least_load', 1, 'problem', problem, 'problem')
+  options = check.options('layer_split.least_load', 3, 'options', options, rules)
+  local devices = #problem.cluster.devices
+  if devices > 12 then
+    check.refuse('layer_split.least_load', 1, 'problem', 'expected at most 12 devices, got %d', devices)
+  end
+  local self, best = costs_of(problem, chain, options.equal), { [0] = { [chain.layers + 1] = { load = 0 } } }
+  local found
+  for _, set in ipairs(sets_of(devices, options.in_order)) do
+    best[set] = {}
+    for d = 1, devices do
+      if has(set, d) and best[set - 2 ^ (d - 1)] then extend(self, best, set, d, options.micro_batches or 1) end
+    end
+    local whole = best[set][1]
+    if whole and whole.load < (found and found.load or math.huge) then found = whole end
+  end
+  if not found then return nil end
+  local device_of, first, stage = {}, 1, found
+  while stage.device do
+    for l = first, stage.last do device_of[l] = stage.device end
+    first = stage.last + 1
+    stage = best[stage.rest][first]
+  end
+  return device_of, found.load
+end
+
+--- The split of equal work as GPipe has it: every node in turn takes layers until it has its share of the time, all
+--- nodes taken for equal. Returns the device of every layer.
+function layer_split.equal_work(problem, chain)
+  check.object('layer_split.equal_work', 1, 'problem', problem, 'problem')
+  local sums = costs_of(problem, chain, true).time_s[1]
+  local devices, device_of = #problem.cluster.devices, {}
+  for l = 1, chain.layers do
+    local middle = (sums[l - 1] + sums[l]) / 2 / math.max(sums[chain.layers], 1e-300)
+    device_of[l] = math.min(devices, math.floor(middle * devices) + 1)
+  end
+  return device_of
+end
+
+--- The placement of such a split.
+function layer_split.placement(problem, chain, device_of) return layer_chain.placement(problem, chain, device_of) end
+
+return layer_split

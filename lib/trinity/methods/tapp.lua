@@ -1,0 +1,91 @@
+-- TAPP (Appl. Sci. 2021, 11(11), 4785; papers.md 2): a partition network puts the layers of a model into groups, an
+-- allocation network with attention gives every group a node, both learn by policy gradient from the time of a batch.
+--
+-- The article gives no sizes, rates, models or clusters. What is its own: groups by layers, one network for the
+-- groups and one with attention for the nodes, joint policy gradient on the time of one batch, several evaluations of
+-- a scheme averaged. Everything else is a proposal of ours (papers.md 2.2), above all the defaults of all options:
+--   mode       'cuts': the partition network scores where groups end, so that they are contiguous, and a node that
+--              has been left is not taken again: every scheme is a pipeline. 'isotonic': a group for every layer by
+--              itself, then the running maximum along the layers. 'literal': a group for every layer, no repair;
+--              stages are the runs of layers on one node. There a scheme that is no pipeline counts as not fitting.
+--   groups     the most groups, 0: as many as there are nodes
+--   repeats, noise   a scheme's time is the mean of so many evaluations, each off by a normal factor of this deviation
+--   explore    the share of choices that are drawn uniformly: a policy that has settled still tries its neighbours
+--   entropy_start, entropy_decay   the weight of the entropy bonus begins at the one and falls by the other every
+--              batch, down to entropy_weight: policies settle later
+--   greedy_every     batches between evaluations of the most likely scheme
+--   published_reward   learns from minus the square root of the step time, -10 where it does not fit; false: from the
+--              problem's reward
+
+local check = require 'trinity.check'
+local core = require 'trinity.core'
+local layer_chain = require 'trinity.layer_chain'
+local learner = require 'trinity.learner'
+local search = require 'trinity.search'
+local tapp_policy = require 'trinity.tapp_policy'
+local util = require 'trinity.util'
+
+local defaults = { samples = 8, learning_rate = 3e-3, entropy_weight = 1e-2, entropy_start = 0.3, entropy_decay = 0.99,
+  gradient_norm = 1, baseline_n = 19, normalise_advantage = true, hidden = 64, groups = 0, mode = 'cuts', repeats = 5,
+  explore = 0.25, noise = 0.02, greedy_every = 10, published_reward = true }
+
+local infeasible = -10 -- papers.md 2.2: a constant; its value is Hierarchical's (5.1)
+
+local function make_policy(problem, options)
+  local policy = tapp_policy.new(layer_chain.of(problem), #problem.cluster.devices, options)
+  --- Every layer on the node of its group.
+  function policy:placements(actions)
+    local placements = self:schemes(actions)
+    for s, node_of in ipairs(placements) do placements[s] = layer_chain.placement(problem, self.chain, node_of) end
+    return placements
+  end
+  return policy
+end
+
+-- What a scheme's evaluations tell, averaged: minus the square root of its time.
+local function signal_of(options)
+  local stream = core.random(options.seed, 'tapp noise', 1)
+  return function(metrics, reward)
+    local off = 0
+    for _ = 1, options.repeats do off = off + options.noise * stream:normal() / options.repeats end
+    if not options.published_reward then return reward * (1 + off) end
+    return metrics.feasible and -math.sqrt(metrics.step_time_s * math.max(1 + off, 0)) or infeasible
+  end
+end
+
+local modes = { cuts = true, isotonic = true, literal = true }
+
+local function check_options(problem, options)
+  learner.check_settings('methods.tapp', options)
+  local function integer(name, low, high) check.integer('methods.tapp', 'option', name, options[name], low, high) end
+  integer('groups', 0, math.min(problem.graph.units, 4096))
+  integer('hidden', 1, 8192)
+  integer('repeats', 1, 1e6)
+  integer('greedy_every', 1, 1e9)
+  check.number('methods.tapp', 'option', 'explore', options.explore, 0, 1)
+  check.number('methods.tapp', 'option', 'noise', options.noise, 0, 10)
+  check.number('methods.tapp', 'option', 'entropy_start', options.entropy_start, 0, 1e6)
+  check.number('methods.tapp', 'option', 'entropy_decay', options.entropy_decay, 0, 1)
+  check.choice('methods.tapp', 'option', 'mode', options.mode, modes)
+end
+
+local function tapp(problem, options)
+  options = search.options('tapp', defaults, options)
+  check_options(problem, options)
+  return search.run('tapp', problem, options, function(run)
+    local policy = make_policy(problem, options)
+    local own = {}
+    for key, value in util.sorted_pairs(options) do own[key] = value end
+    local self, floor = learner.new('methods.tapp', policy, problem, own), options.entropy_weight
+    learner.train(self, run, function(_, actions, rewards, batch)
+      self.options.entropy_weight = math.max(floor, options.entropy_start * options.entropy_decay ^ (batch - 1))
+      learner.reinforce(self, actions, rewards)
+      if batch % options.greedy_every == 0 and run:more() then run:evaluate(policy:placements(policy:act(1))) end
+    end, signal_of(options))
+  end)
+end
+
+return function(methods)
+  methods.register('tapp', tapp, { help = 'layers into groups, groups to nodes with attention, by REINFORCE',
+    budget = true, source = 'Appl. Sci. 2021, 11(11), 4785' })
+end

@@ -1,0 +1,222 @@
+-- Pipelines: streams, searches on them, the picture of their traces, recomputation, replicated stages.
+
+local trinity = require 'trinity'
+local pipelines = dofile(root .. '/tests/lua/support/pipelines.lua')
+
+local ms = 1e-3
+
+local cluster, chain_graph, pipeline = pipelines.cluster, pipelines.chain, pipelines.problem
+
+-- A stage a layer.
+local function staged(problem) return problem:placement_by_unit(function(unit) return unit end) end
+
+describe('a stream', function()
+  it('takes the slowest stage a mini-batch, below the critical path', function()
+    local problem = trinity.problem { graph = chain_graph { { 1, 8 }, { 2, 8 }, { 1, 8 } }, cluster = cluster { 1, 1, 1 } }
+    local placement = staged(problem)
+    local one = problem:evaluate { placement = placement, schedule = 'pipedream' }
+    local many = problem:evaluate { placement = placement, schedule = 'pipedream', micro_batches = 10 }
+    local flushed = problem:evaluate { placement = placement, schedule = '1f1b', micro_batches = 10 }
+    expect(one.step_time_s):near(6 * ms, 1e-5)
+    expect(many.step_time_s):near(60 * ms, 1e-4)
+    expect(many.step_time_s):below(flushed.step_time_s)
+    expect(one.step_time_s):below(problem:bounds().step_time_s)
+    expect(problem:bounds(1, 'pipedream').step_time_s <= one.step_time_s):truthy()
+    expect(problem:bounds(10, 'pipedream').work_s):near(40 * ms, 1e-4)
+    -- Three, two and one versions of 1 MB.
+    for d = 1, 3 do expect(many:memory_bytes(d) - flushed:memory_bytes(d)):near((3 - d) * 1e6, 1e5) end
+    local found = problem:strategy { placement = placement, schedule = 'pipedream' }
+    expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
+    local path = os.tmpname()
+    expect(problem:load(found:save(path)).metrics.step_time_s):equals(found.metrics.step_time_s)
+    os.remove(path)
+  end)
+end)
+
+describe('a search on a pipeline', function()
+  -- With layers on nodes 1, 2, 1 the order of 1F1B blocks itself.
+  local problem = pipeline(chain_graph { { 1, 8 }, { 1, 8 }, { 1, 8 } }, cluster { 1, 1 })
+  local blocked = problem:placement_by_unit(function(unit) return unit == 2 and 2 or 1 end)
+  it('goes on where a placement contradicts the order', function()
+    expect(function() problem:evaluate(blocked) end):raises "pipelines_spec%.lua:%d+: problem:evaluate: the order contradicts graph 'chain'"
+    expect(function() problem:evaluate_batch { blocked } end):raises 'the order contradicts'
+    for _, name in ipairs { 'random', 'annealing', 'hierarchical', 'tapp' } do
+      local found = trinity.methods[name](problem, { evaluations = 40, quiet = true })
+      expect(found.metrics.feasible):equals(true)
+      expect(found.metrics.step_time_s):below(0.073)
+    end
+  end)
+  it('returns what does not fit when nothing fits', function()
+    local found = trinity.search.run('blocked', problem, trinity.search.options('blocked', {}, { quiet = true }),
+      function(run)
+        local rewards, metrics = run:evaluate { blocked, blocked }
+        expect(metrics[1].feasible):equals(false)
+        expect(metrics[1].step_time_s):near(problem:evaluate({ placement = blocked, micro_batches = 8 }).step_time_s, 1e-12)
+        expect(rewards[1]):near(-10 * metrics[1].step_time_s, 1e-9)
+      end)
+    expect(found.metrics.feasible):equals(false)
+  end)
+  it('counts placements that no interleaving takes', function()
+    local other = pipeline(problem.graph, cluster { 1, 1, 1 }, 'interleaved', 4)
+    local found = trinity.methods.random(other, { evaluations = 60, quiet = true })
+    expect(found.metrics.feasible):equals(true)
+  end)
+end)
+
+
+describe('a trace', function()
+  -- What each node does, a character a millisecond: forward passes of micro-batch 1 as 1, backward ones as a.
+  local function picture(schedule, micro_batches)
+    local graph = chain_graph { { 1, 8 }, { 1, 8 }, { 1, 8 } }
+    local problem = trinity.problem { graph = graph, cluster = cluster { 1, 1, 1 } }
+    local text = problem:timeline({ placement = staged(problem), schedule = schedule, micro_batches = micro_batches })
+      :chrome_trace()
+    local rows, width = { {}, {}, {} }, 0
+    local pattern = '"ph":"X","pid":(%d),"tid":0,"ts":([%d.]+),"dur":([%d.]+),"name":"[^"]*","cat":"(%a+)",.-"micro_batch":(%d+)'
+    for node, start_us, length_us, phase, micro in text:gmatch(pattern) do
+      if phase ~= 'update' then
+        local from, length = math.floor(start_us / 1000 + 0.5), math.floor(length_us / 1000 + 0.5)
+        for at = from + 1, from + length do
+          expect(rows[node + 1][at]):equals(nil)
+          rows[node + 1][at] = phase == 'forward' and micro or ('abcdefgh'):sub(micro, micro)
+        end
+        width = math.max(width, from + length)
+      end
+    end
+    for r, row in ipairs(rows) do
+      local cells = {}
+      for at = 1, width do cells[at] = row[at] or '.' end
+      rows[r] = table.concat(cells)
+    end
+    return table.concat(rows, '\n')
+  end
+  it('of a pipeline is the picture in the textbook', function()
+    expect(picture('gpipe', 2)):equals(table.concat({
+      '12......bbaa',
+      '.12...bbaa..',
+      '..12bbaa....' }, '\n'))
+    expect(picture('1f1b', 4)):equals(table.concat({
+      '123....aa4bb.cc.dd',
+      '.12..aa3bb4cc.dd..',
+      '..1aa2bb3cc4dd....' }, '\n'))
+  end)
+  it('of a stream has no flush', function()
+    local first = picture('pipedream', 1):match '^[^\n]*'
+    expect(first:sub(1, 24)):equals '123....aa4bb5cc6dd7ee8ff'
+  end)
+end)
+
+describe('recomputation', function()
+  it('runs forwards again and keeps the inputs of stages only', function()
+    -- Two layers of 1 ms a stage. Layers pass 1 MB on inside a stage, 8 bytes between stages.
+    local graph = chain_graph { { 0, 8 }, { 1, 1e6 }, { 1, 8 }, { 1, 1e6 }, { 1, 8 } }
+    local nodes, micro_batches = cluster { 1, 1 }, 4
+    local function placed(problem) return problem:placement_by_unit(function(unit) return unit <= 3 and 1 or 2 end) end
+    local plain = trinity.problem { graph = graph, cluster = nodes }
+    local placement = placed(plain)
+    local again, origin = graph:recompute { stage = placement }
+    local problem = trinity.problem { graph = again, cluster = nodes }
+    local same = problem:placement()
+    for op = 1, #same do same[op] = placement[origin[op]] end
+    expect(again.operators):equals(graph.operators + 4) -- all but the first, which reads nothing
+    expect(again.parameter_bytes):equals(graph.parameter_bytes)
+    local before = plain:evaluate { placement = placement, schedule = 'gpipe', micro_batches = micro_batches }
+    local after = problem:evaluate { placement = same, schedule = 'gpipe', micro_batches = micro_batches }
+    expect(before.step_time_s):near((micro_batches + 1) * 6 * ms, 1e-5)
+    expect(after.step_time_s):near((micro_batches + 1) * 8 * ms, 1e-5)
+    -- At the second backward pass, with the gradients of three weights: three activations and a gradient, or one of each.
+    expect(before:memory_bytes(1) - after:memory_bytes(1)):near(2e6, 1e5)
+    local hidden = trinity.problem { graph = graph:recompute { stage = placement, eager = true }, cluster = nodes }
+    local eager = hidden:evaluate { placement = same, schedule = 'gpipe', micro_batches = micro_batches }
+    expect(eager.step_time_s):near((5 * 2 + 4 * 6 + 4) * ms, 1e-5)
+    expect(graph:recompute({ stage = placement:totable() }).fingerprint):equals(again.fingerprint)
+  end)
+  it('of a network leaves its weights and losses as they are', function()
+    local graph = trinity.model('alexnet', { batch_size = 8 })
+    local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
+    local half = math.floor(graph.units / 2)
+    local placement = problem:placement_by_unit(function(unit) return unit <= half and 1 or 2 end)
+    local again, origin = graph:recompute { stage = placement }
+    local other = trinity.problem { graph = again, cluster = problem.cluster }
+    local same = other:placement()
+    for op = 1, #same do same[op] = placement[origin[op]] end
+    local function run(p, where) return p:evaluate { placement = where, schedule = 'gpipe', micro_batches = 8 } end
+    local before, after = run(problem, placement), run(other, same)
+    expect(before.step_time_s):below(after.step_time_s)
+    expect(after:memory_bytes(1)):below(before:memory_bytes(1))
+    expect(again.parameters):equals(graph.parameters)
+  end)
+  it('is refused where it cannot be', function()
+    local graph = chain_graph { { 1, 8 }, { 1, 8 } }
+    local function fails(options, pattern)
+      expect(function() graph:recompute(options) end):raises('pipelines_spec%.lua:%d+: graph:recompute: .*' .. pattern)
+    end
+    fails({ stage = { 1 } }, "recomputing graph 'chain': expected the stages of 6 operators, got 1")
+    fails({}, "field 'stage': expected a list or an int32 array, got nil")
+    fails({ stage = { 1, 1, 1, 1, 1, -1 } }, "field 'stage': expected 0 to %d+, got %-1")
+    fails({ stage = {}, stages = 1 }, "unknown field 'stages', did you mean 'stage'%?")
+  end)
+end)
+
+describe('replicated stages', function()
+  it('share out samples and reduce gradients', function()
+    local graph = chain_graph { { 2, 1e6 }, { 1, 8 } }
+    local problem = trinity.problem { graph = graph, cluster = cluster { 1, 1 } }
+    local placement = staged(problem)
+    local copies, origin, stage, replica = graph:replicate_stages { stage = placement, replicas = { 2, 1 },
+      algorithm = 'ring' }
+    local wide = trinity.problem { graph = copies, cluster = cluster { 1, 1, 1 } }
+    local where = wide:placement()
+    for op = 1, #where do where[op] = stage[op] == 1 and replica[op] or 3 end
+    local metrics = wide:evaluate { placement = where, schedule = '1f1b', stage = stage, micro_batches = 4 }
+    expect(metrics:compute_busy_s(1)):near(metrics:compute_busy_s(2), 1e-12)
+    -- Halves of 1 MB each way a micro-batch, and 1 MB of gradients there and back once.
+    expect(metrics.total_communication_bytes):near(4 * 2e6 + 2e6, 100)
+    local whole = problem:evaluate { placement = placement, schedule = '1f1b', stage = placement, micro_batches = 4 }
+    expect(metrics.step_time_s):below(whole.step_time_s)
+    for op = 1, #where do
+      if origin[op] > 0 then
+        expect(copies:operator(op).name):equals(('%s@%d'):format(graph:operator(origin[op]).name, replica[op] - 1))
+      end
+    end
+  end)
+  it('take the costs of the network at their share of the batch', function()
+    local nodes = cluster { 1, 1, 1 }
+    -- Seconds that a replica of the first stage works in 4 micro-batches.
+    local function busy_s(whole, stage_of, at_share)
+      local graph, _, stage, replica = whole:replicate_stages { stage = stage_of, replicas = { 2, 1 }, at_share = at_share }
+      local wide = trinity.problem { graph = graph, cluster = nodes }
+      local where = wide:placement()
+      for op = 1, #where do where[op] = stage[op] == 1 and replica[op] or 3 end
+      local plan = { placement = where, schedule = '1f1b', stage = stage, micro_batches = 4 }
+      return wide:evaluate(plan):compute_busy_s(1)
+    end
+    local function halves(graph)
+      local cut = math.floor(graph.units / 2)
+      return trinity.problem({ graph = graph, cluster = nodes }):placement_by_unit(function(unit)
+        return unit <= cut and 1 or 2
+      end)
+    end
+    -- Measured: half of 2 ms, or 1.5 ms, and twice that backwards.
+    local whole, half = chain_graph { { 2, 1e6 }, { 1, 8 } }, chain_graph { { 1.5, 5e5 }, { 1, 8 } }
+    expect(busy_s(whole, halves(whole))):near(4 * 3 * ms, 1e-5)
+    expect(busy_s(whole, halves(whole), { half, false })):near(4 * 4.5 * ms, 1e-5)
+    -- Computed without launch times, kernels shrink in proportion.
+    local eight, four = trinity.model('alexnet', { batch_size = 8 }), trinity.model('alexnet', { batch_size = 4 })
+    local divided, built = busy_s(eight, halves(eight)), busy_s(eight, halves(eight), { four, false })
+    expect(divided / built):near(1, 1e-3)
+  end)
+  it('are refused where they cannot be', function()
+    local graph = chain_graph { { 1, 8 }, { 1, 8 } }
+    local function fails(options, pattern)
+      expect(function() graph:replicate_stages(options) end):raises('pipelines_spec%.lua:%d+: graph:replicate_stages: .*' .. pattern)
+    end
+    local stage = { 1, 2, 2, 1, 2, 1 }
+    fails({ stage = stage }, "field 'replicas'")
+    fails({ stage = stage, replicas = { 1, 0 } }, 'stage 2 has 0 replicas, expected at least 1')
+    fails({ stage = stage, replicas = { 1 } }, 'is in stage 2, expected 1 to 1')
+    fails({ stage = { 0 }, replicas = { 1 } }, "field 'stage': expected 1 to %d+, got 0")
+    fails({ stage = stage, replicas = { 1, 1 }, at_share = { 7 } }, "option 'at_share': expected a graph, got number 7")
+    fails({ stage = stage, replicas = { 1, 1 }, at_share = 7 }, "option 'at_share'")
+  end)
+end)

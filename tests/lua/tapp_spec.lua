@@ -1,0 +1,190 @@
+-- Splits of layers over unequal nodes, and TAPP against all splits of small chains.
+
+local layer_chain = require 'trinity.layer_chain'
+local layer_split = require 'trinity.layer_split'
+local trinity = require 'trinity'
+local pipelines = dofile(root .. '/tests/lua/support/pipelines.lua')
+
+local ms = 1e-3
+
+local cluster, chain_graph, uneven, pipeline = pipelines.cluster, pipelines.chain, pipelines.uneven, pipelines.problem
+
+-- Calls use(device_of) for all splits of `layers` layers into consecutive parts on different nodes.
+local function each_split(layers, nodes, use, device_of, used)
+  device_of, used = device_of or {}, used or {}
+  if #device_of == layers then return use(device_of) end
+  for d = 1, nodes do
+    if not used[d] then
+      used[d] = true
+      local from = #device_of
+      for last = from + 1, layers do
+        device_of[last] = d
+        each_split(layers, nodes, use, device_of, used)
+      end
+      for l = layers, from + 1, -1 do device_of[l] = nil end
+      used[d] = nil
+    end
+  end
+end
+
+-- The best step of all splits, s.
+local function best_step_s(problem)
+  local chain, batch, best = layer_chain.of(problem), {}, math.huge
+  each_split(chain.layers, #problem.cluster.devices, function(device_of)
+    batch[#batch + 1] = layer_chain.placement(problem, chain, device_of)
+  end)
+  for _, metrics in ipairs(problem:evaluate_batch(batch)) do
+    if metrics.feasible then best = math.min(best, metrics.step_time_s) end
+  end
+  return best
+end
+
+describe('a row of layers', function()
+  it('has the times of each kind of node and what cuts send', function()
+    local problem = pipeline(chain_graph { { 1, 4e5 }, { 2, 6e5 }, { 4, 8e5 } }, cluster { 1, 2, 1 })
+    local chain = layer_chain.of(problem)
+    expect(chain.layers):equals(3)
+    expect(#chain.kinds):equals(2)
+    expect(chain.kind_of[3]):equals(chain.kind_of[1])
+    expect(chain.kinds[1].forward_s[3]):near(4 * ms, 1e-9)
+    expect(chain.kinds[2].forward_s[3]):near(2 * ms, 1e-9)
+    expect(chain.kinds[2].backward_s[2] >= 2 * ms):truthy()
+    expect(chain.parameter_bytes[2]):equals(1e6)
+    expect(chain.fixed_bytes[2]):equals(2e6) -- momentum
+    expect(chain.forward_bytes[0]):equals(0)
+    expect(chain.forward_bytes[1]):equals(4e5)
+    expect(chain.backward_bytes[2]):equals(6e5)
+    expect(chain.forward_bytes[3]):equals(0)
+    for op = 1, #chain.layer_of do
+      expect(chain.layer_of[op]):equals(tonumber(problem.graph:operator(op).name:match '^layer(%d)'))
+    end
+  end)
+end)
+
+describe('the split of least load', function()
+  it('is the least of all splits', function()
+    local problem = pipeline(uneven(9), cluster { 1, 2, 0.5, 1.5 })
+    local chain = layer_chain.of(problem)
+    local device_of, load = layer_split.least_load(problem, chain, { micro_batches = 8 })
+    local function load_of(split)
+      local largest, from = 0, 1
+      for l = 1, chain.layers do
+        if l == chain.layers or split[l + 1] ~= split[l] then
+          local kind, time_s = chain.kinds[chain.kind_of[split[l]]], 0
+          for i = from, l do time_s = time_s + kind.forward_s[i] + kind.backward_s[i] end
+          largest = math.max(largest, time_s, (chain.forward_bytes[l] + chain.backward_bytes[from - 1]) / 1e9)
+          from = l + 1
+        end
+      end
+      return largest
+    end
+    local least, count = math.huge, 0
+    each_split(chain.layers, 4, function(split) least, count = math.min(least, load_of(split)), count + 1 end)
+    expect(count):equals(4 + 12 * 8 + 24 * 28 + 24 * 56)
+    expect(load):near(least, 1e-12)
+    expect(load_of(device_of)):near(least, 1e-12)
+  end)
+  it('keeps to the memory of every node', function()
+    local graph = chain_graph { { 1, 1e3 }, { 1, 1e3 }, { 1, 1e3 }, { 1, 1e3 } } -- 3 MB each: weights, momentum, gradients
+    local function split(memory_bytes)
+      local problem = trinity.problem { graph = graph, cluster = cluster({ 1, 100 }, memory_bytes) }
+      local device_of = layer_split.least_load(problem, layer_chain.of(problem))
+      return device_of and table.concat(device_of, ' ')
+    end
+    expect(split(1e9)):equals '2 2 2 2'
+    expect(split(6.5e6) == '1 1 2 2' or split(6.5e6) == '2 2 1 1'):truthy()
+    expect(split(5.9e6)):equals(nil)
+  end)
+  it('of equal work gives every node its share of the time', function()
+    local problem = pipeline(chain_graph { { 2, 8 }, { 1, 8 }, { 1, 8 }, { 2, 8 }, { 1, 8 }, { 1, 8 } }, cluster { 1, 1 })
+    expect(table.concat(layer_split.equal_work(problem, layer_chain.of(problem)), ' ')):equals '1 1 1 2 2 2'
+  end)
+end)
+
+describe('tapp', function()
+  it('comes within 2 % of the best of all splits, for 2 seeds', function()
+    for _, case in ipairs { { 16, { 1, 2 }, 160 }, { 12, { 1, 0.5, 2 }, 640 }, { 9, { 1, 2, 0.5, 1.5 }, 800 } } do
+      local problem = pipeline(uneven(case[1]), cluster(case[2]))
+      local best = best_step_s(problem)
+      for seed = 1, 2 do
+        local found = trinity.methods.tapp(problem, { seed = seed, evaluations = case[3], quiet = true })
+        expect(found.metrics.step_time_s):below(1.02 * best)
+      end
+    end
+  end)
+  it('learns: its last schemes are better than its first', function()
+    local problem = pipeline(uneven(24), cluster { 1, 0.5, 2, 1 })
+    for _, mode in ipairs { 'cuts', 'isotonic' } do
+      local found = trinity.methods.tapp(problem, { evaluations = 640, mode = mode, quiet = true })
+      local curve = found.curve
+      local first, last = 0, 0
+      for i = 1, 10 do first, last = first + curve[i].mean_reward, last + curve[#curve + 1 - i].mean_reward end
+      expect(last / first):below(0.9) -- rewards are negative
+    end
+  end)
+  it('runs in every mode, on the same schemes for the same seed', function()
+    local problem = pipeline(uneven(6), cluster { 1, 2, 0.5 })
+    for _, mode in ipairs { 'cuts', 'isotonic', 'literal' } do
+      local options = { evaluations = 70, mode = mode, quiet = true, groups = 4 }
+      local a, b = trinity.methods.tapp(problem, options), trinity.methods.tapp(problem, options)
+      expect(a.evaluations <= 70 and a.evaluations > 60):truthy()
+      for i = 1, #a.curve do expect(a.curve[i].mean_reward):equals(b.curve[i].mean_reward) end
+      if mode ~= 'literal' then expect(a.metrics.feasible):equals(true) end
+    end
+  end)
+  it('gives pipelines of consecutive layers, a node each, in its repaired modes', function()
+    local problem = pipeline(uneven(7), cluster { 1, 2, 0.5 })
+    local chain = layer_chain.of(problem)
+    for _, mode in ipairs { 'cuts', 'isotonic' } do
+      local seen
+      local judged = trinity.problem { graph = problem.graph, cluster = problem.cluster, schedule = '1f1b', micro_batches = 4,
+        reward = function(m) seen = (seen or 0) + (m.feasible and 0 or 1) return -m.step_time_s end }
+      local found = trinity.methods.tapp(judged, { evaluations = 64, mode = mode, quiet = true, published_reward = false })
+      expect(seen):equals(0)
+      local left, last = {}, nil
+      for op = 1, #chain.layer_of do
+        local device = found.placement[op]
+        if problem.graph:operator(op).phase == 'forward' then
+          expect(left[device]):equals(nil)
+          if last and last ~= device then left[last] = true end
+          last = device
+        end
+      end
+    end
+  end)
+  it('keeps to the memory of every node', function()
+    local graph = chain_graph { { 1, 1e3 }, { 1, 1e3 }, { 1, 1e3 }, { 1, 1e3 } }
+    local problem = pipeline(graph, cluster({ 1, 100 }, 6.5e6), '1f1b', 2)
+    local found = trinity.methods.tapp(problem, { evaluations = 60, quiet = true })
+    expect(found.metrics.feasible):equals(true)
+  end)
+  it('takes the smallest graph and refuses options out of range', function()
+    local builder = trinity.graph.new { name = 'one' }
+    builder:add_operator { name = 'a', time_s = 1e-3 }
+    local one = trinity.problem { graph = builder:build(), cluster = trinity.cluster 'p100x2' }
+    local function run(options)
+      options.quiet, options.evaluations = true, 20
+      return trinity.methods.tapp(one, options)
+    end
+    expect(run({}).metrics.step_time_s):near(1e-3, 1e-9)
+    expect(function() run { mode = 'cut' } end):raises "methods%.tapp: option 'mode': .*did you mean 'cuts'%?"
+    expect(function() run { groups = 2 } end):raises "option 'groups': expected an integer from 0 to 1, got number 2"
+    expect(function() run { repeats = 0 } end):raises "option 'repeats': expected an integer from 1"
+    expect(function() run { noise = -1 } end):raises "option 'noise': expected"
+    expect(function() run { learning_rate = 0 } end):raises "option 'learning_rate': expected a number above 0"
+    expect(function() run { sample = 1 } end):raises "did you mean 'samples'%?"
+    expect(trinity.methods.info('tapp').source):equals 'Appl. Sci. 2021, 11(11), 4785'
+  end)
+  it('cuts the networks of files, from their largest load', function()
+    local profile = root .. '/tests/data/profiles/small.graph.txt'
+    local function cut(method, options)
+      options.method, options.devices, options.quiet = method, options.devices or 2, true
+      return trinity.pipeline(profile, options)
+    end
+    local best, found = cut('max_load_dp', {}), cut('tapp', { rounds = 20 })
+    expect(found.max_load <= 1.02 * best.max_load):truthy()
+    expect(found.optimal):equals(false)
+    expect(cut('tapp', { rounds = 20 }).max_load):equals(found.max_load)
+    expect(function() cut('tapp', { devices = 0, cpus = 1 }) end):raises 'tapp: expected at least 1 device, got 0'
+  end)
+end)
