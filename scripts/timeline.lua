@@ -13,7 +13,8 @@ local options = trinity.options {
   evaluations = { default = 320, help = 'budget of a method that searches', min = 1, integer = true },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
   strategy = { default = '', help = 'a saved strategy instead of a method' },
-  schedule = { default = '', help = "fifo, lifo, critical_path, gpipe, 1f1b, interleaved; '': the strategy's own" },
+  schedule = { default = '',
+    help = "fifo, lifo, critical_path, gpipe, 1f1b, interleaved, pipedream; '': the strategy's own" },
   micro_batches = { default = 0, help = "0: the strategy's own number", min = 0, integer = true },
   queue = { default = '', help = "sender, pair, none, route, fair; '': the cluster's own" },
   output = { default = 'runs/timeline.json', help = 'where the trace goes' },
@@ -60,8 +61,18 @@ local function print_devices(cluster, metrics, exposed)
     'received' }, rows))
 end
 
-local function print_path(timeline, exposed_s)
-  local path, step_s = timeline:critical_path(), timeline.metrics.step_time_s
+-- The end of the last task: the step, or all of a stream's mini-batches.
+local function span_of(timeline)
+  local span_s = 0
+  for task = 1, timeline.tasks do
+    local end_s = timeline.end_s[task]
+    if end_s == end_s then span_s = math.max(span_s, end_s) end
+  end
+  return span_s
+end
+
+local function print_path(timeline, exposed_s, span_s)
+  local path, step_s = timeline:critical_path(), span_s
   print(('\ncritical path of %d events: %s computing, %s on wires, %s in collectives, %s waiting for a device or link')
     :format(#path.steps, percent(path.compute_s, step_s), percent(path.wire_s, step_s),
       percent(path.collective_s, step_s), percent(path.queue_s, step_s)))
@@ -88,13 +99,18 @@ local timeline = problem:timeline(plan)
 local took = core.clock_s() - start
 
 print(('%s on %s, %s: %s, %d micro-batch%s'):format(problem.graph.name, problem.cluster.name,
-  options.strategy ~= '' and options.strategy or options.method, plan.schedule or 'fifo', timeline.micro_batches,
-  timeline.micro_batches > 1 and 'es' or ''))
+  options.strategy ~= '' and options.strategy or options.method, plan.schedule or 'fifo', plan.micro_batches or 1,
+  (plan.micro_batches or 1) > 1 and 'es' or ''))
 print(('%d tasks, %d transfers, simulated in %.2f ms\n'):format(timeline.tasks, timeline.metrics.transfers, 1e3 * took))
 local exposed_s, exposed = timeline:exposed_communication()
-print_step(timeline.metrics, problem:bounds(timeline.micro_batches))
+local span_s = span_of(timeline)
+print_step(timeline.metrics, problem:bounds(plan.micro_batches or 1, plan.schedule))
+if plan.schedule == 'pipedream' then
+  print(('a stream of %d mini-batches, %s: waiting and what follows are of all of it\n'):format(timeline.micro_batches,
+    seconds(span_s)))
+end
 print_devices(problem.cluster, timeline.metrics, exposed)
-print_path(timeline, exposed_s)
+print_path(timeline, exposed_s, span_s)
 print_types(timeline)
 timeline:save(options.output)
 print(('\nto see it, open %s in https://ui.perfetto.dev'):format(options.output))

@@ -1,25 +1,38 @@
 #include "learn/agent.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/hash.h"
 #include "base/stop.h"
-#include "learn/networks.h"
-#include "learn/ppo.h"
+#include "learn/agent_impl.h"
 
 namespace trinity {
 namespace {
 
-/// Samples that one task of the pool evaluates. Fixed, so that sums of gradients never depend on
-/// the number of threads.
-constexpr int32_t kShard = 8;
+/// Samples that one task of the pool evaluates at most. Fixed, so that sums of gradients never
+/// depend on the number of threads.
+constexpr int32_t kShard = 5;
 
-/// Draws an index from log-probabilities.
-int32_t draw(const float* log_probability, int64_t count, RandomStream& random, double noise) {
+/// Draws an index from probabilities.
+int32_t draw(const float* probability, int64_t count, RandomStream& random) {
+  const double at = random.uniform();
+  double sum = 0;
+  int64_t last = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (probability[i] <= 0) continue;
+    last = i;
+    if ((sum += static_cast<double>(probability[i])) > at) break;
+  }
+  return static_cast<int32_t>(last);
+}
+
+/// Draws an index from log-probabilities, to which uniform noise of this amplitude is added.
+int32_t draw_noisy(const float* log_probability, int64_t count, RandomStream& random,
+                   double noise) {
   thread_local std::vector<double> cumulative;
   cumulative.clear();
   double sum = 0;
@@ -28,418 +41,373 @@ int32_t draw(const float* log_probability, int64_t count, RandomStream& random, 
     cumulative.push_back(sum += std::exp(static_cast<double>(log_probability[i]) + shift));
   }
   const double at = random.uniform() * sum;
-  int64_t index = 0;
-  while (index + 1 < count && cumulative[static_cast<size_t>(index)] <= at) ++index;
-  return static_cast<int32_t>(index);
+  const auto index = std::upper_bound(cumulative.begin(), cumulative.end(), at);
+  return static_cast<int32_t>(std::min<int64_t>(index - cumulative.begin(), count - 1));
 }
 
 int32_t arg_max(const float* values, int64_t count) {
   return static_cast<int32_t>(std::max_element(values, values + count) - values);
 }
 
-/// Runs `body`; LibTorch's errors become ours, without their list of C++ frames.
-template <class Body>
-auto torch_call(Body body) {
-  try {
-    return body();
-  } catch (const c10::Error& error) {
-    throw Error(fmt::format("LibTorch: {}", error.what_without_backtrace()));
-  }
+int32_t group_count(const Problem& problem, const UnitGraph& units, int32_t wanted) {
+  const int64_t count = wanted > 0 ? wanted : std::min<int64_t>(256, 20 * problem.devices());
+  return static_cast<int32_t>(std::min<int64_t>(count, units.size()));
 }
 
-void check_options(const AgentOptions& o) {
-  const auto range = [](const char* name, double value, double low, double high) {
-    if (!(value >= low && value <= high))
-      throw ArgumentError(
-          fmt::format("option '{}': expected {} to {}, got {}", name, low, high, value));
-  };
-  range("groups", o.groups, 0, 4096);
-  range("samples", o.samples, 1, 4096);
-  range("epochs", o.epochs, 1, 100);
-  range("learning_rate", o.learning_rate, 1e-9, 10);
-  range("clip", o.clip, 1e-6, 10);
-  range("entropy_weight", o.entropy_weight, 0, 100);
-  range("gradient_norm", o.gradient_norm, 1e-9, 1e9);
-  range("temperature", o.temperature, 1e-6, 1e6);
-  range("tanh_constant", o.tanh_constant, 1e-6, 1e3);
-  range("baseline_n", o.baseline_n, 1, 1e9);
-  range("noise_amplitude", o.noise_amplitude, 0, 100);
-  range("noise_steps", o.noise_steps, 0, 1e9);
-  range("dropout", o.dropout, 0, 0.99);
-  range("switch_probability", o.switch_probability, 0, 0.99);
-  range("contiguity", o.contiguity, 0, 1e6);
-  range("hidden", o.hidden, 1, 4096);
+/// The logit of the previous device with which an untrained network leaves it at this probability.
+double staying_logit(const AgentOptions& options, int32_t devices) {
+  const double others = std::max(1.0, static_cast<double>(devices - 1));
+  const double odds =
+      std::log((1 - options.switch_probability) * others / options.switch_probability);
+  return options.temperature * std::atanh(std::clamp(odds / options.tanh_constant, -0.999, 0.999));
+}
+
+double clock_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
 
-AgentOptions AgentOptions::paper() {
-  AgentOptions options;
-  options.groups = 256;
-  options.samples = 20;
-  options.epochs = 5;
-  options.learning_rate = 0.1;
-  options.entropy_weight = 0;
-  options.noise_amplitude = 0.1;
-  options.noise_steps = 500;
-  options.dropout = 0.3;
-  options.normalise_advantage = false;
-  options.order_groups = false;
-  options.switch_probability = 0;
-  options.contiguity = 0;
-  options.features.raw_time = true;
-  options.features.mean_output_size = true;
-  options.features.depth = false;
-  options.features.node2vec.walk_length = 2;
-  options.features.node2vec.walks_per_node = 80;
-  options.features.node2vec.epochs = 50;
-  return options;
+Stopwatch::Stopwatch(double& total) : total_(total), start_(clock_s()) {}
+Stopwatch::~Stopwatch() { total_ += clock_s() - start_; }
+
+Agent::Impl::Impl(std::shared_ptr<const Problem> problem_in, const AgentOptions& options_in,
+                  ThreadPool& pool_in)
+    : problem(std::move(problem_in)),
+      options(options_in),
+      pool(pool_in),
+      units(make_unit_graph(problem->graph())),
+      features(unit_features(*problem, units, options.features, options.seed)),
+      groups(group_count(*problem, units, options.groups)),
+      embedder(*problem, units, features, groups, options.features) {
+  partition_shape = {units.size(), options.features.type_index ? 0 : features.type_count,
+                     features.width, groups, options.linear_partition};
+  schedule_shape = {groups,
+                    embedder.width(),
+                    problem->devices(),
+                    options.hidden,
+                    options.temperature,
+                    options.tanh_constant,
+                    options.switch_probability > 0};
+  add_partition_weights(partition_shape, parameters);
+  add_schedule_weights(schedule_shape, parameters);
+  check_memory();
+  parameters.initialise("partition", options.seed);
+  parameters.initialise("schedule", options.seed);
+  if (schedule_shape.stays)
+    *parameters.data("schedule.stay") =
+        static_cast<float>(staying_logit(options, problem->devices()));
+  adam.reset(parameters.size());
+  gradient.resize(parameters.values.size());
+  partition = std::make_unique<PartitionPasses>(partition_shape, features, parameters);
+  if (options.contiguity > 0)
+    partition->prior = contiguous_prior(work_position(*problem, units), groups, options.contiguity);
+  if (options.plain_torch || options.device != "cpu") {
+    torch_policy =
+        std::make_unique<TorchPolicy>(options.device, partition_shape, schedule_shape, features);
+    torch_policy->set_prior(partition->prior);
+  }
+  make_passes();
+  pack();
 }
 
-struct Agent::Impl {
-  Impl(std::shared_ptr<const Problem> problem_in, const AgentOptions& options_in,
-       ThreadPool& pool_in)
-      : problem(std::move(problem_in)),
-        options(options_in),
-        pool(pool_in),
-        units(make_unit_graph(problem->graph())),
-        features(unit_features(*problem, units, options.features, options.seed)),
-        groups(group_count()),
-        embedder(*problem, units, features, groups, options.features.mean_output_size),
-        partition(features.type_count, features.width, groups),
-        schedule(embedder.width(), problem->devices(), options.hidden, options.temperature,
-                 options.tanh_constant) {
-    initialise(*partition, options.seed, "partition");
-    if (options.contiguity > 0)
-      partition->start_contiguous(work_position(*problem, units), options.contiguity);
-    initialise(*schedule, options.seed, "schedule");
-    if (options.switch_probability > 0) schedule->start_staying(options.switch_probability);
-    partition_parameters = partition->parameters();
-    schedule_parameters = schedule->parameters();
-    auto all = partition_parameters;
-    all.insert(all.end(), schedule_parameters.begin(), schedule_parameters.end());
-    optimiser =
-        std::make_unique<torch::optim::Adam>(all, torch::optim::AdamOptions(options.learning_rate));
-    unit_types = torch::empty({units.size()}, torch::kLong);
-    std::copy(features.type.begin(), features.type.end(), unit_types.data_ptr<int64_t>());
-    unit_values = torch::empty({units.size(), features.width});
-    std::copy(features.values.begin(), features.values.end(), unit_values.data_ptr<float>());
-  }
+/// Throws LimitError when samples, groups and width multiply to more than a machine has.
+void Agent::Impl::check_memory() const {
+  constexpr double kMostBytes = 24e9;
+  const auto k = static_cast<double>(groups), width = static_cast<double>(schedule_shape.width);
+  const double rows = static_cast<double>(options.samples) * k;
+  // A row keeps some 40 vectors of the hidden width, a weight a dozen copies of itself.
+  const double bytes = 4 * (rows * (2 * k + 40.0 * options.hidden + 2 * width) +
+                            12 * static_cast<double>(parameters.size()));
+  if (bytes > kMostBytes)
+    throw LimitError(fmt::format(
+        "{} samples of {} groups at option 'hidden' = {} take about {:.0f} GB, the limit is {:.0f}",
+        options.samples, groups, options.hidden, bytes / 1e9, kMostBytes / 1e9));
+}
 
-  int32_t group_count() const {
-    int64_t count = options.groups;
-    if (count == 0) count = std::min<int64_t>(256, 20 * int64_t{problem->devices()});
-    return static_cast<int32_t>(std::min<int64_t>(count, units.size()));
+/// Shards of about equal size, and the arrays of a batch.
+void Agent::Impl::make_passes() {
+  layout = std::make_unique<ScheduleLayout>(schedule_shape, parameters);
+  packed = std::make_unique<PackedSchedule>(schedule_shape, *layout);
+  const int32_t count = (options.samples + kShard - 1) / kShard;
+  for (int32_t i = 0; i < count; ++i) {
+    const int32_t first = static_cast<int32_t>(int64_t{options.samples} * i / count);
+    const int32_t end = static_cast<int32_t>(int64_t{options.samples} * (i + 1) / count);
+    passes.emplace_back(schedule_shape, *layout, *packed, end - first);
   }
+  const auto size = static_cast<size_t>(options.samples);
+  const size_t by_unit = size * static_cast<size_t>(units.size());
+  const size_t by_group = size * static_cast<size_t>(groups);
+  for (auto* numbers : {&old_group, &group_taken, &group_coefficient}) numbers->resize(by_unit);
+  for (auto* numbers : {&old_device, &device_taken, &device_coefficient}) numbers->resize(by_group);
+  group_of.resize(by_unit);
+  ordered_group.resize(by_unit);
+  devices.resize(by_group);
+}
 
-  /// Dropout's mask of the present batch, or an undefined tensor.
-  torch::Tensor dropout_mask() const {
-    if (options.dropout <= 0) return {};
-    RandomStream random(options.seed, "dropout", batch);
-    auto scale = torch::empty({units.size(), PartitionNetImpl::kHidden});
-    float* data = scale.data_ptr<float>();
-    const auto kept = static_cast<float>(1 / (1 - options.dropout));
-    for (int64_t i = 0; i < scale.numel(); ++i)
-      data[i] = random.uniform() < options.dropout ? 0.0f : kept;
-    return scale;
+int32_t Agent::Impl::shard_of(int32_t sample) const {
+  int32_t shard = 0;
+  while (shard + 1 < shards() && first_of(shard + 1) <= sample) ++shard;
+  return shard;
+}
+
+void Agent::Impl::pack() {
+  if (torch_policy) torch_policy->set_weights(parameters);
+  pool.parallel_for(packed->pieces() + 1, [&](int piece, int) {
+    if (piece < packed->pieces())
+      packed->pack_piece(piece, parameters.values.data());
+    else
+      partition->pack(parameters.values.data());
+  });
+}
+
+/// Draws dropout's masks number `index`, as many as the options ask for.
+void Agent::Impl::draw_masks(uint64_t index) {
+  if (options.dropout <= 0) return;
+  const bool each = options.dropout_mask == DropoutMask::sample;
+  const auto mask = static_cast<size_t>(units.size()) * PartitionShape::kFirst;
+  const auto copies = static_cast<size_t>(each ? options.samples : 1);
+  std::vector<float> scale(copies * mask);
+  const auto kept = static_cast<float>(1 / (1 - options.dropout));
+  pool.parallel_for(static_cast<int>(copies), [&](int copy, int) {
+    RandomStream random(options.seed, "dropout", index * copies + static_cast<uint64_t>(copy));
+    float* out = scale.data() + static_cast<size_t>(copy) * mask;
+    for (size_t i = 0; i < mask; ++i) out[i] = random.uniform() < options.dropout ? 0.0f : kept;
+  });
+  partition->set_masks(std::move(scale));
+}
+
+void Agent::Impl::forward_partition() {
+  if (torch_policy) {
+    torch_policy->forward_partition(partition->masks(), partition->log_probability);
+    for (size_t i = 0; i < partition->probability.size(); ++i)
+      partition->probability[i] = std::exp(partition->log_probability[i]);
+    return;
   }
+  pool.parallel_for(partition->chunks(), [&](int chunk, int) {
+    partition->forward_chunk(chunk, parameters.values.data());
+  });
+}
 
-  double noise() const {
-    return batch <= static_cast<uint64_t>(options.noise_steps) ? options.noise_amplitude : 0;
+int32_t Agent::Impl::draw_group(int32_t sample, int64_t unit, RandomStream& random) const {
+  const double amplitude = noise();
+  if (amplitude > 0) return draw_noisy(partition->row(sample, unit), groups, random, amplitude);
+  return draw(partition->chances(sample, unit), groups, random);
+}
+
+void Agent::Impl::draw_groups(int32_t sample) {
+  RandomStream random(options.seed, "groups", stream(sample));
+  const auto n = static_cast<size_t>(units.size()), first = static_cast<size_t>(sample) * n;
+  for (size_t u = 0; u < n; ++u) {
+    const int32_t g = draw_group(sample, static_cast<int64_t>(u), random);
+    group_of[first + u] = ordered_group[first + u] = g;
+    old_group[first + u] = group_taken[first + u] =
+        partition->row(sample, static_cast<int64_t>(u))[g];
   }
+  const auto labels = order({ordered_group.data() + first, n});
+  int32_t index = 0;
+  SchedulePasses& pass = pass_of(sample, index);
+  embed({ordered_group.data() + first, n}, labels, pass, index);
+}
 
-  int32_t shards() const { return (options.samples + kShard - 1) / kShard; }
-  std::pair<int32_t, int32_t> shard(int32_t index) const {
-    const int32_t first = index * kShard;
-    return {first, std::min(kShard, options.samples - first)};
+/// Renumbers groups by the mean place of their members, empty ones last. Returns what number each
+/// had before.
+std::vector<int32_t> Agent::Impl::order(std::span<int32_t> group) const {
+  const auto k = static_cast<size_t>(groups);
+  std::vector<int32_t> by_place(k), rank(k);
+  std::iota(by_place.begin(), by_place.end(), 0);
+  if (!options.order_groups) return by_place;
+  std::vector<double> place(k, 0), members(k, 0);
+  for (size_t u = 0; u < group.size(); ++u) {
+    place[static_cast<size_t>(group[u])] += units.first_operator[u];
+    members[static_cast<size_t>(group[u])] += 1;
   }
+  for (size_t g = 0; g < k; ++g)
+    place[g] = members[g] > 0 ? place[g] / members[g] : std::numeric_limits<double>::infinity();
+  std::stable_sort(by_place.begin(), by_place.end(), [&](int32_t a, int32_t b) {
+    return place[static_cast<size_t>(a)] < place[static_cast<size_t>(b)];
+  });
+  for (size_t i = 0; i < k; ++i) rank[static_cast<size_t>(by_place[i])] = static_cast<int32_t>(i);
+  for (int32_t& g : group) g = rank[static_cast<size_t>(g)];
+  return by_place;
+}
 
-  void sample_groups() {
-    const int64_t count = options.samples, n = units.size();
-    group_of = torch::empty({count, n}, torch::kLong);
-    ordered_group.resize(static_cast<size_t>(count * n));
-    old_group = torch::empty({count, n});
-    group_values = torch::empty({count, groups, embedder.width()});
-    mask = dropout_mask();
-    torch::NoGradGuard no_grad;
-    const auto log_probability = partition->forward(unit_types, unit_values, mask).contiguous();
-    const float* rows = log_probability.data_ptr<float>();
-    pool.parallel_for(options.samples, [&](int c, int) {
-      RandomStream random(options.seed, "groups", stream(c));
-      int32_t* chosen = ordered_group.data() + c * n;
-      int64_t* out = group_of.data_ptr<int64_t>() + c * n;
-      float* old = old_group.data_ptr<float>() + c * n;
-      for (int64_t u = 0; u < n; ++u) {
-        const float* row = rows + u * groups;
-        const int32_t g = draw(row, groups, random, noise());
-        chosen[u] = g;
-        out[u] = g;
-        old[u] = row[g];
-      }
-      order({chosen, static_cast<size_t>(n)});
-      embedder.embed({chosen, static_cast<size_t>(n)},
-                     group_values.data_ptr<float>() + int64_t{c} * groups * embedder.width());
-    });
+/// Writes what the schedule network is told of a grouping; `labels` are its groups as drawn.
+void Agent::Impl::embed(std::span<const int32_t> grouping, std::span<const int32_t> labels,
+                        SchedulePasses& pass, int32_t row) const {
+  embedder.embed(grouping, pass.group(row, 0), pass.group_stride());
+  const auto d = static_cast<size_t>(problem->devices());
+  if (device_prior.empty()) {
+    std::fill_n(pass.prior(row), labels.size() * d, 0.0f);
+    return;
   }
+  for (size_t t = 0; t < labels.size(); ++t)
+    std::copy_n(device_prior.data() + static_cast<size_t>(labels[t]) * d, d,
+                pass.prior(row) + t * d);
+}
 
-  /// Renumbers groups by the mean place of their members, empty ones last.
-  void order(std::span<int32_t> group) const {
-    if (!options.order_groups) return;
-    const auto k = static_cast<size_t>(groups);
-    std::vector<double> place(k, 0), members(k, 0);
-    for (size_t u = 0; u < group.size(); ++u) {
-      place[static_cast<size_t>(group[u])] += units.first_operator[u];
-      members[static_cast<size_t>(group[u])] += 1;
+void Agent::Impl::sample() {
+  const Stopwatch watch(profile.sample_s);
+  ++batch;
+  sampled = false;
+  draw_masks(batch);
+  forward_partition();
+  const auto k = static_cast<size_t>(groups);
+  pool.parallel_for(shards(), [&](int shard, int) {
+    poll_stop();
+    const int32_t first = first_of(shard), end = first_of(shard + 1);
+    std::vector<RandomStream> streams;
+    for (int32_t c = first; c < end; ++c) {
+      draw_groups(c);
+      streams.emplace_back(options.seed, "devices", stream(c));
     }
-    for (size_t g = 0; g < k; ++g)
-      place[g] = members[g] > 0 ? place[g] / members[g] : std::numeric_limits<double>::infinity();
-    std::vector<int32_t> by_place(k), rank(k);
-    std::iota(by_place.begin(), by_place.end(), 0);
-    std::stable_sort(by_place.begin(), by_place.end(), [&](int32_t a, int32_t b) {
-      return place[static_cast<size_t>(a)] < place[static_cast<size_t>(b)];
+    SchedulePasses& pass = passes[static_cast<size_t>(shard)];
+    pass.groups_changed();
+    if (torch_policy) return;
+    pass.sample(parameters.values.data(), [&](int64_t i, int64_t, const float* row) {
+      return draw_noisy(row, problem->devices(), streams[static_cast<size_t>(i)], noise());
     });
-    for (size_t i = 0; i < k; ++i) rank[static_cast<size_t>(by_place[i])] = static_cast<int32_t>(i);
-    for (int32_t& g : group) g = rank[static_cast<size_t>(g)];
+    std::copy(pass.devices.begin(), pass.devices.end(),
+              devices.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(first) * k));
+    std::copy(pass.taken.begin(), pass.taken.end(),
+              device_taken.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(first) * k));
+  });
+  if (torch_policy) sample_by_torch();
+  old_device = device_taken;
+  expand(ordered_group, devices, placements);
+  sampled = true;
+}
+
+void Agent::Impl::sample_by_torch() {
+  std::vector<RandomStream> streams;
+  for (int32_t c = 0; c < options.samples; ++c)
+    streams.emplace_back(options.seed, "devices", stream(c));
+  torch_policy->sample(
+      group_rows(), prior_rows(), options.samples,
+      [&](int64_t s, int64_t, const float* row) {
+        return draw_noisy(row, problem->devices(), streams[static_cast<size_t>(s)], noise());
+      },
+      devices, device_taken);
+}
+
+/// Group embeddings of the batch as [S, K, W].
+std::vector<float> Agent::Impl::group_rows() {
+  const auto width = static_cast<size_t>(schedule_shape.width);
+  std::vector<float> rows;
+  rows.reserve(devices.size() * width);
+  for (int32_t c = 0; c < options.samples; ++c) {
+    int32_t index = 0;
+    SchedulePasses& pass = pass_of(c, index);
+    for (int32_t g = 0; g < groups; ++g)
+      rows.insert(rows.end(), pass.group(index, g), pass.group(index, g) + width);
   }
+  return rows;
+}
 
-  /// Decodes one shard: fills devices and old_device rows [first, first + count). `choose` maps a
-  /// sample and its log-probabilities to a device.
-  template <class Choose>
-  void decode(int32_t first, int32_t count, const torch::Tensor& values, Choose choose) {
-    torch::NoGradGuard no_grad;
-    const auto encoded = schedule->encode(values.slice(0, first, first + count));
-    auto state = encoded.state, cell = encoded.cell;
-    auto previous = torch::full({count}, schedule->start_symbol(), torch::kLong);
-    for (int64_t t = 0; t < groups; ++t) {
-      const auto rows = schedule->step(encoded, previous, state, cell).contiguous();
-      previous = torch::empty({count}, torch::kLong);
-      for (int32_t i = 0; i < count; ++i) {
-        const float* row = rows.data_ptr<float>() + int64_t{i} * problem->devices();
-        const int32_t device = choose(first + i, row);
-        previous.data_ptr<int64_t>()[i] = device;
-        devices.data_ptr<int64_t>()[int64_t{first + i} * groups + t] = device;
-        old_device.data_ptr<float>()[int64_t{first + i} * groups + t] = row[device];
-      }
-    }
+/// Their constant logits as [S, K, D].
+std::vector<float> Agent::Impl::prior_rows() {
+  const auto count = static_cast<size_t>(groups) * static_cast<size_t>(problem->devices());
+  std::vector<float> rows;
+  for (int32_t c = 0; c < options.samples; ++c) {
+    int32_t index = 0;
+    SchedulePasses& pass = pass_of(c, index);
+    rows.insert(rows.end(), pass.prior(index), pass.prior(index) + count);
   }
+  return rows;
+}
 
-  void sample_devices() {
-    devices = torch::empty({options.samples, groups}, torch::kLong);
-    old_device = torch::empty({options.samples, groups});
-    pool.parallel_for(shards(), [&](int s, int) {
-      poll_stop();
-      const auto [first, count] = shard(s);
-      std::vector<RandomStream> streams;
-      for (int32_t i = 0; i < count; ++i)
-        streams.emplace_back(options.seed, "devices", stream(first + i));
-      decode(first, count, group_values, [&, first = first](int32_t c, const float* row) {
-        return draw(row, problem->devices(), streams[static_cast<size_t>(c - first)], noise());
-      });
-    });
-  }
+/// Placements of operators from groups of units and devices of groups.
+void Agent::Impl::expand(std::span<const int32_t> groups_of, std::span<const int32_t> devices_of,
+                         std::vector<int32_t>& out) const {
+  const auto unit_of = problem->graph().units();
+  const auto n = static_cast<size_t>(units.size()), k = static_cast<size_t>(groups);
+  const size_t count = groups_of.size() / n;
+  out.resize(count * unit_of.size());
+  pool.parallel_for(static_cast<int>(count), [&](int item, int) {
+    const auto c = static_cast<size_t>(item);
+    int32_t* to = out.data() + c * unit_of.size();
+    for (const int32_t unit : unit_of)
+      *to++ = devices_of[c * k + static_cast<size_t>(groups_of[c * n + static_cast<size_t>(unit)])];
+  });
+}
 
-  uint64_t stream(int32_t sample) const {
-    return batch * static_cast<uint64_t>(options.samples) + static_cast<uint64_t>(sample);
-  }
-
-  void expand(int32_t count) {
-    const auto unit_of = problem->graph().units();
-    placements.resize(static_cast<size_t>(count) * unit_of.size());
-    auto out = placements.begin();
-    for (int32_t c = 0; c < count; ++c) {
-      const int32_t* group = ordered_group.data() + int64_t{c} * units.size();
-      const int64_t* device = devices.data_ptr<int64_t>() + int64_t{c} * groups;
-      for (const int32_t unit : unit_of) *out++ = static_cast<int32_t>(device[group[unit]]);
-    }
-  }
-
-  using Gradients = std::vector<torch::Tensor>;
-
-  struct Part {
-    Gradients gradients;
-    double entropy = 0, clipped = 0;
+std::vector<int32_t> Agent::Impl::greedy() {
+  forget_batch();
+  partition->set_masks({});
+  forward_partition();
+  std::vector<int32_t> chosen;
+  for (int64_t u = 0; u < units.size(); ++u)
+    chosen.push_back(arg_max(partition->row(0, u), groups));
+  const auto labels = order(chosen);
+  SchedulePasses pass(schedule_shape, *layout, *packed, 1);
+  embed(chosen, labels, pass, 0);
+  pass.groups_changed();
+  const auto best = [&](int64_t, int64_t, const float* row) {
+    return arg_max(row, problem->devices());
   };
-
-  /// Objective of the partition network over the whole batch.
-  Part partition_part(const torch::Tensor& advantage) {
-    const auto rows = partition->forward(unit_types, unit_values, mask);
-    const auto taken = rows.gather(1, group_of.t()).t();
-    const auto objective = clipped_objective(taken, old_group, advantage, options.clip);
-    const auto entropy = -(rows.exp() * rows).sum(1).mean();
-    return finish(objective, entropy, 1.0, partition_parameters);
+  if (torch_policy) {
+    const auto k = static_cast<size_t>(groups), d = static_cast<size_t>(problem->devices());
+    torch_policy->sample({pass.group(0, 0), k * static_cast<size_t>(schedule_shape.width)},
+                         {pass.prior(0), k * d}, 1, best, pass.devices, pass.taken);
+  } else {
+    pass.sample(parameters.values.data(), best);
   }
-
-  /// Objective of the schedule network over one shard, weighted by its share of the batch.
-  Part schedule_part(const torch::Tensor& advantage, int32_t first, int32_t count) {
-    const auto part = [&](const torch::Tensor& tensor) {
-      return tensor.slice(0, first, first + count);
-    };
-    const auto chosen = part(devices);
-    const auto rows = schedule->evaluate(schedule->encode(part(group_values)), chosen);
-    const auto taken = rows.gather(2, chosen.unsqueeze(2)).squeeze(2);
-    const auto objective =
-        clipped_objective(taken, part(old_device), part(advantage), options.clip);
-    const auto entropy = -(rows.exp() * rows).sum(2).mean();
-    return finish(objective, entropy, static_cast<double>(count) / options.samples,
-                  schedule_parameters);
-  }
-
-  Part finish(const ClippedObjective& objective, const torch::Tensor& entropy, double weight,
-              const std::vector<torch::Tensor>& parameters) const {
-    const auto loss = -(objective.value + options.entropy_weight * entropy) * weight;
-    Part part;
-    part.gradients = torch::autograd::grad({loss}, parameters, {}, false, false, true);
-    part.entropy = entropy.item<double>() * weight;
-    part.clipped = objective.clipped.item<double>() * weight;
-    return part;
-  }
-
-  /// One gradient step over the batch; parts are summed in a fixed order.
-  void step(const torch::Tensor& advantage, UpdateReport& report) {
-    std::vector<Part> parts(static_cast<size_t>(shards()) + 1);
-    pool.parallel_for(shards() + 1, [&](int item, int) {
-      poll_stop();
-      if (item == 0) {
-        parts[0] = partition_part(advantage);
-        return;
-      }
-      const auto [first, count] = shard(item - 1);
-      parts[static_cast<size_t>(item)] = schedule_part(advantage, first, count);
-    });
-    torch::NoGradGuard no_grad;
-    set_gradients(partition_parameters, parts, 0, 1);
-    set_gradients(schedule_parameters, parts, 1, parts.size());
-    auto all = partition_parameters;
-    all.insert(all.end(), schedule_parameters.begin(), schedule_parameters.end());
-    report.gradient_norm = torch::nn::utils::clip_grad_norm_(all, options.gradient_norm);
-    optimiser->step();
-    report.entropy_groups = parts[0].entropy;
-    report.entropy_devices = 0;
-    const double units_share = static_cast<double>(units.size()) / (units.size() + groups);
-    report.clipped_share = parts[0].clipped * units_share;
-    for (size_t i = 1; i < parts.size(); ++i) {
-      report.entropy_devices += parts[i].entropy;
-      report.clipped_share += parts[i].clipped * (1 - units_share);
-    }
-  }
-
-  static void set_gradients(std::vector<torch::Tensor>& parameters, const std::vector<Part>& parts,
-                            size_t first, size_t last) {
-    for (size_t p = 0; p < parameters.size(); ++p) {
-      torch::Tensor sum;
-      for (size_t i = first; i < last; ++i) {
-        const auto& gradient = parts[i].gradients[p];
-        if (gradient.defined()) sum = sum.defined() ? sum + gradient : gradient;
-      }
-      parameters[p].mutable_grad() = sum;
-    }
-  }
-
-  std::shared_ptr<const Problem> problem;
-  AgentOptions options;
-  ThreadPool& pool;
-  UnitGraph units;
-  UnitFeatures features;
-  int32_t groups;
-  GroupFeatures embedder;
-  PartitionNet partition;
-  ScheduleNet schedule;
-  std::vector<torch::Tensor> partition_parameters, schedule_parameters;
-  std::unique_ptr<torch::optim::Adam> optimiser;
-  torch::Tensor unit_types, unit_values, mask;
-  // The latest batch: group of every unit [S, U] as drawn and as the schedule network numbers it,
-  // device of every group [S, K], log-probabilities of both without noise, group embeddings
-  // [S, K, W], placements of operators.
-  torch::Tensor group_of, devices, old_group, old_device, group_values;
-  std::vector<int32_t> ordered_group, placements;
-  uint64_t batch = 0;
-  bool sampled = false;
-  // EMAs over batches: of the mean reward, and of the mean squared advantage.
-  double baseline = std::numeric_limits<double>::quiet_NaN();
-  double squares = std::numeric_limits<double>::quiet_NaN();
-};
+  std::vector<int32_t> placement;
+  expand(chosen, pass.devices, placement);
+  return placement;
+}
 
 Agent::Agent(std::shared_ptr<const Problem> problem, const AgentOptions& options,
              ThreadPool& pool) {
-  check_options(options);
+  options.check();
   impl_ = std::make_unique<Impl>(std::move(problem), options, pool);
 }
 
 Agent::~Agent() = default;
 
 int32_t Agent::groups() const { return impl_->groups; }
+int32_t Agent::units() const { return impl_->units.size(); }
 const AgentOptions& Agent::options() const { return impl_->options; }
-
-int64_t Agent::parameter_count() const {
-  int64_t count = 0;
-  for (const auto& weight : impl_->partition_parameters) count += weight.numel();
-  for (const auto& weight : impl_->schedule_parameters) count += weight.numel();
-  return count;
-}
+int64_t Agent::parameter_count() const { return impl_->parameters.size(); }
+int64_t Agent::gradient_steps() const { return impl_->adam.steps; }
+AgentProfile Agent::profile() const { return impl_->profile; }
 
 std::span<const int32_t> Agent::sample() {
-  return torch_call([this]() -> std::span<const int32_t> {
-    ++impl_->batch;
-    impl_->sample_groups();
-    impl_->sample_devices();
-    impl_->expand(impl_->options.samples);
-    impl_->sampled = true;
-    return impl_->placements;
-  });
+  impl_->sample();
+  return impl_->placements;
 }
 
-UpdateReport Agent::update(std::span<const double> rewards) {
+UpdateReport Agent::update(std::span<const double> rewards, std::span<const uint8_t> failing) {
   auto& self = *impl_;
+  const auto samples = static_cast<size_t>(self.options.samples);
   if (!self.sampled) throw ArgumentError("update: there is no batch of samples to learn from");
-  if (rewards.size() != static_cast<size_t>(self.options.samples))
+  if (rewards.size() != samples)
     throw ArgumentError(
-        fmt::format("update: expected {} rewards, got {}", self.options.samples, rewards.size()));
-  UpdateReport report;
-  for (size_t i = 0; i < rewards.size(); ++i) {
+        fmt::format("update: expected {} rewards, got {}", samples, rewards.size()));
+  if (!failing.empty() && failing.size() != samples)
+    throw ArgumentError(
+        fmt::format("update: expected {} marks of failure, got {}", samples, failing.size()));
+  for (size_t i = 0; i < samples; ++i)
     if (!std::isfinite(rewards[i]))
       throw ArgumentError(fmt::format("update: reward {} is {}", i + 1, rewards[i]));
-    report.mean_reward += rewards[i] / static_cast<double>(rewards.size());
-  }
-  if (std::isnan(self.baseline)) self.baseline = report.mean_reward;
-  auto advantage = torch::empty({static_cast<int64_t>(rewards.size()), 1});
-  double squares = 0;
-  for (const double reward : rewards)
-    squares += (reward - self.baseline) * (reward - self.baseline);
-  squares /= static_cast<double>(rewards.size());
-  const double n = self.options.baseline_n;
-  self.squares =
-      std::isnan(self.squares) ? squares : (2 * squares + (n - 1) * self.squares) / (n + 1);
-  const bool normalise = self.options.normalise_advantage && self.squares > 1e-24;
-  const double scale = normalise ? 1 / std::sqrt(std::max(squares, self.squares)) : 1;
-  for (size_t i = 0; i < rewards.size(); ++i)
-    advantage.data_ptr<float>()[i] = static_cast<float>((rewards[i] - self.baseline) * scale);
-  torch_call([&] {
-    for (int32_t epoch = 0; epoch < self.options.epochs; ++epoch) self.step(advantage, report);
-  });
-  self.baseline = (2 * report.mean_reward + (n - 1) * self.baseline) / (n + 1);
-  report.baseline = self.baseline;
-  self.sampled = false;
-  return report;
+  const int32_t after = self.options.exclude_failing_after;
+  std::vector<uint8_t> weight(samples, 1);
+  if (after >= 0 && self.adam.steps >= after)
+    for (size_t i = 0; i < failing.size(); ++i) weight[i] = failing[i] ? 0 : 1;
+  return self.update(rewards, weight);
 }
 
-std::vector<int32_t> Agent::greedy() {
-  auto& self = *impl_;
-  torch::NoGradGuard no_grad;
-  self.sampled = false;
-  const auto rows = self.partition->forward(self.unit_types, self.unit_values, {}).contiguous();
-  auto& chosen = self.ordered_group;
-  chosen.clear();
-  for (int64_t u = 0; u < self.units.size(); ++u)
-    chosen.push_back(arg_max(rows.data_ptr<float>() + u * self.groups, self.groups));
-  self.order(chosen);
-  auto values = torch::empty({1, self.groups, self.embedder.width()});
-  self.embedder.embed(chosen, values.data_ptr<float>());
-  self.devices = torch::empty({1, self.groups}, torch::kLong);
-  self.old_device = torch::empty({1, self.groups});
-  self.decode(0, 1, values,
-              [&](int32_t, const float* row) { return arg_max(row, self.problem->devices()); });
-  self.expand(1);
-  return self.placements;
+std::vector<int32_t> Agent::greedy() { return impl_->greedy(); }
+
+void Agent::reset_baseline(double value) {
+  impl_->baseline = value;
+  impl_->squares = std::numeric_limits<double>::quiet_NaN();
+}
+
+BatchActions Agent::actions() const {
+  const auto& self = *impl_;
+  if (!self.sampled) throw ArgumentError("actions: there is no batch of samples");
+  return {self.group_of, self.devices, self.old_group, self.old_device};
 }
 
 }  // namespace trinity

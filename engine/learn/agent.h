@@ -4,31 +4,55 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "learn/features.h"
+#include "learn/ppo.h"
 #include "simulator/problem.h"
 
 namespace trinity {
 
+/// When the partition network's dropout mask is drawn (papers.md 1.9 item 12).
+enum class DropoutMask : uint8_t {
+  batch,   ///< one for a batch, kept while its ratios are evaluated
+  sample,  ///< one for every sample, kept likewise; costs a forward pass a sample
+  fresh,   ///< a new one for every evaluation: ratios then differ from 1 by the mask alone
+  off,     ///< one while sampling, none in ratios: old log-probabilities are evaluated again
+};
+
 /// Everything that may be set about the Trinity search. The defaults are what works best here;
-/// paper() gives the settings that the article prints (papers.md 1.7).
+/// paper() gives the settings that the article prints, code() those of the released code
+/// (papers.md 1.7). Numbers of 1.9's items stand where an option is one of its readings.
 struct AgentOptions {
   uint64_t seed = 1;
-  int32_t groups = 0;    ///< 0: min(256, 20 x devices, units)
-  int32_t samples = 16;  ///< placements per policy update
-  int32_t epochs = 4;    ///< gradient steps on one batch of samples
-  double learning_rate = 2e-3;
-  double clip = 0.2;             ///< PPO's epsilon, per action
+  int32_t groups = 0;           ///< 0: min(256, 20 x devices, units) (item 8)
+  int32_t samples = 16;         ///< placements per policy update
+  int32_t epochs = 4;           ///< gradient steps on one batch of samples
+  double learning_rate = 2e-3;  ///< item 7
+  /// The rate is multiplied by `learning_rate_decay` after every `decay_every` gradient steps
+  /// beyond the first `decay_after`. 1: constant.
+  double learning_rate_decay = 1;
+  int32_t decay_every = 50;
+  int32_t decay_after = 400;
+  double clip = 0.2;             ///< PPO's epsilon (item 14)
+  Ratio ratio = Ratio::action;   ///< item 13
   double entropy_weight = 1e-2;  ///< bonus per action, in units of the advantage
   double gradient_norm = 1.0;    ///< global norm that gradients are clipped to
   double temperature = 10;       ///< eq. 9: softmax(C tanh(u / T))
   double tanh_constant = 5;
-  double baseline_n = 19;      ///< N of eq. 15; the decay is (N - 1) / (N + 1)
+  double baseline_n = 19;  ///< N of eq. 15; the decay is (N - 1) / (N + 1)
+  /// Moves the baseline after every gradient step instead of once a batch (the released code).
+  bool baseline_every_epoch = false;
+  /// Samples that update() is told failed are left out of loss and baseline after so many gradient
+  /// steps (the released code: 2000). -1: never.
+  int32_t exclude_failing_after = -1;
   double noise_amplitude = 0;  ///< uniform noise on logits while sampling, outside the ratio
-  int32_t noise_steps = 0;     ///< batches during which there is noise
-  double dropout = 0;  ///< in the partition network; one mask per batch, kept for all epochs
+  int32_t noise_steps = 0;     ///< batches during which there is noise (item 16)
+  double dropout = 0;          ///< in the partition network, behind its first layer
+  DropoutMask dropout_mask = DropoutMask::batch;
+  bool linear_partition = false;  ///< one linear layer of 64 instead of 64 and 128 with ReLU
   /// Divides R - b by its root mean square in the batch or its EMA, whichever is larger: a policy
   /// that has settled is not shaken by noise.
   bool normalise_advantage = true;
@@ -39,27 +63,73 @@ struct AgentOptions {
   /// first placements then have few cuts. 0: no such start, every device alike.
   double switch_probability = 0.1;
   /// How strongly the untrained partition network puts units with neighbouring shares of the work
-  /// into one group (see PartitionNet::start_contiguous). 0: not at all.
+  /// into one group (see contiguous_prior()). 0: not at all.
   double contiguity = 6;
-  int32_t hidden = 256;  ///< width of each direction of the encoder
+  /// Width of each direction of the encoder; the decoder's is twice that. 128 reads the article's
+  /// "hidden size 256" as the decoder's, 256 as the released code does.
+  int32_t hidden = 128;
   FeatureOptions features;
+  /// "cpu"; "cuda:0" and the like put the networks on a GPU where LibTorch has CUDA.
+  std::string device = "cpu";
+  /// Runs the networks on LibTorch's operators and autograd also on the CPU: the reference that
+  /// tests and benchmarks compare with.
+  bool plain_torch = false;
 
   static AgentOptions paper();
+  static AgentOptions code();
+
+  /// Every option with its value as text, in a fixed order. Two runs that agree in all of them and
+  /// in their problem are the same.
+  std::vector<std::pair<std::string, std::string>> list() const;
+  /// Throws ArgumentError naming the first option out of range.
+  void check() const;
 };
 
 /// What one update did.
 struct UpdateReport {
   double mean_reward = 0;
-  double baseline = 0;         ///< after the update
+  double loss = 0;      ///< minus the clipped objective and the entropy bonus, before the last step
+  double baseline = 0;  ///< after the update
   double entropy_groups = 0;   ///< mean per unit, nats
   double entropy_devices = 0;  ///< mean per group, nats
   double clipped_share = 0;    ///< of actions outside [1 - clip, 1 + clip] in the last epoch
   double gradient_norm = 0;    ///< before clipping, last epoch
+  double learning_rate = 0;    ///< of the last epoch
+};
+
+/// How imitate() learns.
+struct ImitationOptions {
+  /// Gradient steps of the schedule network. -1: none for one placement, 40 for several.
+  int32_t steps = -1;
+  double learning_rate = 5e-3;  ///< of these steps
+  /// Share of every group's probability that goes to all devices alike, and of every unit's that
+  /// stays where the policy had it: what is left to explore.
+  double smoothing = 0.05;
+};
+
+/// What imitate() reached.
+struct ImitationReport {
+  int32_t steps = 0;
+  double log_likelihood_groups = 0;   ///< mean per unit, nats
+  double log_likelihood_devices = 0;  ///< mean per group, nats
+  double agreement = 0;  ///< share of the work that greedy() places as the first placement does
+};
+
+/// Seconds spent in parts of a policy step since the agent was made, by the calling thread's clock.
+struct AgentProfile {
+  double sample_s = 0, forward_s = 0, objective_s = 0, backward_s = 0, optimise_s = 0;
+};
+
+/// The actions of the latest batch, for comparison and analysis. Groups are numbered as drawn.
+struct BatchActions {
+  std::span<const int32_t> groups;   ///< [samples, units]
+  std::span<const int32_t> devices;  ///< [samples, groups]
+  std::span<const float> group_log_probability, device_log_probability;
 };
 
 /// The Trinity policy (papers.md 1.4): a partition network draws a group for every colocation unit,
-/// a schedule network draws a device for every group; both trained by PPO with per-action ratios
-/// (1.5, 1.9 item 13). Results depend on the options and the problem, not on the thread count.
+/// a schedule network draws a device for every group; both trained by PPO (1.5). Results depend on
+/// the options and the problem, not on the thread count.
 class Agent {
  public:
   /// `pool` runs shards of a batch; its threads must run LibTorch single-threaded
@@ -71,19 +141,45 @@ class Agent {
   /// until the next call.
   std::span<const int32_t> sample();
 
-  /// Learns from the rewards of the latest batch, larger is better. Throws ArgumentError when
-  /// there is no batch, the count differs, or a reward is not finite.
-  UpdateReport update(std::span<const double> rewards);
+  /// Learns from the rewards of the latest batch, larger is better. `failing` marks samples (1)
+  /// that broke a limit, for exclude_failing_after; it may be empty. Throws ArgumentError when
+  /// there is no batch, a count differs, or a reward is not finite.
+  UpdateReport update(std::span<const double> rewards, std::span<const uint8_t> failing = {});
 
   /// The most likely grouping with the most likely devices, as a placement of all operators.
   std::vector<int32_t> greedy();
 
+  /// Raises the likelihood of given placements, one after the other in `placements`, each with a
+  /// positive weight (empty: all alike). One grouping is inferred for all of them: units with the
+  /// same devices everywhere share groups, as near to where the policy puts them as that allows; a
+  /// group's device is that of most of its work. Forgets Adam's moments, baseline and batch.
+  ImitationReport imitate(std::span<const int32_t> placements, std::span<const double> weights,
+                          const ImitationOptions& options);
+
+  /// Sets the baseline; NaN lets the next batch set it. Forgets the scale of advantages too.
+  void reset_baseline(double value);
+
+  /// Saves weights, Adam's moments, baseline and step (agent_file.cpp gives the format). Throws
+  /// FileError.
+  void save(const std::string& path) const;
+  /// Takes the weights of a saved policy as far as they mean the same here: types by name, groups
+  /// by their place, devices when their number agrees. Everything else stays as it is. Returns the
+  /// share of this policy's weights that came from the file. Throws FileError.
+  double load(const std::string& path);
+  /// Continues a saved run byte for byte. Throws FileError when problem or options differ.
+  void resume(const std::string& path);
+
+  BatchActions actions() const;
+  AgentProfile profile() const;
   int32_t groups() const;
+  int32_t units() const;
   const AgentOptions& options() const;
   int64_t parameter_count() const;
+  int64_t gradient_steps() const;
+
+  struct Impl;  ///< agent_impl.h
 
  private:
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -73,6 +73,9 @@ class AdditiveScores : public torch::autograd::Function<AdditiveScores> {
 }  // namespace
 
 Tensor additive_scores(const Tensor& query, const Tensor& memory, const Tensor& v) {
+  // A GPU has the memory for the whole intermediate, and no use for loops over plain arrays.
+  if (query.is_cuda())
+    return torch::matmul(torch::tanh(query.unsqueeze(2) + memory.unsqueeze(1)), v);
   return AdditiveScores::apply(query.contiguous(), memory.contiguous(), v);
 }
 

@@ -7,18 +7,8 @@
 namespace trinity {
 namespace {
 
-/// Seconds of a unit's operators, averaged over devices.
-std::vector<double> unit_times_s(const Problem& problem) {
-  std::vector<double> times(static_cast<size_t>(problem.graph().unit_count()), 0);
-  for (int32_t o = 0; o < problem.operators(); ++o)
-    for (int32_t d = 0; d < problem.devices(); ++d)
-      times[static_cast<size_t>(problem.graph().op(o).unit)] +=
-          static_cast<double>(problem.cost_ns(d, o)) * 1e-9 / problem.devices();
-  return times;
-}
-
 /// Vocabulary index of every unit's type: the most common types first, the rest share the last.
-std::vector<int32_t> vocabulary(const UnitGraph& units, int32_t& count) {
+void make_vocabulary(const UnitGraph& units, UnitFeatures& features) {
   const auto types = units.types.size();
   std::vector<int32_t> uses(types, 0), order(types), rank(types);
   for (const int32_t type : units.type) ++uses[static_cast<size_t>(type)];
@@ -28,10 +18,26 @@ std::vector<int32_t> vocabulary(const UnitGraph& units, int32_t& count) {
   });
   for (size_t i = 0; i < types; ++i)
     rank[static_cast<size_t>(order[i])] = std::min(static_cast<int32_t>(i), kTypeVocabulary - 1);
-  count = std::min(static_cast<int32_t>(types), kTypeVocabulary);
-  std::vector<int32_t> result;
-  for (const int32_t type : units.type) result.push_back(rank[static_cast<size_t>(type)]);
-  return result;
+  features.type_count = std::min(static_cast<int32_t>(types), kTypeVocabulary);
+  for (int32_t i = 0; i < features.type_count; ++i)
+    features.type_names.push_back(units.types[static_cast<size_t>(order[static_cast<size_t>(i)])]);
+  features.type.clear();
+  for (const int32_t type : units.type) features.type.push_back(rank[static_cast<size_t>(type)]);
+}
+
+/// Replaces the columns of times and output sizes by their quotients with the mean.
+void divide_by_mean(const UnitGraph& units, const std::vector<double>& times,
+                    UnitFeatures& features) {
+  double time = 0, bytes = 0;
+  for (size_t u = 0; u < times.size(); ++u) {
+    time += times[u] / static_cast<double>(times.size());
+    bytes += static_cast<double>(units.output_bytes[u]) / static_cast<double>(times.size());
+  }
+  for (size_t u = 0; u < times.size(); ++u) {
+    float* row = features.values.data() + u * static_cast<size_t>(features.width);
+    row[0] = time > 0 ? static_cast<float>(times[u] / time) : 0;
+    row[1] = bytes > 0 ? static_cast<float>(static_cast<double>(units.output_bytes[u]) / bytes) : 0;
+  }
 }
 
 }  // namespace
@@ -52,25 +58,42 @@ void append_depth(const UnitGraph& units, size_t unit, int32_t waves, std::vecto
 
 }  // namespace
 
+std::vector<double> unit_times_s(const Problem& problem) {
+  std::vector<double> times(static_cast<size_t>(problem.graph().unit_count()), 0);
+  for (int32_t o = 0; o < problem.operators(); ++o)
+    for (int32_t d = 0; d < problem.devices(); ++d)
+      times[static_cast<size_t>(problem.graph().op(o).unit)] +=
+          static_cast<double>(problem.cost_ns(d, o)) * 1e-9 / problem.devices();
+  return times;
+}
+
 UnitFeatures unit_features(const Problem& problem, const UnitGraph& units,
                            const FeatureOptions& options, uint64_t seed) {
   const auto times = unit_times_s(problem);
   const auto structure = node2vec(units.neighbours, options.node2vec, seed);
   const auto dimensions = static_cast<size_t>(options.node2vec.dimensions);
   UnitFeatures features;
-  features.type = vocabulary(units, features.type_count);
+  make_vocabulary(units, features);
   for (size_t u = 0; u < times.size(); ++u) {
     const double time_us = times[u] * 1e6;
     features.values.push_back(static_cast<float>(options.raw_time ? time_us : std::log1p(time_us)));
     features.values.push_back(
         static_cast<float>(std::log1p(static_cast<double>(units.output_bytes[u]))));
     if (options.depth) append_depth(units, u, options.depth_waves, features.values);
+    if (options.type_index) features.values.push_back(static_cast<float>(features.type[u]));
+    if (u == 0) features.own_columns = static_cast<int32_t>(features.values.size());
     features.values.insert(features.values.end(),
                            structure.begin() + static_cast<std::ptrdiff_t>(u * dimensions),
                            structure.begin() + static_cast<std::ptrdiff_t>((u + 1) * dimensions));
   }
   features.width = static_cast<int32_t>(features.values.size() / times.size());
   standardise_columns(features.values, features.width);
+  if (options.scale_by_mean) divide_by_mean(units, times, features);
+  if (options.type_index)
+    for (size_t u = 0; u < times.size(); ++u)
+      features.values[u * static_cast<size_t>(features.width) +
+                      static_cast<size_t>(features.own_columns - 1)] =
+          static_cast<float>(features.type[u]);
   return features;
 }
 
@@ -98,11 +121,13 @@ std::vector<double> work_position(const Problem& problem, const UnitGraph& units
 }
 
 GroupFeatures::GroupFeatures(const Problem& problem, const UnitGraph& units,
-                             const UnitFeatures& features, int32_t groups, bool mean_output_size)
+                             const UnitFeatures& features, int32_t groups,
+                             const FeatureOptions& options)
     : units_(units),
       features_(features),
       groups_(groups),
-      mean_output_size_(mean_output_size),
+      mean_output_size_(options.mean_output_size),
+      counts_(options.group_counts),
       unit_time_s_(unit_times_s(problem)) {
   for (size_t u = 0; u < unit_time_s_.size(); ++u) {
     all_time_s_ += unit_time_s_[u];
@@ -110,11 +135,10 @@ GroupFeatures::GroupFeatures(const Problem& problem, const UnitGraph& units,
   }
 }
 
-void GroupFeatures::embed(std::span<const int32_t> group_of, float* out) const {
-  const auto row = static_cast<size_t>(width());
-  const auto types = static_cast<size_t>(features_.type_count);
-  const auto k = static_cast<size_t>(groups_);
-  std::fill(out, out + k * row, 0.0f);
+void GroupFeatures::embed(std::span<const int32_t> group_of, float* out, int64_t stride) const {
+  const auto row = static_cast<size_t>(stride), types = static_cast<size_t>(features_.type_count);
+  const auto k = static_cast<size_t>(groups_), columns = static_cast<size_t>(width());
+  for (size_t g = 0; g < k; ++g) std::fill_n(out + g * row, columns, 0.0f);
   std::vector<double> time_s(k, 0), bytes(k, 0);
   std::vector<float> members(k, 0);
   for (size_t u = 0; u < group_of.size(); ++u) {
@@ -126,7 +150,7 @@ void GroupFeatures::embed(std::span<const int32_t> group_of, float* out) const {
   }
   for (size_t g = 0; g < k; ++g) {
     if (members[g] == 0) continue;
-    for (size_t t = 0; t < types; ++t) out[g * row + t] /= members[g];
+    for (size_t t = 0; t < types && !counts_; ++t) out[g * row + t] /= members[g];
     if (mean_output_size_) bytes[g] /= members[g];
     if (all_bytes_ > 0)
       out[g * row + types] = static_cast<float>(std::log1p(bytes[g]) / std::log1p(all_bytes_));
@@ -138,8 +162,14 @@ void GroupFeatures::embed(std::span<const int32_t> group_of, float* out) const {
     const auto from = static_cast<size_t>(group_of[static_cast<size_t>(edge.from)]);
     const auto to = static_cast<size_t>(group_of[static_cast<size_t>(edge.to)]);
     if (from == to) continue;
-    out[from * row + types + 2 + to] = 1;
-    out[to * row + types + 2 + k + from] = 1;
+    float &ahead = out[from * row + types + 2 + to], &back = out[to * row + types + 2 + k + from];
+    ahead = counts_ ? ahead + 1 : 1;
+    back = counts_ ? back + 1 : 1;
+  }
+  for (size_t g = 0; g < k && counts_; ++g) {
+    float* entry = out + g * row;
+    const float scale = 1 / (*std::max_element(entry, entry + columns) + 1);
+    for (size_t i = 0; i < columns; ++i) entry[i] *= scale;
   }
 }
 

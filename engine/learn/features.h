@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "graph/units.h"
@@ -17,6 +18,8 @@ struct UnitFeatures {
   std::vector<float> values;  ///< [unit][width]
   std::vector<int32_t> type;  ///< index into the type vocabulary, for a learned embedding
   int32_t type_count = 0;
+  std::vector<std::string> type_names;  ///< of the vocabulary; its last entry may stand for several
+  int32_t own_columns = 0;              ///< the first columns: what is comparable between graphs
 };
 
 struct FeatureOptions {
@@ -30,6 +33,14 @@ struct FeatureOptions {
   /// doubling frequency, as `depth_waves` says: a network can then tell regions of the graph apart.
   bool depth = true;
   int32_t depth_waves = 5;
+  /// Times and output sizes divided by their mean instead of Z-scores (the released code).
+  bool scale_by_mean = false;
+  /// The type's rank in the vocabulary as one more column, for networks without an embedding of
+  /// types (the released code).
+  bool type_index = false;
+  /// Group embeddings count types and edges instead of shares and bits, and every row is divided by
+  /// its largest entry plus 1 (the released code).
+  bool group_counts = false;
 };
 
 /// Types beyond the 200 most common share the last entry of the vocabulary.
@@ -37,6 +48,9 @@ inline constexpr int32_t kTypeVocabulary = 200;
 
 UnitFeatures unit_features(const Problem& problem, const UnitGraph& units,
                            const FeatureOptions& options, uint64_t seed);
+
+/// Seconds of every unit's operators, averaged over devices.
+std::vector<double> unit_times_s(const Problem& problem);
 
 /// The share of the graph's work that comes before the middle of every unit, in topological order:
 /// in (0, 1), ascending with the unit's place.
@@ -49,16 +63,18 @@ std::vector<double> work_position(const Problem& problem, const UnitGraph& units
 class GroupFeatures {
  public:
   GroupFeatures(const Problem& problem, const UnitGraph& units, const UnitFeatures& features,
-                int32_t groups, bool mean_output_size = false);
+                int32_t groups, const FeatureOptions& options = {});
   int32_t width() const { return features_.type_count + 2 + 2 * groups_; }
-  /// Writes [groups][width] to `out`. `group_of` gives the group of every unit.
-  void embed(std::span<const int32_t> group_of, float* out) const;
+  /// Writes [groups][width] to `out`, rows `stride` apart. `group_of` gives the group of every
+  /// unit.
+  void embed(std::span<const int32_t> group_of, float* out, int64_t stride) const;
+  void embed(std::span<const int32_t> group_of, float* out) const { embed(group_of, out, width()); }
 
  private:
   const UnitGraph& units_;
   const UnitFeatures& features_;
   int32_t groups_;
-  bool mean_output_size_;
+  bool mean_output_size_, counts_;
   std::vector<double> unit_time_s_;
   double all_time_s_ = 0, all_bytes_ = 0;
 };

@@ -1,36 +1,29 @@
 #pragma once
 
-#include <string_view>
-#include <vector>
-
-#include "base/random.h"
 #include "learn/lstm.h"
+#include "learn/partition_passes.h"
+#include "learn/schedule_passes.h"
 #include "learn/torch.h"
 
 namespace trinity {
 
-/// Fills every parameter of a module from our own random stream, so that initial weights are the
-/// same for every LibTorch: Glorot-uniform matrices, zero biases, LSTM forget gates biased to 1.
-void initialise(torch::nn::Module& module, uint64_t seed, std::string_view name);
+/// The networks on LibTorch's operators: for GPUs, and as the reference of partition_passes.h and
+/// schedule_passes.h, whose weights have the same names and shapes.
 
 /// Draws a group for every unit: embedding of the unit's type beside its features, hidden layers
-/// of 64 and 128 with ReLU, softmax over groups (papers.md 1.4).
+/// of 64 and 128 with ReLU, or one of 64 without, softmax over groups (papers.md 1.4).
 class PartitionNetImpl : public torch::nn::Module {
  public:
-  PartitionNetImpl(int64_t types, int64_t features, int64_t groups);
+  explicit PartitionNetImpl(const PartitionShape& shape);
   /// types [units] int64, features [units, F]; `mask` [units, 64] scales the first hidden layer
-  /// (dropout) and may be undefined. Returns log-probabilities [units, groups].
+  /// (dropout), `prior` [units, groups] is added to the logits; both may be undefined. Returns
+  /// log-probabilities [units, groups].
   torch::Tensor forward(const torch::Tensor& types, const torch::Tensor& features,
-                        const torch::Tensor& mask);
-  /// Adds -contiguity * (k * position - (g + 1/2))^2 to the logit of group g of k for a unit at
-  /// `position` in (0, 1): untrained, neighbouring units then share groups.
-  void start_contiguous(const std::vector<double>& position, double contiguity);
-  static constexpr int64_t kHidden = 64;
+                        const torch::Tensor& mask, const torch::Tensor& prior);
 
  private:
   torch::nn::Embedding embedding_{nullptr};
   torch::nn::Linear first_{nullptr}, second_{nullptr}, out_{nullptr};
-  torch::Tensor prior_;  // [units, groups], constant; undefined for none
 };
 TORCH_MODULE(PartitionNet);
 
@@ -39,11 +32,7 @@ TORCH_MODULE(PartitionNet);
 /// number of samples in the batch, K of groups, H the width of one encoder direction.
 class ScheduleNetImpl : public torch::nn::Module {
  public:
-  ScheduleNetImpl(int64_t features, int64_t devices, int64_t hidden, double temperature,
-                  double tanh_constant);
-  /// Makes the untrained network choose the previous group's device again except with this
-  /// probability, by a trainable term added to that device's logit. Not called: no such term.
-  void start_staying(double switch_probability);
+  explicit ScheduleNetImpl(const ScheduleShape& shape);
 
   struct Encoded {
     torch::Tensor memory;       ///< m_j = W1 h_j, [S, K, 2H]
@@ -51,18 +40,20 @@ class ScheduleNetImpl : public torch::nn::Module {
   };
   Encoded encode(const torch::Tensor& groups);
 
-  /// All steps at once for known devices [S, K]: log-probabilities [S, K, D].
-  torch::Tensor evaluate(const Encoded& encoded, const torch::Tensor& devices);
+  /// All steps at once for known devices [S, K]: log-probabilities [S, K, D]. `prior` [S, K, D] is
+  /// added to the logits.
+  torch::Tensor evaluate(const Encoded& encoded, const torch::Tensor& devices,
+                         const torch::Tensor& prior);
 
-  /// One step: previous devices [S] (D stands for "start"), state and cell are replaced. Returns
-  /// log-probabilities [S, D].
+  /// One step: previous devices [S] (D stands for "start"), state and cell are replaced, `prior`
+  /// [S, D]. Returns log-probabilities [S, D].
   torch::Tensor step(const Encoded& encoded, const torch::Tensor& previous, torch::Tensor& state,
-                     torch::Tensor& cell);
+                     torch::Tensor& cell, const torch::Tensor& prior);
   int64_t start_symbol() const { return devices_; }
 
  private:
   torch::Tensor attend(const torch::Tensor& hidden, const torch::Tensor& memory,
-                       const torch::Tensor& previous);
+                       const torch::Tensor& previous, const torch::Tensor& prior);
 
   int64_t devices_;
   double temperature_, tanh_constant_;

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "base/stop.h"
+#include "learn/kernels.h"
 
 namespace trinity {
 namespace {
@@ -85,21 +86,37 @@ class SkipGram {
   std::vector<float> take() { return std::move(vectors_); }
 
  private:
-  /// Negatives are drawn in proportion to occurrence^(3/4).
+  /// Negatives are drawn in proportion to occurrence^(3/4), by Walker's table: every entry holds
+  /// its own node with some probability and one other node otherwise.
   void make_noise(const std::vector<std::vector<int32_t>>& walks) {
-    std::vector<double> count(vectors_.size() / dimensions_, 0);
+    const size_t nodes = vectors_.size() / dimensions_;
+    std::vector<double> share(nodes, 0);
     for (const auto& walk : walks)
-      for (const int32_t node : walk) ++count[static_cast<size_t>(node)];
-    noise_.clear();
+      for (const int32_t node : walk) ++share[static_cast<size_t>(node)];
     double sum = 0;
-    for (const double c : count) noise_.push_back(sum += std::sqrt(c * std::sqrt(c)));
+    for (double& count : share) sum += count = std::sqrt(count * std::sqrt(count));
+    std::vector<size_t> small, large;
+    for (size_t i = 0; i < nodes; ++i) {
+      share[i] *= static_cast<double>(nodes) / sum;
+      (share[i] < 1 ? small : large).push_back(i);
+    }
+    noise_.assign(nodes, {1, 0});
+    while (!small.empty() && !large.empty()) {
+      const size_t low = small.back(), high = large.back();
+      small.pop_back();
+      noise_[low] = {share[low], static_cast<int32_t>(high)};
+      share[high] -= 1 - share[low];
+      if (share[high] >= 1) continue;
+      large.pop_back();
+      small.push_back(high);
+    }
   }
 
   int32_t negative() {
-    const auto at =
-        std::upper_bound(noise_.begin(), noise_.end(), random_.uniform() * noise_.back());
-    return static_cast<int32_t>(std::min<std::ptrdiff_t>(
-        at - noise_.begin(), static_cast<std::ptrdiff_t>(noise_.size()) - 1));
+    const double at = random_.uniform() * static_cast<double>(noise_.size());
+    const auto entry = static_cast<size_t>(at);
+    const double rest = at - static_cast<double>(entry);
+    return rest < noise_[entry].own ? static_cast<int32_t>(entry) : noise_[entry].other;
   }
 
   void train_walk(const std::vector<int32_t>& walk) {
@@ -118,22 +135,22 @@ class SkipGram {
       const int32_t target = i == 0 ? other : negative();
       if (i > 0 && target == other) continue;
       float* c = context_.data() + static_cast<size_t>(target) * dimensions_;
-      float dot = 0;
-      for (size_t k = 0; k < dimensions_; ++k) dot += v[k] * c[k];
-      const float gradient = rate_ * ((i == 0 ? 1.0f : 0.0f) - 1.0f / (1.0f + std::exp(-dot)));
-      for (size_t k = 0; k < dimensions_; ++k) {
-        step_[k] += gradient * c[k];
-        c[k] += gradient * v[k];
-      }
+      kernels_.skip_gram(static_cast<int64_t>(dimensions_), rate_, i == 0 ? 1.0f : 0.0f, v, c,
+                         step_.data());
     }
     for (size_t k = 0; k < dimensions_; ++k) v[k] += step_[k];
   }
 
   const Node2VecOptions& options_;
+  const Kernels& kernels_ = kernels();
   RandomStream& random_;
   size_t dimensions_;
+  struct Noise {
+    double own;
+    int32_t other;
+  };
   std::vector<float> vectors_, context_, step_;
-  std::vector<double> noise_;
+  std::vector<Noise> noise_;
   float rate_ = 0;
 };
 

@@ -14,9 +14,9 @@ struct Node2VecOptions {
   double return_parameter = 0.25;  ///< p: below 1 favours going back
   double in_out_parameter = 4;     ///< q: above 1 keeps the walk local
   int32_t walk_length = 8;
-  int32_t walks_per_node = 20;
+  int32_t walks_per_node = 10;
   int32_t window = 2;
-  int32_t epochs = 5;
+  int32_t epochs = 3;
   int32_t negatives = 5;
   double learning_rate = 0.025;
 };

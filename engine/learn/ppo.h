@@ -1,18 +1,44 @@
 #pragma once
 
-#include "learn/torch.h"
+#include <cstdint>
+#include <span>
 
 namespace trinity {
 
-/// The clipped surrogate of PPO for independent actions (papers.md eq. 14 with the reading of 1.9
-/// item 13): the mean over actions of min(r A, clip(r, 1 - eps, 1 + eps) A), where every action
-/// has its own ratio r = exp(log_probability - old). All tensors broadcast together; `advantage`
-/// is one value per sample, [S, 1]. To be maximised. Log-ratios are clamped to +-20.
-struct ClippedObjective {
-  torch::Tensor value;    ///< scalar
-  torch::Tensor clipped;  ///< scalar: share of actions whose ratio lies outside the range
+/// What the clipped objective of PPO (papers.md eq. 14) takes for a ratio.
+enum class Ratio : uint8_t {
+  action,      ///< every unit's group and every group's device has its own (the released code)
+  group_mean,  ///< units: the exponential of the mean log-ratio of a group's members (1.9 item 13)
+  joint,       ///< one for all actions of a sample, as eq. 14 is written
 };
-ClippedObjective clipped_objective(const torch::Tensor& log_probability, const torch::Tensor& old,
-                                   const torch::Tensor& advantage, double clip);
+
+/// The actions of one network in a batch: `count` each of the samples. All arrays are [samples,
+/// count]; `coefficient` receives the gradient of the objective by every log-probability.
+struct Actions {
+  int64_t count = 0;
+  std::span<const float> log_probability, old;
+  std::span<float> coefficient;
+};
+
+struct Objective {
+  double value = 0;    ///< to be maximised
+  double clipped = 0;  ///< share of ratios outside [1 - clip, 1 + clip]
+};
+
+/// The mean over samples and actions of min(r A, clip(r, 1 - eps, 1 + eps) A) with r =
+/// exp(log_probability - old), log-ratios kept within +-20. A sample of `weight` 0 is left out.
+Objective clip_actions(const Actions& actions, std::span<const double> advantage,
+                       std::span<const uint8_t> weight, double clip);
+
+/// The same with one ratio for all actions of a sample that share a part: `part` [samples, count]
+/// below `parts`. The mean is taken over the parts that have actions.
+Objective clip_parts(const Actions& actions, std::span<const int32_t> part, int32_t parts,
+                     std::span<const double> advantage, std::span<const uint8_t> weight,
+                     double clip);
+
+/// The same with one ratio for all actions of a sample in both networks.
+Objective clip_jointly(const Actions& first, const Actions& second,
+                       std::span<const double> advantage, std::span<const uint8_t> weight,
+                       double clip);
 
 }  // namespace trinity

@@ -31,6 +31,7 @@ int features_new(lua_State* L) {
   bound->units = make_unit_graph(problem.graph());
   bound->features = unit_features(problem, bound->units, options, seed);
   bound->position = work_position(problem, bound->units);
+  bound->time_s = unit_times_s(problem);
   push_object(L, std::move(bound));
   return 1;
 }
@@ -81,10 +82,23 @@ int features_edges(lua_State* L) {
   return 0;
 }
 
-constexpr luaL_Reg kFeatures[] = {
-    TRINITY_BIND("summary", features_summary),   TRINITY_BIND("values", features_values),
-    TRINITY_BIND("types", features_types),       TRINITY_BIND("edges", features_edges),
-    TRINITY_BIND("position", features_position), {nullptr, nullptr}};
+/// features:costs(time_s, output_bytes): of every unit, without scaling.
+int features_costs(lua_State* L) {
+  const auto& self = object_arg<BoundFeatures>(L, 1);
+  const auto& bytes = self.units.output_bytes;
+  std::copy(self.time_s.begin(), self.time_s.end(),
+            doubles_out(L, 2, "time_s", self.time_s.size()));
+  std::copy(bytes.begin(), bytes.end(), doubles_out(L, 3, "output_bytes", bytes.size()));
+  return 0;
+}
+
+constexpr luaL_Reg kFeatures[] = {TRINITY_BIND("costs", features_costs),
+                                  TRINITY_BIND("summary", features_summary),
+                                  TRINITY_BIND("values", features_values),
+                                  TRINITY_BIND("types", features_types),
+                                  TRINITY_BIND("edges", features_edges),
+                                  TRINITY_BIND("position", features_position),
+                                  {nullptr, nullptr}};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("features", features_new), {nullptr, nullptr}};
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "graph/fold.h"
 #include "graph/operator_types.h"
+#include "graph/recompute.h"
 #include "graph/replicas.h"
+#include "graph/stage_replicas.h"
 #include "graph/training.h"
 #include "lua/module.h"
 
@@ -341,6 +343,77 @@ int graph_replicate(lua_State* L) {
   return 3;
 }
 
+/// Field `stage`: the stage of every operator, an int32 array or a list of integers from `low`, as
+/// numbers from 0.
+std::vector<int32_t> stage_field(lua_State* L, Fields& fields, int64_t low) {
+  fields.push_any("stage");
+  const auto owner = fields.owner() + ": field 'stage'";
+  std::vector<int64_t> values;
+  if (const auto* array = find_struct<trinity_int32_array>(L, -1, Magic::int32_array)) {
+    const auto* data = reinterpret_cast<const int32_t*>(array + 1);
+    values.assign(data, data + array->length);
+  } else if (lua_istable(L, -1)) {
+    values = integers(L, -1, owner);
+  } else {
+    throw ArgumentError(
+        fmt::format("{}: expected a list or an int32 array, got {}", owner, type_name(L, -1)));
+  }
+  lua_pop(L, 1);
+  std::vector<int32_t> stage;
+  for (const int64_t value : values) {
+    if (value < low || value > static_cast<int64_t>(kMaxOperators))
+      throw ArgumentError(
+          fmt::format("{}: expected {} to {}, got {}", owner, low, kMaxOperators, value));
+    stage.push_back(static_cast<int32_t>(value) - 1);
+  }
+  return stage;
+}
+
+/// graph:recompute({stage=, eager=false}) -> graph, origin (per operator, from 1); stage 0: left as
+/// it is.
+int graph_recompute(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1);
+  Fields fields(L, 2, "recompute");
+  RecomputeOptions options;
+  options.eager = fields.boolean("eager", false);
+  const auto stage = stage_field(L, fields, 0);
+  fields.refuse_unknown();
+  auto result = recompute(graph, stage, options);
+  push_object<const Graph>(L, share(std::move(result.graph)));
+  push_integers(L, result.origin, 1);
+  return 2;
+}
+
+/// graph:replicate_stages({stage=, replicas={...}, bucket_bytes=, algorithm=}, {graph or false per
+/// stage}) -> graph, and per operator origin (from 1, 0 for an all-reduce), stage and replica (from
+/// 1)
+int graph_replicate_stages(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1);
+  table_arg(L, 3, "at_share");
+  Fields fields(L, 2, "replicate_stages");
+  StageReplicaOptions options;
+  options.bucket_bytes = fields.integer("bucket_bytes", options.bucket_bytes, 1, int64_t{1} << 50);
+  options.algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
+  const auto stage = stage_field(L, fields, 1);
+  if (!fields.push_table("replicas"))
+    throw ArgumentError("replicate_stages: field 'replicas' is missing");
+  std::vector<int32_t> replicas;
+  for (const int64_t count : integers(L, -1, "replicate_stages: field 'replicas'"))
+    replicas.push_back(static_cast<int32_t>(std::clamp<int64_t>(count, 0, int64_t{1} << 30)));
+  lua_pop(L, 1);
+  fields.refuse_unknown();
+  for_each(L, 3, [&](int) {
+    const bool there = lua_toboolean(L, -1);
+    options.at_share.push_back(there ? &object_arg<const Graph>(L, lua_gettop(L)) : nullptr);
+  });
+  auto result = replicate_stages(graph, stage, replicas, options);
+  push_object<const Graph>(L, share(std::move(result.graph)));
+  push_integers(L, result.origin, 1);
+  push_integers(L, result.stage, 1);
+  push_integers(L, result.replica, 1);
+  return 4;
+}
+
 /// Totals that describe a graph in one table.
 int graph_summary(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
@@ -459,10 +532,14 @@ constexpr luaL_Reg kBuilder[] = {TRINITY_BIND("add_operator", builder_add_operat
                                  TRINITY_BIND("collective", builder_collective),
                                  TRINITY_BIND("build", builder_build),
                                  {nullptr, nullptr}};
-constexpr luaL_Reg kGraph[] = {
-    TRINITY_BIND("training", graph_training),   TRINITY_BIND("fold_backward", graph_fold_backward),
-    TRINITY_BIND("replicate", graph_replicate), TRINITY_BIND("summary", graph_summary),
-    TRINITY_BIND("operator", graph_operator),   {nullptr, nullptr}};
+constexpr luaL_Reg kGraph[] = {TRINITY_BIND("training", graph_training),
+                               TRINITY_BIND("fold_backward", graph_fold_backward),
+                               TRINITY_BIND("replicate", graph_replicate),
+                               TRINITY_BIND("recompute", graph_recompute),
+                               TRINITY_BIND("replicate_stages", graph_replicate_stages),
+                               TRINITY_BIND("summary", graph_summary),
+                               TRINITY_BIND("operator", graph_operator),
+                               {nullptr, nullptr}};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("graph_builder", graph_builder),
                                    {nullptr, nullptr}};
 

@@ -1,3 +1,8 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
 #include "lua/module.h"
 
 namespace trinity::lua {
@@ -27,46 +32,91 @@ Node2VecOptions read_node2vec(lua_State* L, const Node2VecOptions& preset) {
 AgentOptions read_preset(const std::string& name) {
   if (name == "default") return {};
   if (name == "paper") return AgentOptions::paper();
-  throw ArgumentError(fmt::format("unknown preset '{}'{} (known: default, paper)", name,
-                                  suggestion(name, {"default", "paper"})));
+  if (name == "code") return AgentOptions::code();
+  throw ArgumentError(fmt::format("unknown preset '{}'{} (known: default, paper, code)", name,
+                                  suggestion(name, {"default", "paper", "code"})));
 }
 
-AgentOptions read_options(lua_State* L, int index) {
-  Fields fields(L, index, "agent options");
-  AgentOptions options = read_preset(fields.string("preset", "default"));
-  const auto count = [&](const char* key, int32_t fallback, int32_t low) {
-    return static_cast<int32_t>(fields.integer(key, fallback, low, 1000000));
+/// One of some words, as its place among them.
+template <class Enum>
+Enum read_word(Fields& fields, const char* key, Enum fallback,
+               const std::vector<std::string>& words) {
+  const auto word = fields.string(key, words[static_cast<size_t>(fallback)]);
+  for (size_t i = 0; i < words.size(); ++i)
+    if (words[i] == word) return static_cast<Enum>(i);
+  throw ArgumentError(fmt::format("field '{}': unknown word '{}'{} (known: {})", key, word,
+                                  suggestion(word, words), fmt::join(words, ", ")));
+}
+
+void read_learning(Fields& fields, AgentOptions& options) {
+  const auto count = [&](const char* key, int32_t& value, int32_t low) {
+    value = static_cast<int32_t>(fields.integer(key, value, low, 1000000000));
   };
+  const auto number = [&](const char* key, double& value) { value = fields.number(key, value); };
+  count("groups", options.groups, 0);
+  count("samples", options.samples, 1);
+  count("epochs", options.epochs, 1);
+  count("decay_every", options.decay_every, 1);
+  count("decay_after", options.decay_after, 0);
+  count("exclude_failing_after", options.exclude_failing_after, -1);
+  count("noise_steps", options.noise_steps, 0);
+  count("hidden", options.hidden, 1);
+  number("learning_rate", options.learning_rate);
+  number("learning_rate_decay", options.learning_rate_decay);
+  number("clip", options.clip);
+  number("entropy_weight", options.entropy_weight);
+  number("gradient_norm", options.gradient_norm);
+  number("temperature", options.temperature);
+  number("tanh_constant", options.tanh_constant);
+  number("baseline_n", options.baseline_n);
+  number("noise_amplitude", options.noise_amplitude);
+  number("switch_probability", options.switch_probability);
+  number("contiguity", options.contiguity);
+  number("dropout", options.dropout);
+}
+
+AgentOptions read_options(lua_State* L, Fields& fields) {
+  AgentOptions options = read_preset(fields.string("preset", "default"));
   options.seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
-  options.groups = count("groups", options.groups, 0);
-  options.samples = count("samples", options.samples, 1);
-  options.epochs = count("epochs", options.epochs, 1);
-  options.noise_steps = count("noise_steps", options.noise_steps, 0);
-  options.hidden = count("hidden", options.hidden, 1);
-  options.learning_rate = fields.number("learning_rate", options.learning_rate);
-  options.clip = fields.number("clip", options.clip);
-  options.entropy_weight = fields.number("entropy_weight", options.entropy_weight);
-  options.gradient_norm = fields.number("gradient_norm", options.gradient_norm);
-  options.temperature = fields.number("temperature", options.temperature);
-  options.tanh_constant = fields.number("tanh_constant", options.tanh_constant);
-  options.baseline_n = fields.number("baseline_n", options.baseline_n);
-  options.noise_amplitude = fields.number("noise_amplitude", options.noise_amplitude);
-  options.switch_probability = fields.number("switch_probability", options.switch_probability);
-  options.contiguity = fields.number("contiguity", options.contiguity);
-  options.dropout = fields.number("dropout", options.dropout);
-  options.normalise_advantage = fields.boolean("normalise_advantage", options.normalise_advantage);
-  options.order_groups = fields.boolean("order_groups", options.order_groups);
+  read_learning(fields, options);
+  const auto flag = [&](const char* key, bool& value) { value = fields.boolean(key, value); };
+  flag("baseline_every_epoch", options.baseline_every_epoch);
+  flag("normalise_advantage", options.normalise_advantage);
+  flag("order_groups", options.order_groups);
+  flag("plain_torch", options.plain_torch);
+  options.ratio = read_word(fields, "ratio", options.ratio, {"action", "group_mean", "joint"});
+  options.dropout_mask =
+      read_word(fields, "dropout_mask", options.dropout_mask, {"batch", "sample", "fresh", "off"});
+  const std::string network =
+      fields.string("partition_network", options.linear_partition ? "linear" : "mlp");
+  if (network != "linear" && network != "mlp")
+    throw ArgumentError(
+        fmt::format("field 'partition_network': unknown word '{}'{} (known: mlp, "
+                    "linear)",
+                    network, suggestion(network, {"mlp", "linear"})));
+  options.linear_partition = network == "linear";
+  options.device = fields.string("device", options.device);
   options.features = feature_options(L, fields, options.features);
-  fields.refuse_unknown();
   return options;
 }
 
-/// agent(problem, options) -> agent
+/// agent(problem, options) -> agent, share of weights that came from the file `load`
 int agent_new(lua_State* L) {
   auto& bound = object_arg<BoundProblem>(L, 1);
   table_arg(L, 2, "options");
-  push_object(L, std::make_shared<Agent>(bound.problem, read_options(L, 2), shared_pool()));
-  return 1;
+  Fields fields(L, 2, "agent options");
+  const auto options = read_options(L, fields);
+  const auto load = fields.string("load", ""), resume = fields.string("resume", "");
+  fields.refuse_unknown();
+  if (!load.empty() && !resume.empty())
+    throw ArgumentError("agent options: 'load' and 'resume' exclude each other");
+  auto agent = std::make_shared<Agent>(bound.problem, options, shared_pool());
+  double loaded = 0;
+  if (!load.empty()) loaded = agent->load(load);
+  if (!resume.empty()) agent->resume(resume);
+  push_object(L, std::move(agent));
+  lua_pushnumber(L, loaded);
+  return 2;
 }
 
 /// Writes placements into the list of int32 arrays at `index`.
@@ -104,20 +154,124 @@ int agent_greedy(lua_State* L) {
   return 0;
 }
 
-/// agent:update(rewards) -> report; rewards is a double array of the batch's length.
+/// agent:update(rewards [, failing]) -> report; rewards is a double array of the batch's length,
+/// failing an int32 array with 1 where a sample failed.
 int agent_update(lua_State* L) {
   auto& agent = object_arg<Agent>(L, 1);
   const auto* rewards =
       struct_arg<trinity_double_array>(L, 2, Magic::double_array, "rewards", "a double array");
+  std::vector<uint8_t> failing;
+  if (!lua_isnoneornil(L, 3)) {
+    const auto* marks =
+        struct_arg<trinity_int32_array>(L, 3, Magic::int32_array, "failing", "an int32 array");
+    const auto* mark = reinterpret_cast<const int32_t*>(marks + 1);
+    for (int32_t i = 0; i < marks->length; ++i) failing.push_back(mark[i] != 0 ? 1 : 0);
+  }
   const auto report = agent.update(
-      {reinterpret_cast<const double*>(rewards + 1), static_cast<size_t>(rewards->length)});
+      {reinterpret_cast<const double*>(rewards + 1), static_cast<size_t>(rewards->length)},
+      failing);
   lua_newtable(L);
   set_field(L, "mean_reward", report.mean_reward);
+  set_field(L, "loss", report.loss);
   set_field(L, "baseline", report.baseline);
   set_field(L, "entropy_groups", report.entropy_groups);
   set_field(L, "entropy_devices", report.entropy_devices);
   set_field(L, "clipped_share", report.clipped_share);
   set_field(L, "gradient_norm", report.gradient_norm);
+  set_field(L, "learning_rate", report.learning_rate);
+  return 1;
+}
+
+/// The list of int32 arrays at `index` as 0-based devices, one placement after the other.
+std::vector<int32_t> read_placements(lua_State* L, int index) {
+  std::vector<int32_t> all;
+  for_each(L, index, [&](int) {
+    const auto* given = struct_arg<trinity_int32_array>(L, lua_gettop(L), Magic::int32_array,
+                                                        "placements", "an int32 array");
+    const auto* device = reinterpret_cast<const int32_t*>(given + 1);
+    for (int32_t k = 0; k < given->length; ++k) all.push_back(device[k] - 1);
+  });
+  return all;
+}
+
+/// agent:imitate(placements, settings) -> report
+int agent_imitate(lua_State* L) {
+  auto& agent = object_arg<Agent>(L, 1);
+  table_arg(L, 2, "placements");
+  ImitationOptions how;
+  std::vector<double> weights;
+  if (!lua_isnoneornil(L, 3)) {
+    table_arg(L, 3, "settings");
+    Fields fields(L, 3, "settings");
+    how.steps = static_cast<int32_t>(fields.integer("steps", how.steps, -1, 100000));
+    how.learning_rate = fields.number("learning_rate", how.learning_rate);
+    how.smoothing = fields.number("smoothing", how.smoothing);
+    if (fields.push_table("weights")) {
+      for_each(L, lua_gettop(L), [&](int) { weights.push_back(lua_tonumber(L, -1)); });
+      lua_pop(L, 1);
+    }
+    fields.refuse_unknown();
+    if (!(how.learning_rate > 0 && how.learning_rate <= 10))
+      throw ArgumentError("settings: 'learning_rate' must be above 0 and at most 10");
+    if (!(how.smoothing >= 0 && how.smoothing < 1))
+      throw ArgumentError("settings: 'smoothing' must be at least 0 and below 1");
+  }
+  const auto report = agent.imitate(read_placements(L, 2), weights, how);
+  lua_newtable(L);
+  set_field(L, "steps", report.steps);
+  set_field(L, "log_likelihood_groups", report.log_likelihood_groups);
+  set_field(L, "log_likelihood_devices", report.log_likelihood_devices);
+  set_field(L, "agreement", report.agreement);
+  return 1;
+}
+
+/// agent:reset_baseline([value])
+int agent_reset_baseline(lua_State* L) {
+  auto& agent = object_arg<Agent>(L, 1);
+  agent.reset_baseline(lua_isnoneornil(L, 2) ? std::numeric_limits<double>::quiet_NaN()
+                                             : number_arg(L, 2, "value"));
+  return 0;
+}
+
+/// agent:save(path)
+int agent_save(lua_State* L) {
+  object_arg<Agent>(L, 1).save(string_arg(L, 2, "path"));
+  return 0;
+}
+
+/// agent:actions(groups, devices, group_logs, device_logs): the latest batch into int32 and double
+/// arrays of samples x units and samples x groups.
+int agent_actions(lua_State* L) {
+  const auto actions = object_arg<Agent>(L, 1).actions();
+  const auto integers = [&](int index, const char* name, std::span<const int32_t> from) {
+    auto* out =
+        struct_arg<trinity_int32_array>(L, index, Magic::int32_array, name, "an int32 array");
+    TRINITY_CHECK_EQ(static_cast<size_t>(out->length), from.size());
+    auto* to = reinterpret_cast<int32_t*>(out + 1);
+    for (const int32_t value : from) *to++ = value + 1;
+  };
+  const auto numbers = [&](int index, const char* name, std::span<const float> from) {
+    auto* out =
+        struct_arg<trinity_double_array>(L, index, Magic::double_array, name, "a double array");
+    TRINITY_CHECK_EQ(static_cast<size_t>(out->length), from.size());
+    std::copy(from.begin(), from.end(), reinterpret_cast<double*>(out + 1));
+  };
+  integers(2, "groups", actions.groups);
+  integers(3, "devices", actions.devices);
+  numbers(4, "group_logs", actions.group_log_probability);
+  numbers(5, "device_logs", actions.device_log_probability);
+  return 0;
+}
+
+/// agent:profile() -> seconds spent in parts of the policy's steps
+int agent_profile(lua_State* L) {
+  const auto profile = object_arg<Agent>(L, 1).profile();
+  lua_newtable(L);
+  set_field(L, "sample_s", profile.sample_s);
+  set_field(L, "forward_s", profile.forward_s);
+  set_field(L, "objective_s", profile.objective_s);
+  set_field(L, "backward_s", profile.backward_s);
+  set_field(L, "optimise_s", profile.optimise_s);
   return 1;
 }
 
@@ -125,7 +279,9 @@ int agent_summary(lua_State* L) {
   const auto& agent = object_arg<Agent>(L, 1);
   lua_newtable(L);
   set_field(L, "groups", agent.groups());
+  set_field(L, "units", agent.units());
   set_field(L, "samples", agent.options().samples);
+  set_field(L, "gradient_steps", static_cast<double>(agent.gradient_steps()));
   set_field(L, "parameters", static_cast<double>(agent.parameter_count()));
   return 1;
 }
@@ -140,6 +296,11 @@ int learn_describe_torch(lua_State* L) {
 constexpr luaL_Reg kAgent[] = {TRINITY_BIND("sample", agent_sample),
                                TRINITY_BIND("greedy", agent_greedy),
                                TRINITY_BIND("update", agent_update),
+                               TRINITY_BIND("imitate", agent_imitate),
+                               TRINITY_BIND("reset_baseline", agent_reset_baseline),
+                               TRINITY_BIND("save", agent_save),
+                               TRINITY_BIND("actions", agent_actions),
+                               TRINITY_BIND("profile", agent_profile),
                                TRINITY_BIND("summary", agent_summary),
                                {nullptr, nullptr}};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("agent", agent_new),
@@ -155,6 +316,15 @@ FeatureOptions feature_options(lua_State* L, Fields& fields, const FeatureOption
   options.raw_time = fields.boolean("raw_time", preset.raw_time);
   options.mean_output_size = fields.boolean("mean_output_size", preset.mean_output_size);
   options.depth = fields.boolean("depth_feature", preset.depth);
+  options.scale_by_mean = fields.boolean("scale_by_mean", preset.scale_by_mean);
+  options.group_counts = fields.boolean("group_counts", preset.group_counts);
+  const auto feature = fields.string("type_feature", preset.type_index ? "index" : "embedding");
+  if (feature != "index" && feature != "embedding")
+    throw ArgumentError(
+        fmt::format("field 'type_feature': unknown word '{}'{} (known: embedding, "
+                    "index)",
+                    feature, suggestion(feature, {"embedding", "index"})));
+  options.type_index = feature == "index";
   if (fields.push_table("node2vec")) {
     options.node2vec = read_node2vec(L, preset.node2vec);
     lua_pop(L, 1);

@@ -87,8 +87,9 @@ int problem_check_memory(lua_State* L) {
   return 0;
 }
 
-/// problem:evaluate(list, metrics, limit_s): simulates a list of placements, or of {placement,
-/// schedule}, on all threads and fills a list of as many metrics structs.
+/// problem:evaluate(list, metrics, limit_s, any): simulates a list of placements, or of {placement,
+/// schedule}, on all threads and fills a list of as many metrics structs. `any`: a plan whose order
+/// contradicts the graph does not fit, instead of an error.
 int problem_evaluate(lua_State* L) {
   auto& self = object_arg<BoundProblem>(L, 1);
   table_arg(L, 2, "placements");
@@ -107,7 +108,9 @@ int problem_evaluate(lua_State* L) {
     const auto placement = std::span(self.placements).subspan(static_cast<size_t>(i - 1) * n, n);
     self.plans.push_back(plan_arg(L, lua_gettop(L), *self.problem, placement));
   });
-  self.batch.run(self.plans, self.metrics, limit_ns);
+  using OnContradiction = BatchSimulator::OnContradiction;
+  self.batch.run(self.plans, self.metrics, limit_ns,
+                 lua_toboolean(L, 5) ? OnContradiction::unschedule : OnContradiction::fail);
   for_each(L, 3, [&](int i) {
     fill_metrics(L, lua_gettop(L), self.metrics.at(static_cast<size_t>(i - 1)));
   });

@@ -107,26 +107,41 @@ Schedule make_schedule(const ScheduleSpec& spec, std::span<const int32_t> placem
   return schedule;
 }
 
-/// problem:schedule(placement, {schedule=, micro_batches=, priority=, order=, stage=}) -> schedule
+/// The same; one that the placement contradicts, as a stand-in (Schedule::contradicts).
+Schedule make_any_schedule(const ScheduleSpec& spec, std::span<const int32_t> placement,
+                           const Problem& problem) {
+  try {
+    return make_schedule(spec, placement, problem);
+  } catch (const ScheduleError&) {
+    Schedule instead;
+    instead.micro_batches = spec.micro_batches;
+    instead.contradicts = true;
+    return instead;
+  }
+}
+
+/// problem:schedule(placement, {schedule=, micro_batches=, priority=, order=, stage=}, any) ->
+/// schedule; `any`: a schedule that the placement contradicts is no error.
 int problem_schedule(lua_State* L) {
   const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
   std::vector<int32_t> placement(static_cast<size_t>(problem.operators()));
   placement_arg(L, 2, problem, placement.data());
   const auto spec = schedule_arg(L, 3, problem);
-  push_object<const Schedule>(
-      L, std::make_shared<const Schedule>(make_schedule(spec, placement, problem)));
+  const auto make = lua_toboolean(L, 4) ? make_any_schedule : make_schedule;
+  push_object<const Schedule>(L, std::make_shared<const Schedule>(make(spec, placement, problem)));
   return 1;
 }
 
-/// problem:bounds(micro_batches) -> {critical_path_s=, work_s=, interval_s=, step_time_s=,
+/// problem:bounds(micro_batches, stream) -> {critical_path_s=, work_s=, interval_s=, step_time_s=,
 /// peak_memory_bytes=, least_devices=}
 int problem_bounds(lua_State* L) {
   auto& self = object_arg<BoundProblem>(L, 1);
   const auto micro_batches =
       static_cast<int32_t>(integer_arg(L, 2, "micro_batches", 1, int64_t{1} << 30));
   Bounds bounds;
-  if (micro_batches > 1) {
-    bounds = lower_bounds(*self.problem, micro_batches);
+  const bool stream = lua_toboolean(L, 3);
+  if (micro_batches > 1 || stream) {
+    bounds = lower_bounds(*self.problem, micro_batches, stream);
   } else {
     if (!self.bounds) self.bounds = lower_bounds(*self.problem);
     bounds = *self.bounds;

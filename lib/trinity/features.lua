@@ -25,7 +25,8 @@ end
 ---   values      float32 tensor [units, width]: time, output size, depth, node2vec, each column standardised
 ---   types       int64 tensor [units]: the operator type of the unit's first operator, from 1
 ---   position    double array: the share of the work that comes before the unit's middle
----   from, to, bytes   arrays of the edges between units
+---   time_s, output_bytes   double arrays: of every unit, as they are
+--   from, to, bytes   arrays of the edges between units
 return function(problem, options)
   check.object('trinity.features', 1, 'problem', problem, 'problem')
   local handle = core.features(problem.handle, checked(options))
@@ -37,6 +38,8 @@ return function(problem, options)
   self.types = tensor.new(types)
   self.position = array.double(self.units)
   handle:position(self.position)
+  self.time_s, self.output_bytes = array.double(self.units), array.double(self.units)
+  handle:costs(self.time_s, self.output_bytes)
   self.from, self.to, self.bytes = array.int32(self.edges), array.int32(self.edges), array.double(self.edges)
   handle:edges(self.from, self.to, self.bytes)
   handle:close()

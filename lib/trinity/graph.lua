@@ -82,6 +82,39 @@ function Graph:replicate(options)
   return graph.wrap(handle), origin, replica
 end
 
+--- Recomputation: forward operators run again before the backward ones, so that of a stage only what comes in stays
+--- alive in between; see engine/graph/recompute.h. options: stage = per operator (an int32 array or a list; 0: left as
+--- it is), eager = false (whether a stage may do so before a gradient comes in). Returns the graph and a list: per
+--- operator the operator of this graph that it is or repeats.
+function Graph:recompute(options)
+  check.self('graph:recompute', self, 'graph')
+  check.argument('graph:recompute', 1, 'options', options, 'table')
+  local handle, origin = self.handle:recompute(options)
+  return graph.wrap(handle), origin
+end
+
+--- A pipeline whose stages have several replicas, each for its part of every micro-batch, with all-reduces of their
+--- gradients; see engine/graph/stage_replicas.h. options: stage = per operator (an int32 array or a list), replicas =
+--- a number per stage, bucket_bytes = 25e6, algorithm = 'automatic', at_share = per stage the same network at the
+--- part of the batch that a replica has, or false (costs are then divided). Returns the graph, and three lists per
+--- operator: the operator of this graph that it copies (0: an all-reduce), its stage, and its replica from 1.
+function Graph:replicate_stages(options)
+  check.self('graph:replicate_stages', self, 'graph')
+  check.argument('graph:replicate_stages', 1, 'options', options, 'table')
+  local plain, shares = {}, {}
+  for key, value in util.sorted_pairs(options) do
+    if key ~= 'at_share' then plain[key] = value end
+  end
+  if options.at_share ~= nil then
+    check.argument('graph:replicate_stages', 'option', 'at_share', options.at_share, 'table')
+  end
+  for s, share in ipairs(options.at_share or {}) do
+    shares[s] = share and check.object('graph:replicate_stages', 'option', 'at_share', share, 'graph').handle or false
+  end
+  local handle, origin, stage, replica = self.handle:replicate_stages(plain, shares)
+  return graph.wrap(handle), origin, stage, replica
+end
+
 --- The graph as JSON text in the project's own format (engine/formats/graph_json.h), which
 --- trinity.model reads back to an equal graph.
 function Graph:to_json()

@@ -5,6 +5,7 @@ local array = require 'trinity.array'
 local check = require 'trinity.check'
 local checks = require 'trinity.policy_checks'
 local core = require 'trinity.core'
+local dist = require 'trinity.dist'
 local nn = require 'trinity.nn'
 local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
@@ -43,6 +44,7 @@ end
 function learner.step(self, loss)
   self.optimiser:zero_grad()
   loss:backward()
+  if self.job then self.job:average_gradients(self.parameters) end
   nn.clip_grad_norm(self.parameters, self.options.gradient_norm)
   self.optimiser:step()
 end
@@ -197,16 +199,24 @@ function learner.new(owner, policy, problem, options)
   local self = { owner = owner, policy = policy, problem = problem, options = options }
   self.parameters = learned_parameters(self)
   self.optimiser = nn.adam { parameters = self.parameters, learning_rate = options.learning_rate }
+  self.job = dist.current()
   return self
 end
 
 --- Draws, prices and learns until the budget of `run` is used up: update(self, actions, rewards, batch).
---- signal(metrics, reward) gives what is learned from, where that is not the problem's reward.
+--- signal(metrics, reward) gives what is learned from, where that is not the problem's reward. In a job of several
+--- ranks (trinity.dist) each draws its own placements and all learn from all: gradients are averaged, and training
+--- ends with the first rank whose budget does.
 function learner.train(self, run, update, signal)
-  local batch = 0
-  while run:more() do
+  local batch, job = 0, self.job
+  local stream_name = job and job.rank > 0 and 'policy of rank ' .. job.rank or 'policy'
+  local function more()
+    local goes_on = run:more()
+    return job and job:mean(goes_on and 1 or 0) == 1 or not job and goes_on
+  end
+  while more() do
     batch = batch + 1
-    local stream = core.random(self.options.seed, 'policy', batch)
+    local stream = core.random(self.options.seed, stream_name, batch)
     local actions = learner.sample(self, run:allowance(self.options.samples), stream)
     local rewards, metrics = run:evaluate(learner.placements(self, actions))
     if signal then

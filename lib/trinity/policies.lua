@@ -265,14 +265,79 @@ function Agent:sample()
   return self.batch
 end
 
+-- A list of numbers as a double array; what is no table goes through as it is.
+local function doubles(owner, name, list)
+  if type(list) ~= 'table' then return list end
+  check.list(owner, 1, name, list, 'number')
+  local values = array.double(#list)
+  for i = 1, #list do values[i] = list[i] end
+  return values
+end
+
+-- Booleans as an int32 array of 0 and 1.
+local function marks(owner, list)
+  if list == nil then return nil end
+  check.list(owner, 2, 'failing', list, 'boolean')
+  local values = array.int32(#list)
+  for i = 1, #list do values[i] = list[i] and 1 or 0 end
+  return values
+end
+
 --- Learns from the rewards of the latest batch (a list or a double array): a table of what the update did.
-function Agent:update(rewards)
+--- `failing` (booleans, one a sample) says which samples broke a limit, for the option exclude_failing_after.
+function Agent:update(rewards, failing)
   check.self('agent:update', self, 'agent')
-  if type(rewards) ~= 'table' then return self.handle:update(rewards) end
-  check.list('agent:update', 1, 'rewards', rewards, 'number')
-  local values = array.double(#rewards)
-  for i = 1, #rewards do values[i] = rewards[i] end
-  return self.handle:update(values)
+  return self.handle:update(doubles('agent:update', 'rewards', rewards), marks('agent:update', failing))
+end
+
+--- Raises the likelihood of given placements (1 to 64): a warm start. settings: weights (one a placement), steps
+--- (0 for one placement, 40 for several), learning_rate = 5e-3, smoothing = 0.05 (share of probability left to other
+--- choices). Returns a table with steps, log_likelihood_groups, log_likelihood_devices, and agreement: the share of
+--- the work that greedy() then places as the first placement does.
+function Agent:imitate(placements, settings)
+  check.self('agent:imitate', self, 'agent')
+  check.argument('agent:imitate', 1, 'placements', placements, 'table')
+  for i = 1, #placements do
+    if not array.is_int32(placements[i]) then
+      check.refuse('agent:imitate', 1, 'placements', 'entry %d: expected a placement (problem:placement()), got %s', i,
+        util.describe(placements[i]))
+    end
+  end
+  settings = check.options('agent:imitate', 2, 'settings', settings,
+    { weights = 'table', steps = { 'integer', -1, 1e5 }, learning_rate = { 'positive' },
+      smoothing = { 'number', 0, 1 } })
+  return self.handle:imitate(placements, settings)
+end
+
+--- Forgets the moving averages of reward and advantage, or sets the baseline.
+function Agent:reset_baseline(value)
+  check.self('agent:reset_baseline', self, 'agent')
+  self.handle:reset_baseline(value)
+end
+
+--- Saves weights, state of the optimiser, baseline and step, for the options `load` and `resume`.
+function Agent:save(path)
+  check.self('agent:save', self, 'agent')
+  self.handle:save(path)
+end
+
+--- What was drawn in the latest batch: groups [samples, units] and devices [samples, groups] from 1, and their
+--- log-probabilities group_logs and device_logs, all tensors.
+function Agent:actions()
+  check.self('agent:actions', self, 'agent')
+  local by_unit, by_group = self.samples * self.units, self.samples * self.groups
+  local groups, devices = array.int32(by_unit), array.int32(by_group)
+  local group_logs, device_logs = array.double(by_unit), array.double(by_group)
+  self.handle:actions(groups, devices, group_logs, device_logs)
+  local function rows(values, columns) return tensor.new(values):reshape { self.samples, columns } end
+  return { groups = rows(groups, self.units), devices = rows(devices, self.groups),
+    group_logs = rows(group_logs, self.units), device_logs = rows(device_logs, self.groups) }
+end
+
+--- Seconds spent so far in the parts of sample() and update().
+function Agent:profile()
+  check.self('agent:profile', self, 'agent')
+  return self.handle:profile()
 end
 
 --- The most likely placement.
@@ -286,14 +351,16 @@ end
 --- Frees the engine's memory; any further use is an error.
 function Agent:close() check.closing('agent:close', self, 'agent').handle:close() end
 
---- Trinity's own policy with its own PPO in the engine (engine/learn/agent.h): object with sample(),
---- update(rewards), greedy(), close(); fields groups, samples, parameters. options: those of the method.
+--- Trinity's own policy with its own PPO in the engine (engine/learn/agent.h): object with sample(), update(rewards),
+--- greedy(), imitate(placements), save(path), close(); fields groups, units, samples, parameters, loaded. options:
+--- those of the method's policy; load = a saved policy to take weights from, resume = one to continue.
 function policies.trinity(problem, options)
   check.object('policies.trinity', 1, 'problem', problem, 'problem')
   if options ~= nil then check.argument('policies.trinity', 2, 'options', options, 'table') end
-  local handle = core.agent(problem.handle, options or {})
+  local handle, loaded = core.agent(problem.handle, options or {})
   local self = handle:summary()
-  self.handle, self.problem, self.batch = handle, problem, problem:placements(self.samples)
+  self.gradient_steps = nil -- grows: not a field to keep
+  self.handle, self.problem, self.batch, self.loaded = handle, problem, problem:placements(self.samples), loaded
   return setmetatable(self, Agent)
 end
 

@@ -103,10 +103,9 @@ function Problem:timeline(plan)
 end
 
 --- Lower bounds that no strategy can beat: see simulator:bounds.
-function Problem:bounds(micro_batches)
+function Problem:bounds(micro_batches, schedule)
   check.self('problem:bounds', self, 'problem')
-  local default = self.simulator.default_schedule
-  return simulator.bounds('problem:bounds', self.simulator, micro_batches, default and default.micro_batches or 1)
+  return simulator.bounds('problem:bounds', self.simulator, micro_batches, schedule)
 end
 
 local function refuse_reward(reward, value, expected)

@@ -23,6 +23,7 @@ function progress.new(label, quiet)
 end
 
 local function line(self, now, state)
+  if state.text then return ('%s  %s'):format(self.label, state.text) end
   local elapsed = now - self.start
   local left = state.share > 0 and elapsed / state.share * (1 - state.share) or 0 / 0
   if state.items then

@@ -4,6 +4,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.array'
 local check = require 'trinity.check'
+local splits = require 'trinity.splits'
 local timeline = require 'trinity.timeline'
 local util = require 'trinity.util'
 
@@ -19,7 +20,7 @@ function Simulator.__tostring(self)
 end
 
 local schedule_fields = { 'schedule', 'micro_batches', 'priority', 'order', 'stage' }
-local plan_rules = { placement = 'any' }
+local plan_rules = { placement = 'any', splits = 'any' }
 for _, name in ipairs(schedule_fields) do plan_rules[name] = 'any' end
 
 --- What of `plan` says how it is scheduled, or nil.
@@ -51,44 +52,78 @@ local function parts(owner, self, plan, name, entry)
   return plan.placement, schedule_of(plan)
 end
 
---- What the engine takes for a plan.
-local function item(owner, self, plan, name, entry)
+--- What the engine takes for a plan. any: a schedule that the placement contradicts is no error.
+local function item(owner, self, plan, name, entry, any)
   local placement, description = parts(owner, self, plan, name, entry)
   if not description then return placement end
-  return { placement, self.handle:schedule(placement, description) }
+  return { placement, self.handle:schedule(placement, description, any) }
+end
+
+local function is_split(plan) return type(plan) == 'table' and plan.splits ~= nil end
+
+--- The simulator of the graph that a plan with splits lowers to, and the plan there.
+local function lowered(owner, self, plan)
+  local placement, description = parts(owner, self, plan, 'plan')
+  description = description or {}
+  for _, name in ipairs { 'priority', 'order' } do
+    if description[name] ~= nil then
+      check.refuse(owner, 1, 'plan', "field '%s' numbers operators, which splits change: lower the graph first", name)
+    end
+  end
+  local low = splits.apply(owner, self.graph, self.cluster, plan.splits, placement)
+  local inner = simulator.make(owner,
+    { graph = low.graph, cluster = self.cluster, rules = self.rules, cost = self.cost })
+  return inner, { placement = low.placement, schedule = description.schedule, micro_batches = description.micro_batches,
+    stage = description.stage and splits.stages(low, description.stage) }
 end
 
 function simulator.parts(owner, self, plan) return parts(owner, self, plan, 'plan') end
 
-function simulator.run(owner, self, plan)
+--- any: a plan that contradicts its schedule is priced first in, first out, and does not fit, where
+--- otherwise it is an error; searches need that.
+function simulator.run(owner, self, plan, any)
+  if is_split(plan) then
+    local inner, there = lowered(owner, self, plan)
+    return simulator.run(owner, inner, there, any)
+  end
   local metrics = array.metrics(#self.cluster.devices)
-  self.handle:evaluate({ item(owner, self, plan, 'plan') }, { metrics })
+  self.handle:evaluate({ item(owner, self, plan, 'plan', nil, any) }, { metrics }, nil, any)
   return metrics
 end
 
 local batch_rules = { reject_above_s = { 'number', 0 } }
 
-function simulator.run_batch(owner, self, plans, options)
+function simulator.run_batch(owner, self, plans, options, any)
   check.argument(owner, 1, 'plans', plans, 'table')
   options = check.options(owner, 2, 'options', options, batch_rules)
   local items, metrics, devices = {}, {}, #self.cluster.devices
   for i = 1, #plans do
-    items[i] = item(owner, self, plans[i], 'plans', i)
+    if is_split(plans[i]) then -- each has a graph of its own
+      for k = 1, #plans do metrics[k] = simulator.run(owner, self, plans[k], any) end
+      return metrics
+    end
+    items[i] = item(owner, self, plans[i], 'plans', i, any)
     metrics[i] = array.metrics(devices)
   end
-  self.handle:evaluate(items, metrics, options.reject_above_s)
+  self.handle:evaluate(items, metrics, options.reject_above_s, any)
   return metrics
 end
 
 function simulator.timeline(owner, self, plan)
+  if is_split(plan) then
+    local inner, there = lowered(owner, self, plan)
+    return simulator.timeline(owner, inner, there)
+  end
   return timeline.new(self, self.handle:timeline(item(owner, self, plan, 'plan')))
 end
 
 local most_micro_batches = 2 ^ 30
 
-function simulator.bounds(owner, self, micro_batches, default)
+function simulator.bounds(owner, self, micro_batches, schedule)
   if micro_batches ~= nil then check.integer(owner, 1, 'micro_batches', micro_batches, 1, most_micro_batches) end
-  return self.handle:bounds(micro_batches or default)
+  if schedule ~= nil then check.argument(owner, 2, 'schedule', schedule, 'string') end
+  local default = self.default_schedule or {}
+  return self.handle:bounds(micro_batches or default.micro_batches or 1, (schedule or default.schedule) == 'pipedream')
 end
 
 --- The placement of a plan and what says how it is scheduled (nil: the default).
@@ -99,7 +134,8 @@ end
 
 --- Simulates one plan: a placement (int32 array), a strategy, or a table
 --- { placement =, schedule = 'fifo' | 'lifo' | 'critical_path' | 'priority' | 'order' | 'gpipe' |
---- '1f1b' | 'interleaved', micro_batches =, priority =, order =, stage = }. Returns metrics.
+--- '1f1b' | 'interleaved' | 'pipedream', micro_batches =, priority =, order =, stage =, splits = (see trinity.lower;
+--- without priority and order) }. Returns metrics.
 function Simulator:run(plan)
   check.self('simulator:run', self, 'simulator')
   return simulator.run('simulator:run', self, plan)
@@ -119,10 +155,12 @@ function Simulator:timeline(plan)
 end
 
 --- What no strategy can beat: { step_time_s =, critical_path_s =, work_s =, interval_s =,
---- peak_memory_bytes =, least_devices = } (engine/simulator/bounds.h).
-function Simulator:bounds(micro_batches)
+--- peak_memory_bytes =, least_devices = } (engine/simulator/bounds.h). By default for the micro-batches
+--- and the schedule that hold for plain placements; mini-batches of a stream ('pipedream') overlap, so
+--- that less binds them.
+function Simulator:bounds(micro_batches, schedule)
   check.self('simulator:bounds', self, 'simulator')
-  return simulator.bounds('simulator:bounds', self, micro_batches, 1)
+  return simulator.bounds('simulator:bounds', self, micro_batches, schedule)
 end
 
 function Simulator:close() check.closing('simulator:close', self, 'simulator').handle:close() end
@@ -152,7 +190,7 @@ function simulator.make(owner, spec)
   end
   local cost = spec.cost and checked_cost(owner, spec.cost, spec.graph)
   return setmetatable({ graph = spec.graph, cluster = spec.cluster, rules = spec.rules or 'standard',
-    default_schedule = schedule_of(spec),
+    default_schedule = schedule_of(spec), cost = spec.cost,
     handle = core.problem(spec.graph.handle, spec.cluster.handle, spec.rules, cost) }, Simulator)
 end
 

@@ -3,6 +3,7 @@
 local core = require 'trinity.core'
 local check = require 'trinity.check'
 local simulator = require 'trinity.simulator'
+local splits = require 'trinity.splits'
 local util = require 'trinity.util'
 
 local Strategy = { __name = 'strategy' }
@@ -18,14 +19,15 @@ local strategy = {}
 function strategy.is(value) return getmetatable(value) == Strategy end
 
 --- Prices a plan. Fields: problem, placement, those of its schedule (schedule, micro_batches, ...),
---- metrics, reward, and those of `about`.
-function strategy.new(owner, problem, plan, about)
+--- metrics, reward, and those of `about`. any: see simulator.run.
+function strategy.new(owner, problem, plan, about, any)
   local self = { problem = problem }
   for key, value in util.sorted_pairs(about or {}) do self[key] = value end
   local placement, schedule = simulator.parts(owner, problem.simulator, plan)
   self.placement = placement
+  self.splits = type(plan) == 'table' and plan.splits or nil
   for key, value in util.sorted_pairs(schedule or {}) do self[key] = value end
-  self.metrics = simulator.run(owner, problem.simulator, plan)
+  self.metrics = simulator.run(owner, problem.simulator, plan, any)
   self.reward = problem:score(self.metrics)
   return setmetatable(self, Strategy)
 end
@@ -44,7 +46,7 @@ end
 --- What the step time of no strategy with as many micro-batches is below.
 function Strategy:lower_bound_s()
   check.self('strategy:lower_bound_s', self, 'strategy')
-  return self.problem:bounds(self.micro_batches or 1).step_time_s
+  return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo').step_time_s
 end
 
 --- Writes the strategy as JSON: the device of every operator by name, the schedule, and the facts
@@ -53,9 +55,11 @@ function Strategy:save(path)
   check.self('strategy:save', self, 'strategy')
   check.argument('strategy:save', 1, 'path', path, 'string')
   local notes = { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
-    lower_bound_s = self:lower_bound_s(), feasible = tostring(self.metrics.feasible) }
+    lower_bound_s = not self.splits and self:lower_bound_s() or nil, -- it binds whole operators
+    feasible = tostring(self.metrics.feasible) }
   for _, name in ipairs(saved_metrics) do notes[name] = self.metrics[name] end
   for _, name in ipairs { 'method', 'seed', 'evaluations' } do notes[name] = self[name] end
+  notes.splits = self.splits and splits.to_text(self.splits)
   util.write_file('strategy:save', path, self.problem:to_json(self, notes))
   return path
 end
@@ -67,6 +71,7 @@ function strategy.load(problem, path)
   local loaded = problem.handle:from_json(core.read_file(path), path, placement)
   local plan = loaded.schedule or {}
   plan.placement = placement
+  plan.splits = loaded.notes.splits and splits.from_text(loaded.notes.splits)
   local fits, message = pcall(problem.evaluate, problem, plan)
   if not fits then util.fail('%s: %s', path, util.unplaced(message)) end
   return strategy.new('problem:load', problem, plan, { method = loaded.notes.method, saved = loaded.notes,

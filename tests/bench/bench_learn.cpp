@@ -1,13 +1,15 @@
-// Our recurrence and attention scores against LibTorch's plain operators, forward and backward, in
-// one run: ninja -C build bench_learn && build/bench_learn
+// Our products, recurrence and attention scores against LibTorch's plain operators, forward and
+// backward, in one run: ninja -C build bench_learn && build/bench_learn
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <vector>
 
 #include "learn/agent.h"
 #include "learn/attention.h"
+#include "learn/kernels.h"
 #include "learn/lstm.h"
 
 using namespace trinity;
@@ -66,11 +68,30 @@ void bench_attention(int64_t steps, int64_t samples, int64_t width) {
       });
 }
 
+void bench_product(int64_t rows, int64_t columns, int64_t depth) {
+  const auto a = torch::randn({rows, depth}), b = torch::randn({columns, depth});
+  auto c = torch::zeros({rows, columns}), d = torch::zeros({rows, columns});
+  const Kernels& k = kernels();
+  std::vector<float> packed(static_cast<size_t>(k.packed_size(depth, columns)));
+  k.pack(depth, columns, b.data_ptr<float>(), 1, depth, packed.data());
+  const auto transposed = b.t();
+  compare(
+      fmt::format("product {} x {} x {}, packed once", rows, columns, depth).c_str(), 200,
+      [&] {
+        k.multiply(rows, columns, depth, a.data_ptr<float>(), depth, 1, packed.data(),
+                   c.data_ptr<float>(), columns);
+      },
+      [&] { d.addmm_(a, transposed); });
+}
+
 }  // namespace
 
 int main() {
   use_one_torch_thread();
   fmt::print("{}, one thread, medians\n", describe_torch().text);
+  bench_product(5, 1024, 256);
+  bench_product(10, 1024, 256);
+  bench_product(400, 1024, 256);
   bench_lstm(40, 8, 512);
   bench_lstm(80, 8, 512);
   bench_attention(40, 8, 512);

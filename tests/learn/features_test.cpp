@@ -82,11 +82,40 @@ TEST_CASE("group embeddings: histogram, sums, adjacency, zeros for empty groups"
   CHECK(out[18 + 6] == 1);  // group 2 hears from group 0
   CHECK(out[2] == doctest::Approx(std::log1p(3000.0) / std::log1p(6000.0)));
 
-  GroupFeatures(problem, units, features, 3, true).embed(std::vector<int32_t>{0, 0, 2}, out.data());
+  FeatureOptions options;
+  options.mean_output_size = true;
+  GroupFeatures(problem, units, features, 3, options)
+      .embed(std::vector<int32_t>{0, 0, 2}, out.data());
   CHECK(out[1] == doctest::Approx(std::log1p(150.0) / std::log1p(300.0)));
+
+  options = {};
+  options.group_counts = true;
+  GroupFeatures(problem, units, features, 3, options)
+      .embed(std::vector<int32_t>{0, 0, 2}, out.data());
+  CHECK(out[0] == doctest::Approx(2.0 / 3));  // two members, divided by the largest entry plus 1
 
   const auto position = work_position(problem, units);
   CHECK(position[0] < position[1]);
   CHECK(position[1] < position[2]);
   CHECK(position[2] < 1);
+}
+
+TEST_CASE("features of the released code: quotients with the mean, the type's index") {
+  test::GraphMaker make("chain");
+  const int a = make.op("a", 1e-3), b = make.op("b", 3e-3);
+  make.edge(a, b, 100);
+  const Problem problem(make.share(), test::uniform_cluster(2, 1e9, 0), SimulationRules{});
+  const auto units = make_unit_graph(problem.graph());
+  FeatureOptions options;
+  options.scale_by_mean = options.type_index = true;
+  options.depth = false;
+  options.node2vec.dimensions = 2;
+  const auto features = unit_features(problem, units, options, 1);
+  REQUIRE(features.width == 5);
+  CHECK(features.own_columns == 3);
+  CHECK(features.values[0] == doctest::Approx(0.5));
+  CHECK(features.values[5] == doctest::Approx(1.5));
+  CHECK(features.values[1] == doctest::Approx(2));
+  CHECK(features.values[2] == 0);
+  CHECK(features.type_names == std::vector<std::string>{"Work"});
 }

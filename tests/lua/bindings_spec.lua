@@ -10,7 +10,8 @@ local most_places, slowest_s = 4, 2
 -- Not called: they write files, start processes, or change how the program goes on.
 local left_out = { ['trinity.write_file'] = true, ['trinity.run_workers'] = true, ['trinity.set_threads'] = true,
   ['trinity.begin_search'] = true, ['trinity.end_search'] = true, ['trinity.know_structs'] = true,
-  ['trinity.global'] = true, ['tensor.write'] = true, ['tensor.start'] = true }
+  ['trinity.global'] = true, ['agent:save'] = true, ['dist.launch'] = true, ['tensor.write'] = true,
+  ['tensor.start'] = true }
 
 -- Objects of the engine by the word that begins the names of their methods; new ones for every function,
 -- as some are closed by it.

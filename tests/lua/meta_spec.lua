@@ -101,7 +101,7 @@ local function modules()
     ['trinity.TopologyModule'] = surface(trinity.topology), ['trinity.GraphModule'] = surface(trinity.graph),
     ['trinity.LayersModule'] = surface(trinity.layers), ['trinity.RewardsModule'] = surface(trinity.rewards),
     ['trinity.TensorModule'] = surface(trinity.tensor), ['trinity.NnModule'] = surface(trinity.nn),
-    ['trinity.PoliciesModule'] = surface(trinity.policies),
+    ['trinity.PoliciesModule'] = surface(trinity.policies), ['trinity.PipelineModule'] = surface(trinity.pipeline),
     ['trinity.SearchModule'] = surface(trinity.search), ['trinity.MethodsModule'] = methods }
 end
 
@@ -144,7 +144,7 @@ local function objects(e)
     ['trinity.Layers'] = surface(trinity.layers.new 'x'), ['trinity.Cluster'] = surface(e.problem.cluster),
     ['trinity.Topology'] = surface(trinity.topology.new()),
     ['trinity.Simulator'] = surface(e.problem.simulator), ['trinity.Problem'] = surface(e.problem),
-    ['trinity.Strategy'] = merged(surface(strategy, loaded, found), list_of('priority', 'stage')),
+    ['trinity.Strategy'] = merged(surface(strategy, loaded, found), list_of('priority', 'stage', 'splits')),
     ['trinity.Timeline'] = surface(e.timeline), ['trinity.Search'] = merged(held, list_of 'stopped'),
     ['trinity.Comparison'] = merged(surface(comparison), list_of 'stopped'),
     ['trinity.TorchTensor'] = merged(core.tensor.methods, list_of('dtype', 'device', 'grad', 'requires_grad')),
@@ -184,18 +184,73 @@ local function results(e)
     ['trinity.Operator'] = surface(unpack(operators)), ['trinity.TensorInfo'] = surface(unpack(tensors)) }
 end
 
+-- Pipelines: what methods take and give.
+local function pipeline_specs(e)
+  local profile = root .. '/tests/data/profiles/small.graph.txt'
+  local function cut(options)
+    options.devices, options.quiet = options.devices or 2, true
+    return trinity.pipeline(profile, options)
+  end
+  local stopped = list_of 'stopped' -- there after Ctrl-C
+  local found = { cut { method = 'pipedream' }, cut { method = 'piper' }, cut { method = 'expert' }, cut { rounds = 1 },
+    trinity.pipeline(e.problem, { method = 'max_load_dp', devices = 1 }) }
+  local stages = {}
+  for _, result in ipairs(found) do
+    for _, stage in ipairs(result.stages) do stages[#stages + 1] = stage end
+  end
+  return { ['trinity.PipelineResult'] = merged(surface(unpack(found)), stopped, list_of 'ideals'),
+    ['trinity.PipelineStage'] = surface(unpack(stages)), ['trinity.PipelineMachine'] = surface(found[1].machine),
+    ['trinity.PipelineOptions'] = known(function() trinity.pipeline(profile, { nonsense = 1 }) end),
+    ['trinity.PipelineMethod'] = known(function() trinity.pipeline.register('x', { nonsense = 1 }) end) }
+end
+
+-- Strategy selection: what trinity.select takes and gives.
+local function selection_specs()
+  local function refused(part)
+    local problem = { nodes = { costs = { { 1 } } }, edges = { nodes = {}, costs = {} } }
+    part(problem).nonsense = 1
+    return known(function() trinity.select(problem, { quiet = true }) end)
+  end
+  local problem = { nodes = { costs = { { 1 } } }, edges = { nodes = {}, costs = {} } }
+  return { ['trinity.SelectOptions'] = known(function() trinity.select(problem, { nonsense = 1 }) end),
+    ['trinity.SelectResult'] = surface(trinity.select(problem, { quiet = true })),
+    ['trinity.SelectionTable'] = refused(function(p) return p end),
+    ['trinity.SelectionNodes'] = refused(function(p) return p.nodes end),
+    ['trinity.SelectionEdges'] = refused(function(p) return p.edges end) }
+end
+
+-- Splits: what PaSE and the lowering take and give.
+local function split_specs(e)
+  local graph = trinity.model('rnnlm', { training = false, sequence = 4, hidden = 8, vocabulary = 16 })
+  local pase = trinity.pase(graph, { devices = 2, cutoff = 1 })
+  local best = pase:solve { quiet = true }
+  local cluster = trinity.cluster 'p100x2'
+  return { ['trinity.PaseMethodOptions'] = known(function() trinity.methods.pase(e.problem, { nonsense = 1 }) end),
+    ['trinity.PaseOptions'] = known(function() trinity.pase(graph, { nonsense = 1 }) end),
+    ['trinity.PaseSolveOptions'] = known(function() pase:solve { nonsense = 1 } end),
+    ['trinity.PaseWalkOptions'] = known(function() pase:mcmc { nonsense = 1 } end),
+    ['trinity.LowerSpec'] = known(function() trinity.lower { nonsense = 1 } end),
+    ['trinity.Lowered'] = surface(trinity.lower { graph = graph, cluster = cluster }),
+    ['trinity.Pase'] = surface(pase), ['trinity.PaseLayer'] = surface(pase.layers[1]),
+    ['trinity.Dimension'] = surface(pase.layers[1].dimensions[1]), ['trinity.PaseRow'] = surface(pase:rows(best)[1]),
+    ['trinity.PaseStrategy'] = surface(best, pase:mcmc { iterations = 10 }) }
+end
+
 -- Policies, what they are told, and options of theirs and of learners.
 local function policy_specs(e)
   local policies, problem = trinity.policies, e.problem
   local policy, agent = policies.table(problem, { groups = 1 }), policies.trinity(problem, { samples = 1, hidden = 2 })
   agent:sample()
   local there = { ['trinity.Features'] = surface(trinity.features(problem)), ['trinity.Policy'] = surface(policy),
-    ['trinity.Agent'] = surface(agent), ['trinity.AgentReport'] = surface(agent:update { 1 }),
+    ['trinity.Agent'] = surface(agent), ['trinity.AgentActions'] = surface(agent:actions()),
+    ['trinity.AgentProfile'] = surface(agent:profile()), ['trinity.AgentReport'] = surface(agent:update { 1 }),
+    ['trinity.ImitationSettings'] = known(function() agent:imitate({ problem:placement() }, { nonsense = 1 }) end),
+    ['trinity.ImitationReport'] = surface(agent:imitate { problem:placement() }),
     ['trinity.FeatureOptions'] = known(function() trinity.features(problem, { nonsense = 1 }) end),
     ['trinity.PolicySpec'] = known(function() policies.independent { nonsense = 1 } end),
     ['trinity.PolicyTableOptions'] = known(function() policies.table(problem, { nonsense = 1 }) end),
     ['trinity.PolicyNetworkOptions'] = known(function() policies.network(problem, { nonsense = 1 }) end) }
-  for class, name in trinity.sorted_pairs { Post = 'post', Placer = 'colocrl', Placeto = 'placeto' } do
+  for class, name in trinity.sorted_pairs { Post = 'post', Placer = 'colocrl', Placeto = 'placeto', Tapp = 'tapp' } do
     there['trinity.' .. class .. 'Options'] = known(function() trinity.methods[name](problem, { nonsense = 1 }) end)
   end
   local learners = { Ppo = 'ppo', Reinforce = 'reinforce', CrossEntropy = 'cross_entropy' }
@@ -209,6 +264,44 @@ local function policy_specs(e)
   end
   there['trinity.LearnerSettings'] = common
   return there
+end
+
+-- Data-parallel training, simulated and real.
+local function training_specs(e)
+  local nn, sync, dist, daso = trinity.nn, trinity.synchronisation, trinity.dist, trinity.daso
+  local net = nn.linear { inputs = 1, outputs = 1 }
+  local optimiser = nn.sgd { parameters = net:parameters(), learning_rate = 1 }
+  local job = dist.init()
+  local trainer = dist.trainer(job, { module = net, optimiser = optimiser, method = 'daso', schedule = { epochs = 1 } })
+  local schedule = daso.schedule { epochs = 9, warmup_epochs = 0, held = { global_skips = 2 } }
+  local actions = {}
+  for _ = 1, 9 do
+    for _, action in ipairs(schedule:after_batch(9)) do actions[#actions + 1] = action end
+  end
+  local placement = e.problem:placement()
+  local run = sync.replicate { graph = e.graph, cluster = e.problem.cluster, policy = sync.daso {}, placement = placement }
+  local result = run:train { batches = 1 }
+  local policy = surface(sync.bsp {})
+  policy.algorithm, policy.bucket_bytes = nil, nil
+  local x = trinity.tensor.ones(1)
+  local daso_rules = known(function() daso.schedule { nonsense = 1 } end)
+  return { ['trinity.DistModule'] = surface(dist), ['trinity.Job'] = surface(job), ['trinity.DasoModule'] = surface(daso),
+    ['trinity.Work'] = surface(job:start_all_reduce(x)), ['trinity.Trainer'] = surface(trainer),
+    ['trinity.DasoSchedule'] = merged(surface(schedule), list_of 'gradients'), ['trinity.SyncAction'] = surface(unpack(actions)),
+    ['trinity.SynchronisationModule'] = surface(sync), ['trinity.SyncPolicy'] = policy,
+    ['trinity.Replication'] = surface(run), ['trinity.TrainingTime'] = surface(result),
+    ['trinity.EpochTime'] = surface(result.epochs[1]), ['trinity.ScheduleOptions'] = daso_rules,
+    ['trinity.HeldSkips'] = known(function() daso.schedule { epochs = 1, held = { nonsense = 1 } } end),
+    ['trinity.JobOptions'] = known(function() dist.init { nonsense = 1 } end), ['trinity.InjectedLink'] = list_of('latency_s', 'bandwidth_bytes_per_s'),
+    ['trinity.LaunchOptions'] = known(function() dist.launch({ 'x' }, { nonsense = 1 }) end),
+    ['trinity.AllReduceOptions'] = known(function() job:all_reduce(x, { nonsense = 1 }) end),
+    ['trinity.BroadcastOptions'] = known(function() job:broadcast(x, { nonsense = 1 }) end),
+    ['trinity.TrainerOptions'] = known(function() dist.trainer(job, { nonsense = 1 }) end),
+    ['trinity.BspOptions'] = known(function() sync.bsp { nonsense = 1 } end),
+    ['trinity.ServerOptions'] = known(function() sync.parameter_server { nonsense = 1 } end),
+    ['trinity.LocalSgdOptions'] = known(function() sync.local_sgd { nonsense = 1 } end),
+    ['trinity.ReplicationSpec'] = known(function() sync.replicate { nonsense = 1 } end),
+    ['trinity.ReplicatedTraining'] = known(function() run:train { nonsense = 1 } end) }
 end
 
 -- What a cluster description takes, in part `part`.
@@ -278,6 +371,10 @@ local function specs(e)
     ['trinity.TensorSpec'] = add { outputs = { { nonsense = 1 } } },
     ['trinity.ParameterSpec'] = add { parameters = { { name = 'w', shape = { 1 }, nonsense = 1 } } },
     ['trinity.TrainingOptions'] = known(function() e.graph:to_training { nonsense = 1 } end),
+    ['trinity.RecomputeOptions'] = known(function() e.graph:recompute { stage = {}, nonsense = 1 } end),
+    ['trinity.StageReplicaOptions'] = merged(list_of 'at_share', known(function()
+      e.graph:replicate_stages { stage = {}, replicas = {}, nonsense = 1 }
+    end)),
     ['trinity.ReplicaOptions'] = merged(list_of 'placement', known(function() e.graph:replicate { replicas = 1, nonsense = 1 } end)),
     ['trinity.MdpeOptions'] = known(function() trinity.rewards.mdpe { nonsense = 1 } end),
     ['trinity.SearchOptions'] = common,
@@ -292,7 +389,7 @@ end
 
 -- Read by nobody who would list what he knows: options of scripts and layers, and those passed on.
 local unchecked = list_of('trinity.OptionSpec', 'trinity.WindowOptions', 'trinity.AttentionOptions', 'trinity.ModelOptions',
-  'trinity.CompareOptions')
+  'trinity.CompareOptions', 'trinity.PipelinePlan')
 
 local function words(e)
   local function evaluate(plan)
@@ -318,9 +415,17 @@ local function words(e)
     ['trinity.Colocate'] = known(function() e.graph:to_training { colocate = 'nonsense' } end),
     ['trinity.Optimiser'] = known(function() e.graph:to_training { optimiser = 'nonsense' } end),
     ['trinity.Preset'] = known(function() trinity.methods.trinity(e.problem, { preset = 'nonsense', quiet = true }) end),
+    ['trinity.TappMode'] = known(function() trinity.methods.tapp(e.problem, { mode = 'nonsense' }) end),
     ['trinity.MdpeMode'] = known(function() trinity.rewards.mdpe { mode = 'nonsense' } end),
+    ['trinity.MdpeScale'] = known(function() trinity.rewards.mdpe { scale = 'nonsense' } end),
     ['trinity.Dtype'] = known(function() trinity.tensor.ones(1, { dtype = 'nonsense' }) end),
     ['trinity.LossReduction'] = known(function() trinity.nn.mse(trinity.tensor.ones(1), trinity.tensor.ones(1), 'nonsense') end),
+    ['trinity.Scope'] = known(function() trinity.dist.init():all_reduce(trinity.tensor.ones(1), { scope = 'nonsense' }) end),
+    ['trinity.Reduction'] = known(function() trinity.dist.init():all_reduce(trinity.tensor.ones(1), { reduction = 'nonsense' }) end),
+    ['trinity.TrainingMethod'] = known(function() trinity.dist.trainer(trinity.dist.init(), { method = 'nonsense' }) end),
+    ['trinity.DataAge'] = known(function() trinity.daso.schedule { epochs = 1, age = 'nonsense' } end),
+    ['trinity.PaseFactors'] = known(function() trinity.pase(trinity.model('alexnet', { training = false }), { factors = 'nonsense' }) end),
+    ['trinity.PaseSpace'] = known(function() trinity.pase(trinity.model('alexnet', { training = false }), { space = 'nonsense' }) end),
     ['trinity.OnError'] = known(function() trinity.parallel_map(0, print, { on_error = 'nonsense' }) end),
   }
 end
@@ -334,7 +439,8 @@ end
 describe('the editor types', function()
   local classes, aliases = read_meta()
   local e = example()
-  local there = merged(modules(), objects(e), results(e), specs(e), network_specs(), policy_specs(e))
+  local there = merged(modules(), objects(e), results(e), specs(e), network_specs(), policy_specs(e), training_specs(e), pipeline_specs(e), split_specs(e),
+    selection_specs())
 
   -- Declared names, those of parents included.
   local function declared(name)

@@ -423,7 +423,8 @@ describe('policies.trinity', function()
       local report = agent:update(rewards)
       expect(report.mean_reward):near(means[batch], 1e-12)
     end
-    local found = trinity.methods.trinity(p, { samples = 8, hidden = 32, seed = 3, evaluations = 32, quiet = true })
+    local found = trinity.methods.trinity(p, { samples = 8, hidden = 32, seed = 3, evaluations = 32, quiet = true,
+      warm_start = false, refine = false })
     expect(#found.curve):equals(4)
     for batch = 1, 4 do expect(found.curve[batch].mean_reward):equals(means[batch]) end
     for op = 1, p.graph.operators do expect(found.placement[op]):equals(placement[op]) end

@@ -39,7 +39,7 @@ describe('the reference', function()
   end)
   it('gives one entry by any of its names', function()
     expect(reference.entry 'problem:evaluate'):matches '^### `problem:evaluate%(plan%)`\n\nPrices one plan'
-    expect(reference.entry 'evaluate'):matches 'search:evaluate%(placements%)'
+    expect(reference.entry 'evaluate'):matches 'search:evaluate%(placements, options%?%)'
     expect(reference.entry 'PlanSpec'):matches '^## PlanSpec'
     expect(reference.entry 'trinity.PlanSpec'):equals(reference.entry 'PlanSpec')
     expect(reference.entry 'methods.random' ~= nil):truthy()

@@ -8,9 +8,13 @@ local smoke = {
   info = 'resnet50 --batch_size 1 --json',
   reference = '--save ' .. os.tmpname(),
   table3 = '',
+  pase = '--models alexnet,rnnlm --devices 4 --iterations 1000 --strategy 4 --clusters gtx1080ti_ib',
   table4 = '--only gnmt --granularity layer --evaluations 8 --methods single_device,expert,m_etf,random,hierarchical,trinity',
   placement_benchmark = ("--folder '%s/tests/data/profiles' --devices 2 --evaluations 20 --seeds 1"):format(root),
   simulate = '--model vgg16 --json',
+  select = ("'%s/tests/data/selection/example.json' --json"):format(root),
+  pipeline = ("'%s/tests/data/profiles/small.graph.txt' --method pipedream --devices 2"):format(root),
+  tapp = '--models vgg16 --nodes 2 --batch_size 8 --micro_batches 2 --evaluations 40 --seeds 1 --most_schemes 100',
   search = '--model vgg16 --method annealing --evaluations 20',
   compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',
   export = 'resnet50 --batch_size 1 --format placement --device cuda',
@@ -18,7 +22,19 @@ local smoke = {
   own_reward = '--model vgg16 --evaluations 20',
   own_heuristic = '--model vgg16',
   own_baseline = '--model vgg16 --evaluations 64',
+  trinity_policy = '--batches 1 --samples 4 --hidden 8',
   custom_policy = '--model vgg16 --evaluations 16 --groups 8',
+  daso = '--networks resnet50 --gpus 4,8 --study_gpus 8 --bandwidths 24,1 --resnet50_epochs 10 --output ' .. os.tmpname() .. '.folder',
+  launch = '-n 2 scripts/train_distributed.lua --epochs 1 --batches 2 --batch_size 2',
+  train_distributed = '--task characters --epochs 2 --batches 2 --batch_size 2 --warmup 0',
+  trinity_ablation = '--only gnmt --cards 2 --granularity layer --evaluations 20 --seeds 1 --csv ' .. os.tmpname(),
+  trinity_vs_hierarchical = '--only gnmt --cards 2 --granularity layer --evaluations 16 --seeds 1 --csv ' .. os.tmpname(),
+  equal_time = '--only gnmt --cards 2 --granularity layer --seconds 0.2 --seeds 1 --methods metis,best,random --csv '
+    .. os.tmpname(),
+  tradeoff = '--model vgg16 --evaluations 40 --seeds 1 --output ' .. os.tmpname(),
+  figure5 = '--only inception_v3 --granularity layer --updates 2 --samples 2 --seeds 2 --output ' .. os.tmpname(),
+  transfer = ("--folder '%s/tests/data/transfer' --rounds 1 --updates 1 --tuning 1 --seeds 1 --output %s"):format(root,
+    os.tmpname()),
 }
 
 describe('scripts', function()

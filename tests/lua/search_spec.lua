@@ -145,6 +145,7 @@ describe('trinity learns', function()
   local function change(sign, options)
     local reward = trinity.rewards.mdpe()
     local problem = small_problem(function(m) return sign * reward(m) end)
+    options.warm_start, options.refine = false, false
     local curve = trinity.methods.trinity(problem, with(options)).curve
     local function mean(first, last)
       local sum = 0

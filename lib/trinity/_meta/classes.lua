@@ -91,10 +91,11 @@ function Simulator:run_batch(plans, options) end
 ---@return trinity.Timeline
 function Simulator:timeline(plan) end
 
---- What no strategy can beat.
+--- What no strategy can beat, by default with the simulator's micro-batches and schedule.
 ---@param micro_batches? integer
+---@param schedule? trinity.ScheduleName 'pipedream': mini-batches overlap, and work alone binds them
 ---@return trinity.Bounds
-function Simulator:bounds(micro_batches) end
+function Simulator:bounds(micro_batches, schedule) end
 
 --- The placement of a plan and what says how it is scheduled (nil: the default).
 ---@param plan trinity.Plan
@@ -143,10 +144,11 @@ function Problem:evaluate_batch(plans, options) end
 ---@return trinity.Timeline
 function Problem:timeline(plan) end
 
---- What no strategy can beat, by default with the problem's number of micro-batches.
+--- What no strategy can beat, by default with the problem's number of micro-batches and schedule.
 ---@param micro_batches? integer
+---@param schedule? trinity.ScheduleName 'pipedream': mini-batches overlap, and work alone binds them
 ---@return trinity.Bounds
-function Problem:bounds(micro_batches) end
+function Problem:bounds(micro_batches, schedule) end
 
 --- The reward of metrics; refuses anything but a finite number.
 ---@param metrics trinity.Metrics
@@ -325,9 +327,10 @@ function Search:allowance(wanted) end
 
 --- Simulates placements, scores them, keeps the best.
 ---@param placements trinity.Placement[]
+---@param options? trinity.BatchOptions
 ---@return trinity.DoubleArray rewards
 ---@return trinity.Metrics[] metrics
-function Search:evaluate(placements) end
+function Search:evaluate(placements, options) end
 
 --- Draws the progress line.
 ---@param batch integer size of the last batch

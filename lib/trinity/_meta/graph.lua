@@ -161,6 +161,20 @@ function Graph:fold_backward() end
 ---@return integer[] replica per operator, from 0
 function Graph:replicate(options) end
 
+--- Recomputation: forward operators run again before the backward ones.
+---@param options trinity.RecomputeOptions
+---@return trinity.Graph graph
+---@return integer[] origin per operator: the operator of this graph that it is or repeats
+function Graph:recompute(options) end
+
+--- A pipeline whose stages have several replicas, with all-reduces of their gradients.
+---@param options trinity.StageReplicaOptions
+---@return trinity.Graph graph
+---@return integer[] origin per operator: the operator of this graph that it copies, 0 for an all-reduce
+---@return integer[] stage per operator
+---@return integer[] replica per operator, from 1
+function Graph:replicate_stages(options) end
+
 --- The graph as JSON text, which trinity.model reads back to an equal graph.
 ---@return string
 function Graph:to_json() end

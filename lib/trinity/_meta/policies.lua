@@ -11,6 +11,8 @@ error 'this file is for editors'
 ---@field values trinity.TorchTensor float32 [units, width]: time, output size, depth, node2vec, columns standardised
 ---@field types trinity.TorchTensor int64 [units]: the operator type of the unit's first operator, from 1
 ---@field position trinity.DoubleArray share of the work that comes before the unit's middle
+---@field time_s trinity.DoubleArray of every unit's operators, averaged over devices
+---@field output_bytes trinity.DoubleArray of every unit's forward operators
 ---@field from trinity.Placement int32 array: the edges between units
 ---@field to trinity.Placement int32 array
 ---@field bytes trinity.DoubleArray
@@ -114,8 +116,10 @@ function Policy:placements(actions) end
 ---@field problem trinity.Problem
 ---@field batch trinity.Placement[] the latest
 ---@field groups integer
+---@field units integer
 ---@field samples integer placements a batch
 ---@field parameters integer numbers that are learned
+---@field loaded number share of them that came from the file `load`
 local Agent = {}
 
 --- Draws a batch of placements; the next call overwrites them.
@@ -124,8 +128,31 @@ function Agent:sample() end
 
 --- Learns from the rewards of the latest batch, larger is better.
 ---@param rewards number[]|trinity.DoubleArray
+---@param failing? boolean[] samples that broke a limit, for exclude_failing_after
 ---@return trinity.AgentReport
-function Agent:update(rewards) end
+function Agent:update(rewards, failing) end
+
+--- Raises the likelihood of 1 to 64 placements: a warm start.
+---@param placements trinity.Placement[]
+---@param settings? trinity.ImitationSettings
+---@return trinity.ImitationReport
+function Agent:imitate(placements, settings) end
+
+--- Forgets the moving averages of reward and advantage, or sets the baseline.
+---@param value? number
+function Agent:reset_baseline(value) end
+
+--- Saves weights, state of the optimiser, baseline and step, for the options `load` and `resume`.
+---@param path string
+function Agent:save(path) end
+
+--- What was drawn in the latest batch.
+---@return trinity.AgentActions
+function Agent:actions() end
+
+--- Seconds spent so far in the parts of sample() and update().
+---@return trinity.AgentProfile
+function Agent:profile() end
 
 --- The most likely placement.
 ---@return trinity.Placement
@@ -136,11 +163,38 @@ function Agent:close() end
 --- What one update did.
 ---@class trinity.AgentReport
 ---@field mean_reward number
+---@field loss number minus the clipped objective and the entropy bonus, before the last gradient step
+---@field learning_rate number of the last gradient step
 ---@field baseline number after the update
 ---@field entropy_groups number mean per unit, nats
 ---@field entropy_devices number mean per group, nats
 ---@field clipped_share number of actions outside [1 - clip, 1 + clip] in the last epoch
 ---@field gradient_norm number before clipping, last epoch
+
+---@class trinity.ImitationSettings
+---@field weights? number[] positive, one a placement (all alike)
+---@field steps? integer gradient steps (0 for one placement, 40 for several)
+---@field learning_rate? number of these steps (5e-3)
+---@field smoothing? number share of probability that is left to other choices (0.05)
+
+---@class trinity.ImitationReport
+---@field steps integer
+---@field log_likelihood_groups number mean per unit, nats
+---@field log_likelihood_devices number mean per group, nats
+---@field agreement number share of the work that greedy() then places as the first placement does
+
+---@class trinity.AgentActions
+---@field groups trinity.TorchTensor int64 [samples, units], from 1
+---@field devices trinity.TorchTensor int64 [samples, groups], from 1
+---@field group_logs trinity.TorchTensor log-probabilities of `groups`
+---@field device_logs trinity.TorchTensor log-probabilities of `devices`
+
+---@class trinity.AgentProfile
+---@field sample_s number
+---@field forward_s number
+---@field objective_s number
+---@field backward_s number
+---@field optimise_s number
 
 --- What every learner takes; all but policy and name are also options of the method that it makes.
 ---@class trinity.LearnerSettings

@@ -2,7 +2,7 @@
 -- Tables that functions of trinity take or give. Unknown names in those that they take are refused.
 error 'this file is for editors'
 
----@alias trinity.ScheduleName 'fifo'|'lifo'|'critical_path'|'priority'|'order'|'gpipe'|'1f1b'|'interleaved'
+---@alias trinity.ScheduleName 'fifo'|'lifo'|'critical_path'|'priority'|'order'|'gpipe'|'1f1b'|'interleaved'|'pipedream'
 ---@alias trinity.QueueModel 'sender'|'pair'|'none'|'route'|'fair'
 ---@alias trinity.MemoryModel 'slots'|'none'
 ---@alias trinity.RulesName 'standard'|'compat'|'placeto'
@@ -12,8 +12,9 @@ error 'this file is for editors'
 ---@alias trinity.CollectiveAlgorithm 'automatic'|'ring'|'halving_doubling'|'tree'|'hierarchical'|'leader'
 ---@alias trinity.Colocate 'forward'|'parameters'
 ---@alias trinity.Optimiser 'sgd'|'momentum'|'adam'
----@alias trinity.Preset 'default'|'paper'
+---@alias trinity.Preset 'default'|'paper'|'code'
 ---@alias trinity.MdpeMode 'linear'|'hinge'|'both'
+---@alias trinity.MdpeScale 'log'|'log_time'|'sqrt'|'linear'
 
 ---@alias trinity.Plan trinity.Placement|trinity.Strategy|trinity.PlanSpec
 ---@alias trinity.Reward fun(metrics: trinity.Metrics): number
@@ -27,6 +28,7 @@ error 'this file is for editors'
 ---@field priority? number[]|trinity.DoubleArray for 'priority': per operator, the larger first
 ---@field order? (integer[]|trinity.Placement)[] for 'order': per device, tasks in turn
 ---@field stage? integer[]|trinity.Placement for pipelines: per operator, from 1 (default: one a device)
+---@field splits? trinity.Splits parts of operators; without priority and order
 
 ---@class trinity.ProblemSpec
 ---@field graph trinity.Graph
@@ -299,6 +301,8 @@ error 'this file is for editors'
 ---@field mode? trinity.MdpeMode what lies below and above the tolerance ('both')
 ---@field hinge_factor? number slope above the tolerance (10)
 ---@field failing_factor? number on the cost of a placement that does not fit (10)
+---@field scale? trinity.MdpeScale what the logarithm takes in: everything ('log'), the time ('log_time'), nothing
+---@field failing_signal? number the reward of a placement that does not fit is minus this
 
 --- What every method takes.
 ---@class trinity.SearchOptions
@@ -311,8 +315,17 @@ error 'this file is for editors'
 ---@class trinity.RandomOptions: trinity.SearchOptions
 ---@field batch? integer placements simulated at once (64)
 
---- Settings of the Trinity search; engine/learn/agent.h has the defaults.
+--- Settings of the Trinity search: its stages, then those of the policy, of which engine/learn/agent.h has the defaults.
 ---@class trinity.AgentOptions: trinity.SearchOptions
+---@field warm_start? boolean|(string|trinity.Placement)[] whether heuristics come first, or which (true)
+---@field policy? boolean|number whether the policy searches, or its share of the budget (0.25)
+---@field refine? boolean|number whether moves refine the best, or their share of the budget (the rest)
+---@field patience? integer policy updates without a better placement after which the refinement begins (4)
+---@field checkpoint? string a file that keeps what the search goes on from
+---@field checkpoint_every? integer policy updates, or as many evaluations, between two checkpoints (10)
+---@field resume? string a checkpoint to go on from
+---@field load? string weights of a trained policy to start from
+---@field save? string where the weights of the trained policy go
 ---@field preset? trinity.Preset 'paper': the settings that the article prints
 ---@field groups? integer 0: min(256, 20 x devices, units)
 ---@field samples? integer placements per policy update
@@ -337,6 +350,19 @@ error 'this file is for editors'
 ---@field depth_feature? boolean depth in the graph as a column
 ---@field depth_waves? integer pairs of sine and cosine of the depth
 ---@field node2vec? trinity.Node2VecOptions
+---@field ratio? 'action'|'group_mean'|'joint' what PPO takes for a ratio of probabilities
+---@field dropout_mask? 'batch'|'sample'|'fresh'|'off' when the dropout mask is drawn
+---@field exclude_failing_after? integer gradient steps after which failing samples are left out; -1: never
+---@field learning_rate_decay? number factor after every decay_every gradient steps beyond decay_after; 1: none
+---@field decay_every? integer gradient steps between two decays
+---@field decay_after? integer gradient steps without decay
+---@field baseline_every_epoch? boolean whether every gradient step moves the baseline
+---@field partition_network? 'mlp'|'linear' the article's, or that of the released code
+---@field type_feature? 'embedding'|'index' how the type of an operator is told
+---@field scale_by_mean? boolean times and sizes divided by their mean
+---@field group_counts? boolean counts instead of shares in group embeddings
+---@field plain_torch? boolean LibTorch's own operators, a slow reference
+---@field device? 'cpu'|string where the policy trains: 'cpu', 'cuda:0'
 
 ---@class trinity.Node2VecOptions
 ---@field dimensions? integer

@@ -16,7 +16,28 @@ error 'this file is for editors'
 ---@field nn trinity.NnModule networks and optimisers
 ---@field search trinity.SearchModule the frame of a search of your own
 ---@field policies trinity.PoliciesModule distributions over placements, to be learned
+---@field dist trinity.DistModule the processes of one training
+---@field daso trinity.DasoModule the schedule of DASO
+---@field synchronisation trinity.SynchronisationModule how long data-parallel training takes
+---@field pipeline trinity.PipelineModule cuts networks into pipelines: trinity.pipeline(source, options)
 local trinity = {}
+
+--- The layers of a graph with their splits over devices and what each costs, as PaSE has it.
+---@param graph trinity.Graph
+---@param options? trinity.PaseOptions
+---@return trinity.Pase
+function trinity.pase(graph, options) end
+
+--- A graph with its operators cut into parts, with slices, joins and collectives between them.
+---@param spec trinity.LowerSpec
+---@return trinity.Lowered
+function trinity.lower(spec) end
+
+--- The dimensions along which operator `i` can be split.
+---@param graph trinity.Graph
+---@param i integer|string
+---@return trinity.Dimension[]
+function trinity.iteration_space(graph, i) end
 
 --- Reads the script's command line (`words`, by default the global `arg`) against a declaration by
 --- name; [1] describes the script. An option is typed by its default; --help prints all and ends.
@@ -53,6 +74,14 @@ function trinity.cluster(description) end
 --- Names of the clusters in models/clusters.
 ---@return string[]
 function trinity.clusters() end
+
+--- Chooses a strategy for every node of a graph so that costs of nodes and edges are least within a limit on usages
+--- over time: a file in the IOPDDL contest's format (.json or .json.gz), a table of the same fields, or a problem object
+--- of the engine. Exact where dynamic programming can, else as good as found in the time, with a bound.
+---@param problem string|trinity.SelectionTable
+---@param options? trinity.SelectOptions
+---@return trinity.SelectResult
+function trinity.select(problem, options) end
 
 --- What methods work on. Refuses a graph that no placement can fit.
 ---@param spec trinity.ProblemSpec
@@ -410,6 +439,18 @@ function methods.hierarchical(problem, options) end
 ---@param options? trinity.PlacetoOptions
 ---@return trinity.Strategy
 function methods.placeto(problem, options) end
+
+--- Layers into groups, groups to devices with attention, by REINFORCE (Appl. Sci. 2021, 11(11), 4785).
+---@param problem trinity.Problem
+---@param options? trinity.TappOptions
+---@return trinity.Strategy
+function methods.tapp(problem, options) end
+
+--- Every layer split over all devices, exactly by PaSE's cost model (IPDPS 2021), or by a rival's rule.
+---@param problem trinity.Problem
+---@param options? trinity.PaseMethodOptions
+---@return trinity.Strategy
+function methods.pase(problem, options) end
 
 --- PPO over a partition and a schedule network (Algorithms 2022, 15(4), 108).
 ---@param problem trinity.Problem

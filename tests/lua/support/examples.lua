@@ -131,6 +131,7 @@ examples.objects = {
   ['trinity.LayersModule'] = function() return trinity.layers end,
   ['trinity.RewardsModule'] = function() return trinity.rewards end,
   ['trinity.MethodsModule'] = function() return trinity.methods end,
+  ['trinity.PipelineModule'] = function() return trinity.pipeline end,
   ['trinity.SearchModule'] = function() return trinity.search end,
   ['trinity.Graph'] = function(method)
     if method == 'close' then return small_graph() end
@@ -213,6 +214,9 @@ examples.arguments = {
   ['trinity.compare'] = function()
     return { examples.shared().problem, { 'round_robin' }, { quiet = true } }
   end,
+  ['trinity.select'] = function()
+    return { { nodes = { costs = { { 1, 2 } } }, edges = { nodes = {}, costs = {} } }, { quiet = true } }
+  end,
   ['trinity.parallel_map'] = function() return { { 1, 2 }, function(x) return x end, { workers = 1, quiet = true } } end,
   ['trinity.global'] = function() return { 'example_of_a_global', 1 } end,
   ['trinity.sorted_pairs'] = function() return { { a = 1 } } end,
@@ -230,6 +234,8 @@ examples.arguments = {
     return { 'example', function(problem) return problem:placement() end, { help = 'text' } }
   end,
   ['trinity.MethodsModule.info'] = function() return { 'random' } end,
+  ['trinity.PipelineModule.register'] = function() return { 'x', { run = function() end } } end,
+  ['trinity.PipelineModule.help'] = function() return { 'gpipe' } end,
   ['trinity.MethodsModule.get'] = function() return { 'random' } end,
   ['trinity.MethodsModule.trinity'] = function()
     return { examples.shared().problem, { evaluations = 2, samples = 2, groups = 2, epochs = 1, quiet = true } }
@@ -332,7 +338,7 @@ layer('multiplicative_attention', function(t) return { 'y', t.sequence(), 4 } en
 
 dofile(require('trinity.core').home .. '/tests/lua/support/tensor_examples.lua')(examples)
 
-for _, part in ipairs { 'tensor', 'policy' } do
+for _, part in ipairs { 'tensor', 'policy', 'distribute', 'split' } do
   dofile(('%s/tests/lua/support/%s_examples.lua'):format(core.home, part))(examples)
 end
 

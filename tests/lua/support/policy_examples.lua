@@ -51,4 +51,6 @@ return function(examples)
   of('Policy', 'evaluate', actions)
   of('Policy', 'placements', actions)
   of('Agent', 'update', function() return { { 1, 2 } } end)
+  of('Agent', 'save', function() return { examples.path() } end)
+  of('Agent', 'imitate', function() return { { examples.shared().placement }, { steps = 1 } } end)
 end

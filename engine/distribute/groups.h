@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "distribute/job.h"
+
+namespace trinity {
+
+struct GroupOptions {
+  std::string name;  ///< begins its keys in the store
+  int rank = 0, size = 1;
+  bool on_one_host = false;  ///< then the connections are those of the loopback
+  InjectedLink link;
+};
+
+/// The ranks of a scope, connected by Gloo, and the lane that their collectives run on. Collectives
+/// here block, and are called on the lane. bfloat16, which Gloo cannot add, is exchanged as bytes:
+/// every member gets its share of all buffers, adds these in float32 in order of rank, rounds, and
+/// hands the sum to the others: the traffic of a ring all-reduce.
+class Group {
+ public:
+  Group(const JobStore& store, const GroupOptions& options);
+  ~Group();
+
+  void all_reduce(const at::Tensor& tensor, const AllReduce& options);
+  void broadcast(const at::Tensor& tensor, int root);
+  void barrier();
+
+  int64_t begun = 0;
+
+ private:
+  void reduce_chunk(const at::Tensor& chunk, const AllReduce& options);
+  void reduce_bfloat16(const at::Tensor& chunk, Reduction reduction);
+  void delay(double bytes, bool is_broadcast) const;
+
+  GroupOptions options_;
+  struct Backend;
+  std::unique_ptr<Backend> backend_;
+
+ public:
+  Lane lane;  // last: its thread ends before the backend goes
+};
+
+struct Job::Groups {
+  std::unique_ptr<JobStore> store;
+  std::array<std::unique_ptr<Group>, 3> scopes;
+
+  /// Waits until all that was begun has ended; false when that takes longer than `patience_s`.
+  bool drain(double patience_s);
+};
+
+}  // namespace trinity

@@ -1,0 +1,297 @@
+#include "distribute/job.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/stop.h"
+#include "base/words.h"
+#include "distribute/c10d.h"
+#include "distribute/groups.h"
+
+namespace trinity {
+namespace {
+
+constexpr const char* kReductions[] = {"sum", "mean", "max"};
+constexpr double kDrain_s = 5;  // for what was begun to end before a rank leaves
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+/// What a rank says when it joins.
+struct Hello {
+  int size = 1, local_rank = -1, local_size = -1;
+  std::string node = "-", host;
+
+  std::string text() const {
+    return fmt::format("{} {} {} {} {}", size, local_rank, local_size, node, host);
+  }
+  static Hello parse(const std::string& text) {
+    Hello hello;
+    std::istringstream in(text);
+    in >> hello.size >> hello.local_rank >> hello.local_size >> hello.node >> hello.host;
+    return hello;
+  }
+};
+
+/// The first line of `text` that `other` does not have at its place, beside the one it has.
+std::string first_difference(const std::string& text, const std::string& other) {
+  std::istringstream a(text), b(other);
+  for (std::string line, other_line;;) {
+    const bool more = static_cast<bool>(std::getline(a, line));
+    const bool other_more = static_cast<bool>(std::getline(b, other_line));
+    if (!more && !other_more) return "nothing";
+    if (more && other_more && line == other_line) continue;
+    return fmt::format("{}, the others {}", more ? line : "nothing",
+                       other_more ? other_line : "nothing");
+  }
+}
+
+}  // namespace
+
+Reduction parse_reduction(std::string_view name) {
+  return static_cast<Reduction>(parse_word("reduction", name, kReductions));
+}
+
+Job::Job(LaunchVariables variables, JobOptions options)
+    : variables_(std::move(variables)), options_(options) {}
+
+std::shared_ptr<Job> Job::join(const LaunchVariables& variables, const JobOptions& options) {
+  auto job = std::shared_ptr<Job>(new Job(variables, options));
+  if (job->size() > 1) job->meet();
+  return job;
+}
+
+Job::~Job() {
+  try {
+    close();
+  } catch (const std::exception&) {  // what is left of the job ends with the process
+  }
+}
+
+std::string Job::key(const std::string& name) const {
+  return fmt::format("trinity/{}/{}", variables_.attempt, name);
+}
+
+void Job::meet() {
+  if (keeps_store()) server_ = JobStore::serve(variables_.address, variables_.port);
+  const auto connect = [&] {
+    return JobStore::connect(variables_.address, variables_.port, options_.join_patience_s);
+  };
+  store_ = connect();
+  if (store_->add(key(fmt::format("taken/{}", rank())), 1) != 1) {
+    const auto message = fmt::format("two processes have rank {}", rank());
+    store_->set(key("verdict"), message);
+    throw Error(message);
+  }
+  Hello hello;
+  hello.size = size();
+  hello.local_rank = variables_.local_rank;
+  hello.local_size = variables_.local_size;
+  hello.host = host_name();
+  hello.node = variables_.node.empty() ? hello.host : variables_.node;
+  find_nodes(gather("hello", hello.text()));
+  if (rank() == 0)  // a launcher judges from now on
+    store_->set(key("patience"),
+                fmt::format("{} {}", options_.patience.silent_s, options_.patience.waiting_s));
+  MonitorOptions monitor{rank(),  size(),           node_, local_rank_, variables_.is_watched,
+                         key(""), options_.patience};
+  monitor_ = std::make_unique<Monitor>(connect(), monitor);
+  connect_groups(connect());
+}
+
+void Job::connect_groups(std::unique_ptr<JobStore> store) {
+  groups_ = std::make_unique<Groups>();
+  for (const Scope scope : {Scope::world, Scope::node, Scope::across}) {
+    std::vector<int> ranks;
+    for (int r = 0; r < size(); ++r) {
+      const auto at = static_cast<size_t>(r);
+      const bool is_member =
+          scope == Scope::world ||
+          (scope == Scope::node ? node_of_[at] == node_ : local_rank_of_[at] == local_rank_);
+      if (is_member) ranks.push_back(r);
+    }
+    GroupOptions group;
+    group.name = key(fmt::format("group/{}/{}/", scope_name(scope), ranks[0]));
+    group.rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
+    group.size = static_cast<int>(ranks.size());
+    group.on_one_host = on_one_host_;
+    if (nodes_ > 1 && scope != Scope::node) group.link = options_.link;
+    groups_->scopes[static_cast<size_t>(scope)] = std::make_unique<Group>(*store, group);
+  }
+  groups_->store = std::move(store);
+  barrier();
+}
+
+/// Numbers nodes by their first ranks, and ranks inside nodes.
+void Job::find_nodes(const std::vector<std::string>& hellos) {
+  std::map<std::string, int> known;
+  std::vector<int> members;
+  std::vector<Hello> all;
+  for (const auto& text : hellos) all.push_back(Hello::parse(text));
+  for (size_t r = 0; r < all.size(); ++r) {
+    const auto [entry, is_new] = known.emplace(all[r].node, static_cast<int>(known.size()));
+    if (is_new) members.push_back(0);
+    node_of_.push_back(entry->second);
+    auto& count = members[static_cast<size_t>(entry->second)];
+    if (all[r].local_rank >= 0 && all[r].local_rank != count)
+      throw Error(fmt::format("rank {} says local rank {}, expected {}: ranks of one node count up",
+                              r, all[r].local_rank, count));
+    local_rank_of_.push_back(count++);
+    on_one_host_ = on_one_host_ && all[r].host == all[0].host;
+  }
+  for (size_t r = 0; r < all.size(); ++r) {
+    const int count = members[static_cast<size_t>(node_of_[r])];
+    if (count != members[0])
+      throw Error(
+          fmt::format("the node of rank {} has {} ranks, that of rank 0 has {}: every node "
+                      "needs as many",
+                      r, count, members[0]));
+    if (all[r].local_size >= 0 && all[r].local_size != count)
+      throw Error(
+          fmt::format("rank {} says {} ranks a node, there are {}", r, all[r].local_size, count));
+  }
+  nodes_ = static_cast<int>(members.size());
+  node_ = node_of_[static_cast<size_t>(rank())];
+  local_rank_ = local_rank_of_[static_cast<size_t>(rank())];
+}
+
+/// The texts of all ranks about a topic, whose name was never used before.
+std::vector<std::string> Job::gather(const std::string& topic, const std::string& text) {
+  const int64_t number = ++meetings_;
+  if (monitor_) {
+    monitor_->note_begun(Scope::meeting, number);
+    monitor_->note_wait(topic, Scope::meeting, number);
+  }
+  store_->set(key(fmt::format("{}/{}", topic, rank())), text);
+  std::vector<std::string> texts;
+  const double began_s = steady_s();
+  for (int r = 0; r < size(); ++r) {
+    std::optional<std::string> found;
+    while (!(found = store_->get(key(fmt::format("{}/{}", topic, r))))) {
+      poll_stop();
+      if (!monitor_) check_joining(r, steady_s() - began_s);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    if (!monitor_ && Hello::parse(*found).size != size())
+      throw Error(fmt::format("rank {} says the job has {} ranks, rank {} says {}", r,
+                              Hello::parse(*found).size, rank(), size()));
+    texts.push_back(*found);
+  }
+  if (monitor_) monitor_->note_done();
+  return texts;
+}
+
+void Job::check_joining(int missing, double waited_s) {
+  if (const auto verdict = store_->get(key("verdict"))) throw Error(*verdict);
+  if (waited_s > options_.join_patience_s)
+    throw Error(fmt::format("rank {} of {} has not joined within {:g} s", missing, size(),
+                            options_.join_patience_s));
+}
+
+int Job::members(Scope scope) const {
+  return scope == Scope::node ? local_size() : scope == Scope::across ? nodes_ : size();
+}
+
+std::shared_ptr<Work> Job::begin(const std::string& what, Scope scope,
+                                 std::function<void(Group&)> body) {
+  if (closed_) throw ArgumentError("the job is closed");
+  if (members(scope) == 1) {
+    auto work = std::make_shared<Work>(what, scope, 0);
+    work->finish("");
+    return work;
+  }
+  auto& group = *groups_->scopes[static_cast<size_t>(scope)];
+  auto work = std::make_shared<Work>(what, scope, ++group.begun);
+  monitor_->note_begun(scope, work->number());
+  group.lane.begin(work, [&group, body = std::move(body)] { body(group); });
+  return work;
+}
+
+std::shared_ptr<Work> Job::begin_all_reduce(const at::Tensor& tensor, const AllReduce& options) {
+  return begin("all_reduce", options.scope,
+               [tensor, options](Group& group) { group.all_reduce(tensor, options); });
+}
+
+std::shared_ptr<Work> Job::begin_broadcast(const at::Tensor& tensor, Scope scope, int root) {
+  return begin("broadcast", scope, [tensor, root](Group& group) { group.broadcast(tensor, root); });
+}
+
+void Job::wait(const Work& work) {
+  if (work.is_done() && work.failure().empty()) return;
+  monitor_->note_wait(work.what(), work.scope(), work.number());
+  const double began_s = steady_s();
+  while (!work.wait_for(0.1)) {
+    if (stop_flag().load()) {
+      monitor_->note_done();
+      throw Interrupted();
+    }
+    // Rank 0 stopped with its store: the monitor's thread waits for it in vain.
+    const double silence_s = monitor_->store_silence_s();
+    if (steady_s() - began_s > options_.patience.waiting_s + 4 &&
+        silence_s > options_.patience.silent_s)
+      monitor_->end_without_store(fmt::format(
+          "rank 0, which keeps the job's store, has not answered for {:.0f} s", silence_s));
+  }
+  const auto failure = work.failure();
+  if (!failure.empty()) {
+    // A connection ended: the judge finds out whose, and the monitor then ends this process.
+    monitor_->note_broken(failure);
+    std::this_thread::sleep_for(std::chrono::duration<double>(options_.patience.silent_s + 5));
+    fail(fmt::format("rank {} lost a connection in {} {} ({}): {}", rank(), work.what(),
+                     work.number(), scope_name(work.scope()), failure));
+  }
+  monitor_->note_done();
+}
+
+void Job::barrier() {
+  if (size() == 1) return;
+  wait(*begin("barrier", Scope::world, [](Group& group) { group.barrier(); }));
+}
+
+void Job::agree(const std::string& place, const std::string& what, const std::string& text) {
+  if (size() == 1) return;
+  if (closed_) throw ArgumentError("the job is closed");
+  const auto texts = gather(fmt::format("agree {}", ++agreements_), text);
+  std::map<std::string, int> votes;
+  for (const auto& vote : texts) ++votes[vote];
+  if (votes.size() == 1) return;
+  auto most = texts[0];
+  for (const auto& vote : texts)
+    if (votes[vote] > votes[most]) most = vote;
+  for (size_t r = 0; r < texts.size(); ++r)
+    if (texts[r] != most)
+      fail(fmt::format("{}rank {} disagrees about {}: it has {}", place, r, what,
+                       first_difference(texts[r], most)));
+}
+
+void Job::fail(const std::string& message) {
+  if (!monitor_) throw Error(message);
+  monitor_->end_job(message);
+}
+
+void Job::close() {
+  if (closed_) return;
+  closed_ = true;
+  if (!monitor_) return;
+  if (groups_ && !groups_->drain(kDrain_s))
+    static_cast<void>(groups_.release());  // their threads wait for ranks that are gone
+  monitor_->leave();
+  if (keeps_store()) {
+    Observer observer(*store_, key(""), size());
+    const double until_s = steady_s() + options_.patience.silent_s + options_.patience.waiting_s;
+    while (steady_s() < until_s && !observer.all_have_left()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      if (stop_flag().load() || observer.look(options_.patience)) break;
+    }
+  }
+  groups_.reset();
+}
+
+}  // namespace trinity

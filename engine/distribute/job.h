@@ -1,0 +1,113 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "distribute/lane.h"
+#include "distribute/launch_variables.h"
+#include "distribute/monitor.h"
+#include "distribute/pulse.h"
+#include "distribute/store.h"
+
+namespace at {
+class Tensor;
+}
+
+namespace trinity {
+
+class Group;
+
+/// A link between nodes that is slower than the real one, for experiments on one machine: every
+/// collective that crosses nodes ends later by what the formulas of simulator.md 5 (ring) give for
+/// this latency and bandwidth. The sleep is on the lane's thread, so computation goes on meanwhile,
+/// and later collectives of the same scope queue behind it, as on a wire.
+struct InjectedLink {
+  double latency_s = 0;
+  double bandwidth_bytes_per_s = 0;  ///< 0: no limit
+  double delay_s(double bytes, int members, bool is_broadcast) const;
+};
+
+struct JobOptions {
+  double join_patience_s = 60;  ///< for all ranks to come
+  Patience patience;
+  InjectedLink link;
+};
+
+enum class Reduction : uint8_t { sum, mean, max };
+/// Throws ArgumentError naming the accepted words.
+Reduction parse_reduction(std::string_view name);
+
+struct AllReduce {
+  Scope scope = Scope::world;
+  Reduction reduction = Reduction::sum;
+  bool as_bfloat16 = false;             ///< values travel, and come back, rounded to bfloat16
+  int64_t chunk_elements = 10'000'000;  ///< a collective each, as DASO sends its buffer
+};
+
+/// The processes of one training, joined over c10d with Gloo. One a process. Tensors of collectives
+/// are contiguous, on the processor, and not to be touched between begin and wait.
+///
+/// When a rank dies, hangs or leaves, every process of the job ends: one message, then exit status
+/// 1. No exception tells of it, because the script of a rank that hangs could not catch it either.
+class Job {
+ public:
+  /// Meets all other ranks. Throws Error when they do not come, when two have one rank, when they
+  /// disagree on the size of the job, or when nodes have different numbers of ranks.
+  static std::shared_ptr<Job> join(const LaunchVariables& variables, const JobOptions& options);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  int rank() const { return variables_.rank; }
+  int size() const { return variables_.size; }
+  int node() const { return node_; }
+  int nodes() const { return nodes_; }
+  int local_rank() const { return local_rank_; }
+  int local_size() const { return size() / nodes_; }
+  const std::string& source() const { return variables_.source; }
+  int members(Scope scope) const;
+
+  /// Reduces a tensor in place over the ranks of a scope. Begun in the same order by all of them.
+  std::shared_ptr<Work> begin_all_reduce(const at::Tensor& tensor, const AllReduce& options);
+  /// Copies the tensor of the scope's member number `root` to all its members.
+  std::shared_ptr<Work> begin_broadcast(const at::Tensor& tensor, Scope scope, int root);
+  /// Waits until it is done, or until the job ends. Throws Interrupted on Ctrl-C.
+  void wait(const Work& work);
+  /// Waits for all ranks.
+  void barrier();
+
+  /// Ends the job unless all ranks give the same text about `what`: names the rank that differs
+  /// from most, and its first line that differs. `place` begins the message.
+  void agree(const std::string& place, const std::string& what, const std::string& text);
+  /// Ends the job with a message.
+  [[noreturn]] void fail(const std::string& message);
+  /// Says goodbye. Rank 0, if it keeps the store, waits for the others. Safe to repeat.
+  void close();
+
+ private:
+  struct Groups;
+  Job(LaunchVariables variables, JobOptions options);
+  void meet();
+  void find_nodes(const std::vector<std::string>& hellos);
+  void connect_groups(std::unique_ptr<JobStore> store);
+  void check_joining(int missing, double waited_s);
+  std::vector<std::string> gather(const std::string& topic, const std::string& text);
+  std::shared_ptr<Work> begin(const std::string& what, Scope scope,
+                              std::function<void(Group&)> body);
+  std::string key(const std::string& name) const;
+  bool keeps_store() const { return rank() == 0 && !variables_.has_store; }
+
+  LaunchVariables variables_;
+  JobOptions options_;
+  int node_ = 0, nodes_ = 1, local_rank_ = 0;
+  bool on_one_host_ = true;
+  int64_t meetings_ = 0, agreements_ = 0;
+  std::vector<int> node_of_, local_rank_of_;
+  std::unique_ptr<JobStore> server_, store_;
+  std::unique_ptr<Groups> groups_;
+  std::unique_ptr<Monitor> monitor_;
+  bool closed_ = false;
+};
+
+}  // namespace trinity

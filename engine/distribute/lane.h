@@ -1,0 +1,69 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "distribute/pulse.h"
+
+namespace trinity {
+
+/// A collective that was begun. It ends on the thread of its lane.
+class Work {
+ public:
+  Work(std::string what, Scope scope, int64_t number)
+      : what_(std::move(what)), scope_(scope), number_(number) {}
+
+  const std::string& what() const { return what_; }
+  Scope scope() const { return scope_; }
+  int64_t number() const { return number_; }
+
+  bool is_done() const;
+  /// What went wrong; empty while all is well.
+  std::string failure() const;
+  /// Waits at most `seconds` for the end; whether it came.
+  bool wait_for(double seconds) const;
+  void finish(const std::string& failure);
+
+ private:
+  std::string what_;
+  Scope scope_;
+  int64_t number_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable ended_;
+  bool done_ = false;
+  std::string failure_;
+};
+
+/// Runs the collectives of one scope one after the other, in the order in which they were begun,
+/// on a thread of its own: the script computes meanwhile. After a failure nothing more runs.
+class Lane {
+ public:
+  Lane();
+  /// Waits for what is queued. With a broken connection that may take for ever.
+  ~Lane();
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  void begin(std::shared_ptr<Work> work, std::function<void()> body);
+
+ private:
+  struct Item {
+    std::shared_ptr<Work> work;
+    std::function<void()> body;
+  };
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Item> queue_;
+  bool closing_ = false;
+  std::thread thread_;
+};
+
+}  // namespace trinity

@@ -1,0 +1,174 @@
+#include "distribute/launch_variables.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <vector>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace trinity {
+namespace {
+
+constexpr int kMaxRanks = 1 << 20;
+
+/// The variables of one launcher; an empty name is one that it does not have.
+struct Names {
+  const char *source, *rank, *size, *local_rank, *local_size, *node;
+};
+
+constexpr Names kTorchrun = {"torchrun",         "RANK",      "WORLD_SIZE", "LOCAL_RANK",
+                             "LOCAL_WORLD_SIZE", "GROUP_RANK"};
+constexpr Names kOpenMpi = {"Open MPI",
+                            "OMPI_COMM_WORLD_RANK",
+                            "OMPI_COMM_WORLD_SIZE",
+                            "OMPI_COMM_WORLD_LOCAL_RANK",
+                            "OMPI_COMM_WORLD_LOCAL_SIZE",
+                            ""};
+constexpr Names kMpich = {"MPICH",           "PMI_RANK",        "PMI_SIZE",
+                          "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ""};
+constexpr Names kSlurm = {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
+                          "",      "SLURM_NODEID"};
+
+class Reader {
+ public:
+  explicit Reader(const Environment& environment) : environment_(environment) {}
+
+  std::optional<std::string> text(const char* name) const {
+    return *name ? environment_(name) : std::nullopt;
+  }
+
+  std::optional<int> integer(const char* name, int low, int high) const {
+    const auto value = text(name);
+    if (!value) return std::nullopt;
+    int number = 0;
+    const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
+    if (error != std::errc() || end != value->data() + value->size() || number < low ||
+        number > high)
+      throw ArgumentError(
+          fmt::format("{} is '{}', expected an integer from {} to {}", name, *value, low, high));
+    return number;
+  }
+
+  /// What a launcher says; nullopt when it is not there.
+  std::optional<LaunchVariables> read(const Names& names) const {
+    const auto size = integer(names.size, 1, kMaxRanks);
+    const auto rank = integer(names.rank, 0, kMaxRanks - 1);
+    if (!size && !rank) return std::nullopt;
+    if (!size || !rank)
+      throw ArgumentError(fmt::format("{} is set but {} is not: {} sets both",
+                                      size ? names.size : names.rank,
+                                      size ? names.rank : names.size, names.source));
+    LaunchVariables found;
+    found.source = names.source;
+    found.rank = *rank;
+    found.size = *size;
+    if (*rank >= *size) refuse_above(names.rank, *rank, names.size, *size);
+    found.local_size = integer(names.local_size, 1, kMaxRanks).value_or(-1);
+    found.local_rank = integer(names.local_rank, 0, kMaxRanks - 1).value_or(-1);
+    if (found.local_size > 0 && found.local_rank >= found.local_size)
+      refuse_above(names.local_rank, found.local_rank, names.local_size, found.local_size);
+    if (found.local_size > found.size)
+      throw ArgumentError(fmt::format("{} is {}, more than the {} ranks of {}", names.local_size,
+                                      found.local_size, found.size, names.size));
+    found.node = text(names.node).value_or("");
+    return found;
+  }
+
+ private:
+  [[noreturn]] static void refuse_above(const char* rank, int rank_value, const char* size,
+                                        int size_value) {
+    throw ArgumentError(fmt::format("{} is {}, expected 0 to {} because {} is {}", rank, rank_value,
+                                    size_value - 1, size, size_value));
+  }
+
+  const Environment& environment_;
+};
+
+void check_agreement(const LaunchVariables& one, const Names& one_names,
+                     const LaunchVariables& other, const Names& other_names) {
+  const auto compare = [&](const char* a, int a_value, const char* b, int b_value) {
+    if (a_value >= 0 && b_value >= 0 && a_value != b_value)
+      throw ArgumentError(
+          fmt::format("{} is {} but {} is {}: two launchers disagree, unset the variables of one",
+                      a, a_value, b, b_value));
+  };
+  compare(one_names.size, one.size, other_names.size, other.size);
+  compare(one_names.rank, one.rank, other_names.rank, other.rank);
+  compare(one_names.local_size, one.local_size, other_names.local_size, other.local_size);
+  compare(one_names.local_rank, one.local_rank, other_names.local_rank, other.local_rank);
+}
+
+/// Whether srun started this process: the batch shell and interactive steps have numbers near 2^32.
+bool in_slurm_step(const Reader& reader) {
+  const auto step = reader.text("SLURM_STEP_ID");
+  return step && !step->empty() && step->size() < 10 &&
+         step->find_first_not_of("0123456789") == std::string::npos;
+}
+
+/// A port that jobs on one machine do not share, where the launcher numbers its jobs.
+int default_port(const Reader& reader) {
+  std::string job;
+  for (const char* name :
+       {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"})
+    job += reader.text(name).value_or("");
+  if (job.empty()) return 29500;
+  return 20000 + static_cast<int>(Hasher().add(job).value() % 10000);
+}
+
+void find_store(const Reader& reader, LaunchVariables& found) {
+  found.port = reader.integer("MASTER_PORT", 1, 65535).value_or(default_port(reader));
+  found.address = reader.text("MASTER_ADDR").value_or("");
+  if (found.address.empty() && found.source == "Slurm") {
+    auto hosts = reader.text("SLURM_STEP_NODELIST");
+    if (!hosts) hosts = reader.text("SLURM_JOB_NODELIST");
+    if (hosts) found.address = first_host(*hosts);
+  }
+  if (found.address.empty() && found.local_size == found.size) found.address = "127.0.0.1";
+  if (found.address.empty())
+    throw ArgumentError(fmt::format(
+        "MASTER_ADDR is not set: it names the machine of rank 0, and {} starts ranks on several",
+        found.source));
+}
+
+}  // namespace
+
+LaunchVariables read_launch_variables(const Environment& environment) {
+  const Reader reader(environment);
+  std::optional<LaunchVariables> found;
+  const Names* from = nullptr;
+  for (const Names* names : {&kTorchrun, &kOpenMpi, &kMpich}) {
+    auto here = reader.read(*names);
+    if (!here) continue;
+    if (found)
+      check_agreement(*found, *from, *here, *names);
+    else
+      found = std::move(here), from = names;
+  }
+  if (!found && in_slurm_step(reader)) found = reader.read(kSlurm);
+  if (!found) return {};
+  if (found->size == 1) return *found;
+  find_store(reader, *found);
+  found->has_store = reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  found->is_watched = reader.text("TRINITY_LAUNCH") == "1";
+  found->attempt = reader.text("TORCHELASTIC_RESTART_COUNT").value_or("0");
+  return *found;
+}
+
+std::optional<std::string> process_environment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+std::string first_host(const std::string& list) {
+  const auto bracket = list.find('[');
+  const auto comma = list.find(',');
+  if (bracket == std::string::npos || comma < bracket) return list.substr(0, comma);
+  const auto end = list.find_first_of(",-]", bracket);
+  const auto close = list.find(']', bracket);
+  const auto after = close == std::string::npos ? "" : list.substr(close + 1);
+  return list.substr(0, bracket) + list.substr(bracket + 1, end - bracket - 1) +
+         after.substr(0, after.find(','));
+}
+
+}  // namespace trinity

@@ -1,0 +1,176 @@
+#include "distribute/monitor.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "base/error.h"
+
+namespace trinity {
+namespace {
+
+constexpr double kBeat_s = 0.4;
+/// How long whoever keeps the store stays after a verdict, for the others to read it.
+constexpr double kLinger_s = 2;
+
+void sleep_s(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+void say(const std::string& message) {
+  std::fprintf(stderr, "trinity: %s\n", message.c_str());  // unbuffered
+}
+
+Patience second_judge(Patience patience) {
+  patience.silent_s += 3;
+  patience.waiting_s += 3;
+  return patience;
+}
+
+}  // namespace
+
+double steady_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Observer::Observer(JobStore& store, std::string prefix, int ranks)
+    : store_(store), prefix_(std::move(prefix)), ranks_(static_cast<size_t>(ranks)) {}
+
+std::optional<std::string> Observer::look(const Patience& patience) {
+  const double now_s = steady_s();
+  const double passed_s = looked_s_ < 0 ? 0 : std::min(1.0, now_s - looked_s_);
+  looked_s_ = now_s;
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    const auto text = store_.get(fmt::format("{}pulse/{}", prefix_, r));
+    auto pulse = text ? Pulse::parse(*text) : Pulse();
+    ranks_[r].silent_s = pulse.beat == ranks_[r].pulse.beat ? ranks_[r].silent_s + passed_s : 0;
+    ranks_[r].pulse = std::move(pulse);
+  }
+  return judge(ranks_, patience);
+}
+
+bool Observer::all_have_left() const {
+  return std::all_of(ranks_.begin(), ranks_.end(),
+                     [](const Seen& seen) { return seen.pulse.has_left; });
+}
+
+Monitor::Monitor(std::unique_ptr<JobStore> store, const MonitorOptions& options)
+    : options_(options),
+      store_(std::move(store)),
+      observer_(*store_, options.prefix, options.size),
+      store_answered_s_(steady_s()) {
+  pulse_.node = options.node;
+  pulse_.local_rank = options.local_rank;
+  beat();
+  thread_ = std::thread([this] { run(); });
+}
+
+Monitor::~Monitor() { leave(); }
+
+void Monitor::note_begun(Scope scope, int64_t number) {
+  const std::lock_guard lock(mutex_);
+  pulse_.begun[static_cast<size_t>(scope)] = number;
+}
+
+void Monitor::note_wait(const std::string& what, Scope scope, int64_t number) {
+  const std::lock_guard lock(mutex_);
+  pulse_.what = what;
+  pulse_.scope = scope;
+  pulse_.number = number;
+  wait_began_s_ = steady_s();
+}
+
+void Monitor::note_done() {
+  const std::lock_guard lock(mutex_);
+  pulse_.number = 0;
+}
+
+void Monitor::note_broken(const std::string& failure) {
+  const std::lock_guard lock(mutex_);
+  pulse_.broken = failure;
+}
+
+double Monitor::store_silence_s() const {
+  const std::lock_guard lock(mutex_);
+  return steady_s() - store_answered_s_;
+}
+
+void Monitor::beat() {
+  std::string text;
+  {
+    const std::lock_guard lock(mutex_);
+    ++pulse_.beat;
+    pulse_.waiting_s = pulse_.number > 0 ? steady_s() - wait_began_s_ : 0;
+    text = pulse_.text();
+  }
+  const std::lock_guard lock(store_mutex_);
+  store_->set(key(fmt::format("pulse/{}", options_.rank)), text);
+}
+
+void Monitor::run() {
+  try {
+    for (;;) {
+      {
+        std::unique_lock lock(mutex_);
+        if (changed_.wait_for(lock, std::chrono::duration<double>(kBeat_s),
+                              [this] { return leaving_; }))
+          return;
+      }
+      beat();
+      std::optional<std::string> verdict;
+      {
+        const std::lock_guard lock(store_mutex_);
+        if (store_->get(key("verdict"))) {
+          if (options_.rank == 0) sleep_s(kLinger_s);
+          _exit(1);
+        }
+        if (!options_.is_watched && options_.rank < 2)
+          verdict = observer_.look(options_.rank == 0 ? options_.patience
+                                                      : second_judge(options_.patience));
+      }
+      if (verdict) end_job(*verdict);
+      const std::lock_guard lock(mutex_);
+      store_answered_s_ = steady_s();
+    }
+  } catch (const std::exception&) {
+    end_without_store("rank 0, which keeps the job's store, is gone");
+  }
+}
+
+void Monitor::leave() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (leaving_) return;
+    leaving_ = true;
+    pulse_.has_left = true;
+    pulse_.number = 0;
+  }
+  changed_.notify_all();
+  thread_.join();
+  try {
+    beat();
+  } catch (const Error&) {  // the store is gone, so nobody is left to tell
+  }
+}
+
+void Monitor::end_job(const std::string& message) {
+  try {
+    const std::lock_guard lock(store_mutex_);
+    const bool is_first = store_->add(key("speakers"), 1) == 1;
+    if (is_first) store_->set(key("verdict"), message);
+    if (is_first && !options_.is_watched) say(message);
+  } catch (const Error&) {
+    say(message);
+  }
+  if (options_.rank == 0) sleep_s(kLinger_s);
+  _exit(1);
+}
+
+void Monitor::end_without_store(const std::string& message) const {
+  if (!options_.is_watched && options_.rank == 1) say(message);
+  _exit(1);
+}
+
+}  // namespace trinity

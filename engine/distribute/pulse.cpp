@@ -1,0 +1,108 @@
+#include "distribute/pulse.h"
+
+#include <sstream>
+
+#include "base/error.h"
+#include "base/words.h"
+
+namespace trinity {
+namespace {
+
+constexpr const char* kScopeNames[] = {"world", "node", "across", "meeting"};
+constexpr const char* kScopeWords[] = {"world", "node", "across"};  // those of scripts
+
+/// Whether rank `other` takes part in the collectives of `rank` in a scope.
+bool is_member(const Pulse& rank, const Pulse& other, Scope scope) {
+  if (scope == Scope::node) return rank.node == other.node;
+  if (scope == Scope::across) return rank.local_rank == other.local_rank;
+  return true;
+}
+
+bool is_late(const Pulse& waiting, const Pulse& other) {
+  return is_member(waiting, other, waiting.scope) &&
+         other.begun[static_cast<size_t>(waiting.scope)] < waiting.number;
+}
+
+std::string describe_wait(const Pulse& pulse) {
+  return fmt::format("{} {} ({})", pulse.what, pulse.number, scope_name(pulse.scope));
+}
+
+/// Ranks that `waiting` waits for, in order.
+std::vector<size_t> late_ranks(const std::vector<Seen>& ranks, const Pulse& waiting) {
+  std::vector<size_t> late;
+  for (size_t r = 0; r < ranks.size(); ++r)
+    if (is_late(waiting, ranks[r].pulse)) late.push_back(r);
+  return late;
+}
+
+std::optional<std::string> judge_wait(const std::vector<Seen>& ranks, size_t waiter,
+                                      const Patience& patience) {
+  const Pulse& waiting = ranks[waiter].pulse;
+  const auto late = late_ranks(ranks, waiting);
+  for (const size_t r : late)
+    if (ranks[r].pulse.has_left)
+      return fmt::format(
+          "rank {} has left the job (its script ended or failed) while rank {} waits "
+          "for it in {}",
+          r, waiter, describe_wait(waiting));
+  if (waiting.waiting_s < patience.waiting_s) return std::nullopt;
+  for (const size_t r : late)
+    if (ranks[r].pulse.number == 0)
+      return fmt::format("rank {} hangs: for {:.0f} s rank {} has waited for it in {}", r,
+                         waiting.waiting_s, waiter, describe_wait(waiting));
+  for (const size_t r : late)
+    if (ranks[r].pulse.waiting_s >= patience.waiting_s && is_late(ranks[r].pulse, waiting))
+      return fmt::format("ranks {} and {} wait for each other, rank {} in {}, rank {} in {}",
+                         waiter, r, waiter, describe_wait(waiting), r,
+                         describe_wait(ranks[r].pulse));
+  if (late.empty() && waiting.waiting_s >= 2 * patience.waiting_s)
+    return fmt::format("rank {} has waited {:.0f} s for {}, which every rank has begun{}", waiter,
+                       waiting.waiting_s, describe_wait(waiting),
+                       waiting.broken.empty() ? "" : ": " + waiting.broken);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Scope parse_scope(std::string_view name) {
+  return static_cast<Scope>(parse_word("scope", name, kScopeWords));
+}
+
+const char* scope_name(Scope scope) { return kScopeNames[static_cast<size_t>(scope)]; }
+
+std::string Pulse::text() const {
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {:.3f} {}\n{}", beat, node, local_rank,
+                     has_left ? 1 : 0, begun[0], begun[1], begun[2], begun[3], number,
+                     static_cast<int>(scope), waiting_s, what.empty() ? "-" : what, broken);
+}
+
+Pulse Pulse::parse(const std::string& text) {
+  std::istringstream in(text);
+  Pulse pulse;
+  int left = 0, scope = 0;
+  in >> pulse.beat >> pulse.node >> pulse.local_rank >> left;
+  for (auto& count : pulse.begun) in >> count;
+  in >> pulse.number >> scope >> pulse.waiting_s >> pulse.what;
+  if (!in || scope < 0 || scope >= kScopes)
+    throw Error("the job's store holds a pulse of another program");
+  pulse.has_left = left != 0;
+  pulse.scope = static_cast<Scope>(scope);
+  in.ignore();
+  std::getline(in, pulse.broken, '\0');
+  return pulse;
+}
+
+std::optional<std::string> judge(const std::vector<Seen>& ranks, const Patience& patience) {
+  for (size_t r = 0; r < ranks.size(); ++r)
+    if (!ranks[r].pulse.has_left && ranks[r].silent_s > patience.silent_s)
+      return fmt::format(
+          "rank {} has not answered for {:.0f} s: it was killed or stopped, or its "
+          "machine is gone",
+          r, ranks[r].silent_s);
+  for (size_t r = 0; r < ranks.size(); ++r)
+    if (ranks[r].pulse.number > 0 && !ranks[r].pulse.has_left)
+      if (auto verdict = judge_wait(ranks, r, patience)) return verdict;
+  return std::nullopt;
+}
+
+}  // namespace trinity

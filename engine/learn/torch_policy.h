@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "learn/parameters.h"
+#include "learn/partition_passes.h"
+#include "learn/schedule_passes.h"
+
+namespace trinity {
+
+/// Both networks on LibTorch's operators and autograd (networks.h), on the CPU as a reference or on
+/// a GPU. Batches go through as a whole. Numbers cross over in the layout of the passes.
+class TorchPolicy {
+ public:
+  /// Throws ArgumentError when `device` is no device of this LibTorch.
+  TorchPolicy(const std::string& device, const PartitionShape& partition,
+              const ScheduleShape& schedule, const UnitFeatures& features);
+  ~TorchPolicy();
+
+  /// Constant logits [units, groups]; empty for none.
+  void set_prior(const std::vector<float>& prior);
+  /// Copies all weights; after every change of them.
+  void set_weights(const Parameters& parameters);
+
+  /// Log-probabilities [copies, units, groups] under masks [copies, units, 64] (empty: none).
+  void forward_partition(std::span<const float> masks, std::vector<float>& log_probability);
+
+  using Choose = std::function<int32_t(int64_t sample, int64_t step, const float* row)>;
+  /// Draws devices [S, K] for group embeddings [S, K, W] and constant logits `prior` [S, K, D];
+  /// their log-probabilities go to `taken`.
+  void sample(std::span<const float> groups, std::span<const float> prior, int64_t samples,
+              const Choose& choose, std::span<int32_t> devices, std::span<float> taken);
+  /// Log-probabilities of known devices for the embeddings and logits of the last sample().
+  void evaluate(std::span<const int32_t> devices, std::span<float> taken);
+
+  /// The gradient of  sum of coefficients times log-probabilities, + entropy_weight times the mean
+  /// entropies of units and of groups, + uniform_weight times the log-probabilities of all devices
+  /// as last evaluated, laid out as the parameters are. `groups` are those chosen, [S, units]; none
+  /// leaves the partition network out.
+  void backward(std::span<const int32_t> groups, std::span<const float> group_coefficient,
+                std::span<const float> device_coefficient, double entropy_weight,
+                double uniform_weight, std::vector<float>& gradient);
+  double devices_entropy() const;  ///< mean of a group, nats, as last evaluated
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace trinity

@@ -1,0 +1,195 @@
+-- trinity.dist: the processes of one training. A script joins the job that a launcher started it in (trinity
+-- launch, torchrun, mpirun, srun) and adds up tensors with the other ranks over LibTorch's c10d and Gloo:
+--
+--   local job = trinity.dist.init()
+--   local trainer = trinity.dist.trainer(job, { module = net, optimiser = sgd, method = 'bsp' })
+--   trainer:epoch(batches, function(batch) return loss_of(batch) end)
+--
+-- Started without a launcher it is a job of one process. Ranks, nodes and local ranks count from 0, as those of
+-- every launcher do. When a rank dies, hangs or leaves while others wait for it, all processes end, and one message
+-- names it (engine/distribute/job.h).
+
+local core = require 'trinity.core'
+local check = require 'trinity.check'
+local tensor = require 'trinity.tensor'
+local util = require 'trinity.util'
+
+local dist = {}
+
+local Job = { __name = 'job' }
+Job.__index = Job
+
+function Job.__tostring(self)
+  return ('job: rank %d of %d, on node %d of %d (%s)'):format(self.rank, self.size, self.node, self.nodes, self.source)
+end
+
+local Work = { __name = 'work' }
+Work.__index = Work
+
+local joined -- the one job of this process
+
+local init_rules = { timeout_s = { 'number', 0.1, 1e6 }, silence_s = { 'number', 0.1, 1e6 },
+  join_timeout_s = { 'number', 0.1, 1e6 }, link = 'table' }
+
+--- Joins the job, once a process; a second call gives the same job. Options: timeout_s (20: a rank that others wait
+--- for this long hangs), silence_s (10: one that gives no sign for this long is dead), join_timeout_s (60), link
+--- ({ latency_s =, bandwidth_bytes_per_s = }: makes what crosses nodes slower by a ring's time over such a link, for
+--- experiments on one machine).
+function dist.init(options)
+  options = check.options('dist.init', 1, 'options', options, init_rules)
+  if joined then return joined end
+  local handle = core.dist.join(options)
+  local self = handle:facts()
+  self.handle = handle
+  joined = setmetatable(self, Job)
+  return joined
+end
+
+--- The job that this process has joined, when it has several ranks; else nil.
+function dist.current()
+  if joined and joined.size > 1 and not joined.closed then return joined end
+end
+
+local scopes = { world = true, node = true, across = true }
+local reduce_rules = { scope = { 'choice', scopes }, reduction = { 'choice', { sum = true, mean = true, max = true } },
+  bfloat16 = 'boolean', chunk_elements = { 'integer', 1, 2 ^ 31 } }
+
+local function check_tensor(owner, x)
+  if not tensor.is(x) then check.wrong(owner, 1, 'x', x, 'a tensor') end
+  return x
+end
+
+--- Starts to reduce a tensor in place over the ranks of a scope and returns at once: { scope = 'world' | 'node' |
+--- 'across' (same local rank, one a node), reduction = 'sum' | 'mean' | 'max', bfloat16 = (travels, and comes back,
+--- rounded), chunk_elements = 10,000,000 }. Leave the tensor alone until work:wait(). All ranks of the scope start
+--- the same reductions in the same order.
+function Job:start_all_reduce(x, options)
+  check.self('job:start_all_reduce', self, 'job')
+  check_tensor('job:start_all_reduce', x)
+  options = check.options('job:start_all_reduce', 2, 'options', options, reduce_rules)
+  return setmetatable({ job = self, handle = self.handle:all_reduce(x, options) }, Work)
+end
+
+--- Reduces a tensor in place and waits: see job:start_all_reduce.
+function Job:all_reduce(x, options)
+  check.self('job:all_reduce', self, 'job')
+  check_tensor('job:all_reduce', x)
+  options = check.options('job:all_reduce', 2, 'options', options, reduce_rules)
+  self.handle:wait(self.handle:all_reduce(x, options))
+  return x
+end
+
+local broadcast_rules = { scope = { 'choice', scopes }, root = { 'integer', 0, 2 ^ 20 } }
+
+--- Copies a tensor in place from member `root` (default 0, counted in the scope) to all of the scope ('world').
+function Job:broadcast(x, options)
+  check.self('job:broadcast', self, 'job')
+  check_tensor('job:broadcast', x)
+  options = check.options('job:broadcast', 2, 'options', options, broadcast_rules)
+  self.handle:wait(self.handle:broadcast(x, options.scope or 'world', options.root or 0))
+  return x
+end
+
+--- Waits until the reduction has ended.
+function Work:wait()
+  check.self('work:wait', self, 'work')
+  self.job.handle:wait(self.handle)
+end
+
+--- Whether it has ended.
+function Work:done()
+  check.self('work:done', self, 'work')
+  return self.job.handle:is_done(self.handle)
+end
+
+--- The mean of a number over all ranks.
+function Job:mean(number)
+  check.self('job:mean', self, 'job')
+  check.argument('job:mean', 1, 'number', number, 'number')
+  if self.size == 1 then return number end
+  return self:all_reduce(tensor.new({ number }, { dtype = 'float64' }), { reduction = 'mean' }):select(1, 1):item()
+end
+
+--- Averages the gradients of a list of parameters over all ranks.
+function Job:average_gradients(parameters)
+  check.self('job:average_gradients', self, 'job')
+  check.argument('job:average_gradients', 1, 'parameters', parameters, 'table')
+  if self.size == 1 then return end
+  local count = 0
+  for i, parameter in ipairs(parameters) do
+    if not tensor.is(parameter) then
+      check.refuse('job:average_gradients', 1, 'parameters', 'entry %d: expected a tensor, got %s', i,
+        util.describe(parameter))
+    end
+    count = count + parameter:numel()
+  end
+  local flat = tensor.zeros(count)
+  core.dist.pack(parameters, flat, true)
+  self.handle:wait(self.handle:all_reduce(flat, { reduction = 'mean' }))
+  core.dist.unpack(flat, parameters, true)
+end
+
+--- Of the strategies that all ranks found for the same problem the best, on every rank.
+function Job:best(strategy)
+  check.self('job:best', self, 'job')
+  check.object('job:best', 1, 'strategy', strategy, 'strategy')
+  if self.size == 1 then return strategy end
+  local worth = tensor.full({ 2 * self.size }, 0, { dtype = 'float64' })
+  worth:narrow(1, 2 * self.rank + 1, 1):fill_(strategy.metrics.feasible and 1 or 0)
+  worth:narrow(1, 2 * self.rank + 2, 1):fill_(strategy.reward)
+  self:all_reduce(worth)
+  local values, winner = worth:totable(), 0
+  for r = 1, self.size - 1 do
+    local fits, best_fits = values[2 * r + 1], values[2 * winner + 1]
+    if fits > best_fits or fits == best_fits and values[2 * r + 2] > values[2 * winner + 2] then winner = r end
+  end
+  local devices, placement = {}, strategy.problem:placement()
+  for i = 1, #placement do devices[i] = strategy.placement[i] end
+  local chosen = self:broadcast(tensor.new(devices, { dtype = 'int64' }), { root = winner }):totable()
+  for i = 1, #placement do placement[i] = chosen[i] end
+  return strategy.problem:strategy(placement, { method = strategy.method, seed = strategy.seed,
+    evaluations = strategy.evaluations })
+end
+
+--- Waits for all ranks.
+function Job:barrier()
+  check.self('job:barrier', self, 'job')
+  self.handle:barrier()
+end
+
+--- Ends the job, naming who differs, unless all ranks give the same text about `what`.
+function Job:agree(what, text)
+  check.self('job:agree', self, 'job')
+  check.argument('job:agree', 1, 'what', what, 'string')
+  self.handle:agree(what, check.argument('job:agree', 2, 'text', text, 'string'))
+end
+
+--- Prints a text on rank 0 alone.
+function Job:print(text)
+  check.self('job:print', self, 'job')
+  check.argument('job:print', 1, 'text', text, 'string')
+  if self.rank == 0 then print(text) end
+end
+
+--- Says goodbye to the others; the script's end does, too. Further collectives are errors.
+function Job:close()
+  check.closing('job:close', self, 'job').handle:leave()
+  if self.size == 1 then joined = nil end -- others cannot be met a second time
+end
+
+--- See trinity.dist_trainer.
+function dist.trainer(job, options) return require('trinity.dist_trainer').new(job, options) end
+
+local launch_rules = { processes = { 'integer', 1, 1024 }, per_node = { 'integer', 0, 1024 }, all_output = 'boolean' }
+
+--- Runs a script in several processes on this machine: `arguments` are those of the trinity command. Options:
+--- processes (1), per_node (0: all are on one node; else nodes of so many are pretended), all_output (false: standard
+--- output of rank 0 alone). Returns the exit status; see engine/distribute/launcher.h.
+function dist.launch(arguments, options)
+  check.list('dist.launch', 1, 'arguments', arguments, 'string')
+  if #arguments == 0 then check.refuse('dist.launch', 1, 'arguments', 'expected a script, got an empty list') end
+  options = check.options('dist.launch', 2, 'options', options, launch_rules)
+  return core.dist.launch(arguments, options)
+end
+
+return dist

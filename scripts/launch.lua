@@ -1,0 +1,40 @@
+#!/usr/bin/env trinity
+-- Runs a script in several processes on this machine, joined by trinity.dist:
+--   trinity launch -n 4 script.lua [arguments of the script]
+--   trinity launch -n 4 --per_node 2 script.lua
+-- Standard output is rank 0's. When a rank dies, hangs or fails, all end, and one message names it. Across machines
+-- use torchrun, mpirun or srun: trinity.dist reads their variables.
+
+local trinity = require 'trinity'
+
+local declaration = {
+  'Runs a script in several processes: trinity launch -n 4 script.lua [arguments].',
+  processes = { default = 2, help = 'how many; -n 4 is the same', min = 1, max = 1024, integer = true },
+  per_node = { default = 0, help = 'ranks on each of several pretended nodes; 0: all are on one', min = 0, max = 1024,
+    integer = true },
+  all_output = { default = false, help = 'standard output of every rank, with its number' },
+}
+
+-- What comes before the script is ours, the rest the script's.
+local ours, rest, words, i = {}, {}, arg, 1
+while words[i] and words[i]:sub(1, 1) == '-' do
+  local word = words[i]
+  if word:match '^%-n%d+$' then
+    ours[#ours + 1] = '--processes=' .. word:sub(3)
+  elseif word == '-n' or word == '--processes' or word == '--per_node' then
+    ours[#ours + 1] = ('--%s=%s'):format(word == '-n' and 'processes' or word:sub(3), words[i + 1] or '')
+    i = i + 1
+  else
+    ours[#ours + 1] = word
+  end
+  i = i + 1
+end
+for k = i, #words do rest[#rest + 1] = words[k] end
+
+local options = trinity.options(declaration, ours)
+if #rest == 0 then error({ usage = true, message = 'launch: which script? (trinity launch -n 4 script.lua)' }, 0) end
+if options.per_node > 0 and options.processes % options.per_node ~= 0 then
+  error({ usage = true, message = ("option '--per_node': %d processes do not fill nodes of %d"):format(
+    options.processes, options.per_node) }, 0)
+end
+os.exit(trinity.dist.launch(rest, options))

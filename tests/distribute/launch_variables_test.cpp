@@ -1,0 +1,116 @@
+#include "distribute/launch_variables.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "base/error.h"
+
+using namespace trinity;
+
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+LaunchVariables read(const Variables& variables) {
+  return read_launch_variables([&](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+std::string refusal(const Variables& variables) {
+  try {
+    read(variables);
+  } catch (const ArgumentError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+const Variables kTorchrun = {
+    {"RANK", "3"},       {"WORLD_SIZE", "4"},   {"LOCAL_RANK", "1"},    {"LOCAL_WORLD_SIZE", "2"},
+    {"GROUP_RANK", "1"}, {"MASTER_ADDR", "n0"}, {"MASTER_PORT", "1234"}};
+
+Variables with(Variables variables, const Variables& changes) {
+  for (const auto& [name, value] : changes) variables[name] = value;
+  return variables;
+}
+
+}  // namespace
+
+TEST_CASE("launch variables: none is a job of one process") {
+  const auto found = read({});
+  CHECK(found.size == 1);
+  CHECK(found.rank == 0);
+  CHECK(found.source == "none");
+}
+
+TEST_CASE("launch variables of torchrun") {
+  const auto found = read(kTorchrun);
+  CHECK(found.source == "torchrun");
+  CHECK(found.rank == 3);
+  CHECK(found.size == 4);
+  CHECK(found.local_rank == 1);
+  CHECK(found.local_size == 2);
+  CHECK(found.node == "1");
+  CHECK(found.address == "n0");
+  CHECK(found.port == 1234);
+  CHECK_FALSE(found.has_store);
+  CHECK(read(with(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}})).has_store);
+}
+
+TEST_CASE("launch variables of mpirun, MPICH and srun") {
+  const Variables open_mpi = {{"OMPI_COMM_WORLD_RANK", "1"},
+                              {"OMPI_COMM_WORLD_SIZE", "2"},
+                              {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                              {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                              {"PMIX_NAMESPACE", "1234"}};
+  const auto one_machine = read(open_mpi);
+  CHECK(one_machine.source == "Open MPI");
+  CHECK(one_machine.address == "127.0.0.1");
+  CHECK(one_machine.port >= 20000);
+  CHECK(read(with(open_mpi, {{"PMIX_NAMESPACE", "99"}})).port != one_machine.port);
+  CHECK(read({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"MASTER_ADDR", "n0"}}).source == "MPICH");
+
+  const Variables slurm = {{"SLURM_PROCID", "5"},  {"SLURM_NTASKS", "8"},
+                           {"SLURM_LOCALID", "1"}, {"SLURM_NODEID", "1"},
+                           {"SLURM_JOB_ID", "7"},  {"SLURM_STEP_NODELIST", "jwb[0017,0020-24]"}};
+  CHECK(read(slurm).source == "none");  // the batch shell
+  const auto step = read(with(slurm, {{"SLURM_STEP_ID", "0"}}));
+  CHECK(step.source == "Slurm");
+  CHECK(step.rank == 5);
+  CHECK(step.node == "1");
+  CHECK(step.address == "jwb0017");
+  // mpirun inside a step: its processes inherit the daemon's variables.
+  CHECK(read(with(with(slurm, {{"SLURM_STEP_ID", "0"}}), open_mpi)).source == "Open MPI");
+}
+
+TEST_CASE("launch variables: the first host of a list") {
+  CHECK(first_host("n1") == "n1");
+  CHECK(first_host("n1,n2") == "n1");
+  CHECK(first_host("n[01-04]") == "n01");
+  CHECK(first_host("n[7,9]-ib,m3") == "n7-ib");
+  CHECK(first_host("") == "");
+}
+
+TEST_CASE("launch variables that are wrong are refused by name") {
+  CHECK(refusal({{"RANK", "1"}}) == "RANK is set but WORLD_SIZE is not: torchrun sets both");
+  CHECK(refusal({{"WORLD_SIZE", "2"}}) == "WORLD_SIZE is set but RANK is not: torchrun sets both");
+  CHECK(refusal(with(kTorchrun, {{"RANK", "4"}})) ==
+        "RANK is 4, expected 0 to 3 because WORLD_SIZE is 4");
+  CHECK(refusal(with(kTorchrun, {{"RANK", "x"}})).starts_with("RANK is 'x', expected an integer"));
+  CHECK(refusal(with(kTorchrun, {{"RANK", "1.5"}})).starts_with("RANK is '1.5'"));
+  CHECK(refusal(with(kTorchrun, {{"WORLD_SIZE", "0"}})).starts_with("WORLD_SIZE is '0'"));
+  CHECK(refusal(with(kTorchrun, {{"LOCAL_RANK", "2"}})) ==
+        "LOCAL_RANK is 2, expected 0 to 1 because LOCAL_WORLD_SIZE is 2");
+  CHECK(refusal(with(kTorchrun, {{"LOCAL_WORLD_SIZE", "5"}})) ==
+        "LOCAL_WORLD_SIZE is 5, more than the 4 ranks of WORLD_SIZE");
+  CHECK(refusal(with(kTorchrun, {{"MASTER_PORT", "70000"}})).starts_with("MASTER_PORT is '70000'"));
+  CHECK(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}}).starts_with("MASTER_ADDR is not set"));
+  CHECK(refusal(with(kTorchrun, {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}})) ==
+        "RANK is 3 but OMPI_COMM_WORLD_RANK is 0: two launchers disagree, unset the variables of "
+        "one");
+  CHECK(refusal(with(kTorchrun, {{"PMI_RANK", "3"}, {"PMI_SIZE", "8"}})) ==
+        "WORLD_SIZE is 4 but PMI_SIZE is 8: two launchers disagree, unset the variables of one");
+}

@@ -1,0 +1,109 @@
+#include "distribute/pulse.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "distribute/job.h"
+
+using namespace trinity;
+
+namespace {
+
+/// Two nodes of two ranks, all computing.
+std::vector<Seen> four_ranks() {
+  std::vector<Seen> ranks(4);
+  for (size_t r = 0; r < 4; ++r) {
+    ranks[r].pulse.node = static_cast<int>(r / 2);
+    ranks[r].pulse.local_rank = static_cast<int>(r % 2);
+    ranks[r].pulse.begun = {5, 9, 3, 1};
+  }
+  return ranks;
+}
+
+void wait_for(Seen& rank, Scope scope, double seconds) {
+  rank.pulse.what = "all_reduce";
+  rank.pulse.scope = scope;
+  rank.pulse.number = ++rank.pulse.begun[static_cast<size_t>(scope)];
+  rank.pulse.waiting_s = seconds;
+}
+
+}  // namespace
+
+TEST_CASE("pulse: text and back") {
+  auto pulse = four_ranks()[3].pulse;
+  pulse.beat = 17;
+  pulse.has_left = true;
+  pulse.number = 4;
+  pulse.scope = Scope::across;
+  pulse.waiting_s = 1.5;
+  pulse.what = "broadcast";
+  pulse.broken = "connection closed by peer";
+  const auto back = Pulse::parse(pulse.text());
+  CHECK(back.text() == pulse.text());
+  CHECK(back.broken == pulse.broken);
+  CHECK(back.scope == Scope::across);
+  CHECK_THROWS_AS(Pulse::parse("nothing"), Error);
+}
+
+TEST_CASE("judge: all is well") {
+  auto ranks = four_ranks();
+  CHECK_FALSE(judge(ranks, {}));
+  wait_for(ranks[0], Scope::world, 19);
+  CHECK_FALSE(judge(ranks, {}));
+}
+
+TEST_CASE("judge: a silent rank is dead") {
+  auto ranks = four_ranks();
+  ranks[2].silent_s = 11;
+  CHECK(judge(ranks, {}).value().starts_with("rank 2 has not answered for 11 s"));
+  ranks[2].pulse.has_left = true;
+  CHECK_FALSE(judge(ranks, {}));
+}
+
+TEST_CASE("judge: the rank that others wait for hangs, not one that waits itself") {
+  auto ranks = four_ranks();
+  wait_for(ranks[2], Scope::node, 21);    // for rank 3
+  wait_for(ranks[0], Scope::across, 21);  // for rank 2, which waits itself
+  CHECK(judge(ranks, {}).value() ==
+        "rank 3 hangs: for 21 s rank 2 has waited for it in all_reduce 10 (node)");
+}
+
+TEST_CASE("judge: a rank that left while others wait for it") {
+  auto ranks = four_ranks();
+  ranks[1].pulse.has_left = true;
+  CHECK_FALSE(judge(ranks, {}));
+  wait_for(ranks[0], Scope::world, 0);
+  CHECK(judge(ranks, {}).value().starts_with("rank 1 has left the job"));
+  ranks[0].pulse.scope = Scope::across;  // rank 1 has no part in it
+  ranks[0].pulse.number = 4;
+  CHECK_FALSE(judge(ranks, {}));
+}
+
+TEST_CASE("judge: ranks that wait for each other") {
+  auto ranks = four_ranks();
+  wait_for(ranks[0], Scope::world, 25);
+  wait_for(ranks[1], Scope::node, 25);
+  ranks[2].pulse.begun[0] = ranks[3].pulse.begun[0] = 6;
+  CHECK(
+      judge(ranks, {}).value() ==
+      "ranks 0 and 1 wait for each other, rank 0 in all_reduce 6 (world), rank 1 in all_reduce 10 "
+      "(node)");
+}
+
+TEST_CASE("injected link: the time of a ring") {
+  const InjectedLink link{1e-3, 1e6};
+  CHECK(link.delay_s(1e6, 2, false) == doctest::Approx(2e-3 + 1));
+  CHECK(link.delay_s(1e6, 4, false) == doctest::Approx(6e-3 + 1.5));
+  CHECK(link.delay_s(1e6, 2, true) == doctest::Approx(1e-3 + 1));
+  CHECK(InjectedLink{}.delay_s(1e6, 4, false) == 0);
+}
+
+TEST_CASE("job of one process: collectives leave tensors alone") {
+  const auto job = Job::join(LaunchVariables{}, {});
+  CHECK(job->size() == 1);
+  CHECK(job->nodes() == 1);
+  job->barrier();
+  job->agree("", "anything", "text");
+  job->close();
+  job->close();
+}

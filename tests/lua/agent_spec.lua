@@ -1,0 +1,112 @@
+-- The ready-made policy: warm starts, saved policies, presets, and the same policy written in Lua.
+
+local array = require 'trinity.array'
+local trinity = require 'trinity'
+local policies = trinity.policies
+
+local two_chains = dofile(root .. '/tests/lua/support/two_chains.lua')
+local problem = two_chains.problem(1)
+
+local small = { samples = 4, hidden = 8, epochs = 2, groups = 6, node2vec = { dimensions = 4, walks_per_node = 2 } }
+
+local function settings(more)
+  local all = {}
+  for _, set in ipairs { small, more or {} } do
+    for name, value in trinity.sorted_pairs(set) do all[name] = value end
+  end
+  return all
+end
+
+-- Samples and learns; everything that was drawn and learned as one text.
+local function run(agent, batches)
+  local text = {}
+  for _ = 1, batches do
+    local rewards = {}
+    for i, placement in ipairs(agent:sample()) do
+      rewards[i] = problem:score(problem:evaluate(placement))
+      text[#text + 1] = table.concat(placement:totable(), ' ')
+    end
+    text[#text + 1] = ('%.17g'):format(agent:update(rewards).loss)
+  end
+  return table.concat(text, '\n')
+end
+
+describe('the policy', function()
+  it('imitates a placement and says how well', function()
+    local agent, placement = policies.trinity(problem, settings { hidden = 32 }), problem:placement()
+    for op = 1, #placement do placement[op] = op <= #placement / 2 and 1 or 2 end
+    local report = agent:imitate { placement }
+    expect(report.agreement > 0.99):truthy()
+    expect(report.steps):equals(0)
+    expect(table.concat(agent:greedy():totable(), ' ')):equals(table.concat(placement:totable(), ' '))
+    agent:reset_baseline()
+    agent:reset_baseline(-1)
+    run(agent, 1)
+    expect(function() agent:imitate {} end):raises 'agent:imitate: .*expected 1 to 64 placements'
+    expect(function() agent:imitate { 1 } end):raises 'agent:imitate: .*entry 1: expected a placement'
+    expect(function() agent:imitate({ placement }, { step = 1 }) end):raises "unknown .*'step', did you mean 'steps'%?"
+    expect(function() agent:imitate({ placement }, { weights = { 0 } }) end):raises 'expected a positive number'
+    expect(function() agent:imitate({ placement }, { weights = { 1, 2 } }) end):raises '2 weights for 1 placements'
+  end)
+  it('resumed from a file gives the bytes of an unbroken run', function()
+    local path, options = os.tmpname(), settings { dropout = 0.2 }
+    local unbroken, first = policies.trinity(problem, options), policies.trinity(problem, options)
+    local all, before = run(unbroken, 5), run(first, 2)
+    first:save(path)
+    local second = policies.trinity(problem, settings { dropout = 0.2, resume = path })
+    expect(before .. '\n' .. run(second, 3)):equals(all)
+    expect(function() policies.trinity(problem, settings { resume = path }) end):raises "option 'dropout' = 0.2, this one 0"
+    local loaded = policies.trinity(problem, settings { load = path, seed = 2 })
+    expect(loaded.loaded > 0.5):truthy()
+    expect(unbroken.loaded):equals(0)
+    expect(function() policies.trinity(problem, settings { load = root .. '/README.md' }) end):raises 'not a policy'
+    expect(function() policies.trinity(problem, settings { load = path, resume = path }) end):raises 'exclude each other'
+    os.remove(path)
+  end)
+  it('leaves out failing samples when it is told to', function()
+    local agent = policies.trinity(problem, settings { exclude_failing_after = 0 })
+    agent:sample()
+    expect(agent:update({ 1, 1, 1, -99 }, { false, false, false, true }).mean_reward):equals(1)
+    agent:sample()
+    expect(function() agent:update({ 1, 1, 1, 1 }, { true }) end):raises 'expected 4 marks of failure, got 1'
+    expect(function() agent:update({ 1, 1, 1, 1 }, { 1 }) end):raises "agent:update: argument 2 %('failing'%)"
+  end)
+  it('has the presets and readings of the article, and refuses words that it does not know', function()
+    for _, preset in ipairs { 'default', 'paper', 'code' } do
+      local agent = policies.trinity(problem, settings { preset = preset })
+      run(agent, 1)
+      agent:close()
+    end
+    for name, words in trinity.sorted_pairs { ratio = { 'action', 'group_mean', 'joint' }, type_feature = { 'index' },
+      dropout_mask = { 'batch', 'sample', 'fresh', 'off' }, partition_network = { 'linear', 'mlp' } } do
+      for _, word in ipairs(words) do run(policies.trinity(problem, settings { [name] = word, dropout = 0.1 }), 1) end
+      expect(function() policies.trinity(problem, settings { [name] = 'nonsense' }) end):raises(
+        ("field '%s': unknown word 'nonsense'"):format(name))
+    end
+    expect(function() policies.trinity(problem, settings { device = 'cuda:99' }) end):raises "option 'device'"
+    expect(function() policies.trinity(problem, settings { device = 'tpu' }) end):raises "option 'device'"
+  end)
+  it('gives its actions and where its time went', function()
+    local agent = policies.trinity(problem, settings())
+    agent:sample()
+    local actions = agent:actions()
+    expect(table.concat(actions.groups:size(), ' ')):equals(('4 %d'):format(agent.units))
+    expect(actions.devices:max():item() <= 2):truthy()
+    expect(actions.group_logs:max():item() <= 0):truthy()
+    expect(agent:profile().sample_s > 0):truthy()
+    agent:update(array.double(4))
+    expect(function() agent:actions() end):raises 'actions: there is no batch'
+  end)
+end)
+
+describe('scripts/trinity_policy.lua', function()
+  it('draws what the ready-made policy draws, with the same log-probabilities', function()
+    local status, output = run_trinity 'trinity_policy --batches 2 --samples 8 --hidden 16 --seed 3'
+    expect(status):equals(0)
+    local groups, devices, apart, apart_too = output:match '1 +([%d.]+) %% +([%d.]+) %% +([%d.e+-]+) +([%d.e+-]+)'
+    expect(tonumber(groups)):equals(100)
+    expect(tonumber(devices)):equals(100)
+    expect(tonumber(apart)):below(1e-5)
+    expect(tonumber(apart_too)):below(1e-5)
+  end)
+end)

@@ -1,0 +1,379 @@
+-- trinity.dist in real processes: collectives, training in step and with DASO, what happens when a rank fails.
+
+local core = require 'trinity.core'
+
+local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
+local written = {}
+
+-- A file with a script, removed at the end.
+local function write_script(text)
+  local path = os.tmpname()
+  core.write_file(path, text)
+  written[#written + 1] = path
+  return path
+end
+
+-- Runs a shell command with the program as $T: exit status, output with errors, seconds.
+local function shell(command)
+  local start = core.clock_s()
+  local pipe = io.popen(("cd '%s' && export TRINITY_HOME='%s' T='%s' && { %s ; } 2>&1; echo \"status=$?\""):format(root, root,
+    program, command))
+  local output = pipe:read '*a'
+  pipe:close()
+  local text, status = output:match '^(.*)status=(%d+)\n$'
+  return tonumber(status), text, core.clock_s() - start
+end
+
+-- Runs a script in processes: exit status, output, seconds.
+local function launch(options, text, arguments)
+  return shell(('timeout -k 5 60 "$T" launch %s %s %s'):format(options, write_script(text), arguments or ''))
+end
+
+local function count(text, pattern)
+  local n = 0
+  for _ in text:gmatch(pattern) do n = n + 1 end
+  return n
+end
+
+-- A network whose gradient depends on rank and batch: weights go to targets that differ.
+local training = [[
+local trinity = require 'trinity'
+local nn, tensor = trinity.nn, trinity.tensor
+local function train(job, method, epochs, schedule, folder, stop)
+  local net = nn.linear { inputs = 3, outputs = 2, seed = 5 + job.rank }
+  local sgd = nn.sgd { parameters = net:parameters(), learning_rate = 0.1, momentum = 0.5 }
+  local trainer = trinity.dist.trainer(job, { module = net, optimiser = sgd, method = method, schedule = schedule })
+  if folder then trainer:load(folder) end
+  while trainer.epochs_done < epochs do
+    local epoch = trainer.epochs_done
+    trainer:epoch(7, function(batch)
+      local stream = trinity.random(1, 'data', job.rank + 10 * batch + 1000 * epoch)
+      return nn.mse(net(tensor.normal({ 4, 3 }, stream)), tensor.normal({ 4, 2 }, stream))
+    end)
+    if folder then trainer:save(folder) end
+    if stop then stop(trainer, job) end
+  end
+  return trainer
+end
+local function text(trainer)
+  local list = {}
+  for i, x in ipairs(trainer:pack():totable()) do list[i] = ('%.9g'):format(x) end
+  return table.concat(list, ' ')
+end
+]]
+
+describe('a job', function()
+  it('of one process needs no launcher, and leaves tensors alone', function()
+    local status, output = shell(('"$T" %s'):format(write_script [[
+      local trinity = require 'trinity'
+      local job = trinity.dist.init()
+      local x = trinity.tensor.new { 1, 2, 1.001 }
+      job:all_reduce(x, { bfloat16 = true })
+      job:broadcast(x)
+      job:barrier()
+      print(tostring(job), x:select(1, 3):item() - 1.001 < 1e-6, job:mean(3))
+    ]]))
+    expect(output):equals 'job: rank 0 of 1, on node 0 of 1 (none)\ttrue\t3\n'
+    expect(status):equals(0)
+  end)
+  it('adds up over all ranks, nodes and across nodes, in pieces and rounded', function()
+    local status, output = launch('-n 4 --per_node 2 --all_output', [[
+      local trinity = require 'trinity'
+      local tensor = trinity.tensor
+      local job = trinity.dist.init()
+      local function reduce(options)
+        local x = tensor.new { job.rank, 1, 2 ^ job.rank, 1 / 3, job.rank }
+        job:all_reduce(x, options)
+        return ('%g %g %g %.5f'):format(x:select(1, 1):item(), x:select(1, 2):item(), x:select(1, 3):item(), x:select(1, 4):item())
+      end
+      local lines = { reduce {}, reduce { scope = 'node' }, reduce { scope = 'across' }, reduce { reduction = 'max' },
+        reduce { reduction = 'mean', chunk_elements = 2 }, reduce { bfloat16 = true },
+        reduce { scope = 'across', bfloat16 = true, reduction = 'mean' } }
+      local x = tensor.full({ 2 }, job.rank)
+      lines[#lines + 1] = job:broadcast(x, { scope = 'node', root = 1 }):select(1, 1):item()
+      local slow = job:start_all_reduce(tensor.ones(3), { scope = 'across' })
+      slow:wait()
+      lines[#lines + 1] = tostring(slow:done()) .. job:mean(job.rank)
+      job:agree('the weather', 'fine')
+      print(table.concat(lines, '; '))
+    ]])
+    if status ~= 0 then error(output) end
+    local function line(mark, node, across, rounded, root) -- rank 0's bears no mark
+      return ('\n%s6 4 15 1.33333; %s; %s; 3 1 8 0.33333; 1.5 1 3.75 0.33333; 6 4 15 1.33594; %s; %d; true1.5\n')
+        :format(mark, node, across, rounded, root)
+    end
+    output = '\n' .. output:gsub('\n', '\n\n')
+    expect(output):matches(line('', '1 2 3 0.66667', '2 2 5 0.66667', '1 1 2.5 0.33398', 1))
+    expect(output):matches(line('%[2%] ', '5 2 12 0.66667', '2 2 5 0.66667', '1 1 2.5 0.33398', 3))
+    expect(output):matches(line('%[3%] ', '5 2 12 0.66667', '4 2 10 0.66667', '2 1 5 0.33398', 3))
+    expect(count(output, 'true1.5\n')):equals(4)
+  end)
+  it('reads the variables of mpirun', function()
+    if os.execute 'command -v mpirun >/dev/null' ~= 0 then skip 'no mpirun here' end
+    local status, output = shell(('timeout -k 5 60 mpirun --allow-run-as-root --oversubscribe -n 2 "$T" %s'):format(write_script [[
+      local job = require('trinity').dist.init()
+      print(('%d of %d by %s, mean %g'):format(job.rank, job.size, job.source, job:mean(job.rank)))
+    ]]))
+    expect(output):matches '0 of 2 by Open MPI, mean 0.5'
+    expect(output):matches '1 of 2 by Open MPI, mean 0.5'
+    expect(status):equals(0)
+  end)
+  it('refuses contradictory variables by name', function()
+    local script = write_script "require('trinity').dist.init { join_timeout_s = 1 }"
+    local function refused(variables, text)
+      local status, output = shell(variables .. ' "$T" ' .. script)
+      expect(status):equals(1)
+      expect(output):matches(text)
+      expect(count(output, 'trinity: ')):equals(1)
+    end
+    refused('RANK=1', 'RANK is set but WORLD_SIZE is not')
+    refused('RANK=2 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1', 'RANK is 2, expected 0 to 1 because WORLD_SIZE is 2')
+    refused('RANK=0 WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1',
+      'RANK is 0 but OMPI_COMM_WORLD_RANK is 1: two launchers disagree')
+    refused('RANK=0 WORLD_SIZE=2', 'MASTER_ADDR is not set')
+    refused('RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=23457', 'rank 1 of 2 has not joined within 1 s')
+    refused('RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=23458', 'no store of the job at 127.0.0.1:23458')
+  end)
+  it('refuses what a collective cannot take', function()
+    local trinity = require 'trinity'
+    local job = trinity.dist.init()
+    expect(function() job:all_reduce(trinity.tensor.ones { 2, 3 }:transpose(1, 2)) end):raises 'expected a contiguous tensor'
+    expect(function() job:all_reduce(trinity.tensor.ones(2), { scope = 'nod' }) end):raises "did you mean 'node'"
+    expect(function() job:broadcast(trinity.tensor.ones(2), { root = 1 }) end):raises "'root'"
+    expect(function() trinity.dist.trainer(job, { module = {} }) end):raises "option 'module': expected a module, got table"
+    expect(function() trinity.dist.launch({}, {}) end):raises 'expected a script, got an empty list'
+  end)
+end)
+
+-- What four ranks do under the schedule, in one process with plain numbers: parameter vectors by rank.
+local function emulate(job_text)
+  return training .. [[
+  local function emulate(epochs, options)
+    local daso = trinity.daso
+    options.groups, options.nodes = 2, 2
+    local schedule, ranks = daso.schedule(options), {}
+    for r = 0, 3 do
+      local net = nn.linear { inputs = 3, outputs = 2, seed = 5 }
+      ranks[r] = { net = net, sgd = nn.sgd { parameters = net:parameters(), learning_rate = 0.1, momentum = 0.5 } }
+    end
+    local core = require 'trinity.core'
+    local function pack(r, gradients)
+      local flat = tensor.zeros(8)
+      core.dist.pack(ranks[r].net:parameters(), flat, gradients)
+      return flat
+    end
+    local function unpack_to(r, flat, gradients) core.dist.unpack(flat, ranks[r].net:parameters(), gradients) end
+    local function rounded(x) -- to bfloat16, exactly: 8 bits of precision
+      local list = x:totable()
+      for i, v in ipairs(list) do
+        local _, e = math.frexp(v)
+        local unit = 2 ^ (e - 8)
+        local q, f = math.floor(v / unit), v / unit - math.floor(v / unit)
+        if f > 0.5 or f == 0.5 and q % 2 == 1 then q = q + 1 end
+        list[i] = q * unit
+      end
+      return tensor.new(list)
+    end
+    local sent, outgoing
+    local acts = {}
+    function acts.send(a)
+      local x, y = pack(a.group), pack(a.group + 2)
+      if a.bfloat16 then outgoing = rounded(rounded(x) + rounded(y)) else outgoing = x + y end
+    end
+    function acts.merge(a)
+      for _, r in ipairs { a.group, a.group + 2 } do unpack_to(r, daso.merge(pack(r), sent, a.batches, 2)) end
+      sent = nil
+    end
+    function acts.average(a)
+      for _, r in ipairs { a.group, a.group + 2 } do unpack_to(r, outgoing / 2) end
+      outgoing = nil
+    end
+    function acts.broadcast(a)
+      for r = 0, 3 do unpack_to(r, pack(a.group + (r >= 2 and 2 or 0))) end
+    end
+    for epoch = 0, epochs - 1 do
+      local sum = 0
+      for batch = 1, 7 do
+        local gradients = {}
+        for r = 0, 3 do
+          ranks[r].sgd:zero_grad()
+          local stream = trinity.random(1, 'data', r + 10 * batch + 1000 * epoch)
+          local loss = nn.mse(ranks[r].net(tensor.normal({ 4, 3 }, stream)), tensor.normal({ 4, 2 }, stream))
+          loss:backward()
+          sum = sum + loss:item()
+          gradients[r] = pack(r, true)
+        end
+        for r = 0, 3 do
+          local mate = r % 2 == 0 and r + 1 or r - 1
+          if schedule.gradients then unpack_to(r, (gradients[r] + gradients[mate]) / 2, true) end
+          ranks[r].sgd:step()
+        end
+        for _, a in ipairs(schedule:after_batch(7)) do acts[a.what](a) end
+        if outgoing then sent, outgoing = outgoing, nil end
+      end
+      schedule:after_epoch(sum / 28)
+    end
+    return pack(0)
+  end
+  ]] .. job_text
+end
+
+describe('training', function()
+  it('with DASO on one node, and without skips, gives the bytes of bsp', function()
+    local body = training .. [[
+      local job = trinity.dist.init()
+      local bsp = text(train(job, 'bsp', 3))
+      local daso = text(train(job, 'daso', 3, { epochs = 3, warmup_epochs = 1, cooldown_epochs = 1, max_global_skips = tonumber(arg[1]) }))
+      job:print(tostring(bsp == daso) .. '\t' .. tostring(#bsp > 40))
+    ]]
+    for _, case in ipairs { { '-n 2', '8', 'true\ttrue\n' }, { '-n 4 --per_node 2', '0', 'true\ttrue\n' },
+      { '-n 4 --per_node 2', '8', 'false\ttrue\n' } } do
+      local _, output = launch(case[1], body, case[2])
+      expect(output):equals(case[3])
+    end
+  end)
+  it('with DASO does what its schedule says, to rounding', function()
+    local status, output = launch('-n 4 --per_node 2', emulate [[
+      local job = trinity.dist.init { link = { latency_s = 1e-3 } }
+      for _, held in ipairs { { 1, 1, 1 }, { 2, 1, 1 }, { 4, 1, 1 }, { 6, 2, 2 } } do
+        local function options()
+          return { epochs = 4, warmup_epochs = 1, cooldown_epochs = 1,
+            held = { global_skips = held[1], local_skips = held[2], batches_to_wait = held[3] } }
+        end
+        local real = train(job, 'daso', 4, options()):pack()
+        if job.rank == 0 then
+          local off = (real - emulate(4, options())):abs():max():item()
+          print(off < 2e-5 and 'equal' or ('off by %g with %d skips'):format(off, held[1]))
+        end
+      end
+    ]])
+    expect(output):equals(('equal\n'):rep(4))
+    expect(status):equals(0)
+  end)
+  it('goes on from its checkpoint after a rank was killed, to the same bytes', function()
+    local folder = os.tmpname() .. '.checkpoint'
+    local body = training .. [[
+      local function die(trainer, job)
+        if trainer.epochs_done == 2 and job.rank == 3 then os.execute('kill -9 ' .. io.open '/proc/self/stat':read '*n') end
+      end
+      local job = trinity.dist.init()
+      local schedule = { epochs = 5, warmup_epochs = 1, cooldown_epochs = 1 }
+      job:print(text(train(job, 'daso', 5, schedule, arg[1] ~= '-' and arg[1] or nil, arg[2] and die)))
+    ]]
+    local _, straight = launch('-n 4 --per_node 2', body, '-')
+    local status, output, seconds = launch('-n 4 --per_node 2', body, folder .. ' kill')
+    expect(output):equals 'trinity: rank 3 ended by signal 9 (Killed)\n'
+    expect(status):equals(137)
+    expect(seconds):below(30)
+    local _, resumed = launch('-n 4 --per_node 2', body, folder)
+    expect(#straight > 40):truthy()
+    expect(resumed):equals(straight)
+    os.execute('rm -r ' .. folder)
+  end)
+end)
+
+describe('a rank that fails ends the job with one message', function()
+  it('when it hangs', function()
+    local status, output, seconds = launch('-n 3', [[
+      local trinity = require 'trinity'
+      local job = trinity.dist.init { timeout_s = 1.5 }
+      job:barrier()
+      if job.rank == 1 then while true do end end
+      job:barrier()
+      print 'never'
+    ]])
+    expect(output):matches '^trinity: rank 1 hangs: for %d s rank [02] has waited for it in barrier 3 %(world%)\n$'
+    expect(status):equals(1)
+    expect(seconds):below(30)
+  end)
+  it('when it is stopped', function()
+    local status, output, seconds = launch('-n 2', [[
+      local trinity = require 'trinity'
+      local job = trinity.dist.init { silence_s = 2 }
+      if job.rank == 1 then os.execute('kill -STOP ' .. io.open '/proc/self/stat':read '*n') end
+      job:barrier()
+    ]])
+    expect(output):matches '^trinity: rank 1 has not answered for %d s: it was killed or stopped'
+    expect(count(output, '\n')):equals(1)
+    expect(status):equals(1)
+    expect(seconds):below(30)
+  end)
+  it('when its script fails, beside its own', function()
+    local status, output = launch('-n 2', [[
+      local job = require('trinity').dist.init()
+      if job.rank == 1 then error 'no more data' end
+      job:barrier()
+    ]])
+    expect(output):matches '^%[1%] trinity: [^\n]*: no more data\ntrinity: rank 1 ended with exit status 1\n$'
+    expect(status):equals(1)
+  end)
+  it('when it has another model', function()
+    local status, output = launch('-n 4', [[
+      local trinity = require 'trinity'
+      local nn = trinity.nn
+      local job = trinity.dist.init()
+      local net = nn.linear { inputs = 3, outputs = job.rank == 2 and 5 or 4 }
+      trinity.dist.trainer(job, { module = net, optimiser = nn.sgd { parameters = net:parameters(), learning_rate = 1 } })
+    ]])
+    expect(output):matches("^trinity: /[^\n]*:5: rank 2 disagrees about the model's shape: it has parameter 1 'weight' %[5 x 3 float32%], "
+      .. "the others parameter 1 'weight' %[4 x 3 float32%]\n$")
+    expect(status):equals(1)
+  end)
+  it('under mpirun, without our launcher', function()
+    if os.execute 'command -v mpirun >/dev/null' ~= 0 then skip 'no mpirun here' end
+    local _, output, seconds = shell(('timeout -k 5 60 mpirun --allow-run-as-root --oversubscribe -n 3 "$T" %s'):format(write_script [[
+      local job = require('trinity').dist.init { timeout_s = 1.5 }
+      if job.rank == 2 then while true do end end
+      job:barrier()
+    ]]))
+    expect(output):matches 'trinity: rank 2 hangs: for %d s rank 0 has waited for it in barrier 2 %(world%)'
+    expect(count(output, 'trinity: ')):equals(1)
+    expect(seconds):below(30)
+  end)
+  it('and leaves no process behind when the launcher is killed', function()
+    local folder = os.tmpname()
+    os.remove(folder)
+    local script = write_script(([[
+      local job = require('trinity').dist.init()
+      require('trinity.core').write_file(%q .. job.rank, tostring(io.open '/proc/self/stat':read '*n'))
+      while true do end
+    ]]):format(folder))
+    shell(('"$T" launch -n 2 %s & p=$!; for i in $(seq 200); do [ -s %s0 ] && [ -s %s1 ] && break; sleep 0.05; done; kill -9 $p; wait $p')
+      :format(script, folder, folder))
+    local left = 1
+    for _ = 1, 100 do
+      left = 0
+      for rank = 0, 1 do
+        local process = io.open(folder .. rank):read '*a'
+        local stat = io.open('/proc/' .. process .. '/cmdline')
+        if stat and stat:read '*a' ~= '' then left = left + 1 end
+        if stat then stat:close() end
+      end
+      if left == 0 then break end
+      os.execute 'sleep 0.05'
+    end
+    expect(left):equals(0)
+    for rank = 0, 1 do os.remove(folder .. rank) end
+  end)
+end)
+
+describe('trinity launch', function()
+  it('says what it misses', function()
+    local status, output = run_trinity 'launch -n 2'
+    expect(status):equals(2)
+    expect(output):matches 'which script'
+    status, output = run_trinity 'launch -n 3 --per_node 2 script.lua'
+    expect(status):equals(2)
+    expect(output):matches '3 processes do not fill nodes of 2'
+    status, output = run_trinity 'launch --process 2 script.lua'
+    expect(status):equals(2)
+    expect(output):matches "did you mean 'processes'"
+  end)
+  it('gives the script its arguments and the status', function()
+    local status, output = launch('-n2', "if not os.getenv 'RANK':find '1' then print(arg[1], arg[2]) end os.exit(tonumber(arg[2]))", 'a 7')
+    expect(output):matches '^a\t7\n'
+    expect(status):equals(7)
+  end)
+end)
+
+for _, path in ipairs(written) do os.remove(path) end
