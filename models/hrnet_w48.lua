@@ -62,7 +62,8 @@ return {
       for m = 1, modules do
         for s = 1, #streams do
           for block = 1, 4 do
-            streams[s] = basic(('%s/module_%d/stream_%d/block_%d'):format(name, m, s, block), streams[s], channels_of(s))
+            local block_name = ('%s/module_%d/stream_%d/block_%d'):format(name, m, s, block)
+            streams[s] = basic(block_name, streams[s], channels_of(s))
           end
         end
         streams = exchange(('%s/module_%d/exchange'):format(name, m), streams)

@@ -160,4 +160,5 @@ if #steps > 0 then
   print(trinity.format_table({ 'network', 'cluster', 'p', 'data parallel', 'PaSE', 'expert', 'mcmc', 'PaSE',
     'paper: expert / FlexFlow / PaSE' }, steps))
 end
-print '\nmade by: trinity scripts/pase.lua'
+print(('\nseed %d, %d iterations of the chain; made by: trinity scripts/pase.lua %s'):format(options.seed,
+  options.iterations, table.concat(arg, ' ')))

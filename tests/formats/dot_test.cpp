@@ -103,8 +103,7 @@ TEST_CASE("a name that is no UTF-8 has the wrong bytes replaced") {
 }
 
 TEST_CASE("a profile lowered to training: a node per operator, an edge per pair") {
-  const auto path =
-      std::string(TRINITY_SOURCE_DIR) + "/../shared/data/pipedream/resnet18.graph.txt";
+  const std::string path = TRINITY_SOURCE_DIR "/../shared/data/pipedream/resnet18.graph.txt";
   if (!std::filesystem::exists(path)) {
     MESSAGE("skipped: no ", path);
     return;

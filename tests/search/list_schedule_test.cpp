@@ -108,7 +108,7 @@ TEST_CASE("HEFT and CPOP on the article's example") {
 }
 
 TEST_CASE("the recorded example gives the same") {
-  const auto path = std::string(TRINITY_SOURCE_DIR) + "/../shared/data/heft/canonical10.json";
+  const std::string path = TRINITY_SOURCE_DIR "/../shared/data/heft/canonical10.json";
   if (!std::filesystem::exists(path)) {
     MESSAGE("skipped: no ", path);
     return;

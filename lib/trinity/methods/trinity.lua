@@ -9,6 +9,7 @@
 -- of its released code have the policy only. Under a limit in seconds a refined search does without the policy where
 -- its share is too short to begin with (policy_s).
 
+local array = require 'trinity.array'
 local check = require 'trinity.check'
 local checkpoints = require 'trinity.checkpoints'
 local core = require 'trinity.core'
@@ -90,6 +91,14 @@ local function keep_policy(self, agent, state)
     updates = state.updates, idle = state.idle, last = state.last })
 end
 
+-- Rewards of a batch, and which of its placements do not fit (option exclude_failing_after).
+local function price(self, batch)
+  local rewards, metrics = self:evaluate(batch)
+  local failing = array.int32(#metrics)
+  for i = 1, #metrics do failing[i] = metrics[i].feasible and 0 or 1 end
+  return rewards, failing
+end
+
 --- The policy stage: PPO until its share of the budget is used, or the placements that it draws stop getting better and
 --- a refinement follows. state: { updates, idle, last = evaluations at its end }.
 local function learn(self, agent, state, stages)
@@ -106,7 +115,7 @@ local function learn(self, agent, state, stages)
       break
     end
     local before = self.best and self.best.reward or -math.huge
-    agent:update((self:evaluate(batch)))
+    agent:update(price(self, batch))
     state.updates = state.updates + 1
     state.idle = self.best.reward > before and 0 or state.idle + 1
     if options.checkpoint ~= '' and state.updates % options.checkpoint_every == 0 then

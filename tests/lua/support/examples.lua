@@ -198,6 +198,13 @@ examples.values = {
   ['trinity.Method'] = function() return function(problem) return problem:placement() end end,
 }
 
+-- The example graph as one stage.
+local function one_stage()
+  local stage = {}
+  for i = 1, examples.shared().graph.operators do stage[i] = 1 end
+  return stage
+end
+
 --- Arguments of a function as a list, where those by type do not do.
 examples.arguments = {
   ['trinity.options'] = function() return { { steps = { default = 3 } }, { '--steps=4' } } end,
@@ -254,6 +261,8 @@ examples.arguments = {
   ['trinity.Graph.to_training'] = function() return { { optimiser = 'sgd' } } end,
   ['trinity.Graph.replicate'] = function() return { { replicas = 2 } } end,
   ['trinity.Graph.save'] = function() return { examples.path() } end,
+  ['trinity.Graph.recompute'] = function() return { { stage = one_stage() } } end,
+  ['trinity.Graph.replicate_stages'] = function() return { { stage = one_stage(), replicas = { 1 } } } end,
   ['trinity.Builder.add'] = function() return { { name = 'added', type = 'Work', outputs = { { bytes = 8 } } } } end,
   ['trinity.Builder.add_operator'] = function() return { { name = 'added', time_s = 1e-3 } } end,
   ['trinity.Builder.add_edge'] = function() return { 'first', 'second', 8 } end,
