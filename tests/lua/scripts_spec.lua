@@ -65,7 +65,7 @@ describe('the main job', function()
       'loaded back it simulates to the same' } do
       expect(output):matches(text)
     end
-    expect(output):matches 'trinity  step %d/3  best [%d.]+ s  reward [%d.]+  %d+ evaluations/s'
+    expect(output):matches 'trinity  seed 1  step time [%d.]+ s  reward [%d.]+  24 evaluations'
   end)
   it('runs on a PipeDream profile', function()
     local status, output = run_trinity(("quickstart --model '%s' --cluster p100x4 --steps 1 --samples 4 --save %s")
@@ -75,11 +75,12 @@ describe('the main job', function()
   end)
   it('ends on Ctrl-C with its best, its table and status 130', function()
     local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
-    local pipe = io.popen(("cd '%s' && timeout --preserve-status -s INT -k 60 6 '%s' quickstart --steps 500 --save %s 2>&1; echo status=$?")
+    local pipe = io.popen(("cd '%s' && timeout --preserve-status -s INT -k 60 6 '%s' quickstart --steps 500 --preset code --save %s 2>&1; echo status=$?")
       :format(root, program, save))
     local output = pipe:read '*a'
     pipe:close()
     expect(output):matches 'status=130'
+    expect(output):matches 'trinity  step %d+/500  best [%d.]+ s  reward [-%d.]+  %d+ evaluations/s'
     expect(output):matches '\ntrinity %*? +[%d.]+ s'
     expect(output):matches 'loaded back it simulates to the same'
   end)

@@ -136,6 +136,7 @@ examples.objects = {
   ['trinity.Graph'] = function(method)
     if method == 'close' then return small_graph() end
     if method == 'fold_backward' then return profile_graph() end
+    if method == 'recompute' then return examples.shared().forward:to_training() end
     return method == 'to_training' and examples.shared().forward or examples.shared().graph
   end,
   ['trinity.Builder'] = builder,
@@ -198,10 +199,10 @@ examples.values = {
   ['trinity.Method'] = function() return function(problem) return problem:placement() end end,
 }
 
--- The example graph as one stage.
-local function one_stage()
+-- All operators of a graph as one stage.
+local function one_stage(graph)
   local stage = {}
-  for i = 1, examples.shared().graph.operators do stage[i] = 1 end
+  for i = 1, graph.operators do stage[i] = 1 end
   return stage
 end
 
@@ -261,8 +262,10 @@ examples.arguments = {
   ['trinity.Graph.to_training'] = function() return { { optimiser = 'sgd' } } end,
   ['trinity.Graph.replicate'] = function() return { { replicas = 2 } } end,
   ['trinity.Graph.save'] = function() return { examples.path() } end,
-  ['trinity.Graph.recompute'] = function() return { { stage = one_stage() } } end,
-  ['trinity.Graph.replicate_stages'] = function() return { { stage = one_stage(), replicas = { 1 } } } end,
+  ['trinity.Graph.recompute'] = function(graph) return { { stage = one_stage(graph) } } end,
+  ['trinity.Graph.replicate_stages'] = function(graph)
+    return { { stage = one_stage(graph), replicas = { 1 } } }
+  end,
   ['trinity.Builder.add'] = function() return { { name = 'added', type = 'Work', outputs = { { bytes = 8 } } } } end,
   ['trinity.Builder.add_operator'] = function() return { { name = 'added', time_s = 1e-3 } } end,
   ['trinity.Builder.add_edge'] = function() return { 'first', 'second', 8 } end,
