@@ -19,7 +19,7 @@ local options = trinity.options {
   samples = { default = 16, help = 'placements per update', min = 1, max = 1000, integer = true },
   epochs = { default = 4, help = 'gradient steps per update', min = 1, max = 100, integer = true },
   groups = { default = 0, help = '0: min(256, 20 x devices, units)', min = 0, max = 4096, integer = true },
-  hidden = { default = 128, help = "width of each direction of the encoder; the decoder's is twice that", min = 1,
+  hidden = { default = 96, help = "width of each direction of the encoder; the decoder's is twice that", min = 1,
     max = 4096, integer = true },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
 }

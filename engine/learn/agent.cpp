@@ -15,7 +15,7 @@ namespace {
 
 /// Samples that one task of the pool evaluates at most. Fixed, so that sums of gradients never
 /// depend on the number of threads.
-constexpr int32_t kShard = 5;
+constexpr int32_t kShard = 10;
 
 /// Draws an index from probabilities.
 int32_t draw(const float* probability, int64_t count, RandomStream& random) {

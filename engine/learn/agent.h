@@ -65,9 +65,10 @@ struct AgentOptions {
   /// How strongly the untrained partition network puts units with neighbouring shares of the work
   /// into one group (see contiguous_prior()). 0: not at all.
   double contiguity = 6;
-  /// Width of each direction of the encoder; the decoder's is twice that. 128 reads the article's
-  /// "hidden size 256" as the decoder's, 256 as the released code does.
-  int32_t hidden = 128;
+  /// Width of each direction of the encoder; the decoder's is twice that. The article's "hidden size
+  /// 256" is 128 read as the decoder's, 256 as the released code reads it; on InceptionV3 64, 96 and
+  /// 128 find equally good placements in 1200 samples.
+  int32_t hidden = 96;
   FeatureOptions features;
   /// "cpu"; "cuda:0" and the like put the networks on a GPU where LibTorch has CUDA.
   std::string device = "cpu";

@@ -51,13 +51,17 @@ struct Kernels {
                         const float* tanh_cell, const float* d_hidden, float* d_cell,
                         float* d_gates);
 
-  /// Scores of additive attention: v . tanh(query_t + memory_j) as [steps, keys]; query [steps,
-  /// width], memory [keys, width].
+  /// to = exp(2 from) of `count` numbers, those beyond +-21 taken as +-21. In place as well.
+  void (*doubled_exponential)(int64_t count, const float* from, float* to);
+
+  /// Scores of additive attention: v . tanh(query_t + memory_j) as [steps, keys], given the doubled
+  /// exponentials of query [steps, width] and memory [keys, width].
   void (*attention_scores)(int64_t steps, int64_t keys, int64_t width, const float* query,
                            const float* memory, const float* v, float* scores);
 
-  /// Its gradients, given those of the scores [steps, keys]: d_query [steps, width] is written,
-  /// to d_memory [keys, width] and d_v [width] is added. `scratch` has room for [keys, panel].
+  /// Its gradients, given those of the scores [steps, keys] and the same exponentials: d_query
+  /// [steps, width] is written, to d_memory [keys, width] and d_v [width] is added. `scratch` has
+  /// room for [keys, panel].
   void (*attention_backward)(int64_t steps, int64_t keys, int64_t width, const float* query,
                              const float* memory, const float* v, const float* d_scores,
                              float* d_query, float* d_memory, float* d_v, float* scratch);

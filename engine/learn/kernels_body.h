@@ -255,28 +255,43 @@ void cell_backward(int64_t rows, int64_t width, const float* gates, const float*
   }
 }
 
+/// Bounded so that the product of two stays a number: 42 is exp's argument at x = 21.
+void doubled_exponential(int64_t count, const float* from, float* to) {
+  const Vector bound = all(42.0f);
+  each(count, [&](int64_t i, int64_t n) {
+    Vector x = take(from + i, n) * 2.0f;
+    x = x > bound ? bound : x;
+    put(to + i, exp_of(x < -bound ? -bound : x), n);
+  });
+}
+
+/// With r = 1 / (1 + exp(2 query_t) exp(2 memory_j)), tanh(query_t + memory_j) = 1 - 2 r.
 void attention_scores(int64_t steps, int64_t keys, int64_t width, const float* query,
                       const float* memory, const float* v, float* scores) {
+  float all_v = 0;
+  for (int64_t h = 0; h < width; ++h) all_v += v[h];
   for (int64_t t = 0; t < steps; ++t, query += width) {
     const float* m = memory;
     for (int64_t j = 0; j < keys; ++j, m += width) {
       Vector sum = {};
       each(width, [&](int64_t h, int64_t n) {
-        sum += take(v + h, n) * tanh_of(take(query + h, n) + take(m + h, n));
+        sum += take(v + h, n) / (take(query + h, n) * take(m + h, n) + 1.0f);
       });
-      *scores++ = sum_of(sum);
+      *scores++ = all_v - 2.0f * sum_of(sum);
     }
   }
 }
 
-/// With x = tanh(query_t + memory_j) and y = (1 - x^2) times the score's gradient: v y goes to the
-/// query and the memory, x times that gradient to v. A column of vectors at a time, so that its
-/// sums stay in registers and its memory in the first-level cache.
+/// With r as above and x = 1 - 2 r the tanh: v (1 - x^2) = 4 v r (1 - r) times the score's gradient
+/// goes to the query and the memory, x times that gradient to v. A column of vectors at a time, so
+/// that its sums stay in registers and its memory in the first-level cache.
 void attention_backward(int64_t steps, int64_t keys, int64_t width, const float* query,
                         const float* memory, const float* v, const float* d_scores, float* d_query,
                         float* d_memory, float* d_v, float* scratch) {
+  float all_gradients = 0;
+  for (int64_t i = 0; i < steps * keys; ++i) all_gradients += d_scores[i];
   each(width, [&](int64_t h, int64_t n) {
-    const Vector weight = take(v + h, n);
+    const Vector weight = take(v + h, n) * 4.0f;
     Vector to_v = {};
     for (int64_t j = 0; j < keys; ++j) {
       store(scratch + 2 * j * kLanes, take(memory + j * width + h, n));
@@ -288,15 +303,15 @@ void attention_backward(int64_t steps, int64_t keys, int64_t width, const float*
       Vector to_query = {};
       for (int64_t j = 0; j < keys; ++j) {
         float* m = scratch + 2 * j * kLanes;
-        const Vector x = tanh_of(q + load(m)), gradient = all(g[j]);
-        const Vector y = gradient - gradient * x * x;
+        const Vector r = 1.0f / (q * load(m) + 1.0f);
+        const Vector scaled = all(g[j]) * r, y = scaled - scaled * r;
         to_query += y;
-        to_v += gradient * x;
+        to_v += scaled;
         store(m + kLanes, load(m + kLanes) + y);
       }
       put(d_query + t * width + h, to_query * weight, n);
     }
-    put(d_v + h, take(d_v + h, n) + to_v, n);
+    put(d_v + h, take(d_v + h, n) + all_gradients - to_v * 2.0f, n);
     for (int64_t j = 0; j < keys; ++j) {
       float* to = d_memory + j * width + h;
       put(to, take(to, n) + load(scratch + (2 * j + 1) * kLanes) * weight, n);
@@ -404,10 +419,23 @@ void adam(int64_t count, float* weight, const float* gradient, float* m, float* 
   }
 }
 
-const Kernels kKernels = {kName,         kPanel,           pack,
-                          multiply,      multiply_sparse,  cell_forward,
-                          cell_backward, attention_scores, attention_backward,
-                          softmax,       log_softmax,      scaled_tanh,
-                          transpose,     rectify,          rectify_backward,
-                          add,           skip_gram,        square_sum,
+const Kernels kKernels = {kName,
+                          kPanel,
+                          pack,
+                          multiply,
+                          multiply_sparse,
+                          cell_forward,
+                          cell_backward,
+                          doubled_exponential,
+                          attention_scores,
+                          attention_backward,
+                          softmax,
+                          log_softmax,
+                          scaled_tanh,
+                          transpose,
+                          rectify,
+                          rectify_backward,
+                          add,
+                          skip_gram,
+                          square_sum,
                           adam};

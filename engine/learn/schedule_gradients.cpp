@@ -115,7 +115,8 @@ void SchedulePasses::backward_attention(const float* weights, int64_t sample, fl
     for (int64_t j = 0; j < k; ++j) d_row[j] = row[j] * (d_row[j] - sum);
   }
   grow(d_query_, k * wide);
-  kernels_.attention_backward(k, k, wide, query_.data() + sample * k * wide, memory,
+  kernels_.attention_backward(k, k, wide, query_.data() + sample * k * wide,
+                              memory_exponential_.data() + sample * k * wide,
                               weights + layout_.score, d_weight_.data(), d_query_.data(),
                               d_memory_.data(), gradients + layout_.score, scratch_.data());
 }

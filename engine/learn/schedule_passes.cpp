@@ -116,6 +116,7 @@ SchedulePasses::SchedulePasses(const ScheduleShape& shape, const ScheduleLayout&
   }
   size(encoded_, rows() * wide);
   size(memory_, rows() * wide);
+  size(memory_exponential_, rows() * wide);
   size(packed_memory_, n * kernels_.packed_size(k, wide));
   size(gates_, rows() * 4 * wide);
   size(hidden_, (rows() + n) * wide);
@@ -172,6 +173,7 @@ void SchedulePasses::encode(const float* weights) {
                       memory, wide);
     kernels_.pack(k, wide, memory, wide, 1, packed_memory_.data() + s * packed_size);
   }
+  kernels_.doubled_exponential(rows() * wide, memory_.data(), memory_exponential_.data());
   start_decoder();
 }
 
@@ -203,13 +205,16 @@ void SchedulePasses::decode_step(int64_t t) {
                         tanh_cell_.data() + at, hidden_.data() + next, wide);
 }
 
-/// Attention of steps [first, first + count) of a sample whose queries are known.
+/// Attention of steps [first, first + count) of a sample whose queries are known; these become
+/// their doubled exponentials.
 void SchedulePasses::attend(const float* weights, int64_t sample, int64_t first, int64_t count) {
   const int64_t wide = shape_.wide(), k = shape_.groups;
   const int64_t at = sample * k + first;
   float *weight = weight_.data() + at * k, *context = context_.data() + at * wide;
-  kernels_.attention_scores(count, k, wide, query_.data() + at * wide,
-                            memory_.data() + sample * k * wide, weights + layout_.score, weight);
+  float* query = query_.data() + at * wide;
+  kernels_.doubled_exponential(count * wide, query, query);
+  kernels_.attention_scores(count, k, wide, query, memory_exponential_.data() + sample * k * wide,
+                            weights + layout_.score, weight);
   kernels_.softmax(count, k, weight);
   std::fill(context, context + count * wide, 0.0f);
   kernels_.multiply(count, wide, k, weight, k, 1,

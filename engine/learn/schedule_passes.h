@@ -154,6 +154,7 @@ class SchedulePasses {
   Direction forward_, backward_;
   Buffer encoded_;                            // [K, S, 2H]
   Buffer memory_, packed_memory_;             // [S, K, 2H], and packed sample by sample
+  Buffer memory_exponential_;                 // exp(2 memory), as query_ becomes exp(2 query)
   Buffer gates_, hidden_, cell_, tanh_cell_;  // decoder; hidden_ and cell_ hold the start first
   Buffer query_, weight_, context_;           // [S, K, 2H], [S, K, K], [S, K, 2H]
   Buffer squashed_, probability_;             // tanh(u / T) and softmax, [S, K, D]

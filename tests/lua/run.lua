@@ -1,5 +1,6 @@
 -- Runs tests/lua/*_spec.lua inside the program: describe, it, expect, skip. Use:
---   trinity tests/lua/run.lua [part of a file's name]
+--   trinity tests/lua/run.lua [part of a file's name [folder]]
+-- Processes given the same (empty) folder share the files: each takes the next one that no other has taken.
 
 local core = require 'trinity.core'
 
@@ -106,9 +107,15 @@ local environment = setmetatable({
   end,
 }, { __index = _G })
 
-local wanted = arg[1] or ''
+local wanted, claims = arg[1] or '', arg[2]
+
+--- Whether this process is the first to take a file: a folder is made by one only.
+local function take(file)
+  return not claims or os.execute(("mkdir '%s/%s' 2>/dev/null"):format(claims, file)) == 0
+end
+
 for _, file in ipairs(core.list_folder(root .. '/tests/lua')) do
-  if file:match '_spec%.lua$' and file:find(wanted, 1, true) then
+  if file:match '_spec%.lua$' and file:find(wanted, 1, true) and take(file) then
     local chunk = assert(loadfile(root .. '/tests/lua/' .. file))
     setfenv(chunk, environment)
     describe(file:match '^(.*)_spec', chunk)
