@@ -2,6 +2,8 @@
 -- Runs a script in several processes on this machine, joined by trinity.dist:
 --   trinity launch -n 4 script.lua [arguments of the script]
 --   trinity launch -n 4 --per_node 2 script.lua
+-- A search that learns is shared by the ranks (lib/trinity/dist_search.lua):
+--   trinity launch -n 2 scripts/search.lua --method trinity
 -- Standard output is rank 0's. When a rank dies, hangs or fails, all end, and one message names it. Across machines
 -- use torchrun, mpirun or srun: trinity.dist reads their variables.
 
@@ -12,6 +14,8 @@ local declaration = {
   processes = { default = 2, help = 'how many; -n 4 is the same', min = 1, max = 1024, integer = true },
   per_node = { default = 0, help = 'ranks on each of several pretended nodes; 0: all are on one', min = 0, max = 1024,
     integer = true },
+  threads = { default = 0, help = 'worker threads of each rank; 0: the cores divided by the ranks', min = 0, max = 4096,
+    integer = true },
   all_output = { default = false, help = 'standard output of every rank, with its number' },
 }
 
@@ -21,7 +25,7 @@ while words[i] and words[i]:sub(1, 1) == '-' do
   local word = words[i]
   if word:match '^%-n%d+$' then
     ours[#ours + 1] = '--processes=' .. word:sub(3)
-  elseif word == '-n' or word == '--processes' or word == '--per_node' then
+  elseif word == '-n' or word == '--processes' or word == '--per_node' or word == '--threads' then
     ours[#ours + 1] = ('--%s=%s'):format(word == '-n' and 'processes' or word:sub(3), words[i + 1] or '')
     i = i + 1
   else

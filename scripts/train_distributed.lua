@@ -1,6 +1,7 @@
 #!/usr/bin/env trinity
 -- Trains a small network on all ranks of a job, in step and with DASO, and compares wall time and loss:
 --   trinity launch -n 4 --per_node 2 scripts/train_distributed.lua
+--   trinity launch -n 4 --per_node 2 scripts/train_distributed.lua --task characters
 -- The link between the pretended nodes is made slow by a delay (--link_mbit_s, --link_ms; engine/distribute/job.h).
 -- Data are generated: 'images' are pictures of 3 x 32 x 32 of ten classes under noise, 'characters' a text of
 -- invented words whose next character is to be told.
@@ -13,10 +14,12 @@ local options = trinity.options {
   'Trains a small network in several processes, in step (bsp) and with DASO.',
   task = { default = 'images', help = 'images or characters' },
   method = { default = 'both', help = 'bsp, daso or both' },
-  epochs = { default = 12, help = 'of the training', min = 1, integer = true },
+  epochs = { default = 0, help = 'of the training; 0: as many as the task needs (images 12, characters 16)', min = 0,
+    integer = true },
   batches = { default = 20, help = 'an epoch, on every rank', min = 1, integer = true },
   batch_size = { default = 32, help = 'samples a batch and rank', min = 1, integer = true },
-  learning_rate = { default = 0.05, help = 'of stochastic gradient descent with momentum 0.9', min = 0 },
+  learning_rate = { default = 0, min = 0,
+    help = 'of stochastic gradient descent with momentum 0.9; 0: images 0.05, characters 0.3' },
   warmup = { default = 1, help = 'epochs of DASO that synchronise every batch at the start', min = 0, integer = true },
   cooldown = { default = 1, help = 'and at the end', min = 0, integer = true },
   max_global_skips = { default = 8, help = 'of DASO; 0: as bsp', min = 0, integer = true },
@@ -31,6 +34,7 @@ local job = trinity.dist.init { timeout_s = options.timeout_s,
   link = { bandwidth_bytes_per_s = options.link_mbit_s * 1e6 / 8, latency_s = options.link_ms * 1e-3 } }
 
 local tasks = {}
+local usual = { images = { epochs = 12, learning_rate = 0.05 }, characters = { epochs = 16, learning_rate = 0.3 } }
 
 -- Ten classes of three pictures each, seen shifted by up to two pixels and under noise.
 function tasks.images(seed)
@@ -99,6 +103,9 @@ end
 
 if not tasks[options.task] then
   error({ usage = true, message = "option '--task': expected images or characters" }, 0)
+end
+for name, value in trinity.sorted_pairs(usual[options.task]) do
+  if options[name] == 0 then options[name] = value end
 end
 local methods = options.method == 'both' and { 'bsp', 'daso' } or { options.method }
 if options.checkpoint ~= '' and (#methods > 1 or options.seeds > 1) then

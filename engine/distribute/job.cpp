@@ -223,6 +223,16 @@ std::shared_ptr<Work> Job::begin_broadcast(const at::Tensor& tensor, Scope scope
   return begin("broadcast", scope, [tensor, root](Group& group) { group.broadcast(tensor, root); });
 }
 
+void Job::sum(std::span<float> values) {
+  wait(*begin_all_reduce(
+      at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, at::kFloat), {}));
+}
+
+void Job::sum(std::span<double> values) {
+  wait(*begin_all_reduce(
+      at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, at::kDouble), {}));
+}
+
 void Job::wait(const Work& work) {
   if (work.is_done() && work.failure().empty()) return;
   monitor_->note_wait(work.what(), work.scope(), work.number());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,9 @@ class Job {
   std::shared_ptr<Work> begin_all_reduce(const at::Tensor& tensor, const AllReduce& options);
   /// Copies the tensor of the scope's member number `root` to all its members.
   std::shared_ptr<Work> begin_broadcast(const at::Tensor& tensor, Scope scope, int root);
+  /// Replaces values by their sums over all ranks, the same bits on each, and waits.
+  void sum(std::span<float> values);
+  void sum(std::span<double> values);
   /// Waits until it is done, or until the job ends. Throws Interrupted on Ctrl-C.
   void wait(const Work& work);
   /// Waits for all ranks.

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <thread>
 
 #include "base/error.h"
 #include "base/stop.h"
@@ -70,6 +71,12 @@ struct Rank {
   pid_t process = -1;
   std::optional<int> status;  // of wait, once it has ended
 };
+
+/// Ranks that each took all cores would stand in each other's way.
+int threads_of_rank(const LaunchOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / options.processes);
+}
 
 bool is_of_launcher(std::string_view variable) {
   for (const char* name :
@@ -195,7 +202,8 @@ void Crew::start(int r) {
   const bool takes_output = r > 0 && options_.all_output;
   if (pipe2(errors, O_CLOEXEC) != 0 || (takes_output && pipe2(output, O_CLOEXEC) != 0))
     throw Error(fmt::format("cannot start rank {}: {}", r, std::strerror(errno)));
-  std::vector<std::string> words = {options_.program};
+  std::vector<std::string> words = {options_.program, "--threads",
+                                    std::to_string(threads_of_rank(options_))};
   words.insert(words.end(), options_.arguments.begin(), options_.arguments.end());
   auto variables = environment_of(r, options_, store_->port());
   const auto argument_list = pointers(words), environment = pointers(variables);

@@ -62,6 +62,11 @@ double staying_logit(const AgentOptions& options, int32_t devices) {
   return options.temperature * std::atanh(std::clamp(odds / options.tanh_constant, -0.999, 0.999));
 }
 
+/// The first of the samples that process `rank` draws.
+int32_t share_begin(int32_t samples, int32_t rank, int32_t size) {
+  return static_cast<int32_t>(int64_t{samples} * rank / size);
+}
+
 double clock_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -72,9 +77,12 @@ Stopwatch::Stopwatch(double& total) : total_(total), start_(clock_s()) {}
 Stopwatch::~Stopwatch() { total_ += clock_s() - start_; }
 
 Agent::Impl::Impl(std::shared_ptr<const Problem> problem_in, const AgentOptions& options_in,
-                  ThreadPool& pool_in)
+                  ThreadPool& pool_in, AgentPeers peers_in)
     : problem(std::move(problem_in)),
       options(options_in),
+      peers(std::move(peers_in)),
+      first_sample(share_begin(options.samples, peers.rank, peers.size)),
+      samples(share_begin(options.samples, peers.rank + 1, peers.size) - first_sample),
       pool(pool_in),
       units(make_unit_graph(problem->graph())),
       features(unit_features(*problem, units, options.features, options.seed)),
@@ -115,27 +123,27 @@ Agent::Impl::Impl(std::shared_ptr<const Problem> problem_in, const AgentOptions&
 void Agent::Impl::check_memory() const {
   constexpr double kMostBytes = 24e9;
   const auto k = static_cast<double>(groups), width = static_cast<double>(schedule_shape.width);
-  const double rows = static_cast<double>(options.samples) * k;
+  const double rows = static_cast<double>(samples) * k;
   // A row keeps some 40 vectors of the hidden width, a weight a dozen copies of itself.
   const double bytes = 4 * (rows * (2 * k + 40.0 * options.hidden + 2 * width) +
                             12 * static_cast<double>(parameters.size()));
   if (bytes > kMostBytes)
     throw LimitError(fmt::format(
         "{} samples of {} groups at option 'hidden' = {} take about {:.0f} GB, the limit is {:.0f}",
-        options.samples, groups, options.hidden, bytes / 1e9, kMostBytes / 1e9));
+        samples, groups, options.hidden, bytes / 1e9, kMostBytes / 1e9));
 }
 
 /// Shards of about equal size, and the arrays of a batch.
 void Agent::Impl::make_passes() {
   layout = std::make_unique<ScheduleLayout>(schedule_shape, parameters);
   packed = std::make_unique<PackedSchedule>(schedule_shape, *layout);
-  const int32_t count = (options.samples + kShard - 1) / kShard;
+  const int32_t count = (samples + kShard - 1) / kShard;
   for (int32_t i = 0; i < count; ++i) {
-    const int32_t first = static_cast<int32_t>(int64_t{options.samples} * i / count);
-    const int32_t end = static_cast<int32_t>(int64_t{options.samples} * (i + 1) / count);
+    const int32_t first = static_cast<int32_t>(int64_t{samples} * i / count);
+    const int32_t end = static_cast<int32_t>(int64_t{samples} * (i + 1) / count);
     passes.emplace_back(schedule_shape, *layout, *packed, end - first);
   }
-  const auto size = static_cast<size_t>(options.samples);
+  const auto size = static_cast<size_t>(samples);
   const size_t by_unit = size * static_cast<size_t>(units.size());
   const size_t by_group = size * static_cast<size_t>(groups);
   for (auto* numbers : {&old_group, &group_taken, &group_coefficient}) numbers->resize(by_unit);
@@ -166,11 +174,14 @@ void Agent::Impl::draw_masks(uint64_t index) {
   if (options.dropout <= 0) return;
   const bool each = options.dropout_mask == DropoutMask::sample;
   const auto mask = static_cast<size_t>(units.size()) * PartitionShape::kFirst;
-  const auto copies = static_cast<size_t>(each ? options.samples : 1);
+  const auto copies = static_cast<size_t>(each ? samples : 1);
+  const auto first =
+      each ? index * static_cast<uint64_t>(options.samples) + static_cast<uint64_t>(first_sample)
+           : index;
   std::vector<float> scale(copies * mask);
   const auto kept = static_cast<float>(1 / (1 - options.dropout));
   pool.parallel_for(static_cast<int>(copies), [&](int copy, int) {
-    RandomStream random(options.seed, "dropout", index * copies + static_cast<uint64_t>(copy));
+    RandomStream random(options.seed, "dropout", first + static_cast<uint64_t>(copy));
     float* out = scale.data() + static_cast<size_t>(copy) * mask;
     for (size_t i = 0; i < mask; ++i) out[i] = random.uniform() < options.dropout ? 0.0f : kept;
   });
@@ -280,10 +291,9 @@ void Agent::Impl::sample() {
 
 void Agent::Impl::sample_by_torch() {
   std::vector<RandomStream> streams;
-  for (int32_t c = 0; c < options.samples; ++c)
-    streams.emplace_back(options.seed, "devices", stream(c));
+  for (int32_t c = 0; c < samples; ++c) streams.emplace_back(options.seed, "devices", stream(c));
   torch_policy->sample(
-      group_rows(), prior_rows(), options.samples,
+      group_rows(), prior_rows(), samples,
       [&](int64_t s, int64_t, const float* row) {
         return draw_noisy(row, problem->devices(), streams[static_cast<size_t>(s)], noise());
       },
@@ -295,7 +305,7 @@ std::vector<float> Agent::Impl::group_rows() {
   const auto width = static_cast<size_t>(schedule_shape.width);
   std::vector<float> rows;
   rows.reserve(devices.size() * width);
-  for (int32_t c = 0; c < options.samples; ++c) {
+  for (int32_t c = 0; c < samples; ++c) {
     int32_t index = 0;
     SchedulePasses& pass = pass_of(c, index);
     for (int32_t g = 0; g < groups; ++g)
@@ -308,7 +318,7 @@ std::vector<float> Agent::Impl::group_rows() {
 std::vector<float> Agent::Impl::prior_rows() {
   const auto count = static_cast<size_t>(groups) * static_cast<size_t>(problem->devices());
   std::vector<float> rows;
-  for (int32_t c = 0; c < options.samples; ++c) {
+  for (int32_t c = 0; c < samples; ++c) {
     int32_t index = 0;
     SchedulePasses& pass = pass_of(c, index);
     rows.insert(rows.end(), pass.prior(index), pass.prior(index) + count);
@@ -357,10 +367,14 @@ std::vector<int32_t> Agent::Impl::greedy() {
   return placement;
 }
 
-Agent::Agent(std::shared_ptr<const Problem> problem, const AgentOptions& options,
-             ThreadPool& pool) {
+Agent::Agent(std::shared_ptr<const Problem> problem, const AgentOptions& options, ThreadPool& pool,
+             AgentPeers peers) {
   options.check();
-  impl_ = std::make_unique<Impl>(std::move(problem), options, pool);
+  if (options.samples < peers.size)
+    throw ArgumentError(
+        fmt::format("option 'samples': expected one or more for each of {} processes, got {}",
+                    peers.size, options.samples));
+  impl_ = std::make_unique<Impl>(std::move(problem), options, pool, std::move(peers));
 }
 
 Agent::~Agent() = default;
@@ -370,6 +384,8 @@ int32_t Agent::units() const { return impl_->units.size(); }
 const AgentOptions& Agent::options() const { return impl_->options; }
 int64_t Agent::parameter_count() const { return impl_->parameters.size(); }
 int64_t Agent::gradient_steps() const { return impl_->adam.steps; }
+int32_t Agent::first_sample() const { return impl_->first_sample; }
+int32_t Agent::own_samples() const { return impl_->samples; }
 AgentProfile Agent::profile() const { return impl_->profile; }
 
 std::span<const int32_t> Agent::sample() {

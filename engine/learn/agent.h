@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -65,9 +66,9 @@ struct AgentOptions {
   /// How strongly the untrained partition network puts units with neighbouring shares of the work
   /// into one group (see contiguous_prior()). 0: not at all.
   double contiguity = 6;
-  /// Width of each direction of the encoder; the decoder's is twice that. The article's "hidden size
-  /// 256" is 128 read as the decoder's, 256 as the released code reads it; on InceptionV3 64, 96 and
-  /// 128 find equally good placements in 1200 samples.
+  /// Width of each direction of the encoder; the decoder's is twice that. The article's "hidden
+  /// size 256" is 128 read as the decoder's, 256 as the released code reads it; on InceptionV3 64,
+  /// 96 and 128 find equally good placements in 1200 samples.
   int32_t hidden = 96;
   FeatureOptions features;
   /// "cpu"; "cuda:0" and the like put the networks on a GPU where LibTorch has CUDA.
@@ -116,12 +117,24 @@ struct ImitationReport {
   double agreement = 0;  ///< share of the work that greedy() places as the first placement does
 };
 
+/// The processes that learn one policy together. Each has the same agent and the same weights to
+/// the bit, draws and evaluates its own samples of every batch, and learns from all rewards.
+/// sum_floats and sum_doubles replace values with their sums over all processes, the same bits in
+/// each; all call them as often and in the same order. One process needs neither.
+struct AgentPeers {
+  int32_t rank = 0, size = 1;
+  std::function<void(std::span<float>)> sum_floats;
+  std::function<void(std::span<double>)> sum_doubles;
+};
+
 /// Seconds spent in parts of a policy step since the agent was made, by the calling thread's clock.
 struct AgentProfile {
   double sample_s = 0, forward_s = 0, objective_s = 0, backward_s = 0, optimise_s = 0;
+  double exchange_s = 0;  ///< with peers, waiting for them included
 };
 
-/// The actions of the latest batch, for comparison and analysis. Groups are numbered as drawn.
+/// The actions of the latest batch (of this process's samples), for comparison and analysis. Groups
+/// are numbered as drawn.
 struct BatchActions {
   std::span<const int32_t> groups;   ///< [samples, units]
   std::span<const int32_t> devices;  ///< [samples, groups]
@@ -130,21 +143,24 @@ struct BatchActions {
 
 /// The Trinity policy (papers.md 1.4): a partition network draws a group for every colocation unit,
 /// a schedule network draws a device for every group; both trained by PPO (1.5). Results depend on
-/// the options and the problem, not on the thread count.
+/// the options and the problem, not on the thread count; on the number of peers only as far as sums
+/// of gradients are rounded differently.
 class Agent {
  public:
   /// `pool` runs shards of a batch; its threads must run LibTorch single-threaded
-  /// (use_one_torch_thread). Throws ArgumentError for options out of range.
-  Agent(std::shared_ptr<const Problem> problem, const AgentOptions& options, ThreadPool& pool);
+  /// (use_one_torch_thread). Throws ArgumentError for options out of range, and for fewer samples
+  /// than peers.
+  Agent(std::shared_ptr<const Problem> problem, const AgentOptions& options, ThreadPool& pool,
+        AgentPeers peers = {});
   ~Agent();
 
-  /// Draws a batch: `samples` placements of all operators, one after the other. The span is valid
-  /// until the next call.
+  /// Draws a batch: `samples` placements of all operators, one after the other; with peers those
+  /// from first_sample() on, own_samples() of them. The span is valid until the next call.
   std::span<const int32_t> sample();
 
-  /// Learns from the rewards of the latest batch, larger is better. `failing` marks samples (1)
-  /// that broke a limit, for exclude_failing_after; it may be empty. Throws ArgumentError when
-  /// there is no batch, a count differs, or a reward is not finite.
+  /// Learns from the rewards of the latest batch (of all peers), larger is better. `failing` marks
+  /// samples (1) that broke a limit, for exclude_failing_after; it may be empty. Throws
+  /// ArgumentError when there is no batch, a count differs, or a reward is not finite.
   UpdateReport update(std::span<const double> rewards, std::span<const uint8_t> failing = {});
 
   /// The most likely grouping with the most likely devices, as a placement of all operators.
@@ -177,6 +193,8 @@ class Agent {
   const AgentOptions& options() const;
   int64_t parameter_count() const;
   int64_t gradient_steps() const;
+  int32_t first_sample() const;  ///< from 0, of those in a batch that this process draws
+  int32_t own_samples() const;
 
   struct Impl;  ///< agent_impl.h
 

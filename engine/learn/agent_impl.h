@@ -14,7 +14,7 @@ namespace trinity {
 /// agent_imitate.cpp imitates, agent_file.cpp saves and loads.
 struct Agent::Impl {
   Impl(std::shared_ptr<const Problem> problem_in, const AgentOptions& options_in,
-       ThreadPool& pool_in);
+       ThreadPool& pool_in, AgentPeers peers_in = {});
 
   void check_memory() const;
   void make_passes();
@@ -42,7 +42,9 @@ struct Agent::Impl {
   void forward();
   void refresh_masks(int32_t epoch);
   void gather_groups();
-  Objective set_coefficients(std::span<const double> advantage, std::span<const uint8_t> weight);
+  Objective set_coefficients(std::span<const double> advantage, std::span<const uint8_t> weight,
+                             double batch_size);
+  void report_objective(const Objective& objective, UpdateReport& report);
   void backward(double entropy_weight);
   void sum_parts(size_t first);
   double apply(double rate);
@@ -75,7 +77,7 @@ struct Agent::Impl {
 
   int32_t shards() const { return static_cast<int32_t>(passes.size()); }
   int32_t first_of(int32_t shard) const {
-    return static_cast<int32_t>(int64_t{options.samples} * shard / shards());
+    return static_cast<int32_t>(int64_t{samples} * shard / shards());
   }
   int32_t shard_of(int32_t sample) const;
   SchedulePasses& pass_of(int32_t sample, int32_t& index) {
@@ -84,8 +86,11 @@ struct Agent::Impl {
     return passes[static_cast<size_t>(shard)];
   }
   uint64_t stream(int32_t sample) const {
-    return batch * static_cast<uint64_t>(options.samples) + static_cast<uint64_t>(sample);
+    return batch * static_cast<uint64_t>(options.samples) +
+           static_cast<uint64_t>(first_sample + sample);
   }
+  /// Of a sum of means over the samples of every process, how much this one's weighs.
+  double own_share() const { return static_cast<double>(samples) / options.samples; }
   double noise() const {
     return batch <= static_cast<uint64_t>(options.noise_steps) ? options.noise_amplitude : 0;
   }
@@ -94,6 +99,8 @@ struct Agent::Impl {
 
   std::shared_ptr<const Problem> problem;
   AgentOptions options;
+  AgentPeers peers;
+  int32_t first_sample, samples;  // of options.samples those that are drawn here
   ThreadPool& pool;
   UnitGraph units;
   UnitFeatures features;
@@ -111,8 +118,8 @@ struct Agent::Impl {
   std::vector<SchedulePasses> passes;         // one a shard
   std::unique_ptr<TorchPolicy> torch_policy;  // instead of passes on a GPU
 
-  // The latest batch: the group of every unit as drawn and as the schedule network numbers it,
-  // log-probabilities of what was drawn when it was drawn and now, their coefficients.
+  // The latest batch, S samples of it: the group of every unit as drawn and as the schedule network
+  // numbers it, log-probabilities of what was drawn when it was drawn and now, their coefficients.
   std::vector<int32_t> group_of, ordered_group, devices, placements;  // [S, U], [S, U], [S, K]
   std::vector<float> old_group, group_taken, group_coefficient;       // [S, U]
   std::vector<float> old_device, device_taken, device_coefficient;    // [S, K]

@@ -89,24 +89,44 @@ void Agent::Impl::epoch(int32_t index, std::span<const double> advantage,
   if (index > 0 || masked || torch_policy) forward();
   {
     const Stopwatch watch(profile.objective_s);
-    const Objective objective = set_coefficients(advantage, weight);
-    report.clipped_share = objective.clipped;
-    report.entropy_groups = partition->entropy();
-    report.entropy_devices = 0;
-    for (const auto& pass : passes) report.entropy_devices += pass.entropy();
-    report.entropy_devices /= static_cast<double>(device_taken.size());
-    if (torch_policy) report.entropy_devices = torch_policy->devices_entropy();
-    report.loss = -objective.value -
-                  options.entropy_weight * (report.entropy_groups + report.entropy_devices);
+    const auto first = static_cast<size_t>(first_sample), count = static_cast<size_t>(samples);
+    const auto all = std::count(weight.begin(), weight.end(), uint8_t{1});
+    const Objective objective =
+        set_coefficients(advantage.subspan(first, count), weight.subspan(first, count),
+                         std::max(1.0, static_cast<double>(all)));
+    report_objective(objective, report);
   }
-  backward(options.entropy_weight);
+  // Entropies are means over the samples, those of units the same in every process.
+  backward(options.entropy_weight * own_share());
+  if (peers.size > 1) {
+    const Stopwatch watch(profile.exchange_s);
+    peers.sum_floats(gradient);
+  }
   report.learning_rate = learning_rate();
   report.gradient_norm = apply(report.learning_rate);
 }
 
+/// Objective, entropies and loss of the whole batch.
+void Agent::Impl::report_objective(const Objective& objective, UpdateReport& report) {
+  double on_devices = 0;
+  for (const auto& pass : passes) on_devices += pass.entropy();
+  on_devices /= static_cast<double>(device_taken.size());
+  if (torch_policy) on_devices = torch_policy->devices_entropy();
+  double sums[] = {objective.value, objective.clipped, own_share() * partition->entropy(),
+                   own_share() * on_devices};
+  if (peers.size > 1) {
+    const Stopwatch watch(profile.exchange_s);
+    peers.sum_doubles(sums);
+  }
+  report.clipped_share = sums[1];
+  report.entropy_groups = sums[2];
+  report.entropy_devices = sums[3];
+  report.loss = -sums[0] - options.entropy_weight * (sums[2] + sums[3]);
+}
+
 void Agent::Impl::gather_groups() {
   const auto n = static_cast<size_t>(units.size());
-  pool.parallel_for(options.samples, [&](int sample, int) {
+  pool.parallel_for(samples, [&](int sample, int) {
     for (size_t u = 0; u < n; ++u) {
       const size_t at = static_cast<size_t>(sample) * n + u;
       group_taken[at] = partition->row(sample, static_cast<int64_t>(u))[group_of[at]];
@@ -136,9 +156,9 @@ void Agent::Impl::forward() {
 }
 
 Objective Agent::Impl::set_coefficients(std::span<const double> advantage,
-                                        std::span<const uint8_t> weight) {
-  const Actions by_unit{units.size(), group_taken, old_group, group_coefficient};
-  const Actions by_group{groups, device_taken, old_device, device_coefficient};
+                                        std::span<const uint8_t> weight, double batch_size) {
+  const Actions by_unit{units.size(), group_taken, old_group, group_coefficient, batch_size};
+  const Actions by_group{groups, device_taken, old_device, device_coefficient, batch_size};
   if (options.ratio == Ratio::joint)
     return clip_jointly(by_unit, by_group, advantage, weight, options.clip);
   const auto first = options.ratio == Ratio::action

@@ -21,7 +21,8 @@ Term clipped_term(double log_ratio, double advantage, double clip) {
   return {std::min(free, fixed), moves ? free : 0, outside};
 }
 
-double included(std::span<const uint8_t> weight) {
+double included(const Actions& actions, std::span<const uint8_t> weight) {
+  if (actions.batch > 0) return actions.batch;
   return static_cast<double>(std::count(weight.begin(), weight.end(), uint8_t{1}));
 }
 
@@ -30,7 +31,8 @@ double included(std::span<const uint8_t> weight) {
 Objective clip_actions(const Actions& actions, std::span<const double> advantage,
                        std::span<const uint8_t> weight, double clip) {
   Objective objective;
-  const double share = 1 / std::max(1.0, included(weight) * static_cast<double>(actions.count));
+  const double share =
+      1 / std::max(1.0, included(actions, weight) * static_cast<double>(actions.count));
   size_t at = 0;
   for (size_t s = 0; s < advantage.size(); ++s) {
     for (int64_t i = 0; i < actions.count; ++i, ++at) {
@@ -54,7 +56,7 @@ Objective clip_parts(const Actions& actions, std::span<const int32_t> part, int3
                      double clip) {
   Objective objective;
   const auto count = static_cast<size_t>(actions.count);
-  const double samples = std::max(1.0, included(weight));
+  const double samples = std::max(1.0, included(actions, weight));
   for (size_t s = 0; s < advantage.size(); ++s) {
     std::vector<double> sum(static_cast<size_t>(parts), 0), members(sum), slope(sum);
     for (size_t at = s * count; at < (s + 1) * count; ++at) {
@@ -82,7 +84,7 @@ Objective clip_jointly(const Actions& first, const Actions& second,
                        std::span<const double> advantage, std::span<const uint8_t> weight,
                        double clip) {
   Objective objective;
-  const double share = 1 / std::max(1.0, included(weight));
+  const double share = 1 / std::max(1.0, included(first, weight));
   for (size_t s = 0; s < advantage.size(); ++s) {
     double log_ratio = 0;
     for (const Actions* actions : {&first, &second}) {

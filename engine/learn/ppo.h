@@ -18,6 +18,9 @@ struct Actions {
   int64_t count = 0;
   std::span<const float> log_probability, old;
   std::span<float> coefficient;
+  /// Samples that means are taken over, where other processes have the rest of the batch. 0: those
+  /// here that count.
+  double batch = 0;
 };
 
 struct Objective {

@@ -1,23 +1,13 @@
 #include "base/file.h"
-#include "distribute/job.h"
 #include "distribute/launcher.h"
 #include "lua/interrupt.h"
+#include "lua/job.h"
 #include "lua/module.h"
 #include "lua/tensor.h"
 
 // The processes of one training (distribute/job.h), for lib/trinity/dist.lua.
 
 namespace trinity::lua {
-
-template <>
-struct TypeName<Job> {
-  static constexpr auto value = "job";
-};
-template <>
-struct TypeName<Work> {
-  static constexpr auto value = "work";
-};
-
 namespace {
 
 /// Scripts of strangers have no business with other processes.
@@ -216,7 +206,7 @@ struct AsSearch {
   ~AsSearch() { end_search(); }
 };
 
-/// launch(arguments, {processes=, per_node=, all_output=}) -> exit status
+/// launch(arguments, {processes=, per_node=, threads=, all_output=}) -> exit status
 int dist_launch(lua_State* L) {
   LaunchOptions options;
   refuse_safe_scripts();
@@ -231,6 +221,7 @@ int dist_launch(lua_State* L) {
   Fields fields(L, 2, "dist.launch");
   options.processes = static_cast<int>(fields.integer("processes", 1, 1, 1024));
   options.per_node = static_cast<int>(fields.integer("per_node", 0, 0, 1024));
+  options.threads = static_cast<int>(fields.integer("threads", 0, 0, 4096));
   options.all_output = fields.boolean("all_output", false);
   fields.refuse_unknown();
   const AsSearch as_search;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "lua/job.h"
 #include "lua/module.h"
 
 namespace trinity::lua {
@@ -100,7 +101,14 @@ AgentOptions read_options(lua_State* L, Fields& fields) {
   return options;
 }
 
-/// agent(problem, options) -> agent, share of weights that came from the file `load`
+/// The ranks of a job as peers of an agent.
+AgentPeers peers_of(const std::shared_ptr<Job>& job) {
+  return {job->rank(), job->size(), [job](std::span<float> values) { job->sum(values); },
+          [job](std::span<double> values) { job->sum(values); }};
+}
+
+/// agent(problem, options [, job]) -> agent, share of weights that came from the file `load`. In a
+/// job its ranks share the samples of every batch.
 int agent_new(lua_State* L) {
   auto& bound = object_arg<BoundProblem>(L, 1);
   table_arg(L, 2, "options");
@@ -110,7 +118,9 @@ int agent_new(lua_State* L) {
   fields.refuse_unknown();
   if (!load.empty() && !resume.empty())
     throw ArgumentError("agent options: 'load' and 'resume' exclude each other");
-  auto agent = std::make_shared<Agent>(bound.problem, options, shared_pool());
+  AgentPeers peers;
+  if (!lua_isnoneornil(L, 3)) peers = peers_of(handle_arg<Job>(L, 3));
+  auto agent = std::make_shared<Agent>(bound.problem, options, shared_pool(), std::move(peers));
   double loaded = 0;
   if (!load.empty()) loaded = agent->load(load);
   if (!resume.empty()) agent->resume(resume);
@@ -134,14 +144,22 @@ void fill_placements(lua_State* L, int index, std::span<const int32_t> placement
   });
 }
 
-/// agent:sample(placements): draws a batch into a list of `samples` int32 arrays.
+/// agent:share() -> the first sample of a batch that is drawn here (from 1), how many are
+int agent_share(lua_State* L) {
+  const auto& agent = object_arg<Agent>(L, 1);
+  lua_pushinteger(L, agent.first_sample() + 1);
+  lua_pushinteger(L, agent.own_samples());
+  return 2;
+}
+
+/// agent:sample(placements): draws a batch into a list of int32 arrays, as many as share() says.
 int agent_sample(lua_State* L) {
   auto& agent = object_arg<Agent>(L, 1);
   table_arg(L, 2, "placements");
   const auto count = static_cast<int32_t>(lua_objlen(L, 2));
-  if (count != agent.options().samples)
+  if (count != agent.own_samples())
     throw WrongArgument(2, "placements",
-                        fmt::format("expected {} arrays, got {}", agent.options().samples, count));
+                        fmt::format("expected {} arrays, got {}", agent.own_samples(), count));
   fill_placements(L, 2, agent.sample());
   return 0;
 }
@@ -272,6 +290,7 @@ int agent_profile(lua_State* L) {
   set_field(L, "objective_s", profile.objective_s);
   set_field(L, "backward_s", profile.backward_s);
   set_field(L, "optimise_s", profile.optimise_s);
+  set_field(L, "exchange_s", profile.exchange_s);
   return 1;
 }
 
@@ -293,7 +312,8 @@ int learn_describe_torch(lua_State* L) {
   return 2;
 }
 
-constexpr luaL_Reg kAgent[] = {TRINITY_BIND("sample", agent_sample),
+constexpr luaL_Reg kAgent[] = {TRINITY_BIND("share", agent_share),
+                               TRINITY_BIND("sample", agent_sample),
                                TRINITY_BIND("greedy", agent_greedy),
                                TRINITY_BIND("update", agent_update),
                                TRINITY_BIND("imitate", agent_imitate),

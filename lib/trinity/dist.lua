@@ -6,11 +6,13 @@
 --   trainer:epoch(batches, function(batch) return loss_of(batch) end)
 --
 -- Started without a launcher it is a job of one process. Ranks, nodes and local ranks count from 0, as those of
--- every launcher do. When a rank dies, hangs or leaves while others wait for it, all processes end, and one message
--- names it (engine/distribute/job.h).
+-- every launcher do. Searches that learn are shared by the ranks of the job (lib/trinity/dist_search.lua). When a rank
+-- dies, hangs or leaves while others wait for it, all processes end, and one message names it
+-- (engine/distribute/job.h).
 
 local core = require 'trinity.core'
 local check = require 'trinity.check'
+local progress = require 'trinity.progress'
 local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
 
@@ -27,6 +29,7 @@ local Work = { __name = 'work' }
 Work.__index = Work
 
 local joined -- the one job of this process
+local alone = 0 -- calls of dist.alone() that run
 
 local init_rules = { timeout_s = { 'number', 0.1, 1e6 }, silence_s = { 'number', 0.1, 1e6 },
   join_timeout_s = { 'number', 0.1, 1e6 }, link = 'table' }
@@ -42,12 +45,29 @@ function dist.init(options)
   local self = handle:facts()
   self.handle = handle
   joined = setmetatable(self, Job)
+  if joined.rank > 0 then progress.silent = true end
   return joined
 end
 
---- The job that this process has joined, when it has several ranks; else nil.
+--- The job that this process has joined, when it has several ranks; else nil, as in dist.alone() and in workers of
+--- trinity.parallel_map. Under `trinity launch` it joins if that has not been done; other launchers may mean processes
+--- that have nothing to do with each other.
 function dist.current()
+  if alone > 0 or core.in_worker() then return nil end
+  if not joined and os.getenv 'TRINITY_LAUNCH' then dist.init() end
   if joined and joined.size > 1 and not joined.closed then return joined end
+end
+
+--- Runs body(), in which this rank shares its searches with no other, and returns what it returns.
+function dist.alone(body)
+  check.argument('dist.alone', 1, 'body', body, 'function')
+  alone = alone + 1
+  local function leave(ok, ...)
+    alone = alone - 1
+    if not ok then error((...), 0) end
+    return ...
+  end
+  return leave(pcall(body))
 end
 
 local scopes = { world = true, node = true, across = true }
@@ -180,11 +200,13 @@ end
 --- See trinity.dist_trainer.
 function dist.trainer(job, options) return require('trinity.dist_trainer').new(job, options) end
 
-local launch_rules = { processes = { 'integer', 1, 1024 }, per_node = { 'integer', 0, 1024 }, all_output = 'boolean' }
+local launch_rules = { processes = { 'integer', 1, 1024 }, per_node = { 'integer', 0, 1024 },
+  threads = { 'integer', 0, 4096 }, all_output = 'boolean' }
 
 --- Runs a script in several processes on this machine: `arguments` are those of the trinity command. Options:
---- processes (1), per_node (0: all are on one node; else nodes of so many are pretended), all_output (false: standard
---- output of rank 0 alone). Returns the exit status; see engine/distribute/launcher.h.
+--- processes (1), per_node (0: all are on one node; else nodes of so many are pretended), threads (of each rank; 0: the
+--- cores divided by the processes), all_output (false: standard output of rank 0 alone). Returns the exit
+--- status; see engine/distribute/launcher.h.
 function dist.launch(arguments, options)
   check.list('dist.launch', 1, 'arguments', arguments, 'string')
   if #arguments == 0 then check.refuse('dist.launch', 1, 'arguments', 'expected a script, got an empty list') end

@@ -1,11 +1,16 @@
 -- What learners are made of: a policy's functions called and checked, and one update by PPO, REINFORCE or
 -- cross-entropy. `self` is what learner.new gives.
+--
+-- In a job of several ranks (trinity.dist) all draw the same actions from the same weights. Each prices its share of a
+-- batch and computes the gradient of its share; rewards and gradients of all are added up, so that weights stay the
+-- same on all ranks, and a batch is what one process would have drawn.
 
 local array = require 'trinity.array'
 local check = require 'trinity.check'
 local checks = require 'trinity.policy_checks'
 local core = require 'trinity.core'
 local dist = require 'trinity.dist'
+local dist_search = require 'trinity.dist_search'
 local nn = require 'trinity.nn'
 local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
@@ -40,10 +45,11 @@ function learner.check_settings(owner, given)
   end
 end
 
---- One gradient step on `loss`, its gradients clipped to a global norm.
+--- One gradient step on `loss`, its gradients clipped to a global norm. In a job: on the mean of all ranks' losses; nil
+--- is a loss of nothing.
 function learner.step(self, loss)
   self.optimiser:zero_grad()
-  loss:backward()
+  if loss then loss:backward() end
   if self.job then self.job:average_gradients(self.parameters) end
   nn.clip_grad_norm(self.parameters, self.options.gradient_norm)
   self.optimiser:step()
@@ -120,23 +126,49 @@ local function evaluate(self, actions, recorded)
   return log_probability, entropy
 end
 
+-- Of rows [count, ...] that all ranks have, those that this one learns from, as a function of a tensor; and what its
+-- mean weighs among the ranks' means. No rows: nil.
+local function share_of(self, count)
+  local job = self.job
+  if not job then return function(rows) return rows end, 1 end
+  local first, last = dist_search.range(job, count)
+  if last < first then return nil, 0 end
+  return function(rows) return rows:narrow(1, first, last - first + 1) end, (last - first + 1) * job.size / count
+end
+
+-- A step on the loss of the rows that this rank has; loss_of() is not asked where there are none.
+local function step_on_share(self, weight, loss_of)
+  local loss = weight > 0 and loss_of() or nil
+  learner.step(self, weight ~= 1 and loss and loss * weight or loss)
+end
+
 --- PPO with a ratio per choice (papers.md 1.5, 1.9 item 13).
 function learner.ppo(self, actions, rewards)
   local o, advantage = self.options, advantages(self, rewards)
-  local old = tensor.no_grad(function() return (evaluate(self, actions, false)) end)
+  local share, weight = share_of(self, #rewards)
+  local old
+  if share then
+    actions, advantage = share(actions), share(advantage)
+    old = tensor.no_grad(function() return (evaluate(self, actions, false)) end)
+  end
   for _ = 1, o.epochs do
-    local log_probability, entropy = evaluate(self, actions)
-    local ratio = (log_probability - old):clamp(-20, 20):exp()
-    local objective = (ratio * advantage):minimum(ratio:clamp(1 - o.clip, 1 + o.clip) * advantage):mean()
-    learner.step(self, -(objective + entropy * o.entropy_weight))
+    step_on_share(self, weight, function()
+      local log_probability, entropy = evaluate(self, actions)
+      local ratio = (log_probability - old):clamp(-20, 20):exp()
+      local objective = (ratio * advantage):minimum(ratio:clamp(1 - o.clip, 1 + o.clip) * advantage):mean()
+      return -(objective + entropy * o.entropy_weight)
+    end)
   end
 end
 
 --- REINFORCE (Williams 1992) with a moving-average baseline.
 function learner.reinforce(self, actions, rewards)
   local advantage = advantages(self, rewards)
-  local log_probability, entropy = evaluate(self, actions)
-  learner.step(self, -((log_probability * advantage):mean() + entropy * self.options.entropy_weight))
+  local share, weight = share_of(self, #rewards)
+  step_on_share(self, weight, function()
+    local log_probability, entropy = evaluate(self, share(actions))
+    return -((log_probability * share(advantage)):mean() + entropy * self.options.entropy_weight)
+  end)
 end
 
 -- Numbers of the `count` largest rewards; among equals the earlier sample.
@@ -156,9 +188,12 @@ function learner.cross_entropy(self, actions, rewards)
   local o = self.options
   local count = math.max(1, math.floor(o.elite * #rewards + 0.5))
   local chosen = actions:index_select(1, tensor.new(elite(rewards, count), { dtype = 'int64' }))
+  local share, weight = share_of(self, count)
   for _ = 1, o.epochs do
-    local log_probability, entropy = evaluate(self, chosen)
-    learner.step(self, -(log_probability:mean() + entropy * o.entropy_weight))
+    step_on_share(self, weight, function()
+      local log_probability, entropy = evaluate(self, share(chosen))
+      return -(log_probability:mean() + entropy * o.entropy_weight)
+    end)
   end
 end
 
@@ -199,26 +234,40 @@ function learner.new(owner, policy, problem, options)
   local self = { owner = owner, policy = policy, problem = problem, options = options }
   self.parameters = learned_parameters(self)
   self.optimiser = nn.adam { parameters = self.parameters, learning_rate = options.learning_rate }
-  self.job = dist.current()
   return self
+end
+
+--- Whether the search `run` goes on: in a job all ranks get rank 0's answer.
+function learner.more(self, run) return dist_search.more(run, self.job) end
+
+-- Begins to learn with the other ranks, from rank 0's parameters.
+local function join(self, run)
+  self.job = dist_search.begin(run, dist.current())
+  if not self.job then return end
+  local lines = {}
+  for i, parameter in ipairs(self.parameters) do
+    lines[i] = ('parameter %d: %s %s'):format(i, table.concat(parameter:size(), ' x '), parameter.dtype)
+  end
+  self.job:agree("the policy's shape", table.concat(lines, '\n'))
+  for _, parameter in ipairs(self.parameters) do
+    local values = parameter:detach():clone()
+    tensor.no_grad(function() parameter:copy_(self.job:broadcast(values)) end)
+  end
 end
 
 --- Draws, prices and learns until the budget of `run` is used up: update(self, actions, rewards, batch).
 --- signal(metrics, reward) gives what is learned from, where that is not the problem's reward. In a job of several
---- ranks (trinity.dist) each draws its own placements and all learn from all: gradients are averaged, and training
---- ends with the first rank whose budget does.
+--- ranks (trinity.dist) the budget is that of all together.
 function learner.train(self, run, update, signal)
-  local batch, job = 0, self.job
-  local stream_name = job and job.rank > 0 and 'policy of rank ' .. job.rank or 'policy'
-  local function more()
-    local goes_on = run:more()
-    return job and job:mean(goes_on and 1 or 0) == 1 or not job and goes_on
-  end
-  while more() do
+  local batch = 0
+  join(self, run)
+  while learner.more(self, run) do
     batch = batch + 1
-    local stream = core.random(self.options.seed, stream_name, batch)
-    local actions = learner.sample(self, run:allowance(self.options.samples), stream)
-    local rewards, metrics = run:evaluate(learner.placements(self, actions))
+    local stream, count = core.random(self.options.seed, 'policy', batch), run:allowance(self.options.samples)
+    local actions = learner.sample(self, count, stream)
+    local first, last = dist_search.range(self.job, count)
+    local own = last >= first and learner.placements(self, actions:narrow(1, first, last - first + 1)) or {}
+    local rewards, metrics = dist_search.evaluate(run, self.job, own, first, count)
     if signal then
       for i = 1, #rewards do rewards[i] = signal(metrics[i], rewards[i]) end
     end

@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.check'
+local replication_text = require 'trinity.replication_text'
 local simulator = require 'trinity.simulator'
 local splits = require 'trinity.splits'
 local util = require 'trinity.util'
@@ -49,8 +50,17 @@ function Strategy:lower_bound_s()
   return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo').step_time_s
 end
 
---- Writes the strategy as JSON: the device of every operator by name, the schedule, and the facts
---- behind both. Wall-clock times stay out, so that equal searches write equal bytes.
+--- The time of a training with the strategy's replication: see replication:train.
+function Strategy:train(options)
+  check.self('strategy:train', self, 'strategy')
+  if not self.replication then
+    util.fail 'strategy:train: this strategy has no replication (replication:strategy gives one that has)'
+  end
+  return self.replication:train(options)
+end
+
+--- Writes the strategy as JSON: the device of every operator by name, the schedule, its replication, and the facts
+--- behind them. Wall-clock times stay out, so that equal searches write equal bytes.
 function Strategy:save(path)
   check.self('strategy:save', self, 'strategy')
   check.argument('strategy:save', 1, 'path', path, 'string')
@@ -60,11 +70,23 @@ function Strategy:save(path)
   for _, name in ipairs(saved_metrics) do notes[name] = self.metrics[name] end
   for _, name in ipairs { 'method', 'seed', 'evaluations' } do notes[name] = self[name] end
   notes.splits = self.splits and splits.to_text(self.splits)
+  notes.replication = self.replication and replication_text.write(self.replication)
   util.write_file('strategy:save', path, self.problem:to_json(self, notes))
   return path
 end
 
---- Loads a file that save() wrote for the problem's graph and cluster, schedule included. Field
+--- What the note of a file says about replicas of a placement.
+local function read_replication(problem, placement, path, text)
+  local ok, result = pcall(function()
+    local policy, replicas = replication_text.read(text)
+    return require('trinity.synchronisation').replicate { graph = problem.graph, cluster = problem.cluster,
+      placement = placement, policy = policy, replicas = replicas }
+  end)
+  if not ok then util.fail('%s: %s', path, util.unplaced(result)) end
+  return result
+end
+
+--- Loads a file that save() wrote for the problem's graph and cluster, schedule and replication included. Field
 --- `saved` holds the notes as text, same_graph and same_cluster say whether both are unchanged since.
 function strategy.load(problem, path)
   local placement = problem:placement()
@@ -74,8 +96,11 @@ function strategy.load(problem, path)
   plan.splits = loaded.notes.splits and splits.from_text(loaded.notes.splits)
   local fits, message = pcall(problem.evaluate, problem, plan)
   if not fits then util.fail('%s: %s', path, util.unplaced(message)) end
-  return strategy.new('problem:load', problem, plan, { method = loaded.notes.method, saved = loaded.notes,
+  local found = strategy.new('problem:load', problem, plan, { method = loaded.notes.method, saved = loaded.notes,
     same_graph = loaded.same_graph, same_cluster = loaded.same_cluster })
+  local replication = loaded.notes.replication
+  found.replication = replication and read_replication(problem, placement, path, replication)
+  return found
 end
 
 return strategy

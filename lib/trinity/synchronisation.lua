@@ -177,6 +177,22 @@ function synchronisation.replicate(spec)
   return self
 end
 
+--- A strategy of `problem` (the same graph and cluster): the placement of one replica, and this replication. Its file
+--- keeps both; strategy:train() gives times, also of one that was loaded.
+function Run:strategy(problem)
+  check.self('replication:strategy', self, 'replication')
+  check.object('replication:strategy', 1, 'problem', problem, 'problem')
+  for _, name in ipairs { 'graph', 'cluster' } do
+    if problem[name].fingerprint ~= self[name].fingerprint then
+      check.refuse('replication:strategy', 1, 'problem', 'its %s is %s, the replication has %s', name,
+        problem[name].name, self[name].name)
+    end
+  end
+  local placement = problem:placement()
+  for i = 1, self.placement and #placement or 0 do placement[i] = self.placement[i] end
+  return strategies.new('replication:strategy', problem, placement, { method = 'replication', replication = self })
+end
+
 --- Devices (from 1) of replica `r` (from 0).
 local function device_of(self, r, d) return r * self.width + d end
 

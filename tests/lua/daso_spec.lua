@@ -304,6 +304,38 @@ describe('training time', function()
     local of_strategy = sync.replicate { strategy = problem:strategy(placement), cluster = problem.cluster, policy = sync.daso {} }
     expect(of_strategy:train({ epochs = 20, batches = 3 }).time_s):equals(run:train({ epochs = 20, batches = 3 }).time_s)
   end)
+  it('is part of a strategy, in its file too', function()
+    local cluster, path = trinity.cluster 'juwels_boosterx2', os.tmpname()
+    local problem = trinity.problem { graph = graph, cluster = cluster }
+    local placement = problem:placement_by_unit(function(unit) return unit > graph.units / 2 and 2 or 1 end)
+    local training = { epochs = 12, batches = 20 }
+    for _, policy in ipairs { sync.bsp { algorithm = 'ring', bucket_bytes = 0 }, sync.local_sgd { steps = 3 },
+      sync.parameter_server { servers = 2, asynchronous = true }, sync.daso { stability_level = 0.1, age = 'code',
+        held = { global_skips = 2, local_skips = 2 } } } do
+      local run = sync.replicate { graph = graph, cluster = cluster, placement = placement, policy = policy, replicas = 4 }
+      run:strategy(problem):save(path)
+      local loaded = problem:load(path)
+      expect(loaded.replication.replicas):equals(4)
+      expect(tostring(loaded.replication.policy)):equals(tostring(policy))
+      expect(loaded:train(training).time_s):equals(run:train(training).time_s)
+      loaded:save(path .. '.again')
+      expect(core.read_file(path .. '.again')):equals(core.read_file(path))
+    end
+    local text = core.read_file(path)
+    local function refused(from, to, message)
+      core.write_file(path, (text:gsub(from, to)))
+      expect(function() problem:load(path) end):raises(message)
+    end
+    refused('daso replicas', 'dasso replicas', "expected a replication, got 'dasso")
+    refused('replicas=4', 'replicas=7', "'replicas': 7 of 2 devices do not fit 8 devices")
+    refused('stability_level', 'stabilty_level', "did you mean 'stability_level'")
+    expect(function() problem:strategy(placement):train(training) end):raises 'this strategy has no replication'
+    local other = trinity.problem { graph = graph, cluster = trinity.cluster 'juwels_booster' }
+    local run = sync.replicate { graph = graph, cluster = cluster, policy = sync.bsp {} }
+    expect(function() run:strategy(other) end):raises 'its cluster is juwels_booster, the replication has juwels_boosterx2'
+    os.remove(path)
+    os.remove(path .. '.again')
+  end)
   it('refuses what does not fit', function()
     local cluster = trinity.cluster 'juwels_boosterx2'
     expect(function() sync.replicate { graph = graph, cluster = cluster } end):raises "option 'policy' is missing"

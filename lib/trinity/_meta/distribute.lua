@@ -12,9 +12,15 @@ local dist = {}
 ---@return trinity.Job
 function dist.init(options) end
 
---- The job that this process has joined, when it has several ranks.
+--- The job that this process has joined, when it has several ranks; nil in dist.alone() and in workers of
+--- trinity.parallel_map. Under `trinity launch` it joins if that has not been done.
 ---@return trinity.Job?
 function dist.current() end
+
+--- Runs a function in which this rank shares its searches with no other; returns what it returns.
+---@param body function
+---@return any ...
+function dist.alone(body) end
 
 --- A trainer of a network of trinity.nn on all ranks of a job. All begin with rank 0's parameters.
 ---@param job trinity.Job
@@ -41,6 +47,7 @@ function dist.launch(arguments, options) end
 ---@class trinity.LaunchOptions
 ---@field processes? integer default 1
 ---@field per_node? integer ranks on each of several pretended nodes; 0, the default: all are on one
+---@field threads? integer worker threads of each rank; 0, the default: the cores divided by the processes
 ---@field all_output? boolean standard output of every rank, not of rank 0 alone
 
 ---@class trinity.Job
@@ -331,6 +338,11 @@ local Replication = {}
 ---@param options trinity.ReplicatedTraining
 ---@return trinity.TrainingTime
 function Replication:train(options) end
+
+--- A strategy of one replica that carries this replication, in its file too.
+---@param problem trinity.Problem of the same graph and cluster
+---@return trinity.Strategy
+function Replication:strategy(problem) end
 
 ---@class trinity.ReplicatedTraining
 ---@field epochs? integer default 1

@@ -195,6 +195,7 @@ function Agent:close() end
 ---@field objective_s number
 ---@field backward_s number
 ---@field optimise_s number
+---@field exchange_s number with the other ranks of a job, waiting for them included
 
 --- What every learner takes; all but policy and name are also options of the method that it makes.
 ---@class trinity.LearnerSettings

@@ -8,11 +8,17 @@
 -- policy and refine the share of the budget that they get after the warm start (0 to 1). The presets of the article and
 -- of its released code have the policy only. Under a limit in seconds a refined search does without the policy where
 -- its share is too short to begin with (policy_s).
+--
+-- In a job of several ranks (trinity.dist) they share the search: every rank does the warm start; the policy's batches
+-- are divided among them; each refines with a seed and a part of the budget of its own, and the best of all is taken.
+-- Rank 0 writes the files. A checkpoint then keeps the beginning of the refinement, which starts anew.
 
 local array = require 'trinity.array'
 local check = require 'trinity.check'
 local checkpoints = require 'trinity.checkpoints'
 local core = require 'trinity.core'
+local dist = require 'trinity.dist'
+local dist_search = require 'trinity.dist_search'
 local drive = require 'trinity.drive'
 local search = require 'trinity.search'
 local util = require 'trinity.util'
@@ -85,37 +91,44 @@ end
 --- Writes a checkpoint of the policy stage. Its weights go to one of two files beside it in turn, so that those that
 --- the checkpoint names are whole at any time.
 local function keep_policy(self, agent, state)
+  if self.job and self.job.rank > 0 then return end
   local file = ('%s.policy%d'):format(self.options.checkpoint, state.updates / self.options.checkpoint_every % 2)
   agent:save(file)
   checkpoints.write(self.options.checkpoint, self, { stage = 'policy', policy = file:match '[^/]*$',
     updates = state.updates, idle = state.idle, last = state.last })
 end
 
--- Rewards of a batch, and which of its placements do not fit (option exclude_failing_after).
-local function price(self, batch)
-  local rewards, metrics = self:evaluate(batch)
+-- Rewards of a batch of `total`, from number `first` on drawn here, and which of its placements do not fit (option
+-- exclude_failing_after).
+local function price(self, batch, first, total)
+  local rewards, metrics = dist_search.evaluate(self, self.job, batch, first, total)
   local failing = array.int32(#metrics)
   for i = 1, #metrics do failing[i] = metrics[i].feasible and 0 or 1 end
   return rewards, failing
 end
 
+-- What is left of the budget is tried; the policy learns from whole batches only.
+local function try_rest(self, batch, first, samples, allowed)
+  for i = #batch, math.max(0, allowed - first + 1) + 1, -1 do batch[i] = nil end
+  dist_search.evaluate(self, self.job, batch, first, allowed, samples)
+end
+
 --- The policy stage: PPO until its share of the budget is used, or the placements that it draws stop getting better and
 --- a refinement follows. state: { updates, idle, last = evaluations at its end }.
 local function learn(self, agent, state, stages)
-  local options, batch = self.options, self.problem:placements(agent:summary().samples)
+  local options, samples = self.options, agent:summary().samples
+  local first, own = agent:share()
+  local batch = self.problem:placements(own)
   local end_s = self.start + options.seconds
   if stages.refine then end_s = core.clock_s() + stages.policy * (end_s - core.clock_s()) end
-  while self:more() and core.clock_s() < end_s and (not stages.refine or state.idle < options.patience) do
-    local allowed = math.min(self:allowance(#batch), state.last - self.evaluations)
-    if allowed < #batch and (stages.refine or allowed <= 0) then break end
+  local function goes_on() return dist_search.agreed(self.job, self:more() and core.clock_s() < end_s) end
+  while goes_on() and (not stages.refine or state.idle < options.patience) do
+    local allowed = math.min(self:allowance(samples), state.last - self.evaluations)
+    if allowed < samples and (stages.refine or allowed <= 0) then break end
     agent:sample(batch)
-    if allowed < #batch then -- what is left of the budget is tried; the policy learns from whole batches only
-      for i = #batch, allowed + 1, -1 do batch[i] = nil end
-      self:evaluate(batch)
-      break
-    end
+    if allowed < samples then return try_rest(self, batch, first, samples, allowed) end
     local before = self.best and self.best.reward or -math.huge
-    agent:update(price(self, batch))
+    agent:update(price(self, batch, first, samples))
     state.updates = state.updates + 1
     state.idle = self.best.reward > before and 0 or state.idle + 1
     if options.checkpoint ~= '' and state.updates % options.checkpoint_every == 0 then
@@ -127,7 +140,8 @@ end
 --- Whether the policy's share of the seconds is enough to begin with.
 local function has_time(self, stages)
   local left_s = self.options.seconds - (core.clock_s() - self.start)
-  return not stages.refine or stages.policy * left_s >= policy_s * self.problem.graph.units
+  local has = not stages.refine or stages.policy * left_s >= policy_s * self.problem.graph.units
+  return dist_search.agreed(self.job, has)
 end
 
 local function train(self, settings, stages, resumed)
@@ -139,22 +153,26 @@ local function train(self, settings, stages, resumed)
   elseif options.load ~= '' then
     settings.load = options.load
   end
-  local agent = core.agent(self.problem.handle, settings)
+  local agent = core.agent(self.problem.handle, settings, self.job and self.job.handle)
   if not resumed and #stages.entries > 0 and self.best then agent:imitate({ self.placement }) end
   learn(self, agent, state, stages)
-  if options.save ~= '' then agent:save(options.save) end
+  if options.save ~= '' and (not self.job or self.job.rank == 0) then agent:save(options.save) end
   agent:close()
 end
 
 -- Units up to which local search finds the optimum more often, and choices that are all tried (engine/search/best.h).
 local few_units, most_exhaustive = 64, 2 ^ 18
 
+-- Whether all placements are tried.
+local function exhaustive(problem, budget)
+  return (#problem.cluster.devices) ^ problem.graph.units <= math.min(budget, most_exhaustive)
+end
+
 --- The searcher of the refinement from the best so far, with a budget of evaluations.
 local function refiner(self, start, budget)
   local problem = self.problem
-  local units, devices = problem.graph.units, #problem.cluster.devices
-  local name = units <= few_units and 'local_search' or 'annealing'
-  if devices ^ units <= math.min(budget, most_exhaustive) then
+  local name = problem.graph.units <= few_units and 'local_search' or 'annealing'
+  if exhaustive(problem, budget) then
     return core.searcher(problem.handle, 'exhaustive', { seed = self.options.seed })
   end
   return core.searcher(problem.handle, name,
@@ -178,6 +196,31 @@ local function recorder(self, start, first)
   end
 end
 
+--- Every rank refines `start` with a seed and a part of the budget of its own; the best of all is taken. Where all
+--- placements can be tried, all ranks do that.
+local function refine_together(self, start)
+  local job, options, budget = self.job, self.options, self.options.evaluations - self.evaluations
+  if options.checkpoint ~= '' and job.rank == 0 then
+    checkpoints.write(options.checkpoint, self, { stage = 'refine', first = self.evaluations, values = '', excess = '',
+      start = checkpoints.pack(start) })
+  end
+  local alike = exhaustive(self.problem, budget)
+  local first, last = dist_search.range(job, budget)
+  local part = alike and budget or last - first + 1
+  local own = dist_search.branch(self, part)
+  if not alike and job.rank > 0 then
+    own.options.seed = core.random(options.seed, 'refinement of a rank', job.rank):integer(2 ^ 53) - 1
+  end
+  local told, finish = dist_search.pulse(own, job)
+  if part > 0 then
+    local searcher = refiner(own, start, part)
+    drive(own, searcher, { told = told })
+    searcher:close()
+  end
+  finish()
+  dist_search.join(self, job, own, alike)
+end
+
 --- The refinement stage, with what is left of the budget.
 local function refine(self, resumed)
   local start, hooks, first = self.problem:placement(), {}, self.evaluations
@@ -185,6 +228,10 @@ local function refine(self, resumed)
   if #devices ~= #start then check.refuse(owner, 'option', 'resume', 'the start of the refinement is missing') end
   for op = 1, #start do start[op] = devices[op] end
   if resumed then first = tonumber(resumed.first) or 0 end
+  if self.job then
+    self.evaluations = first
+    return refine_together(self, start)
+  end
   if self.options.checkpoint ~= '' then hooks.told = recorder(self, start, first) end
   if resumed then
     hooks.replay = { values = checkpoints.unpack(resumed.values), excess = checkpoints.unpack(resumed.excess), at = 0 }
@@ -199,13 +246,17 @@ return function(methods)
   local function trinity(problem, given)
     local options, settings, stages = read_options(methods, given)
     return search.run('trinity', problem, options, function(self)
+      self.job = dist_search.begin(self, dist.current())
       local resumed = options.resume ~= '' and checkpoints.restore(owner, self, options.resume) or nil
       local refining = resumed and resumed.stage == 'refine'
-      if not resumed and #stages.entries > 0 then warm_start.run(self, methods, stages.entries) end
+      if not resumed and #stages.entries > 0 then
+        warm_start.run(self, methods, stages.entries)
+        dist_search.follow(self, self.job)
+      end
       if stages.policy > 0 and not refining and has_time(self, stages) then
         train(self, settings, stages, resumed)
       end
-      if stages.refine and self:more() then refine(self, refining and resumed or nil) end
+      if stages.refine and dist_search.agreed(self.job, self:more()) then refine(self, refining and resumed or nil) end
     end)
   end
   methods.register('trinity', trinity,

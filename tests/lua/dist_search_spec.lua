@@ -1,0 +1,166 @@
+-- Searches that the ranks of a job share (lib/trinity/dist_search.lua), in real processes started by `trinity launch`.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
+local written = {}
+
+local function write_script(text)
+  local path = os.tmpname()
+  core.write_file(path, text)
+  written[#written + 1] = path
+  return path
+end
+
+-- Runs a script in processes: exit status, output with errors, seconds.
+local function launch(options, text, arguments)
+  local start = core.clock_s()
+  local pipe = io.popen(("cd '%s' && TRINITY_HOME='%s' timeout -k 5 100 '%s' launch %s %s %s 2>&1; echo \"status=$?\""):format(
+    root, root, program, options, write_script(text), arguments or ''))
+  local output = pipe:read '*a'
+  pipe:close()
+  local text_before, status = output:match '^(.*)status=(%d+)\n$'
+  return tonumber(status), text_before, core.clock_s() - start
+end
+
+-- Searches of every kind that learns, and one line about each: all numbers of its course.
+local searches = [[
+local trinity = require 'trinity'
+local graph, cluster = trinity.model('alexnet', { batch_size = 16 }), trinity.cluster 'p100x2'
+local problem = trinity.problem { graph = graph, cluster = cluster }
+local function table_policy(p) return trinity.policies.table(p, { groups = 6 }) end
+local small = { groups = 6, hidden = 8, samples = 7, epochs = 2 }
+local function trinity_with(options)
+  for key, value in trinity.sorted_pairs(small) do options[key] = value end
+  return function(p, common)
+    for key, value in trinity.sorted_pairs(common) do options[key] = value end
+    return trinity.methods.trinity(p, options)
+  end
+end
+local list = {
+  { 'policy', trinity_with { warm_start = false, refine = false }, 33 },
+  { 'dropout', trinity_with { warm_start = false, refine = false, dropout = 0.3, dropout_mask = 'sample',
+    ratio = 'group_mean', exclude_failing_after = 0 }, 21 },
+  { 'stages', trinity_with { warm_start = { 'single_device', 'etf' }, policy = 0.3, patience = 3 }, 120 },
+  { 'tapp', function(p, o)
+    o.samples, o.hidden, o.greedy_every = 5, 8, 2
+    return trinity.methods.tapp(p, o)
+  end, 28 },
+  { 'post', trinity.methods.post, 40 },
+  { 'ppo', trinity.ppo { policy = table_policy, samples = 5, epochs = 2 }, 23 },
+  { 'reinforce', trinity.reinforce { policy = table_policy, samples = 3 }, 10 },
+  { 'cross_entropy', trinity.cross_entropy { policy = table_policy, samples = 9, elite = 0.3, epochs = 2 }, 20 },
+}
+local function course(found)
+  local words = { ('%.17g'):format(found.reward), tostring(found.evaluations) }
+  for _, point in ipairs(found.curve) do words[#words + 1] = ('%.17g'):format(point.mean_reward) end
+  for op = 1, #found.placement do words[#words + 1] = tostring(found.placement[op]) end
+  return table.concat(words, ' ')
+end
+local function each(visit)
+  for _, entry in ipairs(list) do
+    visit(entry[1], course(entry[2](problem, { seed = 5, evaluations = entry[3], quiet = true })))
+  end
+end
+]]
+
+-- What a script of `searches` printed, by kind.
+local function by_kind(output)
+  local found = {}
+  for kind, text in output:gmatch '([%a_]+): ([^\n]*)\n' do found[kind] = text end
+  return found
+end
+
+local in_job = searches .. [[
+each(function(kind, text)
+  local job = trinity.dist.current()
+  if job then job:agree('what came of ' .. kind, text) end
+  print(kind .. ': ' .. text)
+end)
+]]
+
+-- What a job refuses: fewer samples than ranks, ranks that search differently.
+local refused = [[
+local job = trinity.dist.current()
+local ok, message = pcall(trinity.methods.trinity, problem, { samples = 1, quiet = true, warm_start = false })
+job:print(tostring(ok) .. message:match ": .-\n?$")
+trinity.methods.post(problem, { seed = 7 + job.rank, evaluations = 10 })
+]]
+
+-- The searches in this process, which is in no job of several.
+local function alone()
+  local found = {}
+  local chunk = assert(loadstring(searches .. ' return each'))
+  chunk()(function(kind, text) found[kind] = text end)
+  return found
+end
+
+local function evaluations(text) return tonumber(text:match '^%S+ (%d+)') end
+
+describe('a shared search', function()
+  it('gives all ranks the same, every time, and one process what it gave before; refuses what differs', function()
+    local first = alone()
+    local _, one = launch('-n 1', in_job)
+    for kind, text in trinity.sorted_pairs(by_kind(one)) do expect(kind .. text):equals(kind .. first[kind]) end
+    local status, two = launch('-n 2', in_job) -- ranks that differ end the job
+    expect(status):equals(0)
+    local failed, again = launch('-n 2', in_job .. refused)
+    expect(again:sub(1, #two)):equals(two)
+    local rest = again:sub(#two + 1)
+    expect(rest):matches "^false: trinity.agent: option 'samples': expected one or more for each of 2 processes, got 1"
+    expect(rest):matches 'rank [01] disagrees about the search: it has option seed = [78], the others option seed = [78]\n$'
+    expect(failed):equals(1)
+    local kinds = 0
+    for kind, text in trinity.sorted_pairs(by_kind(two)) do
+      expect(evaluations(text)):equals(evaluations(first[kind]))
+      -- Batches are those of one process; of the stages the refinement alone is another.
+      if kind ~= 'stages' then
+        expect(text:match '^%S+ %d+ (%S+)'):equals(first[kind]:match '^%S+ %d+ (%S+)')
+      end
+      kinds = kinds + 1
+    end
+    expect(kinds):equals(8)
+  end)
+  it('goes on from its checkpoint after a rank was killed, and ends with rank 0', function()
+    local path = os.tmpname()
+    written[#written + 1], written[#written + 2], written[#written + 3] = path, path .. '.policy0', path .. '.policy1'
+    local body = searches .. [[
+      local job = trinity.dist.init()
+      local deaths = 0
+      local spec = { graph = graph, cluster = cluster, reward = function(metrics)
+        deaths = deaths + 1
+        if arg[2] and job.rank == 1 and deaths == 38 then os.execute('kill -9 ' .. io.open '/proc/self/stat':read '*n') end
+        return -metrics.step_time_s
+      end }
+      local function run(options)
+        local given = { seed = 5, evaluations = 100, quiet = true, policy = 0.7, patience = 100, checkpoint_every = 2 }
+        for key, value in trinity.sorted_pairs(small) do given[key] = value end
+        for key, value in trinity.sorted_pairs(options) do given[key] = value end
+        local found = trinity.methods.trinity(trinity.problem(spec), given)
+        job:agree('what came of it', course(found))
+        return course(found)
+      end
+      if arg[2] then run { checkpoint = arg[1] } end
+      print('as without: ' .. tostring(run { resume = arg[1] } == run {}))
+      local own = trinity.dist.alone(function() return trinity.methods.random(problem, { seed = job.rank, evaluations = 9 }) end)
+      job:print('best of ranks: ' .. tostring(job:best(own).reward >= own.reward))
+      local began_s, slow = require('trinity.core').clock_s(), job.rank == 1 and math.huge or 0.3
+      local timed = trinity.methods.tapp(problem, { seconds = slow, evaluations = trinity.search.unlimited, hidden = 8,
+        quiet = true })
+      local both = trinity.methods.trinity(problem, { seconds = job.rank == 1 and 50 or 1, evaluations = 2 ^ 40, groups = 6,
+        hidden = 8, quiet = true })
+      job:agree('timed searches', course(timed) .. course(both))
+      print('in time: ' .. tostring(require('trinity.core').clock_s() - began_s < 30))
+    ]]
+    local status, output, seconds = launch('-n 2', body, path .. ' kill')
+    expect(output):equals 'trinity: rank 1 ended by signal 9 (Killed)\n'
+    expect(status):equals(137)
+    expect(seconds):below(30)
+    status, output = launch('-n 2', body, path)
+    expect(output):equals 'as without: true\nbest of ranks: true\nin time: true\n'
+    expect(status):equals(0)
+  end)
+end)
+
+for _, path in ipairs(written) do os.remove(path) end
