@@ -61,7 +61,7 @@ class Level {
       poll_stop();
       for (int32_t j = i; j < count_; ++j)
         if (i == 0 || before_(i - 1, j)) fill_one_stage(i, j);
-      for (int32_t j = i + 1; j < count_; ++j)
+      for (int32_t j = i + 1; j < count_ && about_.workers > 1; ++j)
         if (i == 0 || before_(i - 1, j)) fill_splits(i, j);
     }
   }

@@ -2,6 +2,7 @@
 #include <bit>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "base/error.h"
 #include "base/stop.h"
@@ -51,17 +52,31 @@ std::vector<int32_t> choose(const Graph& graph, PipedreamLayers& layers) {
   return position;
 }
 
-/// The sums of a state over the layers that it holds.
+/// Appends the numbers of the bits that are set, ascending.
+void append_set(std::span<const uint64_t> words, std::vector<int32_t>& numbers) {
+  size_t count = numbers.size();
+  for (const uint64_t word : words) count += static_cast<size_t>(std::popcount(word));
+  numbers.reserve(count);
+  for (size_t w = 0; w < words.size(); ++w)
+    for (uint64_t left = words[w]; left != 0; left &= left - 1)
+      numbers.push_back(static_cast<int32_t>(w * 64) + std::countr_zero(left));
+}
+
+/// The sums of a state over the layers that it holds. Members are sorted as bits: lists of them,
+/// one a state, are most of what a plan takes.
 PipedreamState state_of(const PipedreamLayers& layers, const std::vector<int32_t>& held) {
   PipedreamState state;
+  std::vector<uint64_t> bits;
   for (const int32_t i : held) {
-    const auto& members = layers.members[at(i)];
-    state.layers.insert(state.layers.end(), members.begin(), members.end());
+    for (const int32_t member : layers.members[at(i)]) {
+      if (at(member) / 64 >= bits.size()) bits.resize(at(member) / 64 + 1, 0);
+      bits[at(member) / 64] |= uint64_t{1} << (member % 64);
+    }
     state.time_s += layers.time_s[at(i)];
     state.parameter_bytes += layers.parameter_bytes[at(i)];
     state.activation_bytes += layers.output_bytes[at(i)];
   }
-  std::sort(state.layers.begin(), state.layers.end());
+  append_set(bits, state.layers);
   return state;
 }
 
@@ -174,9 +189,7 @@ class Antichains {
       bits[at(member) / 64] |= uint64_t{1} << (member % 64);
     }
     Set held;
-    for (size_t w = 0; w < words_; ++w)
-      for (uint64_t left = bits[w]; left != 0; left &= left - 1)
-        held.push_back(static_cast<int32_t>(w * 64) + std::countr_zero(left));
+    append_set(bits, held);
     return held;
   }
 
@@ -205,9 +218,7 @@ class Antichains {
         before[reached + s / 64] |= uint64_t{1} << (s % 64);
       }
     for (size_t s = 0; s < sorted.size(); ++s)
-      for (size_t w = 0; w < words; ++w)
-        for (uint64_t left = before[s * words + w]; left != 0; left &= left - 1)
-          sorted[s].before.push_back(static_cast<int32_t>(w * 64) + std::countr_zero(left));
+      append_set({before.data() + s * words, words}, sorted[s].before);
     return sorted;
   }
 

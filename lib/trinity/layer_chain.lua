@@ -38,15 +38,18 @@ local function layer_times(problem, self, operators)
       local placement = problem:placement()
       for op = 1, #placement do placement[op] = d end
       local timeline = problem:timeline { placement = placement }
-      local forward, backward = {}, {}
-      for l = 1, self.layers do forward[l], backward[l] = 0, 0 end
+      local forward, backward, update = {}, {}, {}
+      for l = 1, self.layers do forward[l], backward[l], update[l] = 0, 0, 0 end
       for op = 1, #placement do
         local time_s, l = timeline.end_s[op] - timeline.start_s[op], self.layer_of[op]
         local sum = operators[op].phase == 'forward' and forward or backward
-        if not operators[op].collective then sum[l] = sum[l] + time_s end
+        if not operators[op].collective then
+          sum[l] = sum[l] + time_s
+          if operators[op].phase == 'update' then update[l] = update[l] + time_s end
+        end
       end
       timeline:close()
-      self.kinds[#self.kinds + 1] = { device = d, forward_s = forward, backward_s = backward }
+      self.kinds[#self.kinds + 1] = { device = d, forward_s = forward, backward_s = backward, update_s = update }
       kinds[key] = #self.kinds
     end
     kind_of[d] = kinds[key]
@@ -81,8 +84,9 @@ end
 
 --- The layers of a problem: fields layers (their number), layer_of (an int32 array over operators), type, and per
 --- layer parameter_bytes, fixed_bytes (with optimiser state) and activation_bytes (forward outputs); kinds, a list of
---- { device = the first of its kind, forward_s =, backward_s = } (seconds per layer, the latter with updates), kind_of
---- (per device); forward_bytes and backward_bytes, per layer what a cut behind it sends in each direction.
+--- { device = the first of its kind, forward_s =, backward_s =, update_s = } (seconds per layer; backward_s is with
+--- updates), kind_of (per device); forward_bytes and backward_bytes, per layer what a cut behind it sends in each
+--- direction.
 function layer_chain.of(problem)
   check.object('layer_chain.of', 1, 'problem', problem, 'problem')
   local graph, self = problem.graph, { kinds = {}, type = {} }
@@ -109,6 +113,13 @@ function layer_chain.placement(problem, chain, device_of)
   local placement = problem:placement()
   for op = 1, #placement do placement[op] = device_of[chain.layer_of[op]] end
   return placement
+end
+
+--- The device of every layer in such a placement: that of its first operator.
+function layer_chain.device_of(chain, placement)
+  local device_of = {}
+  for op = #placement, 1, -1 do device_of[chain.layer_of[op]] = placement[op] end
+  return device_of
 end
 
 return layer_chain

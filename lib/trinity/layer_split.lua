@@ -1,5 +1,6 @@
 -- Splits of a row of layers (trinity.layer_chain) into pipeline stages on unequal nodes: the exact one of least load by
--- dynamic programming over sets of nodes, and the one of equal work.
+-- dynamic programming over sets of nodes, the one of equal work, and the one whose simulated step is fastest, by trying
+-- all that could be.
 
 local check = require 'trinity.check'
 local layer_chain = require 'trinity.layer_chain'
@@ -149,6 +150,91 @@ function layer_split.equal_work(problem, chain)
     device_of[l] = math.min(devices, math.floor(middle * devices) + 1)
   end
   return device_of
+end
+
+-- Seconds that every layer keeps each device busy in a step of so many micro-batches; and per layer the fewest that it
+-- and all after it keep any device busy.
+local function busy_times(chain, micro_batches)
+  local busy, fewest = {}, { [chain.layers + 1] = 0 }
+  for k, kind in ipairs(chain.kinds) do
+    busy[k] = {}
+    for l = 1, chain.layers do
+      local update_s = kind.update_s[l]
+      busy[k][l] = micro_batches * (kind.forward_s[l] + kind.backward_s[l] - update_s) + update_s
+    end
+  end
+  for l = chain.layers, 1, -1 do
+    local least = math.huge
+    for k = 1, #busy do least = math.min(least, busy[k][l]) end
+    fewest[l] = fewest[l + 1] + least
+  end
+  return busy, fewest
+end
+
+-- Calls use(device_of) for every split where no device is busy for `limit_s` or longer. Returns how many there are, or
+-- nil when there are more than `most`; `most_looks` bounds the parts that are looked at.
+local function each_possible(chain, busy, fewest, limit_s, most, use)
+  local devices, used, device_of = #chain.kind_of, {}, {}
+  local count, looks, most_looks = 0, 0, 50 * most
+  local function place(from, left)
+    if from > chain.layers then
+      count = count + 1
+      if use then use(device_of) end
+      return
+    end
+    if fewest[from] >= left * limit_s then return end
+    for d = 1, devices do
+      local times, sum = busy[chain.kind_of[d]], 0
+      for last = from, used[d] and from - 1 or chain.layers do
+        sum = sum + times[last]
+        looks = looks + 1
+        if sum >= limit_s or count > most or looks > most_looks then break end
+        device_of[last], used[d] = d, true
+        place(last + 1, left - 1)
+        device_of[last], used[d] = nil, nil
+      end
+    end
+  end
+  place(1, devices)
+  return count <= most and looks <= most_looks and count or nil
+end
+
+local fastest_rules = { micro_batches = { 'integer', 1, 2 ^ 30 }, below_s = 'number', most = { 'integer', 0, 2 ^ 40 } }
+
+--- The split into consecutive parts, each on a node of its own, whose step is fastest by the problem's own schedule:
+--- all are tried but those that keep a node busy for too long already. options: micro_batches, as the problem has them
+--- (1); below_s, a step that is known (none): only a faster one is looked for; most, the splits that may be tried
+--- (100000). Returns { tried =, device_of =, step_time_s = }, without the last two where nothing is faster; nil when
+--- there would be more to try.
+function layer_split.fastest(problem, chain, options)
+  check.object('layer_split.fastest', 1, 'problem', problem, 'problem')
+  options = check.options('layer_split.fastest', 3, 'options', options, fastest_rules)
+  local most, found = options.most or 100000, { step_time_s = options.below_s or math.huge }
+  local busy, fewest = busy_times(chain, options.micro_batches or 1)
+  local limit_s, batch, splits = found.step_time_s, {}, {}
+  found.tried = each_possible(chain, busy, fewest, limit_s, most)
+  if not found.tried then return nil end
+  local function flush()
+    local limit = found.step_time_s < math.huge and { reject_above_s = found.step_time_s } or nil
+    for i, metrics in ipairs(#batch > 0 and problem:evaluate_batch(batch, limit) or {}) do
+      if metrics.feasible and metrics.step_time_s < found.step_time_s then
+        found.step_time_s, found.device_of = metrics.step_time_s, splits[i]
+      end
+    end
+    batch, splits = {}, {}
+  end
+  each_possible(chain, busy, fewest, limit_s, most, function(ends)
+    local device_of, device = {}, nil
+    for l = chain.layers, 1, -1 do
+      device = ends[l] or device
+      device_of[l] = device
+    end
+    splits[#splits + 1], batch[#batch + 1] = device_of, layer_chain.placement(problem, chain, device_of)
+    if #batch == 256 then flush() end
+  end)
+  flush()
+  if not found.device_of then found.step_time_s = nil end
+  return found
 end
 
 --- The placement of such a split.

@@ -1,7 +1,9 @@
 -- The networks of TAPP (papers.md 2): a partition network that puts a row of layers into groups, and an allocation
 -- network with attention (trinity.methods.placer) that gives every group a node. A policy for trinity.learner but for
 -- its placements: schemes() tells the node of every layer, what that is worth is for the caller to say. Sizes are
--- proposals of papers.md 2.2: type embedding 20, two hidden layers of 64.
+-- proposals of papers.md 2.2: type embedding 20, two hidden layers of 64. So are the features there; ours beside them
+-- are what a cut behind a layer sends, the share of the time up to it, and an embedding of its place in the row:
+-- without them layers of one kind look alike, and a network cannot tell one from its neighbour.
 
 local array = require 'trinity.array'
 local nn = require 'trinity.nn'
@@ -11,7 +13,7 @@ local util = require 'trinity.util'
 
 local tapp_policy = {}
 
-local type_size, layer_hidden = 20, 64
+local type_size, place_size, layer_hidden = 20, 16, 64
 local never = -1e9 -- the logit of what may not be chosen
 
 -- Numbers to mean 0 and deviation 1, or 0 where they are equal.
@@ -37,6 +39,16 @@ local function shares(values)
   return result
 end
 
+-- The sums of a list's beginnings.
+local function running(values)
+  local sum, result = 0, {}
+  for i, value in ipairs(values) do
+    sum = sum + value
+    result[i] = sum
+  end
+  return result
+end
+
 -- Rows [layers, columns] of a list of columns.
 local function matrix(columns)
   local rows = {}
@@ -58,20 +70,22 @@ local function describe(chain)
   local names, number_of = {}, {}
   for _, name in ipairs(chain.type) do names[name] = true end
   for i, name in ipairs(util.sorted_keys(names)) do number_of[name] = i end
-  local types, depth = array.int32(chain.layers), {}
+  local types, places, depth, crossing = array.int32(chain.layers), array.int32(chain.layers), {}, {}
   for l = 1, chain.layers do
-    types[l] = number_of[chain.type[l]]
+    types[l], places[l] = number_of[chain.type[l]], l
+    crossing[l] = math.log(1 + chain.forward_bytes[l] + chain.backward_bytes[l])
     depth[l] = chain.layers > 1 and (l - 1) / (chain.layers - 1) or 0
   end
-  local features = { logs(chain.parameter_bytes), logs(chain.activation_bytes), depth }
+  local features = { logs(chain.parameter_bytes), logs(chain.activation_bytes), depth, standardised(crossing) }
   local summed = { shares(chain.parameter_bytes) }
   for _, kind in ipairs(chain.kinds) do
     local time_s = sums(kind.forward_s, kind.backward_s)
+    local share = shares(time_s)
     features[#features + 1] = standardised(time_s)
-    summed[#summed + 1] = shares(time_s)
+    features[#features + 1], summed[#summed + 1] = running(share), share
   end
-  return { types = tensor.new(types), type_count = #util.sorted_keys(names), features = matrix(features),
-    width = #features, shares = matrix(summed), share_width = #summed }
+  return { types = tensor.new(types), type_count = #util.sorted_keys(names), places = tensor.new(places),
+    features = matrix(features), width = #features, shares = matrix(summed), share_width = #summed }
 end
 
 local Tapp = {}
@@ -83,7 +97,7 @@ function Tapp:parameters() return self.learned end
 -- Rows of layers [layers, width] and scores [layers, groups], with gradients.
 function Tapp:layer_rows()
   local rows = tensor.cat({ self.embedding(self.told.types), self.told.features }, 2)
-  return rows, self.scores(rows)
+  return rows, self.scores(tensor.cat({ rows, self.place(self.told.places) }, 2))
 end
 
 -- Whether group k may end with layer l when the one before ended with `previous`: later ones need a layer each.
@@ -286,9 +300,9 @@ function Tapp:schemes(actions)
   return schemes
 end
 
---- A policy over `chain` (layers, type, parameter_bytes, activation_bytes and kinds as layer_chain.of() gives them) for
---- a number of nodes. options: groups (0: as many as nodes), mode ('cuts', 'isotonic', 'literal'; see
---- trinity.methods.tapp), explore, hidden, seed.
+--- A policy over `chain` (layers, type, parameter_bytes, activation_bytes, forward_bytes, backward_bytes and kinds as
+--- layer_chain.of() gives them) for a number of nodes. options: groups (0: as many as nodes), mode ('cuts', 'isotonic',
+--- 'literal'; see trinity.methods.tapp), explore, hidden, seed.
 function tapp_policy.new(chain, nodes, options)
   local groups = options.groups > 0 and options.groups or nodes
   if options.mode == 'cuts' then groups = math.min(groups, chain.layers) end
@@ -297,13 +311,14 @@ function tapp_policy.new(chain, nodes, options)
   local self = setmetatable({ chain = chain, told = told, nodes = nodes, groups = groups, mode = options.mode,
     explore = options.explore }, Tapp)
   self.embedding = nn.embedding { count = told.type_count, size = type_size, seed = options.seed }
-  self.scores = nn.sequential { nn.linear { inputs = width, outputs = layer_hidden }, nn.relu,
+  self.place = nn.embedding { count = chain.layers, size = place_size, seed = options.seed }
+  self.scores = nn.sequential { nn.linear { inputs = width + place_size, outputs = layer_hidden }, nn.relu,
     nn.linear { inputs = layer_hidden, outputs = layer_hidden }, nn.relu,
     nn.linear { inputs = layer_hidden, outputs = groups }, seed = options.seed }
   self.network = placer.class { features = width + told.share_width + groups, hidden = options.hidden,
     devices = nodes, seed = options.seed }
   self.learned = {}
-  for _, part in ipairs { self.embedding, self.scores, self.network } do
+  for _, part in ipairs { self.embedding, self.place, self.scores, self.network } do
     for _, weight in ipairs(part:parameters()) do self.learned[#self.learned + 1] = weight end
   end
   return self

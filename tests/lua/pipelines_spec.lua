@@ -1,5 +1,6 @@
 -- Pipelines: streams, searches on them, the picture of their traces, recomputation, replicated stages.
 
+local core = require 'trinity.core'
 local trinity = require 'trinity'
 local pipelines = dofile(root .. '/tests/lua/support/pipelines.lua')
 
@@ -65,20 +66,28 @@ end)
 
 
 describe('a trace', function()
-  -- What each node does, a character a millisecond: forward passes of micro-batch 1 as 1, backward ones as a.
-  local function picture(schedule, micro_batches)
-    local graph = chain_graph { { 1, 8 }, { 1, 8 }, { 1, 8 } }
-    local problem = trinity.problem { graph = graph, cluster = cluster { 1, 1, 1 } }
-    local text = problem:timeline({ placement = staged(problem), schedule = schedule, micro_batches = micro_batches })
-      :chrome_trace()
-    local rows, width = { {}, {}, {} }, 0
-    local pattern = '"ph":"X","pid":(%d),"tid":0,"ts":([%d.]+),"dur":([%d.]+),"name":"[^"]*","cat":"(%a+)",.-"micro_batch":(%d+)'
-    for node, start_us, length_us, phase, micro in text:gmatch(pattern) do
+  -- What each node does, a character a cell: forward passes of micro-batch 1 as 1, backward ones as a. A row a chunk.
+  -- Layers of a cell each forwards, two cells backwards; layer l is on node (l - 1) % nodes + 1.
+  local function rows_of(schedule, micro_batches, nodes, chunks, cell_s)
+    local layers, speeds, stage, rows, width = {}, {}, {}, {}, 0
+    for l = 1, nodes * chunks do layers[l], rows[l] = { cell_s / ms, 8 }, {} end
+    for d = 1, nodes do speeds[d] = 1 end
+    local problem = trinity.problem { graph = chain_graph(layers), cluster = cluster(speeds) }
+    for op = 1, problem.graph.operators do stage[op] = tonumber(problem.graph:operator(op).name:match '^layer(%d+)') end
+    local placement = problem:placement()
+    for op = 1, #placement do placement[op] = (stage[op] - 1) % nodes + 1 end
+    local text = problem:timeline({ placement = placement, schedule = schedule, micro_batches = micro_batches,
+      stage = stage }):chrome_trace()
+    local pattern = '"ph":"X","pid":(%d),"tid":0,"ts":([%d.]+),"dur":([%d.]+),"name":"layer(%d+)[^"]*","cat":"(%a+)",'
+      .. '.-"micro_batch":(%d+)'
+    for node, start_us, length_us, layer, phase, micro in text:gmatch(pattern) do
       if phase ~= 'update' then
-        local from, length = math.floor(start_us / 1000 + 0.5), math.floor(length_us / 1000 + 0.5)
+        local row = rows[node * chunks + math.floor((layer - 1) / nodes) + 1]
+        local from = math.floor(start_us * 1e-6 / cell_s + 0.5)
+        local length = math.floor(length_us * 1e-6 / cell_s + 0.5)
         for at = from + 1, from + length do
-          expect(rows[node + 1][at]):equals(nil)
-          rows[node + 1][at] = phase == 'forward' and micro or ('abcdefgh'):sub(micro, micro)
+          expect(row[at]):equals(nil)
+          row[at] = phase == 'forward' and micro or ('abcdefgh'):sub(micro, micro)
         end
         width = math.max(width, from + length)
       end
@@ -88,7 +97,10 @@ describe('a trace', function()
       for at = 1, width do cells[at] = row[at] or '.' end
       rows[r] = table.concat(cells)
     end
-    return table.concat(rows, '\n')
+    return rows
+  end
+  local function picture(schedule, micro_batches)
+    return table.concat(rows_of(schedule, micro_batches, 3, 1, ms), '\n')
   end
   it('of a pipeline is the picture in the textbook', function()
     expect(picture('gpipe', 2)):equals(table.concat({
@@ -100,9 +112,61 @@ describe('a trace', function()
       '.12..aa3bb4cc.dd..',
       '..1aa2bb3cc4dd....' }, '\n'))
   end)
+  it('of four stages and eight micro-batches is the golden picture, with the idle time of the textbook', function()
+    local golden = {}
+    for device, row in core.read_file(root .. '/tests/golden/pipelines.txt'):gmatch 'device (%d)[^ ]*[ chunk%d]*  ([^\n]+)' do
+      golden[#golden + 1] = device .. ' ' .. row
+    end
+    expect(#golden):equals(16)
+    local at = 0
+    for _, case in ipairs { { 'gpipe', 1, ms }, { '1f1b', 1, ms }, { 'interleaved', 2, ms / 2 } } do
+      local chunks, idle = case[2], 0
+      for r, row in ipairs(rows_of(case[1], 8, 4, chunks, case[3])) do
+        at = at + 1
+        expect(('%d %s'):format((r - 1) / chunks + 1, row)):equals(golden[at])
+        idle = idle + select(2, row:gsub('%.', ''))
+      end
+      -- (p - 1)(f + b) / v a device; a cell of an empty chunk is idle only where the other chunk is too.
+      local length = #golden[at] - 2
+      expect(idle - 4 * (chunks - 1) * length):equals(4 * 9)
+      expect(length):equals(8 * 3 * chunks + 9)
+    end
+  end)
   it('of a stream has no flush', function()
     local first = picture('pipedream', 1):match '^[^\n]*'
     expect(first:sub(1, 24)):equals '123....aa4bb5cc6dd7ee8ff'
+  end)
+end)
+
+describe('costs of a micro-batch', function()
+  -- A step of AlexNet on one device, and how many operators run in a micro-batch and once. A launch costs launch_s.
+  local function step(batch_size, micro_batches, launch_s)
+    local device = trinity.devices.with('p100', { launch_s = launch_s })
+    local graph = trinity.model('alexnet', { batch_size = batch_size })
+    local problem = trinity.problem { graph = graph, cluster = trinity.cluster { device_types = { gpu = device },
+      devices = { { name = 'a', type = 'gpu' } }, links = {} } }
+    local placement, each, once = problem:placement(), 0, 0
+    local timeline = problem:timeline(placement)
+    for op = 1, #placement do
+      if timeline.end_s[op] > timeline.start_s[op] then -- inputs and views are never launched
+        if graph:operator(op).phase == 'update' then once = once + 1 else each = each + 1 end
+      end
+    end
+    local metrics = problem:evaluate { placement = placement, schedule = 'gpipe', micro_batches = micro_batches }
+    return metrics.step_time_s, each, once
+  end
+  it('come from the cost model at its size, so that fixed overheads count in each', function()
+    local launch_s = 1e-3
+    local whole, each, once = step(64, 1, launch_s)
+    local parts = step(8, 8, launch_s)
+    expect(once):equals(8) -- AlexNet's layers with weights
+    expect(each > 4 * once):truthy()
+    expect(parts > 2 * whole):truthy()
+    -- Every operator of a part is launched for itself; updates are not.
+    expect(whole - step(64, 1, 0)):near((each + once) * launch_s, 1e-6)
+    expect(parts - step(8, 8, 0)):near((8 * each + once) * launch_s, 1e-6)
+    -- Without launches parts still read all weights again.
+    expect(step(8, 8, 0) > 1.05 * step(64, 1, 0)):truthy()
   end)
 end)
 

@@ -2,6 +2,7 @@
 
 local layer_chain = require 'trinity.layer_chain'
 local layer_split = require 'trinity.layer_split'
+local tapp_moves = require 'trinity.tapp_moves'
 local trinity = require 'trinity'
 local pipelines = dofile(root .. '/tests/lua/support/pipelines.lua')
 
@@ -95,9 +96,55 @@ describe('the split of least load', function()
     expect(split(6.5e6) == '1 1 2 2' or split(6.5e6) == '2 2 1 1'):truthy()
     expect(split(5.9e6)):equals(nil)
   end)
+  it('of the fastest step is the best of all splits, found with a fraction of the trials', function()
+    for _, case in ipairs { { 16, { 1, 2 } }, { 12, { 1, 0.5, 2 } }, { 9, { 1, 2, 0.5, 1.5 } } } do
+      local problem = pipeline(uneven(case[1]), cluster(case[2]))
+      local chain, best = layer_chain.of(problem), best_step_s(problem)
+      local found = layer_split.fastest(problem, chain, { micro_batches = 8 })
+      expect(found.step_time_s):equals(best)
+      expect(problem:evaluate(layer_chain.placement(problem, chain, found.device_of)).step_time_s):equals(best)
+      local again = layer_split.fastest(problem, chain, { micro_batches = 8, below_s = 1.1 * best })
+      expect(again.step_time_s):equals(best)
+      expect(again.tried):below(0.5 * found.tried)
+      local none = layer_split.fastest(problem, chain, { micro_batches = 8, below_s = best })
+      expect(none.step_time_s):equals(nil)
+      expect(none.device_of):equals(nil)
+      expect(layer_split.fastest(problem, chain, { micro_batches = 8, most = again.tried })):equals(nil)
+    end
+    expect(function() layer_split.fastest(pipeline(uneven(3), cluster { 1, 1 }), {}, { mots = 1 }) end)
+      :raises "unknown option 'mots', did you mean 'most'"
+  end)
   it('of equal work gives every node its share of the time', function()
     local problem = pipeline(chain_graph { { 2, 8 }, { 1, 8 }, { 1, 8 }, { 2, 8 }, { 1, 8 }, { 1, 8 } }, cluster { 1, 1 })
     expect(table.concat(layer_split.equal_work(problem, layer_chain.of(problem)), ' ')):equals '1 1 1 2 2 2'
+  end)
+end)
+
+describe('a move', function()
+  it('leads from a pipeline to another one, and every pipeline can be reached', function()
+    local problem = pipeline(uneven(5), cluster { 1, 2, 0.5 })
+    local chain = layer_chain.of(problem)
+    local at, stream = tapp_moves.of(chain, 3), trinity.random(1, 'moves')
+    local all, seen, count = {}, {}, 0
+    each_split(5, 3, function(device_of) all[table.concat(device_of, ' ')] = true end)
+    local scheme = { 1, 1, 1, 1, 1 }
+    for _ = 1, 3000 do
+      scheme = tapp_moves.neighbour(at, scheme, stream)
+      local text = table.concat(scheme, ' ')
+      expect(all[text]):equals(true)
+      if not seen[text] then seen[text], count = true, count + 1 end
+    end
+    expect(count):equals(3 + 6 * 4 + 6 * 6)
+    expect(table.concat(tapp_moves.neighbour(tapp_moves.of({ layers = 1, kinds = {}, forward_bytes = { 0 },
+      backward_bytes = { 0 } }, 1), { 1 }, stream), ' ')):equals '1'
+  end)
+  it('to something worse is accepted at first only, and by 3 %', function()
+    expect(tapp_moves.accepts(0.9, 1, 1)):equals(true)
+    expect(tapp_moves.accepts(1, 1, 1)):equals(false)
+    expect(tapp_moves.accepts(1.029, 1, 0)):equals(true)
+    expect(tapp_moves.accepts(1.031, 1, 0)):equals(false)
+    expect(tapp_moves.accepts(1.01, 1, 0.5)):equals(false)
+    expect(tapp_moves.accepts(-0.99, -1, 0)):equals(true)
   end)
 end)
 
@@ -106,16 +153,18 @@ describe('tapp', function()
     for _, case in ipairs { { 16, { 1, 2 }, 160 }, { 12, { 1, 0.5, 2 }, 640 }, { 9, { 1, 2, 0.5, 1.5 }, 800 } } do
       local problem = pipeline(uneven(case[1]), cluster(case[2]))
       local best = best_step_s(problem)
-      for seed = 1, 2 do
-        local found = trinity.methods.tapp(problem, { seed = seed, evaluations = case[3], quiet = true })
-        expect(found.metrics.step_time_s):below(1.02 * best)
+      for seed = 1, 2 do -- the policy alone, and with moves in half of the budget
+        local alone = trinity.methods.tapp(problem, { seed = seed, evaluations = case[3], refine = 0, quiet = true })
+        local both = trinity.methods.tapp(problem, { seed = seed, evaluations = case[3] / 2, quiet = true })
+        expect(alone.metrics.step_time_s):below(1.02 * best)
+        expect(both.metrics.step_time_s):below(1.02 * best)
       end
     end
   end)
   it('learns: its last schemes are better than its first', function()
     local problem = pipeline(uneven(24), cluster { 1, 0.5, 2, 1 })
     for _, mode in ipairs { 'cuts', 'isotonic' } do
-      local found = trinity.methods.tapp(problem, { evaluations = 640, mode = mode, quiet = true })
+      local found = trinity.methods.tapp(problem, { evaluations = 640, mode = mode, refine = 0, quiet = true })
       local curve = found.curve
       local first, last = 0, 0
       for i = 1, 10 do first, last = first + curve[i].mean_reward, last + curve[#curve + 1 - i].mean_reward end
@@ -171,6 +220,8 @@ describe('tapp', function()
     expect(function() run { groups = 2 } end):raises "option 'groups': expected an integer from 0 to 1, got number 2"
     expect(function() run { repeats = 0 } end):raises "option 'repeats': expected an integer from 1"
     expect(function() run { noise = -1 } end):raises "option 'noise': expected"
+    expect(function() run { refine = 1.5 } end):raises "option 'refine': expected"
+    for _, refine in ipairs { 0, 0.3, 1 } do expect(run({ refine = refine }).evaluations):equals(20) end
     expect(function() run { learning_rate = 0 } end):raises "option 'learning_rate': expected a number above 0"
     expect(function() run { sample = 1 } end):raises "did you mean 'samples'%?"
     expect(trinity.methods.info('tapp').source):equals 'Appl. Sci. 2021, 11(11), 4785'
@@ -186,5 +237,29 @@ describe('tapp', function()
     expect(found.optimal):equals(false)
     expect(cut('tapp', { rounds = 20 }).max_load):equals(found.max_load)
     expect(function() cut('tapp', { devices = 0, cpus = 1 }) end):raises 'tapp: expected at least 1 device, got 0'
+  end)
+  it('cuts published networks about as well as can be, and long ones at all', function()
+    local folder = 'dnn-partitioning/throughput-inputs/'
+    local bert = shared(folder .. 'LayerGraphs/bert24_training.json')
+    local found = trinity.pipeline(bert, { method = 'tapp', rounds = 200, quiet = true })
+    expect(found.max_load):below(1.02 * 41.7458125) -- the exact split
+    local long = trinity.pipeline(shared(folder .. 'OperatorGraphs/bert_L-12_training.json'), { method = 'tapp', rounds = 2,
+      quiet = true })
+    expect(long.feasible):equals(true)
+    expect(#long.assignment):equals(2012)
+  end)
+  it('is compared with all that the script names', function()
+    local status, output = run_trinity('tapp --models vgg16 --nodes 3 --batch_size 8 --micro_batches 2 --evaluations 60 '
+      .. '--seeds 1 --json')
+    expect(status):equals(0)
+    local names, last = {}, nil
+    for name in output:gmatch '"method": "([%a_1]+)"' do names[#names + 1] = name end
+    expect(table.concat(names, ' ')):equals('bsp bsp_speed gpipe pipedream pipedream_1 least_load fastest tapp tapp_moves')
+    for value in output:gmatch '"over_fastest": ([%d.e-]+)' do
+      expect(tonumber(value) > 0):truthy()
+      last = tonumber(value)
+    end
+    expect(last >= 1 and last < 1.1):truthy() -- tapp_moves
+    expect(output):matches '"command": "trinity tapp %-%-models vgg16 %-%-nodes 3 '
   end)
 end)

@@ -19,15 +19,17 @@
 
 local check = require 'trinity.check'
 local core = require 'trinity.core'
+local dist_search = require 'trinity.dist_search'
 local layer_chain = require 'trinity.layer_chain'
 local learner = require 'trinity.learner'
 local search = require 'trinity.search'
+local tapp_moves = require 'trinity.tapp_moves'
 local tapp_policy = require 'trinity.tapp_policy'
 local util = require 'trinity.util'
 
-local defaults = { samples = 8, learning_rate = 3e-3, entropy_weight = 1e-2, entropy_start = 0.3, entropy_decay = 0.99,
+local defaults = { samples = 8, learning_rate = 6e-3, entropy_weight = 1e-2, entropy_start = 0.1, entropy_decay = 0.99,
   gradient_norm = 1, baseline_n = 19, normalise_advantage = true, hidden = 64, groups = 0, mode = 'cuts', repeats = 5,
-  explore = 0.25, noise = 0.02, greedy_every = 10, published_reward = true }
+  explore = 0.1, noise = 0.02, greedy_every = 10, published_reward = true, refine = 0.5 }
 
 local infeasible = -10 -- papers.md 2.2: a constant; its value is Hierarchical's (5.1)
 
@@ -63,10 +65,47 @@ local function check_options(problem, options)
   integer('repeats', 1, 1e6)
   integer('greedy_every', 1, 1e9)
   check.number('methods.tapp', 'option', 'explore', options.explore, 0, 1)
+  check.number('methods.tapp', 'option', 'refine', options.refine, 0, 1)
   check.number('methods.tapp', 'option', 'noise', options.noise, 0, 10)
   check.number('methods.tapp', 'option', 'entropy_start', options.entropy_start, 0, 1e6)
   check.number('methods.tapp', 'option', 'entropy_decay', options.entropy_decay, 0, 1)
   check.choice('methods.tapp', 'option', 'mode', options.mode, modes)
+end
+
+-- A search whose budget ends at a share of it, at least one evaluation.
+local function shortened(run, share)
+  local last = math.max(1, math.ceil(share * run.options.evaluations))
+  local most_s = share < 1 and share * run.options.seconds or math.huge
+  return setmetatable({ whole = run,
+    more = function()
+      return run:more() and run.evaluations < last and (run.evaluations == 0 or core.clock_s() - run.start < most_s)
+    end,
+    allowance = function(_, wanted) return math.min(run:allowance(wanted), last - run.evaluations) end,
+    evaluate = function(_, ...) return run:evaluate(...) end,
+  }, { __index = run })
+end
+
+-- Spends what is left of the budget on neighbours of the best scheme so far, a batch at a time; the ranks of a job
+-- share it.
+local function refine(problem, policy, run, job)
+  local options, chain, first, batch = run.options, policy.chain, run.evaluations, 0
+  local at, start_s = tapp_moves.of(chain, policy.nodes), core.clock_s()
+  local node_of, cost = layer_chain.device_of(chain, run.placement), -run.best.reward
+  while dist_search.more(run, job) do
+    batch = batch + 1
+    local stream, schemes, placements = core.random(options.seed, 'tapp moves', batch), {}, {}
+    local count = run:allowance(options.samples)
+    local from, to = dist_search.range(job, count)
+    for i = 1, count do schemes[i] = tapp_moves.neighbour(at, node_of, stream) end
+    for i = from, to do placements[i - from + 1] = layer_chain.placement(problem, chain, schemes[i]) end
+    local rewards, best = dist_search.evaluate(run, job, placements, from, count), 1
+    for i = 2, #rewards do best = rewards[i] > rewards[best] and i or best end
+    local share = math.max((run.evaluations - first) / math.max(1, options.evaluations - first),
+      (core.clock_s() - start_s) / math.max(1e-9, options.seconds - (start_s - run.start)))
+    if tapp_moves.accepts(-rewards[best], cost, dist_search.of_rank_0(job, math.min(1, share))) then
+      node_of, cost = schemes[best], -rewards[best]
+    end
+  end
 end
 
 local function tapp(problem, options)
@@ -77,11 +116,14 @@ local function tapp(problem, options)
     local own = {}
     for key, value in util.sorted_pairs(options) do own[key] = value end
     local self, floor = learner.new('methods.tapp', policy, problem, own), options.entropy_weight
-    learner.train(self, run, function(_, actions, rewards, batch)
+    learner.train(self, shortened(run, 1 - options.refine), function(_, actions, rewards, batch)
       self.options.entropy_weight = math.max(floor, options.entropy_start * options.entropy_decay ^ (batch - 1))
       learner.reinforce(self, actions, rewards)
-      if batch % options.greedy_every == 0 and run:more() then run:evaluate(policy:placements(policy:act(1))) end
+      if batch % options.greedy_every == 0 and learner.more(self, run) then
+        run:evaluate(policy:placements(policy:act(1)))
+      end
     end, signal_of(options))
+    refine(problem, policy, run, self.job)
   end)
 end
 
