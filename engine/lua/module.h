@@ -151,6 +151,7 @@ void open_parallel(lua_State* L);
 void open_features(lua_State* L);
 void open_pipeline(lua_State* L);
 void open_distribute(lua_State* L);
+void open_execute(lua_State* L);
 
 /// Opens `trinity.core` as package.preload wants it.
 int open_core(lua_State* L);

@@ -29,6 +29,7 @@ local trinity = {
   methods = require 'trinity.methods',
   search = require 'trinity.search',
   select = require 'trinity.select',
+  execute = require 'trinity.execute',
   features = require 'trinity.features',
   policies = require 'trinity.policies',
   compare = require 'trinity.compare',

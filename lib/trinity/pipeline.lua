@@ -150,9 +150,12 @@ register_rule('equal', 'equal', 'consecutive parts of equally many layers')
 register_rule('random', 'random', 'consecutive parts at random cuts')
 register_rule('local_search', 'search', 'consecutive parts, cuts moved while that helps')
 
+local exact_s = 120 -- the longest proof that is tried: what it leaves open is not called optimal
+
 pipeline.register('max_load_dp', {
   help = 'least largest load of contiguous parts (dynamic programme over down-sets; exact)', run = function(plan)
-    return split_result(plan, plan.network:max_load(plan.machine, { seconds = plan.options.seconds, orders = 8,
+    return split_result(plan, plan.network:max_load(plan.machine, {
+      seconds = math.min(plan.options.seconds, exact_s), orders = 8,
       most_ideals = 400000, most_pairs = 2e8 }))
   end })
 

@@ -144,7 +144,7 @@ local function objects(e)
     ['trinity.Layers'] = surface(trinity.layers.new 'x'), ['trinity.Cluster'] = surface(e.problem.cluster),
     ['trinity.Topology'] = surface(trinity.topology.new()),
     ['trinity.Simulator'] = surface(e.problem.simulator), ['trinity.Problem'] = surface(e.problem),
-    ['trinity.Strategy'] = merged(surface(strategy, loaded, found), list_of('priority', 'stage', 'splits')),
+    ['trinity.Strategy'] = merged(surface(strategy, loaded, found), list_of('priority', 'stage', 'splits', 'replication')),
     ['trinity.Timeline'] = surface(e.timeline), ['trinity.Search'] = merged(held, list_of 'stopped'),
     ['trinity.Comparison'] = merged(surface(comparison), list_of 'stopped'),
     ['trinity.TorchTensor'] = merged(core.tensor.methods, list_of('dtype', 'device', 'grad', 'requires_grad')),
@@ -211,7 +211,7 @@ local function selection_specs()
     part(problem).nonsense = 1
     return known(function() trinity.select(problem, { quiet = true }) end)
   end
-  local problem = { nodes = { costs = { { 1 } } }, edges = { nodes = {}, costs = {} } }
+  local problem = { nodes = { costs = { { 1 } } }, edges = { nodes = {}, costs = {} }, usage_limit = 1 }
   return { ['trinity.SelectOptions'] = known(function() trinity.select(problem, { nonsense = 1 }) end),
     ['trinity.SelectResult'] = surface(trinity.select(problem, { quiet = true })),
     ['trinity.SelectionTable'] = refused(function(p) return p end),
@@ -430,6 +430,16 @@ local function words(e)
   }
 end
 
+-- What trinity.execute takes and gives.
+local function execution_specs()
+  local problem = trinity.problem { cluster = trinity.cluster 'p100x2',
+    graph = trinity.model('rnnlm', { batch_size = 1, sequence = 2, hidden = 4, vocabulary = 5, layers = 1 }) }
+  local plan = problem:placement()
+  local found = trinity.execute(problem, plan, { steps = 2, warm_up = 0 })
+  return { ['trinity.Execution'] = surface(found), ['trinity.ExecutedStep'] = surface(found.last),
+    ['trinity.ExecuteOptions'] = known(function() trinity.execute(problem, plan, { nonsense = 1 }) end) }
+end
+
 local function parameters_of(f)
   local names = {}
   for i = 1, debug.getinfo(f, 'u').nparams do names[i] = debug.getlocal(f, i) end
@@ -440,7 +450,7 @@ describe('the editor types', function()
   local classes, aliases = read_meta()
   local e = example()
   local there = merged(modules(), objects(e), results(e), specs(e), network_specs(), policy_specs(e), training_specs(e), pipeline_specs(e), split_specs(e),
-    selection_specs())
+    selection_specs(), execution_specs())
 
   -- Declared names, those of parents included.
   local function declared(name)

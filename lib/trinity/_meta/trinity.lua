@@ -83,6 +83,14 @@ function trinity.clusters() end
 ---@return trinity.SelectResult
 function trinity.select(problem, options) end
 
+--- Runs training steps of a problem's graph for real, as a placement or strategy places it: a worker thread a device,
+--- LibTorch's kernels, transfers as copies. Every placement computes the same losses.
+---@param problem trinity.Problem
+---@param plan trinity.Placement|trinity.Strategy of one micro-batch
+---@param options? trinity.ExecuteOptions
+---@return trinity.Execution
+function trinity.execute(problem, plan, options) end
+
 --- What methods work on. Refuses a graph that no placement can fit.
 ---@param spec trinity.ProblemSpec
 ---@return trinity.Problem

@@ -225,6 +225,11 @@ examples.arguments = {
   ['trinity.select'] = function()
     return { { nodes = { costs = { { 1, 2 } } }, edges = { nodes = {}, costs = {} } }, { quiet = true } }
   end,
+  ['trinity.execute'] = function()
+    local problem = trinity.problem { cluster = trinity.cluster 'p100x2',
+      graph = trinity.model('rnnlm', { batch_size = 1, sequence = 2, hidden = 4, vocabulary = 5, layers = 1 }) }
+    return { problem, problem:placement(), { steps = 2, warm_up = 0 } }
+  end,
   ['trinity.parallel_map'] = function() return { { 1, 2 }, function(x) return x end, { workers = 1, quiet = true } } end,
   ['trinity.global'] = function() return { 'example_of_a_global', 1 } end,
   ['trinity.sorted_pairs'] = function() return { { a = 1 } } end,

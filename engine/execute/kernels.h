@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/types.h"
+#include "learn/torch.h"
+
+namespace trinity {
+
+/// One forward run of an operator.
+struct KernelCall {
+  const Operator& op;
+  std::vector<at::Tensor> inputs;      ///< in the operator's argument order
+  std::vector<at::Tensor> parameters;  ///< its own weights, in their order
+  std::vector<int64_t> output_shape;   ///< of its first output
+  uint64_t seed = 0;  ///< of this operator in this step: what is random depends on nothing else
+
+  /// Argument `i` of the ONNX operator: the inputs, then the operator's own weights.
+  const at::Tensor& argument(size_t i) const;
+  bool has_argument(size_t i) const { return i < inputs.size() + parameters.size(); }
+  int64_t integer(const char* attribute, int64_t fallback) const;
+  double number(const char* attribute, double fallback) const;
+  std::string text(const char* attribute, const char* fallback) const;
+  std::vector<int64_t> list(const char* attribute) const;  ///< empty where there is none
+};
+
+/// Computes an operator's outputs with LibTorch's own operators, so that autograd follows. May
+/// update weights that are not trainable (moving statistics) in place.
+using Kernel = std::vector<at::Tensor> (*)(const KernelCall&);
+
+/// The kernel of a forward type, ONNX's or one of operator_types.h; null where there is none.
+Kernel find_kernel(const std::string& type);
+/// All types that have one, sorted.
+std::vector<std::string> kernel_types();
+
+}  // namespace trinity
