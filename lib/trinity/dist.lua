@@ -67,7 +67,7 @@ function dist.alone(body)
     if not ok then error((...), 0) end
     return ...
   end
-  return leave(pcall(body))
+  return leave(pcall(body, nil)) -- an argument, so that functions of C that want one take it
 end
 
 local scopes = { world = true, node = true, across = true }

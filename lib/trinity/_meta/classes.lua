@@ -207,11 +207,17 @@ function Problem:close() end
 ---@field saved? table<string, string> notes of the file that it was loaded from
 ---@field same_graph? boolean whether the graph is the one of that file
 ---@field same_cluster? boolean
+---@field replication? trinity.Replication copies of it on further devices and how they are kept together
 local Strategy = {}
 
 --- Seconds that no strategy with as many micro-batches is below.
 ---@return number
 function Strategy:lower_bound_s() end
+
+--- The time of a training with its replication.
+---@param options trinity.ReplicatedTraining
+---@return trinity.TrainingTime
+function Strategy:train(options) end
 
 --- Writes it as JSON.
 ---@param path string

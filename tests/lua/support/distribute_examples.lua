@@ -26,6 +26,11 @@ return function(examples)
   objects['trinity.SyncPolicy'] = function() return trinity.synchronisation.bsp {} end
   objects['trinity.Replication'] = function() return replication(examples) end
 
+  local strategy = objects['trinity.Strategy']
+  objects['trinity.Strategy'] = function(method)
+    return method == 'train' and replication(examples):strategy(examples.shared().problem) or strategy(method)
+  end
+  arguments['trinity.Strategy.train'] = function() return { { batches = 2 } } end
   arguments['trinity.DistModule.init'] = function() return { {} } end
   arguments['trinity.DistModule.trainer'] = function()
     local made, net = trainer()
