@@ -1,7 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
-#include <string_view>
+#include <vector>
 
 namespace trinity {
 
@@ -15,12 +16,17 @@ class JsonEvents {
   virtual void number(double value) = 0;
   virtual void string(std::string text) = 0;
   virtual void word(const char* text) = 0;  ///< "null", "true" or "false"
+  /// Asked after open(false): where the numbers of this list go instead of to number(), or null.
+  virtual std::vector<double>* numbers() { return nullptr; }
 };
+
+/// The next bytes of a text: fills `buffer` with at most `size`, returns how many; 0 at the end.
+using JsonSource = std::function<size_t(char* buffer, size_t size)>;
 
 /// Reads JSON that is mostly numbers, several times as fast as a general parser: nlohmann's reads
 /// the strings, all else is here. Whole numbers of up to 18 digits are exact where a double is.
-/// Keeps nothing of the text; events bound the depth. Throws FileError "<source>:<line>:<column>:
-/// not valid JSON (...)", Interrupted.
-void scan_json(std::string_view text, const std::string& source, JsonEvents& events);
+/// Holds a piece of the text at a time; events bound the depth. Throws FileError
+/// "<source>:<line>:<column>: not valid JSON (...)", Interrupted, and what `read` throws.
+void scan_json(const JsonSource& read, const std::string& source, JsonEvents& events);
 
 }  // namespace trinity

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "base/error.h"
@@ -19,6 +21,7 @@ namespace {
 
 constexpr size_t kMaxBytes = size_t{1} << 30;
 constexpr size_t kMaxDepth = 64;
+constexpr size_t kMaxNumbers = size_t{1} << 27;
 
 /// A list of lists of numbers, flat.
 struct Table {
@@ -45,6 +48,11 @@ struct Tables {
   Table usages{"problem.nodes.usages", "node"};
   Table ends{"problem.edges.nodes", "edge"}, edge_costs{"problem.edges.costs", "edge"};
   std::vector<std::string> unknown;  // paths of fields that were skipped
+
+  size_t numbers() const {
+    return intervals.values.size() + costs.values.size() + usages.values.size() +
+           ends.values.size() + edge_costs.values.size();
+  }
 };
 
 [[noreturn]] void fail(const std::string& source, const std::string& path,
@@ -61,6 +69,9 @@ class Handler : public JsonEvents {
   void close() override;
   void key(std::string text) override;
   void number(double value) override;
+  std::vector<double>* numbers() override {
+    return open_.back() == Where::row ? &table_->values : nullptr;
+  }
   void string(std::string text) override;
   void word(const char* text) override {
     const bool limit = !open_.empty() && open_.back() == Where::problem && key_ == "usage_limit";
@@ -164,9 +175,7 @@ void Handler::string(std::string text) {
 }
 
 void Handler::number(double value) {
-  if (!open_.empty() && open_.back() == Where::row)
-    table_->values.push_back(value);
-  else if (!open_.empty() && open_.back() == Where::problem && key_ == "usage_limit")
+  if (!open_.empty() && open_.back() == Where::problem && key_ == "usage_limit")
     tables_.limit = value;
   else
     refuse("a number");
@@ -327,44 +336,106 @@ class Assembly {
   SelectionProblem problem_;
 };
 
-/// The content of a file, decompressed where it is in gzip's format.
-std::string read_compressed(const std::string& path) {
-  check_readable(path);
-  const auto close = [](gzFile file) { gzclose_r(file); };
-  errno = 0;
-  const std::unique_ptr<gzFile_s, decltype(close)> file(gzopen(path.c_str(), "rb"), close);
-  if (!file) fail(path, "", fmt::format("cannot read: {}", std::strerror(errno)));
-  gzbuffer(file.get(), 1 << 18);
-  std::string content;
-  std::vector<char> buffer(1 << 20);
-  int got;
-  while ((got = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()))) > 0) {
-    poll_stop();
-    content.append(buffer.data(), static_cast<size_t>(got));
-    if (content.size() > kMaxBytes)
-      fail(path, "", fmt::format("more than {} bytes of JSON are not read", kMaxBytes));
+/// A file, decompressed where it is in gzip's format.
+class CompressedFile {
+ public:
+  CompressedFile(const std::string& path, const ReadProgress& progress)
+      : path_(path), progress_(progress) {
+    check_readable(path);
+    std::error_code unknown;  // then the share stays 0
+    size_ = std::filesystem::file_size(path, unknown);
+    if (unknown) size_ = 0;
+    errno = 0;
+    file_.reset(gzopen(path.c_str(), "rb"));
+    poll_stop();  // Ctrl-C ends waits for pipes
+    if (!file_) fail(path, "", fmt::format("cannot read: {}", std::strerror(errno)));
+    gzbuffer(file_.get(), 1 << 16);
   }
-  int code = Z_OK;
-  const std::string text = gzerror(file.get(), &code);
-  if (code == Z_ERRNO) fail(path, "", fmt::format("cannot read: {}", std::strerror(errno)));
-  if (code != Z_OK && code != Z_STREAM_END)
-    fail(path, "",
-         fmt::format("cannot decompress: {}", code == Z_BUF_ERROR ? "it ends early" : text));
-  return content;
+
+  /// An estimate of how long the text is: in a file of gzip's format, what its end says, which may
+  /// be anything; but gzip makes nothing a thousand times as small.
+  size_t text_bytes() const {
+    uintmax_t bytes = size_;
+    if (size_ >= 4 && !gzdirect(file_.get())) {
+      std::ifstream end(path_, std::ios::binary);
+      unsigned char word[4] = {};
+      end.seekg(-4, std::ios::end);
+      end.read(reinterpret_cast<char*>(word), 4);
+      bytes = word[0] | word[1] << 8 | word[2] << 16 | uintmax_t{word[3]} << 24;
+      bytes = std::min(bytes, 1000 * size_);
+    }
+    return static_cast<size_t>(std::min<uintmax_t>(bytes, kMaxBytes));
+  }
+
+  size_t read(char* buffer, size_t size) {
+    poll_stop();
+    const int got = gzread(file_.get(), buffer, static_cast<unsigned>(size));
+    if (got <= 0) check_end();
+    total_ += static_cast<size_t>(std::max(got, 0));
+    if (total_ > kMaxBytes)
+      fail(path_, "", fmt::format("more than {} bytes of JSON are not read", kMaxBytes));
+    if (progress_ && size_ > 0)
+      progress_(static_cast<double>(gzoffset(file_.get())) / static_cast<double>(size_));
+    return static_cast<size_t>(std::max(got, 0));
+  }
+
+ private:
+  struct Close {
+    void operator()(gzFile file) const { gzclose_r(file); }
+  };
+
+  /// Throws where the file does not end here as it should.
+  void check_end() {
+    poll_stop();
+    int code = Z_OK;
+    std::string text = gzerror(file_.get(), &code);
+    if (text.starts_with(path_ + ": ")) text.erase(0, path_.size() + 2);
+    if (code == Z_ERRNO) fail(path_, "", fmt::format("cannot read: {}", std::strerror(errno)));
+    if (code != Z_OK && code != Z_STREAM_END)
+      fail(path_, "",
+           fmt::format("cannot decompress: {}", code == Z_BUF_ERROR ? "it ends early" : text));
+  }
+
+  const std::string& path_;
+  const ReadProgress& progress_;
+  uintmax_t size_ = 0;  // of the file as it is, in bytes
+  size_t total_ = 0;    // read, in bytes of JSON
+  std::unique_ptr<gzFile_s, Close> file_;
+};
+
+/// `text_bytes` is how long the text may be: room for most of its numbers is taken at once, since
+/// a list that grows on its way touches three times the memory.
+SelectionProblem scan_selection(const JsonSource& read, const std::string& source,
+                                size_t text_bytes) {
+  constexpr size_t kBytesPerNumber = 8;
+  Tables tables;
+  tables.edge_costs.values.reserve(text_bytes / kBytesPerNumber);
+  Handler handler(source, tables);
+  const auto read_on = [&](char* buffer, size_t size) {
+    if (tables.numbers() > kMaxNumbers)
+      fail(source, "", fmt::format("more than {} numbers are not read", kMaxNumbers));
+    return read(buffer, size);
+  };
+  scan_json(read_on, source, handler);
+  return Assembly(tables, source).run();
 }
 
 }  // namespace
 
 SelectionProblem parse_selection(std::string_view text, const std::string& source) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  Tables tables;
-  Handler handler(source, tables);
-  scan_json(text, source, handler);
-  return Assembly(tables, source).run();
+  const auto read = [&text](char* buffer, size_t size) {
+    const size_t count = std::min(size, text.size());
+    std::copy_n(text.data(), count, buffer);
+    text.remove_prefix(count);
+    return count;
+  };
+  return scan_selection(read, source, text.size());
 }
 
-SelectionProblem read_selection(const std::string& path) {
-  return parse_selection(read_compressed(path), path);
+SelectionProblem read_selection(const std::string& path, const ReadProgress& progress) {
+  CompressedFile file(path, progress);
+  return scan_selection([&file](char* buffer, size_t size) { return file.read(buffer, size); },
+                        path, file.text_bytes());
 }
 
 }  // namespace trinity

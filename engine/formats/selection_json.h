@@ -1,11 +1,15 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include "search/selection.h"
 
 namespace trinity {
+
+/// Told from time to time which share of a file is read, from 0 to 1.
+using ReadProgress = std::function<void(double share)>;
 
 /// Reads a strategy-selection problem in the format of the IOPDDL contest (ASPLOS 2025), plain JSON
 /// or compressed by gzip:
@@ -19,12 +23,13 @@ namespace trinity {
 /// `usages` may be absent together: no usages. Fields that it does not know are skipped, but a
 /// misspelt one in place of one that is missing is an error.
 ///
-/// The text is read as a stream: besides it, at most 8 bytes a number are kept. Limits: 1 GiB of
-/// text after decompression, nesting of 64.
+/// The text is read as a stream: 8 bytes a number are kept, and a quarter of a megabyte of text.
+/// Limits: 1 GiB of text after decompression, 2^27 numbers, nesting of 64.
 ///
 /// Throws FileError, as "x.json:3:15: not valid JSON (...)" or
-/// "x.json: problem.edges.costs[7]: expected 12 entries ..., got 11".
-SelectionProblem read_selection(const std::string& path);
+/// "x.json: problem.edges.costs[7]: expected 12 entries ..., got 11"; Interrupted after Ctrl-C;
+/// what `progress` throws.
+SelectionProblem read_selection(const std::string& path, const ReadProgress& progress = {});
 
 /// The same from a text; `source` stands for the file name in errors.
 SelectionProblem parse_selection(std::string_view text, const std::string& source);

@@ -156,25 +156,32 @@ int selection_problem(lua_State* L) {
   return 1;
 }
 
-/// read_selection(path) -> selection problem
-int selection_read(lua_State* L) {
-  push_object<const SelectionProblem>(
-      L, std::make_shared<const SelectionProblem>(read_selection(string_arg(L, 1, "path"))));
-  return 1;
-}
-
-/// The progress function at stack index 3, called at most some times a second. An error in it ends
-/// the search and is raised afterwards.
+/// The progress function at a stack index, called at most some times a second. An error in it ends
+/// the work and is raised afterwards.
 class ProgressCall {
  public:
-  explicit ProgressCall(lua_State* L) : L_(L) {}
+  ProgressCall(lua_State* L, int index) : L_(L), index_(index) {
+    if (lua_type(L, index) != LUA_TFUNCTION)
+      throw WrongArgument(index, "progress",
+                          fmt::format("expected a function, got {}", type_name(L, index)));
+  }
   void operator()(const SelectionProgress& progress) {
-    lua_pushvalue(L_, 3);
+    lua_pushvalue(L_, index_);
     lua_createtable(L_, 0, 4);
     set_field(L_, "phase", progress.phase);
     set_field(L_, "seconds", progress.seconds);
     set_field(L_, "cost", progress.cost);
     set_field(L_, "bound", progress.bound);
+    call();
+  }
+  void operator()(double share) {
+    lua_pushvalue(L_, index_);
+    lua_pushnumber(L_, share);
+    call();
+  }
+
+ private:
+  void call() {
     if (lua_pcall(L_, 1, 0, 0) == 0) return;
     const char* text = lua_tostring(L_, -1);
     const std::string message = text ? text : "an error that is not a string";
@@ -182,9 +189,19 @@ class ProgressCall {
     throw Error(message);
   }
 
- private:
   lua_State* L_;
+  int index_;
 };
+
+/// read_selection(path, progress function of the share read, or nil) -> selection problem
+int selection_read(lua_State* L) {
+  const auto path = string_arg(L, 1, "path");
+  ReadProgress progress;
+  if (!lua_isnoneornil(L, 2)) progress = ProgressCall(L, 2);
+  push_object<const SelectionProblem>(
+      L, std::make_shared<const SelectionProblem>(read_selection(path, progress)));
+  return 1;
+}
 
 /// Brackets a search, however it ends.
 struct Searching {
@@ -234,12 +251,7 @@ int selection_solve(lua_State* L) {
   options.table_bytes = fields.integer("table_bytes", options.table_bytes, 0, kMost);
   options.rounds = fields.integer("rounds", kMost, 0, kMost);
   fields.refuse_unknown();
-  if (!lua_isnoneornil(L, 3)) {
-    if (lua_type(L, 3) != LUA_TFUNCTION)
-      throw WrongArgument(3, "progress",
-                          fmt::format("expected a function, got {}", type_name(L, 3)));
-    options.progress = ProgressCall(L);
-  }
+  if (!lua_isnoneornil(L, 3)) options.progress = ProgressCall(L, 3);
   SelectionResult result;
   {
     const Searching searching;

@@ -46,9 +46,9 @@ void SelectionBlocks::set_prices(std::span<const double> prices,
   mean_price_ /= std::max<double>(1.0, static_cast<double>(prices.size()));
 }
 
-void SelectionBlocks::run(double steps, double temperature) {
+void SelectionBlocks::run(double steps, double temperature, const std::function<bool()>& late) {
   const double largest = std::log2(std::max(4.0, static_cast<double>(net_.nodes())));
-  for (steps_ = 0; steps_ < steps;) {
+  for (steps_ = 0; steps_ < steps && !(late && late());) {
     poll_stop();
     const auto size = static_cast<int32_t>(std::exp2(1 + (largest - 1) * random_.uniform()));
     const auto factor = static_cast<float>(0.9 * std::exp2(2 * random_.uniform() - 1));

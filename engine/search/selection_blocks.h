@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,8 +27,9 @@ class SelectionBlocks {
   /// Prices by slot, and what usages cost at them, by node and state. Both must outlive the search.
   void set_prices(std::span<const double> prices, std::span<const float> usage_costs);
 
-  /// Tries blocks for about so many steps (additions and comparisons).
-  void run(double steps, double temperature);
+  /// Tries blocks for about so many steps (additions and comparisons), or until `late` says that
+  /// time is over.
+  void run(double steps, double temperature, const std::function<bool()>& late = {});
 
   const std::vector<int32_t>& states() const { return states_; }
   double cost() const { return cost_; }

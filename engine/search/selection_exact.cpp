@@ -27,9 +27,8 @@ class Planner {
 
   EliminationPlan run(double most) {
     EliminationPlan plan;
-    StopPoll stop;
     while (!queue_.empty()) {
-      stop.step();
+      poll_stop();
       const int32_t v = queue_.begin()->second;
       queue_.erase(queue_.begin());
       std::vector<int32_t> set(neighbours_[at(v)].begin(), neighbours_[at(v)].end());

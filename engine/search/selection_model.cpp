@@ -5,6 +5,7 @@
 #include <deque>
 #include <limits>
 #include <map>
+#include <numeric>
 
 #include "base/stop.h"
 
@@ -32,12 +33,13 @@ double taken(double cost) { return cost >= SelectionProblem::kForbidden ? kInfin
 
 class Reducer {
  public:
-  explicit Reducer(const SelectionProblem& problem) : problem_(problem) {}
+  Reducer(const SelectionProblem& problem, const std::function<bool()>& go_on)
+      : problem_(problem), go_on_(go_on) {}
 
   SelectionModel run() {
     load();
     drain();
-    for (int round = 0; round < kMostRounds && !infeasible_; ++round) {
+    for (int round = 0; round < kMostRounds && !infeasible_ && !late_; ++round) {
       const bool split = split_edges();
       const bool dropped = drop_dominated();
       if (!split && !dropped) break;
@@ -49,6 +51,7 @@ class Reducer {
  private:
   static constexpr int kMostRounds = 4;
   static constexpr size_t kSamples = 8;
+  static constexpr int64_t kStepsToAsk = 200'000;  // table entries, a fraction of a millisecond
   static constexpr int64_t kMostWork =
       2'000'000'000;  // of a search for dominated states, in pairs looked at
 
@@ -65,6 +68,16 @@ class Reducer {
     std::vector<double> table;
     bool dead = false, queued = false;
   };
+
+  /// Counts steps of work; true once there is no time left.
+  bool late(size_t steps) {
+    steps_ += static_cast<int64_t>(steps);
+    if (late_ || steps_ < kStepsToAsk) return late_;
+    steps_ = 0;
+    poll_stop();
+    late_ = go_on_ && !go_on_();
+    return late_;
+  }
 
   void load();
   void drain();
@@ -102,11 +115,12 @@ class Reducer {
   SelectionModel::Node compact_node(const Node& from, const std::vector<size_t>& alive) const;
 
   const SelectionProblem& problem_;
+  const std::function<bool()>& go_on_;
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;
   std::deque<int32_t> queue_;
-  bool infeasible_ = false;
-  StopPoll stop_;
+  bool infeasible_ = false, late_ = false;
+  int64_t steps_ = 0;
 };
 
 void Reducer::load() {
@@ -125,6 +139,7 @@ void Reducer::load() {
     const auto [from, to] = problem_.edges[e];
     const auto table = problem_.edge_table(e);
     const size_t columns = at(problem_.strategies(to));
+    late(table.size());
     if (from == to) {
       auto& cost = nodes_[at(from)].cost;
       for (size_t s = 0; s < cost.size(); ++s) cost[s] += taken(table[s * columns + s]);
@@ -174,8 +189,8 @@ void Reducer::touch(int32_t v) {
 /// Looks at edges until nothing changes.
 void Reducer::drain() {
   while (!queue_.empty() && !infeasible_) {
-    stop_.step();
     const int32_t e = queue_.front();
+    if (late(edges_[at(e)].table.size() + 1)) return;
     queue_.pop_front();
     edges_[at(e)].queued = false;
     if (!edges_[at(e)].dead) revise(e);
@@ -283,7 +298,7 @@ void Reducer::remove_edge(int32_t e) {
 bool Reducer::split_edges() {
   bool any = false;
   for (int32_t e = 0; e < static_cast<int32_t>(edges_.size()); ++e) {
-    stop_.step();
+    if (late(edges_[at(e)].table.size() + 1)) break;
     if (!edges_[at(e)].dead && split(e)) any = true;
   }
   return any;
@@ -336,7 +351,7 @@ std::vector<double> Reducer::samples(int32_t v) const {
 bool Reducer::drop_dominated() {
   int64_t work = kMostWork;
   bool any = false;
-  for (int32_t v = 0; v < static_cast<int32_t>(nodes_.size()) && work > 0; ++v) {
+  for (int32_t v = 0; v < static_cast<int32_t>(nodes_.size()) && work > 0 && !late_; ++v) {
     const auto& node = nodes_[at(v)];
     if (node.merged || node.states < 2) continue;
     int64_t width = 1;
@@ -350,10 +365,12 @@ bool Reducer::drop_dominated() {
     };
     work -= int64_t{node.states} * node.states;
     for (size_t worse = node.cost.size(); worse-- > 0 && work > 0;) {
+      if (late(node.cost.size())) return any;
       for (size_t better = 0; better < node.cost.size() && node.alive[worse]; ++better) {
-        stop_.step();
         if (better == worse || !node.alive[better] || !may_beat(better, worse)) continue;
-        work -= width + static_cast<int64_t>(node.members.size());
+        const auto looks = width + static_cast<int64_t>(node.members.size());
+        work -= looks;
+        if (late(at(looks))) return any;
         if (!beats(v, better, worse)) continue;
         drop_state(v, worse);
         any = true;
@@ -407,7 +424,6 @@ SelectionModel Reducer::compact() {
     alive[v] = alive_states(nodes_[v]);
     model.nodes.push_back(compact_node(nodes_[v], alive[v]));
   }
-  model.edges_of.resize(model.nodes.size());
   for (auto& edge : edges_) {
     if (edge.dead) continue;
     const bool swap = number[at(edge.u)] > number[at(edge.v)];
@@ -418,8 +434,6 @@ SelectionModel Reducer::compact() {
     for (const size_t s : alive[at(u)])
       for (const size_t t : alive[at(v)]) kept.table.push_back(cost(edge, !swap, s, t));
     edge.table = {};
-    for (const int32_t end : {kept.u, kept.v})
-      model.edges_of[at(end)].push_back(static_cast<int32_t>(model.edges.size()) - 1);
   }
   return model;
 }
@@ -447,8 +461,38 @@ double SelectionModel::cost(std::span<const int32_t> states) const {
   return sum;
 }
 
-SelectionModel make_selection_model(const SelectionProblem& problem) {
-  return Reducer(problem).run();
+SelectionModel make_selection_model(const SelectionProblem& problem,
+                                    const std::function<bool()>& go_on) {
+  return Reducer(problem, go_on).run();
+}
+
+SelectionModel plain_selection_model(const SelectionProblem& problem) {
+  SelectionModel model;
+  const auto costs_of = [](std::span<const double> costs) {
+    std::vector<double> result(costs.size());
+    std::transform(costs.begin(), costs.end(), result.begin(), taken);
+    return result;
+  };
+  model.nodes.resize(at(problem.nodes()));
+  for (int32_t v = 0; v < problem.nodes(); ++v) {
+    auto& node = model.nodes[at(v)];
+    node.cost = costs_of(problem.costs(v));
+    node.members.resize(1);
+    node.members[0].node = v;
+    node.members[0].strategy.resize(node.cost.size());
+    std::iota(node.members[0].strategy.begin(), node.members[0].strategy.end(), 0);
+  }
+  for (size_t e = 0; e < problem.edges.size(); ++e) {
+    const auto [from, to] = problem.edges[e];
+    auto table = costs_of(problem.edge_table(e));
+    if (from == to) {
+      auto& cost = model.nodes[at(from)].cost;
+      for (size_t s = 0; s < cost.size(); ++s) cost[s] += table[s * cost.size() + s];
+      continue;
+    }
+    model.edges.push_back({from, to, std::move(table)});
+  }
+  return model;
 }
 
 std::vector<int32_t> expand_states(const SelectionModel& model, int32_t nodes,

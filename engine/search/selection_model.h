@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -31,17 +32,23 @@ struct SelectionModel {
 
   std::vector<Node> nodes;
   std::vector<Edge> edges;
-  std::vector<std::vector<int32_t>> edges_of;  ///< by node, numbers of edges
-  double constant = 0;                         ///< cost of what every selection has
-  bool infeasible = false;                     ///< proven: every selection has something forbidden
+  double constant = 0;      ///< cost of what every selection has
+  bool infeasible = false;  ///< proven: every selection has something forbidden
 
   int32_t size() const { return static_cast<int32_t>(nodes.size()); }
   /// The cost of states, one a node; infinite where something is forbidden.
   double cost(std::span<const int32_t> states) const;
 };
 
-/// The model of a problem, which must pass check().
-SelectionModel make_selection_model(const SelectionProblem& problem);
+/// The model of a problem, which must pass check(). `go_on` is asked every some thousand steps;
+/// once it says no, what is left is not made smaller, and pairs may be forbidden that no feasible
+/// selection has.
+SelectionModel make_selection_model(const SelectionProblem& problem,
+                                    const std::function<bool()>& go_on = {});
+
+/// The same without any rule: a node a node, an edge an edge. Forbidden costs, of states too, are
+/// infinite.
+SelectionModel plain_selection_model(const SelectionProblem& problem);
 
 /// Strategies of all nodes of a problem of `nodes` nodes, from states of its model.
 std::vector<int32_t> expand_states(const SelectionModel& model, int32_t nodes,

@@ -1,6 +1,7 @@
 #include "search/selection_search.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "base/stop.h"
@@ -27,6 +28,7 @@ double soften(SelectionModel& model) {
       if (cost < kInfinity) high = std::max(high, cost);
       any |= cost == kInfinity;
     }
+    if (low == kInfinity) return;  // all are forbidden
     least += low;
     most += high;
   };
@@ -123,16 +125,16 @@ class Climber {
 
   /// A round of work. Where the last ones gained nothing, worse selections are taken for a round,
   /// the more the longer nothing is gained, and from the best it goes on.
-  void run(double steps) {
+  void run(double steps, const std::function<bool()>& late) {
     if (!blocks_.started()) return;
     const bool stuck = stuck_ >= kPatience && blocks_.excess() == 0;
     if (stuck) {
       if (blocks_.cost() > blocks_.best_cost()) blocks_.start(blocks_.best_states());
       const double heat = std::exp2(-static_cast<double>(kicks_++ % kHeats));
-      blocks_.run(0.1 * steps, heat * kHeat * std::abs(blocks_.cost()));
+      blocks_.run(0.1 * steps, heat * kHeat * std::abs(blocks_.cost()), late);
       note();
     }
-    blocks_.run(stuck ? 0.9 * steps : steps, 0);
+    blocks_.run(stuck ? 0.9 * steps : steps, 0, late);
     const bool gained = blocks_.excess() < excess_ || blocks_.cost() < cost_ * (1 - kGain);
     stuck_ = gained ? 0 : stuck_ + 1;
     note();
@@ -163,7 +165,8 @@ class Search {
         pool_(pool),
         dual_(net),
         rounding_(net),
-        climbers_{{net, options.seed, 0}, {net, options.seed, 1}} {}
+        climbers_{{net, options.seed, 0}, {net, options.seed, 1}},
+        late_([this] { return options_.seconds_left && options_.seconds_left() < exchange_s_; }) {}
 
   SelectionFound run() {
     try {
@@ -194,13 +197,14 @@ class Search {
       if (item == 0 && raise)
         raise_bound();
       else
-        climbers_[item].run(steps_);
+        climbers_[item].run(steps_, late_);
     });
     steps_ = std::min(kMostSteps, steps_ * 1.5);
   }
 
   void raise_bound() {
     for (double done = 0; done < steps_ && !dual_.converged(); done += dual_.work()) {
+      if (late_()) return;
       dual_.iterate();
       rounding_.attempt(dual_);
     }
@@ -210,6 +214,7 @@ class Search {
 
   /// Where both jobs meet.
   void exchange() {
+    const auto begin = std::chrono::steady_clock::now();
     const double bound = dual_.certified_bound();
     if (bound > found_.bound) slow_ = bound < found_.bound + kSlow * std::abs(found_.bound);
     found_.bound = std::max(found_.bound, bound);
@@ -229,6 +234,8 @@ class Search {
       climbers_[1].start(rounding_.latest());
     }
     dual_.set_target(found_.cost);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    exchange_s_ = std::max(exchange_s_, took.count());
   }
   /// How far the bound must have risen for its selections to be worth a new start.
   double restart_gain() const { return 0.005 * std::abs(found_.bound); }
@@ -249,6 +256,8 @@ class Search {
   SelectionDual dual_;
   Rounding rounding_;
   Climber climbers_[2];
+  double exchange_s_ = 0;  // of the longest meeting
+  std::function<bool()> late_;
   std::vector<double> prices_;
   std::vector<float> usage_costs_;
   double steps_ = 5e6, started_at_ = -kInfinity;

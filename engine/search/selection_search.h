@@ -14,6 +14,9 @@ namespace trinity {
 struct SelectionSearchOptions {
   uint64_t seed = 1;
   int64_t rounds = std::numeric_limits<int64_t>::max();
+  /// Asked often, from two threads: how long the search may go on. A round ends early where what
+  /// follows it would take longer.
+  std::function<double()> seconds_left;
   /// Told the best cost and the bound after every round; the search goes on while it returns
   /// true; by default, always.
   std::function<bool(double cost, double bound)> go_on;

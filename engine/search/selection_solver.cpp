@@ -55,9 +55,11 @@ class Solver {
   }
 
   void solve() {
-    describe_given();
-    tell("reducing", kInfinity, -kInfinity);
-    auto model = make_selection_model(problem_);
+    if (solve_plainly(describe_given())) return;
+    auto model = make_selection_model(problem_, [this] {
+      tell("reducing", kInfinity, -kInfinity);
+      return seconds() < options_.seconds / 2;
+    });
     if (model.infeasible) return prove_infeasible();
     const SelectionMemory memory(problem_, model);
     const auto room = memory.room();
@@ -68,17 +70,30 @@ class Solver {
     search(model, memory);
   }
 
-  /// PaSE's measures of the graph as it was given.
-  void describe_given() {
+  /// PaSE's measures of the graph as it was given; its plan.
+  EliminationPlan describe_given() {
     constexpr double kMost = 1e13;
     std::vector<int32_t> states;
     for (int32_t v = 0; v < problem_.nodes(); ++v) states.push_back(problem_.strategies(v));
     std::vector<std::pair<int32_t, int32_t>> edges;
     for (const auto& edge : problem_.edges) edges.emplace_back(edge.from, edge.to);
-    const auto plan = plan_elimination(states, edges, EliminationRule::generate_seq, kMost);
-    if (!plan.complete) return;
-    result_.widest_set = plan.widest_set;
-    result_.largest_table = plan.largest_combinations;
+    auto plan = plan_elimination(states, edges, EliminationRule::generate_seq, kMost);
+    if (plan.complete) {
+      result_.widest_set = plan.widest_set;
+      result_.largest_table = plan.largest_combinations;
+    }
+    return plan;
+  }
+
+  /// Eliminates on the tables as they are where that is not much more than reading them: making
+  /// them smaller first looks at every entry several times. False where it is more.
+  bool solve_plainly(const EliminationPlan& plan) {
+    constexpr double kLooks = 4;  // at an entry
+    const auto entries = static_cast<double>(problem_.edge_costs.size());
+    if (problem_.usage_limit || !plan.complete || plan.combinations > kLooks * entries ||
+        elimination_bytes(plan) > static_cast<double>(options_.table_bytes))
+      return false;
+    return run_elimination(plain_selection_model(problem_), plan);
   }
 
   /// False where elimination would take too much, or its selection breaks the limit.
@@ -98,6 +113,11 @@ class Solver {
     if (!plan.complete || plan.combinations > work ||
         elimination_bytes(plan) > static_cast<double>(options_.table_bytes))
       return false;
+    return run_elimination(model, plan);
+  }
+
+  /// False where the best selection breaks the limit.
+  bool run_elimination(const SelectionModel& model, const EliminationPlan& plan) {
     const auto best =
         eliminate(model, plan, pool_, [this] { tell("eliminating", kInfinity, -kInfinity); });
     result_.table_entries = static_cast<int64_t>(plan.table_entries);
@@ -158,10 +178,12 @@ class Solver {
     SelectionSearchOptions how;
     how.seed = options_.seed;
     how.rounds = options_.rounds;
-    how.go_on = [this](double cost, double bound) {
+    constexpr double kSearched = 0.99;  // of the time; the rest is for what ends the search
+    how.seconds_left = [this] { return kSearched * options_.seconds - seconds(); };
+    how.go_on = [this, &how](double cost, double bound) {
       bound = std::max(bound, result_.bound);
       tell("searching", cost, bound);
-      return seconds() < options_.seconds && !proves(bound, cost, whole_);
+      return how.seconds_left() > 0 && !proves(bound, cost, whole_);
     };
     const auto found = search_selection(model, memory, how, pool_);
     result_.stopped = found.stopped;

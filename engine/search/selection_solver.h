@@ -19,8 +19,8 @@ struct SelectionProgress {
 };
 
 struct SelectionOptions {
-  /// Of the anytime search, from the call on. The exact solver starts where it should end in this
-  /// time, by the number of its combinations, and is not stopped by it.
+  /// From the call on. The anytime search keeps it, reducing takes half of it at most. The exact
+  /// solver starts where it should end in this time, by the number of its combinations.
   double seconds = 60;
   uint64_t seed = 1;
   /// Rounds of the anytime search at most: results then do not depend on the machine's speed.

@@ -1,6 +1,7 @@
 #include "strategy/split_plan.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include "base/stop.h"
@@ -138,6 +139,9 @@ std::vector<double> SplitPlan::local_bytes(int32_t op, int32_t part, int32_t dev
   return bytes;
 }
 
+/// Parts choose the devices that hold most of their inputs, the ones with most to gain first; parts
+/// that are left then choose among the devices that are. In part order alone, a part that has
+/// nothing anywhere would take the device that holds all that the next one needs.
 void SplitPlan::assign(int32_t op, const OperatorSplit& split, std::span<const int32_t> placement,
                        int32_t devices) {
   const int32_t parts = cuts_[at(op)].parts();
@@ -147,16 +151,45 @@ void SplitPlan::assign(int32_t op, const OperatorSplit& split, std::span<const i
     open.resize(at(devices));
     std::iota(open.begin(), open.end(), 0);
   }
-  for (int32_t part = 0; part < parts; ++part) {
-    size_t best = 0;
-    if (open.size() > 1) {
-      const auto local = local_bytes(op, part, devices);
-      for (size_t i = 1; i < open.size(); ++i)
-        if (local[at(open[i])] > local[at(open[best])]) best = i;
-    }
-    devices_of_[at(op)].push_back(open[best]);
-    open.erase(open.begin() + static_cast<std::ptrdiff_t>(best));
+  auto& chosen = devices_of_[at(op)];
+  chosen.assign(at(parts), open[0]);
+  if (open.size() == 1) return;
+  std::vector<bool> taken(open.size(), false);
+  std::vector<Choice> choices, left;
+  for (int32_t part = 0; part < parts; ++part)
+    choices.push_back(choose(op, part, open, taken, devices));
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const Choice& a, const Choice& b) { return a.bytes > b.bytes; });
+  const auto take = [&](const Choice& choice) {
+    taken[choice.place] = true;
+    chosen[at(choice.part)] = open[choice.place];
+  };
+  for (const auto& choice : choices) {
+    if (choice.bytes > 0 && !taken[choice.place])
+      take(choice);
+    else
+      left.push_back(choice);
   }
+  for (const auto& choice : left) take(choose(op, choice.part, open, taken, devices));
+}
+
+/// The free one of the devices `open` that holds most of a part's inputs; of several the nearest to
+/// where the part would be if all parts were spread evenly over these devices.
+SplitPlan::Choice SplitPlan::choose(int32_t op, int32_t part, const std::vector<int32_t>& open,
+                                    const std::vector<bool>& taken, int32_t devices) const {
+  const auto parts = static_cast<int64_t>(cuts_[at(op)].parts());
+  const int64_t even = part * static_cast<int64_t>(open.size()) / parts;
+  const auto local = local_bytes(op, part, devices);
+  const auto distance = [even](size_t i) { return std::abs(static_cast<int64_t>(i) - even); };
+  Choice best{part, open.size(), 0};
+  for (size_t i = 0; i < open.size(); ++i) {
+    if (taken[i]) continue;
+    const double bytes = local[at(open[i])];
+    const bool better = best.place == open.size() || bytes > best.bytes ||
+                        (bytes == best.bytes && distance(i) < distance(best.place));
+    if (better) best = {part, i, bytes};
+  }
+  return best;
 }
 
 void SplitPlan::settle_outputs(int32_t op) {

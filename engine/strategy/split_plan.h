@@ -64,6 +64,14 @@ class SplitPlan {
   View forward_view(int32_t op) const;
   View backward_view(int32_t op) const;
   TensorAxes weight_axes(const Operator& forward) const;
+  /// A device for a part: its place in a list of devices, and the bytes of inputs that it holds.
+  struct Choice {
+    int32_t part;
+    size_t place;
+    double bytes;
+  };
+  Choice choose(int32_t op, int32_t part, const std::vector<int32_t>& open,
+                const std::vector<bool>& taken, int32_t devices) const;
   void assign(int32_t op, const OperatorSplit& split, std::span<const int32_t> placement,
               int32_t devices);
   std::vector<double> local_bytes(int32_t op, int32_t part, int32_t devices) const;

@@ -57,8 +57,8 @@ struct Lowered {
 ///   from
 ///     parts that hold it: whole tensors as they are, others through a "Slice" on the sender's
 ///     device and a "Concat" where several pieces meet. Windows read a halo.
-///   - The parts of an operator go to those of its devices that hold most of their inputs, part by
-///     part, ties to the first device listed.
+///   - The parts of an operator go to those of its devices that hold most of their inputs, parts
+///     that find more first; where nothing decides, evenly over its devices in the order listed.
 ///   - Data sources (inputs, constants) that a split operator reads stand wherever a block of them
 ///     is read.
 ///

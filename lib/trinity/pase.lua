@@ -157,6 +157,53 @@ function Pase:solve(options)
   return found
 end
 
+--- Layers from the first one outwards, each layer's neighbours by number.
+local function breadth_first_order(neighbours)
+  local order, reached = {}, {}
+  for root = 1, #neighbours do
+    if not reached[root] then
+      reached[root], order[#order + 1] = true, root
+    end
+    local next = #order
+    while next <= #order do
+      for _, other in ipairs(neighbours[order[next]]) do
+        if not reached[other] then
+          reached[other], order[#order + 1] = true, other
+        end
+      end
+      next = next + 1
+    end
+  end
+  return order
+end
+
+--- What the paper's baseline would need: dynamic programming over the layers in breadth-first order, where a table
+--- ranges over all later neighbours of what went before. { widest_set = (layers in the largest of these sets),
+--- largest_table = (combinations of a layer and its set) }.
+function Pase:breadth_first()
+  check.self('pase:breadth_first', self, 'pase')
+  local neighbours = {}
+  for i = 1, #self.layers do neighbours[i] = {} end
+  for _, ends in ipairs(self.edges) do
+    table.insert(neighbours[ends[1]], ends[2])
+    table.insert(neighbours[ends[2]], ends[1])
+  end
+  for _, list in ipairs(neighbours) do table.sort(list) end
+  local done, inside, result = {}, {}, { widest_set = 0, largest_table = 0 }
+  local function count(i) return self.layers[i].configurations end
+  for _, i in ipairs(breadth_first_order(neighbours)) do
+    done[i], inside[i] = true, nil
+    for _, other in ipairs(neighbours[i]) do
+      if not done[other] then inside[other] = true end
+    end
+    local set, combinations = 0, count(i)
+    for _, other in ipairs(util.sorted_keys(inside)) do set, combinations = set + 1, combinations * count(other) end
+    result.widest_set = math.max(result.widest_set, set)
+    result.largest_table = math.max(result.largest_table, combinations)
+  end
+  return result
+end
+
 local function by_rule(name)
   local owner = 'pase:' .. name
   return function(self)

@@ -9,9 +9,11 @@ local util = require 'trinity.util'
 local rules = { seconds = { 'number', 0 }, seed = { 'integer', 0 }, table_bytes = { 'integer', 0 },
   rounds = { 'integer', 0 }, quiet = 'boolean' }
 
--- The problem that `what` stands for, and a text for the line of progress.
-local function load_problem(what)
-  if type(what) == 'string' then return core.read_selection(what) end
+-- The problem that `what` stands for.
+local function load_problem(what, line)
+  if type(what) == 'string' then
+    return core.read_selection(what, function(share) line:update { text = ('reading %d %%'):format(100 * share) } end)
+  end
   if type(what) == 'table' then return core.selection_problem(what) end
   if util.class_of(what) == 'selection problem' then return what end
   check.wrong('select', 1, 'problem', what, 'a file name, a table or a selection problem')
@@ -32,15 +34,18 @@ local function text_of(state)
 end
 
 --- Solves a strategy-selection problem: a file (JSON, or that in gzip's format), a table of the same fields, or a
---- problem object. Ctrl-C ends it with the best so far (result.stopped).
+--- problem object. Ctrl-C ends it with the best so far (result.stopped); while a file is read there is none, and the
+--- script ends. Options and result: lib/trinity/_meta/select.lua.
 return function(problem, options)
   options = check.options('select', 2, 'options', options, rules)
-  local line = progress.new('select', options.quiet)
-  local object = renamed(load_problem, problem)
-  local settings = { seconds = options.seconds, seed = options.seed, table_bytes = options.table_bytes,
-    rounds = options.rounds }
+  local line, start = progress.new('select', options.quiet), core.clock_s()
+  local object = renamed(load_problem, problem, line)
+  local settings = { seconds = math.max(0, (options.seconds or 60) - (core.clock_s() - start)), seed = options.seed,
+    table_bytes = options.table_bytes, rounds = options.rounds }
   local function tell(state) line:update { text = text_of(state) } end
   local result = renamed(core.solve_selection, object, settings, tell)
   line:finish()
+  result.seconds = core.clock_s() - start
+  for key, value in util.sorted_pairs(object:describe()) do result[key] = value end
   return result
 end

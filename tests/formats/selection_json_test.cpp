@@ -143,6 +143,25 @@ TEST_CASE("any cut or changed byte gives a problem or an error, never a crash") 
   }
 }
 
+TEST_CASE("a text longer than the window that is read at a time") {
+  constexpr size_t kWindow = size_t{1} << 18;
+  const auto expected = parse_selection(kExample, "x.json");
+  for (size_t i = 0; i < kExample.size(); i += 7) {  // its border falls on every seventh character
+    const auto problem = parse_selection(std::string(kWindow - i, ' ') + kExample, "x.json");
+    REQUIRE(problem.edge_costs == expected.edge_costs);
+    REQUIRE(problem.usages == expected.usages);
+  }
+  const std::string note(2 * kWindow, 'x');
+  CHECK(parse_selection(replaced(kExample, "\"example\"", "\"" + note + "\""), "x.json").name ==
+        note);
+  CHECK_THROWS_WITH_AS(parse_selection(std::string(kWindow, '\n') + " {]", "x.json"),
+                       "x.json:262145:3: not valid JSON (expected a field's name in quotes)",
+                       FileError);
+  CHECK(refusal("\"name\": \"example\"", "\"note\": \"" + std::string(5 << 18, 'x') + "\"")
+            .ends_with("(the string is too long)"));
+  CHECK(refusal("15", std::string(5000, '1')).ends_with("(the number is too long)"));
+}
+
 TEST_CASE("gzip and plain files") {
   const auto plain = temporary(".json"), packed = temporary(".json.gz");
   write_file(plain, kExample);
@@ -151,6 +170,12 @@ TEST_CASE("gzip and plain files") {
   gzwrite(out, kExample.data(), static_cast<unsigned>(kExample.size()));
   gzclose(out);
   CHECK(read_selection(plain).edge_costs == read_selection(packed).edge_costs);
+  double share = 0;
+  read_selection(plain, [&share](double now) {
+    CHECK(now >= share);
+    share = now;
+  });
+  CHECK(share == 1);
   auto bytes = read_file(packed);
   write_file(packed, bytes.substr(0, bytes.size() - 12));
   CHECK_THROWS_AS(read_selection(packed), FileError);

@@ -128,10 +128,81 @@ describe('the command select', function()
   end)
   it('says what is missing', function()
     local status, output = run_trinity 'select'
-    expect(status):equals(1)
+    expect(status):equals(2)
     expect(output):matches 'trinity select FILE.json'
     status, output = run_trinity(("select '%s/README.md'"):format(root))
     expect(status):equals(1)
     expect(output):matches 'README.md:1:1: not valid JSON'
+  end)
+  it('takes null for a bound where nothing is feasible', function()
+    local path = os.tmpname()
+    local handle = io.open(path, 'w')
+    handle:write '{"problem": {"nodes": {"costs": [[1e18]]}, "edges": {"nodes": [], "costs": []}}}'
+    handle:close()
+    local status, output = run_trinity(('select %s --json'):format(path))
+    os.remove(path)
+    expect(status):equals(0)
+    expect(output):matches '"bound": null'
+    expect(output):matches '"feasible": false'
+    expect(output):matches '"optimal": true'
+  end)
+end)
+
+-- Runs `script` of sh in a folder of its own, with $trinity and $file (a problem that takes longer than any test).
+local function shell(script)
+  local folder = os.tmpname()
+  os.remove(folder)
+  os.execute('mkdir ' .. folder)
+  local random = trinity.random(1, 'select, long')
+  local costs, usages, intervals, ends, tables = {}, {}, {}, {}, {}
+  local function row(count, most)
+    local list = {}
+    for i = 1, count do list[i] = random:integer(most) end
+    return list
+  end
+  for v = 1, 400 do
+    costs[v], usages[v], intervals[v] = row(8, 1000), row(8, 400), { 0, 9 }
+    for _, other in ipairs { v + 1, v + 20 } do
+      if other <= 400 then ends[#ends + 1], tables[#tables + 1] = { v - 1, other - 1 }, row(64, 1000) end
+    end
+  end
+  local handle = io.open(folder .. '/long.json', 'w')
+  handle:write(core.to_json { problem = { name = 'long', nodes = { costs = costs, usages = usages, intervals = intervals },
+    edges = { nodes = ends, costs = tables }, usage_limit = 60000 } })
+  handle:close()
+  local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
+  local pipe = io.popen(("cd %s && trinity='%s' && file=long.json\n%s"):format(folder, program, script))
+  local output = pipe:read '*a'
+  pipe:close()
+  os.execute('rm -r ' .. folder)
+  return output
+end
+
+describe('the command select, at work,', function()
+  it('shows how far it is, and ends with the best so far on Ctrl-C', function()
+    local output = shell [[
+      $trinity select $file --seconds 200 --json > out 2> err & pid=$!
+      for i in $(seq 400); do grep -q searching err && break; sleep 0.05; done
+      kill -INT $pid; wait $pid; echo "status=$?"; cat out err]]
+    expect(output):matches 'status=130\n'
+    expect(output):matches '"stopped": true'
+    expect(output):matches '"feasible": true'
+    expect(output):matches 'select  searching  '
+    expect(tonumber(output:match '"seconds": ([%d.]+)')):below(60)
+  end)
+  it('ends on Ctrl-C while it reads', function()
+    local output = shell [[
+      mkfifo pipe; timeout 60 sleep 50 > pipe & keeper=$!
+      $trinity select pipe > out 2> err & pid=$!
+      printf '{"problem": {' > pipe
+      kill -INT $pid; wait $pid; echo "status=$?"; kill $keeper; cat out err]]
+    expect(output):matches '^status=130\ntrinity: [^\n]*interrupted\n$'
+  end)
+  it('keeps its time, reading included', function()
+    local output = shell '$trinity select $file --seconds 1 --json 2>/dev/null'
+    local seconds = tonumber(output:match '"seconds": ([%d.]+)')
+    expect(seconds):below(1.1)
+    expect(seconds > 0.9):equals(true)
+    expect(output):matches '"feasible": true'
   end)
 end)

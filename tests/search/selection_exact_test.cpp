@@ -42,26 +42,6 @@ double eliminated(const SelectionModel& model, EliminationRule rule) {
   return best.cost;
 }
 
-/// A plain model of a problem, no rule applied, to eliminate on.
-SelectionModel plain_model(const SelectionProblem& problem) {
-  SelectionModel model;
-  for (int32_t v = 0; v < problem.nodes(); ++v) {
-    auto& node = model.nodes.emplace_back();
-    node.cost.assign(problem.costs(v).begin(), problem.costs(v).end());
-  }
-  for (size_t e = 0; e < problem.edges.size(); ++e) {
-    const auto [from, to] = problem.edges[e];
-    const auto table = problem.edge_table(e);
-    if (from == to) {
-      auto& cost = model.nodes[static_cast<size_t>(from)].cost;
-      for (size_t s = 0; s < cost.size(); ++s) cost[s] += table[s * cost.size() + s];
-    } else {
-      model.edges.push_back({from, to, {table.begin(), table.end()}});
-    }
-  }
-  return model;
-}
-
 }  // namespace
 
 TEST_CASE("elimination equals trying all selections, under both orders") {
@@ -74,7 +54,7 @@ TEST_CASE("elimination equals trying all selections, under both orders") {
     how.whole = i % 3 != 0;
     const auto problem = random_selection(random, how);
     const double best = try_all_selections(problem).cost;
-    const auto plain = plain_model(problem);
+    const auto plain = plain_selection_model(problem);
     for (const auto rule : {EliminationRule::generate_seq, EliminationRule::smallest_table})
       CHECK(eliminated(plain, rule) == doctest::Approx(best).epsilon(1e-12));
     const auto result = solve(problem);

@@ -95,6 +95,22 @@ TEST_CASE("a reduced dimension makes partial sums, columns sum in backward") {
   CHECK(batch.graph.op(batch.graph.collectives()[0].members[0]).phase == Phase::update);
 }
 
+TEST_CASE("a finer split stays where its data is, the rest goes near") {
+  const Graph graph = two_products();
+  auto splits = split(graph, "first", {2, 1, 1});
+  splits[static_cast<size_t>(graph.find("softmax"))].factors = {2, 2};
+  const auto fine = lowered(graph, splits);
+  const auto device = [&](const char* name) {
+    return fine.placement[static_cast<size_t>(fine.graph.find(name))];
+  };
+  CHECK(device("first@0") == 0);
+  CHECK(device("first@1") == 4);  // two parts spread over eight devices
+  CHECK(device("softmax@0") == device("first@0"));
+  CHECK(device("softmax@1") == 2);
+  CHECK(device("softmax@2") == device("first@1"));
+  CHECK(device("softmax@3") == 6);
+}
+
 TEST_CASE("a split softmax exchanges two numbers a row") {
   const Graph graph = two_products();
   const auto wide = lowered(graph, split(graph, "softmax", {1, 4}));

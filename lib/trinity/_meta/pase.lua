@@ -128,6 +128,11 @@ function Pase:price(configurations, name) end
 ---@return trinity.PaseStrategy
 function Pase:solve(options) end
 
+--- What dynamic programming in breadth-first order, the paper's baseline, would need: the largest set of layers that a
+--- table ranges over, and the most combinations of a layer and such a set.
+---@return { widest_set: integer, largest_table: number }
+function Pase:breadth_first() end
+
 --- The batch alone is split.
 ---@return trinity.PaseStrategy?
 ---@return string? reason

@@ -21,7 +21,7 @@ error 'this file is for editors'
 ---@field costs number[][] all pairs of strategies: that of the second node changes fastest
 
 ---@class trinity.SelectOptions
----@field seconds? number of search, where the problem cannot be solved exactly; default 60
+---@field seconds? number wall-clock limit, reading a file included; default 60
 ---@field seed? integer fixes every random number; default 1
 ---@field rounds? integer of search at most; default as many as there is time for. What ends by rounds is the same on every machine
 ---@field table_bytes? integer what tables of the exact solver may take; default 2 GiB
@@ -31,13 +31,15 @@ error 'this file is for editors'
 ---@field name string of the problem
 ---@field nodes integer
 ---@field edges integer
+---@field strategies integer of all nodes
+---@field usage_limit? integer of the problem
 ---@field cost number of the solution
 ---@field feasible boolean whether the solution is within the limit and nothing in it is forbidden
 ---@field peak_usage integer the largest sum of usages over time
 ---@field bound number no feasible selection costs less
 ---@field optimal boolean proven; where feasible is false: proven that nothing is feasible
 ---@field solution integer[] the strategy of every node
----@field seconds number
+---@field seconds number of reading and solving
 ---@field stopped boolean whether Ctrl-C ended it
 ---@field table_entries integer of all tables of the exact solver
 ---@field peak_table_entries integer held at one time
