@@ -20,6 +20,7 @@ local core = require 'trinity.core'
 local dist = require 'trinity.dist'
 local dist_search = require 'trinity.dist_search'
 local drive = require 'trinity.drive'
+local relay = require 'trinity.relay'
 local search = require 'trinity.search'
 local util = require 'trinity.util'
 local warm_start = require 'trinity.warm_start'
@@ -95,7 +96,7 @@ local function keep_policy(self, agent, state)
   local file = ('%s.policy%d'):format(self.options.checkpoint, state.updates / self.options.checkpoint_every % 2)
   agent:save(file)
   checkpoints.write(self.options.checkpoint, self, { stage = 'policy', policy = file:match '[^/]*$',
-    updates = state.updates, idle = state.idle, last = state.last })
+    updates = state.updates, idle = state.idle, last = state.last, rigid = tostring(self.rigid) })
 end
 
 -- Rewards of a batch of `total`, from number `first` on drawn here, and which of its placements do not fit (option
@@ -171,6 +172,9 @@ end
 --- The searcher of the refinement from the best so far, with a budget of evaluations.
 local function refiner(self, start, budget)
   local problem = self.problem
+  if self.rigid and problem.graph.units > few_units and budget >= 2 then
+    return relay.new(problem, start, self.options.seed, budget)
+  end
   local name = problem.graph.units <= few_units and 'local_search' or 'annealing'
   if exhaustive(problem, budget) then
     return core.searcher(problem.handle, 'exhaustive', { seed = self.options.seed })
@@ -192,7 +196,7 @@ local function recorder(self, start, first)
     if self.evaluations - last < math.max(every, (last - first) / 8) then return end
     last = self.evaluations
     checkpoints.write(options.checkpoint, self, { stage = 'refine', first = first, start = checkpoints.pack(start),
-      values = checkpoints.pack(values), excess = checkpoints.pack(excess) })
+      rigid = tostring(self.rigid), values = checkpoints.pack(values), excess = checkpoints.pack(excess) })
   end
 end
 
@@ -202,7 +206,7 @@ local function refine_together(self, start)
   local job, options, budget = self.job, self.options, self.options.evaluations - self.evaluations
   if options.checkpoint ~= '' and job.rank == 0 then
     checkpoints.write(options.checkpoint, self, { stage = 'refine', first = self.evaluations, values = '', excess = '',
-      start = checkpoints.pack(start) })
+      start = checkpoints.pack(start), rigid = tostring(self.rigid) })
   end
   local alike = exhaustive(self.problem, budget)
   local first, last = dist_search.range(job, budget)
@@ -249,6 +253,7 @@ return function(methods)
       self.job = dist_search.begin(self, dist.current())
       local resumed = options.resume ~= '' and checkpoints.restore(owner, self, options.resume) or nil
       local refining = resumed and resumed.stage == 'refine'
+      self.rigid = resumed and resumed.rigid == 'true'
       if not resumed and #stages.entries > 0 then
         warm_start.run(self, methods, stages.entries)
         dist_search.follow(self, self.job)
