@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <numeric>
+#include <system_error>
 #include <thread>
 
 #include "base/hash.h"
@@ -357,6 +358,22 @@ struct Executor::Impl {
     changed.notify_all();
   }
 
+  /// Every device that has operators in a thread of its own, until all have ended.
+  void run_workers() {
+    std::vector<std::thread> threads;
+    try {
+      for (int32_t d = 0; d < devices; ++d)
+        if (!queues[static_cast<size_t>(d)].empty()) threads.emplace_back([this, d] { work(d); });
+    } catch (const std::system_error& error) {
+      const std::lock_guard lock(mutex);
+      failed = true;
+      failure = std::make_exception_ptr(Error(
+          fmt::format("execute: no thread for worker {}: {}", threads.size() + 1, error.what())));
+      changed.notify_all();
+    }
+    for (auto& thread : threads) thread.join();
+  }
+
   ExecutedStep step() {
     if (failed) throw Error("execute: an earlier step failed; a new executor is needed");
     for (auto& flag : done) flag = false;
@@ -365,9 +382,7 @@ struct Executor::Impl {
     losses.assign(static_cast<size_t>(devices), 0);
     transferred = 0;
     clock.restart();
-    std::vector<std::thread> threads;
-    for (int32_t d = 0; d < devices; ++d) threads.emplace_back([this, d] { work(d); });
-    for (auto& thread : threads) thread.join();
+    run_workers();
     if (failure) std::rethrow_exception(failure);
     ++steps;
     return report(clock.seconds());
