@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -158,6 +159,8 @@ int run(const std::vector<std::string>& words) {
   if (line.threads >= 0) trinity::lua::set_threads(line.threads);
   auto options = line.options;
   options.home = home;
+  options.keep_runs = true;
+  options.owns_process = true;
   const bool wants_help = line.script < words.size() && words[line.script] == "help";
   std::string script;
   if (line.script < words.size() && !wants_help) script = find_script(words[line.script], home);
@@ -194,6 +197,7 @@ int check_output(int status) {
 int main(int count, char** words) {
   // Whole lines at once also into a file or pipe, in order with what goes to standard error.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is an error like a full disk
   int status = 1;
   try {
     status = run({words, words + count});

@@ -7,6 +7,7 @@
 -- machine. What the simulated gain is depends above all on what the all-reduce is able to hide: see the last lines.
 
 local core = require 'trinity.core'
+local plot = require 'trinity.plot'
 local trinity = require 'trinity'
 local sync = trinity.synchronisation
 
@@ -21,7 +22,7 @@ local options = trinity.options {
   tf32 = { default = true, help = "convolutions on the A100's tensor cores, PyTorch's default" },
   study_gpus = { default = 64, help = 'GPUs of the studies of bandwidth and skips', min = 8, integer = true },
   bandwidths = { default = '24,12,6,3,1.5,0.75,0.375', help = "of a GPU's network card, GB/s" },
-  output = { default = 'runs/daso', help = 'folder of tables (.csv) and plots (.svg)' },
+  output = { default = 'runs/daso', help = 'folder of tables (.csv) and pictures (.svg, .png)' },
 }
 
 local per_node = 4
@@ -73,7 +74,7 @@ local function train(network, cluster, policy)
   local result = run:train { epochs = network.epochs, batches = batches }
   local all = network.epochs * batches
   return { hours = result.time_s / 3600, batch_ms = result.time_s / all * 1e3, batches = batches,
-    compute_ms = result.compute_s / all * 1e3 }
+    compute_ms = result.compute_s / all * 1e3, epochs = result.epochs }
 end
 
 local policies = {
@@ -88,10 +89,23 @@ local policies = {
 
 local function gain(base, other) return 100 * (1 - other.hours / base.hours) end
 
-local function write_csv(name, head, rows)
-  local lines = { table.concat(head, ',') }
-  for i, row in ipairs(rows) do lines[i + 1] = table.concat(row, ',') end
-  core.write_file(('%s/%s.csv'):format(options.output, name), table.concat(lines, '\n') .. '\n')
+--- Writes a table, and keeps it for the run and the pictures.
+local function write_csv(network, what, head, rows)
+  plot.csv(('%s/%s_%s.csv'):format(options.output, network.name, what), head, rows)
+  network[what] = { keys = head, rows = rows }
+end
+
+--- How DASO synchronises in the epochs in which that changes.
+local function schedule_of(epochs)
+  local changes, last = {}, {}
+  for e, epoch in ipairs(epochs) do
+    if e == #epochs or epoch.global_skips ~= last.global_skips or epoch.phase ~= last.phase then
+      changes[#changes + 1] = { epoch = e, phase = epoch.phase, global_skips = epoch.global_skips,
+        local_skips = epoch.local_skips, wait = epoch.batches_to_wait, time_s = epoch.time_s }
+    end
+    last = epoch
+  end
+  return changes
 end
 
 local function shown(x) return ('%.4g'):format(x) end
@@ -113,11 +127,12 @@ local function study_gpus(network)
       row[#row + 1] = ('%.2f'):format(gain(found[key], found.daso))
     end
     rows[#rows + 1], csv[#csv + 1] = row, row
+    network.schedule, network.gain = schedule_of(found.daso.epochs), gain(found.bucketed, found.daso)
   end
   print(('\n%s, %d a GPU, %d epochs: training hours; gain: less time with DASO (the article: up to 34 %%)\n'):format(
     network.name, network.batch_size, network.epochs))
   print(trinity.format_table(head, rows))
-  write_csv(network.name .. '_gpus', keys, csv)
+  write_csv(network, 'gpus', keys, csv)
 end
 
 --- The gain over the bandwidth of a network card.
@@ -138,7 +153,7 @@ local function study_bandwidth(network)
     options.study_gpus))
   print(trinity.format_table({ 'GB/s', 'bucketed ms', 'hierarchical ms', 'flat ms', 'daso ms', 'gain on bucketed %',
     'gain on hierarchical %', 'gain on flat %' }, rows))
-  write_csv(network.name .. '_bandwidth', { 'gb_s', 'bucketed_ms', 'hierarchical_ms', 'flat_ms', 'daso_ms',
+  write_csv(network, 'bandwidth', { 'gb_s', 'bucketed_ms', 'hierarchical_ms', 'flat_ms', 'daso_ms',
     'gain_bucketed', 'gain_hierarchical', 'gain_flat' }, rows)
 end
 
@@ -161,38 +176,45 @@ local function study_skips(network)
     options.study_gpus))
   print(trinity.format_table({ 'global skips', 'local skips', 'wait', 'ms', 'gain %', ('ms at %g GB/s'):format(slow),
     'gain %' }, rows))
-  write_csv(network.name .. '_skips', { 'global_skips', 'local_skips', 'wait', 'ms', 'gain', 'slow_ms', 'slow_gain' },
-    rows)
+  write_csv(network, 'skips', { 'global_skips', 'local_skips', 'wait', 'ms', 'gain', 'slow_ms', 'slow_gain' }, rows)
 end
 
---- Plots of the tables, as SVG.
-local function plot()
-  local lines = { "set datafile separator ','", "set terminal svg size 720,480", 'set key outside bottom center',
-    'set grid', 'set key autotitle columnhead noenhanced' }
-  local function picture(name, title, axis, from, to, log)
-    lines[#lines + 1] = ("set output '%s.svg'; set title '%s' noenhanced; set xlabel '%s'; set ylabel '%s'")
-      :format(name, title, axis, from.label)
-    lines[#lines + 1] = log and 'set logscale x 2' or 'unset logscale x'
-    local curves = {}
-    for column = from.column, to do
-      curves[#curves + 1] = ("'%s.csv' using 1:%d with linespoints"):format(name, column)
+--- Columns of a table as curves over its column `x`; `names` by column.
+local function curves(data, x, names)
+  local series = {}
+  for c, key in ipairs(data.keys) do
+    if names[key] then
+      local points = {}
+      for i, row in ipairs(data.rows) do points[i] = { tonumber(row[x]), tonumber(row[c]) } end
+      table.sort(points, function(a, b) return a[1] < b[1] end)
+      series[#series + 1] = { name = names[key], points = points }
     end
-    lines[#lines + 1] = 'plot ' .. table.concat(curves, ', ')
   end
-  for _, network in ipairs(networks) do
-    local n = network.name
-    picture(n .. '_gpus', n .. ': gain of DASO', 'GPUs', { label = 'less training time, %', column = 10 }, 12, true)
-    picture(n .. '_bandwidth', n .. ': gain of DASO', 'GB/s of a network card',
-      { label = 'less training time, %', column = 6 }, 8, true)
-    lines[#lines + 1] = ("set output '%s_skips.svg'; set title '%s: gain on the bucketed all-reduce' noenhanced; "
-      .. "set xlabel 'global skips'; set ylabel 'less training time, %%'"):format(n, n)
-    lines[#lines + 1] = ("plot '%s_skips.csv' using 1:5 with points, '%s_skips.csv' using 1:7 with points"):format(n, n)
+  return series
+end
+
+--- Names of the columns that end alike, without that ending.
+local function names_of(data, pattern)
+  local names = {}
+  for _, key in ipairs(data.keys) do names[key] = key:match(pattern) end
+  return names
+end
+
+--- A network's pictures: times of a training, and gains over GPUs, bandwidth and skips. Returns why there are none.
+local function draw(network)
+  local n, pictures = network.name, {
+    { 'gpus', 1, '^(.*)_hours$', '_time', 'time of a training', 'GPUs', 'hours', log = true },
+    { 'gpus', 1, '^gain_(.*)$', '_gpus', 'gain of DASO', 'GPUs', 'less training time, %', log = true },
+    { 'bandwidth', 1, '^gain_(.*)$', '_bandwidth', 'gain of DASO', 'GB/s of a network card', 'less training time, %',
+      log = true },
+    { 'skips', 1, '^(.*gain)$', '_skips', 'gain on the bucketed all-reduce', 'global skips', 'less training time, %' } }
+  for _, p in ipairs(pictures) do
+    local data = network[p[1]]
+    local picture, reason = plot.lines(('%s/%s%s'):format(options.output, n, p[4]), {
+      series = curves(data, p[2], names_of(data, p[3])), title = ('%s: %s'):format(n, p[5]), x = p[6], y = p[7],
+      log = p.log, width = 720, height = 480 })
+    if not picture then return reason end
   end
-  core.write_file(options.output .. '/plots.gnuplot', table.concat(lines, '\n') .. '\n')
-  local status = os.execute(("cd '%s' && command -v gnuplot >/dev/null && gnuplot plots.gnuplot"):format(
-    (options.output:gsub("'", "'\\''"))))
-  print(('\ntables%s in %s'):format(status == 0 and ' and plots' or ' (no gnuplot here: plots.gnuplot makes the plots)',
-    options.output))
 end
 
 for _, network in ipairs(networks) do
@@ -200,7 +222,17 @@ for _, network in ipairs(networks) do
   study_bandwidth(network)
   study_skips(network)
 end
-plot()
+local reason
+for _, network in ipairs(networks) do reason = draw(network) or reason end
+print(('\ntables%s in %s'):format(reason and (' (no pictures: %s)'):format(reason) or ' and pictures', options.output))
+local kept = {}
+for i, n in ipairs(networks) do
+  kept[i] = { network = n.name, batch_size = n.batch_size, epochs = n.epochs, gpus = n.gpus, bandwidth = n.bandwidth,
+    skips = n.skips, schedule = n.schedule }
+end
+trinity.run:result('daso', { networks = kept }, ('A training of %s takes %.2f %% %s time with DASO than with an '
+  .. 'all-reduce in buckets on %s GPUs, simulated.'):format(networks[1].name, math.abs(networks[1].gain),
+  networks[1].gain < 0 and 'more' or 'less', options.gpus:match '[^,%s]+%s*$'))
 print [[
 Simulated, not measured: links without blocking or noise, gradients of float32, a constant loss, on which DASO's skips
 cycle every three epochs. "bucketed" hides what it can behind the backward pass, as Horovod and PyTorch do at best;

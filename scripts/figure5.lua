@@ -12,7 +12,7 @@ local options = trinity.options(article.declare {
   seeds = { default = 3, help = 'searches of every network', min = 1, integer = true },
   samples = { default = 0, help = "placements an update; 0: the preset's", min = 0, integer = true },
   preset = { default = 'default', help = 'settings of the policy: default, paper or code' },
-  output = { default = 'runs/figure5', help = 'where PATH.csv and PATH.svg go' },
+  output = { default = 'runs/figure5', help = 'where PATH.csv, PATH.svg and PATH.png go' },
   only = { default = 'nmt,nasnet_large,inception_v3', help = 'models with commas' },
   cards = { default = '2', help = 'numbers of cards' },
 })
@@ -69,8 +69,10 @@ for label, problem in article.rows(options, trinity.rewards.mdpe()) do
     ('%.4f'):format(mean_last) }
   io.stderr:write(label, ' is done\n')
 end
-print(trinity.format_table({ 'network', 'best reward, first update', 'last update', 'mean reward, first update',
-  'last update' }, summary))
+local head = { 'network', 'best reward, first update', 'last update', 'mean reward, first update', 'last update' }
+print(trinity.format_table(head, summary))
+trinity.run:result('table', { head = head, rows = summary }, ('Rewards of the policy over %d updates.'):format(
+  options.updates))
 plot.csv(options.output .. '.csv', { 'network', 'seed', 'update', 'loss', 'mean_reward', 'best_reward' }, cells)
 
 --- A panel of the picture: a band and a middle line a network, from column `first`.
@@ -84,7 +86,7 @@ local function panel(title, first)
   end
   return ("set ylabel '%s'\nplot %s\n"):format(title, table.concat(parts, ', \\\n  '))
 end
-local picture, reason = plot.svg(options.output .. '.svg', table.concat(blocks)
+local picture, reason = plot.picture(options.output, table.concat(blocks)
   .. "set multiplot layout 1,2\nset xlabel 'update'\nset grid\nset key bottom right\n" .. panel('loss', 2)
   .. panel('best reward', 5) .. 'unset multiplot\n', 1200, 500)
 print(('\nin %s.csv%s'):format(options.output, picture and ' and ' .. picture or '; no picture: ' .. reason))

@@ -16,16 +16,19 @@ local declaration = {
     integer = true },
   threads = { default = 0, help = 'worker threads of each rank; 0: the cores divided by the ranks', min = 0, max = 4096,
     integer = true },
+  backend = { default = '', help = 'gloo or nccl (a GPU for each rank); default: as the script chooses, else gloo' },
   all_output = { default = false, help = 'standard output of every rank, with its number' },
 }
 
 -- What comes before the script is ours, the rest the script's.
+local takes_value = { ['-n'] = true, ['--processes'] = true, ['--per_node'] = true, ['--threads'] = true,
+  ['--backend'] = true }
 local ours, rest, words, i = {}, {}, arg, 1
 while words[i] and words[i]:sub(1, 1) == '-' do
   local word = words[i]
   if word:match '^%-n%d+$' then
     ours[#ours + 1] = '--processes=' .. word:sub(3)
-  elseif word == '-n' or word == '--processes' or word == '--per_node' or word == '--threads' then
+  elseif takes_value[word] then
     ours[#ours + 1] = ('--%s=%s'):format(word == '-n' and 'processes' or word:sub(3), words[i + 1] or '')
     i = i + 1
   else

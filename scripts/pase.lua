@@ -4,6 +4,7 @@
 -- on the clusters that it measured (figure 6).
 
 local core = require 'trinity.core'
+local plot = require 'trinity.plot'
 local progress = require 'trinity.progress'
 local trinity = require 'trinity'
 
@@ -20,6 +21,7 @@ local options = trinity.options {
   space = { default = 'code', help = "'code': its divisors; 'paper': all factors, windows too (few devices)" },
   seconds = { default = 60, help = 'for a search whose tables are too large', min = 0 },
   seed = { default = 1, help = "of FlexFlow's Markov chain", min = 0, integer = true },
+  output = { default = '', help = "where PATH.csv, PATH.svg and PATH.png of figure 6 go; '': none" },
 }
 
 -- Models as the paper's, the search times of its table I in s by p (PaSE's, FlexFlow's, breadth-first dynamic
@@ -91,7 +93,11 @@ local function search(graph, devices, known)
     mcmc = options.iterations > 0 and pase:mcmc { iterations = options.iterations, seed = options.seed } or nil }
 end
 
-local searches, costs, steps, strategies = {}, {}, {}, {}
+-- Rows of the tables; what the run keeps, an entry for every network and p; groups of bars of the figure.
+local searches, costs, steps, strategies, kept = {}, {}, {}, {}, {}
+local figure = { groups = {}, series = { 'tofu', 'expert', 'mcmc', 'best' }, values = {}, marks = {},
+  mark = "in the paper (mcmc: FlexFlow)", y = 'times as fast as data parallelism' }
+local figure_cells = {}
 
 local function search_row(name, devices, found, known)
   local pase, best, baseline = found.pase, found.best, found.pase:breadth_first()
@@ -139,7 +145,28 @@ local function paper_text(known, cluster, devices)
   return ('%.2f / %s / %.2f'):format(row[1], row[2] > 0 and ('%.2f'):format(row[2]) or '-', row[3])
 end
 
-local function step_rows(name, devices, graph, found, known)
+--- Keeps the speed-ups on a cluster for the run and for the figure. `times` by kind and cluster.
+local function keep_step(entry, name, family, devices, times, known)
+  local base_s = times.data_parallel[family] and times.data_parallel[family].step_time_s
+  local row = known and known[family] and known[family][devices] or {}
+  local measured = { expert = row[1], mcmc = row[2] ~= 0 and row[2] or nil, best = row[3] }
+  local step, group = { cluster = family, data_parallel_s = base_s, best_s = times.best[family].step_time_s,
+    speed_up = {}, fits = {}, measured = measured }, #figure.groups + 1
+  figure.groups[group] = ('%s %d, %s'):format(name, devices, family)
+  figure.values[group], figure.marks[group] = {}, {}
+  for s, kind in ipairs(figure.series) do
+    local time = times[kind][family]
+    if time and base_s then
+      step.speed_up[kind], step.fits[kind] = base_s / time.step_time_s, time.feasible
+      figure.values[group][s] = base_s / time.step_time_s
+    end
+    figure.marks[group][s] = measured[kind]
+    figure_cells[#figure_cells + 1] = { name, family, devices, kind, step.speed_up[kind] or '', measured[kind] or '' }
+  end
+  entry.steps[#entry.steps + 1] = step
+end
+
+local function step_rows(name, devices, graph, found, known, entry)
   local times = {}
   for _, kind in ipairs(kinds) do
     times[kind] = found[kind] and simulate(graph, devices, found.pase, found[kind]) or {}
@@ -153,7 +180,23 @@ local function step_rows(name, devices, graph, found, known)
     end
     row[#row + 1] = paper_text(known, family, devices)
     steps[#steps + 1] = row
+    keep_step(entry, name, family, devices, times, known)
   end
+end
+
+--- What the run keeps of a search: costs, the split of every layer; speed-ups come later.
+local function keep_search(name, devices, found)
+  local best, over_best = found.best, {}
+  for _, kind in ipairs { 'data_parallel', 'owt', 'expert', 'mcmc', 'tofu' } do
+    over_best[kind] = found[kind] and found[kind].cost / best.cost or nil
+  end
+  local entry = { network = name, devices = devices, cost = best.cost, optimal = best.optimal, seconds = best.seconds,
+    over_best = over_best, steps = {}, strategy = {} }
+  for i, row in ipairs(found.pase:rows(best)) do
+    entry.strategy[i] = { layers = row.layers, type = row.type, dimensions = row.dimensions, factors = row.factors }
+  end
+  kept[#kept + 1] = entry
+  return entry
 end
 
 local line, start = progress.new 'pase', core.clock_s()
@@ -164,13 +207,14 @@ local function study(name, devices, graph)
   local found = search(graph, devices, known)
   search_row(name, devices, found, known)
   cost_row(name, devices, found)
+  local entry = keep_search(name, devices, found)
   if devices == options.strategy then
     for _, row in ipairs(found.pase:rows(found.best)) do
       strategies[#strategies + 1] = { name, row.layers, row.type, row.dimensions, row.factors }
     end
   end
   line:update { text = ('%s, p = %d: simulating'):format(name, devices) }
-  if options.clusters ~= '' then step_rows(name, devices, graph, found, known) end
+  if options.clusters ~= '' then step_rows(name, devices, graph, found, known, entry) end
   found.pase:close()
 end
 
@@ -203,5 +247,15 @@ if #steps > 0 then
   print "other GPUs, where a ring of all GPUs crosses each card once; PaSE's cost model prices both alike. On 64 GPUs"
   print 'blocks of 2 images are below the cutoff, so that convolutions run on 32 or are resharded (InceptionV3).'
 end
+if options.output ~= '' then
+  plot.csv(options.output .. '.csv', { 'network', 'cluster', 'devices', 'strategy', 'speed_up', 'paper' }, figure_cells)
+  local picture, reason = plot.bars(options.output, figure)
+  print(('\nfigure 6 in %s.csv%s'):format(options.output, picture and ', .svg and .png' or '; no picture: ' .. reason))
+end
+local first = kept[1]
+trinity.run:result('pase', { networks = kept, seed = options.seed }, first
+  and ('The splits of %d searches: that of %s over %d devices costs %s.'):format(#kept, first.network, first.devices,
+    first.over_best.data_parallel and ('%.2f times less than data parallelism'):format(first.over_best.data_parallel)
+    or ('%.4g'):format(first.cost)))
 print(('\nseed %d, %d iterations of the chain, %.0f s in all; made by: trinity scripts/pase.lua %s'):format(
   options.seed, options.iterations, core.clock_s() - start, table.concat(arg, ' ')))

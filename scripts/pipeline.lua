@@ -16,6 +16,7 @@
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
+local pipeline_schedule = require 'trinity.pipeline_schedule'
 local util = require 'trinity.util'
 
 local options = trinity.options {
@@ -76,6 +77,28 @@ local function named(stage)
   for i, node in ipairs(stage.nodes) do nodes[i] = found.nodes[node] end
   return nodes
 end
+
+--- What the run keeps: stages, and the simulated schedule where the network can be simulated.
+local function keep()
+  local stages = {}
+  for i, stage in ipairs(found.stages) do
+    local nodes = named(stage)
+    stages[i] = { nodes = #nodes, devices = stage.devices, load = stage.load or stage.compute,
+      first = tostring(nodes[1]), last = tostring(nodes[#nodes]), replicas = stage.replicas,
+      memory_bytes = stage.memory_bytes }
+  end
+  local schedule, name
+  if #stages > 1 then
+    local ok, spans, title = pcall(pipeline_schedule.of, found, options.file, options.cluster)
+    if ok then schedule, name = spans, title end
+  end
+  trinity.run:result('pipeline', { network = found.network, method = found.method, unit = found.unit,
+    max_load = found.max_load, feasible = found.feasible, optimal = found.optimal, seconds = found.seconds,
+    stages = stages, schedule = schedule, schedule_name = name }, found.max_load
+    and ('%s cuts %s into %d stages; the slowest takes %.6g %s.'):format(found.method, found.network, #stages,
+      found.max_load, found.unit) or ('No split of %s fits.'):format(found.network))
+end
+keep()
 
 if options.json then
   for _, stage in ipairs(found.stages) do stage.nodes = named(stage) end

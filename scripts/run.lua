@@ -1,62 +1,170 @@
 #!/usr/bin/env trinity
 -- Executes training steps of a model as a strategy places it, for real, on LibTorch: device i of the strategy is worker
--- i, a thread of one processor core. Losses are the same under every placement; times and bytes are measured.
+-- i, a thread bound to a processor core, or a GPU. Losses are the same under every placement; times and bytes are
+-- measured. Pipelines take the model at the size of a micro-batch (--batch_size):
+--   trinity run --model gpt2 --batch_size 1 --devices cpu:0,cpu:1 --method contiguous --schedule 1f1b --micro_batches 4
+-- As processes over c10d, rank r running worker r + 1:
+--   trinity launch -n 2 scripts/run.lua --model alexnet --devices cpu:0,cpu:1 --method contiguous
+-- --trace FILE writes the last step beside the simulated one for https://ui.perfetto.dev.
 -- With --json one object with the fields
---   model, devices, steps
+--   model, devices, steps, warm_up, schedule, micro_batches, processes (whether workers are)
+--   cores                   by device: what its thread is bound to, -1 for nothing
 --   losses                  by step
---   step_time_s             median of the steps after the warm-up
+--   step_time_s             median of the steps after the warm-up; step_times_s: all of these
 --   simulated_step_time_s   on --cluster
 --   transferred_bytes       copied between devices in a step
---   peak_memory_bytes       a list, one number a device
---   busy_s                  a list: of the last step
+--   peak_memory_bytes       by device: the most that LibTorch's allocator had handed out
+--   simulated_memory_bytes  by device
+--   busy_s                  by device, in the last step: in operators; copy_s: copying what these read
+--   types                   by operator type { type, operators, measured_s, simulated_s } of a step, the longest first
 
 local trinity = require 'trinity'
+local cli = require 'trinity.cli'
 local core = require 'trinity.core'
+local util = require 'trinity.util'
 
 local options = trinity.options {
   'Runs a placed training graph on this machine and measures it.',
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json' },
-  batch_size = { default = 4, help = 'samples per step; 0: what the model has', min = 0, integer = true },
-  devices = { default = 'cpu:0', help = 'workers, one for each device of the strategy: cpu:0,cpu:1' },
-  strategy = { default = '', help = 'a strategy that was saved as JSON; default: everything on the first device' },
-  cluster = { default = 'p100', help = 'a cluster in models/clusters that takes a count, to simulate on' },
+  batch_size = { default = 4, help = 'samples per micro-batch; 0: what the model has', min = 0, integer = true },
+  devices = { default = 'cpu:0', help = 'workers, one for each device of the strategy: cpu:0,cpu:1, or cuda:0' },
+  strategy = { default = '', help = 'a strategy that was saved as JSON; default: what --method finds' },
+  method = { default = 'single_device', help = 'what makes the placement: a method of trinity.methods' },
+  schedule = { default = '', help = "fifo, critical_path, gpipe, 1f1b, interleaved, ...; '': the strategy's own" },
+  micro_batches = { default = 0, help = "in a step; 0: the strategy's own number", min = 0, integer = true },
+  cluster = { default = 'p100', help = 'to simulate on: a cluster that takes a count, or a profile .json' },
   steps = { default = 15, help = 'training steps', min = 1, integer = true },
   warm_up = { default = 5, help = 'steps that are not measured', min = 0, integer = true },
   learning_rate = { default = 0.01, help = 'of stochastic gradient descent', min = 0 },
   seed = { default = 1, help = 'of weights and data', min = 0, integer = true },
+  memory_limit = { default = '', help = "most memory of a worker's tensors, as 200M or 2G; '': no limit" },
+  trace = { default = '', help = 'where a Chrome trace of the last step goes, measured and simulated' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 
-local function usage(message, ...) error { usage = true, message = message:format(...) } end
+local function usage(message, ...) error({ usage = true, message = message:format(...) }, 0) end
 
-local devices = {}
-for name in options.devices:gmatch '[^,%s]+' do
-  if name:match '^cuda' then usage("option '--devices': %s: expected cpu:0, cpu:1, ...: no GPUs yet", name) end
-  if not name:match '^cpu:%d+$' then usage("option '--devices': expected cpu:0, cpu:1, ..., got '%s'", name) end
-  devices[#devices + 1] = name
+local function device_names()
+  local devices = {}
+  for name in options.devices:gmatch '[^,%s]+' do devices[#devices + 1] = name end
+  if #devices == 0 then usage "option '--devices': expected at least one device" end
+  return devices
 end
-if #devices == 0 then usage "option '--devices': expected at least one device" end
 
-local problem = trinity.problem { cluster = trinity.cluster(('%sx%d'):format(options.cluster, #devices)),
-  graph = trinity.model(options.model, { batch_size = options.batch_size > 0 and options.batch_size or nil }) }
-local strategy = options.strategy ~= '' and problem:load(options.strategy)
-  or problem:strategy(problem:placement(), { method = 'given', evaluations = 1 })
-local found = trinity.execute(problem, strategy, { steps = options.steps,
-  warm_up = math.min(options.warm_up, options.steps - 1), seed = options.seed, learning_rate = options.learning_rate })
+local function memory_limit()
+  if options.memory_limit == '' then return nil end
+  local number, unit = options.memory_limit:match '^([%d.]+)([kMG]?)B?$'
+  local factor = { [''] = 1, k = 1e3, M = 1e6, G = 1e9 }
+  if not tonumber(number) or tonumber(number) * factor[unit] < 1 then
+    usage("option '--memory_limit': expected bytes as 500000, 200M or 2G, got '%s'", options.memory_limit)
+  end
+  return math.floor(tonumber(number) * factor[unit])
+end
 
+--- The strategy of a file, or of a method.
+local function find_strategy(problem)
+  if options.strategy == '' then return trinity.methods.get(options.method)(problem, { seed = options.seed }) end
+  local ok, found = pcall(problem.load, problem, options.strategy)
+  if not ok then usage("option '--strategy': %s", util.unplaced(found)) end
+  return found
+end
+
+--- The strategy, with the schedule that the command line asks for.
+local function make_plan(problem)
+  local found = find_strategy(problem)
+  if options.schedule == '' and options.micro_batches == 0 then return found end
+  return problem:strategy({ placement = found.placement, priority = options.schedule == '' and found.priority or nil,
+    order = options.schedule == '' and found.order or nil, stage = found.stage,
+    schedule = options.schedule ~= '' and options.schedule or found.schedule,
+    micro_batches = options.micro_batches > 0 and options.micro_batches or found.micro_batches },
+    { method = found.method, evaluations = found.evaluations or 1 })
+end
+
+--- Seconds of a step in operators of each type, measured and simulated, the longest first.
+local function by_type(problem, plan, found)
+  local rows, of = {}, {}
+  for op = 1, problem.graph.operators do
+    local about = problem.graph:operator(op)
+    local row = of[about.type]
+    if not row then
+      row = { type = about.type, operators = 0, measured_s = 0, simulated_s = 0 }
+      of[about.type], rows[#rows + 1] = row, row
+    end
+    row.operators = row.operators + 1
+    row.measured_s = row.measured_s
+      + found.operator_time_s[op] * (about.phase == 'update' and 1 or found.micro_batches)
+  end
+  local timeline = problem:timeline(plan)
+  for _, share in ipairs(timeline:by_type()) do
+    if of[share.type] then of[share.type].simulated_s = share.total_s end
+  end
+  timeline:close()
+  table.sort(rows, function(a, b)
+    if a.measured_s ~= b.measured_s then return a.measured_s > b.measured_s end
+    return a.type < b.type
+  end)
+  return rows
+end
+
+local function copying(devices, copies)
+  local seconds = {}
+  for d = 1, #devices do seconds[d] = 0 end
+  for _, copy in ipairs(copies) do seconds[copy.to] = seconds[copy.to] + copy.end_s - copy.start_s end
+  return seconds
+end
+
+local function print_report(problem, found, about)
+  local rows = {}
+  for d, name in ipairs(about.devices) do
+    rows[d] = { name, found.cores[d] < 0 and '-' or tostring(found.cores[d]), ('%.4f s'):format(about.busy_s[d]),
+      ('%.4f s'):format(about.copy_s[d]), trinity.format_bytes(about.peak_memory_bytes[d]),
+      trinity.format_bytes(about.simulated_memory_bytes[d]) }
+  end
+  print(trinity.format_table({ 'device', 'core', 'busy', 'copies', 'peak memory', 'simulated' }, rows))
+  local types = {}
+  for i = 1, math.min(10, #about.types) do
+    local row = about.types[i]
+    types[i] = { row.type, tostring(row.operators), ('%.6f s'):format(row.measured_s),
+      ('%.6f s'):format(row.simulated_s) }
+  end
+  print('\n' .. trinity.format_table({ 'operator type', 'operators', 'measured', 'simulated' }, types))
+  if #about.types > 10 then print(('and %d more types'):format(#about.types - 10)) end
+  local micro = found.micro_batches > 1 and (', %d micro-batches'):format(found.micro_batches) or ''
+  print(('\nmeasured: step time %.4f s (median of %d steps after %d%s), %s copied between devices, loss %.6g to %.6g')
+    :format(found.step_time_s, found.steps - found.warm_up, found.warm_up, micro,
+      trinity.format_bytes(found.transferred_bytes), found.losses[1], found.losses[#found.losses]))
+  print(('simulated on %s: %.4f s'):format(problem.cluster.name, about.simulated_step_time_s))
+end
+
+local devices = device_names()
+local graph = trinity.model(options.model, { batch_size = options.batch_size > 0 and options.batch_size or nil })
+local cluster = options.cluster:match '%.json$' and options.cluster or ('%sx%d'):format(options.cluster, #devices)
+local problem = cli.problem_on(graph, cluster)
+local plan = make_plan(problem)
+local found = trinity.execute(problem, plan, { steps = options.steps, devices = devices, seed = options.seed,
+  warm_up = math.min(options.warm_up, options.steps - 1), learning_rate = options.learning_rate,
+  memory_limit_bytes = memory_limit() })
+local job = trinity.dist.current()
+if job and job.rank > 0 then return end
+
+local about = { model = problem.graph.name, devices = devices, steps = found.steps, warm_up = found.warm_up,
+  schedule = plan.schedule or 'fifo', micro_batches = found.micro_batches, processes = job ~= nil, cores = found.cores,
+  losses = found.losses, step_time_s = found.step_time_s, step_times_s = found.step_times_s,
+  simulated_step_time_s = plan.metrics.step_time_s, transferred_bytes = found.transferred_bytes,
+  peak_memory_bytes = found.peak_memory_bytes, simulated_memory_bytes = {}, busy_s = found.last.busy_s,
+  copy_s = copying(devices, found.last.copies), types = by_type(problem, plan, found) }
+for d = 1, #devices do about.simulated_memory_bytes[d] = plan.metrics:memory_bytes(d) end
+if options.trace ~= '' then
+  core.write_file(options.trace, require('trinity.execution_trace')(problem, plan, found, devices))
+end
+local kept = { simulated_busy_s = {} }
+for key, value in trinity.sorted_pairs(about) do kept[key] = value end
+for d = 1, #devices do kept.simulated_busy_s[d] = plan.metrics:compute_busy_s(d) end
+trinity.run:result('measured', kept, ('A step of %s on %d devices took %.4g s, measured; %.4g s simulated on %s.')
+  :format(about.model, #devices, about.step_time_s, about.simulated_step_time_s, problem.cluster.name))
 if options.json then
-  print(core.to_json { model = problem.graph.name, devices = devices, steps = found.steps, losses = found.losses,
-    step_time_s = found.step_time_s, simulated_step_time_s = strategy.metrics.step_time_s,
-    transferred_bytes = found.transferred_bytes, peak_memory_bytes = found.peak_memory_bytes,
-    busy_s = found.last.busy_s })
-  return
+  print(core.to_json(about))
+else
+  print_report(problem, found, about)
+  if options.trace ~= '' then print(('to see it, open %s in https://ui.perfetto.dev'):format(options.trace)) end
 end
-local rows = {}
-for d, name in ipairs(devices) do
-  rows[d] = { name, ('%.4f s'):format(found.last.busy_s[d]), trinity.format_bytes(found.peak_memory_bytes[d]) }
-end
-print(trinity.format_table({ 'device', 'busy', 'peak memory' }, rows))
-print(('\nmeasured: step time %.4f s (median of %d steps after %d), %s copied between devices, loss %.6g to %.6g')
-  :format(found.step_time_s, found.steps - found.warm_up, found.warm_up, trinity.format_bytes(found.transferred_bytes),
-    found.losses[1], found.losses[#found.losses]))
-print(('simulated on %s: %.4f s'):format(problem.cluster.name, strategy.metrics.step_time_s))

@@ -3,6 +3,8 @@
 --   method, seed            what searched
 --   evaluations, seconds    what it took
 --   saved                   where the strategy is, with --out
+-- Exit status 1 where no strategy that fits was found: what is shown and saved is then the least infeasible one, and
+-- misfit says what limits it.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.cli'
@@ -25,3 +27,4 @@ local found, reason = trinity.methods.get(options.method)(problem, { evaluations
 if not found then error(("method '%s' found nothing: %s"):format(options.method, reason), 0) end
 local further = { saved = options.out ~= '' and found:save(options.out .. '/strategy.json') or nil }
 cli.report(options, found, further)
+if not found.metrics.feasible then os.exit(1) end

@@ -25,31 +25,7 @@ local options = trinity.options {
   only = { default = '', help = "one model of the table; '': all" },
 }
 
--- What the article states, in its units (s, GB). one: step time on one card, or 'OOM'. Then per number of cards: the
--- expert's step time, and step time, peak communication and peak memory of Hierarchical and of Trinity. It states no
--- sizes of its translation networks: NMT has as many units here as make one card too small and two not, as in the
--- article. InceptionV3's single card is a riddle: TensorFlow's own benchmark (tensorflow/docs,
--- site/en/r1/guide/performance/benchmarks.md) trained it with 64 images on K80s, which have 12 GB. So is
--- NASNet-Large's (8): on two cards the article has 3.7 GB at most, twice which is no more than one card has.
-local article = {
-  { model = 'inception_v3', batch_size = 64, one = 'OOM',
-    { cards = 2, expert = 0.75, hierarchical = { 0.73, 6.0, 5.8 }, trinity = { 0.73, 5.6, 5.3 } },
-    { cards = 4, expert = 0.75, hierarchical = { 0.75, 7.8, 6.0 }, trinity = { 0.75, 7.9, 3.4 } } },
-  { model = 'gnmt', batch_size = 64, one = 0.30,
-    { cards = 2, expert = 0.42, hierarchical = { 0.39, 1.2, 2.1 }, trinity = { 0.37, 1.0, 2.5 } },
-    { cards = 4, expert = 0.51, hierarchical = { 0.40, 1.8, 0.9 }, trinity = { 0.42, 1.9, 1.1 } } },
-  { model = 'nmt', batch_size = 64, hidden = 1728, one = 'OOM',
-    { cards = 2, expert = 2.76, hierarchical = { 3.01, 9.1, 6.9 }, trinity = { 2.76, 7.1, 7.2 } },
-    { cards = 4, expert = 2.81, hierarchical = { 2.67, 5.9, 8.7 }, trinity = { 2.60, 4.4, 8.8 } } },
-  { model = 'nasnet_large', batch_size = 8, one = 'OOM',
-    { cards = 2, expert = 2.10, hierarchical = { 1.82, 6.9, 4.6 }, trinity = { 1.79, 6.1, 3.7 } },
-    { cards = 4, expert = 2.12, hierarchical = { 1.81, 7.3, 4.0 }, trinity = { 1.81, 7.2, 3.9 } } },
-  { model = 'nasnet_large', batch_size = 32, one = 'OOM',
-    { cards = 4, expert = 'OOM', hierarchical = { 'OOM' }, trinity = { 5.21, 12.2, 11.3 } } },
-  { model = 'pnasnet_large', batch_size = 8, one = 1.45,
-    { cards = 2, expert = 1.91, hierarchical = { 1.90, 3.8, 6.3 }, trinity = { 1.70, 3.3, 6.3 } },
-    { cards = 4, expert = 2.01, hierarchical = { 1.85, 4.5, 4.3 }, trinity = { 1.71, 1.8, 6.0 } } },
-}
+local article = require('trinity.article').table4
 
 -- Who is compared with whom, and why an order may differ.
 local questions = {

@@ -37,6 +37,7 @@ local trinity = require 'trinity'
 local core = require 'trinity.core'
 local layer_chain = require 'trinity.layer_chain'
 local layer_split = require 'trinity.layer_split'
+local pipeline_schedule = require 'trinity.pipeline_schedule'
 local topology = require 'trinity.topology'
 local util = require 'trinity.util'
 
@@ -259,6 +260,10 @@ local function add_splits(rows, model, cluster)
   local moved, best_moved = tapp('tapp_moves', problem, nil)
   rows[#rows + 1] = fastest(problem, chain, { best_moved, best_plain, least })
   rows[#rows + 1], rows[#rows + 2] = plain, moved
+  local timeline = problem:timeline(best_moved.placement)
+  local spans = pipeline_schedule.spans(timeline, problem.graph)
+  timeline:close()
+  return spans
 end
 
 local function find(rows, method)
@@ -271,7 +276,7 @@ local function study(case)
   local parts = equal_shards(nodes)
   rows[1] = data_parallel('bsp', model, cluster, parts)
   rows[2] = data_parallel('bsp_speed', model, cluster, shards(options.batch_size, speeds(model, cluster, parts)))
-  add_splits(rows, model, cluster)
+  local schedule = add_splits(rows, model, cluster)
   local least, best = find(rows, 'least_load'), find(rows, 'fastest')
   for _, row in ipairs(rows) do
     row.placement = nil
@@ -279,7 +284,7 @@ local function study(case)
     row.over_least_load = least and least.fits and row.step_time_s / least.step_time_s or nil
     row.over_fastest = best and row.step_time_s / best.step_time_s or nil
   end
-  return { number = case.number, model = model, nodes = nodes, rows = rows }
+  return { number = case.number, model = model, nodes = nodes, rows = rows, schedule = schedule }
 end
 
 local function cases_of()
@@ -378,6 +383,32 @@ end
 local studies = trinity.parallel_map(cases_of(), study, { quiet = options.json,
   workers = trinity.dist.current() and 1 or nil })
 table.sort(studies, function(a, b) return a.number < b.number end)
+
+--- Keeps the cases for the run: a table of all, and the schedule of each one's best split by TAPP.
+local function keep()
+  local head, rows = { 'network', 'nodes', 'method', 'step time in s', 'times as fast as BSP', 'rho', 'fits' }, {}
+  for _, case in ipairs(studies) do
+    local stages = {}
+    for _, span in ipairs(case.schedule) do
+      local stage = stages[span.device + 1] or { devices = 1, load = 0 }
+      stages[span.device + 1] = stage
+      stage.load = stage.load + span.busy_ns / 1e9
+    end
+    for d = 1, case.nodes do stages[d] = stages[d] or { devices = 1, load = 0 } end
+    trinity.run:result('pipeline', { network = ('%s, %d machines'):format(case.model, case.nodes), method = 'tapp',
+      unit = 's', stages = stages, schedule = case.schedule, schedule_name = ('1F1B, %d micro-batches'):format(
+        options.micro_batches) })
+    case.schedule = nil
+    for _, row in ipairs(case.rows) do
+      rows[#rows + 1] = { case.model, case.nodes, row.method, row.step_time_s, row.time_ratio, row.rho,
+        row.fits and 'yes' or 'no' }
+    end
+  end
+  trinity.run:result('table', { head = head, rows = rows }, ('Pipelines on unequal machines, simulated: %d %s.')
+    :format(#studies, #studies == 1 and 'case' or 'cases'))
+end
+keep()
+
 local means = { tapp = summary_of(studies, 'tapp'), tapp_moves = summary_of(studies, 'tapp_moves') }
 if options.json then
   print(core.to_json { command = command(), seed = options.seed, seeds = options.seeds,

@@ -14,7 +14,7 @@ local options = trinity.options {
   evaluations = { default = 1000, help = 'placements that each search may simulate', min = 1, integer = true },
   seeds = { default = 3, help = 'searches of each setting; the table has medians', min = 1, integer = true },
   tolerance = { default = 8e9, help = 'bytes of communication and memory tolerated', min = 1 },
-  output = { default = 'runs/tradeoff', help = 'where PATH.csv and PATH.svg go' },
+  output = { default = 'runs/tradeoff', help = 'where PATH.csv, PATH.svg and PATH.png go' },
 }
 
 -- alpha, beta, gamma, and the line in the picture that a setting is on.
@@ -89,7 +89,7 @@ local function block(name, line, what)
   lines[#lines + 1] = 'EOD\n'
   return table.concat(lines, '\n')
 end
-local picture, reason = plot.svg(options.output .. '.svg', block('sends', 'beta', 'sends')
+local picture, reason = plot.picture(options.output, block('sends', 'beta', 'sends')
   .. block('holds', 'gamma', 'holds') .. ([[
 set title '%s on %s: Trinity under weights of communication (beta) and memory (gamma)' noenhanced
 set xlabel 'GB of the fullest device'

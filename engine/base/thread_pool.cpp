@@ -30,6 +30,46 @@ void watch_forks() {
   static_cast<void>(registered);
 }
 
+/// The loops that a thread is inside of, the innermost first.
+struct Inside {
+  const void* pool;
+  int thread;
+  const Inside* outer;
+};
+thread_local const Inside* t_inside = nullptr;
+
+/// While it lives, this thread runs items of a pool under a number.
+class Enter {
+ public:
+  Enter(const void* pool, int thread) : here_{pool, thread, t_inside} { t_inside = &here_; }
+  ~Enter() { t_inside = here_.outer; }
+  Enter(const Enter&) = delete;
+  Enter& operator=(const Enter&) = delete;
+
+ private:
+  Inside here_;
+};
+
+/// The number under which this thread already runs items of a pool; -1 when it runs none.
+int thread_inside(const void* pool) {
+  for (const auto* at = t_inside; at; at = at->outer)
+    if (at->pool == pool) return at->thread;
+  return -1;
+}
+
+/// As with threads, every item runs, and the lowest failure is thrown again.
+void run_here(int count, int thread, const std::function<void(int, int)>& body) {
+  std::exception_ptr failure;
+  for (int item = 0; item < count; ++item) {
+    try {
+      body(item, thread);
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
 }  // namespace
 
 /// What the threads share. A forked child never touches it: locks and waiters in it belong to
@@ -43,6 +83,7 @@ struct ThreadPool::Shared {
   void finish();
 
   std::vector<std::thread> workers;
+  std::mutex turn;  // held by the thread whose loop runs
   std::mutex mutex;
   std::condition_variable wake, done;
   const std::function<void(int, int)>* body = nullptr;
@@ -76,6 +117,8 @@ void ThreadPool::Shared::close() {
 }
 
 void ThreadPool::Shared::parallel_for(int items, const std::function<void(int, int)>& loop) {
+  if (const int thread = thread_inside(this); thread >= 0) return run_here(items, thread, loop);
+  const std::lock_guard mine(turn);
   {
     std::lock_guard lock(mutex);
     body = &loop;
@@ -114,6 +157,7 @@ void ThreadPool::Shared::finish() {
 }
 
 void ThreadPool::Shared::drain(int thread) {
+  const Enter enter(this, thread);
   for (;;) {
     int item;
     {
@@ -153,16 +197,7 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::parallel_for(int count, const std::function<void(int, int)>& body) {
   if (shared_ && !g_forked) return shared_->parallel_for(count, body);
-  // As with threads, every item runs, and the lowest failure is thrown again.
-  std::exception_ptr failure;
-  for (int item = 0; item < count; ++item) {
-    try {
-      body(item, 0);
-    } catch (...) {
-      if (!failure) failure = std::current_exception();
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
+  run_here(count, 0, body);
 }
 
 }  // namespace trinity

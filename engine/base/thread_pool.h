@@ -8,6 +8,10 @@ namespace trinity {
 /// A fixed set of threads that share the items of one loop at a time. Which thread runs which item
 /// is open; callers write result i to slot i, so that results never depend on it.
 ///
+/// Any thread may begin a loop: a second one waits for its turn. A loop begun inside an item runs
+/// in the thread of that item, all of it, under that thread's number: the others are busy.
+/// Two pools must not begin loops of each other from inside: each would wait for the other's turn.
+///
 /// Survives fork(): threads do not cross it, so in a forked child every pool, inherited or new,
 /// runs its loops in the calling thread. Fork while no loop runs.
 class ThreadPool {

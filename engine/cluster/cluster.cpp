@@ -19,6 +19,12 @@ void check_rate(const std::string& owner, const char* field, double value) {
         fmt::format("{}: {} must be a positive number, got {}", owner, field, value));
 }
 
+void check_contention(const std::string& owner, double contention) {
+  if (!(contention >= 1 && contention <= 1000))
+    throw ArgumentError(
+        fmt::format("{}: contention must lie in [1, 1000], got {}", owner, contention));
+}
+
 void check_type(const std::string& cluster, const DeviceType& type) {
   const auto owner = fmt::format("cluster '{}': device type '{}'", cluster, type.name);
   if (!type.peak_flops_per_s.contains(DType::float32))
@@ -29,10 +35,12 @@ void check_type(const std::string& cluster, const DeviceType& type) {
   check_rate(owner, "memory_bytes", static_cast<double>(type.memory_bytes));
   check_rate(owner, "compute_efficiency", type.compute_efficiency);
   check_rate(owner, "memory_efficiency", type.memory_efficiency);
+  check_contention(owner, type.contention);
   for (const auto& [name, reached] : type.operators) {
     const auto of = fmt::format("{}: operators.{}", owner, name);
     if (reached.compute) check_rate(of, "compute_efficiency", *reached.compute);
     if (reached.memory) check_rate(of, "memory_efficiency", *reached.memory);
+    if (reached.contention) check_contention(of, *reached.contention);
     if (reached.launch_s && (!(*reached.launch_s >= 0) || std::isinf(*reached.launch_s)))
       throw ArgumentError(
           fmt::format("{}: launch_s must not be negative, got {}", of, *reached.launch_s));
@@ -85,7 +93,7 @@ void check_switches(const ClusterSpec& spec) {
   }
 }
 
-constexpr const char* kQueueModels[] = {"sender", "pair", "none", "route", "fair"};
+constexpr const char* kQueueModels[] = {"sender", "pair", "none", "route", "fair", "receiver"};
 
 }  // namespace
 
@@ -139,10 +147,12 @@ uint64_t Cluster::compute_fingerprint() const {
     for (const double rate : {type.memory_bandwidth_bytes_per_s, type.launch_s, device.speed,
                               type.compute_efficiency, type.memory_efficiency})
       add(rate);
+    if (type.contention != 1) add(type.contention);
     for (const auto& [name, reached] : type.operators) {
       hash.add(name);
       for (const auto& rate : {reached.compute, reached.memory, reached.launch_s})
         add(rate.value_or(-1));
+      if (reached.contention) add(*reached.contention);
     }
   }
   for (const double latency : latency_s_) add(latency);

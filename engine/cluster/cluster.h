@@ -15,6 +15,7 @@ namespace trinity {
 struct Efficiency {
   std::optional<double> compute, memory;  ///< parts of the peaks
   std::optional<double> launch_s;
+  std::optional<double> contention;
 };
 
 /// A kind of device. Rates are peak; `*_efficiency` is the part of the peak that kernels reach.
@@ -27,6 +28,9 @@ struct DeviceType {
   double launch_s = 0;                ///< added to every operator
   double compute_efficiency = 0.5;    ///< convolutions and matrix products
   double memory_efficiency = 0.75;
+  /// How many times as long operators take while all devices of this type on a node compute, which
+  /// share its memory's bandwidth; see simulator.h.
+  double contention = 1;
   std::map<std::string, Efficiency, std::less<>> operators;  ///< by operator type, see cost.h
 };
 
@@ -61,11 +65,12 @@ struct Channel {
 
 /// What a transfer occupies (see the simulator's rules).
 enum class QueueModel : uint8_t {
-  sender,  ///< the producer's one send queue
-  pair,    ///< one queue per ordered pair of devices
-  none,    ///< nothing: transfers never wait
-  route,   ///< every channel of the route at once, one transfer at a time
-  fair,    ///< a max-min fair share of every channel of the route
+  sender,    ///< the producer's one send queue
+  pair,      ///< one queue per ordered pair of devices
+  none,      ///< nothing: transfers never wait
+  route,     ///< every channel of the route at once, one transfer at a time
+  fair,      ///< a max-min fair share of every channel of the route
+  receiver,  ///< the receiving device, which makes the copy itself before it computes
 };
 QueueModel parse_queue_model(std::string_view name);
 const char* queue_model_name(QueueModel queue);

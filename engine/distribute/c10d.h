@@ -3,15 +3,23 @@
 #include "distribute/store.h"
 #include "learn/torch.h"
 
-// The one place of the room that includes c10d, LibTorch's collectives. TRINITY_GLOO is defined
-// where LibTorch was built with Gloo and Gloo's headers are there (CMakeLists.txt).
+// The one place of the room that includes c10d, LibTorch's collectives. TRINITY_NCCL is defined
+// where LibTorch has CUDA and NCCL's header is there (CMakeLists.txt).
 
-#ifdef TRINITY_GLOO
+// c10d's headers are empty unless it is said that LibTorch was built with these.
+#ifndef USE_C10D_GLOO
+#define USE_C10D_GLOO
+#endif
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wall"
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#ifdef TRINITY_NCCL
+#include <c10/cuda/CUDAFunctions.h>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#endif
 #pragma GCC diagnostic pop
 
 namespace trinity {
@@ -19,8 +27,3 @@ struct JobStore::Parts {
   c10::intrusive_ptr<c10d::TCPStore> store;
 };
 }  // namespace trinity
-#else
-namespace trinity {
-struct JobStore::Parts {};
-}  // namespace trinity
-#endif

@@ -28,10 +28,14 @@ bool Job::Groups::drain(double patience_s) {
   return true;
 }
 
-#ifdef TRINITY_GLOO
-
 struct Group::Backend {
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;  // null in a group of one
+#ifdef TRINITY_NCCL
+  c10::intrusive_ptr<c10d::ProcessGroupNCCL> nccl;  // null unless it was asked for
+  auto& collectives() { return nccl ? static_cast<c10d::Backend&>(*nccl) : *gloo; }
+#else
+  auto& collectives() { return *gloo; }
+#endif
 };
 
 namespace {
@@ -55,6 +59,33 @@ Group::Group(const JobStore& store, const GroupOptions& options)
   backend_->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
       c10::make_intrusive<c10d::PrefixStore>(options.name, store.parts().store), options.rank,
       options.size, settings);
+  if (options.gpu >= 0) connect_nccl(store);
+}
+
+#ifdef TRINITY_NCCL
+void require_nccl() {}
+
+void Group::connect_nccl(const JobStore& store) {
+  const int gpus = c10::cuda::device_count();
+  if (options_.gpu >= gpus)
+    throw Error(fmt::format("backend nccl: local rank {} needs cuda:{}, this machine has {} GPUs",
+                            options_.gpu, options_.gpu, gpus));
+  backend_->nccl = c10::make_intrusive<c10d::ProcessGroupNCCL>(
+      c10::make_intrusive<c10d::PrefixStore>(options_.name + "nccl/", store.parts().store),
+      options_.rank, options_.size);
+}
+#else
+void require_nccl() {
+  throw Error("backend nccl: this program was built with a LibTorch that has no NCCL");
+}
+
+void Group::connect_nccl(const JobStore&) { require_nccl(); }
+#endif
+
+/// Where collectives compute: a copy on this rank's GPU for NCCL, for Gloo the tensor itself.
+at::Tensor Group::staged(const at::Tensor& tensor) const {
+  if (options_.gpu < 0) return tensor;
+  return tensor.to(at::Device(at::kCUDA, static_cast<at::DeviceIndex>(options_.gpu)));
 }
 
 Group::~Group() = default;
@@ -72,29 +103,32 @@ void Group::all_reduce(const at::Tensor& tensor, const AllReduce& options) {
 }
 
 void Group::reduce_chunk(const at::Tensor& chunk, const AllReduce& options) {
+  const auto here = staged(chunk);
   if (options.as_bfloat16) {
-    reduce_bfloat16(chunk, options.reduction);
+    reduce_bfloat16(here, options.reduction);
+    if (!here.is_same(chunk)) chunk.copy_(here);
     delay(2.0 * static_cast<double>(chunk.numel()), false);
     return;
   }
-  std::vector<at::Tensor> tensors{chunk};
+  std::vector<at::Tensor> tensors{here};
   c10d::AllreduceOptions settings;
   settings.reduceOp =
       options.reduction == Reduction::max ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM;
-  backend_->gloo->allreduce(tensors, settings)->wait();
+  backend_->collectives().allreduce(tensors, settings)->wait();
   if (options.reduction == Reduction::mean) tensors[0].div_(options_.size);
+  if (!here.is_same(chunk)) chunk.copy_(here);
   delay(static_cast<double>(chunk.nbytes()), false);
 }
 
 void Group::reduce_bfloat16(const at::Tensor& chunk, Reduction reduction) {
   const int64_t members = options_.size, count = chunk.numel();
   const int64_t share = (count + members - 1) / members;
-  auto sent = at::zeros({members * share}, at::kBFloat16);
+  auto sent = at::zeros({members * share}, chunk.options().dtype(at::kBFloat16));
   sent.narrow(0, 0, count).copy_(chunk);
   auto received = at::empty_like(sent);
   auto out = received.view(at::kByte), in = sent.view(at::kByte);
   std::vector<int64_t> equal;
-  backend_->gloo->alltoall_base(out, in, equal, equal)->wait();
+  backend_->collectives().alltoall_base(out, in, equal, equal)->wait();
   auto shares = received.view({members, share}).to(at::kFloat);
   auto sum = reduction == Reduction::max ? std::get<0>(shares.max(0)) : shares[0];
   for (int64_t m = 1; m < members && reduction != Reduction::max; ++m) sum = sum + shares[m];
@@ -102,15 +136,17 @@ void Group::reduce_bfloat16(const at::Tensor& chunk, Reduction reduction) {
   std::vector<at::Tensor> mine{sum.to(at::kBFloat16).view(at::kByte)};
   std::vector<std::vector<at::Tensor>> all(1);
   for (int64_t m = 0; m < members; ++m) all[0].push_back(at::empty_like(mine[0]));
-  backend_->gloo->allgather(all, mine)->wait();
+  backend_->collectives().allgather(all, mine)->wait();
   chunk.copy_(at::cat(all[0]).view(at::kBFloat16).narrow(0, 0, count));
 }
 
 void Group::broadcast(const at::Tensor& tensor, int root) {
-  std::vector<at::Tensor> tensors{tensor};
+  const auto here = staged(tensor);
+  std::vector<at::Tensor> tensors{here};
   c10d::BroadcastOptions settings;
   settings.rootRank = root;
-  backend_->gloo->broadcast(tensors, settings)->wait();
+  backend_->collectives().broadcast(tensors, settings)->wait();
+  if (!here.is_same(tensor)) tensor.copy_(here);
   delay(static_cast<double>(tensor.nbytes()), true);
 }
 
@@ -120,15 +156,28 @@ void Group::barrier() {
   delay(0, false);
 }
 
-#else
+namespace {
 
-struct Group::Backend {};
-Group::Group(const JobStore&, const GroupOptions& options) : options_(options) {}
-Group::~Group() = default;
-void Group::all_reduce(const at::Tensor&, const AllReduce&) {}
-void Group::broadcast(const at::Tensor&, int) {}
-void Group::barrier() {}
+class GlooMessage final : public Message {
+ public:
+  explicit GlooMessage(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
+  bool wait() override { return work_->wait(); }
+  void abort() override { work_->abort(); }
 
-#endif
+ private:
+  c10::intrusive_ptr<c10d::Work> work_;
+};
+
+}  // namespace
+
+std::unique_ptr<Message> Group::send(const at::Tensor& tensor, int to, int32_t tag) {
+  std::vector<at::Tensor> tensors{tensor};
+  return std::make_unique<GlooMessage>(backend_->gloo->send(tensors, to, tag));
+}
+
+std::unique_ptr<Message> Group::receive(const at::Tensor& tensor, int from, int32_t tag) {
+  std::vector<at::Tensor> tensors{tensor};
+  return std::make_unique<GlooMessage>(backend_->gloo->recv(tensors, from, tag));
+}
 
 }  // namespace trinity

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "distribute/job.h"
+#include "distribute/message.h"
 
 namespace trinity {
 
@@ -12,13 +13,18 @@ struct GroupOptions {
   std::string name;  ///< begins its keys in the store
   int rank = 0, size = 1;
   bool on_one_host = false;  ///< then the connections are those of the loopback
+  int gpu = -1;              ///< number of this rank's: NCCL carries collectives; -1: Gloo
   InjectedLink link;
 };
 
+/// Throws Error where this program has no NCCL.
+void require_nccl();
+
 /// The ranks of a scope, connected by Gloo, and the lane that their collectives run on. Collectives
-/// here block, and are called on the lane. bfloat16, which Gloo cannot add, is exchanged as bytes:
-/// every member gets its share of all buffers, adds these in float32 in order of rank, rounds, and
-/// hands the sum to the others: the traffic of a ring all-reduce.
+/// here block, and are called on the lane. With a GPU, reductions and broadcasts go over NCCL by
+/// way of a copy there; barriers and messages stay with Gloo. bfloat16, which Gloo cannot add, is
+/// exchanged as bytes: every member gets its share of all buffers, adds these in float32 in order
+/// of rank, rounds, and hands the sum to the others: the traffic of a ring all-reduce.
 class Group {
  public:
   Group(const JobStore& store, const GroupOptions& options);
@@ -27,6 +33,9 @@ class Group {
   void all_reduce(const at::Tensor& tensor, const AllReduce& options);
   void broadcast(const at::Tensor& tensor, int root);
   void barrier();
+  /// Point to point, beside the collectives; may be called on any thread.
+  std::unique_ptr<Message> send(const at::Tensor& tensor, int to, int32_t tag);
+  std::unique_ptr<Message> receive(const at::Tensor& tensor, int from, int32_t tag);
 
   int64_t begun = 0;
 
@@ -34,6 +43,8 @@ class Group {
   void reduce_chunk(const at::Tensor& chunk, const AllReduce& options);
   void reduce_bfloat16(const at::Tensor& chunk, Reduction reduction);
   void delay(double bytes, bool is_broadcast) const;
+  void connect_nccl(const JobStore& store);
+  at::Tensor staged(const at::Tensor& tensor) const;
 
   GroupOptions options_;
   struct Backend;

@@ -16,7 +16,10 @@ namespace trinity {
 namespace {
 
 constexpr const char* kReductions[] = {"sum", "mean", "max"};
-constexpr double kDrain_s = 5;  // for what was begun to end before a rank leaves
+constexpr const char* kCollectives[] = {"gloo", "nccl"};
+constexpr const char* kHello = "hello";  // the first topic
+constexpr double kStoreExtra_s = 2;      // for a store to answer beyond the patience for ranks
+constexpr double kDrain_s = 5;           // for what was begun to end before a rank leaves
 
 std::string host_name() {
   char name[256] = "";
@@ -40,6 +43,18 @@ struct Hello {
   }
 };
 
+/// The first rank whose text is not that of most, and what most say.
+std::optional<std::pair<size_t, std::string>> odd_one(const std::vector<std::string>& texts) {
+  std::map<std::string, int> votes;
+  for (const auto& vote : texts) ++votes[vote];
+  auto most = texts[0];
+  for (const auto& vote : texts)
+    if (votes[vote] > votes[most]) most = vote;
+  for (size_t r = 0; r < texts.size(); ++r)
+    if (texts[r] != most) return std::pair(r, most);
+  return std::nullopt;
+}
+
 /// The first line of `text` that `other` does not have at its place, beside the one it has.
 std::string first_difference(const std::string& text, const std::string& other) {
   std::istringstream a(text), b(other);
@@ -59,10 +74,15 @@ Reduction parse_reduction(std::string_view name) {
   return static_cast<Reduction>(parse_word("reduction", name, kReductions));
 }
 
+Collectives parse_collectives(std::string_view name) {
+  return static_cast<Collectives>(parse_word("backend", name, kCollectives));
+}
+
 Job::Job(LaunchVariables variables, JobOptions options)
     : variables_(std::move(variables)), options_(options) {}
 
 std::shared_ptr<Job> Job::join(const LaunchVariables& variables, const JobOptions& options) {
+  if (options.collectives == Collectives::nccl) require_nccl();
   auto job = std::shared_ptr<Job>(new Job(variables, options));
   if (job->size() > 1) job->meet();
   return job;
@@ -84,26 +104,102 @@ void Job::meet() {
   const auto connect = [&] {
     return JobStore::connect(variables_.address, variables_.port, options_.join_patience_s);
   };
-  store_ = connect();
-  if (store_->add(key(fmt::format("taken/{}", rank())), 1) != 1) {
-    const auto message = fmt::format("two processes have rank {}", rank());
-    store_->set(key("verdict"), message);
-    throw Error(message);
+  {
+    StoreWatch watch(options_.join_patience_s + kStoreExtra_s, [this](double silent_s) {
+      std::fprintf(stderr,
+                   "trinity: rank %d: the job's store at %s:%d (MASTER_ADDR, MASTER_PORT) has not "
+                   "answered for %.0f s: %s was stopped, or another program listens there\n",
+                   rank(), variables_.address.c_str(), variables_.port, silent_s, keeper().c_str());
+      end_process();
+    });
+    store_ = connect();
+    say_hello(watch);
   }
+  MonitorOptions monitor;
+  monitor.rank = rank();
+  monitor.size = size();
+  monitor.node = node_;
+  monitor.local_rank = local_rank_;
+  monitor.host = host_of_[static_cast<size_t>(rank())];
+  monitor.keeper = keeper();
+  monitor.is_watched = variables_.is_watched;
+  monitor.prefix = key("");
+  monitor.patience = options_.patience;
+  monitor_ = std::make_unique<Monitor>(connect(), monitor);
+  connect_groups(connect());
+}
+
+/// Tells the others of this rank and learns of them.
+void Job::say_hello(StoreWatch& watch) {
+  joining_ = &watch;
+  take_rank();
   Hello hello;
   hello.size = size();
   hello.local_rank = variables_.local_rank;
   hello.local_size = variables_.local_size;
   hello.host = host_name();
   hello.node = variables_.node.empty() ? hello.host : variables_.node;
-  find_nodes(gather("hello", hello.text()));
+  find_nodes(gather(kHello, hello.text()));
+  compare_identities();
   if (rank() == 0)  // a launcher judges from now on
     store_->set(key("patience"),
                 fmt::format("{} {}", options_.patience.silent_s, options_.patience.waiting_s));
-  MonitorOptions monitor{rank(),  size(),           node_, local_rank_, variables_.is_watched,
-                         key(""), options_.patience};
-  monitor_ = std::make_unique<Monitor>(connect(), monitor);
-  connect_groups(connect());
+  joining_ = nullptr;
+}
+
+/// A job that has begun is complete: who comes then is the one too many.
+void Job::take_rank() {
+  if (store_->add(key(fmt::format("taken/{}", rank())), 1) == 1) return;
+  if (store_->get(key("patience")))
+    throw Error(fmt::format("rank {} is taken: the job at {}:{} runs already", rank(),
+                            variables_.address, variables_.port));
+  const auto message = fmt::format("two processes have rank {}", rank());
+  store_->set(key("verdict"), message);
+  fail_joining(message);
+}
+
+/// Ranks of another program, script or command line would compute something else.
+void Job::compare_identities() {
+  constexpr const char* kParts[] = {"another program", "another script", "other arguments"};
+  const auto& own = options_.identity;
+  const auto texts =
+      gather("identity", fmt::format("{}\n{}\n{}", own.program, own.script, own.arguments));
+  std::vector<std::istringstream> rest(texts.begin(), texts.end());
+  for (const char* part : kParts) {
+    std::vector<std::string> lines(texts.size());
+    for (size_t r = 0; r < lines.size(); ++r) std::getline(rest[r], lines[r]);
+    const auto odd = odd_one(lines);
+    if (!odd) continue;
+    const auto& [rank, most] = *odd;
+    fail_joining(fmt::format("{} has {}: {}, the others {}", name_rank(seen_ranks(), rank), part,
+                             lines[rank].empty() ? "none" : lines[rank],
+                             most.empty() ? "none" : most));
+  }
+}
+
+/// Ranks as far as their hellos tell of them, to name them.
+std::vector<Seen> Job::seen_ranks() const {
+  std::vector<Seen> ranks(node_of_.size());
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    ranks[r].pulse.beat = 1;
+    ranks[r].pulse.node = node_of_[r];
+    ranks[r].pulse.host = host_of_[r];
+  }
+  return ranks;
+}
+
+/// Under `trinity launch` that speaks, once for all. Who keeps the store stays for the others to
+/// read the message, too.
+void Job::fail_joining(const std::string& message) {
+  if (!store_->get(key("verdict"))) store_->set(key("verdict"), message);
+  if (variables_.is_watched) end_process();
+  if (keeps_store()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  throw Error(message);
+}
+
+void Job::end_without_store(const std::string& failure) const {
+  if (monitor_) monitor_->end_without_store("is gone");
+  throw Error(fmt::format("{}, which keeps the job's store, is gone: {}", keeper(), failure));
 }
 
 void Job::connect_groups(std::unique_ptr<JobStore> store) {
@@ -122,6 +218,7 @@ void Job::connect_groups(std::unique_ptr<JobStore> store) {
     group.rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
     group.size = static_cast<int>(ranks.size());
     group.on_one_host = on_one_host_;
+    if (options_.collectives == Collectives::nccl) group.gpu = local_rank_;
     if (nodes_ > 1 && scope != Scope::node) group.link = options_.link;
     groups_->scopes[static_cast<size_t>(scope)] = std::make_unique<Group>(*store, group);
   }
@@ -139,22 +236,24 @@ void Job::find_nodes(const std::vector<std::string>& hellos) {
     const auto [entry, is_new] = known.emplace(all[r].node, static_cast<int>(known.size()));
     if (is_new) members.push_back(0);
     node_of_.push_back(entry->second);
+    host_of_.push_back(all[r].host);
     auto& count = members[static_cast<size_t>(entry->second)];
     if (all[r].local_rank >= 0 && all[r].local_rank != count)
-      throw Error(fmt::format("rank {} says local rank {}, expected {}: ranks of one node count up",
-                              r, all[r].local_rank, count));
+      fail_joining(
+          fmt::format("rank {} says local rank {}, expected {}: ranks of one node count up", r,
+                      all[r].local_rank, count));
     local_rank_of_.push_back(count++);
     on_one_host_ = on_one_host_ && all[r].host == all[0].host;
   }
   for (size_t r = 0; r < all.size(); ++r) {
     const int count = members[static_cast<size_t>(node_of_[r])];
     if (count != members[0])
-      throw Error(
+      fail_joining(
           fmt::format("the node of rank {} has {} ranks, that of rank 0 has {}: every node "
                       "needs as many",
                       r, count, members[0]));
     if (all[r].local_size >= 0 && all[r].local_size != count)
-      throw Error(
+      fail_joining(
           fmt::format("rank {} says {} ranks a node, there are {}", r, all[r].local_size, count));
   }
   nodes_ = static_cast<int>(members.size());
@@ -169,30 +268,44 @@ std::vector<std::string> Job::gather(const std::string& topic, const std::string
     monitor_->note_begun(Scope::meeting, number);
     monitor_->note_wait(topic, Scope::meeting, number);
   }
-  store_->set(key(fmt::format("{}/{}", topic, rank())), text);
   std::vector<std::string> texts;
-  const double began_s = steady_s();
-  for (int r = 0; r < size(); ++r) {
-    std::optional<std::string> found;
-    while (!(found = store_->get(key(fmt::format("{}/{}", topic, r))))) {
-      poll_stop();
-      if (!monitor_) check_joining(r, steady_s() - began_s);
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    if (!monitor_ && Hello::parse(*found).size != size())
-      throw Error(fmt::format("rank {} says the job has {} ranks, rank {} says {}", r,
-                              Hello::parse(*found).size, rank(), size()));
-    texts.push_back(*found);
+  try {
+    store_->set(key(fmt::format("{}/{}", topic, rank())), text);
+    for (int r = 0; r < size(); ++r) texts.push_back(await(topic, r));
+  } catch (const StoreError& error) {
+    end_without_store(error.what());
   }
   if (monitor_) monitor_->note_done();
   return texts;
 }
 
+/// What rank `r` says about a topic.
+std::string Job::await(const std::string& topic, int r) {
+  const double began_s = steady_s();
+  std::optional<std::string> found;
+  while (!(found = store_->get(key(fmt::format("{}/{}", topic, r))))) {
+    poll_stop();
+    if (joining_) {
+      joining_->answered();
+      check_joining(r, steady_s() - began_s);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  if (topic == kHello && Hello::parse(*found).size != size())
+    fail_joining(fmt::format("rank {} says the job has {} ranks, rank {} says {}", r,
+                             Hello::parse(*found).size, rank(), size()));
+  return *found;
+}
+
 void Job::check_joining(int missing, double waited_s) {
-  if (const auto verdict = store_->get(key("verdict"))) throw Error(*verdict);
-  if (waited_s > options_.join_patience_s)
-    throw Error(fmt::format("rank {} of {} has not joined within {:g} s", missing, size(),
-                            options_.join_patience_s));
+  if (const auto verdict = store_->get(key("verdict"))) fail_joining(*verdict);
+  if (waited_s <= options_.join_patience_s) return;
+  const int local_size = variables_.local_size;
+  const bool several_nodes = local_size > 0 && local_size < size();
+  fail_joining(fmt::format(
+      "rank {} of {}{} has not joined within {:g} s: it never started, hangs, was stopped or ended",
+      missing, size(), several_nodes ? fmt::format(" (node {})", missing / local_size) : "",
+      options_.join_patience_s));
 }
 
 int Job::members(Scope scope) const {
@@ -236,28 +349,33 @@ void Job::sum(std::span<double> values) {
 void Job::wait(const Work& work) {
   if (work.is_done() && work.failure().empty()) return;
   monitor_->note_wait(work.what(), work.scope(), work.number());
-  const double began_s = steady_s();
   while (!work.wait_for(0.1)) {
     if (stop_flag().load()) {
       monitor_->note_done();
       throw Interrupted();
     }
-    // Rank 0 stopped with its store: the monitor's thread waits for it in vain.
-    const double silence_s = monitor_->store_silence_s();
-    if (steady_s() - began_s > options_.patience.waiting_s + 4 &&
-        silence_s > options_.patience.silent_s)
-      monitor_->end_without_store(fmt::format(
-          "rank 0, which keeps the job's store, has not answered for {:.0f} s", silence_s));
   }
   const auto failure = work.failure();
-  if (!failure.empty()) {
-    // A connection ended: the judge finds out whose, and the monitor then ends this process.
-    monitor_->note_broken(failure);
-    std::this_thread::sleep_for(std::chrono::duration<double>(options_.patience.silent_s + 5));
-    fail(fmt::format("rank {} lost a connection in {} {} ({}): {}", rank(), work.what(),
-                     work.number(), scope_name(work.scope()), failure));
-  }
+  if (!failure.empty())
+    end_broken(fmt::format("{} {} ({})", work.what(), work.number(), scope_name(work.scope())),
+               failure);
   monitor_->note_done();
+}
+
+void Job::end_broken(const std::string& what, const std::string& failure) {
+  monitor_->note_broken(failure);
+  std::this_thread::sleep_for(std::chrono::duration<double>(options_.patience.silent_s + 5));
+  fail(fmt::format("rank {} lost a connection in {}: {}", rank(), what, failure));
+}
+
+std::shared_ptr<Message> Job::send(const at::Tensor& tensor, int to, int32_t tag) {
+  if (closed_ || size() == 1) throw ArgumentError("the job is closed");
+  return groups_->scopes[static_cast<size_t>(Scope::world)]->send(tensor, to, tag);
+}
+
+std::shared_ptr<Message> Job::receive(const at::Tensor& tensor, int from, int32_t tag) {
+  if (closed_ || size() == 1) throw ArgumentError("the job is closed");
+  return groups_->scopes[static_cast<size_t>(Scope::world)]->receive(tensor, from, tag);
 }
 
 void Job::barrier() {
@@ -269,16 +387,10 @@ void Job::agree(const std::string& place, const std::string& what, const std::st
   if (size() == 1) return;
   if (closed_) throw ArgumentError("the job is closed");
   const auto texts = gather(fmt::format("agree {}", ++agreements_), text);
-  std::map<std::string, int> votes;
-  for (const auto& vote : texts) ++votes[vote];
-  if (votes.size() == 1) return;
-  auto most = texts[0];
-  for (const auto& vote : texts)
-    if (votes[vote] > votes[most]) most = vote;
-  for (size_t r = 0; r < texts.size(); ++r)
-    if (texts[r] != most)
-      fail(fmt::format("{}rank {} disagrees about {}: it has {}", place, r, what,
-                       first_difference(texts[r], most)));
+  if (const auto odd = odd_one(texts))
+    fail(fmt::format("{}{} disagrees about {}: it has {}", place,
+                     name_rank(seen_ranks(), odd->first), what,
+                     first_difference(texts[odd->first], odd->second)));
 }
 
 void Job::fail(const std::string& message) {

@@ -18,6 +18,7 @@ class Tensor;
 namespace trinity {
 
 class Group;
+class Message;
 
 /// A link between nodes that is slower than the real one, for experiments on one machine: every
 /// collective that crosses nodes ends later by what the formulas of simulator.md 5 (ring) give for
@@ -29,10 +30,23 @@ struct InjectedLink {
   double delay_s(double bytes, int members, bool is_broadcast) const;
 };
 
+/// What carries collectives.
+enum class Collectives : uint8_t { gloo, nccl };
+/// Throws ArgumentError naming the accepted words.
+Collectives parse_collectives(std::string_view name);
+
+/// What all ranks must have alike, each a line of text; compared when they join.
+struct Identity {
+  std::string program, script, arguments;
+};
+
 struct JobOptions {
-  double join_patience_s = 60;  ///< for all ranks to come
+  double join_patience_s = 25;  ///< for all ranks to come
+  Identity identity;
   Patience patience;
   InjectedLink link;
+  /// NCCL needs a LibTorch with CUDA and a GPU for every rank of a node; tensors travel over it.
+  Collectives collectives = Collectives::gloo;
 };
 
 enum class Reduction : uint8_t { sum, mean, max };
@@ -46,15 +60,17 @@ struct AllReduce {
   int64_t chunk_elements = 10'000'000;  ///< a collective each, as DASO sends its buffer
 };
 
-/// The processes of one training, joined over c10d with Gloo. One a process. Tensors of collectives
-/// are contiguous, on the processor, and not to be touched between begin and wait.
+/// The processes of one training, joined over c10d with Gloo or NCCL. One a process. Tensors of
+/// collectives are contiguous, on the processor, and not to be touched between begin and wait.
 ///
 /// When a rank dies, hangs or leaves, every process of the job ends: one message, then exit status
 /// 1. No exception tells of it, because the script of a rank that hangs could not catch it either.
 class Job {
  public:
   /// Meets all other ranks. Throws Error when they do not come, when two have one rank, when they
-  /// disagree on the size of the job, or when nodes have different numbers of ranks.
+  /// disagree on the size of the job or are not alike (JobOptions::identity), or when nodes have
+  /// different numbers of ranks; under a launcher that watches, that speaks and this process ends.
+  /// A store that does not answer ends the process with a message.
   static std::shared_ptr<Job> join(const LaunchVariables& variables, const JobOptions& options);
   ~Job();
   Job(const Job&) = delete;
@@ -76,6 +92,13 @@ class Job {
   /// Replaces values by their sums over all ranks, the same bits on each, and waits.
   void sum(std::span<float> values);
   void sum(std::span<double> values);
+  /// Begins to send a contiguous tensor on the processor to a rank, or to receive one of its size.
+  /// The n-th message that a rank sends another with a tag is the n-th that this one receives
+  /// with it, so that ranks need no common order. On any thread; not in a job of one process.
+  std::shared_ptr<Message> send(const at::Tensor& tensor, int to, int32_t tag);
+  std::shared_ptr<Message> receive(const at::Tensor& tensor, int from, int32_t tag);
+  /// A connection ended: the judge finds out whose, and this process ends with the job.
+  [[noreturn]] void end_broken(const std::string& what, const std::string& failure);
   /// Waits until it is done, or until the job ends. Throws Interrupted on Ctrl-C.
   void wait(const Work& work);
   /// Waits for all ranks.
@@ -93,9 +116,17 @@ class Job {
   struct Groups;
   Job(LaunchVariables variables, JobOptions options);
   void meet();
+  void say_hello(StoreWatch& watch);
+  void take_rank();
+  void compare_identities();
   void find_nodes(const std::vector<std::string>& hellos);
   void connect_groups(std::unique_ptr<JobStore> store);
   void check_joining(int missing, double waited_s);
+  [[noreturn]] void fail_joining(const std::string& message);
+  [[noreturn]] void end_without_store(const std::string& failure) const;
+  std::vector<Seen> seen_ranks() const;
+  std::string keeper() const { return variables_.has_store ? "the launcher" : "rank 0"; }
+  std::string await(const std::string& topic, int r);
   std::vector<std::string> gather(const std::string& topic, const std::string& text);
   std::shared_ptr<Work> begin(const std::string& what, Scope scope,
                               std::function<void(Group&)> body);
@@ -108,6 +139,8 @@ class Job {
   bool on_one_host_ = true;
   int64_t meetings_ = 0, agreements_ = 0;
   std::vector<int> node_of_, local_rank_of_;
+  std::vector<std::string> host_of_;
+  StoreWatch* joining_ = nullptr;  // while this meets the others
   std::unique_ptr<JobStore> server_, store_;
   std::unique_ptr<Groups> groups_;
   std::unique_ptr<Monitor> monitor_;

@@ -25,8 +25,9 @@ namespace {
 
 constexpr const char* kPrefix = "trinity/0/";
 constexpr const char* kVerdict = "trinity/0/verdict";
+constexpr const char* kTaken = "trinity/0/taken/";
 constexpr const char* kPatience = "trinity/0/patience";
-constexpr double kGrace_s = 4;         // for ranks to end by themselves after a verdict
+constexpr double kGrace_s = 3;         // for ranks to end by themselves after a verdict
 constexpr double kCtrlC_grace_s = 15;  // for ranks to finish after Ctrl-C
 
 /// Lines of a rank's stream, passed on with its number before them.
@@ -69,6 +70,7 @@ class Stream {
 
 struct Rank {
   pid_t process = -1;
+  bool has_joined = false;    // as far as we know
   std::optional<int> status;  // of wait, once it has ended
 };
 
@@ -89,8 +91,11 @@ bool is_of_launcher(std::string_view variable) {
 
 std::vector<std::string> environment_of(int rank, const LaunchOptions& options, int port) {
   std::vector<std::string> variables;
-  for (char** entry = environ; *entry; ++entry)
-    if (!is_of_launcher(*entry)) variables.emplace_back(*entry);
+  for (char** entry = environ; *entry; ++entry) {
+    const bool replaced =
+        !options.backend.empty() && std::string_view(*entry).starts_with("TRINITY_BACKEND=");
+    if (!is_of_launcher(*entry) && !replaced) variables.emplace_back(*entry);
+  }
   const int per_node = options.per_node > 0 ? options.per_node : options.processes;
   const auto add = [&](const char* name, int value) {
     variables.push_back(fmt::format("{}={}", name, value));
@@ -102,6 +107,7 @@ std::vector<std::string> environment_of(int rank, const LaunchOptions& options, 
   add("GROUP_RANK", rank / per_node);
   add("MASTER_PORT", port);
   add("TRINITY_LAUNCH", 1);
+  if (!options.backend.empty()) variables.push_back("TRINITY_BACKEND=" + options.backend);
   variables.emplace_back("MASTER_ADDR=127.0.0.1");
   variables.emplace_back("TORCHELASTIC_USE_AGENT_STORE=True");
   return variables;
@@ -150,6 +156,7 @@ class Crew {
       pass_on(100);
       look_for_ends();
       look_for_verdict();
+      look_for_missing();
       look_for_ctrl_c();
       if (until_s_ > 0 && steady_s() > until_s_) kill_all(SIGKILL);
     }
@@ -170,6 +177,9 @@ class Crew {
   void pass_on(int patience_ms);
   void look_for_ends();
   void look_for_verdict();
+  void look_for_missing();
+  bool has_joined(size_t r);
+  std::string name(size_t r) const;
   void look_for_ctrl_c();
   void end_job(const std::string& message, int status);
 
@@ -249,8 +259,33 @@ void Crew::look_for_ends() {
     if (status == 0 || status_ != 0) continue;
     pass_on(0);  // what it said comes before what we say
     const auto verdict = store_->get(kVerdict);
-    end_job(verdict ? *verdict : fmt::format("rank {} ended {}", r, describe_end(status)),
+    end_job(verdict ? *verdict : fmt::format("{} ended {}", name(r), describe_end(status)),
             exit_status(status));
+  }
+}
+
+std::string Crew::name(size_t r) const {
+  const int per_node = options_.per_node > 0 ? options_.per_node : options_.processes;
+  if (per_node == options_.processes) return fmt::format("rank {}", r);
+  return fmt::format("rank {} (node {})", r, r / static_cast<size_t>(per_node));
+}
+
+bool Crew::has_joined(size_t r) {
+  if (!ranks_[r].has_joined)
+    ranks_[r].has_joined = store_->get(fmt::format("{}{}", kTaken, r)).has_value();
+  return ranks_[r].has_joined;
+}
+
+/// A rank whose script ended well without meeting the others, who wait for it.
+void Crew::look_for_missing() {
+  const auto is_waiting = [this](size_t r) { return !ranks_[r].status && has_joined(r); };
+  for (size_t r = 0; r < ranks_.size() && status_ == 0 && !stopping_; ++r) {
+    if (!ranks_[r].status || has_joined(r)) continue;
+    for (size_t other = 0; other < ranks_.size(); ++other)
+      if (is_waiting(other))
+        return end_job(fmt::format("{} ended {} before it joined the job, for which rank {} waits",
+                                   name(r), describe_end(*ranks_[r].status), other),
+                       1);
   }
 }
 

@@ -9,8 +9,9 @@ struct LaunchOptions {
   std::string program;                 ///< file to run
   std::vector<std::string> arguments;  ///< after the program's name
   int processes = 1;
-  int per_node = 0;         ///< ranks that pretend to share a machine; 0: all
-  int threads = 0;          ///< worker threads of a rank (--threads); 0: cores over processes, from 1
+  int per_node = 0;     ///< ranks that pretend to share a machine; 0: all
+  int threads = 0;      ///< worker threads of a rank (--threads); 0: cores over processes, from 1
+  std::string backend;  ///< of collectives, "gloo" or "nccl"; empty: as the ranks choose
   bool all_output = false;  ///< standard output of all ranks, "[2] " before the lines of rank 2
 };
 

@@ -14,6 +14,8 @@ namespace {
 constexpr double kBeat_s = 0.4;
 /// How long whoever keeps the store stays after a verdict, for the others to read it.
 constexpr double kLinger_s = 2;
+/// How much longer the store may be silent than a rank: its keeper's death is noticed at once.
+constexpr double kStoreExtra_s = 5;
 
 void sleep_s(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
@@ -56,13 +58,51 @@ bool Observer::all_have_left() const {
                      [](const Seen& seen) { return seen.pulse.has_left; });
 }
 
+void end_process() {
+  // The script's thread may be in the midst of printing, and never end that.
+  if (ftrylockfile(stdout) == 0) fflush_unlocked(stdout);
+  _exit(1);
+}
+
+StoreWatch::StoreWatch(double patience_s, std::function<void(double)> end)
+    : patience_s_(patience_s), end_(std::move(end)), thread_([this] { run(); }) {}
+
+StoreWatch::~StoreWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void StoreWatch::run() {
+  double silent_s = 0, looked_s = steady_s();
+  int64_t seen = answers_;
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, std::chrono::milliseconds(250), [this] { return closing_; }))
+      return;
+    const double now_s = steady_s();
+    const int64_t answers = answers_;
+    silent_s = answers == seen ? silent_s + std::min(1.0, now_s - looked_s) : 0;
+    seen = answers;
+    looked_s = now_s;
+    if (silent_s > patience_s_) end_(silent_s);
+  }
+}
+
 Monitor::Monitor(std::unique_ptr<JobStore> store, const MonitorOptions& options)
     : options_(options),
       store_(std::move(store)),
       observer_(*store_, options.prefix, options.size),
-      store_answered_s_(steady_s()) {
+      watch_(std::make_unique<StoreWatch>(
+          options.patience.silent_s + kStoreExtra_s, [this](double silent_s) {
+            end_without_store(fmt::format("has not answered for {:.0f} s", silent_s));
+          })) {
   pulse_.node = options.node;
   pulse_.local_rank = options.local_rank;
+  pulse_.host = options.host;
   beat();
   thread_ = std::thread([this] { run(); });
 }
@@ -92,11 +132,6 @@ void Monitor::note_broken(const std::string& failure) {
   pulse_.broken = failure;
 }
 
-double Monitor::store_silence_s() const {
-  const std::lock_guard lock(mutex_);
-  return steady_s() - store_answered_s_;
-}
-
 void Monitor::beat() {
   std::string text;
   {
@@ -124,18 +159,17 @@ void Monitor::run() {
         const std::lock_guard lock(store_mutex_);
         if (store_->get(key("verdict"))) {
           if (options_.rank == 0) sleep_s(kLinger_s);
-          _exit(1);
+          end_process();
         }
         if (!options_.is_watched && options_.rank < 2)
           verdict = observer_.look(options_.rank == 0 ? options_.patience
                                                       : second_judge(options_.patience));
       }
       if (verdict) end_job(*verdict);
-      const std::lock_guard lock(mutex_);
-      store_answered_s_ = steady_s();
+      watch_->answered();
     }
   } catch (const std::exception&) {
-    end_without_store("rank 0, which keeps the job's store, is gone");
+    end_without_store("is gone");
   }
 }
 
@@ -153,6 +187,7 @@ void Monitor::leave() {
     beat();
   } catch (const Error&) {  // the store is gone, so nobody is left to tell
   }
+  watch_.reset();
 }
 
 void Monitor::end_job(const std::string& message) {
@@ -165,12 +200,13 @@ void Monitor::end_job(const std::string& message) {
     say(message);
   }
   if (options_.rank == 0) sleep_s(kLinger_s);
-  _exit(1);
+  end_process();
 }
 
-void Monitor::end_without_store(const std::string& message) const {
-  if (!options_.is_watched && options_.rank == 1) say(message);
-  _exit(1);
+void Monitor::end_without_store(const std::string& what) const {
+  if (!options_.is_watched && options_.rank == 1)
+    say(fmt::format("{}, which keeps the job's store, {}", options_.keeper, what));
+  end_process();
 }
 
 }  // namespace trinity

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,10 +33,35 @@ class Observer {
   double looked_s_ = -1;
 };
 
+/// Sees to it that the job's store answers: a call to one whose process was stopped, or which is no
+/// store at all, may never return. Silence is counted as Observer counts it.
+class StoreWatch {
+ public:
+  /// `end` is called on a thread of this, once, after `patience_s` without answered(). It does not
+  /// return.
+  StoreWatch(double patience_s, std::function<void(double silent_s)> end);
+  ~StoreWatch();
+  StoreWatch(const StoreWatch&) = delete;
+  StoreWatch& operator=(const StoreWatch&) = delete;
+  void answered() { ++answers_; }
+
+ private:
+  void run();
+  double patience_s_;
+  std::function<void(double)> end_;
+  std::atomic<int64_t> answers_{0};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool closing_ = false;
+  std::thread thread_;
+};
+
 struct MonitorOptions {
   int rank = 0, size = 1, node = 0, local_rank = 0;
-  bool is_watched = false;  ///< `trinity launch` judges and speaks
-  std::string prefix;       ///< of all keys
+  std::string host = "-";
+  std::string keeper = "rank 0";  ///< who keeps the store
+  bool is_watched = false;        ///< `trinity launch` judges and speaks
+  std::string prefix;             ///< of all keys
   Patience patience;
 };
 
@@ -55,12 +82,10 @@ class Monitor {
   void note_broken(const std::string& failure);
   /// Writes the last pulse and ends the thread.
   void leave();
-  /// Seconds since the store last answered.
-  double store_silence_s() const;
   /// Makes `message` the verdict for all ranks, says it once in the whole job, ends this process.
   [[noreturn]] void end_job(const std::string& message);
-  /// Ends this process because rank 0 is gone with the store; rank 1 says so.
-  [[noreturn]] void end_without_store(const std::string& message) const;
+  /// Ends this process because the store is gone with its keeper; rank 1 says so.
+  [[noreturn]] void end_without_store(const std::string& what) const;
 
  private:
   void run();
@@ -73,11 +98,15 @@ class Monitor {
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   Pulse pulse_;
-  double wait_began_s_ = 0, store_answered_s_ = 0;
+  double wait_began_s_ = 0;
   bool leaving_ = false;
   std::mutex store_mutex_;
+  std::unique_ptr<StoreWatch> watch_;  // until this rank has left
   std::thread thread_;
 };
+
+/// Ends this process with status 1, after what the script has printed so far.
+[[noreturn]] void end_process();
 
 /// Seconds on a clock that only moves forward.
 double steady_s();

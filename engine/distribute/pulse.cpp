@@ -9,6 +9,8 @@ namespace trinity {
 namespace {
 
 constexpr const char* kScopeNames[] = {"world", "node", "across", "meeting"};
+/// How much longer a collective may take that every rank has begun: data may be on its way.
+constexpr double kBegunPatience = 1.3;
 constexpr const char* kScopeWords[] = {"world", "node", "across"};  // those of scripts
 
 /// Whether rank `other` takes part in the collectives of `rank` in a scope.
@@ -21,6 +23,18 @@ bool is_member(const Pulse& rank, const Pulse& other, Scope scope) {
 bool is_late(const Pulse& waiting, const Pulse& other) {
   return is_member(waiting, other, waiting.scope) &&
          other.begun[static_cast<size_t>(waiting.scope)] < waiting.number;
+}
+
+/// Whether what ranks say of themselves differs.
+template <class Field>
+bool differs(const std::vector<Seen>& ranks, Field field) {
+  const Seen* first = nullptr;
+  for (const auto& rank : ranks) {
+    if (rank.pulse.beat == 0) continue;
+    if (!first) first = &rank;
+    if (rank.pulse.*field != first->pulse.*field) return true;
+  }
+  return false;
 }
 
 std::string describe_wait(const Pulse& pulse) {
@@ -42,22 +56,21 @@ std::optional<std::string> judge_wait(const std::vector<Seen>& ranks, size_t wai
   for (const size_t r : late)
     if (ranks[r].pulse.has_left)
       return fmt::format(
-          "rank {} has left the job (its script ended or failed) while rank {} waits "
-          "for it in {}",
-          r, waiter, describe_wait(waiting));
+          "{} has left the job (its script ended or failed) while rank {} waits for it in {}",
+          name_rank(ranks, r), waiter, describe_wait(waiting));
   if (waiting.waiting_s < patience.waiting_s) return std::nullopt;
   for (const size_t r : late)
     if (ranks[r].pulse.number == 0)
-      return fmt::format("rank {} hangs: for {:.0f} s rank {} has waited for it in {}", r,
-                         waiting.waiting_s, waiter, describe_wait(waiting));
+      return fmt::format("{} hangs: for {:.0f} s rank {} has waited for it in {}",
+                         name_rank(ranks, r), waiting.waiting_s, waiter, describe_wait(waiting));
   for (const size_t r : late)
     if (ranks[r].pulse.waiting_s >= patience.waiting_s && is_late(ranks[r].pulse, waiting))
-      return fmt::format("ranks {} and {} wait for each other, rank {} in {}, rank {} in {}",
-                         waiter, r, waiter, describe_wait(waiting), r,
-                         describe_wait(ranks[r].pulse));
-  if (late.empty() && waiting.waiting_s >= 2 * patience.waiting_s)
-    return fmt::format("rank {} has waited {:.0f} s for {}, which every rank has begun{}", waiter,
-                       waiting.waiting_s, describe_wait(waiting),
+      return fmt::format("{} and {} wait for each other, rank {} in {}, rank {} in {}",
+                         name_rank(ranks, waiter), name_rank(ranks, r), waiter,
+                         describe_wait(waiting), r, describe_wait(ranks[r].pulse));
+  if (late.empty() && waiting.waiting_s >= kBegunPatience * patience.waiting_s)
+    return fmt::format("{} has waited {:.0f} s for {}, which every rank has begun{}",
+                       name_rank(ranks, waiter), waiting.waiting_s, describe_wait(waiting),
                        waiting.broken.empty() ? "" : ": " + waiting.broken);
   return std::nullopt;
 }
@@ -71,7 +84,7 @@ Scope parse_scope(std::string_view name) {
 const char* scope_name(Scope scope) { return kScopeNames[static_cast<size_t>(scope)]; }
 
 std::string Pulse::text() const {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {:.3f} {}\n{}", beat, node, local_rank,
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {:.3f} {}\n{}", beat, node, local_rank, host,
                      has_left ? 1 : 0, begun[0], begun[1], begun[2], begun[3], number,
                      static_cast<int>(scope), waiting_s, what.empty() ? "-" : what, broken);
 }
@@ -80,7 +93,7 @@ Pulse Pulse::parse(const std::string& text) {
   std::istringstream in(text);
   Pulse pulse;
   int left = 0, scope = 0;
-  in >> pulse.beat >> pulse.node >> pulse.local_rank >> left;
+  in >> pulse.beat >> pulse.node >> pulse.local_rank >> pulse.host >> left;
   for (auto& count : pulse.begun) in >> count;
   in >> pulse.number >> scope >> pulse.waiting_s >> pulse.what;
   if (!in || scope < 0 || scope >= kScopes)
@@ -92,13 +105,20 @@ Pulse Pulse::parse(const std::string& text) {
   return pulse;
 }
 
+std::string name_rank(const std::vector<Seen>& ranks, size_t rank) {
+  const Pulse& pulse = ranks[rank].pulse;
+  if (pulse.beat == 0 || !differs(ranks, &Pulse::node)) return fmt::format("rank {}", rank);
+  const bool several_hosts = differs(ranks, &Pulse::host);
+  return fmt::format("rank {} (node {}{}{})", rank, pulse.node, several_hosts ? ", " : "",
+                     several_hosts ? pulse.host : "");
+}
+
 std::optional<std::string> judge(const std::vector<Seen>& ranks, const Patience& patience) {
   for (size_t r = 0; r < ranks.size(); ++r)
     if (!ranks[r].pulse.has_left && ranks[r].silent_s > patience.silent_s)
       return fmt::format(
-          "rank {} has not answered for {:.0f} s: it was killed or stopped, or its "
-          "machine is gone",
-          r, ranks[r].silent_s);
+          "{} has not answered for {:.0f} s: it was killed or stopped, or its machine is gone",
+          name_rank(ranks, r), ranks[r].silent_s);
   for (size_t r = 0; r < ranks.size(); ++r)
     if (ranks[r].pulse.number > 0 && !ranks[r].pulse.has_left)
       if (auto verdict = judge_wait(ranks, r, patience)) return verdict;

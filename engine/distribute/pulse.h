@@ -28,6 +28,7 @@ const char* scope_name(Scope scope);
 struct Pulse {
   int64_t beat = 0;  ///< grows with every pulse
   int node = 0, local_rank = 0;
+  std::string host = "-";                   ///< the machine's name
   bool has_left = false;                    ///< it closed the job
   std::array<int64_t, kScopes> begun = {};  ///< collectives begun, by scope
   /// What its script waits for: collective number `number` of `scope`; 0 when it waits for none.
@@ -52,6 +53,10 @@ struct Patience {
   double silent_s = 10;   ///< without a pulse a rank is dead
   double waiting_s = 20;  ///< a rank that others wait for this long hangs
 };
+
+/// "rank 3", in a job of several nodes "rank 3 (node 1)", on several machines "rank 3 (node 1,
+/// host)". What has not pulsed yet is on a node that nobody knows.
+std::string name_rank(const std::vector<Seen>& ranks, size_t rank);
 
 /// The sentence that ends the job, naming the rank at fault; nullopt while all is well.
 std::optional<std::string> judge(const std::vector<Seen>& ranks, const Patience& patience);

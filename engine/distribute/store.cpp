@@ -10,7 +10,6 @@ namespace trinity {
 JobStore::JobStore(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 JobStore::~JobStore() = default;
 
-#ifdef TRINITY_GLOO
 namespace {
 
 std::string first_line(const std::exception& error) {
@@ -24,7 +23,7 @@ auto guarded(Body body) {
   try {
     return body();
   } catch (const std::exception& error) {
-    throw Error("the job's store does not answer: " + first_line(error));
+    throw StoreError("the job's store does not answer: " + first_line(error));
   }
 }
 
@@ -82,22 +81,5 @@ int64_t JobStore::add(const std::string& key, int64_t value) {
 }
 
 int JobStore::port() const { return parts_->store->getPort(); }
-
-#else
-
-namespace {
-[[noreturn]] void refuse() {
-  throw Error("several processes need a LibTorch with Gloo, such as Debian's (libtorch-dev)");
-}
-}  // namespace
-
-std::unique_ptr<JobStore> JobStore::serve(const std::string&, int) { refuse(); }
-std::unique_ptr<JobStore> JobStore::connect(const std::string&, int, double) { refuse(); }
-void JobStore::set(const std::string&, const std::string&) { refuse(); }
-std::optional<std::string> JobStore::get(const std::string&) { refuse(); }
-int64_t JobStore::add(const std::string&, int64_t) { refuse(); }
-int JobStore::port() const { refuse(); }
-
-#endif
 
 }  // namespace trinity

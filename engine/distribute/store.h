@@ -5,11 +5,19 @@
 #include <optional>
 #include <string>
 
+#include "base/error.h"
+
 namespace trinity {
+
+/// The process that keeps the store is gone.
+class StoreError : public Error {
+ public:
+  using Error::Error;
+};
 
 /// The job's store: texts by key that all ranks share, kept by one process (c10d's TCPStore, the
 /// protocol of torchrun). Not for several threads at once: every thread has its own connection.
-/// All methods throw Error when the process that keeps the store is gone.
+/// All methods throw StoreError when the process that keeps the store is gone.
 class JobStore {
  public:
   /// Keeps a store on this machine; port 0 takes a free one. Throws Error when it cannot.

@@ -9,51 +9,75 @@
 
 namespace trinity {
 
+class Job;
+
 struct ExecutorOptions {
   uint64_t seed = 1;            ///< of weights, data and dropout
   double learning_rate = 0.01;  ///< of updates: stochastic gradient descent
+  /// Forward and backward run this often on data of their own, then weights are updated once by
+  /// the mean of the gradients.
+  int32_t micro_batches = 1;
+  /// Per device: "cpu:N", the N-th core from 0, or "cuda:N". Empty: "cpu:0", "cpu:1", ...
+  std::vector<std::string> devices;
+  int64_t memory_limit_bytes = 0;  ///< of every device's tensors on the processor; 0: none
+  /// Where every device is a process of a job: this one runs the device of its rank alone, and
+  /// tensors travel as messages. Null: all devices are threads of this process.
+  std::shared_ptr<Job> job;
 };
 
-/// When an operator ran, seconds since its step began.
-struct OperatorRun {
+/// When a task ran, seconds since its step began, and what its device's tensors took after it.
+struct TaskRun {
   double start_s = 0, end_s = 0;
+  int64_t memory_bytes = 0;
 };
 
-/// What one executed step took. Times are measured, bytes are counted.
+/// A tensor copied between devices; tasks are numbered as in RunPlan.
+struct CopyRun {
+  int32_t task = -1, output = 0;  ///< its producer, and which of its outputs
+  int32_t from = -1, to = -1;
+  int64_t bytes = 0;
+  double start_s = 0, end_s = 0;  ///< between processes with the waiting for the sender
+};
+
+/// What one executed step took on the devices of this process. Times are measured, bytes counted.
 struct ExecutedStep {
-  double loss = 0;                         ///< the sum over all losses
-  double step_time_s = 0;                  ///< wall clock
-  std::vector<OperatorRun> operators;      ///< per operator
-  std::vector<double> busy_s;              ///< per device
-  std::vector<int64_t> peak_memory_bytes;  ///< per device: tensors that are alive, with the weights
+  double loss = 0;         ///< the sum over all losses, the mean over micro-batches
+  double step_time_s = 0;  ///< from its begin, when data is there, to its last operator's end
+  std::vector<TaskRun> tasks;
+  std::vector<CopyRun> copies;             ///< by device that received them, in order of time
+  std::vector<double> busy_s;              ///< per device: in operators
+  std::vector<int64_t> peak_memory_bytes;  ///< per device: see MemoryAccount
   int64_t transferred_bytes = 0;           ///< copied between devices
 };
 
 /// Runs a placed training graph for real: forward, backward and update, operator by operator with
-/// LibTorch's kernels. A device is a worker: a thread with one core's worth of LibTorch, which runs
-/// its operators in a given order and copies what it reads from others. Weights, data and dropout
-/// depend on the seed, the operator and the step alone, never on the placement: every placement
-/// computes the same numbers, bit for bit.
+/// LibTorch's kernels. A device is a worker: a thread, bound to a core where there are enough,
+/// with one core's worth of LibTorch, which runs its operators in a given order and copies what it
+/// reads from others. Weights, data and dropout depend on the seed, the operator and the step
+/// alone, never on the placement: every placement computes the same numbers, bit for bit, if it
+/// runs micro-batches in the same order.
 class Executor {
  public:
-  /// `placement` gives every operator's device in [0, devices), `order` a key per operator by whose
-  /// size a device runs its operators (a simulated start time); equal keys, and an empty order, go
-  /// by number. Throws ArgumentError for graphs that cannot be executed (Program), counts that
-  /// differ, and operators of a colocation unit on two devices.
+  /// `placement` and `order` as RunPlan takes them. Throws ArgumentError for graphs that cannot be
+  /// executed (Program), devices that are not there, and what RunPlan throws; Error where weights
+  /// find no memory.
   Executor(std::shared_ptr<const Graph> graph, std::span<const int32_t> placement, int32_t devices,
            std::span<const double> order, const ExecutorOptions& options);
   ~Executor();
 
-  /// Runs the next step. Throws Error naming the operator that failed; the executor is of no use
-  /// then. Throws Interrupted when the user stops.
+  /// Runs the next step. Throws Error naming the operator that failed and its device; the executor
+  /// is of no use then. Throws Interrupted when the user stops.
   ExecutedStep step();
 
-  /// What input operator `op` will hold in the next step, one number after the other. Throws
-  /// ArgumentError for any other operator.
-  std::vector<double> data(int32_t op) const;
+  /// What input operator `op` will hold in a micro-batch of the next step, one number after the
+  /// other. Throws ArgumentError for any other operator.
+  std::vector<double> data(int32_t op, int32_t micro_batch = 0) const;
 
   /// A weight's values, one after the other. Throws ArgumentError where there is none.
   std::vector<float> weight(int32_t op, size_t parameter) const;
+
+  /// The core that each device's thread is bound to, -1 for none.
+  const std::vector<int32_t>& cores() const;
 
   struct Impl;
 

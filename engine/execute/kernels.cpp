@@ -1,7 +1,6 @@
 #include "execute/kernels.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/error.h"
 #include "execute/recurrent_kernels.h"
@@ -9,11 +8,33 @@
 namespace trinity {
 
 const at::Tensor& KernelCall::argument(size_t i) const {
-  if (i < inputs.size()) return inputs[i];
-  if (i - inputs.size() >= parameters.size())
+  if (i >= argument_count())
     throw Error(fmt::format("operator {} ({}): expected more than {} arguments", op.name, op.type,
-                            inputs.size() + parameters.size()));
-  return parameters[i - inputs.size()];
+                            argument_count()));
+  if (!parameters.empty() && op.attributes.contains("parameter_inputs")) {
+    const auto places = list("parameter_inputs");
+    size_t before = 0;  // weights at lower places
+    for (size_t p = 0; p < places.size() && p < parameters.size(); ++p) {
+      if (places[p] == static_cast<int64_t>(i)) return parameters[p];
+      if (places[p] < static_cast<int64_t>(i)) ++before;
+    }
+    if (i - before < inputs.size()) return inputs[i - before];
+    return parameters[i - inputs.size()];
+  }
+  return i < inputs.size() ? inputs[i] : parameters[i - inputs.size()];
+}
+
+std::vector<at::Tensor> KernelCall::arguments() const {
+  std::vector<at::Tensor> all;
+  for (size_t i = 0; i < argument_count(); ++i) all.push_back(argument(i));
+  return all;
+}
+
+const std::vector<int64_t>& KernelCall::output_shape(size_t i) const {
+  if (i >= outputs.size())
+    throw Error(fmt::format("operator {} ({}): expected more than {} outputs", op.name, op.type,
+                            outputs.size()));
+  return outputs[i];
 }
 
 int64_t KernelCall::integer(const char* attribute, int64_t fallback) const {
@@ -48,33 +69,77 @@ namespace {
 using at::Tensor;
 using Tensors = std::vector<Tensor>;
 
-/// Pads of the two spatial dimensions as ONNX has them: [top, left, bottom, right].
+/// The window of a convolution or pool over images. Pads as ONNX has them: [top, left, bottom,
+/// right].
 struct Window {
-  std::vector<int64_t> kernel, strides, before;
+  std::vector<int64_t> kernel, strides, dilations, before;
   bool symmetric = true;
   std::vector<int64_t> pads;  // as at::constant_pad_nd takes them
 
   explicit Window(const KernelCall& call)
-      : kernel(call.list("kernel_shape")), strides(call.list("strides")) {
+      : kernel(call.list("kernel_shape")),
+        strides(call.list("strides")),
+        dilations(call.list("dilations")) {
     auto given = call.list("pads");
     if (strides.empty()) strides = {1, 1};
-    if (given.size() < 4) given = {0, 0, 0, 0};
+    if (dilations.empty()) dilations = {1, 1};
+    if (given.size() < 4) given = automatic(call);
     before = {given[0], given[1]};
     symmetric = given[0] == given[2] && given[1] == given[3];
     pads = {given[1], given[3], given[0], given[2]};
   }
+
+  /// auto_pad: as much as the output's size asks for, the odd one after, or before for SAME_LOWER.
+  std::vector<int64_t> automatic(const KernelCall& call) const {
+    const auto mode = call.text("auto_pad", "NOTSET");
+    std::vector<int64_t> found = {0, 0, 0, 0};
+    if (!mode.starts_with("SAME") || kernel.size() != 2) return found;
+    for (size_t d = 0; d < 2; ++d) {
+      const int64_t in = call.inputs[0].size(static_cast<int64_t>(d) + 2);
+      const int64_t reach = dilations[d] * (kernel[d] - 1) + 1;
+      const int64_t total =
+          std::max<int64_t>(0, (call.output_shape().at(d + 2) - 1) * strides[d] + reach - in);
+      const int64_t less = total / 2, more = total - less;
+      found[d] = mode == "SAME_LOWER" ? more : less;
+      found[d + 2] = mode == "SAME_LOWER" ? less : more;
+    }
+    return found;
+  }
 };
 
+/// Sequences and volumes: one or three dimensions, padded alike on both sides.
+Tensors other_conv(const KernelCall& call, const Tensor& bias) {
+  const auto dimensions = static_cast<size_t>(call.inputs[0].dim() - 2);
+  auto strides = call.list("strides"), dilations = call.list("dilations"), pads = call.list("pads");
+  strides.resize(dimensions, 1);
+  dilations.resize(dimensions, 1);
+  pads.resize(dimensions, 0);
+  const int64_t groups = call.integer("group", 1);
+  const Tensor &x = call.inputs[0], &weight = call.argument(1);
+  if (dimensions == 1) return {at::conv1d(x, weight, bias, strides, pads, dilations, groups)};
+  if (dimensions == 3) return {at::conv3d(x, weight, bias, strides, pads, dilations, groups)};
+  throw Error(fmt::format("operator {} (Conv): expected 1 to 3 dimensions of space, got {}",
+                          call.op.name, dimensions));
+}
+
 Tensors conv(const KernelCall& call) {
-  const Window window(call);
-  const auto dilations = call.list("dilations");
   const Tensor bias = call.has_argument(2) ? call.argument(2) : Tensor();
+  if (call.inputs[0].dim() != 4) return other_conv(call, bias);
+  const Window window(call);
   const Tensor x =
       window.symmetric ? call.inputs[0] : at::constant_pad_nd(call.inputs[0], window.pads);
   const std::vector<int64_t> pads = window.symmetric ? window.before : std::vector<int64_t>{0, 0};
-  return {at::conv2d(x, call.argument(1), bias, window.strides, pads,
-                     dilations.empty() ? std::vector<int64_t>{1, 1} : dilations,
+  return {at::conv2d(x, call.argument(1), bias, window.strides, pads, window.dilations,
                      call.integer("group", 1))};
+}
+
+Tensors transposed_conv(const KernelCall& call) {
+  const Window window(call);
+  const Tensor bias = call.has_argument(2) ? call.argument(2) : Tensor();
+  auto more = call.list("output_padding");
+  more.resize(2, 0);
+  return {at::conv_transpose2d(call.inputs[0], call.argument(1), bias, window.strides,
+                               window.before, more, call.integer("group", 1), window.dilations)};
 }
 
 Tensors max_pool(const KernelCall& call) {
@@ -114,10 +179,12 @@ Tensors gemm(const KernelCall& call) {
 
 /// Over the batch's own statistics, as training does; the moving ones follow. Some have no scale.
 Tensors batch_normalization(const KernelCall& call) {
+  bool imported = true;
+  for (const auto& parameter : call.op.parameters) imported &= parameter.name != "mean";
   const auto weight = [&](const char* name, size_t argument) {
-    for (size_t i = 0; i < call.parameters.size(); ++i)
+    for (size_t i = 0; i < call.parameters.size() && !imported; ++i)
       if (call.op.parameters[i].name == name) return call.parameters[i];
-    return call.parameters.empty() ? call.argument(argument) : Tensor();
+    return imported || call.parameters.empty() ? call.argument(argument) : Tensor();
   };
   return {at::batch_norm(call.inputs[0], weight("scale", 1), weight("bias", 2), weight("mean", 3),
                          weight("variance", 4), true, 1 - call.number("momentum", 0.9),
@@ -132,10 +199,33 @@ Tensors layer_normalization(const KernelCall& call) {
                          call.number("epsilon", 1e-5))};
 }
 
+/// y = x r w with r = 1 / sqrt(mean(x^2) + epsilon). One node of autograd's graph, which keeps x
+/// and r alone: chained from LibTorch's operators it would keep three tensors of x's size.
+struct RootMeanSquare : torch::autograd::Function<RootMeanSquare> {
+  using List = torch::autograd::variable_list;
+
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
+                        const Tensor& weight, int64_t axis, double epsilon) {
+    const auto scale = at::rsqrt((x * x).mean(axis, true) + epsilon);
+    context->save_for_backward({x, weight, scale});
+    context->saved_data["axis"] = axis;
+    return x * scale * weight;
+  }
+
+  static List backward(torch::autograd::AutogradContext* context, List gradients) {
+    const auto saved = context->get_saved_variables();
+    const Tensor &x = saved[0], &weight = saved[1], &scale = saved[2];
+    const auto axis = context->saved_data["axis"].toInt();
+    const auto weighted = gradients[0] * weight;
+    const auto drift = (weighted * x).mean(axis, true) * scale * scale * scale;
+    const auto to_weight = (gradients[0] * x * scale).sum_to_size(weight.sizes());
+    return {weighted * scale - x * drift, to_weight, Tensor(), Tensor()};
+  }
+};
+
 Tensors rms_normalization(const KernelCall& call) {
-  const Tensor& x = call.argument(0);
-  const auto square = (x * x).mean(call.integer("axis", -1), true);
-  return {x * at::rsqrt(square + call.number("epsilon", 1e-5)) * call.argument(1)};
+  return {RootMeanSquare::apply(call.argument(0), call.argument(1), call.integer("axis", -1),
+                                call.number("epsilon", 1e-5))};
 }
 
 Tensors softmax(const KernelCall& call) {
@@ -149,6 +239,27 @@ Tensors softmax(const KernelCall& call) {
   return {at::softmax(x, call.integer("axis", -1))};
 }
 
+/// The mean over rows of logsumexp(x) - x[label]. Keeps a number a row beside its inputs, and makes
+/// its gradient in one tensor; LibTorch's loss keeps and makes two more of x's size.
+struct MeanCrossEntropy : torch::autograd::Function<MeanCrossEntropy> {
+  using List = torch::autograd::variable_list;
+
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
+                        const Tensor& labels) {
+    const auto at_label = labels.unsqueeze(1), total = at::logsumexp(x, {1}, true);
+    context->save_for_backward({x, at_label, total});
+    return (total - x.gather(1, at_label)).mean();
+  }
+
+  static List backward(torch::autograd::AutogradContext* context, List gradients) {
+    const auto saved = context->get_saved_variables();
+    const Tensor &x = saved[0], &at_label = saved[1], &total = saved[2];
+    auto gradient = (x - total).exp_();
+    gradient.scatter_add_(1, at_label, at::full(at_label.sizes(), -1, x.options()));
+    return {gradient.mul_(gradients[0] / x.size(0)), Tensor()};
+  }
+};
+
 /// The mean over all labels; classes lie along the dimension that labels lack.
 Tensors cross_entropy(const KernelCall& call) {
   const Tensor &logits = call.inputs[0], &labels = call.inputs[1];
@@ -156,7 +267,7 @@ Tensors cross_entropy(const KernelCall& call) {
       labels.dim() > 1 && logits.dim() == labels.dim() + 1 && logits.size(1) != labels.size(1);
   const Tensor rows = second ? logits.movedim(1, -1) : logits;
   const auto flat = rows.reshape({-1, rows.size(-1)});
-  return {at::cross_entropy_loss(flat, labels.reshape({-1})).reshape({1})};
+  return {MeanCrossEntropy::apply(flat, labels.reshape({-1})).reshape({1})};
 }
 
 Tensors dropout(const KernelCall& call) {
@@ -166,110 +277,6 @@ Tensors dropout(const KernelCall& call) {
   auto random = at::detail::createCPUGenerator(call.seed);
   const auto mask = at::bernoulli(at::full(x.sizes(), keep, at::kFloat), random);
   return {x * mask.to(x.device(), x.scalar_type()) / keep};
-}
-
-template <class Combine>
-Tensor fold(const KernelCall& call, Combine combine) {
-  Tensor result = call.argument(0);
-  for (size_t i = 1; call.has_argument(i); ++i) result = combine(result, call.argument(i));
-  return result;
-}
-
-Tensors add(const KernelCall& call) {
-  return {fold(call, [](const Tensor& a, const Tensor& b) { return a + b; })};
-}
-Tensors multiply(const KernelCall& call) {
-  return {fold(call, [](const Tensor& a, const Tensor& b) { return a * b; })};
-}
-Tensors mean(const KernelCall& call) {
-  return {add(call)[0] / static_cast<double>(call.inputs.size() + call.parameters.size())};
-}
-
-Tensors reshape(const KernelCall& call) { return {call.inputs[0].reshape(call.output_shape)}; }
-
-Tensors slice(const KernelCall& call) {
-  const auto axes = call.list("axes"), starts = call.list("starts"), ends = call.list("ends");
-  auto steps = call.list("steps");
-  steps.resize(starts.size(), 1);
-  Tensor x = call.inputs[0];
-  for (size_t i = 0; i < starts.size(); ++i)
-    x = x.slice(
-        axes.empty() ? static_cast<int64_t>(i) : axes[i], starts[i],
-        std::min<int64_t>(ends[i], x.size(axes.empty() ? static_cast<int64_t>(i) : axes[i])),
-        steps[i]);
-  return {x.contiguous()};
-}
-
-Tensors split(const KernelCall& call) {
-  const auto sizes = call.list("split");
-  const int64_t axis = call.integer("axis", 0);
-  if (sizes.empty())
-    return call.inputs[0].chunk(static_cast<int64_t>(call.op.outputs.size()), axis);
-  Tensors parts = call.inputs[0].split_with_sizes(sizes, axis);
-  for (auto& part : parts) part = part.contiguous();
-  return parts;
-}
-
-/// ONNX lists the beginnings of all dimensions, then the ends; LibTorch the last dimension first.
-Tensors pad(const KernelCall& call) {
-  const auto given = call.list("pads");
-  std::vector<int64_t> pads;
-  for (size_t d = given.size() / 2; d-- > 0;) {
-    pads.push_back(given[d]);
-    pads.push_back(given[d + given.size() / 2]);
-  }
-  return {at::constant_pad_nd(call.inputs[0], pads)};
-}
-
-Tensors gather(const KernelCall& call) {
-  // Data comes first for ONNX; an operator with its own table reads the numbers alone.
-  const bool own = !call.parameters.empty();
-  const Tensor& data = own ? call.parameters[0] : call.inputs[0];
-  const Tensor& numbers = own ? call.inputs[0] : call.inputs[1];
-  const int64_t axis = call.integer("axis", 0);
-  auto shape = data.sizes().vec();
-  shape.erase(shape.begin() + axis);
-  shape.insert(shape.begin() + axis, numbers.sizes().begin(), numbers.sizes().end());
-  return {data.index_select(axis, numbers.reshape({-1})).reshape(shape)};
-}
-
-Tensors scatter_nd(const KernelCall& call) {
-  const Tensor& rows = call.inputs[2];
-  const int64_t width = call.inputs[0].size(-1);
-  return {call.inputs[0].index_add(0, call.inputs[1].reshape({-1}), rows.reshape({-1, width}))};
-}
-
-Tensors one_hot(const KernelCall& call) {
-  const auto dense = at::one_hot(call.inputs[0], call.integer("depth", 1)).to(at::kFloat);
-  return {dense.movedim(-1, call.integer("axis", -1)).contiguous()};
-}
-
-Tensors top_k(const KernelCall& call) {
-  const auto found = call.inputs[0].topk(call.integer("k", 1), call.integer("axis", -1));
-  return {std::get<0>(found), std::get<1>(found)};
-}
-
-template <class Reduce>
-Tensors reduce(const KernelCall& call, Reduce apply) {
-  auto axes = call.list("axes");
-  for (int64_t d = 0; axes.empty() && d < call.inputs[0].dim(); ++d) axes.push_back(d);
-  return {apply(call.inputs[0], axes, call.integer("keepdims", 1) != 0)};
-}
-
-Tensors reduce_sum(const KernelCall& call) {
-  return reduce(call, [](const Tensor& x, const std::vector<int64_t>& axes, bool keep) {
-    return x.sum(axes, keep);
-  });
-}
-Tensors reduce_mean(const KernelCall& call) {
-  return reduce(call, [](const Tensor& x, const std::vector<int64_t>& axes, bool keep) {
-    return x.mean(axes, keep);
-  });
-}
-Tensors reduce_l2(const KernelCall& call) {
-  return reduce(call, [](const Tensor& x, const std::vector<int64_t>& axes, bool keep) {
-    return (x * x).sum(axes, keep).sqrt();
-  });
 }
 
 /// Pairs of halves of every head turned by the angles whose cosines and sines [length, half] are
@@ -283,86 +290,63 @@ Tensors rotary_embedding(const KernelCall& call) {
   return {at::stack({a * cosine - b * sine, b * cosine + a * sine}, 3).reshape(x.sizes())};
 }
 
-Tensors resize(const KernelCall& call) {
-  const auto& shape = call.output_shape;
-  return {at::upsample_bilinear2d(call.inputs[0], {shape[2], shape[3]}, false)};
+Tensors matrix_product(const KernelCall& call) {
+  return {at::matmul(call.argument(0), call.argument(1))};
 }
 
-Tensors constant(const KernelCall& call) {
-  return {at::full(call.output_shape.empty() ? std::vector<int64_t>{1} : call.output_shape,
-                   call.number("value_float", 0), at::kFloat)};
+Tensors einsum(const KernelCall& call) {
+  return {at::einsum(call.text("equation", ""), call.arguments()).contiguous()};
 }
 
-const std::map<std::string, Kernel>& table() {
-  static const std::map<std::string, Kernel> kernels = {
+std::vector<int64_t> spatial(const Tensor& x) {
+  std::vector<int64_t> dimensions;
+  for (int64_t d = 2; d < x.dim(); ++d) dimensions.push_back(d);
+  return dimensions;
+}
+
+Tensors global_average_pool(const KernelCall& call) {
+  return {call.inputs[0].mean(spatial(call.inputs[0]), true)};
+}
+
+Tensors global_max_pool(const KernelCall& call) {
+  return {call.inputs[0].amax(spatial(call.inputs[0]), true)};
+}
+
+/// A view of the weights, not themselves: what reads them gets a gradient of its own.
+Tensors variable(const KernelCall& call) {
+  return {call.parameters.at(0).view_as(call.parameters[0])};
+}
+
+KernelTable make_table() {
+  KernelTable table = {
       {"Conv", conv},
+      {"ConvTranspose", transposed_conv},
       {"Gemm", gemm},
       {"MaxPool", max_pool},
       {"AveragePool", average_pool},
-      {"GlobalAveragePool",
-       [](const KernelCall& c) {
-         return Tensors{c.inputs[0].mean(std::vector<int64_t>{2, 3}, true)};
-       }},
+      {"GlobalAveragePool", global_average_pool},
+      {"GlobalMaxPool", global_max_pool},
       {"BatchNormalization", batch_normalization},
       {"LayerNormalization", layer_normalization},
       {"RMSNormalization", rms_normalization},
-      {"Relu", [](const KernelCall& c) { return Tensors{at::relu(c.inputs[0])}; }},
-      {"Tanh", [](const KernelCall& c) { return Tensors{at::tanh(c.inputs[0])}; }},
-      {"Sigmoid", [](const KernelCall& c) { return Tensors{at::sigmoid(c.inputs[0])}; }},
-      {"Swish", [](const KernelCall& c) { return Tensors{at::silu(c.inputs[0])}; }},
-      {"Gelu",
-       [](const KernelCall& c) {
-         return Tensors{at::gelu(c.inputs[0], c.text("approximate", "none"))};
-       }},
       {"Softmax", softmax},
       {"SoftmaxCrossEntropyLoss", cross_entropy},
       {"Dropout", dropout},
-      {"MatMul",
-       [](const KernelCall& c) { return Tensors{at::matmul(c.argument(0), c.argument(1))}; }},
-      {"Einsum",
-       [](const KernelCall& c) {
-         std::vector<Tensor> operands = c.inputs;
-         operands.insert(operands.end(), c.parameters.begin(), c.parameters.end());
-         return Tensors{at::einsum(c.text("equation", ""), operands).contiguous()};
-       }},
-      {"Add", add},
-      {"Sum", add},
-      {"Mean", mean},
-      {"Mul", multiply},
-      {"Sub", [](const KernelCall& c) { return Tensors{c.argument(0) - c.argument(1)}; }},
-      {"Div", [](const KernelCall& c) { return Tensors{c.argument(0) / c.argument(1)}; }},
-      {"Concat",
-       [](const KernelCall& c) { return Tensors{at::cat(c.inputs, c.integer("axis", 0))}; }},
-      {"Split", split},
-      {"Slice", slice},
-      {"Pad", pad},
-      {"Reshape", reshape},
-      {"Flatten", reshape},
-      {"Identity", reshape},
-      {"Transpose",
-       [](const KernelCall& c) {
-         return Tensors{c.inputs[0].permute(c.list("perm")).contiguous()};
-       }},
-      {"Expand",
-       [](const KernelCall& c) {
-         return Tensors{c.inputs[0].expand(c.output_shape).contiguous()};
-       }},
-      {"Gather", gather},
-      {"ScatterND", scatter_nd},
-      {"OneHot", one_hot},
-      {"TopK", top_k},
-      {"ReduceSum", reduce_sum},
-      {"ReduceMean", reduce_mean},
-      {"ReduceL2", reduce_l2},
+      {"MatMul", matrix_product},
+      {"Einsum", einsum},
       {"RotaryEmbedding", rotary_embedding},
-      {"Resize", resize},
-      {"Constant", constant},
-      // A view of the weights, not themselves: what reads them gets a gradient of its own.
-      {"Variable",
-       [](const KernelCall& c) { return Tensors{c.parameters[0].view_as(c.parameters[0])}; }},
+      {"Variable", variable},
       {"LSTM", lstm_kernel},
+      {"GRU", gru_kernel},
       {"LSTMCell", lstm_cell_kernel},
   };
+  add_element_kernels(table);
+  add_movement_kernels(table);
+  return table;
+}
+
+const KernelTable& table() {
+  static const KernelTable kernels = make_table();
   return kernels;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,17 +10,23 @@
 
 namespace trinity {
 
-/// One forward run of an operator.
+/// One forward run of an operator. Graphs that were imported have lost the operands that are the
+/// same in every step (formats/onnx.h): what kernels need of them follows from shapes; else a
+/// factor is 1, a term 0, an exponent 2, a condition true, and a part begins where the whole does.
 struct KernelCall {
   const Operator& op;
-  std::vector<at::Tensor> inputs;      ///< in the operator's argument order
-  std::vector<at::Tensor> parameters;  ///< its own weights, in their order
-  std::vector<int64_t> output_shape;   ///< of its first output
+  std::vector<at::Tensor> inputs;             ///< in the operator's argument order
+  std::vector<at::Tensor> parameters;         ///< its own weights, in their order
+  std::vector<std::vector<int64_t>> outputs;  ///< shapes
   uint64_t seed = 0;  ///< of this operator in this step: what is random depends on nothing else
 
-  /// Argument `i` of the ONNX operator: the inputs, then the operator's own weights.
+  /// Argument `i` of the ONNX operator: the inputs, then the operator's own weights, unless the
+  /// attribute parameter_inputs says where these stand.
   const at::Tensor& argument(size_t i) const;
-  bool has_argument(size_t i) const { return i < inputs.size() + parameters.size(); }
+  bool has_argument(size_t i) const { return i < argument_count(); }
+  size_t argument_count() const { return inputs.size() + parameters.size(); }
+  std::vector<at::Tensor> arguments() const;
+  const std::vector<int64_t>& output_shape(size_t i = 0) const;
   int64_t integer(const char* attribute, int64_t fallback) const;
   double number(const char* attribute, double fallback) const;
   std::string text(const char* attribute, const char* fallback) const;
@@ -34,5 +41,11 @@ using Kernel = std::vector<at::Tensor> (*)(const KernelCall&);
 Kernel find_kernel(const std::string& type);
 /// All types that have one, sorted.
 std::vector<std::string> kernel_types();
+
+using KernelTable = std::map<std::string, Kernel>;
+/// Numbers one by one: arithmetic, comparisons, activations, and reductions.
+void add_element_kernels(KernelTable& table);
+/// Other shapes, parts and selections of tensors.
+void add_movement_kernels(KernelTable& table);
 
 }  // namespace trinity

@@ -1,5 +1,7 @@
 #include "execute/program.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -13,6 +15,12 @@ Program::Program(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) 
     throw ArgumentError(
         fmt::format("graph {}: collectives cannot be executed, expected a graph of one replica",
                     graph_->name()));
+  for (const auto& op : graph_->operators())
+    if (op.type == "VariableV2")
+      throw ArgumentError(
+          fmt::format("graph {}: operations of granularity 'framework' say what they cost, not all "
+                      "that they compute: execute the network with granularity = 'layer'",
+                      graph_->name()));
   find_kernels();
   find_gradients();
 }
@@ -113,7 +121,8 @@ int64_t Program::bound_of_reader(int32_t id, int32_t tensor) const {
   constexpr int64_t any = std::numeric_limits<int64_t>::max();
   if (op.type == "Gather") {
     const auto data = op.parameters.empty() ? shape(0) : op.parameters[0].shape;
-    return data.at(static_cast<size_t>(integer_attribute(op.attributes, "axis", 0)));
+    const int64_t axis = integer_attribute(op.attributes, "axis", 0);
+    return data.at(static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(data.size()) : axis));
   }
   if (op.type == "ScatterND") return shape(0).at(0);
   if (op.type == "SoftmaxCrossEntropyLoss") {
@@ -121,8 +130,9 @@ int64_t Program::bound_of_reader(int32_t id, int32_t tensor) const {
     const bool second = labels.size() > 1 && logits.at(1) != labels[1];
     return second ? logits[1] : logits.back();
   }
-  static const std::set<std::string> moves = {"Reshape", "Flatten", "Slice",     "Split",
-                                              "Concat",  "Expand",  "Transpose", "Identity"};
+  static const std::set<std::string> moves = {"Reshape", "Flatten",   "Slice",     "Split",
+                                              "Concat",  "Expand",    "Transpose", "Identity",
+                                              "Squeeze", "Unsqueeze", "Cast"};
   int64_t least = any;
   if (moves.contains(op.type) && op.phase == Phase::forward && tensor >= 0)
     for (const int32_t output : op.outputs) least = std::min(least, index_bound(output));

@@ -53,4 +53,39 @@ std::vector<at::Tensor> lstm_kernel(const KernelCall& call) {
           c.transpose(0, 1).contiguous()};
 }
 
+std::vector<at::Tensor> gru_kernel(const KernelCall& call) {
+  const bool batch_first = call.integer("layout", 0) == 1;
+  const bool linear_first = call.integer("linear_before_reset", 0) != 0;
+  const at::Tensor x = batch_first ? call.inputs[0].transpose(0, 1) : call.inputs[0];
+  const at::Tensor &w = call.argument(1), &r = call.argument(2);
+  const int64_t steps = x.size(0), batch = x.size(1), hidden = r.size(2), directions = w.size(0);
+  std::vector<at::Tensor> outputs, last;
+  for (int64_t d = 0; d < directions; ++d) {
+    const bool reverse = d == 1 || call.text("direction", "forward") == "reverse";
+    const auto bias =
+        call.has_argument(3) ? call.argument(3)[d] : at::zeros({6 * hidden}, x.options());
+    const auto gates = (at::matmul(x, w[d].t()) + bias.slice(0, 0, 3 * hidden)).chunk(3, -1);
+    const auto recurrent = r[d].chunk(3, 0), offsets = bias.slice(0, 3 * hidden).chunk(3, 0);
+    const auto product = [&](const at::Tensor& h, size_t gate) {
+      return at::matmul(h, recurrent[gate].t()) + offsets[gate];
+    };
+    at::Tensor h = at::zeros({batch, hidden}, x.options());
+    std::vector<at::Tensor> states(static_cast<size_t>(steps));
+    for (int64_t i = 0; i < steps; ++i) {
+      const int64_t t = reverse ? steps - 1 - i : i;
+      const auto update = at::sigmoid(gates[0][t] + product(h, 0));
+      const auto reset = at::sigmoid(gates[1][t] + product(h, 1));
+      const auto next =
+          at::tanh(gates[2][t] + (linear_first ? reset * product(h, 2) : product(reset * h, 2)));
+      h = (1 - update) * next + update * h;
+      states[static_cast<size_t>(t)] = h;
+    }
+    outputs.push_back(at::stack(states, 0));
+    last.push_back(h);
+  }
+  const auto y = at::stack(outputs, 1), h = at::stack(last, 0);
+  if (!batch_first) return {y, h};
+  return {y.permute({2, 0, 1, 3}).contiguous(), h.transpose(0, 1).contiguous()};
+}
+
 }  // namespace trinity

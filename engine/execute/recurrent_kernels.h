@@ -12,4 +12,8 @@ std::vector<at::Tensor> lstm_cell_kernel(const KernelCall& call);
 /// h and c; layout 1 puts the batch first.
 std::vector<at::Tensor> lstm_kernel(const KernelCall& call);
 
+/// ONNX's GRU of one or two directions: X, W [D, 3H, I], R [D, 3H, H], B [D, 6H] to Y and the last
+/// h; gates in the order z, r, h.
+std::vector<at::Tensor> gru_kernel(const KernelCall& call);
+
 }  // namespace trinity

@@ -34,8 +34,14 @@ int base_read_file(lua_State* L) {
   return 1;
 }
 
+/// write_file(path, content[, 'unsynced'])
 int base_write_file(lua_State* L) {
-  write_file(string_arg(L, 1, "path"), string_arg(L, 2, "content"));
+  const auto path = string_arg(L, 1, "path"), content = string_arg(L, 2, "content");
+  const auto durability = lua_isnoneornil(L, 3) ? "synced" : string_arg(L, 3, "durability");
+  if (durability != "synced" && durability != "unsynced")
+    throw WrongArgument(3, "durability",
+                        "expected 'synced' or 'unsynced', got '" + durability + "'");
+  write_file(path, content, durability == "synced" ? Durability::synced : Durability::unsynced);
   return 0;
 }
 

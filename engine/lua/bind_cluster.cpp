@@ -9,7 +9,7 @@
 namespace trinity::lua {
 namespace {
 
-/// { [operator type] = { compute_efficiency =, memory_efficiency =, launch_s = } }
+/// { [operator type] = { compute_efficiency =, memory_efficiency =, launch_s =, contention = } }
 std::map<std::string, Efficiency, std::less<>> read_efficiencies(lua_State* L,
                                                                  const std::string& owner) {
   std::map<std::string, Efficiency, std::less<>> operators;
@@ -25,7 +25,7 @@ std::map<std::string, Efficiency, std::less<>> read_efficiencies(lua_State* L,
                                       suggestion(name, operator_types())));
     Fields fields(L, -1, fmt::format("{}: operators.{}", owner, name));
     operators[name] = {fields.number("compute_efficiency"), fields.number("memory_efficiency"),
-                       fields.number("launch_s")};
+                       fields.number("launch_s"), fields.number("contention")};
     fields.refuse_unknown();
     lua_pop(L, 1);
   }
@@ -60,6 +60,7 @@ DeviceType read_type(lua_State* L, const std::string& name, const std::string& o
   type.launch_s = fields.number("launch_s", 0);
   type.compute_efficiency = fields.number("compute_efficiency", type.compute_efficiency);
   type.memory_efficiency = fields.number("memory_efficiency", type.memory_efficiency);
+  type.contention = fields.number("contention", type.contention);
   if (fields.push_table("operators")) {
     type.operators = read_efficiencies(L, fields.owner());
     lua_pop(L, 1);

@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "base/file.h"
+#include "base/hash.h"
 #include "distribute/launcher.h"
 #include "lua/interrupt.h"
 #include "lua/job.h"
@@ -42,7 +45,29 @@ InjectedLink read_link(lua_State* L, Fields& fields) {
   return link;
 }
 
-/// join{timeout_s=, silence_s=, join_timeout_s=, link={latency_s=, bandwidth_bytes_per_s=}} -> job
+/// A line of text, whatever stands in it.
+std::string line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+/// identity={program=, script=, script_text=, arguments=}; of a script's text the hash is compared.
+Identity read_identity(lua_State* L, Fields& fields) {
+  Identity identity;
+  if (!fields.push_table("identity")) return identity;
+  Fields given(L, -1, fields.owner() + ": identity");
+  identity.program = line(given.string("program", ""));
+  identity.script = line(given.string("script", ""));
+  const auto text = given.string("script_text", "");
+  if (!text.empty()) identity.script += fmt::format(" [{:016x}]", Hasher().add(text).value());
+  identity.arguments = line(given.string("arguments", ""));
+  given.refuse_unknown();
+  lua_pop(L, 1);
+  return identity;
+}
+
+/// join{timeout_s=, silence_s=, join_timeout_s=, backend=, link={latency_s=,
+/// bandwidth_bytes_per_s=}, identity={...}} -> job
 int dist_join(lua_State* L) {
   refuse_safe_scripts();
   Fields fields(L, 1, "dist.init");
@@ -51,6 +76,9 @@ int dist_join(lua_State* L) {
   options.patience.waiting_s = seconds(fields, "timeout_s", options.patience.waiting_s);
   options.patience.silent_s = seconds(fields, "silence_s", options.patience.silent_s);
   options.link = read_link(L, fields);
+  options.identity = read_identity(L, fields);
+  const auto asked = process_environment("TRINITY_BACKEND").value_or("gloo");
+  options.collectives = parse_collectives(fields.string("backend", asked.c_str()));
   fields.refuse_unknown();
   push_object(L, Job::join(read_launch_variables(process_environment), options));
   return 1;
@@ -223,6 +251,8 @@ int dist_launch(lua_State* L) {
   options.per_node = static_cast<int>(fields.integer("per_node", 0, 0, 1024));
   options.threads = static_cast<int>(fields.integer("threads", 0, 0, 4096));
   options.all_output = fields.boolean("all_output", false);
+  options.backend = fields.string("backend", "");
+  if (!options.backend.empty()) parse_collectives(options.backend);
   fields.refuse_unknown();
   const AsSearch as_search;
   lua_pushinteger(L, launch(options));

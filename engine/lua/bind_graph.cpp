@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "graph/fold.h"
 #include "graph/operator_types.h"
 #include "graph/recompute.h"
@@ -18,9 +20,8 @@ Attribute attribute(lua_State* L, const std::string& owner) {
   switch (lua_type(L, -1)) {
     case LUA_TNUMBER: {
       const double value = lua_tonumber(L, -1);
-      const auto whole = static_cast<int64_t>(value);
-      if (static_cast<double>(whole) == value) return whole;
-      return value;
+      const bool whole = value == std::floor(value) && std::abs(value) < 0x1p63;
+      return whole ? Attribute(static_cast<int64_t>(value)) : Attribute(value);
     }
     case LUA_TSTRING:
       return std::string(lua_tostring(L, -1));

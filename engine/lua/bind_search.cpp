@@ -85,6 +85,8 @@ std::unique_ptr<Searcher> annealing(Fields& fields, const PlacementSpace& space,
   o.scale = fields.number("scale", o.scale);
   o.batch = count(fields, "batch", o.batch, 1, 4096);
   o.focus = fields.boolean("focus", o.focus);
+  o.mix.groups = fields.boolean("groups", o.mix.groups);
+  o.mix.evenly_one_in = count(fields, "evenly_one_in", o.mix.evenly_one_in, 1, 1000000);
   return std::make_unique<Annealing>(space, std::move(o));
 }
 

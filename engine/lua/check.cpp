@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <new>
 
 #include "lua/stopper.h"
 
@@ -27,12 +29,27 @@ WrongArgument::WrongArgument(int index, std::string_view name, const std::string
       index_(index),
       text_(fmt::format("('{}'): {}", name, text)) {}
 
+namespace {
+
+/// The allocator of LibTorch has an error of its own.
+bool is_memory_error(const std::exception& error) {
+  return dynamic_cast<const std::bad_alloc*>(&error) ||
+         std::strstr(error.what(), "can't allocate memory");
+}
+
+}  // namespace
+
 void describe_error(lua_State* L, const std::exception& error, char* text, size_t size) {
   if (dynamic_cast<const Interrupted*>(&error)) {
     std::snprintf(text, size, "%s", stop_text(L).c_str());
     return;
   }
   const char* function = lua_tostring(L, lua_upvalueindex(1));
+  if (is_memory_error(error)) {  // no std::string is made: there may be no memory for one
+    std::snprintf(text, size, "%s%snot enough memory", function ? function : "",
+                  function ? ": " : "");
+    return;
+  }
   const std::string owner = function ? std::string(function) + ": " : "";
   std::string message = error.what();
   if (const auto end = message.find("\nException raised from"); end != std::string::npos)

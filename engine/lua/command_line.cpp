@@ -18,9 +18,13 @@ const char* const kUsage =
     "  -j CMD, -O[LEVEL]     options of LuaJIT: -joff, -jv, -jdump, -O3\n"
     "  --threads N           worker threads (default: one per core); results do not depend on it\n"
     "  --no-strict           do not refuse globals that were never declared\n"
-    "  --safe                for scripts of strangers: no io, os, ffi, debug\n"
-    "  --memory-limit BYTES  for values of Lua: 64M, 1.5Gi\n"
-    "  --time-limit SECONDS  for each script\n"
+    "  --safe                for scripts of strangers: no io, os, ffi, debug; files only below "
+    "the\n"
+    "                        working directory\n"
+    "  --allow FOLDER        which safe scripts may read and write, too (may be repeated)\n"
+    "  --memory-limit BYTES  for values of Lua, and beside them for tensors and graphs: 64M, "
+    "1.5Gi\n"
+    "  --time-limit SECONDS  for each script; 2 s later the process is ended\n"
     "  -v, --version         print the version\n"
     "  -h, --help            print this text\n"
     "  --                    what follows is the script\n"
@@ -31,8 +35,9 @@ const char* const kUsage =
 
 namespace {
 
-const std::vector<std::string> kLongOptions = {
-    "--threads", "--no-strict", "--safe", "--version", "--memory-limit", "--time-limit", "--help"};
+const std::vector<std::string> kLongOptions = {"--threads",    "--no-strict", "--safe",
+                                               "--allow",      "--version",   "--memory-limit",
+                                               "--time-limit", "--help"};
 
 double parse_number(const std::string& option, const std::string& text, const char* expected) {
   double value = 0;
@@ -121,6 +126,8 @@ bool set_value(CommandLine& line, Words& words) {
     line.actions.push_back({Action::Kind::jit, words.value()});
   else if (option == "--threads")
     line.threads = parse_threads(words.value());
+  else if (option == "--allow")
+    line.options.allowed_folders.push_back(words.value());
   else if (option == "--memory-limit")
     line.options.memory_limit_bytes = parse_bytes(option, words.value());
   else if (option == "--time-limit")
@@ -163,6 +170,8 @@ CommandLine parse_command_line(const std::vector<std::string>& words_given) {
                                    suggestion(option, kLongOptions)));
   }
   line.script = words.position();
+  if (!line.options.safe && !line.options.allowed_folders.empty())
+    throw UsageError("--allow needs --safe: other scripts open any file");
   if (line.options.safe)
     for (const auto& action : line.actions)
       if (action.kind == Action::Kind::jit)

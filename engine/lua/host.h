@@ -29,6 +29,8 @@ struct HostState {
   std::string script, script_folder;
   /// Whether a prompt reads the chunks named "=stdin": these may make new globals.
   bool interactive = false;
+  /// Whether scripts keep the folder of their run (lib/trinity/run.lua).
+  bool keeps_runs = false;
   /// Globals that may be read while they are nil.
   std::set<std::string> declared;
   /// Names that ended with their line at the prompt (`local x = 1`).
@@ -48,6 +50,10 @@ HostState* host_state(lua_State* L);
 /// returns the error. Leave out `results` for LUA_MULTRET. May raise a Lua error only when memory
 /// ends before the call.
 std::optional<ScriptError> call_script(lua_State* L, int arguments, int results = LUA_MULTRET);
+
+/// Calls what trinity.core.at_end was given, if anything, with the exit status of the script that
+/// ended and its error's message. Returns the status to exit with. May raise a Lua error.
+int call_end(lua_State* L, int status, const std::string& message);
 
 /// Gives `L` an os.exit that ends the script instead of the process, past any pcall. The status is
 /// then in HostState::exit_status.

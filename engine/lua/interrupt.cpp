@@ -134,7 +134,9 @@ void forget_interrupt(lua_State* L) {
   if (auto* stopper = Stopper::find(L)) stopper->release();
 }
 
-void begin_search() { ++g_searches; }
+void begin_search() {
+  if (++g_searches == 1 && g_interrupted) stop_flag() = true;
+}
 
 void end_search() {
   if (--g_searches > 0) return;

@@ -24,7 +24,8 @@ bool was_stopped();
 void forget_interrupt(lua_State* L);
 
 /// Brackets a search that stops by itself when stop_flag() is set; end_search() takes the flag back
-/// when it is the outermost one. May be nested.
+/// when it is the outermost one, so that the script can go on with the best so far. A search that
+/// begins after that is asked to stop at once. May be nested.
 void begin_search();
 void end_search();
 

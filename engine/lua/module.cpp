@@ -25,6 +25,8 @@ int open_core(lua_State* L) {
   open_pipeline(L);
   open_distribute(L);
   open_execute(L);
+  open_measure(L);
+  open_run(L);
   set_field(L, "version", TRINITY_VERSION);
   lua_getfield(L, LUA_REGISTRYINDEX, kHomeKey);
   lua_setfield(L, -2, "home");

@@ -152,6 +152,8 @@ void open_features(lua_State* L);
 void open_pipeline(lua_State* L);
 void open_distribute(lua_State* L);
 void open_execute(lua_State* L);
+void open_measure(lua_State* L);
+void open_run(lua_State* L);
 
 /// Opens `trinity.core` as package.preload wants it.
 int open_core(lua_State* L);

@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "lua/interrupt.h"
+#include "lua/process_limits.h"
 
 namespace trinity::lua {
 namespace {
@@ -59,6 +60,7 @@ Outcome ScriptRunner::run(const Load& load, const std::vector<std::string>& argu
   };
   std::optional<ScriptError> broken;
   {
+    const HardTimeLimit hard(hard_limit_s_);
     const TimeLimit limit(L_, time_limit_s_);
     broken = protect(call);
   }

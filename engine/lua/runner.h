@@ -31,10 +31,13 @@ class ScriptRunner {
   /// Takes the results of a chunk, which begin at `first`; may raise Lua errors.
   using Use = std::function<void(lua_State*, int first)>;
 
-  ScriptRunner(lua_State* L, LuaMemory& memory, double time_limit_s, bool handle_interrupts)
+  /// `hard_limit_s`: see HardTimeLimit; 0 where the process is not ours to end.
+  ScriptRunner(lua_State* L, LuaMemory& memory, double time_limit_s, double hard_limit_s,
+               bool handle_interrupts)
       : L_(L),
         memory_(memory),
         time_limit_s_(time_limit_s),
+        hard_limit_s_(hard_limit_s),
         handle_interrupts_(handle_interrupts) {}
 
   lua_State* state() const { return L_; }
@@ -49,7 +52,7 @@ class ScriptRunner {
 
   lua_State* L_;
   LuaMemory& memory_;
-  double time_limit_s_;
+  double time_limit_s_, hard_limit_s_;
   bool handle_interrupts_;
 };
 

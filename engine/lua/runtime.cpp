@@ -8,9 +8,11 @@
 #include <filesystem>
 #include <sstream>
 
+#include "lua/coroutines.h"
 #include "lua/interrupt.h"
 #include "lua/module.h"
 #include "lua/os_execute.h"
+#include "lua/process_limits.h"
 #include "lua/repl.h"
 #include "lua/runner.h"
 #include "lua/safe.h"
@@ -87,13 +89,15 @@ struct Runtime::Impl {
       : options(given),
         memory(options.memory_limit_bytes),
         L(memory.new_state()),
-        runner(L, memory, options.time_limit_s, options.handle_interrupts) {}
+        runner(L, memory, options.time_limit_s, hard_limit_s(), options.handle_interrupts) {}
   ~Impl() {
     if (!L) return;
+    const lua::HardTimeLimit limit(hard_limit_s());  // a finaliser may loop
     lua::unwatch_interrupts(L);
     lua_close(L);
   }
 
+  double hard_limit_s() const { return options.owns_process ? options.time_limit_s : 0; }
   void set_up(lua_State* state);
   /// Prints the error, if any; returns the exit status.
   int end(const lua::Outcome& outcome) {
@@ -124,7 +128,8 @@ void Runtime::Impl::set_up(lua_State* state) {
   lua_setfield(state, LUA_REGISTRYINDEX, lua::kHomeKey);
   lua::install_exit(state);
   lua::install_execute(state);
-  if (options.safe) lua::make_safe(state);
+  lua::install_coroutine_guard(state);
+  if (options.safe) lua::make_safe(state, options.allowed_folders);
   if (options.strict) lua::make_strict(state);
 }
 
@@ -141,12 +146,14 @@ lua::Outcome Runtime::Impl::run_text(const std::string& text, const std::string&
 
 Runtime::Runtime(const RuntimeOptions& options) : impl_(std::make_unique<Impl>(checked(options))) {
   impl_->host.home = options.home.empty() ? find_home() : options.home;
+  impl_->host.keeps_runs = options.keep_runs;
   if (!fs::exists(fs::path(home()) / "lib/trinity/init.lua"))
     throw Error("cannot find lib/trinity below: " + home());
   if (!impl_->L) throw Error("cannot start Lua: not enough memory");
   const auto error = impl_->runner.protect([this](lua_State* L) { impl_->set_up(L); });
   if (error) throw Error("cannot start Lua: " + error->message);
   if (options.handle_interrupts) lua::watch_interrupts(impl_->L);
+  if (options.owns_process) lua::limit_process_memory(options.memory_limit_bytes);
 }
 
 Runtime::~Runtime() = default;
@@ -184,7 +191,15 @@ int Runtime::run_file(const std::string& path, const std::vector<std::string>& a
     if (!input) lua::add_script_folder(L, folder);
     return luaL_loadfilex(L, input ? nullptr : path.c_str(), "t");
   };
-  return impl_->end(impl_->runner.run(load, arguments));
+  auto outcome = impl_->runner.run(load, arguments);
+  const lua::HardTimeLimit limit(impl_->hard_limit_s());
+  const auto failure = impl_->runner.protect([&](lua_State* L) {
+    const std::string message = outcome.error ? outcome.error->message : "";
+    outcome.status = lua::call_end(L, outcome.status, message);
+  });
+  const int status = impl_->end(outcome);
+  if (failure && !outcome.error) std::fprintf(stderr, "trinity: %s\n", failure->message.c_str());
+  return status;
 }
 
 int Runtime::run_text(const std::string& text, const std::string& name) {

@@ -18,13 +18,21 @@ struct RuntimeOptions {
   /// For scripts of strangers: no io, os, ffi, debug, bytecode (engine/lua/safe.h says what it does
   /// not bound).
   bool safe = false;
-  /// Bytes that Lua values may take together (not tensors, graphs or other engine memory); 0: any.
+  /// Folders beside the working directory that safe scripts read and write.
+  std::vector<std::string> allowed_folders;
+  /// Bytes that Lua values may take together (not tensors, graphs or other engine memory, unless
+  /// owns_process); 0: any.
   size_t memory_limit_bytes = 0;
   /// Seconds of wall-clock time that one run_file, run_text or execute may take; 0: any.
   double time_limit_s = 0;
+  /// The process lives for this runtime alone: both limits then hold for all that it does, and end
+  /// it where a script cannot be stopped (engine/lua/process_limits.h).
+  bool owns_process = false;
   /// Takes over SIGINT, so that Ctrl-C stops scripts, simulations and training. A host program that
   /// has its own handler passes false and calls stop_flag() itself.
   bool handle_interrupts = true;
+  /// Scripts of run_file keep the folder of their run, runs/NAME (lib/trinity/run.lua).
+  bool keep_runs = false;
 };
 
 /// A Lua state with all libraries, `trinity.core` and the search path set, and the host's way of

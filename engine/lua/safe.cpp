@@ -27,11 +27,20 @@ void push_check(lua_State* L, const luaL_Reg& check) {
 
 }  // namespace
 
-void make_safe(lua_State* L) {
+void make_safe(lua_State* L, const std::vector<std::string>& allowed) {
   lua_getfield(L, LUA_REGISTRYINDEX, kHomeKey);
   const std::string home = lua_tostring(L, -1);
   lua_pop(L, 1);
-  restrict_files({home + "/lib", home + "/models", home + "/scripts"});
+  std::string failure;  // an exception would arrive without its text
+  try {
+    restrict_files(allowed, {home + "/lib", home + "/models", home + "/scripts"});
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  if (!failure.empty()) {
+    lua_pushlstring(L, failure.data(), failure.size());
+    lua_error(L);
+  }
   if (luaL_loadfilex(L, (home + "/lib/trinity/safe.lua").c_str(), "t") != 0) lua_error(L);
   push_check(L, kChecks[0]);
   push_check(L, kChecks[1]);

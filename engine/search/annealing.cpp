@@ -18,6 +18,7 @@ AnnealingOptions checked(AnnealingOptions options, const PlacementSpace& space) 
   };
   expect(options.evaluations >= 1, "at least 1 evaluation");
   expect(options.batch >= 1, "a batch of at least 1");
+  expect(options.mix.evenly_one_in >= 1, "one seed in at least 1 drawn evenly");
   expect(options.last_temperature > 0, "a last temperature above 0");
   expect(options.first_temperature >= options.last_temperature &&
              std::isfinite(options.first_temperature),
@@ -33,7 +34,7 @@ AnnealingOptions checked(AnnealingOptions options, const PlacementSpace& space) 
 Annealing::Annealing(const PlacementSpace& space, AnnealingOptions options)
     : Searcher(space),
       options_(checked(std::move(options), space)),
-      moves_(space, RandomStream(options_.seed, "annealing")),
+      moves_(space, RandomStream(options_.seed, "annealing"), options_.mix),
       memo_(space) {}
 
 void Annealing::take(const Assignment& assignment, const Score& score) {

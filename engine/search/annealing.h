@@ -14,6 +14,7 @@ struct AnnealingOptions {
   double scale = 0;   ///< what temperatures are multiples of; 0 for the start's value per unit
   int32_t batch = 8;  ///< trials in flight
   bool focus = true;  ///< whether seeds follow the critical path (Moves::focus)
+  MoveMix mix;        ///< of the moves
   std::vector<Assignment> starts;  ///< scored first, the best is the start; default device 1 alone
 };
 

@@ -8,8 +8,10 @@
 
 namespace trinity {
 
-Moves::Moves(const PlacementSpace& space, RandomStream random)
-    : space_(space), random_(random), simulator_(space.problem()) {
+Moves::Moves(const PlacementSpace& space, RandomStream random, const MoveMix& mix)
+    : space_(space), random_(random), mix_(mix), simulator_(space.problem()) {
+  if (mix.groups) groups_.emplace(space);
+  if (groups_ && groups_->levels() == 0) groups_.reset();
   const auto n = static_cast<size_t>(space.units());
   before_.resize(n);
   after_.resize(n);
@@ -102,7 +104,9 @@ void Moves::focus(const Assignment& assignment) {
 
 int32_t Moves::draw_seed() {
   const auto n = static_cast<uint64_t>(space_.units());
-  if (blame_.empty() || random_.below(2) == 0) return static_cast<int32_t>(random_.below(n));
+  const auto evenly_one_in = static_cast<uint64_t>(mix_.evenly_one_in);
+  if (blame_.empty() || random_.below(evenly_one_in) == 0)
+    return static_cast<int32_t>(random_.below(n));
   const double point = random_.uniform() * blame_.back();
   const auto at = std::upper_bound(blame_.begin(), blame_.end(), point) - blame_.begin();
   return std::min(static_cast<int32_t>(at), space_.units() - 1);
@@ -192,7 +196,12 @@ void Moves::pick(int32_t seed, const Assignment& assignment) {
   const int32_t half = std::max(1, space_.units() / 2);
   const uint64_t kind = random_.below(100);  // percent; the mix is not critical
   picked_.clear();
-  if (kind < 20) {
+  if (groups_ && random_.below(8) == 0) {
+    const auto level =
+        static_cast<int32_t>(random_.below(static_cast<uint64_t>(groups_->levels())));
+    const auto group = groups_->around(level, seed);
+    picked_.assign(group.begin(), group.end());
+  } else if (kind < 20) {
     picked_.push_back(seed);
   } else if (kind < 60) {
     cluster(seed, draw_size(half), assignment);

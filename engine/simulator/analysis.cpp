@@ -11,6 +11,9 @@ namespace {
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
+/// Whether devices copy what they read themselves, once they take a task that is ready.
+bool makes_copies(const Problem& problem) { return problem.rules().queue == QueueModel::receiver; }
+
 /// The run of every collective in every micro-batch, [micro-batch * collectives + collective], as
 /// a position in Timeline::collectives; -1 where it did not run.
 std::vector<int32_t> collective_runs(const Problem& problem, const Timeline& timeline) {
@@ -69,7 +72,8 @@ Inputs::Source Inputs::source(int32_t task, int32_t tensor) const {
     return {timeline_.end_ns[at(writing)], writing, -1};
   const int32_t sent = transfer({writing, output, placement_[at(reader)]});
   TRINITY_CHECK_LE(0, sent);
-  return {timeline_.transfers[at(sent)].end_ns, writing, sent};
+  const auto& transfer = timeline_.transfers[at(sent)];
+  return {makes_copies(problem_) ? transfer.enqueued_ns : transfer.end_ns, writing, sent};
 }
 
 /// Of all micro-batches the one that ended last. Several that end at one instant: on another device
@@ -90,7 +94,7 @@ Inputs::Source Inputs::accumulated(int32_t reader, int32_t producer, int32_t out
     const auto& sent = timeline_.transfers[at(found)];
     if (std::pair(sent.enqueued_ns, sent.start_ns) < booked) continue;
     booked = {sent.enqueued_ns, sent.start_ns};
-    last = {sent.end_ns, task, found};
+    last = {makes_copies(problem_) ? sent.enqueued_ns : sent.end_ns, task, found};
   }
   TRINITY_CHECK_LE(0, last.transfer);
   return last;
@@ -129,14 +133,21 @@ class PathWalk {
   /// Adds the links that end with `task`; returns the task before them, or -1.
   int32_t back(int32_t task) {
     const auto& op = problem_.graph().op(task % problem_.operators());
-    if (op.collective >= 0)
+    if (op.collective >= 0) {
       task = add_collective(op.collective, task / problem_.operators());
-    else
-      path_.compute_ns += add(PathStep::Kind::compute, task, timeline_.ready_ns[at(task)],
-                              timeline_.start_ns[at(task)], timeline_.end_ns[at(task)]);
+    } else {
+      // What a device copies itself lies between the moment at which it is ready and its start.
+      const auto last = inputs_.latest(task);
+      const bool copied = makes_copies(problem_) && last.transfer >= 0;
+      path_.compute_ns +=
+          add(PathStep::Kind::compute, task,
+              copied ? timeline_.transfers[at(last.transfer)].end_ns : timeline_.ready_ns[at(task)],
+              timeline_.start_ns[at(task)], timeline_.end_ns[at(task)]);
+    }
     const auto source = inputs_.latest(task);
     TRINITY_CHECK_EQ(source.arrival_ns, timeline_.ready_ns[at(task)]);
-    if (source.transfer >= 0) {
+    const bool copied = op.collective < 0 || !makes_copies(problem_);
+    if (source.transfer >= 0 && copied) {
       const auto& sent = timeline_.transfers[at(source.transfer)];
       path_.wire_ns += add(PathStep::Kind::transfer, source.transfer, sent.enqueued_ns,
                            sent.start_ns, sent.end_ns);

@@ -1,5 +1,6 @@
 #include "simulator/batch.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -58,7 +59,7 @@ ResultCache::Key ResultCache::key(std::span<const int32_t> placement, uint64_t s
 bool ResultCache::find(const Key& key, Metrics& metrics) {
   const std::lock_guard lock(mutex_);
   if (entries_.empty()) return false;
-  const auto& entry = entries_[key[0] & (room_ - 1)];
+  const auto& entry = entries_[key[0] & (entries_.size() - 1)];
   if (!entry.used || entry.key != key) return false;
   metrics = entry.metrics;
   ++hits_;
@@ -67,14 +68,21 @@ bool ResultCache::find(const Key& key, Metrics& metrics) {
 
 void ResultCache::add(const Key& key, const Metrics& metrics) {
   const std::lock_guard lock(mutex_);
-  if (entries_.empty()) {
-    entries_.resize(room_);
-    for (auto& entry : entries_) entry.metrics.devices.resize(devices_);
-  }
-  auto& entry = entries_[key[0] & (room_ - 1)];
+  if (kPlacesPerResult * used_ >= entries_.size() && entries_.size() < room_) grow();
+  auto& entry = entries_[key[0] & (entries_.size() - 1)];
+  if (!entry.used) ++used_;
   entry.key = key;
   entry.used = true;
   entry.metrics = metrics;
+}
+
+/// Doubles the table: what shared a place before may have one each, what did not does not now.
+void ResultCache::grow() {
+  std::vector<Entry> larger(std::min(room_, std::max(kFirstEntries, 2 * entries_.size())));
+  for (auto& entry : entries_)
+    if (entry.used) larger[entry.key[0] & (larger.size() - 1)] = std::move(entry);
+  for (auto& entry : larger) entry.metrics.devices.resize(devices_);
+  entries_ = std::move(larger);
 }
 
 BatchSimulator::BatchSimulator(const Problem& problem, ThreadPool& pool, size_t cache_bytes)

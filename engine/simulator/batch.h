@@ -10,7 +10,8 @@ namespace trinity {
 
 /// Remembers what plans of one problem cost: policies repeat themselves when they converge. Keys
 /// are 128-bit hashes of the placement (and schedule), so that two plans never meet in practice. A
-/// table of fixed size, in which a newer result takes the place of an older one. For threads.
+/// table in which a newer result takes the place of an older one; it grows with what it holds up to
+/// its size, so that a problem which is asked once takes little. For threads.
 class ResultCache {
  public:
   using Key = std::array<uint64_t, 2>;
@@ -31,9 +32,12 @@ class ResultCache {
     bool used = false;
     Metrics metrics;
   };
-  size_t room_ = 0, devices_;
+  void grow();
+
+  static constexpr size_t kFirstEntries = 256, kPlacesPerResult = 8;  // two rarely share a place
+  size_t room_ = 0, devices_, used_ = 0;
   std::mutex mutex_;
-  std::vector<Entry> entries_;  // made when first needed
+  std::vector<Entry> entries_;  // none, or a power of two
   int64_t hits_ = 0;
 };
 

@@ -37,6 +37,7 @@ EventLoop::EventLoop(const Problem& problem)
       members_(!problem.graph().collectives().empty()),
       flows_(problem.cluster()),
       waiting_(static_cast<size_t>(problem.devices())),
+      contention_(problem),
       sent_(static_cast<size_t>(problem.max_outputs()) * static_cast<size_t>(problem.devices())) {
   const auto d = static_cast<size_t>(problem.devices());
   if (problem.rules().queue == QueueModel::pair) queue_free_.resize(d * d);
@@ -78,6 +79,8 @@ void EventLoop::begin(const Plan& plan, int64_t limit_ns, Record& record) {
   if (policy_ == Policy::order)
     next_in_order_.assign(plan.schedule->order_first.begin(), plan.schedule->order_first.end() - 1);
   running_.assign(d, -1);
+  begin_ns_.assign(d, 0);
+  contention_.clear();
   if (record.tasks)
     next_position_.assign(record.first_position.begin(), record.first_position.end() - 1);
   touched_.assign(d, false);
@@ -86,6 +89,9 @@ void EventLoop::begin(const Plan& plan, int64_t limit_ns, Record& record) {
   std::fill(sent_.begin(), sent_.end(), -1);
   std::fill(queue_free_.begin(), queue_free_.end(), 0);
   if (fair()) flows_.clear();
+  if (receiver())
+    to_copy_.assign(
+        static_cast<size_t>(problem_.outputs()) * d * static_cast<size_t>(micro_batches_), -1);
 }
 
 /// Counts what every task waits for; those that wait for nothing are ready at 0.
@@ -111,16 +117,30 @@ void EventLoop::begin_tasks() {
         make_ready(k * n + o, o);
 }
 
-int64_t EventLoop::next_instant() const {
-  return std::min({first_of(ends_), first_of(arriving_), first_of(frees_), first_of(begins_),
-                   flows_.next_end_ns()});
+/// The next end of a task; ends that contention has moved since are dropped.
+int64_t EventLoop::next_end() {
+  while (problem_.contends() && !ends_.empty()) {
+    const int32_t task = ends_.front().what, device = device_of(op_of(task));
+    const bool holds = running_[static_cast<size_t>(device)] == task;
+    if (holds &&
+        (begin_ns_[static_cast<size_t>(device)] == ends_.front().first ||
+         !contention_.applies(device) || contention_.end_ns(device) == ends_.front().first))
+      break;
+    pop(ends_);
+  }
+  return first_of(ends_);
+}
+
+int64_t EventLoop::next_instant() {
+  return std::min(
+      {next_end(), first_of(arriving_), first_of(frees_), first_of(begins_), flows_.next_end_ns()});
 }
 
 /// Everything due now, in the order that simulator.h gives.
 void EventLoop::instant() {
   begin_instant();
   for (; !record_->rejected; stop_.step()) {
-    if (first_of(ends_) == now_ns_)
+    if (next_end() == now_ns_)
       end_task(pop(ends_));
     else if (first_of(arriving_) == now_ns_)
       arrive(pop(arriving_));
@@ -213,14 +233,20 @@ void EventLoop::start(int32_t task, int32_t device) {
   else
     pop(waiting_[d]);
   auto& state = record_->devices[d];
-  const int64_t cost = state.cost_ns[op_of(task)], end = now_ns_ + cost;
-  state.compute_ns += cost;
+  const int64_t begin = receiver() ? copy_inputs(task, device) : now_ns_;
+  const int64_t cost = state.cost_ns[op_of(task)], end = begin + cost;
   running_[d] = task;
-  push(ends_, Entry{end, task, task});
+  begin_ns_[d] = begin;
+  if (cost > 0 && contention_.applies(device)) {
+    contention_.start(device, op_of(task), now_ns_, begin, cost);
+    push_moved_ends();
+  } else {
+    push(ends_, Entry{end, task, task});
+  }
   if (record_->tasks) {
     const int32_t position = next_position_[d]++;
     record_->place[t] = {position, device};
-    record_->start_at[static_cast<size_t>(position)] = now_ns_;
+    record_->start_at[static_cast<size_t>(position)] = begin;
   }
   record_->step_ns = std::max(record_->step_ns, end);
   if (limit_ns_ == kNoLimit) return;
@@ -229,6 +255,13 @@ void EventLoop::start(int32_t task, int32_t device) {
   if (bound <= limit_ns_) return;
   record_->rejected = true;
   record_->step_ns = bound;
+}
+
+void EventLoop::push_moved_ends() {
+  for (const int32_t device : contention_.moved()) {
+    const int32_t task = running_[static_cast<size_t>(device)];
+    push(ends_, Entry{contention_.end_ns(device), task, task});
+  }
 }
 
 void EventLoop::make_ready(int32_t task, int32_t op) {
@@ -267,6 +300,12 @@ void EventLoop::end_task(int32_t task) {
   const auto& rules = problem_.rules();
   auto& state = record_->devices[static_cast<size_t>(device)];
   running_[static_cast<size_t>(device)] = -1;
+  state.compute_ns += now_ns_ - begin_ns_[static_cast<size_t>(device)];
+  record_->step_ns = std::max(record_->step_ns, now_ns_);
+  if (state.cost_ns[op] > 0 && contention_.applies(device)) {
+    contention_.stop(device, now_ns_);
+    push_moved_ends();
+  }
   const bool pauses = state.cost_ns[op] > 0 || rules.dead_after_free;
   state.free_ns = now_ns_ + (pauses ? rules.device_dead_ns : 0);
   if (state.free_ns > now_ns_)
@@ -292,10 +331,9 @@ void EventLoop::hand_out(int32_t task, int32_t op) {
     const bool sum = accumulates(op, reader.op);
     if (sum && !last) continue;
     const int32_t to = device_of(reader.op);
-    if (to == from) {
-      give((sum ? micro_batches_ - 1 : micro) * n + reader.op, reader.op);
-      continue;
-    }
+    const bool is_there = to == from || receiver();
+    if (is_there) give((sum ? micro_batches_ - 1 : micro) * n + reader.op, reader.op);
+    if (to == from) continue;
     auto& sent =
         sent_[static_cast<size_t>(reader.output) * static_cast<size_t>(problem_.devices()) +
               static_cast<size_t>(to)];
@@ -303,6 +341,37 @@ void EventLoop::hand_out(int32_t task, int32_t op) {
     sent = task;
     enqueue(task, reader.output, from, to);
   }
+}
+
+/// Where the number of a tensor's copy for a device stands until the device has made it.
+int32_t& EventLoop::copy_of(int32_t task, int32_t tensor, int32_t device) {
+  const auto run = static_cast<size_t>(micro_of(task));
+  return to_copy_[(run * static_cast<size_t>(problem_.outputs()) + static_cast<size_t>(tensor)) *
+                      static_cast<size_t>(problem_.devices()) +
+                  static_cast<size_t>(device)];
+}
+
+/// Receiver: makes the copies of a task's inputs that its device has not made yet; returns when
+/// the last of them is there.
+int64_t EventLoop::copy_inputs(int32_t task, int32_t device) {
+  const auto& graph = problem_.graph();
+  const int32_t op = op_of(task);
+  int64_t done = now_ns_;
+  for (const int32_t tensor : graph.op(op).inputs) {
+    const int32_t producer = graph.tensor(tensor).producer;
+    const int32_t made = accumulates(producer, op) ? last_ended_[static_cast<size_t>(producer)]
+                                                   : task - op + producer;
+    const int32_t output = tensor - graph.op(producer).outputs.front();
+    int32_t& number = copy_of(made, problem_.first_output(producer) + output, device);
+    if (number < 0) continue;
+    auto& copy = record_->copies[static_cast<size_t>(number)];
+    number = -1;
+    copy.start_ns = done;
+    copy.end_ns = done +=
+        problem_.wire_ns(copy.from, device, problem_.output_bytes(producer, copy.output));
+    record_->devices[static_cast<size_t>(copy.from)].send_ns += copy.end_ns - copy.start_ns;
+  }
+  return done;
 }
 
 void EventLoop::enqueue(int32_t task, int32_t output, int32_t from, int32_t to) {
@@ -314,6 +383,10 @@ void EventLoop::enqueue(int32_t task, int32_t output, int32_t from, int32_t to) 
   const auto index = static_cast<int32_t>(record_->copy_count);
   const auto arrival = static_cast<int32_t>(arrivals_.size());
   record_->add_copy({now_ns_, now_ns_, task, output, from, to});
+  if (receiver()) {
+    copy_of(task, problem_.first_output(op_of(task)) + output, to) = index;
+    return;
+  }
   arrivals_.push_back({index, false, 1, bytes});
   if (fair()) {
     flow(arrival, problem_.latency_ns(from, to));
@@ -345,6 +418,7 @@ void EventLoop::collect_queues(int32_t from, int32_t to) {
       break;
     case QueueModel::none:
     case QueueModel::fair:
+    case QueueModel::receiver:
       break;
   }
 }

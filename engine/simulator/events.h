@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/stop.h"
+#include "simulator/contention.h"
 #include "simulator/flows.h"
 #include "simulator/record.h"
 
@@ -38,7 +39,9 @@ class EventLoop {
 
   void begin(const Plan& plan, int64_t limit_ns, Record& record);
   void begin_tasks();
-  int64_t next_instant() const;
+  int64_t next_instant();
+  int64_t next_end();
+  void push_moved_ends();
   void instant();
   void begin_instant();
   bool start_best();
@@ -51,6 +54,8 @@ class EventLoop {
   void end_task(int32_t task);
   void hand_out(int32_t task, int32_t op);
   void enqueue(int32_t task, int32_t output, int32_t from, int32_t to);
+  int64_t copy_inputs(int32_t task, int32_t device);
+  int32_t& copy_of(int32_t task, int32_t tensor, int32_t device);
   void flow(int32_t arrival, int64_t latency_ns);
   void begin_flows(int32_t arrival);
   void arrive(int32_t arrival);
@@ -73,6 +78,7 @@ class EventLoop {
   /// Whether `op` runs in the last micro-batch only.
   bool once(int32_t op) const { return !stream_ && problem_.once(op); }
   bool fair() const { return problem_.rules().queue == QueueModel::fair; }
+  bool receiver() const { return problem_.rules().queue == QueueModel::receiver; }
 
   const Problem& problem_;
   const bool members_;
@@ -84,13 +90,15 @@ class EventLoop {
   int64_t limit_ns_ = kNoLimit, now_ns_ = 0;
   Record* record_ = nullptr;
 
-  std::vector<int32_t> missing_;          // per task: inputs that have not arrived
-  std::vector<int64_t> ready_ns_;         // per task
-  std::vector<int32_t> to_end_;           // per operator: micro-batches that have not ended
-  std::vector<int32_t> last_ended_;       // per operator: the task that ended last of all
-  std::vector<Heap> waiting_;             // per device: ready tasks, by policy
-  std::vector<int32_t> next_in_order_;    // per device: position in the schedule's order
-  std::vector<int32_t> running_;          // per device: task, or -1
+  std::vector<int32_t> missing_;        // per task: inputs that have not arrived
+  std::vector<int64_t> ready_ns_;       // per task
+  std::vector<int32_t> to_end_;         // per operator: micro-batches that have not ended
+  std::vector<int32_t> last_ended_;     // per operator: the task that ended last of all
+  std::vector<Heap> waiting_;           // per device: ready tasks, by policy
+  std::vector<int32_t> next_in_order_;  // per device: position in the schedule's order
+  std::vector<int32_t> running_;        // per device: task, or -1
+  std::vector<int64_t> begin_ns_;       // per device: when that began
+  Contention contention_;
   std::vector<int32_t> next_position_;    // per device
   std::vector<bool> touched_;             // per device: whether it is in touched_list_
   std::vector<int32_t> touched_list_;     // devices that may have something to start
@@ -102,6 +110,7 @@ class EventLoop {
   std::vector<Arrival> arrivals_;         // in order of booking
   std::vector<int32_t> sent_;             // [output][device]: the last task that sent it there
   std::vector<int64_t> queue_free_;       // pair: [from][to]; route: per channel
+  std::vector<int32_t> to_copy_;          // receiver: [run][tensor][device]: copy to make, or -1
   std::vector<int32_t> members_missing_;  // [micro-batch][collective]
   std::vector<int32_t> ring_;             // devices of the collective at hand
   std::vector<int64_t*> queues_;          // what the transfer or collective at hand occupies

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/stop.h"
@@ -48,6 +49,7 @@ Problem::Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Clust
     : graph_(std::move(graph)), cluster_(std::move(cluster)), rules_(rules) {
   check_rules();
   bind_costs(cost);
+  bind_contention();
   bind_edges();
   bind_wires();
   bind_aliases();
@@ -63,7 +65,8 @@ void Problem::check_rules() const {
       throw LimitError(fmt::format("a pause of {} ns is more than the simulator's clock takes ({})",
                                    pause_ns, kLongest));
   }
-  const bool queued = rules_.queue == QueueModel::route || rules_.queue == QueueModel::fair;
+  const bool queued = rules_.queue == QueueModel::route || rules_.queue == QueueModel::fair ||
+                      rules_.queue == QueueModel::receiver;
   if (queued && (rules_.broadcast || rules_.last_event || rules_.link_dead_ns > 0))
     throw ArgumentError(fmt::format(
         "queue model '{}' has no published rules (broadcast, pauses of links); use 'sender'",
@@ -75,6 +78,19 @@ void Problem::check_rules() const {
   const bool published = rules_.broadcast || rules_.memory == MemoryModel::outputs_only;
   if (published && !graph_->collectives().empty())
     throw ArgumentError("the published rules know no collectives");
+}
+
+/// Whether two devices of a type that contends are on one node.
+void Problem::bind_contention() {
+  std::set<std::pair<std::string, int32_t>> seen;
+  for (const auto& device : cluster_->devices())
+    if (!device.node.empty() && !seen.insert({device.node, device.type}).second)
+      contends_ = contends_ || has_contention(cluster_->type_of(cluster_->find(device.name)));
+  const auto longest = cost_ns_.empty() ? 0 : *std::max_element(cost_ns_.begin(), cost_ns_.end());
+  if (contends_ && longest >= (int64_t{1} << 40))
+    throw LimitError(fmt::format(
+        "graph '{}': an operator takes {:.3g} s, more than devices that contend are timed for",
+        graph_->name(), static_cast<double>(longest) * 1e-9));
 }
 
 void Problem::bind_costs(const CostFunction& cost) {
@@ -102,8 +118,9 @@ void Problem::bind_costs(const CostFunction& cost) {
                           op.name, device.name, time_s));
       }
       if (!(time_s >= 0 && time_s < 1e6))
-        throw LimitError(fmt::format("operator '{}' would take {} s on device '{}'", op.name,
-                                     time_s, device.name));
+        throw LimitError(
+            fmt::format("operator '{}' would take {} s on device '{}', expected less than 1e6 s",
+                        op.name, time_s, device.name));
       cost_ns_.push_back(std::llround(time_s * 1e9));
       least_cost_ns_[o] = std::min(least_cost_ns_[o], cost_ns_.back());
     }

@@ -75,6 +75,8 @@ class Problem {
     return {cost_ns_.data() + n * static_cast<size_t>(cost_class(device)), n};
   }
   int32_t cost_class(int32_t device) const { return cost_class_[static_cast<size_t>(device)]; }
+  /// Whether devices of a node slow each other down (see Contention).
+  bool contends() const { return contends_; }
   int32_t cost_classes() const { return cost_classes_; }
   /// The least time of `op` over all devices.
   int64_t least_cost_ns(int32_t op) const { return least_cost_ns_[static_cast<size_t>(op)]; }
@@ -142,6 +144,7 @@ class Problem {
 
  private:
   void bind_costs(const CostFunction& cost);
+  void bind_contention();
   void bind_edges();
   void bind_wires();
   void bind_aliases();
@@ -160,7 +163,7 @@ class Problem {
   std::vector<Reader> readers_;
   std::vector<int32_t> reader_offsets_, output_offsets_, missing_, alias_;
   std::vector<bool> once_;
-  bool has_aliases_ = false, has_workspace_ = false;
+  bool has_aliases_ = false, has_workspace_ = false, contends_ = false;
   int32_t max_outputs_ = 0, most_missing_ = 0;
   double longest_step_ns_ = 0;
 };

@@ -40,6 +40,12 @@ inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 /// excepted, which waits for the head of its sequence). Which ready task it takes: see Policy. It
 /// is free again at the task's end plus its pause (device_dead_ns).
 ///
+/// CONTENTION. Devices of one type on one node share its memory. While k of the n of them have
+/// taken a task that costs something and not ended it (the copies of a receiver count), each of
+/// these computes 1 + (c - 1) (k - 1) / (n - 1) times as slowly as alone, c being the contention
+/// that its type states for the operator at hand (DeviceType, Efficiency; 1 where none is stated).
+/// Copies are not slowed.
+///
 /// TRANSFERS. When a task ends, for every distinct other device with readers of an output one
 /// transfer is enqueued, in order of first reader; all readers there share the copy. It starts when
 /// the queue that it occupies is free and takes latency + bytes / bandwidth (wire_ns):
@@ -51,15 +57,19 @@ inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 ///           every channel of its route. Rates are whole bytes/s (progressive filling, rounded
 ///           down, at least 1; channels of equal share in ascending order), recomputed after every
 ///           instant in which a flow begins or ends; a flow ends at the first whole nanosecond at
-///           which all its bytes have flowed.
+///           which all its bytes have flowed;
+///   receiver  the receiving device, which computes nothing meanwhile: a device that takes a task
+///           first copies, one after the other in the order of the task's inputs, what lies on
+///           other devices and was not copied yet; then the task starts. Such a task is ready when
+///           its inputs have been produced. (The executor's workers do so: engine/execute.)
 ///
 /// COLLECTIVES. The members of a collective (per micro-batch) start together once all are ready and
 /// what they occupy is free: with sender every member's send queue; with pair the queues from each
 /// member to the next (by device number, the last to the first); with route the channels of these
-/// routes; with none nothing. They take collective_cost() and end together, occupying no device.
-/// With fair every such pair carries the bytes a ring sends between neighbours as one flow, after
-/// the ring's whole latency; the collective ends with its last flow. Members on one device count
-/// as one; a collective on one device takes no time.
+/// routes; with none and receiver nothing. They take collective_cost() and end together, occupying
+/// no device. With fair every such pair carries the bytes a ring sends between neighbours as one
+/// flow, after the ring's whole latency; the collective ends with its last flow. Members on one
+/// device count as one; a collective on one device takes no time.
 ///
 /// INSTANTS. Of everything due at one instant the first of this list happens, again and again until
 /// nothing is left: tasks end, in order of number; transfers and collectives arrive, in order of

@@ -48,7 +48,9 @@ Sweep::Sweep(const Problem& problem)
 
 bool Sweep::takes(const Problem& problem, const Schedule* schedule) {
   const auto queue = problem.rules().queue;
-  if (queue == QueueModel::route || queue == QueueModel::fair) return false;
+  if (queue == QueueModel::route || queue == QueueModel::fair || queue == QueueModel::receiver)
+    return false;
+  if (problem.contends()) return false;
   if (schedule && (schedule->policy != Policy::fifo || schedule->micro_batches != 1)) return false;
   return problem.graph().collectives().empty() &&
          (packs(problem, kSmallShift) || packs(problem, kLargeShift));

@@ -84,6 +84,22 @@ bool is_cost_key(std::string_view name) {
          name == "Conv3x3" || name == "Conv3x3Grad";
 }
 
+double contention(const Operator& op, const DeviceType& type) {
+  double result = type.contention;
+  if (!type.operators.empty())
+    for (const auto& key : cost_keys(op)) {
+      const auto found = type.operators.find(key);
+      if (found != type.operators.end()) result = found->second.contention.value_or(result);
+    }
+  return result;
+}
+
+bool has_contention(const DeviceType& type) {
+  return type.contention > 1 ||
+         std::any_of(type.operators.begin(), type.operators.end(),
+                     [](const auto& entry) { return entry.second.contention.value_or(1) > 1; });
+}
+
 double operator_time_s(const Graph& graph, const Operator& op, const Device& device,
                        const DeviceType& type) {
   if (op.measured()) return op.measured_time_s / device.speed;

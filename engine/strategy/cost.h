@@ -20,6 +20,12 @@ namespace trinity {
 double operator_time_s(const Graph& graph, const Operator& op, const Device& device,
                        const DeviceType& type);
 
+/// How many times as long an operator takes on a device while all devices of its type on its node
+/// compute: the device type's contention, or what it states for the operator (see cost_keys()).
+double contention(const Operator& op, const DeviceType& type);
+/// Whether that can be other than 1.
+bool has_contention(const DeviceType& type);
+
 /// The names under which a device type can state efficiencies for an operator, the most special one
 /// last: its type without "Grad", its type, and for convolutions the same of DepthwiseConv or, with
 /// a kernel of 3 x 3 and stride 1 (which libraries compute with fewer products: Lavin and Gray

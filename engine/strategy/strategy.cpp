@@ -34,6 +34,8 @@ class Reader {
       json_ = Json::parse(text);
     } catch (const nlohmann::json::parse_error& error) {
       fail(fmt::format("not valid JSON near byte {}", error.byte));
+    } catch (const nlohmann::json::out_of_range&) {
+      fail("not valid JSON (a number is too large)");
     }
     for (int32_t i = 0; i < graph.operator_count(); ++i) numbers_.emplace(graph.op(i).name, i);
   }

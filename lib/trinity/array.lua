@@ -49,6 +49,12 @@ local function out_of_range(self, i)
   util.fail('index %s is outside 1 to %d', tostring(i), self.length)
 end
 
+--- Raises the error of self[i] = value.
+local function refuse(self, i, value)
+  if type(i) ~= 'number' or not (i >= 1 and i <= self.length) then out_of_range(self, i) end
+  util.fail('index %s: expected a number, got %s', tostring(i), util.describe(value))
+end
+
 local function length(self) return self.length end
 
 --- What `self[i]` is when i is no index: a method, or an error.
@@ -60,15 +66,15 @@ end
 --- A function that reads elements, and one that writes them. One pair per type of element, so that
 --- LuaJIT compiles each with its own types. The good path is one line on purpose: compiled code looks for
 --- Ctrl-C wherever the line changes (engine/lua/stopper.h).
-local function accessors(pointer)
-  local cast = ffi.cast
+local function accessors(to)
+  local cast, number = ffi.cast, 'number'
   local function read(self, i)
-    if type(i) == 'number' and i >= 1 and i <= self.length then return cast(pointer, self.data)[i - 1] end
+    if type(i) == number and i >= 1 and i <= self.length then return cast(to, self.data)[i - 1] end
     return missing(self, i)
   end
-  local function write(self, i, value)
-    if type(i) == 'number' and i >= 1 and i <= self.length then cast(pointer, self.data)[i - 1] = value return end
-    out_of_range(self, i)
+  local function write(a, i, v)
+    if type(v) == number and type(i) == number and i >= 1 and i <= a.length then cast(to, a.data)[i - 1] = v return end
+    refuse(a, i, v)
   end
   return read, write
 end

@@ -57,6 +57,7 @@ end
 --- An integer from low to high (each optional, both included), at most 2^53 from zero.
 function check.integer(owner, place, name, value, low, high)
   if type(value) ~= 'number' or value % 1 ~= 0 or value < (low or -2 ^ 53) or value > (high or 2 ^ 53) then
+    if type(value) == 'number' and value > 2 ^ 53 then high = high or 2 ^ 53 end -- what a number counts exactly
     check.wrong(owner, place, name, value, range_text('an integer', low, high))
   end
   return value

@@ -1,14 +1,23 @@
 -- Checkpoints of searches: strategies as problem:load() reads them, whose notes hold what the search goes on from.
--- A checkpoint replaces the one before as a whole, so that a crash at any moment leaves one that is good.
+-- A checkpoint replaces the one before as a whole, so that a crash at any moment leaves one that is good. What is not
+-- text (weights) lies in one of two files beside it in turn. A checkpoint holds the CRC-32C of its notes and of that
+-- file: one that was changed or cut short on the disk is refused.
+--
+-- Methods have theirs in the run's folder (begin, due, write, restore_kept); methods.trinity takes names of files, too.
 
 local check = require 'trinity.check'
 local core = require 'trinity.core'
+local json = require 'trinity.json'
+local run_folder = require 'trinity.run_folder'
+local run_search = require 'trinity.run_search'
+local progress = require 'trinity.progress'
 local simulator = require 'trinity.simulator'
+local tensorboard = require 'trinity.tensorboard'
 local util = require 'trinity.util'
 
 local checkpoints = {}
 
-local kind = 'trinity search checkpoint 1'
+local kind = 'trinity search checkpoint 2'
 
 --- Numbers as text without loss.
 function checkpoints.pack(list, count)
@@ -57,7 +66,8 @@ local function option_text(value)
   return table.concat(parts, ' ')
 end
 
-local function option_texts(options)
+--- Options that tell searches apart, as texts by name.
+function checkpoints.option_texts(options)
   local texts = {}
   for key, value in util.sorted_pairs(options) do
     if not free[key] then texts[key] = option_text(value) end
@@ -65,13 +75,89 @@ local function option_texts(options)
   return texts
 end
 
+-- Whether the caller named a file for checkpoints.
+local function asked(self) return (self.options.checkpoint or '') ~= '' end
+
+--- Sets the files of the search `self`: checkpoint and resume of its options, else those of the run's folder (for a
+--- search that no other rank shares, whose batches are all its own).
+function checkpoints.begin(self, shared)
+  local options, record = self.options, not shared and self.record or nil
+  self.checkpoint = asked(self) and options.checkpoint or record and record:checkpoint_path() or nil
+  self.resume = (options.resume or '') ~= '' and options.resume or record and record.resume or nil
+  self.kept_at, self.keeping_s = core.clock_s(), 0
+  if record and self.checkpoint then record.keeps = true end
+end
+
+local most_scores = 1e6 -- that a checkpoint nobody asked for holds
+
+--- Whether `scores` are more than a checkpoint holds that nobody asked for: the latest one then stays, and a search
+--- that goes on from it takes longer to the same end.
+function checkpoints.too_many(self, scores) return not asked(self) and scores > most_scores end
+
+--- Whether a checkpoint is due: by the caller's count where the caller asked for checkpoints, else by the clock.
+function checkpoints.due(self, by_count)
+  if not self.checkpoint then return false end
+  if asked(self) then return by_count end
+  return run_search.is_due(self.kept_at, self.keeping_s)
+end
+
+--- Calls body(), which writes a file beside the checkpoint. What goes wrong is the caller's to know where the caller
+--- asked for checkpoints; else it ends the run's folder, and the answer is false.
+function checkpoints.guard(self, body)
+  if not asked(self) then return self.record.run.folder:try(body, self.record.path) end
+  body()
+  return true
+end
+
+local no_sum = '"sum": "--------"'
+
+-- The CRC-32C of a checkpoint's text without its own.
+local function sum_of(text)
+  local first, last = text:find('"sum": *"[%x-]+"')
+  if not first then return nil end
+  return ('%08x'):format(tensorboard.crc32c(text:sub(1, first - 1) .. no_sum .. text:sub(last + 1)))
+end
+
+-- A file's content with what comes of a text.
+local function read_checked(path)
+  local ok, text = pcall(core.read_file, path)
+  if not ok then return nil, util.unplaced(tostring(text)) end
+  if not text:find(kind, 1, true) then
+    local version = text:match '"trinity search checkpoint (%d+)"'
+    return nil, version and ('of another version of trinity (%s, this one writes 2)'):format(version)
+      or 'no checkpoint of a search'
+  end
+  local sum = sum_of(text)
+  if not sum or text:match '"sum": *"(%x+)"' ~= sum then return nil, 'changed or cut short since it was written' end
+  return text
+end
+
 --- Writes the search `self` with its best so far to `path`; `notes` are the method's own, text or numbers.
 function checkpoints.write(path, self, notes)
+  local begun, record = core.clock_s(), self.record
+  if record then record:before_checkpoint() end
   local all = { kind = kind, method = self.method, evaluations_so_far = self.evaluations, step = self.step,
     curve = pack_curve(self.curve) }
   for key, value in util.sorted_pairs(notes) do all['at_' .. key] = value end
-  for key, text in util.sorted_pairs(option_texts(self.options)) do all['option_' .. key] = 'is ' .. text end
-  core.write_file(path, self.problem:to_json(self.placement, all))
+  local texts = checkpoints.option_texts(self.options)
+  for key, text in util.sorted_pairs(texts) do all['option_' .. key] = 'is ' .. text end
+  all.sum = '--------'
+  local text = self.problem:to_json(self.placement, all)
+  text = text:gsub('"sum": *"%-+"', ('"sum": "%s"'):format(sum_of(text)), 1)
+  if asked(self) then core.write_file(path, text) else record:write_checkpoint(text) end
+  self.kept_at = core.clock_s()
+  self.keeping_s = self.kept_at - begun
+end
+
+--- Writes a checkpoint of the search `self` with a file beside it that body(path) writes.
+function checkpoints.write_with_file(self, notes, body)
+  self.slot = 1 - (self.slot or 1)
+  local file = ('%s.policy%d'):format(self.checkpoint, self.slot)
+  if not checkpoints.guard(self, function() body(file) end) then return end
+  local ok, content = pcall(core.read_file, file)
+  if not ok then return end -- the folder is given up
+  notes.policy, notes.policy_sum = file:match '[^/]*$', ('%08x'):format(tensorboard.crc32c(content))
+  checkpoints.write(self.checkpoint, self, notes)
 end
 
 local function refuse(owner, path, message, ...)
@@ -79,7 +165,7 @@ local function refuse(owner, path, message, ...)
 end
 
 local function check_options(owner, path, options, notes)
-  for key, text in util.sorted_pairs(option_texts(options)) do
+  for key, text in util.sorted_pairs(checkpoints.option_texts(options)) do
     local was = (notes['option_' .. key] or 'is ?'):sub(4)
     if was ~= text then
       refuse(owner, path, "written with option '%s' = %s, this search has %s", key, util.shortened(was, 60),
@@ -92,11 +178,12 @@ local function whole(text) return text and tonumber(text) and tonumber(text) >= 
 
 --- Brings the search `self` to where the checkpoint at `path` was written; returns the method's own notes as text.
 function checkpoints.restore(owner, self, path)
-  local problem, placement = self.problem, self.placement
-  local ok, loaded = pcall(problem.handle.from_json, problem.handle, core.read_file(path), path, placement)
+  local problem, placement = self.problem, self.problem:placement()
+  local text, wrong = read_checked(path)
+  if not text then refuse(owner, path, '%s', wrong) end
+  local ok, loaded = pcall(problem.handle.from_json, problem.handle, text, path, placement)
   if not ok then util.fail('%s: %s', owner, util.unplaced(tostring(loaded))) end
   local notes = loaded.notes
-  if notes.kind ~= kind then refuse(owner, path, 'no checkpoint of a search') end
   if notes.method ~= self.method then refuse(owner, path, 'of method %s', util.quoted(notes.method or '?')) end
   if not loaded.same_graph or not loaded.same_cluster then
     refuse(owner, path, 'written for another %s', loaded.same_graph and 'cluster' or 'graph')
@@ -104,6 +191,7 @@ function checkpoints.restore(owner, self, path)
   check_options(owner, path, self.options, notes)
   if not whole(notes.evaluations_so_far) or not whole(notes.step) then refuse(owner, path, 'counts are missing') end
   local metrics = simulator.run_batch(owner, problem.simulator, { placement })[1]
+  for op = 1, #placement do self.placement[op] = placement[op] end
   self.best = { metrics = metrics, reward = problem:score(metrics) }
   self.evaluations, self.step = tonumber(notes.evaluations_so_far), tonumber(notes.step)
   self.curve = unpack_curve(notes.curve)
@@ -113,6 +201,53 @@ function checkpoints.restore(owner, self, path)
     if name then own[name] = value end
   end
   return own
+end
+
+-- The file beside the checkpoint `path` that the note `name` tells; nil and why where it is not what it was.
+local function checked_file(path, name, sum)
+  local file = (path:match '^.*/' or '') .. name
+  local ok, content = pcall(core.read_file, file)
+  if not ok then return nil, ('%s, which belongs to it, cannot be read'):format(name) end
+  if ('%08x'):format(tensorboard.crc32c(content)) ~= sum then
+    return nil, ('%s, which belongs to it, is not what was written with it'):format(name)
+  end
+  return file
+end
+
+--- The file beside the checkpoint `path` that its notes name, whose content is what it was.
+function checkpoints.file_of(owner, self, path, notes)
+  local name = tostring(notes.policy):match '[^/]*$'
+  local file, wrong = checked_file(path, name, notes.policy_sum)
+  if not file then refuse(owner, path, '%s', wrong) end
+  self.slot = tonumber(name:match '%d$')
+  return file
+end
+
+--- How many evaluations the checkpoint in the folder of a search holds; 0 where there is none. One that is not whole is
+--- told of and removed.
+function checkpoints.reached(folder)
+  local path = folder .. '/checkpoint.json'
+  if not run_folder.exists(path) then return 0 end
+  local text, wrong = read_checked(path)
+  local ok, saved = pcall(json.decode, text or '', path)
+  local notes = text and ok and type(saved) == 'table' and saved.notes or {}
+  if text and notes.at_policy then
+    text, wrong = checked_file(path, tostring(notes.at_policy):match '[^/]*$', notes.at_policy_sum)
+  end
+  if text then return tonumber(notes.evaluations_so_far) or 0 end
+  progress.warn(('%s: %s; it is removed, and the search starts anew'):format(path, wrong))
+  core.remove_tree(path)
+  return 0
+end
+
+--- Brings the search `self` to its checkpoint in the run's folder; load(path) takes the file beside it, where there is
+--- one. Returns the notes, nil where there is no checkpoint.
+function checkpoints.restore_kept(owner, self, load)
+  if not self.resume then return nil end
+  local notes = checkpoints.restore(owner, self, self.resume)
+  if load and notes.policy then load(checkpoints.file_of(owner, self, self.resume, notes)) end
+  self.record:tell_resumed(self)
+  return notes
 end
 
 return checkpoints

@@ -4,6 +4,7 @@ local core = require 'trinity.core'
 local comparison = require 'trinity.comparison'
 local model = require 'trinity.model'
 local problems = require 'trinity.problem'
+local profiles = require 'trinity.profile.object'
 local util = require 'trinity.util'
 
 local cli = {}
@@ -11,7 +12,7 @@ local cli = {}
 --- Options that name a problem, for trinity.options.
 cli.problem_options = {
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, or a profile .json' },
   batch_size = { default = 0, help = 'samples per step; 0: what the model has', min = 0, integer = true },
   compat = { default = false, help = "the published simulator's rules: an operator a layer of a profile, its forward "
     .. 'and backward pass together, on --devices equal devices in place of --cluster' },
@@ -51,13 +52,23 @@ local function is_given(name)
   return false
 end
 
+--- The problem of a graph on a cluster by name; a profile (.json) brings its measured times to the network that it was
+--- made of, and to others its fitted efficiencies.
+function cli.problem_on(graph, cluster)
+  if not cluster:match '%.json$' then return problems.new { graph = graph, cluster = model.cluster(cluster) } end
+  local profile = profiles.load(cluster)
+  if profile:is_of(graph) then return problems.new { graph = graph, profile = profile } end
+  local note = 'trinity: %s is a profile of %s at batch size %d: its devices are used, times are estimated\n'
+  io.stderr:write(note:format(cluster, profile.model.name, profile.model.batch_size))
+  return problems.new { graph = graph, cluster = profile:cluster() }
+end
+
 --- The problem that the options name; `forward` in place of the model's file under --compat.
 function cli.problem(options, forward)
   local batch_size = options.batch_size > 0 and options.batch_size or nil
   if not options.compat then
     if is_given 'devices' then util.fail_usage "option '--devices' belongs to --compat; use --cluster" end
-    return problems.new { graph = model.load(options.model, { batch_size = batch_size }),
-      cluster = model.cluster(options.cluster) }
+    return cli.problem_on(model.load(options.model, { batch_size = batch_size }), options.cluster)
   end
   if is_given 'cluster' then util.fail_usage "option '--cluster': --compat takes --devices in its place" end
   forward = forward or model.load(options.model, { batch_size = batch_size, training = false })
@@ -133,7 +144,7 @@ function cli.report(options, found, further)
   end
   print(('communication   %s, the busiest device %s'):format(core.format_bytes(m.total_communication_bytes),
     core.format_bytes(m.peak_communication_bytes)))
-  print(('fits            %s'):format(m.feasible and 'yes' or 'no'))
+  print(('fits            %s'):format(m.feasible and 'yes' or 'no: ' .. found:misfit().text))
   for key, value in util.sorted_pairs(further or {}) do print(('%-15s %s'):format(key, tostring(value))) end
 end
 

@@ -5,6 +5,7 @@ local check = require 'trinity.check'
 local comparison = require 'trinity.comparison'
 local methods = require 'trinity.methods'
 local progress = require 'trinity.progress'
+local run_state = require 'trinity.run_state'
 local search = require 'trinity.search'
 local strategy = require 'trinity.strategy'
 local util = require 'trinity.util'
@@ -88,6 +89,36 @@ local function seeds_of(name, seeds)
   return about.deterministic and 1 or seeds
 end
 
+--- Keeps the comparison among the results of the run.
+local function finish(self)
+  local data = self:totable()
+  run_state.keep_result('comparison', data, nil, self:summary(), self.problem)
+  return self
+end
+
+--- Fills the comparison's rows; stopped by Ctrl-C, with those so far.
+local function run_all(self, list, given)
+  for i, entry in ipairs(list) do
+    local row = { method = strategy.is(entry) and (entry.method or '?') or entry, runs = {}, failures = {} }
+    self.rows[i] = row
+    if strategy.is(entry) then
+      comparison.add(row, entry)
+    else
+      for s = 0, seeds_of(entry, self.seeds) - 1 do
+        local found, failure, stopped = run_once(self.problem, entry, self.seed + s, given)
+        if not stopped then
+          comparison.add(row, found, failure)
+          if not given.quiet then tell(entry, self.seed + s, found, failure) end
+        end
+        if stopped or found and found.stopped then
+          self.stopped = true
+          return
+        end
+      end
+    end
+  end
+end
+
 --- Runs every entry of `list` (the name of a method, or a strategy already found) on the problem with the
 --- same seeds and budget. options: evaluations (default 2000; no limit when only seconds are given), seconds, seed
 --- (the first, default 1), seeds (how many, default 1), quiet, rescue, out (a folder that keeps finished runs; a
@@ -101,24 +132,9 @@ return function(problem, list, options)
   given.evaluations = options.evaluations or (options.seconds and search.unlimited or 2000)
   given.seconds = options.seconds or math.huge
   local self = comparison.new(problem, options.seed or 1, options.seeds or 1, given.evaluations, given.seconds)
-  for i, entry in ipairs(list) do
-    local row = { method = strategy.is(entry) and (entry.method or '?') or entry, runs = {}, failures = {} }
-    self.rows[i] = row
-    if strategy.is(entry) then
-      comparison.add(row, entry)
-    else
-      for s = 0, seeds_of(entry, self.seeds) - 1 do
-        local found, failure, stopped = run_once(problem, entry, self.seed + s, given)
-        if not stopped then
-          comparison.add(row, found, failure)
-          if not given.quiet then tell(entry, self.seed + s, found, failure) end
-        end
-        if stopped or found and found.stopped then
-          self.stopped = true
-          return self
-        end
-      end
-    end
-  end
-  return self
+  core.begin_search() -- Ctrl-C between two searches, too, ends the comparison and not its script
+  local ok, message = pcall(run_all, self, list, given)
+  core.end_search()
+  if not ok then error(message, 0) end
+  return finish(self)
 end

@@ -2,6 +2,8 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.check'
+local misfit = require 'trinity.misfit'
+local run_search = require 'trinity.run_search'
 local text = require 'trinity.text'
 local search = require 'trinity.search'
 
@@ -93,6 +95,18 @@ function Comparison:best()
   return best
 end
 
+--- Where nothing fits: the row whose best run is closest to it; nil where something fits, or nothing was found.
+local function least_infeasible(self)
+  local closest
+  for _, row in ipairs(self.rows) do
+    if row.best then
+      if row.best.metrics.feasible then return nil end
+      if not closest or misfit.distance(row.best.metrics) < misfit.distance(closest.best.metrics) then closest = row end
+    end
+  end
+  return closest
+end
+
 local function cells_of(row, best)
   local cells = {}
   for c, column in ipairs(columns) do
@@ -132,6 +146,11 @@ function Comparison:__tostring()
     .. 'work over speed %.4f s, intervals %.4f s), peak memory %s'):format(
       bounds.step_time_s, bounds.critical_path_s, bounds.work_s, bounds.interval_s,
       core.format_bytes(bounds.peak_memory_bytes))
+  local closest = least_infeasible(self)
+  if closest then
+    lines[#lines + 1] = ('no method found a strategy that fits; the least infeasible is of %s: %s'):format(
+      closest.method, closest.best:misfit().text)
+  end
   if best and #self.rows > 1 then lines[#lines + 1] = ('* best: %s'):format(best.method) end
   lines[#lines + 1] = ('%s on %s, %s'):format(self.problem.graph.name, self.problem.cluster.name, budget_text(self))
   lines[#lines + 1] = made_by()
@@ -151,16 +170,36 @@ function comparison.facts(found)
   local m = found.metrics
   local memory = {}
   for d = 1, m.device_count do memory[d] = m:memory_bytes(d) end
-  return { seed = found.seed, step_time_s = m.step_time_s, fits = m.feasible, peak_memory_bytes = memory,
+  return { seed = found.seed, step_time_s = m.step_time_s, fits = m.feasible, misfit = found:misfit(),
+    peak_memory_bytes = memory,
     peak_communication_bytes = m.peak_communication_bytes, total_communication_bytes = m.total_communication_bytes,
     lower_bound_s = found:lower_bound_s(), reward = found.reward, evaluations = found.evaluations,
-    seconds = found.seconds }
+    seconds = found.seconds, search = run_search.id_of(found) }
+end
+
+--- What was found as a sentence.
+function Comparison:summary()
+  check.self('comparison:summary', self, 'comparison')
+  local best, problem = self:best(), self.problem
+  local where = ('%s on %s'):format(problem.graph.name, problem.cluster.name)
+  if not best then
+    local closest = least_infeasible(self)
+    return ('Of %d methods for %s, none found a strategy that fits%s.'):format(#self.rows, where,
+      closest and ('; the least infeasible is of %s: %s'):format(closest.method, closest.best:misfit().text) or '')
+  end
+  local step_time_s = best.best.metrics.step_time_s
+  local bound = ('a step of %.4g s'):format(step_time_s)
+  if not best.best.splits then -- the bound binds whole operators
+    bound = ('%s, %.2f times the lower bound'):format(bound, step_time_s / best.best:lower_bound_s())
+  end
+  if #self.rows == 1 then return ('%s found for %s: %s.'):format(best.method, where, bound) end
+  return ('Of %d methods for %s, %s has the largest reward: %s.'):format(#self.rows, where, best.method, bound)
 end
 
 --- The comparison as plain data for core.to_json: see scripts/compare.lua for its fields.
 function Comparison:totable()
   check.self('comparison:totable', self, 'comparison')
-  local rows, best = {}, self:best()
+  local rows, best, closest = {}, self:best(), least_infeasible(self)
   for r, row in ipairs(self.rows) do
     local runs = {}
     for i, found in ipairs(row.runs) do runs[i] = comparison.facts(found) end
@@ -170,7 +209,8 @@ function Comparison:totable()
   return { model = self.problem.graph.name, cluster = self.problem.cluster.name, seed = self.seed, seeds = self.seeds,
     evaluations = self.evaluations < search.unlimited and self.evaluations or nil,
     seconds = self.seconds < math.huge and self.seconds or nil, lower_bound_s = self.problem:bounds().step_time_s,
-    rows = rows, best = best and best.method, stopped = self.stopped or false }
+    rows = rows, best = best and best.method,
+    least_infeasible = closest and closest.method, stopped = self.stopped or false }
 end
 
 --- An empty comparison.

@@ -1,5 +1,5 @@
 -- trinity.dist: the processes of one training. A script joins the job that a launcher started it in (trinity
--- launch, torchrun, mpirun, srun) and adds up tensors with the other ranks over LibTorch's c10d and Gloo:
+-- launch, torchrun, mpirun, srun) and adds up tensors with the other ranks over LibTorch's c10d, with Gloo or NCCL:
 --
 --   local job = trinity.dist.init()
 --   local trainer = trinity.dist.trainer(job, { module = net, optimiser = sgd, method = 'bsp' })
@@ -32,20 +32,49 @@ local joined -- the one job of this process
 local alone = 0 -- calls of dist.alone() that run
 
 local init_rules = { timeout_s = { 'number', 0.1, 1e6 }, silence_s = { 'number', 0.1, 1e6 },
-  join_timeout_s = { 'number', 0.1, 1e6 }, link = 'table' }
+  join_timeout_s = { 'number', 0.1, 1e6 }, link = 'table', backend = 'string', arguments_differ = 'boolean' }
+
+-- A script's text; nil for what is none, as the program itself under -e.
+local function text_of(path)
+  local files = rawget(_G, 'io') -- safe scripts have none
+  local file = files and files.open(path, 'r')
+  local text = file and file:read(1) ~= '\127' and file:seek 'set' and file:read '*a' or nil
+  if file then file:close() end
+  return text
+end
+
+-- What the ranks of a job must have alike: program, script, the script's arguments unless they may differ.
+local function identity(arguments_differ)
+  local command, name, script_text, words = rawget(_G, 'arg'), '', nil, {}
+  if type(command) == 'table' and type(command[0]) == 'string' then
+    name = command[0]:match '[^/]*$'
+    script_text = text_of(command[0])
+    for i = 1, arguments_differ and 0 or #command do words[i] = tostring(command[i]) end
+  end
+  return { program = ('trinity %s with %s'):format(core.version, (core.describe_torch())), script = name,
+    script_text = script_text, arguments = table.concat(words, ' ') }
+end
 
 --- Joins the job, once a process; a second call gives the same job. Options: timeout_s (20: a rank that others wait
---- for this long hangs), silence_s (10: one that gives no sign for this long is dead), join_timeout_s (60), link
+--- for this long hangs), silence_s (10: one that gives no sign for this long is dead), join_timeout_s (25), backend
+--- ('gloo', or 'nccl' where LibTorch has CUDA and every rank of a node a GPU: tensors stay on the processor and travel
+--- by way of the GPU; default: what TRINITY_BACKEND says), link
 --- ({ latency_s =, bandwidth_bytes_per_s = }: makes what crosses nodes slower by a ring's time over such a link, for
---- experiments on one machine).
+--- experiments on one machine), arguments_differ (false: ranks whose program, script or arguments differ are refused
+--- by name; true: arguments may).
 function dist.init(options)
   options = check.options('dist.init', 1, 'options', options, init_rules)
   if joined then return joined end
-  local handle = core.dist.join(options)
+  local handle = core.dist.join { timeout_s = options.timeout_s, silence_s = options.silence_s,
+    join_timeout_s = options.join_timeout_s, link = options.link, backend = options.backend,
+    identity = identity(options.arguments_differ) }
   local self = handle:facts()
   self.handle = handle
   joined = setmetatable(self, Job)
-  if joined.rank > 0 then progress.silent = true end
+  if joined.rank > 0 then
+    progress.silent = true
+    require('trinity.run_state').leave_to_first_rank()
+  end
   return joined
 end
 
@@ -54,7 +83,7 @@ end
 --- that have nothing to do with each other.
 function dist.current()
   if alone > 0 or core.in_worker() then return nil end
-  if not joined and os.getenv 'TRINITY_LAUNCH' then dist.init() end
+  if not joined and core.environment 'TRINITY_LAUNCH' then dist.init() end
   if joined and joined.size > 1 and not joined.closed then return joined end
 end
 
@@ -201,12 +230,12 @@ end
 function dist.trainer(job, options) return require('trinity.dist_trainer').new(job, options) end
 
 local launch_rules = { processes = { 'integer', 1, 1024 }, per_node = { 'integer', 0, 1024 },
-  threads = { 'integer', 0, 4096 }, all_output = 'boolean' }
+  threads = { 'integer', 0, 4096 }, backend = 'string', all_output = 'boolean' }
 
 --- Runs a script in several processes on this machine: `arguments` are those of the trinity command. Options:
 --- processes (1), per_node (0: all are on one node; else nodes of so many are pretended), threads (of each rank; 0: the
---- cores divided by the processes), all_output (false: standard output of rank 0 alone). Returns the exit
---- status; see engine/distribute/launcher.h.
+--- cores divided by the processes), backend (of dist.init; '': as the ranks choose), all_output (false: standard output
+--- of rank 0 alone). Returns the exit status; see engine/distribute/launcher.h.
 function dist.launch(arguments, options)
   check.list('dist.launch', 1, 'arguments', arguments, 'string')
   if #arguments == 0 then check.refuse('dist.launch', 1, 'arguments', 'expected a script, got an empty list') end

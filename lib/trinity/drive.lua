@@ -5,6 +5,7 @@
 local array = require 'trinity.array'
 local core = require 'trinity.core'
 local rewards = require 'trinity.rewards'
+local util = require 'trinity.util'
 
 local batch_size = 256
 
@@ -12,6 +13,10 @@ local batch_size = 256
 --- search. Fills `values` and `excess`; false at their end.
 local function retell(replay, count, values, excess)
   if not replay or replay.at >= #replay.values then return false end
+  if replay.at + count > math.min(#replay.values, #replay.excess) then
+    util.fail('checkpoint: it holds the scores of %d and %d placements, which this search does not ask for',
+      #replay.values, #replay.excess)
+  end
   for i = 1, count do
     values[i], excess[i] = replay.values[replay.at + i], replay.excess[replay.at + i]
   end

@@ -30,6 +30,7 @@ local trinity = {
   search = require 'trinity.search',
   select = require 'trinity.select',
   execute = require 'trinity.execute',
+  profile = require 'trinity.profile',
   features = require 'trinity.features',
   policies = require 'trinity.policies',
   compare = require 'trinity.compare',
@@ -45,6 +46,7 @@ local trinity = {
   format_bytes = core.format_bytes,
   format_table = require('trinity.text').format_table,
   random = require 'trinity.random',
+  run = require 'trinity.run',
   global = core.global,
   threads = core.threads,
 }

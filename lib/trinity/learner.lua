@@ -7,10 +7,12 @@
 
 local array = require 'trinity.array'
 local check = require 'trinity.check'
+local checkpoints = require 'trinity.checkpoints'
 local checks = require 'trinity.policy_checks'
 local core = require 'trinity.core'
 local dist = require 'trinity.dist'
 local dist_search = require 'trinity.dist_search'
+local learner_checkpoint = require 'trinity.learner_checkpoint'
 local nn = require 'trinity.nn'
 local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
@@ -43,6 +45,12 @@ function learner.check_settings(owner, given)
   for name, value in util.sorted_pairs(given) do
     if rules[name] then rules[name](owner, name, value) end
   end
+end
+
+-- What the last step of an update was made on, for the run's rows.
+local function note(self, loss, entropy)
+  self.report = { loss = loss:item(), entropy = entropy:item() }
+  return loss
 end
 
 --- One gradient step on `loss`, its gradients clipped to a global norm. In a job: on the mean of all ranks' losses; nil
@@ -156,7 +164,7 @@ function learner.ppo(self, actions, rewards)
       local log_probability, entropy = evaluate(self, actions)
       local ratio = (log_probability - old):clamp(-20, 20):exp()
       local objective = (ratio * advantage):minimum(ratio:clamp(1 - o.clip, 1 + o.clip) * advantage):mean()
-      return -(objective + entropy * o.entropy_weight)
+      return note(self, -(objective + entropy * o.entropy_weight), entropy)
     end)
   end
 end
@@ -167,7 +175,7 @@ function learner.reinforce(self, actions, rewards)
   local share, weight = share_of(self, #rewards)
   step_on_share(self, weight, function()
     local log_probability, entropy = evaluate(self, share(actions))
-    return -((log_probability * share(advantage)):mean() + entropy * self.options.entropy_weight)
+    return note(self, -((log_probability * share(advantage)):mean() + entropy * self.options.entropy_weight), entropy)
   end)
 end
 
@@ -192,7 +200,7 @@ function learner.cross_entropy(self, actions, rewards)
   for _ = 1, o.epochs do
     step_on_share(self, weight, function()
       local log_probability, entropy = evaluate(self, share(chosen))
-      return -(log_probability:mean() + entropy * o.entropy_weight)
+      return note(self, -(log_probability:mean() + entropy * o.entropy_weight), entropy)
     end)
   end
 end
@@ -255,23 +263,55 @@ local function join(self, run)
   end
 end
 
+--- Begins to learn for the search `run`, with the other ranks of a job, and where an interrupted run ended: returns the
+--- notes of its checkpoint, or nil. A policy of the script's own that goes on learning (self.keeps = false) has none.
+function learner.begin(self, run)
+  join(self, run)
+  if self.keeps == false then return nil end
+  checkpoints.begin(run, self.job ~= nil)
+  local notes = learner_checkpoint.restore(self.owner, run, self.parameters, self.optimiser)
+  if notes then self.baseline, self.squares = tonumber(notes.baseline), tonumber(notes.squares) end
+  return notes
+end
+
+-- Writes a checkpoint after `batch` batches.
+local function keep(self, run, batch, own)
+  local notes = { batch = batch, baseline = self.baseline, squares = self.squares }
+  for key, value in util.sorted_pairs(own.notes and own.notes() or {}) do notes[key] = value end
+  learner_checkpoint.write(run, self.parameters, self.optimiser, notes)
+end
+
+-- One batch: drawn, priced, learned from.
+local function train_batch(self, run, batch, update, signal)
+  local stream, count = core.random(self.options.seed, 'policy', batch), run:allowance(self.options.samples)
+  local actions = learner.sample(self, count, stream)
+  local first, last = dist_search.range(self.job, count)
+  local own = last >= first and learner.placements(self, actions:narrow(1, first, last - first + 1)) or {}
+  local rewards, metrics = dist_search.evaluate(run, self.job, own, first, count)
+  if signal then
+    for i = 1, #rewards do rewards[i] = signal(metrics[i], rewards[i]) end
+  end
+  self.report = nil
+  update(self, actions, rewards, batch)
+  local record = (run.whole or run).record
+  if record and self.report then record:learned(self.report) end
+end
+
 --- Draws, prices and learns until the budget of `run` is used up: update(self, actions, rewards, batch).
 --- signal(metrics, reward) gives what is learned from, where that is not the problem's reward. In a job of several
---- ranks (trinity.dist) the budget is that of all together.
-function learner.train(self, run, update, signal)
-  local batch = 0
-  join(self, run)
+--- ranks (trinity.dist) the budget is that of all together. `own` is what the method adds to checkpoints, all optional:
+--- notes() -> table, resume(notes), may(batch) -> whether one may be written after that batch, begun = what
+--- learner.begin() gave, where the method called it (false for nil).
+function learner.train(self, run, update, signal, own)
+  own = own or {}
+  local whole, notes = run.whole or run, own.begun
+  if notes == nil then notes = learner.begin(self, whole) end
+  local batch = notes and tonumber(notes.batch) or 0
+  if notes and own.resume then own.resume(notes) end
   while learner.more(self, run) do
     batch = batch + 1
-    local stream, count = core.random(self.options.seed, 'policy', batch), run:allowance(self.options.samples)
-    local actions = learner.sample(self, count, stream)
-    local first, last = dist_search.range(self.job, count)
-    local own = last >= first and learner.placements(self, actions:narrow(1, first, last - first + 1)) or {}
-    local rewards, metrics = dist_search.evaluate(run, self.job, own, first, count)
-    if signal then
-      for i = 1, #rewards do rewards[i] = signal(metrics[i], rewards[i]) end
-    end
-    update(self, actions, rewards, batch)
+    train_batch(self, run, batch, update, signal)
+    if checkpoints.due(whole) and (not own.may or own.may(batch)) then keep(self, whole, batch, own) end
   end
 end
 

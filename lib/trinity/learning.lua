@@ -3,6 +3,7 @@
 
 local check = require 'trinity.check'
 local learner = require 'trinity.learner'
+local run_search = require 'trinity.run_search'
 local search = require 'trinity.search'
 local util = require 'trinity.util'
 
@@ -44,11 +45,18 @@ local function define(name, own_defaults, update)
       check.object(title, 1, 'problem', problem, 'problem')
       options = search.options(title, own, options)
       learner.check_settings('methods.' .. title, options)
-      return search.run(title, problem, options, function(run)
-        local made = type(build) == 'function'
-        local policy = made and learner.check_policy(owner, build(problem, options.seed), build) or build
-        learner.train(learner.new(owner, policy, problem, options), run, update)
-      end)
+      local made = type(build) == 'function'
+      local function body()
+        return search.run(title, problem, options, function(run)
+          local policy = made and learner.check_policy(owner, build(problem, options.seed), build) or build
+          local self = learner.new(owner, policy, problem, options)
+          self.keeps = made
+          learner.train(self, run, update)
+        end)
+      end
+      -- A policy that goes on learning is more than the strategy that a resumed run has of this search: it learns anew.
+      if not made then return body() end
+      return run_search.record(title, problem, options, body)
     end
   end
 end

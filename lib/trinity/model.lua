@@ -4,6 +4,7 @@ local core = require 'trinity.core'
 local check = require 'trinity.check'
 local devices = require 'trinity.devices'
 local graph = require 'trinity.graph'
+local json = require 'trinity.json'
 local util = require 'trinity.util'
 
 local home = core.home
@@ -194,6 +195,7 @@ end
 function Cluster:close() check.closing('cluster:close', self, 'cluster').handle:close() end
 
 local most_devices = 4096 -- of any cluster
+local descriptions = setmetatable({}, { __mode = 'k' }) -- what clusters were made of
 
 --- What a cluster file describes: a table, or a function of a count that returns one.
 local function cluster_file(path, name, count)
@@ -212,8 +214,25 @@ local function cluster_file(path, name, count)
   return spec, name, path
 end
 
+local kept_kind = 'trinity cluster 1'
+
+--- The description that model.cluster_json wrote to a file, or nil where another kind of JSON is in it.
+local function kept_cluster(path)
+  local text = core.read_file(path)
+  if not text:find(kept_kind, 1, true) then return nil end
+  local kept = json.decode(text, path)
+  if kept.kind ~= kept_kind then return nil end
+  return check.argument(path, 'field', 'cluster', kept.cluster, 'table')
+end
+
 --- The description behind a name or a path: the table, the cluster's name, the file.
 local function cluster_spec(name)
+  if name:match('%.json$') then
+    if not exists(name) then util.fail('no profile or cluster file %s', util.shortened(name)) end
+    local kept = kept_cluster(name)
+    if kept then return kept, nil, name end
+    return require('trinity.profile.object').load(name):cluster_spec(), name, name
+  end
   if name:match('%.lua$') then
     if not exists(name) then util.fail('no cluster file %s', util.shortened(name)) end
     return cluster_file(name, name:match('([^/]*)%.lua$'))
@@ -226,7 +245,7 @@ local function cluster_spec(name)
   if family and exists(('%s/%s.lua'):format(folder, family)) then
     return cluster_file(('%s/%s.lua'):format(folder, family), name, tonumber(count))
   end
-  missing('cluster', name, folder, ', most with a count as in p100x2; or a file .lua')
+  missing('cluster', name, folder, ', most with a count as in p100x2; or a file .lua, a profile .json')
 end
 
 --- The device types of a description, with those of trinity.devices that its devices name.
@@ -270,20 +289,27 @@ local function build_cluster(spec, path)
   return result
 end
 
---- A cluster: a description (see models/clusters, trinity.topology), a Lua file that returns one, or
---- the name of a file in models/clusters. A file that returns a function of the number of devices or
---- machines answers to NAMExCOUNT. Device types of trinity.devices need no definition. Fields: name,
---- queue, fingerprint, devices[i] = { name =, type =, speed =, node =, capacity_bytes = }.
+--- A cluster: a description (see models/clusters, trinity.topology), a Lua file that returns one, a profile
+--- (.json: see trinity.profile), or the name of a file in models/clusters. A file that returns a function of the
+--- number of devices or machines answers to NAMExCOUNT. Device types of trinity.devices need no definition. Fields:
+--- name, queue, fingerprint, devices[i] = { name =, type =, speed =, node =, capacity_bytes = }.
 function model.cluster(description)
   if type(description) ~= 'string' and type(description) ~= 'table' then
     check.wrong('trinity.cluster', 1, 'description', description, 'a name or a table')
   end
   local spec, name, path = description, nil, nil
   if type(description) == 'string' then spec, name, path = cluster_spec(description) end
-  local handle = build_cluster(complete(spec, name), path)
+  local whole = complete(spec, name)
+  local handle = build_cluster(whole, path)
   local self = handle:summary()
   self.handle = handle
+  descriptions[self] = whole
   return setmetatable(self, Cluster)
+end
+
+--- A cluster as JSON text: trinity.cluster reads it back from a file FILE.json.
+function model.cluster_json(cluster)
+  return json.encode { kind = kept_kind, cluster = descriptions[cluster] }
 end
 
 --- Names of the clusters in models/clusters, most of which take a count.

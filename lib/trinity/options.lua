@@ -2,6 +2,8 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.check'
+local progress = require 'trinity.progress'
+local run_state = require 'trinity.run_state'
 local util = require 'trinity.util'
 
 local suffixes = { K = 1e3, M = 1e6, G = 1e9, T = 1e12,
@@ -44,9 +46,18 @@ local function check_range(name, declared, value)
 end
 
 local function shown(value)
+  if type(value) == 'table' then return 'none' end
   if type(value) == 'string' then return value == '' and "''" or value end
   return tostring(value)
 end
+
+-- What every script takes that is started as a program, where it has no option of that name itself.
+local common = {
+  run = { default = '', help = "name of the run's folder; none: no folder; default: by script, model, cluster, count" },
+  runs = { default = '', help = 'where folders of runs are; none: no folder; default: $TRINITY_RUNS, or runs' },
+  resume = { default = false, help = 'goes on with the interrupted run of --run' },
+  quiet = { default = false, help = 'no progress on standard error' },
+}
 
 local function print_help(declarations, description)
   if description then print(description .. '\n') end
@@ -54,14 +65,28 @@ local function print_help(declarations, description)
   local width = 6
   for name in util.sorted_pairs(declarations) do width = math.max(width, #name) end
   for name, declared in util.sorted_pairs(declarations) do
-    print(('  --%-' .. width .. 's  %s (%sdefault: %s)'):format(name, declared.help or '',
-      declared.position and 'or without --' .. name .. '; ' or '', shown(declared.default)))
+    if not declared.common then
+      print(('  --%-' .. width .. 's  %s (%sdefault: %s)'):format(name, declared.help or '',
+        declared.position and 'or without --' .. name .. '; ' or '', shown(declared.default)))
+    end
   end
   print(('  --%-' .. width .. 's  %s'):format('help', 'this text'))
+  local begun = false
+  for name, declared in util.sorted_pairs(declarations) do
+    if declared.common then
+      if not begun then print 'of every script:' end
+      begun = true
+      print(('  --%-' .. width .. 's  %s'):format(name, declared.help))
+    end
+  end
 end
 
-local function declare(spec)
+--- The declarations of `spec`, with the common options for a command line of the program.
+local function declare(spec, of_program)
   local declarations = {}
+  for name, declared in util.sorted_pairs(of_program and common or {}) do
+    declarations[name] = setmetatable({ type = type(declared.default), common = true }, { __index = declared })
+  end
   for name, declared in util.sorted_pairs(spec) do
     if type(name) ~= 'string' then
       check.refuse('trinity.options', 1, 'spec', 'names of options are strings, got %s', util.describe(name))
@@ -89,20 +114,40 @@ local function find(name, declarations)
   util.fail_usage("unknown option '--%s'%s (--help lists them)", name, core.suggestion(name, names))
 end
 
---- Reads the script's command line (`words`, by default the global `arg`) against a declaration
---- { name = { default =, help =, min =, max =, integer =, position = }, ... }. The type is the
---- default's. Accepts --name=value, --name value, --name for booleans, and one word without dashes
---- for an option declared with `position = true`. An unknown name, a wrong type or a
---- value out of range ends the program with status 2; --help prints the declaration and ends it.
---- Returns the values by name.
-return function(spec, words)
-  check.argument('trinity.options', 1, 'spec', spec, 'table')
-  if words ~= nil then check.list('trinity.options', 2, 'words', words, 'string') end
-  words = words or rawget(_G, 'arg') or {}
-  local description = spec[1]
-  local named = {}
-  for key, value in util.sorted_pairs(spec) do if key ~= 1 then named[key] = value end end
-  local declarations = declare(named)
+--- Takes the common options out of `values`, and tells the rest to the run.
+local function use_common(declarations, values)
+  local given = {}
+  for name in util.sorted_pairs(common) do
+    if declarations[name].common then given[name], values[name] = values[name], nil end
+  end
+  if given.quiet then progress.quiet = true end
+  run_state.configure { name = given.run ~= '' and given.run or nil, root = given.runs ~= '' and given.runs or nil,
+    resume = given.resume or false, options = values }
+end
+
+--- Sets an option from word i and, where it needs one, the next word; returns the last word that it took.
+local function set(values, declarations, words, i, name, value)
+  local declared, key = find(name, declarations)
+  if value == '' and words[i]:sub(1, 2) == '--' and not words[i]:find('=', 1, true) then
+    if declared.type == 'boolean' then
+      value = 'true'
+    else
+      i = i + 1
+      value = words[i] or util.fail_usage("option '--%s' needs a value", name)
+    end
+  end
+  if declared.type == 'table' then
+    if values[key] == declared.default then values[key] = { unpack(declared.default) } end
+    table.insert(values[key], value)
+  else
+    values[key] = convert(key, declared, value)
+    check_range(key, declared, values[key])
+  end
+  return i
+end
+
+--- Reads words against declarations; prints `description` and them on --help, which ends the program.
+local function parse(words, declarations, description)
   local values, i, place = {}, 1, positional(declarations)
   for name, declared in util.sorted_pairs(declarations) do values[name] = declared.default end
   while words[i] do
@@ -114,20 +159,28 @@ return function(spec, words)
     if not name and (not place or words[i]:match '^%-.') then
       util.fail_usage("unexpected argument '%s' (--help lists options)", words[i])
     elseif not name then
-      name, value, place = place, words[i], nil
+      name, value = place, words[i]
+      if declarations[place].type ~= 'table' then place = nil end
     end
-    local declared, key = find(name, declarations)
-    if value == '' and words[i]:sub(1, 2) == '--' and not words[i]:find('=', 1, true) then
-      if declared.type == 'boolean' then
-        value = 'true'
-      else
-        i = i + 1
-        value = words[i] or util.fail_usage("option '--%s' needs a value", name)
-      end
-    end
-    values[key] = convert(key, declared, value)
-    check_range(key, declared, values[key])
-    i = i + 1
+    i = set(values, declarations, words, i, name, value) + 1
   end
+  return values
+end
+
+--- Reads the script's command line (`words`, by default the global `arg`) against a declaration
+--- { name = { default =, help =, min =, max =, integer =, position = }, ... }. The type is the
+--- default's; a list collects texts. Accepts --name=value, --name value, --name for booleans, and one word without
+--- dashes (any number for a list) for an option declared with `position = true`. An unknown name, a wrong type or a
+--- value out of range ends the program with status 2; --help prints the declaration and ends it.
+--- Returns the values by name. The program's command line also takes --run, --runs, --resume and --quiet, which go to
+--- the run (lib/trinity/run.lua) and the progress line.
+return function(spec, words)
+  check.argument('trinity.options', 1, 'spec', spec, 'table')
+  if words ~= nil then check.list('trinity.options', 2, 'words', words, 'string') end
+  local of_program, named = words == nil, {}
+  for key, value in util.sorted_pairs(spec) do if key ~= 1 then named[key] = value end end
+  local declarations = declare(named, of_program)
+  local values = parse(words or rawget(_G, 'arg') or {}, declarations, spec[1])
+  if of_program then use_common(declarations, values) end
   return values
 end

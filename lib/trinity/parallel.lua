@@ -4,6 +4,7 @@ local core = require 'trinity.core'
 local check = require 'trinity.check'
 local compare = require 'trinity.compare'
 local progress = require 'trinity.progress'
+local run_state = require 'trinity.run_state'
 local strategy = require 'trinity.strategy'
 local transfer = require 'trinity.transfer'
 local util = require 'trinity.util'
@@ -28,10 +29,11 @@ end
 function Map:work(i)
   local item = i
   if self.items then item = self.items[i] end
-  local silent = progress.silent
+  local silent, leave = progress.silent, run_state.begin_item(self.run_map, i)
   progress.silent = true
   local ok, value = pcall(self.body, item, i, self:seed_of(i))
   progress.silent = silent
+  leave()
   if not ok then error(error_text(value), 0) end
   local text, problem = transfer.encode(value, self.known)
   if not text then util.fail('%s: result of item %d:%s', name, i, problem) end
@@ -48,6 +50,7 @@ end
 function Map:print_outputs()
   while self.printed < self.wanted and self.outputs[self.printed + 1] do
     self.printed = self.printed + 1
+    run_state.take_item(self.run_map, self.printed)
     local output = self.outputs[self.printed]
     self.outputs[self.printed] = true
     if output ~= '' then
@@ -118,6 +121,7 @@ end
 --- first item that fails; default) or 'collect' (a second table is returned: messages by item).
 return function(items, body, options)
   local self = new(items, body, options)
+  self.run_map = run_state.begin_map()
   self.known = transfer.reachable(body, items, getfenv(body), compare, strategy)
   if self.workers == 1 or core.in_worker() then
     self:run_here()

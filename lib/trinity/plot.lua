@@ -1,8 +1,17 @@
--- Tables as CSV and as pictures (SVG, drawn by gnuplot where it is installed), for scripts.
+-- Tables as CSV and pictures as SVG and PNG, drawn by gnuplot where it is installed, for scripts.
+--
+--   plot.csv(path, head, rows)                       a table
+--   plot.picture(path, commands, width, height)      gnuplot's commands as PATH.gp, PATH.svg, PATH.png
+--   plot.bars(path, spec)                            groups of bars
+--   plot.lines(path, spec)                           curves with points
+-- Pictures return the path of the SVG, or nil and why there is none. Colours are those of Okabe and Ito, which people
+-- who see fewer colours tell apart; bars also differ in their filling, curves in their points.
 
 local core = require 'trinity.core'
 
 local plot = {}
+
+plot.colours = { '#0072B2', '#E69F00', '#009E73', '#CC79A7', '#56B4E9', '#D55E00', '#F0E442', '#8C8C8C' }
 
 local function cell(value)
   if type(value) == 'number' then return ('%.9g'):format(value) end
@@ -23,19 +32,128 @@ end
 
 local function quoted(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
 
+--- A text in gnuplot's quotes.
+local function in_quotes(text) return "'" .. tostring(text):gsub('%c', ' '):gsub("'", "''") .. "'" end
+
 --- Whether gnuplot is there.
 function plot.available() return os.execute 'command -v gnuplot >/dev/null 2>&1' == 0 end
 
---- Runs gnuplot on `commands`, with the picture's path and size set. Keeps the commands beside the picture, as PATH.gp.
---- Returns the path, or nil and why there is no picture.
-function plot.svg(path, commands, width, height)
-  local script = ("set terminal svg size %d,%d font 'sans,12' background 'white'\nset output '%s'\n%s\n"):format(
-    width or 800, height or 500, path, commands)
+local points = { 7, 5, 9, 13, 11, 4, 6, 8 } -- shapes, full ones first
+local fillings = { 'solid 0.9', 'pattern 4', 'solid 0.55', 'pattern 5' }
+
+local function preamble()
+  local lines = { 'set encoding utf8' }
+  for i, colour in ipairs(plot.colours) do
+    lines[#lines + 1] = ("set linetype %d linecolor rgb '%s' linewidth 2 pointtype %d"):format(i, colour, points[i])
+  end
+  lines[#lines + 1] = "set grid linetype 1 linecolor rgb '#DDDDDD' linewidth 1\nset border linecolor rgb '#444444'\n"
+  return table.concat(lines, '\n')
+end
+
+--- Runs gnuplot on `commands`, once for PATH.svg and once for PATH.png. Keeps what it ran as PATH.gp.
+function plot.picture(path, commands, width, height)
+  width, height = width or 800, height or 500
+  local drawing = "set output %s\n%s\nunset output\n"
+  local script = ("%sset terminal svg size %d,%d font 'sans,12' background 'white'\n"):format(preamble(), width, height)
+    .. drawing:format(in_quotes(path .. '.svg'), commands)
+    .. ("reset session\n%sset terminal pngcairo size %d,%d font 'sans,10' background 'white'\n"):format(preamble(),
+      width, height) .. drawing:format(in_quotes(path .. '.png'), commands)
   core.write_file(path .. '.gp', script)
   if not plot.available() then return nil, 'gnuplot is not installed (scripts/bootstrap installs it)' end
   local status = os.execute('gnuplot ' .. quoted(path .. '.gp'))
   if status ~= 0 then return nil, ('gnuplot failed with status %d on %s.gp'):format(status, path) end
-  return path
+  return path .. '.svg'
+end
+
+-- What a bar stands on: groups lie at 1, 2, ..., their bars beside each other in a width of 0.8.
+local function bar_place(group, series, count) return group + ((series - 0.5) / count - 0.5) * 0.8 end
+
+--- Lines of a block of data, 'x y' each, of the bars of series s.
+local function bar_block(spec, name, values, s)
+  local lines = { ('$%s%d << EOD'):format(name, s) }
+  for g in ipairs(spec.groups) do
+    local value = values and values[g] and values[g][s]
+    if type(value) == 'number' then
+      lines[#lines + 1] = ('%.6g %.9g'):format(bar_place(g, s, #spec.series), value)
+    end
+  end
+  lines[#lines + 1] = 'EOD\n'
+  return table.concat(lines, '\n'), #lines > 2
+end
+
+--- Texts in place of bars, such as 'OOM'.
+local function bar_labels(spec)
+  local lines = {}
+  for g in ipairs(spec.groups) do
+    for s in ipairs(spec.series) do
+      local value = spec.values[g] and spec.values[g][s]
+      if type(value) == 'string' then
+        lines[#lines + 1] = ("set label %s at first %.6g, graph 0.012 rotate by 90 font ',9' noenhanced"):format(
+          in_quotes(value), bar_place(g, s, #spec.series))
+      end
+    end
+  end
+  return table.concat(lines, '\n') .. '\n'
+end
+
+--- Groups of bars. spec: { groups = labels, series = labels, values = by group and series (a number, or a text that
+--- stands in its place), marks = the same (points over the bars), mark = what these are, y = title of the axis,
+--- title =, width =, height = }.
+function plot.bars(path, spec)
+  local blocks, parts, tics, marked = {}, {}, {}, false
+  for g, label in ipairs(spec.groups) do tics[g] = ('%s %d'):format(in_quotes(label), g) end
+  for s, name in ipairs(spec.series) do
+    local block, any = bar_block(spec, 'bars', spec.values, s)
+    if any then
+      blocks[#blocks + 1] = block
+      parts[#parts + 1] = ('$bars%d using 1:2 with boxes linetype %d linewidth 1 fillstyle %s title %s noenhanced')
+        :format(s, s, fillings[(s - 1) % #fillings + 1], in_quotes(name))
+    end
+  end
+  for s in ipairs(spec.series) do
+    local block, any = bar_block(spec, 'marks', spec.marks, s)
+    if any then
+      blocks[#blocks + 1] = block
+      parts[#parts + 1] = ('$marks%d using 1:2 with points pointtype 12 pointsize 0.9 linewidth 1.5 linecolor black '
+        .. '%s'):format(s, marked and 'notitle' or ('title %s noenhanced'):format(in_quotes(spec.mark)))
+      marked = true
+    end
+  end
+  if #parts == 0 then return nil, 'there is nothing to draw' end
+  return plot.picture(path, table.concat(blocks) .. bar_labels(spec) .. ([[
+set boxwidth %.6g
+set xrange [0.4:%.6g]
+set yrange [0:*]
+set xtics (%s) rotate by 40 right noenhanced
+set bmargin 9
+set lmargin 13
+set ylabel %s noenhanced
+set key outside top center horizontal
+%splot %s]]):format(0.8 / #spec.series, #spec.groups + 0.6, table.concat(tics, ', '), in_quotes(spec.y),
+    spec.title and 'set title ' .. in_quotes(spec.title) .. ' noenhanced\n' or '', table.concat(parts, ', \\\n  ')),
+    spec.width or math.max(700, 90 + #spec.groups * #spec.series * 16), spec.height or 480)
+end
+
+--- Curves. spec: { series = { { name =, points = { { x, y }, ... } }, ... }, x =, y = (titles of the axes), title =,
+--- log = (x by powers of 2), width =, height = }.
+function plot.lines(path, spec)
+  local blocks, parts = {}, {}
+  for s, series in ipairs(spec.series) do
+    local lines = { ('$line%d << EOD'):format(s) }
+    for i, point in ipairs(series.points) do lines[i + 1] = ('%.9g %.9g'):format(point[1], point[2]) end
+    lines[#lines + 1] = 'EOD\n'
+    blocks[s] = table.concat(lines, '\n')
+    parts[s] = ("$line%d using 1:2 with linespoints linetype %d title %s noenhanced"):format(s, s,
+      in_quotes(series.name))
+  end
+  if #parts == 0 then return nil, 'there is nothing to draw' end
+  return plot.picture(path, table.concat(blocks) .. ([[
+%sset xlabel %s noenhanced
+set ylabel %s noenhanced
+%sset key outside bottom center horizontal
+plot %s]]):format(spec.title and 'set title ' .. in_quotes(spec.title) .. ' noenhanced\n' or '', in_quotes(spec.x),
+    in_quotes(spec.y), spec.log and 'set logscale x 2\n' or '', table.concat(parts, ', \\\n  ')), spec.width,
+    spec.height)
 end
 
 return plot

@@ -3,6 +3,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.array'
 local check = require 'trinity.check'
+local misfit = require 'trinity.misfit'
 local rewards = require 'trinity.rewards'
 local simulator = require 'trinity.simulator'
 local strategy = require 'trinity.strategy'
@@ -24,16 +25,18 @@ function Problem.__tostring(self)
   return ('problem: %s on %s'):format(self.graph.name, self.cluster.name)
 end
 
-local rules = { reward = 'function' }
+local rules = { reward = 'function', profile = 'any' }
 for key, rule in util.sorted_pairs(simulator.rules) do rules[key] = rule end
 
 --- trinity.problem { graph =, cluster =, reward = function(metrics) return number end, rules =, cost =,
---- schedule =, micro_batches = } (the last four: see trinity.simulator). Refuses a graph that no
---- placement can fit. The reward is maximised; by default it is minus the step time. Fields: graph,
---- cluster, reward, simulator, lower_bound_s.
+--- schedule =, micro_batches =, profile = } (rules to micro_batches: see trinity.simulator). profile: a profile of
+--- the graph, or its file: its measured times count, and its devices are the cluster unless one is given (see
+--- trinity.profile). Refuses a graph that no placement can fit. The reward is maximised; by default it is minus
+--- the step time. Fields: graph, cluster, reward, simulator, lower_bound_s.
 local function new(spec)
   check.argument('trinity.problem', 1, 'spec', spec, 'table')
   check.fields('trinity.problem', spec, rules)
+  if spec.profile ~= nil then spec = require('trinity.profile.object').apply('trinity.problem', spec) end
   local prices = simulator.make('trinity.problem', spec)
   if spec.rules ~= 'compat' then prices.handle:check_memory() end
   return setmetatable({ graph = spec.graph, cluster = spec.cluster, reward = spec.reward or rewards.step_time(),
@@ -151,13 +154,17 @@ local function check_result(place, name, result)
   end
 end
 
---- Whether strategy or result `a` is better than `b`: one that fits before one that does not,
---- then the larger reward.
+--- Whether strategy or result `a` is better than `b`: one that fits before one that does not; of two that do not fit
+--- the one with the smaller excess of memory; then the larger reward.
 function Problem.better(a, b)
   check_result(1, 'a', a)
   if b == nil then return true end
   check_result(2, 'b', b)
   if a.metrics.feasible ~= b.metrics.feasible then return a.metrics.feasible end
+  if not a.metrics.feasible then
+    local far_a, far_b = misfit.distance(a.metrics), misfit.distance(b.metrics)
+    if far_a ~= far_b then return far_a < far_b end
+  end
   return a.reward > b.reward
 end
 

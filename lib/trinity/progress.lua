@@ -1,4 +1,7 @@
--- One line of progress on standard error: redrawn in place on a terminal, now and then otherwise.
+-- One line of progress on standard error. On a terminal it is redrawn in place, with a bar, and fits its width; where
+-- the locale is not UTF-8 the bar is of ASCII, where NO_COLOR is set it has no colour (no-color.org). Elsewhere lines
+-- come after half a second, and then whenever a quarter more time has passed: some forty in two hours. --quiet (which
+-- sets progress.quiet) shows nothing.
 
 local core = require 'trinity.core'
 
@@ -12,51 +15,98 @@ local function duration(seconds)
   return ('%d:%02d h'):format(seconds / 3600, seconds % 3600 / 60)
 end
 
---- `silent` is true while items of trinity.parallel_map run: their searches show nothing.
-local progress = { silent = false }
+--- `silent` is true while items of trinity.parallel_map run: their searches show nothing. `quiet`: the user wants to
+--- see nothing. listener(self, state) is called with every update, shown or not.
+local progress = { silent = false, quiet = false, listener = nil, duration = duration }
 
 --- A progress display called `label`. `quiet` shows nothing.
 function progress.new(label, quiet)
-  local terminal = core.is_terminal(2)
-  return setmetatable({ label = label, quiet = quiet or progress.silent, terminal = terminal, shown = -math.huge,
-    interval_s = terminal and 0.1 or 0.5, start = core.clock_s() }, Progress)
+  local terminal = core.terminal(2)
+  return setmetatable({ label = label, quiet = quiet or progress.silent or progress.quiet, look = terminal,
+    terminal = terminal.redraws, shown = -math.huge, interval_s = terminal.redraws and 0.1 or 0.5,
+    start = core.clock_s() }, Progress)
 end
 
-local function line(self, now, state)
-  if state.text then return ('%s  %s'):format(self.label, state.text) end
+--- What there is to say as a list of parts, the less important ones last.
+local function parts_of(self, now, state)
+  if state.text then return { state.text } end
   local elapsed = now - self.start
   local left = state.share > 0 and elapsed / state.share * (1 - state.share) or 0 / 0
-  if state.items then
-    return ('%s  %d/%d items  %s left'):format(self.label, state.done, state.items, duration(left))
-  end
-  local best = state.best
-  local text = ('%s  step %d/%s'):format(self.label, state.step, state.steps or '?')
+  local time_left = duration(left) .. ' left'
+  if state.items then return { ('%d/%d items'):format(state.done, state.items), time_left } end
+  local parts, best, bound_s = {}, state.best, state.lower_bound_s
+  parts[1] = ('step %d/%s'):format(state.step, state.steps or '?')
   if best then
-    text = text .. ('  best %.4g s%s  reward %.4f'):format(best.metrics.step_time_s,
-      best.metrics.feasible and '' or ' (does not fit)', best.reward)
+    local gap = bound_s and bound_s > 0 and (' (%.2fx bound)'):format(best.metrics.step_time_s / bound_s) or ''
+    local fits = best.metrics.feasible and '' or ' (does not fit)'
+    parts[2] = ('best %.4g s%s%s'):format(best.metrics.step_time_s, gap, fits)
+    parts[3] = ('reward %.4f'):format(best.reward)
   end
-  return text .. ('  %.0f evaluations/s  %s left'):format(
-    state.evaluations / math.max(elapsed, 1e-9), duration(left))
+  parts[#parts + 1] = ('%.0f evaluations/s'):format(state.evaluations / math.max(elapsed, 1e-9))
+  parts[#parts + 1] = time_left
+  return parts
+end
+
+local eighths = { [0] = '', '\226\150\143', '\226\150\142', '\226\150\141', '\226\150\140', '\226\150\139',
+  '\226\150\138', '\226\150\137' }
+local full = '\226\150\136'
+
+--- A bar of `width` characters, `share` of them full.
+function progress.bar(share, width, look)
+  local filled = math.max(0, math.min(1, share)) * width
+  local whole = math.floor(filled)
+  if not look.utf8 then return '[' .. ('#'):rep(whole) .. ('-'):rep(width - whole) .. ']' end
+  local part = whole < width and math.floor((filled - whole) * 8) or 0
+  local done = full:rep(whole) .. eighths[part]
+  local rest = ('\226\148\128'):rep(width - whole - (part > 0 and 1 or 0))
+  if look.colour then return '\27[36m' .. done .. '\27[2m' .. rest .. '\27[0m' end
+  return done .. rest
+end
+
+local bar_width, least_columns = 20, 20
+
+--- The line of a terminal with so many columns: as many parts as fit, behind the bar where that fits, too.
+function progress.fit(label, parts, share, look)
+  local columns = math.max(least_columns, look.columns > 0 and look.columns or 80) - 1
+  local text = label
+  for i = 1, #parts do
+    if #text + 2 + #parts[i] <= columns then text = text .. '  ' .. parts[i] end
+  end
+  if #text > columns then text = text:sub(1, columns) end
+  local width = math.min(bar_width, columns - #text - 5)
+  if not share or width < 4 then return text end
+  return progress.bar(share, width, look) .. '  ' .. text
 end
 
 --- Writes a line that stays: what came of one part of a long job.
 function progress.note(text)
-  if progress.silent then return end
+  if progress.silent or progress.quiet then return end
   io.stderr:write(text, '\n')
   io.stderr:flush()
 end
 
---- Shows a state { step, steps, share, best, evaluations } or { done, items, share } when it is time.
---- `share` is the part of the work that is done.
+--- Writes a warning, which --quiet does not hide.
+function progress.warn(text)
+  io.stderr:write('trinity: warning: ', text, '\n')
+  io.stderr:flush()
+end
+
+--- Shows a state { step, steps, share, best, evaluations, problem } or { done, items, share } or { text } when it is
+--- time. `share` is the part of the work that is done; `problem` tells the lower bound.
 function Progress:update(state)
   local now = core.clock_s()
+  if progress.listener then progress.listener(self, state) end
   if self.quiet or now - self.start < 0.3 or now - self.shown < self.interval_s then return end
   self.shown = now
+  if not state.lower_bound_s and state.problem and not state.problem.simulator.default_schedule then
+    state.lower_bound_s = state.problem.lower_bound_s
+  end
+  local parts = parts_of(self, now, state)
   if self.terminal then
-    io.stderr:write('\r\27[K', line(self, now, state))
+    io.stderr:write('\r\27[K', progress.fit(self.label, parts, state.share, self.look))
   else
-    io.stderr:write(line(self, now, state), '\n')
-    self.interval_s = math.min(10, self.interval_s * 2)
+    io.stderr:write(self.label, '  ', table.concat(parts, '  '), '\n')
+    self.interval_s = math.max(0.5, (now - self.start) / 4)
   end
   io.stderr:flush()
 end

@@ -105,12 +105,35 @@ function env.collectgarbage(what)
   return collectgarbage(what)
 end
 
--- Modules that deal in memory or in what the engine does without asking.
-local inner = { ['trinity.core'] = true, ['trinity.array'] = true, ['trinity.safe'] = true }
+-- Worker processes are bounded each by itself (engine/lua/process_limits.h), so their number has to be, too.
+local core = require 'trinity.core'
+local run_workers = core.run_workers
+function core.run_workers(items, workers, ...)
+  return run_workers(items, type(workers) == 'number' and math.min(workers, core.threads()) or workers, ...)
+end
+
+-- What scripts build with. Whatever is not here stays inside: modules that deal in memory (each that has the FFI),
+-- that read what workers and files hold, or that keep runs.
+local public = {}
+for name in ([[article cli compare daso devices dist execute fidelity framework graph json layers learning methods
+    methods.in_lua model nn options pase pipeline plot policies problem profile progress reference report rewards run
+    search select simulator splits strategy synchronisation tensor text timeline topology util
+    warm_start]]):gmatch '%S+' do
+  public['trinity.' .. name] = true
+end
+local families = { 'layers', 'nn' }
+
+local function is_public(name)
+  if name == 'trinity' or public[name] then return true end
+  for _, family in ipairs(families) do
+    if name:find('^trinity%.' .. family .. '%.[%w_]+$') then return true end
+  end
+  return false
+end
 
 function env.require(name)
   if type(name) ~= 'string' then error('require: expected the name of a module', 2) end
-  if name ~= 'trinity' and not name:find '^trinity%.[%w_.]+$' or inner[name] or name:find('..', 1, true) then
+  if not is_public(name) then
     error(("module '%s': safe scripts have trinity and its public modules only"):format(name), 2)
   end
   return copy(require(name))

@@ -4,6 +4,7 @@ local core = require 'trinity.core'
 local array = require 'trinity.array'
 local check = require 'trinity.check'
 local progress = require 'trinity.progress'
+local run_search = require 'trinity.run_search'
 local simulator = require 'trinity.simulator'
 local strategy = require 'trinity.strategy'
 local util = require 'trinity.util'
@@ -100,21 +101,32 @@ function Search:evaluate(placements, options)
   return rewards, metrics
 end
 
---- Draws the progress line; `batch` is the size of the last batch.
+--- Draws the progress line and keeps the step in the run's folder; `batch` is the size of the last batch.
 function Search:show(batch)
   check.self('search:show', self, 'search')
   check.integer('search:show', 1, 'batch', batch, 1)
+  local record = self.record
+  if record then record:step(self) end
   local share = math.max(self.evaluations / self.options.evaluations,
     (core.clock_s() - self.start) / self.options.seconds)
   local bounded = self.options.evaluations < search.unlimited
   self.progress:update { step = self.step, best = self.best, evaluations = self.evaluations,
-    steps = bounded and math.ceil(self.options.evaluations / batch) or nil, share = math.min(1, share) }
+    steps = bounded and math.ceil(self.options.evaluations / batch) or nil, share = math.min(1, share),
+    problem = self.problem, method = self.method, seed = self.options.seed, search = record and record.id }
+end
+
+--- Adds what a learner says of its latest update to the run's row of this step: { entropy =, loss = ... }.
+function Search:learned(fields)
+  check.self('search:learned', self, 'search')
+  check.argument('search:learned', 1, 'fields', fields, 'table')
+  if self.record then self.record:learned(fields) end
 end
 
 --- The best so far as a strategy.
 function Search:result()
   check.self('search:result', self, 'search')
   if not self.best then
+    if self.stopped then util.fail 'interrupted' end -- it began after Ctrl-C
     util.fail("method '%s' ended without evaluating a placement", self.method)
   end
   return strategy.new('search:result', self.problem, self.placement, { method = self.method, seed = self.options.seed,
@@ -151,6 +163,8 @@ function search.run(method, problem, options, body)
   local self = setmetatable({ method = method, problem = problem, options = options,
     evaluations = 0, step = 0, curve = {}, placement = problem:placement(),
     start = core.clock_s(), progress = progress.new(method, options.quiet) }, Search)
+  local keep
+  self.record, keep = run_search.attach(method, problem, options)
   core.begin_search()
   local ok, message = xpcall(function() body(self) end, function(text) return text end)
   local stopped = core.stop_requested()
@@ -158,13 +172,16 @@ function search.run(method, problem, options, body)
   self.progress:finish()
   if not ok and stopped and self.best then ok, self.stopped = true, true end
   if not ok then
+    keep(self, nil, util.shortened(tostring(message), 1000))
     local saved = rescue(self)
     if type(message) == 'string' then error(message .. saved, 0) end
     -- An error object stays what it is; what there is to say goes beside it.
     if saved ~= '' then io.stderr:write('trinity: ', method, ': the search failed', saved, '\n') end
     error(message, 0)
   end
-  return self:result()
+  local found = self.best and self:result()
+  keep(self, found)
+  return found or self:result()
 end
 
 return search

@@ -176,7 +176,8 @@ local function checked_cost(owner, cost, graph)
     local time_s = cost(op, device, default_s)
     if time_s ~= nil and (type(time_s) ~= 'number' or not (time_s >= 0 and time_s < 1e6)) then
       util.fail("%s: the cost function at %s returned %s for the cost of operator '%s' on device '%s', expected "
-        .. '0 or more seconds or nil', owner, util.function_place(cost), util.describe(time_s), op.name, device.name)
+        .. '0 or more seconds or nil%s', owner, util.function_place(cost), util.describe(time_s), op.name, device.name,
+        type(time_s) == 'number' and time_s >= 1e6 and ', below 1e6' or '')
     end
     return time_s
   end
@@ -196,7 +197,7 @@ end
 
 --- trinity.simulator { graph =, cluster =, rules =, schedule =, micro_batches = }. `rules` is
 --- 'standard', 'compat' (the published simulator), or a table of deviations from the cluster's rules:
---- queue = 'sender' | 'pair' | 'none' | 'route' | 'fair', memory = 'slots' | 'none',
+--- queue = 'sender' | 'pair' | 'none' | 'route' | 'fair' | 'receiver', memory = 'slots' | 'none',
 --- device_pause_s =, link_pause_s =. `schedule` and `micro_batches` hold for plain placements.
 function simulator.new(spec)
   check.argument('trinity.simulator', 1, 'spec', spec, 'table')

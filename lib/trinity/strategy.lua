@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.check'
+local misfit = require 'trinity.misfit'
 local replication_text = require 'trinity.replication_text'
 local simulator = require 'trinity.simulator'
 local splits = require 'trinity.splits'
@@ -11,8 +12,9 @@ local Strategy = { __name = 'strategy' }
 Strategy.__index = Strategy
 
 function Strategy.__tostring(self)
-  return ('%s: %s, reward %.6g'):format(self.method or 'strategy', tostring(self.metrics),
-    self.reward)
+  local text = ('%s: %s, reward %.6g'):format(self.method or 'strategy', tostring(self.metrics), self.reward)
+  local why = misfit.of(self.metrics, self.problem.cluster)
+  return why and ('%s; %s'):format(text, why.text) or text
 end
 
 local strategy = {}
@@ -59,11 +61,14 @@ function Strategy:train(options)
   return self.replication:train(options)
 end
 
---- Writes the strategy as JSON: the device of every operator by name, the schedule, its replication, and the facts
---- behind them. Wall-clock times stay out, so that equal searches write equal bytes.
-function Strategy:save(path)
-  check.self('strategy:save', self, 'strategy')
-  check.argument('strategy:save', 1, 'path', path, 'string')
+--- What keeps it from fitting (lib/trinity/misfit.lua); nil where it fits.
+function Strategy:misfit()
+  check.self('strategy:misfit', self, 'strategy')
+  return misfit.of(self.metrics, self.problem.cluster)
+end
+
+--- A strategy as JSON text: see strategy:save.
+function strategy.text(self)
   local notes = { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
     lower_bound_s = not self.splits and self:lower_bound_s() or nil, -- it binds whole operators
     feasible = tostring(self.metrics.feasible) }
@@ -71,7 +76,15 @@ function Strategy:save(path)
   for _, name in ipairs { 'method', 'seed', 'evaluations' } do notes[name] = self[name] end
   notes.splits = self.splits and splits.to_text(self.splits)
   notes.replication = self.replication and replication_text.write(self.replication)
-  util.write_file('strategy:save', path, self.problem:to_json(self, notes))
+  return self.problem:to_json(self, notes)
+end
+
+--- Writes the strategy as JSON: the device of every operator by name, the schedule, its replication, and the facts
+--- behind them. Wall-clock times stay out, so that equal searches write equal bytes.
+function Strategy:save(path)
+  check.self('strategy:save', self, 'strategy')
+  check.argument('strategy:save', 1, 'path', path, 'string')
+  util.write_file('strategy:save', path, strategy.text(self))
   return path
 end
 

@@ -108,7 +108,7 @@ local function numbers(which)
   return which
 end
 
-local queues = { sender = true, pair = true, none = true, route = true, fair = true }
+local queues = { sender = true, pair = true, none = true, route = true, fair = true, receiver = true }
 
 --- An empty cluster. Options: name, queue (see trinity.cluster).
 function topology.new(options)

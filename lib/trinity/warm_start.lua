@@ -11,10 +11,6 @@ local warm_start = {}
 warm_start.portfolio = { 'single_device', 'etf', 'm_etf', 'm_sct', 'expert', 'heft', 'cpop', 'metis', 'scotch',
   'contiguous', 'm_topo', 'fm', 'spectral' }
 
--- From placements of these moves find better ones for long; consecutive blocks as experts lay them are near a local
--- optimum.
-local list_schedulers = { etf = true, m_etf = true, m_sct = true, heft = true, cpop = true, m_topo = true }
-
 local first_entries = 5 -- tried whatever the clock says
 local most_operators = 20000 -- of a graph on which those are tried that take longer than the others
 local slow = { m_sct = true, expert = true, etf = true, m_etf = true, heft = true, cpop = true, fm = true,
@@ -58,20 +54,10 @@ local function placement_of(self, methods, entry)
   return found.placement
 end
 
--- Whether the fastest of the entries that fit is a heuristic's, but no list scheduler's.
-local function is_rigid(names, metrics)
-  local best, best_s = nil, math.huge
-  for i, name in ipairs(names) do
-    if metrics[i].feasible and metrics[i].step_time_s < best_s then best, best_s = name, metrics[i].step_time_s end
-  end
-  return type(best) == 'string' and not list_schedulers[best]
-end
-
 --- Prices what `entries` give within the budget of the search `self`: at most half of its evaluations and, after the
 --- first five, about a third of its seconds, yet at least one placement. Placements that two entries share count once.
---- self.rigid tells afterwards whether moves from the best may not lead far.
 function warm_start.run(self, methods, entries)
-  local most, list, names = math.max(1, math.floor(self.options.evaluations / 2)), {}, {}
+  local most, list = math.max(1, math.floor(self.options.evaluations / 2)), {}
   local default, large = entries == warm_start.portfolio, self.problem.graph.operators > most_operators
   for i, entry in ipairs(entries) do
     local late = i > first_entries and core.clock_s() - self.start > self.options.seconds / 3
@@ -80,14 +66,9 @@ function warm_start.run(self, methods, entries)
     for _, other in ipairs(list) do
       if placement and same(placement, other) then placement = nil end
     end
-    if placement then
-      list[#list + 1] = placement
-      names[#list] = entry
-    end
+    if placement then list[#list + 1] = placement end
   end
-  if #list == 0 then return end
-  local _, metrics = self:evaluate(list)
-  self.rigid = is_rigid(names, metrics)
+  if #list > 0 then self:evaluate(list) end
 end
 
 return warm_start

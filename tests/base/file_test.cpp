@@ -62,7 +62,7 @@ void in_thread(const std::function<void()>& body) {
 TEST_CASE("a restricted thread reads below its working directory and the readable folders") {
   const Folders folders;
   in_thread([&] {
-    trinity::restrict_files({folders.at("workshop")});
+    trinity::restrict_files({}, {folders.at("workshop")});
     for (const auto& path : {std::string("inside.txt"), std::string("./sub/../inside.txt"),
                              folders.at("work/inside.txt"), folders.at("workshop/any.txt")})
       CHECK_NOTHROW(check_readable(path));
@@ -83,7 +83,7 @@ TEST_CASE(
     "a restricted thread writes below its working directory, but nothing hidden or readable") {
   const Folders folders;
   in_thread([&] {
-    trinity::restrict_files({folders.at("work/library")});
+    trinity::restrict_files({}, {folders.at("work/library")});
     CHECK_NOTHROW(check_writable("new/deep/file.json"));
     CHECK_NOTHROW(trinity::write_file("sub/file.json", "{}"));
     CHECK(trinity::read_file("sub/file.json") == "{}");

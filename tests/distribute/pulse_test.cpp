@@ -84,10 +84,10 @@ TEST_CASE("judge: ranks that wait for each other") {
   wait_for(ranks[0], Scope::world, 25);
   wait_for(ranks[1], Scope::node, 25);
   ranks[2].pulse.begun[0] = ranks[3].pulse.begun[0] = 6;
-  CHECK(
-      judge(ranks, {}).value() ==
-      "ranks 0 and 1 wait for each other, rank 0 in all_reduce 6 (world), rank 1 in all_reduce 10 "
-      "(node)");
+  CHECK(judge(ranks, {}).value() ==
+        "rank 0 and rank 1 wait for each other, rank 0 in all_reduce 6 (world), rank 1 in "
+        "all_reduce 10 "
+        "(node)");
 }
 
 TEST_CASE("injected link: the time of a ring") {
@@ -106,4 +106,18 @@ TEST_CASE("job of one process: collectives leave tensors alone") {
   job->agree("", "anything", "text");
   job->close();
   job->close();
+}
+
+TEST_CASE("ranks are named with their node where there are several, and its machine") {
+  auto ranks = four_ranks();
+  CHECK(name_rank(ranks, 3) == "rank 3");  // nobody has said anything yet
+  for (auto& rank : ranks) rank.pulse.beat = 1;
+  CHECK(name_rank(ranks, 3) == "rank 3 (node 1)");
+  ranks[2].silent_s = 11;
+  CHECK(judge(ranks, {}).value().starts_with("rank 2 (node 1) has not answered for 11 s"));
+  ranks[2].pulse.host = ranks[3].pulse.host = "jwb0017";
+  CHECK(name_rank(ranks, 3) == "rank 3 (node 1, jwb0017)");
+  CHECK(Pulse::parse(ranks[3].pulse.text()).host == "jwb0017");
+  for (auto& rank : ranks) rank.pulse.node = 0;
+  CHECK(name_rank(ranks, 3) == "rank 3");
 }

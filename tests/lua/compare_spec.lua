@@ -219,7 +219,7 @@ describe('budgets of a comparison', function()
     local status, output = run_trinity 'compare --model vgg16 --methods random,annealing,mcmc --seconds 1 --seeds 1'
     expect(status):equals(0)
     for _, name in ipairs { 'random', 'annealing', 'mcmc' } do
-      expect(output):matches(('\n?%s  step %%d+/%%S+  best [%%d.]+ s  reward %%-?[%%d.]+  %%d+ evaluations/s'):format(name))
+      expect(output):matches(('\n?%s  step %%d+/%%S+  best [%%d.]+ s .-reward %%-?[%%d.]+  %%d+ evaluations/s'):format(name))
     end
   end)
 end)

@@ -258,6 +258,9 @@ describe('a job', function()
     refused('RANK=0 WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1',
       'RANK is 0 but OMPI_COMM_WORLD_RANK is 1: two launchers disagree')
     refused('RANK=0 WORLD_SIZE=2', 'MASTER_ADDR is not set')
+    refused('TRINITY_BACKEND=gluu', "unknown backend 'gluu', did you mean 'gloo'")
+    local has_nccl, without = pcall(trinity.dist.init, { backend = 'nccl' })
+    if has_nccl then without:close() else expect(without):matches 'was built with a LibTorch that has no NCCL' end
     refused('RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=23457', 'rank 1 of 2 has not joined within 1 s')
   end)
   it('refuses what a collective cannot take', function()
@@ -294,7 +297,7 @@ describe('training', function()
       job:print(tostring(resumed == run()) .. ' ' .. tostring(#resumed > 40))
     ]]
     local status, output, seconds = launch('-n 2 --per_node 1', body, folder .. ' kill')
-    expect(output):equals 'trinity: rank 1 ended by signal 9 (Killed)\n'
+    expect(output):equals 'trinity: rank 1 (node 1) ended by signal 9 (Killed)\n'
     expect(status):equals(137)
     expect(seconds):below(30)
     expect(core.read_file(folder .. '/last')):matches '^epoch [12], 2 ranks'
@@ -339,9 +342,47 @@ describe('a rank that fails ends the job with one message', function()
     expect(output):matches '^%[1%] trinity: [^\n]*: no more data\ntrinity: rank 1 ended with exit status 1\n$'
     expect(status):equals(1)
   end)
+  it('when its script ends before it joins', function()
+    local status, output = launch('-n 2 --per_node 1', [[
+      local trinity = require 'trinity'
+      if os.getenv 'RANK' == '1' then os.exit(0) end
+      trinity.dist.init()
+    ]])
+    expect(output):equals('trinity: rank 1 (node 1) ended with exit status 0 before it joined the job, '
+      .. 'for which rank 0 waits\n')
+    expect(status):equals(1)
+  end)
+  it('when it has other arguments or another program', function()
+    local function differs(change)
+      return launch('-n 3', "if os.getenv 'RANK' == '2' then " .. change .. " end require('trinity').dist.init()", '--steps 5')
+    end
+    local status, output = differs "arg[2] = '6'"
+    expect(output):equals 'trinity: rank 2 has other arguments: --steps 6, the others --steps 5\n'
+    expect(status):equals(1)
+    local _, program_output = differs "require('trinity.core').version = '0.0.9'"
+    expect(program_output):matches '^trinity: rank 2 has another program: trinity 0.0.9 with LibTorch [^\n]*, the others trinity [%d.]+ with [^\n]*\n$'
+  end)
+  it('when what listens at the port is no store', function()
+    local listener = write_script([[
+      local ffi = require 'ffi'
+      ffi.cdef 'int socket(int, int, int); int bind(int, const void *, unsigned); int listen(int, int);'
+      local socket = ffi.C.socket(2, 1, 0)
+      local address = ffi.new('uint8_t[16]', { 2, 0, 0x5b, 0xa3, 127, 0, 0, 1 })
+      assert(ffi.C.bind(socket, address, 16) == 0 and ffi.C.listen(socket, 9) == 0)
+      require('trinity.core').write_file(arg[1], 'listening')
+      ]] .. hang)
+    local rank = write_script "require('trinity').dist.init { join_timeout_s = 3 }"
+    local ready = write_script ''
+    local status, output, seconds = shell(('"$T" %s %s > /dev/null & p=$!; until [ -s %s ]; do sleep 0.05; done; '
+      .. 'RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=23459 "$T" %s; s=$?; kill $p; wait; (exit $s)'):format(listener,
+      ready, ready, rank))
+    expect(output):matches "^trinity: rank 1: the job's store at 127.0.0.1:23459 %(MASTER_ADDR, MASTER_PORT%) has not answered for %d s: "
+    expect(status):equals(1)
+    expect(seconds):below(30)
+  end)
   it('when it has another model', function()
     local output, status = four_ranks()
-    expect(output):matches("\ntrinity: /[^\n]*:%d+: rank 2 disagrees about the model's shape: it has parameter 1 'weight' %[5 x 3 float32%], "
+    expect(output):matches("\ntrinity: /[^\n]*:%d+: rank 2 %(node 1%) disagrees about the model's shape: it has parameter 1 'weight' %[5 x 3 float32%], "
       .. "the others parameter 1 'weight' %[4 x 3 float32%]\n$")
     expect(count(output, 'trinity: ')):equals(1)
     expect(count(output, 'never')):equals(0)

@@ -74,7 +74,7 @@ describe('execution', function()
     local layers = trinity.layers
     local net = layers.new('plain', { batch_size = 4 })
     local x = net:input('x', { 4, 3 })
-    local hidden = net:relu('relu', net:linear('first', x, 5))
+    local hidden = net:relu('relu', net:rms_norm('norm', net:linear('first', x, 5)))
     net:softmax_cross_entropy('loss', net:linear('second', hidden, 2), net:input('labels', { 4 }, 'int64'))
     local graph = net:build():to_training()
     local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x3' }
@@ -89,12 +89,15 @@ describe('execution', function()
         parameters[#parameters + 1] = parameter
       end
     end
+    local scale = tensor.new(executor:weight(graph:find 'norm', 1), { requires_grad = true })
+    parameters[#parameters + 1] = scale
+    local function normalised(h) return h / ((h * h):mean(2, true) + 1e-5):sqrt() * scale end
     local optimiser = nn.sgd { parameters = parameters, learning_rate = 0.5 }
     for _ = 1, 5 do
       local data, labels = executor:data(graph:find 'x'), executor:data(graph:find 'labels')
       for i = 1, #labels do labels[i] = labels[i] + 1 end -- scripts count classes from 1
       local step = executor:step()
-      local out = second(first(tensor.new(data):reshape { 4, 3 }):relu())
+      local out = second(normalised(first(tensor.new(data):reshape { 4, 3 })):relu())
       local loss = nn.cross_entropy(out, tensor.new(labels, { dtype = 'int64' }))
       expect(step.loss):near(loss:item(), 1e-5 * loss:item())
       optimiser:zero_grad()

@@ -155,6 +155,14 @@ local function objects(e)
     ['trinity.Int32View'] = array_names(e.graph.depth), ['trinity.CurvePoint'] = surface(found.curve[1]) }
 end
 
+-- Why two units of 10 GB do not fit into one device.
+local function misfit()
+  local builder = trinity.graph.new { name = 'heavy' }
+  for i = 1, 2 do builder:add_operator { name = 'op' .. i, time_s = 1e-3, memory_bytes = 10e9 } end
+  local problem = trinity.problem { graph = builder:build(), cluster = trinity.cluster 'p100x2' }
+  return problem:strategy(problem:placement()):misfit()
+end
+
 local function results(e)
   local path, operators, tensors = e.timeline:critical_path(), {}, {}
   for i = 1, e.graph.operators do
@@ -180,6 +188,7 @@ local function results(e)
     ['trinity.ComparisonRow'] = surface(trinity.compare(e.problem, { 'round_robin' }, { quiet = true }).rows[1]),
     ['trinity.MethodInfo'] = surface(trinity.methods.info 'random'),
     ['trinity.MethodOptions'] = known(function() trinity.methods.register('x', print, { nonsense = 1 }) end),
+    ['trinity.Misfit'] = surface(misfit()),
     ['trinity.CollectiveCost'] = surface(e.problem.cluster:collective { kind = 'broadcast', devices = { 1, 2 }, bytes = 8 }),
     ['trinity.Operator'] = surface(unpack(operators)), ['trinity.TensorInfo'] = surface(unpack(tensors)) }
 end
@@ -434,10 +443,27 @@ end
 local function execution_specs()
   local problem = trinity.problem { cluster = trinity.cluster 'p100x2',
     graph = trinity.model('rnnlm', { batch_size = 1, sequence = 2, hidden = 4, vocabulary = 5, layers = 1 }) }
-  local plan = problem:placement()
+  local plan = problem:placement_by_unit(function(unit) return unit > 3 and 2 or 1 end)
   local found = trinity.execute(problem, plan, { steps = 2, warm_up = 0 })
   return { ['trinity.Execution'] = surface(found), ['trinity.ExecutedStep'] = surface(found.last),
+    ['trinity.ExecutedCopy'] = surface(found.last.copies[1]),
     ['trinity.ExecuteOptions'] = known(function() trinity.execute(problem, plan, { nonsense = 1 }) end) }
+end
+
+-- The folder of a run.
+local function run_specs()
+  return { ['trinity.Run'] = merged(surface(trinity.run), list_of('path', 'name')) }
+end
+
+-- Profiles of real devices.
+local function profile_specs()
+  local graph = trinity.model('rnnlm', { batch_size = 1, sequence = 2, hidden = 4, vocabulary = 5, layers = 1 })
+  local found = trinity.profile.measure(graph, { devices = { 'cpu:0', 'cpu:1' }, steps = 1, warm_up = 0, copies = 1,
+    sizes = { 64, 4096 }, quiet = true })
+  return { ['trinity.ProfileModule'] = surface(trinity.profile), ['trinity.Profile'] = surface(found),
+    ['trinity.ProfileKind'] = surface(found.kinds.cpu), ['trinity.ProfileLink'] = surface(found.links[1]),
+    ['trinity.ProfileResiduals'] = surface(found.links[1].residuals),
+    ['trinity.ProfileOptions'] = known(function() trinity.profile.measure(graph, { nonsense = 1 }) end) }
 end
 
 local function parameters_of(f)
@@ -450,7 +476,7 @@ describe('the editor types', function()
   local classes, aliases = read_meta()
   local e = example()
   local there = merged(modules(), objects(e), results(e), specs(e), network_specs(), policy_specs(e), training_specs(e), pipeline_specs(e), split_specs(e),
-    selection_specs(), execution_specs())
+    selection_specs(), execution_specs(), profile_specs(), run_specs())
 
   -- Declared names, those of parents included.
   local function declared(name)

@@ -2,6 +2,7 @@
 --   trinity tests/lua/run.lua [part of a file's name [folder]]
 -- Processes given the same (empty) folder share the files: each takes the next one that no other has taken.
 
+local ffi = require 'ffi'
 local core = require 'trinity.core'
 
 local root = core.home
@@ -106,6 +107,10 @@ local environment = setmetatable({
     return full
   end,
 }, { __index = _G })
+
+-- Neither this program nor those that tests start leave folders of runs behind.
+ffi.cdef 'int setenv(const char *name, const char *value, int overwrite);'
+ffi.C.setenv('TRINITY_RUNS', 'none', 1)
 
 local wanted, claims = arg[1] or '', arg[2]
 

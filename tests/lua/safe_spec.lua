@@ -1,5 +1,14 @@
 -- --safe: attempts of a script to reach what it must not. Each piece of code ends with an error or with
--- nil when it is refused; anything else is an escape.
+-- nil when it is refused; anything else is an escape. The list, by what is tried:
+--   modules and globals   io, os, debug, jit, ffi, package, newproxy, fenv functions, loadfile; require of anything that
+--                         is no public module of trinity, by any spelling
+--   code                  bytecode by load, loadstring, string.dump; environments; coroutines
+--   metatables            of strings, of engine objects and classes; __gc, __index, __tostring that lead inwards
+--   the shared library    replaced functions of string, table, trinity, classes
+--   memory                fake structs, views, indices out of range, inner modules that use the FFI
+--   files                 every function that opens one: absolute paths, .., links, /proc, hidden files, zero bytes
+--   processes             jobs, launches, workers
+--   time and memory       from outside the interpreter: what no hook can stop, what Lua's allocator does not see
 
 local core = require 'trinity.core'
 
@@ -117,6 +126,61 @@ local attempts = {
   'return problem:load "/etc/passwd"',
   'return trinity.tensor.load "/etc/passwd"',
   'trinity.tensor.save("/tmp/trinity-escape.tensors", { x = trinity.tensor.ones { 1 } }) return true',
+  'return problem:load ".secret.json"',
+  'return trinity.cluster "/etc/passwd"',
+  'return trinity.cluster "/proc/self/environ"',
+  'return trinity.model "/proc/self/cwd/../../../../../../etc/passwd"',
+  'return trinity.model "./inside/../../outside.json"',
+  'return trinity.profile.load "/etc/passwd"',
+  'return trinity.select "/etc/passwd"',
+  'return trinity.select("../outside.json")',
+  'return trinity.pipeline("/etc/passwd", { method = "max_load", devices = 2 })',
+  'problem:strategy(placement):save "../escape.json" return true',
+  'problem:timeline(placement):save "/tmp/trinity-escape.json" return true',
+  [[ trinity.compare(problem, { "random" }, { evaluations = 2, quiet = true, out = "../escape" })
+     return trinity.compare(problem, { "random" }, { evaluations = 2, quiet = true, out = "../escape" }).rows[1].best ]],
+  [[ local spec = trinity.problem { graph = problem.graph, cluster = problem.cluster, reward = function() error() end }
+     return not pcall(trinity.methods.random, spec, { evaluations = 2, quiet = true, rescue = "../escape.json" })
+       and nil ]],
+  [[ trinity.methods.trinity(problem, { evaluations = 4, samples = 2, groups = 2, hidden = 2, quiet = true,
+       checkpoint = "../escape.json", checkpoint_every = 1 }) return true ]],
+  'trinity.policies.trinity(problem, { samples = 2, groups = 2, hidden = 2 }):save "../escape.agent" return true',
+  'return trinity.policies.trinity(problem, { samples = 2, groups = 2, hidden = 2, load = "/etc/passwd" })',
+  'return require("trinity.report") and require("trinity.report.read")',
+  -- Processes.
+  'return trinity.dist.init()',
+  'return trinity.dist.launch({ "inner/script.lua" }, { processes = 1 })',
+  [[ local seen, n = {}, 0 -- no more workers than trinity.threads()
+     trinity.parallel_map(64, function() return 1 end, { workers = 1024, quiet = true })
+     return trinity.threads() > 4096 ]],
+  -- Inner modules.
+  'return require("trinity.report.pack").integers { 1 / 0 }',
+  'return require("trinity.report.pack").integers { 1e300 }',
+  'return require("trinity.transfer").decode("x")',
+  'return require("trinity.tensorboard").crc32c(placement)',
+  'return require("trinity.graph.arguments")',
+  'return require("trinity.run_folder") or require("trinity.checkpoints")',
+  -- The library poisoned: what is called gets nothing that the script does not have.
+  'local f for k, v in next, trinity do if type(v) == "function" then trinity[k] = function(...) f = ... end end end '
+    .. 'problem:evaluate(placement) return f',
+  [[ local got
+     local class = require("trinity.methods")
+     class.finish = function(...) got = ... end
+     trinity.methods.round_robin(problem, { quiet = true })
+     return got ]],
+  -- Handlers, coroutines and odd values.
+  'return select(2, xpcall(error, function(m) return m end)).x',
+  'return select(2, xpcall(function() local t = nil; return t.x end, function(m) return io end))',
+  'return coroutine.wrap(function() return pcall(coroutine.yield, io) end)()',
+  'local co = coroutine.create(function() error(package) end) return select(2, coroutine.resume(co))',
+  'return debug and debug.getregistry or coroutine.close',
+  'return os.date(("%c"):rep(2 ^ 20)) == nil',
+  'return getmetatable(coroutine.create(print))',
+  'return tostring(setmetatable({}, { __tostring = function() return io end }))',
+  'return ("x"):format(setmetatable({}, { __index = function() return io end }).x) == io',
+  'return table.concat(setmetatable({}, { __index = function() return "x" end }), "", 1, 2 ^ 31)',
+  'return unpack({}, 1, 1e8)',
+  'return #(("x"):rep(2 ^ 60)) > 1000',
   -- The collector.
   'return collectgarbage "stop"',
   'return collectgarbage "setpause"',
@@ -144,7 +208,7 @@ local allowed = {
 -- Runs pieces of code in one safe script below an empty folder; what each gave, as text.
 local function run(pieces)
   local folder = os.tmpname()
-  os.execute(("rm '%s'; mkdir -p '%s/inner'; cd '%s'; echo '{}' > outside.json; ln -s .. inner/out; "
+  os.execute(("rm '%s'; mkdir -p '%s/inner'; cd '%s'; echo '{}' > outside.json; echo '{}' > inner/.secret.json; ln -s .. inner/out; "
     .. "echo 'return { graph = io, devices = io or package }' > inner/evil.lua"):format(folder, folder, folder))
   local file = assert(io.open(folder .. '/inner/script.lua', 'w'))
   file:write([[
@@ -200,7 +264,7 @@ it('refuses every attempt, and nothing crashes', function()
     root .. '/lib/trinity/escape.json', root .. '/models/escape.json' } do
     expect(exists(path)):equals(false)
   end
-  expect(#attempts >= 40):equals(true)
+  expect(#attempts >= 120):equals(true)
 end)
 
 it('leaves what experiments need', function()
@@ -262,4 +326,91 @@ it('leads to no built-in function but those it gives', function()
   os.remove(path)
   expect(output):equals 'true\n'
   expect(status):equals(0)
+end)
+
+it('keeps every module that has the FFI inside', function()
+  local pieces = {}
+  local pipe = io.popen(("cd '%s/lib' && grep -rlE 'require *\\(? *.ffi' trinity --include='*.lua'"):format(root))
+  for path in pipe:lines() do pieces[#pieces + 1] = ('return require %q'):format(path:gsub('%.lua$', ''):gsub('/', '.')) end
+  pipe:close()
+  expect(#pieces > 3):equals(true)
+  local results = run(pieces)
+  for i, piece in ipairs(pieces) do
+    if results[i].ok and not results[i].value:find '^function' then error(piece .. ' gave ' .. results[i].value, 0) end
+    if results[i].ok then error(piece, 0) end
+  end
+end)
+
+describe('--allow', function()
+  it('opens further folders, for reading and writing, and nothing beside them', function()
+    local folder = os.tmpname()
+    os.execute(("rm '%s'; mkdir -p '%s/inner' '%s/data/sub'; ln -s / '%s/data/root'"):format(folder, folder, folder, folder))
+    local file = assert(io.open(folder .. '/inner/script.lua', 'w'))
+    file:write [[
+      local trinity = require 'trinity'
+      local graph = trinity.model 'vgg16'
+      for _, path in ipairs { '../data/sub/g.json', 'own.json', '../g.json', '../data/.g.json', '../data/root/tmp/g.json' } do
+        local written = pcall(graph.save, graph, path)
+        print(path, written, (pcall(trinity.model, path)))
+      end ]]
+    file:close()
+    local pipe = io.popen(("cd '%s/inner' && '%s' --safe --allow ../data script.lua 2>&1"):format(folder, program))
+    local output = pipe:read '*a'
+    pipe:close()
+    os.execute(("rm -r '%s'"):format(folder))
+    expect(output):equals('../data/sub/g.json\ttrue\ttrue\nown.json\ttrue\ttrue\n../g.json\tfalse\tfalse\n'
+      .. '../data/.g.json\tfalse\tfalse\n../data/root/tmp/g.json\tfalse\tfalse\n')
+  end)
+  it('needs folders that are there, and --safe', function()
+    local status, output = run_trinity "--safe --allow /nowhere -e 'print(1)'"
+    expect(output):matches '^trinity: [^\n]*/nowhere: cannot allow it to safe scripts: Not a directory\n$'
+    expect(status):equals(1)
+    status, output = run_trinity "--allow /tmp -e 'print(1)'"
+    expect(output):equals 'trinity: --allow needs --safe: other scripts open any file\n'
+    expect(status):equals(2)
+  end)
+end)
+
+describe('limits from outside the interpreter', function()
+  local function says(options, script, pattern)
+    local path = os.tmpname()
+    core.write_file(path, script)
+    local start = core.clock_s()
+    local status, output = run_trinity(options .. ' ' .. path)
+    os.remove(path)
+    expect(output):matches(pattern)
+    expect(status):equals(1)
+    return core.clock_s() - start
+  end
+  it('end what no hook can stop', function()
+    says('--safe --time-limit 0.2', 'local s = ("a"):rep(1e5) print(s:find(("a*"):rep(30) .. "b"))',
+      '^trinity: time limit of 0.2 s reached: what ran did not stop within 2 s more, and the process was ended\n$')
+  end)
+  it('end a finaliser that loops', function()
+    says('--time-limit 0.2', 'getmetatable(newproxy(true)).__gc = function() while true do end end collectgarbage()',
+      'time limit of 0.2 s reached')
+  end)
+  it('count tensors', function()
+    says('--safe --memory-limit 100M', [[local t = {} for i = 1, 1000 do t[i] = require("trinity").tensor.ones { 1e6 } end]],
+      '^trinity: [^\n]*:1: tensor.ones: not enough memory %(limit 100 MB%)\n$')
+  end)
+  it('count one tensor of any size', function()
+    says('--safe --memory-limit 100M', [[require("trinity").tensor.ones { 1e5, 1e4 }]],
+      '^trinity: [^\n]*:1: tensor[.:]ones: [^\n]*memory[^\n]*\n$')
+  end)
+  it('leave the script what it needs, and let it go on after a refusal', function()
+    local path = os.tmpname()
+    core.write_file(path, [[
+      local trinity = require 'trinity'
+      for _ = 1, 3 do
+        print((pcall(function() local t = {} for i = 1, 1000 do t[i] = trinity.tensor.ones { 1e6 } end end)))
+        collectgarbage()
+      end
+      local problem = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x2' }
+      print(trinity.methods.random(problem, { evaluations = 200, quiet = true }).metrics.feasible) ]])
+    local status, output = run_trinity('--safe --memory-limit 128M --time-limit 100 ' .. path)
+    os.remove(path)
+    expect(output):equals 'false\nfalse\nfalse\ntrue\n'
+    expect(status):equals(0)
+  end)
 end)

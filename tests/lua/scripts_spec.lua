@@ -2,13 +2,21 @@
 
 local core = require 'trinity.core'
 
+--- A folder of runs with one that has ended.
+local function example_runs()
+  local folder = os.tmpname() .. '.runs'
+  core.write_file(folder .. '/example/run.json', core.to_json { kind = 'trinity run 1', name = 'example',
+    status = 'done' })
+  return folder
+end
+
 local smoke = {
   quickstart = '--steps 2 --samples 4 --save ' .. os.tmpname(),
   timeline = '--batch_size 1 --output ' .. os.tmpname(),
   info = 'resnet50 --batch_size 1 --json',
   reference = '--save ' .. os.tmpname(),
   table3 = '',
-  pase = '--models alexnet,rnnlm --devices 4 --iterations 1000 --strategy 4 --clusters gtx1080ti_ib',
+  pase = '--models alexnet,rnnlm --devices 4 --iterations 1000 --strategy 4 --clusters gtx1080ti_ib --output ' .. os.tmpname(),
   table4 = '--only gnmt --granularity layer --evaluations 8 --methods single_device,expert,m_etf,random,hierarchical,trinity',
   placement_benchmark = ("--folder '%s/tests/data/profiles' --devices 2 --evaluations 20 --seeds 1"):format(root),
   simulate = '--model vgg16 --json',
@@ -17,9 +25,17 @@ local smoke = {
   tapp = '--models vgg16 --nodes 2 --batch_size 8 --micro_batches 2 --evaluations 40 --seeds 1 --most_splits 100',
   search = '--model vgg16 --method annealing --evaluations 20',
   run = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 2',
+  profile = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 1 --warm_up 0 --copies 1 --largest_copy 65536 --out '
+    .. os.tmpname(),
+  figure9 = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --placements 6 --steps 2 --warm_up 1 --copies 1 '
+    .. '--largest_copy 65536 --searches 20 --output ' .. os.tmpname(),
+  whole_loop = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --evaluations 20 --steps 2 --warm_up 1 --copies 1 '
+    .. '--largest_copy 65536 --output ' .. os.tmpname(),
   compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',
   export = 'resnet50 --batch_size 1 --format placement --device cuda',
   baselines_in_lua = '--model vgg16 --evaluations 20 --rounds 2',
+  runs = '--sort name',
+  watch = '--once --runs ' .. example_runs(),
   own_reward = '--model vgg16 --evaluations 20',
   own_heuristic = '--model vgg16',
   own_baseline = '--model vgg16 --evaluations 64',
@@ -34,6 +50,11 @@ local smoke = {
     .. os.tmpname(),
   tradeoff = '--model vgg16 --evaluations 40 --seeds 1 --output ' .. os.tmpname(),
   figure5 = '--only inception_v3 --granularity layer --updates 2 --samples 2 --seeds 2 --output ' .. os.tmpname(),
+  figure4 = '--model vgg16 --cluster p100x2 --evaluations 20 --method annealing --output ' .. os.tmpname(),
+  figure6 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. os.tmpname(),
+  figure7 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. os.tmpname(),
+  figure8 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. os.tmpname(),
+  report = ("'%s/tests/data/run' --out %s"):format(root, os.tmpname()),
   transfer = ("--folder '%s/tests/data/transfer' --rounds 1 --updates 1 --tuning 1 --seeds 1 --output %s"):format(root,
     os.tmpname()),
 }
@@ -81,7 +102,7 @@ describe('the main job', function()
     local output = pipe:read '*a'
     pipe:close()
     expect(output):matches 'status=130'
-    expect(output):matches 'trinity  step %d+/500  best [%d.]+ s  reward [-%d.]+  %d+ evaluations/s'
+    expect(output):matches 'trinity  step %d+/500  best [%d.]+ s .-reward [-%d.]+  %d+ evaluations/s'
     expect(output):matches '\ntrinity %*? +[%d.]+ s'
     expect(output):matches 'loaded back it simulates to the same'
   end)

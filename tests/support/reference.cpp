@@ -45,22 +45,6 @@ struct Booking {
   bool arrived = false;
 };
 
-/// Distinct devices of a collective's members, ascending.
-std::vector<int32_t> member_devices(const Story& story, const Collective& collective) {
-  std::vector<int32_t> devices;
-  for (const int32_t op : collective.members) devices.push_back(story.tasks[op].device);
-  std::sort(devices.begin(), devices.end());
-  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
-  return devices;
-}
-
-CollectiveCost price(const Problem& problem, const Story& story, const Collective& collective) {
-  const bool fair = problem.rules().queue == QueueModel::fair;
-  return collective_cost(problem.cluster(), collective.kind,
-                         fair ? CollectiveAlgorithm::ring : collective.algorithm,
-                         member_devices(story, collective), collective.bytes);
-}
-
 /// Every device and the next one, the last and the first; nothing for one device.
 std::vector<std::pair<int32_t, int32_t>> ring(const std::vector<int32_t>& devices) {
   std::vector<std::pair<int32_t, int32_t>> neighbours;
@@ -80,6 +64,7 @@ class Stage {
     story_.micro_batches = schedule_.micro_batches;
     story_.started.resize(problem.devices());
     running_.assign(problem.devices(), -1);
+    left_.assign(problem.devices(), 0);
     free_ns_.assign(problem.devices(), 0);
     check();
     make_tasks(plan);
@@ -151,7 +136,8 @@ class Stage {
   bool end_a_task() {
     for (size_t t = 0; t < story_.tasks.size(); ++t) {
       Task& task = story_.tasks[t];
-      if (task.state != State::running || task.end_ns > now_) continue;
+      if (task.state != State::running || end_of(task) > now_) continue;
+      task.end_ns = now_;
       const bool pauses = task.end_ns > task.start_ns || rules_.dead_after_free;
       running_[task.device] = -1;
       free_ns_[task.device] = task.end_ns + (pauses ? rules_.device_dead_ns : 0);
@@ -205,11 +191,39 @@ class Stage {
     if (best < 0) return false;
     Task& task = story_.tasks[best];
     task.state = State::running;
-    task.start_ns = now_;
-    task.end_ns = now_ + problem_.cost_ns(task.device, task.op);
+    task.start_ns = rules_.queue == QueueModel::receiver ? copy_inputs(best) : now_;
+    task.end_ns = task.start_ns + problem_.cost_ns(task.device, task.op);
+    left_[task.device] = static_cast<Int128>(task.end_ns - task.start_ns) << 20;
     running_[task.device] = best;
     story_.started[task.device].push_back(best);
     return true;
+  }
+
+  /// The receiver copies what the task reads from other devices and is not there yet, in the order
+  /// of its inputs; gives the end of the last copy.
+  int64_t copy_inputs(int32_t number) {
+    const Task& task = story_.tasks[number];
+    int64_t done = now_;
+    for (const int32_t tensor : graph_.op(task.op).inputs)
+      for (size_t c = 0; c < story_.copies.size(); ++c) {
+        Transfer& transfer = story_.copies[c].transfer;
+        const auto& readers = story_.copies[c].readers;
+        const auto& outputs = graph_.op(story_.tasks[transfer.task].op).outputs;
+        if (made_.contains(c) || outputs[transfer.output] != tensor) continue;
+        if (std::find(readers.begin(), readers.end(), number) == readers.end()) continue;
+        made_.insert(c);
+        transfer.start_ns = done;
+        transfer.end_ns = done += problem_.wire_ns(transfer.from, transfer.to, transfer.bytes);
+      }
+    return done;
+  }
+
+  // ---- Contention
+
+  /// When a running task ends if everyone goes on as now.
+  int64_t end_of(const Task& task) const {
+    const Int128 left = left_[task.device], speed = rate(problem_, story_, running_, task);
+    return std::max(now_, task.start_ns) + static_cast<int64_t>((left + speed - 1) / speed);
   }
 
   // ---- Devices
@@ -299,7 +313,15 @@ class Stage {
       }
       copy->readers.push_back(reading);
     }
-    for (const Copy& copy : copies) book_transfer(copy);
+    for (Copy& copy : copies) {
+      if (rules_.queue != QueueModel::receiver) {
+        book_transfer(copy);
+        continue;
+      }
+      copy.transfer.start_ns = copy.transfer.end_ns = now_;
+      story_.copies.push_back(copy);
+      for (const int32_t reader : copy.readers) input_arrives(reader);
+    }
   }
 
   // ---- Wires
@@ -457,7 +479,7 @@ class Stage {
       if (time_ns > now_) next = std::min(next, time_ns);
     };
     for (const Task& task : story_.tasks)
-      if (task.state == State::running) consider(task.end_ns);
+      if (task.state == State::running) consider(end_of(task));
     for (const int64_t free_ns : free_ns_) consider(free_ns);
     for (const Booking& booking : bookings_)
       if (!booking.arrived && booking.flows.empty()) consider(booking.end_ns);
@@ -470,6 +492,16 @@ class Stage {
   }
 
   void advance(int64_t time_ns) {
+    std::vector<std::pair<int32_t, Int128>> done;
+    for (const Task& task : story_.tasks) {
+      if (task.state != State::running) continue;
+      const int64_t from = std::max(now_, task.start_ns);
+      if (time_ns > from)
+        done.push_back(
+            {task.device, Int128{rate(problem_, story_, running_, task)} * (time_ns - from)});
+    }
+    for (const auto& [device, work] : done)
+      left_[device] = std::max<Int128>(0, left_[device] - work);
     for (Flow& flow : flows_) flow.remaining -= static_cast<Int128>(flow.rate) * (time_ns - now_);
     now_ = time_ns;
   }
@@ -488,81 +520,14 @@ class Stage {
   Story story_;
   int64_t now_ = 0;
   std::vector<int32_t> running_;  ///< per device: its task, or -1
+  std::vector<Int128> left_;      ///< per device: work of that task, in 2^-20 ns
   std::vector<int64_t> free_ns_;  ///< per device: the end of its last pause
   std::map<Queue, int64_t> queue_free_ns_;
   std::vector<Booking> bookings_;
+  std::set<size_t> made_;  ///< receiver: copies that their device has made
   std::vector<Flow> flows_;
   std::set<std::pair<int32_t, int32_t>> booked_;  ///< (micro-batch, collective)
 };
-
-void measure_traffic(const Problem& problem, const Story& story, Metrics& metrics) {
-  for (const Copy& copy : story.copies) {
-    const Transfer& transfer = copy.transfer;
-    DeviceMetrics& from = metrics.devices[transfer.from];
-    from.send_busy_ns += transfer.end_ns - transfer.start_ns;
-    from.bytes_sent += transfer.bytes;
-    metrics.devices[transfer.to].bytes_received += transfer.bytes;
-  }
-  for (const CollectiveRun& run : story.runs) {
-    const Collective& collective = problem.graph().collectives()[run.collective];
-    const auto devices = member_devices(story, collective);
-    if (devices.size() < 2) continue;
-    const int64_t bytes = std::llround(price(problem, story, collective).sent_bytes);
-    for (const int32_t d : devices) {
-      metrics.devices[d].send_busy_ns += run.end_ns - run.start_ns;
-      metrics.devices[d].bytes_sent += bytes;
-      metrics.devices[d].bytes_received += bytes;
-    }
-  }
-}
-
-void measure_memory(const Problem& problem, const Story& story, Metrics& metrics,
-                    Timeline& timeline) {
-  if (problem.rules().memory == MemoryModel::none) return;
-  const Memory memory(problem, story);
-  for (int32_t d = 0; d < problem.devices(); ++d) {
-    timeline.memory.push_back(memory.levels(d));
-    int64_t& peak = metrics.devices[d].peak_memory_bytes;
-    for (const MemoryLevel& level : timeline.memory.back()) peak = std::max(peak, level.bytes);
-  }
-}
-
-void measure(const Problem& problem, const Story& story, Metrics& metrics) {
-  for (const Task& task : story.tasks) {
-    metrics.step_time_ns = std::max(metrics.step_time_ns, task.end_ns);
-    if (task.state == State::ended && !task.member)
-      metrics.devices[task.device].compute_busy_ns += task.end_ns - task.start_ns;
-  }
-  metrics.transfers = static_cast<int32_t>(story.copies.size());
-  metrics.excess_memory_bytes = std::numeric_limits<int64_t>::min();
-  for (int32_t d = 0; d < problem.devices(); ++d) {
-    const DeviceMetrics& device = metrics.devices[d];
-    metrics.peak_memory_bytes = std::max(metrics.peak_memory_bytes, device.peak_memory_bytes);
-    metrics.peak_communication_bytes =
-        std::max(metrics.peak_communication_bytes, device.bytes_sent + device.bytes_received);
-    metrics.total_communication_bytes += device.bytes_sent;
-    metrics.excess_memory_bytes =
-        std::max(metrics.excess_memory_bytes,
-                 device.peak_memory_bytes - problem.cluster().capacity_bytes(d));
-  }
-}
-
-void tell(const Story& story, Timeline& timeline) {
-  timeline.micro_batches = story.micro_batches;
-  for (const Task& task : story.tasks) {
-    timeline.device.push_back(task.device);
-    timeline.ready_ns.push_back(task.ready_ns);
-    timeline.start_ns.push_back(task.start_ns);
-    timeline.end_ns.push_back(task.end_ns);
-  }
-  for (const Copy& copy : story.copies) timeline.transfers.push_back(copy.transfer);
-  std::sort(timeline.transfers.begin(), timeline.transfers.end(),
-            [](const Transfer& a, const Transfer& b) {
-              return std::tie(a.start_ns, a.task, a.output, a.to) <
-                     std::tie(b.start_ns, b.task, b.output, b.to);
-            });
-  timeline.collectives = story.runs;
-}
 
 }  // namespace
 

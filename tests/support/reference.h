@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/collectives.h"
 #include "graph/operator_types.h"
 #include "simulator/metrics.h"
 #include "simulator/problem.h"
@@ -240,5 +241,21 @@ class Memory {
   std::map<Key, Holding> outputs_;
   std::vector<Holding> copies_;  ///< of Story::copies
 };
+
+/// Distinct devices of a collective's members, ascending.
+std::vector<int32_t> member_devices(const Story& story, const Collective& collective);
+CollectiveCost price(const Problem& problem, const Story& story, const Collective& collective);
+
+/// How fast a running task's device computes it, in 2^-20 of its speed alone; `running` has every
+/// device's task, or -1.
+int64_t rate(const Problem& problem, const Story& story, const std::vector<int32_t>& running,
+             const Task& task);
+
+/// What a story sums up to.
+void measure_traffic(const Problem& problem, const Story& story, Metrics& metrics);
+void measure_memory(const Problem& problem, const Story& story, Metrics& metrics,
+                    Timeline& timeline);
+void measure(const Problem& problem, const Story& story, Metrics& metrics);
+void tell(const Story& story, Timeline& timeline);
 
 }  // namespace trinity::test::reference

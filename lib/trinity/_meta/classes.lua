@@ -173,7 +173,8 @@ function Problem:load(path) end
 ---@return string
 function Problem:to_json(plan, notes) end
 
---- Whether strategy or result `a` is better than `b`: one that fits before one that does not, then
+--- Whether strategy or result `a` is better than `b`: one that fits before one that does not; of two
+--- that do not fit the one with the smaller excess of memory; then
 --- the larger reward.
 ---@param a trinity.Strategy|{ metrics: trinity.Metrics, reward: number }
 ---@param b? trinity.Strategy|{ metrics: trinity.Metrics, reward: number }
@@ -219,10 +220,24 @@ function Strategy:lower_bound_s() end
 ---@return trinity.TrainingTime
 function Strategy:train(options) end
 
+--- What keeps it from fitting: which device is over its memory and by how much; nil where it fits.
+---@return trinity.Misfit?
+function Strategy:misfit() end
+
 --- Writes it as JSON.
 ---@param path string
 ---@return string path
 function Strategy:save(path) end
+
+--- Why a strategy does not fit. One whose schedule contradicts its placement has `text` alone.
+---@class trinity.Misfit
+---@field text string it in words
+---@field device? integer the device that is over by most
+---@field name? string its name
+---@field needed_bytes? number its peak in a step
+---@field capacity_bytes? number what a step may use
+---@field over_bytes? number the difference
+---@field devices_over? integer how many devices are over
 
 --- What a simulated step cost. Read-only; an unknown field is an error.
 ---@class trinity.Metrics
@@ -326,6 +341,10 @@ local Search = {}
 ---@return boolean
 function Search:more() end
 
+--- Adds what a learner says of its latest update to the run's row of this step.
+---@param fields table<string, number> entropy, loss, ...
+function Search:learned(fields) end
+
 --- How many of `wanted` evaluations the budget still allows.
 ---@param wanted integer
 ---@return integer
@@ -364,6 +383,10 @@ function Comparison:best() end
 --- The comparison as plain data, as scripts/compare.lua prints it as JSON.
 ---@return table
 function Comparison:totable() end
+
+--- What was found as a sentence.
+---@return string
+function Comparison:summary() end
 
 --- The best run of a method, or nil when there is none.
 ---@param name string

@@ -37,7 +37,9 @@ function dist.launch(arguments, options) end
 ---@class trinity.JobOptions
 ---@field timeout_s? number a rank that others wait for this long hangs (20)
 ---@field silence_s? number a rank that gives no sign for this long is dead (10)
----@field join_timeout_s? number for all ranks to come (60)
+---@field join_timeout_s? number for all ranks to come (25)
+---@field backend? string 'gloo' or 'nccl' (needs CUDA); default: TRINITY_BACKEND, else 'gloo'
+---@field arguments_differ? boolean default false: ranks whose scripts have other arguments are refused
 ---@field link? trinity.InjectedLink makes what crosses nodes slower
 
 ---@class trinity.InjectedLink
@@ -48,6 +50,7 @@ function dist.launch(arguments, options) end
 ---@field processes? integer default 1
 ---@field per_node? integer ranks on each of several pretended nodes; 0, the default: all are on one
 ---@field threads? integer worker threads of each rank; 0, the default: the cores divided by the processes
+---@field backend? string of collectives: 'gloo' or 'nccl'; '', the default: as the ranks choose
 ---@field all_output? boolean standard output of every rank, not of rank 0 alone
 
 ---@class trinity.Job

@@ -3,7 +3,7 @@
 error 'this file is for editors'
 
 ---@alias trinity.ScheduleName 'fifo'|'lifo'|'critical_path'|'priority'|'order'|'gpipe'|'1f1b'|'interleaved'|'pipedream'
----@alias trinity.QueueModel 'sender'|'pair'|'none'|'route'|'fair'
+---@alias trinity.QueueModel 'sender'|'pair'|'none'|'route'|'fair'|'receiver'
 ---@alias trinity.MemoryModel 'slots'|'none'
 ---@alias trinity.RulesName 'standard'|'compat'|'placeto'
 ---@alias trinity.Duplex 'full'|'half'
@@ -38,6 +38,7 @@ error 'this file is for editors'
 ---@field rules? trinity.RulesName|trinity.Rules
 ---@field schedule? trinity.ScheduleName of plain placements
 ---@field micro_batches? integer of plain placements
+---@field profile? trinity.Profile|string of the graph, or its file: measured times, and devices where no cluster is given
 
 ---@class trinity.SimulatorSpec
 ---@field graph trinity.Graph
@@ -131,12 +132,14 @@ error 'this file is for editors'
 ---@field launch_s? number per operator
 ---@field compute_efficiency? number share of the peak that matrix operators reach
 ---@field memory_efficiency? number share of the bandwidth that other operators reach
+---@field contention? number how many times as long operators take while all such devices of a node compute
 ---@field operators? table<string, trinity.EfficiencySpec> by operator type, where it reaches something else
 
 ---@class trinity.EfficiencySpec
 ---@field compute_efficiency? number
 ---@field memory_efficiency? number
 ---@field launch_s? number
+---@field contention? number
 
 ---@class trinity.DeviceSpec
 ---@field name string
@@ -407,7 +410,8 @@ error 'this file is for editors'
 
 --- An option of a script.
 ---@class trinity.OptionSpec
----@field default any its type is the option's
+---@field default any its type is the option's; a list collects texts
+---@field position? boolean words without dashes are for it
 ---@field help? string
 ---@field min? number
 ---@field max? number

@@ -16,9 +16,11 @@ error 'this file is for editors'
 ---@field nn trinity.NnModule networks and optimisers
 ---@field search trinity.SearchModule the frame of a search of your own
 ---@field policies trinity.PoliciesModule distributions over placements, to be learned
+---@field profile trinity.ProfileModule operators and copies measured on this machine
 ---@field dist trinity.DistModule the processes of one training
 ---@field daso trinity.DasoModule the schedule of DASO
 ---@field synchronisation trinity.SynchronisationModule how long data-parallel training takes
+---@field run trinity.Run the folder of the running script
 ---@field pipeline trinity.PipelineModule cuts networks into pipelines: trinity.pipeline(source, options)
 local trinity = {}
 

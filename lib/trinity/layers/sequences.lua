@@ -240,6 +240,7 @@ end
 --- o.time_major: [T, N, I] to [T, D, N, H] and [D, N, H].
 function Layers:lstm(name, x, o)
   begin_tensor('layers:lstm', self, name, x)
+  check.tensor('layers:lstm', 2, 'x', x, 3)
   check.argument('layers:lstm', 3, 'o', o, 'table')
   check.fields('layers:lstm', o, lstm_rules)
   need('layers:lstm', o, 'hidden')
@@ -318,6 +319,9 @@ function Layers:attention(name, q, k, v, o)
     self:reshape(name .. '/v/heads', v, { n, s, groups, width }), { 1, 3, 2, 4 })
   local scores = self:matmul(name .. '/scores', queries, keys)
   if o.mask then scores = self:add(name .. '/masked', scores, o.mask) end
+  if #scores.shape ~= 4 then
+    check.refuse('layers:attention', 'option', 'mask', 'expected at most 4 dimensions, got %d', #scores.shape)
+  end
   local shares = self:softmax(name .. '/softmax', scores, { axis = -1, causal = o.causal and 1 or 0 })
   shares = self:drop(name .. '/dropout', shares, o.dropout)
   return join_heads(self, name .. '/context', self:matmul(name .. '/context', shares, values), heads, t)
@@ -328,6 +332,7 @@ end
 --- by which queries and keys are turned (Su et al. 2021).
 function Layers:self_attention(name, x, o)
   begin_tensor('layers:self_attention', self, name, x)
+  check.tensor('layers:self_attention', 2, 'x', x, 3)
   check.argument('layers:self_attention', 3, 'o', o, 'table')
   check.fields('layers:self_attention', o, attention_rules)
   need('layers:self_attention', o, 'heads')

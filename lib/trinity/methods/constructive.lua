@@ -36,6 +36,16 @@ local function settings_of(name, own, options)
   return settings
 end
 
+--- The memory that a construction had to keep to, for why it has no placement.
+local function capacity_text(cluster)
+  local largest = cluster.devices[1]
+  for _, device in ipairs(cluster.devices) do
+    if device.capacity_bytes > largest.capacity_bytes then largest = device end
+  end
+  return (" (the largest of %d devices, '%s', has %.0f bytes for a step)"):format(#cluster.devices, largest.name,
+    largest.capacity_bytes)
+end
+
 local function register(methods, entry)
   local name, own = entry[1], entry[2]
   local defaults = {}
@@ -45,7 +55,7 @@ local function register(methods, entry)
     local options = search.options(name, defaults, given)
     local start, placement = core.clock_s(), problem:placement()
     local facts, reason = core.construct(problem.handle, name, settings_of(name, own, options), placement)
-    if not facts then return nil, reason end
+    if not facts then return nil, reason .. capacity_text(problem.cluster) end
     local plan = { placement = placement }
     if options.order then plan.schedule, plan.order = 'order', facts.order end
     return problem:strategy(plan, { method = name, seed = options.seed, evaluations = 1,

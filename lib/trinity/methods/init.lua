@@ -3,6 +3,8 @@
 local core = require 'trinity.core'
 local array = require 'trinity.array'
 local check = require 'trinity.check'
+local progress = require 'trinity.progress'
+local run_search = require 'trinity.run_search'
 local strategy = require 'trinity.strategy'
 local util = require 'trinity.util'
 
@@ -54,9 +56,16 @@ function methods.get(name)
   return function(problem, options)
     check.object('methods.' .. name, 1, 'problem', problem, 'problem')
     if options ~= nil then check.argument('methods.' .. name, 2, 'options', options, 'table') end
-    local start = core.clock_s()
-    local found, reason = run(problem, options or {})
-    return finish(name, run, problem, core.clock_s() - start, found, reason)
+    return run_search.record(name, problem, options or {}, function()
+      local start = core.clock_s()
+      local found, reason = run(problem, options or {})
+      found, reason = finish(name, run, problem, core.clock_s() - start, found, reason)
+      if found and not found.metrics.feasible and not (options and options.quiet) then
+        progress.note(('%s found no strategy that fits; the least infeasible one: %s'):format(name,
+          found:misfit().text))
+      end
+      return found, reason
+    end)
   end
 end
 

@@ -4,14 +4,18 @@
 -- start with everything on device 1. REINFORCE with a baseline per step.
 
 local check = require 'trinity.check'
+local checks = require 'trinity.policy_checks'
+local checkpoints = require 'trinity.checkpoints'
 local core = require 'trinity.core'
 local features = require 'trinity.features'
 local learner = require 'trinity.learner'
+local learner_checkpoint = require 'trinity.learner_checkpoint'
 local nn = require 'trinity.nn'
 local placer = require 'trinity.methods.placer'
 local policies = require 'trinity.policies'
 local search = require 'trinity.search'
 local tensor = require 'trinity.tensor'
+local util = require 'trinity.util'
 
 local defaults = { samples = 4, learning_rate = 1e-2, entropy_weight = 1e-2, gradient_norm = 1, hidden = 32, rounds = 4,
   groups = 0, baseline_episodes = 10 }
@@ -139,7 +143,12 @@ local function walk(self, run, stream, start_reward)
     local rows, placements, gained = {}, {}, {}
     for s = 1, count do rows[s] = changing_rows(self, device[s], step) end
     local changing = tensor.new(rows)
-    local actions = tensor.no_grad(function() return tensor.categorical(logits_of(self, changing), stream) end)
+    local logits = tensor.no_grad(function() return logits_of(self, changing) end)
+    if not checks.is_finite(logits) then
+      util.fail('methods.placeto: the policy diverged: its logits are no finite numbers (learning_rate is %g)',
+        self.options.learning_rate)
+    end
+    local actions = tensor.categorical(logits, stream)
     local chosen = actions:to_array()
     for s = 1, count do
       device[s][step] = chosen[s]
@@ -187,6 +196,29 @@ local function learn(self, episode)
   learner.step(self, -((log_probability * advantages(self, episode)):mean() + entropy * self.options.entropy_weight))
 end
 
+-- Writes a checkpoint after episode `number`.
+local function keep(self, run, number, start_reward)
+  local past = {}
+  for _, means in ipairs(self.past) do
+    for step = 1, self.n do past[#past + 1] = means[step] end
+  end
+  learner_checkpoint.write(run, self.parameters, self.optimiser, { number = number, start_reward = start_reward,
+    past = checkpoints.pack(past) })
+end
+
+-- The number of the last episode, and the reward that all begin with: of a checkpoint, or 0 and that placement's.
+local function begin(self, run)
+  checkpoints.begin(run)
+  local notes = learner_checkpoint.restore('methods.placeto', run, self.parameters, self.optimiser)
+  if not notes then return 0, run:evaluate({ self.problem:placement() })[1] end
+  for i, mean in ipairs(checkpoints.unpack(notes.past)) do
+    local episode, step = math.floor((i - 1) / self.n) + 1, (i - 1) % self.n + 1
+    self.past[episode] = self.past[episode] or {}
+    self.past[episode][step] = mean
+  end
+  return tonumber(notes.number), tonumber(notes.start_reward)
+end
+
 local function placeto(problem, options)
   options = search.options('placeto', defaults, options)
   learner.check_settings('methods.placeto', options)
@@ -195,13 +227,16 @@ local function placeto(problem, options)
   check.integer('methods.placeto', 'option', 'rounds', options.rounds, 1, 100)
   check.integer('methods.placeto', 'option', 'baseline_episodes', options.baseline_episodes, 1, 1e6)
   return search.run('placeto', problem, options, function(run)
-    local self, number = prepare(problem, options), 0
-    local start_reward = run:evaluate({ problem:placement() })[1]
+    local self = prepare(problem, options)
+    local number, start_reward = begin(self, run)
     local episode
     repeat
       number = number + 1
       episode = walk(self, run, core.random(options.seed, 'placeto', number), start_reward)
-      if episode then learn(self, episode) end
+      if episode then
+        learn(self, episode)
+        if checkpoints.due(run) then keep(self, run, number, start_reward) end
+      end
     until not episode
   end)
 end

@@ -26,7 +26,7 @@ local function post(problem, options)
         learner.cross_entropy(self, tensor.cat(kept, 1), values)
         kept, values = {}, {}
       end
-    end)
+    end, nil, { may = function() return #kept == 0 end })
   end)
 end
 

@@ -1,5 +1,6 @@
 -- Random search: a uniform device for every colocation unit, the best of many.
 
+local checkpoints = require 'trinity.checkpoints'
 local core = require 'trinity.core'
 local search = require 'trinity.search'
 
@@ -7,6 +8,8 @@ local function random(problem, options)
   options = search.options('random', { batch = 64 }, options)
   local devices = #problem.cluster.devices
   return search.run('random', problem, options, function(self)
+    checkpoints.begin(self)
+    checkpoints.restore_kept('methods.random', self) -- a placement's numbers depend on its count alone
     while self:more() do
       local batch = {}
       for i = 1, self:allowance(options.batch) do
@@ -14,6 +17,7 @@ local function random(problem, options)
         batch[i] = problem:placement_by_unit(function() return stream:integer(devices) end)
       end
       self:evaluate(batch)
+      if checkpoints.due(self) then checkpoints.write(self.checkpoint, self, {}) end
     end
   end)
 end

@@ -2,8 +2,10 @@
 -- FlexFlow's Markov chain, exhaustive search and the house's own recommendation. The loop is here, so that any
 -- reward, budget and Ctrl-C hold for them as for every other method.
 
+local checkpoints = require 'trinity.checkpoints'
 local core = require 'trinity.core'
 local drive = require 'trinity.drive'
+local drive_checkpoint = require 'trinity.drive_checkpoint'
 local search = require 'trinity.search'
 
 -- Placements that the house's own search begins with, beside those of the engine (engine/search/best.h).
@@ -39,16 +41,18 @@ local function register(methods, name, own, about)
   methods.register(name, function(problem, options)
     options = search.options(name, defaults, options)
     return search.run(name, problem, options, function(self)
+      checkpoints.begin(self)
+      local resumed = checkpoints.restore_kept('methods.' .. name, self)
       local searcher = core.searcher(problem.handle, name, settings_of(name, own, options, problem))
-      drive(self, searcher)
+      drive(self, searcher, drive_checkpoint.hooks(self, resumed, 0, {}))
       searcher:close()
     end)
   end, about)
 end
 
 return function(methods)
-  register(methods, 'annealing', { 'starts', 'first_temperature', 'last_temperature', 'scale', 'batch', 'focus' },
-    { help = 'simulated annealing over moves of units, clusters and ranges', budget = true,
+  register(methods, 'annealing', { 'starts', 'first_temperature', 'last_temperature', 'scale', 'batch', 'focus',
+    'groups', 'evenly_one_in' }, { help = 'simulated annealing over moves of units, clusters and ranges', budget = true,
       source = 'Kirkpatrick et al. 1983' })
   register(methods, 'best', { 'starts', 'scale' },
     { help = "the house's own: cheap placements first, then annealing from the best", budget = true,

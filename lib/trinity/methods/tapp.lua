@@ -18,6 +18,7 @@
 --              problem's reward
 
 local check = require 'trinity.check'
+local checkpoints = require 'trinity.checkpoints'
 local core = require 'trinity.core'
 local dist_search = require 'trinity.dist_search'
 local layer_chain = require 'trinity.layer_chain'
@@ -44,15 +45,21 @@ local function make_policy(problem, options)
   return policy
 end
 
--- What a scheme's evaluations tell, averaged: minus the square root of its time.
+-- What a scheme's evaluations tell, averaged: minus the square root of its time. And a part of checkpoints: how many
+-- were told, so that the noise goes on where it was.
 local function signal_of(options)
-  local stream = core.random(options.seed, 'tapp noise', 1)
+  local stream, told = core.random(options.seed, 'tapp noise', 1), 0
+  local own = { notes = function() return { told = told } end, resume = function(notes)
+    told = tonumber(notes.told) or 0
+    for _ = 1, told * options.repeats do stream:normal() end
+  end }
   return function(metrics, reward)
     local off = 0
+    told = told + 1
     for _ = 1, options.repeats do off = off + options.noise * stream:normal() / options.repeats end
     if not options.published_reward then return reward * (1 + off) end
     return metrics.feasible and -math.sqrt(metrics.step_time_s * math.max(1 + off, 0)) or infeasible
-  end
+  end, own
 end
 
 local modes = { cuts = true, isotonic = true, literal = true }
@@ -86,11 +93,15 @@ local function shortened(run, share)
 end
 
 -- Spends what is left of the budget on neighbours of the best scheme so far, a batch at a time; the ranks of a job
--- share it.
-local function refine(problem, policy, run, job)
+-- share it. `resumed`: the notes of a checkpoint of this, or nil.
+local function refine(problem, policy, run, job, resumed)
   local options, chain, first, batch = run.options, policy.chain, run.evaluations, 0
   local at, start_s = tapp_moves.of(chain, policy.nodes), core.clock_s()
   local node_of, cost = layer_chain.device_of(chain, run.placement), -run.best.reward
+  if resumed then
+    first, batch, cost = tonumber(resumed.first), tonumber(resumed.moves), tonumber(resumed.cost)
+    node_of = checkpoints.unpack(resumed.nodes)
+  end
   while dist_search.more(run, job) do
     batch = batch + 1
     local stream, schemes, placements = core.random(options.seed, 'tapp moves', batch), {}, {}
@@ -105,6 +116,10 @@ local function refine(problem, policy, run, job)
     if tapp_moves.accepts(-rewards[best], cost, dist_search.of_rank_0(job, math.min(1, share))) then
       node_of, cost = schemes[best], -rewards[best]
     end
+    if checkpoints.due(run) then
+      checkpoints.write(run.checkpoint, run, { stage = 'refine', first = first, moves = batch, cost = cost,
+        nodes = checkpoints.pack(node_of) })
+    end
   end
 end
 
@@ -116,14 +131,20 @@ local function tapp(problem, options)
     local own = {}
     for key, value in util.sorted_pairs(options) do own[key] = value end
     local self, floor = learner.new('methods.tapp', policy, problem, own), options.entropy_weight
-    learner.train(self, shortened(run, 1 - options.refine), function(_, actions, rewards, batch)
-      self.options.entropy_weight = math.max(floor, options.entropy_start * options.entropy_decay ^ (batch - 1))
-      learner.reinforce(self, actions, rewards)
-      if batch % options.greedy_every == 0 and learner.more(self, run) then
-        run:evaluate(policy:placements(policy:act(1)))
-      end
-    end, signal_of(options))
-    refine(problem, policy, run, self.job)
+    local notes = learner.begin(self, run) or false
+    local refining = notes and notes.stage == 'refine' and notes or nil
+    if not refining then
+      local signal, kept = signal_of(options)
+      kept.begun = notes
+      learner.train(self, shortened(run, 1 - options.refine), function(_, actions, rewards, batch)
+        self.options.entropy_weight = math.max(floor, options.entropy_start * options.entropy_decay ^ (batch - 1))
+        learner.reinforce(self, actions, rewards)
+        if batch % options.greedy_every == 0 and learner.more(self, run) then
+          run:evaluate(policy:placements(policy:act(1)))
+        end
+      end, signal, kept)
+    end
+    refine(problem, policy, run, self.job, refining)
   end)
 end
 

@@ -3,7 +3,8 @@
 --               to draw placements like the best of them;
 --   policy      the article's search (papers.md 1.5): sample placements from the partition and schedule networks,
 --               simulate them, reward them, improve the networks by PPO;
---   refinement  moves of units, clusters and ranges from the best so far, judged by the simulator (engine/search).
+--   refinement  annealing from the best so far, in a race with a partition where that is nearly as fast
+--               (lib/trinity/race.lua), judged by the simulator.
 -- Options warm_start, policy and refine are true or false. warm_start may be a list of methods and placements instead,
 -- policy and refine the share of the budget that they get after the warm start (0 to 1). The presets of the article and
 -- of its released code have the policy only. Under a limit in seconds a refined search does without the policy where
@@ -20,7 +21,8 @@ local core = require 'trinity.core'
 local dist = require 'trinity.dist'
 local dist_search = require 'trinity.dist_search'
 local drive = require 'trinity.drive'
-local relay = require 'trinity.relay'
+local drive_checkpoint = require 'trinity.drive_checkpoint'
+local race = require 'trinity.race'
 local search = require 'trinity.search'
 local util = require 'trinity.util'
 local warm_start = require 'trinity.warm_start'
@@ -89,14 +91,11 @@ local function read_options(methods, given)
   return options, settings, stages_of(methods, given or {})
 end
 
---- Writes a checkpoint of the policy stage. Its weights go to one of two files beside it in turn, so that those that
---- the checkpoint names are whole at any time.
+--- Writes a checkpoint of the policy stage, its weights in a file beside it.
 local function keep_policy(self, agent, state)
   if self.job and self.job.rank > 0 then return end
-  local file = ('%s.policy%d'):format(self.options.checkpoint, state.updates / self.options.checkpoint_every % 2)
-  agent:save(file)
-  checkpoints.write(self.options.checkpoint, self, { stage = 'policy', policy = file:match '[^/]*$',
-    updates = state.updates, idle = state.idle, last = state.last, rigid = tostring(self.rigid) })
+  checkpoints.write_with_file(self, { stage = 'policy', updates = state.updates, idle = state.idle, last = state.last },
+    function(file) agent:save(file) end)
 end
 
 -- Rewards of a batch of `total`, from number `first` on drawn here, and which of its placements do not fit (option
@@ -114,6 +113,11 @@ local function try_rest(self, batch, first, samples, allowed)
   dist_search.evaluate(self, self.job, batch, first, allowed, samples)
 end
 
+-- What a row of the run says of an update.
+local function facts_of(report)
+  return { loss = report.loss, entropy_groups = report.entropy_groups, entropy_devices = report.entropy_devices }
+end
+
 --- The policy stage: PPO until its share of the budget is used, or the placements that it draws stop getting better and
 --- a refinement follows. state: { updates, idle, last = evaluations at its end }.
 local function learn(self, agent, state, stages)
@@ -129,12 +133,10 @@ local function learn(self, agent, state, stages)
     agent:sample(batch)
     if allowed < samples then return try_rest(self, batch, first, samples, allowed) end
     local before = self.best and self.best.reward or -math.huge
-    agent:update(price(self, batch, first, samples))
+    self:learned(facts_of(agent:update(price(self, batch, first, samples))))
     state.updates = state.updates + 1
     state.idle = self.best.reward > before and 0 or state.idle + 1
-    if options.checkpoint ~= '' and state.updates % options.checkpoint_every == 0 then
-      keep_policy(self, agent, state)
-    end
+    if checkpoints.due(self, state.updates % options.checkpoint_every == 0) then keep_policy(self, agent, state) end
   end
 end
 
@@ -150,7 +152,7 @@ local function train(self, settings, stages, resumed)
   state.last = self.evaluations + math.floor(stages.policy * (options.evaluations - self.evaluations))
   if resumed then
     for _, key in ipairs { 'updates', 'idle', 'last' } do state[key] = tonumber(resumed[key]) or 0 end
-    settings.resume = (options.resume:match '^.*/' or '') .. tostring(resumed.policy):match '[^/]*$'
+    settings.resume = checkpoints.file_of(owner, self, self.resume, resumed)
   elseif options.load ~= '' then
     settings.load = options.load
   end
@@ -169,44 +171,50 @@ local function exhaustive(problem, budget)
   return (#problem.cluster.devices) ^ problem.graph.units <= math.min(budget, most_exhaustive)
 end
 
---- The searcher of the refinement from the best so far, with a budget of evaluations.
-local function refiner(self, start, budget)
-  local problem = self.problem
-  if self.rigid and problem.graph.units > few_units and budget >= 2 then
-    return relay.new(problem, start, self.options.seed, budget)
-  end
-  local name = problem.graph.units <= few_units and 'local_search' or 'annealing'
+--- The searcher of the refinement from the best so far, against a rival where there is one, with a budget of
+--- evaluations.
+local function refiner(self, start, rival, budget)
+  local problem, seed = self.problem, self.options.seed
   if exhaustive(problem, budget) then
-    return core.searcher(problem.handle, 'exhaustive', { seed = self.options.seed })
+    return core.searcher(problem.handle, 'exhaustive', { seed = seed })
   end
-  return core.searcher(problem.handle, name,
-    { seed = self.options.seed, evaluations = math.min(budget, 2 ^ 40), starts = { start } })
+  if problem.graph.units <= few_units then
+    return core.searcher(problem.handle, 'local_search', { seed = seed, starts = { start } })
+  end
+  if rival then return race.new(problem, start, rival, seed, budget) end
+  return race.annealing(problem, start, seed, budget)
 end
 
---- A hook of drive() that writes checkpoints: with all scores that the searcher was told since evaluation `first`, so
---- that it can be told again.
-local function recorder(self, start, first)
-  local options, last, values, excess = self.options, self.evaluations, {}, {}
-  local every = options.checkpoint_every * (options.samples or 16)
-  return function(new_values, new_excess, count)
-    for i = 1, count do
-      values[#values + 1], excess[#excess + 1] = new_values[i], new_excess[i]
-    end
-    -- Checkpoints grow with the search, so they become rarer: writing them stays a small part of it.
-    if self.evaluations - last < math.max(every, (last - first) / 8) then return end
-    last = self.evaluations
-    checkpoints.write(options.checkpoint, self, { stage = 'refine', first = first, start = checkpoints.pack(start),
-      rigid = tostring(self.rigid), values = checkpoints.pack(values), excess = checkpoints.pack(excess) })
+-- A placement or nil as a checkpoint keeps it, and back.
+local function packed(placement) return placement and checkpoints.pack(placement) or '' end
+
+local function placement_of(problem, devices)
+  local placement = problem:placement()
+  if #devices ~= #placement then
+    check.refuse(owner, 'option', 'resume', 'a placement that the refinement begins with is missing')
   end
+  for op = 1, #placement do placement[op] = devices[op] end
+  return placement
+end
+
+--- What the refinement begins with: the best so far and its rival, if any.
+local function starts(self, resumed)
+  if resumed then
+    local rival = checkpoints.unpack(resumed.rival or '')
+    return placement_of(self.problem, checkpoints.unpack(resumed.start)),
+      #rival > 0 and placement_of(self.problem, rival) or nil
+  end
+  local rival = self.problem.graph.units > few_units and race.rival(self) or nil
+  return placement_of(self.problem, self.placement), rival
 end
 
 --- Every rank refines `start` with a seed and a part of the budget of its own; the best of all is taken. Where all
 --- placements can be tried, all ranks do that.
-local function refine_together(self, start)
+local function refine_together(self, start, rival)
   local job, options, budget = self.job, self.options, self.options.evaluations - self.evaluations
   if options.checkpoint ~= '' and job.rank == 0 then
     checkpoints.write(options.checkpoint, self, { stage = 'refine', first = self.evaluations, values = '', excess = '',
-      start = checkpoints.pack(start), rigid = tostring(self.rigid) })
+      start = checkpoints.pack(start), rival = packed(rival) })
   end
   local alike = exhaustive(self.problem, budget)
   local first, last = dist_search.range(job, budget)
@@ -217,7 +225,7 @@ local function refine_together(self, start)
   end
   local told, finish = dist_search.pulse(own, job)
   if part > 0 then
-    local searcher = refiner(own, start, part)
+    local searcher = refiner(own, start, rival, part)
     drive(own, searcher, { told = told })
     searcher:close()
   end
@@ -227,23 +235,24 @@ end
 
 --- The refinement stage, with what is left of the budget.
 local function refine(self, resumed)
-  local start, hooks, first = self.problem:placement(), {}, self.evaluations
-  local devices = resumed and checkpoints.unpack(resumed.start) or self.placement
-  if #devices ~= #start then check.refuse(owner, 'option', 'resume', 'the start of the refinement is missing') end
-  for op = 1, #start do start[op] = devices[op] end
-  if resumed then first = tonumber(resumed.first) or 0 end
+  local start, rival = starts(self, resumed)
+  local first = resumed and (tonumber(resumed.first) or 0) or self.evaluations
   if self.job then
     self.evaluations = first
-    return refine_together(self, start)
+    return refine_together(self, start, rival)
   end
-  if self.options.checkpoint ~= '' then hooks.told = recorder(self, start, first) end
-  if resumed then
-    hooks.replay = { values = checkpoints.unpack(resumed.values), excess = checkpoints.unpack(resumed.excess), at = 0 }
-    self.evaluations = first
-  end
-  local searcher = refiner(self, start, self.options.evaluations - first)
+  local hooks = drive_checkpoint.hooks(self, resumed, first,
+    { stage = 'refine', start = checkpoints.pack(start), rival = packed(rival) })
+  local searcher = refiner(self, start, rival, self.options.evaluations - first)
   drive(self, searcher, hooks)
   searcher:close()
+end
+
+--- What the search goes on from: the notes of a checkpoint, or nil.
+local function resumed_notes(self)
+  if not self.resume then return nil end
+  if self.options.resume ~= '' then return checkpoints.restore(owner, self, self.resume) end
+  return checkpoints.restore_kept(owner, self, function() end) -- which checks the policy's file, too
 end
 
 return function(methods)
@@ -251,9 +260,9 @@ return function(methods)
     local options, settings, stages = read_options(methods, given)
     return search.run('trinity', problem, options, function(self)
       self.job = dist_search.begin(self, dist.current())
-      local resumed = options.resume ~= '' and checkpoints.restore(owner, self, options.resume) or nil
+      checkpoints.begin(self, self.job ~= nil)
+      local resumed = resumed_notes(self)
       local refining = resumed and resumed.stage == 'refine'
-      self.rigid = resumed and resumed.rigid == 'true'
       if not resumed and #stages.entries > 0 then
         warm_start.run(self, methods, stages.entries)
         dist_search.follow(self, self.job)

@@ -122,6 +122,17 @@ local function running_search()
   return held
 end
 
+local tiny_profile = { steps = 1, warm_up = 0, copies = 1, sizes = { 64, 4096 }, quiet = true }
+
+--- A network that is executed in no time, a profile of it, and that profile's file; made once.
+local function profiled()
+  if made.profile then return made end
+  made.network = trinity.model('rnnlm', { batch_size = 1, sequence = 2, hidden = 4, vocabulary = 5, layers = 1 })
+  made.profile, made.profile_path = trinity.profile.measure(made.network, tiny_profile), examples.path()
+  made.profile:save(made.profile_path)
+  return made
+end
+
 --- An object of a class to call methods on, a new one where calls change it.
 examples.objects = {
   ['trinity'] = function() return trinity end,
@@ -132,7 +143,10 @@ examples.objects = {
   ['trinity.RewardsModule'] = function() return trinity.rewards end,
   ['trinity.MethodsModule'] = function() return trinity.methods end,
   ['trinity.PipelineModule'] = function() return trinity.pipeline end,
+  ['trinity.ProfileModule'] = function() return trinity.profile end,
+  ['trinity.Profile'] = function() return profiled().profile end,
   ['trinity.SearchModule'] = function() return trinity.search end,
+  ['trinity.Run'] = function() return trinity.run end,
   ['trinity.Graph'] = function(method)
     if method == 'close' then return small_graph() end
     if method == 'fold_backward' then return profile_graph() end
@@ -184,6 +198,9 @@ examples.values = {
   ['string[]'] = function() return { 'a', 'b' } end,
   ['string[][]'] = function() return { { 'a', 'b' } } end,
   ['table<string, any>'] = function() return {} end,
+  ['table<string, number>'] = function() return { loss = 1 } end,
+  ['table<string|integer, any>'] = function() return { 1, 2 } end,
+  ['table<string, number|string|boolean>'] = function() return { step = 1 } end,
   ['trinity.Tensor'] = function(self) return (self.builder or self):add { name = 'tensor' .. math.random(1e9), type = 'Input',
     outputs = { { shape = { 2, 6, 8 }, gradient = false } } } end,
   ['trinity.Plan'] = function() return examples.shared().placement end,
@@ -230,6 +247,11 @@ examples.arguments = {
       graph = trinity.model('rnnlm', { batch_size = 1, sequence = 2, hidden = 4, vocabulary = 5, layers = 1 }) }
     return { problem, problem:placement(), { steps = 2, warm_up = 0 } }
   end,
+  ['trinity.ProfileModule.measure'] = function() return { profiled().network, tiny_profile } end,
+  ['trinity.ProfileModule.load'] = function() return { profiled().profile_path } end,
+  ['trinity.Profile.save'] = function() return { examples.path() } end,
+  ['trinity.Profile.is_of'] = function() return { profiled().network } end,
+  ['trinity.Profile.cost'] = function() return { profiled().network, function(_, _, default_s) return default_s end } end,
   ['trinity.parallel_map'] = function() return { { 1, 2 }, function(x) return x end, { workers = 1, quiet = true } } end,
   ['trinity.global'] = function() return { 'example_of_a_global', 1 } end,
   ['trinity.sorted_pairs'] = function() return { { a = 1 } } end,

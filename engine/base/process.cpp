@@ -1,0 +1,33 @@
+#include "base/process.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "base/error.h"
+
+namespace trinity {
+
+int64_t process_start_ticks(int64_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(file, text);
+  // The second field is the program's name in brackets, which may hold anything.
+  const auto end = text.rfind(')');
+  if (end == std::string::npos) return 0;
+  constexpr int kStart = 20;  // fields between the name and the start
+  std::istringstream fields(text.substr(end + 1));
+  std::string field;
+  for (int i = 0; i < kStart && (fields >> field); ++i)
+    if (i == 0 && (field == "Z" || field == "X")) return 0;  // ended, and waits to be noticed
+  return fields ? std::strtoll(field.c_str(), nullptr, 10) : 0;
+}
+
+int terminal_columns(int descriptor) {
+  winsize size = {};
+  return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+}  // namespace trinity

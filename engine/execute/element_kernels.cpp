@@ -1,0 +1,291 @@
+#include <algorithm>
+#include <cmath>
+
+#include "execute/kernels.h"
+
+namespace trinity {
+namespace {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+
+/// A function of two tensors, from left to right; alone, the first one stays as it is.
+template <class F>
+Tensors fold(const KernelCall& call, F combine) {
+  Tensor result = call.argument(0);
+  for (size_t i = 1; call.has_argument(i); ++i) result = combine(result, call.argument(i));
+  return {result};
+}
+
+/// The second argument, or zeros of no dimensions.
+Tensor second(const KernelCall& call) {
+  return call.has_argument(1) ? call.argument(1) : at::zeros({}, call.argument(0).options());
+}
+
+Tensors power(const KernelCall& call) {
+  const Tensor& x = call.argument(0);
+  return {call.has_argument(1) ? at::pow(x, call.argument(1)) : x * x};
+}
+
+Tensors hard_sigmoid(const KernelCall& call) {
+  const double slope = call.number("alpha", 0.2), at_zero = call.number("beta", 0.5);
+  return {at::clamp(call.argument(0) * slope + at_zero, 0, 1)};
+}
+
+Tensors clip(const KernelCall& call) {
+  const Tensor& x = call.argument(0);
+  const auto bound = [&](const char* name, size_t i) -> c10::optional<Tensor> {
+    if (call.has_argument(i)) return call.argument(i);
+    if (call.op.attributes.contains(name))
+      return at::full({}, call.number(name, 0), x.options().requires_grad(false));
+    return c10::nullopt;
+  };
+  const auto least = bound("min", 1), most = bound("max", 2);
+  return {least || most ? at::clamp(x, least, most) : x.clone()};
+}
+
+Tensors where(const KernelCall& call) {
+  const Tensor condition = call.argument(0).to(at::kBool);
+  const Tensor zero = at::zeros({}, condition.options().dtype(at::kFloat));
+  const Tensor yes = call.has_argument(1) ? call.argument(1) : zero;
+  const Tensor no = call.has_argument(2) ? call.argument(2) : zero.to(yes.scalar_type());
+  return {at::where(condition, yes, no)};
+}
+
+/// ONNX numbers its types: 1 float, 6 int32, 7 int64, 9 bool, 10 float16, 11 double, 16 bfloat16.
+/// Everything here runs in float32 and int64.
+Tensors cast(const KernelCall& call) {
+  const int64_t to = call.integer("to", 1);
+  const bool real = to == 1 || to == 10 || to == 11 || to == 16;
+  const auto kind = to == 9 ? at::kBool : real ? at::kFloat : at::kLong;
+  return {call.argument(0).to(kind, false, true)};
+}
+
+/// The dimensions that a reduction removes: the attribute's, else those that are 1 or missing in
+/// its output, the last ones where several would do.
+std::vector<int64_t> reduced_axes(const KernelCall& call) {
+  auto axes = call.list("axes");
+  const Tensor& x = call.argument(0);
+  const auto& shape = call.output_shape();
+  if (axes.empty() && call.has_argument(1) && !call.argument(1).is_floating_point())
+    for (int64_t i = 0; i < call.argument(1).numel(); ++i)
+      axes.push_back(call.argument(1).reshape({-1})[i].item<int64_t>());
+  if (!axes.empty()) return axes;
+  const bool keeps = call.integer("keepdims", 1) != 0;
+  size_t next = 0;
+  for (int64_t d = 0; d < x.dim(); ++d) {
+    const bool same = next < shape.size() && shape[next] == x.size(d);
+    if (!same) axes.push_back(d);
+    if (same || keeps) ++next;
+  }
+  return axes;
+}
+
+template <class Reduce>
+Tensors reduce(const KernelCall& call, Reduce apply) {
+  const auto axes = reduced_axes(call);
+  if (axes.empty()) return {call.argument(0).clone()};
+  return {apply(call.argument(0), axes, call.integer("keepdims", 1) != 0)};
+}
+
+using Axes = std::vector<int64_t>;
+
+Tensors reduce_sum(const KernelCall& call) {
+  return reduce(call,
+                [](const Tensor& x, const Axes& axes, bool keep) { return x.sum(axes, keep); });
+}
+Tensors reduce_mean(const KernelCall& call) {
+  return reduce(call,
+                [](const Tensor& x, const Axes& axes, bool keep) { return x.mean(axes, keep); });
+}
+Tensors reduce_max(const KernelCall& call) {
+  return reduce(call,
+                [](const Tensor& x, const Axes& axes, bool keep) { return x.amax(axes, keep); });
+}
+Tensors reduce_min(const KernelCall& call) {
+  return reduce(call,
+                [](const Tensor& x, const Axes& axes, bool keep) { return x.amin(axes, keep); });
+}
+Tensors reduce_l2(const KernelCall& call) {
+  return reduce(call, [](const Tensor& x, const Axes& axes, bool keep) {
+    return (x * x).sum(axes, keep).sqrt();
+  });
+}
+
+Tensors arg_max(const KernelCall& call) {
+  return {call.argument(0).argmax(call.integer("axis", 0), call.integer("keepdims", 1) != 0)};
+}
+
+Tensors cumulative_sum(const KernelCall& call) {
+  const Tensor& x = call.argument(0);
+  const int64_t axis = call.has_argument(1) ? call.argument(1).item<int64_t>() : x.dim() - 1;
+  return {at::cumsum(x, axis)};
+}
+
+/// The middle of the range that is shared by an odd number of neighbouring channels (AlexNet).
+Tensors local_response_normalization(const KernelCall& call) {
+  const Tensor& x = call.argument(0);
+  const int64_t size = call.integer("size", 5);
+  const auto squares =
+      at::constant_pad_nd((x * x).unsqueeze(1), {0, 0, 0, 0, (size - 1) / 2, size / 2});
+  const auto sums = at::avg_pool3d(squares, {size, 1, 1}, {1, 1, 1}).squeeze(1);
+  return {x / at::pow(sums * call.number("alpha", 1e-4) + call.number("bias", 1),
+                      call.number("beta", 0.75))};
+}
+
+Tensors instance_normalization(const KernelCall& call) {
+  const auto argument = [&](size_t i) {
+    return call.has_argument(i) ? call.argument(i) : Tensor();
+  };
+  return {at::instance_norm(call.argument(0), argument(1), argument(2), {}, {}, true, 0,
+                            call.number("epsilon", 1e-5), false)};
+}
+
+Tensors group_normalization(const KernelCall& call) {
+  const auto argument = [&](size_t i) {
+    return call.has_argument(i) ? call.argument(i) : Tensor();
+  };
+  return {at::group_norm(call.argument(0), call.integer("num_groups", 1), argument(1), argument(2),
+                         call.number("epsilon", 1e-5), false)};
+}
+
+/// Dot products of queries with keys [batch, heads, length, size], as ONNX 23 has it. Fewer heads
+/// of keys than of queries serve several each.
+Tensors attention(const KernelCall& call) {
+  const Tensor& query = call.argument(0);
+  Tensor key = call.argument(1), value = call.argument(2);
+  const int64_t groups = query.dim() == 4 ? query.size(1) / std::max<int64_t>(1, key.size(1)) : 1;
+  if (groups > 1) {
+    key = key.repeat_interleave(groups, 1);
+    value = value.repeat_interleave(groups, 1);
+  }
+  const double scale = call.number("scale", 1 / std::sqrt(static_cast<double>(query.size(-1))));
+  Tensor scores = at::matmul(query * scale, key.transpose(-2, -1));
+  if (call.has_argument(3)) {
+    const Tensor& mask = call.argument(3);
+    scores = mask.scalar_type() == at::kBool ? scores.masked_fill(mask.logical_not(), -1e9)
+                                             : scores + mask;
+  } else if (call.integer("is_causal", 0) != 0) {
+    const auto ahead = at::ones({scores.size(-2), scores.size(-1)}, at::kBool).triu(1);
+    scores = scores.masked_fill(ahead.to(scores.device()), -1e9);
+  }
+  return {at::matmul(at::softmax(scores, -1), value)};
+}
+
+void add_arithmetic(KernelTable& table) {
+  table["Add"] = table["Sum"] = [](const KernelCall& c) {
+    return fold(c, [](const Tensor& a, const Tensor& b) { return a + b; });
+  };
+  table["Sub"] = [](const KernelCall& c) {
+    return fold(c, [](const Tensor& a, const Tensor& b) { return a - b; });
+  };
+  table["Mul"] = [](const KernelCall& c) {
+    return fold(c, [](const Tensor& a, const Tensor& b) { return a * b; });
+  };
+  table["Div"] = [](const KernelCall& c) {
+    return fold(c, [](const Tensor& a, const Tensor& b) { return a / b; });
+  };
+  table["Min"] = [](const KernelCall& c) {
+    return fold(c, [](const Tensor& a, const Tensor& b) { return at::minimum(a, b); });
+  };
+  table["Max"] = [](const KernelCall& c) {
+    return fold(c, [](const Tensor& a, const Tensor& b) { return at::maximum(a, b); });
+  };
+  table["Mean"] = [](const KernelCall& c) {
+    const auto sum = fold(c, [](const Tensor& a, const Tensor& b) { return a + b; });
+    return Tensors{sum[0] / static_cast<double>(c.argument_count())};
+  };
+  table["Pow"] = power;
+  table["Clip"] = clip;
+  table["CumSum"] = cumulative_sum;
+}
+
+void add_logic(KernelTable& table) {
+  table["Equal"] = [](const KernelCall& c) { return Tensors{c.argument(0) == second(c)}; };
+  table["Greater"] = [](const KernelCall& c) { return Tensors{c.argument(0) > second(c)}; };
+  table["GreaterOrEqual"] = [](const KernelCall& c) { return Tensors{c.argument(0) >= second(c)}; };
+  table["Less"] = [](const KernelCall& c) { return Tensors{c.argument(0) < second(c)}; };
+  table["LessOrEqual"] = [](const KernelCall& c) { return Tensors{c.argument(0) <= second(c)}; };
+  table["And"] = [](const KernelCall& c) {
+    const auto all =
+        fold(c, [](const Tensor& a, const Tensor& b) { return at::logical_and(a, b); });
+    return Tensors{all[0].expand(c.output_shape()).contiguous()};
+  };
+  table["Or"] = [](const KernelCall& c) {
+    const auto any = fold(c, [](const Tensor& a, const Tensor& b) { return at::logical_or(a, b); });
+    return Tensors{any[0].expand(c.output_shape()).contiguous()};
+  };
+  table["Not"] = [](const KernelCall& c) { return Tensors{at::logical_not(c.argument(0))}; };
+  table["IsNaN"] = [](const KernelCall& c) { return Tensors{at::isnan(c.argument(0))}; };
+  table["Where"] = where;
+  table["Cast"] = cast;
+  table["CastLike"] = [](const KernelCall& c) {
+    return Tensors{c.has_argument(1) ? c.argument(0).to(c.argument(1).scalar_type(), false, true)
+                                     : c.argument(0).clone()};
+  };
+}
+
+void add_functions(KernelTable& table) {
+  table["Abs"] = [](const KernelCall& c) { return Tensors{at::abs(c.argument(0))}; };
+  table["Ceil"] = [](const KernelCall& c) { return Tensors{at::ceil(c.argument(0))}; };
+  table["Cos"] = [](const KernelCall& c) { return Tensors{at::cos(c.argument(0))}; };
+  table["Erf"] = [](const KernelCall& c) { return Tensors{at::erf(c.argument(0))}; };
+  table["Exp"] = [](const KernelCall& c) { return Tensors{at::exp(c.argument(0))}; };
+  table["Floor"] = [](const KernelCall& c) { return Tensors{at::floor(c.argument(0))}; };
+  table["Log"] = [](const KernelCall& c) { return Tensors{at::log(c.argument(0))}; };
+  table["Neg"] = [](const KernelCall& c) { return Tensors{at::neg(c.argument(0))}; };
+  table["Reciprocal"] = [](const KernelCall& c) { return Tensors{at::reciprocal(c.argument(0))}; };
+  table["Round"] = [](const KernelCall& c) { return Tensors{at::round(c.argument(0))}; };
+  table["Sign"] = [](const KernelCall& c) { return Tensors{at::sign(c.argument(0))}; };
+  table["Sin"] = [](const KernelCall& c) { return Tensors{at::sin(c.argument(0))}; };
+  table["Sqrt"] = [](const KernelCall& c) { return Tensors{at::sqrt(c.argument(0))}; };
+}
+
+void add_activations(KernelTable& table) {
+  table["Relu"] = [](const KernelCall& c) { return Tensors{at::relu(c.argument(0))}; };
+  table["Tanh"] = [](const KernelCall& c) { return Tensors{at::tanh(c.argument(0))}; };
+  table["Sigmoid"] = [](const KernelCall& c) { return Tensors{at::sigmoid(c.argument(0))}; };
+  table["Swish"] = [](const KernelCall& c) { return Tensors{at::silu(c.argument(0))}; };
+  table["Gelu"] = [](const KernelCall& c) {
+    return Tensors{at::gelu(c.argument(0), c.text("approximate", "none"))};
+  };
+  table["HardSigmoid"] = hard_sigmoid;
+  table["HardSwish"] = [](const KernelCall& c) { return Tensors{at::hardswish(c.argument(0))}; };
+  table["LeakyRelu"] = [](const KernelCall& c) {
+    return Tensors{at::leaky_relu(c.argument(0), c.number("alpha", 0.01))};
+  };
+  table["Elu"] = [](const KernelCall& c) {
+    return Tensors{at::elu(c.argument(0), c.number("alpha", 1))};
+  };
+  table["Selu"] = [](const KernelCall& c) { return Tensors{at::selu(c.argument(0))}; };
+  table["Softplus"] = [](const KernelCall& c) { return Tensors{at::softplus(c.argument(0))}; };
+  table["Mish"] = [](const KernelCall& c) { return Tensors{at::mish(c.argument(0))}; };
+  table["PRelu"] = [](const KernelCall& c) {
+    const Tensor& x = c.argument(0);
+    return Tensors{at::where(x > 0, x, x * c.argument(1))};
+  };
+  table["LogSoftmax"] = [](const KernelCall& c) {
+    return Tensors{at::log_softmax(c.argument(0), c.integer("axis", -1))};
+  };
+}
+
+}  // namespace
+
+void add_element_kernels(KernelTable& table) {
+  add_arithmetic(table);
+  add_logic(table);
+  add_functions(table);
+  add_activations(table);
+  table["ReduceSum"] = reduce_sum;
+  table["ReduceMean"] = reduce_mean;
+  table["ReduceMax"] = reduce_max;
+  table["ReduceMin"] = reduce_min;
+  table["ReduceL2"] = reduce_l2;
+  table["ArgMax"] = arg_max;
+  table["LRN"] = local_response_normalization;
+  table["InstanceNormalization"] = instance_normalization;
+  table["GroupNormalization"] = group_normalization;
+  table["Attention"] = attention;
+}
+
+}  // namespace trinity

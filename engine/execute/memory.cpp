@@ -1,0 +1,137 @@
+#include "execute/memory.h"
+
+#include <c10/core/CPUAllocator.h>
+
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/units.h"
+#include "learn/torch.h"
+
+namespace trinity {
+namespace {
+
+thread_local std::shared_ptr<MemoryAccount> g_account;
+
+/// What blocks count for, by address, in parts with a lock each. Blocks keep the addresses that
+/// LibTorch's own allocator gave them: some callers free by address alone.
+class Ledger {
+ public:
+  struct Entry {
+    std::shared_ptr<MemoryAccount> account;
+    int64_t bytes = 0;
+  };
+
+  void write(void* block, Entry entry) {
+    Part& part = part_of(block);
+    const std::lock_guard lock(part.mutex);
+    part.entries[block] = std::move(entry);
+  }
+
+  /// The entry, which is removed; empty for a block that nobody counts.
+  Entry take(void* block) {
+    Part& part = part_of(block);
+    const std::lock_guard lock(part.mutex);
+    const auto found = part.entries.find(block);
+    if (found == part.entries.end()) return {};
+    Entry entry = std::move(found->second);
+    part.entries.erase(found);
+    return entry;
+  }
+
+ private:
+  struct Part {
+    std::mutex mutex;
+    std::unordered_map<void*, Entry> entries;
+  };
+  Part& part_of(void* block) {
+    return parts_[mix64(reinterpret_cast<uintptr_t>(block)) % parts_.size()];
+  }
+  std::array<Part, 64> parts_;
+};
+
+c10::DeleterFnPtr g_free = nullptr;  // LibTorch's own
+
+/// Never destroyed: blocks outlive everything.
+Ledger& ledger() {
+  static auto* made = new Ledger;
+  return *made;
+}
+
+void free_block(void* block) {
+  const auto entry = ledger().take(block);
+  if (entry.account) entry.account->remove(entry.bytes);
+  g_free(block);
+}
+
+/// LibTorch's own allocator, which it asks; threads without an account notice nothing.
+class CountingAllocator final : public c10::Allocator {
+ public:
+  explicit CountingAllocator(c10::Allocator* own) : own_(own) {}
+
+  // LibTorch 1.13 declares it const, 2.3 does not: one of the two overrides.
+  c10::DataPtr allocate(size_t bytes) const { return counted(bytes); }
+  c10::DataPtr allocate(size_t bytes) { return counted(bytes); }
+  void copy_data(void* to, const void* from, size_t count) const { std::memcpy(to, from, count); }
+  c10::DeleterFnPtr raw_deleter() const override { return free_block; }
+
+ private:
+  c10::DataPtr counted(size_t bytes) const {
+    const auto account = g_account;
+    if (!account || bytes == 0) return own_->allocate(bytes);
+    account->add(static_cast<int64_t>(bytes));
+    try {
+      auto memory = own_->allocate(bytes);
+      void* block = memory.get();
+      const auto device = memory.device();
+      memory.release_context();
+      ledger().write(block, {account, static_cast<int64_t>(bytes)});
+      return {block, block, free_block, device};
+    } catch (const std::exception&) {
+      account->remove(static_cast<int64_t>(bytes));
+      throw LimitError(fmt::format("out of memory: the system refused {} beside {}",
+                                   format_bytes(static_cast<int64_t>(bytes)),
+                                   format_bytes(account->current_bytes())));
+    }
+  }
+
+  c10::Allocator* own_;
+};
+
+/// Takes the place of an allocator whose blocks can be freed by address, as LibTorch's can.
+void install() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    g_free = c10::GetCPUAllocator()->raw_deleter();
+    if (!g_free) return;
+    static CountingAllocator counting(c10::GetCPUAllocator());
+    c10::SetCPUAllocator(&counting);
+  });
+}
+
+}  // namespace
+
+void MemoryAccount::add(int64_t bytes) {
+  const int64_t now = current_ += bytes;
+  if (limit_bytes_ > 0 && now > limit_bytes_) {
+    current_ -= bytes;
+    throw LimitError(fmt::format("out of memory: {} beside {}, limit {}", format_bytes(bytes),
+                                 format_bytes(now - bytes), format_bytes(limit_bytes_)));
+  }
+  int64_t most = peak_;
+  while (now > most && !peak_.compare_exchange_weak(most, now)) {
+  }
+}
+
+AccountScope::AccountScope(std::shared_ptr<MemoryAccount> account) {
+  install();
+  outer_ = std::exchange(g_account, std::move(account));
+}
+
+AccountScope::~AccountScope() { g_account = std::move(outer_); }
+
+}  // namespace trinity

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "distribute/job.h"
+#include "distribute/message.h"
+#include "execute/run_plan.h"
+#include "learn/torch.h"
+
+namespace trinity {
+
+/// Copies between workers that are processes: what a device makes is sent at once to all that read
+/// it, and received where it is first read. A message's tag is its slot and micro-batch; the kind
+/// of numbers goes ahead in a message of its own, once a slot. Sends end on a thread of their
+/// own, so that no worker waits for a reader.
+class Post {
+ public:
+  Post(const RunPlan& plan, const Graph& graph, std::shared_ptr<Job> job)
+      : plan_(plan), graph_(graph), job_(std::move(job)), kind_(plan.slots().size(), -1) {}
+  ~Post() { abort(); }
+
+  /// Begins to send a tensor to the device of a slot.
+  void send(int32_t slot, int32_t micro_batch, const at::Tensor& tensor);
+  /// Waits for the tensor of a slot of this process's device. Throws Interrupted after abort().
+  at::Tensor receive(int32_t slot, int32_t micro_batch);
+  /// Waits until all that was sent is there.
+  void flush();
+  /// Ends all waiting, for good: also for what nobody will receive any more.
+  void abort();
+
+ private:
+  int32_t tag(int32_t slot, int32_t micro_batch) const {
+    return 2 * (micro_batch * static_cast<int32_t>(plan_.slots().size()) + slot);
+  }
+  void begin(const at::Tensor& tensor, int32_t to, int32_t tag);
+  void wait(const at::Tensor& tensor, int32_t from, int32_t tag);
+
+  const RunPlan& plan_;
+  const Graph& graph_;
+  std::shared_ptr<Job> job_;
+  std::vector<int64_t> kind_;  // of numbers, by slot; -1 before the first message
+  std::mutex mutex_;           // of what follows
+  std::shared_ptr<Message> awaited_;
+  std::vector<std::weak_ptr<Message>> sent_;  // since the last flush
+  bool aborted_ = false;
+  Lane lane_;
+};
+
+}  // namespace trinity

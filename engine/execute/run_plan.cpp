@@ -1,0 +1,102 @@
+#include "execute/run_plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "strategy/schedule.h"
+
+namespace trinity {
+
+RunPlan::RunPlan(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
+                 int32_t micro_batches, std::span<const double> order)
+    : placement_(placement.begin(), placement.end()),
+      operators_(graph.operator_count()),
+      micro_batches_(micro_batches),
+      queues_(static_cast<size_t>(devices)) {
+  check_placement(graph, order);
+  make_queues(graph, order);
+  make_slots(graph);
+}
+
+void RunPlan::check_placement(const Graph& graph, std::span<const double> order) const {
+  const auto count = static_cast<size_t>(operators_);
+  if (placement_.size() != count)
+    throw ArgumentError(fmt::format("execute: expected a device for each of {} operators, got {}",
+                                    count, placement_.size()));
+  if (static_cast<int64_t>(operators_) * micro_batches_ > int64_t{1} << 26)
+    throw LimitError(fmt::format("execute: {} operators in {} micro-batches are more than 2^26",
+                                 operators_, micro_batches_));
+  if (!order.empty() && order.size() != static_cast<size_t>(tasks()))
+    throw ArgumentError(
+        fmt::format("execute: expected a key for each of {} operators in {} micro-batches, got {}",
+                    count, micro_batches_, order.size()));
+  for (int32_t op = 0; op < operators_; ++op) {
+    const int32_t device = device_of(op), first = graph.unit(graph.op(op).unit)[0];
+    if (device < 0 || device >= devices())
+      throw ArgumentError(fmt::format("execute: operator {} is on device {}, expected 1 to {}",
+                                      graph.op(op).name, device + 1, devices()));
+    if (device != device_of(first))
+      throw ArgumentError(
+          fmt::format("execute: operators {} and {} belong together and are on devices {} and {}",
+                      graph.op(first).name, graph.op(op).name, device_of(first) + 1, device + 1));
+  }
+}
+
+void RunPlan::make_queues(const Graph& graph, std::span<const double> order) {
+  std::vector<int32_t> all;
+  for (int32_t task = 0; task < tasks(); ++task)
+    if (!runs_once(graph.op(operator_of(task))) || micro_batch_of(task) + 1 == micro_batches_)
+      all.push_back(task);
+  if (!order.empty())
+    std::stable_sort(all.begin(), all.end(), [&](int32_t a, int32_t b) {
+      return order[static_cast<size_t>(a)] < order[static_cast<size_t>(b)];
+    });
+  // No two devices wait for each other if all of them follow one order of the whole graph.
+  std::vector<int32_t> place(static_cast<size_t>(tasks()), -1);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const int32_t task = all[i], op = operator_of(task);
+    queues_[static_cast<size_t>(device_of(op))].push_back(task);
+    place[static_cast<size_t>(task)] = static_cast<int32_t>(i);
+    const int32_t from = runs_once(graph.op(op)) ? 0 : micro_batch_of(task);
+    for (const int32_t input : graph.op(op).inputs)
+      for (int32_t m = from; m <= micro_batch_of(task); ++m) {
+        const int32_t producer = graph.tensor(input).producer;
+        if (place[static_cast<size_t>(this->task(m, producer))] < 0)
+          throw ArgumentError(fmt::format("execute: operator {} comes before {} that it reads",
+                                          graph.op(op).name, graph.op(producer).name));
+      }
+  }
+}
+
+void RunPlan::make_slots(const Graph& graph) {
+  const auto tensors = static_cast<int32_t>(graph.tensors().size());
+  std::vector<std::vector<int32_t>> readers(graph.tensors().size());
+  for (int32_t op = 0; op < operators_; ++op)
+    for (const int32_t input : graph.op(op).inputs)
+      readers[static_cast<size_t>(input)].push_back(op);
+  for (int32_t tensor = 0; tensor < tensors; ++tensor) {
+    first_slot_.push_back(static_cast<int32_t>(slots_.size()));
+    const size_t home = slots_.size();
+    slots_.push_back({tensor, device_of(graph.tensor(tensor).producer), 0, 0});
+    for (const int32_t reader : readers[static_cast<size_t>(tensor)]) {
+      size_t at = home;
+      while (at < slots_.size() && slots_[at].device != device_of(reader)) ++at;
+      if (at == slots_.size()) {  // the first reader there makes a copy
+        slots_.push_back({tensor, device_of(reader), 0, 0});
+        ++slots_[home].readers;
+        ++slots_[home].last_readers;
+      }
+      if (!runs_once(graph.op(reader))) ++slots_[at].readers;
+      ++slots_[at].last_readers;
+    }
+  }
+  first_slot_.push_back(static_cast<int32_t>(slots_.size()));
+}
+
+int32_t RunPlan::slot(int32_t tensor, int32_t device) const {
+  int32_t at = home_slot(tensor);
+  while (slots_[static_cast<size_t>(at)].device != device) ++at;
+  return at;
+}
+
+}  // namespace trinity

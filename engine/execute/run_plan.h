@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace trinity {
+
+/// Which worker runs what in which order, and where tensors lie while a step runs. A task is
+/// (micro-batch, operator), numbered micro-batch * operators + operator as in the simulator;
+/// updates run once, in the last micro-batch.
+class RunPlan {
+ public:
+  /// A place for a tensor, one a micro-batch: on its producer's device and on those of its readers
+  /// elsewhere, which hold copies.
+  struct Slot {
+    int32_t tensor = -1, device = -1;
+    int32_t readers = 0;       ///< how often it is read in each micro-batch; copies read too
+    int32_t last_readers = 0;  ///< the same in the last one, where updates read as well
+  };
+
+  /// `placement` gives every operator's device, `order` a key per task by whose size a device runs
+  /// its tasks (a simulated start time; entries of tasks that do not run are not looked at). Equal
+  /// keys, and an empty order, go by number. Throws ArgumentError for counts that differ,
+  /// devices out of range, operators of a colocation unit on two devices and an order in which an
+  /// operator comes before one that it reads; LimitError for more than 2^26 tasks.
+  RunPlan(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
+          int32_t micro_batches, std::span<const double> order);
+
+  int32_t devices() const { return static_cast<int32_t>(queues_.size()); }
+  int32_t micro_batches() const { return micro_batches_; }
+  int32_t tasks() const { return operators_ * micro_batches_; }
+  int32_t operator_of(int32_t task) const { return task % operators_; }
+  int32_t micro_batch_of(int32_t task) const { return task / operators_; }
+  int32_t task(int32_t micro_batch, int32_t op) const { return micro_batch * operators_ + op; }
+  int32_t device_of(int32_t op) const { return placement_[static_cast<size_t>(op)]; }
+  /// The tasks of a device in turn.
+  const std::vector<int32_t>& queue(int32_t device) const {
+    return queues_[static_cast<size_t>(device)];
+  }
+  /// Every tensor's slots, its producer's first.
+  std::span<const Slot> slots() const { return slots_; }
+  int32_t home_slot(int32_t tensor) const { return first_slot_[static_cast<size_t>(tensor)]; }
+  int32_t end_slot(int32_t tensor) const { return first_slot_[static_cast<size_t>(tensor) + 1]; }
+  /// The slot that an operator on a device reads a tensor from.
+  int32_t slot(int32_t tensor, int32_t device) const;
+  /// How often a slot is read in a micro-batch.
+  int32_t readers(int32_t slot, int32_t micro_batch) const {
+    const Slot& of = slots_[static_cast<size_t>(slot)];
+    return micro_batch + 1 == micro_batches_ ? of.last_readers : of.readers;
+  }
+
+ private:
+  void check_placement(const Graph& graph, std::span<const double> order) const;
+  void make_queues(const Graph& graph, std::span<const double> order);
+  void make_slots(const Graph& graph);
+
+  std::vector<int32_t> placement_;
+  int32_t operators_, micro_batches_;
+  std::vector<std::vector<int32_t>> queues_;
+  std::vector<Slot> slots_;
+  std::vector<int32_t> first_slot_;  // per tensor, and the end
+};
+
+}  // namespace trinity

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "base/error.h"
+
+namespace trinity {
+
+/// What workers tell each other within a step: which tasks are done, and that one has failed.
+class Signals {
+ public:
+  explicit Signals(int32_t tasks) : done_(static_cast<size_t>(tasks)) {}
+
+  void clear() {
+    for (auto& flag : done_) flag.store(kWaiting, std::memory_order_relaxed);
+  }
+
+  void finish(int32_t task) {
+    auto& flag = done_[static_cast<size_t>(task)];
+    flag.store(kDone, std::memory_order_release);
+    flag.notify_all();
+  }
+
+  /// Returns when the task is done. Throws Interrupted when a worker fails first. Looks often for
+  /// some tens of microseconds before it sleeps: waking up takes as long, and what runs on the core
+  /// meanwhile empties its caches.
+  void wait_for(int32_t task) const {
+    const auto& flag = done_[static_cast<size_t>(task)];
+    int state = flag.load(std::memory_order_acquire);
+    for (int look = 0; state == kWaiting && look < kLooks; ++look) {
+      pause();
+      state = flag.load(std::memory_order_acquire);
+    }
+    while (state == kWaiting) {
+      flag.wait(kWaiting, std::memory_order_acquire);
+      state = flag.load(std::memory_order_acquire);
+    }
+    if (state == kFailed) throw Interrupted();
+  }
+
+  /// Ends all waiting.
+  void fail() {
+    for (auto& flag : done_) {
+      int waiting = kWaiting;
+      if (flag.compare_exchange_strong(waiting, kFailed)) flag.notify_all();
+    }
+  }
+
+ private:
+  static void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+
+  static constexpr int kWaiting = 0, kDone = 1, kFailed = 2, kLooks = 4000;
+  std::vector<std::atomic<int>> done_;
+};
+
+}  // namespace trinity

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "execute/run_plan.h"
+#include "learn/torch.h"
+
+namespace trinity {
+
+/// The tensors that wait for readers, by slot of a RunPlan and micro-batch. A value goes with its
+/// last reader; it is kept by the worker of its device and read, from another slot, by others.
+class Values {
+ public:
+  explicit Values(const RunPlan& plan)
+      : plan_(plan), values_(plan.slots().size() * static_cast<size_t>(plan.micro_batches())) {}
+
+  /// Nothing is there, nothing has been read.
+  void clear() {
+    for (int32_t m = 0; m < plan_.micro_batches(); ++m)
+      for (size_t slot = 0; slot < plan_.slots().size(); ++slot) {
+        Value& value = at(static_cast<int32_t>(slot), m);
+        value.tensor = at::Tensor();
+        value.readers = plan_.readers(static_cast<int32_t>(slot), m);
+      }
+  }
+
+  /// Keeps a tensor if anything will read it.
+  void keep(int32_t slot, int32_t micro_batch, at::Tensor tensor) {
+    Value& value = at(slot, micro_batch);
+    if (value.readers > 0) value.tensor = std::move(tensor);
+  }
+
+  at::Tensor& read(int32_t slot, int32_t micro_batch) { return at(slot, micro_batch).tensor; }
+
+  /// One reader has done.
+  void release(int32_t slot, int32_t micro_batch) {
+    Value& value = at(slot, micro_batch);
+    if (--value.readers == 0) value.tensor = at::Tensor();
+  }
+
+ private:
+  struct Value {
+    at::Tensor tensor;
+    std::atomic<int32_t> readers{0};
+  };
+
+  Value& at(int32_t slot, int32_t micro_batch) {
+    return values_[static_cast<size_t>(micro_batch) * plan_.slots().size() +
+                   static_cast<size_t>(slot)];
+  }
+
+  const RunPlan& plan_;
+  std::vector<Value> values_;
+};
+
+}  // namespace trinity

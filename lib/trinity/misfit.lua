@@ -1,0 +1,38 @@
+-- Why a plan does not fit: which device is over its memory, by how much. A search that finds nothing that fits returns
+-- the least infeasible plan that it met (problem.better), and this says what limits it.
+
+local core = require 'trinity.core'
+
+local misfit = {}
+
+--- What limits a plan on the devices of `cluster`: nil where it fits, else a table with
+---   text            it in words
+---   device          the device that is over by most (from 1), name its name
+---   needed_bytes    its peak in a step; capacity_bytes what a step may use; over_bytes the difference
+---   devices_over    how many devices are over
+--- A plan whose schedule contradicts its placement has `text` alone.
+function misfit.of(metrics, cluster)
+  if metrics.feasible then return nil end
+  if metrics.rejected then return { text = 'it was given up as too slow before its memory was known' } end
+  local worst, over_bytes, count = nil, 0, 0
+  for d, device in ipairs(cluster.devices) do
+    local over = metrics:memory_bytes(d) - device.capacity_bytes
+    if over > 0 then count = count + 1 end
+    if over > over_bytes then worst, over_bytes = d, over end
+  end
+  if not worst then return { text = 'its schedule contradicts its placement' } end
+  local device, needed = cluster.devices[worst], metrics:memory_bytes(worst)
+  return { device = worst, name = device.name, needed_bytes = needed, capacity_bytes = device.capacity_bytes,
+    over_bytes = over_bytes, devices_over = count,
+    text = ("device '%s' needs %s, %s (%.0f bytes) more than the %s that a step may use%s"):format(device.name,
+      core.format_bytes(needed), core.format_bytes(over_bytes), over_bytes, core.format_bytes(device.capacity_bytes),
+      count > 1 and ('; %d of %d devices are over'):format(count, #cluster.devices) or '') }
+end
+
+--- How far metrics are from fitting, for comparing two that do not: the excess of the fullest device in bytes. What was
+--- given up early and what contradicts its schedule have no excess and come last.
+function misfit.distance(metrics)
+  return metrics.excess_memory_bytes > 0 and metrics.excess_memory_bytes or math.huge
+end
+
+return misfit

@@ -1,0 +1,121 @@
+-- trinity.profile.object: profiles as objects (what they are: trinity.profile), and what they mean to a problem.
+
+local check = require 'trinity.check'
+local file = require 'trinity.profile.file'
+local fit = require 'trinity.profile.fit'
+local model = require 'trinity.model'
+local util = require 'trinity.util'
+
+local profile = {}
+
+local Profile = { __name = 'profile' }
+Profile.__index = Profile
+
+function Profile.__tostring(self)
+  return ('profile: %s at batch size %d on %s, trinity %s, %s'):format(self.model.name, self.model.batch_size,
+    self.machine.processor, self.trinity, self.date)
+end
+
+--- A profile from the table that a file holds; `source` begins messages about what is wrong with it.
+function profile.new(source, fields) return setmetatable(file.check(source, fields), Profile) end
+
+--- Reads a profile; checked, with a warning where another version of trinity made it.
+function profile.load(path)
+  local found = file.read(check.argument('trinity.profile.load', 1, 'path', path, 'string'))
+  found.path = path
+  return setmetatable(found, Profile)
+end
+
+--- Writes the profile as JSON.
+function Profile:save(path)
+  check.self('profile:save', self, 'profile')
+  file.write(check.argument('profile:save', 1, 'path', path, 'string'), self)
+end
+
+--- The two directions of a link as one: both their points in one fit.
+local function joined(links, a, b)
+  local points = {}
+  for _, link in ipairs(links) do
+    if (link.from == a and link.to == b) or (link.from == b and link.to == a) then
+      for i, bytes in ipairs(link.bytes) do points[#points + 1] = { bytes = bytes, time_s = link.time_s[i] } end
+    end
+  end
+  return fit.link(points)
+end
+
+--- The devices as a description that trinity.cluster takes: fitted efficiencies, measured links, copies that the
+--- receiving device makes itself (queue 'receiver').
+function Profile:cluster_spec()
+  check.self('profile:cluster_spec', self, 'profile')
+  local spec = { name = 'profile', queue = 'receiver', device_types = {}, devices = {}, links = {} }
+  for kind, of in util.sorted_pairs(self.kinds) do
+    spec.device_types[kind] = { peak_flops_per_s = { float32 = of.peak_flops_per_s },
+      memory_bandwidth_bytes_per_s = of.memory_bandwidth_bytes_per_s, memory_bytes = of.memory_bytes,
+      launch_s = of.launch_s, contention = of.contention,
+      compute_efficiency = of.compute_efficiency, memory_efficiency = of.memory_efficiency,
+      operators = of.operators }
+  end
+  for d, device in ipairs(self.devices) do
+    spec.devices[d] = { name = device.name, type = device.kind, speed = device.speed, node = 'host' }
+    for e = 1, d - 1 do
+      local link = joined(self.links, self.devices[e].name, device.name)
+      spec.links[#spec.links + 1] = { from = self.devices[e].name, to = device.name,
+        bandwidth_bytes_per_s = link.bandwidth_bytes_per_s, latency_s = link.latency_s }
+    end
+  end
+  return spec
+end
+
+--- The cluster of the profile's devices.
+function Profile:cluster()
+  check.self('profile:cluster', self, 'profile')
+  return model.cluster(self:cluster_spec())
+end
+
+--- Whether the profile is of this graph.
+function Profile:is_of(graph)
+  check.self('profile:is_of', self, 'profile')
+  return check.object('profile:is_of', 1, 'graph', graph, 'graph').fingerprint == self.model.fingerprint
+end
+
+local function refuse_graph(owner, self, graph)
+  local about = ('%s at batch size %d (%d operators)'):format(self.model.name, self.model.batch_size,
+    self.model.operators)
+  local why = self.model.operators == graph.operators and 'the same network at another batch size or other options'
+    or ('%s with %d operators'):format(graph.name, graph.operators)
+  util.fail("%s: option 'profile': %s is a profile of %s, the graph is %s; profile it, or take the profile's devices "
+    .. 'alone: cluster = trinity.cluster(FILE)', owner, self.path or 'this', about, why)
+end
+
+--- A cost function (see trinity.problem) of the measured times of a graph that the profile is of; `below` is asked
+--- with the measured time as its default.
+function Profile:cost(graph, below)
+  check.self('profile:cost', self, 'profile')
+  check.object('profile:cost', 1, 'graph', graph, 'graph')
+  if below ~= nil then check.argument('profile:cost', 2, 'below', below, 'function') end
+  if not self:is_of(graph) then refuse_graph('profile:cost', self, graph) end
+  local kinds = self.kinds
+  return function(op, device, default_s)
+    local kind = kinds[device.type]
+    local measured_s = kind and kind.operator_time_s[op.name]
+    local time_s = measured_s and measured_s / device.speed or default_s
+    return below and below(op, device, time_s) or time_s
+  end
+end
+
+--- What trinity.problem { profile = } means: `spec` with its cluster and cost function.
+function profile.apply(owner, spec)
+  local of = spec.profile
+  if type(of) == 'string' then of = profile.load(of) end
+  if util.class_of(of) ~= 'profile' then
+    check.wrong(owner, 'option', 'profile', spec.profile, 'a profile or its file')
+  end
+  check.object(owner, 'option', 'graph', spec.graph, 'graph')
+  if not of:is_of(spec.graph) then refuse_graph(owner, of, spec.graph) end
+  local full = {}
+  for key, value in util.sorted_pairs(spec) do full[key] = value end
+  full.profile, full.cluster, full.cost = nil, spec.cluster or of:cluster(), of:cost(spec.graph, spec.cost)
+  return full
+end
+
+return profile

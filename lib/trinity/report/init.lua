@@ -1,0 +1,92 @@
+-- trinity report: run folders (lib/trinity/run.lua) as one HTML page that needs nothing else. Its text, style and
+-- behaviour are page.html, page.css and the *.js files beside this one; Vega (vega.lua) draws curves and bars; the
+-- data of the runs stand in it as JSON. Every text of a run is data: the scripts of the page put it into text nodes
+-- only, JSON escapes '<', and the page's policy forbids addresses, `eval` and forms.
+
+local core = require 'trinity.core'
+local curves = require 'trinity.report.curves'
+local json = require 'trinity.json'
+local problems = require 'trinity.report.problems'
+local read = require 'trinity.report.read'
+local sentence = require 'trinity.report.sentence'
+local util = require 'trinity.util'
+local vega = require 'trinity.report.vega'
+
+local report = {}
+
+local scripts = { 'base', 'data', 'charts', 'tables', 'colours', 'placement', 'operators', 'timeline', 'schedule',
+  'experiments', 'pair', 'page' }
+
+local folder = core.home .. '/lib/trinity/report/'
+
+local function fields(from, names)
+  local to = {}
+  for name in names:gmatch '%S+' do to[name] = from[name] end
+  return to
+end
+
+--- The problem that a comparison was about, by one of its searches; nil where none of them is in the run.
+local function problem_of(run, data)
+  for _, row in ipairs(type(data.rows) == 'table' and data.rows or {}) do
+    for _, found in ipairs(type(row) == 'table' and type(row.runs) == 'table' and row.runs or {}) do
+      local search = run.searches[tostring(found.search)]
+      if search then return tostring(search.problem) end
+    end
+  end
+end
+
+local function run_data(page, path)
+  local run = read.run(path)
+  local about = run.about
+  local data = fields(about, 'name status error script command options seed started_at ended_at seconds versions blas '
+    .. 'machine model cluster ranks')
+  data.problems = problems.of(page, run)
+  data.curves = curves.of(run)
+  data.results = run.results
+  data.searches = #run.search_ids
+  data.sentence = sentence.of(run, data)
+  for _, result in ipairs(run.results) do
+    if result.kind == 'comparison' then result.data.problem = result.data.problem or problem_of(run, result.data) end
+    result.said = result.summary ~= nil and data.sentence:find(result.summary, 1, true) ~= nil
+  end
+  if page.full then
+    run.notes[#run.notes + 1] = 'some placements and timelines are left out: the page would be too large'
+  end
+  data.notes = run.notes
+  return data
+end
+
+--- The data of a page on the runs in `paths` (folders).
+function report.data(paths)
+  local page = { graphs = {}, known = {}, bytes = 0 }
+  local runs = {}
+  for i, path in ipairs(paths) do runs[i] = run_data(page, path) end
+  return { runs = runs, graphs = page.graphs, made_by = 'trinity ' .. core.version }
+end
+
+local function part(name) return core.read_file(folder .. name) end
+
+--- The page of some data as text.
+function report.page(data)
+  local library, reason = vega.text()
+  data.no_charts = reason
+  local code = {}
+  for i, name in ipairs(scripts) do code[i] = part(name .. '.js') end
+  local names = {}
+  for i, run in ipairs(data.runs) do names[i] = run.name end
+  local values = { TITLE = (table.concat(names, ' and '):gsub('[&<>"\']', function(c)
+    return ('&#%d;'):format(c:byte())
+  end)), STYLE = part 'page.css', DATA = json.encode(data), VEGA = library or '', CODE = table.concat(code, '\n') }
+  return (part('page.html'):gsub('{{(%u+)}}', values))
+end
+
+--- Writes the page of the runs in `paths` to `out`. Returns its size in bytes.
+function report.write(paths, out)
+  local text = report.page(report.data(paths))
+  util.write_file('report', out, text)
+  return #text
+end
+
+report.folder = read.folder
+
+return report

@@ -1,0 +1,86 @@
+-- Scalars as TensorBoard's event files: records (TFRecord) that each hold an Event, a protocol buffer, written out by
+-- hand because one message type of a dozen fields needs no library.
+--
+--   record   length (8 bytes), masked CRC-32C of these 8, data, masked CRC-32C of the data; all little-endian
+--   Event    1: wall_time (double), 2: step (int64), 3: file_version (text), 5: summary
+--   Summary  1: value, repeated: { 1: tag (text), 2: simple_value (float) }
+-- Sources: tensorflow/core/lib/io/record_writer.h, lib/hash/crc32c.h, util/event.proto, framework/summary.proto.
+
+local bit = require 'bit'
+local ffi = require 'ffi'
+
+local band, bxor, bor, rshift, lshift = bit.band, bit.bxor, bit.bor, bit.rshift, bit.lshift
+
+local tensorboard = {}
+
+local polynomial = bit.tobit(0x82f63b78) -- Castagnoli's, reflected
+local crc_of_byte = ffi.new 'int32_t[256]'
+for byte = 0, 255 do
+  local crc = byte
+  for _ = 1, 8 do crc = bxor(rshift(crc, 1), band(crc, 1) == 1 and polynomial or 0) end
+  crc_of_byte[byte] = crc
+end
+
+--- The CRC-32C of a text, from 0 to 2^32 - 1.
+function tensorboard.crc32c(text)
+  local bytes, crc = ffi.cast('const uint8_t *', text), -1
+  for i = 0, #text - 1 do crc = bxor(crc_of_byte[band(bxor(crc, bytes[i]), 255)], rshift(crc, 8)) end
+  return bxor(crc, -1) % 2 ^ 32
+end
+
+-- One value of each kind, whose bytes are taken.
+local single, double = ffi.new 'float[1]', ffi.new 'double[1]'
+local uint32, uint64 = ffi.new 'uint32_t[1]', ffi.new 'uint64_t[1]'
+
+local function bytes_of(kind, value)
+  kind[0] = value
+  return ffi.string(kind, ffi.sizeof(kind))
+end
+
+local function masked_crc(text)
+  local crc = bit.tobit(tensorboard.crc32c(text))
+  return bytes_of(uint32, (bor(rshift(crc, 15), lshift(crc, 17)) % 2 ^ 32 + 0xa282ead8) % 2 ^ 32)
+end
+
+local function record(data)
+  local length = bytes_of(uint64, #data)
+  return length .. masked_crc(length) .. data .. masked_crc(data)
+end
+
+--- A whole number from 0 to 2^53 in groups of seven bits.
+local function varint(value)
+  if value < 128 then return string.char(value) end
+  local parts = {}
+  while value >= 128 do
+    parts[#parts + 1] = string.char(value % 128 + 128)
+    value = math.floor(value / 128)
+  end
+  parts[#parts + 1] = string.char(value)
+  return table.concat(parts)
+end
+
+local function field(key, text) return string.char(key) .. varint(#text) .. text end
+
+--- What a file of events begins with.
+function tensorboard.head(wall_time_s)
+  return record('\9' .. bytes_of(double, wall_time_s) .. field(0x1a, 'brain.Event:2'))
+end
+
+local float_size = 4
+
+--- A tag as scalars() takes it, made once for all events: what stands before its number.
+function tensorboard.tag(text)
+  local head = field(0x0a, text) .. '\21'
+  return '\10' .. varint(#head + float_size) .. head
+end
+
+--- One event: `tags` (of tensorboard.tag) and `values` are lists of equal length.
+function tensorboard.scalars(wall_time_s, step, tags, values)
+  local summary = {}
+  for i = 1, #tags do
+    summary[2 * i - 1], summary[2 * i] = tags[i], bytes_of(single, values[i])
+  end
+  return record('\9' .. bytes_of(double, wall_time_s) .. '\16' .. varint(step) .. field(0x2a, table.concat(summary)))
+end
+
+return tensorboard

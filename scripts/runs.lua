@@ -1,0 +1,183 @@
+#!/usr/bin/env trinity
+-- Lists, shows, compares, resumes and deletes the runs in runs/ (lib/trinity/run.lua says what a run's folder holds).
+--
+--   trinity runs [FILTER]          those whose name, status, script, model or cluster contains FILTER
+--   trinity runs show NAME         options, searches, results
+--   trinity runs compare A B       options that differ, searches side by side
+--   trinity runs resume NAME       goes on with an interrupted run: its command again, where it was started
+--   trinity runs delete NAME...    removes folders of runs, and nothing else; running ones only with --force
+--
+-- With --json: of the list and `show` objects with name, path, status, note, script, model, cluster, started_s, age_s,
+-- seconds, searches, step_time_s (the fastest that fits), over_bound, method; `show` adds run (its run.json),
+-- all_searches and results; `compare` gives { a, b, differences = [{ name, a, b }], searches = [{ method, a, b }] }.
+
+local trinity = require 'trinity'
+local core = require 'trinity.core'
+local run_list = require 'trinity.run_list'
+local run_state = require 'trinity.run_state'
+local text = require 'trinity.text'
+local util = require 'trinity.util'
+
+local actions = { show = 1, compare = 2, resume = 1, delete = 1 }
+
+local options = trinity.options {
+  'Lists runs; or: show NAME, compare A B, resume NAME, delete NAME...',
+  words = { default = {}, position = true, help = 'what to do with which; or a filter of the list' },
+  sort = { default = 'age_s',
+    help = 'name, status, script, model, cluster, step_time_s, over_bound, age_s or seconds' },
+  force = { default = false, help = 'delete running ones, too' },
+  json = { default = false, help = 'JSON on standard output and nothing else' },
+}
+local root, words = run_state.root(), options.words
+
+local function bound_text(run) return run.over_bound and ('%.2fx'):format(run.over_bound) or '-' end
+local function time_text(seconds) return seconds and ('%.4g s'):format(seconds) or '-' end
+
+local function script_name(run) return (run.script or '-'):match '([^/]*)$' end
+
+local function matches(run, filter)
+  for _, key in ipairs { 'name', 'status', 'script', 'model', 'cluster' } do
+    if (run[key] or ''):lower():find(filter:lower(), 1, true) then return true end
+  end
+  return false
+end
+
+local sortable = { name = true, status = true, script = true, model = true, cluster = true, step_time_s = true,
+  over_bound = true, age_s = true, seconds = true }
+
+local function list(filter)
+  if not sortable[options.sort] then
+    util.fail_usage("option '--sort': unknown field '%s'%s", options.sort,
+      core.suggestion(options.sort, util.sorted_keys(sortable)))
+  end
+  local runs = {}
+  for _, run in ipairs(run_list.all(root)) do
+    if matches(run, filter) then runs[#runs + 1] = run end
+  end
+  run_list.sort(runs, options.sort)
+  if options.json then
+    for i, run in ipairs(runs) do runs[i] = run_list.plain(run) end
+    return print(core.to_json(runs))
+  end
+  if #runs == 0 then return print('no runs in ' .. root .. (filter ~= '' and ' match ' .. filter or '')) end
+  local rows = {}
+  for i, run in ipairs(runs) do
+    local status = run.status .. (run.note == 'killed' and ' (killed)' or '')
+    rows[i] = { run.name, status, script_name(run), run.model or '-', run.cluster or '-',
+      time_text(run.step_time_s), bound_text(run), run_list.age_text(run.age_s) }
+  end
+  print(text.format_table({ 'name', 'status', 'script', 'model', 'cluster', 'best step', 'over bound', 'age' }, rows))
+end
+
+local function show(name)
+  local run = run_list.find(root, name)
+  local searches, results, about = run_list.searches(run), run_list.results(run), run.about
+  if options.json then
+    local plain = run_list.plain(run)
+    plain.run, plain.all_searches, plain.results = about, searches, results
+    return print(core.to_json(plain))
+  end
+  print(('%s: %s%s, %s searches, started %s%s'):format(run.name, run.status, run.note and ' (' .. run.note .. ')' or '',
+    run.searches, tostring(about.started_at), run.seconds and (', %.1f s'):format(run.seconds) or ''))
+  print('command  ' .. table.concat(type(about.command) == 'table' and about.command or {}, ' '))
+  for key, value in util.sorted_pairs(type(about.options) == 'table' and about.options or {}) do
+    print(('  %-20s %s'):format(key, tostring(value)))
+  end
+  local rows = {}
+  for i, search in ipairs(searches) do
+    local best_s, bound_s = tonumber(search.best_step_time_s), tonumber(search.lower_bound_s)
+    rows[i] = { search.id, tostring(search.method or '-'), search.seed and ('%d'):format(search.seed) or '-',
+      tostring(search.status), time_text(best_s), best_s and bound_s and ('%.2fx'):format(best_s / bound_s) or '-',
+      search.evaluations and ('%d'):format(search.evaluations) or '-', time_text(tonumber(search.seconds)) }
+  end
+  if #rows > 0 then
+    print(text.format_table({ 'search', 'method', 'seed', 'status', 'best step', 'over bound', 'evaluations', 'took' },
+      rows))
+  end
+  for _, result in ipairs(results) do
+    print(('%s: %s'):format(tostring(result.label), tostring(result.summary or result.kind)))
+  end
+end
+
+-- The best step of every method of a run.
+local function by_method(run)
+  local best = {}
+  for _, search in ipairs(run_list.searches(run)) do
+    local method, best_s = search.method, tonumber(search.best_step_time_s)
+    if method and best_s and (not best[method] or best_s < best[method]) then best[method] = best_s end
+  end
+  return best
+end
+
+local function compare(first, second)
+  local a, b = run_list.find(root, first), run_list.find(root, second)
+  local differences, of_a, of_b = run_list.differences(a, b), by_method(a), by_method(b)
+  local names, searches = {}, {}
+  for _, set in ipairs { of_a, of_b } do
+    for method in util.sorted_pairs(set) do names[method] = true end
+  end
+  for method in util.sorted_pairs(names) do
+    searches[#searches + 1] = { method = method, a = of_a[method], b = of_b[method] }
+  end
+  if options.json then
+    return print(core.to_json { a = run_list.plain(a), b = run_list.plain(b), differences = differences,
+      searches = searches })
+  end
+  local rows = {}
+  for i, difference in ipairs(differences) do rows[i] = { difference.name, difference.a, difference.b } end
+  print(#rows > 0 and text.format_table({ 'option', a.name, b.name }, rows) or 'the same options')
+  rows = {}
+  for i, search in ipairs(searches) do
+    local ratio = search.a and search.b and ('%.3f'):format(search.b / search.a) or '-'
+    rows[i] = { search.method, time_text(search.a), time_text(search.b), ratio }
+  end
+  print ''
+  print(text.format_table({ 'best step', a.name, b.name, 'ratio' }, rows))
+end
+
+local function quoted(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
+
+-- The command of a run with --run and --resume in place of what it had of these.
+local function resume(name)
+  local run = run_list.find(root, name)
+  if run.status == 'done' then util.fail_usage("run '%s' is done", run.name) end
+  if run.status == 'running' then util.fail_usage("run '%s' is still running", run.name) end
+  local given, kept, drop = run.about.command, {}, false
+  for i = 2, #given do
+    local word = given[i]
+    if drop then drop = false
+    elseif word == '--run' or word == '--runs' then drop = true
+    elseif not word:match '^%-%-runs?=' and word ~= '--resume' then kept[#kept + 1] = quoted(word) end
+  end
+  local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
+  local ranks = tonumber(run.about.ranks) or 1
+  local launch = ranks > 1 and ('launch -n %d '):format(ranks) or ''
+  local runs_at = root:match '^/' and root or core.process().folder .. '/' .. root
+  local command = ("cd %s && exec %s %s%s --run %s --runs %s --resume"):format(quoted(tostring(run.about.folder)),
+    program:find '/' and quoted(io.popen('readlink -f ' .. quoted(program)):read '*l' or program) or quoted(program),
+    launch, table.concat(kept, ' '), quoted(run.name), quoted(runs_at))
+  local status = os.execute(command)
+  os.exit(status > 255 and math.floor(status / 256) or status)
+end
+
+local function delete(names)
+  local runs = {}
+  for i, name in ipairs(names) do runs[i] = run_list.find(root, name) end
+  for _, run in ipairs(runs) do
+    run_list.remove(run, options.force)
+    if not options.json then print('deleted ' .. run.path) end
+  end
+end
+
+local action = actions[words[1]] and table.remove(words, 1)
+if action and (#words < actions[action] or #words > actions[action] and action ~= 'delete') then
+  util.fail_usage('runs %s: expected %d name%s, got %d', action, actions[action], actions[action] > 1 and 's' or '',
+    #words)
+elseif not action and #words > 1 then
+  util.fail_usage("runs: expected one filter, or show, compare, resume or delete; got '%s'", table.concat(words, ' '))
+end
+if action == 'show' then show(words[1])
+elseif action == 'compare' then compare(words[1], words[2])
+elseif action == 'resume' then resume(words[1])
+elseif action == 'delete' then delete(words)
+else list(words[1] or '') end

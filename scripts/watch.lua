@@ -1,0 +1,91 @@
+#!/usr/bin/env trinity
+-- Follows a run from another terminal: what it is doing, its best so far, and each search that ends. Ctrl-C leaves (the
+-- run goes on); it ends by itself when the run does. With --once it prints how things are and ends.
+
+local trinity = require 'trinity'
+local core = require 'trinity.core'
+local progress = require 'trinity.progress'
+local run_list = require 'trinity.run_list'
+local run_state = require 'trinity.run_state'
+local util = require 'trinity.util'
+
+local options = trinity.options {
+  'Follows a run from another terminal.',
+  name = { default = '', position = true, help = 'the run; the latest one that runs' },
+  once = { default = false, help = 'prints how things are and ends' },
+  interval_s = { default = 1, min = 0.05, max = 3600, help = 'seconds between two looks' },
+}
+local root = run_state.root()
+
+-- The latest run that runs, or the latest of all.
+local function latest()
+  local runs, chosen = run_list.all(root), nil
+  for _, run in ipairs(runs) do
+    local better = not chosen or (run.status == 'running') ~= (chosen.status == 'running') and run.status == 'running'
+      or (run.status == 'running') == (chosen.status == 'running') and (run.started_s or 0) > (chosen.started_s or 0)
+    if better then chosen = run end
+  end
+  return chosen or util.fail_usage('there are no runs in %s', root)
+end
+
+local look = core.terminal(1)
+
+local function show_line(run)
+  local now = run_list.now(run)
+  if not now then return end
+  if look.redraws then
+    io.write('\r\27[K', progress.fit(now.label, now.parts, now.share, look))
+    io.flush()
+  else
+    print(now.label .. '  ' .. table.concat(now.parts, '  '))
+  end
+end
+
+local told = {}
+
+-- The searches that have ended since the last look.
+local function tell_searches(run)
+  for _, search in ipairs(run_list.searches(run)) do
+    if search.status ~= 'running' and not told[search.id] then
+      told[search.id] = true
+      local best_s, bound_s = tonumber(search.best_step_time_s), tonumber(search.lower_bound_s)
+      if look.redraws then io.write '\r\27[K' end
+      print(('%s  seed %s  %s%s'):format(tostring(search.method), tostring(search.seed or '-'),
+        best_s and ('step time %.4g s'):format(best_s) or tostring(search.error or search.nothing or 'nothing'),
+        best_s and bound_s and bound_s > 0 and ('  %.2fx bound'):format(best_s / bound_s) or ''))
+    end
+  end
+end
+
+local function tell_end(run)
+  if look.redraws then io.write '\r\27[K' end
+  print(('%s: %s%s%s'):format(run.name, run.status, run.note and ' (' .. run.note .. ')' or '',
+    run.seconds and (' after %.1f s'):format(run.seconds) or ''))
+  for _, result in ipairs(run_list.results(run)) do
+    if result.summary then print(tostring(result.summary)) end
+  end
+end
+
+local run = options.name ~= '' and run_list.find(root, options.name) or latest()
+print(('%s: %s on %s, started %s'):format(run.path, run.model or '?', run.cluster or '?',
+  tostring(run.about.started_at)))
+core.begin_search() -- Ctrl-C only asks to stop
+local shown_s, wait_s = -math.huge, options.interval_s
+while true do
+  tell_searches(run)
+  local running = run.status == 'running'
+  local due = look.redraws or options.once or core.clock_s() - shown_s >= wait_s
+  if running and due then
+    show_line(run)
+    -- Into a file or pipe, lines become rarer.
+    if shown_s > -math.huge and not look.redraws then wait_s = math.min(600, 1.25 * wait_s) end
+    shown_s = core.clock_s()
+  end
+  if options.once or not running or core.stop_requested() then break end
+  os.execute(('sleep %.3f'):format(options.interval_s))
+  local path = run.path
+  run = run_list.read(path)
+  if not run then util.fail('%s is not there any more', path) end
+end
+core.end_search()
+if run.status ~= 'running' then tell_end(run) elseif look.redraws then print '' end

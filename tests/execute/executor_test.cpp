@@ -1,0 +1,220 @@
+// The executor where its threads meet: one graph on three devices in many orders gives what one
+// device gives, failures and stops end all workers, memory is counted whoever frees it. Meant for
+// the thread sanitizer as much as for its own checks.
+#include "execute/executor.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/stop.h"
+#include "execute/measure.h"
+#include "execute/memory.h"
+#include "graph/training.h"
+
+using namespace trinity;
+
+namespace {
+
+constexpr int64_t kRows = 4, kWidth = 6;
+
+Tensor shaped(std::vector<int64_t> shape, DType dtype = DType::float32) {
+  Tensor tensor;
+  tensor.shape = std::move(shape);
+  tensor.dtype = dtype;
+  return tensor;
+}
+
+/// Adds an operator with one output and returns that.
+int32_t add(GraphBuilder& builder, const std::string& name, const std::string& type,
+            std::vector<int32_t> inputs, Tensor output,
+            std::vector<std::vector<int64_t>> weights = {}) {
+  Operator op;
+  op.name = name;
+  op.type = type;
+  op.inputs = std::move(inputs);
+  if (type == "Gemm") op.attributes["transB"] = int64_t{1};
+  for (size_t i = 0; i < weights.size(); ++i)
+    op.parameters.push_back({i == 0 ? "weight" : "bias", weights[i], DType::float32, true});
+  return builder.add_output(builder.add_operator(op), std::move(output));
+}
+
+int32_t input(GraphBuilder& builder, const std::string& name, Tensor tensor) {
+  tensor.gradient = false;
+  return add(builder, name, "Input", {}, std::move(tensor));
+}
+
+/// A training graph of two towers of layers that meet in a loss: both branches can run at once.
+std::shared_ptr<const Graph> two_towers() {
+  GraphBuilder builder("two towers");
+  const int32_t x = input(builder, "x", shaped({kRows, kWidth}));
+  const int32_t labels = input(builder, "labels", shaped({kRows}, DType::int64));
+  std::vector<int32_t> tops;
+  for (const std::string tower : {"left", "right"}) {
+    int32_t at = x;
+    for (const std::string layer : {"1", "2", "3"}) {
+      at = add(builder, tower + layer, "Gemm", {at}, shaped({kRows, kWidth}),
+               {{kWidth, kWidth}, {kWidth}});
+      at = add(builder, tower + "_relu" + layer, "Relu", {at}, shaped({kRows, kWidth}));
+    }
+    tops.push_back(at);
+  }
+  const int32_t sum = add(builder, "sum", "Add", tops, shaped({kRows, kWidth}));
+  add(builder, "loss", "SoftmaxCrossEntropyLoss", {sum, labels}, shaped({1}));
+  return std::make_shared<const Graph>(lower_to_training(builder.build(), {}));
+}
+
+bool runs_in(const Graph& graph, int32_t op, int32_t micro_batch, int32_t micro_batches) {
+  return graph.op(op).phase != Phase::update || micro_batch + 1 == micro_batches;
+}
+
+/// Whether all that a task reads has run.
+bool is_ready(const Graph& graph, const std::vector<double>& keys, int32_t task) {
+  const int32_t ops = graph.operator_count(), op = task % ops;
+  const int32_t first = graph.op(op).phase == Phase::update ? 0 : task / ops;
+  for (const int32_t read : graph.op(op).inputs)
+    for (int32_t m = first; m <= task / ops; ++m)
+      if (keys[static_cast<size_t>(m * ops + graph.tensor(read).producer)] < 0) return false;
+  return true;
+}
+
+/// Keys of a random order of all tasks in which nothing runs before what it reads.
+std::vector<double> random_order(const Graph& graph, int32_t micro_batches, RandomStream& random) {
+  const int32_t ops = graph.operator_count();
+  std::vector<double> keys(static_cast<size_t>(ops * micro_batches), -1);
+  std::vector<int32_t> left;
+  for (int32_t task = 0; task < ops * micro_batches; ++task)
+    if (runs_in(graph, task % ops, task / ops, micro_batches)) left.push_back(task);
+  for (double time = 0; !left.empty(); ++time) {
+    std::vector<size_t> ready;
+    for (size_t i = 0; i < left.size(); ++i)
+      if (is_ready(graph, keys, left[i])) ready.push_back(i);
+    const size_t chosen = ready.at(random.below(ready.size()));
+    keys[static_cast<size_t>(left[chosen])] = time;
+    left.erase(left.begin() + static_cast<std::ptrdiff_t>(chosen));
+  }
+  return keys;
+}
+
+std::vector<int32_t> random_placement(const Graph& graph, int32_t devices, RandomStream& random) {
+  std::vector<int32_t> placement(static_cast<size_t>(graph.operator_count()));
+  for (int32_t unit = 0; unit < graph.unit_count(); ++unit) {
+    const auto device = static_cast<int32_t>(random.below(static_cast<uint64_t>(devices)));
+    for (const int32_t op : graph.unit(unit)) placement[static_cast<size_t>(op)] = device;
+  }
+  return placement;
+}
+
+/// Losses of three steps and the first weights after them.
+std::vector<double> train(Executor& executor, const Graph& graph) {
+  std::vector<double> numbers;
+  for (int step = 0; step < 3; ++step) numbers.push_back(executor.step().loss);
+  for (const float weight : executor.weight(graph.find("left1"), 0)) numbers.push_back(weight);
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("three devices compute the bits of one, twenty pipelines through") {
+  const auto graph = two_towers();
+  ExecutorOptions options;
+  options.learning_rate = 0.1;
+  options.micro_batches = 3;
+  const std::vector<int32_t> one(static_cast<size_t>(graph->operator_count()), 0);
+  for (uint64_t round = 0; round < 20; ++round) {
+    CAPTURE(round);
+    RandomStream random(7, "executor", round);
+    const auto order = random_order(*graph, options.micro_batches, random);
+    const auto placement = random_placement(*graph, 3, random);
+    Executor alone(graph, one, 1, order, options);
+    Executor three(graph, placement, 3, order, options);
+    const auto expected = train(alone, *graph), found = train(three, *graph);
+    CHECK(expected[0] > 0);
+    CHECK(expected[2] < expected[0] + 1);
+    CHECK(found == expected);
+  }
+}
+
+TEST_CASE("a worker that fails ends the others, and names itself") {
+  const auto graph = two_towers();
+  ExecutorOptions options;
+  options.micro_batches = 4;
+  for (uint64_t round = 0; round < 10; ++round) {
+    RandomStream random(8, "executor", round);
+    const auto placement = random_placement(*graph, 3, random);
+    options.memory_limit_bytes = 0;
+    Executor free(graph, placement, 3, {}, options);
+    const auto peaks = free.step().peak_memory_bytes;
+    options.memory_limit_bytes = *std::max_element(peaks.begin(), peaks.end()) - 1;
+    // Weights alone fit, some value does not.
+    std::string message;
+    try {
+      Executor limited(graph, placement, 3, {}, options);
+      limited.step();
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    CHECK(message.find("execute: operator ") == 0);
+    CHECK(message.find("out of memory") != std::string::npos);
+  }
+}
+
+TEST_CASE("a stop ends a step at once, wherever its workers are") {
+  const auto graph = two_towers();
+  ExecutorOptions options;
+  options.micro_batches = 500;
+  RandomStream random(9, "executor");
+  const auto placement = random_placement(*graph, 3, random);
+  for (int round = 0; round < 10; ++round) {
+    Executor executor(graph, placement, 3, {}, options);
+    std::thread user([round] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3 * round));
+      stop_flag() = true;
+    });
+    bool stopped = false;
+    try {
+      for (int step = 0; step < 1000; ++step) executor.step();
+    } catch (const Interrupted&) {
+      stopped = true;
+    }
+    user.join();
+    stop_flag() = false;
+    CHECK(stopped);
+    CHECK_THROWS_WITH(executor.step(), "execute: an earlier step failed; a new executor is needed");
+  }
+}
+
+TEST_CASE("accounts add up what several threads take and give back") {
+  const auto account = std::make_shared<MemoryAccount>("device", 1000);
+  std::vector<std::thread> threads;
+  std::atomic<int> refused{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 5000; ++i) {
+        try {
+          account->add(400);
+          account->remove(400);
+        } catch (const LimitError&) {
+          ++refused;
+        }
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(account->current_bytes() == 0);
+  CHECK(account->peak_bytes() >= 400);
+  CHECK(account->peak_bytes() <= 1000);
+  CHECK(refused < 20000);
+}
+
+TEST_CASE("copies between workers take time, and more for more") {
+  const auto times = measure_copies("cpu:0", "cpu:1", {4096, 16 << 20}, 5);
+  REQUIRE(times.size() == 2);
+  CHECK(times[0] > 0);
+  CHECK(times[1] > times[0]);
+  stop_flag() = true;
+  CHECK_THROWS_AS(measure_copies("cpu:0", "cpu:1", {4096}, 5), Interrupted);
+  stop_flag() = false;
+}

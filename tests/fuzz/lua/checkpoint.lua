@@ -1,0 +1,142 @@
+-- Checkpoints of searches, policies, tensors, networks and optimisers. An input begins with a line that says which;
+-- its check sums are put right, so that changes reach what stands behind them.
+
+local trinity = require 'trinity'
+local ffi = require 'ffi'
+local bit = require 'bit'
+local frame = require 'frame'
+local small = require 'small'
+local tensorboard = require 'trinity.tensorboard'
+
+local problem = small.problem(4)
+local common = { evaluations = 40, samples = 4, hidden = 4, groups = 4, quiet = true, rescue = '', patience = 100 }
+
+local function options_of(own)
+  local merged = {}
+  for _, options in ipairs { common, own } do
+    for key, value in trinity.sorted_pairs(options) do merged[key] = value end
+  end
+  merged.rescue = frame.folder .. '/rescue.json'
+  return merged
+end
+
+local function search(own) return trinity.methods.trinity(problem, options_of(own)) end
+
+local refining = { policy = false, warm_start = { 'contiguous' } }
+local learning = { policy = 0.75, refine = 0.25, warm_start = { 'contiguous' } }
+
+local function with(options, more)
+  local merged = {}
+  for _, from in ipairs { options, more } do
+    for key, value in trinity.sorted_pairs(from) do merged[key] = value end
+  end
+  return merged
+end
+
+local function content(path)
+  local file = assert(io.open(path, 'rb'))
+  local text = file:read '*a'
+  file:close()
+  return text
+end
+
+-- The sums that trinity's own files close with, right again.
+
+--- FNV-1a over the text and its length, as engine/base/hash.h has it.
+local function hash_of(text)
+  local state, prime = 0xcbf29ce484222325ULL, 0x100000001b3ULL
+  for i = 1, #text do state = bit.bxor(state, text:byte(i)) * prime end
+  local length = #text
+  for _ = 1, 8 do
+    state = bit.bxor(state, length % 256) * prime
+    length = math.floor(length / 256)
+  end
+  return ffi.string(ffi.new('uint64_t[1]', state), 8)
+end
+
+local function with_hash(text)
+  if #text < 40 then return text end
+  return text:sub(1, -9) .. hash_of(text:sub(1, -9))
+end
+
+local function with_sum(text)
+  local first, last = text:find '"sum": *"[%x-]*"'
+  if not first then return text end
+  local sum = tensorboard.crc32c(text:sub(1, first - 1) .. '"sum": "--------"' .. text:sub(last + 1))
+  return ('%s"sum": "%08x"%s'):format(text:sub(1, first - 1), sum, text:sub(last + 1))
+end
+
+-- What each kind of input is read by.
+local tensor = trinity.tensor
+
+local function network()
+  return trinity.nn.sequential { trinity.nn.linear { inputs = 2, outputs = 3 },
+    trinity.nn.linear { inputs = 3, outputs = 1 }, seed = 1 }
+end
+
+local net = network()
+local optimiser = trinity.nn.adam { parameters = net:parameters(), learning_rate = 0.01 }
+local input = tensor.new { { 1, 2 } }
+
+local side = frame.folder .. '/learning.json.policy'
+local beside = {}
+
+local readers = {
+  refine = function(path) return search(with(refining, { resume = path })) end,
+  policy = function(path)
+    for slot, text in trinity.sorted_pairs(beside) do frame.file('policy.json.policy' .. slot, text) end
+    return search(with(learning, { resume = path }))
+  end,
+  weights = function(path) return search(with(learning, { load = path, evaluations = 8 })) end,
+  tensors = function(path)
+    for _, x in trinity.sorted_pairs(tensor.load(path)) do
+      tostring(x)
+      x:close()
+    end
+  end,
+  network = function(path) return net:load(path):forward(input) end,
+  optimiser = function(path)
+    optimiser:load(path)
+    optimiser:step()
+  end,
+}
+
+local function seeds()
+  local refine, policy = frame.folder .. '/refining.json', frame.folder .. '/learning.json'
+  local weights, tensors = frame.folder .. '/weights', frame.folder .. '/tensors'
+  search(with(refining, { checkpoint = refine, checkpoint_every = 1 }))
+  search(with(learning, { checkpoint = policy, checkpoint_every = 1, evaluations = 40 }))
+  search(with(learning, { save = weights, evaluations = 8 }))
+  local refining_text = content(refine)
+  local list = { 'refine\n' .. refining_text, 'weights\n' .. content(weights),
+    'refine\n' .. refining_text:gsub('("at_values": *"%S+) [^"]*"', '%1"') } -- scores that are not whole
+  local kept = content(policy)
+  for _, slot in ipairs { '0', '1' } do
+    local file = io.open(side .. slot, 'rb')
+    if file then
+      beside[slot] = file:read '*a'
+      file:close()
+    end
+  end
+  list[#list + 1] = 'policy\n' .. kept
+  tensor.save(tensors, { a = tensor.new { 1, 2, 3 }, b = tensor.new { { 1, 2 }, { 3, 4 } } })
+  list[#list + 1] = 'tensors\n' .. content(tensors)
+  net:save(tensors)
+  list[#list + 1] = 'network\n' .. content(tensors)
+  optimiser:step()
+  optimiser:save(tensors)
+  list[#list + 1] = 'optimiser\n' .. content(tensors)
+  return list
+end
+
+return {
+  seeds = seeds(),
+  run = function(text)
+    local kind, rest = text:match '^(%l+)\n(.*)$'
+    local reader = kind and readers[kind]
+    if not reader then return end
+    if kind == 'weights' then rest = with_hash(rest) end
+    if kind == 'refine' or kind == 'policy' then rest = with_sum(rest) end
+    frame.try(reader, frame.file(kind .. '.json', rest))
+  end,
+}

@@ -1,0 +1,94 @@
+-- What trinity keeps for later: profiles, folders of runs, and the JSON below both. An input begins with a line that
+-- says which. A run's folder is its files one after another, each below a line '=== NAME'.
+
+local trinity = require 'trinity'
+local core = require 'trinity.core'
+local frame = require 'frame'
+local json = require 'trinity.json'
+local report = require 'trinity.report'
+local run_list = require 'trinity.run_list'
+local small = require 'small'
+
+local graph = small.graph(1)
+
+local readers = {}
+
+--- What is written of a value reads back to the same text; of one that was read before, for null becomes false.
+function readers.json(text)
+  local value = json.decode(json.encode(json.decode(text, 'the input')), 'what was written')
+  local written = json.encode(value)
+  if json.encode(json.decode(written, 'what was written')) ~= written then
+    frame.finding('another value came back from %s', written:sub(1, 200))
+  end
+  frame.try(core.to_json, value)
+end
+
+function readers.profile(text)
+  local path = frame.file('profile.json', text)
+  local profile = trinity.profile.load(path)
+  profile:save(frame.folder .. '/again.json')
+  frame.try(profile.is_of, profile, graph)
+  frame.try(trinity.problem, { graph = graph, profile = path })
+  local ok, cluster = frame.try(profile.cluster, profile)
+  if not ok then return end
+  local placed, problem = frame.try(trinity.problem, { graph = graph, cluster = cluster, profile = profile })
+  if placed then frame.try(problem.evaluate, problem, problem:placement()) end
+end
+
+--- A name that stays inside the folder.
+local function safe(name) return name:match '^[%w_.][%w_./-]*$' and not name:find('..', 1, true) and #name < 80 end
+
+local function unfold(text, root)
+  pcall(core.remove_tree, root)
+  local name, lines, files = nil, {}, 0
+  local function close()
+    if name and safe(name) and files < 40 then
+      pcall(core.write_file, root .. '/' .. name, table.concat(lines, '\n') .. '\n')
+      files = files + 1
+    end
+  end
+  for line in text:gmatch '[^\n]*' do
+    local next_name = line:match '^=== (.+)$'
+    if next_name then
+      close()
+      name, lines = next_name, {}
+    elseif line ~= '' then
+      lines[#lines + 1] = line
+    end
+  end
+  close()
+end
+
+local ages = { 'age_s', 'name', 'status', 'step_time_s', 'over_bound' }
+
+function readers.run(text)
+  local root = frame.folder .. '/runs'
+  unfold(text, root .. '/one')
+  frame.try(report.write, { root .. '/one' }, frame.folder .. '/report.html')
+  local ok, run = frame.try(run_list.find, root, 'one')
+  if not ok then return end
+  for _, key in ipairs(ages) do run_list.sort({ run, run_list.read(root .. '/one') }, key) end
+  frame.try(run_list.age_text, run.age_s)
+  for _, name in ipairs { 'searches', 'results', 'rows', 'last_row', 'now' } do frame.try(run_list[name], run) end
+  frame.try(run_list.differences, run, run)
+  frame.try(core.to_json, run_list.plain(run))
+end
+
+local function profile_seed()
+  local path = frame.folder .. '/seed.json'
+  trinity.profile.measure(graph, { devices = { 'cpu:0', 'cpu:1' }, steps = 1, warm_up = 1, copies = 1,
+    sizes = { 1024, 4096 }, quiet = true }):save(path)
+  local file = io.open(path)
+  local text = file:read '*a'
+  file:close()
+  return 'profile\n' .. text
+end
+
+return {
+  seeds = { profile_seed(),
+    'json\n{"a":[1,2.5e3,null,true,"x\\u00e9\\ud83d\\ude00\\n"],"b":{}}', 'json\n[[],{},"",-0]' },
+  run = function(text)
+    local kind, rest = text:match '^(%l+)\n(.*)$'
+    if kind and readers[kind] then frame.try(readers[kind], rest) end
+  end,
+}

@@ -1,0 +1,123 @@
+// The importers of engine/formats.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/error.h"
+#include "formats/dnn_partitioning.h"
+#include "formats/graph_json.h"
+#include "formats/onnx.h"
+#include "formats/pipedream.h"
+#include "formats/pipeline_file.h"
+#include "formats/piper.h"
+#include "formats/read_model.h"
+#include "formats/selection_json.h"
+#include "fuzz/target.h"
+#include "graph/training.h"
+
+namespace trinity::fuzz {
+namespace {
+
+Session plain(void (*run)(std::string_view)) { return {run, {}}; }
+
+void write(const std::string& path, std::string_view text) {
+  std::ofstream(path, std::ios::binary)
+      .write(text.data(), static_cast<std::streamsize>(text.size()));
+}
+
+/// What is read must come back equal from what is written of it, and that as the same text.
+void read_graph(std::string_view text) {
+  const auto graph = parse_graph_json(text, "fuzz");
+  const auto written = graph_to_json(graph);
+  const auto again = parse_graph_json(written, "written");
+  if (again.fingerprint() != graph.fingerprint()) throw Finding("another graph came back");
+  if (graph_to_json(again) != written) throw Finding("another text came back");
+}
+
+void read_onnx_model(std::string_view bytes) {
+  const auto imported = parse_onnx(bytes, "fuzz.onnx", "fuzz");
+  lower_to_training(imported.graph, {});
+}
+
+void read_profile(std::string_view text) {
+  lower_to_training(parse_pipedream(std::string(text), "fuzz", "fuzz"), {});
+}
+
+/// An instance and, after a zero byte, a split of it.
+void read_instance(std::string_view text) {
+  const auto zero = text.find('\0');
+  const auto instance = parse_dnn_partitioning(text.substr(0, zero), "fuzz", "fuzz");
+  if (zero == std::string_view::npos) return;
+  dnn_loads_s(instance, parse_dnn_split(text.substr(zero + 1), "split", instance));
+}
+
+void read_piper_instance(std::string_view text) { parse_piper(text, "fuzz", "fuzz"); }
+
+/// By its file name, as scripts read all of these: a model, a network to be cut.
+void read_by_name(std::string_view text, const std::string& path) {
+  write(path, text);
+  try {
+    read_model(path);
+  } catch (const Error&) {
+  }
+  read_pipeline_network(path);
+}
+
+/// Runs `parse` on the input, or `read_by_name` where its length is a multiple of 4.
+std::function<Session(const std::string&, uint64_t)> also_by_name(void (*parse)(std::string_view),
+                                                                  const char* file) {
+  return [=](const std::string& folder, uint64_t) {
+    const auto path = folder + '/' + file;
+    return Session{[=](std::string_view text) {
+                     if (text.size() % 4 == 0) return read_by_name(text, path);
+                     parse(text);
+                   },
+                   {}};
+  };
+}
+
+/// The corpus: models that PyTorch exported, tests/data/onnx.
+Session begin_onnx(const std::string&, uint64_t) {
+  Session session = plain(read_onnx_model);
+  const std::string folder = std::string(TRINITY_SOURCE_DIR) + "/tests/data/onnx";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".onnx") continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    session.seeds.emplace_back(std::istreambuf_iterator<char>(file),
+                               std::istreambuf_iterator<char>());
+  }
+  std::sort(session.seeds.begin(), session.seeds.end());
+  return session;
+}
+
+/// A text; compressed ones are read from a file.
+Session begin_selection(const std::string& folder, uint64_t) {
+  const auto path = folder + "/problem.json.gz";
+  return {[path](std::string_view text) {
+            if (!text.starts_with("\x1f\x8b"))
+              return static_cast<void>(parse_selection(text, "fuzz"));
+            write(path, text);
+            read_selection(path);
+          },
+          {}};
+}
+
+}  // namespace
+
+std::vector<Target> format_targets() {
+  return {
+      {"graph_json", "trinity's own graphs", Grammar::text,
+       [](const std::string&, uint64_t) { return plain(read_graph); }},
+      {"onnx", "ONNX models", Grammar::protobuf, begin_onnx},
+      {"pipedream", "profiles of PipeDream and DAPPLE", Grammar::text,
+       also_by_name(read_profile, "profile.txt")},
+      {"dnn_partitioning", "instances of dnn-partitioning, splits", Grammar::text,
+       also_by_name(read_instance, "instance.json")},
+      {"piper", "instances of Piper", Grammar::text,
+       also_by_name(read_piper_instance, "instance.json")},
+      {"selection", "strategy-selection problems, also compressed", Grammar::text, begin_selection},
+  };
+}
+
+}  // namespace trinity::fuzz

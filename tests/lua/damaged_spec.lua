@@ -1,0 +1,91 @@
+-- Files of ours that are damaged, cut short, of another version or for another model are refused by name. Every byte and
+-- every length: tests/robustness/damaged.lua.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local damage = assert(loadfile(root .. '/tests/lua/support/damage.lua'))()
+local folder = os.tmpname()
+os.remove(folder)
+os.execute(("mkdir '%s'"):format(folder))
+local path = folder .. '/file'
+
+for _, format in ipairs(damage.formats()) do
+  local own_path = path .. (format.ending or '')
+  describe('a damaged ' .. format.name, function()
+    it('is refused by name, or read as a legal file', function()
+      format.write(own_path)
+      local size = #core.read_file(own_path)
+      local counts, wrong = damage.try(format, own_path, math.max(1, math.floor(size / 60)), math.max(1, math.floor(size / 40)))
+      expect(wrong[1]):equals(nil)
+      expect(counts.refused > counts.cases / 4):equals(true)
+      if format.summed then expect(counts.refused):equals(counts.cases) end
+    end)
+    it('of another kind is refused by name', function()
+      for _, text in ipairs { '', 'x', '{}', '[]', 'null', '\0', ('['):rep(1e5), '{"format": "trinity"}', ('\255'):rep(100) } do
+        core.write_file(own_path, text)
+        local ok, message = pcall(format.read, own_path)
+        expect(ok):equals(false)
+        expect(tostring(message):find(own_path, 1, true) ~= nil):equals(true)
+        expect(tostring(message):find('\n', 1, true)):equals(nil)
+      end
+      os.remove(own_path)
+      expect(function() format.read(own_path) end):raises '[Nn]o %l+ file'
+      os.execute(("mkdir '%s'"):format(own_path))
+      expect(function() format.read(own_path) end):raises 'a directory'
+      os.execute(("rm -r '%s'"):format(own_path))
+    end)
+  end)
+end
+
+describe('a file for something else', function()
+  local function problem(operators, cluster)
+    local builder = trinity.graph.new { name = 'chain' .. operators }
+    for i = 1, operators do
+      builder:add_operator { name = 'op' .. i, time_s = i * 1e-3 }
+      if i > 1 then builder:add_edge('op' .. i - 1, 'op' .. i, 1000) end
+    end
+    return trinity.problem { graph = builder:build(), cluster = trinity.cluster(cluster) }
+  end
+  local options = { evaluations = 24, samples = 2, groups = 2, hidden = 2, epochs = 1, quiet = true, policy = 1 }
+  local function with(own)
+    for key, value in trinity.sorted_pairs(options) do own[key] = value end
+    return own
+  end
+  it('is refused where it is a checkpoint of another model, cluster, method or seed', function()
+    local here = problem(4, 'p100x2')
+    trinity.methods.trinity(here, with { checkpoint = path, checkpoint_every = 1 })
+    local function refused(p, own, pattern)
+      expect(function() trinity.methods.trinity(p, with(own)) end):raises(pattern)
+    end
+    refused(problem(5, 'p100x2'), { resume = path }, 'operator')
+    refused(problem(4, 'p100x4'), { resume = path }, 'written for another cluster')
+    refused(here, { resume = path, seed = 2 }, "written with option 'seed' = 1, this search has 2")
+    core.write_file(path, (core.read_file(path):gsub('search checkpoint %d', 'search checkpoint 9')))
+    refused(here, { resume = path }, 'another version of trinity %(9')
+  end)
+  it('is refused where it is a strategy of another model, and said where the cluster is another', function()
+    local here = problem(4, 'p100x2')
+    here:strategy(here:placement()):save(path)
+    expect(function() problem(5, 'p100x2'):load(path) end):raises 'operator'
+    expect(problem(4, 'p100x4'):load(path).same_cluster):equals(false)
+    local changed = core.read_file(path):gsub('"op1": "gpu0"', '"op1": "gpu9"', 1)
+    core.write_file(path, changed)
+    expect(function() here:load(path) end):raises "gpu9"
+  end)
+  it('is refused where it is a policy or a profile of another version', function()
+    local here = problem(4, 'p100x2')
+    local small = { samples = 2, groups = 2, hidden = 2 }
+    trinity.policies.trinity(here, small):save(path)
+    small.resume = path
+    local text = core.read_file(path)
+    local magic = text:find '%z' - 1 -- the version's number, its lowest byte first, follows the format's name
+    core.write_file(path, text:sub(1, magic - 1) .. '\99' .. text:sub(magic + 1))
+    expect(function() trinity.policies.trinity(here, small) end):raises
+      'file: [^\n]*version'
+    core.write_file(path, '{"format": "trinity-profile", "version": 99}')
+    expect(function() trinity.profile.load(path) end):raises 'a profile of format version 99, this trinity reads version 2'
+  end)
+end)
+
+os.execute(("rm -r '%s'"):format(folder))

@@ -1,0 +1,191 @@
+-- Strategies executed by processes over c10d, what goes wrong with workers, and `trinity run` as users start it.
+-- Starting a process costs half a second, so tests share runs.
+
+local core = require 'trinity.core'
+local json = require 'trinity.json'
+local trinity = require 'trinity'
+
+local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
+local folder = os.tmpname()
+os.remove(folder)
+os.execute("mkdir '" .. folder .. "'")
+
+--- Runs a shell command with the program as $T: exit status, output with errors, seconds.
+local function shell(command)
+  local start = core.clock_s()
+  local pipe = io.popen(("cd '%s' && export TRINITY_HOME='%s' T='%s' F='%s' TRINITY_RUNS=none && { %s ; } 2>&1; echo \"status=$?\""):format(
+    root, root, program, folder, command))
+  local output = pipe:read '*a'
+  pipe:close()
+  local text, status = output:match '^(.*)status=(%d+)\n$'
+  return tonumber(status), text, core.clock_s() - start
+end
+
+local network = [[
+local trinity = require 'trinity'
+local net = trinity.layers.new('rows', { batch_size = 4 })
+local x = net:input('x', { 4, 6 })
+for i = 1, 4 do x = net:relu('relu' .. i, net:linear('layer' .. i, x, 5 + i)) end
+net:softmax_cross_entropy('loss', net:linear('out', x, 4), net:input('labels', { 4 }, 'int64'))
+local problem = trinity.problem { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2' }
+local units, i = problem.graph.units, 0
+local placement = problem:placement_by_unit(function() i = i + 1 return i <= units / 2 and 1 or 2 end)
+]]
+
+--- Prints losses, and this process's weights with what they belong to.
+local report = network .. [[
+local plan = { placement = placement, schedule = '1f1b', micro_batches = 3 }
+local found = trinity.execute(problem, plan, { steps = 3, warm_up = 0 })
+for _, loss in ipairs(found.losses) do print(('%.17g'):format(loss)) end
+print(found.transferred_bytes, #found.last.copies, found.peak_memory_bytes[1] > 0, found.peak_memory_bytes[2] > 0,
+  found.last.busy_s[1] > 0, found.last.busy_s[2] > 0)
+for task = 1, 3 * problem.graph.operators do
+  local m = math.ceil(task / problem.graph.operators)
+  local about = problem.graph:operator((task - 1) % problem.graph.operators + 1)
+  assert((found.last.end_s[task] > 0) == (about.phase ~= 'update' or m == 3))
+end
+if trinity.dist.current() then
+  local small = trinity.problem { graph = problem.graph, cluster = trinity.cluster 'p100x1' }
+  local _, message = pcall(trinity.execute, small, small:placement())
+  print(message:match 'expected a device.*')
+end
+]]
+
+local function write(name, text)
+  core.write_file(folder .. '/' .. name, text)
+  return folder .. '/' .. name
+end
+
+describe('workers as processes', function()
+  it('compute and copy what threads do', function()
+    write('report.lua', report)
+    local status, threads = shell '"$T" "$F/report.lua"'
+    expect(status):equals(0)
+    local launched, processes = shell 'timeout -k 5 60 "$T" launch -n 2 "$F/report.lua"'
+    local told = 'expected a device for each of 2 processes of the job, got 1\n'
+    expect(processes):equals(threads .. told)
+    expect(launched):equals(0)
+    expect(threads):matches 'true\ttrue\ttrue\ttrue'
+  end)
+  it('end with one message when one of them dies', function()
+    write('die.lua', network .. [[
+      local array, core = require 'trinity.array', require 'trinity.core'
+      local job = trinity.dist.init()
+      local executor = core.executor(problem.graph.handle, placement, 2, nil, { job = job.handle })
+      for step = 1, 2000 do
+        if step == 20 and job.rank == 1 then os.execute('kill -9 ' .. io.open '/proc/self/stat':read '*n') end
+        executor:step()
+      end
+    ]])
+    local status, output, seconds = shell 'timeout -k 5 60 "$T" launch -n 2 "$F/die.lua"'
+    expect(output):equals 'trinity: rank 1 ended by signal 9 (Killed)\n'
+    expect(status):equals(137)
+    expect(seconds):below(30)
+  end)
+end)
+
+describe('trinity run', function()
+  local model = write('model.lua', [[
+    return { help = 'rows', options = { batch_size = { default = 4, help = 'rows' } }, build = function(o)
+      local net = require('trinity.layers').new('rows', { batch_size = o.batch_size })
+      local x = net:input('x', { o.batch_size, 6 })
+      for i = 1, 4 do x = net:relu('relu' .. i, net:linear('layer' .. i, x, 5 + i)) end
+      net:softmax_cross_entropy('loss', net:linear('out', x, 4), net:input('labels', { o.batch_size }, 'int64'))
+      return net:build()
+    end }
+  ]])
+  local start = ('"$T" run --model %s --devices cpu:0,cpu:1 '):format(model)
+  it('measures a pipeline and draws it', function()
+    local status, output = shell(start .. '--method contiguous --schedule 1f1b --micro_batches 4 --steps 3 --warm_up 1 '
+      .. '--trace "$F/trace.json" --json')
+    expect(status):equals(0)
+    local found = json.decode(output, 'output')
+    expect(found.schedule):equals '1f1b'
+    expect(found.micro_batches):equals(4)
+    expect(#found.losses):equals(3)
+    expect(#found.step_times_s):equals(2)
+    expect(found.transferred_bytes > 0):equals(true)
+    expect(#found.types > 3):equals(true)
+    for _, name in ipairs { 'busy_s', 'copy_s', 'cores', 'peak_memory_bytes', 'simulated_memory_bytes' } do
+      expect(#found[name]):equals(2)
+    end
+    local trace = json.decode(core.read_file(folder .. '/trace.json'), 'trace')
+    expect(#trace.traceEvents > 100):equals(true)
+  end)
+  it('prints devices and types', function()
+    local status, output = shell(start .. '--steps 2')
+    expect(status):equals(0)
+    expect(output):matches 'device +core +busy +copies +peak memory +simulated'
+    expect(output):matches 'operator type +operators +measured +simulated'
+    expect(output):matches 'measured: step time'
+  end)
+  it('says in one line what is wrong', function()
+    local status, output = shell(start .. '--memory_limit 3q')
+    expect(output):matches "option '%-%-memory_limit': expected bytes as 500000, 200M or 2G, got '3q'\n$"
+    expect(status):equals(2)
+  end)
+  it('refuses a strategy for another model', function()
+    local problem = trinity.problem { cluster = trinity.cluster 'p100x2', graph = trinity.model('rnnlm',
+      { batch_size = 2, sequence = 3, hidden = 8, vocabulary = 10 }) }
+    problem:strategy(problem:placement(), { method = 'given', evaluations = 1 }):save(folder .. '/other.json')
+    local status, output = shell(start .. '--strategy "$F/other.json"')
+    expect(status ~= 0):equals(true)
+    expect(select(2, output:gsub('trinity: ', ''))):equals(1)
+    expect(output):matches "option '%-%-strategy': .*other.json: placement: graph 'rows' has no operator"
+  end)
+end)
+
+describe('an execution', function()
+  local problem, placement = assert(loadstring(network .. ' return problem, placement'))()
+  local function execute(options)
+    options.steps, options.warm_up = 2, 0
+    return trinity.execute(problem, placement, options)
+  end
+  it('refuses devices that are not there', function()
+    local wrong = { ['gpu:0'] = "device 'gpu:0': expected cpu:0, cpu:1, %.%.%. or cuda:0",
+      ['cpu:'] = "device 'cpu:'", ['cpu:-1'] = "device 'cpu:%-1'", ['cpu:1x'] = "device 'cpu:1x'",
+      ['cuda:0'] = "device 'cuda:0': this LibTorch has no CUDA devices" }
+    for name, expected in trinity.sorted_pairs(wrong) do
+      expect(function() execute { devices = { 'cpu:0', name } } end):raises(expected)
+    end
+    expect(function() execute { devices = { 'cpu:0' } } end):raises 'expected a name for each of 2 devices, got 1'
+  end)
+  it('runs on cores that are not there, unbound', function()
+    local found = execute { devices = { 'cpu:0', 'cpu:999' } }
+    expect(found.cores[1]):equals(-1)
+    expect(found.cores[2]):equals(-1)
+    expect(#found.losses):equals(2)
+  end)
+  it('names the operator that finds no memory, whether for weights or later', function()
+    local most = execute { memory_limit_bytes = 1e9 }.peak_memory_bytes
+    local bytes = math.max(most[1], most[2])
+    execute { memory_limit_bytes = bytes }
+    for _, limit in ipairs { 100, bytes - 1 } do
+      expect(function() execute { memory_limit_bytes = limit } end)
+        :raises 'operator [%w/_]+ %(%w+%) on cpu:%d: out of memory: .* limit'
+    end
+  end)
+  it('names the operator whose kernel fails, and ends the workers that wait for it', function()
+    local builder = trinity.graph.new { name = 'broken' }
+    local x = builder:add { name = 'x', type = 'Input', outputs = { { shape = { 2, 3 } } } }
+    local y = builder:add { name = 'y', type = 'MatMul', inputs = { x, x }, outputs = { { shape = { 2, 3 } } } }
+    builder:add { name = 'z', type = 'Relu', inputs = { y }, outputs = { { shape = { 2, 3 } } } }
+    local broken = trinity.problem { graph = builder:build(), cluster = trinity.cluster 'p100x2' }
+    local apart = broken:placement_by_unit(function(unit) return unit < 3 and 1 or 2 end)
+    expect(function() trinity.execute(broken, apart, { steps = 1, warm_up = 0 }) end)
+      :raises 'operator y %(MatMul%) on cpu:0: mat1 and mat2 shapes cannot be multiplied'
+  end)
+  it('stops on Ctrl-C', function()
+    local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
+    local result, output = stopping.run({ 'execution', network .. [[
+      ready()
+      trinity.execute(problem, placement, { steps = 1000000 })
+    ]] }, '', 0.3, 'INT')
+    if not result then error('did not end: ' .. output) end
+    expect(result.output):matches 'interrupted\n$'
+    expect(result.status):equals(130)
+    expect(result.seconds):below(5)
+  end)
+end)
+
+os.execute(("rm -r '%s'"):format(folder))

@@ -1,0 +1,294 @@
+-- What goes wrong outside the program: it is killed, the disk is full, read-only or gone, Ctrl-C comes early or while a
+-- command runs. A handful of each; tests/robustness has the campaigns.
+
+local core = require 'trinity.core'
+local json = require 'trinity.json'
+local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
+local faults = assert(loadfile(root .. '/tests/robustness/support/faults.lua'))()
+
+local folder = faults.folder()
+
+local function command(words) return ("TRINITY_HOME='%s' exec '%s' %s"):format(root, faults.program, words) end
+
+local function script(name, text)
+  local path = ('%s/%s.lua'):format(folder, name)
+  core.write_file(path, text)
+  return path
+end
+
+--- Calls body(path) with a file system of its own: `options` of mount. Skips where nothing can be mounted.
+local function mounted(options, body)
+  local path = os.tmpname()
+  os.remove(path)
+  core.write_file(path .. '/below', '')
+  if os.execute(("mount -t tmpfs -o %s tmpfs '%s' 2>/dev/null"):format(options, path)) ~= 0 then
+    core.remove_tree(path)
+    skip 'nothing can be mounted here'
+  end
+  local ok, message = xpcall(function() body(path) end, debug.traceback)
+  os.execute(("umount -l '%s'"):format(path))
+  core.remove_tree(path)
+  if not ok then error(message, 0) end
+end
+
+local function count(text, pattern) return select(2, text:gsub(pattern, '')) end
+
+local problem = [[
+local trinity = require 'trinity'
+local problem = trinity.problem { graph = trinity.model('alexnet', { batch_size = 16 }),
+  cluster = trinity.cluster 'p100x2' }
+]]
+
+describe('a writer that is killed', function()
+  it('leaves every file as one of its versions, whole', function()
+    local path = script('writer', problem .. [[
+local core, nn = require 'trinity.core', trinity.nn
+local found = trinity.methods.metis(problem)
+local at = arg[1]
+local net = nn.linear { inputs = 100, outputs = 100, seed = 1 }
+for i = 1, 1e9 do
+  core.write_file(at .. '/text', ('%06d'):format(i):rep(50000), i % 2 == 0 and 'unsynced' or 'synced')
+  found:save(at .. '/strategy.json')
+  problem.graph:save(at .. '/graph.json')
+  net:save(at .. '/net.safetensors')
+  core.append_file(at .. '/lines', ('{"line": %d}\n'):format(i))
+  if i == 1 then print 'writing' end
+end
+]])
+    local at = folder .. '/written'
+    local whole = {
+      text = function(text) return text == text:sub(1, 6):rep(50000) end,
+      ['strategy.json'] = json.decode,
+      ['graph.json'] = function(_, file) return require('trinity').model(file) end,
+      ['net.safetensors'] = function(_, file) return require('trinity').tensor.load(file) end,
+      lines = function(text)
+        local last = 0
+        for line in text:gmatch '([^\n]+)\n' do
+          local value = json.decode(line).line
+          assert(value == last + 1, 'a line is missing')
+          last = value
+        end
+        return last > 0
+      end }
+    local stream, read = require('trinity').random(1, 'writers', 1), 0
+    for _ = 1, 2 do
+      core.write_file(at .. '/begun', '')
+      local step = faults.run(folder, command(("'%s' '%s'"):format(path, at)),
+        { after = 'writing', delay_s = 0.3 * stream:uniform(), strike = 'kill -9 $pid' })
+      expect(step.status):equals(137)
+      for name, check in require('trinity').sorted_pairs(whole) do
+        local file = at .. '/' .. name
+        local text = faults.read(file)
+        if text then
+          read = read + 1
+          if not check(text, file) then error(name .. ' is torn') end
+        end
+      end
+      core.remove_tree(at)
+    end
+    expect(read):equals(10)
+  end)
+  it('leaves a search that goes on from its checkpoint to the bytes of an unbroken one', function()
+    local runs = folder .. '/runs'
+    for _, case in ipairs(faults.searches()) do
+      if case.name == 'tapp' or case.name == 'annealing' then
+        local path = script('search_' .. case.name, (case.script:gsub('evaluations = (%d+)', function(all)
+          return 'evaluations = ' .. math.floor(all / 4) -- the campaigns' searches are longer
+        end)))
+        local function run(words, blow) return faults.run(folder, command(words .. (" --runs '%s'"):format(runs)), blow) end
+        expect(run(("'%s' --run 'whole-%s'"):format(path, case.name)).status):equals(0)
+        local broken = ('%s/broken-%s'):format(runs, case.name)
+        -- As soon as there is a checkpoint.
+        run(("'%s' --run 'broken-%s'"):format(path, case.name), { after = 'run: ', strike =
+          ("for i in $(seq 1000); do [ -e '%s/searches/1/checkpoint.json' ] && break; sleep 0.01; done; kill -9 $pid")
+            :format(broken) })
+        local checkpoint = faults.read(broken .. '/searches/1/checkpoint.json')
+        expect(checkpoint ~= nil):truthy()
+        local resumed = run(('runs resume broken-%s'):format(case.name))
+        expect(resumed.output):matches 'search 1 %(%w+%) goes on from its checkpoint at step %d+, evaluation %d+'
+        expect(resumed.status):equals(0)
+        expect(faults.difference(('%s/whole-%s'):format(runs, case.name), broken)):equals(nil)
+      end
+    end
+  end)
+end)
+
+describe('a search of the engine that goes on', function()
+  it('writes no checkpoint before all scores of the last one are told again', function()
+    local search = { checkpoint = '/nowhere/point.json', evaluations = 3, problem = {}, curve = {},
+      options = { checkpoint = '/nowhere/point.json', checkpoint_every = 1, samples = 1 } }
+    local hooks = require('trinity.drive_checkpoint').hooks(search, { values = '1 2 3', excess = '0 0 0' }, 0, {})
+    search.evaluations, hooks.replay.at = 2, 2
+    hooks.told({ 1, 2 }, { 0, 0 }, 2)
+    search.evaluations, hooks.replay.at = 3, 3
+    expect(function() hooks.told({ 3 }, { 0 }, 1) end):raises 'to_json'
+  end)
+end)
+
+describe('a run that was killed', function()
+  it('drops a torn row and a checkpoint that is not whole, with a word, and says where it begins', function()
+    local runs = folder .. '/torn'
+    local path = script('torn', problem .. [[
+trinity.methods.random(problem, { evaluations = 200 })
+trinity.methods.metis(problem)
+]])
+    local function run(words) return faults.run(folder, command(words .. (" --runs '%s'"):format(runs))) end
+    expect(run(("'%s' --run whole"):format(path)).status):equals(0)
+    expect(run(("'%s' --run broken"):format(path)).status):equals(0)
+    local at = runs .. '/broken/'
+    local function change(name, from, to)
+      local text, changed = core.read_file(at .. name):gsub(from, to)
+      expect(changed > 0):truthy()
+      core.write_file(at .. name, text)
+    end
+    change('run.json', '"done"', '"running"')
+    change('searches/1/search.json', '"done"', '"running"')
+    core.write_file(at .. 'searches/1/checkpoint.json', '{"notes": {"kind": "trinity search checkpoint 2"')
+    change('searches/2/strategy.json', '}%s*$', '')
+    core.append_file(at .. 'metrics.jsonl', '{"search":"2","evaluat')
+    core.write_file(at .. 'searches/.search.json.77-1.part', 'half')
+    local resumed = run 'runs resume broken'
+    expect(resumed.output):matches 'metrics.jsonl: an unfinished line is left out'
+    expect(resumed.output):matches 'searches/1/checkpoint.json: changed or cut short since it was written; it is removed'
+    expect(resumed.output):matches 'searches/2: strategy.json is missing or not whole; the search starts anew'
+    expect(resumed.output):matches 'search 1 %(random%) starts anew: it had not come to its first checkpoint'
+    expect(resumed.status):equals(0)
+    expect(faults.difference(runs .. '/whole', runs .. '/broken')):equals(nil)
+    expect(faults.read(at .. 'searches/.search.json.77-1.part')):equals(nil)
+  end)
+end)
+
+local filled = problem .. [[
+local at, fill = arg[1], arg[2]
+local count = 0
+local full = trinity.problem { graph = problem.graph, cluster = problem.cluster, reward = function(m)
+  count = count + 1
+  if count == 120 then os.execute(fill) end
+  return -m.step_time_s
+end }
+trinity.methods.trinity(full, { evaluations = 1000, policy = false, checkpoint = at .. '/point.json',
+  checkpoint_every = 1, quiet = true, rescue = arg[3] })
+]]
+
+-- The search of `filled` whose disk breaks by the command `fill`: what it said and left.
+local function breaks(at, fill, reason)
+  local rescue = folder .. '/rescued.json'
+  local path = script('filled', filled)
+  local step = faults.run(folder, command(("'%s' '%s' '%s' '%s' --runs none"):format(path, at, fill, rescue)))
+  expect(step.status):equals(1)
+  expect(step.output):matches(('^trinity: [^\n]*%%.lua:%%d+: [^\n]*%s/point%%.json: cannot write: %s\n'):format(
+    at:gsub('%p', '%%%0'), (reason:gsub('%p', '%%%0'))))
+  expect(step.output):matches '\n  the best so far %(step time [^\n]* is saved in [^\n]*rescued.json\n'
+  expect(count(step.output, 'cannot')):equals(1)
+  local trinity = require 'trinity'
+  local own = trinity.problem { graph = trinity.model('alexnet', { batch_size = 16 }), cluster = trinity.cluster 'p100x2' }
+  expect(own:load(rescue).metrics.step_time_s > 0):truthy()
+  local again = trinity.methods.trinity(own, { evaluations = 1000, policy = false, quiet = true,
+    resume = at .. '/point.json' })
+  expect(again.evaluations):equals(trinity.methods.trinity(own, { evaluations = 1000, policy = false, quiet = true })
+    .evaluations)
+end
+
+describe('a disk', function()
+  it('that is full ends a search with one message, its last checkpoint whole and its best saved', function()
+    mounted('size=256k', function(at) breaks(at, 'cat /dev/zero > ' .. at .. '/rest 2>/dev/null', 'No space left on device') end)
+  end)
+  it('that is read-only does so, too', function()
+    mounted('size=1m', function(at) breaks(at, 'mount -o remount,ro ' .. at, 'Read-only file system') end)
+  end)
+  it('that is full ends the writing of a run with one message and status 1; the script goes on', function()
+    mounted('size=256k', function(at)
+      local path = script('full', problem .. [[
+local first = trinity.methods.random(problem, { evaluations = 200 })
+os.execute('cat /dev/zero > ' .. arg[1] .. '/rest 2>/dev/null')
+print(trinity.methods.random(problem, { evaluations = 200 }).reward == first.reward)
+]])
+      local step = faults.run(folder, command(("'%s' '%s' --run full --runs '%s/runs'"):format(path, at, at)))
+      expect(step.output):matches '\ntrue\n'
+      expect(count(step.output, "the run's folder [^\n]* is given up: [^\n]*: No space left on device")):equals(1)
+      expect(step.status):equals(1)
+      expect(json.decode(core.read_file(at .. '/runs/full/searches/1/search.json')).status):equals 'done'
+      os.execute(("rm '%s/rest'"):format(at))
+      expect(faults.run(folder, command(("runs resume full --runs '%s/runs'"):format(at))).output):matches 'is done'
+    end)
+  end)
+  it('that lets files grow no further is told of like a full one', function()
+    local path = script('limited', "require('trinity.core').write_file(arg[1], ('x'):rep(1e6))\n")
+    local step = faults.run(folder, ("ulimit -f 100; %s"):format(command(("'%s' '%s/large'"):format(path, folder))))
+    expect(step.output):matches '^trinity: [^\n]*large: cannot write: File too large\n$'
+    expect(step.status):equals(1)
+    expect(faults.read(folder .. '/large')):equals(nil)
+  end)
+  it('without a place for a run that was asked for by name is an error at once', function()
+    local path = script('named', problem .. 'trinity.methods.metis(problem)\n')
+    local step = faults.run(folder, command(("'%s' --run named --runs /proc/runs"):format(path)))
+    expect(step.output):matches 'named.lua:%d+: no run is kept: /proc/runs/named: cannot make its folder: '
+    expect(step.status):equals(1)
+  end)
+end)
+
+describe('Ctrl-C', function()
+  it('ends a script whose next search has not begun, too', function()
+    local result, output = stopping.run({ 'two searches', [[
+      local trinity = require 'trinity'
+      local problem = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x2' }
+      ready()
+      for i = 1, 2 do
+        print(i, trinity.methods.annealing(problem, { evaluations = 1e9, quiet = true }).evaluations > 0)
+      end ]] }, '--', 1, 'INT')
+    if not result then error('did not end: ' .. output) end
+    expect(result.output):matches '^ready\n1%s+true\ntrinity: [^\n]*: interrupted\n$'
+    expect(result.status):equals(130)
+    expect(result.seconds):below(2)
+  end)
+  it('ends the program with status 130 while it starts', function()
+    for i = 1, 3 do
+      local step = faults.run(folder, ("TRINITY_HOME='%s' exec env --default-signal=INT '%s' -e 'while true do end'"):format(
+        root, faults.program), { delay_s = 0.15 * i, strike = 'kill -INT $pid' })
+      expect(step.status):equals(130)
+      expect(step.seconds):below(2)
+    end
+  end)
+  local waiting = {
+    { 'closing a pipe whose command goes on', [[ local pipe = io.popen 'exec sleep 20' ready() pipe:close() ]] },
+    { 'closing a pipe to a command that goes on', [[ local pipe = io.popen('exec sleep 20', 'w') ready() pipe:close() ]] },
+    { 'collecting a pipe whose command goes on', [[ io.popen 'exec sleep 20' ready() collectgarbage() collectgarbage() ]] },
+    { 'a command that takes no notice', [[ ready() os.execute 'trap "" INT; sleep 20; true' ]] },
+  }
+  for _, case in ipairs(waiting) do
+    it('ends ' .. case[1], function()
+      local result, output = stopping.run(case, '', 0.2, 'INT')
+      if not result then error('did not end: ' .. output) end
+      expect(result.output:gsub('^ready\n', '')):matches '^trinity: [^\n]*%.lua:1: interrupted\n$'
+      expect(result.status):equals(130)
+      expect(result.seconds):below(2)
+    end)
+  end
+end)
+
+describe('a pipe', function()
+  it('reads and writes what a command does, as the standard one', function()
+    local pipe = io.popen "printf 'one\\ntwo\\n3 4'"
+    expect(io.type(pipe)):equals 'file'
+    expect(pipe:read '*l'):equals 'one'
+    expect(pipe:read(2)):equals 'tw'
+    expect(pipe:read '*a'):equals 'o\n3 4'
+    expect(pipe:read '*l'):equals(nil)
+    expect(pipe:close()):equals(true)
+    expect(io.type(pipe)):equals 'closed file'
+    expect(function() pipe:read() end):raises 'closed file'
+    local path = folder .. '/piped'
+    local writer = io.popen(("tr a-z A-Z > '%s'"):format(path), 'w')
+    expect(writer:write(('abc'):rep(1e5), 1, '\n') ~= nil):truthy()
+    writer:close()
+    expect(faults.read(path)):equals(('ABC'):rep(1e5) .. '1\n')
+    local lines = {}
+    for line in io.popen('seq 1 1000'):lines() do lines[#lines + 1] = line end
+    expect(#lines):equals(1000)
+    expect(function() io.popen('true', 'x') end):raises "io%.popen: argument 2 %('mode'%): expected 'r' or 'w', got 'x'"
+    expect(function() io.popen {} end):raises "io%.popen: argument 1 %('command'%)"
+    for _ = 1, 50 do io.popen('true'):close() end
+  end)
+end)
+
+core.remove_tree(folder)

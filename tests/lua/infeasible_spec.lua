@@ -1,0 +1,127 @@
+-- Where nothing fits into memory: every method says so, returns the least infeasible plan that it met, or why it has
+-- none, and what limits it; so do comparisons, the commands and the folder of a run.
+
+local core = require 'trinity.core'
+local json = require 'trinity.json'
+local trinity = require 'trinity'
+
+--- Operators in a row, of 10 GB where nothing else is said: a P100 has 16.6 GB for a step, so that of three such one of
+--- two devices has two.
+local function heavy(units, bytes, reward)
+  local builder = trinity.graph.new { name = 'heavy' }
+  for i = 1, units do
+    builder:add_operator { name = 'op' .. i, time_s = 1e-3, memory_bytes = bytes or 10e9 }
+    if i > 1 then builder:add_edge('op' .. i - 1, 'op' .. i, 1000) end
+  end
+  return trinity.problem { graph = builder:build(), cluster = trinity.cluster 'p100x2', reward = reward }
+end
+
+local limits = "device 'gpu[01]' needs [23]0 GB, [%d.]+ GB %(%d+ bytes%) more than the 16.6 GB that a step may use"
+
+-- Methods that the library has; those that specs have registered say nothing of themselves.
+local names = {}
+for _, name in ipairs(trinity.methods.names()) do
+  if trinity.methods.info(name).help ~= '' then names[#names + 1] = name end
+end
+
+-- Those that look for what is best, and so for what is nearest to fitting.
+local searching = { annealing = true, best = true, exhaustive = true, local_search = true, mcmc = true, random = true,
+  trinity = true, post = true, placeto = true, hierarchical = true, colocrl = true }
+
+describe('a problem that nothing fits', function()
+  local problem = heavy(3)
+  for _, name in ipairs(names) do
+    it('is told by ' .. name, function()
+      local found, reason = trinity.methods[name](problem, { evaluations = 20, quiet = true })
+      if not found then
+        expect(reason):matches "the largest of 2 devices, 'gpu0', has 16642998272 bytes for a step"
+        return
+      end
+      expect(found.metrics.feasible):equals(false)
+      local why = found:misfit()
+      expect(why.text):matches('^' .. limits)
+      expect(why.needed_bytes - why.capacity_bytes):equals(why.over_bytes)
+      expect(why.over_bytes):equals(found.metrics.excess_memory_bytes)
+      expect(why.needed_bytes):equals(found.metrics:memory_bytes(why.device))
+      expect(tostring(found)):matches('does not fit, .*' .. limits)
+      if searching[name] then expect(why.needed_bytes):near(20e9, 1e5) end -- and what is copied
+    end)
+  end
+  it('is told on standard error, but not where it is to be quiet', function()
+    local script = [[-e "local t = require 'trinity' local b = t.graph.new { name = 'g' } for i = 1, 3 do
+      b:add_operator { name = 'o' .. i, time_s = 1, memory_bytes = 1e10 } end
+      local p = t.problem { graph = b:build(), cluster = t.cluster 'p100x2' }
+      print(t.methods.random(p, { evaluations = 9, quiet = %s }).metrics.feasible)"]]
+    local _, loud = run_trinity(script:format 'false')
+    expect(loud):matches('random found no strategy that fits; the least infeasible one: ' .. limits)
+    local _, still = run_trinity(script:format 'true')
+    expect(still):equals 'false\n'
+  end)
+end)
+
+describe('the least infeasible plan', function()
+  it('is the one with the least excess, whatever its reward', function()
+    -- The reward prefers all on one device.
+    local problem = heavy(5, 6e9, function(m) return m.peak_memory_bytes end)
+    for _, name in ipairs { 'exhaustive', 'random', 'annealing' } do
+      local found = trinity.methods[name](problem, { evaluations = 200, quiet = true })
+      expect(found:misfit().needed_bytes):near(18e9, 1e5)
+    end
+  end)
+  it('gives way to anything that fits', function()
+    local problem = heavy(3)
+    local small, large = problem:placement_by_unit(function(unit) return unit == 1 and 1 or 2 end), problem:placement()
+    local near, far = problem:strategy(small), problem:strategy(large)
+    expect(problem.better(near, far)):equals(true)
+    expect(problem.better(far, near)):equals(false)
+    local fits = heavy(2)
+    local good = fits:strategy(fits:placement_by_unit(function(unit) return unit end))
+    expect(good:misfit()):equals(nil)
+    expect(fits.better(good, near)):equals(true)
+    expect(fits.better(near, good)):equals(false)
+  end)
+  it('is named by a comparison, and by its summary and data', function()
+    local comparison = trinity.compare(heavy(3), { 'single_device', 'm_sct', 'random' }, { quiet = true, evaluations = 50 })
+    local sentence = 'the least infeasible is of random: ' .. limits
+    expect(tostring(comparison)):matches('no method found a strategy that fits; ' .. sentence)
+    expect(comparison:summary()):matches('none found a strategy that fits; ' .. sentence)
+    expect(comparison:best()):equals(nil)
+    local data = comparison:totable()
+    expect(data.least_infeasible):equals 'random'
+    expect(data.rows[3].runs[1].misfit.over_bytes):equals(comparison:find('random').metrics.excess_memory_bytes)
+    expect(core.to_json(data)):matches '"least_infeasible"'
+  end)
+  it('is not named where something fits', function()
+    local comparison = trinity.compare(heavy(2), { 'single_device', 'round_robin' }, { quiet = true })
+    expect(tostring(comparison):find('least infeasible', 1, true)):equals(nil)
+    expect(comparison:totable().least_infeasible):equals(nil)
+  end)
+end)
+
+describe('the command search where nothing fits', function()
+  local command = 'search --model vgg16 --batch_size 256 --cluster p100x2 --evaluations 40 --method '
+  it('shows and saves the least infeasible strategy, and ends with status 1', function()
+    local folder = os.tmpname()
+    os.remove(folder)
+    local status, output = run_trinity(("%s round_robin --out '%s' --quiet"):format(command, folder))
+    expect(output):matches "fits +no: device 'gpu[01]' needs [%d.]+ GB, [%d.]+ MB %(%d+ bytes%) more than the"
+    expect(output):matches 'saved '
+    expect(status):equals(1)
+    local saved = json.decode(core.read_file(folder .. '/strategy.json'))
+    expect(tostring(saved.notes.feasible)):equals 'false'
+    os.execute(("rm -r '%s'"):format(folder))
+  end)
+  it('says what limits it in JSON, and in the folder of its run', function()
+    local folder = os.tmpname()
+    os.remove(folder)
+    local status, output = run_trinity(("%s round_robin --json --runs '%s' --run x --quiet"):format(command, folder))
+    expect(status):equals(1)
+    local told = json.decode(output)
+    expect(told.fits):equals(false)
+    expect(told.misfit.over_bytes):equals(told.misfit.needed_bytes - told.misfit.capacity_bytes)
+    local about = json.decode(core.read_file(folder .. '/x/searches/1/search.json'))
+    expect(about.fits):equals(false)
+    expect(about.misfit.text):equals(told.misfit.text)
+    os.execute(("rm -r '%s'"):format(folder))
+  end)
+end)

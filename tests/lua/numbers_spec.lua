@@ -1,0 +1,208 @@
+-- Numbers at the ends of their ranges: what is too large is refused by name before anything is computed with it, what
+-- is too small rounds to what the simulator counts (nanoseconds, bytes), and no table ever holds a NaN.
+
+local trinity = require 'trinity'
+
+local quiet = { evaluations = 30, quiet = true, rescue = os.tmpname() }
+
+local function chain(time_s, bytes, count)
+  local builder = trinity.graph.new { name = 'chain' }
+  for i = 1, count or 3 do
+    builder:add_operator { name = 'op' .. i, time_s = time_s }
+    if i > 1 then builder:add_edge('op' .. i - 1, 'op' .. i, bytes or 0) end
+  end
+  return builder:build()
+end
+
+local function problem_of(graph, more)
+  local spec = more or {}
+  spec.graph, spec.cluster = graph, spec.cluster or trinity.cluster 'p100x2'
+  return trinity.problem(spec)
+end
+
+local function best_of(problem)
+  local found = trinity.methods.local_search(problem, quiet)
+  for _, value in ipairs { found.metrics.step_time_s, found.reward, found:lower_bound_s() } do
+    expect(value == value and math.abs(value) < math.huge):equals(true)
+  end
+  expect(found.metrics.step_time_s >= found:lower_bound_s() - 1e-12):equals(true)
+  return found
+end
+
+describe('times', function()
+  it('from 1e-300 s round to nanoseconds', function()
+    for time_s, step_time_s in trinity.sorted_pairs { ['1e-300'] = 0, ['1e-12'] = 0, ['4e-10'] = 0, ['6e-10'] = 3e-9,
+      ['1e-9'] = 3e-9, ['1'] = 3, ['1e3'] = 3000, ['9.9e5'] = 2.97e6 } do
+      expect(best_of(problem_of(chain(tonumber(time_s)))).metrics.step_time_s):near(step_time_s, 1e-12)
+      local cost = { cost = function() return tonumber(time_s) end }
+      expect(best_of(problem_of(chain(1), cost)).metrics.step_time_s):near(step_time_s, 1e-12)
+    end
+  end)
+  it('keep their order where they differ by many magnitudes', function()
+    local cluster = trinity.cluster { name = 'two kinds', device_types = { a = trinity.devices.p100, b = trinity.devices.t4 },
+      devices = { { name = 'a', type = 'a' }, { name = 'b', type = 'b' } },
+      links = { { from = 'a', to = 'b', latency_s = 1e-6, bandwidth_bytes_per_s = 1e9 } } }
+    local problem = problem_of(chain(1, 0, 2), { cluster = cluster, cost = function(op, device)
+      return op.name == 'op1' and 1e-300 or device.type == 'a' and 9e5 or 1e-9
+    end })
+    local found = trinity.methods.exhaustive(problem, quiet)
+    expect(found.metrics.step_time_s):near(1e-9, 1e-5) -- a copy between devices at most
+    expect(found.placement[2]):equals(2)
+  end)
+  it('from 1e6 s are refused with operator and device', function()
+    for _, time_s in ipairs { 1e6, 1e9, 1e18, 1e300 } do
+      expect(function() problem_of(chain(time_s)) end):raises(
+        "operator 'op1' would take [%d.e+]+ s on device 'gpu0'")
+      expect(function() problem_of(chain(1), { cost = function() return time_s end }) end):raises(
+        "for the cost of operator 'op1' on device 'gpu0', expected 0 or more seconds or nil, below 1e6")
+    end
+    expect(function() chain(math.huge) end):raises "operator 'op1': measured_time_s must be finite, got inf"
+    expect(function() chain(0 / 0) end):raises "field 'time_s': expected a number from 0, got number %-?nan"
+  end)
+  it('that overflow together are refused with the limit', function()
+    expect(function() problem_of(chain(9e5, 0, 6000)) end):raises
+      "a step could take 5.4e%+09 s, more than the simulator's clock holds %(4.61e%+09 s%)"
+    local problem = problem_of(chain(9e5, 0, 200))
+    expect(function()
+      problem:strategy { placement = problem:placement(), schedule = 'gpipe', micro_batches = 60000 }
+    end):raises "60000 micro%-batches of graph 'chain' could take longer than the simulator's clock holds"
+  end)
+  it('of a wire that hardly moves, too', function()
+    local function of(link)
+      link.from, link.to = 'a', 'b'
+      return problem_of(chain(1, 2 ^ 33), { cluster = trinity.cluster { name = 'slow',
+        device_types = { g = trinity.devices.with(trinity.devices.p100, { memory_bytes = 2 ^ 50 }) },
+        devices = { { name = 'a', type = 'g' }, { name = 'b', type = 'g' } }, links = { link } } })
+    end
+    expect(function() of { latency_s = 1e-6, bandwidth_bytes_per_s = 1e-300 } end):raises "the simulator's clock"
+    expect(function() of { latency_s = 1e300, bandwidth_bytes_per_s = 1 } end):raises
+      "the route from 'a' to 'b' has a latency of 1e%+300 s, more than the simulator's clock takes"
+  end)
+end)
+
+describe('sizes', function()
+  it('of zero bytes cost nothing but their latency', function()
+    local problem = problem_of(chain(1, 0))
+    local across = problem:strategy(problem:placement_by_unit(function(unit) return unit % 2 + 1 end))
+    expect(across.metrics.peak_memory_bytes):equals(0)
+    expect(across.metrics.total_communication_bytes):equals(0)
+    expect(across.metrics.step_time_s):near(3, 1e-3)
+  end)
+  it('of petabytes are counted exactly where devices have them', function()
+    local petabyte = 2 ^ 50
+    local problem = problem_of(chain(1, petabyte), { cluster = trinity.cluster { name = 'large',
+      device_types = { g = trinity.devices.with(trinity.devices.p100, { memory_bytes = 2 ^ 53 }) },
+      devices = { { name = 'a', type = 'g' }, { name = 'b', type = 'g' } },
+      links = { { from = 'a', to = 'b', latency_s = 1, bandwidth_bytes_per_s = 1e12 } } } })
+    local across = problem:strategy(problem:placement_by_unit(function(unit) return unit % 2 + 1 end))
+    expect(across.metrics.total_communication_bytes):equals(2 * petabyte)
+    expect(across.metrics.step_time_s):near(3 + 2 + 2 * petabyte / 1e12, 1)
+  end)
+  it('that no device has are refused with operator and device', function()
+    expect(function() problem_of(chain(1, 1e15)) end):raises
+      "does not fit: operator 'op1' alone needs 1 PB and the largest device of cluster 'p100x2' has 16.6 GB"
+  end)
+  it('beyond what is counted are refused where they are given', function()
+    for _, bytes in ipairs { 2 ^ 51, 1e18, 1e19, 1e300, math.huge, 0 / 0, 0.5, -1 } do
+      expect(function() chain(1, bytes, 2) end):raises "argument 3 %('size_bytes'%): expected an integer from 0 to 1125899906842624"
+    end
+    local builder = trinity.graph.new { name = 'sizes' }
+    expect(function() builder:add_operator { name = 'a', time_s = 1, memory_bytes = 1e300 } end):raises
+      "field 'memory_bytes': expected an integer from 0 to 9007199254740992, got number 1"
+    expect(function() builder:add { name = 'a', type = 'Work', outputs = { { shape = { 2 ^ 31, 2 ^ 31, 2 ^ 31 } } } } end)
+      :raises "tensor 'a:0' has more than 2%^50 elements"
+    for i = 1, 1100 do builder:add_operator { name = 'o' .. i, time_s = 1, memory_bytes = 2 ^ 50 } end
+    expect(function() builder:build() end):raises 'more than 2%^60 bytes'
+  end)
+  it('of clusters end at 4096 devices', function()
+    expect(function() trinity.cluster 'p100x1000000' end):raises 'expected a count from 1 to 4096, got 1000000'
+    expect(function() trinity.topology.new():devices('n', 1e6, 't4') end):raises 'expected an integer from 1 to 4096'
+    local devices = {}
+    for i = 1, 1e5 do devices[i] = { name = 'd' .. i, type = 'g' } end
+    expect(function()
+      trinity.cluster { name = 'million', device_types = { g = trinity.devices.t4 }, devices = devices, links = {} }
+    end):raises "cluster 'million' has 100000 devices, more than 4096"
+  end)
+  it('of arrays, placements and tensors are refused before they are allocated', function()
+    local problem = problem_of(chain(1))
+    expect(function() problem:placements(2 ^ 40) end):raises 'problem:placements: argument 1'
+    expect(function() trinity.tensor.ones { 2 ^ 40, 2 ^ 20 } end):raises 'tensor[.:]ones: '
+    expect(function() trinity.random(1, 'x'):integer(2 ^ 60) end):raises 'integer'
+    expect(function() trinity.parallel_map(2 ^ 40, function() end) end):raises 'items'
+  end)
+end)
+
+describe('rewards', function()
+  local methods = { 'random', 'annealing', 'trinity', 'hierarchical', 'tapp', 'exhaustive' }
+  it('that are not finite are refused with the place of their function', function()
+    for _, reward in ipairs { 0 / 0, 1 / 0, -1 / 0 } do
+      for _, name in ipairs(methods) do
+        local problem = problem_of(chain(1e-3, 100, 6), { reward = function() return reward end })
+        expect(function() trinity.methods[name](problem, quiet) end):raises
+          'numbers_spec%.lua:%d+: the reward function returned [%a-]+, expected a finite number'
+      end
+    end
+  end)
+  it('that turn into a NaN in the middle keep the best so far', function()
+    local count = 0
+    local problem = problem_of(chain(1e-3, 100, 6), { reward = function(m)
+      count = count + 1
+      return count == 12 and 0 / 0 or -m.step_time_s
+    end })
+    expect(function() trinity.methods.random(problem, { evaluations = 30, batch = 4, quiet = true, rescue = quiet.rescue }) end)
+      :raises 'the reward function returned NaN, expected a finite number\n  the best so far %('
+    expect(problem:load(quiet.rescue).metrics.feasible):equals(true)
+  end)
+  it('of any finite size give a strategy, or an error that says what overflowed', function()
+    for _, size in ipairs { 1e308, -1e308, 1e-320, 0 } do
+      for _, name in ipairs(methods) do
+        local problem = problem_of(chain(1e-3, 100, 6), { reward = function(m) return size * (1 + m.step_time_s) end })
+        local found = trinity.methods[name](problem, quiet)
+        expect(found.reward):equals(size * (1 + found.metrics.step_time_s))
+      end
+      local problem = problem_of(chain(1e-3, 100, 6), { reward = function(m) return size * (1 + m.step_time_s) end })
+      local ok, message = pcall(trinity.methods.post, problem, quiet)
+      if not ok then expect(message):matches 'numbers that are not finite' end
+    end
+  end)
+end)
+
+describe('a policy that diverges', function()
+  local problem = problem_of(chain(1e-3, 100, 6))
+  it('has its learning rate refused where it is absurd', function()
+    for _, rate in ipairs { 1e30, math.huge, 0 / 0, -1, 0 } do
+      expect(function() trinity.methods.trinity(problem, { evaluations = 9, learning_rate = rate, quiet = true, policy = 1,
+        rescue = quiet.rescue }) end):raises 'learning_rate'
+      for _, name in ipairs { 'post', 'placeto', 'hierarchical', 'colocrl', 'tapp' } do
+        expect(function() trinity.methods[name](problem, { evaluations = 9, learning_rate = rate, quiet = true,
+          rescue = quiet.rescue }) end):raises "option 'learning_rate': expected a number above 0, at most 1000"
+      end
+    end
+  end)
+  it('ends with the best so far, or with an error that says so', function()
+    local function tried(name, call)
+      local ok, found = pcall(call)
+      if ok then
+        expect(found.reward == found.reward and found.metrics.feasible):equals(true)
+      elseif not tostring(found):find 'diverged' and not tostring(found):find 'not finite' then
+        error(name .. ': ' .. tostring(found))
+      else
+        expect(found):matches 'the best so far %('
+      end
+    end
+    for _, name in ipairs { 'post', 'placeto', 'hierarchical', 'colocrl', 'tapp' } do
+      tried(name, function() return trinity.methods[name](problem, { evaluations = 60, learning_rate = 1000, quiet = true,
+        rescue = quiet.rescue }) end)
+    end
+    for _, name in ipairs { 'ppo', 'reinforce', 'cross_entropy' } do
+      tried(name, function()
+        return trinity[name] { policy = function(p) return trinity.policies.network(p, { hidden = 4 }) end, samples = 4,
+          learning_rate = 1000 }(problem, { evaluations = 60, quiet = true, rescue = quiet.rescue })
+      end)
+    end
+    tried('trinity', function() return trinity.methods.trinity(problem, { evaluations = 100, policy = 1, patience = 100,
+      samples = 4, groups = 3, hidden = 4, learning_rate = 10, quiet = true, rescue = quiet.rescue }) end)
+  end)
+end)
+
+os.remove(quiet.rescue)

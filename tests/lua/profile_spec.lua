@@ -1,0 +1,236 @@
+-- Profiles of real devices: the fit recovers a cost model from the times that it gives, files are checked, and what is
+-- measured serves as a cluster and as times. Placements simulated beside executed ones: the statistics of figure 9.
+
+local core = require 'trinity.core'
+local fidelity = require 'trinity.fidelity'
+local fit = require 'trinity.profile.fit'
+local json = require 'trinity.json'
+local trinity = require 'trinity'
+
+local peaks = { flops_per_s = 80e9, memory_bytes_per_s = 12e9 }
+local truth = { Conv = { 0.8, 0.5 }, Gemm = { 1.1, 0.7 }, Relu = { 0.3, 0.9 } }
+local launch_s = 3e-6
+
+--- Operators of three types that take exactly what the cost model says.
+local function synthetic()
+  local samples, random = {}, trinity.random(1, 'profile_spec')
+  for key, of in trinity.sorted_pairs(truth) do
+    for _ = 1, 30 do
+      local flops, bytes = 10 ^ (4 + 5 * random:uniform()), 10 ^ (4 + 4 * random:uniform())
+      samples[#samples + 1] = { key = key, flops = flops, bytes = bytes,
+        time_s = launch_s + math.max(flops / (of[1] * peaks.flops_per_s), bytes / (of[2] * peaks.memory_bytes_per_s)) }
+    end
+  end
+  return samples
+end
+
+--- A small network that takes a few milliseconds.
+local function small_graph(batch_size)
+  local net = trinity.layers.new('small', { batch_size = batch_size or 8 })
+  local x = net:input('x', { batch_size or 8, 64 })
+  local a = net:relu('relu', net:linear('first', x, 96))
+  local b = net:linear('second', x, 96)
+  net:softmax_cross_entropy('loss', net:linear('last', net:add('sum', a, b), 10),
+    net:input('labels', { batch_size or 8 }, 'int64'))
+  return net:build():to_training()
+end
+
+local quick = { devices = { 'cpu:0', 'cpu:1' }, steps = 3, warm_up = 1, copies = 3, sizes = { 1024, 16384, 262144 },
+  quiet = true, model = 'small', batch_size = 8 }
+local graph = small_graph()
+local profile = trinity.profile.measure(graph, quick)
+
+local function temporary(content)
+  local path = os.tmpname() .. '.json'
+  core.write_file(path, content)
+  return path
+end
+
+--- The profile's text with `change` applied to the decoded value.
+local function changed(change)
+  local path = temporary ''
+  profile:save(path)
+  local value = json.decode(core.read_file(path))
+  change(value)
+  local again = temporary(json.encode(value))
+  os.remove(path)
+  return again
+end
+
+describe('the fit of a profile', function()
+  it('recovers the cost model that made the times', function()
+    local found = fit.operators(synthetic(), peaks)
+    expect(found.launch_s):near(launch_s, 1e-9 * launch_s + 1e-12)
+    for key, of in trinity.sorted_pairs(truth) do
+      expect(found.operators[key].compute_efficiency):near(of[1], 1e-6)
+      expect(found.operators[key].memory_efficiency):near(of[2], 1e-6)
+    end
+    expect(found.residuals.largest < 1e-6):equals(true)
+    expect(found.residuals.count):equals(90)
+  end)
+
+  it('is hardly moved by operators that were disturbed', function()
+    local samples = synthetic()
+    for i = 1, #samples, 9 do samples[i].time_s = 8 * samples[i].time_s end
+    local found = fit.operators(samples, peaks)
+    for key, of in trinity.sorted_pairs(truth) do
+      expect(found.operators[key].compute_efficiency):near(of[1], 0.1 * of[1])
+      expect(found.operators[key].memory_efficiency):near(of[2], 0.1 * of[2])
+    end
+  end)
+
+  it('gives an efficiency that never binds to a term without operators', function()
+    local found = fit.operators({ { key = 'Relu', flops = 1e6, bytes = 1e7, time_s = 2e-3 },
+      { key = 'Relu', flops = 2e6, bytes = 2e7, time_s = 4e-3 } }, peaks)
+    local of = found.operators.Relu
+    expect(of.memory_efficiency):near(1e7 / 2e-3 / 12e9, 1e-6)
+    expect(1e6 / (of.compute_efficiency * 80e9) <= 2e-3 * (1 + 1e-9)):equals(true)
+  end)
+
+  it('recovers latency and bandwidth, whatever one copy suffered', function()
+    local points = {}
+    for i = 1, 10 do
+      local bytes = 1024 * 4 ^ (i - 1)
+      points[i] = { bytes = bytes, time_s = 2e-6 + bytes / 5e9 }
+    end
+    local found = fit.link(points)
+    expect(found.latency_s):near(2e-6, 1e-12)
+    expect(found.bandwidth_bytes_per_s):near(5e9, 1e3)
+    points[6].time_s = 10 * points[6].time_s
+    found = fit.link(points)
+    expect(found.latency_s):near(2e-6, 0.2e-6)
+    expect(found.bandwidth_bytes_per_s):near(5e9, 0.5e9)
+  end)
+end)
+
+describe('a profile', function()
+  it('has a time for every operator and both directions of every link', function()
+    local of = profile.kinds.cpu
+    for i = 1, graph.operators do
+      expect(type(of.operator_time_s[graph:operator(i).name])):equals 'number'
+    end
+    expect(#profile.links):equals(2)
+    expect(profile.links[1].from .. profile.links[1].to):equals 'cpu:0cpu:1'
+    expect(#profile.links[1].time_s):equals(3)
+    expect(profile.trinity):equals(core.version)
+    expect(profile.machine.cores >= 1 and profile.machine.processor ~= ''):equals(true)
+    expect(profile.model.operators):equals(graph.operators)
+    expect(profile:is_of(graph)):equals(true)
+    expect(tostring(profile):match '^profile: small at batch size 8'):equals 'profile: small at batch size 8'
+  end)
+
+  it('is the same after a file, and is a cluster by name', function()
+    local path = temporary ''
+    profile:save(path)
+    local loaded = trinity.profile.load(path)
+    expect(loaded.kinds.cpu.operator_time_s['first']):equals(profile.kinds.cpu.operator_time_s['first'])
+    local cluster = trinity.cluster(path)
+    expect(#cluster.devices):equals(2)
+    expect(cluster.devices[2].name):equals 'cpu:1'
+    expect(cluster.queue):equals 'receiver'
+    local _, bandwidth = cluster:wire(1, 2)
+    expect(bandwidth):near(select(2, profile:cluster():wire(1, 2)), 1)
+    os.remove(path)
+  end)
+
+  it('brings its measured times to the network that it is of', function()
+    local problem = trinity.problem { graph = graph, profile = profile }
+    local total = 0
+    for _, time_s in trinity.sorted_pairs(profile.kinds.cpu.operator_time_s) do total = total + time_s end
+    local shares = 0 -- of the mean time that the two devices take
+    for _, device in ipairs(profile.devices) do shares = shares + 0.5 / device.speed end
+    expect(shares):near(1, 1e-12)
+    total = total / profile.devices[1].speed -- where everything is placed
+    local metrics = problem:evaluate(problem:placement())
+    expect(metrics.step_time_s):near(total, 1e-9 * graph.operators)
+    local double = trinity.problem { graph = graph, profile = profile,
+      cost = function(_, _, default_s) return 2 * default_s end }
+    expect(double:evaluate(double:placement()).step_time_s):near(2 * total, 2e-9 * graph.operators)
+    local other = trinity.problem { graph = small_graph(16), cluster = profile:cluster() }
+    expect(other:evaluate(other:placement()).step_time_s > 0):equals(true)
+  end)
+
+  it('is refused for another network or batch size', function()
+    expect(function() return trinity.problem { graph = small_graph(16), profile = profile } end):raises(
+      "trinity.problem: option 'profile': this is a profile of small at batch size 8 %(.*another batch size")
+    local path = temporary ''
+    profile:save(path)
+    local alexnet = trinity.model('alexnet', { batch_size = 1, image_size = 67 })
+    expect(function() return trinity.problem { graph = alexnet, profile = path } end):raises(
+      'the graph is alexnet with %d+ operators')
+    os.remove(path)
+    expect(function() return trinity.problem { graph = graph, profile = 7 } end):raises(
+      "option 'profile': expected a profile or its file, got number 7")
+  end)
+
+  it('refuses files that are none, with one error', function()
+    local cases = {
+      { function(p) p.format = 'cake' end, "no profile %(expected field 'format'" },
+      { function(p) p.version = 99 end, 'format version 99' },
+      { function(p) p.kinds.cpu.launch_s = 'fast' end, "kinds: 'cpu': field 'launch_s': expected a number from 0" },
+      { function(p) p.kinds.cpu.memory_efficiency = 0 end, "field 'memory_efficiency': expected more than 0" },
+      { function(p) p.kinds.cpu.operator_time_s.first = -1 end, "operator_time_s: 'first': expected seconds" },
+      { function(p) p.kinds.cpu.sped = 1 end, "unknown field 'sped'" },
+      { function(p) p.devices[2].name = 'cpu:0' end, "device 2: 'cpu:0' is there twice" },
+      { function(p) p.devices[2].kind = 'tpu' end, "device 2: kind 'tpu' is not among kinds" },
+      { function(p) p.links[2] = nil end, "no link from 'cpu:1' to 'cpu:0'" },
+      { function(p) p.links[1].bytes[4] = 5 end, 'link 1: 4 sizes and 3 times' },
+      { function(p) p.machine = 3 end, "field 'machine': expected a list or an object" },
+    }
+    for _, case in ipairs(cases) do
+      local path = changed(case[1])
+      expect(function() return trinity.cluster(path) end):raises(case[2])
+      os.remove(path)
+    end
+    local path = temporary '{"format": '
+    expect(function() return trinity.profile.load(path) end):raises('the text ends early at byte 12')
+    os.remove(path)
+    expect(function() return trinity.cluster 'nowhere.json' end):raises 'no profile or cluster file nowhere.json'
+  end)
+
+  it('refuses devices and options that are not there', function()
+    expect(function() return trinity.profile.measure(graph, { devices = { 'gpu' } }) end):raises(
+      "device 'gpu': expected cpu:0")
+    expect(function() return trinity.profile.measure(graph, { step = 3 }) end):raises "did you mean 'steps'"
+    expect(function() return trinity.profile.measure(graph, { sizes = {} }) end):raises(
+      "option 'sizes': expected at least one")
+    expect(function() return core.measure_copies('cpu:0', 'cpu:1', { 2 }, 1) end):raises 'entry 1: expected 4 to 2^32'
+  end)
+end)
+
+describe('simulated against measured', function()
+  it('is judged by error, order and memory', function()
+    local function entry(simulated_s, measured_s, simulated_bytes)
+      return { simulated_s = simulated_s, measured_s = measured_s, simulated_bytes = { 3, simulated_bytes },
+        measured_bytes = { 100, 9 } }
+    end
+    local found = fidelity.summary { entry(1, 1.25, 90), entry(2, 2, 110), entry(3, 1, 100) }
+    expect(found.mean_error):near((0.2 + 0 + 2) / 3, 1e-12)
+    expect(found.largest_error):near(2, 1e-12)
+    expect(found.regret):near(0.25, 1e-12)
+    expect(found.least_memory_ratio):near(0.9, 1e-12)
+    expect(found.tau):near(-1 / 3, 1e-12)
+    expect(fidelity.kendall_tau({ 1, 2, 3, 4 }, { 10, 20, 30, 40 })):equals(1)
+    expect(fidelity.kendall_tau({ 1, 2, 3, 4 }, { 4, 3, 2, 1 })):equals(-1)
+    expect(fidelity.kendall_tau({ 1, 1, 2 }, { 1, 2, 3 })):near(2 / math.sqrt(6), 1e-12)
+  end)
+
+  it('measures every placement, each once among the placements', function()
+    local problem = trinity.problem { graph = graph, profile = profile }
+    local entries = fidelity.placements(problem, 12, 1)
+    expect(#entries >= 12):equals(true)
+    fidelity.measure(problem, entries, { devices = quick.devices, steps = 2, warm_up = 1, seed = 1 })
+    for _, entry in ipairs(entries) do
+      expect(entry.measured_s > 0 and entry.simulated_s > 0):equals(true)
+      expect(entry.loss):equals(entries[1].loss)
+      expect(entry.measured_bytes[1] + entry.measured_bytes[2] >= graph.parameter_bytes):equals(true)
+    end
+  end)
+
+  it('names networks with their sizes', function()
+    local name, chosen = fidelity.network 'gnmt:4:hidden=64:sequence=6'
+    expect(name):equals 'gnmt'
+    expect(chosen.batch_size + chosen.hidden + chosen.sequence):equals(74)
+    expect(function() return fidelity.network 'gnmt:4:hidden' end):raises "expected NAME:BATCH:OPTION=NUMBER"
+  end)
+end)

@@ -1,0 +1,116 @@
+-- The race of two annealings that refines what the Trinity search begins with (lib/trinity/race.lua).
+
+local trinity = require 'trinity'
+local array = require 'trinity.array'
+local core = require 'trinity.core'
+local race = require 'trinity.race'
+
+-- Blocks of three branches, each a chain of two convolutions.
+local function problem_of(blocks, reward)
+  local net = trinity.layers.new 'branches'
+  local x = net:input('image', { 16, 3, 32, 32 })
+  for i = 1, blocks do
+    local parts = {}
+    for b = 1, 3 do
+      local name = ('_%d_%d'):format(i, b)
+      local h = net:relu('ra' .. name, net:conv('a' .. name, x, { channels = 32, kernel = 3, padding = 1 }))
+      parts[b] = net:relu('rb' .. name, net:conv('b' .. name, h, { channels = 32, kernel = 3, padding = 1 }))
+    end
+    x = net:concat('join' .. i, parts)
+  end
+  local labels = net:input('labels', { 16 }, 'int64')
+  net:softmax_cross_entropy('loss', net:linear('classifier', net:flatten('flat', x), 10), labels)
+  return trinity.problem { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2', reward = reward }
+end
+
+local problem = problem_of(12)
+
+-- A searcher that asks for one placement at a time, and the value of its n-th.
+local function scripted(value)
+  local searcher = { asked = 0, progressed = 0 }
+  function searcher:progress(share) self.progressed = share end
+  function searcher:evaluations() return self.asked end
+  function searcher:ask()
+    self.asked = self.asked + 1
+    return 1, math.huge
+  end
+  function searcher:tell() end
+  function searcher:value() return value(self.asked) end
+  return searcher
+end
+
+--- Runs a race of two scripted searchers over 100 evaluations; excess: bytes over the memory, of either.
+local function run(first, second, excess)
+  local place = problem:placement()
+  local r = race.new(problem, place, place, 1, 100)
+  for _, searcher in ipairs(r.racers) do searcher:close() end
+  r.racers = { scripted(first), scripted(second) }
+  local values, bytes = array.double(1), array.double(1)
+  for _ = 1, 100 do
+    expect(r:ask(nil, 1)):equals(1)
+    values[1] = r.racers[r.now]:value()
+    bytes[1] = excess and excess[r.now] or 0
+    r:tell(values, bytes)
+  end
+  expect(r:evaluations()):equals(100)
+  return r.racers[1], r.racers[2]
+end
+
+describe('a race', function()
+  it('is won by the one that is ahead where both come down alike', function()
+    local first, second = run(function(n) return 20 - n / 10 end, function(n) return 25 - n / 10 end)
+    expect(first.asked):equals(75)
+    expect(second.asked):equals(25)
+  end)
+  it('is won by the one behind that comes down fast enough to overtake', function()
+    local first, second = run(function() return 10 end, function(n) return 20 - n * 0.35 end)
+    expect(first.asked):equals(25)
+    expect(second.asked):equals(75)
+    expect(second.progressed):near(74 / 75, 0.02)
+  end)
+  it('is lost by one that does not fit', function()
+    local first, second = run(function() return 10 end, function() return 1 end, { 0, 5 })
+    expect(first.asked):equals(75)
+    expect(second.asked):equals(25)
+  end)
+end)
+
+describe('the refinement of a larger graph', function()
+  local scored, last = 0, math.huge
+  local function reward(m)
+    scored = scored + 1
+    if scored > last then error 'the plug was pulled' end
+    return -m.step_time_s
+  end
+  local function search(p, options)
+    options.policy, options.quiet, options.rescue = false, true, os.tmpname()
+    options.evaluations = options.evaluations or 400
+    return trinity.methods.trinity(p, options)
+  end
+  local function saved(found)
+    local path = os.tmpname()
+    found:save(path)
+    return core.read_file(path)
+  end
+  it('begins with a rival where a partition is nearly as fast', function()
+    expect(problem.graph.units > 64):truthy()
+    local path = os.tmpname()
+    local found = search(problem, { checkpoint = path, checkpoint_every = 1 })
+    expect(core.read_file(path)):matches '"at_rival": "[^"]+"'
+    expect(found.evaluations <= 400):truthy()
+    search(problem, { checkpoint = path, checkpoint_every = 1, evaluations = 150 })
+    expect(core.read_file(path)):matches '"at_rival": ""'
+  end)
+  it('gives the bytes of an unbroken search when it is interrupted in either heat or after', function()
+    local whole = saved(search(problem_of(12, reward), {}))
+    for _, count in ipairs { 90, 180, 330 } do
+      local path = os.tmpname()
+      scored, last = 0, count
+      local options = { checkpoint = path, checkpoint_every = 1 }
+      expect(function() search(problem_of(12, reward), options) end):raises 'the plug was pulled'
+      last = math.huge
+      expect(core.read_file(path)):matches '"at_stage": "refine"'
+      expect(saved(search(problem_of(12, reward), { checkpoint = path, checkpoint_every = 1, resume = path }))):equals(whole)
+    end
+  end)
+end)

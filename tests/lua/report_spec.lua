@@ -1,0 +1,315 @@
+-- trinity report: pages of every kind, read by headless Chromium, which clicks, zooms and types in them.
+
+local core = require 'trinity.core'
+local json = require 'trinity.json'
+local report = require 'trinity.report'
+local run_folders = dofile(root .. '/tests/lua/support/run_folders.lua')
+local trinity = require 'trinity'
+
+local folder = os.tmpname()
+os.remove(folder)
+
+-- Options of headless Chromium that need no display, no network and no services of a desktop. The console goes to its
+-- standard error.
+local browser = 'chromium --headless --no-sandbox --disable-gpu --disable-extensions --no-first-run '
+  .. '--disable-background-networking --window-size=1300,900 --enable-logging=stderr --remote-debugging-port=0'
+
+local function has(command) return os.execute(('command -v %s >/dev/null 2>&1'):format(command)) == 0 end
+
+--- A copy of a page that tells errors and what its self-test saw.
+local function instrument(name, page)
+  local errors = ([[<script>var reportErrors = [], reportName = '%s';
+addEventListener('error', function (e) { reportErrors.push(String(e.message)); });
+addEventListener('securitypolicyviolation', function (e) { reportErrors.push('policy: ' + e.violatedDirective); });
+console.error = console.warn = function () { reportErrors.push(Array.prototype.join.call(arguments, ' ')); };</script>]])
+    :format(name)
+  local test = '<script>' .. core.read_file(root .. '/tests/lua/support/report_selftest.js') .. '</script></body>'
+  local function plain(text) return (text:gsub('%%', '%%%%')) end
+  local copy, heads = page:gsub('<title>', plain(errors .. '<title>'), 1)
+  local whole, ends = copy:gsub('</body>%s*</html>%s*$', plain(test))
+  expect(heads + ends):equals(2)
+  core.write_file(('%s/%s.html'):format(folder, name), whole)
+end
+
+--- Reads what a browser's console says until `count` pages have told what they saw, and ends the browser.
+local function listen(count)
+  local pipe = io.popen(("echo $$; exec timeout -k 2 90 %s --user-data-dir='%s/profile' 'file://%s/all.html' 2>&1")
+    :format(browser, folder, folder))
+  local pid, by_name, rest = pipe:read '*l', {}, {}
+  for line in pipe:lines() do
+    local text = line:match 'SEEN (%S+) END'
+    if text then
+      local seen = json.decode((text:gsub('%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end)))
+      by_name[seen.name], count = seen, count - 1
+      if count == 0 then break end
+    else
+      rest[#rest + 1] = line
+    end
+  end
+  os.execute(('kill %d 2>/dev/null'):format(tonumber(pid)))
+  pipe:close()
+  return by_name, table.concat(rest, '\n')
+end
+
+--- What the self-tests saw in pages { name = page }, each in a frame of its width, all in one browser.
+local function look(pages, widths)
+  local frames, count = {}, 0
+  for name, page in trinity.sorted_pairs(pages) do
+    instrument(name, page)
+    count = count + 1
+    frames[count] = ('<iframe src="%s.html" style="position:absolute;top:0;left:0;border:0;width:%dpx;height:850px">'
+      .. '</iframe>'):format(name, widths[name] or 1250)
+  end
+  core.write_file(folder .. '/all.html', '<!doctype html><meta charset="utf-8">' .. table.concat(frames))
+  local by_name, log = listen(count)
+  for name in trinity.sorted_pairs(pages) do
+    if not by_name[name] then error(('page %s told nothing: %s'):format(name, log:sub(-1500)), 0) end
+  end
+  return by_name
+end
+
+local function page_of(paths) return report.page(report.data(paths)) end
+
+local function experiments()
+  local spans = {}
+  for stage = 0, 1 do
+    for part = 1, 3 do
+      for phase = 0, 1 do
+        local start = (stage + part + 4 * phase) * 1e6
+        spans[#spans + 1] = { device = stage, micro_batch = part, phase = phase, start_ns = start, end_ns = start + 1e6,
+          busy_ns = 9e5 }
+      end
+    end
+  end
+  return {
+    pase = { kind = 'pase', label = 'pase', summary = 'Splits.', data = { networks = { { network = 'alexnet', devices = 8,
+      cost = 1.5e9, optimal = true, seconds = 0.2, over_best = { data_parallel = 1.7, expert = 1.1 },
+      steps = { { cluster = 'gtx1080ti_ib', speed_up = { best = 1.9, expert = 1.5 }, fits = { best = true, expert = false },
+        measured = { best = 1.75, expert = 1.56 } } },
+      strategy = { { layers = 'conv1 <b>', type = 'Conv', dimensions = 'b c h w n r s', factors = '8 1 1 1 1 1 1' },
+        { layers = 'fc1', type = 'Gemm', dimensions = 'b n c', factors = '1 4 2' } } } } } },
+    daso = { kind = 'daso', label = 'daso', summary = 'Replicas.', data = { networks = { { network = 'resnet50',
+      batch_size = 256, epochs = 90,
+      gpus = { keys = { 'gpus', 'bucketed_hours', 'daso_hours' }, rows = { { 4, 10.5, 9.5 }, { 16, 3.5, 3.1 } } },
+      bandwidth = { keys = { 'gb_s', 'bucketed_ms', 'daso_ms' }, rows = { { 24, 300, 290 }, { 3, 410, 300 } } },
+      schedule = { { epoch = 1, phase = 'warm-up', global_skips = 0, local_skips = 0, wait = 0 },
+        { epoch = 5, phase = 'cycling', global_skips = 4, local_skips = 1, wait = 1 } } } } } },
+    measured = { kind = 'measured', label = 'measured', data = { model = 'alexnet', devices = { 'cpu:0', 'cpu:1' },
+      step_time_s = 0.12, simulated_step_time_s = 0.1, transferred_bytes = 2e6, peak_memory_bytes = { 1e8, 2e8 },
+      busy_s = { 0.05, 0.07 }, losses = { 2.3, 2.2, 2.1 },
+      simulated_transferred_bytes = 2e6, simulated_memory_bytes = { 1.1e8, 1.9e8 }, simulated_busy_s = { 0.04, 0.06 },
+      types = { { type = 'Conv', operators = 5, measured_s = 0.1, simulated_s = 0.08 } } } },
+    pipeline = { kind = 'pipeline', label = 'pipeline', summary = 'Stages.', data = { network = 'vgg16', method = 'max_load',
+      unit = 's', max_load = 0.3, feasible = true, stages = { { nodes = 3, devices = 1, load = 0.2, first = 'a', last = 'c' },
+        { nodes = 2, devices = 1, load = 0.3, first = 'd', last = 'e' } }, schedule = spans, schedule_name = '1f1b' } },
+    ['table'] = { kind = 'table', label = 'table', summary = 'A table.', data = { head = { 'model', 'step' },
+      rows = { { '<i>x</i>', 0.5 }, { 'y', 1.25 } } } },
+  }
+end
+
+describe('json', function()
+  it('reads what it writes', function()
+    local value = { list = { 1, 2.5, -3e-300 }, text = '</script>\n"\\\226\128\168', yes = true, deep = { { {} } } }
+    local text = json.encode(value)
+    expect(text:find('</', 1, true)):equals(nil)
+    expect(json.encode(json.decode(text))):equals(text)
+    expect(json.decode(text).text):equals(value.text)
+  end)
+  it('says where text is wrong', function()
+    for text, message in trinity.sorted_pairs { ['{"a":1'] = 'at byte 7', ['[1,]'] = 'expected a value at byte 4',
+      ['"x'] = 'without an end', ['[1] 2'] = 'more text', ['nul'] = 'expected a value', ['"\\q"'] = 'escape',
+      [('['):rep(1000)] = 'nested' } do
+      expect(function() json.decode(text, 'file') end):raises('^file: .*' .. message)
+    end
+  end)
+end)
+
+describe('pages', function()
+  it('pack and name what a page holds', function()
+    local pack = require 'trinity.report.pack'
+    expect(pack.integers {}):equals ''
+    -- 0, 2, 3, 602 and 2 ^ 41 - 600 in groups of seven bits: 00 02 03 da04 a8fbffffff3f.
+    expect(pack.integers { 0, 1, -1, 300, 2 ^ 40 }):equals 'AAID2gSo+////z8='
+  end)
+end)
+
+describe('a report', function()
+  local seen, pages
+  local function pages_of()
+    if pages then return pages end
+    local problem = trinity.problem { graph = trinity.model('vgg16', { batch_size = 4 }), cluster = trinity.cluster 'p100x4' }
+    run_folders.comparison(folder .. '/one', problem, 'vgg16', { 'single_device', 'random', 'annealing' })
+    run_folders.comparison(folder .. '/two', problem, 'vgg16', { 'm_etf', 'random' }, { options = { seeds = 3 } })
+    run_folders.comparison(folder .. '/hostile', run_folders.hostile_problem(), '</script><b>x', { 'random' },
+      { error = '<script>pwned=1</script>', name = '</title><b>', status = 'failed' })
+    run_folders.results(folder .. '/kinds', experiments())
+    pages = { one = page_of { folder .. '/one' }, phone = page_of { folder .. '/one' },
+      pair = page_of { folder .. '/one', folder .. '/two' }, hostile = page_of { folder .. '/hostile' },
+      kinds = page_of { folder .. '/kinds' } }
+    return pages
+  end
+  local function page(name)
+    if not has 'chromium' then skip 'chromium is not installed' end
+    if seen == nil then
+      seen = false -- a browser that fails once is not asked again
+      seen = look(pages_of(), { phone = 360, kinds = 360 })
+    end
+    if not seen then skip 'the browser failed above' end
+    return seen[name]
+  end
+
+  it('is one file that asks for nothing outside', function()
+    for _, text in trinity.sorted_pairs(pages_of()) do
+      expect(text):matches "default%-src 'none'"
+      expect(text:find '<script src' or text:find '<link' or text:find '@import' or text:find 'url%(http'):equals(nil)
+      expect(#text):below(3e6)
+    end
+  end)
+  it('raises no error in the browser', function()
+    for _, name in ipairs { 'one', 'phone', 'pair', 'hostile', 'kinds' } do
+      expect(table.concat(page(name).errors, '\n')):equals ''
+      expect(#page(name).outside):equals(0)
+      expect(page(name).unnamed):equals(0)
+      expect(page(name).emptyCharts):equals(0)
+    end
+  end)
+  it('says what was found, and marks the best in words', function()
+    expect(page('one').lead):matches '98 operators.*lower bound'
+    expect(#page('one').best):equals(1)
+    expect(page('one').best[1]):matches '★ best'
+    expect(page('one').charts):equals(3)
+    expect(table.concat(page('one').sections, ' ')):equals 'summary comparison placement timeline devices'
+  end)
+  it('zooms, opens layers and goes back', function()
+    local one = page 'one'
+    expect(one.layers):equals(42)
+    expect(one.wheelZoom > 1.2):equals(true)
+    expect(one.fitAgain):near(1, 1e-3)
+    expect(one.opened):equals(1)
+    expect(one.openedLabel):matches 'image'
+    expect(one.layersAgain):equals(42)
+    expect(one.focusBack):equals(true)
+  end)
+  it('draws a timeline that zooms and speaks', function()
+    local one = page 'one'
+    expect(one.boxes > 40):equals(true)
+    expect(one.painted > 0.05):equals(true)
+    expect(one.timelineZoom):near(1.5, 0.01)
+    expect(one.timelineAll):near(1, 1e-6)
+    expect(one.chosen):matches '.'
+    expect(one.tip):matches 'forward'
+  end)
+  it('changes its theme', function()
+    local theme = page('one').theme
+    expect(theme[1] ~= theme[2]):equals(true)
+  end)
+  it('fits a phone', function()
+    expect(page('phone').sideways):equals(0)
+    expect(page('phone').canvasFits):equals(true)
+    expect(page('kinds').sideways):equals(0)
+  end)
+  it('shows names as text, whatever they say', function()
+    local hostile = page 'hostile'
+    expect(hostile.injected):equals(0)
+    expect(hostile.text):matches '</script><b>x'
+    expect(hostile.text):matches '<script>pwned=1</script>'
+  end)
+  it('puts two runs side by side', function()
+    local pair = page 'pair'
+    expect(pair.title):equals 'one and two'
+    expect(pair.sections[1]):equals 'together'
+    expect(pair.text):matches '%-%-seeds.*23'
+    expect(pair.text):matches 'all runs'
+  end)
+  it('draws splits, replicas, measurements, pipelines and tables', function()
+    local kinds = page 'kinds'
+    expect(table.concat(kinds.sections, ' ')):equals(
+      'summary result-pase result-daso result-measured result-pipeline result-table')
+    expect(kinds.injected):equals(0)
+    for _, text in ipairs { 'proved optimal', 'conv1 <b>', 'When replicas synchronise', 'Measured beside simulated',
+      'The schedule, simulated: 1f1b', '<i>x</i>' } do
+      expect(kinds.text:find(text, 1, true) ~= nil):equals(true)
+    end
+    expect(kinds.charts):equals(13)
+  end)
+end)
+
+describe('pictures', function()
+  local plot = require 'trinity.plot'
+  it('are SVG and PNG, whatever their labels say', function()
+    if not plot.available() then skip 'gnuplot is not installed' end
+    local path = folder .. '/bars'
+    local label = "it's <b> \\ `id` $(id) _{x}\nline"
+    expect(plot.bars(path, { groups = { label, 'two' }, series = { label, 'other' }, y = label, mark = label,
+      values = { { 1, 2 }, { 'OOM', 3 } }, marks = { { 1.5 } } })):equals(path .. '.svg')
+    expect(core.read_file(path .. '.svg')):matches '<svg.*OOM.*</svg>'
+    expect(core.read_file(path .. '.png'):sub(2, 4)):equals 'PNG'
+    expect(plot.lines(path, { series = { { name = label, points = { { 1, 2 }, { 2, 3 } } } }, x = 'x', y = label,
+      log = true })):equals(path .. '.svg')
+    local picture, reason = plot.bars(path, { groups = {}, series = { 'a' }, values = {}, y = '' })
+    expect(picture):equals(nil)
+    expect(reason):matches 'nothing to draw'
+  end)
+end)
+
+describe('the map of a graph', function()
+  it('has at most 200 layers, which hold every operator', function()
+    local layers = require 'trinity.report.layers'
+    local graph = trinity.model('nasnet_large', { batch_size = 1 })
+    local names, layer_of, edges = layers.collapse(graph)
+    expect(#names > 50 and #names <= 200):equals(true)
+    expect(#layer_of):equals(graph.operators)
+    for _, layer in ipairs(layer_of) do expect(names[layer] ~= nil):equals(true) end
+    expect(#edges.from > #names / 2):equals(true)
+  end)
+  it('stands in ranks where dot is not there', function()
+    local picture = require('trinity.report.layout').by_ranks(4, { from = { 1, 1, 2, 3, 4 }, to = { 2, 3, 4, 4, 1 } })
+    expect(picture.y[1] < picture.y[2] and picture.y[2] == picture.y[3] and picture.y[3] < picture.y[4]):equals(true)
+    expect(picture.x[2] < picture.x[3]):equals(true)
+  end)
+end)
+
+describe('a run of the program', function()
+  it('is reported with its curves, placements and timeline', function()
+    local status, output = run_trinity(("compare --model vgg16 --methods metis,annealing --evaluations 30 --seeds 2 "
+      .. "--runs '%s' --run real"):format(folder))
+    if status ~= 0 then error(output, 0) end
+    local run = report.data({ folder .. '/real' }).runs[1]
+    expect(table.concat(run.notes)):equals ''
+    expect(#run.problems):equals(1)
+    local best = run.problems[1].strategies[1]
+    expect(best.timeline.events > 90):equals(true)
+    expect(best.timeline.step_ns):near(best.step_time_s * 1e9, 1)
+    expect(#best.placement > 10):equals(true)
+    expect(run.curves[1].series[1].method):equals 'annealing'
+    expect(run.results[1].data.problem):equals '1'
+    expect(run.sentence):matches '98 operators'
+  end)
+end)
+
+describe('a wrong report', function()
+  it('names the run that is not there', function()
+    local status, output = run_trinity(("report nothing_of_this_name --runs '%s'"):format(folder))
+    expect(status):equals(2)
+    expect(output):matches "no run 'nothing_of_this_name'"
+    expect((run_trinity 'report')):equals(2)
+  end)
+  it('is written where --out says', function()
+    local out = folder .. '/page.html'
+    local status, output = run_trinity(("report '%s/kinds' --out '%s'"):format(folder, out))
+    expect(status):equals(0)
+    expect(output):matches 'page.html'
+    expect(core.read_file(out)):equals(page_of { folder .. '/kinds' })
+  end)
+  it('goes on without what is broken', function()
+    run_folders.results(folder .. '/broken', experiments())
+    core.write_file(folder .. '/broken/results/pase.json', '{"kind": "pase", "data": ')
+    core.write_file(folder .. '/broken/searches/1/search.json', '[')
+    expect(page_of { folder .. '/broken' }):matches 'searches/1: .*at byte'
+    core.write_file(folder .. '/broken/run.json', '{}')
+    local status, output = run_trinity(("report '%s/broken'"):format(folder))
+    expect(status == 0):equals(false)
+    expect(output):matches "expected a 'trinity run 1'"
+  end)
+  it('cleans up', function() expect(os.execute(("rm -r '%s'"):format(folder))):equals(0) end)
+end)

@@ -1,0 +1,117 @@
+// The reference simulator: what a story says once it is over, and what it asks of the cluster.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "support/reference.h"
+
+namespace trinity::test::reference {
+
+/// Distinct devices of a collective's members, ascending.
+std::vector<int32_t> member_devices(const Story& story, const Collective& collective) {
+  std::vector<int32_t> devices;
+  for (const int32_t op : collective.members) devices.push_back(story.tasks[op].device);
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  return devices;
+}
+
+CollectiveCost price(const Problem& problem, const Story& story, const Collective& collective) {
+  const bool fair = problem.rules().queue == QueueModel::fair;
+  return collective_cost(problem.cluster(), collective.kind,
+                         fair ? CollectiveAlgorithm::ring : collective.algorithm,
+                         member_devices(story, collective), collective.bytes);
+}
+
+/// How fast a device computes its task, in 2^-20 of its speed alone.
+int64_t rate(const Problem& problem, const Story& story, const std::vector<int32_t>& running,
+             const Task& task) {
+  const auto& cluster = problem.cluster();
+  const auto& own = cluster.device(task.device);
+  const auto& op = problem.graph().op(task.op);
+  const double c = contention(op, cluster.type_of(task.device));
+  constexpr int64_t one = int64_t{1} << 20;
+  int64_t alike = 0, busy = 0;
+  for (int32_t d = 0; d < problem.devices(); ++d) {
+    const auto& other = cluster.device(d);
+    if (other.node.empty() || other.node != own.node || other.type != own.type) continue;
+    ++alike;
+    if (running[d] >= 0 && problem.cost_ns(d, story.tasks[running[d]].op) > 0) ++busy;
+  }
+  if (alike < 2 || busy < 2) return one;
+  const int64_t slowing = std::llround((c - 1) * static_cast<double>(one));
+  const int64_t slowed = one + slowing * (busy - 1) / (alike - 1);
+  return (one * one + slowed / 2) / slowed;
+}
+
+void measure_traffic(const Problem& problem, const Story& story, Metrics& metrics) {
+  for (const Copy& copy : story.copies) {
+    const Transfer& transfer = copy.transfer;
+    DeviceMetrics& from = metrics.devices[transfer.from];
+    from.send_busy_ns += transfer.end_ns - transfer.start_ns;
+    from.bytes_sent += transfer.bytes;
+    metrics.devices[transfer.to].bytes_received += transfer.bytes;
+  }
+  for (const CollectiveRun& run : story.runs) {
+    const Collective& collective = problem.graph().collectives()[run.collective];
+    const auto devices = member_devices(story, collective);
+    if (devices.size() < 2) continue;
+    const int64_t bytes = std::llround(price(problem, story, collective).sent_bytes);
+    for (const int32_t d : devices) {
+      metrics.devices[d].send_busy_ns += run.end_ns - run.start_ns;
+      metrics.devices[d].bytes_sent += bytes;
+      metrics.devices[d].bytes_received += bytes;
+    }
+  }
+}
+
+void measure_memory(const Problem& problem, const Story& story, Metrics& metrics,
+                    Timeline& timeline) {
+  if (problem.rules().memory == MemoryModel::none) return;
+  const Memory memory(problem, story);
+  for (int32_t d = 0; d < problem.devices(); ++d) {
+    timeline.memory.push_back(memory.levels(d));
+    int64_t& peak = metrics.devices[d].peak_memory_bytes;
+    for (const MemoryLevel& level : timeline.memory.back()) peak = std::max(peak, level.bytes);
+  }
+}
+
+void measure(const Problem& problem, const Story& story, Metrics& metrics) {
+  for (const Task& task : story.tasks) {
+    metrics.step_time_ns = std::max(metrics.step_time_ns, task.end_ns);
+    if (task.state == State::ended && !task.member)
+      metrics.devices[task.device].compute_busy_ns += task.end_ns - task.start_ns;
+  }
+  metrics.transfers = static_cast<int32_t>(story.copies.size());
+  metrics.excess_memory_bytes = std::numeric_limits<int64_t>::min();
+  for (int32_t d = 0; d < problem.devices(); ++d) {
+    const DeviceMetrics& device = metrics.devices[d];
+    metrics.peak_memory_bytes = std::max(metrics.peak_memory_bytes, device.peak_memory_bytes);
+    metrics.peak_communication_bytes =
+        std::max(metrics.peak_communication_bytes, device.bytes_sent + device.bytes_received);
+    metrics.total_communication_bytes += device.bytes_sent;
+    metrics.excess_memory_bytes =
+        std::max(metrics.excess_memory_bytes,
+                 device.peak_memory_bytes - problem.cluster().capacity_bytes(d));
+  }
+}
+
+void tell(const Story& story, Timeline& timeline) {
+  timeline.micro_batches = story.micro_batches;
+  for (const Task& task : story.tasks) {
+    timeline.device.push_back(task.device);
+    timeline.ready_ns.push_back(task.ready_ns);
+    timeline.start_ns.push_back(task.start_ns);
+    timeline.end_ns.push_back(task.end_ns);
+  }
+  for (const Copy& copy : story.copies) timeline.transfers.push_back(copy.transfer);
+  std::sort(timeline.transfers.begin(), timeline.transfers.end(),
+            [](const Transfer& a, const Transfer& b) {
+              return std::tie(a.start_ns, a.task, a.output, a.to) <
+                     std::tie(b.start_ns, b.task, b.output, b.to);
+            });
+  timeline.collectives = story.runs;
+}
+
+}  // namespace trinity::test::reference
