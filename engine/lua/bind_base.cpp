@@ -100,6 +100,17 @@ int base_end_search(lua_State*) {
   return 0;
 }
 
+/// Searches one after the other whose caller goes on with the results so far.
+int base_begin_series(lua_State*) {
+  begin_series();
+  return 0;
+}
+
+int base_end_series(lua_State*) {
+  end_series();
+  return 0;
+}
+
 int base_stop_requested(lua_State* L) {
   lua_pushboolean(L, stop_flag().load());
   return 1;
@@ -179,6 +190,8 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
                                    TRINITY_BIND("threads", base_threads),
                                    TRINITY_BIND("begin_search", base_begin_search),
                                    TRINITY_BIND("end_search", base_end_search),
+                                   TRINITY_BIND("begin_series", base_begin_series),
+                                   TRINITY_BIND("end_series", base_end_series),
                                    TRINITY_BIND("stop_requested", base_stop_requested),
                                    TRINITY_BIND("open_objects", base_open_objects),
                                    TRINITY_BIND("position", base_position),

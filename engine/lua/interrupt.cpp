@@ -30,6 +30,7 @@ std::atomic<Stopper*> g_stopper{nullptr};
 std::atomic<pid_t> g_thread{0};
 struct sigaction g_previous = {};
 std::atomic<int> g_searches{0};
+std::atomic<int> g_series{0};
 std::atomic<int> g_presses{0};
 std::atomic<bool> g_interrupted{false};
 
@@ -63,7 +64,8 @@ void on_interrupt(int) {
       signal(SIGINT, SIG_DFL);
       raise(SIGINT);
     }
-    if (g_searches == 0 || presses >= 2) stopper->stop(StopReason::interrupted);
+    const bool in_search = g_searches > 0 || g_series > 0;
+    if (!in_search || presses >= 2) stopper->stop(StopReason::interrupted);
   }
   errno = saved;
 }
@@ -77,8 +79,17 @@ void use_latest() {
 void start_afresh() {
   g_presses = 0;
   g_searches = 0;
+  g_series = 0;
   g_interrupted = false;
   stop_flag() = false;
+}
+
+/// Lets the script go on, unless it must end itself.
+void take_flag_back() {
+  const Stopper* stopper = g_stopper;
+  if (stopper && stopper->reason() != StopReason::none) return;  // the script itself must end
+  stop_flag() = false;
+  g_presses = 0;
 }
 
 /// Ends the watch; returns the stopper of the state that is now the latest.
@@ -139,11 +150,13 @@ void begin_search() {
 }
 
 void end_search() {
-  if (--g_searches > 0) return;
-  const Stopper* stopper = g_stopper;
-  if (stopper && stopper->reason() != StopReason::none) return;  // the script itself must end
-  stop_flag() = false;
-  g_presses = 0;
+  if (--g_searches == 0) take_flag_back();
+}
+
+void begin_series() { ++g_series; }
+
+void end_series() {
+  if (--g_series == 0 && g_searches == 0) take_flag_back();
 }
 
 }  // namespace trinity::lua

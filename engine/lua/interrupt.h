@@ -29,4 +29,9 @@ void forget_interrupt(lua_State* L);
 void begin_search();
 void end_search();
 
+/// Brackets searches one after the other whose caller goes on with the results so far: Ctrl-C
+/// between two of them, too, does not stop the script. Each of them takes the flag back at its end.
+void begin_series();
+void end_series();
+
 }  // namespace trinity::lua

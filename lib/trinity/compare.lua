@@ -58,7 +58,9 @@ end
 --- method does not know is the caller's mistake and stays an error.
 local function run_once(problem, name, seed, options)
   local path = file_of(options, name, seed)
-  local found = resume(problem, path)
+  local read, found = pcall(resume, problem, path)
+  if core.stop_requested() then return nil, nil, true end
+  if not read then error(found, 0) end
   if found then return found end
   local settings = { seed = seed, evaluations = options.evaluations, seconds = options.seconds, quiet = options.quiet,
     rescue = options.rescue }
@@ -71,7 +73,8 @@ local function run_once(problem, name, seed, options)
     return nil, 'failed: ' .. util.unplaced(message)
   end
   if not result then return nil, reason or 'found no placement' end
-  keep(problem, result, path)
+  local kept, why = pcall(keep, problem, result, path)
+  if not kept and not core.stop_requested() then error(why, 0) end
   return result
 end
 
@@ -132,9 +135,9 @@ return function(problem, list, options)
   given.evaluations = options.evaluations or (options.seconds and search.unlimited or 2000)
   given.seconds = options.seconds or math.huge
   local self = comparison.new(problem, options.seed or 1, options.seeds or 1, given.evaluations, given.seconds)
-  core.begin_search() -- Ctrl-C between two searches, too, ends the comparison and not its script
+  core.begin_series() -- Ctrl-C between two searches, too, ends the comparison and not its script
   local ok, message = pcall(run_all, self, list, given)
-  core.end_search()
+  core.end_series()
   if not ok then error(message, 0) end
   return finish(self)
 end
