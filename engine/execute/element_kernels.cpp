@@ -17,6 +17,19 @@ Tensors fold(const KernelCall& call, F combine) {
   return {result};
 }
 
+/// The sum from left to right. From the third summand on it is made in place where no gradient is
+/// asked for: sums of gradients hold one tensor beside their summands.
+Tensors sum_of(const KernelCall& call) {
+  Tensor result = call.argument(0);
+  for (size_t i = 1; call.has_argument(i); ++i) {
+    const auto& next = call.argument(i);
+    const bool own = i > 1 && result.sizes() == next.sizes() &&
+                     result.scalar_type() == next.scalar_type() && !at::GradMode::is_enabled();
+    result = own ? result.add_(next) : result + next;
+  }
+  return {result};
+}
+
 /// The second argument, or zeros of no dimensions.
 Tensor second(const KernelCall& call) {
   return call.has_argument(1) ? call.argument(1) : at::zeros({}, call.argument(0).options());
@@ -173,9 +186,7 @@ Tensors attention(const KernelCall& call) {
 }
 
 void add_arithmetic(KernelTable& table) {
-  table["Add"] = table["Sum"] = [](const KernelCall& c) {
-    return fold(c, [](const Tensor& a, const Tensor& b) { return a + b; });
-  };
+  table["Add"] = table["Sum"] = sum_of;
   table["Sub"] = [](const KernelCall& c) {
     return fold(c, [](const Tensor& a, const Tensor& b) { return a - b; });
   };

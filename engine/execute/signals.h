@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -24,13 +25,17 @@ class Signals {
   }
 
   /// Returns when the task is done. Throws Interrupted when a worker fails first. Looks often for
-  /// some tens of microseconds before it sleeps: waking up takes as long, and what runs on the core
-  /// meanwhile empties its caches.
+  /// a tenth of a millisecond, then for some milliseconds whenever nobody else wants the core,
+  /// before it sleeps: waking up takes tens of microseconds, hundreds in a guest whose idle cores
+  /// are given away, and what runs on the core meanwhile empties its caches.
   void wait_for(int32_t task) const {
     const auto& flag = done_[static_cast<size_t>(task)];
     int state = flag.load(std::memory_order_acquire);
-    for (int look = 0; state == kWaiting && look < kLooks; ++look) {
-      pause();
+    for (int look = 0; state == kWaiting && look < kLooks + kYields; ++look) {
+      if (look < kLooks)
+        pause();
+      else
+        std::this_thread::yield();
       state = flag.load(std::memory_order_acquire);
     }
     while (state == kWaiting) {
@@ -55,7 +60,8 @@ class Signals {
 #endif
   }
 
-  static constexpr int kWaiting = 0, kDone = 1, kFailed = 2, kLooks = 4000;
+  static constexpr int kWaiting = 0, kDone = 1, kFailed = 2;
+  static constexpr int kLooks = 4000, kYields = 10000;
   std::vector<std::atomic<int>> done_;
 };
 

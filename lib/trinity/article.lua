@@ -1,6 +1,7 @@
 -- The networks that the Trinity article (Algorithms 2022, 15(4), 108; papers.md 1.8) placed, on its cards, as problems:
 -- for scripts that repeat its experiments.
 
+local core = require 'trinity.core'
 local model = require 'trinity.model'
 local problems = require 'trinity.problem'
 local util = require 'trinity.util'
@@ -44,6 +45,21 @@ article.table4 = {
     { cards = 4, expert = 2.01, hierarchical = { 1.85, 4.5, 4.3 }, trinity = { 1.71, 1.8, 6.0 } } },
 }
 
+--- Refuses a word of an option that no row has.
+local function check_words(option, list, known)
+  local names, set = {}, {}
+  for _, word in ipairs(known) do
+    if not set[word] then names[#names + 1] = word end
+    set[word] = true
+  end
+  for word in list:gmatch '[^,%s]+' do
+    if not set[word] then
+      util.fail_usage("option --%s: no row of the article has '%s'%s; known: %s", option, word,
+        core.suggestion(word, names), table.concat(names, ', '))
+    end
+  end
+end
+
 local function chosen(list, word)
   for name in list:gmatch '[^,%s]+' do
     if name == word then return true end
@@ -72,6 +88,13 @@ end
 --- Iterates over the rows that `options` choose: for label, problem, row in article.rows(options, reward) do. Rows that
 --- differ in cards only share a graph. reward: of the problems; default minus the step time.
 function article.rows(options, reward)
+  local models, counts = {}, {}
+  for _, row in ipairs(article.networks) do
+    models[#models + 1] = row.model
+    for _, cards in ipairs(row.cards) do counts[#counts + 1] = tostring(cards) end
+  end
+  check_words('only', options.only, models)
+  check_words('cards', options.cards, counts)
   return coroutine.wrap(function()
     local any = false
     for _, row in ipairs(article.networks) do

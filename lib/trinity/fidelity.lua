@@ -78,11 +78,11 @@ function fidelity.placements(problem, count, seed, evaluations)
 end
 
 --- One visit to an entry: a step that is not counted, then `count` that are.
-local function visit(entry, count, times)
+local function visit(entry, count, times, half)
   entry.executor:step()
   for _ = 1, count do
     local took = entry.executor:step()
-    entry.loss, times[#times + 1] = took.loss, took.step_time_s
+    entry.loss, times[#times + 1], half[#half + 1] = took.loss, took.step_time_s, took.step_time_s
     for d, bytes in ipairs(took.peak_memory_bytes) do
       entry.measured_bytes[d] = math.max(entry.measured_bytes[d], bytes)
     end
@@ -99,12 +99,12 @@ function fidelity.simulate(problem, entries)
 end
 
 --- Adds to every entry { placement = } what is simulated (see above) and measured: measured_s, measured_bytes by
---- device, loss. options: devices, steps (counted, the median tells) and warm_up, seed, seconds (rounds end early after
---- so long, but not before three), progress(round, rounds), between(i) (called before entry i of every round). Every
---- round visits all entries: a step of warm-up, which finds caches and memory as another placement left them, then its
---- share of counted steps.
+--- device, loss, and halves_s (what odd and even rounds alone say). options: devices, steps (counted, the median
+--- tells) and warm_up, seed, seconds (rounds end early after so long, but not before three), progress(round, rounds),
+--- between(i) (called before entry i of every round). Every round visits all entries: a step of warm-up, which finds
+--- caches and memory as another placement left them, then its share of counted steps.
 function fidelity.measure(problem, entries, options)
-  local times, started = {}, core.clock_s()
+  local times, halves, started = {}, {}, core.clock_s()
   local rounds = math.max(1, math.min(options.warm_up, options.steps))
   fidelity.simulate(problem, entries)
   for i, entry in ipairs(entries) do
@@ -112,7 +112,7 @@ function fidelity.measure(problem, entries, options)
     for d = 1, #options.devices do entry.measured_bytes[d] = 0 end
     entry.executor = core.executor(problem.graph.handle, entry.placement, #options.devices,
       measure.order_of(problem, entry.placement), { seed = options.seed, devices = options.devices })
-    times[i] = {}
+    times[i], halves[i] = {}, { {}, {} }
   end
   for round = 1, rounds do
     local late = options.seconds and core.clock_s() - started > options.seconds
@@ -121,12 +121,13 @@ function fidelity.measure(problem, entries, options)
     local count = math.floor(round * options.steps / rounds) - math.floor((round - 1) * options.steps / rounds)
     for i, entry in ipairs(entries) do
       if options.between then options.between(i) end
-      visit(entry, count, times[i])
+      visit(entry, count, times[i], halves[i][2 - round % 2])
     end
   end
   for i, entry in ipairs(entries) do
     entry.executor:close()
     entry.executor, entry.steps, entry.measured_s = nil, #times[i], median(times[i])
+    entry.halves_s = { median(halves[i][1]), median(#halves[i][2] > 0 and halves[i][2] or halves[i][1]) }
   end
   return entries
 end
@@ -153,12 +154,13 @@ function fidelity.memory_ratio(entry)
 end
 
 --- How well simulated and measured agree over entries of fidelity.measure(): mean_error and largest_error relative to
---- measured, tau, best_s and worst_s (measured), favourite (the entry of least simulated time), regret (what that one
---- takes more than the best measured, relative), least_memory_ratio and largest_memory_ratio.
+--- measured, tau, halves_tau (of what odd rounds measured with what even ones did: what chance leaves), best_s and
+--- worst_s (measured), favourite (the entry of least simulated time), regret (what that one takes more than the best
+--- measured, relative), least_memory_ratio and largest_memory_ratio.
 function fidelity.summary(entries)
   local result = { mean_error = 0, largest_error = 0, least_memory_ratio = math.huge, largest_memory_ratio = 0,
     best_s = math.huge, worst_s = 0 }
-  local simulated, measured = {}, {}
+  local simulated, measured, odd, even = {}, {}, {}, {}
   for i, entry in ipairs(entries) do
     local off = math.abs(entry.simulated_s / entry.measured_s - 1)
     result.mean_error = result.mean_error + off / #entries
@@ -170,8 +172,9 @@ function fidelity.summary(entries)
     result.least_memory_ratio = math.min(result.least_memory_ratio, ratio)
     result.largest_memory_ratio = math.max(result.largest_memory_ratio, ratio)
     simulated[i], measured[i] = entry.simulated_s, entry.measured_s
+    odd[i], even[i] = unpack(entry.halves_s or { entry.measured_s, entry.measured_s })
   end
-  result.tau = fidelity.kendall_tau(simulated, measured)
+  result.tau, result.halves_tau = fidelity.kendall_tau(simulated, measured), fidelity.kendall_tau(odd, even)
   result.regret = result.favourite.measured_s / result.best_s - 1
   return result
 end

@@ -128,8 +128,10 @@ describe('a profile', function()
     expect(#cluster.devices):equals(2)
     expect(cluster.devices[2].name):equals 'cpu:1'
     expect(cluster.queue):equals 'receiver'
-    local _, bandwidth = cluster:wire(1, 2)
+    local latency_s, bandwidth = cluster:wire(1, 2)
     expect(bandwidth):near(select(2, profile:cluster():wire(1, 2)), 1)
+    expect(latency_s):near((profile.links[1].latency_s + profile.links[2].latency_s) / 2, 1e-9)
+    expect(latency_s > 0):equals(true) -- a copy within a step takes longer than its bytes
     os.remove(path)
   end)
 
@@ -210,6 +212,13 @@ describe('simulated against measured', function()
     expect(found.regret):near(0.25, 1e-12)
     expect(found.least_memory_ratio):near(0.9, 1e-12)
     expect(found.tau):near(-1 / 3, 1e-12)
+    local halves = { { 1, 2 }, { 2, 1 }, { 3, 3 } }
+    local judged = {}
+    for i, half in ipairs(halves) do
+      judged[i] = entry(i, i, 9)
+      judged[i].halves_s = half
+    end
+    expect(fidelity.summary(judged).halves_tau):near(1 / 3, 1e-12)
     expect(fidelity.kendall_tau({ 1, 2, 3, 4 }, { 10, 20, 30, 40 })):equals(1)
     expect(fidelity.kendall_tau({ 1, 2, 3, 4 }, { 4, 3, 2, 1 })):equals(-1)
     expect(fidelity.kendall_tau({ 1, 1, 2 }, { 1, 2, 3 })):near(2 / math.sqrt(6), 1e-12)

@@ -165,6 +165,17 @@ describe('the examples of own parts', function()
   end)
 end)
 
+describe('the article\'s rows', function()
+  it('are chosen by names that exist', function()
+    local status, text = run_trinity 'equal_time --only inception_v3,gmnt'
+    expect(status):equals(2)
+    expect(text):matches "option %-%-only: no row of the article has 'gmnt', did you mean 'gnmt'%?; known: inception_v3, gnmt,"
+    status, text = run_trinity 'equal_time --cards 3'
+    expect(status):equals(2)
+    expect(text):matches "option %-%-cards: no row of the article has '3'; known: 2, 4"
+  end)
+end)
+
 describe('timeline', function()
   local output = os.tmpname()
   local function run(arguments)

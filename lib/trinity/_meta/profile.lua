@@ -84,7 +84,7 @@ function Profile:cost(graph, below) end
 ---@field to string
 ---@field bytes number[] sizes of the copies
 ---@field time_s number[] their medians
----@field latency_s number
+---@field latency_s number what its copies within steps take beyond their bytes over the bandwidth
 ---@field bandwidth_bytes_per_s number
 ---@field residuals trinity.ProfileResiduals
 

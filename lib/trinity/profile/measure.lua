@@ -8,6 +8,7 @@ local fit = require 'trinity.profile.fit'
 local model = require 'trinity.model'
 local object = require 'trinity.profile.object'
 local problems = require 'trinity.problem'
+local random = require 'trinity.random'
 local util = require 'trinity.util'
 
 local measure = {}
@@ -195,6 +196,40 @@ local function measure_link(from, to, sizes, repeats)
     bandwidth_bytes_per_s = fitted.bandwidth_bytes_per_s, residuals = fitted.residuals }
 end
 
+-- The graph with every unit on a device by chance, and for every two devices what the copies of its steps took beyond
+-- their bytes over the link's bandwidth. A row of equal copies finds everything in the caches; copies between kernels
+-- take several times as long to begin.
+local Copies = {}
+Copies.__index = Copies
+
+local function new_copies(graph, devices, seed)
+  local problem = problems.new { graph = graph, cluster = model.cluster(plain_cluster(devices)) }
+  local stream = random(seed, 'profile copies')
+  local placement = problem:placement_by_unit(function() return stream:integer(#devices) end)
+  return setmetatable({ devices = devices, extra_s = {}, executor = core.executor(graph.handle, placement, #devices,
+    measure.order_of(problem, placement), { seed = seed, devices = devices }) }, Copies)
+end
+
+function Copies:visit(counted, links)
+  self.executor:step()
+  local took = self.executor:step()
+  if not counted then return end
+  local link_of = {}
+  for _, link in ipairs(links) do link_of[link.from .. ' ' .. link.to] = link end
+  for _, copy in ipairs(took.copies) do
+    local name = self.devices[copy.from] .. ' ' .. self.devices[copy.to]
+    local extra_s = copy.end_s - copy.start_s - copy.bytes / link_of[name].bandwidth_bytes_per_s
+    self.extra_s[name] = self.extra_s[name] or {}
+    table.insert(self.extra_s[name], extra_s)
+  end
+end
+
+--- The latency of a link: the median of its copies within steps, or what it was without any.
+function Copies:latency_s(link)
+  local list = self.extra_s[link.from .. ' ' .. link.to]
+  return list and math.max(0, median(list)) or link.latency_s
+end
+
 local function default_sizes()
   local sizes = {}
   for i = 1, 10 do sizes[i] = 1024 * 4 ^ (i - 1) end
@@ -258,12 +293,14 @@ function measure.start(owner, graph, options)
       end
     end
   end
+  if #options.devices > 1 then self.copies = new_copies(graph, options.devices, options.seed) end
   return self
 end
 
 --- Executes the graph once more on every kind of device, counted or to warm up.
 function Session:visit(counted)
   for _, kind in util.sorted_pairs(self.kinds) do kind:visit(counted) end
+  if self.copies then self.copies:visit(counted, self.links) end
   if counted then self.counted = self.counted + 1 end
 end
 
@@ -279,19 +316,26 @@ function Session:profile()
   for d, device in ipairs(self.devices) do
     devices[d] = { name = device.name, kind = device.kind, speed = speed_of[device.name] }
   end
+  local links = {}
+  for i, link in ipairs(self.links) do
+    links[i] = {}
+    for key, value in util.sorted_pairs(link) do links[i][key] = value end
+    links[i].latency_s = self.copies:latency_s(link)
+  end
   return object.new('trinity.profile.measure', { format = file.format, version = file.version, trinity = core.version,
     date = os.date '!%Y-%m-%dT%H:%M:%SZ', machine = machine(),
     libraries = { torch = (core.describe_torch()), threads = 1 },
     model = { name = options.model, batch_size = options.batch_size, operators = graph.operators,
       fingerprint = graph.fingerprint },
     settings = { steps = self.counted, warm_up = options.warm_up, copies = options.copies },
-    devices = devices, kinds = kinds, links = self.links })
+    devices = devices, kinds = kinds, links = links })
 end
 
 function Session:close()
   for _, kind in util.sorted_pairs(self.kinds) do
     for _, executor in ipairs(kind.executors) do executor:close() end
   end
+  if self.copies then self.copies.executor:close() end
 end
 
 --- Measures a training graph on devices ('cpu:0', 'cuda:0', ...) of this machine. Options: devices = { 'cpu:0' },

@@ -32,15 +32,16 @@ function Profile:save(path)
   file.write(check.argument('profile:save', 1, 'path', path, 'string'), self)
 end
 
---- The two directions of a link as one: both their points in one fit.
+--- The two directions of a link as one: the bandwidth from one fit of both their points, the mean of their latencies.
 local function joined(links, a, b)
-  local points = {}
+  local points, latency_s = {}, 0
   for _, link in ipairs(links) do
     if (link.from == a and link.to == b) or (link.from == b and link.to == a) then
       for i, bytes in ipairs(link.bytes) do points[#points + 1] = { bytes = bytes, time_s = link.time_s[i] } end
+      latency_s = latency_s + link.latency_s / 2
     end
   end
-  return fit.link(points)
+  return fit.link(points).bandwidth_bytes_per_s, latency_s
 end
 
 --- The devices as a description that trinity.cluster takes: fitted efficiencies, measured links, copies that the
@@ -58,9 +59,9 @@ function Profile:cluster_spec()
   for d, device in ipairs(self.devices) do
     spec.devices[d] = { name = device.name, type = device.kind, speed = device.speed, node = 'host' }
     for e = 1, d - 1 do
-      local link = joined(self.links, self.devices[e].name, device.name)
+      local bandwidth, latency_s = joined(self.links, self.devices[e].name, device.name)
       spec.links[#spec.links + 1] = { from = self.devices[e].name, to = device.name,
-        bandwidth_bytes_per_s = link.bandwidth_bytes_per_s, latency_s = link.latency_s }
+        bandwidth_bytes_per_s = bandwidth, latency_s = latency_s }
     end
   end
   return spec
