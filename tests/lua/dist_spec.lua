@@ -271,6 +271,7 @@ describe('a job', function()
     expect(function() job:broadcast(trinity.tensor.ones(2), { root = 1 }) end):raises "'root'"
     expect(function() trinity.dist.trainer(job, { module = {} }) end):raises "option 'module': expected a module, got table"
     expect(function() trinity.dist.launch({}, {}) end):raises 'expected a script, got an empty list'
+    expect(function() trinity.dist.launch { '/nowhere/x.lua' } end):raises "'arguments'%): /nowhere/x.lua: no such script"
   end)
 end)
 
