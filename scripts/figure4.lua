@@ -28,6 +28,11 @@ local problem = trinity.problem { cluster = trinity.cluster(options.cluster), gr
 local found = options.strategy ~= '' and problem:load(options.strategy)
   or assert(trinity.methods.get(options.method)(problem, { evaluations = options.evaluations, seed = options.seed }))
 
+if found.stopped then
+  print(('stopped by Ctrl-C at a step of %.4g s; no picture is drawn'):format(found.metrics.step_time_s))
+  os.exit(130)
+end
+
 local names, layer_of, edges, _, about = layers.collapse(problem.graph)
 
 --- How many operators of every layer each device runs.

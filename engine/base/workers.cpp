@@ -78,6 +78,8 @@ std::string contents(int file) {
   return text;
 }
 
+constexpr int kInterrupt = SIGUSR2;
+
 void empty(int file) {
   if (ftruncate(file, 0) != 0 || lseek(file, 0, SEEK_SET) != 0) _exit(70);
 }
@@ -89,8 +91,12 @@ std::string describe_end(int status) {
 }
 
 /// What makes a forked process a worker. Standard input is nobody's: ours would lose bytes to it.
+/// Ctrl-C is its parent's to tell, by another signal, since terminals send theirs to both.
 void settle(const Worker& worker, pid_t parent) {
   g_in_worker = true;
+  struct sigaction on_interrupt = {};
+  sigaction(SIGINT, nullptr, &on_interrupt);
+  sigaction(kInterrupt, &on_interrupt, nullptr);
   signal(SIGINT, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(70);
@@ -130,6 +136,7 @@ class Crew {
         wanted_(job.items),
         limit_(static_cast<size_t>(std::min(job.workers, job.items))) {}
   ~Crew() {
+    if (stop_flag()) interrupt();
     for (const auto& worker : workers_) kill(worker.process, SIGKILL);  // all, then wait for each
     while (!workers_.empty()) dismiss(workers_.size() - 1);
   }
@@ -149,6 +156,7 @@ class Crew {
   void listen();
   void take(size_t index);
   void deliver(WorkerReply reply);
+  void interrupt();
   int dismiss(size_t index, bool ends = false);
 
   const WorkerJob& job_;
@@ -262,6 +270,24 @@ void Crew::deliver(WorkerReply reply) {
   wanted_ = std::min(wanted_, job_.receive(std::move(reply)));
   for (size_t i = workers_.size(); i-- > 0;)
     if (workers_[i].item >= wanted_) dismiss(i);
+}
+
+/// Tells all workers of Ctrl-C and gives them a tenth of a second to keep what they have.
+void Crew::interrupt() {
+  for (auto& worker : workers_) {
+    kill(worker.process, kInterrupt);
+    shutdown(worker.socket, SHUT_RDWR);
+  }
+  const auto has_ended = [](const Worker& worker) {
+    siginfo_t about = {};
+    return waitid(P_PID, static_cast<id_t>(worker.process), &about,
+                  WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           about.si_pid != 0;
+  };
+  for (int tries = 0; tries < 100; ++tries) {
+    if (std::all_of(workers_.begin(), workers_.end(), has_ended)) return;
+    usleep(1000);
+  }
 }
 
 /// Forgets worker `index` and returns its wait status. One that `ends` by itself gets a second to

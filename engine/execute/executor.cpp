@@ -100,6 +100,8 @@ struct Executor::Impl {
       if (plan.micro_batch_of(task) + 1 != plan.micro_batches()) continue;
       try {
         operators.make_weights(op, worker.torch_device());
+      } catch (const Interrupted&) {
+        throw;
       } catch (const std::exception& error) {
         throw Error(describe(worker, task, error));
       }

@@ -50,12 +50,12 @@ class HeldBack {
 };
 
 /// Async-signal-safe: atomics, tgkill, signal, and Stopper::stop.
-void on_interrupt(int) {
+void on_interrupt(int number) {
   const int saved = errno;
   const pid_t thread = g_thread;
   Stopper* stopper = g_stopper;
   if (thread != 0 && syscall(SYS_gettid) != thread) {
-    syscall(SYS_tgkill, getpid(), thread, SIGINT);
+    syscall(SYS_tgkill, getpid(), thread, number);
   } else if (stopper) {
     g_interrupted = true;
     stop_flag() = true;

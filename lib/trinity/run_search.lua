@@ -191,11 +191,15 @@ end
 
 --- Ends the record: with a strategy, with nil and why there is none, or with an error's text.
 function Record:finish(found, reason, failure)
+  self.found = found
   self:tell_anew()
   self:last_row(found)
   if not found then
-    local status = failure and 'failed' or core.was_interrupted() and 'stopped' or 'done'
-    return self:save_about(status, { error = failure, nothing = reason })
+    local stopped = core.was_interrupted()
+    local status = stopped and 'stopped' or failure and 'failed' or 'done'
+    self:save_about(status, { error = not stopped and failure or nil, nothing = reason })
+    self.ended = true
+    return
   end
   local stopped = found.stopped or core.stop_requested()
   if stopped then
@@ -211,6 +215,7 @@ function Record:finish(found, reason, failure)
   self:save_about(stopped and 'stopped' or 'done', { evaluations = found.evaluations, best_reward = found.reward,
     best_step_time_s = found.metrics.step_time_s, fits = found.metrics.feasible, misfit = found:misfit(),
     steps = found.curve and #found.curve, taken_s = found.seconds })
+  self.ended = true
   if not stopped then self:remove_checkpoint() end -- only now: killed before, the search goes on from it
 end
 
@@ -335,6 +340,13 @@ local function begin(method, problem, options)
   return new(run, method, problem, options)
 end
 
+-- Ends the running record. Where Ctrl-C comes in between, it stays, for run_search.close().
+local function finish(record, found, reason, failure)
+  local ended, problem = pcall(record.finish, record, found, reason, failure)
+  if ended or not core.was_interrupted() then active = nil end
+  if not ended then error(problem, 0) end
+end
+
 --- Calls a method, whose searches are then its record. A resumed run gives what the method found before instead.
 function run_search.record(method, problem, options, body)
   local record = not active and begin(method, problem, options) or nil
@@ -344,15 +356,14 @@ function run_search.record(method, problem, options, body)
     if earlier.found then record:remember(earlier.found) end
     return earlier.found, earlier.nothing
   end
+  active = record -- before anything is written of it and until all is: Ctrl-C may come in between
   record:begin(earlier)
-  active = record
   local ok, found, reason = pcall(body)
-  active = nil
   if not ok then
-    record:finish(nil, nil, util.shortened(tostring(found), 1000))
+    finish(record, nil, nil, util.shortened(tostring(found), 1000))
     error(found, 0)
   end
-  record:finish(found, reason)
+  finish(record, found, reason)
   return found, reason
 end
 
@@ -368,8 +379,8 @@ function run_search.attach(method, problem, options)
     if not record then return nil, function() end end
     record.outside = true -- of trinity.methods: whatever else its body does is done again by a resumed run
     local earlier = record:earlier()
-    record:begin(earlier and { anew = 'so does every search outside trinity.methods' })
     active = record
+    record:begin(earlier and { anew = 'so does every search outside trinity.methods' })
   elseif record.search then
     return nil, function() end
   end
@@ -378,10 +389,7 @@ function run_search.attach(method, problem, options)
     record.search = nil
     record:flush_skipped()
     record.offset = record.offset + search.evaluations
-    if own then
-      active = nil
-      record:finish(found, nil, failure)
-    end
+    if own then finish(record, found, nil, failure) end
   end
 end
 
@@ -408,11 +416,29 @@ function run_search.save_timelines(run)
   end
 end
 
---- Ends a run: a script that named no result of its own gets one of its best search. A method that Ctrl-C ended at once
---- could not say so itself.
+-- Ends the record of a search that Ctrl-C kept from doing so itself.
+local function end_stopped(record)
+  if record.ended then return end
+  if record.found and pcall(record.finish, record, record.found) then return end
+  record:save_about 'stopped'
+end
+
+-- Searches of workers (trinity.parallel_map) that Ctrl-C left no time to say so themselves.
+local function end_stopped_workers(run)
+  for _, id in ipairs(core.list_folder(run.path .. '/searches')) do
+    local about = id:match '^m%d' and read_json(('%s/searches/%s/search.json'):format(run.path, id))
+    if about and about.status == 'running' then
+      about.status = 'stopped'
+      run.folder:write(('searches/%s/search.json'):format(id), json.encode(about))
+    end
+  end
+end
+
+--- Ends a run: a script that named no result of its own gets one of its best search.
 function run_search.close(run)
-  if active then active:save_about 'stopped' end
+  if active then end_stopped(active) end
   active = nil
+  if core.was_interrupted() then end_stopped_workers(run) end
   run_search.save_timelines(run)
   if run.results > 0 then return end
   for _, found in util.sorted_pairs(run.best) do

@@ -246,6 +246,29 @@ describe('Ctrl-C', function()
     expect(result.status):equals(130)
     expect(result.seconds):below(2)
   end)
+  it('ends the searches of workers with their best, and says that they were stopped', function()
+    local path, kept = script('workers', problem .. [[
+trinity.parallel_map({ 1, 2 }, function(seed)
+  trinity.methods.annealing(problem, { evaluations = 1e9, seed = seed, quiet = true })
+end, { workers = 2, quiet = true })
+]]), 0
+    for attempt = 1, 5 do -- they have a tenth of a second, which a busy machine may not give them
+      local run = ('%s/runs/workers-%d'):format(folder, attempt)
+      local step = faults.run(folder, ('env --default-signal=INT ' .. command("'%s' --runs '%s/runs' --run 'workers-%d'")
+        :gsub('exec ', '')):format(path, folder, attempt), { after = 'run: ', strike =
+        ("for i in $(seq 1000); do [ -e '%s/searches/m1i2-1/search.json' ] && break; sleep 0.01; done; sleep 0.5; kill -INT $pid")
+          :format(run) })
+      expect(step.status):equals(130)
+      kept = 0
+      for item = 1, 2 do
+        local search = ('%s/searches/m1i%d-1'):format(run, item)
+        expect(json.decode(faults.read(search .. '/search.json')).status):equals 'stopped'
+        kept = kept + (faults.read(search .. '/strategy.json') and 1 or 0)
+      end
+      if kept == 2 then break end
+    end
+    expect(kept):equals(2)
+  end)
   it('ends the program with status 130 while it starts', function()
     for i = 1, 3 do
       local step = faults.run(folder, ("TRINITY_HOME='%s' exec env --default-signal=INT '%s' -e 'while true do end'"):format(
