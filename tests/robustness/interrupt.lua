@@ -100,7 +100,9 @@ local function wrong_in(path)
     if search.status == 'running' then return 'search.json says running' end
     local best = faults.read(('%s/searches/%s/strategy.json'):format(path, id))
     local had_best = search.best_reward or (search.steps or 0) > 0
-    if search.status == 'stopped' and had_best and not pcall(json.decode, best) then return 'the best so far is not saved' end
+    if search.status == 'stopped' and had_best and not pcall(json.decode, best) then
+      return 'the best so far is not saved'
+    end
   end
 end
 
