@@ -239,13 +239,13 @@ local launch_rules = { processes = { 'integer', 1, 1024 }, per_node = { 'integer
 function dist.launch(arguments, options)
   check.list('dist.launch', 1, 'arguments', arguments, 'string')
   if #arguments == 0 then check.refuse('dist.launch', 1, 'arguments', 'expected a script, got an empty list') end
+  options = check.options('dist.launch', 2, 'options', options, launch_rules)
   local script = arguments[1]
   if (script:find '/' or script:match '%.lua$') and not script:match '^%-' then -- no rank has to start for that
     local file = io.open(script)
     if not file then check.refuse('dist.launch', 1, 'arguments', '%s: no such script', util.shortened(script)) end
     file:close()
   end
-  options = check.options('dist.launch', 2, 'options', options, launch_rules)
   return core.dist.launch(arguments, options)
 end
 

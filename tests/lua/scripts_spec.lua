@@ -172,7 +172,7 @@ describe('the article\'s rows', function()
     expect(text):matches "option %-%-only: no row of the article has 'gmnt', did you mean 'gnmt'%?; known: inception_v3, gnmt,"
     status, text = run_trinity 'equal_time --cards 3'
     expect(status):equals(2)
-    expect(text):matches "option %-%-cards: no row of the article has '3'; known: 2, 4"
+    expect(text):matches "option %-%-cards: no row of the article has '3', did you mean '2'%?; known: 2, 4"
   end)
 end)
 

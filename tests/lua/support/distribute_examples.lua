@@ -36,7 +36,7 @@ return function(examples)
     local made, net = trainer()
     return { made.job, { module = net, optimiser = made.optimiser } }
   end
-  arguments['trinity.DistModule.launch'] = function() return { { '/proc/nowhere/x.lua' }, { processes = 1 } } end
+  arguments['trinity.DistModule.launch'] = function() return { { '-e', '' }, { processes = 1 } } end
   arguments['trinity.Job.start_all_reduce'] = function() return { trinity.tensor.ones(2), { scope = 'node' } } end
   arguments['trinity.Job.all_reduce'] = arguments['trinity.Job.start_all_reduce']
   arguments['trinity.Job.broadcast'] = function() return { trinity.tensor.ones(2), { scope = 'node', root = 0 } } end
