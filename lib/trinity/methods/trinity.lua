@@ -98,6 +98,11 @@ local function keep_policy(self, agent, state)
     function(file) agent:save(file) end)
 end
 
+-- Before rank 0 writes a checkpoint, every rank has read the one that the search goes on from.
+local function wait_for_all(self)
+  if self.job then self.job:barrier() end
+end
+
 -- Rewards of a batch of `total`, from number `first` on drawn here, and which of its placements do not fit (option
 -- exclude_failing_after).
 local function price(self, batch, first, total)
@@ -158,6 +163,7 @@ local function train(self, settings, stages, resumed)
   end
   local agent = core.agent(self.problem.handle, settings, self.job and self.job.handle)
   if not resumed and #stages.entries > 0 and self.best then agent:imitate({ self.placement }) end
+  wait_for_all(self)
   learn(self, agent, state, stages)
   if options.save ~= '' and (not self.job or self.job.rank == 0) then agent:save(options.save) end
   agent:close()
@@ -212,6 +218,7 @@ end
 --- placements can be tried, all ranks do that.
 local function refine_together(self, start, rival)
   local job, options, budget = self.job, self.options, self.options.evaluations - self.evaluations
+  wait_for_all(self)
   if options.checkpoint ~= '' and job.rank == 0 then
     checkpoints.write(options.checkpoint, self, { stage = 'refine', first = self.evaluations, values = '', excess = '',
       start = checkpoints.pack(start), rival = packed(rival) })
