@@ -149,15 +149,21 @@ function checkpoints.write(path, self, notes)
   self.keeping_s = self.kept_at - begun
 end
 
---- Writes a checkpoint of the search `self` with a file beside it that body(path) writes.
+-- The check sum of a file as a note says it: with a word, since notes that look like numbers, such as 1234e567, become
+-- numbers (engine/strategy/strategy.cpp).
+local function content_sum(content) return ('crc32c %08x'):format(tensorboard.crc32c(content)) end
+
+--- Writes a checkpoint of the search `self` with a file beside it that body(path) writes: never the one that the last
+--- checkpoint names, until there is a newer checkpoint.
 function checkpoints.write_with_file(self, notes, body)
-  self.slot = 1 - (self.slot or 1)
-  local file = ('%s.policy%d'):format(self.checkpoint, self.slot)
+  local slot = 1 - (self.slot or 1)
+  local file = ('%s.policy%d'):format(self.checkpoint, slot)
   if not checkpoints.guard(self, function() body(file) end) then return end
   local ok, content = pcall(core.read_file, file)
   if not ok then return end -- the folder is given up
-  notes.policy, notes.policy_sum = file:match '[^/]*$', ('%08x'):format(tensorboard.crc32c(content))
+  notes.policy, notes.policy_sum = file:match '[^/]*$', content_sum(content)
   checkpoints.write(self.checkpoint, self, notes)
+  self.slot = slot
 end
 
 local function refuse(owner, path, message, ...)
@@ -208,7 +214,7 @@ local function checked_file(path, name, sum)
   local file = (path:match '^.*/' or '') .. name
   local ok, content = pcall(core.read_file, file)
   if not ok then return nil, ('%s, which belongs to it, cannot be read'):format(name) end
-  if ('%08x'):format(tensorboard.crc32c(content)) ~= sum then
+  if content_sum(content) ~= sum then
     return nil, ('%s, which belongs to it, is not what was written with it'):format(name)
   end
   return file

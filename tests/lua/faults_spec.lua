@@ -130,6 +130,53 @@ describe('a search of the engine that goes on', function()
   end)
 end)
 
+describe('a checkpoint with a file beside it', function()
+  local checkpoints = require 'trinity.checkpoints'
+  local tensorboard = require 'trinity.tensorboard'
+  local trinity = require 'trinity'
+  local graph, cluster = trinity.model('alexnet', { batch_size = 16 }), trinity.cluster 'p100x2'
+  local one = trinity.problem { graph = graph, cluster = cluster }
+  local point = folder .. '/beside.json'
+  local function search()
+    local placement = one:placement()
+    return { method = 'trinity', problem = one, placement = placement, evaluations = 1, step = 0, curve = {},
+      options = { checkpoint = point }, checkpoint = point }
+  end
+  it('knows that file by any check sum, also one that reads as a number', function()
+    local tried = { number = 0, word = 0 }
+    for i = 1, 5000 do
+      local content = 'content ' .. i
+      local sum = ('%08x'):format(tensorboard.crc32c(content))
+      local looks = sum:match '^%d+e%d%d?$' and 'number' or 'word'
+      if tried[looks] < 10 then
+        tried[looks] = tried[looks] + 1
+        local self = search()
+        checkpoints.write_with_file(self, { stage = 'policy' }, function(file) core.write_file(file, content) end)
+        local again = search()
+        local notes = checkpoints.restore('spec', again, point)
+        expect(core.read_file(checkpoints.file_of('spec', again, point, notes))):equals(content)
+      end
+    end
+    expect(tried.number):equals(10)
+  end)
+  it('writes beside the file that the last one names', function()
+    local self = search()
+    local function write(content, fails)
+      checkpoints.write_with_file(self, { stage = 'policy' }, function(file)
+        core.write_file(file, content)
+        if fails then error 'no room' end
+      end)
+    end
+    write 'first'
+    for _ = 1, 2 do
+      expect(function() write('half', true) end):raises 'no room'
+      local again = search()
+      local notes = checkpoints.restore('spec', again, point)
+      expect(core.read_file(checkpoints.file_of('spec', again, point, notes))):equals 'first'
+    end
+  end)
+end)
+
 describe('a run that was killed', function()
   it('drops a torn row and a checkpoint that is not whole, with a word, and says where it begins', function()
     local runs = folder .. '/torn'
