@@ -92,11 +92,13 @@ std::string describe_end(int status) {
 
 /// What makes a forked process a worker. Standard input is nobody's: ours would lose bytes to it.
 /// Ctrl-C is its parent's to tell, by another signal, since terminals send theirs to both.
-void settle(const Worker& worker, pid_t parent) {
+void settle(const Worker& worker, pid_t parent, const WorkerJob& job) {
   g_in_worker = true;
-  struct sigaction on_interrupt = {};
-  sigaction(SIGINT, nullptr, &on_interrupt);
-  sigaction(kInterrupt, &on_interrupt, nullptr);
+  if (job.on_interrupt) {
+    struct sigaction action = {};
+    action.sa_handler = job.on_interrupt;
+    sigaction(kInterrupt, &action, nullptr);
+  }
   signal(SIGINT, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(70);
@@ -136,7 +138,7 @@ class Crew {
         wanted_(job.items),
         limit_(static_cast<size_t>(std::min(job.workers, job.items))) {}
   ~Crew() {
-    if (stop_flag()) interrupt();
+    if (stop_flag() && job_.on_interrupt) interrupt();
     for (const auto& worker : workers_) kill(worker.process, SIGKILL);  // all, then wait for each
     while (!workers_.empty()) dismiss(workers_.size() - 1);
   }
@@ -185,7 +187,7 @@ bool Crew::hire() {
     }
     close(ends[0]);
     worker.socket = ends[1];
-    settle(worker, parent);
+    settle(worker, parent, job_);
     serve(worker, job_);
   }
   const int error = errno;

@@ -27,6 +27,9 @@ struct WorkerJob {
   /// Takes replies in the parent, in the order in which items end. Returns how many items are
   /// wanted from now on: items from there on are not begun, and ended when they run.
   std::function<int(WorkerReply reply)> receive;
+  /// A handler by which workers keep what they have when the user stops, for which they then get a
+  /// tenth of a second; null: none.
+  void (*on_interrupt)(int number) = nullptr;
 };
 
 /// Runs a job to its end. Each worker takes items one by one, in order, from the parent; one that

@@ -62,6 +62,7 @@ int call_receive(lua_State* L, const WorkerReply& reply) {
 /// run_workers(items, workers, work, receive): see base/workers.h, call_work and call_receive.
 int parallel_run_workers(lua_State* L) {
   WorkerJob job;
+  job.on_interrupt = interrupt_handler();
   job.items = static_cast<int>(integer_arg(L, 1, "items", 0, std::numeric_limits<int32_t>::max()));
   job.workers = static_cast<int>(integer_arg(L, 2, "workers", 1, 1024));
   function_arg(L, 3, "work");

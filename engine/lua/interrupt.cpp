@@ -135,6 +135,8 @@ void unwatch_interrupts(lua_State* L) {
     heir->take_profiler();
 }
 
+void (*interrupt_handler())(int) { return on_interrupt; }
+
 bool was_interrupted() { return g_interrupted; }
 
 bool was_stopped() { return Stopper::has_stopped(); }

@@ -15,6 +15,8 @@ namespace trinity::lua {
 void watch_interrupts(lua_State* L);
 /// Ends the watch when `L` is the watched state. Call before lua_close.
 void unwatch_interrupts(lua_State* L);
+/// What handles SIGINT, for processes that are told of it by another signal.
+void (*interrupt_handler())(int);
 /// Whether Ctrl-C was pressed since watch_interrupts or forget_interrupt (the host then exits with
 /// status 130).
 bool was_interrupted();
