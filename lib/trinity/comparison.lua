@@ -6,6 +6,7 @@ local misfit = require 'trinity.misfit'
 local run_search = require 'trinity.run_search'
 local text = require 'trinity.text'
 local search = require 'trinity.search'
+local util = require 'trinity.util'
 
 local Comparison = { __name = 'comparison' }
 Comparison.__index = Comparison
@@ -20,16 +21,10 @@ local function values_of(row, value)
   return list
 end
 
---- The middle value; between the middle two where their number is even.
-local function median(list)
-  local low, high = list[math.floor((#list + 1) / 2)], list[math.floor(#list / 2) + 1]
-  return low == high and low or (low + high) / 2
-end
-
 --- 'median [least to largest]', or the one value where all are equal.
 local function spread(row, value, show)
   local list = values_of(row, value)
-  local middle = show(median(list))
+  local middle = show(util.median(list))
   if show(list[1]) == show(list[#list]) then return middle end
   return ('%s [%s - %s]'):format(middle, show(list[1]), show(list[#list]))
 end
@@ -77,7 +72,7 @@ local function beats(a, b)
   local function facts(row)
     local fit = 0
     for _, found in ipairs(row.runs) do if found.metrics.feasible then fit = fit + 1 / #row.runs end end
-    return fit, median(values_of(row, function(s) return s.reward end))
+    return fit, util.median(values_of(row, function(s) return s.reward end))
   end
   local fit_a, reward_a = facts(a)
   local fit_b, reward_b = facts(b)
@@ -204,7 +199,8 @@ function Comparison:totable()
     local runs = {}
     for i, found in ipairs(row.runs) do runs[i] = comparison.facts(found) end
     rows[r] = { method = row.method, runs = runs, failures = row.failures,
-      median_step_time_s = #runs > 0 and median(values_of(row, function(s) return s.metrics.step_time_s end)) or nil }
+      median_step_time_s = #runs > 0
+        and util.median(values_of(row, function(s) return s.metrics.step_time_s end)) or nil }
   end
   return { model = self.problem.graph.name, cluster = self.problem.cluster.name, seed = self.seed, seeds = self.seeds,
     evaluations = self.evaluations < search.unlimited and self.evaluations or nil,

@@ -7,16 +7,10 @@ local check = require 'trinity.check'
 local core = require 'trinity.core'
 local simulator = require 'trinity.simulator'
 local strategies = require 'trinity.strategy'
+local util = require 'trinity.util'
 
 local rules = { steps = { 'integer', 1, 1e6 }, warm_up = { 'integer', 0 }, seed = { 'integer', 0 },
   learning_rate = { 'number', 0 }, devices = 'table', memory_limit_bytes = { 'integer', 0, 2 ^ 53 } }
-
-local function median(list)
-  local sorted = {}
-  for i, value in ipairs(list) do sorted[i] = value end
-  table.sort(sorted)
-  return (sorted[math.floor((#sorted + 1) / 2)] + sorted[math.ceil((#sorted + 1) / 2)]) / 2
-end
 
 local function doubles(list)
   local values = array.double(#list)
@@ -85,7 +79,7 @@ local function operator_medians(operators, runs)
         if run.end_s[task] > 0 then times[#times + 1] = run.end_s[task] - run.start_s[task] end
       end
     end
-    medians[op] = #times > 0 and median(times) or 0
+    medians[op] = #times > 0 and util.median(times) or 0
   end
   return medians
 end
@@ -122,7 +116,7 @@ return function(problem, plan, options)
   local losses, times, runs, peaks = measure(executor, steps, warm_up)
   local last = runs[#runs]
   local result = { losses = losses, steps = steps, warm_up = warm_up, micro_batches = micro_batches, last = last,
-    step_times_s = times, step_time_s = median(times), cores = executor:cores(),
+    step_times_s = times, step_time_s = util.median(times), cores = executor:cores(),
     operator_time_s = operator_medians(problem.graph.operators, runs),
     operator_start_s = doubles(last.start_s),
     transferred_bytes = last.transferred_bytes,

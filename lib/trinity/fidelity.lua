@@ -9,11 +9,6 @@ local util = require 'trinity.util'
 
 local fidelity = {}
 
-local function median(list)
-  table.sort(list)
-  return (list[math.floor((#list + 1) / 2)] + list[math.ceil((#list + 1) / 2)]) / 2
-end
-
 --- Whether a placement is new among those of `seen`, by text.
 local function is_new(placement, seen)
   local parts = {}
@@ -126,8 +121,8 @@ function fidelity.measure(problem, entries, options)
   end
   for i, entry in ipairs(entries) do
     entry.executor:close()
-    entry.executor, entry.steps, entry.measured_s = nil, #times[i], median(times[i])
-    entry.halves_s = { median(halves[i][1]), median(#halves[i][2] > 0 and halves[i][2] or halves[i][1]) }
+    entry.executor, entry.steps, entry.measured_s = nil, #times[i], util.median(times[i])
+    entry.halves_s = { util.median(halves[i][1]), util.median(#halves[i][2] > 0 and halves[i][2] or halves[i][1]) }
   end
   return entries
 end

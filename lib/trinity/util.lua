@@ -53,6 +53,15 @@ function util.sorted_keys(t)
   return keys
 end
 
+--- The middle of numbers in any order; of an even count the mean of the two in the middle.
+function util.median(list)
+  local sorted = {}
+  for i, value in ipairs(list) do sorted[i] = value end
+  table.sort(sorted)
+  local low, high = sorted[math.floor((#sorted + 1) / 2)], sorted[math.floor(#sorted / 2) + 1]
+  return low == high and low or (low + high) / 2
+end
+
 --- A text on one line, cut when longer than `most` bytes (default 200).
 function util.shortened(text, most)
   most = most or 200

@@ -23,6 +23,19 @@ void make_contend(test::Case& c, uint64_t index) {
                                               cluster, SimulationRules::standard(*cluster));
 }
 
+/// Operators a (10 us) and b, both read by c (10 us), on two devices whose links take 1 us and 1 us
+/// a kB; copies are the receiver's.
+Problem join(double b_s) {
+  test::GraphMaker make("join");
+  const int a = make.op("a", 10e-6), b = make.op("b", b_s), c = make.op("c", 10e-6);
+  make.edge(a, c, 2000);
+  make.edge(b, c, 2000);
+  auto spec = test::uniform_spec(2, 1e9, 1e-6);
+  spec.queue = QueueModel::receiver;
+  const auto cluster = std::make_shared<const Cluster>(spec);
+  return Problem(make.share(), cluster, SimulationRules::standard(*cluster));
+}
+
 }  // namespace
 
 TEST_CASE("a receiver's copies and contention equal the reference") {
@@ -55,14 +68,7 @@ TEST_CASE("a receiver's copies and contention equal the reference") {
 // take 1 us and 1 us a kB, so c waits 6 us for a and starts after the copy of 3 us; b is not
 // copied.
 TEST_CASE("a receiver computes nothing while it copies") {
-  test::GraphMaker make("join");
-  const int a = make.op("a", 10e-6), b = make.op("b", 4e-6), c = make.op("c", 10e-6);
-  make.edge(a, c, 2000);
-  make.edge(b, c, 2000);
-  auto spec = test::uniform_spec(2, 1e9, 1e-6);
-  spec.queue = QueueModel::receiver;
-  const auto cluster = std::make_shared<const Cluster>(spec);
-  const Problem problem(make.share(), cluster, SimulationRules::standard(*cluster));
+  const Problem problem = join(4e-6);
   Simulator simulator(problem);
   Metrics metrics;
   Timeline timeline;
@@ -78,14 +84,7 @@ TEST_CASE("a receiver computes nothing while it copies") {
 
 // As above, but device 0 works for 12 us: the copy begins when it takes c, not when a is made.
 TEST_CASE("a busy receiver copies later") {
-  test::GraphMaker make("join");
-  const int a = make.op("a", 10e-6), b = make.op("b", 12e-6), c = make.op("c", 10e-6);
-  make.edge(a, c, 2000);
-  make.edge(b, c, 2000);
-  auto spec = test::uniform_spec(2, 1e9, 1e-6);
-  spec.queue = QueueModel::receiver;
-  const auto cluster = std::make_shared<const Cluster>(spec);
-  const Problem problem(make.share(), cluster, SimulationRules::standard(*cluster));
+  const Problem problem = join(12e-6);
   Simulator simulator(problem);
   Metrics metrics;
   simulator.run(std::vector<int32_t>{1, 0, 0}, metrics);

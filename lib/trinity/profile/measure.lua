@@ -13,11 +13,6 @@ local util = require 'trinity.util'
 
 local measure = {}
 
-local function median(list)
-  table.sort(list)
-  return (list[math.floor((#list + 1) / 2)] + list[math.ceil((#list + 1) / 2)]) / 2
-end
-
 local function kind_of(name) return name:match '^(%a+):' or name end
 
 --- The description of a cluster of `devices` on which everything is priced by defaults.
@@ -89,14 +84,14 @@ local function add_step(record, device, took)
 end
 
 --- The median of a device's steps.
-local function step_time_s(record, device) return median({ unpack(record.steps[device]) }) end
+local function step_time_s(record, device) return util.median(record.steps[device]) end
 
 --- Operators' times: their medians, scaled to steps of the mean device. (What else the machine does meets few operators
 --- of a step, but some in every step, so the medians alone add up to less than a step takes.)
 local function operator_times(record)
   local times, sum, mean = {}, 0, 0
   for op, list in ipairs(record.spans) do
-    times[op] = median(list)
+    times[op] = util.median(list)
     sum = sum + times[op]
   end
   for d = 1, #record.steps do mean = mean + step_time_s(record, d) / #record.steps end
@@ -227,7 +222,7 @@ end
 --- The latency of a link: the median of its copies within steps, or what it was without any.
 function Copies:latency_s(link)
   local list = self.extra_s[link.from .. ' ' .. link.to]
-  return list and math.max(0, median(list)) or link.latency_s
+  return list and math.max(0, util.median(list)) or link.latency_s
 end
 
 local function default_sizes()

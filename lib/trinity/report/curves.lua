@@ -57,10 +57,6 @@ local function value_at(points, cursor, evaluations)
   return points[cursor][2], cursor
 end
 
-local function median(list)
-  return (list[math.floor((#list + 1) / 2)] + list[math.floor(#list / 2) + 1]) / 2
-end
-
 local function series_of(method, searches)
   local series = { method = method, seeds = #searches, x = grid_of(searches), low = {}, middle = {}, high = {} }
   local cursors = {}
@@ -69,7 +65,7 @@ local function series_of(method, searches)
     local values = {}
     for s, points in ipairs(searches) do values[s], cursors[s] = value_at(points, cursors[s], x) end
     table.sort(values)
-    series.low[i], series.middle[i], series.high[i] = values[1], median(values), values[#values]
+    series.low[i], series.middle[i], series.high[i] = values[1], util.median(values), values[#values]
   end
   return series
 end
