@@ -201,6 +201,8 @@ function checkpoints.restore(owner, self, path)
   self.best = { metrics = metrics, reward = problem:score(metrics) }
   self.evaluations, self.step = tonumber(notes.evaluations_so_far), tonumber(notes.step)
   self.curve = unpack_curve(notes.curve)
+  -- What ranks of a job compare that go on together.
+  self.resumed_at = ('one of %d evaluations with the sum %s'):format(self.evaluations, tostring(notes.sum))
   local own = {}
   for key, value in util.sorted_pairs(notes) do
     local name = key:match '^at_(.*)$'

@@ -161,6 +161,31 @@ describe('a shared search', function()
     expect(output):equals 'as without: true\nbest of ranks: true\nin time: true\n'
     expect(status):equals(0)
   end)
+  it('does not go on from two checkpoints', function()
+    local path = os.tmpname()
+    for _, tail in ipairs { '', '.older', '.policy0', '.policy1' } do written[#written + 1] = path .. tail end
+    local status, output = launch('-n 2', searches .. [[
+      local core, job, calls = require 'trinity.core', trinity.dist.init(), 0
+      local counted = trinity.problem { graph = graph, cluster = cluster, reward = function(metrics)
+        calls = calls + 1
+        if job.rank == 0 and calls == 45 then core.write_file(arg[1] .. '.older', core.read_file(arg[1])) end
+        return -metrics.step_time_s
+      end }
+      local function run(options)
+        for key, value in trinity.sorted_pairs(small) do options[key] = value end
+        options.evaluations, options.quiet, options.refine, options.checkpoint_every = 100, true, false, 2
+        trinity.methods.trinity(counted, options)
+      end
+      run { checkpoint = arg[1] }
+      local read = core.read_file
+      if job.rank == 1 then
+        core.read_file = function(name, ...) return read(name == arg[1] and name .. '.older' or name, ...) end
+      end
+      run { resume = arg[1] }
+    ]], path)
+    expect(status):equals(1)
+    expect(output):matches('rank 1 disagrees about the checkpoint %S+: it has one of %d+ evaluations with the sum')
+  end)
 end)
 
 for _, path in ipairs(written) do os.remove(path) end

@@ -109,8 +109,10 @@ if job.rank == 0 then net:save(at .. '/net') end
 local function run_shared(case, at, delay_s, victim)
   core.write_file(at .. '/begun', '', 'unsynced')
   local words = ("launch -n 2 --per_node 1 --threads 1 '%s' '%s' --runs none"):format(case.path, at)
-  local kill = 'set -- $pid $(cat /proc/$pid/task/$pid/children 2>/dev/null); shift %d; kill -9 ${1:-$pid}'
-  return faults.run(folder, command(words), victim and { delay_s = delay_s, strike = kill:format(victim) })
+  -- Not by `shift`: a shell ends where it has too few to shift.
+  local kill = 'set -- $(echo $pid $(cat /proc/$pid/task/$pid/children 2>/dev/null) | cut -s -d" " -f%d); '
+    .. 'kill -9 ${1:-$pid}'
+  return faults.run(folder, command(words), victim and { delay_s = delay_s, strike = kill:format(victim + 1) })
 end
 
 -- Strikes a shared search: the launcher (victim 0) or one of its ranks.

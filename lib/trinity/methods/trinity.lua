@@ -255,11 +255,15 @@ local function refine(self, resumed)
   searcher:close()
 end
 
---- What the search goes on from: the notes of a checkpoint, or nil.
+--- What the search goes on from: the notes of a checkpoint, or nil. Ends a job whose ranks read different ones.
 local function resumed_notes(self)
   if not self.resume then return nil end
-  if self.options.resume ~= '' then return checkpoints.restore(owner, self, self.resume) end
-  return checkpoints.restore_kept(owner, self, function() end) -- which checks the policy's file, too
+  if self.options.resume == '' then
+    return checkpoints.restore_kept(owner, self, function() end) -- which checks the policy's file, too
+  end
+  local notes = checkpoints.restore(owner, self, self.resume)
+  if self.job then self.job:agree(('the checkpoint %s'):format(self.resume), self.resumed_at) end
+  return notes
 end
 
 return function(methods)

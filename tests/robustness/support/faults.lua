@@ -32,7 +32,7 @@ local frame = [[
 cd %s || exit 99
 now() { date +%%s.%%N; }
 ended() { read -r line < /proc/$pid/stat && case $line in *") Z "*) ;; *) false;; esac || [ ! -e /proc/$pid ]; }
-rm -f %s
+rm -f %s %s
 start=$(now); %s > %s 2>&1 < /dev/null & pid=$!
 %swait $pid; echo "$? $start $(now) ${struck:-no}" > %s
 ]]
@@ -59,8 +59,9 @@ function faults.run(folder, command, blow, own)
     strike = wait_for_time:format(math.floor((blow.delay_s or 0) / 0.1), (blow.delay_s or 0) % 0.1, blow.strike)
     if blow.after then strike = wait_for_word:format(faults.quoted(blow.after), output) .. strike end
   end
-  core.write_file(own .. '/step.sh', frame:format(faults.quoted(folder), output, command, output, strike,
-    faults.quoted(own .. '/status')), 'unsynced')
+  local noted = faults.quoted(own .. '/status')
+  core.write_file(own .. '/step.sh', frame:format(faults.quoted(folder), output, noted, command, output, strike, noted),
+    'unsynced')
   os.execute('sh ' .. faults.quoted(own .. '/step.sh') .. ' 2>/dev/null')
   local status, start_s, end_s, struck = (faults.read(own .. '/status') or ''):match '^(%d+) (%S+) (%S+) (%S+)'
   if not status then error('a step of the campaign did not end: ' .. command, 0) end
