@@ -2,7 +2,9 @@
 -- Cuts a network into the stages of a pipeline. With --json one object with the fields
 --   network, format, method, unit    what was cut, how; the unit of times ("s", or "ms" as the file has them)
 --   max_load      of the slowest device or stage, in that unit (Piper: time per sample); null where nothing fits
---   feasible      whether the split fits memory and devices
+--   feasible      whether the split fits memory and devices; where not, there are
+--   misfit        { text, device, needed_bytes, capacity_bytes, over_bytes, node }: what limits it, and
+--   least_infeasible   where there is no split: cuts whose fullest device has least, with fields as of this object
 --   optimal       whether nothing better can be, by the method's own measure
 --   seconds       of planning, reading not counted
 --   stages        a list in pipeline order: { nodes = [as the file calls them], devices, first_device, load or
@@ -101,7 +103,7 @@ end
 keep()
 
 if options.json then
-  for _, stage in ipairs(found.stages) do stage.nodes = named(stage) end
+  for _, stage in ipairs((found.least_infeasible or found).stages) do stage.nodes = named(stage) end
   local text = core.to_json(found)
   if not found.max_load then text = text:gsub('^{', '{\n  "max_load": null,') end
   print(text)
@@ -113,12 +115,14 @@ local function load_text(value) return value and ('%.9g %s'):format(value, found
 print(('%s (%s) by %s: %s%s'):format(found.network, found.format, found.method,
   found.max_load and 'max load ' .. load_text(found.max_load) or 'no split fits',
   found.optimal and (found.feasible and ', optimal' or ', proved') or ''))
-if found.max_load and not found.feasible then
-  print 'the split does not fit: memory, or nodes that only CPUs support'
+if found.misfit then
+  print((found.max_load and 'it does not fit: ' or 'what limits it: ') .. found.misfit.text)
+  if found.least_infeasible then print 'nearest to fitting:' end
 end
-if #found.stages > 0 then
+local stages = (found.least_infeasible or found).stages
+if #stages > 0 then
   local rows = {}
-  for i, stage in ipairs(found.stages) do
+  for i, stage in ipairs(stages) do
     local nodes = named(stage)
     local shape = stage.replicas and table.concat(stage.replicas, ' x ')
       or stage.data_parallel and ('%d x %d'):format(stage.data_parallel, stage.tensor_parallel)

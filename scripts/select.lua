@@ -2,6 +2,7 @@
 -- Solves a strategy-selection problem in the format of the IOPDDL contest (ASPLOS 2025), which is also that of PaSE's
 -- tables. With --json one object with the fields of the contest, counted from 0 as in the file:
 --   cost, feasible      of the best selection found; feasible: within usage_limit and nothing forbidden
+--   misfit              what keeps it from that: the selection is then the least infeasible that was met
 --   peak_usage          the largest sum of usages over time
 --   bound               no feasible selection costs less; null where there is none, or where nothing is feasible
 --   optimal             proven
@@ -30,7 +31,7 @@ if options.json then
   for v = 1, #result.solution do solution[v] = result.solution[v] - 1 end
   local facts = { solution = solution }
   for _, name in ipairs { 'name', 'cost', 'feasible', 'peak_usage', 'bound', 'optimal', 'seconds', 'table_entries',
-    'peak_table_entries', 'stopped' } do facts[name] = result[name] end
+    'peak_table_entries', 'stopped', 'misfit' } do facts[name] = result[name] end
   print(core.to_json(facts)) -- which writes an infinite number as null
 else
   print(('%s: %d nodes, %d edges, %d strategies%s'):format(result.name, result.nodes, result.edges, result.strategies,
@@ -39,6 +40,7 @@ else
     or (result.optimal and 'proven: no selection is feasible' or 'not feasible')
   if result.stopped then state = state .. ', stopped by Ctrl-C' end
   print(('cost           %.17g  (%s)'):format(result.cost, state))
+  if result.misfit then print('misfit         ' .. result.misfit) end
   if math.abs(result.bound) < math.huge then
     print(('bound          %.17g  (gap %.3g %%)'):format(result.bound,
       100 * (result.cost - result.bound) / math.max(math.abs(result.cost), 1e-300)))

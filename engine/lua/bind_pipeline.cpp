@@ -145,7 +145,18 @@ int network_about(lua_State* L) {
   return 1;
 }
 
-/// Pushes { feasible =, max_load =, optimal =, assignment =, loads = } of a split.
+/// Sets field `misfit` of the table on top: { device = and needed_bytes =, node = }, what there is.
+void set_misfit(lua_State* L, const LoadMisfit& misfit, const PipelineMachine& machine) {
+  lua_newtable(L);
+  if (misfit.device >= 0) {
+    set_field(L, "device", shown_device(misfit.device, machine));
+    set_field(L, "needed_bytes", static_cast<double>(misfit.needed_bytes));
+  }
+  if (misfit.node >= 0) set_field(L, "node", misfit.node + 1);
+  lua_setfield(L, -2, "misfit");
+}
+
+/// Pushes { feasible =, max_load =, optimal =, assignment =, loads =, misfit = } of a split.
 void push_split(lua_State* L, const LoadInstance& instance, const PipelineMachine& machine,
                 const MaxLoadSplit& split) {
   lua_newtable(L);
@@ -157,6 +168,7 @@ void push_split(lua_State* L, const LoadInstance& instance, const PipelineMachin
   std::vector<int32_t> shown;
   for (const int32_t d : split.device) shown.push_back(shown_device(d, machine));
   set_integers(L, "assignment", shown);
+  if (!split.feasible) set_misfit(L, misfit_of(instance, split.device), machine);
 }
 
 /// What a split that was not searched for is worth.
@@ -216,7 +228,8 @@ int network_search(lua_State* L) {
 
 /// network:cuts(machine, rule, { seed =, starts =, trials =, seconds = }) -> split
 int network_cuts(lua_State* L) {
-  static constexpr const char* kRules[] = {"balanced", "torchgpipe", "equal", "random", "search"};
+  static constexpr const char* kRules[] = {"balanced", "torchgpipe", "equal",
+                                           "random",   "memory",     "search"};
   const auto& network = object_arg<const PipelineNetwork>(L, 1);
   const auto machine = machine_arg(L, 2);
   const auto rule = string_arg(L, 3, "rule");

@@ -532,6 +532,23 @@ bool is_feasible(const LoadInstance& instance, const std::vector<int32_t>& devic
                      [&](int64_t sum) { return sum <= instance.memory_bytes; });
 }
 
+LoadMisfit misfit_of(const LoadInstance& instance, const std::vector<int32_t>& device) {
+  LoadMisfit misfit;
+  std::vector<int64_t> bytes(at(instance.accelerators + instance.cpus), 0);
+  for (size_t n = 0; n < device.size(); ++n) {
+    const bool on_accelerator = device[n] < instance.accelerators;
+    if (on_accelerator && !instance.nodes[n].supported && misfit.node < 0)
+      misfit.node = static_cast<int32_t>(n);
+    bytes[at(device[n])] += instance.nodes[n].memory_bytes;
+  }
+  const auto end = bytes.begin() + instance.accelerators;
+  const auto fullest = std::max_element(bytes.begin(), end);
+  if (fullest == end || *fullest <= instance.memory_bytes) return misfit;
+  misfit.device = static_cast<int32_t>(fullest - bytes.begin());
+  misfit.needed_bytes = *fullest;
+  return misfit;
+}
+
 double max_load_bound_s(const LoadInstance& instance) {
   return LoadWindow(instance, units_of(instance)).least_limit();
 }

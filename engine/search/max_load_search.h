@@ -36,6 +36,14 @@ MaxLoadSplit max_load_search(const LoadInstance& instance, const MaxLoadSearchOp
 /// within its memory.
 bool is_feasible(const LoadInstance& instance, const std::vector<int32_t>& device);
 
+/// What keeps a split from fitting; -1: that does not.
+struct LoadMisfit {
+  int32_t device = -1;       ///< the accelerator with the most memory, where that is too much
+  int64_t needed_bytes = 0;  ///< of that device
+  int32_t node = -1;         ///< the first one on an accelerator that only CPUs support
+};
+LoadMisfit misfit_of(const LoadInstance& instance, const std::vector<int32_t>& device);
+
 /// The least largest load that the work alone allows any split.
 double max_load_bound_s(const LoadInstance& instance);
 

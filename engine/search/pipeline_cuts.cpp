@@ -30,6 +30,16 @@ std::vector<double> work_of(const LoadInstance& instance, const LoadOrder& order
   return work;
 }
 
+std::vector<double> memory_of(const LoadInstance& instance, const LoadOrder& order) {
+  std::vector<double> bytes;
+  for (const auto& group : order.groups) {
+    bytes.push_back(0);
+    for (const int32_t node : group)
+      bytes.back() += static_cast<double>(instance.nodes[at(node)].memory_bytes);
+  }
+  return bytes;
+}
+
 /// Where the parts begin: parts - 1 positions, ascending.
 using Cuts = std::vector<int32_t>;
 
@@ -219,6 +229,8 @@ std::vector<int32_t> cut_by_rule(const LoadInstance& instance, CutRule rule, uin
       return devices_of(instance, order, equal(order.groups.size(), parts));
     case CutRule::random:
       return devices_of(instance, order, random_cuts(order.groups.size(), parts, random));
+    case CutRule::memory:
+      return devices_of(instance, order, balanced(memory_of(instance, order), parts));
   }
   return {};
 }

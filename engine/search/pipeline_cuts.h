@@ -16,6 +16,7 @@ enum class CutRule {
   torchgpipe,  ///< the block partition of Barany and Grinberg, as torchgpipe balances
   equal,       ///< equally many groups each
   random,      ///< cuts drawn uniformly
+  memory,      ///< the largest sum of memory least: of such cuts what is nearest to fitting (exact)
 };
 
 /// The device of every node. `seed` is of random cuts.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <tuple>
 
 #include "base/stop.h"
 #include "search/selection_exact.h"
@@ -63,8 +65,10 @@ class Solver {
     if (model.infeasible) return prove_infeasible();
     const SelectionMemory memory(problem_, model);
     const auto room = memory.room();
-    if (std::any_of(room.begin(), room.end(), [](int64_t free) { return free < 0; }))
+    if (std::any_of(room.begin(), room.end(), [](int64_t free) { return free < 0; })) {
+      result_.choice = some_choice(true);
       return prove_infeasible();
+    }
     if (solve_exactly(model, memory)) return;
     if (memory.slots() > 0 && try_all(model)) return;
     search(model, memory);
@@ -143,7 +147,8 @@ class Solver {
     result_.bound = kInfinity;
   }
 
-  /// Tries every selection where there are few; the first of the cheapest is kept.
+  /// Tries every selection where there are few; the first of the cheapest is kept, or where none
+  /// fits, the first with the least peak of those with nothing forbidden.
   bool try_all(const SelectionModel& model) {
     constexpr double kMost = 1e8;  // looks at nodes and edges
     double count = static_cast<double>(problem_.nodes()) + static_cast<double>(model.edges.size());
@@ -151,14 +156,20 @@ class Solver {
     if (count > kMost) return false;
     std::vector<int32_t> states(model.nodes.size(), 0), best;
     double best_cost = kInfinity;
+    int64_t least_peak = std::numeric_limits<int64_t>::max();
     for (bool more = true; more; more = next(model, states)) {
       stop_.step();
       const double cost = model.cost(states);
       if (!(cost < best_cost)) continue;
       const auto choice = expand_states(model, problem_.nodes(), states);
-      if (!score_selection(problem_, choice).feasible()) continue;
-      best_cost = cost;
-      best = states;
+      const auto score = score_selection(problem_, choice);
+      if (score.feasible()) {
+        best_cost = cost;
+        best = states;
+      } else if (best.empty() && !score.forbidden && score.peak_usage < least_peak) {
+        least_peak = score.peak_usage;
+        result_.choice = choice;
+      }
     }
     if (best.empty())
       prove_infeasible();
@@ -191,19 +202,27 @@ class Solver {
     result_.choice = expand_states(model, problem_.nodes(), found.states);
   }
 
-  /// The first strategy of every node that is not forbidden: where nothing better is known.
-  std::vector<int32_t> some_choice() const {
+  /// Where nothing better is known: of every node the cheapest strategy, or of those that are not
+  /// forbidden the one that uses least, which gives the least peak of all.
+  std::vector<int32_t> some_choice(bool by_usage) const {
     std::vector<int32_t> choice;
     for (int32_t v = 0; v < problem_.nodes(); ++v) {
       const auto costs = problem_.costs(v);
-      choice.push_back(
-          static_cast<int32_t>(std::min_element(costs.begin(), costs.end()) - costs.begin()));
+      const auto usage = problem_.usage(v);
+      const auto key = [&](int32_t s) {
+        return std::tuple(by_usage && costs[at(s)] >= SelectionProblem::kForbidden,
+                          by_usage ? usage[at(s)] : 0, costs[at(s)]);
+      };
+      int32_t least = 0;
+      for (int32_t s = 1; s < problem_.strategies(v); ++s)
+        if (key(s) < key(least)) least = s;
+      choice.push_back(least);
     }
     return choice;
   }
 
   void finish() {
-    if (result_.choice.size() != at(problem_.nodes())) result_.choice = some_choice();
+    if (result_.choice.size() != at(problem_.nodes())) result_.choice = some_choice(false);
     const auto score = score_selection(problem_, result_.choice);
     result_.cost = score.cost;
     result_.peak_usage = score.peak_usage;

@@ -32,7 +32,9 @@ struct SelectionOptions {
 };
 
 struct SelectionResult {
-  std::vector<int32_t> choice;  ///< strategy of every node, also of the least bad where infeasible
+  /// The strategy of every node. Where nothing feasible was found: the selection of least peak or
+  /// excess that was met, with something forbidden only where nothing else is.
+  std::vector<int32_t> choice;
   double cost = 0;
   bool feasible = false;
   int64_t peak_usage = 0;

@@ -3,6 +3,7 @@
 local core = require 'trinity.core'
 local check = require 'trinity.check'
 local model = require 'trinity.model'
+local pipeline_misfit = require 'trinity.pipeline_misfit'
 local progress = require 'trinity.progress'
 local util = require 'trinity.util'
 
@@ -310,7 +311,7 @@ end
 ---   cost, straight, fewer_devices, activation_compression, compress_branches (PipeDream)
 ---   data_parallel, tensor_parallel (Piper)
 --- Returns { method =, max_load =, unit =, feasible =, optimal =, stages =, assignment =, nodes =, seconds =,
---- ... }; scripts/pipeline.lua says what they mean.
+--- misfit = (why it does not fit), ... }; lib/trinity/_meta/pipeline.lua says what they mean.
 local function plan_pipeline(_, source, options)
   if type(source) ~= 'string' and util.class_of(source) ~= 'problem' then
     check.wrong(name, 1, 'source', source, 'a file, the name of a model or a problem')
@@ -328,6 +329,7 @@ local function plan_pipeline(_, source, options)
   found.stages, found.assignment = found.stages or {}, found.assignment or {}
   if found.optimal == nil then found.optimal = false end
   if not found.feasible and #found.assignment == 0 then found.max_load = nil end
+  pipeline_misfit.tell(found, plan, split_result)
   return found
 end
 

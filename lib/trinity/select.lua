@@ -33,6 +33,18 @@ local function text_of(state)
   return ('%s  %s%s'):format(state.phase, cost, bound)
 end
 
+--- What keeps the selection of a result from being feasible, in words; nil where it is.
+local function misfit_of(result)
+  if result.feasible then return nil end
+  local words, over = {}, result.usage_limit and result.peak_usage - result.usage_limit or 0
+  if over > 0 then
+    words[1] = ('usages come to %.0f at a time, %.0f more than the limit %.0f'):format(result.peak_usage, over,
+      result.usage_limit)
+  end
+  if not (result.cost < 1e17) then words[#words + 1] = 'a strategy or a pair is forbidden' end
+  return table.concat(words, ', and ')
+end
+
 --- Solves a strategy-selection problem: a file (JSON, or that in gzip's format), a table of the same fields, or a
 --- problem object. Ctrl-C ends it with the best so far (result.stopped); while a file is read there is none, and the
 --- script ends. Options and result: lib/trinity/_meta/select.lua.
@@ -47,5 +59,6 @@ return function(problem, options)
   line:finish()
   result.seconds = core.clock_s() - start
   for key, value in util.sorted_pairs(object:describe()) do result[key] = value end
+  result.misfit = misfit_of(result)
   return result
 end

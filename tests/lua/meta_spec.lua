@@ -202,13 +202,16 @@ local function pipeline_specs(e)
   end
   local stopped = list_of 'stopped' -- there after Ctrl-C
   local found = { cut { method = 'pipedream' }, cut { method = 'piper' }, cut { method = 'expert' }, cut { rounds = 1 },
-    trinity.pipeline(e.problem, { method = 'max_load_dp', devices = 1 }) }
+    trinity.pipeline(e.problem, { method = 'max_load_dp', devices = 1 }),
+    cut { method = 'max_load_dp', memory_bytes = 1 } }
+  local misfit = found[#found].misfit -- and the node where an accelerator has one that it does not support
   local stages = {}
   for _, result in ipairs(found) do
     for _, stage in ipairs(result.stages) do stages[#stages + 1] = stage end
   end
   return { ['trinity.PipelineResult'] = merged(surface(unpack(found)), stopped, list_of 'ideals'),
     ['trinity.PipelineStage'] = surface(unpack(stages)), ['trinity.PipelineMachine'] = surface(found[1].machine),
+    ['trinity.PipelineMisfit'] = merged(surface(misfit), list_of 'node'),
     ['trinity.PipelineOptions'] = known(function() trinity.pipeline(profile, { nonsense = 1 }) end),
     ['trinity.PipelineMethod'] = known(function() trinity.pipeline.register('x', { nonsense = 1 }) end) }
 end
@@ -222,7 +225,7 @@ local function selection_specs()
   end
   local problem = { nodes = { costs = { { 1 } } }, edges = { nodes = {}, costs = {} }, usage_limit = 1 }
   return { ['trinity.SelectOptions'] = known(function() trinity.select(problem, { nonsense = 1 }) end),
-    ['trinity.SelectResult'] = surface(trinity.select(problem, { quiet = true })),
+    ['trinity.SelectResult'] = merged(surface(trinity.select(problem, { quiet = true })), list_of 'misfit'),
     ['trinity.SelectionTable'] = refused(function(p) return p end),
     ['trinity.SelectionNodes'] = refused(function(p) return p.nodes end),
     ['trinity.SelectionEdges'] = refused(function(p) return p.edges end) }

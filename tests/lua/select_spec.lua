@@ -70,6 +70,36 @@ describe('trinity.select', function()
     expect(none.optimal):equals(true)
     expect(#none.solution):equals(4)
   end)
+  it('shows the least infeasible selection, and what limits it', function()
+    local given, least = example(), math.huge
+    given.usage_limit = 10
+    local problem, solution = core.selection_problem(given), {}
+    local function try_from(node)
+      if node > #given.nodes.costs then
+        local score = problem:score(solution)
+        if score.cost < math.huge then least = math.min(least, score.peak_usage) end
+        return
+      end
+      for s = 1, #given.nodes.costs[node] do
+        solution[node] = s
+        try_from(node + 1)
+      end
+    end
+    try_from(1)
+    for limit = 10, least - 1, 5 do
+      given.usage_limit = limit
+      local none = trinity.select(given, { quiet = true })
+      expect(none.optimal and not none.feasible):truthy()
+      expect(none.peak_usage):equals(least)
+      expect(none.misfit):equals(('usages come to %d at a time, %d more than the limit %d'):format(least, least - limit,
+        limit))
+    end
+    given.usage_limit = least
+    expect(trinity.select(given, { quiet = true }).misfit):equals(nil)
+    local forbidden = trinity.select({ nodes = { costs = { { 1 }, { 2 } } }, edges = { nodes = { { 1, 2 } },
+      costs = { { math.huge } } } }, { quiet = true })
+    expect(forbidden.misfit):equals 'a strategy or a pair is forbidden'
+  end)
   it('gives the same by rounds, whatever the run', function()
     local problem = { nodes = { costs = {}, usages = {}, intervals = {} }, edges = { nodes = {}, costs = {} }, usage_limit = 9000 }
     local random = trinity.random(1, 'select')

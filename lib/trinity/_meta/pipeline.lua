@@ -42,6 +42,15 @@ error 'this file is for editors'
 ---@field memory_bytes? number of a device (piper)
 ---@field recomputed_layers? integer that compute their activations again (piper)
 
+--- Why a split does not fit.
+---@class trinity.PipelineMisfit
+---@field text string in words
+---@field device? integer the accelerator that is over its memory by most, from 1
+---@field needed_bytes? integer of that device
+---@field capacity_bytes? integer of a device
+---@field over_bytes? integer the difference
+---@field node? integer the first on an accelerator that only CPUs support
+
 ---@class trinity.PipelineResult
 ---@field method string
 ---@field network string
@@ -62,6 +71,8 @@ error 'this file is for editors'
 ---@field data_parallel? number pipedream: all devices as replicas of one stage
 ---@field ideals? integer down-sets that were looked at
 ---@field by? string whose split expert is: 'the authors' or 'equal layers'
+---@field misfit? trinity.PipelineMisfit where it does not fit
+---@field least_infeasible? trinity.PipelineResult where the method has no split: cuts that balance memory (assignment, loads, max_load)
 ---@field stopped? boolean true after Ctrl-C
 
 --- What a method of your own is given.

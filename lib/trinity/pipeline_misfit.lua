@@ -1,0 +1,52 @@
+-- Why a pipeline does not fit: which device is over its memory and by how much, or which node it cannot take. Where a
+-- planner has no split at all, the same of the consecutive cut whose fullest device has least.
+
+local core = require 'trinity.core'
+
+local pipeline_misfit = {}
+
+local function in_words(why, plan, capacity_bytes)
+  local words = {}
+  if why.device then
+    words[1] = ('device %d needs %s, %s (%.0f bytes) more than its %s'):format(why.device,
+      core.format_bytes(why.needed_bytes), core.format_bytes(why.over_bytes), why.over_bytes,
+      core.format_bytes(capacity_bytes))
+  end
+  if why.node then
+    words[#words + 1] = ('node %s runs on CPUs alone, and an accelerator has it'):format(
+      tostring(plan.about.nodes[why.node]))
+  end
+  if #words == 0 then words[1] = 'nodes that share a unit are on several devices' end
+  return table.concat(words, '; ')
+end
+
+--- Completes `misfit` of a result of the engine: { text =, device =, needed_bytes =, capacity_bytes =, over_bytes =,
+--- node = }, what there is of it.
+local function complete(split, plan)
+  local why, capacity_bytes = split.misfit, plan.machine.memory_bytes
+  if why.device then why.capacity_bytes, why.over_bytes = capacity_bytes, why.needed_bytes - capacity_bytes end
+  why.text = in_words(why, plan, capacity_bytes)
+  return why
+end
+
+--- Adds to what a planner `found` that does not fit: misfit, and least_infeasible where it has no split, with stages by
+--- as_result(plan, split).
+function pipeline_misfit.tell(found, plan, as_result)
+  if found.feasible then return end
+  if #found.assignment > 0 then
+    if found.misfit then complete(found, plan) end
+    return
+  end
+  if plan.machine.devices < 1 then return end
+  local split = as_result(plan, plan.network:cuts(plan.machine, 'memory', {}))
+  found.least_infeasible = split
+  if split.feasible then
+    found.misfit = { text = 'what it keeps for micro-batches in flight, or its order of stages: cuts fit where memory '
+      .. 'is balanced and one micro-batch is kept' }
+  else
+    found.misfit = complete(split, plan)
+    found.misfit.text = 'where consecutive cuts balance memory, ' .. found.misfit.text
+  end
+end
+
+return pipeline_misfit
