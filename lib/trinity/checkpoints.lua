@@ -149,9 +149,9 @@ function checkpoints.write(path, self, notes)
   self.keeping_s = self.kept_at - begun
 end
 
--- The check sum of a file as a note says it: with a word, since notes that look like numbers, such as 1234e567, become
--- numbers (engine/strategy/strategy.cpp).
-local function content_sum(content) return ('crc32c %08x'):format(tensorboard.crc32c(content)) end
+--- The check sum of a file as a note says it: with a word, since notes that look like numbers, such as 1234e567, become
+--- numbers (engine/strategy/strategy.cpp).
+function checkpoints.content_sum(content) return ('crc32c %08x'):format(tensorboard.crc32c(content)) end
 
 --- Writes a checkpoint of the search `self` with a file beside it that body(path) writes: never the one that the last
 --- checkpoint names, until there is a newer checkpoint.
@@ -161,7 +161,7 @@ function checkpoints.write_with_file(self, notes, body)
   if not checkpoints.guard(self, function() body(file) end) then return end
   local ok, content = pcall(core.read_file, file)
   if not ok then return end -- the folder is given up
-  notes.policy, notes.policy_sum = file:match '[^/]*$', content_sum(content)
+  notes.policy, notes.policy_sum = file:match '[^/]*$', checkpoints.content_sum(content)
   checkpoints.write(self.checkpoint, self, notes)
   self.slot = slot
 end
@@ -216,7 +216,7 @@ local function checked_file(path, name, sum)
   local file = (path:match '^.*/' or '') .. name
   local ok, content = pcall(core.read_file, file)
   if not ok then return nil, ('%s, which belongs to it, cannot be read'):format(name) end
-  if content_sum(content) ~= sum then
+  if checkpoints.content_sum(content) ~= sum then
     return nil, ('%s, which belongs to it, is not what was written with it'):format(name)
   end
   return file

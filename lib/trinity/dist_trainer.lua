@@ -9,8 +9,10 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.check'
+local checkpoints = require 'trinity.checkpoints'
 local daso = require 'trinity.daso'
 local nn = require 'trinity.nn'
+local run_folder = require 'trinity.run_folder'
 local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
 
@@ -192,6 +194,28 @@ end
 
 local function rank_file(self, folder, epoch) return ('%s/epoch-%d/rank-%d'):format(folder, epoch, self.job.rank) end
 
+-- A line of text with its own sum behind it, which tells whether it was changed.
+local function signed(text) return ('%s, %s\n'):format(text, checkpoints.content_sum(text)) end
+
+-- The text of a signed line in the file at `path`.
+local function read_signed(path)
+  local line = core.read_file(path)
+  local text = line:match '^(.*), crc32c %x+\n$'
+  if not text or signed(text) ~= line then
+    util.fail('trainer:load: %s: of another version, or changed or cut short since it was written', path)
+  end
+  return text
+end
+
+local endings = { '.safetensors', '.optimiser' }
+
+-- What the file '.sums' says of a rank's other two.
+local function sums_of(base)
+  local sums = {}
+  for i, ending in ipairs(endings) do sums[i] = checkpoints.content_sum(core.read_file(base .. ending)) end
+  return sums
+end
+
 --- Saves parameters, the optimiser's state and the schedule of all ranks in a folder, between epochs. What was saved
 --- before is only replaced once all ranks have written, so whenever a rank ends, one checkpoint is whole.
 function Trainer:save(folder)
@@ -202,52 +226,69 @@ function Trainer:save(folder)
   for name, value in util.sorted_pairs(self.schedule and self.schedule:state() or {}) do
     tensors['schedule.' .. name] = tensor.new({ value }, { dtype = 'float64' })
   end
-  core.write_file(base .. '.safetensors', '') -- makes the folder
   tensor.save(base .. '.safetensors', tensors)
   self.optimiser:save(base .. '.optimiser')
+  core.write_file(base .. '.sums', signed(table.concat(sums_of(base), ', ')))
   self.job:barrier()
   if self.job.rank == 0 then
-    core.write_file(folder .. '/last', ('epoch %d, %d ranks, %s\n'):format(epoch, self.job.size, self.method))
+    core.write_file(folder .. '/last', signed(('epoch %d, %d ranks, %s'):format(epoch, self.job.size, self.method)))
   end
   self.job:barrier()
   local old = self.saved_epoch
   if old and old ~= epoch then
-    for _, ending in ipairs { '.safetensors', '.optimiser' } do os.remove(rank_file(self, folder, old) .. ending) end
+    for _, ending in ipairs { '.safetensors', '.optimiser', '.sums' } do
+      os.remove(rank_file(self, folder, old) .. ending)
+    end
   end
   self.saved_epoch = epoch
 end
 
-local function read_last(folder)
-  local file = io.open(folder .. '/last')
-  if not file then return 'none' end
-  local text = file:read '*a'
-  file:close()
-  return text
+-- The epoch that was saved last by ranks as many and of the same kind as these; nil where there is none.
+local function epoch_of(self, folder)
+  local path = folder .. '/last'
+  local last = run_folder.exists(path) and read_signed(path) or 'none'
+  self.job:agree('the checkpoint in ' .. folder, last)
+  if last == 'none' then return nil end
+  local epoch, ranks, method = last:match '^epoch (%d+), (%d+) ranks, (%w+)$'
+  if tonumber(ranks) ~= self.job.size or method ~= self.method then
+    util.fail('trainer:load: %s: saved by %s ranks with method %s, this job has %d with %s', folder, ranks, method,
+      self.job.size, self.method)
+  end
+  return tonumber(epoch)
+end
+
+-- The tensors of a rank's files, where these are what was written, and of a model of this size.
+local function read_tensors(self, base)
+  local written, sums = read_signed(base .. '.sums'), sums_of(base)
+  for i, ending in ipairs(endings) do
+    if not written:find(sums[i], 1, true) then
+      util.fail('trainer:load: %s%s: changed or cut short since it was written', base, ending)
+    end
+  end
+  local tensors = tensor.load(base .. '.safetensors')
+  local count = tensors.parameters:numel()
+  if count ~= self.count then
+    util.fail('trainer:load: %s.safetensors: of a model of %d parameters, this one has %d', base, count, self.count)
+  end
+  return tensors
 end
 
 --- Takes back what all ranks saved last; false when there is nothing. The job must have as many ranks.
 function Trainer:load(folder)
   check.self('trainer:load', self, 'trainer')
   check.argument('trainer:load', 1, 'folder', folder, 'string')
-  local last = read_last(folder)
-  self.job:agree('the checkpoint in ' .. folder, last)
-  if last == 'none' then return false end
-  local epoch, ranks, method = last:match '^epoch (%d+), (%d+) ranks, (%w+)\n$'
-  if not epoch then util.fail('trainer:load: %s/last: is not of a checkpoint', folder) end
-  if tonumber(ranks) ~= self.job.size or method ~= self.method then
-    util.fail('trainer:load: %s: saved by %s ranks with method %s, this job has %d with %s', folder, ranks, method,
-      self.job.size, self.method)
-  end
-  local base = rank_file(self, folder, tonumber(epoch))
-  local tensors, state = tensor.load(base .. '.safetensors'), {}
+  local epoch, state = epoch_of(self, folder), {}
+  if not epoch then return false end
+  local base = rank_file(self, folder, epoch)
+  local tensors = read_tensors(self, base)
   for name, value in util.sorted_pairs(tensors) do
     local key = name:match '^schedule%.(.+)$'
     if key then state[key] = value:select(1, 1):item() end
   end
-  self:unpack(tensors.parameters)
   self.optimiser:load(base .. '.optimiser')
+  self:unpack(tensors.parameters)
   if self.schedule then self.schedule:load_state(state) end
-  self.epochs_done, self.saved_epoch = tonumber(epoch), tonumber(epoch)
+  self.epochs_done, self.saved_epoch = epoch, epoch
   return true
 end
 

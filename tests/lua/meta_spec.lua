@@ -204,14 +204,14 @@ local function pipeline_specs(e)
   local found = { cut { method = 'pipedream' }, cut { method = 'piper' }, cut { method = 'expert' }, cut { rounds = 1 },
     trinity.pipeline(e.problem, { method = 'max_load_dp', devices = 1 }),
     cut { method = 'max_load_dp', memory_bytes = 1 } }
-  local misfit = found[#found].misfit -- and the node where an accelerator has one that it does not support
+  local lacking = found[#found].misfit -- and the node where an accelerator has one that it does not support
   local stages = {}
   for _, result in ipairs(found) do
     for _, stage in ipairs(result.stages) do stages[#stages + 1] = stage end
   end
   return { ['trinity.PipelineResult'] = merged(surface(unpack(found)), stopped, list_of 'ideals'),
     ['trinity.PipelineStage'] = surface(unpack(stages)), ['trinity.PipelineMachine'] = surface(found[1].machine),
-    ['trinity.PipelineMisfit'] = merged(surface(misfit), list_of 'node'),
+    ['trinity.PipelineMisfit'] = merged(surface(lacking), list_of 'node'),
     ['trinity.PipelineOptions'] = known(function() trinity.pipeline(profile, { nonsense = 1 }) end),
     ['trinity.PipelineMethod'] = known(function() trinity.pipeline.register('x', { nonsense = 1 }) end) }
 end

@@ -24,6 +24,27 @@ local function search_options(own)
   return own
 end
 
+-- The files of a trainer's checkpoint: the folder of it is what their names have up to '.trainer'.
+local function trainer_format(file)
+  local function trainer()
+    local net = trinity.nn.linear { inputs = 2, outputs = 1, seed = 1 }
+    local sgd = trinity.nn.sgd { parameters = net:parameters(), learning_rate = 0.1, momentum = 0.5 }
+    return trinity.dist.trainer(trinity.dist.init(), { module = net, optimiser = sgd, method = 'bsp' })
+  end
+  local function folder_of(path) return path:match '^.*%.trainer' end
+  return { name = 'trainer, ' .. file:match '[^/]*$', ending = '.trainer/' .. file, summed = true,
+    write = function(path)
+      local it = trainer()
+      it:epoch(1, function() return trinity.nn.mse(it.module(trinity.tensor.ones { 1, 2 }), trinity.tensor.ones { 1, 1 }) end)
+      it:save(folder_of(path))
+    end,
+    read = function(path)
+      local it = trainer()
+      if not it:load(folder_of(path)) then error(path .. ': no such file', 0) end
+      return tostring(it:pack())
+    end }
+end
+
 --- Formats: { name, write(path), read(path) -> text of what was read, summed = whether a checksum covers every bit,
 --- ending = what the file's name needs }.
 function damage.formats()
@@ -59,6 +80,8 @@ function damage.formats()
         os.remove(again)
         return text
       end },
+    trainer_format 'last', trainer_format 'epoch-1/rank-0.sums', trainer_format 'epoch-1/rank-0.safetensors',
+    trainer_format 'epoch-1/rank-0.optimiser',
     { name = 'tensors', write = function(path) trinity.tensor.save(path, { x = trinity.tensor.ones { 2, 3 } }) end,
       read = function(path) return tostring(trinity.tensor.load(path).x) end },
   }
