@@ -137,12 +137,24 @@ end
 
 local function quoted(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
 
+-- The command of a run, as its run.json has it.
+local function command_of(run)
+  local given, folder = run.about.command, run.about.folder
+  local ok = type(given) == 'table' and #given > 1
+  for i = 1, ok and #given or 0 do ok = ok and type(given[i]) == 'string' end
+  if not ok then util.fail("%s/run.json: field 'command': expected the words of a command", run.path) end
+  if type(folder) ~= 'string' then
+    util.fail_usage("%s/run.json: field 'folder': expected the folder that it was started in", run.path)
+  end
+  return given
+end
+
 -- The command of a run with --run and --resume in place of what it had of these.
 local function resume(name)
   local run = run_list.find(root, name)
   if run.status == 'done' then util.fail_usage("run '%s' is done", run.name) end
   if run.status == 'running' then util.fail_usage("run '%s' is still running", run.name) end
-  local given, kept, drop = run.about.command, {}, false
+  local given, kept, drop = command_of(run), {}, false
   for i = 2, #given do
     local word = given[i]
     if drop then drop = false
@@ -153,7 +165,7 @@ local function resume(name)
   local ranks = tonumber(run.about.ranks) or 1
   local launch = ranks > 1 and ('launch -n %d '):format(ranks) or ''
   local runs_at = root:match '^/' and root or core.process().folder .. '/' .. root
-  local command = ("cd %s && exec %s %s%s --run %s --runs %s --resume"):format(quoted(tostring(run.about.folder)),
+  local command = ("cd %s && exec %s %s%s --run %s --runs %s --resume"):format(quoted(run.about.folder),
     program:find '/' and quoted(io.popen('readlink -f ' .. quoted(program)):read '*l' or program) or quoted(program),
     launch, table.concat(kept, ' '), quoted(run.name), quoted(runs_at))
   local status = os.execute(command)

@@ -8,9 +8,12 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/error.h"
 
 namespace trinity {
 namespace {
@@ -95,13 +98,22 @@ struct ThreadPool::Shared {
 
 void ThreadPool::Shared::start(int threads, const std::function<void()>& first) {
   running = threads - 1;
-  for (int i = 1; i < threads; ++i) {
-    workers.emplace_back([this, i, first] {
-      block_signals();
-      if (first) first();
-      finish();
-      work(i);
-    });
+  try {
+    for (int i = 1; i < threads; ++i) {
+      workers.emplace_back([this, i, first] {
+        block_signals();
+        if (first) first();
+        finish();
+        work(i);
+      });
+    }
+  } catch (const std::system_error& error) {
+    close();  // else those that run would wait in what is destroyed
+    throw LimitError(fmt::format("{} threads cannot be started, only {}: {}", threads,
+                                 workers.size() + 1, error.code().message()));
+  } catch (...) {
+    close();
+    throw;
   }
   std::unique_lock lock(mutex);
   done.wait(lock, [this] { return running == 0; });

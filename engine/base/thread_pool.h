@@ -17,7 +17,8 @@ namespace trinity {
 class ThreadPool {
  public:
   /// `threads` counts the calling thread: 1 runs everything in the caller. 0 takes one per core.
-  /// `start` runs on every worker before this returns (thread-local settings).
+  /// `start` runs on every worker before this returns (thread-local settings). Throws LimitError
+  /// where the system gives fewer threads.
   explicit ThreadPool(int threads = 0, std::function<void()> start = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

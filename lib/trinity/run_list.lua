@@ -87,8 +87,11 @@ end
 --- The run called `name` (or the folder of that path); a usage error with a suggestion where there is none.
 function run_list.find(root, name)
   for _, path in ipairs { root .. '/' .. name, name } do
-    local run = run_folder.exists(path .. '/run.json') and run_list.read((path:gsub('/+$', '')))
-    if run then return run end
+    if run_folder.exists(path .. '/run.json') then
+      local run = run_list.read((path:gsub('/+$', '')))
+      if not run then util.fail_usage('%s/run.json: not of a run, or damaged', path) end
+      return run
+    end
   end
   local names = {}
   for _, run in ipairs(run_list.all(root)) do names[#names + 1] = run.name end

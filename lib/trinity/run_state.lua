@@ -66,11 +66,28 @@ local function script_text(path)
   return ok and text or ''
 end
 
+-- Fields of run.json that a resumed run reads.
+local types = { status = 'string', options = 'table', pid = 'number', process_start = 'number',
+  resumed_at = 'table' }
+
+local function read_about(path)
+  local about = json.decode(core.read_file(path), path)
+  if type(about) ~= 'table' or about.kind ~= kind then
+    util.fail_usage("option '--resume': %s is not of a run that can go on", path)
+  end
+  for key, expected in util.sorted_pairs(types) do
+    if about[key] ~= nil and type(about[key]) ~= expected then
+      util.fail_usage("option '--resume': %s: field '%s': expected a %s, got %s", path, key, expected,
+        util.describe(about[key]))
+    end
+  end
+  return about
+end
+
 --- Refuses to go on with a run that is not this script's, done, or still running. Returns its run.json.
 local function check_resume(path, name, script, options)
   if not run_folder.exists(path .. '/run.json') then util.fail_usage("option '--resume': there is no run %s", path) end
-  local about = json.decode(core.read_file(path .. '/run.json'), path .. '/run.json')
-  if about.kind ~= kind then util.fail_usage("option '--resume': %s/run.json is not of a run that can go on", path) end
+  local about = read_about(path .. '/run.json')
   if about.status == 'done' then util.fail_usage("option '--resume': run '%s' is done", name) end
   if about.status == 'running' and state.is_alive(about) then
     util.fail_usage("option '--resume': run '%s' is still running (process %d)", name, about.pid)

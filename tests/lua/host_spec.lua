@@ -117,6 +117,9 @@ describe('the command line', function()
     says("trinity --time-limit 0.2 -e 'while true do end'", 1, '^trinity: %(command line%):1: time limit')
     says("trinity --memory-limit 16M -e 'local t = {} for i = 1, 1e9 do t[i] = {} end'", 1,
       '^trinity: [^\n]*not enough memory %(limit 16 MB%)\n$')
+    says("trinity --threads 4096 --memory-limit 64M -e 'local t = require \"trinity\" local b = t.graph.new { name = \"g\" } "
+      .. "b:add_operator { name = \"o\", time_s = 1 } t.problem { graph = b:build(), cluster = t.cluster \"p100x2\" }'", 1,
+      '4096 threads cannot be started, only')
     says("trinity --memory-limit=1.5Ki -e 'print(1)'", 1, 'expected at least 262144 bytes, got 1536')
     says("trinity --memory-limit 262144 -e 'require \"trinity\"'", 1, 'not enough memory')
     says([[trinity --safe -e 'print(pcall(require, "ffi"))']], 0, '^false')
