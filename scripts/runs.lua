@@ -142,7 +142,7 @@ local function command_of(run)
   local given, folder = run.about.command, run.about.folder
   local ok = type(given) == 'table' and #given > 1
   for i = 1, ok and #given or 0 do ok = ok and type(given[i]) == 'string' end
-  if not ok then util.fail("%s/run.json: field 'command': expected the words of a command", run.path) end
+  if not ok then util.fail_usage("%s/run.json: field 'command': expected the words of a command", run.path) end
   if type(folder) ~= 'string' then
     util.fail_usage("%s/run.json: field 'folder': expected the folder that it was started in", run.path)
   end
@@ -169,7 +169,7 @@ local function resume(name)
     program:find '/' and quoted(io.popen('readlink -f ' .. quoted(program)):read '*l' or program) or quoted(program),
     launch, table.concat(kept, ' '), quoted(run.name), quoted(runs_at))
   local status = os.execute(command)
-  os.exit(status > 255 and math.floor(status / 256) or status)
+  os.exit(status > 255 and math.floor(status / 256) or status > 0 and 128 + status or 0)
 end
 
 local function delete(names)
