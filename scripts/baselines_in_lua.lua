@@ -22,11 +22,6 @@ local function run(method, budget)
   return trinity.methods[method](trinity.problem { graph = graph, cluster = cluster }, budget)
 end
 
-local function median(list)
-  table.sort(list)
-  return list[math.ceil(#list / 2)]
-end
-
 local function milliseconds(seconds) return ('%.3f ms'):format(1e3 * seconds) end
 
 local rows = {}
@@ -37,7 +32,7 @@ for _, name in ipairs { 'm_topo', 'heft', 'mcmc' } do
   for i = 1, options.rounds do
     times.engine[i], times.lua[i] = run(name, budget).seconds, run('lua_' .. name, budget).seconds
   end
-  local engine_s, lua_s = median(times.engine), median(times.lua)
+  local engine_s, lua_s = trinity.median(times.engine), trinity.median(times.lua)
   rows[#rows + 1] = { name, ('%.6f s'):format(engine.metrics.step_time_s), ('%.6f s'):format(lua.metrics.step_time_s),
     milliseconds(engine_s), milliseconds(first_s), milliseconds(lua_s), ('%.2f'):format(lua_s / engine_s) }
 end

@@ -25,12 +25,11 @@ local settings = {
   { 0.5, 0.3, 0.2, 'article' },
 }
 
---- The middle of value(run) over runs, of two the lower.
+--- The median of value(run) over runs.
 local function median(runs, value)
   local list = {}
   for i, found in ipairs(runs) do list[i] = value(found.metrics) end
-  table.sort(list)
-  return list[math.floor((#list + 1) / 2)]
+  return trinity.median(list)
 end
 
 local graph = trinity.model(options.model, { batch_size = options.batch_size })

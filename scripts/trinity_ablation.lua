@@ -26,12 +26,6 @@ local function run(problem, stages, seed)
     refine = stages.refine, seed = seed, evaluations = options.evaluations })
 end
 
---- The middle of a list, of two the lower.
-local function median(list)
-  table.sort(list)
-  return list[math.floor((#list + 1) / 2)]
-end
-
 local head, runs = { 'warm_start', 'policy', 'refine' }, {}
 local columns, sums, seconds, fitting = {}, {}, {}, {}
 for label, problem in article.rows(options) do
@@ -49,7 +43,7 @@ for label, problem in article.rows(options) do
         found.metrics.step_time_s, problem.lower_bound_s, tostring(found.metrics.feasible), found.evaluations,
         found.seconds }
     end
-    local middle = median(over)
+    local middle = trinity.median(over)
     columns[#columns][c] = ('%.3f%s'):format(middle, fits < options.seeds and ' OOM' or '')
     sums[c], fitting[c] = (sums[c] or 0) + math.log(middle), (fitting[c] or 0) + fits
   end

@@ -44,12 +44,11 @@ local function reached(found, step_time_s)
   return found.seconds
 end
 
---- The middle of value(run) over runs, of two the lower.
+--- The median of value(run) over runs.
 local function median(runs, value)
   local list = {}
   for i, found in ipairs(runs) do list[i] = value(found, i) end
-  table.sort(list)
-  return list[math.floor((#list + 1) / 2)]
+  return trinity.median(list)
 end
 
 local kinds = { { 'hierarchical', 'hierarchical', {} }, { 'trinity', 'trinity', {} } }

@@ -43,6 +43,7 @@ local trinity = {
   daso = require 'trinity.daso',
   synchronisation = require 'trinity.synchronisation',
   sorted_pairs = util.sorted_pairs,
+  median = util.median,
   format_bytes = core.format_bytes,
   format_table = require('trinity.text').format_table,
   random = require 'trinity.random',

@@ -55,8 +55,17 @@ end
 
 --- The middle of numbers in any order; of an even count the mean of the two in the middle.
 function util.median(list)
+  if type(list) ~= 'table' or #list == 0 then
+    util.fail("trinity.median: argument 1 ('list'): expected a list of numbers, got %s",
+      type(list) == 'table' and 'none' or util.describe(list))
+  end
   local sorted = {}
-  for i, value in ipairs(list) do sorted[i] = value end
+  for i, value in ipairs(list) do
+    if type(value) ~= 'number' then
+      util.fail("trinity.median: argument 1 ('list'): entry %d: expected a number, got %s", i, util.describe(value))
+    end
+    sorted[i] = value
+  end
   table.sort(sorted)
   local low, high = sorted[math.floor((#sorted + 1) / 2)], sorted[math.floor(#sorted / 2) + 1]
   return low == high and low or (low + high) / 2

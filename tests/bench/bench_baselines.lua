@@ -15,11 +15,6 @@ local options = trinity.options {
   profiles = { default = '../shared/data/pipedream', help = "a folder of PipeDream profiles; '': none" },
 }
 
-local function median(list)
-  table.sort(list)
-  return list[math.ceil(#list / 2)]
-end
-
 local function seconds_of(graph, cluster, method, budget)
   local problem = trinity.problem { graph = graph, cluster = cluster }
   local seconds = trinity.methods[method](problem, budget).seconds
@@ -40,7 +35,7 @@ local function measure(graph, cluster, name)
       table.insert(method == name and engine or lua, seconds_of(graph, cluster, method, budget))
     end
   end
-  return median(engine), median(lua), first_s
+  return trinity.median(engine), trinity.median(lua), first_s
 end
 
 local function profile(name)

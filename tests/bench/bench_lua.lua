@@ -32,11 +32,6 @@ for i = 1, 64 do
 end
 local metrics = problem:evaluate_batch(placements)
 
-local function median(list)
-  table.sort(list)
-  return (list[math.floor((#list + 1) / 2)] + list[math.floor(#list / 2) + 1]) / 2
-end
-
 -- Median nanoseconds of one of `count` things that body(count) does.
 local function measure(count, body)
   body(count)
@@ -46,7 +41,7 @@ local function measure(count, body)
     body(count)
     times[round] = 1e9 * (os.clock() - start) / count
   end
-  return median(times)
+  return trinity.median(times)
 end
 
 local kept = 0
@@ -158,7 +153,7 @@ local function median_ratio(loop)
     check_equal(name, written, expected)
   end
   local each = 1e9 / (repetitions * operators)
-  return median(ours) * each, median(theirs) * each, median(ratios)
+  return trinity.median(ours) * each, trinity.median(theirs) * each, trinity.median(ratios)
 end
 
 local function verdict(value, target) return value <= target and 'met' or 'MISSED' end

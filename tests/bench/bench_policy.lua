@@ -26,11 +26,6 @@ local article = {
   { model = 'pnasnet_large', gpus = 2, search = 18.7 }, { model = 'pnasnet_large', gpus = 4, search = 20.1 },
 }
 
-local function median(list)
-  table.sort(list)
-  return list[math.floor((#list + 1) / 2)]
-end
-
 -- The median seconds of a step and of its simulation, and the sums of the policy's own clocks.
 local function measure(problem, steps, plain)
   local settings = { samples = 20, epochs = 5, preset = options.preset, plain_torch = plain,
@@ -50,7 +45,7 @@ local function measure(problem, steps, plain)
   local profile = agent:profile()
   local groups = agent.groups
   agent:close()
-  return median(whole), median(simulation), profile, groups
+  return trinity.median(whole), trinity.median(simulation), profile, groups
 end
 
 local rows = {}

@@ -67,18 +67,13 @@ local function repetition(number)
   note('again', core.clock_s() - start)
 end
 
-local function median(list)
-  table.sort(list)
-  return (list[math.floor((#list + 1) / 2)] + list[math.floor(#list / 2) + 1]) / 2
-end
-
 for i = 1, options.warm_up do repetition(i) end
 for name in trinity.sorted_pairs(times) do times[name] = {} end
 collectgarbage()
 for i = 1, options.repetitions do repetition(i) end
 
-local alone, rewarded = median(times.alone), median(times.rewarded)
-local reward, again = median(times.reward), median(times.again)
+local alone, rewarded = trinity.median(times.alone), trinity.median(times.rewarded)
+local reward, again = trinity.median(times.reward), trinity.median(times.again)
 local function line(what, seconds)
   print(('%-42s %9.3f ms a batch %8.3f us each %8.3f %% of simulating'):format(what, 1e3 * seconds,
     1e6 * seconds / options.placements, 100 * seconds / alone))

@@ -148,6 +148,11 @@ function trinity.cross_entropy(settings) end
 ---@return fun(): string, V
 function trinity.sorted_pairs(t) end
 
+--- The middle of numbers in any order; of an even count the mean of the two in the middle.
+---@param list number[] at least one
+---@return number
+function trinity.median(list) end
+
 --- Bytes as text: '3.21 GB'.
 ---@param bytes number
 ---@return string

@@ -195,6 +195,7 @@ examples.values = {
   ['boolean'] = function() return true end,
   ['any'] = function() return 1 end,
   ['integer[]'] = function() return { 1 } end,
+  ['number[]'] = function() return { 3, 1, 2 } end,
   ['string[]'] = function() return { 'a', 'b' } end,
   ['string[][]'] = function() return { { 'a', 'b' } } end,
   ['table<string, any>'] = function() return {} end,
