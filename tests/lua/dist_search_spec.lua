@@ -1,28 +1,9 @@
 -- Searches that the ranks of a job share (lib/trinity/dist_search.lua), in real processes started by `trinity launch`.
 
-local core = require 'trinity.core'
 local trinity = require 'trinity'
 
-local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
-local written = {}
-
-local function write_script(text)
-  local path = os.tmpname()
-  core.write_file(path, text)
-  written[#written + 1] = path
-  return path
-end
-
--- Runs a script in processes: exit status, output with errors, seconds.
-local function launch(options, text, arguments)
-  local start = core.clock_s()
-  local pipe = io.popen(("cd '%s' && TRINITY_HOME='%s' timeout -k 5 100 '%s' launch %s %s %s 2>&1; echo \"status=$?\""):format(
-    root, root, program, options, write_script(text), arguments or ''))
-  local output = pipe:read '*a'
-  pipe:close()
-  local text_before, status = output:match '^(.*)status=(%d+)\n$'
-  return tonumber(status), text_before, core.clock_s() - start
-end
+local processes = dofile(root .. '/tests/lua/support/processes.lua')
+local launch = processes.launch
 
 -- Searches of every kind that learns, and one line about each: all numbers of its course.
 local searches = [[
@@ -124,7 +105,7 @@ describe('a shared search', function()
   end)
   it('goes on from its checkpoint after a rank was killed, and ends with rank 0', function()
     local path = os.tmpname()
-    written[#written + 1], written[#written + 2], written[#written + 3] = path, path .. '.policy0', path .. '.policy1'
+    for _, tail in ipairs { '', '.policy0', '.policy1' } do processes.to_remove(path .. tail) end
     local body = searches .. [[
       local job = trinity.dist.init()
       local deaths = 0
@@ -163,7 +144,7 @@ describe('a shared search', function()
   end)
   it('does not go on from two checkpoints', function()
     local path = os.tmpname()
-    for _, tail in ipairs { '', '.older', '.policy0', '.policy1' } do written[#written + 1] = path .. tail end
+    for _, tail in ipairs { '', '.older', '.policy0', '.policy1' } do processes.to_remove(path .. tail) end
     local status, output = launch('-n 2', searches .. [[
       local core, job, calls = require 'trinity.core', trinity.dist.init(), 0
       local counted = trinity.problem { graph = graph, cluster = cluster, reward = function(metrics)
@@ -188,4 +169,4 @@ describe('a shared search', function()
   end)
 end)
 
-for _, path in ipairs(written) do os.remove(path) end
+processes.clean()

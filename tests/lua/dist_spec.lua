@@ -5,32 +5,8 @@ local ffi = require 'ffi'
 
 local core = require 'trinity.core'
 
-local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
-local written = {}
-
--- A file with a script, removed at the end.
-local function write_script(text)
-  local path = os.tmpname()
-  core.write_file(path, text)
-  written[#written + 1] = path
-  return path
-end
-
--- Runs a shell command with the program as $T: exit status, output with errors, seconds.
-local function shell(command)
-  local start = core.clock_s()
-  local pipe = io.popen(("cd '%s' && export TRINITY_HOME='%s' T='%s' && { %s ; } 2>&1; echo \"status=$?\""):format(root, root,
-    program, command))
-  local output = pipe:read '*a'
-  pipe:close()
-  local text, status = output:match '^(.*)status=(%d+)\n$'
-  return tonumber(status), text, core.clock_s() - start
-end
-
--- Runs a script in processes: exit status, output, seconds.
-local function launch(options, text, arguments)
-  return shell(('timeout -k 5 60 "$T" launch %s %s %s'):format(options, write_script(text), arguments or ''))
-end
+local processes = dofile(root .. '/tests/lua/support/processes.lua')
+local launch, shell, write_script = processes.launch, processes.shell, processes.write_script
 
 local function count(text, pattern)
   local n = 0
@@ -455,4 +431,4 @@ describe('trinity launch', function()
   end)
 end)
 
-for _, path in ipairs(written) do os.remove(path) end
+processes.clean()

@@ -5,21 +5,12 @@ local core = require 'trinity.core'
 local json = require 'trinity.json'
 local trinity = require 'trinity'
 
-local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
+local processes = dofile(root .. '/tests/lua/support/processes.lua')
 local folder = os.tmpname()
 os.remove(folder)
 os.execute("mkdir '" .. folder .. "'")
 
---- Runs a shell command with the program as $T: exit status, output with errors, seconds.
-local function shell(command)
-  local start = core.clock_s()
-  local pipe = io.popen(("cd '%s' && export TRINITY_HOME='%s' T='%s' F='%s' TRINITY_RUNS=none && { %s ; } 2>&1; echo \"status=$?\""):format(
-    root, root, program, folder, command))
-  local output = pipe:read '*a'
-  pipe:close()
-  local text, status = output:match '^(.*)status=(%d+)\n$'
-  return tonumber(status), text, core.clock_s() - start
-end
+local function shell(command) return processes.shell(command, ("F='%s' TRINITY_RUNS=none"):format(folder)) end
 
 local network = [[
 local trinity = require 'trinity'
@@ -61,9 +52,9 @@ describe('workers as processes', function()
     write('report.lua', report)
     local status, threads = shell '"$T" "$F/report.lua"'
     expect(status):equals(0)
-    local launched, processes = shell 'timeout -k 5 60 "$T" launch -n 2 "$F/report.lua"'
+    local launched, shared = shell 'timeout -k 5 60 "$T" launch -n 2 "$F/report.lua"'
     local told = 'expected a device for each of 2 processes of the job, got 1\n'
-    expect(processes):equals(threads .. told)
+    expect(shared):equals(threads .. told)
     expect(launched):equals(0)
     expect(threads):matches 'true\ttrue\ttrue\ttrue'
   end)

@@ -12,7 +12,8 @@
 --
 -- In a job of several ranks (trinity.dist) they share the search: every rank does the warm start; the policy's batches
 -- are divided among them; each refines with a seed and a part of the budget of its own, and the best of all is taken.
--- Rank 0 writes the files. A checkpoint then keeps the beginning of the refinement, which starts anew.
+-- Rank 0 writes the files; every rank reads a checkpoint to go on from, and all must find the same one. A checkpoint
+-- then keeps the beginning of the refinement, which starts anew.
 
 local array = require 'trinity.array'
 local check = require 'trinity.check'
