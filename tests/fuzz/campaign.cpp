@@ -32,6 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr double kLifetime_s = 30, kPoll_s = 0.02;
 constexpr size_t kMostFailures = 10, kMostReportLines = 40;
+constexpr int kBeginnings = 3;  // of a session in a row that fail before that is a failure
 
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool kSanitized = true;
@@ -113,7 +114,7 @@ class Campaign {
     const double end_s = start + options_.seconds;
     do {
       if (!run_child(std::clamp(end_s - now_s(), 0.0, kLifetime_s))) break;
-    } while (now_s() < end_s || shared().replayed < shared().seeds);
+    } while (now_s() < end_s || shared().replayed < shared().seeds || late_ > 0);
     result_.seconds = now_s() - start;
     result_.inputs = shared().inputs;
     result_.seeds = shared().seeds;
@@ -185,8 +186,14 @@ class Campaign {
     if (pid < 0) throw LimitError("cannot start a process");
     if (pid == 0) be_child(lifetime_s);
     std::string reason = watch(pid);
-    if (reason.empty()) return true;
+    if (reason.empty()) {
+      late_ = 0;
+      return true;
+    }
     if (shared().message[0]) reason = shared().message;
+    // On a machine that is too busy a session may take too long to begin: once is no finding.
+    late_ = shared().ready ? 0 : late_ + 1;
+    if (late_ > 0 && late_ < kBeginnings) return true;
     record(reason);
     return shared().ready && result_.failures.size() < kMostFailures;
   }
@@ -244,6 +251,7 @@ class Campaign {
   Scratch scratch_;
   CampaignResult result_;
   uint64_t generation_ = 0;
+  int late_ = 0;  // beginnings in a row that failed
 };
 
 }  // namespace
