@@ -245,14 +245,10 @@ local function start(script, problem)
   return run
 end
 
---- The run of this process, opened now if need be; nil where there is none. `problem` helps to name it.
-function state.current(problem)
-  if state.run ~= nil then return state.run or nil end
-  local script = core.script()
-  if not script then return nil end
+local function begin(script, problem)
   state.run = start(script, problem)
-  if not state.run then return nil end
   local run = state.run
+  if not run then return end
   core.at_end(state.finish)
   if run.resumed then state.save() end
   local earlier = run.resumed and require('trinity.run_search').earlier_rows(run) or nil
@@ -260,7 +256,20 @@ function state.current(problem)
   progress.listener = state.note_now
   progress.note(run.resumed and ('run: %s goes on: %s'):format(run.path, run.earlier_text)
     or ('run: %s'):format(run.path))
-  return run
+end
+
+--- The run of this process, opened now if need be; nil where there is none. `problem` helps to name it.
+function state.current(problem)
+  if state.run ~= nil then return state.run or nil end
+  local script = core.script()
+  if not script then return nil end
+  local before = core.was_interrupted()
+  core.begin_series() -- Ctrl-C does not stop the script between the folder and what ends the run in it
+  local ok, message = pcall(begin, script, problem)
+  core.end_series()
+  if not ok then error(message, 0) end
+  if core.was_interrupted() and not before and not core.stop_requested() then util.fail 'interrupted' end
+  return state.run or nil
 end
 
 --- Gives the run up to rank 0 of a job.
