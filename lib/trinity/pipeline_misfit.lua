@@ -5,6 +5,8 @@ local core = require 'trinity.core'
 
 local pipeline_misfit = {}
 
+local most_devices = 1024 -- that consecutive cuts are made for (engine/search/max_load_split.h)
+
 local function in_words(why, plan, capacity_bytes)
   local words = {}
   if why.device then
@@ -37,7 +39,7 @@ function pipeline_misfit.tell(found, plan, as_result)
     if found.misfit then complete(found, plan) end
     return
   end
-  if plan.machine.devices < 1 then return end
+  if plan.machine.devices < 1 or plan.machine.devices > most_devices then return end
   local split = as_result(plan, plan.network:cuts(plan.machine, 'memory', {}))
   found.least_infeasible = split
   if split.feasible then
