@@ -123,6 +123,9 @@ fs::path hidden_beside(const fs::path& target) {
                                             getpid(), ++count);
 }
 
+/// 0 or the error's number. Some file systems have no fsync: EINVAL.
+int sync_file(int file) { return fsync(file) == 0 || errno == EINVAL ? 0 : errno; }
+
 /// Makes a file with all of `content`; `mode` 0: as the umask says. 0 or the error's number.
 int write_whole(const fs::path& path, std::string_view content, Durability durability,
                 mode_t mode) {
@@ -130,8 +133,8 @@ int write_whole(const fs::path& path, std::string_view content, Durability durab
   if (!file) return errno;
   if (const int code = write_all(file.get(), content); code != 0) return code;
   if (mode != 0 && fchmod(file.get(), mode) != 0) return errno;
-  // Some file systems have no fsync: EINVAL.
-  if (durability == Durability::synced && fsync(file.get()) != 0 && errno != EINVAL) return errno;
+  if (durability == Durability::synced)
+    if (const int code = sync_file(file.get()); code != 0) return code;
   return file.finish();
 }
 
@@ -140,7 +143,7 @@ int sync_folder(const fs::path& folder) {
   const Descriptor file(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
   // A folder that may be written but not read cannot be synced.
   if (!file) return errno == EACCES ? 0 : errno;
-  return fsync(file.get()) == 0 || errno == EINVAL ? 0 : errno;
+  return sync_file(file.get());
 }
 
 void write_to_device(const std::string& path, std::string_view content) {
@@ -214,12 +217,14 @@ void write_file(const std::string& path, std::string_view content, Durability du
   if (code != 0) fail(path, "cannot write", code);
 }
 
-void append_file(const std::string& path, std::string_view content) {
+void append_file(const std::string& path, std::string_view content, Durability durability) {
   check_writable(path);
   const Descriptor file(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
   if (!file) fail(path, "cannot write", errno);
   const off_t before = lseek(file.get(), 0, SEEK_END);
-  if (const int code = write_all(file.get(), content); code != 0) {
+  int code = write_all(file.get(), content);
+  if (code == 0 && durability == Durability::synced) code = sync_file(file.get());
+  if (code != 0) {
     // No torn record stays where the disk was full; where this fails, readers leave it out.
     if (before >= 0) static_cast<void>(!ftruncate(file.get(), before));
     fail(path, "cannot write", code);

@@ -36,7 +36,8 @@ void write_file(const std::string& path, std::string_view content,
 /// Adds to the end of a file, which is made where it is missing (its folder is not). What a killed
 /// process appended may be cut short: readers leave an unfinished last record out. Throws FileError
 /// naming path and reason.
-void append_file(const std::string& path, std::string_view content);
+void append_file(const std::string& path, std::string_view content,
+                 Durability durability = Durability::unsynced);
 
 /// Makes a folder that has the file `first` in it from its first moment, and the folders that it is
 /// to lie in. False where one with anything in it (or a file) is there already: of several

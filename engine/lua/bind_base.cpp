@@ -34,14 +34,26 @@ int base_read_file(lua_State* L) {
   return 1;
 }
 
+Durability durability_arg(lua_State* L, int index, Durability otherwise) {
+  if (lua_isnoneornil(L, index)) return otherwise;
+  const auto word = string_arg(L, index, "durability");
+  if (word != "synced" && word != "unsynced")
+    throw WrongArgument(index, "durability",
+                        "expected 'synced' or 'unsynced', got '" + word + "'");
+  return word == "synced" ? Durability::synced : Durability::unsynced;
+}
+
 /// write_file(path, content[, 'unsynced'])
 int base_write_file(lua_State* L) {
-  const auto path = string_arg(L, 1, "path"), content = string_arg(L, 2, "content");
-  const auto durability = lua_isnoneornil(L, 3) ? "synced" : string_arg(L, 3, "durability");
-  if (durability != "synced" && durability != "unsynced")
-    throw WrongArgument(3, "durability",
-                        "expected 'synced' or 'unsynced', got '" + durability + "'");
-  write_file(path, content, durability == "synced" ? Durability::synced : Durability::unsynced);
+  write_file(string_arg(L, 1, "path"), string_arg(L, 2, "content"),
+             durability_arg(L, 3, Durability::synced));
+  return 0;
+}
+
+/// append_file(path, content[, 'synced'])
+int base_append_file(lua_State* L) {
+  append_file(string_arg(L, 1, "path"), string_arg(L, 2, "content"),
+              durability_arg(L, 3, Durability::unsynced));
   return 0;
 }
 
@@ -182,6 +194,7 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
                                    TRINITY_BIND("is_terminal", base_is_terminal),
                                    TRINITY_BIND("read_file", base_read_file),
                                    TRINITY_BIND("write_file", base_write_file),
+                                   TRINITY_BIND("append_file", base_append_file),
                                    TRINITY_BIND("know_structs", know_structs),
                                    TRINITY_BIND("list_folder", base_list_folder),
                                    TRINITY_BIND("suggestion", base_suggestion),

@@ -93,11 +93,6 @@ int run_terminal(lua_State* L) {
   return 1;
 }
 
-int run_append_file(lua_State* L) {
-  append_file(string_arg(L, 1, "path"), string_arg(L, 2, "content"));
-  return 0;
-}
-
 /// make_folder(path, first, content) -> whether it is new, with the file `first` in it
 int run_make_folder(lua_State* L) {
   lua_pushboolean(L, make_folder(string_arg(L, 1, "path"), string_arg(L, 2, "first"),
@@ -122,7 +117,6 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("script", run_script),
                                    TRINITY_BIND("process_alive", run_process_alive),
                                    TRINITY_BIND("environment", run_environment),
                                    TRINITY_BIND("terminal", run_terminal),
-                                   TRINITY_BIND("append_file", run_append_file),
                                    TRINITY_BIND("make_folder", run_make_folder),
                                    TRINITY_BIND("remove_tree", run_remove_tree),
                                    TRINITY_BIND("remove_leftovers", run_remove_leftovers),

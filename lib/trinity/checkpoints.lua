@@ -1,7 +1,8 @@
 -- Checkpoints of searches: strategies as problem:load() reads them, whose notes hold what the search goes on from.
 -- A checkpoint replaces the one before as a whole, so that a crash at any moment leaves one that is good. What is not
--- text (weights) lies in one of two files beside it in turn. A checkpoint holds the CRC-32C of its notes and of that
--- file: one that was changed or cut short on the disk is refused.
+-- text lies beside it: weights in one of two files in turn, scores in one that only grows (drive_checkpoint.lua). A
+-- checkpoint holds the CRC-32C of its notes and of what it names of that file: one that was changed or cut short on the
+-- disk is refused.
 --
 -- Methods have theirs in the run's folder (begin, due, write, restore_kept); methods.trinity takes names of files, too.
 
@@ -17,7 +18,7 @@ local util = require 'trinity.util'
 
 local checkpoints = {}
 
-local kind = 'trinity search checkpoint 2'
+local kind = 'trinity search checkpoint 3'
 
 --- Numbers as text without loss.
 function checkpoints.pack(list, count)
@@ -88,7 +89,7 @@ function checkpoints.begin(self, shared)
   if record and self.checkpoint then record.keeps = true end
 end
 
-local most_scores = 1e6 -- that a checkpoint nobody asked for holds
+local most_scores = 4e6 -- that a checkpoint nobody asked for holds
 
 --- Whether `scores` are more than a checkpoint holds that nobody asked for: the latest one then stays, and a search
 --- that goes on from it takes longer to the same end.
@@ -124,7 +125,7 @@ local function read_checked(path)
   if not ok then return nil, util.unplaced(tostring(text)) end
   if not text:find(kind, 1, true) then
     local version = text:match '"trinity search checkpoint (%d+)"'
-    return nil, version and ('of another version of trinity (%s, this one writes 2)'):format(version)
+    return nil, version and ('of another version of trinity (%s, this one writes 3)'):format(version)
       or 'no checkpoint of a search'
   end
   local sum = sum_of(text)
@@ -137,7 +138,7 @@ function checkpoints.write(path, self, notes)
   local begun, record = core.clock_s(), self.record
   if record then record:before_checkpoint() end
   local all = { kind = kind, method = self.method, evaluations_so_far = self.evaluations, step = self.step,
-    curve = pack_curve(self.curve) }
+    curve = pack_curve(self.curve), mean_reward = ('is %.17g'):format(self.mean_reward or 0) }
   for key, value in util.sorted_pairs(notes) do all['at_' .. key] = value end
   local texts = checkpoints.option_texts(self.options)
   for key, text in util.sorted_pairs(texts) do all['option_' .. key] = 'is ' .. text end
@@ -151,7 +152,9 @@ end
 
 --- The check sum of a file as a note says it: with a word, since notes that look like numbers, such as 1234e567, become
 --- numbers (engine/strategy/strategy.cpp).
-function checkpoints.content_sum(content) return ('crc32c %08x'):format(tensorboard.crc32c(content)) end
+function checkpoints.content_sum(content) return checkpoints.sum_text(tensorboard.crc32c(content)) end
+
+function checkpoints.sum_text(sum) return ('crc32c %08x'):format(sum) end
 
 --- Writes a checkpoint of the search `self` with a file beside it that body(path) writes: never the one that the last
 --- checkpoint names, until there is a newer checkpoint.
@@ -200,7 +203,7 @@ function checkpoints.restore(owner, self, path)
   for op = 1, #placement do self.placement[op] = placement[op] end
   self.best = { metrics = metrics, reward = problem:score(metrics) }
   self.evaluations, self.step = tonumber(notes.evaluations_so_far), tonumber(notes.step)
-  self.curve = unpack_curve(notes.curve)
+  self.curve, self.mean_reward = unpack_curve(notes.curve), tonumber((tostring(notes.mean_reward):sub(4)))
   -- What ranks of a job compare that go on together.
   self.resumed_at = ('one of %d evaluations with the sum %s'):format(self.evaluations, tostring(notes.sum))
   local own = {}
@@ -211,24 +214,42 @@ function checkpoints.restore(owner, self, path)
   return own
 end
 
--- The file beside the checkpoint `path` that the note `name` tells; nil and why where it is not what it was.
-local function checked_file(path, name, sum)
+-- The file beside the checkpoint `path` that the note `name` tells, and its content; of what only grows the first
+-- `bytes`. nil and why where it is not what it was.
+local function checked_file(path, name, sum, bytes)
+  name = tostring(name):match '[^/]*$'
   local file = (path:match '^.*/' or '') .. name
   local ok, content = pcall(core.read_file, file)
   if not ok then return nil, ('%s, which belongs to it, cannot be read'):format(name) end
+  local length = #content
+  if bytes then content = content:sub(1, tonumber(bytes) or 0) end
   if checkpoints.content_sum(content) ~= sum then
     return nil, ('%s, which belongs to it, is not what was written with it'):format(name)
   end
-  return file
+  return file, content, length
 end
 
 --- The file beside the checkpoint `path` that its notes name, whose content is what it was.
 function checkpoints.file_of(owner, self, path, notes)
-  local name = tostring(notes.policy):match '[^/]*$'
-  local file, wrong = checked_file(path, name, notes.policy_sum)
+  local file, wrong = checked_file(path, notes.policy, notes.policy_sum)
   if not file then refuse(owner, path, '%s', wrong) end
-  self.slot = tonumber(name:match '%d$')
+  self.slot = tonumber(file:match '%d$')
   return file
+end
+
+--- What the checkpoint `path` has in a file beside it that only grows: content, the file, and how long that is now, as
+--- a later write may have been cut short before a checkpoint told of it.
+function checkpoints.grown(owner, path, name, sum, bytes)
+  local file, content, length = checked_file(path, name, sum, bytes)
+  if not file then refuse(owner, path, '%s', content) end
+  return content, file, length
+end
+
+--- Puts `text` into a file beside the checkpoint of the search `self`: at its end, or as all of it.
+function checkpoints.write_beside(self, file, text, grows)
+  return checkpoints.guard(self, function()
+    if grows then core.append_file(file, text, 'synced') else core.write_file(file, text) end
+  end)
 end
 
 --- How many evaluations the checkpoint in the folder of a search holds; 0 where there is none. One that is not whole is
@@ -240,7 +261,10 @@ function checkpoints.reached(folder)
   local ok, saved = pcall(json.decode, text or '', path)
   local notes = text and ok and type(saved) == 'table' and saved.notes or {}
   if text and notes.at_policy then
-    text, wrong = checked_file(path, tostring(notes.at_policy):match '[^/]*$', notes.at_policy_sum)
+    text, wrong = checked_file(path, notes.at_policy, notes.at_policy_sum)
+  end
+  if text and notes.at_scores then
+    text, wrong = checked_file(path, notes.at_scores, notes.at_scores_sum, notes.at_scores_bytes)
   end
   if text then return tonumber(notes.evaluations_so_far) or 0 end
   progress.warn(('%s: %s; it is removed, and the search starts anew'):format(path, wrong))

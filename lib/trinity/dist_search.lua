@@ -7,6 +7,7 @@
 
 local array = require 'trinity.array'
 local core = require 'trinity.core'
+local search_curve = require 'trinity.search_curve'
 local simulator = require 'trinity.simulator'
 local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
@@ -126,40 +127,34 @@ function dist_search.evaluate(run, job, placements, first, total, whole)
   end
   if winner then adopt(run, job, rank_of(job, winner, whole or total), placements[winner - first + 1]) end
   run.evaluations = run.evaluations + total
-  dist_search.note(run, sum / total)
+  search_curve.note(run, sum / total)
   run:show(total)
   return rewards, list
-end
-
---- One point more on the curve of a search.
-function dist_search.note(run, mean_reward)
-  run.step = run.step + 1
-  run.curve[run.step] = { evaluations = run.evaluations, mean_reward = mean_reward, best_reward = run.best.reward,
-    best_step_time_s = run.best.metrics.step_time_s }
 end
 
 --- Takes rank 0's state after work that all did alike but for their clocks: evaluations, best and curve.
 function dist_search.follow(run, job)
   if not job then return end
   local has_best = run.best and 1 or 0
-  local state = job:broadcast(tensor.new({ run.evaluations, run.step, has_best }, { dtype = 'float64' })):totable()
+  local state = { run.evaluations, run.step, has_best, #run.curve, run.mean_reward or 0 }
+  state = job:broadcast(tensor.new(state, { dtype = 'float64' })):totable()
   if state[3] == 0 then -- rank 0 has priced nothing
     run.best, run.evaluations, run.step, run.curve = nil, state[1], 0, {}
     return
   end
   adopt(run, job, 0, run.placement)
   local points = {}
-  for step = 1, state[2] do
-    local point = run.curve[step] or { evaluations = 0, mean_reward = 0, best_reward = 0, best_step_time_s = 0 }
+  for i = 1, state[4] do
+    local point = run.curve[i] or { evaluations = 0, mean_reward = 0, best_reward = 0, best_step_time_s = 0 }
     for _, value in ipairs { point.evaluations, point.mean_reward, point.best_reward, point.best_step_time_s } do
       points[#points + 1] = value
     end
   end
   points = job:broadcast(tensor.new(points, { dtype = 'float64' })):totable()
-  run.evaluations, run.step, run.curve = state[1], state[2], {}
-  for step = 1, state[2] do
-    local at = 4 * step - 4
-    run.curve[step] = { evaluations = points[at + 1], mean_reward = points[at + 2], best_reward = points[at + 3],
+  run.evaluations, run.step, run.curve, run.mean_reward = state[1], state[2], {}, state[5]
+  for i = 1, state[4] do
+    local at = 4 * i - 4
+    run.curve[i] = { evaluations = points[at + 1], mean_reward = points[at + 2], best_reward = points[at + 3],
       best_step_time_s = points[at + 4] }
   end
 end
@@ -168,9 +163,9 @@ end
 function dist_search.branch(run, evaluations)
   local own = setmetatable({}, getmetatable(run))
   for key, value in util.sorted_pairs(run) do own[key] = value end
-  own.options, own.curve, own.placement = {}, {}, run.problem:placement()
+  own.options, own.curve, own.placement, own.means = {}, {}, run.problem:placement(), 0
   for key, value in util.sorted_pairs(run.options) do own.options[key] = value end
-  for step = 1, run.step do own.curve[step] = run.curve[step] end
+  for i = 1, #run.curve do own.curve[i] = run.curve[i] end
   for op = 1, #own.placement do own.placement[op] = run.placement[op] end
   own.options.evaluations = run.evaluations + evaluations
   return own
@@ -201,8 +196,8 @@ end
 --- Ends what branch() began: the best of all ranks (ties: the lowest rank), and the evaluations of all; `alike`: all
 --- did the same, which counts once.
 function dist_search.join(run, job, own, alike)
-  local row = { own.evaluations - run.evaluations, own.best.metrics.feasible and 1 or 0, own.best.reward, 0, 0 }
-  for step = run.step + 1, own.step do row[4], row[5] = row[4] + own.curve[step].mean_reward, row[5] + 1 end
+  local row = { own.evaluations - run.evaluations, own.best.metrics.feasible and 1 or 0, own.best.reward, own.means,
+    own.step - run.step }
   local table_of_ranks = {}
   for i = 1, 5 * job.size do table_of_ranks[i] = 0 end
   for i = 1, 5 do table_of_ranks[5 * job.rank + i] = row[i] end
@@ -216,7 +211,7 @@ function dist_search.join(run, job, own, alike)
   end
   adopt(run, job, winner, own.placement)
   run.evaluations = run.evaluations + used
-  if batches > 0 then dist_search.note(run, sum / batches) end
+  if batches > 0 then search_curve.note(run, sum / batches) end
 end
 
 return dist_search

@@ -12,13 +12,13 @@ local batch_size = 256
 --- Scores that were told before, handed out again in their order without any simulation: what continues an interrupted
 --- search. Fills `values` and `excess`; false at their end.
 local function retell(replay, count, values, excess)
-  if not replay or replay.at >= #replay.values then return false end
-  if replay.at + count > math.min(#replay.values, #replay.excess) then
-    util.fail('checkpoint: it holds the scores of %d and %d placements, which this search does not ask for',
-      #replay.values, #replay.excess)
+  if not replay or replay.at >= replay.count then return false end
+  if replay.at + count > replay.count then
+    util.fail('checkpoint: it holds the scores of %d placements, which this search does not ask for', replay.count)
   end
   for i = 1, count do
-    values[i], excess[i] = replay.values[replay.at + i], replay.excess[replay.at + i]
+    local at = 2 * (replay.at + i - 1)
+    values[i], excess[i] = replay.scores[at], replay.scores[at + 1]
   end
   replay.at = replay.at + count
   return true
@@ -39,8 +39,8 @@ local function price(self, batch, limit, values, excess)
 end
 
 --- Runs the engine's `searcher` with what is left of the budget of the search `self`. Optional hooks: told(values,
---- excess, count) after every batch, replay = { values =, excess =, at = 0 } as retell() takes it. Returns when the
---- budget is used up or the searcher has nothing left to try.
+--- excess, count) after every batch, replay = { scores = doubles from 0: value, excess, value, ..., count =, at = 0 }
+--- as retell() takes it. Returns when the budget is used up or the searcher has nothing left to try.
 local function drive(self, searcher, hooks)
   hooks = hooks or {}
   local options, first, begin = self.options, self.evaluations, core.clock_s()

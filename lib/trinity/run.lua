@@ -42,14 +42,16 @@
 --   searches/S/search.json
 --                  { kind = 'trinity search 1', id = S, problem = P, method, seed, options = { texts }, status =
 --                    'running' | 'done' | 'stopped' | 'failed', error, started_at, seconds, evaluations, steps,
---                    best_step_time_s, best_reward, fits, lower_bound_s, resumed_from (evaluations), taken_s (as the
---                    strategy says), started_s (of the clock), nothing (why there is no strategy), began_anew (why a
---                    resumed run did not go on), outside (true: of a script's own search.run) }
+--                    points (of its curve), best_step_time_s, best_reward, fits, lower_bound_s, resumed_from
+--                    (evaluations), taken_s (as the strategy says), started_s (of the clock), nothing (why there is
+--                    no strategy), began_anew (why a resumed run did not go on), outside (true: of a script's own
+--                    search.run) }
 --   searches/S/strategy.json    the best so far, as problem:load reads it
---   searches/S/curve.csv        every step at its end: evaluations, mean_reward, best_reward, best_step_time_s
+--   searches/S/curve.csv        its steps (which ones: lib/trinity/search_curve.lua): evaluations, mean_reward,
+--                               best_reward, best_step_time_s; written at its end
 --   searches/S/timeline.json    Chrome trace of its strategy, where it is the best of its problem: at the script's end
 --                               (of an item of parallel_map: at the item's)
---   searches/S/checkpoint.json, checkpoint.json.policy0, .policy1
+--   searches/S/checkpoint.json, checkpoint.json.policy0, .policy1, .scores
 --                               what the search goes on from, until it is done (lib/trinity/checkpoints.lua)
 --   results/LABEL.json
 --                  { kind, label, summary (a sentence), data } by trinity.run:result. Kinds: comparison, search, pase,

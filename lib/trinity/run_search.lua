@@ -95,11 +95,11 @@ end
 
 --- The row of the search's present step.
 function Record:row_of(search)
-  local best, point = search.best, search.curve[search.step] or {}
+  local best = search.best
   local facts, m = self.facts, best.metrics
   return { search = self.id, problem = facts.id, method = self.method, seed = self.seed, model = facts.model,
     cluster = facts.cluster, step = search.step, evaluations = self.offset + search.evaluations,
-    seconds = core.clock_s() - search.start, mean_reward = point.mean_reward, best_reward = best.reward,
+    seconds = core.clock_s() - search.start, mean_reward = search.mean_reward, best_reward = best.reward,
     best_step_time_s = m.step_time_s, best_peak_memory_bytes = m.peak_memory_bytes,
     best_peak_communication_bytes = m.peak_communication_bytes, fits = m.feasible and 1 or 0,
     lower_bound_s = facts.lower_bound_s }
@@ -109,6 +109,7 @@ end
 function Record:step(search)
   self:tell_anew()
   if not search.best then return end
+  self.steps = search.step
   local evaluations, last = self.offset + search.evaluations, self.waiting and self.waiting.evaluations or self.last
   local better = search.best.reward ~= self.reward
   local enough = evaluations >= growth * last or better and evaluations >= growth_if_better * last
@@ -172,7 +173,7 @@ end
 --- Removes what a search that is done needs no more.
 function Record:remove_checkpoint()
   if not self.keeps then return end
-  for _, ending in ipairs { '', '.policy0', '.policy1' } do
+  for _, ending in ipairs { '', '.policy0', '.policy1', '.scores' } do
     pcall(core.remove_tree, self:checkpoint_path() .. ending)
   end
 end
@@ -183,7 +184,7 @@ function Record:last_row(found)
     self:flush()
     self.waiting = self:row_of(self.skipped)
   elseif self.rows == 0 and not self.waiting and found then
-    self.waiting = self:row_of { best = found, curve = {}, step = 1, evaluations = found.evaluations or 1,
+    self.waiting = self:row_of { best = found, step = 1, evaluations = found.evaluations or 1,
       start = self.start }
   end
   self:flush()
@@ -214,7 +215,7 @@ function Record:finish(found, reason, failure)
   if found.splits then self.facts = setmetatable({ lower_bound_s = false }, { __index = self.facts }) end
   self:save_about(stopped and 'stopped' or 'done', { evaluations = found.evaluations, best_reward = found.reward,
     best_step_time_s = found.metrics.step_time_s, fits = found.metrics.feasible, misfit = found:misfit(),
-    steps = found.curve and #found.curve, taken_s = found.seconds })
+    steps = self.steps, points = found.curve and #found.curve, taken_s = found.seconds })
   self.ended = true
   if not stopped then self:remove_checkpoint() end -- only now: killed before, the search goes on from it
 end
@@ -279,7 +280,7 @@ end
 local function spoilt(path, about)
   if about.nothing then return nil end
   if not read_json(path .. '/strategy.json') then return 'strategy.json is missing or not whole' end
-  if about.steps and #(read_curve(path .. '/curve.csv') or {}) ~= about.steps then return 'curve.csv is not whole' end
+  if about.points and #(read_curve(path .. '/curve.csv') or {}) ~= about.points then return 'curve.csv is not whole' end
 end
 
 -- What search.json in a folder says, and how many evaluations of the search stay; nil where it starts anew.

@@ -5,6 +5,7 @@ local array = require 'trinity.array'
 local check = require 'trinity.check'
 local progress = require 'trinity.progress'
 local run_search = require 'trinity.run_search'
+local search_curve = require 'trinity.search_curve'
 local simulator = require 'trinity.simulator'
 local strategy = require 'trinity.strategy'
 local util = require 'trinity.util'
@@ -94,9 +95,7 @@ function Search:evaluate(placements, options)
     end
   end
   self.evaluations = self.evaluations + #placements
-  self.step = self.step + 1
-  self.curve[self.step] = { evaluations = self.evaluations, mean_reward = sum / #placements,
-    best_reward = self.best.reward, best_step_time_s = self.best.metrics.step_time_s }
+  search_curve.note(self, sum / #placements)
   self:show(#placements)
   return rewards, metrics
 end
@@ -129,6 +128,7 @@ function Search:result()
     if self.stopped then util.fail 'interrupted' end -- it began after Ctrl-C
     util.fail("method '%s' ended without evaluating a placement", self.method)
   end
+  search_curve.complete(self)
   return strategy.new('search:result', self.problem, self.placement, { method = self.method, seed = self.options.seed,
     evaluations = self.evaluations, seconds = core.clock_s() - self.start, curve = self.curve,
     stopped = self.stopped }, true)

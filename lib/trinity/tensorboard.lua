@@ -21,9 +21,9 @@ for byte = 0, 255 do
   crc_of_byte[byte] = crc
 end
 
---- The CRC-32C of a text, from 0 to 2^32 - 1.
-function tensorboard.crc32c(text)
-  local bytes, crc = ffi.cast('const uint8_t *', text), -1
+--- The CRC-32C of a text, from 0 to 2^32 - 1; `before` (default 0, that of no text): the one of what stands before it.
+function tensorboard.crc32c(text, before)
+  local bytes, crc = ffi.cast('const uint8_t *', text), bxor(bit.tobit(before or 0), -1)
   for i = 0, #text - 1 do crc = bxor(crc_of_byte[band(bxor(crc, bytes[i]), 255)], rshift(crc, 8)) end
   return bxor(crc, -1) % 2 ^ 32
 end

@@ -105,7 +105,7 @@ describe('a shared search', function()
   end)
   it('goes on from its checkpoint after a rank was killed, and ends with rank 0', function()
     local path = os.tmpname()
-    for _, tail in ipairs { '', '.policy0', '.policy1' } do processes.to_remove(path .. tail) end
+    for _, tail in ipairs { '', '.policy0', '.policy1', '.scores' } do processes.to_remove(path .. tail) end
     local body = searches .. [[
       local job = trinity.dist.init()
       local deaths = 0
@@ -144,7 +144,7 @@ describe('a shared search', function()
   end)
   it('does not go on from two checkpoints', function()
     local path = os.tmpname()
-    for _, tail in ipairs { '', '.older', '.policy0', '.policy1' } do processes.to_remove(path .. tail) end
+    for _, tail in ipairs { '', '.older', '.policy0', '.policy1', '.scores' } do processes.to_remove(path .. tail) end
     local status, output = launch('-n 2', searches .. [[
       local core, job, calls = require 'trinity.core', trinity.dist.init(), 0
       local counted = trinity.problem { graph = graph, cluster = cluster, reward = function(metrics)

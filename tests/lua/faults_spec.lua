@@ -119,14 +119,61 @@ end
 end)
 
 describe('a search of the engine that goes on', function()
+  local checkpoints, drive_checkpoint = require 'trinity.checkpoints', require 'trinity.drive_checkpoint'
+  -- One whose checkpoints fail once their scores are written: its problem is none.
+  local function engine_search(path)
+    return { checkpoint = path, evaluations = 0, problem = {}, curve = {}, method = 'spec',
+      options = { checkpoint = path, checkpoint_every = 1, samples = 1 } }
+  end
   it('writes no checkpoint before all scores of the last one are told again', function()
-    local search = { checkpoint = '/nowhere/point.json', evaluations = 3, problem = {}, curve = {},
-      options = { checkpoint = '/nowhere/point.json', checkpoint_every = 1, samples = 1 } }
-    local hooks = require('trinity.drive_checkpoint').hooks(search, { values = '1 2 3', excess = '0 0 0' }, 0, {})
-    search.evaluations, hooks.replay.at = 2, 2
+    local search, resumed = engine_search(folder .. '/told.json'), engine_search(folder .. '/told.json')
+    local hooks, notes = drive_checkpoint.hooks(search, nil, 0, {}), {}
+    search.evaluations = 3
+    expect(function() hooks.told({ 1, 2, 3 }, { 0, 0, 7 }, 3) end):raises 'to_json'
+    local content = core.read_file(folder .. '/told.json.scores')
+    expect(#content):equals(48)
+    notes.scores, notes.scores_bytes, notes.scores_sum = 'told.json.scores', 48, checkpoints.content_sum(content)
+    resumed.resume = folder .. '/told.json'
+    hooks = drive_checkpoint.hooks(resumed, notes, 0, {})
+    expect(hooks.replay.count):equals(3)
+    expect(hooks.replay.scores[4]):equals(3)
+    expect(hooks.replay.scores[5]):equals(7)
+    resumed.evaluations = 2
     hooks.told({ 1, 2 }, { 0, 0 }, 2)
-    search.evaluations, hooks.replay.at = 3, 3
-    expect(function() hooks.told({ 3 }, { 0 }, 1) end):raises 'to_json'
+    resumed.evaluations = 3
+    expect(function() hooks.told({ 3 }, { 7 }, 1) end):raises 'to_json'
+    expect(core.read_file(folder .. '/told.json.scores')):equals(content)
+    resumed.evaluations = 4
+    expect(function() hooks.told({ 4 }, { 0 }, 1) end):raises 'to_json'
+    expect(core.read_file(folder .. '/told.json.scores'):sub(1, 48)):equals(content)
+    expect(#core.read_file(folder .. '/told.json.scores')):equals(64)
+  end)
+  it('takes what its checkpoint knows of the scores, whatever was added since, and refuses what is not that', function()
+    local path, moved = folder .. '/grown.json', folder .. '/moved.json'
+    local kept = ('x'):rep(32)
+    local notes = { scores = 'grown.json.scores', scores_bytes = 32, scores_sum = checkpoints.content_sum(kept) }
+    local function hooks_to(checkpoint)
+      local search = engine_search(checkpoint)
+      search.resume = path
+      return drive_checkpoint.hooks(search, notes, 0, {}), search
+    end
+    for _, checkpoint in ipairs { path, moved } do
+      core.write_file(path .. '.scores', kept .. 'half a pair')
+      local hooks, search = hooks_to(checkpoint)
+      expect(hooks.replay.count):equals(2)
+      search.evaluations = 2
+      expect(function() hooks.told({ 1, 2 }, { 0, 0 }, 2) end):raises 'to_json'
+      expect(core.read_file(checkpoint .. '.scores')):equals(kept)
+    end
+    for _, content in ipairs { '', kept:sub(1, 31), 'y' .. kept:sub(2) } do
+      core.write_file(path .. '.scores', content)
+      expect(hooks_to, path):raises 'grown.json: grown.json.scores, which belongs to it, is not what was written with it'
+    end
+    os.remove(path .. '.scores')
+    expect(hooks_to, path):raises 'grown.json: grown.json.scores, which belongs to it, cannot be read'
+    core.write_file(path .. '.scores', 'odd')
+    notes.scores_bytes, notes.scores_sum = 3, checkpoints.content_sum 'odd'
+    expect(hooks_to, path):raises 'grown.json.scores: expected pairs of doubles, got 3 bytes'
   end)
 end)
 
@@ -195,7 +242,7 @@ trinity.methods.metis(problem)
     end
     change('run.json', '"done"', '"running"')
     change('searches/1/search.json', '"done"', '"running"')
-    core.write_file(at .. 'searches/1/checkpoint.json', '{"notes": {"kind": "trinity search checkpoint 2"')
+    core.write_file(at .. 'searches/1/checkpoint.json', '{"notes": {"kind": "trinity search checkpoint 3"')
     change('searches/2/strategy.json', '}%s*$', '')
     core.append_file(at .. 'metrics.jsonl', '{"search":"2","evaluat')
     core.write_file(at .. 'searches/.search.json.77-1.part', 'half')
@@ -228,7 +275,7 @@ local function breaks(at, fill, reason)
   local path = script('filled', filled)
   local step = faults.run(folder, command(("'%s' '%s' '%s' '%s' --runs none"):format(path, at, fill, rescue)))
   expect(step.status):equals(1)
-  expect(step.output):matches(('^trinity: [^\n]*%%.lua:%%d+: [^\n]*%s/point%%.json: cannot write: %s\n'):format(
+  expect(step.output):matches(('^trinity: [^\n]*%%.lua:%%d+: [^\n]*%s/point%%.json[.scores]*: cannot write: %s\n'):format(
     at:gsub('%p', '%%%0'), (reason:gsub('%p', '%%%0'))))
   expect(step.output):matches '\n  the best so far %(step time [^\n]* is saved in [^\n]*rescued.json\n'
   expect(count(step.output, 'cannot')):equals(1)

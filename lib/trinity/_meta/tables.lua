@@ -418,6 +418,8 @@ error 'this file is for editors'
 ---@field integer? boolean
 
 --- One batch of a search.
+--- Of a search's first 1,000 steps all have a point, then one whenever the evaluations have grown by 0.1 % or the best
+--- is another, and the last.
 ---@class trinity.CurvePoint
 ---@field evaluations integer so far
 ---@field mean_reward number of the batch

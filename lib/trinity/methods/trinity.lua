@@ -221,7 +221,7 @@ local function refine_together(self, start, rival)
   local job, options, budget = self.job, self.options, self.options.evaluations - self.evaluations
   wait_for_all(self)
   if options.checkpoint ~= '' and job.rank == 0 then
-    checkpoints.write(options.checkpoint, self, { stage = 'refine', first = self.evaluations, values = '', excess = '',
+    checkpoints.write(options.checkpoint, self, { stage = 'refine', first = self.evaluations,
       start = checkpoints.pack(start), rival = packed(rival) })
   end
   local alike = exhaustive(self.problem, budget)

@@ -79,10 +79,19 @@ local optimiser = trinity.nn.adam { parameters = net:parameters(), learning_rate
 local input = tensor.new { { 1, 2 } }
 
 local side = frame.folder .. '/learning.json.policy'
-local beside = {}
+local beside, refined = {}, ''
 
 local readers = {
   refine = function(path) return search(with(refining, { resume = path })) end,
+  -- The file that a checkpoint has them in, with the sum that the checkpoint then says.
+  scores = function(path)
+    local scores = content(path)
+    local text = refined:gsub('("at_scores_sum": *)"[^"]*"', ('%%1"crc32c %08x"'):format(tensorboard.crc32c(scores)))
+      :gsub('("at_scores_bytes": *)"?%d+"?', ('%%1"%d"'):format(#scores))
+      :gsub('("at_scores": *)"[^"]*"', '%1"scores.json.scores"')
+    frame.file('scores.json.scores', scores)
+    return search(with(refining, { resume = frame.file('refine.json', with_sum(text)) }))
+  end,
   policy = function(path)
     for slot, text in trinity.sorted_pairs(beside) do frame.file('policy.json.policy' .. slot, text) end
     return search(with(learning, { resume = path }))
@@ -109,7 +118,8 @@ local function seeds()
   search(with(learning, { save = weights, evaluations = 8 }))
   local refining_text = content(refine)
   local list = { 'refine\n' .. refining_text, 'weights\n' .. content(weights),
-    'refine\n' .. refining_text:gsub('("at_values": *"%S+) [^"]*"', '%1"') } -- scores that are not whole
+    'scores\n' .. content(refine .. '.scores'), 'scores\n' .. content(refine .. '.scores'):sub(1, 40) }
+  refined = refining_text
   local kept = content(policy)
   for _, slot in ipairs { '0', '1' } do
     local file = io.open(side .. slot, 'rb')
