@@ -169,6 +169,8 @@ int run(const std::vector<std::string>& words) {
       wants_help ? help(*runtime,
                         {words.begin() + static_cast<std::ptrdiff_t>(line.script) + 1, words.end()})
                  : run_main(*runtime, line, words, script);
+  std::fflush(nullptr);
+  trinity::lua::leave_on_interrupt(status);
   // A script that was stopped may have left open a command, whose end closing would wait for.
   if (trinity::lua::was_stopped()) static_cast<void>(runtime.release());
   return status;

@@ -349,7 +349,7 @@ void Job::sum(std::span<double> values) {
 void Job::wait(const Work& work) {
   if (work.is_done() && work.failure().empty()) return;
   monitor_->note_wait(work.what(), work.scope(), work.number());
-  while (!work.wait_for(0.1)) {
+  while (!work.wait_for(0.05)) {
     if (stop_flag().load()) {
       monitor_->note_done();
       throw Interrupted();
@@ -364,7 +364,11 @@ void Job::wait(const Work& work) {
 
 void Job::end_broken(const std::string& what, const std::string& failure) {
   monitor_->note_broken(failure);
-  std::this_thread::sleep_for(std::chrono::duration<double>(options_.patience.silent_s + 5));
+  const double until_s = steady_s() + options_.patience.silent_s + 5;
+  while (steady_s() < until_s) {
+    poll_stop();  // after Ctrl-C ranks do not end at the same moment
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
   fail(fmt::format("rank {} lost a connection in {}: {}", rank(), what, failure));
 }
 

@@ -97,7 +97,8 @@ class Job {
   /// with it, so that ranks need no common order. On any thread; not in a job of one process.
   std::shared_ptr<Message> send(const at::Tensor& tensor, int to, int32_t tag);
   std::shared_ptr<Message> receive(const at::Tensor& tensor, int from, int32_t tag);
-  /// A connection ended: the judge finds out whose, and this process ends with the job.
+  /// A connection ended: the judge finds out whose, and this process ends with the job. Throws
+  /// Interrupted where Ctrl-C comes.
   [[noreturn]] void end_broken(const std::string& what, const std::string& failure);
   /// Waits until it is done, or until the job ends. Throws Interrupted on Ctrl-C.
   void wait(const Work& work);

@@ -137,6 +137,7 @@ std::vector<double> measure_copies(const std::string& from, const std::string& t
           poll_stop();
           const at::Tensor source = exchange.look();
           if (!source.defined()) return;
+          poll_stop();  // filling and copying the largest take a quarter of a second each
           const auto begin = Clock::now();
           const at::Tensor copy = source.to(torch_device(devices[1]), at::kFloat, false, true);
           scope.synchronise();

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/free_aside.h"
 #include "base/hash.h"
 #include "base/stop.h"
 #include "graph/deadlock.h"
@@ -135,6 +136,11 @@ int32_t Graph::find(std::string_view name) const {
   for (size_t i = 0; i < operators_.size(); ++i)
     if (operators_[i].name == name) return static_cast<int32_t>(i);
   return -1;
+}
+
+GraphBuilder::~GraphBuilder() {
+  if (stop_flag() && std::uncaught_exceptions() > 0)
+    free_aside(std::make_unique<GraphBuilder>(std::move(*this)));
 }
 
 int32_t GraphBuilder::add_operator(Operator op) {
@@ -407,11 +413,16 @@ Graph GraphBuilder::build() {
   check_forward();
   check_total_bytes(name_, operators_, tensors_);
   const auto order = topological_order();
+  poll_stop();
   check_deadlock(name_, operators_, tensors_, collectives_);
   Graph graph;
+  const AsideOnStop aside(graph);
   graph.name_ = name_;
+  poll_stop();
   const int32_t units = renumber(order, graph);
+  poll_stop();
   index_edges(graph);
+  poll_stop();
   index_units(units, graph);
   default_traffic(graph);
   graph.fingerprint_ = fingerprint_of(graph);

@@ -80,6 +80,9 @@ class Graph {
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name) : name_(std::move(name)) {}
+  ~GraphBuilder();
+  GraphBuilder(GraphBuilder&&) = default;
+  GraphBuilder& operator=(GraphBuilder&&) = default;
 
   /// Adds an operator. Its `inputs` may name tensors added so far (more with read()); `outputs` is
   /// ignored (see add_output); `forward` names an operator of this builder. Throws ArgumentError

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/free_aside.h"
 
 namespace trinity {
 namespace {
@@ -23,6 +24,7 @@ class Replication {
       : graph_(graph), replicas_(replicas), options_(options), builder_(graph.name()) {}
 
   Replicated run() {
+    const AsideOnStop aside(reduced_, number_);
     find_gradients();
     fill_buckets();
     for (int32_t replica = 0; replica < replicas_; ++replica) copy(replica);
@@ -141,6 +143,7 @@ class Replication {
   }
 
   void connect_updates(int32_t replica) {
+    poll_stop();
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       if (graph_.op(op).phase != Phase::update) continue;
       for (const int32_t input : graph_.op(op).inputs)
@@ -153,13 +156,15 @@ class Replication {
   /// Building renumbers the operators; their names tell where they come from.
   Replicated finish() {
     const int32_t copies = replicas_ * graph_.operator_count();
-    std::unordered_map<std::string, int32_t> number;  // in the builder
-    for (int32_t id = 0; id < builder_.operator_count(); ++id)
-      number.emplace(builder_.op(id).name, id);
+    StopPoll stop;
+    for (int32_t id = 0; id < builder_.operator_count(); ++id, stop.step())
+      number_.emplace(builder_.op(id).name, id);
     Replicated result;
     result.graph = builder_.build();
+    const AsideOnStop aside(result.graph);
     for (const auto& op : result.graph.operators()) {
-      const int32_t id = number.at(op.name);
+      stop.step();
+      const int32_t id = number_.at(op.name);
       result.origin.push_back(id < copies ? id % graph_.operator_count() : -1);
       result.replica.push_back(id < copies ? id / graph_.operator_count()
                                            : (id - copies) % replicas_);
@@ -174,6 +179,7 @@ class Replication {
   std::vector<bool> is_gradient_;  // per tensor
   std::vector<Bucket> buckets_;
   std::map<std::pair<int32_t, int32_t>, int32_t> reduced_;  // by gradient and replica
+  std::unordered_map<std::string, int32_t> number_;         // of an operator in the builder
 };
 
 void check_options(const Graph& graph, int32_t replicas, const ReplicaOptions& options) {

@@ -33,6 +33,7 @@ std::atomic<int> g_searches{0};
 std::atomic<int> g_series{0};
 std::atomic<int> g_presses{0};
 std::atomic<bool> g_interrupted{false};
+std::atomic<int> g_last_status{0};
 
 /// Holds SIGINT back in this thread; the handler passes it on to the thread of the state.
 class HeldBack {
@@ -145,6 +146,15 @@ void forget_interrupt(lua_State* L) {
   const HeldBack held;
   start_afresh();
   if (auto* stopper = Stopper::find(L)) stopper->release();
+}
+
+void leave_on_interrupt(int status) {
+  g_last_status = status;
+  const HeldBack held;
+  const std::lock_guard lock(g_mutex);
+  g_previous = {};
+  g_previous.sa_handler = [](int) { _exit(g_last_status); };
+  sigaction(SIGINT, &g_previous, nullptr);
 }
 
 void begin_search() {

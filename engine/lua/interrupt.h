@@ -25,6 +25,10 @@ bool was_stopped();
 /// Makes the next script start afresh: the REPL after an interrupted line.
 void forget_interrupt(lua_State* L);
 
+/// The script has ended, and what it kept says how: from now on Ctrl-C ends the process at once with
+/// its `status`.
+void leave_on_interrupt(int status);
+
 /// Brackets a search that stops by itself when stop_flag() is set; end_search() takes the flag back
 /// when it is the outermost one, so that the script can go on with the best so far. A search that
 /// begins after that is asked to stop at once. May be nested.

@@ -99,6 +99,7 @@ struct Runtime::Impl {
 
   double hard_limit_s() const { return options.owns_process ? options.time_limit_s : 0; }
   void set_up(lua_State* state);
+  std::optional<lua::ScriptError> call_end(lua::Outcome& outcome);
   /// Prints the error, if any; returns the exit status.
   int end(const lua::Outcome& outcome) {
     exited = outcome.exited;
@@ -131,6 +132,19 @@ void Runtime::Impl::set_up(lua_State* state) {
   lua::install_coroutine_guard(state);
   if (options.safe) lua::make_safe(state, options.allowed_folders);
   if (options.strict) lua::make_strict(state);
+}
+
+/// Ctrl-C does not stop what is told of the end: it says what status follows from it.
+std::optional<lua::ScriptError> Runtime::Impl::call_end(lua::Outcome& outcome) {
+  const lua::HardTimeLimit limit(hard_limit_s());
+  lua::begin_series();
+  const auto failure = runner.protect([&](lua_State* state) {
+    const std::string message = outcome.error ? outcome.error->message : "";
+    outcome.status = lua::call_end(state, outcome.status, message);
+  });
+  lua::end_series();
+  if (options.handle_interrupts && lua::was_interrupted()) lua::forget_interrupt(L);
+  return failure;
 }
 
 lua::Outcome Runtime::Impl::run_text(const std::string& text, const std::string& name,
@@ -192,11 +206,7 @@ int Runtime::run_file(const std::string& path, const std::vector<std::string>& a
     return luaL_loadfilex(L, input ? nullptr : path.c_str(), "t");
   };
   auto outcome = impl_->runner.run(load, arguments);
-  const lua::HardTimeLimit limit(impl_->hard_limit_s());
-  const auto failure = impl_->runner.protect([&](lua_State* L) {
-    const std::string message = outcome.error ? outcome.error->message : "";
-    outcome.status = lua::call_end(L, outcome.status, message);
-  });
+  const auto failure = impl_->call_end(outcome);
   const int status = impl_->end(outcome);
   if (failure && !outcome.error) std::fprintf(stderr, "trinity: %s\n", failure->message.c_str());
   return status;

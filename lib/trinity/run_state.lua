@@ -339,7 +339,8 @@ local function ending(status, message)
 end
 
 --- Ends the run: says how the script ended. A folder in which nothing was kept goes. Returns the status to exit with:
---- that of the script, but 1 in place of 0 where the folder was given up.
+--- that of the script, but 1 in place of 0 where the folder was given up, and 130 where Ctrl-C came before it was
+--- written how the script ended.
 function state.finish(status, message)
   local run = state.run
   if not run then return status end
@@ -361,6 +362,7 @@ function state.finish(status, message)
     run.folder:keep('run.json', core.to_json(about))
     pcall(core.remove_tree, run.path .. '/spool')
   end
+  if about.status == 'interrupted' then return 130 end
   return status == 0 and run.folder.broken and 1 or status
 end
 
