@@ -183,6 +183,33 @@ local function check_options(owner, path, options, notes)
   end
 end
 
+-- The file beside the checkpoint `path` that the note `name` tells, and its content; of what only grows the first
+-- `bytes`. nil and why where it is not what it was.
+local function checked_file(path, name, sum, bytes)
+  name = tostring(name):match '[^/]*$'
+  local file = (path:match '^.*/' or '') .. name
+  local ok, content = pcall(core.read_file, file)
+  if not ok then
+    return nil, 'a file that belongs to it: ' .. util.unplaced(tostring(content)):gsub('^trinity%.[%w_]+: ', '')
+  end
+  local length = #content
+  if bytes then content = content:sub(1, tonumber(bytes) or 0) end
+  if checkpoints.content_sum(content) ~= sum then
+    return nil, ('%s, which belongs to it, is not what was written with it'):format(file)
+  end
+  return file, content, length
+end
+
+-- What is wrong with the files beside a checkpoint with these notes, or nil.
+local function wrong_beside(path, notes)
+  for _, name in ipairs { 'at_policy', 'at_scores' } do
+    if notes[name] then
+      local file, wrong = checked_file(path, notes[name], notes[name .. '_sum'], notes[name .. '_bytes'])
+      if not file then return wrong end
+    end
+  end
+end
+
 local function whole(text) return text and tonumber(text) and tonumber(text) >= 0 and tonumber(text) % 1 == 0 end
 
 --- Brings the search `self` to where the checkpoint at `path` was written; returns the method's own notes as text.
@@ -199,6 +226,8 @@ function checkpoints.restore(owner, self, path)
   end
   check_options(owner, path, self.options, notes)
   if not whole(notes.evaluations_so_far) or not whole(notes.step) then refuse(owner, path, 'counts are missing') end
+  local wrong_file = wrong_beside(path, notes)
+  if wrong_file then refuse(owner, path, '%s', wrong_file) end
   local metrics = simulator.run_batch(owner, problem.simulator, { placement })[1]
   for op = 1, #placement do self.placement[op] = placement[op] end
   self.best = { metrics = metrics, reward = problem:score(metrics) }
@@ -212,21 +241,6 @@ function checkpoints.restore(owner, self, path)
     if name then own[name] = value end
   end
   return own
-end
-
--- The file beside the checkpoint `path` that the note `name` tells, and its content; of what only grows the first
--- `bytes`. nil and why where it is not what it was.
-local function checked_file(path, name, sum, bytes)
-  name = tostring(name):match '[^/]*$'
-  local file = (path:match '^.*/' or '') .. name
-  local ok, content = pcall(core.read_file, file)
-  if not ok then return nil, ('%s, which belongs to it, cannot be read'):format(name) end
-  local length = #content
-  if bytes then content = content:sub(1, tonumber(bytes) or 0) end
-  if checkpoints.content_sum(content) ~= sum then
-    return nil, ('%s, which belongs to it, is not what was written with it'):format(name)
-  end
-  return file, content, length
 end
 
 --- The file beside the checkpoint `path` that its notes name, whose content is what it was.
@@ -260,13 +274,8 @@ function checkpoints.reached(folder)
   local text, wrong = read_checked(path)
   local ok, saved = pcall(json.decode, text or '', path)
   local notes = text and ok and type(saved) == 'table' and saved.notes or {}
-  if text and notes.at_policy then
-    text, wrong = checked_file(path, notes.at_policy, notes.at_policy_sum)
-  end
-  if text and notes.at_scores then
-    text, wrong = checked_file(path, notes.at_scores, notes.at_scores_sum, notes.at_scores_bytes)
-  end
-  if text then return tonumber(notes.evaluations_so_far) or 0 end
+  wrong = wrong or wrong_beside(path, notes)
+  if not wrong then return tonumber(notes.evaluations_so_far) or 0 end
   progress.warn(('%s: %s; it is removed, and the search starts anew'):format(path, wrong))
   core.remove_tree(path)
   return 0

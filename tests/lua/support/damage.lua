@@ -20,8 +20,21 @@ local settings = { samples = 2, groups = 2, hidden = 2, epochs = 1 }
 
 local function search_options(own)
   for key, value in trinity.sorted_pairs(settings) do own[key] = value end
-  own.evaluations, own.quiet, own.policy = 24, true, 1
+  own.evaluations, own.quiet = 24, true
+  if own.policy == nil then own.policy = 1 end
   return own
+end
+
+-- What a search of the engine goes on from lies beside its checkpoint, whose name is the file's without '.scores'.
+local function scores_format(problem, placement_text)
+  local function search(own)
+    own.policy, own.warm_start = false, { 'contiguous' }
+    return trinity.methods.trinity(problem, search_options(own))
+  end
+  local function checkpoint_of(path) return path:match '^(.*)%.scores$' end
+  return { name = 'scores of a search', ending = '.scores', summed = true,
+    write = function(path) search { checkpoint = checkpoint_of(path), checkpoint_every = 1 } end,
+    read = function(path) return placement_text(search { resume = checkpoint_of(path) }.placement) end }
 end
 
 -- The files of a trainer's checkpoint: the folder of it is what their names have up to '.trainer'.
@@ -68,6 +81,7 @@ function damage.formats()
       read = function(path)
         return placement_text(trinity.methods.trinity(problem, search_options { resume = path }).placement)
       end },
+    scores_format(problem, placement_text),
     { name = 'strategy', write = function(path) strategy:save(path) end,
       read = function(path) return placement_text(problem:load(path).placement) end },
     { name = 'graph', ending = '.json', write = function(path) problem.graph:save(path) end,
