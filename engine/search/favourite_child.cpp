@@ -135,6 +135,9 @@ class Rows {
   std::vector<double> value_, low_, high_;
 };
 
+/// ClpSolve.hpp: 0 lets Clp take SIGINT while it solves, and Ctrl-C never reaches us; 1 does not.
+constexpr int kInterruptOption = 2;
+
 /// Lets a wish to stop end the solver.
 class StopOnWish : public ClpEventHandler {
  public:
@@ -167,6 +170,7 @@ bool solve(const SctProgramme& programme, const SctLimits& limits, FavouriteChil
   const bool hub = most_edges_of_one(programme) > kHub;
   options.setSolveType(hub ? ClpSolve::usePrimal : ClpSolve::useDual);
   options.setPresolveType(hub ? ClpSolve::presolveOff : ClpSolve::presolveOn);
+  options.setSpecialOption(kInterruptOption, 1);
   model.initialSolve(options);
   poll_stop();
   result.iterations = model.numberIterations();

@@ -90,11 +90,11 @@ local function left_over()
   return text:gsub('%s+', ' ')
 end
 
--- What is wrong with the run of a program that was interrupted, or nil.
-local function wrong_in(path)
+-- What is wrong with the run of a program that was interrupted (or `ended` by itself as it was struck), or nil.
+local function wrong_in(path, ended)
   local about = json.decode(faults.read(path .. '/run.json') or 'null')
   if type(about) ~= 'table' then return nil end
-  if about.status ~= 'interrupted' then return 'run.json says ' .. about.status end
+  if about.status ~= (ended and 'done' or 'interrupted') then return 'run.json says ' .. about.status end
   for _, id in ipairs(core.list_folder(path .. '/searches')) do
     local search = json.decode(faults.read(('%s/searches/%s/search.json'):format(path, id)) or '{}')
     if search.status == 'running' then return 'search.json says running' end
@@ -122,7 +122,7 @@ local function strike(case, number, delay_s)
   local left = left_over()
   if left then return 'processes are left: ' .. left end
   for _, run in ipairs(core.list_folder(runs)) do
-    local wrong = wrong_in(('%s/%s'):format(runs, run))
+    local wrong = wrong_in(('%s/%s'):format(runs, run), ended)
     if wrong then return wrong end
   end
 end

@@ -2,9 +2,12 @@
 #include "search/baechi.h"
 
 #include <doctest/doctest.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "base/error.h"
 #include "base/stop.h"
@@ -142,6 +145,29 @@ TEST_CASE("favourite children: the programme bounds every choice, and rounding g
     CHECK(longest(programme, free) == doctest::Approx(best).epsilon(2e-3));
   }
   CHECK(integral > 20);
+}
+
+TEST_CASE("Ctrl-C stays ours while a programme is solved") {
+  RandomStream random(5, "favourite children", 1);
+  const auto programme = random_programme(random, 200);
+  struct sigaction ours = {}, before = {};
+  ours.sa_handler = [](int) {};
+  sigaction(SIGINT, &ours, &before);
+  std::atomic<bool> done{false}, taken{false};
+  std::thread watcher([&] {
+    struct sigaction now = {};
+    while (!done) {
+      sigaction(SIGINT, nullptr, &now);
+      if (now.sa_handler != ours.sa_handler) taken = true;
+    }
+  });
+  const auto found = favourite_children(programme);
+  done = true;
+  watcher.join();
+  sigaction(SIGINT, &before, nullptr);
+  CHECK(found.solved);
+  CHECK(found.iterations > 100);
+  CHECK_FALSE(taken);
 }
 
 TEST_CASE("a fork has one favourite, the one on the longer path; joined edges have none") {
