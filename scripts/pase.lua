@@ -88,6 +88,7 @@ local function search(graph, devices, known)
   if options.space == 'paper' then cutoff = math.max(1, options.cutoff) end
   local pase = trinity.pase(graph, { devices = devices, space = options.space, cutoff = cutoff })
   local best = pase:solve { seconds = options.seconds, quiet = true }
+  if best.stopped then os.exit(130) end
   return { pase = pase, best = best, data_parallel = pase:data_parallel(), owt = pase:owt(), expert = pase:expert(),
     tofu = pase:tofu(),
     mcmc = options.iterations > 0 and pase:mcmc { iterations = options.iterations, seed = options.seed } or nil }

@@ -210,6 +210,7 @@ local function tapp(method, problem, refine)
     local seed = options.seed + i - 1
     local found = trinity.methods.tapp(problem, { seed = seed, evaluations = options.evaluations, refine = refine,
       quiet = true })
+    if found.stopped then os.exit(130) end
     runs[i] = result_of(method, problem, found)
     runs[i].seed, runs[i].placement = seed, found.placement
   end

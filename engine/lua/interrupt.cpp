@@ -85,10 +85,14 @@ void start_afresh() {
   stop_flag() = false;
 }
 
-/// Lets the script go on, unless it must end itself.
+/// What a script has to finish with the best of the search that Ctrl-C ended.
+constexpr double kGrace_s = 5;
+
+/// Lets the script go on for a while, unless it must end itself.
 void take_flag_back() {
-  const Stopper* stopper = g_stopper;
+  Stopper* stopper = g_stopper;
   if (stopper && stopper->reason() != StopReason::none) return;  // the script itself must end
+  if (stopper && g_interrupted) stopper->stop_in(kGrace_s);
   stop_flag() = false;
   g_presses = 0;
 }

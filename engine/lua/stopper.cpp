@@ -159,8 +159,15 @@ void Stopper::stop(StopReason reason) {
   set_timer(ticks_, kTick_s, kTick_s);
 }
 
+void Stopper::stop_in(double seconds) {
+  if (is_due_ || reason_ != StopReason::none) return;
+  is_due_ = true;
+  set_timer(ticks_, seconds, 0);
+}
+
 void Stopper::release() {
   set_timer(ticks_, 0, 0);
+  is_due_ = false;
   lua_sethook(L_, nullptr, 0, 0);
   place_.clear();
   if (reason_.exchange(StopReason::none) != StopReason::none) stop_flag() = false;
@@ -176,6 +183,8 @@ void Stopper::on_alarm(int, siginfo_t* info, void*) {
     stopper.stop(StopReason::time_limit);
   } else if (stopper.reason_ != StopReason::none) {
     stopper.arm();
+  } else if (stopper.is_due_) {
+    stopper.stop(StopReason::interrupted);
   }
   errno = saved;
 }

@@ -39,6 +39,8 @@ class Stopper : public std::enable_shared_from_this<Stopper> {
   /// From now on every instruction of the script raises an error, until release(). Safe in a
   /// signal handler on the thread of this.
   void stop(StopReason reason);
+  /// Calls stop(interrupted) in `seconds`, unless release() comes before; once said, it stands.
+  void stop_in(double seconds);
   /// Lets the state run again.
   void release();
   /// Whether stop() was ever called in this process.
@@ -84,6 +86,7 @@ class Stopper : public std::enable_shared_from_this<Stopper> {
   Sender ticks_sender_;
   timer_t ticks_;
   std::atomic<StopReason> reason_{StopReason::none};
+  std::atomic<bool> is_due_{false};  // stop_in() was called
   std::atomic<double> limit_s_{0};
   std::string place_;
 };

@@ -50,6 +50,7 @@ function fidelity.placements(problem, count, seed, evaluations)
   end
   local function try(name, label, options)
     local ok, found = pcall(methods[name], problem, options)
+    if core.was_interrupted() then util.fail 'interrupted' end
     if ok then add(label or name, found.placement) end
   end
   local direct = { 'contiguous', 'metis', 'expert', 'heft', 'etf', 'spectral', 'round_robin' }

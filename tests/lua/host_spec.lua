@@ -1,5 +1,6 @@
 -- The program itself: command line, exit statuses, search path, strict globals, messages, prompt.
 
+local core = require 'trinity.core'
 local program = io.popen 'readlink -f /proc/$PPID/exe':read '*l'
 
 local folder = os.tmpname()
@@ -143,6 +144,23 @@ describe('exit statuses', function()
     says([[trinity -e 'local pid = io.open("/proc/self/stat"):read "*l":match "%d+"
       io.popen("kill -INT " .. pid):close()
       while true do end']], 130, '^trinity: %(command line%):%d: interrupted\n$')
+  end)
+  it('are 130 also where a script goes on and on after the search that Ctrl-C ended', function()
+    local start = core.clock_s()
+    says([[trinity -e 'local trinity = require "trinity"
+      local pid = io.open("/proc/self/stat"):read "*l":match "%d+"
+      local problem = trinity.problem { graph = trinity.model "alexnet", cluster = trinity.cluster "p100x2" }
+      local search = { evaluations = 1e9, quiet = true }
+      trinity.methods.register("struck", function(p, options)
+        return trinity.search.run("struck", p, trinity.search.options("struck", {}, options), function(self)
+          self:evaluate { p:placement() }
+          os.execute("kill -INT " .. pid)
+          while self:more() do self:evaluate { p:placement() } end
+        end)
+      end)
+      print(trinity.methods.struck(problem, search).stopped)
+      while true do pcall(error) end']], 130, '^true\ntrinity: %(command line%):%d+: interrupted\n$')
+    expect(core.clock_s() - start > 4):equals(true)
   end)
 end)
 
