@@ -172,7 +172,6 @@ end
 
 --- Removes what a search that is done needs no more.
 function Record:remove_checkpoint()
-  if not self.keeps then return end
   for _, ending in ipairs { '', '.policy0', '.policy1', '.scores' } do
     pcall(core.remove_tree, self:checkpoint_path() .. ending)
   end
@@ -217,7 +216,7 @@ function Record:finish(found, reason, failure)
     best_step_time_s = found.metrics.step_time_s, fits = found.metrics.feasible, misfit = found:misfit(),
     steps = self.steps, points = found.curve and #found.curve, taken_s = found.seconds })
   self.ended = true
-  if not stopped then self:remove_checkpoint() end -- only now: killed before, the search goes on from it
+  if self.keeps and not stopped then self:remove_checkpoint() end -- only now: killed before, it goes on from it
 end
 
 local function read_json(path)
@@ -354,6 +353,7 @@ function run_search.record(method, problem, options, body)
   if not record then return body() end
   local earlier = record:earlier()
   if earlier and (earlier.found or earlier.nothing) then
+    record:remove_checkpoint() -- its process was killed before it did so
     if earlier.found then record:remember(earlier.found) end
     return earlier.found, earlier.nothing
   end
