@@ -230,7 +230,6 @@ describe('a run that was killed', function()
     local path = script('torn', problem .. [[
 trinity.methods.random(problem, { evaluations = 200 })
 trinity.methods.metis(problem)
-trinity.methods.contiguous(problem)
 ]])
     local function run(words) return faults.run(folder, command(words .. (" --runs '%s'"):format(runs))) end
     expect(run(("'%s' --run whole"):format(path)).status):equals(0)
@@ -247,8 +246,6 @@ trinity.methods.contiguous(problem)
     change('searches/2/strategy.json', '}%s*$', '')
     core.append_file(at .. 'metrics.jsonl', '{"search":"2","evaluat')
     core.write_file(at .. 'searches/.search.json.77-1.part', 'half')
-    local left = { 'searches/3/checkpoint.json', 'searches/3/checkpoint.json.scores' } -- of a search that is done
-    for _, name in ipairs(left) do core.write_file(at .. name, 'any') end
     local resumed = run 'runs resume broken'
     expect(resumed.output):matches 'metrics.jsonl: an unfinished line is left out'
     expect(resumed.output):matches 'searches/1/checkpoint.json: changed or cut short since it was written; it is removed'
@@ -257,7 +254,13 @@ trinity.methods.contiguous(problem)
     expect(resumed.status):equals(0)
     expect(faults.difference(runs .. '/whole', runs .. '/broken')):equals(nil)
     expect(faults.read(at .. 'searches/.search.json.77-1.part')):equals(nil)
-    for _, name in ipairs(left) do expect(faults.read(at .. name)):equals(nil) end
+    -- Killed again, after a search said that it was done and before it removed its checkpoint.
+    local left = { at .. 'searches/1/checkpoint.json', at .. 'searches/1/checkpoint.json.scores' }
+    for _, name in ipairs(left) do core.write_file(name, 'any') end
+    change('run.json', '"done"', '"running"')
+    expect(run('runs resume broken').status):equals(0)
+    for _, name in ipairs(left) do expect(faults.read(name)):equals(nil) end
+    expect(faults.difference(runs .. '/whole', runs .. '/broken')):equals(nil)
   end)
 end)
 
