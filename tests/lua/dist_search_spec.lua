@@ -144,12 +144,22 @@ describe('a shared search', function()
   end)
   it('does not go on from two checkpoints', function()
     local path = os.tmpname()
-    for _, tail in ipairs { '', '.older', '.policy0', '.policy1', '.scores' } do processes.to_remove(path .. tail) end
+    for _, tail in ipairs { '', '.policy0', '.policy1' } do
+      processes.to_remove(path .. tail)
+      processes.to_remove(path .. tail .. '.older')
+    end
     local status, output = launch('-n 2', searches .. [[
       local core, job, calls = require 'trinity.core', trinity.dist.init(), 0
+      local files = { arg[1], arg[1] .. '.policy0', arg[1] .. '.policy1' }
+      local function keep_older()
+        for _, name in ipairs(files) do
+          local there, content = pcall(core.read_file, name)
+          if there then core.write_file(name .. '.older', content) end
+        end
+      end
       local counted = trinity.problem { graph = graph, cluster = cluster, reward = function(metrics)
         calls = calls + 1
-        if job.rank == 0 and calls == 45 then core.write_file(arg[1] .. '.older', core.read_file(arg[1])) end
+        if job.rank == 0 and calls == 45 then keep_older() end
         return -metrics.step_time_s
       end }
       local function run(options)
@@ -160,7 +170,9 @@ describe('a shared search', function()
       run { checkpoint = arg[1] }
       local read = core.read_file
       if job.rank == 1 then
-        core.read_file = function(name, ...) return read(name == arg[1] and name .. '.older' or name, ...) end
+        core.read_file = function(name, ...)
+          return read(name:sub(1, #arg[1]) == arg[1] and name .. '.older' or name, ...)
+        end
       end
       run { resume = arg[1] }
     ]], path)
