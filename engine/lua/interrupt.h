@@ -6,7 +6,8 @@
 
 // Ctrl-C. While a search runs, the first one asks it to stop and keep its best, with which the
 // script has five seconds to finish; otherwise, and from the second on, the script is stopped with
-// an error; the third ends the process. Compiled Lua loops are stopped too: LuaJIT's profiler makes them look at their hooks (style.md 4.5).
+// an error; the third ends the process. Compiled Lua loops are stopped too: LuaJIT's profiler makes
+// them look at their hooks (style.md 4.5).
 
 namespace trinity::lua {
 
@@ -25,8 +26,8 @@ bool was_stopped();
 /// Makes the next script start afresh: the REPL after an interrupted line.
 void forget_interrupt(lua_State* L);
 
-/// The script has ended, and what it kept says how: from now on Ctrl-C ends the process at once with
-/// its `status`.
+/// The script has ended, and what it kept says how: from now on Ctrl-C ends the process at once
+/// with its `status`.
 void leave_on_interrupt(int status);
 
 /// Brackets a search that stops by itself when stop_flag() is set; end_search() takes the flag back

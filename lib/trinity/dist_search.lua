@@ -163,7 +163,7 @@ end
 function dist_search.branch(run, evaluations)
   local own = setmetatable({}, getmetatable(run))
   for key, value in util.sorted_pairs(run) do own[key] = value end
-  own.options, own.curve, own.placement, own.means = {}, {}, run.problem:placement(), 0
+  own.options, own.curve, own.placement, own.sum_of_means = {}, {}, run.problem:placement(), 0
   for key, value in util.sorted_pairs(run.options) do own.options[key] = value end
   for i = 1, #run.curve do own.curve[i] = run.curve[i] end
   for op = 1, #own.placement do own.placement[op] = run.placement[op] end
@@ -196,7 +196,7 @@ end
 --- Ends what branch() began: the best of all ranks (ties: the lowest rank), and the evaluations of all; `alike`: all
 --- did the same, which counts once.
 function dist_search.join(run, job, own, alike)
-  local row = { own.evaluations - run.evaluations, own.best.metrics.feasible and 1 or 0, own.best.reward, own.means,
+  local row = { own.evaluations - run.evaluations, own.best.metrics.feasible and 1 or 0, own.best.reward, own.sum_of_means,
     own.step - run.step }
   local table_of_ranks = {}
   for i = 1, 5 * job.size do table_of_ranks[i] = 0 end

@@ -12,11 +12,11 @@ local function add(search, mean_reward)
     best_reward = best.reward, best_step_time_s = best.metrics.step_time_s }
 end
 
---- One step more, whose placements were worth `mean_reward` on average. Sets step, mean_reward and means, the sum of
---- all steps' averages.
+--- One step more, whose placements were worth `mean_reward` on average. Sets step,
+--- mean_reward and sum_of_means, of all steps.
 function search_curve.note(search, mean_reward)
   search.step = search.step + 1
-  search.mean_reward, search.means = mean_reward, (search.means or 0) + mean_reward
+  search.mean_reward, search.sum_of_means = mean_reward, (search.sum_of_means or 0) + mean_reward
   local last = search.curve[#search.curve]
   if search.step <= every_step or not last or search.evaluations >= growth * last.evaluations
     or search.best.reward ~= last.best_reward then add(search, mean_reward) end

@@ -330,7 +330,7 @@ function Timeline:close() end
 ---@field evaluations integer how many plans were simulated
 ---@field step integer how often search:evaluate was called
 ---@field mean_reward? number of the placements of the last step
----@field means? number the sum of that over all steps
+---@field sum_of_means? number the sum of that over all steps
 ---@field curve trinity.CurvePoint[]
 ---@field placement trinity.Placement the best so far
 ---@field best? { metrics: trinity.Metrics, reward: number }
