@@ -196,8 +196,8 @@ end
 --- Ends what branch() began: the best of all ranks (ties: the lowest rank), and the evaluations of all; `alike`: all
 --- did the same, which counts once.
 function dist_search.join(run, job, own, alike)
-  local row = { own.evaluations - run.evaluations, own.best.metrics.feasible and 1 or 0, own.best.reward, own.sum_of_means,
-    own.step - run.step }
+  local row = { own.evaluations - run.evaluations, own.best.metrics.feasible and 1 or 0, own.best.reward,
+    own.sum_of_means, own.step - run.step }
   local table_of_ranks = {}
   for i = 1, 5 * job.size do table_of_ranks[i] = 0 end
   for i = 1, 5 do table_of_ranks[5 * job.rank + i] = row[i] end

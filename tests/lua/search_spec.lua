@@ -106,6 +106,32 @@ describe('methods', function()
   end)
 end)
 
+describe('the curve of a search', function()
+  it('has its first thousand steps, then one per thousandth more or another best, and the last', function()
+    local problem = small_problem()
+    local steps, bests = 0, 0
+    local found = trinity.search.run('long', problem, trinity.search.options('long', {}, { evaluations = 5001, quiet = true }),
+      function(self)
+        local best
+        while self:more() do
+          self:evaluate { problem:placement_by_unit(function(unit) return (unit * steps) % 2 + 1 end) }
+          steps = steps + 1
+          if steps > 1000 and self.best.reward ~= best then bests = bests + 1 end
+          best = self.best.reward
+        end
+      end)
+    expect(steps):equals(5001)
+    for i = 1, 1000 do expect(found.curve[i].evaluations):equals(i) end
+    expect(#found.curve > 2000 and #found.curve < 2700 + bests):equals(true)
+    for i = 1002, #found.curve - 1 do
+      local before, now = found.curve[i - 1], found.curve[i]
+      expect(now.evaluations >= 1.001 * before.evaluations or now.best_reward ~= before.best_reward):equals(true)
+    end
+    expect(found.curve[#found.curve].evaluations):equals(5001)
+    expect(found.curve[#found.curve].best_reward):equals(found.reward)
+  end)
+end)
+
 describe('determinism', function()
   it('gives the same strategy file from any number of threads', function()
     local files = {}
