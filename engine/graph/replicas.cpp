@@ -1,112 +1,242 @@
 #include "graph/replicas.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <string>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "base/free_aside.h"
+#include "graph/operator_types.h"
 
 namespace trinity {
 namespace {
 
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+/// Where a part of the batch begins: part / parts of it.
+struct Cut {
+  int64_t part, parts;
+  bool before(const Cut& other) const { return part * other.parts < other.part * parts; }
+  double share() const { return static_cast<double>(part) / static_cast<double>(parts); }
+};
+
+/// A piece of a copy's output: the samples from one cut to another.
+struct Piece {
+  Cut from, to;
+  int32_t tensor;  // in the builder
+};
+
 /// Gradients that are reduced together.
 struct Bucket {
-  std::vector<int32_t> gradients;  // tensors of the original graph, ascending
+  int32_t stage;
+  std::vector<int32_t> gradients;  // tensors of the original graph, in the order of production
   int64_t bytes = 0;
 };
 
 class Replication {
  public:
-  Replication(const Graph& graph, int32_t replicas, const ReplicaOptions& options)
-      : graph_(graph), replicas_(replicas), options_(options), builder_(graph.name()) {}
+  /// `group`: per operator; a bucket holds gradients of one group, which is within one stage.
+  Replication(const Graph& graph, std::span<const int32_t> stage, std::span<const int32_t> replicas,
+              std::span<const int32_t> group, const ReplicaOptions& options)
+      : graph_(graph),
+        stage_(stage),
+        replicas_(replicas),
+        group_(group),
+        options_(options),
+        builder_(graph.name()),
+        whole_(graph.tensors().size(), false),
+        pieces_(graph.tensors().size()),
+        ids_(at(graph.operator_count())) {
+    for (const int32_t count : replicas) most_ = std::max(most_, count);
+  }
 
   Replicated run() {
-    const AsideOnStop aside(reduced_, number_);
-    find_gradients();
-    fill_buckets();
-    for (int32_t replica = 0; replica < replicas_; ++replica) copy(replica);
+    const AsideOnStop aside(reduced_, pieces_, origin_of_);
+    find_whole();
+    for (int32_t replica = 0; replica < most_; ++replica)
+      for (int32_t op = 0; op < graph_.operator_count(); ++op)
+        if (replica < replicas_of(op)) add_copy(op, replica);
+    connect(false);
     copy_collectives();
+    fill_buckets();
     for (size_t k = 0; k < buckets_.size(); ++k) add_all_reduce(k);
-    for (int32_t replica = 0; replica < replicas_; ++replica) connect_updates(replica);
+    connect(true);
+    colocate();
     return finish();
   }
 
  private:
-  /// Number in the builder of the copy of an operator or tensor: copies come first, replica by
-  /// replica, in the order of the graph (which numbers tensors as their producers).
-  int32_t copy_of(int32_t op, int32_t replica) const {
-    return replica * graph_.operator_count() + op;
-  }
-  int32_t tensor_of(int32_t tensor, int32_t replica) const {
-    return replica * static_cast<int32_t>(graph_.tensors().size()) + tensor;
-  }
-  std::string name_of(const std::string& name, int32_t replica) const {
-    return fmt::format("{}@{}", name, replica);
-  }
+  struct Origin {
+    int32_t op, stage, replica;
+  };
+
+  int32_t replicas_of(int32_t op) const { return replicas_[at(stage_[at(op)])]; }
+  int32_t id_of(int32_t op, int32_t replica) const { return ids_[at(op)][at(replica)]; }
   const Operator& producer(int32_t tensor) const {
     return graph_.op(graph_.tensor(tensor).producer);
   }
+  const Graph* at_share(int32_t op) const {
+    const auto s = at(stage_[at(op)]);
+    return s < options_.at_share.size() ? options_.at_share[s] : nullptr;
+  }
 
-  void find_gradients() {
-    is_gradient_.assign(graph_.tensors().size(), false);
-    for (const auto& op : graph_.operators())
-      for (const int32_t input : op.inputs)
-        if (op.phase == Phase::update && producer(input).phase == Phase::backward)
-          is_gradient_[static_cast<size_t>(input)] = true;
+  /// Weights and what updates read or write have no samples.
+  void find_whole() {
+    for (const auto& op : graph_.operators()) {
+      if (is_variable(op) || op.phase == Phase::update)
+        for (const int32_t output : op.outputs) whole_[at(output)] = true;
+      if (op.phase == Phase::update)
+        for (const int32_t input : op.inputs) whole_[at(input)] = true;
+    }
+  }
+
+  /// The operator as a replica of its stage runs it.
+  Operator shared(int32_t op) const {
+    if (const Graph* share = at_share(op)) return share->op(op);
+    Operator copy = graph_.op(op);
+    const auto parts = static_cast<double>(replicas_of(op));
+    if (copy.phase == Phase::update || parts == 1) return copy;
+    const auto weights = static_cast<double>(copy.parameter_bytes());
+    copy.flops /= parts;
+    copy.traffic_bytes =
+        std::max(copy.traffic_bytes - weights, 0.0) / parts + std::min(copy.traffic_bytes, weights);
+    if (copy.measured()) copy.measured_time_s /= parts;
+    copy.workspace_bytes =
+        static_cast<int64_t>(std::ceil(static_cast<double>(copy.workspace_bytes) / parts));
+    return copy;
+  }
+
+  /// The tensor as a replica of its producer's stage writes it.
+  Tensor shared_tensor(int32_t tensor) const {
+    Tensor copy = graph_.tensor(tensor);
+    const int64_t parts = whole_[at(tensor)] ? 1 : replicas_of(copy.producer);
+    if (const Graph* share = at_share(copy.producer)) {
+      const auto& same = share->tensor(share->op(copy.producer).outputs[at(output_number(tensor))]);
+      copy.shape = same.shape;
+      copy.bytes = same.bytes;
+    } else if (parts > 1) {
+      copy.shape.clear();
+      copy.bytes = (copy.bytes + parts - 1) / parts;
+    }
+    return copy;
+  }
+
+  int32_t output_number(int32_t tensor) const { return tensor - producer(tensor).outputs.front(); }
+
+  void add_copy(int32_t op, int32_t replica) {
+    Operator copy = shared(op);
+    copy.name = fmt::format("{}@{}", graph_.op(op).name, replica);
+    copy.inputs.clear();
+    if (copy.forward >= 0) {
+      const int32_t of = std::min(replica, replicas_of(copy.forward) - 1);
+      copy.forward = id_of(copy.forward, of);
+    }
+    const int32_t id = builder_.add_operator(std::move(copy));
+    ids_[at(op)].push_back(id);
+    origin_.push_back({op, stage_[at(op)], replica});
+    stop_.step();
+    for (const int32_t output : graph_.op(op).outputs) add_pieces(output, id, replica);
+  }
+
+  /// Where readers' parts of the batch begin within the part of a replica, and its ends.
+  std::vector<Cut> cuts_of(int32_t tensor, int32_t replica) const {
+    const int32_t op = graph_.tensor(tensor).producer;
+    const int64_t own = replicas_of(op);
+    std::vector<Cut> cuts = {{replica, own}, {replica + 1, own}};
+    if (whole_[at(tensor)]) return cuts;
+    const auto [first, last] = boost::out_edges(op, graph_.csr());
+    for (auto edge = first; edge != last; ++edge) {
+      if (graph_.csr()[*edge].tensor != tensor) continue;
+      const int64_t parts = replicas_of(static_cast<int32_t>(boost::target(*edge, graph_.csr())));
+      for (int64_t part = replica * parts / own; part <= (replica + 1) * parts / own; ++part) {
+        const Cut cut{part, parts};
+        if (Cut{replica, own}.before(cut) && cut.before({replica + 1, own})) cuts.push_back(cut);
+      }
+    }
+    std::sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) { return a.before(b); });
+    cuts.erase(std::unique(cuts.begin(), cuts.end(),
+                           [](const Cut& a, const Cut& b) { return !a.before(b) && !b.before(a); }),
+               cuts.end());
+    return cuts;
+  }
+
+  void add_pieces(int32_t tensor, int32_t id, int32_t replica) {
+    const auto cuts = cuts_of(tensor, replica);
+    const Tensor all = shared_tensor(tensor);
+    const double begin = cuts.front().share(), length = cuts.back().share() - begin;
+    int64_t given = 0;
+    for (size_t k = 0; k + 1 < cuts.size(); ++k) {
+      Tensor piece = all;
+      piece.name = fmt::format("{}@{}", piece.name, replica);
+      if (cuts.size() > 2) {
+        piece.name += fmt::format(".{}", k);
+        piece.shape.clear();
+      }
+      const double upto = (cuts[k + 1].share() - begin) / length;
+      const int64_t end =
+          k + 2 == cuts.size() ? all.bytes : std::llround(static_cast<double>(all.bytes) * upto);
+      piece.bytes = end - given;
+      given = end;
+      pieces_[at(tensor)].push_back({cuts[k], cuts[k + 1], builder_.add_output(id, piece)});
+    }
+  }
+
+  /// Connects the updates, or all else: updates read what all-reduces write.
+  void connect(bool updates) {
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      if ((graph_.op(op).phase == Phase::update) == updates)
+        for (int32_t replica = 0; replica < replicas_of(op); ++replica) connect(op, replica);
+  }
+
+  /// Makes a copy read what its originals read: reduced gradients, its own replica's tensors, or
+  /// the pieces of another stage's that its part of the batch overlaps.
+  void connect(int32_t op, int32_t replica) {
+    stop_.step();
+    const Cut begin{replica, replicas_of(op)}, end{replica + 1, replicas_of(op)};
+    for (const int32_t input : graph_.op(op).inputs) {
+      const auto reduced = reduced_.find({input, replica});
+      if (reduced != reduced_.end() && graph_.op(op).phase == Phase::update) {
+        builder_.read(id_of(op, replica), reduced->second);
+        continue;
+      }
+      const int32_t from = graph_.tensor(input).producer;
+      if (whole_[at(input)] && replicas_of(from) != replicas_of(op)) refuse_whole(input, op);
+      for (const auto& piece : pieces_[at(input)])
+        if (begin.before(piece.to) && piece.from.before(end))
+          builder_.read(id_of(op, replica), piece.tensor);
+    }
+  }
+
+  [[noreturn]] void refuse_whole(int32_t tensor, int32_t reader) const {
+    const int32_t from = graph_.tensor(tensor).producer;
+    throw ArgumentError(fmt::format(
+        "replicating the stages of graph '{}': tensor '{}' has no samples to share out, and goes "
+        "from stage {} with {} replicas to stage {} with {}",
+        graph_.name(), graph_.tensor(tensor).name, stage_[at(from)] + 1, replicas_of(from),
+        stage_[at(reader)] + 1, replicas_of(reader)));
   }
 
   /// Tensors are in the order of their producers.
   void fill_buckets() {
-    std::map<int32_t, size_t> open;  // by device or unit
-    for (size_t t = 0; t < is_gradient_.size(); ++t) {
-      if (!is_gradient_[t]) continue;
-      const auto& tensor = graph_.tensors()[t];
-      const int32_t place = options_.device_of.empty()
-                                ? graph_.op(tensor.producer).unit
-                                : options_.device_of[static_cast<size_t>(tensor.producer)];
-      const auto found = open.find(place);
-      if (found == open.end() ||
-          buckets_[found->second].bytes + tensor.bytes > options_.bucket_bytes) {
-        open[place] = buckets_.size();
-        buckets_.emplace_back();
+    std::map<int32_t, size_t> open;  // by group
+    for (int32_t t = 0; t < static_cast<int32_t>(graph_.tensors().size()); ++t) {
+      const int32_t op = graph_.tensor(t).producer;
+      if (!whole_[at(t)] || graph_.op(op).phase != Phase::backward || replicas_of(op) == 1)
+        continue;
+      const int64_t bytes = shared_tensor(t).bytes;
+      const auto found = open.find(group_[at(op)]);
+      if (found == open.end() || buckets_[found->second].bytes + bytes > options_.bucket_bytes) {
+        open[group_[at(op)]] = buckets_.size();
+        buckets_.push_back({stage_[at(op)], {}, 0});
       }
-      auto& bucket = buckets_[open[place]];
-      bucket.gradients.push_back(static_cast<int32_t>(t));
-      bucket.bytes += tensor.bytes;
+      auto& bucket = buckets_[open[group_[at(op)]]];
+      bucket.gradients.push_back(t);
+      bucket.bytes += bytes;
     }
-  }
-
-  /// Updates get their inputs later, see connect_updates().
-  void copy(int32_t replica) {
-    for (const auto& op : graph_.operators()) {
-      Operator added = op;
-      added.name = name_of(op.name, replica);
-      added.inputs.clear();
-      if (op.phase != Phase::update)
-        for (const int32_t input : op.inputs) added.inputs.push_back(tensor_of(input, replica));
-      if (op.forward >= 0) added.forward = copy_of(op.forward, replica);
-      const int32_t id = builder_.add_operator(std::move(added));
-      for (const int32_t output : op.outputs) {
-        Tensor tensor = graph_.tensor(output);
-        tensor.name = name_of(tensor.name, replica);
-        builder_.add_output(id, std::move(tensor));
-      }
-    }
-    for (int32_t unit = 0; unit < graph_.unit_count(); ++unit)
-      for (const int32_t member : graph_.unit(unit))
-        builder_.colocate(copy_of(graph_.unit(unit)[0], replica), copy_of(member, replica));
-  }
-
-  void copy_collectives() {
-    for (int32_t replica = 0; replica < replicas_; ++replica)
-      for (Collective collective : graph_.collectives()) {
-        collective.name = name_of(collective.name, replica);
-        for (int32_t& member : collective.members) member = copy_of(member, replica);
-        builder_.add_collective(std::move(collective));
-      }
   }
 
   bool one_unit(const Bucket& bucket) const {
@@ -121,95 +251,182 @@ class Replication {
     collective.name = fmt::format("all_reduce{}", k);
     collective.algorithm = options_.algorithm;
     collective.bytes = bucket.bytes;
-    for (int32_t replica = 0; replica < replicas_; ++replica) {
+    for (int32_t replica = 0; replica < replicas_[at(bucket.stage)]; ++replica) {
       Operator member;
-      member.name = name_of(collective.name, replica);
+      member.name = fmt::format("{}@{}", collective.name, replica);
       member.type = "AllReduce";
       member.phase = Phase::update;
       member.traffic_bytes = 0;
-      for (const int32_t gradient : bucket.gradients)
-        member.inputs.push_back(tensor_of(gradient, replica));
       const int32_t id = builder_.add_operator(std::move(member));
+      origin_.push_back({-1, bucket.stage, replica});
       for (const int32_t gradient : bucket.gradients) {
-        Tensor reduced = graph_.tensor(gradient);
-        reduced.name = name_of(reduced.name + "/reduced", replica);
+        const auto& piece = pieces_[at(gradient)][at(replica)];
+        builder_.read(id, piece.tensor);
+        Tensor reduced = builder_.tensor(piece.tensor);
+        reduced.name = fmt::format("{}/reduced@{}", graph_.tensor(gradient).name, replica);
         reduced_[{gradient, replica}] = builder_.add_output(id, std::move(reduced));
       }
       if (one_unit(bucket))
-        builder_.colocate(id, copy_of(graph_.tensor(bucket.gradients[0]).producer, replica));
+        builder_.colocate(id, id_of(graph_.tensor(bucket.gradients[0]).producer, replica));
       collective.members.push_back(id);
     }
     builder_.add_collective(std::move(collective));
   }
 
-  void connect_updates(int32_t replica) {
-    poll_stop();
-    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
-      if (graph_.op(op).phase != Phase::update) continue;
-      for (const int32_t input : graph_.op(op).inputs)
-        builder_.read(copy_of(op, replica), is_gradient_[static_cast<size_t>(input)]
-                                                ? reduced_.at({input, replica})
-                                                : tensor_of(input, replica));
+  /// A unit's operators of one stage stay together in every replica.
+  void colocate() {
+    for (int32_t unit = 0; unit < graph_.unit_count(); ++unit) {
+      std::map<int32_t, int32_t> first;  // of every stage
+      for (const int32_t op : graph_.unit(unit)) {
+        const int32_t lead = first.emplace(stage_[at(op)], op).first->second;
+        for (int32_t replica = 0; replica < replicas_of(op); ++replica)
+          builder_.colocate(id_of(lead, replica), id_of(op, replica));
+      }
     }
+  }
+
+  void copy_collectives() {
+    for (int32_t replica = 0; replica < most_; ++replica)
+      for (size_t c = 0; c < graph_.collectives().size(); ++c)
+        if (replica < replicas_of_collective(c)) copy_collective(c, replica);
+  }
+
+  int32_t replicas_of_collective(size_t c) const {
+    const auto& collective = graph_.collectives()[c];
+    const int32_t count = replicas_of(collective.members.front());
+    for (const int32_t member : collective.members)
+      if (replicas_of(member) != count)
+        throw ArgumentError(fmt::format(
+            "replicating the stages of graph '{}': collective '{}' has members in stages of {} "
+            "and of {} replicas",
+            graph_.name(), collective.name, count, replicas_of(member)));
+    return count;
+  }
+
+  void copy_collective(size_t c, int32_t replica) {
+    Collective copy = graph_.collectives()[c];
+    const int64_t parts = replicas_of(copy.members.front());
+    const Graph* share = at_share(copy.members.front());
+    copy.bytes = share ? share->collectives()[c].bytes : (copy.bytes + parts - 1) / parts;
+    copy.name = fmt::format("{}@{}", copy.name, replica);
+    for (int32_t& member : copy.members) member = id_of(member, replica);
+    builder_.add_collective(std::move(copy));
   }
 
   /// Building renumbers the operators; their names tell where they come from.
   Replicated finish() {
-    const int32_t copies = replicas_ * graph_.operator_count();
-    StopPoll stop;
-    for (int32_t id = 0; id < builder_.operator_count(); ++id, stop.step())
-      number_.emplace(builder_.op(id).name, id);
+    for (size_t id = 0; id < origin_.size(); ++id, stop_.step())
+      origin_of_.emplace(builder_.op(static_cast<int32_t>(id)).name, origin_[id]);
     Replicated result;
     result.graph = builder_.build();
     const AsideOnStop aside(result.graph);
     for (const auto& op : result.graph.operators()) {
-      stop.step();
-      const int32_t id = number_.at(op.name);
-      result.origin.push_back(id < copies ? id % graph_.operator_count() : -1);
-      result.replica.push_back(id < copies ? id / graph_.operator_count()
-                                           : (id - copies) % replicas_);
+      stop_.step();
+      const auto& origin = origin_of_.at(op.name);
+      result.origin.push_back(origin.op);
+      result.stage.push_back(origin.stage);
+      result.replica.push_back(origin.replica);
     }
     return result;
   }
 
   const Graph& graph_;
-  int32_t replicas_;
+  std::span<const int32_t> stage_, replicas_, group_;
   const ReplicaOptions& options_;
   GraphBuilder builder_;
-  std::vector<bool> is_gradient_;  // per tensor
-  std::vector<Bucket> buckets_;
+  std::vector<bool> whole_;                 // per tensor: it has no samples to share out
+  std::vector<std::vector<Piece>> pieces_;  // per tensor, in order of replica and cut
+  std::vector<std::vector<int32_t>> ids_;   // in the builder: of the copies of an operator
+  std::vector<Origin> origin_;              // per operator of the builder
+  std::unordered_map<std::string, Origin> origin_of_;       // by name
   std::map<std::pair<int32_t, int32_t>, int32_t> reduced_;  // by gradient and replica
-  std::unordered_map<std::string, int32_t> number_;         // of an operator in the builder
+  std::vector<Bucket> buckets_;
+  int32_t most_ = 0;  // replicas of any stage
+  StopPoll stop_;
 };
 
-void check_options(const Graph& graph, int32_t replicas, const ReplicaOptions& options) {
-  const auto owner = fmt::format("replicating graph '{}'", graph.name());
-  if (replicas < 1)
-    throw ArgumentError(fmt::format("{}: expected at least 1 replica, got {}", owner, replicas));
-  if (options.bucket_bytes < 1)
+void check_share(const Graph& graph, const Graph& share, size_t s) {
+  bool same = share.operator_count() == graph.operator_count() &&
+              share.collectives().size() == graph.collectives().size();
+  for (int32_t op = 0; same && op < graph.operator_count(); ++op)
+    same = share.op(op).name == graph.op(op).name &&
+           share.op(op).outputs.size() == graph.op(op).outputs.size();
+  if (!same)
     throw ArgumentError(
-        fmt::format("{}: bucket_bytes must be at least 1, got {}", owner, options.bucket_bytes));
-  const auto count = static_cast<size_t>(graph.operator_count());
-  if (!options.device_of.empty() && options.device_of.size() != count)
-    throw ArgumentError(fmt::format("{}: expected the devices of {} operators, got {}", owner,
-                                    count, options.device_of.size()));
-  const auto copies = static_cast<size_t>(replicas);
-  if (copies * count > kMaxOperators ||
-      copies * graph.tensors().size() > std::numeric_limits<int32_t>::max())
-    throw LimitError(fmt::format("{}: {} copies of {} operators are more than {}", owner, replicas,
-                                 count, kMaxOperators));
+        fmt::format("replicating the stages of graph '{}': the graph at the share of stage {} has "
+                    "other operators",
+                    graph.name(), s + 1));
+}
+
+/// That so many copies of every operator and of its tensors can be numbered.
+void check_copies(const Graph& graph, std::span<const int32_t> stage,
+                  std::span<const int32_t> replicas) {
+  size_t copies = 0, tensors = 0;
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    copies += at(replicas[at(stage[at(op)])]);
+    tensors += at(replicas[at(stage[at(op)])]) * graph.op(op).outputs.size();
+  }
+  if (copies > kMaxOperators || tensors > std::numeric_limits<int32_t>::max())
+    throw LimitError(fmt::format("replicating graph '{}': {} copies of operators are more than {}",
+                                 graph.name(), copies, kMaxOperators));
+}
+
+void check_bucket(const Graph& graph, const ReplicaOptions& options) {
+  if (options.bucket_bytes < 1)
+    throw ArgumentError(fmt::format("replicating graph '{}': bucket_bytes must be at least 1, got {}",
+                                    graph.name(), options.bucket_bytes));
+}
+
+void check_stages(const Graph& graph, std::span<const int32_t> stage,
+                  std::span<const int32_t> replicas, const ReplicaOptions& options) {
+  const auto owner = fmt::format("replicating the stages of graph '{}'", graph.name());
+  if (stage.size() != at(graph.operator_count()))
+    throw ArgumentError(fmt::format("{}: expected the stages of {} operators, got {}", owner,
+                                    graph.operator_count(), stage.size()));
+  for (size_t s = 0; s < replicas.size(); ++s) {
+    if (replicas[s] < 1)
+      throw ArgumentError(fmt::format("{}: stage {} has {} replicas, expected at least 1", owner,
+                                      s + 1, replicas[s]));
+    if (s < options.at_share.size() && options.at_share[s])
+      check_share(graph, *options.at_share[s], s);
+  }
+  for (int32_t op = 0; op < graph.operator_count(); ++op)
+    if (stage[at(op)] < 0 || at(stage[at(op)]) >= replicas.size())
+      throw ArgumentError(fmt::format("{}: operator '{}' is in stage {}, expected 1 to {}", owner,
+                                      graph.op(op).name, stage[at(op)] + 1, replicas.size()));
 }
 
 }  // namespace
 
 Replicated replicate(const Graph& graph, int32_t replicas, const ReplicaOptions& options) {
-  check_options(graph, replicas, options);
-  if (replicas > 1) return Replication(graph, replicas, options).run();
-  Replicated result{graph, {}, {}};
-  result.origin.resize(static_cast<size_t>(graph.operator_count()));
-  std::iota(result.origin.begin(), result.origin.end(), 0);
-  result.replica.assign(result.origin.size(), 0);
-  return result;
+  if (replicas < 1)
+    throw ArgumentError(fmt::format("replicating graph '{}': expected at least 1 replica, got {}",
+                                    graph.name(), replicas));
+  check_bucket(graph, options);
+  const auto count = at(graph.operator_count());
+  if (!options.device_of.empty() && options.device_of.size() != count)
+    throw ArgumentError(
+        fmt::format("replicating graph '{}': expected the devices of {} operators, got {}",
+                    graph.name(), count, options.device_of.size()));
+  const std::vector<int32_t> stage(count, 0);
+  if (replicas == 1) {
+    std::vector<int32_t> origin(count);
+    std::iota(origin.begin(), origin.end(), 0);
+    return {graph, std::move(origin), stage, stage};
+  }
+  check_copies(graph, stage, {&replicas, 1});
+  ReplicaOptions whole = options;
+  whole.at_share = {&graph};
+  const auto group = options.device_of.empty() ? graph.units() : options.device_of;
+  return Replication(graph, stage, {&replicas, 1}, group, whole).run();
+}
+
+Replicated replicate_stages(const Graph& graph, std::span<const int32_t> stage,
+                            std::span<const int32_t> replicas, const ReplicaOptions& options) {
+  check_bucket(graph, options);
+  check_stages(graph, stage, replicas, options);
+  check_copies(graph, stage, replicas);
+  return Replication(graph, stage, replicas, stage, options).run();
 }
 
 }  // namespace trinity

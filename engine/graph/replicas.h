@@ -13,25 +13,32 @@ struct ReplicaOptions {
   /// than this; a single larger gradient has its own.
   int64_t bucket_bytes = 25'000'000;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
-  /// Device of every operator of the graph in one replica. A bucket holds gradients of one device;
-  /// where this is empty, of one colocation unit.
+  /// replicate() only: device of every operator of the graph in one replica. A bucket holds
+  /// gradients of one device; where this is empty, of one colocation unit.
   std::span<const int32_t> device_of = {};
+  /// replicate_stages() only: per stage, the same network at the part of the batch that one of its
+  /// replicas has; costs and sizes of its copies are that graph's. Where this is empty or null they
+  /// are those of the graph divided by the replicas, except weights, their gradients and updates,
+  /// which stay whole; kernels that are too small to fill a device then cost less than they would.
+  std::vector<const Graph*> at_share = {};
 };
 
-/// Data parallelism as a graph, and where its operators come from.
+/// Copies of a graph that train together as one graph, and where its operators come from.
 struct Replicated {
   Graph graph;
   std::vector<int32_t> origin;   ///< per operator: the one it copies, -1 for an all-reduce
-  std::vector<int32_t> replica;  ///< per operator: its replica, from 0
+  std::vector<int32_t> stage;    ///< per operator; 0 where there are no stages
+  std::vector<int32_t> replica;  ///< per operator: its replica of the stage, from 0
 };
 
-/// `replicas` copies of every operator, tensor, colocation unit and collective, named
-/// "<name>@<replica>" with replicas from 0, and an all-reduce per bucket of gradients between them
-/// and the updates. Gradients are the tensors that operators of phase update read from others; they
-/// fill the buckets in the order in which they are produced. Bucket k is a collective
-/// "all_reduce<k>" of phase update with a member "all_reduce<k>@<replica>" (type "AllReduce") in
-/// every replica, which reads the bucket's gradients there and writes as many tensors of the same
-/// sizes; the updates read those. One replica gives a copy of the graph.
+/// Data parallelism: `replicas` copies of every operator, tensor, colocation unit and collective,
+/// named "<name>@<replica>" with replicas from 0, and an all-reduce per bucket of gradients between
+/// them and the updates. Gradients are the tensors that operators of phase update read from
+/// operators of phase backward; they fill the buckets in the order in which they are produced.
+/// Bucket k is a collective "all_reduce<k>" of phase update with a member "all_reduce<k>@<replica>"
+/// (type "AllReduce") in every replica, which reads the bucket's gradients there and writes as many
+/// tensors of the same sizes; the updates read those. Every replica has the graph's batch. One
+/// replica gives a copy of the graph.
 ///
 /// Placing the result: a copy goes to its replica's device for `origin`; a member goes where the
 /// producer of its first input goes, and shares its colocation unit when all gradients of the
@@ -40,5 +47,24 @@ struct Replicated {
 /// Throws ArgumentError for fewer than one replica, a bucket of less than one byte, a `device_of`
 /// of another length, LimitError for more than kMaxOperators operators.
 Replicated replicate(const Graph& graph, int32_t replicas, const ReplicaOptions& options = {});
+
+/// A pipeline of replicated stages (PipeDream's plans; Narayanan et al., SOSP 2019, section 3.1):
+/// stage s has replicas[s] copies, each of which works on its part of every micro-batch; stage[o]
+/// numbers the stage of operator o from 0. A tensor that goes to a stage with another number of
+/// replicas is cut into pieces "<name>@<replica>.<piece>" where the readers' parts of the batch
+/// begin, and a reader reads those that its own part overlaps; bytes are shared out by samples.
+/// (PipeDream's own replicas take whole mini-batches in turn; here each takes its part of every
+/// one, so that a stage has as many of them under way as without replicas.) Gradients of a stage
+/// with several replicas are reduced as by replicate(), in buckets of one stage.
+///
+/// Placing the result: every (stage, replica) on a device of its own; members of all-reduces too
+/// (their stage and replica are given). pipeline_schedule() takes such stages.
+///
+/// Throws ArgumentError for lists of another length, stages without a number of replicas, fewer
+/// than one replica, graphs at shares with other operators, a collective across stages with other
+/// numbers of replicas, and tensors that have no samples to be cut by (weights that several stages
+/// share, their gradients) between such stages; LimitError for more than kMaxOperators operators.
+Replicated replicate_stages(const Graph& graph, std::span<const int32_t> stage,
+                            std::span<const int32_t> replicas, const ReplicaOptions& options = {});
 
 }  // namespace trinity

@@ -4,7 +4,6 @@
 #include "graph/operator_types.h"
 #include "graph/recompute.h"
 #include "graph/replicas.h"
-#include "graph/stage_replicas.h"
 #include "graph/training.h"
 #include "lua/module.h"
 
@@ -392,7 +391,7 @@ int graph_replicate_stages(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
   table_arg(L, 3, "at_share");
   Fields fields(L, 2, "replicate_stages");
-  StageReplicaOptions options;
+  ReplicaOptions options;
   options.bucket_bytes = fields.integer("bucket_bytes", options.bucket_bytes, 1, int64_t{1} << 50);
   options.algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
   const auto stage = stage_field(L, fields, 1);

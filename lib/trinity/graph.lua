@@ -94,7 +94,7 @@ function Graph:recompute(options)
 end
 
 --- A pipeline whose stages have several replicas, each for its part of every micro-batch, with all-reduces of their
---- gradients; see engine/graph/stage_replicas.h. options: stage = per operator (an int32 array or a list), replicas =
+--- gradients; see engine/graph/replicas.h. options: stage = per operator (an int32 array or a list), replicas =
 --- a number per stage, bucket_bytes = 25e6, algorithm = 'automatic', at_share = per stage the same network at the
 --- part of the batch that a replica has, or false (costs are then divided). Returns the graph, and three lists per
 --- operator: the operator of this graph that it copies (0: an all-reduce), its stage, and its replica from 1.

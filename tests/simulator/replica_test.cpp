@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "graph/recompute.h"
-#include "graph/stage_replicas.h"
+#include "graph/replicas.h"
 #include "support/build.h"
 #include "support/laws.h"
 
@@ -162,7 +162,7 @@ TEST_CASE("recomputation is refused where it cannot be") {
 namespace {
 
 /// Every (stage, replica) on a device of its own, in order.
-std::vector<int32_t> devices_of(const StageReplicated& result,
+std::vector<int32_t> devices_of(const Replicated& result,
                                 const std::vector<int32_t>& replicas) {
   std::vector<int32_t> first = {0}, placement;
   for (const int32_t count : replicas) first.push_back(first.back() + count);
@@ -171,8 +171,8 @@ std::vector<int32_t> devices_of(const StageReplicated& result,
   return placement;
 }
 
-StageReplicated replicated(const Graph& graph, const std::vector<int32_t>& replicas) {
-  StageReplicaOptions options;
+Replicated replicated(const Graph& graph, const std::vector<int32_t>& replicas) {
+  ReplicaOptions options;
   options.algorithm = CollectiveAlgorithm::ring;
   return replicate_stages(graph, stages_of(graph), replicas, options);
 }
@@ -231,7 +231,7 @@ TEST_CASE("tensors between stages are cut where the readers' samples begin") {
 
 TEST_CASE("replicas take the costs of the network at their share of the batch") {
   const auto graph = chain({2, 1}, 600), half = chain({1.5, 1}, 300);
-  StageReplicaOptions options;
+  ReplicaOptions options;
   options.algorithm = CollectiveAlgorithm::ring;
   options.at_share = {&half, nullptr};
   const auto result =
@@ -244,7 +244,7 @@ TEST_CASE("replicated stages that do not fit are refused") {
   const auto graph = chain({1, 1}, 600);
   const auto stage = stages_of(graph);
   const auto fails = [&](const std::vector<int32_t>& stages, const std::vector<int32_t>& replicas,
-                         const StageReplicaOptions& options, const char* text) {
+                         const ReplicaOptions& options, const char* text) {
     CHECK_THROWS_WITH_AS(replicate_stages(graph, stages, replicas, options),
                          doctest::Contains(text), ArgumentError);
   };
@@ -252,10 +252,10 @@ TEST_CASE("replicated stages that do not fit are refused") {
   fails(stage, {1}, {}, "is in stage 2, expected 1 to 1");
   fails(stage, {1, 0}, {}, "stage 2 has 0 replicas, expected at least 1");
   const auto other = chain({1, 1, 1}, 600);
-  StageReplicaOptions options;
+  ReplicaOptions options;
   options.at_share = {&other};
   fails(stage, {2, 1}, options, "the graph at the share of stage 1 has other operators");
-  CHECK_THROWS_AS(replicate_stages(graph, stage, std::vector<int32_t>{2000, 1}), LimitError);
+  CHECK_THROWS_AS(replicate_stages(graph, stage, std::vector<int32_t>{1 << 24, 1}), LimitError);
 }
 
 TEST_CASE("weights that stages of different replicas share have no samples to share out") {
@@ -282,4 +282,23 @@ TEST_CASE("weights that stages of different replicas share have no samples to sh
                                          "from stage 1 with 2 replicas to stage 2 with 1"),
                        ArgumentError);
   CHECK(replicated(graph, {2, 2}).graph.operator_count() == 6);
+}
+
+TEST_CASE("a collective within a replicated stage moves its replica's part of the bytes") {
+  const auto with = [](int64_t bytes) {
+    test::GraphMaker make("summed");
+    const int a = make.op("a", 1e-6), b = make.op("b", 1e-6);
+    make.collective("sum", bytes, {a, b});
+    return make.build();
+  };
+  const auto graph = with(9), share = with(7);
+  const std::vector<int32_t> stage = {0, 0}, replicas = {2};
+  const auto divided = replicate_stages(graph, stage, replicas).graph;
+  REQUIRE(divided.collectives().size() == 2);
+  for (const auto& collective : divided.collectives()) CHECK(collective.bytes == 5);
+  CHECK(divided.collectives()[1].name == "sum@1");
+  ReplicaOptions options;
+  options.at_share = {&share};
+  const auto shared = replicate_stages(graph, stage, replicas, options).graph;
+  for (const auto& collective : shared.collectives()) CHECK(collective.bytes == 7);
 }
