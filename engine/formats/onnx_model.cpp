@@ -1,7 +1,6 @@
 #include "formats/onnx_model.h"
 
 #include <algorithm>
-#include <functional>
 #include <set>
 #include <unordered_map>
 
@@ -9,6 +8,7 @@
 #include "base/stop.h"
 #include "formats/onnx_functions.h"
 #include "formats/onnx_literal.h"
+#include "graph/order.h"
 
 namespace trinity::onnx_import {
 namespace {
@@ -153,66 +153,22 @@ class Loader {
     if (!declared || !declared->tensor_type().has_shape()) declared = &info.type();
   }
 
-  /// Kahn's algorithm, the file's order kept where dependencies allow.
+  /// The file's order where dependencies allow.
   void order() {
-    const auto n = model_.nodes.size();
-    std::vector<int32_t> missing(n, 0), ready, taken;
-    std::vector<std::vector<int32_t>> readers(n);
-    for (size_t i = 0; i < n; ++i)
+    std::vector<Arrow> arrows;
+    for (size_t i = 0; i < model_.nodes.size(); ++i)
       for (const auto* reads : {&model_.nodes[i].inputs, &model_.nodes[i].captured})
-        for (const int32_t id : *reads) {
-          const int32_t producer = id < 0 ? -1 : model_.value(id).producer;
-          if (producer < 0) continue;
-          readers[static_cast<size_t>(producer)].push_back(static_cast<int32_t>(i));
-          ++missing[i];
-        }
-    for (size_t i = n; i-- > 0;)
-      if (missing[i] == 0) ready.push_back(static_cast<int32_t>(i));
-    std::make_heap(ready.begin(), ready.end(), std::greater<>());
-    while (!ready.empty()) {
-      std::pop_heap(ready.begin(), ready.end(), std::greater<>());
-      taken.push_back(ready.back());
-      ready.pop_back();
-      for (const int32_t reader : readers[static_cast<size_t>(taken.back())])
-        if (--missing[static_cast<size_t>(reader)] == 0) {
-          ready.push_back(reader);
-          std::push_heap(ready.begin(), ready.end(), std::greater<>());
-        }
-    }
-    if (taken.size() < n) report_cycle(missing);
+        for (const int32_t id : *reads)
+          if (id >= 0 && model_.value(id).producer >= 0)
+            arrows.emplace_back(model_.value(id).producer, static_cast<int32_t>(i));
+    const auto count = static_cast<int32_t>(model_.nodes.size());
+    const auto taken = stable_order(count, arrows);
+    if (taken.size() < model_.nodes.size())
+      fail("its nodes form a cycle: " +
+           cycle_text(arrows, find_cycle(count, arrows), [this](int32_t node) {
+             return clip(model_.nodes[static_cast<size_t>(node)].name);
+           }));
     renumber(taken);
-  }
-
-  /// Walks backwards over nodes that never became ready until one comes again.
-  [[noreturn]] void report_cycle(const std::vector<int32_t>& missing) const {
-    const auto waits = [&](int32_t node) { return missing[static_cast<size_t>(node)] > 0; };
-    int32_t at = 0;
-    while (!waits(at)) ++at;
-    std::vector<int32_t> path, place(missing.size(), -1);
-    while (place[static_cast<size_t>(at)] < 0) {
-      place[static_cast<size_t>(at)] = static_cast<int32_t>(path.size());
-      path.push_back(at);
-      at = waiting_producer(model_.nodes[static_cast<size_t>(at)], waits);
-    }
-    std::string text = clip(model_.nodes[static_cast<size_t>(at)].name);
-    int shown = 0;
-    for (auto i = static_cast<int32_t>(path.size()); i-- > place[static_cast<size_t>(at)];) {
-      if (++shown > 8) {
-        text += " -> ...";
-        break;
-      }
-      text += " -> " + clip(model_.nodes[static_cast<size_t>(path[static_cast<size_t>(i)])].name);
-    }
-    fail("its nodes form a cycle: " + text);
-  }
-
-  template <class Waits>
-  int32_t waiting_producer(const Node& node, const Waits& waits) const {
-    for (const auto* reads : {&node.inputs, &node.captured})
-      for (const int32_t id : *reads)
-        if (id >= 0 && model_.value(id).producer >= 0 && waits(model_.value(id).producer))
-          return model_.value(id).producer;
-    model_.fail(node, "waits for nothing");  // cannot happen: it has a missing producer
   }
 
   void renumber(const std::vector<int32_t>& taken) {

@@ -10,6 +10,7 @@
 #include "base/stop.h"
 #include "graph/deadlock.h"
 #include "graph/operator_types.h"
+#include "graph/order.h"
 
 namespace trinity {
 namespace {
@@ -240,65 +241,19 @@ void GraphBuilder::colocate(int32_t a, int32_t b) {
   for (const int32_t op : {a, b, x, y}) unit_parent_[static_cast<size_t>(op)] = root;
 }
 
-/// Kahn's algorithm with the lowest free number first, so that the order of addition is kept.
+/// The order of addition where dependencies allow.
 std::vector<int32_t> GraphBuilder::topological_order() const {
-  const auto n = operators_.size();
-  std::vector<int32_t> missing(n, 0), order, heap;
-  std::vector<std::vector<int32_t>> readers(n);
-  for (size_t i = 0; i < n; ++i) {
-    for (const int32_t tensor : operators_[i].inputs) {
-      readers[static_cast<size_t>(tensors_[static_cast<size_t>(tensor)].producer)].push_back(
-          static_cast<int32_t>(i));
-      ++missing[i];
-    }
-  }
-  for (size_t i = 0; i < n; ++i)
-    if (missing[i] == 0) heap.push_back(static_cast<int32_t>(i));
-  std::make_heap(heap.begin(), heap.end(), std::greater<>());
-  for (StopPoll stop; !heap.empty(); stop.step()) {
-    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-    const int32_t op = heap.back();
-    heap.pop_back();
-    order.push_back(op);
-    for (const int32_t reader : readers[static_cast<size_t>(op)]) {
-      if (--missing[static_cast<size_t>(reader)] == 0) {
-        heap.push_back(reader);
-        std::push_heap(heap.begin(), heap.end(), std::greater<>());
-      }
-    }
-  }
-  if (order.size() < n) report_cycle(missing);
+  std::vector<Arrow> arrows;
+  for (size_t i = 0; i < operators_.size(); ++i)
+    for (const int32_t tensor : operators_[i].inputs)
+      arrows.emplace_back(tensors_[static_cast<size_t>(tensor)].producer, static_cast<int32_t>(i));
+  auto order = stable_order(operator_count(), arrows);
+  if (order.size() < operators_.size())
+    throw ArgumentError(fmt::format(
+        "graph '{}' has a cycle: {}", name_,
+        cycle_text(arrows, find_cycle(operator_count(), arrows),
+                   [this](int32_t op) { return operators_[static_cast<size_t>(op)].name; })));
   return order;
-}
-
-/// Walks backwards from an operator that never became ready; the walk must close.
-void GraphBuilder::report_cycle(const std::vector<int32_t>& missing) const {
-  int32_t at = 0;
-  while (missing[static_cast<size_t>(at)] == 0) ++at;
-  std::vector<int32_t> seen;
-  std::vector<bool> passed(operators_.size(), false);
-  while (!passed[static_cast<size_t>(at)]) {
-    passed[static_cast<size_t>(at)] = true;
-    seen.push_back(at);
-    for (const int32_t tensor : operators_[static_cast<size_t>(at)].inputs) {
-      const int32_t producer = tensors_[static_cast<size_t>(tensor)].producer;
-      if (missing[static_cast<size_t>(producer)] > 0) {
-        at = producer;
-        break;
-      }
-    }
-  }
-  std::string text = operators_[static_cast<size_t>(at)].name;
-  const auto start = std::find(seen.begin(), seen.end(), at);
-  int shown = 0;
-  for (auto it = seen.end(); it-- != start;) {
-    if (++shown > 8) {
-      text += " -> ...";
-      break;
-    }
-    text += " -> " + operators_[static_cast<size_t>(*it)].name;
-  }
-  throw ArgumentError(fmt::format("graph '{}' has a cycle: {}", name_, text));
 }
 
 void GraphBuilder::check_forward() const {

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "base/stop.h"
+#include "graph/order.h"
 #include "search/max_load_split.h"
 
 namespace trinity {
@@ -203,30 +204,24 @@ bool LoadOrder::is_chain() const {
 
 LoadOrder make_load_order(const LoadInstance& instance, bool heavy_leaves) {
   const Merger merger(instance, heavy_leaves);
-  std::map<int32_t, std::vector<int32_t>> members;  // by the name of the group
-  for (size_t n = 0; n < instance.nodes.size(); ++n)
-    members[merger.group_of(static_cast<int32_t>(n))].push_back(static_cast<int32_t>(n));
-  std::map<int32_t, int32_t> missing;
-  std::map<int32_t, std::vector<int32_t>> readers;
-  for (const auto& [from, to] : merger.edges()) {
-    ++missing[to];
-    readers[from].push_back(to);
+  // Groups by their first nodes: the order of the file where it is topological.
+  std::map<int32_t, int32_t> rank;
+  std::vector<std::vector<int32_t>> members;
+  for (int32_t n = 0; n < static_cast<int32_t>(instance.nodes.size()); ++n) {
+    const auto [group, fresh] =
+        rank.emplace(merger.group_of(n), static_cast<int32_t>(members.size()));
+    if (fresh) members.emplace_back();
+    members[at(group->second)].push_back(n);
   }
-  // The ready group whose first node is lowest: the order of the file where it is topological.
-  std::set<std::pair<int32_t, int32_t>> ready;
-  for (const auto& [group, nodes] : members)
-    if (missing[group] == 0) ready.emplace(nodes[0], group);
+  std::vector<Arrow> arrows;
+  for (const auto& [from, to] : merger.edges()) arrows.emplace_back(rank.at(from), rank.at(to));
   LoadOrder order;
-  std::map<int32_t, int32_t> number;
-  while (!ready.empty()) {
-    const int32_t group = ready.begin()->second;
-    ready.erase(ready.begin());
-    number[group] = static_cast<int32_t>(order.groups.size());
-    order.groups.push_back(members[group]);
-    for (const int32_t reader : readers[group])
-      if (--missing[reader] == 0) ready.emplace(members[reader][0], reader);
+  std::vector<int32_t> number(members.size(), -1);
+  for (const int32_t group : stable_order(static_cast<int32_t>(members.size()), arrows)) {
+    number[at(group)] = static_cast<int32_t>(order.groups.size());
+    order.groups.push_back(members[at(group)]);
   }
-  for (const auto& [from, to] : merger.edges()) order.edges.emplace_back(number[from], number[to]);
+  for (const auto& [from, to] : arrows) order.edges.emplace_back(number[at(from)], number[at(to)]);
   return order;
 }
 

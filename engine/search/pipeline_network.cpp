@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "graph/order.h"
 #include "search/ideals.h"
 #include "search/task_graph.h"
 
@@ -39,25 +40,10 @@ LoadOrder layer_order(const PipelineNetwork& network) {
     return make_load_order(load_instance(network, any), false);
   }
   LoadOrder order;
-  for (int32_t n = 0; n < network.count(); ++n) order.groups.push_back({n});
-  std::vector<int32_t> missing(network.nodes.size(), 0);
-  std::vector<std::vector<int32_t>> readers(network.nodes.size());
-  for (const auto& [from, to] : network.edges) {
-    ++missing[at(to)];
-    readers[at(from)].push_back(to);
-  }
-  std::set<int32_t> ready;
-  for (int32_t n = 0; n < network.count(); ++n)
-    if (missing[at(n)] == 0) ready.insert(n);
   std::vector<int32_t> number(network.nodes.size(), -1);
-  order.groups.clear();
-  while (!ready.empty()) {
-    const int32_t node = *ready.begin();
-    ready.erase(ready.begin());
+  for (const int32_t node : stable_order(network.count(), network.edges)) {
     number[at(node)] = static_cast<int32_t>(order.groups.size());
     order.groups.push_back({node});
-    for (const int32_t reader : readers[at(node)])
-      if (--missing[at(reader)] == 0) ready.insert(reader);
   }
   for (const auto& [from, to] : network.edges)
     order.edges.emplace_back(number[at(from)], number[at(to)]);
