@@ -258,57 +258,6 @@ int graph_critical_path(lua_State* L) {
   return 2;
 }
 
-/// The operator at `index` from 0; -1 for nil.
-int32_t optional_operator(lua_State* L, int index, const char* name, const Graph& graph) {
-  if (lua_isnoneornil(L, index)) return -1;
-  return static_cast<int32_t>(integer_arg(L, index, name, 1, graph.operator_count())) - 1;
-}
-
-/// graph:dominators(root or nil) -> int32 vector: immediate dominator per operator, 0 for none
-int graph_dominators(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
-  return push_vector(L, dominators(graph, optional_operator(L, 2, "root", graph)));
-}
-
-/// graph:post_dominators(exit or nil) -> the same backwards
-int graph_post_dominators(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
-  return push_vector(L, post_dominators(graph, optional_operator(L, 2, "exit", graph)));
-}
-
-/// graph:descendants(operators) -> list
-int graph_descendants(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
-  return push_list(L, descendants(graph, operators_arg(L, 2, "operators", graph)));
-}
-
-/// graph:ancestors(operators) -> list
-int graph_ancestors(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
-  return push_list(L, ancestors(graph, operators_arg(L, 2, "operators", graph)));
-}
-
-/// graph:components() -> count, int32 vector
-int graph_components(lua_State* L) {
-  auto components = weak_components(object_arg<const Graph>(L, 1));
-  lua_pushinteger(L, components.count);
-  return 1 + push_vector(L, std::move(components.component));
-}
-
-/// graph:articulation_points() -> list
-int graph_articulation_points(lua_State* L) {
-  return push_list(L, articulation_points(object_arg<const Graph>(L, 1)));
-}
-
-/// graph:betweenness(out): writes into a double array
-int graph_betweenness(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
-  const auto out = output_arg(L, 2, "out", graph.operator_count());
-  const auto values = betweenness(graph);
-  std::copy(values.begin(), values.end(), out.begin());
-  return 0;
-}
-
 /// graph:min_cut(sources, sinks, backward, capacity or nil) -> capacity, bytes, source side (list)
 int graph_min_cut(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
@@ -332,13 +281,6 @@ constexpr luaL_Reg kGraph[] = {TRINITY_BIND("find", graph_find),
                                TRINITY_BIND("values", graph_values),
                                TRINITY_BIND("topological_order", graph_topological_order),
                                TRINITY_BIND("critical_path", graph_critical_path),
-                               TRINITY_BIND("dominators", graph_dominators),
-                               TRINITY_BIND("post_dominators", graph_post_dominators),
-                               TRINITY_BIND("descendants", graph_descendants),
-                               TRINITY_BIND("ancestors", graph_ancestors),
-                               TRINITY_BIND("components", graph_components),
-                               TRINITY_BIND("articulation_points", graph_articulation_points),
-                               TRINITY_BIND("betweenness", graph_betweenness),
                                TRINITY_BIND("min_cut", graph_min_cut),
                                {nullptr, nullptr}};
 

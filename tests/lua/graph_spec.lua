@@ -169,44 +169,6 @@ describe('graph algorithms', function()
     bad({ time_s = { 1, 2, math.huge, 4, 5 } }, '.*operator 3 takes inf s')
     bad({ time_s = { 1, 2, 3, 4, 5 }, transfer_s = { 1 } }, "option 'transfer_s': expected 6 entries, got 1")
   end)
-  it('know dominators', function()
-    expect(text(graph:dominators():totable())):equals '0 0 0 2 0'
-    expect(text(graph:dominators('b'):totable())):equals '0 0 2 2 2'
-    expect(text(graph:post_dominators():totable())):equals '3 5 5 5 0'
-    expect(text(graph:post_dominators('c'):totable())):equals '3 3 0 0 0'
-  end)
-  it('know what leads where', function()
-    expect(text(graph:descendants 'a')):equals '3 5'
-    expect(text(graph:descendants { 'a', 4 })):equals '3 5'
-    expect(text(graph:ancestors 'c')):equals '1 2'
-    expect(text(graph:ancestors { 3, 5 })):equals '1 2 3 4'
-    for from = 1, 5 do
-      local after = { [from] = true }
-      for _, op in ipairs(graph:descendants(from)) do after[op] = true end
-      for to = 1, 5 do expect(graph:reachable(from, to)):equals(after[to] == true) end
-    end
-    refuses(function() graph:descendants {} end, "graph:descendants: argument 1 %('operators'%): expected at least one")
-    refuses(function() graph:ancestors { 1, 9 } end, "graph:ancestors: argument 1 %('operators'%): entry 2: expected an operator")
-  end)
-  it('count components', function()
-    local count, component = graph:components()
-    expect(count):equals(1)
-    expect(text(component:totable())):equals '1 1 1 1 1'
-    expect(names(graph, graph:articulation_points())):equals 'c'
-    local builder = trinity.graph.new { name = 'islands' }
-    for _, name in ipairs { 'p', 'q', 'r' } do builder:add_operator { name = name } end
-    builder:add_edge('p', 'r', 1)
-    count, component = builder:build():components()
-    expect(count):equals(2)
-    expect(text(component:totable())):equals '1 2 1'
-  end)
-  it('measure betweenness', function()
-    -- Through c: a to e, and of b's three shortest paths to e (two over c's tensors) two.
-    local values = graph:betweenness()
-    expect(values[3]):near(1 + 2 / 3, 1e-12)
-    expect(values[4]):near(1 / 3, 1e-12)
-    expect(values[1] + values[2] + values[5]):equals(0)
-  end)
   it('cut', function()
     local cut = graph:min_cut({ 'a', 'b' }, 'e')
     expect(cut.bytes):equals(18) -- c's 5 + 6 and d's 7
@@ -241,22 +203,11 @@ describe('graph algorithms', function()
   end)
   it('agree with each other on a published network', function()
     local network = trinity.model(shared 'pipedream/inception_v3.graph.txt', { training = false })
-    local count = network:components()
-    expect(count):equals(1)
     local ones = {}
     for i in network:nodes() do ones[i] = 1 end
     local path, deepest = network:critical_path { time_s = ones }, 0
     for _, d in network.depth:each() do deepest = math.max(deepest, d) end
     expect(path.length_s):equals(deepest + 1)
-    -- What dominates the last operator dominates every path, the longest one too.
-    local idom, on_path = network:dominators(), {}
-    for _, op in ipairs(path.operators) do on_path[op] = true end
-    local last, dominators = path.operators[#path.operators], 0
-    while idom[last] > 0 do
-      last, dominators = idom[last], dominators + 1
-      expect(on_path[last]):equals(true)
-    end
-    expect(5):below(dominators)
     -- A cut between stages costs as much as one counted both ways allows at least.
     local sources, sinks = network:sources(), network:sinks()
     local free = network:min_cut(sources, sinks).capacity

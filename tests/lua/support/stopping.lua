@@ -76,7 +76,6 @@ stopping.cases = {
   { 'bounds', layered .. [[
     local problem = trinity.problem { graph = layered(30000, 40), cluster = trinity.cluster 'heterogeneous' }
     ready() for k = 1, 1e9 do problem:bounds(1 + k % 1000) end ]] },
-  { 'betweenness', layered .. [[ local graph = layered(30000, 40) ready() while true do graph:betweenness() end ]] },
   { 'a minimum cut', layered .. [[
     local graph = layered(100000, 300)
     ready() while true do graph:min_cut({ 1, 2, 3 }, { 99999, 100000 }) end ]] },
