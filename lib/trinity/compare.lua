@@ -122,12 +122,13 @@ local function run_all(self, list, given)
   end
 end
 
---- Runs every entry of `list` (the name of a method, or a strategy already found) on the problem with the
---- same seeds and budget. options: evaluations (default 2000; no limit when only seconds are given), seconds, seed
---- (the first, default 1), seeds (how many, default 1), quiet, rescue, out (a folder that keeps finished runs; a
---- comparison that was broken off goes on from there), and per method a table of its own options under its name.
---- A method that fails or finds nothing that fits is a row that says so. Ctrl-C ends it with the rows so far.
---- Returns a comparison: print it, or take its rows { method =, runs = { strategies }, best =, failures = { texts } }.
+--- Runs every entry of `list` (the name of a method, or a strategy already found) on the problem with the same seeds
+--- and budget. A method that fails or finds nothing that fits is a row that says so. Ctrl-C ends it with the rows so
+--- far. Print the comparison, or take its rows.
+---@param problem trinity.Problem
+---@param list (string|trinity.Strategy)[]
+---@param options? trinity.CompareOptions
+---@return trinity.Comparison
 return function(problem, list, options)
   options = check_arguments(problem, list, options)
   local given = {}

@@ -8,6 +8,15 @@ local text = require 'trinity.text'
 local search = require 'trinity.search'
 local util = require 'trinity.util'
 
+--- Methods side by side; tostring() gives the table.
+---@class trinity.Comparison
+---@field problem trinity.Problem
+---@field rows trinity.ComparisonRow[]
+---@field seed integer the first
+---@field seeds integer how many
+---@field evaluations integer of each run, at most
+---@field seconds number of each run, at most
+---@field stopped? boolean whether Ctrl-C ended it
 local Comparison = { __name = 'comparison' }
 Comparison.__index = Comparison
 
@@ -81,6 +90,7 @@ local function beats(a, b)
 end
 
 --- The row of the best method: most runs that fit, then the largest median reward; nil where none fits.
+---@return trinity.ComparisonRow?
 function Comparison:best()
   check.self('comparison:best', self, 'comparison')
   local best
@@ -154,6 +164,8 @@ function Comparison:__tostring()
 end
 
 --- The best run of a method of this comparison, or nil when there is none.
+---@param name string
+---@return trinity.Strategy?
 function Comparison:find(name)
   check.self('comparison:find', self, 'comparison')
   check.argument('comparison:find', 1, 'name', name, 'string')
@@ -173,6 +185,7 @@ function comparison.facts(found)
 end
 
 --- What was found as a sentence.
+---@return string
 function Comparison:summary()
   check.self('comparison:summary', self, 'comparison')
   local best, problem = self:best(), self.problem
@@ -191,7 +204,8 @@ function Comparison:summary()
   return ('Of %d methods for %s, %s has the largest reward: %s.'):format(#self.rows, where, best.method, bound)
 end
 
---- The comparison as plain data for core.to_json: see scripts/compare.lua for its fields.
+--- The comparison as plain data, as scripts/compare.lua prints it as JSON.
+---@return table
 function Comparison:totable()
   check.self('comparison:totable', self, 'comparison')
   local rows, best, closest = {}, self:best(), least_infeasible(self)

@@ -14,10 +14,16 @@ local check = require 'trinity.check'
 local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
 
+---@class trinity.DasoModule
+---@field rules table what daso.schedule takes, for checks
 local daso = {}
 
---- What a member of a group of `members` has after a stale sum arrives: `x` is its own value, `sum` that of what
---- all sent `batches` ago. Numbers or tensors.
+--- What a member of a group has after a stale sum arrives: numbers or tensors.
+---@param x number|trinity.TorchTensor its own value
+---@param sum number|trinity.TorchTensor of what all members sent
+---@param batches integer that passed since
+---@param members integer
+---@return number|trinity.TorchTensor
 function daso.merge(x, sum, batches, members)
   for i, value in ipairs { x or false, sum or false } do
     if type(value) ~= 'number' and not tensor.is(value) then
@@ -30,6 +36,30 @@ function daso.merge(x, sum, batches, members)
   return (x * weight + sum) / (weight + members)
 end
 
+---@class trinity.DasoSchedule
+---@field epoch integer from 0
+---@field batch integer from 0
+---@field group integer the one that synchronises next, from 0
+---@field global_skips integer
+---@field local_skips integer
+---@field batches_to_wait integer
+---@field gradients? string over whom gradients of the next batch are averaged: 'node', 'world', nil
+---@field local_sync boolean
+---@field best_loss number
+---@field bad_epochs integer
+---@field epochs integer
+---@field warmup_epochs integer
+---@field cooldown_epochs integer
+---@field stability_level number
+---@field patience integer
+---@field max_global_skips integer
+---@field skip_reduction_factor integer
+---@field local_skip_factor integer
+---@field groups integer
+---@field nodes integer
+---@field age trinity.DataAge
+---@field bfloat16 boolean
+---@field held? trinity.HeldSkips
 local Schedule = { __name = 'schedule of DASO' }
 Schedule.__index = Schedule
 
@@ -65,13 +95,9 @@ local function set_gradients(self)
   self.gradients = self.max_global_skips == 0 and 'world' or self.local_sync and 'node' or nil
 end
 
---- A schedule. Options: epochs (all of the training), warmup_epochs (4), cooldown_epochs (4), stability_level (0.05:
---- a loss improves when it is below the best by this share), patience (2 epochs that do not), max_global_skips (8;
---- 0: nothing is skipped, gradients are averaged over all ranks in every batch, as without DASO),
---- skip_reduction_factor (2), local_skip_factor (4), groups (GPUs a node), nodes, held ({ global_skips =,
---- local_skips = 1, batches_to_wait = 1 } for the whole cycling phase), age ('true': stale parameters are weighed by
---- the batches that really passed, 'code': by those that were planned; they differ for global_skips = 2),
---- bfloat16 (true: what blocking phases send is rounded).
+--- The schedule of a training.
+---@param options trinity.ScheduleOptions
+---@return trinity.DasoSchedule
 function daso.schedule(options)
   check.argument('daso.schedule', 1, 'options', options, 'table')
   check.fields('daso.schedule', options, rules)
@@ -144,6 +170,8 @@ end
 ---   { what = 'merge', group =, batches = }    they wait for the sum sent so many batches ago, and merge (daso.merge)
 ---   { what = 'average', group = }             they wait for what they just sent, and take the mean
 ---   { what = 'broadcast', group = }           in every node, the member gives its parameters to the others
+---@param batches integer of the epoch
+---@return trinity.SyncAction[]
 function Schedule:after_batch(batches)
   check.self('schedule:after_batch', self, 'schedule of DASO')
   check.integer('schedule:after_batch', 1, 'batches', batches, self.batch + 1, 2 ^ 40)
@@ -186,7 +214,8 @@ local function reduce_skips(self)
   set(self, global_skips, local_skips, math.max(wait, 0))
 end
 
---- Sets the skips of the next epoch from the loss of the one that ended (the mean over all ranks).
+--- Sets the skips of the next epoch from the loss of the one that ended.
+---@param loss number mean of all ranks
 function Schedule:after_epoch(loss)
   check.self('schedule:after_epoch', self, 'schedule of DASO')
   if type(loss) ~= 'number' then check.wrong('schedule:after_epoch', 1, 'loss', loss, 'a number') end
@@ -205,6 +234,7 @@ function Schedule:after_epoch(loss)
 end
 
 --- 'warm-up', 'cycling' or 'cool-down': of the running epoch.
+---@return string
 function Schedule:phase()
   check.self('schedule:phase', self, 'schedule of DASO')
   if self.epoch >= self.epochs - self.cooldown_epochs then return 'cool-down' end
@@ -213,7 +243,8 @@ end
 
 local saved = { 'epoch', 'global_skips', 'local_skips', 'batches_to_wait', 'best_loss', 'bad_epochs' }
 
---- What goes on changes from epoch to epoch, as numbers by name; between epochs.
+--- What changes from epoch to epoch, as numbers by name; between epochs.
+---@return table<string, number>
 function Schedule:state()
   check.self('schedule:state', self, 'schedule of DASO')
   if self.batch ~= 0 then util.fail('schedule:state: the epoch is at batch %d', self.batch) end
@@ -223,6 +254,7 @@ function Schedule:state()
 end
 
 --- Takes back what state() gave.
+---@param state table<string, number>
 function Schedule:load_state(state)
   check.self('schedule:load_state', self, 'schedule of DASO')
   check.argument('schedule:load_state', 1, 'state', state, 'table')

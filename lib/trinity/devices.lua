@@ -119,12 +119,33 @@ local function merge(into, changes)
   return into
 end
 
+--- Every access gives a table of its own. Sources of the figures: lib/trinity/devices.lua.
+---@class trinity.DevicesModule
+---@field a100 trinity.DeviceTypeSpec 40 GB
+---@field a100_80gb trinity.DeviceTypeSpec
+---@field cpu_core trinity.DeviceTypeSpec of a Xeon E5-2690 v3
+---@field gtx1080ti trinity.DeviceTypeSpec
+---@field h100 trinity.DeviceTypeSpec SXM5, 80 GB
+---@field h200 trinity.DeviceTypeSpec
+---@field k80 trinity.DeviceTypeSpec one of the board's two GPUs
+---@field p100 trinity.DeviceTypeSpec PCIe, 16 GB
+---@field p100_12gb trinity.DeviceTypeSpec
+---@field p100_sxm2 trinity.DeviceTypeSpec
+---@field rtx2080ti trinity.DeviceTypeSpec
+---@field rtx3090 trinity.DeviceTypeSpec
+---@field t4 trinity.DeviceTypeSpec
+---@field v100 trinity.DeviceTypeSpec SXM2, 16 GB
+---@field v100_32gb trinity.DeviceTypeSpec
+---@field v100_pcie trinity.DeviceTypeSpec
 local devices = {}
 
 --- Names of all kinds, sorted.
+---@return string[]
 function devices.names() return util.sorted_keys(presets) end
 
 --- The kind called `name`, or nil.
+---@param name string
+---@return trinity.DeviceTypeSpec?
 function devices.find(name) return copy(presets[check.argument('devices.find', 1, 'name', name, 'string')]) end
 
 local function refuse_name(owner, name)
@@ -135,6 +156,9 @@ end
 
 --- A copy of a kind with fields changed; tables such as peak_flops_per_s are changed entry by entry.
 --- `base` is a table or a name.
+---@param base string|trinity.DeviceTypeSpec
+---@param changes table<string, any>
+---@return trinity.DeviceTypeSpec
 function devices.with(base, changes)
   if type(base) == 'string' then base = presets[base] or refuse_name("devices.with: argument 1 ('base')", base) end
   if type(base) ~= 'table' then check.wrong('devices.with', 1, 'base', base, 'the name of a kind or a table') end

@@ -16,8 +16,17 @@ local progress = require 'trinity.progress'
 local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
 
+---@class trinity.DistModule
 local dist = {}
 
+---@class trinity.Job
+---@field rank integer of this process, from 0
+---@field size integer ranks
+---@field node integer of this rank, from 0
+---@field nodes integer
+---@field local_rank integer within the node, from 0
+---@field local_size integer ranks a node
+---@field source string the launcher: 'torchrun' (also of trinity launch), 'Open MPI', 'MPICH', 'Slurm', 'none'
 local Job = { __name = 'job' }
 Job.__index = Job
 
@@ -25,6 +34,9 @@ function Job.__tostring(self)
   return ('job: rank %d of %d, on node %d of %d (%s)'):format(self.rank, self.size, self.node, self.nodes, self.source)
 end
 
+--- A reduction that was started.
+---@class trinity.Work
+---@field job trinity.Job
 local Work = { __name = 'work' }
 Work.__index = Work
 
@@ -55,13 +67,10 @@ local function identity(arguments_differ)
     script_text = script_text, arguments = table.concat(words, ' ') }
 end
 
---- Joins the job, once a process; a second call gives the same job. Options: timeout_s (20: a rank that others wait
---- for this long hangs), silence_s (10: one that gives no sign for this long is dead), join_timeout_s (25), backend
---- ('gloo', or 'nccl' where LibTorch has CUDA and every rank of a node a GPU: tensors stay on the processor and travel
---- by way of the GPU; default: what TRINITY_BACKEND says), link
---- ({ latency_s =, bandwidth_bytes_per_s = }: makes what crosses nodes slower by a ring's time over such a link, for
---- experiments on one machine), arguments_differ (false: ranks whose program, script or arguments differ are refused
---- by name; true: arguments may).
+--- Joins the job that a launcher started this process in (trinity launch, torchrun, mpirun, srun); without one, a job
+--- of one process. Once a process: a second call gives the same job.
+---@param options? trinity.JobOptions
+---@return trinity.Job
 function dist.init(options)
   options = check.options('dist.init', 1, 'options', options, init_rules)
   if joined then return joined end
@@ -81,6 +90,7 @@ end
 --- The job that this process has joined, when it has several ranks; else nil, as in dist.alone() and in workers of
 --- trinity.parallel_map. Under `trinity launch` it joins if that has not been done; other launchers may mean processes
 --- that have nothing to do with each other.
+---@return trinity.Job?
 function dist.current()
   if alone > 0 or core.in_worker() then return nil end
   if not joined and core.environment 'TRINITY_LAUNCH' then dist.init() end
@@ -88,6 +98,8 @@ function dist.current()
 end
 
 --- Runs body(), in which this rank shares its searches with no other, and returns what it returns.
+---@param body function
+---@return any ...
 function dist.alone(body)
   check.argument('dist.alone', 1, 'body', body, 'function')
   alone = alone + 1
@@ -108,10 +120,11 @@ local function check_tensor(owner, x)
   return x
 end
 
---- Starts to reduce a tensor in place over the ranks of a scope and returns at once: { scope = 'world' | 'node' |
---- 'across' (same local rank, one a node), reduction = 'sum' | 'mean' | 'max', bfloat16 = (travels, and comes back,
---- rounded), chunk_elements = 10,000,000 }. Leave the tensor alone until work:wait(). All ranks of the scope start
---- the same reductions in the same order.
+--- Starts to reduce a tensor in place over the ranks of a scope and returns at once. Leave the tensor alone until
+--- work:wait(). All ranks of the scope start the same reductions in the same order.
+---@param x trinity.TorchTensor contiguous, on the processor, without gradients
+---@param options? trinity.AllReduceOptions
+---@return trinity.Work
 function Job:start_all_reduce(x, options)
   check.self('job:start_all_reduce', self, 'job')
   check_tensor('job:start_all_reduce', x)
@@ -119,7 +132,10 @@ function Job:start_all_reduce(x, options)
   return setmetatable({ job = self, handle = self.handle:all_reduce(x, options) }, Work)
 end
 
---- Reduces a tensor in place and waits: see job:start_all_reduce.
+--- Reduces a tensor in place over the ranks of a scope, and waits: see job:start_all_reduce.
+---@param x trinity.TorchTensor
+---@param options? trinity.AllReduceOptions
+---@return trinity.TorchTensor x
 function Job:all_reduce(x, options)
   check.self('job:all_reduce', self, 'job')
   check_tensor('job:all_reduce', x)
@@ -130,7 +146,10 @@ end
 
 local broadcast_rules = { scope = { 'choice', scopes }, root = { 'integer', 0, 2 ^ 20 } }
 
---- Copies a tensor in place from member `root` (default 0, counted in the scope) to all of the scope ('world').
+--- Copies a tensor in place from one member of a scope to all.
+---@param x trinity.TorchTensor
+---@param options? trinity.BroadcastOptions
+---@return trinity.TorchTensor x
 function Job:broadcast(x, options)
   check.self('job:broadcast', self, 'job')
   check_tensor('job:broadcast', x)
@@ -146,12 +165,15 @@ function Work:wait()
 end
 
 --- Whether it has ended.
+---@return boolean
 function Work:done()
   check.self('work:done', self, 'work')
   return self.job.handle:is_done(self.handle)
 end
 
 --- The mean of a number over all ranks.
+---@param number number
+---@return number
 function Job:mean(number)
   check.self('job:mean', self, 'job')
   check.argument('job:mean', 1, 'number', number, 'number')
@@ -159,7 +181,8 @@ function Job:mean(number)
   return self:all_reduce(tensor.new({ number }, { dtype = 'float64' }), { reduction = 'mean' }):select(1, 1):item()
 end
 
---- Averages the gradients of a list of parameters over all ranks.
+--- Averages the gradients of parameters over all ranks.
+---@param parameters trinity.TorchTensor[]
 function Job:average_gradients(parameters)
   check.self('job:average_gradients', self, 'job')
   check.argument('job:average_gradients', 1, 'parameters', parameters, 'table')
@@ -179,6 +202,8 @@ function Job:average_gradients(parameters)
 end
 
 --- Of the strategies that all ranks found for the same problem the best, on every rank.
+---@param strategy trinity.Strategy
+---@return trinity.Strategy
 function Job:best(strategy)
   check.self('job:best', self, 'job')
   check.object('job:best', 1, 'strategy', strategy, 'strategy')
@@ -206,7 +231,9 @@ function Job:barrier()
   self.handle:barrier()
 end
 
---- Ends the job, naming who differs, unless all ranks give the same text about `what`.
+--- Ends the job, naming the rank that differs, unless all ranks give the same text.
+---@param what string what it is about
+---@param text string
 function Job:agree(what, text)
   check.self('job:agree', self, 'job')
   check.argument('job:agree', 1, 'what', what, 'string')
@@ -214,28 +241,33 @@ function Job:agree(what, text)
 end
 
 --- Prints a text on rank 0 alone.
+---@param text string
 function Job:print(text)
   check.self('job:print', self, 'job')
   check.argument('job:print', 1, 'text', text, 'string')
   if self.rank == 0 then print(text) end
 end
 
---- Says goodbye to the others; the script's end does, too. Further collectives are errors.
+--- Says goodbye to the other ranks; the script's end does, too. Further collectives are errors.
 function Job:close()
   check.closing('job:close', self, 'job').handle:leave()
   if self.size == 1 then joined = nil end -- others cannot be met a second time
 end
 
---- See trinity.dist_trainer.
+--- A trainer of a network of trinity.nn on all ranks of a job. All begin with rank 0's parameters.
+---@param job trinity.Job
+---@param options trinity.TrainerOptions
+---@return trinity.Trainer
 function dist.trainer(job, options) return require('trinity.dist_trainer').new(job, options) end
 
 local launch_rules = { processes = { 'integer', 1, 1024 }, per_node = { 'integer', 0, 1024 },
   threads = { 'integer', 0, 4096 }, backend = 'string', all_output = 'boolean' }
 
---- Runs a script in several processes on this machine: `arguments` are those of the trinity command. Options:
---- processes (1), per_node (0: all are on one node; else nodes of so many are pretended), threads (of each rank; 0: the
---- cores divided by the processes), backend (of dist.init; '': as the ranks choose), all_output (false: standard output
---- of rank 0 alone). Returns the exit status; see engine/distribute/launcher.h.
+--- Runs the trinity command in several processes on this machine, as `trinity launch` does; see
+--- engine/distribute/launcher.h.
+---@param arguments string[] of the command: a script and its arguments
+---@param options? trinity.LaunchOptions
+---@return integer status of the first rank that failed, 0 when none did
 function dist.launch(arguments, options)
   check.list('dist.launch', 1, 'arguments', arguments, 'string')
   if #arguments == 0 then check.refuse('dist.launch', 1, 'arguments', 'expected a script, got an empty list') end

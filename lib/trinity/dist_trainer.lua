@@ -16,6 +16,17 @@ local run_folder = require 'trinity.run_folder'
 local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
 
+---@class trinity.Trainer
+---@field job trinity.Job
+---@field module trinity.Module
+---@field optimiser trinity.NetworkOptimiser
+---@field method trinity.TrainingMethod
+---@field schedule? trinity.DasoSchedule
+---@field parameters trinity.TorchTensor[]
+---@field count integer elements of all parameters
+---@field chunk_elements integer
+---@field epochs_done integer
+---@field wait_s number seconds spent in communication so far
 local Trainer = { __name = 'trainer' }
 Trainer.__index = Trainer
 
@@ -77,6 +88,7 @@ local function new(job, options)
 end
 
 --- All parameters as one new vector.
+---@return trinity.TorchTensor
 function Trainer:pack()
   check.self('trainer:pack', self, 'trainer')
   local flat = tensor.zeros(self.count)
@@ -84,7 +96,8 @@ function Trainer:pack()
   return flat
 end
 
---- The way back.
+--- Sets all parameters from such a vector.
+---@param flat trinity.TorchTensor
 function Trainer:unpack(flat)
   check.self('trainer:unpack', self, 'trainer')
   core.dist.unpack(flat, self.parameters)
@@ -174,8 +187,10 @@ local function train_batch(self, loss_of, batch, batches)
   return loss:item()
 end
 
---- Trains an epoch: loss_of(batch) gives the loss of batch 1 to `batches` on this rank's part of the data. Returns
---- the mean loss of all batches and ranks.
+--- Trains an epoch on this rank's part of the data: loss_of(batch) gives the loss of batch 1 to `batches`.
+---@param batches integer
+---@param loss_of fun(batch: integer): trinity.TorchTensor
+---@return number loss mean of all batches and ranks
 function Trainer:epoch(batches, loss_of)
   check.self('trainer:epoch', self, 'trainer')
   check.integer('trainer:epoch', 1, 'batches', batches, 1, 2 ^ 40)
@@ -218,6 +233,7 @@ end
 
 --- Saves parameters, the optimiser's state and the schedule of all ranks in a folder, between epochs. What was saved
 --- before is only replaced once all ranks have written, so whenever a rank ends, one checkpoint is whole.
+---@param folder string
 function Trainer:save(folder)
   check.self('trainer:save', self, 'trainer')
   check.argument('trainer:save', 1, 'folder', folder, 'string')
@@ -273,7 +289,9 @@ local function read_tensors(self, base)
   return tensors
 end
 
---- Takes back what all ranks saved last; false when there is nothing. The job must have as many ranks.
+--- Takes back what all ranks saved last. The job must have as many ranks.
+---@param folder string
+---@return boolean found false when there is nothing
 function Trainer:load(folder)
   check.self('trainer:load', self, 'trainer')
   check.argument('trainer:load', 1, 'folder', folder, 'string')

@@ -97,8 +97,13 @@ local function measure(executor, steps, warm_up)
   return losses, times, runs, peaks
 end
 
---- Executes `plan` (a placement or a strategy) of a problem, device i as worker i. The graph is that of one
---- micro-batch, as everywhere. Options and result: lib/trinity/_meta/execute.lua.
+--- Runs training steps of a problem's graph (that of one micro-batch, as everywhere) for real, as a placement or
+--- strategy places it: a worker thread a device, LibTorch's kernels, transfers as copies. Every placement computes the
+--- same losses.
+---@param problem trinity.Problem
+---@param plan trinity.Placement|trinity.Strategy of one micro-batch
+---@param options? trinity.ExecuteOptions
+---@return trinity.Execution
 return function(problem, plan, options)
   check.object('execute', 1, 'problem', problem, 'problem')
   options = check.options('execute', 3, 'options', options, rules)

@@ -19,14 +19,10 @@ local function checked(options)
   return options
 end
 
---- trinity.features(problem, { seed = 1, depth_waves = 5, raw_time = false, depth_feature = true,
---- node2vec = { dimensions = 64, ... } }) -> table with
----   units, width, type_count, edges   counts
----   values      float32 tensor [units, width]: time, output size, depth, node2vec, each column standardised
----   types       int64 tensor [units]: the operator type of the unit's first operator, from 1
----   position    double array: the share of the work that comes before the unit's middle
----   time_s, output_bytes   double arrays: of every unit, as they are
---   from, to, bytes   arrays of the edges between units
+--- What policies are told of a problem.
+---@param problem trinity.Problem
+---@param options? trinity.FeatureOptions
+---@return trinity.Features
 return function(problem, options)
   check.object('trinity.features', 1, 'problem', problem, 'problem')
   local handle = core.features(problem.handle, checked(options))

@@ -8,8 +8,31 @@ local check = require 'trinity.check'
 local core = require 'trinity.core'
 local util = require 'trinity.util'
 
+---@class trinity.GraphModule
+---@field new fun(options: { name: string }): trinity.Builder A new, empty graph builder.
 local graph = {}
 
+---@class trinity.Graph
+---@field name string
+---@field operators integer number of operators
+---@field edges integer number of edges, one a tensor and reader
+---@field units integer number of colocation units, which share a device each
+---@field parameters integer number of weights
+---@field parameter_bytes integer
+---@field flops number floating-point operations of a step
+---@field training boolean whether it has backward operators
+---@field fingerprint string equal for equal graphs
+---@field depth trinity.Int32View per operator: edges on the longest path from an input
+---@field unit_of trinity.Int32View per operator: its colocation unit, from 1
+---@field flops_of trinity.DoubleArray per operator
+---@field output_bytes trinity.DoubleArray per operator: sum of its output tensors
+---@field parameter_bytes_of trinity.DoubleArray per operator
+---@field persistent_bytes_of trinity.DoubleArray per operator: resident all step beside the weights (optimiser state)
+---@field workspace_bytes_of trinity.DoubleArray per operator: needed only while it runs
+---@field activation_bytes_of trinity.DoubleArray per operator: its outputs, 0 for a variable (they are its weights)
+---@field measured_time_s trinity.DoubleArray per operator, NaN where it was not measured
+--- of a file that others wrote
+---@field source? { format: string, whole_step: boolean, warnings: string[], unknown_types: string[] }
 local Graph = { __name = 'graph' }
 
 --- Arrays are made when first asked for.
@@ -31,10 +54,9 @@ end
 require 'trinity.graph.traverse'(Graph)
 require 'trinity.graph.algorithms'(Graph)
 
---- Wraps an engine graph. Fields: name, operators, edges, units, parameters, parameter_bytes,
---- flops, training, fingerprint; and arrays with an entry an operator: depth, unit_of (its colocation
---- unit), flops_of, output_bytes, parameter_bytes_of, persistent_bytes_of, workspace_bytes_of, activation_bytes_of,
---- measured_time_s (NaN where it was not measured).
+--- Wraps a graph of the engine.
+---@param handle userdata
+---@return trinity.Graph
 function graph.wrap(handle)
   if type(handle) ~= 'userdata' or util.class_of(handle) ~= 'graph' then
     check.wrong('graph.wrap', 1, 'handle', handle, 'a graph of the engine')
@@ -44,14 +66,17 @@ function graph.wrap(handle)
   return setmetatable(self, Graph)
 end
 
---- A table describing operator `i`, a number or a name: name, type, phase, inputs, outputs, flops, ...
+--- Operator `i` (a number or a name) in words and numbers.
+---@param i trinity.OperatorRef
+---@return trinity.Operator
 function Graph:operator(i)
   check.self('graph:operator', self, 'graph')
   return self.handle:operator(arguments.operator('graph:operator', 1, 'i', self, i))
 end
 
---- The graph of one training step (forward, backward, update); see engine/graph/training.h.
---- options: colocate = 'forward' | 'parameters', optimiser = 'sgd' | 'momentum' | 'adam'.
+--- The graph of one training step: forward, backward, update (engine/graph/training.h).
+---@param options? trinity.TrainingOptions
+---@return trinity.Graph
 function Graph:to_training(options)
   check.self('graph:to_training', self, 'graph')
   if options ~= nil then check.argument('graph:to_training', 1, 'options', options, 'table') end
@@ -60,17 +85,18 @@ end
 
 --- A profile's forward graph with one operator a layer that takes as long as its forward and backward pass
 --- together; see engine/graph/fold.h.
+---@return trinity.Graph
 function Graph:fold_backward()
   check.self('graph:fold_backward', self, 'graph')
   return graph.wrap(self.handle:fold_backward())
 end
 
---- Data parallelism: copies of the graph with all-reduces of the gradients between them; see
---- engine/graph/replicas.h. options: replicas, bucket_bytes = 25e6, algorithm = 'automatic' (see
---- cluster:collective), placement = the devices of one replica, so that gradients of one device
---- share buckets (without it those of one colocation unit). Returns the graph, and two lists per
---- operator: the operator of this graph that it copies (0: an all-reduce, which belongs where its
---- first input is produced), and its replica from 0.
+--- Data parallelism: copies of the graph with all-reduces of the gradients between them (engine/graph/replicas.h). An
+--- all-reduce belongs where its first input is produced.
+---@param options trinity.ReplicaOptions
+---@return trinity.Graph graph
+---@return integer[] origin per operator: the operator of this graph that it copies, 0 for an all-reduce
+---@return integer[] replica per operator, from 0
 function Graph:replicate(options)
   check.self('graph:replicate', self, 'graph')
   check.argument('graph:replicate', 1, 'options', options, 'table')
@@ -83,9 +109,10 @@ function Graph:replicate(options)
 end
 
 --- Recomputation: forward operators run again before the backward ones, so that of a stage only what comes in stays
---- alive in between; see engine/graph/recompute.h. options: stage = per operator (an int32 array or a list; 0: left as
---- it is), eager = false (whether a stage may do so before a gradient comes in). Returns the graph and a list: per
---- operator the operator of this graph that it is or repeats.
+--- alive in between (engine/graph/recompute.h).
+---@param options trinity.RecomputeOptions
+---@return trinity.Graph graph
+---@return integer[] origin per operator: the operator of this graph that it is or repeats
 function Graph:recompute(options)
   check.self('graph:recompute', self, 'graph')
   check.argument('graph:recompute', 1, 'options', options, 'table')
@@ -94,10 +121,12 @@ function Graph:recompute(options)
 end
 
 --- A pipeline whose stages have several replicas, each for its part of every micro-batch, with all-reduces of their
---- gradients; see engine/graph/replicas.h. options: stage = per operator (an int32 array or a list), replicas =
---- a number per stage, bucket_bytes = 25e6, algorithm = 'automatic', at_share = per stage the same network at the
---- part of the batch that a replica has, or false (costs are then divided). Returns the graph, and three lists per
---- operator: the operator of this graph that it copies (0: an all-reduce), its stage, and its replica from 1.
+--- gradients (engine/graph/replicas.h).
+---@param options trinity.StageReplicaOptions
+---@return trinity.Graph graph
+---@return integer[] origin per operator: the operator of this graph that it copies, 0 for an all-reduce
+---@return integer[] stage per operator
+---@return integer[] replica per operator, from 1
 function Graph:replicate_stages(options)
   check.self('graph:replicate_stages', self, 'graph')
   check.argument('graph:replicate_stages', 1, 'options', options, 'table')
@@ -117,19 +146,22 @@ end
 
 --- The graph as JSON text in the project's own format (engine/formats/graph_json.h), which
 --- trinity.model reads back to an equal graph.
+---@return string
 function Graph:to_json()
   check.self('graph:to_json', self, 'graph')
   return core.graph_to_json(self.handle)
 end
 
 --- Writes the graph as JSON.
+---@param path string
 function Graph:save(path)
   check.self('graph:save', self, 'graph')
   util.write_file('graph:save', check.argument('graph:save', 1, 'path', path, 'string'), self:to_json())
 end
 
---- The graph in Graphviz's DOT language. options: units = true: a node per colocation unit;
---- label_bytes: edges of at least so many bytes show their size. With devices: problem:to_dot.
+--- The graph in Graphviz's DOT language. With devices: problem:to_dot.
+---@param options? trinity.DotOptions
+---@return string
 function Graph:to_dot(options)
   check.self('graph:to_dot', self, 'graph')
   if options ~= nil then check.argument('graph:to_dot', 1, 'options', options, 'table') end

@@ -10,6 +10,30 @@ local core = require 'trinity.core'
 local model = require 'trinity.model'
 local util = require 'trinity.util'
 
+---@class trinity
+---@field version string version of the program
+---@field devices trinity.DevicesModule kinds of devices, from published figures
+---@field topology trinity.TopologyModule words to write clusters with
+---@field graph trinity.GraphModule operators and tensors, one by one
+---@field layers trinity.LayersModule networks in layers
+---@field rewards trinity.RewardsModule published reward formulas
+---@field methods trinity.MethodsModule what makes strategies
+---@field tensor trinity.TensorModule arrays of LibTorch, with gradients
+---@field nn trinity.NnModule networks and optimisers
+---@field search trinity.SearchModule the frame of a search of your own
+---@field policies trinity.PoliciesModule distributions over placements, to be learned
+---@field profile trinity.ProfileModule operators and copies measured on this machine
+---@field dist trinity.DistModule the processes of one training
+---@field daso trinity.DasoModule the schedule of DASO
+---@field synchronisation trinity.SynchronisationModule how long data-parallel training takes
+---@field run trinity.Run the folder of the running script
+---@field pipeline trinity.PipelineModule cuts networks into pipelines: trinity.pipeline(source, options)
+--- A method that trains a policy by proximal policy optimisation, with a ratio per choice.
+---@field ppo fun(settings: trinity.PpoSettings): trinity.Method
+--- A method that trains a policy by REINFORCE with a moving-average baseline.
+---@field reinforce fun(settings: trinity.ReinforceSettings): trinity.Method
+--- A method that trains a policy by the cross-entropy method: it raises the likelihood of the best samples.
+---@field cross_entropy fun(settings: trinity.CrossEntropySettings): trinity.Method
 local trinity = {
   version = core.version,
   options = require 'trinity.options',
@@ -55,6 +79,7 @@ local trinity = {
 for name, learner in util.sorted_pairs(require 'trinity.learning') do trinity[name] = learner end
 
 --- LibTorch and the BLAS in use, as a line of text; warns on standard error about a slow BLAS.
+---@return string
 function trinity.describe_torch()
   local text, slow = core.describe_torch()
   if slow then

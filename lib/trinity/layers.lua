@@ -11,16 +11,25 @@ local util = require 'trinity.util'
 
 local begin, begin_tensor = arguments.begin, arguments.begin_tensor
 
+---@class trinity.Layers
+---@field builder trinity.Builder
+---@field dtype string of activations and weights
 local Layers = { __name = 'layers' }
 Layers.__index = Layers
 
 --- An output of the network's dtype with this shape, as graph builders take it.
+---@param shape integer[]
+---@return trinity.TensorSpec
 function Layers:output(shape)
   check.self('layers:output', self, 'layers')
   return { shape = check.integers('layers:output', 1, 'shape', shape, 1), dtype = self.dtype }
 end
 
 --- A weight of the network's dtype, as graph builders take it.
+---@param name string
+---@param shape integer[]
+---@param trainable? boolean
+---@return trinity.ParameterSpec
 function Layers:weight(name, shape, trainable)
   begin('layers:weight', self, name)
   check.integers('layers:weight', 2, 'shape', shape, 1)
@@ -33,6 +42,10 @@ local operator_rules = { inputs = { 'list', 'table' }, shapes = { 'list', 'table
 
 --- Adds an operator and returns its outputs, of the network's dtype unless o.dtype names another:
 --- { inputs = { tensors }, shapes = { one per output }, dtype =, attributes =, parameters = }.
+---@param type string
+---@param name string
+---@param o table<string, any>
+---@return trinity.Tensor ...
 function Layers:operator(type, name, o)
   check.self('layers:operator', self, 'layers')
   check.argument('layers:operator', 1, 'type', type, 'string')
@@ -48,6 +61,10 @@ function Layers:operator(type, name, o)
 end
 
 --- A source of data: an image batch, token numbers. No gradient flows into it.
+---@param name string
+---@param shape integer[]
+---@param dtype? string
+---@return trinity.Tensor
 function Layers:input(name, shape, dtype)
   begin('layers:input', self, name)
   check.integers('layers:input', 2, 'shape', shape, 1)
@@ -57,6 +74,11 @@ function Layers:input(name, shape, dtype)
 end
 
 --- A tensor filled with one number; no gradient flows into it.
+---@param name string
+---@param value number
+---@param shape integer[]
+---@param dtype? string
+---@return trinity.Tensor
 function Layers:constant(name, value, shape, dtype)
   begin('layers:constant', self, name)
   check.number('layers:constant', 2, 'value', value)
@@ -68,12 +90,16 @@ end
 
 --- Weights that several layers read (tied embeddings, the cells of an LSTM): give the tensor to
 --- them as o.weight.
+---@param name string
+---@param shape integer[]
+---@return trinity.Tensor
 function Layers:variable(name, shape)
   begin('layers:variable', self, name)
   check.integers('layers:variable', 2, 'shape', shape, 1)
   return (self:operator('Variable', name, { shapes = { shape }, parameters = { self:weight('weight', shape) } }))
 end
 
+---@return fun(self: trinity.Layers, name: string, x: trinity.Tensor, attributes?: table<string, any>): trinity.Tensor
 local function same_shape(type)
   local owner = 'layers:' .. type:lower()
   return function(self, name, x, attributes)
@@ -110,6 +136,8 @@ local function broadcast(owner, name, a, b)
   return shape
 end
 
+--- Element-wise, with broadcasting.
+---@return fun(self: trinity.Layers, name: string, a: trinity.Tensor, b: trinity.Tensor): trinity.Tensor
 local function binary(type)
   local owner = 'layers:' .. type:lower()
   return function(self, name, a, b)
@@ -120,12 +148,15 @@ local function binary(type)
   end
 end
 
---- Element-wise, with broadcasting.
 Layers.add = binary 'Add'
 Layers.mul = binary 'Mul'
 Layers.div = binary 'Div'
 
 --- Joins tensors along an axis, counted from 1 (default: the channels of images, 2).
+---@param name string
+---@param tensors trinity.Tensor[]
+---@param axis? integer
+---@return trinity.Tensor
 function Layers:concat(name, tensors, axis)
   begin('layers:concat', self, name)
   check.tensors('layers:concat', 2, 'tensors', tensors)
@@ -148,6 +179,10 @@ function Layers:concat(name, tensors, axis)
 end
 
 --- The same elements in another shape. One extent may be -1: what is left.
+---@param name string
+---@param x trinity.Tensor
+---@param shape integer[]
+---@return trinity.Tensor
 function Layers:reshape(name, x, shape)
   begin_tensor('layers:reshape', self, name, x)
   check.integers('layers:reshape', 3, 'shape', shape, -1)
@@ -167,6 +202,10 @@ function Layers:reshape(name, x, shape)
 end
 
 --- Axes in another order, counted from 1: { 1, 3, 2 } swaps the last two of three.
+---@param name string
+---@param x trinity.Tensor
+---@param order integer[]
+---@return trinity.Tensor
 function Layers:transpose(name, x, order)
   begin_tensor('layers:transpose', self, name, x)
   local shape, permutation = {}, {}
@@ -177,6 +216,9 @@ function Layers:transpose(name, x, order)
 end
 
 --- [N, ...] to [N, product].
+---@param name string
+---@param x trinity.Tensor
+---@return trinity.Tensor
 function Layers:flatten(name, x)
   begin_tensor('layers:flatten', self, name, x)
   local features = 1
@@ -189,6 +231,11 @@ local linear_rules = { bias = 'boolean', weight = { 'tensor', 2 } }
 
 --- Fully connected layer over the last axis: [..., K] to [..., features], one Gemm with its bias
 --- (o.bias = false: without). o.weight: a variable [features, K] instead of weights of its own.
+---@param name string
+---@param x trinity.Tensor
+---@param features integer
+---@param o? { bias?: boolean, weight?: trinity.Tensor }
+---@return trinity.Tensor
 function Layers:linear(name, x, features, o)
   begin_tensor('layers:linear', self, name, x)
   check.integer('layers:linear', 3, 'features', features, 1, 2 ^ 31)
@@ -211,6 +258,10 @@ function Layers:linear(name, x, features, o)
 end
 
 --- Product of matrices [..., M, K] and [..., K, N]; leading axes must be equal.
+---@param name string
+---@param a trinity.Tensor
+---@param b trinity.Tensor
+---@return trinity.Tensor
 function Layers:matmul(name, a, b)
   begin('layers:matmul', self, name)
   check.tensor('layers:matmul', 2, 'a', a)
@@ -226,6 +277,10 @@ function Layers:matmul(name, a, b)
 end
 
 --- Mean cross-entropy of logits [..., classes] against labels [...]: a scalar.
+---@param name string
+---@param logits trinity.Tensor
+---@param labels trinity.Tensor
+---@return trinity.Tensor
 function Layers:softmax_cross_entropy(name, logits, labels)
   begin('layers:softmax_cross_entropy', self, name)
   check.tensor('layers:softmax_cross_entropy', 2, 'logits', logits)
@@ -234,6 +289,11 @@ function Layers:softmax_cross_entropy(name, logits, labels)
 end
 
 --- loss + weight * other, a loss beside the network's own: that of an auxiliary head.
+---@param name string
+---@param loss trinity.Tensor
+---@param other trinity.Tensor
+---@param weight number
+---@return trinity.Tensor
 function Layers:add_loss(name, loss, other, weight)
   begin('layers:add_loss', self, name)
   check.tensor('layers:add_loss', 2, 'loss', loss)
@@ -243,6 +303,7 @@ function Layers:add_loss(name, loss, other, weight)
 end
 
 --- Finishes and returns the graph.
+---@return trinity.Graph
 function Layers:build()
   check.self('layers:build', self, 'layers')
   return self.builder:build()
@@ -253,10 +314,14 @@ for _, part in ipairs { 'images', 'sequences' } do
   for name, method in util.sorted_pairs(methods) do Layers[name] = method end
 end
 
+---@class trinity.LayersModule
 local layers = {}
 
 --- Layers over a new graph called `name`. options.dtype: that of activations and weights (default
 --- 'float32'); a model's own options can be given as they are.
+---@param name string
+---@param options? table<string, any>
+---@return trinity.Layers
 function layers.new(name, options)
   check.argument('layers.new', 1, 'name', name, 'string')
   if options ~= nil then check.argument('layers.new', 2, 'options', options, 'table') end
@@ -265,6 +330,11 @@ function layers.new(name, options)
 end
 
 --- The entry of a table of choices that an option names; any other value is an error that lists them.
+---@param model string
+---@param option string
+---@param value string
+---@param choices table<string, any>
+---@return any
 function layers.choice(model, option, value, choices)
   check.argument('layers.choice', 1, 'model', model, 'string')
   check.argument('layers.choice', 2, 'option', option, 'string')

@@ -129,18 +129,12 @@ end
 
 local model = {}
 
---- The graph of a model: a name in models/, a Lua file like those, or a file that others wrote: ONNX
---- (.onnx), a PipeDream or DAPPLE profile (.txt), a graph of our own, of dnn-partitioning or of Piper
---- (.json). Options: those of the model (batch_size, ...), and of every model
----   dtype        'float32' | 'float16' | 'bfloat16' of activations and weights (builders only)
----   granularity  'layer', or 'framework': the operators of a TensorFlow 1.15 graph
----   training     false: the forward graph alone
----   colocate, optimiser   of the training step: see graph:to_training
----   weight_decay, clip_gradients   true: of granularity 'framework', see trinity.framework
----   dimensions   sizes that an ONNX file leaves open, by name; batch_size for all others
----   copy_shared_vectors   false: a vector of weights that several operators of an ONNX file read is
----                one Variable (exporters merge equal vectors, so by default each reader gets a copy)
---- Files with measured times ignore batch_size; those that hold a whole step stay as they are.
+--- The graph of a model: a name in models/, a Lua file like those, or a file .onnx, .json (own, dnn-partitioning,
+--- Piper) or .txt (PipeDream, DAPPLE). Files with measured times ignore batch_size; those that hold a whole step stay
+--- as they are.
+---@param name string
+---@param options? trinity.ModelOptions
+---@return trinity.Graph
 function model.load(name, options)
   check.argument('trinity.model', 1, 'name', name, 'string')
   if options ~= nil then check.argument('trinity.model', 2, 'options', options, 'table') end
@@ -160,8 +154,14 @@ function model.load(name, options)
 end
 
 --- Names of the models in models/.
+---@return string[]
 function model.names() return lua_names(home .. '/models') end
 
+---@class trinity.Cluster
+---@field name string
+---@field queue trinity.QueueModel what transfers contend for
+---@field fingerprint string equal for equal clusters
+---@field devices trinity.Device[]
 local Cluster = { __name = 'cluster' }
 Cluster.__index = Cluster
 
@@ -169,7 +169,11 @@ function Cluster.__tostring(self)
   return ('cluster %s: %d devices'):format(self.name, #self.devices)
 end
 
---- latency_s, bandwidth_bytes_per_s of the route between two devices.
+--- The route between two devices, folded.
+---@param from integer
+---@param to integer
+---@return number latency_s
+---@return number bandwidth_bytes_per_s
 function Cluster:wire(from, to)
   check.self('cluster:wire', self, 'cluster')
   return self.handle:wire(from, to)
@@ -177,15 +181,17 @@ end
 
 --- The names of the channels on the route between two devices, in order: a direction of a link
 --- ('a -> b'), a half-duplex link ('a - b'), a switch with a bandwidth.
+---@param from integer
+---@param to integer
+---@return string[]
 function Cluster:route(from, to)
   check.self('cluster:route', self, 'cluster')
   return self.handle:route(from, to)
 end
 
---- What a collective costs: { kind = 'all_reduce' | 'reduce_scatter' | 'all_gather' | 'broadcast' |
---- 'all_to_all', devices = { numbers }, bytes = full size of the tensor, algorithm = 'automatic' |
---- 'ring' | 'halving_doubling' | 'tree' | 'hierarchical' | 'leader' }. Returns { algorithm =, time_s =,
---- latency_s =, transfer_s =, sent_bytes = (by every device) }; see engine/cluster/collectives.h.
+--- What a collective costs; see engine/cluster/collectives.h.
+---@param spec trinity.CollectiveQuery
+---@return trinity.CollectiveCost
 function Cluster:collective(spec)
   check.self('cluster:collective', self, 'cluster')
   check.argument('cluster:collective', 1, 'spec', spec, 'table')
@@ -289,10 +295,11 @@ local function build_cluster(spec, path)
   return result
 end
 
---- A cluster: a description (see models/clusters, trinity.topology), a Lua file that returns one, a profile
---- (.json: see trinity.profile), or the name of a file in models/clusters. A file that returns a function of the
---- number of devices or machines answers to NAMExCOUNT. Device types of trinity.devices need no definition. Fields:
---- name, queue, fingerprint, devices[i] = { name =, type =, speed =, node =, capacity_bytes = }.
+--- A cluster: a name in models/clusters, with a count of devices or machines where it takes one ('p100x4',
+--- 'dgx_a100x2'), a Lua file that returns a description or a function of that count (NAMExCOUNT), a profile (.json: see
+--- trinity.profile), or a description (see trinity.topology).
+---@param description string|trinity.ClusterSpec
+---@return trinity.Cluster
 function model.cluster(description)
   if type(description) ~= 'string' and type(description) ~= 'table' then
     check.wrong('trinity.cluster', 1, 'description', description, 'a name or a table')
@@ -313,6 +320,7 @@ function model.cluster_json(cluster)
 end
 
 --- Names of the clusters in models/clusters, most of which take a count.
+---@return string[]
 function model.cluster_names() return lua_names(home .. '/models/clusters') end
 
 return model

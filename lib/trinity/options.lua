@@ -174,6 +174,9 @@ end
 --- value out of range ends the program with status 2; --help prints the declaration and ends it.
 --- Returns the values by name. The program's command line also takes --run, --runs, --resume and --quiet, which go to
 --- the run (lib/trinity/run.lua) and the progress line.
+---@param spec table<string|integer, trinity.OptionSpec|string> [1] describes the script
+---@param words? string[]
+---@return table<string, any> values by name
 return function(spec, words)
   check.argument('trinity.options', 1, 'spec', spec, 'table')
   if words ~= nil then check.list('trinity.options', 2, 'words', words, 'string') end

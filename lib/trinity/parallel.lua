@@ -107,18 +107,17 @@ local function new(items, body, options)
     wanted = count, position = core.position(), progress = progress.new('parallel_map', options.quiet) }, Map)
 end
 
---- Runs body(item, i, seed) for every item of a list, or body(i, i, seed) for i from 1 to a number, in
---- worker processes. Returns the list of results (the first value that each body returned) in the order
---- of the items; nil stays a hole.
----
---- A worker is a copy of the whole running script: the body may use everything that is there, and what it
---- changes stays in its copy, where a later item may or may not meet it. Results should depend on item, i
---- and seed alone; they are then the same for any number of workers. What may be returned:
---- lib/trinity/transfer.lua. What bodies print appears in the order of the items.
----
---- options: workers (default trinity.threads(); 1 runs in this process, as do maps inside workers), seed
---- (default 1: seeds of items follow from it), quiet (no progress line), on_error = 'raise' (the error of the
---- first item that fails; default) or 'collect' (a second table is returned: messages by item).
+--- Runs body(item, i, seed) for every item of a list, or body(i, i, seed) for i from 1 to a number, in worker
+--- processes, which are copies of the whole running script, and returns the results (the first value that each body
+--- returned; nil stays a hole) in the order of the items. The body may use everything that is there, and what it
+--- changes stays in its copy, where a later item may or may not meet it. Results should depend on item, i and seed
+--- alone; they are then the same for any number of workers. What may be returned: lib/trinity/transfer.lua. What
+--- bodies print appears in the order of the items.
+---@param items any[]|integer
+---@param body fun(item: any, i: integer, seed: integer): any
+---@param options? trinity.ParallelOptions
+---@return any[] results
+---@return table<integer, string>? errors
 return function(items, body, options)
   local self = new(items, body, options)
   self.run_map = run_state.begin_map()

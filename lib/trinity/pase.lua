@@ -10,6 +10,13 @@ local select_strategy = require 'trinity.select'
 local splits = require 'trinity.splits'
 local util = require 'trinity.util'
 
+---@class trinity.Pase
+---@field name string
+---@field devices integer
+---@field layers trinity.PaseLayer[]
+---@field edges integer[][] { from, to }
+---@field entries integer of all cost tables
+---@field graph trinity.Graph
 local Pase = { __name = 'pase' }
 Pase.__index = Pase
 
@@ -24,13 +31,10 @@ local option_rules = { devices = { 'integer', 1, 4096 }, peak_flops = { 'positiv
 
 local spaces = { code = {}, paper = { factors = 'all', cutoff = 1, halo = true, sum_edges = true } }
 
---- The layers of a graph (forward or training) with the configurations and costs of each. options: devices = 8;
---- peak_flops = 10e12, bandwidth_bytes_per_s = 16e9, word_bytes = 8 (of the cost model); cutoff = 4 (smallest
---- block), factors = 'divisors' | 'powers_of_two' | 'all', halo = false (convolutions split along height and
---- width), sum_edges = false (all tensors between two layers count, not the last alone); space = 'code' (these
---- defaults: the reference code) or 'paper' (factors 'all', cutoff 1, halo and sum_edges: the paper's definition,
---- for few devices). Fields: name, devices, layers = { { name =, type =, kind =, dimensions = { { name =, size =,
---- role = } }, operators =, configurations = (how many) } }, edges = { { from, to } }, entries (of all tables).
+--- The layers of a graph (forward or training) with their splits over devices and what each costs, as PaSE has it.
+---@param graph trinity.Graph
+---@param options? trinity.PaseOptions
+---@return trinity.Pase
 local function new(graph, options)
   check.object('trinity.pase', 1, 'graph', graph, 'graph')
   options = check.options('trinity.pase', 2, 'options', options, option_rules)
@@ -46,6 +50,9 @@ local function new(graph, options)
 end
 
 --- The factors of layer `layer` under its strategy number `strategy`, one a dimension.
+---@param layer integer
+---@param strategy integer
+---@return integer[]
 function Pase:configuration(layer, strategy)
   check.self('pase:configuration', self, 'pase')
   check.integer('pase:configuration', 1, 'layer', layer, 1, #self.layers)
@@ -53,7 +60,11 @@ function Pase:configuration(layer, strategy)
   return self.handle:configuration(layer, strategy)
 end
 
---- What layer `layer` costs a device under a strategy, in FLOP: computation, communication.
+--- What a layer costs a device, in FLOP.
+---@param layer integer
+---@param strategy integer
+---@return number compute
+---@return number communication
 function Pase:layer_cost(layer, strategy)
   check.self('pase:layer_cost', self, 'pase')
   check.integer('pase:layer_cost', 1, 'layer', layer, 1, #self.layers)
@@ -62,6 +73,10 @@ function Pase:layer_cost(layer, strategy)
 end
 
 --- What edge `edge` costs between two strategies, of the layer that writes and of the one that reads, in FLOP.
+---@param edge integer
+---@param from integer
+---@param to integer
+---@return number
 function Pase:edge_cost(edge, from, to)
   check.self('pase:edge_cost', self, 'pase')
   check.integer('pase:edge_cost', 1, 'edge', edge, 1, #self.edges)
@@ -71,6 +86,9 @@ function Pase:edge_cost(edge, from, to)
 end
 
 --- The number of layer `layer`'s strategy with these factors, or nil.
+---@param layer integer
+---@param factors integer[]
+---@return integer?
 function Pase:find(layer, factors)
   check.self('pase:find', self, 'pase')
   check.integer('pase:find', 1, 'layer', layer, 1, #self.layers)
@@ -79,6 +97,7 @@ function Pase:find(layer, factors)
 end
 
 --- The problem as trinity.select takes it: a node a layer, a strategy a configuration.
+---@return userdata
 function Pase:selection()
   check.self('pase:selection', self, 'pase')
   return self.handle:selection()
@@ -126,8 +145,10 @@ local function check_found(owner, self, found)
   return check_configurations(owner, self, 'found', found.configurations)
 end
 
---- What configurations cost, a list of factors a layer, in the space or not: { cost =, compute =,
---- communication = (in layers), edges = (between them), in FLOP, configurations =, in_space =, name = }.
+--- What configurations cost, a list of factors a layer, in the space or not.
+---@param configurations integer[][]
+---@param name? string
+---@return trinity.PaseStrategy
 function Pase:price(configurations, name)
   check.self('pase:price', self, 'pase')
   check_configurations('pase:price', self, 'configurations', configurations)
@@ -142,9 +163,9 @@ end
 local solve_rules = { seconds = { 'number', 0 }, seed = { 'integer', 0, 2 ^ 53 }, table_bytes = { 'integer', 1 },
   quiet = 'boolean' }
 
---- The best strategy, as price() describes it, with optimal, bound, seconds (of the search), and the tables:
---- table_entries, peak_table_entries, largest_table (combinations of a layer and its dependent set), widest_set
---- (layers in that set). options: those of trinity.select.
+--- The best strategy, with what the search says of itself.
+---@param options? trinity.PaseSolveOptions
+---@return trinity.PaseStrategy
 function Pase:solve(options)
   check.self('pase:solve', self, 'pase')
   options = check.options('pase:solve', 1, 'options', options, solve_rules)
@@ -177,9 +198,9 @@ local function breadth_first_order(neighbours)
   return order
 end
 
---- What the paper's baseline would need: dynamic programming over the layers in breadth-first order, where a table
---- ranges over all later neighbours of what went before. { widest_set = (layers in the largest of these sets),
---- largest_table = (combinations of a layer and its set) }.
+--- What dynamic programming in breadth-first order, the paper's baseline, would need: the largest set of layers that a
+--- table ranges over, and the most combinations of a layer and such a set.
+---@return { widest_set: integer, largest_table: number }
 function Pase:breadth_first()
   check.self('pase:breadth_first', self, 'pase')
   local neighbours = {}
@@ -204,6 +225,7 @@ function Pase:breadth_first()
   return result
 end
 
+---@return fun(self: trinity.Pase): trinity.PaseStrategy?, reason: string?
 local function by_rule(name)
   local owner = 'pase:' .. name
   return function(self)
@@ -225,8 +247,9 @@ Pase.expert = by_rule 'expert'
 local mcmc_rules = { seed = { 'integer', 0, 2 ^ 53 }, iterations = { 'integer', 1, 2 ^ 40 },
   alpha_per_ms = { 'number', 0 }, start = 'table' }
 
---- FlexFlow's Markov chain over the space (engine/search/pase_search.h). options: start = configurations (default
---- expert's; layers of it outside the space start unsplit), seed = 1, iterations = 250000, alpha_per_ms = 0.
+--- FlexFlow's Markov chain over the space (engine/search/pase_search.h).
+---@param options? trinity.PaseWalkOptions
+---@return trinity.PaseStrategy
 function Pase:mcmc(options)
   check.self('pase:mcmc', self, 'pase')
   options = check.options('pase:mcmc', 1, 'options', options, mcmc_rules)
@@ -242,6 +265,7 @@ function Pase:mcmc(options)
 end
 
 --- Tofu's recursive splits: one dimension more a layer and prime factor of the devices, by communication alone.
+---@return trinity.PaseStrategy
 function Pase:tofu()
   check.self('pase:tofu', self, 'pase')
   local begun = core.clock_s()
@@ -252,6 +276,8 @@ function Pase:tofu()
 end
 
 --- Every strategy one after the other, for small cases: refuses more than `most` (default 1e6).
+---@param most? number
+---@return trinity.PaseStrategy
 function Pase:brute_force(most)
   check.self('pase:brute_force', self, 'pase')
   most = most or 1e6
@@ -278,6 +304,9 @@ function Pase:brute_force(most)
 end
 
 --- A strategy's splits as trinity.lower takes them, on the devices with these numbers (default the first ones).
+---@param found trinity.PaseStrategy
+---@param devices? integer[]
+---@return trinity.Splits
 function Pase:splits(found, devices)
   check.self('pase:splits', self, 'pase')
   check_found('pase:splits', self, found)
@@ -297,7 +326,9 @@ local function dimension_text(layer)
 end
 
 --- A strategy as the paper's table of strategies shows it: a row per run of layers of one type with the same
---- configuration: { layers = 'conv_1 .. conv_4', type =, dimensions = 'b c h w r s n', factors = '(32,1,...)' }.
+--- configuration.
+---@param found trinity.PaseStrategy
+---@return trinity.PaseRow[]
 function Pase:rows(found)
   check.self('pase:rows', self, 'pase')
   check_found('pase:rows', self, found)

@@ -8,6 +8,10 @@ local progress = require 'trinity.progress'
 local util = require 'trinity.util'
 
 local name = 'trinity.pipeline'
+--- Cuts networks into pipelines. The module is also a function: trinity.pipeline(source, options), `source` a
+--- file (dnn-partitioning or Piper .json, PipeDream or DAPPLE .txt, .onnx, our own), a model or a problem.
+---@class trinity.PipelineModule
+---@overload fun(source: string|trinity.Problem, options?: trinity.PipelineOptions): trinity.PipelineResult
 local pipeline = {}
 
 -- What is known by name: { run = function(plan) return result end, help =, own = its options }.
@@ -117,9 +121,9 @@ local function split_result(plan, split)
   return split
 end
 
---- Adds a method: { run = function(plan) return result end, help = 'what it is', own = { options } }. `plan`
---- has network, machine, levels, about, options and source; a result has feasible, max_load, optimal, stages
---- ({ nodes =, devices =, first_device =, ... }) and assignment (a device a node, 0 and below: CPUs).
+--- Adds a method.
+---@param method string
+---@param spec trinity.PipelineMethod
 function pipeline.register(method, spec)
   check.argument(name .. '.register', 1, 'method', method, 'string')
   check.argument(name .. '.register', 2, 'spec', spec, 'table')
@@ -130,9 +134,12 @@ function pipeline.register(method, spec)
 end
 
 --- Names of the methods, sorted.
+---@return string[]
 function pipeline.methods() return util.sorted_keys(methods) end
 
 --- What a method is, in a line.
+---@param method string
+---@return string
 function pipeline.help(method)
   check.choice(name .. '.help', 1, 'method', method, methods)
   return methods[method].help
@@ -299,19 +306,7 @@ local function run(plan, method)
   return found
 end
 
---- Cuts a network into a pipeline. `source` is a file (dnn-partitioning or Piper .json, PipeDream or DAPPLE
---- .txt, .onnx, our own .json or .lua), a model's name or a trinity.problem. Options:
----   method        see trinity.pipeline.methods(); default 'max_load'
----   devices       accelerators, or a list, a number a level, innermost first; default the file's, or 4
----   bandwidth_bytes_per_s   between devices, a number or one a level; default the file's, or the cluster's
----   memory_bytes  of a device; default the file's, or the cluster's
----   cpus          that take nodes too; default the file's
----   micro_batches of a batch (Piper); default the file's, or 32
----   seconds, seed, rounds, quiet, cluster (for costs of our own models), expert (a file of a split)
----   cost, straight, fewer_devices, activation_compression, compress_branches (PipeDream)
----   data_parallel, tensor_parallel (Piper)
---- Returns { method =, max_load =, unit =, feasible =, optimal =, stages =, assignment =, nodes =, seconds =,
---- misfit = (why it does not fit), ... }; lib/trinity/_meta/pipeline.lua says what they mean.
+-- What the module does when it is called.
 local function plan_pipeline(_, source, options)
   if type(source) ~= 'string' and util.class_of(source) ~= 'problem' then
     check.wrong(name, 1, 'source', source, 'a file, the name of a model or a problem')

@@ -16,8 +16,12 @@ local nn = require 'trinity.nn'
 local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
 
+--- Distributions over placements with parameters to learn. Write your own as a table with the functions of
+--- trinity.Policy, or give one of these a network.
+---@class trinity.PoliciesModule
 local policies = {}
 
+---@class trinity.Policy
 local Policy = { __name = 'policy' }
 
 -- Logits as the user's function gave them: numbers of the right shape.
@@ -53,12 +57,15 @@ local function check_sampling(self, count, stream)
 end
 
 --- The tensors that are learned.
+---@return trinity.TorchTensor[]
 function Policy:parameters()
   check.self('policy:parameters', self, 'policy')
   return self.learned
 end
 
---- Row by row the device of every choice, spread over the operators by `choice_of`.
+--- A placement for every row of actions.
+---@param actions trinity.TorchTensor
+---@return trinity.Placement[]
 function Policy:placements(actions)
   check.self('policy:placements', self, 'policy')
   check_actions(self, 'policy:placements', actions)
@@ -142,8 +149,20 @@ local function class()
   return made
 end
 
+--- What learners ask of a policy. Those of trinity.policies have fields beside it.
+---@class trinity.Policy
+---@field problem trinity.Problem
+---@field choices integer
+---@field devices integer
+---@field logits function
+---@field learned trinity.TorchTensor[]
+---@field choice_of trinity.Placement int32 array: the choice of every operator
 local Independent = class()
 
+--- Draws actions: int64 [count, choices], each from 1.
+---@param count integer
+---@param stream trinity.RandomStream
+---@return trinity.TorchTensor
 function Independent:sample(count, stream)
   check_sampling(self, count, stream)
   return tensor.no_grad(function()
@@ -152,6 +171,10 @@ function Independent:sample(count, stream)
   end)
 end
 
+--- Log-probabilities [count, choices] of actions and the mean entropy of a choice, with gradients.
+---@param actions trinity.TorchTensor
+---@return trinity.TorchTensor log_probabilities
+---@return trinity.TorchTensor entropy
 function Independent:evaluate(actions)
   check.self('policy:evaluate', self, 'policy')
   check_actions(self, 'policy:evaluate', actions)
@@ -160,9 +183,9 @@ function Independent:evaluate(actions)
   return rows:gather(2, actions:transpose(1, 2)):transpose(1, 2), entropy_of(rows)
 end
 
---- Choices that know nothing of each other: { problem =, logits = function() -> tensor [choices,
---- devices], learned = module or list of modules and tensors, choices = units, choice_of_unit = the
---- choice of every unit (default: one each) }.
+--- Choices that know nothing of each other; logits() gives [choices, devices].
+---@param spec trinity.PolicySpec
+---@return trinity.Policy
 function policies.independent(spec) return new('policies.independent', spec, Independent) end
 
 local Chain = class()
@@ -193,10 +216,11 @@ function Chain:evaluate(actions)
   return rows:gather(3, actions:unsqueeze(3)):squeeze(3), entropy_of(rows)
 end
 
---- Choices one after the other, each knowing the one before: { problem =, logits = function(first, last,
---- previous) -> tensor [count, last - first + 1, devices], ... } for choices `first` to `last`, `previous` an
---- int64 tensor [count, last - first + 1] of the devices chosen just before them (devices + 1 before the first). The
---- other fields are those of policies.independent.
+--- Choices one after the other, each knowing the one before. logits(first, last, previous) gives [count, last - first +
+--- 1, devices] for choices first to last; previous [count, last - first + 1] are the devices chosen just before them,
+--- devices + 1 before the first.
+---@param spec trinity.PolicySpec
+---@return trinity.Policy
 function policies.chain(spec) return new('policies.chain', spec, Chain) end
 
 -- Groups of a policy: by default min(units, 20 x devices), as Post and Trinity have them.
@@ -206,8 +230,10 @@ local function group_count(owner, problem, given)
   return check.integer(owner, 'option', 'groups', given, 1, units)
 end
 
---- A table of free logits, no network (Post, papers.md 5.4): { groups = min(units, 20 x devices) }. The
---- groups are contiguous parts of equal work.
+--- A table of free logits over contiguous groups of equal work, no network (Post, papers.md 5.4).
+---@param problem trinity.Problem
+---@param options? trinity.PolicyTableOptions
+---@return trinity.Policy
 function policies.table(problem, options)
   check.object('policies.table', 1, 'problem', problem, 'problem')
   options = check.options('policies.table', 2, 'options', options, { groups = 'any' })
@@ -217,7 +243,10 @@ function policies.table(problem, options)
     choices = groups, choice_of_unit = policies.contiguous_groups(problem, groups) }
 end
 
---- A hidden layer over the features of every unit: { hidden = 64, seed = 1, features = options of trinity.features }.
+--- A hidden layer over the features of every unit.
+---@param problem trinity.Problem
+---@param options? trinity.PolicyNetworkOptions
+---@return trinity.Policy
 function policies.network(problem, options)
   check.object('policies.network', 1, 'problem', problem, 'problem')
   options = check.options('policies.network', 2, 'options', options,
@@ -231,7 +260,10 @@ function policies.network(problem, options)
     logits = function() return layers(tensor.cat({ embedding(told.types), told.values }, 2)) end }
 end
 
---- The group of every unit, from 1: contiguous parts of about equal work along the graph, none empty. An int32 array.
+--- The group of every unit, from 1: contiguous parts of about equal work along the graph, none empty.
+---@param problem trinity.Problem
+---@param groups integer at most the number of units
+---@return trinity.Placement an int32 array
 function policies.contiguous_groups(problem, groups)
   check.object('policies.contiguous_groups', 1, 'problem', problem, 'problem')
   local units = problem.graph.units
@@ -255,10 +287,20 @@ function policies.contiguous_groups(problem, groups)
   return group_of
 end
 
+--- Trinity's policy in the engine.
+---@class trinity.Agent
+---@field problem trinity.Problem
+---@field batch trinity.Placement[] the latest
+---@field groups integer
+---@field units integer
+---@field samples integer placements a batch
+---@field parameters integer numbers that are learned
+---@field loaded number share of them that came from the file `load`
 local Agent = { __name = 'agent' }
 Agent.__index = Agent
 
---- Draws a batch: a list of placements.
+--- Draws a batch of placements; the next call overwrites them.
+---@return trinity.Placement[]
 function Agent:sample()
   check.self('agent:sample', self, 'agent')
   self.handle:sample(self.batch)
@@ -283,17 +325,19 @@ local function marks(owner, list)
   return values
 end
 
---- Learns from the rewards of the latest batch (a list or a double array): a table of what the update did.
---- `failing` (booleans, one a sample) says which samples broke a limit, for the option exclude_failing_after.
+--- Learns from the rewards of the latest batch, larger is better.
+---@param rewards number[]|trinity.DoubleArray
+---@param failing? boolean[] samples that broke a limit, for exclude_failing_after
+---@return trinity.AgentReport
 function Agent:update(rewards, failing)
   check.self('agent:update', self, 'agent')
   return self.handle:update(doubles('agent:update', 'rewards', rewards), marks('agent:update', failing))
 end
 
---- Raises the likelihood of given placements (1 to 64): a warm start. settings: weights (one a placement), steps
---- (0 for one placement, 40 for several), learning_rate = 5e-3, smoothing = 0.05 (share of probability left to other
---- choices). Returns a table with steps, log_likelihood_groups, log_likelihood_devices, and agreement: the share of
---- the work that greedy() then places as the first placement does.
+--- Raises the likelihood of given placements (1 to 64): a warm start.
+---@param placements trinity.Placement[]
+---@param settings? trinity.ImitationSettings
+---@return trinity.ImitationReport
 function Agent:imitate(placements, settings)
   check.self('agent:imitate', self, 'agent')
   check.argument('agent:imitate', 1, 'placements', placements, 'table')
@@ -310,19 +354,21 @@ function Agent:imitate(placements, settings)
 end
 
 --- Forgets the moving averages of reward and advantage, or sets the baseline.
+---@param value? number
 function Agent:reset_baseline(value)
   check.self('agent:reset_baseline', self, 'agent')
   self.handle:reset_baseline(value)
 end
 
 --- Saves weights, state of the optimiser, baseline and step, for the options `load` and `resume`.
+---@param path string
 function Agent:save(path)
   check.self('agent:save', self, 'agent')
   self.handle:save(path)
 end
 
---- What was drawn in the latest batch: groups [samples, units] and devices [samples, groups] from 1, and their
---- log-probabilities group_logs and device_logs, all tensors.
+--- What was drawn in the latest batch.
+---@return trinity.AgentActions
 function Agent:actions()
   check.self('agent:actions', self, 'agent')
   local by_unit, by_group = self.samples * self.units, self.samples * self.groups
@@ -335,12 +381,14 @@ function Agent:actions()
 end
 
 --- Seconds spent so far in the parts of sample() and update().
+---@return trinity.AgentProfile
 function Agent:profile()
   check.self('agent:profile', self, 'agent')
   return self.handle:profile()
 end
 
 --- The most likely placement.
+---@return trinity.Placement
 function Agent:greedy()
   check.self('agent:greedy', self, 'agent')
   local list = self.problem:placements(1)
@@ -351,9 +399,10 @@ end
 --- Frees the engine's memory; any further use is an error.
 function Agent:close() check.closing('agent:close', self, 'agent').handle:close() end
 
---- Trinity's own policy with its own PPO in the engine (engine/learn/agent.h): object with sample(), update(rewards),
---- greedy(), imitate(placements), save(path), close(); fields groups, units, samples, parameters, loaded. options:
---- those of the method's policy; load = a saved policy to take weights from, resume = one to continue.
+--- Trinity's own policy with its own PPO in the engine (engine/learn/agent.h).
+---@param problem trinity.Problem
+---@param options? trinity.AgentOptions without those of every method but the seed
+---@return trinity.Agent
 function policies.trinity(problem, options)
   check.object('policies.trinity', 1, 'problem', problem, 'problem')
   if options ~= nil then check.argument('policies.trinity', 2, 'options', options, 'table') end

@@ -9,6 +9,13 @@ local simulator = require 'trinity.simulator'
 local strategy = require 'trinity.strategy'
 local util = require 'trinity.util'
 
+---@class trinity.Problem
+---@field graph trinity.Graph
+---@field cluster trinity.Cluster
+---@field reward trinity.Reward
+---@field rules trinity.Rules|string
+---@field simulator trinity.Simulator
+---@field lower_bound_s number seconds that no strategy's step is below
 local Problem = { __name = 'problem' }
 
 --- lower_bound_s takes a moment on large graphs, so it is computed when first asked for.
@@ -28,11 +35,9 @@ end
 local rules = { reward = 'function', profile = 'any' }
 for key, rule in util.sorted_pairs(simulator.rules) do rules[key] = rule end
 
---- trinity.problem { graph =, cluster =, reward = function(metrics) return number end, rules =, cost =,
---- schedule =, micro_batches =, profile = } (rules to micro_batches: see trinity.simulator). profile: a profile of
---- the graph, or its file: its measured times count, and its devices are the cluster unless one is given (see
---- trinity.profile). Refuses a graph that no placement can fit. The reward is maximised; by default it is minus
---- the step time. Fields: graph, cluster, reward, simulator, lower_bound_s.
+--- What methods work on: a graph, a cluster and a reward. Refuses a graph that no placement can fit.
+---@param spec trinity.ProblemSpec
+---@return trinity.Problem
 local function new(spec)
   check.argument('trinity.problem', 1, 'spec', spec, 'table')
   check.fields('trinity.problem', spec, rules)
@@ -44,6 +49,7 @@ local function new(spec)
 end
 
 --- A placement to fill: the device (1-based) of every operator, an int32 array, all on device 1.
+---@return trinity.Placement
 function Problem:placement()
   check.self('problem:placement', self, 'problem')
   local placement = array.int32(self.graph.operators)
@@ -57,6 +63,8 @@ local function refuse_device(choose, unit, value, devices)
 end
 
 --- A placement from a device per colocation unit, `choose(unit, first_operator)`, in order.
+---@param choose fun(unit: integer, operator: integer): integer
+---@return trinity.Placement
 function Problem:placement_by_unit(choose)
   check.self('problem:placement_by_unit', self, 'problem')
   check.argument('problem:placement_by_unit', 1, 'choose', choose, 'function')
@@ -78,6 +86,8 @@ end
 local most_entries = 2 ^ 28 -- of a list of placements: a gibibyte
 
 --- A list of `count` placements to fill.
+---@param count integer
+---@return trinity.Placement[]
 function Problem:placements(count)
   check.self('problem:placements', self, 'problem')
   local most = math.min(1e6, math.floor(most_entries / self.graph.operators))
@@ -87,25 +97,35 @@ function Problem:placements(count)
   return list
 end
 
---- Prices one strategy or placement: metrics. What it takes: simulator:run.
+--- Prices one plan.
+---@param plan trinity.Plan
+---@return trinity.Metrics
 function Problem:evaluate(plan)
   check.self('problem:evaluate', self, 'problem')
   return simulator.run('problem:evaluate', self.simulator, plan)
 end
 
---- Prices a list on all threads: a list of metrics. options: see simulator:run_batch.
+--- Prices a list of plans on all threads.
+---@param plans trinity.Plan[]
+---@param options? trinity.BatchOptions
+---@return trinity.Metrics[]
 function Problem:evaluate_batch(plans, options)
   check.self('problem:evaluate_batch', self, 'problem')
   return simulator.run_batch('problem:evaluate_batch', self.simulator, plans, options)
 end
 
---- What happened when in a step: see trinity.timeline.
+--- What happened when in a step.
+---@param plan trinity.Plan
+---@return trinity.Timeline
 function Problem:timeline(plan)
   check.self('problem:timeline', self, 'problem')
   return simulator.timeline('problem:timeline', self.simulator, plan)
 end
 
---- Lower bounds that no strategy can beat: see simulator:bounds.
+--- What no strategy can beat, by default with the problem's number of micro-batches and schedule.
+---@param micro_batches? integer
+---@param schedule? trinity.ScheduleName 'pipedream': mini-batches overlap, and work alone binds them
+---@return trinity.Bounds
 function Problem:bounds(micro_batches, schedule)
   check.self('problem:bounds', self, 'problem')
   return simulator.bounds('problem:bounds', self.simulator, micro_batches, schedule)
@@ -118,6 +138,8 @@ local function refuse_reward(reward, value, expected)
 end
 
 --- The reward of metrics; refuses anything but a finite number, naming the function's line.
+---@param metrics trinity.Metrics
+---@return number
 function Problem:score(metrics)
   check.self('problem:score', self, 'problem')
   if not array.is_metrics(metrics) then check.wrong('problem:score', 1, 'metrics', metrics, 'metrics') end
@@ -127,21 +149,28 @@ function Problem:score(metrics)
   return value
 end
 
---- A strategy from a placement, or from a plan with a schedule as simulator:run takes it; `about` may
---- hold method, seed, evaluations, seconds, curve.
+--- Prices a plan and makes a strategy of it; `about` may hold method, seed, evaluations, seconds, curve.
+---@param plan trinity.Plan
+---@param about? table<string, any>
+---@return trinity.Strategy
 function Problem:strategy(plan, about)
   check.self('problem:strategy', self, 'problem')
   if about ~= nil then check.argument('problem:strategy', 2, 'about', about, 'table') end
   return strategy.new('problem:strategy', self, plan, about)
 end
 
---- Loads a strategy that strategy:save() wrote, and simulates it.
+--- Loads a strategy that strategy:save() wrote, schedule included, and simulates it.
+---@param path string
+---@return trinity.Strategy
 function Problem:load(path)
   check.self('problem:load', self, 'problem')
   return strategy.load(self, check.argument('problem:load', 1, 'path', path, 'string'))
 end
 
 --- A plan (placement and schedule) as JSON text; `notes` are its further facts by name.
+---@param plan trinity.Plan
+---@param notes table<string, string|number>
+---@return string
 function Problem:to_json(plan, notes)
   check.self('problem:to_json', self, 'problem')
   local placement, schedule = simulator.parts('problem:to_json', self.simulator, plan)
@@ -156,6 +185,9 @@ end
 
 --- Whether strategy or result `a` is better than `b`: one that fits before one that does not; of two that do not fit
 --- the one with the smaller excess of memory; then the larger reward.
+---@param a trinity.Strategy|{ metrics: trinity.Metrics, reward: number }
+---@param b? trinity.Strategy|{ metrics: trinity.Metrics, reward: number }
+---@return boolean
 function Problem.better(a, b)
   check_result(1, 'a', a)
   if b == nil then return true end
@@ -170,8 +202,10 @@ end
 
 local dot_rules = { units = 'boolean', label_bytes = { 'integer', 0, 2 ^ 50 } }
 
---- The graph with the devices of a plan as colours, in Graphviz's DOT language. options: as of
---- graph:to_dot.
+--- The graph with the devices of a plan as colours, in Graphviz's DOT language.
+---@param plan trinity.Plan
+---@param options? trinity.DotOptions
+---@return string
 function Problem:to_dot(plan, options)
   check.self('problem:to_dot', self, 'problem')
   local placement = simulator.parts('problem:to_dot', self.simulator, plan)
@@ -179,9 +213,11 @@ function Problem:to_dot(plan, options)
   return core.graph_to_dot(self.graph.handle, options, self.handle, placement)
 end
 
---- A plan as a file for PyTorch: device of every forward operator and module, and the stages of a
---- pipeline, as JSON text (engine/formats/placement_export.h). device_names: an entry a device of the
---- cluster ('cuda:0', ...); default the cluster's own.
+--- A plan as a file for PyTorch: device of every forward operator and module, and the stages of a pipeline, as JSON
+--- text (engine/formats/placement_export.h).
+---@param plan trinity.Plan
+---@param device_names? string[] 'cuda:0', ... (default the cluster's)
+---@return string
 function Problem:placement_json(plan, device_names)
   check.self('problem:placement_json', self, 'problem')
   local placement, schedule = simulator.parts('problem:placement_json', self.simulator, plan)

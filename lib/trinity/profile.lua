@@ -13,4 +13,7 @@
 -- are on devices by chance: between kernels a copy takes several times as long to begin as in a row. The
 -- file: lib/trinity/profile/file.lua; how parameters are fitted: lib/trinity/profile/fit.lua.
 
-return { measure = require('trinity.profile.measure').run, load = require('trinity.profile.object').load }
+---@class trinity.ProfileModule
+local profile = { measure = require('trinity.profile.measure').run, load = require('trinity.profile.object').load }
+
+return profile

@@ -4,12 +4,14 @@
 local check = require 'trinity.check'
 local util = require 'trinity.util'
 
+---@class trinity.RewardsModule
 local rewards = {}
 
 local function step_time(m) return -m.step_time_s * (m.feasible and 1 or 10) end
 
 --- Minus the step time in seconds; a placement that does not fit counts ten times its time. Always the same function,
 --- by which searches know that a step may be given up as soon as it is too long.
+---@return trinity.Reward
 function rewards.step_time() return step_time end
 
 local mdpe_defaults = { alpha = 0.5, beta = 0.3, gamma = 0.2, communication_tolerance_bytes = 8e9,
@@ -48,6 +50,8 @@ mdpe_rules.communication_tolerance_bytes, mdpe_rules.memory_tolerance_bytes = { 
 --- A placement that does not fit has time and penalties multiplied by failing_factor and by one plus its excess over
 --- the memory tolerance: worse than any that fits nearby, and with a slope. With failing_signal = s its reward is -s
 --- instead (10 in Hierarchical, in seconds in the released code).
+---@param options? trinity.MdpeOptions
+---@return trinity.Reward
 function rewards.mdpe(options)
   options = check.options('rewards.mdpe', 1, 'options', options, mdpe_rules)
   local o = {}

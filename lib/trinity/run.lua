@@ -67,6 +67,10 @@ local check = require 'trinity.check'
 local run_state = require 'trinity.run_state'
 local util = require 'trinity.util'
 
+--- The folder of the running script. It opens by itself; where no run is kept, its methods do nothing.
+---@class trinity.Run
+---@field path? string the folder, once it is open
+---@field name? string
 local Run = { __name = 'run' }
 
 function Run.__index(_, key)
@@ -85,8 +89,12 @@ local function check_word(owner, index, name, word)
   end
 end
 
---- Keeps a result as results/LABEL.json: `data` is plain (numbers, texts, booleans, lists, tables with names),
---- `summary` a sentence about it. Returns the file's path in the run's folder; nil where no run is kept.
+--- Keeps a result as results/LABEL.json; LABEL is the kind unless given, and gets a count where it is taken.
+---@param kind string 'comparison', 'search', 'pase', 'pipeline', 'daso', 'measured', 'table', or another word
+---@param data table<string|integer, any> plain values
+---@param summary? string a sentence about it
+---@param label? string
+---@return string? path in the run's folder; nil where no run is kept
 function Run:result(kind, data, summary, label)
   check.self('run:result', self, 'run')
   check_word('run:result', 1, 'kind', kind)
@@ -96,7 +104,8 @@ function Run:result(kind, data, summary, label)
   return run_state.keep_result(kind, data, label, summary)
 end
 
---- Adds a row of your own to the run's metrics: numbers and texts by name; `step` counts them in TensorBoard.
+--- Adds a row of your own to metrics.csv, metrics.jsonl and TensorBoard.
+---@param fields table<string, number|string|boolean> `step` counts them in TensorBoard
 function Run:log(fields)
   check.self('run:log', self, 'run')
   check.argument('run:log', 1, 'fields', fields, 'table')

@@ -10,9 +10,27 @@ local simulator = require 'trinity.simulator'
 local strategy = require 'trinity.strategy'
 local util = require 'trinity.util'
 
+---@class trinity.Search
+---@field problem trinity.Problem
+---@field method string
+---@field options table<string, any>
+---@field evaluations integer how many plans were simulated
+---@field step integer how often search:evaluate was called
+---@field mean_reward? number of the placements of the last step
+---@field sum_of_means? number the sum of that over all steps
+---@field curve trinity.CurvePoint[]
+---@field placement trinity.Placement the best so far
+---@field best? { metrics: trinity.Metrics, reward: number }
+---@field start number clock at the start in seconds
+---@field stopped? boolean whether Ctrl-C came
+---@field progress table the progress line
 local Search = { __name = 'search' }
 Search.__index = Search
 
+---@class trinity.SearchModule
+---@field common trinity.SearchOptions options that every method takes, with their defaults
+---@field rules table<string, any> what those options may be (lib/trinity/check.lua)
+---@field unlimited integer a number of evaluations that no search reaches
 local search = {}
 
 --- A number of evaluations that no search reaches.
@@ -32,6 +50,10 @@ search.rules = { seed = { 'integer', 0 }, evaluations = { 'integer', 1 }, second
   rescue = 'string' }
 
 --- Merges a method's own defaults, the common ones and the caller's options; refuses unknown names.
+---@param method string
+---@param defaults table<string, any>
+---@param given? table<string, any>
+---@return table<string, any>
 function search.options(method, defaults, given)
   check.argument('search.options', 1, 'method', method, 'string')
   check.argument('search.options', 2, 'defaults', defaults, 'table')
@@ -49,6 +71,7 @@ function search.options(method, defaults, given)
 end
 
 --- Whether budget is left and nobody asked to stop.
+---@return boolean
 function Search:more()
   check.self('search:more', self, 'search')
   if core.stop_requested() then self.stopped = true end
@@ -57,6 +80,8 @@ function Search:more()
 end
 
 --- How many of `wanted` evaluations the budget still allows.
+---@param wanted integer
+---@return integer
 function Search:allowance(wanted)
   check.self('search:allowance', self, 'search')
   check.integer('search:allowance', 1, 'wanted', wanted, 0)
@@ -76,9 +101,12 @@ local function check_placements(placements)
   end
 end
 
---- Simulates placements, scores them, keeps the best. Returns their rewards (a double array) and
---- metrics. A placement that contradicts its problem's pipeline does not fit (simulator.run). One step of the
---- progress line. options: as of problem:evaluate_batch; what is rejected is never the best.
+--- Simulates placements, scores them, keeps the best: one step of the progress line. A placement that contradicts its
+--- problem's pipeline does not fit (simulator.run); what is rejected is never the best.
+---@param placements trinity.Placement[]
+---@param options? trinity.BatchOptions
+---@return trinity.DoubleArray rewards
+---@return trinity.Metrics[] metrics
 function Search:evaluate(placements, options)
   check.self('search:evaluate', self, 'search')
   check_placements(placements)
@@ -100,7 +128,8 @@ function Search:evaluate(placements, options)
   return rewards, metrics
 end
 
---- Draws the progress line and keeps the step in the run's folder; `batch` is the size of the last batch.
+--- Draws the progress line and keeps the step in the run's folder.
+---@param batch integer size of the last batch
 function Search:show(batch)
   check.self('search:show', self, 'search')
   check.integer('search:show', 1, 'batch', batch, 1)
@@ -114,7 +143,8 @@ function Search:show(batch)
     problem = self.problem, method = self.method, seed = self.options.seed, search = record and record.id }
 end
 
---- Adds what a learner says of its latest update to the run's row of this step: { entropy =, loss = ... }.
+--- Adds what a learner says of its latest update to the run's row of this step.
+---@param fields table<string, number> entropy, loss, ...
 function Search:learned(fields)
   check.self('search:learned', self, 'search')
   check.argument('search:learned', 1, 'fields', fields, 'table')
@@ -122,6 +152,7 @@ function Search:learned(fields)
 end
 
 --- The best so far as a strategy.
+---@return trinity.Strategy
 function Search:result()
   check.self('search:result', self, 'search')
   if not self.best then
@@ -149,6 +180,11 @@ end
 --- Runs a search: `body(search)` calls search:evaluate while search:more(). Returns the best
 --- strategy. Ctrl-C ends it early with the best so far; an error in it saves the best so far and
 --- goes on to the script.
+---@param method string
+---@param problem trinity.Problem
+---@param options trinity.SearchOptions as search.options returns them
+---@param body fun(search: trinity.Search)
+---@return trinity.Strategy
 function search.run(method, problem, options, body)
   check.argument('search.run', 1, 'method', method, 'string')
   check.object('search.run', 2, 'problem', problem, 'problem')

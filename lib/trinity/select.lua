@@ -45,9 +45,13 @@ local function misfit_of(result)
   return table.concat(words, ', and ')
 end
 
---- Solves a strategy-selection problem: a file (JSON, or that in gzip's format), a table of the same fields, or a
---- problem object. Ctrl-C ends it with the best so far (result.stopped); while a file is read there is none, and the
---- script ends. Options and result: lib/trinity/_meta/select.lua.
+--- Chooses a strategy for every node of a graph so that costs of nodes and edges are least within a limit on usages
+--- over time: a file in the IOPDDL contest's format (.json or .json.gz), a table of the same fields, or a problem
+--- object of the engine. Exact where dynamic programming can, else as good as found in the time, with a bound. Ctrl-C
+--- ends it with the best so far; while a file is read there is none, and the script ends.
+---@param problem string|trinity.SelectionTable
+---@param options? trinity.SelectOptions
+---@return trinity.SelectResult
 return function(problem, options)
   options = check.options('select', 2, 'options', options, rules)
   local line, start = progress.new('select', options.quiet), core.clock_s()

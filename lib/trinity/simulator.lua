@@ -12,6 +12,11 @@ local util = require 'trinity.util'
 -- messages name.
 local simulator = {}
 
+---@class trinity.Simulator
+---@field graph trinity.Graph
+---@field cluster trinity.Cluster
+---@field rules trinity.Rules|string
+---@field default_schedule? trinity.PlanSpec how plain placements are scheduled
 local Simulator = { __name = 'simulator' }
 Simulator.__index = Simulator
 
@@ -127,37 +132,44 @@ function simulator.bounds(owner, self, micro_batches, schedule)
 end
 
 --- The placement of a plan and what says how it is scheduled (nil: the default).
+---@param plan trinity.Plan
+---@return trinity.Placement
+---@return trinity.PlanSpec?
 function Simulator:parts(plan)
   check.self('simulator:parts', self, 'simulator')
   return parts('simulator:parts', self, plan, 'plan')
 end
 
---- Simulates one plan: a placement (int32 array), a strategy, or a table
---- { placement =, schedule = 'fifo' | 'lifo' | 'critical_path' | 'priority' | 'order' | 'gpipe' |
---- '1f1b' | 'interleaved' | 'pipedream', micro_batches =, priority =, order =, stage =, splits = (see trinity.lower;
---- without priority and order) }. Returns metrics.
+--- Simulates one plan.
+---@param plan trinity.Plan
+---@return trinity.Metrics
 function Simulator:run(plan)
   check.self('simulator:run', self, 'simulator')
   return simulator.run('simulator:run', self, plan)
 end
 
---- Simulates a list of plans on all threads: a list of metrics. options.reject_above_s: a plan whose
---- step is longer is given up as soon as that is certain; its metrics say `rejected`.
+--- Simulates a list of plans on all threads.
+---@param plans trinity.Plan[]
+---@param options? trinity.BatchOptions
+---@return trinity.Metrics[]
 function Simulator:run_batch(plans, options)
   check.self('simulator:run_batch', self, 'simulator')
   return simulator.run_batch('simulator:run_batch', self, plans, options)
 end
 
---- Simulates one plan and keeps every operator, transfer and collective: see trinity.timeline.
+--- Simulates one plan and keeps every operator, transfer and collective.
+---@param plan trinity.Plan
+---@return trinity.Timeline
 function Simulator:timeline(plan)
   check.self('simulator:timeline', self, 'simulator')
   return simulator.timeline('simulator:timeline', self, plan)
 end
 
---- What no strategy can beat: { step_time_s =, critical_path_s =, work_s =, interval_s =,
---- peak_memory_bytes =, least_devices = } (engine/simulator/bounds.h). By default for the micro-batches
---- and the schedule that hold for plain placements; mini-batches of a stream ('pipedream') overlap, so
---- that less binds them.
+--- What no strategy can beat (engine/simulator/bounds.h), by default for the micro-batches and the schedule that hold
+--- for plain placements.
+---@param micro_batches? integer
+---@param schedule? trinity.ScheduleName 'pipedream': mini-batches overlap, and work alone binds them
+---@return trinity.Bounds
 function Simulator:bounds(micro_batches, schedule)
   check.self('simulator:bounds', self, 'simulator')
   return simulator.bounds('simulator:bounds', self, micro_batches, schedule)
@@ -195,10 +207,9 @@ function simulator.make(owner, spec)
     handle = core.problem(spec.graph.handle, spec.cluster.handle, spec.rules, cost) }, Simulator)
 end
 
---- trinity.simulator { graph =, cluster =, rules =, schedule =, micro_batches = }. `rules` is
---- 'standard', 'compat' (the published simulator), or a table of deviations from the cluster's rules:
---- queue = 'sender' | 'pair' | 'none' | 'route' | 'fair' | 'receiver', memory = 'slots' | 'none',
---- device_pause_s =, link_pause_s =. `schedule` and `micro_batches` hold for plain placements.
+--- Prices plans without a reward.
+---@param spec trinity.SimulatorSpec
+---@return trinity.Simulator
 function simulator.new(spec)
   check.argument('trinity.simulator', 1, 'spec', spec, 'table')
   return simulator.make('trinity.simulator', check.fields('trinity.simulator', spec, simulator.rules))

@@ -71,11 +71,9 @@ end
 
 local rules = { graph = { 'object', 'graph' }, cluster = { 'object', 'cluster' }, splits = 'table', placement = 'any' }
 
---- trinity.lower { graph =, cluster =, splits =, placement = }: the graph with its operators cut into parts, the
---- slices, joins and collectives between them, and where each stands. splits = { NAME = { b = 8, n = 2, copies = 1,
---- devices = { 1, 2, ... } } } by operator and by dimension of its iteration space (trinity.iteration_space); what is
---- left out is 1, or all devices. placement: of operators that are not split (default: device 1). Returns
---- { graph =, placement =, origin = (operator of `graph`, 0: none), part = }; the placement is one of the new graph.
+--- The graph with its operators cut into parts, the slices, joins and collectives between them, and where each stands.
+---@param spec trinity.LowerSpec
+---@return trinity.Lowered
 function splits.lower(spec)
   check.argument('trinity.lower', 1, 'spec', spec, 'table')
   check.fields('trinity.lower', spec, rules, 'field')
@@ -142,7 +140,10 @@ function splits.from_text(text)
   return given
 end
 
---- The dimensions of operator `i`'s iteration space, a number or a name: { { name =, size =, role =, splits = } }.
+--- The dimensions of operator `i`'s iteration space, along which it can be split.
+---@param graph trinity.Graph
+---@param i integer|string
+---@return trinity.Dimension[]
 function splits.iteration_space(graph, i)
   check.object('trinity.iteration_space', 1, 'graph', graph, 'graph')
   local number = i

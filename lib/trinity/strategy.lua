@@ -8,6 +8,20 @@ local simulator = require 'trinity.simulator'
 local splits = require 'trinity.splits'
 local util = require 'trinity.util'
 
+---@class trinity.Strategy: trinity.PlanSpec
+---@field problem trinity.Problem
+---@field metrics trinity.Metrics
+---@field reward number
+---@field method? string what found it
+---@field seed? integer
+---@field evaluations? integer
+---@field seconds? number wall-clock time of the search
+---@field curve? trinity.CurvePoint[]
+---@field stopped? boolean whether Ctrl-C ended the search
+---@field saved? table<string, string> notes of the file that it was loaded from
+---@field same_graph? boolean whether the graph is the one of that file
+---@field same_cluster? boolean
+---@field replication? trinity.Replication copies of it on further devices and how they are kept together
 local Strategy = { __name = 'strategy' }
 Strategy.__index = Strategy
 
@@ -46,13 +60,16 @@ local function rules_text(rules)
   return table.concat(parts, ' ')
 end
 
---- What the step time of no strategy with as many micro-batches is below.
+--- Seconds that no strategy with as many micro-batches is below.
+---@return number
 function Strategy:lower_bound_s()
   check.self('strategy:lower_bound_s', self, 'strategy')
   return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo').step_time_s
 end
 
---- The time of a training with the strategy's replication: see replication:train.
+--- The time of a training with its replication.
+---@param options trinity.ReplicatedTraining
+---@return trinity.TrainingTime
 function Strategy:train(options)
   check.self('strategy:train', self, 'strategy')
   if not self.replication then
@@ -61,7 +78,8 @@ function Strategy:train(options)
   return self.replication:train(options)
 end
 
---- What keeps it from fitting (lib/trinity/misfit.lua); nil where it fits.
+--- What keeps it from fitting: which device is over its memory and by how much; nil where it fits.
+---@return trinity.Misfit?
 function Strategy:misfit()
   check.self('strategy:misfit', self, 'strategy')
   return misfit.of(self.metrics, self.problem.cluster)
@@ -81,6 +99,8 @@ end
 
 --- Writes the strategy as JSON: the device of every operator by name, the schedule, its replication, and the facts
 --- behind them. Wall-clock times stay out, so that equal searches write equal bytes.
+---@param path string
+---@return string path
 function Strategy:save(path)
   check.self('strategy:save', self, 'strategy')
   check.argument('strategy:save', 1, 'path', path, 'string')

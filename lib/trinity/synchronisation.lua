@@ -20,6 +20,7 @@ local simulator = require 'trinity.simulator'
 local strategies = require 'trinity.strategy'
 local util = require 'trinity.util'
 
+---@class trinity.SynchronisationModule
 local synchronisation = {}
 
 local Policy = { __name = 'synchronisation policy' }
@@ -35,9 +36,9 @@ local function policy(kind, text, fields)
   return setmetatable(fields, Policy)
 end
 
---- Bulk synchronous: gradients of all replicas are averaged in every batch. algorithm: of the all-reduce (see
---- cluster:collective; 'ring' is flat, 'hierarchical' goes inside nodes, between, inside); bucket_bytes (25e6): a
---- bucket is reduced while the backward pass goes on; 0: one all-reduce when it has ended.
+--- Bulk synchronous: gradients of all replicas are averaged in every batch.
+---@param options? trinity.BspOptions
+---@return trinity.SyncPolicy
 function synchronisation.bsp(options)
   options = check.options('synchronisation.bsp', 1, 'options', options, { algorithm = { 'choice', algorithms },
     bucket_bytes = { 'integer', 0, 2 ^ 50 } })
@@ -46,8 +47,9 @@ function synchronisation.bsp(options)
     or 'after backward'), { algorithm = algorithm, bucket_bytes = bucket })
 end
 
---- Gradients go to servers, parameters come back. servers: how many replicas' devices keep a share of the parameters
---- each, spread over the nodes (1). asynchronous (false): replicas do not wait for each other.
+--- Gradients go to servers, parameters come back.
+---@param options? trinity.ServerOptions
+---@return trinity.SyncPolicy
 function synchronisation.parameter_server(options)
   options = check.options('synchronisation.parameter_server', 1, 'options', options,
     { servers = { 'integer', 1, 4096 }, asynchronous = 'boolean' })
@@ -57,6 +59,8 @@ function synchronisation.parameter_server(options)
 end
 
 --- Every replica trains alone; parameters are averaged over all every `steps` batches, and at the end of an epoch.
+---@param options? trinity.LocalSgdOptions
+---@return trinity.SyncPolicy
 function synchronisation.local_sgd(options)
   options = check.options('synchronisation.local_sgd', 1, 'options', options, { steps = { 'integer', 1, 2 ^ 30 },
     algorithm = { 'choice', algorithms } })
@@ -64,7 +68,9 @@ function synchronisation.local_sgd(options)
     algorithm = options.algorithm or 'automatic' })
 end
 
---- DASO: options of daso.schedule but epochs, groups and nodes.
+--- DASO: the options of daso.schedule but epochs, groups and nodes.
+---@param options? table
+---@return trinity.SyncPolicy
 function synchronisation.daso(options)
   options = check.options('synchronisation.daso', 1, 'options', options, daso.rules)
   for _, name in ipairs { 'epochs', 'groups', 'nodes' } do
@@ -74,6 +80,18 @@ function synchronisation.daso(options)
     or ('daso, at most %d global skips'):format(options.max_global_skips or 8), { options = options })
 end
 
+---@class trinity.Replication
+---@field graph trinity.Graph
+---@field cluster trinity.Cluster
+---@field policy trinity.SyncPolicy
+---@field placement? trinity.Placement
+---@field replicas integer
+---@field nodes integer
+---@field per_node integer replicas a node
+---@field width integer devices a replica
+---@field parameter_bytes integer
+---@field device_bytes integer[] of parameters, by device of a replica
+---@field times table<string, number> what was simulated so far, in seconds
 local Run = { __name = 'replication' }
 Run.__index = Run
 
@@ -148,11 +166,9 @@ local function from_strategy(owner, given)
     replicas = given.replicas }
 end
 
---- Replicas of a network and how they are kept together: { graph = (a training step on one replica's batch),
---- cluster =, policy =, placement = (of one replica, on the first devices; default: all on device 1), strategy = (in
---- place of graph and placement: a strategy for one replica), replicas = (default: as many as fit) }. Fields:
---- replicas, nodes, per_node, width (devices a replica), parameter_bytes, device_bytes (of parameters, by device of a
---- replica).
+--- Replicas of a network and how they are kept together.
+---@param spec trinity.ReplicationSpec
+---@return trinity.Replication
 function synchronisation.replicate(spec)
   local owner = 'synchronisation.replicate'
   check.argument(owner, 1, 'spec', spec, 'table')
@@ -177,8 +193,10 @@ function synchronisation.replicate(spec)
   return self
 end
 
---- A strategy of `problem` (the same graph and cluster): the placement of one replica, and this replication. Its file
---- keeps both; strategy:train() gives times, also of one that was loaded.
+--- A strategy of `problem`: the placement of one replica, and this replication. Its file keeps both; strategy:train()
+--- gives times, also of one that was loaded.
+---@param problem trinity.Problem of the same graph and cluster
+---@return trinity.Strategy
 function Run:strategy(problem)
   check.self('replication:strategy', self, 'replication')
   check.object('replication:strategy', 1, 'problem', problem, 'problem')
@@ -442,11 +460,9 @@ end
 
 local most_batches = 1e8
 
---- The time of a training of `epochs` epochs of `batches` batches each (on every replica): { time_s =, compute_s =
---- (of one replica alone, without communication), epochs = { { time_s =, ... }, ... } }. loss: what DASO's schedule
---- is told after every epoch, a list or function(epoch); default: a constant, on which its skips cycle every three
---- epochs. Epochs of DASO also say phase, global_skips, local_skips, batches_to_wait, synchronisations, global_bytes
---- (sent by every member of a group).
+--- The time of a training with this replication.
+---@param options trinity.ReplicatedTraining
+---@return trinity.TrainingTime
 function Run:train(options)
   check.self('replication:train', self, 'replication')
   check.argument('replication:train', 1, 'options', options, 'table')

@@ -8,18 +8,37 @@ local util = require 'trinity.util'
 
 local internal = core.tensor.internal
 local class = core.tensor.class
+--- Numbers in a grid of any number of dimensions. Operators + - * / take tensors and numbers; shapes broadcast. #x is
+--- the first extent.
+---@class trinity.TorchTensor
+---@field dtype string
+---@field device string
+---@field grad? trinity.TorchTensor derivatives that backward() has added up
+---@field requires_grad boolean may be assigned
+---@operator len: integer
+---@operator add(trinity.TorchTensor|number): trinity.TorchTensor
+---@operator sub(trinity.TorchTensor|number): trinity.TorchTensor
+---@operator mul(trinity.TorchTensor|number): trinity.TorchTensor
+---@operator div(trinity.TorchTensor|number): trinity.TorchTensor
+---@operator unm: trinity.TorchTensor
 local methods = core.tensor.methods or class.__index
 
 core.tensor.methods = methods -- the names, also for tests
 internal.start()
 
+--- Arrays of numbers on which LibTorch computes, with gradients.
+---@class trinity.TensorModule
 local tensor = {}
 for name, f in util.sorted_pairs(core.tensor.functions) do tensor[name] = f end
 
 --- Whether a value is a tensor, closed or not.
+---@param value? any
+---@return boolean
 function tensor.is(value) return type(value) == 'userdata' and getmetatable(value) == 'tensor' end
 
---- Saves tensors by name in one file, which Python reads with safetensors.torch.load_file.
+--- Saves tensors by name in one file (safetensors; Python: safetensors.torch.load_file).
+---@param path string
+---@param tensors table<string, trinity.TorchTensor>
 function tensor.save(path, tensors)
   check.argument('tensor.save', 1, 'path', path, 'string')
   check.argument('tensor.save', 2, 'tensors', tensors, 'table')
@@ -35,7 +54,9 @@ function tensor.save(path, tensors)
   internal.write(path, names, list)
 end
 
---- Tensors by name from such a file (of Python's, too).
+--- Tensors by name from a safetensors file of dtypes F32, F64, I64, BOOL.
+---@param path string
+---@return table<string, trinity.TorchTensor>
 function tensor.load(path)
   local names, list = internal.read(check.argument('tensor.load', 1, 'path', path, 'string'))
   local tensors = {}
@@ -44,6 +65,7 @@ function tensor.load(path)
 end
 
 --- All elements, row by row, as a double array.
+---@return trinity.DoubleArray
 function methods:to_array()
   if not tensor.is(self) or internal.is_closed(self) then
     util.fail("tensor:to_array: the object before ':' ('tensor'): %s",

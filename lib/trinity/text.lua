@@ -18,6 +18,9 @@ local function check_rows(head, rows)
 end
 
 --- Rows of text as a table under a head, the first column flush left, the others flush right.
+---@param head string[]
+---@param rows string[][]
+---@return string
 function text.format_table(head, rows)
   check_rows(head, rows)
   local width, rule, lines = {}, {}, {}

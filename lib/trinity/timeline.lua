@@ -4,6 +4,15 @@ local array = require 'trinity.array'
 local check = require 'trinity.check'
 local util = require 'trinity.util'
 
+---@class trinity.Timeline
+---@field simulator trinity.Simulator
+---@field metrics trinity.Metrics
+---@field micro_batches integer
+---@field tasks integer number of tasks: (micro_batch - 1) * operators + operator
+---@field ready_s trinity.DoubleArray per task: when its inputs had arrived; NaN where it does not run
+---@field start_s trinity.DoubleArray per task
+---@field end_s trinity.DoubleArray per task
+---@field device trinity.Placement per task
 local Timeline = { __name = 'timeline' }
 local arrays = { start_s = true, end_s = true, ready_s = true, device = true }
 
@@ -33,53 +42,61 @@ local function new(simulator, handle)
   return self
 end
 
---- Every copy of a tensor, by start: { operator =, micro_batch =, output =, from =, to =, bytes =,
---- ready_s =, start_s =, end_s = }.
+--- Every copy of a tensor, by start.
+---@return trinity.Transfer[]
 function Timeline:transfers()
   check.self('timeline:transfers', self, 'timeline')
   return self.handle:transfers()
 end
 
---- Every run of a collective: { collective =, micro_batch =, ready_s =, start_s =, end_s = }.
+--- Every run of a collective.
+---@return trinity.CollectiveRun[]
 function Timeline:collectives()
   check.self('timeline:collectives', self, 'timeline')
   return self.handle:collectives()
 end
 
---- Memory of device `d`, a list of { time_s =, bytes = } that each hold until the next.
+--- Memory of device `d`: levels that each hold until the next.
+---@param d integer
+---@return trinity.MemoryLevel[]
 function Timeline:memory(d)
   check.self('timeline:memory', self, 'timeline')
   check.integer('timeline:memory', 1, 'd', d, 1, #self.simulator.cluster.devices)
   return self.handle:memory(d)
 end
 
---- The chain of events that ends the step: { steps = { { kind = 'compute' | 'transfer' |
---- 'collective', ... }, ... }, compute_s =, wire_s =, collective_s =, queue_s = }; the four sum to
---- the step time.
+--- The chain of events that ends the step, and the time it spends in each way; the four sum to the step time.
+---@return trinity.CriticalPath
 function Timeline:critical_path()
   check.self('timeline:critical_path', self, 'timeline')
   return self.handle:critical_path()
 end
 
---- Seconds in which at least one device runs nothing while one of its inputs is on its way, and the
---- list of these seconds per device.
+--- Seconds in which a device runs nothing while one of its inputs is on its way.
+---@return number any on at least one device
+---@return number[] by_device
 function Timeline:exposed_communication()
   check.self('timeline:exposed_communication', self, 'timeline')
   return self.handle:exposed_communication()
 end
 
---- Per operator type { type =, tasks =, total_s = }, the largest first.
+--- Time per operator type, the largest first.
+---@return trinity.TypeShare[]
 function Timeline:by_type()
   check.self('timeline:by_type', self, 'timeline')
   return self.handle:by_type()
 end
 
 --- The step as Chrome trace JSON, which ui.perfetto.dev opens; save() writes it to a file.
+---@return string
 function Timeline:chrome_trace()
   check.self('timeline:chrome_trace', self, 'timeline')
   return self.handle:chrome_trace()
 end
 
+--- Writes the trace to a file.
+---@param path string
+---@return string path
 function Timeline:save(path)
   check.self('timeline:save', self, 'timeline')
   check.argument('timeline:save', 1, 'path', path, 'string')

@@ -66,12 +66,17 @@ local wires = {
 local wire_rules = { bandwidth_bytes_per_s = { 'positive' }, latency_s = { 'number', 0 },
   duplex = { 'choice', { full = true, half = true } } }
 
+---@class trinity.TopologyModule
 local topology = {}
 
 --- Names of all wires, sorted.
+---@return string[]
 function topology.wires() return util.sorted_keys(wires) end
 
---- The wire called `name`, a table of its own, with `changes` to its fields.
+--- The wire called `name`, a table of its own, with changes to its fields.
+---@param name trinity.WireName
+---@param changes? trinity.Wire
+---@return trinity.Wire
 function topology.wire(name, changes)
   check.argument('topology.wire', 1, 'name', name, 'string')
   if not wires[name] then
@@ -86,6 +91,8 @@ function topology.wire(name, changes)
   return wire
 end
 
+--- A cluster that is being written.
+---@class trinity.Topology
 local Topology = { __name = 'topology' }
 Topology.__index = Topology
 
@@ -110,7 +117,9 @@ end
 
 local queues = { sender = true, pair = true, none = true, route = true, fair = true, receiver = true }
 
---- An empty cluster. Options: name, queue (see trinity.cluster).
+--- An empty cluster.
+---@param options? trinity.TopologyOptions
+---@return trinity.Topology
 function topology.new(options)
   options = check.options('topology.new', 1, 'options', options, { name = 'string', queue = { 'choice', queues } })
   return setmetatable({ description = { name = options.name, queue = options.queue, device_types = {},
@@ -119,15 +128,21 @@ end
 
 --- Defines a kind of device for this cluster, as device_types of a description does. Those of
 --- trinity.devices need no definition.
+---@param name string
+---@param fields trinity.DeviceTypeSpec
 function Topology:device_type(name, fields)
   check.self('topology:device_type', self, 'topology')
   check.argument('topology:device_type', 1, 'name', name, 'string')
   self.description.device_types[name] = check.argument('topology:device_type', 2, 'fields', fields, 'table')
 end
 
---- Adds devices of kind `type` to machine `node`: node/gpu0, node/gpu1, ... `which` is how many, or the
---- list of the numbers behind their names, in order. Options: name (instead of 'gpu'), speed. Returns the
---- list of names.
+--- Adds devices of kind `type` to machine `node`: node/gpu0, node/gpu1, ... `which` is how many, or the list of the
+--- numbers behind their names, in order.
+---@param node string
+---@param which integer|(integer|string)[]
+---@param type string
+---@param options? trinity.TopologyDevices
+---@return string[] names
 function Topology:devices(node, which, type, options)
   check.self('topology:devices', self, 'topology')
   check.argument('topology:devices', 1, 'node', node, 'string')
@@ -142,6 +157,8 @@ function Topology:devices(node, which, type, options)
 end
 
 --- A switch that all its traffic together shares; switches without a limit need no mention.
+---@param name string
+---@param bandwidth_bytes_per_s number
 function Topology:switch(name, bandwidth_bytes_per_s)
   check.self('topology:switch', self, 'topology')
   check.argument('topology:switch', 1, 'name', name, 'string')
@@ -177,8 +194,12 @@ local function add_link(self, from, to, wire, bandwidth_bytes_per_s)
     latency_s = wire.latency_s, duplex = wire.duplex })
 end
 
---- Links two endpoints; an end that is a list gets a link each. `wire` is a name of topology.wires() or
---- { bandwidth_bytes_per_s =, latency_s =, duplex = }; `count` parallel ones (default 1) add up.
+--- Links two endpoints; an end that is a list gets a link each. `wire` is a name of topology.wires() or a table;
+--- `count` parallel ones (default 1) add up.
+---@param from string|string[]
+---@param to string|string[]
+---@param wire trinity.WireName|trinity.Wire
+---@param count? integer
 function Topology:link(from, to, wire, count)
   check.self('topology:link', self, 'topology')
   local sources, targets = endpoints_of(1, 'from', from), endpoints_of(2, 'to', to)
@@ -189,6 +210,9 @@ function Topology:link(from, to, wire, count)
 end
 
 --- Links every two of a list of endpoints.
+---@param endpoints string[]
+---@param wire trinity.WireName|trinity.Wire
+---@param count? integer
 function Topology:mesh(endpoints, wire, count)
   check.self('topology:mesh', self, 'topology')
   check.list('topology:mesh', 1, 'endpoints', endpoints, 'string')
@@ -199,6 +223,7 @@ function Topology:mesh(endpoints, wire, count)
 end
 
 --- The description so far, as trinity.cluster takes it.
+---@return trinity.ClusterSpec
 function Topology:spec()
   check.self('topology:spec', self, 'topology')
   return self.description

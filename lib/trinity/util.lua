@@ -32,6 +32,9 @@ function util.fail_usage(message, ...)
 end
 
 --- Iterates over a table with string keys in sorted order.
+---@generic V
+---@param t table<string, V>
+---@return fun(): string, V
 function util.sorted_pairs(t)
   if type(t) ~= 'table' then
     util.fail("trinity.sorted_pairs: argument 1 ('t'): expected a table, got %s", util.describe(t))
@@ -54,6 +57,8 @@ function util.sorted_keys(t)
 end
 
 --- The middle of numbers in any order; of an even count the mean of the two in the middle.
+---@param list number[] at least one
+---@return number
 function util.median(list)
   if type(list) ~= 'table' or #list == 0 then
     util.fail("trinity.median: argument 1 ('list'): expected a list of numbers, got %s",

@@ -1,4 +1,4 @@
--- Every function that scripts can call, from the declarations in lib/trinity/_meta, and every function
+-- Every function that scripts can call, from the declarations in lib/trinity, and every function
 -- that the engine binds, with every wrong kind of argument: one clear error or a result, never a crash.
 
 local core = require 'trinity.core'

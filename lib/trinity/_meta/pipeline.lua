@@ -75,7 +75,7 @@ error 'this file is for editors'
 ---@field least_infeasible? trinity.PipelineResult where the method has no split: cuts that balance memory (assignment, loads, max_load)
 ---@field stopped? boolean true after Ctrl-C
 
---- What a method of your own is given.
+--- What a method of your own is given, beside network, levels and about.
 ---@class trinity.PipelinePlan
 ---@field source string|trinity.Problem
 ---@field options trinity.PipelineOptions with seconds and seed
@@ -86,22 +86,3 @@ error 'this file is for editors'
 ---@field help? string a line
 ---@field own? table<string, any> its own options, with rules as lib/trinity/check.lua has them
 
---- Cuts networks into pipelines. The module is also a function: trinity.pipeline(source, options), `source` a
---- file (dnn-partitioning or Piper .json, PipeDream or DAPPLE .txt, .onnx, our own), a model or a problem.
----@class trinity.PipelineModule
----@overload fun(source: string|trinity.Problem, options?: trinity.PipelineOptions): trinity.PipelineResult
-local pipeline = {}
-
---- Adds a method.
----@param method string
----@param spec trinity.PipelineMethod
-function pipeline.register(method, spec) end
-
---- Names of the methods, sorted.
----@return string[]
-function pipeline.methods() end
-
---- What a method is, in a line.
----@param method string
----@return string
-function pipeline.help(method) end

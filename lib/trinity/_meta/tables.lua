@@ -44,7 +44,7 @@ error 'this file is for editors'
 ---@field graph trinity.Graph
 ---@field cluster trinity.Cluster
 ---@field cost? fun(op: trinity.Operator, device: { name: string, type: string, speed: number }, default_s: number): number? seconds instead of the cost model's
----@field rules? trinity.RulesName|trinity.Rules
+---@field rules? trinity.RulesName|trinity.Rules 'compat': the published simulator; a table: deviations from the cluster's rules
 ---@field schedule? trinity.ScheduleName of plain placements
 ---@field micro_batches? integer of plain placements
 
@@ -281,10 +281,10 @@ error 'this file is for editors'
 
 ---@class trinity.ModelOptions: trinity.TrainingOptions
 ---@field training? boolean false: the forward graph alone
----@field dtype? string of activations and weights (default 'float32'; builders only)
+---@field dtype? string 'float32' (default), 'float16' or 'bfloat16' of activations and weights (builders only)
 ---@field granularity? 'layer'|'framework' 'framework': the operators of a TensorFlow 1.15 graph
 ---@field dimensions? table<string, integer> sizes that an ONNX file leaves open, by name
----@field copy_shared_vectors? boolean of ONNX files: a vector read by several operators is copied (default true)
+---@field copy_shared_vectors? boolean of ONNX files: a vector read by several operators is copied (default true: exporters merge equal vectors), or one Variable
 ---@field weight_decay? boolean of granularity 'framework'
 ---@field clip_gradients? boolean of granularity 'framework'
 ---@field [string] any options of the model
@@ -293,7 +293,7 @@ error 'this file is for editors'
 ---@field replicas integer
 ---@field bucket_bytes? integer gradients that are reduced together (default 25e6)
 ---@field algorithm? trinity.CollectiveAlgorithm default 'automatic'
----@field placement? trinity.Placement of one replica: gradients of one device share buckets
+---@field placement? trinity.Placement of one replica: gradients of one device share buckets (without it those of one colocation unit)
 
 ---@class trinity.MdpeOptions
 ---@field alpha? number weight of the step time (0.5)

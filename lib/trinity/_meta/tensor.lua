@@ -18,7 +18,6 @@ error 'this file is for editors'
 ---@field create_graph? boolean so that the result can be differentiated again; default false
 ---@field gradient? trinity.TorchTensor weights of the elements of y; needed unless y has one element
 
---- Arrays of numbers on which LibTorch computes, with gradients.
 ---@class trinity.TensorModule
 local tensor = {}
 
@@ -115,38 +114,11 @@ function tensor.no_grad(f, ...) end
 ---@return trinity.TorchTensor[]
 function tensor.grad(y, inputs, options) end
 
---- Whether a value is a tensor, closed or not.
----@param value? any
----@return boolean
-function tensor.is(value) end
-
 --- Bytes of all live tensors outside GPUs.
 ---@return number
 function tensor.live_bytes() end
 
---- Saves tensors by name in one file (safetensors; Python: safetensors.torch.load_file).
----@param path string
----@param tensors table<string, trinity.TorchTensor>
-function tensor.save(path, tensors) end
-
---- Tensors by name from a safetensors file of dtypes F32, F64, I64, BOOL.
----@param path string
----@return table<string, trinity.TorchTensor>
-function tensor.load(path) end
-
---- Numbers in a grid of any number of dimensions. Operators + - * / take tensors and numbers; shapes broadcast. #x is
---- the first extent.
 ---@class trinity.TorchTensor
----@field dtype string
----@field device string
----@field grad? trinity.TorchTensor derivatives that backward() has added up
----@field requires_grad boolean may be assigned
----@operator len: integer
----@operator add(trinity.TorchTensor|number): trinity.TorchTensor
----@operator sub(trinity.TorchTensor|number): trinity.TorchTensor
----@operator mul(trinity.TorchTensor|number): trinity.TorchTensor
----@operator div(trinity.TorchTensor|number): trinity.TorchTensor
----@operator unm: trinity.TorchTensor
 local Tensor = {}
 
 --- All extents, or one.
@@ -169,10 +141,6 @@ function Tensor:item() end
 --- Nested lists.
 ---@return any
 function Tensor:totable() end
-
---- All elements, row by row.
----@return trinity.DoubleArray
-function Tensor:to_array() end
 
 --- A copy.
 ---@return trinity.TorchTensor

@@ -23,9 +23,14 @@ local function caller_of_edges(self)
   end
 end
 
-return function(Graph)
+return function(class)
+  ---@class trinity.Graph
+  local Graph = class
+
   --- Operators in a topological order, an array: 'number' (default), as they are numbered; 'depth_first',
   --- each shortly before it is needed, which keeps few tensors waiting; 'breadth_first', by depth.
+  ---@param kind? trinity.OrderKind
+  ---@return trinity.Int32View
   function Graph:topological_order(kind)
     check.self('graph:topological_order', self, 'graph')
     if kind == nil then kind = 'number' end
@@ -33,11 +38,9 @@ return function(Graph)
     return arrays.view(self.handle:topological_order(kind))
   end
 
-  --- The longest path where operator i takes time_s (an array, a list or function(i)) and an edge
-  --- transfer_s (the same per edge of csr(), or function(bytes, from, to); default: no time):
-  --- { operators = along the path, length_s =, start_s =, tail_s = }. The last two are arrays: per
-  --- operator the longest path up to its start, and from its start on. What is left of the length is
-  --- its slack.
+  --- The longest path where operators, and edges if wanted, take time.
+  ---@param options trinity.GraphPathOptions
+  ---@return trinity.GraphPath
   function Graph:critical_path(options)
     check.self('graph:critical_path', self, 'graph')
     local owner = 'graph:critical_path'
@@ -51,12 +54,11 @@ return function(Graph)
     return { operators = operators, length_s = length_s, start_s = start_s, tail_s = tail_s }
   end
 
-  --- The least cut with all of `sources` on one side and all of `sinks` on the other (operators or lists
-  --- of them): { capacity =, bytes =, source_side = operators }. options.capacity: 'bytes' (default; a
-  --- tensor counts once however many readers it has beyond the cut), or per edge of csr() an array, a
-  --- list or function(bytes, from, to), where math.huge is not cut. options.backward, what edges cost
-  --- that lead back: 'free' (default), 'counted' as forward ones, 'forbidden', as between stages of a
-  --- pipeline.
+  --- The least cut with all of `sources` on one side and all of `sinks` on the other.
+  ---@param sources trinity.OperatorRef|trinity.OperatorRef[]
+  ---@param sinks trinity.OperatorRef|trinity.OperatorRef[]
+  ---@param options? trinity.CutOptions
+  ---@return trinity.Cut
   function Graph:min_cut(sources, sinks, options)
     check.self('graph:min_cut', self, 'graph')
     local owner = 'graph:min_cut'

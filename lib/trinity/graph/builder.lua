@@ -13,13 +13,13 @@ local by_hand = { name = 'string', type = 'string', time_s = { 'number', 0 }, ba
   colocate_with = 'string', inputs = 'table', outputs = 'table', parameters = 'table', attributes = 'table' }
 
 return function(wrap)
+  ---@class trinity.Builder
   local Builder = { __name = 'graph builder' }
   Builder.__index = Builder
 
-  --- Adds an operator: { name =, type =, inputs = { tensors }, outputs = { { shape =, dtype = }, ... },
-  --- attributes =, parameters = { { name =, shape =, dtype =, trainable = }, ... }, flops =, measured_time_s =,
-  --- workspace_bytes =, ... }.
-  --- Returns its output tensors, tables { number =, shape =, dtype = }.
+  --- Adds an operator; returns its output tensors.
+  ---@param spec trinity.OperatorSpec
+  ---@return trinity.Tensor ...
   function Builder:add(spec)
     check.self('builder:add', self, 'graph builder')
     check.argument('builder:add', 1, 'spec', spec, 'table')
@@ -42,9 +42,9 @@ return function(wrap)
     return unpack(outputs)
   end
 
-  --- Adds an operator of a graph made by hand: { name =, type = 'Work', time_s = measured forward,
-  --- backward_time_s =, memory_bytes = resident all step, flops =, ... (see by_hand above) }. Returns its
-  --- name, which add_edge() takes.
+  --- Adds an operator of a graph made by hand; returns its name, which add_edge() takes.
+  ---@param spec trinity.HandOperatorSpec
+  ---@return string name
   function Builder:add_operator(spec)
     check.self('builder:add_operator', self, 'graph builder')
     check.argument('builder:add_operator', 1, 'spec', spec, 'table')
@@ -62,9 +62,12 @@ return function(wrap)
     check.wrong('builder:add_edge', place, name, value, "an operator's name or a tensor")
   end
 
-  --- Makes operator `to` read a new output of operator `from` of `size_bytes`; both are names. Where `from`
-  --- is a tensor (which add() or add_edge() returned), `to` reads that one: so readers share a tensor, which
-  --- then travels once to a device. Returns the tensor.
+  --- Makes operator `to` read a new output of operator `from` of `size_bytes`. Where `from` is a tensor (which add() or
+  --- add_edge() returned), `to` reads that one: so readers share a tensor, which then travels once to a device.
+  ---@param from string|trinity.Tensor
+  ---@param to string|trinity.Tensor
+  ---@param size_bytes? number may be left out where `from` is a tensor
+  ---@return trinity.Tensor
   function Builder:add_edge(from, to, size_bytes)
     check.self('builder:add_edge', self, 'graph builder')
     local tail, head = edge_end(1, 'from', from), edge_end(2, 'to', to)
@@ -72,9 +75,9 @@ return function(wrap)
     return type(from) == 'table' and from or { number = number, dtype = 'float32' }
   end
 
-  --- Joins operators into a collective, which they run together without occupying their devices:
-  --- { name =, kind =, algorithm = 'automatic', bytes = full size of the tensor, members = { names of
-  --- operators } }. Kinds and algorithms: see cluster:collective.
+  --- Joins operators into a collective, which they run together without occupying their devices. Kinds and algorithms:
+  --- see cluster:collective.
+  ---@param spec trinity.CollectiveSpec
   function Builder:collective(spec)
     check.self('builder:collective', self, 'graph builder')
     check.argument('builder:collective', 1, 'spec', spec, 'table')
@@ -82,12 +85,13 @@ return function(wrap)
   end
 
   --- Finishes: returns the graph; the builder is empty afterwards.
+  ---@return trinity.Graph
   function Builder:build()
     check.self('builder:build', self, 'graph builder')
     return wrap(self.handle:build())
   end
 
-  --- A new, empty graph builder. Layers are in trinity.layers; this is the level below.
+  -- Layers are in trinity.layers; this is the level below.
   return function(options)
     check.argument('trinity.graph.new', 1, 'options', options, 'table')
     check.fields('trinity.graph.new', options, { name = 'string' })

@@ -31,20 +31,29 @@ local function without_edges(self, first)
   return list
 end
 
-return function(Graph)
+return function(class)
+  ---@class trinity.Graph
+  local Graph = class
+
   --- The number of the operator called `name`, or nil.
+  ---@param name string
+  ---@return integer?
   function Graph:find(name)
     check.self('graph:find', self, 'graph')
     return self.handle:find(check.argument('graph:find', 1, 'name', name, 'string'))
   end
 
-  --- Iterates over operators: for i in graph:nodes() do ... end
+  --- Iterates over operators in topological order: for i in graph:nodes() do ... end
+  ---@return fun(operators: integer, i: integer): integer?
+  ---@return integer operators
+  ---@return integer start
   function Graph:nodes()
     check.self('graph:nodes', self, 'graph')
     return next_number, self.operators, 0
   end
 
   --- Iterates over edges, one a tensor and reader: for from, to, bytes in graph:each_edge() do ... end
+  ---@return fun(): integer?, integer?, number?
   function Graph:each_edge()
     check.self('graph:each_edge', self, 'graph')
     local out, edges, from, edge = arrays.rows(self, 'out'), self.edges, 1, 0
@@ -57,9 +66,9 @@ return function(Graph)
     end
   end
 
-  --- Edges as arrays, for loops that LuaJIT compiles. 'out' (default): { first, target, bytes }, where
-  --- first[i] to first[i + 1] - 1 are the edges that leave operator i, by target. 'in': { first, source,
-  --- edge, bytes }, where they are those that enter it, by source; `edge` is their number in the other.
+  --- Edges as arrays for compiled loops: those that leave operators ('out', the default) or enter them.
+  ---@param direction? 'out'|'in'
+  ---@return trinity.GraphRows
   function Graph:csr(direction)
     check.self('graph:csr', self, 'graph')
     if direction == nil then direction = 'out' end
@@ -70,6 +79,8 @@ return function(Graph)
   end
 
   --- The operators that read outputs of operator `i`, each once, ascending.
+  ---@param i trinity.OperatorRef
+  ---@return integer[]
   function Graph:successors(i)
     check.self('graph:successors', self, 'graph')
     local out = arrays.rows(self, 'out')
@@ -77,6 +88,8 @@ return function(Graph)
   end
 
   --- The operators whose outputs operator `i` reads, each once, ascending.
+  ---@param i trinity.OperatorRef
+  ---@return integer[]
   function Graph:predecessors(i)
     check.self('graph:predecessors', self, 'graph')
     local rows = arrays.rows(self, 'in')
@@ -84,6 +97,8 @@ return function(Graph)
   end
 
   --- The producers of what operator `i` reads, in the order of its arguments, with repetitions.
+  ---@param i trinity.OperatorRef
+  ---@return integer[]
   function Graph:inputs(i)
     check.self('graph:inputs', self, 'graph')
     local list = {}
@@ -93,24 +108,30 @@ return function(Graph)
     return list
   end
 
-  --- The operators that read nothing, and those that nobody reads.
+  --- The operators that read nothing.
+  ---@return integer[]
   function Graph:sources()
     check.self('graph:sources', self, 'graph')
     return without_edges(self, arrays.rows(self, 'in').first)
   end
 
+  --- The operators that nobody reads.
+  ---@return integer[]
   function Graph:sinks()
     check.self('graph:sinks', self, 'graph')
     return without_edges(self, arrays.rows(self, 'out').first)
   end
 
   --- The operators of colocation unit `u` (see unit_of), which share a device.
+  ---@param u integer
+  ---@return integer[]
   function Graph:unit(u)
     check.self('graph:unit', self, 'graph')
     return self.handle:unit(check.integer('graph:unit', 1, 'u', u, 1, self.units))
   end
 
   --- Operators by depth: a list of lists, the first of operators that read nothing.
+  ---@return integer[][]
   function Graph:levels()
     check.self('graph:levels', self, 'graph')
     local levels, depth = {}, self.depth

@@ -6,6 +6,7 @@ local util = require 'trinity.util'
 
 local begin_tensor = arguments.begin_tensor
 
+---@class trinity.Layers
 local Layers = {}
 
 local window_rules = { kernel = 'any', stride = 'any', padding = 'any', group = { 'integer', 1 }, ceil = 'boolean',
@@ -90,6 +91,10 @@ end
 --- { height, width }. padding: those, { top, left, bottom, right }, or 'same' (TensorFlow's SAME:
 --- the image's extent over the stride, rounded up). group: channels are convolved in as many groups
 --- apart from each other; weights are [channels, input channels / group, kh, kw].
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.WindowOptions
+---@return trinity.Tensor
 function Layers:conv(name, x, o)
   begin_window('layers:conv', self, name, x, o)
   local height, width, attributes = window('conv', name, x, o)
@@ -109,6 +114,10 @@ function Layers:conv(name, x, o)
 end
 
 --- Depthwise convolution: every channel with a kernel of its own. o: kernel, stride, padding, bias.
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.WindowOptions
+---@return trinity.Tensor
 function Layers:depthwise_conv(name, x, o)
   begin_window('layers:depthwise_conv', self, name, x, o)
   return self:conv(name, x, { channels = x.shape[2], group = x.shape[2], kernel = o.kernel, stride = o.stride,
@@ -117,6 +126,10 @@ end
 
 --- Separable convolution: NAME/depthwise, then a 1 x 1 convolution NAME/pointwise. o: channels, and
 --- kernel, stride, padding of the first.
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.WindowOptions
+---@return trinity.Tensor
 function Layers:separable_conv(name, x, o)
   begin_window('layers:separable_conv', self, name, x, o)
   local y = self:depthwise_conv(name .. '/depthwise', x, { kernel = o.kernel, stride = o.stride, padding = o.padding })
@@ -128,6 +141,10 @@ local norm_rules = { epsilon = { 'number', 0 }, scale = 'boolean', fused = { 'in
 --- Batch normalisation over channels, with shift, scale (unless o.scale is false) and moving
 --- statistics, which are no trainable parameters. o.fused = 0: without a fused kernel, which graphs
 --- of framework granularity show.
+---@param name string
+---@param x trinity.Tensor
+---@param o? { epsilon?: number, scale?: boolean, fused?: integer }
+---@return trinity.Tensor
 function Layers:batch_norm(name, x, o)
   begin_image('layers:batch_norm', self, name, x)
   o = check.options('layers:batch_norm', 3, 'o', o, norm_rules)
@@ -139,6 +156,10 @@ function Layers:batch_norm(name, x, o)
     attributes = { epsilon = o.epsilon or 1e-3, fused = o.fused or 1 } }))
 end
 
+--- Pooling. o: kernel, stride (default 1), padding as of convolutions; ceil = true: a last window
+--- that is only partly inside counts too (Caffe's pooling). Means leave padding out of the count,
+--- as TensorFlow's do, unless o.include_padding (PyTorch's default).
+---@return fun(self: trinity.Layers, name: string, x: trinity.Tensor, o: trinity.WindowOptions): trinity.Tensor
 local function pool(method, type, state)
   local owner = 'layers:' .. method
   return function(self, name, x, o)
@@ -151,14 +172,14 @@ local function pool(method, type, state)
   end
 end
 
---- Pooling. o: kernel, stride (default 1), padding as of convolutions; ceil = true: a last window
---- that is only partly inside counts too (Caffe's pooling). Means leave padding out of the count,
---- as TensorFlow's do, unless o.include_padding (PyTorch's default).
 Layers.max_pool = pool('max_pool', 'MaxPool')
 Layers.average_pool = pool('average_pool', 'AveragePool', function(attributes, o)
   attributes.count_include_pad = o.include_padding and 1 or 0
 end)
 
+---@param name string
+---@param x trinity.Tensor
+---@return trinity.Tensor
 function Layers:global_average_pool(name, x)
   begin_image('layers:global_average_pool', self, name, x)
   return (self:operator('GlobalAveragePool', name, { inputs = { x }, shapes = { { x.shape[1], x.shape[2], 1, 1 } } }))
@@ -167,6 +188,10 @@ end
 local lrn_rules = { size = { 'integer', 1, 2 ^ 31 }, alpha = { 'number' }, beta = { 'number' }, bias = { 'number' } }
 
 --- Local response normalisation over o.size channels (AlexNet, GoogLeNet); o: size, alpha, beta, bias.
+---@param name string
+---@param x trinity.Tensor
+---@param o { size: integer, alpha?: number, beta?: number, bias?: number }
+---@return trinity.Tensor
 function Layers:lrn(name, x, o)
   begin_image('layers:lrn', self, name, x)
   check.fields('layers:lrn', check.argument('layers:lrn', 3, 'o', o, 'table'), lrn_rules)
@@ -186,6 +211,10 @@ local function sides_of(owner, sides)
 end
 
 --- Zeros around an image: sides = { top, left, bottom, right }.
+---@param name string
+---@param x trinity.Tensor
+---@param sides integer[]
+---@return trinity.Tensor
 function Layers:zero_pad(name, x, sides)
   begin_image('layers:zero_pad', self, name, x)
   local top, left, bottom, right = sides_of('layers:zero_pad', sides)
@@ -195,6 +224,10 @@ function Layers:zero_pad(name, x, sides)
 end
 
 --- An image without so many rows and columns at its sides = { top, left, bottom, right }.
+---@param name string
+---@param x trinity.Tensor
+---@param sides integer[]
+---@return trinity.Tensor
 function Layers:crop(name, x, sides)
   begin_image('layers:crop', self, name, x)
   local top, left, bottom, right = sides_of('layers:crop', sides)

@@ -6,6 +6,7 @@ local util = require 'trinity.util'
 
 local begin, begin_tensor = arguments.begin, arguments.begin_tensor
 
+---@class trinity.Layers
 local Layers = {}
 
 local embedding_rules = { rows = { 'integer', 1 }, features = { 'integer', 1 }, weight = { 'tensor' } }
@@ -39,6 +40,10 @@ local function without(shape, axis)
 end
 
 --- Rows of x [rows, ...] by number: numbers [...] to [..., the rest of x's shape].
+---@param name string
+---@param x trinity.Tensor
+---@param numbers trinity.Tensor
+---@return trinity.Tensor
 function Layers:gather(name, x, numbers)
   begin_tensor('layers:gather', self, name, x)
   check.tensor('layers:gather', 3, 'numbers', numbers)
@@ -50,6 +55,10 @@ end
 
 --- Rows of a table by number: [...] to [..., features], from weights [rows, features]. o.weight: a
 --- variable instead of weights of its own.
+---@param name string
+---@param numbers trinity.Tensor
+---@param o { rows?: integer, features?: integer, weight?: trinity.Tensor }
+---@return trinity.Tensor
 function Layers:embedding(name, numbers, o)
   begin('layers:embedding', self, name)
   check.tensor('layers:embedding', 2, 'numbers', numbers)
@@ -64,6 +73,10 @@ function Layers:embedding(name, numbers, o)
 end
 
 --- Layer normalisation over the last axis, with scale and shift. o.epsilon: 1e-5.
+---@param name string
+---@param x trinity.Tensor
+---@param o? { epsilon?: number }
+---@return trinity.Tensor
 function Layers:layer_norm(name, x, o)
   begin_tensor('layers:layer_norm', self, name, x)
   o = check.options('layers:layer_norm', 3, 'o', o, norm_rules)
@@ -74,6 +87,10 @@ function Layers:layer_norm(name, x, o)
 end
 
 --- Root-mean-square normalisation over the last axis, with a scale. o.epsilon: 1e-5.
+---@param name string
+---@param x trinity.Tensor
+---@param o? { epsilon?: number }
+---@return trinity.Tensor
 function Layers:rms_norm(name, x, o)
   begin_tensor('layers:rms_norm', self, name, x)
   o = check.options('layers:rms_norm', 3, 'o', o, norm_rules)
@@ -83,6 +100,11 @@ function Layers:rms_norm(name, x, o)
 end
 
 --- Cuts an axis into parts of these sizes; returns a list of tensors.
+---@param name string
+---@param x trinity.Tensor
+---@param axis integer
+---@param sizes integer[]
+---@return trinity.Tensor[]
 function Layers:split(name, x, axis, sizes)
   begin_tensor('layers:split', self, name, x)
   check.integer('layers:split', 3, 'axis', axis, 1, #x.shape)
@@ -98,6 +120,10 @@ end
 
 --- Cuts an axis into its elements and drops it: [N, T, H] along 2 to a list of T tensors [N, H]
 --- (keepdims as of ONNX's SplitToSequence).
+---@param name string
+---@param x trinity.Tensor
+---@param axis integer
+---@return trinity.Tensor[]
 function Layers:unstack(name, x, axis)
   begin_tensor('layers:unstack', self, name, x)
   check.integer('layers:unstack', 3, 'axis', axis, 1, #x.shape)
@@ -109,6 +135,10 @@ end
 
 --- Joins equal tensors along a new axis: T tensors [N, H] along 2 to [N, T, H] (new_axis as of ONNX's
 --- ConcatFromSequence).
+---@param name string
+---@param tensors trinity.Tensor[]
+---@param axis integer
+---@return trinity.Tensor
 function Layers:stack(name, tensors, axis)
   begin('layers:stack', self, name)
   check.tensors('layers:stack', 2, 'tensors', tensors)
@@ -120,6 +150,12 @@ function Layers:stack(name, tensors, axis)
 end
 
 --- `count` elements of an axis from element `first` on.
+---@param name string
+---@param x trinity.Tensor
+---@param axis integer
+---@param first integer
+---@param count integer
+---@return trinity.Tensor
 function Layers:slice(name, x, axis, first, count)
   begin_tensor('layers:slice', self, name, x)
   check.integer('layers:slice', 3, 'axis', axis, 1, #x.shape)
@@ -132,6 +168,10 @@ function Layers:slice(name, x, axis, first, count)
 end
 
 --- The same elements again along the axes of extent 1 that `shape` makes longer.
+---@param name string
+---@param x trinity.Tensor
+---@param shape integer[]
+---@return trinity.Tensor
 function Layers:expand(name, x, shape)
   begin_tensor('layers:expand', self, name, x)
   check.integers('layers:expand', 3, 'shape', shape, 1)
@@ -140,6 +180,11 @@ function Layers:expand(name, x, shape)
 end
 
 --- The k largest of the last axis, falling, and where they stand (no gradient flows into that).
+---@param name string
+---@param x trinity.Tensor
+---@param k integer
+---@return trinity.Tensor values
+---@return trinity.Tensor numbers
 function Layers:top_k(name, x, k)
   begin_tensor('layers:top_k', self, name, x)
   check.integer('layers:top_k', 3, 'k', k, 1, x.shape[#x.shape])
@@ -150,6 +195,11 @@ function Layers:top_k(name, x, k)
 end
 
 --- Ones where a number stands, zeros elsewhere, along a new axis of `depth` elements.
+---@param name string
+---@param numbers trinity.Tensor
+---@param depth integer
+---@param axis integer
+---@return trinity.Tensor
 function Layers:one_hot(name, numbers, depth, axis)
   begin('layers:one_hot', self, name)
   check.tensor('layers:one_hot', 2, 'numbers', numbers)
@@ -162,6 +212,11 @@ function Layers:one_hot(name, numbers, depth, axis)
 end
 
 --- Adds rows to those of x [rows, ...] with these numbers.
+---@param name string
+---@param x trinity.Tensor
+---@param numbers trinity.Tensor
+---@param rows trinity.Tensor
+---@return trinity.Tensor
 function Layers:scatter_add(name, x, numbers, rows)
   begin_tensor('layers:scatter_add', self, name, x)
   check.tensor('layers:scatter_add', 3, 'numbers', numbers)
@@ -170,6 +225,8 @@ function Layers:scatter_add(name, x, numbers, rows)
     attributes = { reduction = 'add' } }))
 end
 
+--- Reductions of one axis to a single element.
+---@return fun(self: trinity.Layers, name: string, x: trinity.Tensor, axis: integer): trinity.Tensor
 local function reduction(method, type)
   local owner = 'layers:' .. method
   return function(self, name, x, axis)
@@ -182,11 +239,12 @@ local function reduction(method, type)
   end
 end
 
---- Reductions of one axis to a single element.
 Layers.reduce_sum = reduction('reduce_sum', 'ReduceSum')
 Layers.reduce_mean = reduction('reduce_mean', 'ReduceMean')
 Layers.reduce_l2 = reduction('reduce_l2', 'ReduceL2')
 
+--- Element-wise over any number of tensors of one shape.
+---@return fun(self: trinity.Layers, name: string, tensors: trinity.Tensor[]): trinity.Tensor
 local function variadic(type)
   local owner = 'layers:' .. type:lower()
   return function(self, name, tensors)
@@ -196,12 +254,18 @@ local function variadic(type)
   end
 end
 
---- Element-wise over any number of tensors of one shape.
 Layers.sum = variadic 'Sum'
 Layers.mean = variadic 'Mean'
 
 --- One step of an LSTM: x [N, I], h and c [N, H] to the next h and c. o.weight: a variable
 --- [I + H, 4 H], o.bias: a variable [4 H], shared by the steps (TensorFlow's BasicLSTMCell).
+---@param name string
+---@param x trinity.Tensor
+---@param h trinity.Tensor
+---@param c trinity.Tensor
+---@param o { weight: trinity.Tensor, bias: trinity.Tensor }
+---@return trinity.Tensor h
+---@return trinity.Tensor c
 function Layers:lstm_cell(name, x, h, c, o)
   begin_tensor('layers:lstm_cell', self, name, x)
   check.tensor('layers:lstm_cell', 3, 'h', h)
@@ -216,6 +280,9 @@ end
 --- An LSTM layer unrolled over time: a function that takes the input [N, o.inputs] of the next step
 --- and returns the states h and c after it, one operator a call. o.hidden; o.h, o.c: the states
 --- [N, hidden] before the first step (default zero, then o.batch_size).
+---@param name string
+---@param o table<string, any>
+---@return fun(x: trinity.Tensor): trinity.Tensor, trinity.Tensor
 function Layers:lstm_steps(name, o)
   begin('layers:lstm_steps', self, name)
   check.argument('layers:lstm_steps', 2, 'o', o, 'table')
@@ -238,6 +305,12 @@ end
 --- A whole LSTM layer as one operator, with ONNX's weights (both biases): [N, T, I] to the outputs
 --- [N, T, D, H] and the last h and c [N, D, H]; D is 2 if o.bidirectional, else 1. o.hidden = H;
 --- o.time_major: [T, N, I] to [T, D, N, H] and [D, N, H].
+---@param name string
+---@param x trinity.Tensor
+---@param o? table<string, any>
+---@return trinity.Tensor outputs
+---@return trinity.Tensor h
+---@return trinity.Tensor c
 function Layers:lstm(name, x, o)
   begin_tensor('layers:lstm', self, name, x)
   check.tensor('layers:lstm', 2, 'x', x, 3)
@@ -256,6 +329,10 @@ function Layers:lstm(name, x, o)
 end
 
 --- Dropout where the ratio is above zero.
+---@param name string
+---@param x trinity.Tensor
+---@param ratio? number
+---@return trinity.Tensor
 function Layers:drop(name, x, ratio)
   begin_tensor('layers:drop', self, name, x)
   if ratio ~= nil then check.number('layers:drop', 3, 'ratio', ratio, 0,1) end
@@ -300,6 +377,12 @@ end
 --- key_heads (K; default heads), mask (added to the scores [N, K, heads / K T, S]), dropout (of the
 --- probabilities), causal (each position sees those before it: an attribute of the Softmax; all products
 --- are computed).
+---@param name string
+---@param q trinity.Tensor
+---@param k trinity.Tensor
+---@param v trinity.Tensor
+---@param o trinity.AttentionOptions
+---@return trinity.Tensor
 function Layers:attention(name, q, k, v, o)
   begin('layers:attention', self, name)
   check.tensor('layers:attention', 2, 'q', q, 3)
@@ -330,6 +413,10 @@ end
 --- Attention of x [N, T, H] to itself between its projections. o: as for attention; bias (default
 --- true), fused: one product for queries, keys and values; rotary = { cos, sin }: tables [T, width / 2]
 --- by which queries and keys are turned (Su et al. 2021).
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.AttentionOptions
+---@return trinity.Tensor
 function Layers:self_attention(name, x, o)
   begin_tensor('layers:self_attention', self, name, x)
   check.tensor('layers:self_attention', 2, 'x', x, 3)
@@ -355,6 +442,11 @@ function Layers:self_attention(name, x, o)
 end
 
 --- Turns the heads of x [N, T, H] by angles that grow with the position: tables = { cos, sin }.
+---@param name string
+---@param x trinity.Tensor
+---@param tables trinity.Tensor[]
+---@param heads integer
+---@return trinity.Tensor
 function Layers:rotary(name, x, tables, heads)
   begin_tensor('layers:rotary', self, name, x)
   check.tensors('layers:rotary', 3, 'tables', tables)
@@ -364,6 +456,10 @@ function Layers:rotary(name, x, tables, heads)
 end
 
 --- Two linear layers with a GELU between them. o: feed_forward (width between), approximate.
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.AttentionOptions
+---@return trinity.Tensor
 function Layers:feed_forward(name, x, o)
   begin_tensor('layers:feed_forward', self, name, x)
   check.argument('layers:feed_forward', 3, 'o', o, 'table')
@@ -377,6 +473,10 @@ end
 --- A block of a transformer: self-attention and a feed-forward network, each with a residual
 --- connection. o: as for self_attention and feed_forward; norm_first: layers are normalised before
 --- them (GPT-2, ViT) instead of after the sum (BERT); epsilon; dropout: of shares and of both results.
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.AttentionOptions
+---@return trinity.Tensor
 function Layers:transformer_block(name, x, o)
   begin_tensor('layers:transformer_block', self, name, x)
   check.argument('layers:transformer_block', 3, 'o', o, 'table')
@@ -404,6 +504,10 @@ end
 --- Attention of one step after the other to memory [N, S, W]: a function that takes the next query
 --- [N, units] and returns the context [N, W]. Additive and normalised (Bahdanau et al. 2015; Salimans
 --- and Kingma 2016): scores g v / |v| . tanh(keys + query + b), as GNMT has it.
+---@param name string
+---@param memory trinity.Tensor
+---@param units integer
+---@return fun(query: trinity.Tensor): trinity.Tensor
 function Layers:additive_attention(name, memory, units)
   begin('layers:additive_attention', self, name)
   check.tensor('layers:additive_attention', 2, 'memory', memory, 3)
@@ -428,6 +532,10 @@ function Layers:additive_attention(name, memory, units)
 end
 
 --- The same with scores query . (W memory): Luong et al. 2015, 'general'.
+---@param name string
+---@param memory trinity.Tensor
+---@param units integer
+---@return fun(query: trinity.Tensor): trinity.Tensor
 function Layers:multiplicative_attention(name, memory, units)
   begin('layers:multiplicative_attention', self, name)
   check.tensor('layers:multiplicative_attention', 2, 'memory', memory, 3)

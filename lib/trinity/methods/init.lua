@@ -8,11 +8,15 @@ local run_search = require 'trinity.run_search'
 local strategy = require 'trinity.strategy'
 local util = require 'trinity.util'
 
-local methods, registered = {}, {}
+---@class trinity.MethodsModule
+local methods = {}
+local registered = {}
 
---- Adds a method. `method(problem, options)` returns a strategy, or a placement or plan to be priced, or nil and
---- why there is none. options: help (a line about it), source (who published it), needs (what it asks of a problem),
---- budget (true when it spends evaluations), deterministic (true when the seed changes nothing).
+--- Adds a method. It returns a strategy, or a placement or plan to be priced, or nil and why there is none.
+---@param name string
+---@param method trinity.Method
+---@param options? trinity.MethodOptions
+---@return trinity.Method
 function methods.register(name, method, options)
   check.argument('methods.register', 1, 'name', name, 'string')
   if not name:match '^[%w_]+$' or #name > 64 then
@@ -27,6 +31,7 @@ function methods.register(name, method, options)
 end
 
 --- Names of all methods, sorted.
+---@return string[]
 function methods.names() return util.sorted_keys(registered) end
 
 local function find(owner, name)
@@ -36,7 +41,9 @@ local function find(owner, name)
     core.suggestion(name, names), table.concat(names, ', '))
 end
 
---- What is known of a method: { run =, help =, source =, needs =, budget =, deterministic = }.
+--- What is known of a method.
+---@param name string
+---@return trinity.MethodInfo
 function methods.info(name) return find('methods.info', name) end
 
 --- What a method returned as a strategy, or nil and why.
@@ -50,7 +57,9 @@ local function finish(name, run, problem, seconds, found, reason)
   return strategy.new('methods.' .. name, problem, found, { method = name, evaluations = 1, seconds = seconds })
 end
 
---- The method called `name`, a function(problem, options) -> strategy.
+--- The method called `name`; methods.NAME is the same.
+---@param name string
+---@return trinity.Method
 function methods.get(name)
   local run = find('methods.get', name).run
   return function(problem, options)

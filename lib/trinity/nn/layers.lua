@@ -189,6 +189,9 @@ end
 
 --- Edges for nn.graph_convolution: pairs { {from, to}, ... } among `nodes` nodes, taken in both directions
 --- and each once, every node with itself; weight 1 / sqrt(degree of both).
+---@param nodes integer
+---@param pairs_list integer[][]
+---@return trinity.GraphEdges
 function layers.normalised_edges(nodes, pairs_list)
   check.integer('nn.normalised_edges', 1, 'nodes', nodes, 1, 2 ^ 31)
   check.argument('nn.normalised_edges', 2, 'pairs_list', pairs_list, 'table')
@@ -217,7 +220,9 @@ function layers.normalised_edges(nodes, pairs_list)
     weight = tensor.new(weight) }
 end
 
---- The same for the operators of a graph, joined by its tensors.
+--- The operators of a graph joined by its tensors, for nn.graph_convolution.
+---@param graph trinity.Graph
+---@return trinity.GraphEdges
 function layers.graph_edges(graph)
   check.object('nn.graph_edges', 1, 'graph', graph, 'graph')
   local list, producer = {}, {}

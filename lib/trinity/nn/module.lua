@@ -19,6 +19,10 @@ local util = require 'trinity.util'
 
 local internal = core.tensor.internal
 
+--- A part of a network: m(...) calls forward(...).
+---@class trinity.Module
+---@field training boolean set by train()
+---@field forward (fun(self: trinity.Module, ...: any): any) what m(...) computes
 local Module = {}
 
 -- Names of the fields that may hold parameters or modules, in order of assignment; kept beside the
@@ -75,6 +79,7 @@ end
 local function nothing() end
 
 --- Every parameter as { name, tensor }, in order; names are paths of fields.
+---@return any[][]
 function Module:named_parameters()
   checked(self, 'named_parameters')
   local list = {}
@@ -82,7 +87,8 @@ function Module:named_parameters()
   return list
 end
 
---- Every parameter, in order.
+--- Every parameter, in order of assignment, each once.
+---@return trinity.TorchTensor[]
 function Module:parameters()
   checked(self, 'parameters')
   local list = {}
@@ -91,6 +97,7 @@ function Module:parameters()
 end
 
 --- Number of trainable numbers.
+---@return integer
 function Module:parameter_count()
   checked(self, 'parameter_count')
   local count = 0
@@ -98,7 +105,9 @@ function Module:parameter_count()
   return count
 end
 
---- Training mode (dropout acts) or evaluation, of this module and all below.
+--- Training mode (default true: dropout acts) or evaluation, of this module and all below.
+---@param on? boolean
+---@return trinity.Module itself
 function Module:train(on)
   checked(self, 'train')
   if on == nil then on = true end
@@ -131,6 +140,8 @@ local function untouched(module)
 end
 
 --- Draws all weights anew: each from the stream that `seed` and the parameter's path name.
+---@param seed integer
+---@return trinity.Module itself
 function Module:initialise(seed)
   checked(self, 'initialise')
   check.integer('module:initialise', 1, 'seed', seed, 0, 2 ^ 53)
@@ -155,7 +166,9 @@ local function settle(self, seed)
   end
 end
 
---- Moves all parameters to another device or dtype; gradients are dropped.
+--- Moves all parameters to another dtype or device; gradients are dropped. Make optimisers afterwards.
+---@param options trinity.TensorTarget
+---@return trinity.Module itself
 function Module:to(options)
   checked(self, 'to')
   check.options('module:to', 1, 'options', check.argument('module:to', 1, 'options', options, 'table'),
@@ -167,7 +180,8 @@ function Module:to(options)
   return self
 end
 
---- Saves all parameters by name (safetensors).
+--- Saves all parameters by path (safetensors).
+---@param path string
 function Module:save(path)
   checked(self, 'save')
   check.argument('module:save', 1, 'path', path, 'string')
@@ -197,6 +211,8 @@ local function check_file(path, named, tensors)
 end
 
 --- Takes all parameters from a file that save() wrote; names and shapes must be the same.
+---@param path string
+---@return trinity.Module itself
 function Module:load(path)
   checked(self, 'load')
   local named = self:named_parameters()
@@ -221,7 +237,8 @@ function Module:close()
   for _, parameter in ipairs(parameters) do parameter:close() end
 end
 
---- What stands between the brackets when printed; modules of one layer say their sizes.
+--- What stands in brackets when printed; modules of one layer say their sizes. May be defined in classes.
+---@return string
 function Module:describe()
   checked(self, 'describe')
   return ''

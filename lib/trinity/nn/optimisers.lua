@@ -6,6 +6,8 @@ local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
 
 local operations = core.tensor.layers
+---@class trinity.NetworkOptimiser
+---@field learning_rate number may be assigned
 local Optimiser = {}
 local optimisers = { methods = Optimiser }
 local class = { __name = 'optimiser' }
@@ -22,15 +24,19 @@ end
 --- Changes the parameters by their gradients.
 function Optimiser:step() handle(self, 'step'):step() end
 
+--- Forgets gradients.
 function Optimiser:zero_grad() handle(self, 'zero_grad'):zero_grad() end
 
---- What the optimiser has gathered: a list with a table of tensors (and Adam's step) for every parameter.
+--- What was gathered: for every parameter a table of tensors (and Adam's step), empty before the first step.
+---@return table[]
 function Optimiser:state() return handle(self, 'state'):state() end
 
 --- Takes back what state() gave.
+---@param state table[]
 function Optimiser:load_state(state) handle(self, 'load_state'):load_state(state) end
 
---- Saves state and learning rate.
+--- Saves state and learning rate (safetensors).
+---@param path string
 function Optimiser:save(path)
   handle(self, 'save')
   check.argument('optimiser:save', 1, 'path', path, 'string')
@@ -45,6 +51,7 @@ function Optimiser:save(path)
 end
 
 --- Takes both from such a file.
+---@param path string
 function Optimiser:load(path)
   handle(self, 'load')
   check.argument('optimiser:load', 1, 'path', path, 'string')
@@ -104,6 +111,8 @@ local function read(owner, options, rules)
 end
 
 --- Adam (Kingma and Ba 2015).
+---@param options trinity.AdamOptions
+---@return trinity.NetworkOptimiser
 function optimisers.adam(options)
   read('nn.adam', options, { betas = 'table', epsilon = { 'number', 0 } })
   local betas, rate = options.betas or { 0.9, 0.999 }, options.learning_rate or 1e-3
@@ -117,6 +126,8 @@ function optimisers.adam(options)
 end
 
 --- Stochastic gradient descent.
+---@param options trinity.SgdOptions
+---@return trinity.NetworkOptimiser
 function optimisers.sgd(options)
   read('nn.sgd', options, { momentum = 'number' })
   local rate = options.learning_rate

@@ -333,9 +333,11 @@ function Session:close()
   if self.copies then self.copies.executor:close() end
 end
 
---- Measures a training graph on devices ('cpu:0', 'cuda:0', ...) of this machine. Options: devices = { 'cpu:0' },
---- steps = 10 and warm_up = 5 (medians over the steps), sizes = 1 KiB to 256 MiB and copies = 7 of every size between
---- every two devices, seed, gpu_memory_bytes = 16 GiB, model and batch_size (what the profile says of them), quiet.
+--- Measures a training graph on devices of this machine: times of its operators on the first device of every kind,
+--- copies between every two devices, and the cost model's parameters fitted to both.
+---@param graph trinity.Graph
+---@param options? trinity.ProfileOptions
+---@return trinity.Profile
 function measure.run(graph, options)
   local session = measure.start('trinity.profile.measure', graph, options)
   for _ = 1, session.options.warm_up do session:visit(false) end

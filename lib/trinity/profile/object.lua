@@ -8,6 +8,19 @@ local util = require 'trinity.util'
 
 local profile = {}
 
+--- What was measured and fitted. The fields are those of its file (lib/trinity/profile/file.lua).
+---@class trinity.Profile
+---@field format string
+---@field version integer of the format
+---@field trinity string version of the program that measured
+---@field date string UTC
+---@field machine table processor, cores, memory_bytes
+---@field libraries table torch (LibTorch and its BLAS), threads
+---@field model table name, batch_size, operators, fingerprint
+---@field settings table steps, warm_up, copies
+---@field devices table[] name, kind
+---@field kinds table<string, trinity.ProfileKind> by kind of device
+---@field links trinity.ProfileLink[] of every ordered pair of devices
 local Profile = { __name = 'profile' }
 Profile.__index = Profile
 
@@ -19,7 +32,10 @@ end
 --- A profile from the table that a file holds; `source` begins messages about what is wrong with it.
 function profile.new(source, fields) return setmetatable(file.check(source, fields), Profile) end
 
---- Reads a profile; checked, with a warning where another version of trinity made it.
+--- Reads a profile that profile:save() wrote; checked, with a warning where another version of trinity made it.
+--- trinity.cluster and trinity.problem take its path as well.
+---@param path string
+---@return trinity.Profile
 function profile.load(path)
   local found = file.read(check.argument('trinity.profile.load', 1, 'path', path, 'string'))
   found.path = path
@@ -27,6 +43,7 @@ function profile.load(path)
 end
 
 --- Writes the profile as JSON.
+---@param path string
 function Profile:save(path)
   check.self('profile:save', self, 'profile')
   file.write(check.argument('profile:save', 1, 'path', path, 'string'), self)
@@ -46,6 +63,7 @@ end
 
 --- The devices as a description that trinity.cluster takes: fitted efficiencies, measured links, copies that the
 --- receiving device makes itself (queue 'receiver').
+---@return trinity.ClusterSpec
 function Profile:cluster_spec()
   check.self('profile:cluster_spec', self, 'profile')
   local spec = { name = 'profile', queue = 'receiver', device_types = {}, devices = {}, links = {} }
@@ -68,12 +86,15 @@ function Profile:cluster_spec()
 end
 
 --- The cluster of the profile's devices.
+---@return trinity.Cluster
 function Profile:cluster()
   check.self('profile:cluster', self, 'profile')
   return model.cluster(self:cluster_spec())
 end
 
 --- Whether the profile is of this graph.
+---@param graph trinity.Graph
+---@return boolean
 function Profile:is_of(graph)
   check.self('profile:is_of', self, 'profile')
   return check.object('profile:is_of', 1, 'graph', graph, 'graph').fingerprint == self.model.fingerprint
@@ -90,6 +111,9 @@ end
 
 --- A cost function (see trinity.problem) of the measured times of a graph that the profile is of; `below` is asked
 --- with the measured time as its default.
+---@param graph trinity.Graph
+---@param below? fun(op: trinity.Operator, device: trinity.Device, default_s: number): number?
+---@return fun(op: trinity.Operator, device: trinity.Device, default_s: number): number
 function Profile:cost(graph, below)
   check.self('profile:cost', self, 'profile')
   check.object('profile:cost', 1, 'graph', graph, 'graph')

@@ -1,4 +1,4 @@
--- Random programs over everything that lib/trinity/_meta declares: an input's bytes choose objects, functions and
+-- Random programs over everything that lib/trinity declares: an input's bytes choose objects, functions and
 -- arguments, right and wrong ones, objects that were closed, callbacks that raise errors, close what they are given or
 -- call on. Every call must return or raise an error that a person can act on.
 
