@@ -23,81 +23,37 @@ error 'this file is for editors'
 ---@field feasible boolean whether it fits into memory, and was not rejected
 ---@field rejected boolean whether it was given up as slower than reject_above_s
 ---@field device_count integer
-local Metrics = {}
-
---- Seconds in which the device runs operators.
----@param d integer
----@return number
-function Metrics:compute_busy_s(d) end
-
---- Seconds of the device's outgoing transfers and collectives, summed.
----@param d integer
----@return number
-function Metrics:send_busy_s(d) end
-
---- Peak memory of the device in bytes.
----@param d integer
----@return number
-function Metrics:memory_bytes(d) end
-
----@param d integer
----@return number
-function Metrics:sent_bytes(d) end
-
----@param d integer
----@return number
-function Metrics:received_bytes(d) end
+---@field compute_busy_s fun(self: trinity.Metrics, d: integer): number Seconds in which the device runs operators.
+---@field send_busy_s fun(self: trinity.Metrics, d: integer): number Seconds of the device's outgoing transfers and collectives, summed.
+---@field memory_bytes fun(self: trinity.Metrics, d: integer): number Peak memory of the device in bytes.
+---@field sent_bytes fun(self: trinity.Metrics, d: integer): number
+---@field received_bytes fun(self: trinity.Metrics, d: integer): number
 
 ---@class trinity.RandomStream
-local RandomStream = {}
-
---- A number from 0 to below 1.
----@return number
-function RandomStream:uniform() end
-
---- A number of mean 0 and variance 1.
----@return number
-function RandomStream:normal() end
-
---- An integer from 1 to `bound`.
----@param bound integer
----@return integer
-function RandomStream:integer(bound) end
-
-function RandomStream:close() end
+---@field uniform fun(self: trinity.RandomStream): number A number from 0 to below 1.
+---@field normal fun(self: trinity.RandomStream): number A number of mean 0 and variance 1.
+---@field integer fun(self: trinity.RandomStream, bound: integer): integer An integer from 1 to `bound`.
+---@field close fun(self: trinity.RandomStream)
 
 --- The device, from 1, of every operator.
 ---@class trinity.Placement
 ---@field [integer] integer
 ---@field length integer
 ---@operator len: integer
-local Placement = {}
-
----@return integer[]
-function Placement:totable() end
-
---- for i, value in a:each() do ... end
-function Placement:each() end
+---@field totable fun(self: trinity.Placement): integer[]
+---@field each fun(self: trinity.Placement) for i, value in a:each() do ... end
 
 ---@class trinity.DoubleArray
 ---@field [integer] number
 ---@field length integer
 ---@operator len: integer
-local DoubleArray = {}
-
----@return number[]
-function DoubleArray:totable() end
-
-function DoubleArray:each() end
+---@field totable fun(self: trinity.DoubleArray): number[]
+---@field each fun(self: trinity.DoubleArray)
 
 --- A read-only array of the engine.
 ---@class trinity.Int32View
 ---@field [integer] integer
 ---@field length integer
 ---@operator len: integer
-local Int32View = {}
-
----@return integer[]
-function Int32View:totable() end
-
-function Int32View:each() end
+---@field totable fun(self: trinity.Int32View): integer[]
+---@field each fun(self: trinity.Int32View)

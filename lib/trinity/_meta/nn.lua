@@ -56,6 +56,7 @@ error 'this file is for editors'
 ---@field weight trinity.TorchTensor
 
 ---@class trinity.NnModule
+---@field clip_grad_norm fun(parameters: trinity.TorchTensor[], max_norm: number): norm_before: number Scales gradients so that their common norm is at most max_norm.
 local nn = {}
 
 --- Of logits [..., categories] and 1-based targets [...].
@@ -78,10 +79,3 @@ function nn.nll(log_probabilities, targets, reduction) end
 ---@param reduction? trinity.LossReduction default 'mean'
 ---@return trinity.TorchTensor
 function nn.mse(x, y, reduction) end
-
---- Scales gradients so that their common norm is at most max_norm.
----@param parameters trinity.TorchTensor[]
----@param max_norm number
----@return number norm before
-function nn.clip_grad_norm(parameters, max_norm) end
-

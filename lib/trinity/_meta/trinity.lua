@@ -5,30 +5,11 @@
 error 'this file is for editors'
 
 ---@class trinity
+---@field global fun(name: string, value?: any): any Declares a global variable: scripts may only use globals that were declared (--no-strict lifts this). Returns the value.
+---@field format_bytes fun(bytes: number): string Bytes as text: '3.21 GB'.
+---@field random fun(seed: integer, name: string, index?: integer): trinity.RandomStream A stream of random numbers that seed, name and index (default 0) determine.
+---@field threads fun(): integer Number of worker threads; results do not depend on it.
 local trinity = {}
-
---- Declares a global variable: scripts may only use globals that were declared (--no-strict lifts
---- this). Returns the value.
----@param name string
----@param value? any
----@return any
-function trinity.global(name, value) end
-
---- Bytes as text: '3.21 GB'.
----@param bytes number
----@return string
-function trinity.format_bytes(bytes) end
-
---- A stream of random numbers that seed, name and index (default 0) determine.
----@param seed integer
----@param name string
----@param index? integer
----@return trinity.RandomStream
-function trinity.random(seed, name, index) end
-
---- Number of worker threads; results do not depend on it.
----@return integer
-function trinity.threads() end
 
 ---@alias trinity.SearchMethod fun(problem: trinity.Problem, options?: trinity.SearchOptions): trinity.Strategy?, reason_why_there_is_none: string?
 
