@@ -213,8 +213,12 @@ function Reader:file(folder, path)
   self.module = path:gsub('/?init%.lua$', ''):gsub('%.lua$', ''):gsub('/', '.')
   self.of_variable, self.required, self.table = {}, {}, nil
   self:clear()
+  local count = 0
   for line in (text .. '\n'):gmatch '(.-)\n' do
-    if not self:line(line:match '^%s*(.*)$') then error(('%s: not understood: %s'):format(path, line), 0) end
+    count = count + 1
+    if not self:line(line:match '^%s*(.*)$') then
+      error(('%s%s:%d: not understood: %s'):format(folder, path, count, line), 0)
+    end
   end
 end
 

@@ -86,28 +86,6 @@ local function attempt(what, f, arguments, count)
   return message
 end
 
--- A method with valid arguments, the object first where it has one.
-local function example(class, method)
-  local self = examples.objects[class](method.name)
-  local key = class .. '.' .. method.name
-  local given = examples.arguments[key] and examples.arguments[key](self)
-  local arguments = method.separator == ':' and { self } or {}
-  for i, parameter in ipairs(method.parameters) do
-    local value
-    if given then value = given[i]
-    elseif parameter.name ~= '...' then
-      local make = examples.values[parameter.type]
-      if make then value = make(self)
-      elseif not parameter.optional then
-        error(('%s: no example of type %s for %s'):format(key, parameter.type, parameter.name), 0)
-      end
-    end
-    arguments[#arguments + 1] = value
-    if value == nil then break end -- the rest is optional too
-  end
-  return self[method.name], arguments, #method.parameters + (method.separator == ':' and 1 or 0)
-end
-
 local function names_argument(message, method, parameter)
   return message:find(("('%s')"):format(parameter.name), 1, true) and message:find(method.name, 1, true)
 end
@@ -119,7 +97,7 @@ local function try_parameter(class, method, i, values)
   for k = 0, #values do
     local label, value = 'nil', nil
     if k > 0 then label, value = values[k][1], values[k][2] end
-    local f, arguments, count = example(class, method)
+    local f, arguments, count = examples.call(class, method)
     arguments[i + offset] = value
     local what = ('%s.%s: %s = %s'):format(class, method.name, parameter.name, label)
     local message = attempt(what, f, arguments, count)
@@ -137,7 +115,7 @@ local function try_self(class, method, values)
   for k = 0, #values do
     local label, value = 'nil', nil
     if k > 0 then label, value = values[k][1], values[k][2] end
-    local f, arguments, count = example(class, method)
+    local f, arguments, count = examples.call(class, method)
     local what = ('%s:%s: the object = %s'):format(class, method.name, label)
     local takes_numbers = class == 'trinity.TorchTensor' and type(value) == 'number' -- of operators: 2 * x
     if own_kind[class] ~= label and not takes_numbers and not (label == 'placement' and array_classes[class]) then
@@ -179,10 +157,10 @@ describe('arguments of every function', function()
     if #methods > 0 then
       it(class .. ': examples are taken, with one more argument too', function()
         for _, method in ipairs(methods) do
-          local f, arguments, count = example(class, method)
+          local f, arguments, count = examples.call(class, method)
           local message = attempt(class .. '.' .. method.name, f, arguments, count)
           if message then fault('%s.%s: the example is refused: %s', class, method.name, message) end
-          f, arguments, count = example(class, method)
+          f, arguments, count = examples.call(class, method)
           arguments[count + 1] = {}
           message = attempt(class .. '.' .. method.name, f, arguments, count + 1)
           if message then fault('%s.%s: an argument more is refused: %s', class, method.name, message) end

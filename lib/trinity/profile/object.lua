@@ -20,6 +20,7 @@ local profile = {}
 ---@field settings table steps, warm_up, copies
 ---@field devices table[] name, kind
 ---@field kinds table<string, trinity.ProfileKind> by kind of device
+---@field path? string the file that it was read from
 ---@field links trinity.ProfileLink[] of every ordered pair of devices
 local Profile = { __name = 'profile' }
 Profile.__index = Profile

@@ -382,4 +382,26 @@ for _, part in ipairs { 'tensor', 'policy', 'distribute', 'split' } do
   dofile(('%s/tests/lua/support/%s_examples.lua'):format(core.home, part))(examples)
 end
 
+--- A function of a class that declarations describe with valid arguments, the object first where it has one.
+function examples.call(class, method)
+  local self = examples.objects[class](method.name)
+  local key = class .. '.' .. method.name
+  local given = examples.arguments[key] and examples.arguments[key](self)
+  local arguments = method.separator == ':' and { self } or {}
+  for i, parameter in ipairs(method.parameters) do
+    local value
+    if given then value = given[i]
+    elseif parameter.name ~= '...' then
+      local make = examples.values[parameter.type]
+      if make then value = make(self)
+      elseif not parameter.optional then
+        error(('%s: no example of type %s for %s'):format(key, parameter.type, parameter.name), 0)
+      end
+    end
+    arguments[#arguments + 1] = value
+    if value == nil then break end -- the rest is optional too
+  end
+  return self[method.name], arguments, #method.parameters + (method.separator == ':' and 1 or 0)
+end
+
 return examples
