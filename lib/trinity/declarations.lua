@@ -80,7 +80,9 @@ local Reader = {}
 Reader.__index = Reader
 
 --- Forgets what was said about the function or class that was just read.
-function Reader:clear() self.description, self.parameters, self.returns, self.open = {}, {}, {}, nil end
+function Reader:clear()
+  self.description, self.parameters, self.returns, self.open, self.said = {}, {}, {}, nil, false
+end
 
 local handlers = {}
 
@@ -152,6 +154,7 @@ function Reader:method(owner, separator, name, list)
   if table.concat(names, ', ') ~= list and not makes then return false end
   local method = { name = name, separator = separator, parameters = self.parameters, returns = self.returns,
     description = table.concat(self.description, '\n') }
+  self.said = true -- these lists are taken
   if class then add_method(class, method) else self.functions[self.module .. '.' .. name] = method end
   return true
 end
@@ -181,7 +184,7 @@ function Reader:code(line)
     self.required[variable] = rest:match "^ = require 'trinity%.([%w_.]+)'"
   end
   if self.table then self:entries(line) end
-  if line:match '}$' then self.table = nil end
+  if line:sub(-1) == '}' then self.table = nil end
   local maker
   owner, name, maker = line:match '^([%w_]+)%.([%w_]+) = ([%w_]+)[ (]'
   local made = maker and self.functions[self.module .. '.' .. maker]
@@ -195,6 +198,7 @@ function Reader:code(line)
 end
 
 function Reader:line(line)
+  if line:match '^%-%-%-' then self.said = true end
   local annotation, text = line:match '^%-%-%-@(%w+) ?(.*)$'
   if annotation then return ignored[annotation] or (handlers[annotation] and handlers[annotation](self, text)) end
   if line:match '^%-%-%-' then
@@ -202,7 +206,7 @@ function Reader:line(line)
     return true
   end
   local understood = self:code(line)
-  self:clear()
+  if self.said then self:clear() end
   return understood
 end
 
@@ -214,7 +218,7 @@ function Reader:file(folder, path)
   self.of_variable, self.required, self.table = {}, {}, nil
   self:clear()
   local count = 0
-  for line in (text .. '\n'):gmatch '(.-)\n' do
+  for line in (text .. '\n'):gmatch '([^\n]*)\n' do
     count = count + 1
     if not self:line(line:match '^%s*(.*)$') then
       error(('%s%s:%d: not understood: %s'):format(folder, path, count, line), 0)
