@@ -18,10 +18,10 @@ enum class CollectiveKind : uint8_t {
 enum class CollectiveAlgorithm : uint8_t {
   automatic,
   ring,
-  halving_doubling,  ///< members a power of two; all-reduce, reduce-scatter, all-gather
-  tree,              ///< double binary tree, pipelined; all-reduce only
-  hierarchical,      ///< inside nodes, between nodes, inside nodes; all-reduce only
-  leader,            ///< hierarchical with one talking device a node; all-reduce only
+  halving_doubling,  ///< members a power of two; no all-to-all
+  tree,              ///< double binary tree, pipelined; no all-to-all
+  hierarchical,      ///< inside nodes and between nodes, which have equally many members
+  leader,            ///< hierarchical with one talking device a node; no all-to-all
 };
 
 /// Both throw ArgumentError naming the accepted words.

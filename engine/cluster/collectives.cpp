@@ -48,6 +48,30 @@ Wires worst_wires(const Cluster& cluster, const std::vector<Group>& rings) {
   return worst;
 }
 
+/// What rounds take in which every member of a group sends to every other one, round i to the one i
+/// places on, in all groups at once: a round's latency, and for each byte between two members the
+/// seconds of the channel that most pairs share.
+struct Exchange {
+  double latency_s = 0, s_per_byte = 0;
+};
+
+Exchange exchange(const Cluster& cluster, const std::vector<Group>& groups) {
+  Exchange all;
+  std::vector<int32_t> crossings(cluster.channels().size(), 0);
+  for (const Group& group : groups)
+    for (const int32_t from : group)
+      for (const int32_t to : group) {
+        if (from == to) continue;
+        all.latency_s = std::max(all.latency_s, cluster.latency_s(from, to));
+        for (const int32_t channel : cluster.route(from, to))
+          ++crossings[static_cast<size_t>(channel)];
+      }
+  for (size_t c = 0; c < crossings.size(); ++c)
+    all.s_per_byte =
+        std::max(all.s_per_byte, crossings[c] / cluster.channels()[c].bandwidth_bytes_per_s);
+  return all;
+}
+
 /// One collective to be priced by several algorithms.
 class Pricing {
  public:
@@ -71,10 +95,9 @@ class Pricing {
     const auto name = collective_algorithm_name(algorithm);
     if (!carries_out(algorithm))
       throw ArgumentError(fmt::format(
-          "collective algorithm '{}' does not carry out {}, expected {}", name,
-          collective_kind_name(kind_),
-          algorithm == Algorithm::halving_doubling ? "all_reduce, reduce_scatter or all_gather"
-                                                   : "all_reduce"));
+          "collective algorithm '{}' does not carry out {}, expected all_reduce, reduce_scatter, "
+          "all_gather or broadcast",
+          name, collective_kind_name(kind_)));
     if (algorithm == Algorithm::halving_doubling && !power_of_two())
       throw ArgumentError(fmt::format(
           "collective algorithm '{}' expects a power of two of devices, got {}", name, size()));
@@ -109,7 +132,7 @@ class Pricing {
         leader(cost);
         break;
     }
-    cost.sent_bytes = ring_trips() * (kind_ == Kind::broadcast ? 1 : part(size())) * bytes_;
+    cost.sent_bytes = ring_trips() * (broadcast() ? 1 : part(size())) * bytes_;
     return cost;
   }
 
@@ -120,18 +143,14 @@ class Pricing {
   static double part(size_t p) { return static_cast<double>(p - 1) / static_cast<double>(p); }
   /// How often the data go round the ring.
   double ring_trips() const { return kind_ == Kind::all_reduce ? 2 : 1; }
+  /// One of the halves of an all-reduce.
+  bool half() const { return kind_ == Kind::reduce_scatter || kind_ == Kind::all_gather; }
+  bool broadcast() const { return kind_ == Kind::broadcast; }
 
+  /// What sums over all and hands out carries out any collective that does less.
   bool carries_out(Algorithm algorithm) const {
-    switch (algorithm) {
-      case Algorithm::automatic:
-      case Algorithm::ring:
-        return true;
-      case Algorithm::halving_doubling:
-        return kind_ == Kind::all_reduce || kind_ == Kind::reduce_scatter ||
-               kind_ == Kind::all_gather;
-      default:
-        return kind_ == Kind::all_reduce;
-    }
+    return kind_ != Kind::all_to_all || algorithm == Algorithm::automatic ||
+           algorithm == Algorithm::ring || algorithm == Algorithm::hierarchical;
   }
 
   /// Members of every node, when all have equally many.
@@ -165,58 +184,94 @@ class Pricing {
   }
 
   void ring(CollectiveCost& cost) const {
-    const double whole = kind_ == Kind::broadcast ? 1 : part(size());
+    if (kind_ == Kind::all_to_all) return add_exchange(cost, {devices_});
+    const double whole = broadcast() ? 1 : part(size());
     cost.latency_s = ring_trips() * static_cast<double>(size() - 1) * flat_.latency_s;
     cost.transfer_s = ring_trips() * whole * bytes_ / flat_.bandwidth;
   }
 
+  /// A broadcast scatters by halving, then gathers by doubling.
   void halving_doubling(CollectiveCost& cost) const {
-    cost.latency_s =
-        ring_trips() * static_cast<double>(std::bit_width(size()) - 1) * flat_.latency_s;
-    cost.transfer_s = ring_trips() * part(size()) * bytes_ / flat_.bandwidth;
+    const double trips = half() ? 1 : 2;
+    cost.latency_s = trips * static_cast<double>(std::bit_width(size()) - 1) * flat_.latency_s;
+    cost.transfer_s = trips * part(size()) * bytes_ / flat_.bandwidth;
   }
 
-  /// Nodes of different sizes: as if every member were a node.
+  /// Nodes of different sizes: as if every member were a node. An all-gather's shares climb and
+  /// come down like an all-reduce's sums, but no edge carries a share both ways; a broadcast comes
+  /// down.
   void tree(CollectiveCost& cost) const {
     const auto equal = members_per_node();
     const double inside = equal ? static_cast<double>(*equal - 1) * inner_wires().latency_s : 0;
     const double outside = equal ? outer_wires(*equal).latency_s : flat_.latency_s;
     const size_t nodes = equal ? nodes_.size() : size();
-    cost.latency_s = 2 * (inside + static_cast<double>(std::bit_width(nodes - 1)) * outside);
-    cost.transfer_s = 2 * bytes_ / (0.9 * flat_.bandwidth);
+    const double ways = broadcast() ? 1 : 2, copies = kind_ == Kind::all_reduce ? 2 : 1;
+    cost.latency_s = ways * (inside + static_cast<double>(std::bit_width(nodes - 1)) * outside);
+    cost.transfer_s = copies * bytes_ / (0.9 * flat_.bandwidth);
   }
 
+  /// A broadcast scatters in the first node, goes on in a chain for every share, and gathers in the
+  /// nodes.
   void hierarchical(CollectiveCost& cost) const {
+    if (kind_ == Kind::all_to_all) {
+      add_exchange(cost, nodes_);
+      return add_exchange(cost, rails(nodes_[0].size()));
+    }
     const size_t g = nodes_[0].size();
     const Wires inner = inner_wires(), outer = outer_wires(g);
     const double share = bytes_ / static_cast<double>(g);
-    cost.latency_s = 2 * static_cast<double>(g - 1) * inner.latency_s +
-                     2 * static_cast<double>(nodes_.size() - 1) * outer.latency_s;
+    const double inside = half() ? 1 : 2, outside = kind_ == Kind::all_reduce ? 2 : 1;
+    const double whole = broadcast() ? 1 : part(nodes_.size());
+    cost.latency_s = inside * static_cast<double>(g - 1) * inner.latency_s +
+                     outside * static_cast<double>(nodes_.size() - 1) * outer.latency_s;
     cost.transfer_s =
-        2 * part(g) * bytes_ / inner.bandwidth + 2 * part(nodes_.size()) * share / outer.bandwidth;
+        inside * part(g) * bytes_ / inner.bandwidth + outside * whole * share / outer.bandwidth;
   }
 
-  /// The largest node sets the pace inside.
+  /// The largest node sets the pace inside. An all-gather brings the shares of a node to its
+  /// leader, who hands out all of them in the end; a reduce-scatter is the same backwards. Between
+  /// leaders every link carries all shares but those of the node that it leads to.
   void leader(CollectiveCost& cost) const {
-    size_t g = 1;
-    for (const Group& node : nodes_) g = std::max(g, node.size());
+    size_t g = 1, least = size();
+    for (const Group& node : nodes_) {
+      g = std::max(g, node.size());
+      least = std::min(least, node.size());
+    }
     const Wires inner = inner_wires(), outer = outer_wires(1);
-    cost.latency_s = 2 * static_cast<double>(g - 1) * inner.latency_s +
-                     2 * static_cast<double>(nodes_.size() - 1) * outer.latency_s;
-    cost.transfer_s =
-        2 * bytes_ / inner.bandwidth + 2 * part(nodes_.size()) * bytes_ / outer.bandwidth;
+    const double members = static_cast<double>(size());
+    const double inside = broadcast() ? 1 : 2, outside = kind_ == Kind::all_reduce ? 2 : 1;
+    const double others = broadcast() ? 1
+                          : half()    ? static_cast<double>(size() - least) / members
+                                      : part(nodes_.size());
+    cost.latency_s = inside * static_cast<double>(g - 1) * inner.latency_s +
+                     outside * static_cast<double>(nodes_.size() - 1) * outer.latency_s;
+    cost.transfer_s = outside * bytes_ / inner.bandwidth;
+    if (half())
+      cost.transfer_s += static_cast<double>(g - 1) / members * bytes_ / inner.bandwidth;
+    cost.transfer_s += outside * others * bytes_ / outer.bandwidth;
+  }
+
+  /// All-to-alls of bytes_ in every group, at once.
+  void add_exchange(CollectiveCost& cost, const std::vector<Group>& groups) const {
+    const Exchange all = exchange(cluster_, groups);
+    const auto members = static_cast<double>(groups[0].size());
+    cost.latency_s += (members - 1) * all.latency_s;
+    cost.transfer_s += bytes_ / members * all.s_per_byte;
   }
 
   /// A ring in every node, all at once.
   Wires inner_wires() const { return worst_wires(cluster_, nodes_); }
 
-  /// `count` rings between the nodes at once, ring i over member i of every node.
-  Wires outer_wires(size_t count) const {
-    std::vector<Group> rings(count);
+  /// The first `count` members of the nodes, rail i joining member i of every node.
+  std::vector<Group> rails(size_t count) const {
+    std::vector<Group> rails(count);
     for (size_t i = 0; i < count; ++i)
-      for (const Group& node : nodes_) rings[i].push_back(node[i]);
-    return worst_wires(cluster_, rings);
+      for (const Group& node : nodes_) rails[i].push_back(node[i]);
+    return rails;
   }
+
+  /// Rings between the nodes, all at once.
+  Wires outer_wires(size_t count) const { return worst_wires(cluster_, rails(count)); }
 
   const Cluster& cluster_;
   Kind kind_;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cluster/collectives.h"
 #include "support/build.h"
+#include "support/cases.h"
 
 using namespace trinity;
 
@@ -95,6 +96,46 @@ TEST_CASE("hierarchical and leader formulas on two nodes of four") {
              2 * 2 * 2e-6 + 2 * alpha, 2 * n / 10e9 + 2 * 0.5 * n / 2e9);
 }
 
+TEST_CASE("the parts of hierarchical, leader and tree all-reduces on two nodes of four") {
+  const Cluster cluster(test::node_spec(2, 4, 10e9, 2e9, 2e-6, 2e-5));
+  const double alpha = 2e-5 + 2e-6, n = 8e6;
+  for (const Kind kind : {Kind::reduce_scatter, Kind::all_gather}) {
+    const auto price = [&](Algorithm algorithm) {
+      return cost(cluster, kind, algorithm, 8'000'000);
+    };
+    check_cost(price(Algorithm::hierarchical), 3 * 2e-6 + alpha,
+               0.75 * n / 10e9 + 0.5 * (n / 4) / 0.5e9);
+    check_cost(price(Algorithm::leader), 2 * 3 * 2e-6 + alpha,
+               3.0 / 8 * n / 10e9 + n / 10e9 + 0.5 * n / 2e9);
+    check_cost(price(Algorithm::tree), 2 * (3 * 2e-6 + alpha), n / (0.9 * 2e9));
+    CHECK(price(Algorithm::hierarchical).sent_bytes == 7e6);
+
+    const int32_t uneven[] = {0, 1, 2, 4};  // three bring 3/4 of n; one node lacks 3/4, one 1/4
+    check_cost(collective_cost(cluster, kind, Algorithm::leader, uneven, 8'000'000),
+               2 * 2 * 2e-6 + alpha, 0.5 * n / 10e9 + n / 10e9 + 0.75 * n / 2e9);
+  }
+  const auto price = [&](Algorithm algorithm) {
+    return cost(cluster, Kind::broadcast, algorithm, 8'000'000);
+  };
+  check_cost(price(Algorithm::hierarchical), 2 * 3 * 2e-6 + alpha,
+             2 * 0.75 * n / 10e9 + n / 4 / 0.5e9);
+  check_cost(price(Algorithm::leader), 3 * 2e-6 + alpha, n / 10e9 + n / 2e9);
+  check_cost(price(Algorithm::tree), 3 * 2e-6 + alpha, n / (0.9 * 2e9));
+  check_cost(price(Algorithm::halving_doubling), 2 * 3 * alpha, 2 * 0.875 * n / 2e9);
+}
+
+TEST_CASE("all pairs of an all-to-all share their channels") {
+  const Cluster cluster(test::node_spec(2, 4, 10e9, 2e9, 2e-6, 2e-5));
+  const double alpha = 2e-5 + 2e-6, n = 8e6;
+  const auto price = [&](Algorithm algorithm) {
+    return cost(cluster, Kind::all_to_all, algorithm, 8'000'000);
+  };
+  // Every device of a node sends an eighth of n to each of the four of the other one.
+  check_cost(price(Algorithm::ring), 7 * alpha, 16 * (n / 8) / 2e9);
+  check_cost(price(Algorithm::hierarchical), 3 * 2e-6 + alpha, 0.75 * n / 10e9 + 4 * (n / 2) / 2e9);
+  CHECK(price(Algorithm::ring).sent_bytes == 7e6);
+}
+
 TEST_CASE("what several edges of a ring cross is divided among them") {
   auto spec = test::uniform_spec(4, 1e9, 0);
   spec.switches = {{"switch", 2e9}};  // four edges: 0.5e9 each
@@ -178,6 +219,40 @@ TEST_CASE("laws: parts add up, levels collapse, more bytes take no less") {
   }
 }
 
+TEST_CASE("laws: no part of an all-reduce takes longer, and two parts take no less") {
+  RandomStream random(4, "parts");
+  for (int round = 0; round < 600; ++round) {
+    const auto below = [&](uint64_t bound) { return static_cast<int>(random.below(bound)); };
+    auto spec = random.below(2)
+                    ? test::random_cluster(random, 1 + below(9))
+                    : test::node_spec(1 + below(5), 1 + below(5), 1e8 * (1 + below(99)),
+                                      1e8 * (1 + below(99)), 1e-7 * below(99), 1e-6 * below(99));
+    for (auto& link : spec.links) link.half_duplex = link.half_duplex || random.below(8) == 0;
+    const Cluster cluster(spec);
+    auto devices = all(cluster);
+    for (size_t i = devices.size(); i-- > 1;)
+      if (random.below(3) == 0) devices.erase(devices.begin() + static_cast<std::ptrdiff_t>(i));
+    const auto bytes = static_cast<int64_t>(random.below(uint64_t{1} << random.below(48)));
+    for (size_t a = 0; a <= std::size(kAlgorithms); ++a) {
+      const Algorithm algorithm = a ? kAlgorithms[a - 1] : Algorithm::automatic;
+      const auto time = [&](Kind kind) {
+        return collective_cost(cluster, kind, algorithm, devices, bytes).time_s();
+      };
+      double whole = 0;
+      try {
+        whole = time(Kind::all_reduce);
+      } catch (const ArgumentError&) {
+        continue;  // nodes or a number of members that the algorithm does not take
+      }
+      CAPTURE(collective_algorithm_name(algorithm));
+      CHECK(time(Kind::reduce_scatter) <= whole);
+      CHECK(time(Kind::all_gather) <= whole);
+      CHECK(time(Kind::broadcast) <= whole);
+      CHECK(time(Kind::reduce_scatter) + time(Kind::all_gather) >= whole);
+    }
+  }
+}
+
 TEST_CASE("what does not apply is refused by name") {
   const Cluster cluster(test::node_spec(2, 2, 1e9, 1e9, 0, 0));
   const auto fails = [&](Kind kind, Algorithm algorithm, std::vector<int32_t> devices,
@@ -185,11 +260,12 @@ TEST_CASE("what does not apply is refused by name") {
     CHECK_THROWS_WITH_AS(collective_cost(cluster, kind, algorithm, devices, bytes),
                          doctest::Contains(text), ArgumentError);
   };
-  for (const Algorithm algorithm : {Algorithm::tree, Algorithm::hierarchical, Algorithm::leader})
-    fails(Kind::all_gather, algorithm, {0, 1}, 8,
-          "does not carry out all_gather, expected all_red");
-  fails(Kind::broadcast, Algorithm::halving_doubling, {0, 1}, 8,
-        "'halving_doubling' does not carry out broadcast, expected all_reduce, reduce_scatter or");
+  for (const Algorithm algorithm :
+       {Algorithm::halving_doubling, Algorithm::tree, Algorithm::leader})
+    fails(Kind::all_to_all, algorithm, {0, 1}, 8,
+          "does not carry out all_to_all, expected all_reduce, reduce_scatter, all_gather or broa");
+  fails(Kind::all_gather, Algorithm::hierarchical, {0, 1, 2}, 8,
+        "'hierarchical' expects as many devices in every node, got 2 in node 'n0'");
   fails(Kind::all_reduce, Algorithm::halving_doubling, {0, 1, 2}, 8,
         "'halving_doubling' expects a power of two of devices, got 3");
   fails(Kind::all_reduce, Algorithm::hierarchical, {0, 1, 2}, 8,
