@@ -3,6 +3,7 @@
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
+local util = require 'trinity.util'
 
 local options = trinity.options {
   'Prints what a model file or builder holds: operators, weights, FLOP, and its step on one device.',
@@ -76,7 +77,7 @@ local function shape_text(shape) return #shape > 0 and '[' .. table.concat(shape
 
 local function print_values(title, list)
   for i = 1, math.min(8, #list) do
-    print(('%-12s %s %s'):format(i == 1 and title or '', list[i].name, shape_text(list[i].shape)))
+    print(('%-12s %s %s'):format(i == 1 and title or '', util.shortened(list[i].name), shape_text(list[i].shape)))
   end
   if #list > 8 then print(('%-12s and %d more'):format('', #list - 8)) end
 end
@@ -89,14 +90,14 @@ local function print_text(about)
   print(('flop         %.6g'):format(about.flop))
   print_values('inputs', about.inputs)
   print_values('outputs', about.outputs)
-  if #about.unknown_types > 0 then print('unknown      ' .. table.concat(about.unknown_types, ', ')) end
+  if #about.unknown_types > 0 then print('unknown      ' .. util.shortened(table.concat(about.unknown_types, ', '))) end
   local one = about.one_device
   print(('simulated    one step on one %s: %.6f s, %s of %s%s\n'):format(one.device, one.step_time_s,
     trinity.format_bytes(one.peak_memory_bytes), trinity.format_bytes(one.capacity_bytes),
     one.fits and '' or ' (out of memory)'))
   local rows = {}
   for i, entry in ipairs(about.types) do
-    rows[i] = { entry.type, tostring(entry.operators), ('%.4g'):format(entry.flop),
+    rows[i] = { util.shortened(entry.type, 64), tostring(entry.operators), ('%.4g'):format(entry.flop),
       ('%.1f %%'):format(about.flop > 0 and 100 * entry.flop / about.flop or 0),
       trinity.format_bytes(entry.parameter_bytes) }
   end

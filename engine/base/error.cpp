@@ -24,10 +24,13 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates) {
+  // Nobody types longer ones, and the work grows with the square of their length.
+  constexpr size_t kLongest = 256;
+  if (name.size() > kLongest) return {};
   size_t best = 3 + name.size() / 4;
   const std::string* nearest = nullptr;
   for (const auto& candidate : candidates) {
-    // Texts whose lengths differ more are further apart: no work for names of a megabyte.
+    // Texts whose lengths differ more are further apart.
     if (std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size()) >= best)
       continue;
     const size_t distance = edit_distance(name, candidate);

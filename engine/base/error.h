@@ -41,7 +41,8 @@ class Interrupted : public Error {
 };
 
 /// Returns ", did you mean 'x'?" for the candidate nearest to `name` (edit distance at most 2 plus
-/// a quarter of the length), or "" when nothing is near. Ties go to the first candidate.
+/// a quarter of the length), or "" when nothing is near, or `name` is longer than 256 bytes. Ties
+/// go to the first candidate.
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);
 
 [[noreturn]] void check_failed(const char* file, int line, const char* expression,

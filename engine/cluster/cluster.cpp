@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/stop.h"
 #include "base/words.h"
-#include "cluster/routes.h"
 
 namespace trinity {
 namespace {
@@ -78,13 +78,13 @@ void check_links(const ClusterSpec& spec) {
 }
 
 void check_switches(const ClusterSpec& spec) {
-  std::set<std::string> ends, names;
+  std::set<std::string> ends, names, devices;
   for (const auto& link : spec.links) ends.insert({link.from, link.to});
+  for (const auto& device : spec.devices) devices.insert(device.name);
   for (const auto& entry : spec.switches) {
     const auto owner = fmt::format("cluster '{}': switch '{}'", spec.name, entry.name);
     if (!names.insert(entry.name).second) throw ArgumentError(owner + " is described twice");
-    if (std::any_of(spec.devices.begin(), spec.devices.end(),
-                    [&](const Device& device) { return device.name == entry.name; }))
+    if (devices.contains(entry.name))
       throw ArgumentError(owner + " has the name of a device");
     if (!ends.contains(entry.name))
       throw ArgumentError(fmt::format("{} is the end of no link{}", owner,
@@ -103,37 +103,25 @@ QueueModel parse_queue_model(std::string_view name) {
 
 const char* queue_model_name(QueueModel queue) { return kQueueModels[static_cast<size_t>(queue)]; }
 
-Cluster::Cluster(ClusterSpec spec) : spec_(std::move(spec)) {
-  check();
-  for (auto& device : spec_.devices)
+Cluster::Cluster(ClusterSpec spec) : spec_(checked(std::move(spec))), routes_(spec_) {}
+
+ClusterSpec Cluster::checked(ClusterSpec spec) {
+  if (spec.devices.empty())
+    throw ArgumentError(fmt::format("cluster '{}' has no devices", spec.name));
+  if (spec.devices.size() > 4096)
+    throw LimitError(fmt::format("cluster '{}' has {} devices, more than 4096", spec.name,
+                                 spec.devices.size()));
+  for (const auto& type : spec.device_types) check_type(spec.name, type);
+  check_devices(spec);
+  check_links(spec);
+  check_switches(spec);
+  for (auto& device : spec.devices)
     if (const auto slash = device.name.find('/'); device.node.empty() && slash != std::string::npos)
       device.node = device.name.substr(0, slash);
-  fold_routes();
-  fingerprint_ = compute_fingerprint();
+  return spec;
 }
 
-void Cluster::check() const {
-  if (spec_.devices.empty())
-    throw ArgumentError(fmt::format("cluster '{}' has no devices", spec_.name));
-  if (spec_.devices.size() > 4096)
-    throw LimitError(fmt::format("cluster '{}' has {} devices, more than 4096", spec_.name,
-                                 spec_.devices.size()));
-  for (const auto& type : spec_.device_types) check_type(spec_.name, type);
-  check_devices(spec_);
-  check_links(spec_);
-  check_switches(spec_);
-}
-
-void Cluster::fold_routes() {
-  Routes routes = find_routes(spec_);
-  latency_s_ = std::move(routes.latency_s);
-  bandwidth_bytes_per_s_ = std::move(routes.bandwidth_bytes_per_s);
-  channels_ = std::move(routes.channels);
-  route_offsets_ = std::move(routes.first);
-  route_channels_ = std::move(routes.crossed);
-}
-
-uint64_t Cluster::compute_fingerprint() const {
+uint64_t Cluster::fingerprint() const {
   Hasher hash;
   const auto add = [&hash](double value) { hash.add(std::bit_cast<uint64_t>(value)); };
   for (const auto& device : spec_.devices) {
@@ -155,11 +143,21 @@ uint64_t Cluster::compute_fingerprint() const {
       if (reached.contention) add(*reached.contention);
     }
   }
-  for (const double latency : latency_s_) add(latency);
-  for (const double bandwidth : bandwidth_bytes_per_s_) add(bandwidth);
-  for (const auto& channel : channels_) add(channel.bandwidth_bytes_per_s);
-  for (const auto* numbers : {&route_offsets_, &route_channels_})
-    for (const int32_t number : *numbers) hash.add(static_cast<uint64_t>(number));
+  const auto for_all_pairs = [this](auto visit) {
+    for (int32_t from = 0; from < device_count(); ++from) {
+      poll_stop();
+      for (int32_t to = 0; to < device_count(); ++to) visit(from, to);
+    }
+  };
+  for_all_pairs([&](int32_t from, int32_t to) { add(wire(from, to).latency_s); });
+  for_all_pairs([&](int32_t from, int32_t to) { add(wire(from, to).bandwidth_bytes_per_s); });
+  for (const auto& channel : channels()) add(channel.bandwidth_bytes_per_s);
+  uint64_t crossed = 0;
+  hash.add(crossed);
+  for_all_pairs([&](int32_t from, int32_t to) { hash.add(crossed += route(from, to).size()); });
+  for_all_pairs([&](int32_t from, int32_t to) {
+    for (const int32_t channel : route(from, to)) hash.add(static_cast<uint64_t>(channel));
+  });
   hash.add(static_cast<uint64_t>(spec_.queue));
   return hash.value();
 }

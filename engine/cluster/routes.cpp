@@ -1,6 +1,7 @@
 #include "cluster/routes.h"
 
 #include <algorithm>
+#include <bit>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/dijkstra_shortest_paths.hpp>
 #include <limits>
@@ -8,9 +9,12 @@
 
 #include "base/error.h"
 #include "base/stop.h"
+#include "cluster/cluster.h"
 
 namespace trinity {
 namespace {
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// Length of a route: fewer devices entered first, since devices do not forward where switches
 /// lead on, then fewer hops, then the wider bottleneck, then the lower latency.
@@ -49,48 +53,196 @@ struct Arc {
   RouteLength length;
 };
 
-class RouteFinder {
+/// Endpoints, of which the first are devices, and arcs between them, two a link.
+struct Net {
+  size_t devices = 0, endpoints = 0;
+  std::vector<Arc> arcs;
+  std::vector<int32_t> switch_channel;  // by endpoint, -1 without a limit
+
+  /// Of two equal ones all routes are equal.
+  std::vector<uint64_t> signature() const {
+    std::vector<uint64_t> all = {devices, endpoints};
+    for (const Arc& arc : arcs)
+      for (const uint64_t value :
+           {uint64_t{arc.from}, uint64_t{arc.to}, static_cast<uint64_t>(arc.channel),
+            std::bit_cast<uint64_t>(arc.length.bandwidth),
+            std::bit_cast<uint64_t>(arc.length.latency_s)})
+        all.push_back(value);
+    for (const int32_t channel : switch_channel) all.push_back(static_cast<uint64_t>(channel));
+    return all;
+  }
+};
+
+/// The routes from one endpoint of a net.
+class RouteTree {
  public:
-  explicit RouteFinder(const ClusterSpec& spec) : spec_(spec) {
-    number_endpoints();
-    add_channels();
+  RouteTree(const Net& net, const RouteGraph& graph, size_t source, const RouteLength& start)
+      : net_(net), source_(source), length_(net.endpoints), last_(net.endpoints, -1) {
+    boost::dijkstra_shortest_paths(graph, source,
+                                   boost::weight_map(boost::get(boost::edge_bundle, graph))
+                                       .distance_map(boost::make_iterator_property_map(
+                                           length_.begin(), get(boost::vertex_index, graph)))
+                                       .distance_compare(&shorter)
+                                       .distance_combine(&extend)
+                                       .distance_inf(RouteLength{kUnreachable, kUnreachable, 0, 0})
+                                       .distance_zero(start));
+    // The arc by which the route enters every endpoint is the first that gives its length.
+    for (size_t i = 0; i < net.arcs.size(); ++i) {
+      const Arc& arc = net.arcs[i];
+      if (last_[arc.to] < 0 && reaches(arc.from) &&
+          extend(length_[arc.from], arc.length) == length_[arc.to])
+        last_[arc.to] = static_cast<int32_t>(i);
+    }
   }
 
-  Routes run() {
-    RouteGraph graph(endpoint_.size());
-    for (const Arc& arc : arcs_) boost::add_edge(arc.from, arc.to, arc.length, graph);
-    const size_t n = spec_.devices.size();
-    routes_.latency_s.assign(n * n, 0);
-    routes_.bandwidth_bytes_per_s.assign(n * n, 0);
-    routes_.first.reserve(n * n + 1);
-    routes_.first.push_back(0);
-    for (size_t from = 0; from < n; ++from) {
-      poll_stop();
-      add_routes(from, graph);
+  bool reaches(size_t to) const { return length_[to].hops < kUnreachable; }
+  Wire wire(size_t to) const { return {length_[to].latency_s, length_[to].bandwidth}; }
+
+  /// Appends the channels of the way to an endpoint, and its arcs where wanted: walks it backwards,
+  /// then turns it round.
+  void add_way(size_t to, std::vector<int32_t>& crossed, std::vector<int32_t>* arcs) const {
+    const auto start = static_cast<std::ptrdiff_t>(crossed.size());
+    const auto first_arc = static_cast<std::ptrdiff_t>(arcs ? arcs->size() : 0);
+    for (size_t here = to; here != source_;) {
+      const Arc& arc = net_.arcs[at(last_[here])];
+      if (net_.switch_channel[here] >= 0) crossed.push_back(net_.switch_channel[here]);
+      crossed.push_back(arc.channel);
+      if (arcs) arcs->push_back(last_[here]);
+      here = arc.from;
     }
-    return std::move(routes_);
+    std::reverse(crossed.begin() + start, crossed.end());
+    if (arcs) std::reverse(arcs->begin() + first_arc, arcs->end());
   }
 
  private:
+  const Net& net_;
+  size_t source_;
+  std::vector<RouteLength> length_;
+  std::vector<int32_t> last_;
+};
+
+RouteGraph graph_of(const Net& net) {
+  RouteGraph graph(net.endpoints);
+  for (const Arc& arc : net.arcs) boost::add_edge(arc.from, arc.to, arc.length, graph);
+  return graph;
+}
+
+/// Looks, in one walk over a connected net, for the endpoint without which it falls apart best.
+class HubFinder {
+ public:
+  explicit HubFinder(const Net& net)
+      : net_(net), first_(net.endpoints + 1, 0), seen_(net.endpoints, 0), low_(net.endpoints, 0),
+        below_(net.endpoints, 0), apart_(net.endpoints, 0), squares_(net.endpoints, 0) {
+    for (const Arc& arc : net.arcs) ++first_[arc.from + 1];
+    for (size_t e = 0; e < net.endpoints; ++e) first_[e + 1] += first_[e];
+    neighbours_.resize(net.arcs.size());
+    auto next = first_;
+    for (const Arc& arc : net.arcs) neighbours_[next[arc.from]++] = arc.to;
+  }
+
+  /// The switch without which the squares of the numbers of devices in each part add up to least;
+  /// `endpoints` where none parts any devices.
+  size_t find() {
+    walk();
+    size_t best = net_.endpoints;
+    uint64_t least = square(net_.devices);
+    for (size_t e = net_.devices; e < net_.endpoints; ++e) {
+      if (seen_[e] == 0) continue;
+      const uint64_t sum = squares_[e] + square(net_.devices - apart_[e]);
+      if (sum < least) least = sum, best = e;
+    }
+    return best;
+  }
+
+ private:
+  static uint64_t square(size_t count) { return uint64_t{count} * count; }
+
+  /// Tarjan's walk for articulation points, without recursion: a neighbour whose part reaches no
+  /// earlier endpoint than this one hangs on it alone.
+  void walk() {
+    auto next = first_;
+    std::vector<size_t> path = {0};
+    size_t count = 0;
+    enter(0, ++count);
+    while (!path.empty()) {
+      const size_t here = path.back();
+      if (next[here] < first_[here + 1]) {
+        const size_t to = neighbours_[next[here]++];
+        if (seen_[to] > 0) {
+          low_[here] = std::min(low_[here], seen_[to]);
+        } else {
+          enter(to, ++count);
+          path.push_back(to);
+        }
+        continue;
+      }
+      path.pop_back();
+      if (path.empty()) break;
+      const size_t parent = path.back();
+      low_[parent] = std::min(low_[parent], low_[here]);
+      below_[parent] += below_[here];
+      if (low_[here] < seen_[parent]) continue;
+      apart_[parent] += below_[here];
+      squares_[parent] += square(below_[here]);
+    }
+  }
+
+  void enter(size_t endpoint, size_t count) {
+    seen_[endpoint] = low_[endpoint] = count;
+    below_[endpoint] = endpoint < net_.devices ? 1 : 0;
+  }
+
+  const Net& net_;
+  std::vector<size_t> first_, neighbours_, seen_, low_;
+  std::vector<size_t> below_;  // devices in the part of the walk below an endpoint, itself included
+  std::vector<size_t> apart_;  // those of them that hang on it alone
+  std::vector<uint64_t> squares_;
+};
+
+}  // namespace
+
+class RouteFinder {
+ public:
+  RouteFinder(const ClusterSpec& spec, Routes& routes) : spec_(spec), routes_(routes) {
+    number_endpoints();
+    add_channels();
+    check_connected();
+  }
+
+  void run(bool split) {
+    hub_ = split && whole_.devices > 1 ? HubFinder(whole_).find() : whole_.endpoints;
+    part();
+    for (size_t p = 0; p < parts_.size(); ++p) {
+      poll_stop();
+      add_piece(p);
+    }
+    for (size_t t = 0; t < nets_.size() && parted(); ++t) add_ways_in(t);
+  }
+
+ private:
+  bool parted() const { return hub_ < whole_.endpoints; }
+
   /// Devices have the numbers of the description; switches follow as links name them.
   void number_endpoints() {
     for (const auto& device : spec_.devices) endpoint_.emplace(device.name, endpoint_.size());
     for (const auto& link : spec_.links)
       for (const auto* name : {&link.from, &link.to}) endpoint_.emplace(*name, endpoint_.size());
+    whole_.devices = spec_.devices.size();
+    whole_.endpoints = endpoint_.size();
   }
 
   /// 1 for a device, 0 for a switch: devices have the first numbers.
-  int32_t is_device(size_t endpoint) const { return endpoint < spec_.devices.size() ? 1 : 0; }
+  int32_t is_device(size_t endpoint) const { return endpoint < whole_.devices ? 1 : 0; }
 
   int32_t add_channel(const std::string& name, double bandwidth_bytes_per_s) {
     const int same = ++name_count_[name];
-    routes_.channels.push_back(
+    routes_.channels_.push_back(
         {same == 1 ? name : fmt::format("{} #{}", name, same), bandwidth_bytes_per_s});
-    return static_cast<int32_t>(routes_.channels.size()) - 1;
+    return static_cast<int32_t>(routes_.channels_.size()) - 1;
   }
 
   void add_channels() {
-    std::vector<double> limit(endpoint_.size(), std::numeric_limits<double>::infinity());
+    std::vector<double> limit(whole_.endpoints, std::numeric_limits<double>::infinity());
     for (const auto& entry : spec_.switches)
       limit[endpoint_.at(entry.name)] = entry.bandwidth_bytes_per_s;
     for (const auto& link : spec_.links) {
@@ -101,85 +253,227 @@ class RouteFinder {
       const int32_t back = link.half_duplex
                                ? there
                                : add_channel(fmt::format("{} -> {}", link.to, link.from), width);
-      arcs_.push_back({a, b, there, {is_device(b), 1, std::min(width, limit[b]), link.latency_s}});
-      arcs_.push_back({b, a, back, {is_device(a), 1, std::min(width, limit[a]), link.latency_s}});
+      whole_.arcs.push_back(
+          {a, b, there, {is_device(b), 1, std::min(width, limit[b]), link.latency_s}});
+      whole_.arcs.push_back(
+          {b, a, back, {is_device(a), 1, std::min(width, limit[a]), link.latency_s}});
     }
-    switch_channel_.assign(endpoint_.size(), -1);
+    whole_.switch_channel.assign(whole_.endpoints, -1);
     for (const auto& entry : spec_.switches)
-      switch_channel_[endpoint_.at(entry.name)] =
+      whole_.switch_channel[endpoint_.at(entry.name)] =
           add_channel(entry.name, entry.bandwidth_bytes_per_s);
   }
 
-  std::vector<RouteLength> lengths_from(size_t source, const RouteGraph& graph) const {
-    std::vector<RouteLength> length(endpoint_.size());
-    boost::dijkstra_shortest_paths(graph, source,
-                                   boost::weight_map(boost::get(boost::edge_bundle, graph))
-                                       .distance_map(boost::make_iterator_property_map(
-                                           length.begin(), get(boost::vertex_index, graph)))
-                                       .distance_compare(&shorter)
-                                       .distance_combine(&extend)
-                                       .distance_inf(RouteLength{kUnreachable, kUnreachable, 0, 0})
-                                       .distance_zero(RouteLength{}));
-    return length;
-  }
-
-  /// The arc by which the route from `source` enters every endpoint: the first that gives its
-  /// length. -1 for the source and what it does not reach.
-  std::vector<int32_t> last_arcs(const std::vector<RouteLength>& length) const {
-    std::vector<int32_t> last(endpoint_.size(), -1);
-    for (size_t i = 0; i < arcs_.size(); ++i) {
-      const Arc& arc = arcs_[i];
-      if (last[arc.to] < 0 && length[arc.from].hops < kUnreachable &&
-          extend(length[arc.from], arc.length) == length[arc.to])
-        last[arc.to] = static_cast<int32_t>(i);
+  /// The part that every endpoint is in when `without` is taken away: the number of its first
+  /// endpoint.
+  std::vector<size_t> parts_without(size_t without) const {
+    std::vector<size_t> part(whole_.endpoints);
+    for (size_t e = 0; e < part.size(); ++e) part[e] = e;
+    const auto find = [&part](size_t e) {
+      while (part[e] != e) e = part[e] = part[part[e]];
+      return e;
+    };
+    for (size_t i = 0; i < whole_.arcs.size(); i += 2) {
+      const Arc& arc = whole_.arcs[i];
+      if (arc.from == without || arc.to == without) continue;
+      const size_t a = find(arc.from), b = find(arc.to);
+      part[std::max(a, b)] = std::min(a, b);
     }
-    return last;
+    for (size_t e = 0; e < part.size(); ++e) part[e] = find(e);
+    return part;
   }
 
-  void add_routes(size_t from, const RouteGraph& graph) {
-    const size_t n = spec_.devices.size();
-    const auto length = lengths_from(from, graph);
-    const auto last = last_arcs(length);
-    for (size_t to = 0; to < n; ++to) {
-      if (to != from) {
-        if (length[to].hops >= kUnreachable)
-          throw ArgumentError(fmt::format("cluster '{}': no route of links from '{}' to '{}'",
-                                          spec_.name, spec_.devices[from].name,
-                                          spec_.devices[to].name));
-        routes_.latency_s[from * n + to] = length[to].latency_s;
-        routes_.bandwidth_bytes_per_s[from * n + to] = length[to].bandwidth;
-        add_crossings(from, to, last);
+  void check_connected() const {
+    const auto part = parts_without(whole_.endpoints);
+    for (size_t d = 1; d < whole_.devices; ++d)
+      if (part[d] != part[0])
+        throw ArgumentError(fmt::format("cluster '{}': no route of links from '{}' to '{}'",
+                                        spec_.name, spec_.devices[0].name, spec_.devices[d].name));
+  }
+
+  /// Endpoints and arcs of every part with devices, ascending.
+  void part() {
+    const auto part = parts_without(hub_);
+    std::map<size_t, size_t> number;
+    for (size_t e = 0; e < whole_.endpoints; ++e) {
+      if (e == hub_) continue;
+      if (e < whole_.devices && number.emplace(part[e], parts_.size()).second)
+        parts_.emplace_back();
+      if (const auto found = number.find(part[e]); found != number.end())
+        parts_[found->second].endpoints.push_back(e);
+    }
+    for (size_t i = 0; i < whole_.arcs.size(); ++i) {
+      const Arc& arc = whole_.arcs[i];
+      const auto found = number.find(part[arc.from == hub_ ? arc.to : arc.from]);
+      if (found != number.end()) parts_[found->second].arcs.push_back(i);
+    }
+    local_.assign(whole_.endpoints, 0);
+    local_channel_.assign(routes_.channels_.size(), -1);
+  }
+
+  /// Part `p` as a net of its own, with the hub behind its devices; appends the cluster's numbers
+  /// of its channels.
+  Net net_of(size_t p) {
+    const auto& part = parts_[p];
+    Net net;
+    while (net.devices < part.endpoints.size() && part.endpoints[net.devices] < whole_.devices)
+      ++net.devices;
+    auto endpoints = part.endpoints;
+    if (parted())
+      endpoints.insert(endpoints.begin() + static_cast<std::ptrdiff_t>(net.devices), hub_);
+    net.endpoints = endpoints.size();
+    for (size_t e = 0; e < endpoints.size(); ++e) local_[endpoints[e]] = e;
+    int32_t channels = 0;
+    const auto local = [&](int32_t channel) {
+      routes_.channel_numbers_.push_back(channel);
+      return channels++;
+    };
+    for (const size_t i : part.arcs) {
+      const Arc& arc = whole_.arcs[i];
+      auto& channel = local_channel_[at(arc.channel)];
+      if (channel < 0) channel = local(arc.channel);
+      net.arcs.push_back({local_[arc.from], local_[arc.to], channel, arc.length});
+    }
+    for (const size_t e : endpoints) {
+      const int32_t channel = whole_.switch_channel[e];
+      net.switch_channel.push_back(channel < 0 ? -1 : local(channel));
+    }
+    return net;
+  }
+
+  void add_piece(size_t p) {
+    Routes::Piece piece;
+    piece.channels = routes_.channel_numbers_.size();
+    Net net = net_of(p);
+    const auto [found, added] =
+        tables_.emplace(net.signature(), static_cast<int32_t>(routes_.tables_.size()));
+    piece.table = found->second;
+    if (added) {
+      add_table(net);
+      nets_.push_back(std::move(net));
+    }
+    routes_.piece_.resize(whole_.devices);
+    routes_.number_.resize(whole_.devices);
+    for (const size_t e : parts_[p].endpoints)
+      if (e < whole_.devices) {
+        routes_.piece_[e] = static_cast<int32_t>(routes_.pieces_.size());
+        routes_.number_[e] = static_cast<int32_t>(local_[e]);
       }
-      routes_.first.push_back(static_cast<int32_t>(routes_.crossed.size()));
+    routes_.pieces_.push_back(piece);
+  }
+
+  /// The routes within a piece, and from its devices to the hub.
+  void add_table(const Net& net) {
+    auto& table = routes_.tables_.emplace_back();
+    table.devices = static_cast<int32_t>(net.devices);
+    for (const Arc& arc : net.arcs)
+      table.hops.push_back({arc.length.latency_s, arc.length.bandwidth});
+    const RouteGraph graph = graph_of(net);
+    for (size_t from = 0; from < net.devices; ++from) {
+      poll_stop();
+      const RouteTree tree(net, graph, from, RouteLength{});
+      for (size_t to = 0; to < net.devices; ++to) {
+        table.wires.push_back(from == to ? Wire{} : tree.wire(to));
+        tree.add_way(to, table.inside.numbers, nullptr);
+        close(table.inside);
+      }
+      if (!parted()) continue;
+      table.arrival.push_back(arrival(tree.wire(net.devices)));
+      tree.add_way(net.devices, table.out.numbers, nullptr);
+      close(table.out);
     }
   }
 
-  /// Walks the route backwards, then turns it round.
-  void add_crossings(size_t from, size_t to, const std::vector<int32_t>& last) {
-    auto& crossed = routes_.crossed;
-    const auto start = static_cast<std::ptrdiff_t>(crossed.size());
-    for (size_t at = to; at != from;) {
-      const Arc& arc = arcs_[static_cast<size_t>(last[at])];
-      if (switch_channel_[at] >= 0) crossed.push_back(switch_channel_[at]);
-      crossed.push_back(arc.channel);
-      at = arc.from;
-    }
-    std::reverse(crossed.begin() + start, crossed.end());
-    if (crossed.size() > kMostCrossings)
+  int32_t arrival(const Wire& wire) {
+    const auto key = std::pair(std::bit_cast<uint64_t>(wire.latency_s),
+                               std::bit_cast<uint64_t>(wire.bandwidth_bytes_per_s));
+    const auto [found, added] =
+        arrival_.emplace(key, static_cast<int32_t>(routes_.arrivals_.size()));
+    if (added) routes_.arrivals_.push_back(wire);
+    return found->second;
+  }
+
+  void close(Routes::Lists& lists) {
+    if (lists.numbers.size() > kMostCrossings)
       throw LimitError(fmt::format("cluster '{}': its routes cross more than {} links in total",
                                    spec_.name, kMostCrossings));
+    lists.first.push_back(static_cast<int32_t>(lists.numbers.size()));
   }
 
+  /// The ways from the hub into a piece, for every way to arrive there. A piece without a cycle has
+  /// one way to each device.
+  void add_ways_in(size_t t) {
+    auto& table = routes_.tables_[t];
+    const Net& net = nets_[t];
+    table.one_way = net.arcs.size() / 2 < net.endpoints;
+    const RouteGraph graph = graph_of(net);
+    for (size_t a = 0; a < (table.one_way ? 1 : routes_.arrivals_.size()); ++a) {
+      poll_stop();
+      const Wire& wire = routes_.arrivals_[a];
+      const RouteLength start{0, 0, wire.bandwidth_bytes_per_s, wire.latency_s};
+      const RouteTree tree(net, graph, net.devices, start);
+      for (size_t to = 0; to < net.devices; ++to) {
+        tree.add_way(to, table.in.numbers, &table.in_hops.numbers);
+        close(table.in);
+        close(table.in_hops);
+      }
+    }
+  }
+
+  struct Part {
+    std::vector<size_t> endpoints, arcs;  // ascending
+  };
+
   const ClusterSpec& spec_;
+  Routes& routes_;
   std::map<std::string, size_t> endpoint_;
   std::map<std::string, int> name_count_;
-  std::vector<Arc> arcs_;  // two a link, in order
-  std::vector<int32_t> switch_channel_;
-  Routes routes_;
+  Net whole_;
+  size_t hub_ = 0;
+  std::vector<Part> parts_;
+  std::vector<size_t> local_;           // of the piece at hand, by endpoint
+  std::vector<int32_t> local_channel_;  // of the links' channels
+  std::map<std::vector<uint64_t>, int32_t> tables_;
+  std::map<std::pair<uint64_t, uint64_t>, int32_t> arrival_;
+  std::vector<Net> nets_;  // of the tables
 };
 
-}  // namespace
+Routes::Routes(const ClusterSpec& spec, bool split) { RouteFinder(spec, *this).run(split); }
 
-Routes find_routes(const ClusterSpec& spec) { return RouteFinder(spec).run(); }
+Wire Routes::wire(int32_t from, int32_t to) const {
+  const auto& source = tables_[at(piece_of(from).table)];
+  const int32_t a = number_[at(from)], b = number_[at(to)];
+  if (piece_[at(from)] == piece_[at(to)]) return source.wires[at(a) * at(source.devices) + at(b)];
+  const auto& target = tables_[at(piece_of(to).table)];
+  const int32_t arrival = source.arrival[at(a)];
+  Wire wire = arrivals_[at(arrival)];
+  for (const int32_t hop : target.in_hops[way_in(target, arrival, b)]) {
+    wire.latency_s += target.hops[at(hop)].latency_s;
+    wire.bandwidth_bytes_per_s =
+        std::min(wire.bandwidth_bytes_per_s, target.hops[at(hop)].bandwidth_bytes_per_s);
+  }
+  return wire;
+}
+
+Route Routes::route(int32_t from, int32_t to) const {
+  const Piece &here = piece_of(from), &there = piece_of(to);
+  const auto &source = tables_[at(here.table)], &target = tables_[at(there.table)];
+  const int32_t a = number_[at(from)], b = number_[at(to)];
+  if (piece_[at(from)] == piece_[at(to)])
+    return Route(part(here, source.inside[at(a) * at(source.devices) + at(b)]));
+  return Route(part(here, source.out[at(a)]),
+               part(there, target.in[way_in(target, source.arrival[at(a)], b)]));
+}
+
+size_t Routes::stored() const {
+  size_t sum = 2 * arrivals_.size() + 2 * pieces_.size() + piece_.size() + number_.size() +
+               channel_numbers_.size();
+  for (const Table& table : tables_) {
+    sum += 2 * table.wires.size() + table.arrival.size() + 2 * table.hops.size();
+    for (const Lists* lists : {&table.inside, &table.out, &table.in, &table.in_hops})
+      sum += lists->first.size() + lists->numbers.size();
+  }
+  return sum;
+}
 
 }  // namespace trinity

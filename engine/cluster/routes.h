@@ -1,30 +1,158 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <span>
+#include <string>
 #include <vector>
-
-#include "cluster/cluster.h"
 
 namespace trinity {
 
-/// The wires of a cluster and the way over them between every two devices. The pair (from, to) is
-/// number from * devices + to; a device's way to itself is empty.
-struct Routes {
-  std::vector<double> latency_s;              ///< per pair: sum over the route's links
-  std::vector<double> bandwidth_bytes_per_s;  ///< per pair: least over the route's channels
-  std::vector<Channel> channels;  ///< of the links in order ("a -> b", "b -> a"; half duplex
-                                  ///< "a - b"), then of the limited switches. A name that is taken
-                                  ///< (parallel links) gets " #2", " #3", ...
-  std::vector<int32_t> first;     ///< pairs + 1 positions in `crossed`
-  std::vector<int32_t> crossed;   ///< channels of all routes, each in order
+struct ClusterSpec;
+
+/// What routes occupy: a direction of a link, a half-duplex link, or a limited switch.
+struct Channel {
+  std::string name;
+  double bandwidth_bytes_per_s = 0;
 };
 
-/// Finds the route of every pair: fewest devices on the way (devices forward only where no switch
-/// leads there), fewest links, then the widest bottleneck, then the least latency;
-/// the link that is first in the description where all are equal. The routes from one device form a
-/// tree: each prolongs the best one to the endpoint before. Expects a description whose names and
-/// numbers are checked. Throws ArgumentError for two devices without a route, LimitError when
-/// the routes are too many and too long to list.
-Routes find_routes(const ClusterSpec& spec);
+/// The channels of a route, in order: a range of numbers, made of one or two parts of the tables of
+/// Routes, which must outlive it.
+class Route {
+ public:
+  /// Numbers within a piece of the cluster, and the cluster's numbers behind them.
+  struct Part {
+    std::span<const int32_t> crossed;
+    const int32_t* channels = nullptr;
+  };
+
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = int32_t;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const int32_t*;
+    using reference = const int32_t&;
+
+    Iterator() = default;
+    Iterator(const Part& first, const Part& second, size_t at)
+        : first_(first), second_(second), at_(at) {}
+    reference operator*() const {
+      const bool in_first = at_ < first_.crossed.size();
+      const Part& part = in_first ? first_ : second_;
+      return part.channels[part.crossed[in_first ? at_ : at_ - first_.crossed.size()]];
+    }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    Iterator operator++(int) {
+      Iterator before = *this;
+      ++at_;
+      return before;
+    }
+    bool operator==(const Iterator& other) const { return at_ == other.at_; }
+
+   private:
+    Part first_, second_;
+    size_t at_ = 0;
+  };
+
+  Route() = default;
+  explicit Route(const Part& only) : first_(only) {}
+  Route(const Part& first, const Part& second) : first_(first), second_(second) {}
+  size_t size() const { return first_.crossed.size() + second_.crossed.size(); }
+  bool empty() const { return size() == 0; }
+  Iterator begin() const { return {first_, second_, 0}; }
+  Iterator end() const { return {first_, second_, size()}; }
+
+ private:
+  Part first_, second_;
+};
+
+/// A route's latency, the sum over its links, and its bandwidth, the least of its channels.
+struct Wire {
+  double latency_s = 0, bandwidth_bytes_per_s = 0;
+};
+
+/// The wires of a cluster and the way over them between every two devices: fewest devices on the
+/// way (devices forward only where no switch leads there), fewest links, then the widest
+/// bottleneck, then the least latency; the link that is first in the description where all are
+/// equal. The routes from one device form a tree: each prolongs the best one to the endpoint
+/// before.
+///
+/// Where one switch holds the cluster together, what is left without it (the machines) are pieces:
+/// a route between two of them is a way to the switch and a way from there, and equal pieces share
+/// one table, so that memory grows with the links and with the squares of unequal pieces' sizes.
+/// What is best beyond the switch may depend on the latency and bandwidth with which a route
+/// arrives there, so tables have a way from it for every such pair.
+class Routes {
+ public:
+  /// Expects a description whose names and numbers are checked. Throws ArgumentError for two
+  /// devices without a route, LimitError when the routes are too many and too long to list. Not
+  /// `split`: one piece, whatever the cluster.
+  explicit Routes(const ClusterSpec& spec, bool split = true);
+
+  /// Of the links in order ("a -> b", "b -> a"; half duplex "a - b"), then of the limited switches.
+  /// A name that is taken (parallel links) gets " #2", " #3", ...
+  const std::vector<Channel>& channels() const { return channels_; }
+  /// Between two devices; of a device to itself 0 and 0.
+  Wire wire(int32_t from, int32_t to) const;
+  /// A device's way to itself is empty.
+  Route route(int32_t from, int32_t to) const;
+  /// Numbers in the tables, for what they take of memory.
+  size_t stored() const;
+
+ private:
+  friend class RouteFinder;
+
+  /// What a link adds to a route that goes over it in one direction.
+  struct Hop {
+    double latency_s, bandwidth_bytes_per_s;
+  };
+  /// Lists of numbers one behind the other.
+  struct Lists {
+    std::vector<int32_t> first = {0}, numbers;
+    std::span<const int32_t> operator[](size_t i) const {
+      const auto begin = static_cast<size_t>(first[i]);
+      return {numbers.data() + begin, static_cast<size_t>(first[i + 1]) - begin};
+    }
+  };
+  /// What equal pieces have in common. Devices have the numbers 0, 1, ... in their piece.
+  struct Table {
+    int32_t devices = 0;
+    std::vector<Wire> wires;      ///< [from * devices + to]
+    Lists inside;                 ///< channels, [from * devices + to]
+    std::vector<int32_t> arrival; ///< by device: how it arrives at the switch, in arrivals_
+    Lists out;                    ///< channels to the switch, by device
+    bool one_way = false;         ///< from the switch, however a route arrives
+    Lists in, in_hops;            ///< channels and hops from it, [arrival * devices + device]
+    std::vector<Hop> hops;
+  };
+  struct Piece {
+    int32_t table = 0;
+    size_t channels = 0;  ///< where those of its numbers begin in channel_numbers_
+  };
+
+  const Piece& piece_of(int32_t device) const {
+    return pieces_[static_cast<size_t>(piece_[static_cast<size_t>(device)])];
+  }
+  /// Where a table has the way from the switch to its device `number`.
+  static size_t way_in(const Table& table, int32_t arrival, int32_t number) {
+    return static_cast<size_t>(table.one_way ? 0 : arrival) * static_cast<size_t>(table.devices) +
+           static_cast<size_t>(number);
+  }
+  Route::Part part(const Piece& piece, std::span<const int32_t> crossed) const {
+    return {crossed, channel_numbers_.data() + piece.channels};
+  }
+
+  std::vector<Channel> channels_;
+  std::vector<Table> tables_;
+  std::vector<Piece> pieces_;
+  std::vector<Wire> arrivals_;  ///< the different ones at the switch
+  std::vector<int32_t> piece_, number_;  ///< of every device: its piece, its number there
+  std::vector<int32_t> channel_numbers_;
+};
 
 }  // namespace trinity

@@ -148,12 +148,17 @@ int cluster_new(lua_State* L) {
   return 1;
 }
 
+int cluster_fingerprint(lua_State* L) {
+  const auto text = fmt::format("{:016x}", object_arg<const Cluster>(L, 1).fingerprint());
+  lua_pushlstring(L, text.data(), text.size());
+  return 1;
+}
+
 int cluster_summary(lua_State* L) {
   const auto& cluster = object_arg<const Cluster>(L, 1);
   lua_newtable(L);
   set_field(L, "name", cluster.name());
   set_field(L, "queue", std::string(queue_model_name(cluster.queue())));
-  set_field(L, "fingerprint", fmt::format("{:016x}", cluster.fingerprint()));
   lua_newtable(L);
   for (int32_t d = 0; d < cluster.device_count(); ++d) {
     lua_newtable(L);
@@ -229,6 +234,7 @@ int cluster_collective(lua_State* L) {
 }
 
 constexpr luaL_Reg kCluster[] = {TRINITY_BIND("summary", cluster_summary),
+                                 TRINITY_BIND("fingerprint", cluster_fingerprint),
                                  TRINITY_BIND("wire", cluster_wire),
                                  TRINITY_BIND("route", cluster_route),
                                  TRINITY_BIND("collective", cluster_collective),

@@ -83,9 +83,11 @@ void Problem::check_rules() const {
 /// Whether two devices of a type that contends are on one node.
 void Problem::bind_contention() {
   std::set<std::pair<std::string, int32_t>> seen;
-  for (const auto& device : cluster_->devices())
+  for (int32_t d = 0; d < devices(); ++d) {
+    const auto& device = cluster_->device(d);
     if (!device.node.empty() && !seen.insert({device.node, device.type}).second)
-      contends_ = contends_ || has_contention(cluster_->type_of(cluster_->find(device.name)));
+      contends_ = contends_ || has_contention(cluster_->type_of(d));
+  }
   const auto longest = cost_ns_.empty() ? 0 : *std::max_element(cost_ns_.begin(), cost_ns_.end());
   if (contends_ && longest >= (int64_t{1} << 40))
     throw LimitError(fmt::format(
@@ -169,14 +171,14 @@ void Problem::bind_wires() {
     for (int32_t b = 0; b < devices(); ++b) {
       if (a == b) continue;
       const size_t at = static_cast<size_t>(a) * n + static_cast<size_t>(b);
-      if (!(cluster_->latency_s(a, b) * 1e9 <= static_cast<double>(kLongest)))
+      const Wire wire = cluster_->wire(a, b);
+      if (!(wire.latency_s * 1e9 <= static_cast<double>(kLongest)))
         throw LimitError(fmt::format(
             "cluster '{}': the route from '{}' to '{}' has a latency of {} s, more than the "
             "simulator's clock takes",
-            cluster_->name(), cluster_->device(a).name, cluster_->device(b).name,
-            cluster_->latency_s(a, b)));
-      latency_ns_[at] = std::llround(cluster_->latency_s(a, b) * 1e9);
-      bytes_per_ns_[at] = cluster_->bandwidth_bytes_per_s(a, b) / 1e9;
+            cluster_->name(), cluster_->device(a).name, cluster_->device(b).name, wire.latency_s));
+      latency_ns_[at] = std::llround(wire.latency_s * 1e9);
+      bytes_per_ns_[at] = wire.bandwidth_bytes_per_s / 1e9;
       uniform =
           uniform && latency_ns_[at] == latency_ns_[1] && bytes_per_ns_[at] == bytes_per_ns_[1];
     }

@@ -169,6 +169,15 @@ function Cluster.__tostring(self)
   return ('cluster %s: %d devices'):format(self.name, #self.devices)
 end
 
+-- The fingerprint goes over all pairs of devices: large clusters have theirs from when it is first read.
+local large, LargeCluster = 256, { __name = 'cluster', __tostring = Cluster.__tostring }
+
+function LargeCluster.__index(self, key)
+  if key ~= 'fingerprint' then return Cluster[key] end
+  self.fingerprint = self.handle:fingerprint()
+  return self.fingerprint
+end
+
 --- The route between two devices, folded.
 ---@param from integer
 ---@param to integer
@@ -311,6 +320,8 @@ function model.cluster(description)
   local self = handle:summary()
   self.handle = handle
   descriptions[self] = whole
+  if #self.devices > large then return setmetatable(self, LargeCluster) end
+  self.fingerprint = handle:fingerprint()
   return setmetatable(self, Cluster)
 end
 

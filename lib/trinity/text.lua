@@ -35,7 +35,7 @@ function text.format_table(head, rows)
       local room = (' '):rep(width[c] - #row[c])
       cells[c] = c == 1 and row[c] .. room or room .. row[c]
     end
-    lines[#lines + 1] = (table.concat(cells, '  '):gsub('%s+$', ''))
+    lines[#lines + 1] = table.concat(cells, '  '):match '^(.*%S)' or ''
   end
   add(head)
   add(rule)

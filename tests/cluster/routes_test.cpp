@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/error.h"
@@ -115,6 +116,97 @@ TEST_CASE("every route's channels agree with its bandwidth, and reach from end t
         CHECK(names.back().find("d" + std::to_string(to)) != std::string::npos);
       }
   }
+}
+
+namespace {
+
+/// As models/clusters/dgx_h100: machines of eight devices with a switch and a card each to "net".
+ClusterSpec machines_spec(int machines) {
+  auto spec = test::uniform_spec(1, 1e9, 0);
+  spec.devices.clear();
+  spec.links.clear();
+  for (int m = 0; m < machines; ++m)
+    for (int d = 0; d < 8; ++d) {
+      const auto node = "n" + std::to_string(m), device = node + "/d" + std::to_string(d),
+                 card = node + "/card" + std::to_string(d);
+      spec.devices.push_back({device, 0, 1.0, ""});
+      spec.links.push_back({device, node + "/switch", 3.7e11, 1.7e-6});
+      spec.links.push_back({device, card, 4.8e10, 2.85e-6});
+      spec.links.push_back({card, "net", 4.8e10, 1.95e-6});
+    }
+  return spec;
+}
+
+/// Machines of random kinds, equal and unequal, with cycles, parallel and half-duplex links,
+/// limited switches and several ways to the net, which may be limited, too; or a net of no such
+/// form.
+ClusterSpec random_machines(RandomStream& random) {
+  auto spec = test::uniform_spec(1, 1e9, 0);
+  spec.devices.clear();
+  spec.links.clear();
+  const auto link = [&](const std::string& a, const std::string& b, RandomStream& draw) {
+    spec.links.push_back({a, b, 1e8 * static_cast<double>(1 + draw.below(4)),
+                          1e-7 * static_cast<double>(draw.below(4)) / 3, draw.below(5) == 0});
+  };
+  const auto kinds = 1 + random.below(3), machines = 1 + random.below(5);
+  for (uint64_t m = 0; m < machines; ++m) {
+    RandomStream kind(7, "kind", random.below(kinds));
+    const auto name = [&](const char* part, uint64_t i) {
+      return "n" + std::to_string(m) + "/" + part + std::to_string(i);
+    };
+    const auto devices = 1 + kind.below(4), switches = 1 + kind.below(3);
+    const bool limits = kind.below(2) == 0;
+    for (uint64_t d = 0; d < devices; ++d) {
+      spec.devices.push_back({name("d", d), 0, 1.0, ""});
+      for (uint64_t l = 0; l < 1 + kind.below(2); ++l)
+        link(name("d", d), name("s", kind.below(switches)), kind);
+      if (kind.below(3) == 0) link(name("d", d), "net", kind);
+    }
+    for (uint64_t s = 0; s < switches; ++s) {
+      for (uint64_t l = 0; l < 1 + kind.below(2); ++l) link(name("s", s), "net", kind);
+      if (limits && kind.below(2)) spec.switches.push_back({name("s", s), 2.5e8});
+    }
+  }
+  if (random.below(4) == 0 && spec.devices.size() > 1)  // may join two machines beside the net
+    link(spec.devices.front().name, spec.devices.back().name, random);
+  if (random.below(3) == 0) spec.switches.push_back({"net", 1.5e8});
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("routes of pieces are those of the whole, to the bit") {
+  RandomStream random(6, "pieces");
+  int fewer = 0;
+  for (int round = 0; round < 1500; ++round) {
+    const auto spec = random_machines(random);
+    const Routes pieces(spec), whole(spec, false);
+    const auto devices = static_cast<int32_t>(spec.devices.size());
+    bool same = true;
+    for (int32_t from = 0; from < devices; ++from)
+      for (int32_t to = 0; to < devices; ++to) {
+        const Wire a = pieces.wire(from, to), b = whole.wire(from, to);
+        const Route c = pieces.route(from, to), d = whole.route(from, to);
+        same = same && a.latency_s == b.latency_s &&
+               a.bandwidth_bytes_per_s == b.bandwidth_bytes_per_s && c.size() == d.size() &&
+               std::equal(c.begin(), c.end(), d.begin());
+      }
+    REQUIRE(same);
+    fewer += pieces.stored() < whole.stored() ? 1 : 0;
+  }
+  CHECK(fewer > 300);
+}
+
+TEST_CASE("what is stored of routes grows with the machines, not with the pairs") {
+  const Routes small(machines_spec(32)), large(machines_spec(256));
+  CHECK(small.stored() < 20 * 256);
+  CHECK(large.stored() < 20 * 2048);
+  CHECK(large.stored() < 8 * small.stored());
+  CHECK(large.channels().size() == 2048 * 6);
+  const Cluster cluster(machines_spec(256));
+  CHECK(route(cluster, 3, 2047) == Names{"n0/d3 -> n0/card3", "n0/card3 -> net",
+                                         "net -> n255/card7", "n255/card7 -> n255/d7"});
+  CHECK(route(cluster, 2040, 2047) == Names{"n255/d0 -> n255/switch", "n255/switch -> n255/d7"});
 }
 
 TEST_CASE("a thousand devices around a switch are folded in two seconds") {
