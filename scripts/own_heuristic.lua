@@ -24,7 +24,7 @@ end
 
 trinity.methods.register('thin_cuts', function(problem)
   local graph, devices, device = problem.graph, #problem.cluster.devices, {}
-  local position = trinity.features(problem).position
+  local position = trinity.features(problem, { node2vec = false }).position
   for u = 1, graph.units do device[u] = devices end
   for d = devices - 1, 1, -1 do
     local before, behind = around(graph, position, d / devices, options.slack / devices)
@@ -40,7 +40,7 @@ end)
 
 trinity.methods.register('long_path', function(problem)
   local graph, devices, device = problem.graph, #problem.cluster.devices, {}
-  local time_s, rest_s, dealt_s = trinity.features(problem).time_s, 0, 0
+  local time_s, rest_s, dealt_s = trinity.features(problem, { node2vec = false }).time_s, 0, 0
   local path = graph:critical_path { time_s = function(i) return time_s[graph.unit_of[i]] end }
   for _, i in ipairs(path.operators) do device[graph.unit_of[i]] = 1 end
   for u = 1, graph.units do rest_s = rest_s + (device[u] and 0 or time_s[u]) end

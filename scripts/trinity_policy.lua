@@ -34,7 +34,7 @@ local problem = trinity.problem { graph = graph, cluster = trinity.cluster(optio
   reward = trinity.rewards.mdpe {} }
 local units, devices = graph.units, #problem.cluster.devices
 local groups = math.min(options.groups > 0 and options.groups or math.min(256, 20 * devices), units)
-local told = trinity.features(problem, { seed = options.seed })
+local told = trinity.features(problem, { seed = options.seed, vocabulary = 'graph' })
 
 -- Networks ----------------------------------------------------------------------------------------------------------
 

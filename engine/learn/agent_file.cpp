@@ -169,7 +169,7 @@ struct Transfer {
   const Saved& saved;
   Match types;
   int64_t saved_types, groups, saved_groups, own, saved_own, type_width, saved_type_width;
-  bool same_devices;
+  bool same_devices, type_index, same_types;
 
   /// Columns of an encoder's input: type histogram, two sums, edges to and from groups.
   Match encoder_columns() const {
@@ -181,11 +181,13 @@ struct Transfer {
     return match;
   }
   /// Columns of the partition network: the type's embedding, features that mean the same
-  /// everywhere; not node2vec, whose directions are a graph's own.
+  /// everywhere; not node2vec, whose directions are a graph's own, nor the column of a type's index
+  /// where that counts other types.
   Match unit_columns(int64_t columns) const {
     Match match(static_cast<size_t>(columns), -1);
     if (type_width != saved_type_width || own != saved_own) return match;
     for (int64_t i = 0; i < type_width + own; ++i) match[static_cast<size_t>(i)] = i;
+    if (type_index && !same_types) match[static_cast<size_t>(type_width + own - 1)] = -1;
     return match;
   }
   bool matches(const Parameters::Weight& weight, const Parameters::Weight& from, Match& rows,
@@ -300,7 +302,9 @@ double Agent::load(const std::string& path) {
                             entry("own_columns"),
                             self.partition_shape.type_width(),
                             entry("type_width"),
-                            entry("devices") == self.problem->devices()};
+                            entry("devices") == self.problem->devices(),
+                            self.options.features.type_index,
+                            names == self.features.type_names};
     if (transfer.saved_groups < 1) refuse(path, "the saved policy is damaged (its groups)");
     int64_t copied = 0;
     for (const auto& weight : self.parameters.weights()) {

@@ -76,7 +76,7 @@ void each_number(const AgentOptions& o, Visit visit) {
   visit("hidden", o.hidden, 1, 4096);
   visit("depth_waves", o.features.depth_waves, 0, 64);
   const auto& walks = o.features.node2vec;
-  visit("node2vec.dimensions", walks.dimensions, 1, 100000);
+  visit("node2vec.dimensions", walks.dimensions, 0, 100000);
   visit("node2vec.return_parameter", walks.return_parameter, 1e-9, 1e9);
   visit("node2vec.in_out_parameter", walks.in_out_parameter, 1e-9, 1e9);
   visit("node2vec.walk_length", walks.walk_length, 1, 100000);

@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "graph/operator_types.h"
 
 namespace trinity {
 namespace {
@@ -21,8 +26,15 @@ void make_vocabulary(const UnitGraph& units, UnitFeatures& features) {
   features.type_count = std::min(static_cast<int32_t>(types), kTypeVocabulary);
   for (int32_t i = 0; i < features.type_count; ++i)
     features.type_names.push_back(units.types[static_cast<size_t>(order[static_cast<size_t>(i)])]);
-  features.type.clear();
   for (const int32_t type : units.type) features.type.push_back(rank[static_cast<size_t>(type)]);
+}
+
+/// Vocabulary index of every unit's type in the vocabulary of all graphs.
+void take_shared_vocabulary(const UnitGraph& units, UnitFeatures& features) {
+  features.type_names = shared_types();
+  features.type_count = static_cast<int32_t>(features.type_names.size());
+  for (const int32_t type : units.type)
+    features.type.push_back(shared_type(units.types[static_cast<size_t>(type)]));
 }
 
 /// Replaces the columns of times and output sizes by their quotients with the mean.
@@ -67,13 +79,67 @@ std::vector<double> unit_times_s(const Problem& problem) {
   return times;
 }
 
+const std::vector<std::string>& shared_types() {
+  static const auto names = [] {
+    std::vector<std::string> made;
+    for (int32_t i = 1; i <= kOtherTypes; ++i) made.push_back(fmt::format("other {}", i));
+    for (const auto& type : operator_types()) {
+      made.push_back(type);
+      made.push_back(type + "Grad");
+    }
+    return made;
+  }();
+  return names;
+}
+
+int32_t shared_type(const std::string& type) {
+  static const auto number = [] {
+    std::map<std::string, int32_t> made;
+    const auto& names = shared_types();
+    for (size_t i = kOtherTypes; i < names.size(); ++i)
+      made.emplace(names[i], static_cast<int32_t>(i));
+    return made;
+  }();
+  const auto found = number.find(type);
+  if (found != number.end()) return found->second;
+  return static_cast<int32_t>(Hasher().add(type).value() % kOtherTypes);
+}
+
+namespace {
+
+/// The columns that every option asks for.
+std::vector<UnitFeatures::Columns> columns_of(const FeatureOptions& options) {
+  std::vector<UnitFeatures::Columns> all;
+  int32_t width = 0;
+  const auto add = [&](const char* name, int32_t count) {
+    if (count > 0) all.push_back({name, width, count});
+    width += count;
+  };
+  add("time", 1);
+  add("output_bytes", 1);
+  add("depth", options.depth ? 1 : 0);
+  add("depth_waves", options.depth ? 2 * options.depth_waves : 0);
+  add("type", options.type_index ? 1 : 0);
+  add("node2vec", options.node2vec.dimensions);
+  return all;
+}
+
+}  // namespace
+
 UnitFeatures unit_features(const Problem& problem, const UnitGraph& units,
                            const FeatureOptions& options, uint64_t seed) {
   const auto times = unit_times_s(problem);
-  const auto structure = node2vec(units.neighbours, options.node2vec, seed);
   const auto dimensions = static_cast<size_t>(options.node2vec.dimensions);
+  std::vector<float> structure;
+  if (dimensions > 0) structure = node2vec(units.neighbours, options.node2vec, seed);
   UnitFeatures features;
-  make_vocabulary(units, features);
+  features.columns = columns_of(options);
+  features.width = features.columns.back().first + features.columns.back().count;
+  features.own_columns = features.width - options.node2vec.dimensions;
+  if (options.shared_types)
+    take_shared_vocabulary(units, features);
+  else
+    make_vocabulary(units, features);
   for (size_t u = 0; u < times.size(); ++u) {
     const double time_us = times[u] * 1e6;
     features.values.push_back(static_cast<float>(options.raw_time ? time_us : std::log1p(time_us)));
@@ -81,12 +147,10 @@ UnitFeatures unit_features(const Problem& problem, const UnitGraph& units,
         static_cast<float>(std::log1p(static_cast<double>(units.output_bytes[u]))));
     if (options.depth) append_depth(units, u, options.depth_waves, features.values);
     if (options.type_index) features.values.push_back(static_cast<float>(features.type[u]));
-    if (u == 0) features.own_columns = static_cast<int32_t>(features.values.size());
     features.values.insert(features.values.end(),
                            structure.begin() + static_cast<std::ptrdiff_t>(u * dimensions),
                            structure.begin() + static_cast<std::ptrdiff_t>((u + 1) * dimensions));
   }
-  features.width = static_cast<int32_t>(features.values.size() / times.size());
   standardise_columns(features.values, features.width);
   if (options.scale_by_mean) divide_by_mean(units, times, features);
   if (options.type_index)

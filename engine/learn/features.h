@@ -14,8 +14,15 @@ namespace trinity {
 /// What the two networks are told of a problem (papers.md 1.3, the readings marked Use).
 /// Rows stand for colocation units; a unit's time is that of all its operators.
 struct UnitFeatures {
-  int32_t width = 0;          ///< columns of `values`: time, output size, depth, node2vec
+  /// Columns of `values` that belong together: `first` counts from 0.
+  struct Columns {
+    std::string name;
+    int32_t first, count;
+  };
+  int32_t width = 0;          ///< columns of `values`
   std::vector<float> values;  ///< [unit][width]
+  /// From left to right: time, output_bytes, depth, depth_waves, type, node2vec, those there are.
+  std::vector<Columns> columns;
   std::vector<int32_t> type;  ///< index into the type vocabulary, for a learned embedding
   int32_t type_count = 0;
   std::vector<std::string> type_names;  ///< of the vocabulary; its last entry may stand for several
@@ -23,7 +30,11 @@ struct UnitFeatures {
 };
 
 struct FeatureOptions {
+  /// 0 dimensions: no such columns.
   Node2VecOptions node2vec;
+  /// Types are numbered by shared_types() instead of by how common they are in the graph: what is
+  /// learned of a number then holds for other graphs.
+  bool shared_types = false;
   /// Z-score of the times themselves (the paper) instead of their logarithms.
   bool raw_time = false;
   /// Group embeddings hold the mean output size of their members (the article's prose) instead of
@@ -45,6 +56,16 @@ struct FeatureOptions {
 
 /// Types beyond the 200 most common share the last entry of the vocabulary.
 inline constexpr int32_t kTypeVocabulary = 200;
+
+/// Types that have no place in shared_types() share so many entries of it, by hash.
+inline constexpr int32_t kOtherTypes = 32;
+
+/// One vocabulary for all graphs: `other 1` to `other 32` for types that the engine does not know,
+/// then every type of operator_types() in that table's order, each with its gradient ("Conv",
+/// "ConvGrad") behind it. A type added to the table's end moves no other.
+const std::vector<std::string>& shared_types();
+/// A type's index there; of an unknown one the bucket that its name's hash (hash.h) gives.
+int32_t shared_type(const std::string& type);
 
 UnitFeatures unit_features(const Problem& problem, const UnitGraph& units,
                            const FeatureOptions& options, uint64_t seed);

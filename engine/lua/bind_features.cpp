@@ -19,13 +19,23 @@ int32_t* integers_out(lua_State* L, int index, const char* name, size_t length) 
   return out_arg<trinity_int32_array, int32_t>(L, index, Magic::int32_array, name, length);
 }
 
-/// features(problem, options) -> features; options: seed and those of feature_options().
+/// Whether `vocabulary` asks for one numbering of types over all graphs, the default.
+bool shared_vocabulary(Fields& fields) {
+  const auto word = fields.string("vocabulary", "shared");
+  if (word != "shared" && word != "graph")
+    throw ArgumentError(fmt::format("field 'vocabulary': unknown word '{}'{} (known: shared, graph)",
+                                    word, suggestion(word, {"shared", "graph"})));
+  return word == "shared";
+}
+
+/// features(problem, options) -> features; options: seed, vocabulary, those of feature_options().
 int features_new(lua_State* L) {
   const auto& problem = *object_arg<BoundProblem>(L, 1, "problem").problem;
   table_arg(L, 2, "options");
   Fields fields(L, 2, "features");
   const auto seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
-  const auto options = feature_options(L, fields, {});
+  auto options = feature_options(L, fields, {});
+  options.shared_types = shared_vocabulary(fields);
   fields.refuse_unknown();
   auto bound = std::make_shared<BoundFeatures>();
   bound->units = make_unit_graph(problem.graph());
@@ -36,6 +46,26 @@ int features_new(lua_State* L) {
   return 1;
 }
 
+/// Pushes { { name =, first =, count = }, ... }, first from 1.
+void push_columns(lua_State* L, const std::vector<UnitFeatures::Columns>& columns) {
+  lua_newtable(L);
+  for (size_t i = 0; i < columns.size(); ++i) {
+    lua_newtable(L);
+    set_field(L, "name", columns[i].name);
+    set_field(L, "first", columns[i].first + 1);
+    set_field(L, "count", columns[i].count);
+    lua_rawseti(L, -2, static_cast<int>(i + 1));
+  }
+}
+
+void push_names(lua_State* L, const std::vector<std::string>& names) {
+  lua_newtable(L);
+  for (size_t i = 0; i < names.size(); ++i) {
+    lua_pushlstring(L, names[i].data(), names[i].size());
+    lua_rawseti(L, -2, static_cast<int>(i + 1));
+  }
+}
+
 int features_summary(lua_State* L) {
   const auto& self = object_arg<BoundFeatures>(L, 1);
   lua_newtable(L);
@@ -43,6 +73,10 @@ int features_summary(lua_State* L) {
   set_field(L, "width", self.features.width);
   set_field(L, "type_count", self.features.type_count);
   set_field(L, "edges", static_cast<double>(self.units.edges.size()));
+  push_columns(L, self.features.columns);
+  lua_setfield(L, -2, "columns");
+  push_names(L, self.features.type_names);
+  lua_setfield(L, -2, "type_names");
   return 1;
 }
 

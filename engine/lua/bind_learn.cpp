@@ -345,7 +345,12 @@ FeatureOptions feature_options(lua_State* L, Fields& fields, const FeatureOption
                     "index)",
                     feature, suggestion(feature, {"embedding", "index"})));
   options.type_index = feature == "index";
-  if (fields.push_table("node2vec")) {
+  fields.push_any("node2vec");
+  const bool off = lua_isboolean(L, -1) && !lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  if (off) {
+    options.node2vec.dimensions = 0;
+  } else if (fields.push_table("node2vec")) {
     options.node2vec = read_node2vec(L, preset.node2vec);
     lua_pop(L, 1);
   }

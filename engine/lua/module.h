@@ -130,7 +130,7 @@ void push_schedule(lua_State* L, const ScheduleSpec& spec);
 void fill_metrics(lua_State* L, int index, const Metrics& metrics);
 
 /// The options of features among `fields`: depth_waves, raw_time, mean_output_size, depth_feature,
-/// node2vec = {...}.
+/// node2vec = {...} or false.
 FeatureOptions feature_options(lua_State* L, Fields& fields, const FeatureOptions& preset);
 
 /// Each adds its functions to the table on top of the stack and registers its types.

@@ -268,7 +268,7 @@ function policies.contiguous_groups(problem, groups)
   check.object('policies.contiguous_groups', 1, 'problem', problem, 'problem')
   local units = problem.graph.units
   check.integer('policies.contiguous_groups', 2, 'groups', groups, 1, units)
-  local handle = core.features(problem.handle, { node2vec = { walks_per_node = 1, epochs = 1, dimensions = 1 } })
+  local handle = core.features(problem.handle, { node2vec = false })
   local position, group_of, order = array.double(units), array.int32(units), {}
   handle:position(position)
   handle:close()

@@ -141,6 +141,36 @@ TEST_CASE("weights transfer: all of them to the same problem, the common ones to
                        doctest::Contains("'hidden' = 8, this one 7"), FileError);
 }
 
+TEST_CASE("the column of a type's index transfers only where it counts the same types") {
+  const Folder folder;
+  ThreadPool pool(1);
+  auto code = options();
+  code.features.type_index = true;
+  const auto typed = [](const char* first, const char* second) {
+    GraphBuilder builder("typed");
+    for (int i = 0; i < 8; ++i) {
+      Operator op;
+      op.name = "op" + std::to_string(i);
+      op.type = i % 3 == 0 ? first : second;
+      op.measured_time_s = 1e-3;
+      builder.add_operator(op);
+    }
+    return std::make_shared<const Problem>(std::make_shared<const Graph>(builder.build()),
+                                           test::uniform_cluster(2, 1e9, 1e-6), SimulationRules{});
+  };
+  Agent(typed("Conv", "Relu"), code, pool).save(folder.file("policy"));
+  const auto share = [&](const char* first, const char* second) {
+    auto other = code;
+    other.seed = 2;
+    Agent agent(typed(first, second), other, pool);
+    return agent.load(folder.file("policy")) * static_cast<double>(agent.parameter_count());
+  };
+  // Relu, the more common one, is number 0 in both: a column of 64 weights means something else.
+  const double same = share("Conv", "Relu"), renamed = share("MatMul", "Relu");
+  const double histogram = 2 * 4 * 8;  // and MatMul's column of both directions of the encoder
+  CHECK(same - renamed == doctest::Approx(64 + histogram));
+}
+
 TEST_CASE("damaged files are refused, whatever the damage") {
   const Folder folder;
   ThreadPool pool(1);

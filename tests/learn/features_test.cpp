@@ -1,8 +1,10 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <numeric>
 
+#include "graph/operator_types.h"
 #include "learn/features.h"
 #include "support/build.h"
 
@@ -118,4 +120,47 @@ TEST_CASE("features of the released code: quotients with the mean, the type's in
   CHECK(features.values[1] == doctest::Approx(2));
   CHECK(features.values[2] == 0);
   CHECK(features.type_names == std::vector<std::string>{"Work"});
+}
+
+TEST_CASE("shared types: buckets, then every known type with its gradient") {
+  const auto& names = shared_types();
+  const auto known = operator_types();
+  REQUIRE(names.size() == kOtherTypes + 2 * known.size());
+  for (size_t i = 0; i < known.size(); ++i) {
+    const auto at = kOtherTypes + static_cast<int32_t>(2 * i);
+    CHECK(shared_type(known[i]) == at);
+    CHECK(shared_type(known[i] + "Grad") == at + 1);
+    CHECK(names[static_cast<size_t>(at + 1)] == known[i] + "Grad");
+  }
+  CHECK(shared_type("MyOwnType") == 20);  // FNV-1a, modulo 32
+  CHECK(shared_type("AnotherOwnType") == 2);
+  CHECK(shared_type("other 1") < kOtherTypes);
+}
+
+TEST_CASE("columns have names, and node2vec may be off") {
+  test::GraphMaker make("chain");
+  const int a = make.op("a", 1e-3), b = make.op("b", 3e-3);
+  make.edge(a, b, 100);
+  const Problem problem(make.share(), test::uniform_cluster(2, 1e9, 0), SimulationRules{});
+  const auto units = make_unit_graph(problem.graph());
+  FeatureOptions options;
+  options.type_index = true;
+  options.depth_waves = 2;
+  options.node2vec.dimensions = 3;
+  const auto list = [&] {
+    std::string text;
+    for (const auto& column : unit_features(problem, units, options, 1).columns)
+      text += fmt::format("{} {}+{};", column.name, column.first, column.count);
+    return text;
+  };
+  CHECK(list() == "time 0+1;output_bytes 1+1;depth 2+1;depth_waves 3+4;type 7+1;node2vec 8+3;");
+  const auto all = unit_features(problem, units, options, 1);
+  options.node2vec.dimensions = 0;
+  CHECK(list() == "time 0+1;output_bytes 1+1;depth 2+1;depth_waves 3+4;type 7+1;");
+  const auto own = unit_features(problem, units, options, 1);
+  REQUIRE(all.width == 11);
+  REQUIRE(own.width == 8);
+  CHECK(own.own_columns == all.own_columns);
+  for (size_t u = 0; u < 2; ++u)
+    for (size_t c = 0; c < 8; ++c) CHECK(own.values[u * 8 + c] == all.values[u * 11 + c]);
 }

@@ -8,8 +8,10 @@ error 'this file is for editors'
 ---@field width integer columns of `values`
 ---@field type_count integer
 ---@field edges integer
----@field values trinity.TorchTensor float32 [units, width]: time, output size, depth, node2vec, columns standardised
----@field types trinity.TorchTensor int64 [units]: the operator type of the unit's first operator, from 1
+---@field values trinity.TorchTensor float32 [units, width], columns standardised
+---@field columns trinity.FeatureColumns where `values` has what
+---@field types trinity.TorchTensor int64 [units]: the operator type of the unit's first operator, 1 to type_count
+---@field type_names string[] by number; the same for all graphs unless vocabulary = 'graph'
 ---@field position trinity.DoubleArray share of the work that comes before the unit's middle
 ---@field time_s trinity.DoubleArray of every unit's operators, averaged over devices
 ---@field output_bytes trinity.DoubleArray of every unit's forward operators
@@ -17,12 +19,27 @@ error 'this file is for editors'
 ---@field to trinity.Placement int32 array
 ---@field bytes trinity.DoubleArray
 
+--- Groups of columns from left to right, and each under its name where there is one.
+---@class trinity.FeatureColumns
+---@field [integer] trinity.FeatureColumn
+---@field time trinity.FeatureColumn of the unit's operators, log1p of microseconds or, with raw_time, microseconds
+---@field output_bytes trinity.FeatureColumn log1p
+---@field depth? trinity.FeatureColumn
+---@field depth_waves? trinity.FeatureColumn
+---@field node2vec? trinity.FeatureColumn
+
+---@class trinity.FeatureColumn
+---@field name string
+---@field first integer from 1
+---@field count integer
+
 ---@class trinity.FeatureOptions
 ---@field seed? integer of node2vec (1)
 ---@field depth_waves? integer pairs of sine and cosine of the depth (5)
 ---@field raw_time? boolean times instead of their logarithms
 ---@field depth_feature? boolean depth in the graph as a column (true)
----@field node2vec? trinity.Node2VecOptions
+---@field node2vec? trinity.Node2VecOptions|false false: no such columns
+---@field vocabulary? 'shared'|'graph' whether types are numbered alike for all graphs ('shared')
 
 ---@class trinity.PolicySpec
 ---@field problem trinity.Problem

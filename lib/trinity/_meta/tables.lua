@@ -352,7 +352,7 @@ error 'this file is for editors'
 ---@field mean_output_size? boolean mean instead of sum in a group
 ---@field depth_feature? boolean depth in the graph as a column
 ---@field depth_waves? integer pairs of sine and cosine of the depth
----@field node2vec? trinity.Node2VecOptions
+---@field node2vec? trinity.Node2VecOptions|false false: no such columns
 ---@field ratio? 'action'|'group_mean'|'joint' what PPO takes for a ratio of probabilities
 ---@field dropout_mask? 'batch'|'sample'|'fresh'|'off' when the dropout mask is drawn
 ---@field exclude_failing_after? integer gradient steps after which failing samples are left out; -1: never

@@ -9,7 +9,7 @@ local tensor = require 'trinity.tensor'
 local function make_policy(problem, options)
   local groups = options.groups > 0 and options.groups or math.min(problem.graph.units, 128)
   local group_of = policies.contiguous_groups(problem, groups)
-  local units = placer.unit_rows(features(problem, { seed = options.seed }))
+  local units = placer.unit_rows(features(problem, { seed = options.seed, vocabulary = 'graph' }))
   local rows = placer.group_rows(units, group_of, groups):unsqueeze(1)
   local network = placer.class { features = rows:size(3), hidden = options.hidden, devices = #problem.cluster.devices,
     seed = options.seed }

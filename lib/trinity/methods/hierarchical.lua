@@ -34,7 +34,8 @@ local function make_policy(problem, options)
   local units, devices, unit_of = problem.graph.units, #problem.cluster.devices, problem.graph.unit_of
   local groups = options.groups > 0 and options.groups or math.min(units, 20 * devices, 256)
   -- More walks than by default: with 10 a node, one seed of three stays short of the optimum of a small graph.
-  local told = features(problem, { seed = options.seed, node2vec = { walks_per_node = 20, epochs = 3 } })
+  local told = features(problem, { seed = options.seed, vocabulary = 'graph',
+    node2vec = { walks_per_node = 20, epochs = 3 } })
   local rows = placer.unit_rows(told)
   local grouper = nn.sequential { nn.linear { inputs = rows:size(2), outputs = 64 }, nn.relu,
     nn.linear { inputs = 64, outputs = groups }, seed = options.seed }

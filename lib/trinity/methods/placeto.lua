@@ -95,7 +95,7 @@ end
 -- What an episode is about, made once: groups, fixed rows, relations, network, optimiser.
 local function prepare(problem, options)
   local n = options.groups > 0 and options.groups or math.min(problem.graph.units, 20 * #problem.cluster.devices, 64)
-  local told, devices = features(problem, { seed = options.seed }), #problem.cluster.devices
+  local told, devices = features(problem, { seed = options.seed, vocabulary = 'graph' }), #problem.cluster.devices
   local group_of = policies.contiguous_groups(problem, n)
   local fixed = placer.group_rows(placer.unit_rows(told), group_of, n)
   local network = Network { features = fixed:size(2) + 2 + devices, hidden = options.hidden, devices = devices,
