@@ -190,6 +190,13 @@ void Runtime::set_arguments(const std::string& script, const std::vector<std::st
     for (size_t i = 0; i < host.size(); ++i) set(i, host.size(), host[i]);
     set(0, 0, script);
     for (size_t i = 0; i < arguments.size(); ++i) set(i + 1, 0, arguments[i]);
+    // The library reads them, too; its globals are others than a safe script's.
+    lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+    lua_getfield(L, -1, "_G");
+    lua_pushliteral(L, "arg");
+    lua_pushvalue(L, -4);
+    lua_rawset(L, -3);
+    lua_pop(L, 2);
     lua_rawset(L, LUA_GLOBALSINDEX);
   });
   if (error) throw Error("cannot set the arguments: " + error->message);

@@ -145,11 +145,23 @@ local function stem(path)
   return (path:match '([^/]*)$':gsub('%.lua$', ''))
 end
 
+--- The program's options of a safe script, without which it must not go on: `trinity runs resume` repeats them.
+local function safe_words(given)
+  local words, is_safe, first = {}, false, -1
+  while given[first - 1] do first = first - 1 end -- the program is the first
+  for i = first + 1, -1 do
+    words[#words + 1] = given[i]
+    is_safe = is_safe or given[i] == '--safe'
+  end
+  return is_safe and words or {}
+end
+
 --- The words of the command, with the script by the name that the program knows it by.
 local function command(script)
-  local words, scripts = { 'trinity' }, core.home .. '/scripts/'
-  words[2] = script:sub(1, #scripts) == scripts and stem(script) or script
-  for _, word in ipairs(rawget(_G, 'arg') or {}) do words[#words + 1] = word end
+  local given, words, scripts = rawget(_G, 'arg') or {}, { 'trinity' }, core.home .. '/scripts/'
+  for _, word in ipairs(safe_words(given)) do words[#words + 1] = word end
+  words[#words + 1] = script:sub(1, #scripts) == scripts and stem(script) or script
+  for _, word in ipairs(given) do words[#words + 1] = word end
   return words
 end
 

@@ -8,6 +8,7 @@
 local check_readable, check_writable = ...
 local globals = getfenv(0)
 local home = require('trinity.core').home
+require 'trinity.transfer' -- keeps what it needs of debug: workers send values back
 
 local function keep(library, names)
   local kept = {}

@@ -11,6 +11,10 @@ local buffer = require 'string.buffer'
 local array = require 'trinity.array'
 local util = require 'trinity.util'
 
+-- Taken before safe.lua takes them from the library: values are looked through as they are, whatever metatables say.
+local getinfo, getupvalue, getfenv = debug.getinfo, debug.getupvalue, debug.getfenv
+local getmetatable, setmetatable_of = debug.getmetatable, debug.setmetatable
+
 local transfer = {}
 
 local max_depth = 200
@@ -23,7 +27,7 @@ local number_bytes = ffi.new 'double[1]'
 
 --- Whether a table wraps an immutable object of the engine.
 local function wraps_engine(t)
-  if not debug.getmetatable(t) then return false end
+  if not getmetatable(t) then return false end
   local handle = rawget(t, 'handle')
   return type(handle) == 'userdata' and immutable[util.class_of(handle)] or false
 end
@@ -45,13 +49,13 @@ function transfer.reachable(...)
     local value = objects[next_number]
     next_number = next_number + 1
     if type(value) == 'function' then
-      for i = 1, debug.getinfo(value, 'u').nups do
-        local _, upvalue = debug.getupvalue(value, i)
+      for i = 1, getinfo(value, 'u').nups do
+        local _, upvalue = getupvalue(value, i)
         visit(upvalue)
       end
-      visit(debug.getfenv(value))
+      visit(getfenv(value))
     else
-      visit(debug.getmetatable(value))
+      visit(getmetatable(value))
       for key, field in next, value do -- need not be sorted: nobody sees the numbers
         visit(key)
         visit(field)
@@ -121,7 +125,7 @@ function Writer:field(key, value)
 end
 
 function Writer:metatable(t)
-  local meta = debug.getmetatable(t)
+  local meta = getmetatable(t)
   if not meta then return false end
   local number = self.known.numbers[meta]
   if not number then self:refuse('cannot send a table whose metatable was made in the worker') end
@@ -254,7 +258,7 @@ function Reader:fields(meta)
     local key = self:value()
     t[key] = self:value()
   end
-  if meta then debug.setmetatable(t, meta) end
+  if meta then setmetatable_of(t, meta) end
   return t
 end
 
