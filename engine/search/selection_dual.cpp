@@ -174,57 +174,119 @@ void SelectionDual::price_nodes() {
     if (net_.memory().matters(v)) net_.price(v, tail, costs_.data() + net_.first(v));
 }
 
+void SelectionDual::start(std::span<const double> prices) {
+  prices_.assign(prices.begin(), prices.end());
+  price_nodes();
+  best_prices_ = prices_;
+  best_costs_ = costs_;
+}
+
+std::vector<double> SelectionDual::price_tails() const {
+  std::vector<double> tail(best_prices_.size() + 1, 0.0);
+  for (size_t t = best_prices_.size(); t-- > 0;) tail[t] = tail[t + 1] + best_prices_[t];
+  return tail;
+}
+
+/// What every selection has at the best prices.
+SelectionDual::Certificate SelectionDual::priced_constant() const {
+  Certificate sum;
+  sum.add(net_.model().constant);
+  for (size_t t = 0; t < best_prices_.size(); ++t)
+    sum.add(-best_prices_[t] * static_cast<double>(net_.memory().room()[t]));
+  return sum;
+}
+
+/// The cost of v's states with usages priced and all messages to v.
+void SelectionDual::gather(int32_t v, const std::vector<double>& tail,
+                           const std::vector<double>& messages, std::vector<double>& cost) const {
+  cost = net_.model().nodes[at(v)].cost;
+  const auto points = net_.memory().breakpoints(v);
+  for (int32_t s = 0; s < net_.states(v); ++s) {
+    const auto changes = net_.memory().changes(v, s);
+    for (size_t i = 0; i < points.size(); ++i)
+      cost[at(s)] += static_cast<double>(changes[i]) * tail[at(points[i])];
+    for (const auto& link : net_.links(v)) cost[at(s)] += messages[at(link.message + s)];
+  }
+}
+
+/// Sends what `cost` has above its least on to later nodes, or to lower ones; returns what messages
+/// were lowered by, in all, and adds it to `by_lower` at the lower end of each edge.
+SelectionDual::Certificate SelectionDual::send_exactly(int32_t v, bool forward,
+                                                       const std::vector<double>& cost,
+                                                       std::vector<double>& messages,
+                                                       std::vector<Certificate>* by_lower) const {
+  const double least = *std::min_element(cost.begin(), cost.end());
+  int later = 0, lower = 0;
+  for (const auto& link : net_.links(v)) ++(link.other > v ? later : lower);
+  const double scale = 1.0 / std::max({later, lower, 1});
+  std::vector<double> own(cost.size());
+  Certificate lowered;
+  for (const auto& link : net_.links(v)) {
+    if (forward != (link.other > v)) continue;
+    for (size_t s = 0; s < cost.size(); ++s)
+      own[s] = scale * (cost[s] - least) - messages[at(link.message) + s];
+    const double* table = net_.model().edges[at(link.edge)].table.data();
+    const size_t others = at(net_.states(link.other));
+    const std::span reply(messages.data() + link.reply, others);
+    std::fill(reply.begin(), reply.end(), kInfinity);
+    if (forward) {
+      for (size_t s = 0; s < own.size(); ++s, table += others)
+        for (size_t t = 0; t < others; ++t) reply[t] = std::min(reply[t], own[s] + table[t]);
+    } else {
+      for (size_t t = 0; t < others; ++t, table += own.size())
+        for (size_t s = 0; s < own.size(); ++s) reply[t] = std::min(reply[t], own[s] + table[s]);
+    }
+    const double lowest = *std::min_element(reply.begin(), reply.end());
+    for (double& message : reply) message -= lowest;
+    lowered.add(lowest);
+    if (by_lower) (*by_lower)[at(std::min(v, link.other))].add(lowest);
+  }
+  return lowered;
+}
+
 double SelectionDual::certified_bound() {
   if (!certify_) return certified_;
   certify_ = false;
-  const auto& memory = net_.memory();
-  std::vector<double> tail(best_prices_.size() + 1, 0.0);
-  for (size_t t = best_prices_.size(); t-- > 0;) tail[t] = tail[t + 1] + best_prices_[t];
-  Certificate sum{net_.model().constant, std::abs(net_.model().constant)};
-  for (size_t t = 0; t < best_prices_.size(); ++t)
-    sum.add(-best_prices_[t] * static_cast<double>(memory.room()[t]));
-  std::vector<double> messages(at(net_.message_entries()), 0.0), cost;
+  const auto tail = price_tails();
+  auto sum = priced_constant();
+  std::vector<double> messages(best_messages_.begin(), best_messages_.end()), cost;
   for (int32_t v = net_.nodes(); v-- > 0;) {
-    cost = net_.model().nodes[at(v)].cost;
-    const auto points = memory.breakpoints(v);
-    for (int32_t s = 0; s < net_.states(v); ++s) {
-      const auto changes = memory.changes(v, s);
-      for (size_t i = 0; i < points.size(); ++i)
-        cost[at(s)] += static_cast<double>(changes[i]) * tail[at(points[i])];
-      for (const auto& link : net_.links(v))
-        cost[at(s)] +=
-            link.other > v ? messages[at(link.message + s)] : best_messages_[at(link.message + s)];
-    }
-    certify_node(v, cost, messages, sum);
+    gather(v, tail, messages, cost);
+    sum.add(*std::min_element(cost.begin(), cost.end()));
+    sum.add(send_exactly(v, false, cost, messages, nullptr));
   }
-  constexpr double kRounding = 1e-13;
-  certified_ = std::max(certified_, sum.value - kRounding * sum.size);
+  certified_ = std::max(certified_, sum.bound());
   return certified_;
 }
 
-/// Takes the least of `cost` into the sum and sends what is left of it to lower nodes.
-void SelectionDual::certify_node(int32_t v, std::vector<double>& cost,
-                                 std::vector<double>& messages, Certificate& sum) const {
-  const double least = *std::min_element(cost.begin(), cost.end());
-  sum.add(least);
-  int ahead = 0, behind = 0;
-  for (const auto& link : net_.links(v)) ++(link.other < v ? ahead : behind);
-  const double scale = 1.0 / std::max({ahead, behind, 1});
-  for (const auto& link : net_.links(v)) {
-    if (link.other > v) continue;
-    const float* from_lower = best_messages_.data() + link.message;
-    const double* table = net_.model().edges[at(link.edge)].table.data();
-    double* reply = messages.data() + link.reply;
-    double lowest = kInfinity;
-    for (int32_t t = 0; t < net_.states(link.other); ++t) {
-      double message = kInfinity;
-      for (size_t s = 0; s < cost.size(); ++s)
-        message = std::min(message, scale * (cost[s] - least) - from_lower[s] + *table++);
-      reply[t] = message;
-      lowest = std::min(lowest, message);
+/// With F the messages of a sweep forwards and B those of one backwards after it, nodes before v
+/// bounded as in the first and those after it as in the second, what is left is the cost of v
+/// beside F from before and B from after it. An edge counts where its lower end was bounded.
+void SelectionDual::state_bounds(std::vector<double>& bounds) const {
+  const auto tail = price_tails();
+  std::vector<double> messages(best_messages_.begin(), best_messages_.end()), cost;
+  std::vector<Certificate> before(at(net_.nodes()) + 1), edges(at(net_.nodes()));
+  before[0] = priced_constant();
+  for (int32_t v = 0; v < net_.nodes(); ++v) {
+    gather(v, tail, messages, cost);
+    before[at(v) + 1] = before[at(v)];
+    before[at(v) + 1].add(*std::min_element(cost.begin(), cost.end()));
+    before[at(v) + 1].add(send_exactly(v, true, cost, messages, nullptr));
+  }
+  Certificate after;
+  bounds.assign(at(net_.state_entries()), kInfinity);
+  for (int32_t v = net_.nodes(); v-- > 0;) {
+    gather(v, tail, messages, cost);
+    after.add(edges[at(v)]);
+    auto rest = before[at(v)];
+    rest.add(after);
+    for (int32_t s = 0; s < net_.states(v); ++s) {
+      auto sum = rest;
+      sum.add(cost[at(s)]);
+      bounds[at(net_.first(v) + s)] = sum.bound();
     }
-    for (int32_t t = 0; t < net_.states(link.other); ++t) reply[t] -= lowest;
-    sum.add(lowest);
+    after.add(*std::min_element(cost.begin(), cost.end()));
+    send_exactly(v, false, cost, messages, &edges);
   }
 }
 

@@ -30,6 +30,8 @@ class SelectionDual {
   /// Whether more sweeps would gain next to nothing.
   bool converged() const { return converged_; }
 
+  /// Starts from such prices, by slot, not from none.
+  void start(std::span<const double> prices);
   /// The cost of a feasible selection: what prices climb towards.
   void set_target(double cost) { target_ = cost; }
 
@@ -38,6 +40,12 @@ class SelectionDual {
   /// rounding, 1e-13 of the terms.
   double certified_bound();
 
+  /// By node and state (in a vector of state_entries()): no feasible selection with that state costs
+  /// less. From the best messages, both halves repeated in doubles; as certain as the bound.
+  void state_bounds(std::vector<double>& bounds) const;
+
+  /// The best messages so far; SelectionNet::Link has places.
+  const float* message(int64_t place) const { return best_messages_.data() + place; }
   /// The best prices so far, by slot.
   std::span<const double> prices() const { return best_prices_; }
   /// What usages cost at the best prices, by node and state.
@@ -51,15 +59,29 @@ class SelectionDual {
   double sweep(bool forward, bool add_usage);
   double send(int32_t v, bool forward, float scale);
   void add_soft_usage(int32_t v, float least);
+  /// A sum of bounds in doubles.
   struct Certificate {
-    double value, size;
+    double value = 0, size = 0;
     void add(double term) {
       value += term;
       size += std::abs(term);
     }
+    void add(const Certificate& other) {
+      value += other.value;
+      size += other.size;
+    }
+    /// Less an allowance for rounding.
+    double bound() const {
+      constexpr double kRounding = 1e-13;
+      return value - kRounding * size;
+    }
   };
-  void certify_node(int32_t v, std::vector<double>& cost, std::vector<double>& messages,
-                    Certificate& sum) const;
+  Certificate priced_constant() const;
+  std::vector<double> price_tails() const;
+  void gather(int32_t v, const std::vector<double>& tail, const std::vector<double>& messages,
+              std::vector<double>& cost) const;
+  Certificate send_exactly(int32_t v, bool forward, const std::vector<double>& cost,
+                           std::vector<double>& messages, std::vector<Certificate>* by_lower) const;
   void step_prices(double bound);
   void price_nodes();
   void keep(double bound);

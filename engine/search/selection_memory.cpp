@@ -1,6 +1,7 @@
 #include "search/selection_memory.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 namespace trinity {
@@ -98,6 +99,67 @@ void SelectionMemory::add_node(const SelectionProblem& problem, const SelectionM
   for (const auto& [point, change] : points) breakpoints_.push_back(point);
   for (size_t s = 0; s < states; ++s)
     for (const auto& [point, change] : points) changes_.push_back(change[s]);
+}
+
+SelectionMemory::SelectionMemory(const SelectionMemory& whole,
+                                 const std::vector<std::vector<int32_t>>& kept)
+    : room_(whole.room_), first_(whole.first_.size(), 0), first_change_(first_) {
+  std::vector<int64_t> least(room_.size() + 1, 0);  // changes of what all use
+  for (size_t v = 0; v < kept.size(); ++v) {
+    add_kept(whole, static_cast<int32_t>(v), kept[v], least);
+    first_[v + 1] = static_cast<int64_t>(breakpoints_.size());
+    first_change_[v + 1] = static_cast<int64_t>(changes_.size());
+  }
+  int64_t level = 0;
+  for (size_t t = 0; t < room_.size(); ++t) {
+    level += least[t];
+    room_[t] -= level;
+  }
+}
+
+/// Adds a node with some states, its usages above their least, which goes to `least`.
+void SelectionMemory::add_kept(const SelectionMemory& whole, int32_t v,
+                               const std::vector<int32_t>& kept, std::vector<int64_t>& least) {
+  const auto points = whole.breakpoints(v);
+  std::vector<int64_t> level(kept.size(), 0), above(kept.size() * points.size());
+  std::vector<int64_t> low(points.size());
+  bool any = false;
+  for (size_t i = 0; i < points.size(); ++i) {
+    for (size_t k = 0; k < kept.size(); ++k) level[k] += whole.changes(v, kept[k])[i];
+    low[i] = *std::min_element(level.begin(), level.end());
+    least[at(points[i])] += low[i] - (i > 0 ? low[i - 1] : 0);
+    for (size_t k = 0; k < kept.size(); ++k) {
+      above[k * points.size() + i] = level[k] - low[i];
+      any |= level[k] != low[i];
+    }
+  }
+  if (!any) return;
+  breakpoints_.insert(breakpoints_.end(), points.begin(), points.end());
+  for (size_t j = 0; j < above.size(); ++j)
+    changes_.push_back(above[j] - (j % points.size() > 0 ? above[j - 1] : 0));
+}
+
+std::vector<int32_t> SelectionMemory::fitting(int32_t v, int32_t states) const {
+  const auto points = breakpoints(v);
+  std::vector<int64_t> tightest;  // room, from every breakpoint to the next
+  for (size_t i = 0; i < points.size(); ++i) {
+    const auto end = i + 1 < points.size() ? points[i + 1] : slots();
+    tightest.push_back(points[i] < end ? *std::min_element(room_.begin() + points[i],
+                                                           room_.begin() + end)
+                                       : std::numeric_limits<int64_t>::max());
+  }
+  std::vector<int32_t> fit;
+  for (int32_t s = 0; s < states; ++s) {
+    const auto change = changes(v, s);
+    int64_t level = 0;
+    bool fits = true;
+    for (size_t i = 0; i < points.size() && fits; ++i) {
+      level += change[i];
+      fits = level <= tightest[i];
+    }
+    if (fits) fit.push_back(s);
+  }
+  return fit;
 }
 
 std::vector<int64_t> SelectionMemory::sum_changes(std::span<const int32_t> states) const {

@@ -17,6 +17,9 @@ namespace trinity {
 class SelectionMemory {
  public:
   SelectionMemory(const SelectionProblem& problem, const SelectionModel& model);
+  /// That of a model with only the states `kept` of every node, a list of some in rising order: the
+  /// slots are the same, the room is less what these states use at least.
+  SelectionMemory(const SelectionMemory& whole, const std::vector<std::vector<int32_t>>& kept);
 
   int32_t slots() const { return static_cast<int32_t>(room_.size()); }
   /// The limit less what every selection uses there, by slot; negative where nothing fits.
@@ -35,6 +38,8 @@ class SelectionMemory {
   }
   /// Whether the usages of node v depend on its state at any slot.
   bool matters(int32_t v) const { return !breakpoints(v).empty(); }
+  /// Those of the first `states` states of v that fit beside the least of all others.
+  std::vector<int32_t> fitting(int32_t v, int32_t states) const;
 
   /// Sums of changes by slot (slots() + 1 of them), for all nodes.
   std::vector<int64_t> sum_changes(std::span<const int32_t> states) const;
@@ -45,6 +50,8 @@ class SelectionMemory {
   std::vector<int64_t> keep_slots(const SelectionProblem& problem, const SelectionModel& model);
   void add_node(const SelectionProblem& problem, const SelectionModel::Node& node,
                 const std::vector<int64_t>& times);
+  void add_kept(const SelectionMemory& whole, int32_t v, const std::vector<int32_t>& kept,
+                std::vector<int64_t>& least);
   template <class T>
   static std::span<const T> span_of(const std::vector<T>& all, int64_t first, int64_t end) {
     return std::span(all).subspan(static_cast<size_t>(first), static_cast<size_t>(end - first));

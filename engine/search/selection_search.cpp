@@ -6,7 +6,10 @@
 
 #include "base/stop.h"
 #include "search/selection_blocks.h"
+#include "search/selection_branch.h"
 #include "search/selection_dual.h"
+#include "search/selection_rounding.h"
+#include "search/selection_window.h"
 
 namespace trinity {
 namespace {
@@ -42,80 +45,17 @@ double soften(SelectionModel& model) {
   return least + penalty / 2;
 }
 
-/// Selections from a dual, at prices that rise wherever the last one broke the limit.
-class Rounding {
- public:
-  explicit Rounding(const SelectionNet& net)
-      : net_(net),
-        prices_(at(net.memory().slots()), 0.0),
-        tail_(prices_.size() + 1, 0.0),
-        costs_(at(net.state_entries()), 0.0f),
-        states_(at(net.nodes()), 0) {}
-
-  /// One more selection; kept if it is better: less excess, then less cost.
-  void attempt(SelectionDual& dual) {
-    if (fresh_) {
-      prices_.assign(dual.prices().begin(), dual.prices().end());
-      std::copy(dual.usage_costs().begin(), dual.usage_costs().end(), costs_.begin());
-    }
-    dual.round(costs_, states_);
-    const auto changes = net_.memory().sum_changes(states_);
-    const auto room = net_.memory().room();
-    double excess = 0, mean = 0;
-    int64_t level = 0;
-    for (const double price : prices_) mean += price / static_cast<double>(prices_.size());
-    for (size_t t = 0; t < room.size(); ++t) {
-      level += changes[t];
-      if (level <= room[t]) continue;
-      excess += static_cast<double>(level - room[t]);
-      prices_[t] = std::max(prices_[t], 0.3 * mean) * 1.1;
-    }
-    keep(excess);
-    if (excess == 0) latest_ = states_;
-    fresh_ = excess == 0 || ++attempts_ % kMostRises == 0;
-    if (!fresh_) price();
-  }
-
-  bool has_states() const { return !best_.empty(); }
-  const std::vector<int32_t>& states() const { return best_; }
-  double cost() const { return cost_; }
-  double excess() const { return excess_; }
-  /// The last one without excess; empty before there is any.
-  const std::vector<int32_t>& latest() const { return latest_; }
-
- private:
-  static constexpr int kMostRises = 100;
-
-  void keep(double excess) {
-    if (excess > excess_) return;
-    const double cost = net_.model().cost(states_);
-    if (excess == excess_ && cost >= cost_) return;
-    best_ = states_;
-    cost_ = cost;
-    excess_ = excess;
-  }
-  void price() {
-    for (size_t t = prices_.size(); t-- > 0;) tail_[t] = tail_[t + 1] + prices_[t];
-    for (int32_t v = 0; v < net_.nodes(); ++v)
-      if (net_.memory().matters(v)) net_.price(v, tail_, costs_.data() + net_.first(v));
-  }
-
-  const SelectionNet& net_;
-  std::vector<double> prices_, tail_;
-  std::vector<float> costs_;
-  std::vector<int32_t> states_, best_, latest_;
-  double cost_ = kInfinity, excess_ = kInfinity;
-  bool fresh_ = true;
-  int attempts_ = 0;
-};
-
 /// One of the jobs that improve selections: goes on from its own, and from elsewhere when stuck.
 class Climber {
  public:
-  Climber(const SelectionNet& net, uint64_t seed, uint64_t index) : blocks_(net, seed, index) {}
+  using Closes = std::function<bool(double bound, double cost)>;
+  Climber(const SelectionNet& net, double forbidden_from, const Closes& closes, uint64_t seed,
+          uint64_t index)
+      : blocks_(net, seed, index), windows_(net, forbidden_from, closes, seed, index) {}
 
   SelectionBlocks& blocks() { return blocks_; }
   const SelectionBlocks& blocks() const { return blocks_; }
+  SelectionWindows& windows() { return windows_; }
 
   void start(const std::vector<int32_t>& states) {
     blocks_.start(states);
@@ -123,11 +63,13 @@ class Climber {
     stuck_ = 0;
   }
 
-  /// A round of work. Where the last ones gained nothing, worse selections are taken for a round,
-  /// the more the longer nothing is gained, and from the best it goes on.
-  void run(double steps, const std::function<bool()>& late) {
+  /// A round of work. Where the last ones gained nothing, windows take every other one, and in
+  /// those between worse selections are taken for a while, the more the longer nothing is gained;
+  /// from the best it goes on.
+  void run(double steps, std::span<const double> prices, const std::function<bool()>& late) {
     if (!blocks_.started()) return;
     const bool stuck = stuck_ >= kPatience && blocks_.excess() == 0;
+    if (stuck && ++turns_ % 2 == 1) return windows_.run(steps, prices, late);
     if (stuck) {
       if (blocks_.cost() > blocks_.best_cost()) blocks_.start(blocks_.best_states());
       const double heat = std::exp2(-static_cast<double>(kicks_++ % kHeats));
@@ -151,7 +93,8 @@ class Climber {
   }
 
   SelectionBlocks blocks_;
-  int stuck_ = 0, kicks_ = 0;
+  SelectionWindows windows_;
+  int stuck_ = 0, kicks_ = 0, turns_ = 0;
   double excess_ = 0, cost_ = 0;
 };
 
@@ -165,7 +108,12 @@ class Search {
         pool_(pool),
         dual_(net),
         rounding_(net),
-        climbers_{{net, options.seed, 0}, {net, options.seed, 1}},
+        closes_([whole = options.whole](double bound, double cost) {
+          return proves(bound, cost, whole);
+        }),
+        branch_(net.model(), net.memory(), forbidden_from, closes_),
+        climbers_{{net, forbidden_from, closes_, options.seed, 0},
+                  {net, forbidden_from, closes_, options.seed, 1}},
         late_([this] { return options_.seconds_left && options_.seconds_left() < exchange_s_; }) {}
 
   SelectionFound run() {
@@ -193,11 +141,15 @@ class Search {
   /// The first job raises the bound; once that goes slowly, every other round only.
   void round() {
     const bool raise = !dual_.converged() && (!slow_ || ++rounds_ % 2 == 0);
+    const bool branch = dual_.converged() && !branch_.ended();
+    if (branch && !branch_.started()) branch_.start(found_.bound, prices_, all_states());
     pool_.parallel_for(2, [&](int item, int) {
       if (item == 0 && raise)
         raise_bound();
+      else if (item == 0 && branch)
+        branch_.run(steps_, late_);
       else
-        climbers_[item].run(steps_, late_);
+        climbers_[item].run(steps_, prices_, late_);
     });
     steps_ = std::min(kMostSteps, steps_ * 1.5);
   }
@@ -229,6 +181,8 @@ class Search {
         found_.states = blocks.best_states();
       }
     }
+    take_windows();
+    take_branch();
     if (rounding_.latest().size() > 0 && found_.bound > started_at_ + restart_gain()) {
       started_at_ = found_.bound;
       climbers_[1].start(rounding_.latest());
@@ -236,6 +190,32 @@ class Search {
     dual_.set_target(found_.cost);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     exchange_s_ = std::max(exchange_s_, took.count());
+  }
+  std::vector<std::vector<int32_t>> all_states() const {
+    std::vector<std::vector<int32_t>> states(at(net_.nodes()));
+    for (int32_t v = 0; v < net_.nodes(); ++v)
+      for (int32_t s = 0; s < net_.states(v); ++s) states[at(v)].push_back(s);
+    return states;
+  }
+  /// Takes what the windows found, and gives them the best there is.
+  void take_windows() {
+    for (auto& climber : climbers_)
+      if (climber.windows().cost() < found_.cost)
+        take(climber.windows().states(), climber.windows().cost());
+    if (!found_.states.empty())
+      for (auto& climber : climbers_) climber.windows().improve_on(found_.states, found_.cost);
+  }
+  void take_branch() {
+    if (!branch_.started()) return;
+    if (branch_.best_cost() < found_.cost) take(branch_.best_states(), branch_.best_cost());
+    branch_.set_cost(found_.cost);
+    found_.bound = std::max(found_.bound, std::min(branch_.bound(), found_.cost));
+  }
+  /// Takes a better selection over, for the climbers too.
+  void take(const std::vector<int32_t>& states, double cost) {
+    found_.cost = cost;
+    found_.states = states;
+    for (auto& climber : climbers_) climber.start(states);
   }
   /// How far the bound must have risen for its selections to be worth a new start.
   double restart_gain() const { return 0.005 * std::abs(found_.bound); }
@@ -254,7 +234,9 @@ class Search {
   const SelectionSearchOptions& options_;
   ThreadPool& pool_;
   SelectionDual dual_;
-  Rounding rounding_;
+  SelectionRounding rounding_;
+  Climber::Closes closes_;
+  SelectionBranch branch_;
   Climber climbers_[2];
   double exchange_s_ = 0;  // of the longest meeting
   std::function<bool()> late_;

@@ -14,6 +14,7 @@ namespace trinity {
 struct SelectionSearchOptions {
   uint64_t seed = 1;
   int64_t rounds = std::numeric_limits<int64_t>::max();
+  bool whole = false;  ///< all costs are whole numbers
   /// Asked often, from two threads: how long the search may go on. A round ends early where what
   /// follows it would take longer.
   std::function<double()> seconds_left;
@@ -30,7 +31,7 @@ struct SelectionFound {
 };
 
 /// The anytime search, for problems that elimination cannot take: SelectionDual and, from what
-/// it rounds to, SelectionBlocks. Works in rounds of a fixed number of steps, two jobs a round that
+/// it rounds to, SelectionBlocks; once prices have settled, SelectionBranch. Works in rounds of a fixed number of steps, two jobs a round that
 /// meet at its end; what is found depends on the seed and the number of rounds only, not on
 /// threads. Ends early where the bound proves the best. stop_flag() ends it with the best so far.
 ///

@@ -189,6 +189,7 @@ class Solver {
     SelectionSearchOptions how;
     how.seed = options_.seed;
     how.rounds = options_.rounds;
+    how.whole = whole_;
     constexpr double kSearched = 0.99;  // of the time; the rest is for what ends the search
     how.seconds_left = [this] { return kSearched * options_.seconds - seconds(); };
     how.go_on = [this, &how](double cost, double bound) {
