@@ -1,5 +1,6 @@
 #include "formats/selection_json.h"
 
+#include <rapidjson/reader.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -8,13 +9,13 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/stop.h"
 #include "formats/json_reader.h"
-#include "formats/json_scan.h"
 
 namespace trinity {
 namespace {
@@ -22,6 +23,7 @@ namespace {
 constexpr size_t kMaxBytes = size_t{1} << 30;
 constexpr size_t kMaxDepth = 64;
 constexpr size_t kMaxNumbers = size_t{1} << 27;
+constexpr size_t kLongestString = size_t{1} << 20;
 
 /// A list of lists of numbers, flat.
 struct Table {
@@ -60,31 +62,48 @@ struct Tables {
   throw FileError(fmt::format("{}: {}{}{}", source, path, path.empty() ? "" : ": ", what));
 }
 
-/// Fills tables from the events of a JSON parser.
-class Handler : public JsonEvents {
+/// Fills tables from the events of RapidJSON's reader. Throwing ends it.
+class Handler {
  public:
   Handler(const std::string& source, Tables& tables) : source_(source), tables_(tables) {}
 
-  void open(bool object) override;
-  void close() override;
-  void key(std::string text) override;
-  void number(double value) override;
-  std::vector<double>* numbers() override {
-    return open_.back() == Where::row ? &table_->values : nullptr;
-  }
-  void string(std::string text) override;
-  void word(const char* text) override {
-    const bool limit = !open_.empty() && open_.back() == Where::problem && key_ == "usage_limit";
-    if (!limit || std::string_view(text) != "null") refuse(text);
-  }
+  bool StartObject() { return open(true); }
+  bool StartArray() { return open(false); }
+  bool EndObject(rapidjson::SizeType) { return close(); }
+  bool EndArray(rapidjson::SizeType) { return close(); }
+  bool Key(const char* text, rapidjson::SizeType size, bool);
+  bool String(const char* text, rapidjson::SizeType size, bool);
+  bool Int(int value) { return number(value); }
+  bool Uint(unsigned value) { return number(value); }
+  bool Int64(int64_t value) { return number(static_cast<double>(value)); }
+  bool Uint64(uint64_t value) { return number(static_cast<double>(value)); }
+  bool Double(double value) { return number(value); }
+  bool RawNumber(const char*, rapidjson::SizeType, bool) { return false; }  // not asked for
+  bool Bool(bool value) { return refuse(value ? "true" : "false"); }
+  bool Null() { return is_limit() || refuse("null"); }
 
  private:
   enum class Where { skipped, root, problem, nodes, edges, table, row };
 
+  bool open(bool object);
+  bool close();
+  bool number(double value) {
+    if (!open_.empty() && open_.back() == Where::row)
+      table_->values.push_back(value);
+    else if (is_limit())
+      tables_.limit = value;
+    else
+      refuse("a number");
+    return true;
+  }
+  bool is_limit() const {
+    return !open_.empty() && open_.back() == Where::problem && key_ == "usage_limit";
+  }
   /// A value that is nowhere read: refused where another must stand.
-  void refuse(const std::string& got) {
+  bool refuse(const std::string& got) {
     const char* wanted = expected();
     if (wanted) fail(source_, path(), fmt::format("expected {}, got {}", wanted, got));
+    return true;
   }
   /// What must stand here; null for anything.
   const char* expected() const;
@@ -153,8 +172,9 @@ Handler::Where Handler::inside() const {
   }
 }
 
-void Handler::key(std::string text) {
-  key_ = std::move(text);
+bool Handler::Key(const char* text, rapidjson::SizeType size, bool) {
+  if (size > kLongestString) return false;
+  key_.assign(text, size);
   const Where where = open_.back();
   if (where == Where::root && key_ == "problem") mark(tables_.has_problem);
   if (where == Where::problem && key_ == "name") mark(tables_.has_name);
@@ -165,23 +185,19 @@ void Handler::key(std::string text) {
     if (auto* table = table_of(key_)) mark(table->seen);
   if (where != Where::skipped && !expected() && tables_.unknown.size() < 100 && key_.size() < 100)
     tables_.unknown.push_back(path());
+  return true;
 }
 
-void Handler::string(std::string text) {
+bool Handler::String(const char* text, rapidjson::SizeType size, bool) {
+  if (size > kLongestString) return false;
   if (!open_.empty() && open_.back() == Where::problem && key_ == "name")
-    tables_.name = std::move(text);
+    tables_.name.assign(text, size);
   else
-    refuse(in_quotes(text));
+    refuse(in_quotes({text, size}));
+  return true;
 }
 
-void Handler::number(double value) {
-  if (!open_.empty() && open_.back() == Where::problem && key_ == "usage_limit")
-    tables_.limit = value;
-  else
-    refuse("a number");
-}
-
-void Handler::open(bool object) {
+bool Handler::open(bool object) {
   const char* wanted = expected();
   if (wanted && std::string_view(wanted) != (object ? "an object" : "a list"))
     refuse(object ? "an object" : "a list");
@@ -190,12 +206,14 @@ void Handler::open(bool object) {
   const Where where = inside();
   if (where == Where::table) table_ = table_of(key_);
   open_.push_back(where);
+  return true;
 }
 
-void Handler::close() {
+bool Handler::close() {
   if (open_.back() == Where::row)
     table_->offset.push_back(static_cast<int64_t>(table_->values.size()));
   open_.pop_back();
+  return true;
 }
 
 std::string Handler::path() const {
@@ -219,6 +237,108 @@ std::string Handler::path() const {
       break;
   }
   return "";
+}
+
+/// The next bytes of a text: fills `buffer` with at most `size`, returns how many; 0 at the end.
+using Source = std::function<size_t(char* buffer, size_t size)>;
+
+/// RapidJSON's stream over a Source: a piece of the text at a time, and its lines counted.
+class Stream {
+ public:
+  using Ch = char;
+
+  explicit Stream(const Source& read) : read_(read), window_((size_t{1} << 18) + 1) {
+    refill();
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    if (std::string_view(at_, static_cast<size_t>(end_ - at_)).starts_with(kByteOrderMark))
+      at_ += kByteOrderMark.size();
+  }
+
+  Ch Peek() {
+    if (at_ == end_) refill();
+    return *at_;
+  }
+  Ch Take() {
+    const Ch c = Peek();
+    at_ += at_ != end_;
+    return c;
+  }
+  size_t Tell() const { return 0; }  // position() says more
+  Ch* PutBegin() { return nullptr; }
+  void Put(Ch) {}
+  size_t PutEnd(Ch*) { return 0; }
+
+  bool ended() { return at_ == end_ && !refill(); }
+  /// Line and column of what is read next.
+  std::string position() {
+    count_lines();
+    return fmt::format("{}:{}", lines_ + 1, columns_ + 1);
+  }
+
+ private:
+  /// Behind the last byte stands a zero.
+  [[gnu::noinline]] bool refill() {
+    count_lines();
+    poll_stop();
+    const size_t got = read_(window_.data(), window_.size() - 1);
+    begin_ = at_ = window_.data();
+    end_ = begin_ + got;
+    window_[got] = '\0';
+    return got > 0;
+  }
+  /// Adds what the window holds before at_ to the position of its beginning.
+  void count_lines() {
+    while (begin_ != at_) {
+      const void* end = std::memchr(begin_, '\n', static_cast<size_t>(at_ - begin_));
+      columns_ = end ? 0 : columns_ + (at_ - begin_);
+      lines_ += end != nullptr;
+      begin_ = end ? static_cast<const char*>(end) + 1 : at_;
+    }
+  }
+
+  const Source& read_;
+  std::vector<char> window_;
+  const char *begin_ = nullptr, *at_ = nullptr, *end_ = nullptr;  // counted to, read to
+  std::ptrdiff_t lines_ = 0, columns_ = 0;
+};
+
+const char* reason(rapidjson::ParseErrorCode code) {
+  switch (code) {
+    case rapidjson::kParseErrorDocumentEmpty:
+      return "the text ends early";
+    case rapidjson::kParseErrorDocumentRootNotSingular:
+      return "expected the end of the text";
+    case rapidjson::kParseErrorValueInvalid:
+      return "expected a value";
+    case rapidjson::kParseErrorObjectMissName:
+      return "expected a field's name in quotes";
+    case rapidjson::kParseErrorObjectMissColon:
+      return "expected ':'";
+    case rapidjson::kParseErrorObjectMissCommaOrCurlyBracket:
+      return "expected ',' or '}'";
+    case rapidjson::kParseErrorArrayMissCommaOrSquareBracket:
+      return "expected ',' or ']'";
+    case rapidjson::kParseErrorNumberTooBig:
+      return "the number is too large";
+    case rapidjson::kParseErrorNumberMissFraction:
+    case rapidjson::kParseErrorNumberMissExponent:
+      return "not a number";
+    case rapidjson::kParseErrorTermination:
+      return "the string is too long";
+    default:
+      return "not a string: an escape, a control character or bytes that are not UTF-8";
+  }
+}
+
+void parse(Stream& stream, const std::string& source, Handler& handler) {
+  constexpr unsigned kFlags =
+      rapidjson::kParseFullPrecisionFlag | rapidjson::kParseValidateEncodingFlag;
+  rapidjson::Reader reader;
+  const auto result = reader.Parse<kFlags>(stream, handler);
+  if (!result.IsError() && stream.ended()) return;
+  const char* what = "expected the end of the text";  // where a zero byte follows
+  if (result.IsError()) what = stream.ended() ? "the text ends early" : reason(result.Code());
+  throw FileError(fmt::format("{}:{}: not valid JSON ({})", source, stream.position(), what));
 }
 
 /// Puts tables together into a problem.
@@ -405,18 +525,19 @@ class CompressedFile {
 
 /// `text_bytes` is how long the text may be: room for most of its numbers is taken at once, since
 /// a list that grows on its way touches three times the memory.
-SelectionProblem scan_selection(const JsonSource& read, const std::string& source,
+SelectionProblem scan_selection(const Source& read, const std::string& source,
                                 size_t text_bytes) {
   constexpr size_t kBytesPerNumber = 8;
   Tables tables;
   tables.edge_costs.values.reserve(text_bytes / kBytesPerNumber);
   Handler handler(source, tables);
-  const auto read_on = [&](char* buffer, size_t size) {
+  const Source read_on = [&](char* buffer, size_t size) {
     if (tables.numbers() > kMaxNumbers)
       fail(source, "", fmt::format("more than {} numbers are not read", kMaxNumbers));
     return read(buffer, size);
   };
-  scan_json(read_on, source, handler);
+  Stream stream(read_on);
+  parse(stream, source, handler);
   return Assembly(tables, source).run();
 }
 

@@ -159,7 +159,13 @@ TEST_CASE("a text longer than the window that is read at a time") {
                        FileError);
   CHECK(refusal("\"name\": \"example\"", "\"note\": \"" + std::string(5 << 18, 'x') + "\"")
             .ends_with("(the string is too long)"));
-  CHECK(refusal("15", std::string(5000, '1')).ends_with("(the number is too long)"));
+  CHECK(refusal("15", std::string(5000, '1')).ends_with("(the number is too large)"));
+  const std::string digits = "1" + std::string(300, '0');
+  CHECK(parse_selection(replaced(kExample, "[15]", "[" + digits + "]"), "x.json").node_costs[0] ==
+        1e300);
+  CHECK(refusal("50 }", "50 }}").ends_with("(expected the end of the text)"));
+  CHECK(refusal("50 } }", std::string("50 } }\0", 7)).ends_with("(expected the end of the text)"));
+  CHECK(refusal("50 } }", "50").ends_with("(the text ends early)"));
 }
 
 TEST_CASE("gzip and plain files") {
