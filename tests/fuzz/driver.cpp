@@ -11,6 +11,7 @@
 //   --places DIR    where addresses of code reached go, DIR/TARGET
 //   --list          prints the targets
 // It closes with "P passed, F failed, S skipped", a target each, and ends with 1 where one failed.
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
