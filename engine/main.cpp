@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "distribute/job.h"
 #include "lua/command_line.h"
 #include "lua/interrupt.h"
 #include "lua/module.h"
@@ -134,6 +135,7 @@ int run_main(Runtime& runtime, const CommandLine& line, const std::vector<std::s
   if (prepared != 0 || runtime.exited()) return prepared;
   if (!script.empty()) {
     const int status = runtime.run_file(script, arguments);
+    if (status == 0) trinity::Job::warn_of_copies();
     if (!line.interactive || status == 130 || runtime.exited()) return status;
   } else if (!line.interactive) {
     const bool is_all = std::any_of(line.actions.begin(), line.actions.end(),

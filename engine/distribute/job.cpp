@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <sstream>
 
@@ -20,6 +21,8 @@ constexpr const char* kCollectives[] = {"gloo", "nccl"};
 constexpr const char* kHello = "hello";  // the first topic
 constexpr double kStoreExtra_s = 2;      // for a store to answer beyond the patience for ranks
 constexpr double kDrain_s = 5;           // for what was begun to end before a rank leaves
+
+std::atomic<bool> g_knows_of_copies = false;  // joined a job, or was warned
 
 std::string host_name() {
   char name[256] = "";
@@ -85,7 +88,23 @@ std::shared_ptr<Job> Job::join(const LaunchVariables& variables, const JobOption
   if (options.collectives == Collectives::nccl) require_nccl();
   auto job = std::shared_ptr<Job>(new Job(variables, options));
   if (job->size() > 1) job->meet();
+  g_knows_of_copies = true;
   return job;
+}
+
+void Job::warn_of_copies() {
+  if (g_knows_of_copies.exchange(true)) return;
+  LaunchVariables variables;
+  try {
+    variables = read_ranks(process_environment);
+  } catch (const ArgumentError&) {  // who joins is told
+  }
+  if (variables.size == 1 || variables.rank != 0 || variables.is_watched) return;
+  std::fprintf(stderr,
+               "trinity: warning: %s started %d processes of this script, which has joined no job: "
+               "each does all of the work, into the same files; trinity.dist.init() joins them, "
+               "trinity launch starts processes that share a search\n",
+               variables.source.c_str(), variables.size);
 }
 
 Job::~Job() {
@@ -99,17 +118,29 @@ std::string Job::key(const std::string& name) const {
   return fmt::format("trinity/{}/{}", variables_.attempt, name);
 }
 
+/// Stores of LibTorch 1 and 2 do not understand each other, and torchrun's is of its own LibTorch.
+std::string Job::store_advice() const {
+  if (!variables_.has_store || variables_.is_watched) return "";
+  return "; if torchrun's LibTorch is another than this program's (trinity --version), set "
+         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 for it: rank 0 then keeps the store";
+}
+
 void Job::meet() {
   if (keeps_store()) server_ = JobStore::serve(variables_.address, variables_.port);
   const auto connect = [&] {
-    return JobStore::connect(variables_.address, variables_.port, options_.join_patience_s);
+    try {
+      return JobStore::connect(variables_.address, variables_.port, options_.join_patience_s);
+    } catch (const Error& error) {
+      throw Error(error.what() + store_advice());
+    }
   };
   {
     StoreWatch watch(options_.join_patience_s + kStoreExtra_s, [this](double silent_s) {
       std::fprintf(stderr,
                    "trinity: rank %d: the job's store at %s:%d (MASTER_ADDR, MASTER_PORT) has not "
-                   "answered for %.0f s: %s was stopped, or another program listens there\n",
-                   rank(), variables_.address.c_str(), variables_.port, silent_s, keeper().c_str());
+                   "answered for %.0f s: %s was stopped, or another program listens there%s\n",
+                   rank(), variables_.address.c_str(), variables_.port, silent_s, keeper().c_str(),
+                   store_advice().c_str());
       end_process();
     });
     store_ = connect();
@@ -149,7 +180,11 @@ void Job::say_hello(StoreWatch& watch) {
 
 /// A job that has begun is complete: who comes then is the one too many.
 void Job::take_rank() {
-  if (store_->add(key(fmt::format("taken/{}", rank())), 1) == 1) return;
+  try {
+    if (store_->add(key(fmt::format("taken/{}", rank())), 1) == 1) return;
+  } catch (const StoreError& error) {
+    throw Error(error.what() + store_advice());
+  }
   if (store_->get(key("patience")))
     throw Error(fmt::format("rank {} is taken: the job at {}:{} runs already", rank(),
                             variables_.address, variables_.port));

@@ -72,6 +72,10 @@ class Job {
   /// different numbers of ranks; under a launcher that watches, that speaks and this process ends.
   /// A store that does not answer ends the process with a message.
   static std::shared_ptr<Job> join(const LaunchVariables& variables, const JobOptions& options);
+  /// Warns on standard error, once a process and on rank 0 alone, where a launcher other than
+  /// `trinity launch` has started several processes and this one has joined no job: each then does
+  /// the whole work, into the same files.
+  static void warn_of_copies();
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -127,6 +131,7 @@ class Job {
   [[noreturn]] void end_without_store(const std::string& failure) const;
   std::vector<Seen> seen_ranks() const;
   std::string keeper() const { return variables_.has_store ? "the launcher" : "rank 0"; }
+  std::string store_advice() const;
   std::string await(const std::string& topic, int r);
   std::vector<std::string> gather(const std::string& topic, const std::string& text);
   std::shared_ptr<Work> begin(const std::string& what, Scope scope,

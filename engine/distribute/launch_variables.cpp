@@ -133,7 +133,7 @@ void find_store(const Reader& reader, LaunchVariables& found) {
 
 }  // namespace
 
-LaunchVariables read_launch_variables(const Environment& environment) {
+LaunchVariables read_ranks(const Environment& environment) {
   const Reader reader(environment);
   std::optional<LaunchVariables> found;
   const Names* from = nullptr;
@@ -147,12 +147,18 @@ LaunchVariables read_launch_variables(const Environment& environment) {
   }
   if (!found && in_slurm_step(reader)) found = reader.read(kSlurm);
   if (!found) return {};
-  if (found->size == 1) return *found;
-  find_store(reader, *found);
-  found->has_store = reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   found->is_watched = reader.text("TRINITY_LAUNCH") == "1";
-  found->attempt = reader.text("TORCHELASTIC_RESTART_COUNT").value_or("0");
   return *found;
+}
+
+LaunchVariables read_launch_variables(const Environment& environment) {
+  const Reader reader(environment);
+  auto found = read_ranks(environment);
+  if (found.size == 1) return found;
+  find_store(reader, found);
+  found.has_store = reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  found.attempt = reader.text("TORCHELASTIC_RESTART_COUNT").value_or("0");
+  return found;
 }
 
 std::optional<std::string> process_environment(const std::string& name) {

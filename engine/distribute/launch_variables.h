@@ -40,6 +40,9 @@ struct LaunchVariables {
 /// inherit those of their daemons.
 LaunchVariables read_launch_variables(const Environment& environment);
 
+/// The same but for the store (address, port, has_store, attempt), which it does not ask for.
+LaunchVariables read_ranks(const Environment& environment);
+
 /// The environment of this process.
 std::optional<std::string> process_environment(const std::string& name);
 

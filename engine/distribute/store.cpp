@@ -27,8 +27,16 @@ auto guarded(Body body) {
   }
 }
 
+/// LibTorch from 2.4 on keeps a store with libuv, and refuses where it was built without, as
+/// Debian's; the threads that 1.13 has are in all of them.
+template <class Options>
+void keep_without_libuv(Options& options) {
+  if constexpr (requires { options.useLibUV; }) options.useLibUV = false;
+}
+
 c10d::TCPStoreOptions options_of(int port, double patience_s) {
   c10d::TCPStoreOptions options;
+  keep_without_libuv(options);
   options.port = static_cast<uint16_t>(port);
   options.waitWorkers = false;
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(patience_s * 1e3));

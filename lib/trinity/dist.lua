@@ -89,11 +89,12 @@ end
 
 --- The job that this process has joined, when it has several ranks; else nil, as in dist.alone() and in workers of
 --- trinity.parallel_map. Under `trinity launch` it joins if that has not been done; other launchers may mean processes
---- that have nothing to do with each other.
+--- that have nothing to do with each other: rank 0 of these warns, once.
 ---@return trinity.Job?
 function dist.current()
   if alone > 0 or core.in_worker() then return nil end
   if not joined and core.environment 'TRINITY_LAUNCH' then dist.init() end
+  if not joined then core.dist.warn_of_copies() end
   if joined and joined.size > 1 and not joined.closed then return joined end
 end
 

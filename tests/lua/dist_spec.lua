@@ -350,12 +350,48 @@ describe('a rank that fails ends the job with one message', function()
       ]] .. hang)
     local rank = write_script "require('trinity').dist.init { join_timeout_s = 3 }"
     local ready = write_script ''
-    local status, output, seconds = shell(('"$T" %s %s > /dev/null & p=$!; until [ -s %s ]; do sleep 0.05; done; '
-      .. 'RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=23459 "$T" %s; s=$?; kill $p; wait; (exit $s)'):format(listener,
-      ready, ready, rank))
-    expect(output):matches "^trinity: rank 1: the job's store at 127.0.0.1:23459 %(MASTER_ADDR, MASTER_PORT%) has not answered for %d s: "
-    expect(status):equals(1)
-    expect(seconds):below(30)
+    local function join(variables)
+      os.remove(ready)
+      local status, output, seconds = shell(('"$T" %s %s > /dev/null & p=$!; until [ -s %s ]; do sleep 0.05; done; '
+        .. 'RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=23459 %s "$T" %s; s=$?; kill $p; wait; (exit $s)'):format(
+        listener, ready, ready, variables, rank))
+      expect(status):equals(1)
+      expect(count(output, 'trinity: ')):equals(1)
+      expect(seconds):below(30)
+      return output
+    end
+    local alone = join ''
+    expect(alone):matches "^trinity: rank 1: the job's store at 127.0.0.1:23459 %(MASTER_ADDR, MASTER_PORT%) has not answered for %d s: "
+    expect(count(alone, 'torchrun')):equals(0)
+    -- Torchrun of another LibTorch keeps a store that does not answer either.
+    expect(join 'TORCHELASTIC_USE_AGENT_STORE=True'):matches 'set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 for it'
+  end)
+  it('as copies that join no job are told on rank 0, once, whatever the launcher', function()
+    local function copy(variables, text)
+      local status, output = shell(variables .. ' TRINITY_RUNS=none "$T" ' .. write_script(text))
+      expect(status):equals(0)
+      return output
+    end
+    local torchrun = 'RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=23460'
+    local open_mpi = 'OMPI_COMM_WORLD_RANK=%d OMPI_COMM_WORLD_SIZE=%d'
+    local search = [[
+      local trinity = require 'trinity'
+      local problem = trinity.problem { graph = trinity.model 'alexnet', cluster = trinity.cluster 'p100x2' }
+      local found = trinity.methods.trinity(problem, { evaluations = 40, quiet = true })
+      print(found.evaluations > 1, (trinity.dist.current()))
+      trinity.methods.trinity(problem, { evaluations = 40, quiet = true })
+    ]]
+    local told = '^trinity: warning: %s started 2 processes of this script, which has joined no job: each does all of the '
+      .. 'work, into the same files; [^\n]*trinity%%.dist%%.init%%(%%)[^\n]*\n%s$'
+    expect(copy(torchrun, search)):matches(told:format('torchrun', 'true\tnil\n'))
+    expect(copy(open_mpi:format(0, 2), search)):matches(told:format('Open MPI', 'true\tnil\n'))
+    expect(copy(open_mpi:format(1, 2), search)):equals 'true\tnil\n'
+    expect(copy(open_mpi:format(0, 1), search)):equals 'true\tnil\n'
+    expect(copy(torchrun, '')):matches(told:format('torchrun', '')) -- at its end, whatever it did
+    local _, joined = launch('-n 2', "require('trinity').dist.init():barrier()")
+    expect(joined):equals ''
+    local _, apart = launch('-n 2', '')
+    expect(apart):equals ''
   end)
   it('when it has another model', function()
     local output, status = four_ranks()
