@@ -28,9 +28,17 @@ std::vector<std::string> loaded_libraries() {
   return paths;
 }
 
+/// A LibTorch built with Vulkan, as Debian 13's, counts one device of it, present or not. Autograd
+/// starts a thread for every device but the processor, and then refuses to work in children of
+/// fork, our workers. Nothing here computes on Vulkan.
+void forget_vulkan() {
+  c10::impl::device_guard_impl_registry[static_cast<size_t>(c10::DeviceType::Vulkan)] = nullptr;
+}
+
 }  // namespace
 
 void use_one_torch_thread() {
+  forget_vulkan();
   torch::set_num_threads(1);
   // LibTorch sets OpenMP's and MKL's threads; OpenBLAS built on pthreads has its own setting.
   static const auto set_openblas =
