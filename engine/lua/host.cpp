@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -80,6 +81,16 @@ int on_error(lua_State* L) {
   return 0;
 }
 
+/// Event "errfin" of LuaJIT: the error value, nil where the message handler has seen it.
+int on_finaliser_error(lua_State* L) {
+  HostState& host = *host_state(L);
+  if (host.closing || host.exit_status || !stop_message(L).empty()) return 0;
+  lua_settop(L, 1);
+  if (!lua_isnil(L, 1)) describe(L, host.error);
+  std::fprintf(stderr, "trinity: in a finaliser: %s\n", host.error.message.c_str());
+  return 0;
+}
+
 void raise_exit(lua_State* L, lua_Debug*) {
   lua_pushliteral(L, "the script called os.exit");
   lua_error(L);
@@ -127,6 +138,15 @@ std::optional<ScriptError> call_script(lua_State* L, int arguments, int results)
     host.error = {std::move(stopped), "", false};
   lua_pop(L, 1);
   return std::move(host.error);
+}
+
+void report_finalisers(lua_State* L) {
+  lua_getglobal(L, "jit");
+  lua_getfield(L, -1, "attach");
+  lua_pushcfunction(L, on_finaliser_error);
+  lua_pushliteral(L, "errfin");
+  lua_call(L, 2, 0);
+  lua_pop(L, 1);
 }
 
 void install_exit(lua_State* L) {

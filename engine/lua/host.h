@@ -39,6 +39,8 @@ struct HostState {
   std::optional<int> exit_status;
   /// What the message handler found, until call_script() hands it over.
   ScriptError error;
+  /// Whether the state is being closed: what finalisers raise then is nobody's business.
+  bool closing = false;
 };
 
 /// Ties `host`, which must outlive the state, to `L`.
@@ -54,6 +56,10 @@ std::optional<ScriptError> call_script(lua_State* L, int arguments, int results 
 /// Calls what trinity.core.at_end was given, if anything, with the exit status of the script that
 /// ended and its error's message. Returns the status to exit with. May raise a Lua error.
 int call_end(lua_State* L, int status, const std::string& message);
+
+/// LuaJIT of Debian 12 raises the error of a finaliser where the collector happens to run; that of
+/// Debian 13 goes on and only tells of it. Has it told on standard error, with the script's position.
+void report_finalisers(lua_State* L);
 
 /// Gives `L` an os.exit that ends the script instead of the process, past any pcall. The status is
 /// then in HostState::exit_status.

@@ -94,6 +94,7 @@ struct Runtime::Impl {
     if (!L) return;
     const lua::HardTimeLimit limit(hard_limit_s());  // a finaliser may loop
     lua::unwatch_interrupts(L);
+    host.closing = true;
     lua_close(L);
   }
 
@@ -128,6 +129,7 @@ void Runtime::Impl::set_up(lua_State* state) {
   lua_pushstring(state, host.home.c_str());
   lua_setfield(state, LUA_REGISTRYINDEX, lua::kHomeKey);
   lua::install_exit(state);
+  lua::report_finalisers(state);
   lua::install_execute(state);
   lua::install_coroutine_guard(state);
   if (options.safe) lua::make_safe(state, options.allowed_folders);

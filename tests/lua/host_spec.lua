@@ -205,8 +205,14 @@ trinity: error in error handling
   end)
   it('end with the stack, memory and finalisers', function()
     says("trinity -e 'local function f() return 1 + f() end f()'", 1, '^trinity: %(command line%):1: stack overflow\n')
-    says([[trinity -e 'local p = newproxy(true) getmetatable(p).__gc = function() error "gc" end p = nil collectgarbage()']],
-      1, '^trinity: %(command line%):1: gc\n')
+    local status, output = shell [[trinity -e 'local p = newproxy(true) getmetatable(p).__gc = function() error "gc" end p = nil
+      collectgarbage()']]
+    if status == 0 then -- LuaJIT of 2024 and later goes on
+      expect(output):equals 'trinity: in a finaliser: (command line):1: gc\n'
+    else
+      expect(output):matches '^trinity: %(command line%):1: gc\n'
+      expect(status):equals(1)
+    end
     gives([[trinity -e 'local p = newproxy(true) getmetatable(p).__gc = function() error "gc" end']], 0, '')
     says([[trinity --memory-limit 16M -e 'print(pcall(string.rep, "x", 1e9)) print "on"']], 0, '^false\tnot enough memory\non\n$')
   end)
@@ -334,6 +340,8 @@ describe('a terminal', function()
   --- in what the terminal shows from then on; returns all of it.
   local function converse(steps)
     if not io.popen 'command -v script':read '*l' then skip 'the command script (util-linux) is not here' end
+    local refusal = io.popen 'script -qefc true /dev/null < /dev/null 2>&1':read '*a'
+    if refusal:find 'pseudo%-terminal' then skip(refusal:gsub('%s+$', '') .. ' (is /dev/pts mounted?)') end
     os.execute(("cd '%s'; rm -f keys shown; mkfifo keys; touch shown; XDG_STATE_HOME='%s/state' TRINITY_HOME='%s' TERM=xterm " ..
       "timeout -k 2 120 script -qefc '%s' shown < keys > /dev/null 2>&1 &"):format(folder, folder, root, program))
     local keys, seen = io.open(folder .. '/keys', 'w'), 0
