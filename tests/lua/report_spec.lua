@@ -68,6 +68,19 @@ local function look(pages, widths)
   return by_name
 end
 
+--- The name of a search as a chart says it, and where its best changes and it ends, from the file of its curve.
+local function changes(path, id)
+  local about = json.decode(core.read_file(('%s/searches/%d/search.json'):format(path, id)))
+  local name = about.method == 'single_device' and about.method or ('%s, seed %d'):format(about.method, about.seed)
+  local x, y, last = {}, {}, nil
+  for evaluations, step in core.read_file(('%s/searches/%d/curve.csv'):format(path, id)):gmatch '\n(%d+),[^,]*,[^,]*,([^,\n]+)' do
+    last = { tonumber(evaluations), tonumber(step) }
+    if last[2] ~= y[#y] then x[#x + 1], y[#y + 1] = last[1], last[2] end
+  end
+  if last[1] ~= x[#x] then x[#x + 1], y[#y + 1] = last[1], last[2] end
+  return { name = name, x = x, y = y }
+end
+
 local function page_of(paths) return report.page(report.data(paths)) end
 
 local function experiments()
@@ -138,7 +151,8 @@ describe('a report', function()
   local function pages_of()
     if pages then return pages end
     local problem = trinity.problem { graph = trinity.model('vgg16', { batch_size = 4 }), cluster = trinity.cluster 'p100x4' }
-    run_folders.comparison(folder .. '/one', problem, 'vgg16', { 'single_device', 'random', 'annealing' })
+    run_folders.comparison(folder .. '/one', problem, 'vgg16', { 'single_device', 'random', 'annealing' },
+      {}, 400)
     run_folders.comparison(folder .. '/two', problem, 'vgg16', { 'm_etf', 'random' }, { options = { seeds = 3 } })
     run_folders.comparison(folder .. '/hostile', run_folders.hostile_problem(), '</script><b>x', { 'random' },
       { error = '<script>pwned=1</script>', name = '</title><b>', status = 'failed' })
@@ -171,6 +185,7 @@ describe('a report', function()
       expect(#page(name).outside):equals(0)
       expect(page(name).unnamed):equals(0)
       expect(page(name).emptyCharts):equals(0)
+      expect(page(name).undrawnAtLoad):equals(0)
     end
   end)
   it('says what was found, and marks the best in words', function()
@@ -178,7 +193,32 @@ describe('a report', function()
     expect(#page('one').best):equals(1)
     expect(page('one').best[1]):matches '★ best'
     expect(page('one').charts):equals(3)
+    expect(page('one').chartNames[1]):equals 'Best step time over evaluations of annealing, random, single_device'
     expect(table.concat(page('one').sections, ' ')):equals 'summary comparison placement timeline devices'
+  end)
+  it('draws every change of the best of every search where it was', function()
+    local drawn, points = {}, 0
+    for _, line in ipairs(page('one').curves) do drawn[line.name] = line end
+    for id = 1, 5 do
+      local expected = changes(folder .. '/one', id)
+      local line = drawn[expected.name] or error('no line of ' .. expected.name)
+      expect(#line.x):equals(#expected.x)
+      points = points + #line.x
+      expect(select(2, line.path:gsub('[MLHV]', ''))):equals(2 * #line.x - 1) -- across, then down
+      local last = #line.x
+      for i = 1, last do
+        expect(line.x[i]):equals(expected.x[i])
+        expect(line.y[i] / line.y[1]):near(expected.y[i] / expected.y[1], 1e-12)
+        if last > 1 then
+          local share = math.log(line.x[i] / line.x[1]) / math.log(line.x[last] / line.x[1]) -- a logarithmic axis
+          expect(line.px[i]):near(line.px[1] + share * (line.px[last] - line.px[1]), 0.01)
+        end
+      end
+    end
+    expect(drawn['annealing, seed 1'] and #drawn['annealing, seed 1'].x > 5):equals(true)
+    for _, name in ipairs { 'annealing (2 seeds)', 'random (2 seeds)' } do points = points + #drawn[name].x end
+    expect(page('one').curvePoints):equals(points)
+    expect(#page('one').curves):equals(7)
   end)
   it('zooms, opens layers and goes back', function()
     local one = page 'one'
@@ -231,6 +271,20 @@ describe('a report', function()
       expect(kinds.text:find(text, 1, true) ~= nil):equals(true)
     end
     expect(kinds.charts):equals(13)
+  end)
+  it('begins with sentences, not with the names of tables', function()
+    local sentence = require 'trinity.report.sentence'
+    local function of(summary, searches)
+      local run = { about = { status = 'done' }, search_ids = {}, searches = {},
+        results = { { kind = 'table', label = 'table', summary = summary } } }
+      for id = 1, searches do
+        run.search_ids[id], run.searches[tostring(id)] = tostring(id), { method = 'random', evaluations = 5 }
+      end
+      return sentence.of(run, { problems = { { model = 'a', cluster = 'b', strategies = {} } } })
+    end
+    expect(of('significance', 1)):equals 'Searched where to place a on b with random (1 search, 5 evaluations in all).'
+    expect(of('Seeds differ little.', 1)):matches '^Seeds differ little%. Searched where'
+    expect(of('significance', 0)):equals 'This run has 1 result and no search.'
   end)
 end)
 

@@ -9,20 +9,17 @@ const vega = (function () {
 })();
 
 const waiting = [];
-let drawing = false;
+let standing = false;
 
-/** Charts wait for their turn: what people see first is drawn first. */
+/** Draws something once it stands in the page. */
 function later(work) {
-  waiting.push(work);
-  if (drawing) return;
-  drawing = true;
-  const next = () => {
-    const job = waiting.shift();
-    if (!job) { drawing = false; return; }
-    job();
-    setTimeout(next, 0);
-  };
-  setTimeout(next, 30);
+  if (standing) setTimeout(work, 0); else waiting.push(work);
+}
+
+/** Draws all that waits: before the page is loaded, so that pictures and prints of it have everything. */
+function drawWaiting() {
+  standing = true;
+  for (const work of waiting.splice(0)) work();
 }
 
 function chartConfig() {
@@ -40,9 +37,14 @@ function chartConfig() {
 const formats = { s: v => seconds(v, 4), B: v => bytes(v, 3), '': v => trim(v, 4), '%': v => trim(v, 3) + ' %',
   '×': v => trim(v, 3) + '×', h: v => trim(v, 4) + ' h' };
 
+/** Least and greatest of the values that are numbers. */
+function extent(values) {
+  return values.filter(isNumber).reduce(([low, high], v) => [Math.min(low, v), Math.max(high, v)], [Infinity, -Infinity]);
+}
+
 /** The unit in which an axis counts: { factor, name }. */
 function axisUnit(kind, values) {
-  const most = Math.max(...values.filter(isNumber).map(Math.abs), 0);
+  const [low, high] = extent(values), most = Math.max(-low, high, 0);
   const choose = units => units.find(([size]) => most >= size) || units[units.length - 1];
   if (kind === 's') { const [factor, name] = choose([[1, 's'], [1e-3, 'ms'], [1e-6, 'µs']]); return { factor, name }; }
   if (kind === 'B') { const [factor, name] = choose([[1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB'],
@@ -62,14 +64,15 @@ function chart(label, spec) {
   let view = null;
   const draw = width => {
     if (view) view.finalize();
-    box.replaceChildren();
+    const place = el('div', { 'aria-hidden': 'true' }); // Vega gives it a name of its own
+    box.replaceChildren(place);
     view = new vega.View(vega.parse(spec(width), chartConfig(), { ast: true }),
-      { expr: vega.expr, renderer: 'svg', container: box, hover: true,
+      { expr: vega.expr, renderer: 'svg', container: place, hover: true,
       logger: { level() { return this; }, error: e => console.error(e), warn() { return this; },
         info() { return this; }, debug() { return this; } } });
     view.tooltip((handler, event, item, value) => (value ? tip.show(String(value), event.clientX, event.clientY)
       : tip.hide()));
-    view.runAsync();
+    view.run();
   };
   later(() => redraw(box, draw));
   return box;
@@ -91,63 +94,67 @@ function ruleMarks(rule, unit) {
   ];
 }
 
-/** Band, line and points of series `k`. */
+/** Band, line and points of series `k`, and thin lines of its runs. */
 function seriesMarks(s, k, options) {
-  const from = { data: 'rows' + k }, x = numeric('x', 'x'), y = numeric('y', 'y');
+  const data = { data: 'rows' + k }, x = numeric('x', 'x'), y = numeric('y', 'y');
   const interpolate = plain(options.steps ? 'step-after' : 'linear');
-  const band = { type: 'area', from, encode: enter({ x, y: numeric('low', 'y'), y2: numeric('high', 'y'), interpolate,
-    fill: plain(s.colour), fillOpacity: plain(0.18) }) };
-  const line = { type: 'line', from, encode: enter({ x, y, interpolate, stroke: plain(s.colour), strokeWidth: plain(2.2),
-    strokeDash: plain(s.dash || []) }) };
-  const points = { type: 'symbol', from, encode: enter({ x, y, size: plain(options.points ? 45 : 90),
-    fill: plain(s.colour), fillOpacity: plain(options.points ? 1 : 0), tooltip: { field: 'tip' } }) };
-  return s.low ? [band, line, points] : [line, points];
+  const line = (from, width, opacity) => ({ type: 'line', from, encode: enter({ x, y, interpolate, stroke: plain(s.colour),
+    strokeWidth: plain(width), strokeOpacity: plain(opacity), strokeDash: plain(s.dash || []) }) });
+  const points = (from, visible) => ({ type: 'symbol', from, encode: enter({ x, y, size: plain(visible ? 45 : 90),
+    fill: plain(s.colour), fillOpacity: plain(visible ? 1 : 0), tooltip: { field: 'tip' } }) });
+  const band = { type: 'area', from: data, encode: enter({ x, y: numeric('low', 'y'), y2: numeric('high', 'y'), interpolate,
+    fill: plain(s.colour), fillOpacity: plain(0.14) }) };
+  const runs = list(s.runs).map((run, j) => ({ from: { data: 'rows' + k + '_' + j }, run }));
+  return [...(s.low ? [band] : []), ...runs.map(({ from }) => line(from, 0.9, 0.6)), line(data, 2.2, 1),
+    ...(options.hover ? runs.map(({ from, run }) => points(from, run.x.length === 1)) : []),
+    ...(options.hover || options.points ? [points(data, options.points || s.x.length === 1)] : [])];
 }
 
-/** The points of all series as rows, in units of the axis. */
-function curveRows(series, options, unit) {
-  const tipOf = (s, x, y) => s.name + '\n' + options.x + ' ' + trim(x, 6) + ': ' + formats[options.unit](y);
-  return series.flatMap((s, k) => s.x.map((x, i) => ({
-    k, x, y: s.y[i] / unit.factor, low: (s.low ? s.low[i] : s.y[i]) / unit.factor,
-    high: (s.high ? s.high[i] : s.y[i]) / unit.factor, tip: tipOf(s, x, s.y[i]),
-  }))).filter(row => isNumber(row.y));
+/** The points of a curve as rows, in units of the axis. */
+function curveRows(s, options, unit) {
+  const tipOf = (x, y) => s.name + '\n' + options.x + ' ' + trim(x, 6) + ': ' + formats[options.unit](y);
+  return s.x.map((x, i) => ({ x, y: s.y[i] / unit.factor, low: (s.low ? s.low[i] : s.y[i]) / unit.factor,
+    high: (s.high ? s.high[i] : s.y[i]) / unit.factor, tip: tipOf(x, s.y[i]) })).filter(row => isNumber(row.y));
 }
 
-function curveScales(rows, options, unit, values) {
-  const low = Math.min(...values) / unit.factor, high = Math.max(...values) / unit.factor;
-  const steep = options.steep && low > 0 && high > 1.8 * low, logarithmic = options.log && rows.every(row => row.x > 0);
-  const rule = options.rule ? [[options.rule.value / unit.factor]] : [];
+/** The axes' scales. xs, ys: the values shown, ys in units of the axis, the rule's with them. */
+function curveScales(xs, ys, options) {
+  const [low, high] = extent(ys), [from, to] = extent(xs);
+  const steep = options.steep && low > 0 && high > 1.8 * low, logarithmic = options.log && from > 0;
   return { steep, scales: [
-    { name: 'x', type: logarithmic ? 'log' : 'linear', base: options.log === 2 ? 2 : 10, domain: { data: 'rows', field: 'x' },
+    { name: 'x', type: logarithmic ? 'log' : 'linear', base: options.log === 2 ? 2 : 10, domain: [from, to],
       range: 'width', nice: !logarithmic, zero: false },
     { name: 'y', type: steep ? 'log' : 'linear', range: 'height', zero: !steep && !!options.zero, nice: !steep,
-      domain: steep ? [low * 0.9, high * 1.06]
-        : { fields: [{ data: 'rows', field: 'low' }, { data: 'rows', field: 'high' }].concat(rule) } },
+      domain: steep ? [low * 0.9, high * 1.06] : [low, high] },
   ] };
 }
 
+const mostHovered = 6000; // points that say what they are when pointed at; beyond it lines alone are drawn
+
 /**
- * Curves. series: [{ name, x, y, low, high (optional bands), colour, dash }]; options: { label, x, y (titles), unit, log
- * (x by powers of 2 or 10), steep (y by powers where values differ much), rule: { value, label }, height, steps, points }.
+ * Curves. series: [{ name, x, y, low, high (optional bands), runs: [{ name, x, y }] (optional thin lines), colour, dash }];
+ * options: { label, x, y (titles), unit, log (x by powers of 2 or 10), steep (y by powers where values differ much),
+ * rule: { value, label }, height, steps, points }.
  */
 function curves(series, options) {
-  const values = series.flatMap(s => [...s.y, ...(s.low || []), ...(s.high || [])]).filter(isNumber)
-    .concat(options.rule ? [options.rule.value] : []);
-  const unit = axisUnit(options.unit, values), rows = curveRows(series, options, unit);
-  const own = series.map((s, k) => ({ name: 'rows' + k, source: 'rows',
-    transform: [{ type: 'filter', expr: 'datum.k === ' + k }] }));
+  const lines = series.flatMap(s => [s, ...list(s.runs)]), xs = lines.flatMap(s => s.x);
+  const values = lines.flatMap(s => [...s.y, ...(s.low || []), ...(s.high || [])])
+    .concat(options.rule ? [options.rule.value] : []).filter(isNumber);
+  const unit = axisUnit(options.unit, values), shown = { ...options, hover: xs.length <= mostHovered };
+  const rows = (s, name) => ({ name, values: curveRows(s, options, unit) });
+  const data = series.flatMap((s, k) => [rows(s, 'rows' + k), ...list(s.runs).map((run, j) => rows(run, 'rows' + k + '_' + j))]);
   return chart(options.label, width => {
-    const { steep, scales } = curveScales(rows, options, unit, values);
+    const { steep, scales } = curveScales(xs, values.map(v => v / unit.factor), options);
     return {
-      width: Math.max(160, width - 66), height: options.height || 260, autosize: 'none',
-      padding: { left: 52, right: 12, top: 8, bottom: 40 }, data: [{ name: 'rows', values: rows }, ...own], scales,
+      width: Math.max(160, width - 76), height: options.height || 260, autosize: 'none',
+      padding: { left: 52, right: 22, top: 8, bottom: 40 }, data, scales,
       axes: [
         { scale: 'x', orient: 'bottom', title: options.x, tickCount: Math.max(3, Math.floor(width / 110)), labelOverlap: true,
           format: options.log === 2 ? '~g' : undefined },
         { scale: 'y', orient: 'left', title: unitTitle(options.y, unit), grid: true, tickCount: 5, domain: false, ticks: false,
           format: steep ? '~g' : undefined, labelOverlap: true },
       ],
-      marks: [...(options.rule ? ruleMarks(options.rule, unit) : []), ...series.flatMap((s, k) => seriesMarks(s, k, options))],
+      marks: [...(options.rule ? ruleMarks(options.rule, unit) : []), ...series.flatMap((s, k) => seriesMarks(s, k, shown))],
     };
   });
 }

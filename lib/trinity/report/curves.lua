@@ -1,23 +1,23 @@
--- How searches converge: the best step time over evaluations, seeds of a method as a band.
+-- How searches converge: the best step time over evaluations of every search, with a point wherever it changes, and of
+-- a method with several seeds their median and range at all those points.
 
 local read = require 'trinity.report.read'
 local util = require 'trinity.util'
 
 local curves = {}
 
-local most_points = 240
-
---- Points { evaluations, best step time } of a search, from its curve or, where it has not ended, the metrics.
+--- Where the best step time of a search changes, and where the search ends: its evaluations x and the times y. From its
+--- curve or, where it has not ended, the metrics. nil: neither has a row.
 local function points_of(run, id, rows_of)
   local rows = read.csv(run, ('searches/%s/curve.csv'):format(id))
   if #rows == 0 then rows = rows_of[id] or {} end
-  local points = {}
-  for _, row in ipairs(rows) do
-    if row.evaluations and row.best_step_time_s then
-      points[#points + 1] = { row.evaluations, row.best_step_time_s }
+  local x, y = {}, {}
+  for i, row in ipairs(rows) do
+    if row.evaluations and row.best_step_time_s and (i == #rows or row.best_step_time_s ~= y[#y]) then
+      x[#x + 1], y[#y + 1] = row.evaluations, row.best_step_time_s
     end
   end
-  return points
+  return #x > 0 and { seed = run.searches[id].seed, x = x, y = y } or nil
 end
 
 --- Rows of metrics.csv by search. Texts there may be quoted, so that the numbers are taken from the JSON lines.
@@ -34,49 +34,46 @@ local function metrics_by_search(run)
   return by
 end
 
---- The evaluations at which the curve of a method is told: those of its searches from where all have begun, thinned.
-local function grid_of(searches)
+--- The evaluations at which a search of a method changes, from where all have begun.
+local function all_x(searches)
   local from, seen, list = 0, {}, {}
-  for _, points in ipairs(searches) do from = math.max(from, points[1][1]) end
+  for _, points in ipairs(searches) do from = math.max(from, points.x[1]) end
   for _, points in ipairs(searches) do
-    for _, point in ipairs(points) do
-      if point[1] >= from and not seen[point[1]] then seen[point[1]], list[#list + 1] = true, point[1] end
+    for _, x in ipairs(points.x) do
+      if x >= from and not seen[x] then seen[x], list[#list + 1] = true, x end
     end
   end
   table.sort(list)
-  local step, thin = #list / most_points, {}
-  if step <= 1 then return list end
-  for i = 1, most_points - 1 do thin[i] = list[math.floor((i - 1) * step) + 1] end
-  thin[most_points] = list[#list]
-  return thin
-end
-
---- The value that a search has reached at `evaluations`; its last one where it has ended before.
-local function value_at(points, cursor, evaluations)
-  while points[cursor + 1] and points[cursor + 1][1] <= evaluations do cursor = cursor + 1 end
-  return points[cursor][2], cursor
+  return list
 end
 
 local function series_of(method, searches)
-  local series = { method = method, seeds = #searches, x = grid_of(searches), low = {}, middle = {}, high = {} }
-  local cursors = {}
+  local series = { method = method, searches = searches }
+  if #searches == 1 then return series end
+  local cursors, low, middle, high = {}, {}, {}, {}
+  series.x, series.low, series.middle, series.high = all_x(searches), low, middle, high
   for s = 1, #searches do cursors[s] = 1 end
   for i, x in ipairs(series.x) do
     local values = {}
-    for s, points in ipairs(searches) do values[s], cursors[s] = value_at(points, cursors[s], x) end
+    for s, points in ipairs(searches) do
+      local at = cursors[s]
+      while points.x[at + 1] and points.x[at + 1] <= x do at = at + 1 end
+      values[s], cursors[s] = points.y[at], at -- its last value where it has ended before
+    end
     table.sort(values)
-    series.low[i], series.middle[i], series.high[i] = values[1], util.median(values), values[#values]
+    low[i], middle[i], high[i] = values[1], util.median(values), values[#values]
   end
   return series
 end
 
---- A list by problem of { problem = id, series = a list by method of { method, seeds, x, low, middle, high } }.
+--- A list by problem of { problem = id, series = a list by method of { method, searches = a list by search of { seed,
+--- x, y }, and of several searches x, low, middle, high } }; x in evaluations, the others in seconds.
 function curves.of(run)
   local rows_of, by_problem, list = metrics_by_search(run), {}, {}
   for _, id in ipairs(run.search_ids) do
     local search = run.searches[id]
     local points = points_of(run, id, rows_of)
-    if #points > 0 then
+    if points then
       local problem, method = tostring(search.problem), tostring(search.method)
       by_problem[problem] = by_problem[problem] or {}
       by_problem[problem][method] = by_problem[problem][method] or {}

@@ -35,4 +35,5 @@ function build() {
 
 theme.start();
 build();
+drawWaiting();
 requestAnimationFrame(() => requestAnimationFrame(() => { document.documentElement.dataset.painted = performance.now().toFixed(0); }));

@@ -48,16 +48,9 @@ function jointTable(group) {
 function jointCurves(group) {
   const series = group.flatMap(({ run, problem, r }) => {
     const entry = run.curves.find(c => c.problem === problem.id);
-    return entry ? seriesOf({ series: entry.series.filter(s => s.x.length > 1) }, ' · ' + run.name,
-      dashes[r % dashes.length]) : [];
+    return entry ? seriesOf(entry, ' · ' + run.name, dashes[r % dashes.length]) : [];
   });
-  if (!series.length) return null;
-  const bound = group[0].problem.bounds && group[0].problem.bounds.step_time_s,
-    most = Math.max(...series.map(s => s.x[s.x.length - 1]));
-  return [el('h3', {}, 'How the searches converge'), curvesCard(series,
-    { label: 'Best step time over evaluations, all runs', x: 'evaluations', y: 'best step time', unit: 's',
-    steps: true, steep: true,
-    log: most > 300 ? 10 : 0, rule: bound ? { value: bound, label: 'lower bound ' + seconds(bound) } : null })];
+  return convergenceCard(series, group[0].problem, ', all runs');
 }
 
 function pairSection(runs, id) {

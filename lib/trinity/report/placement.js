@@ -290,6 +290,7 @@ class LayerMap {
     this.stage.style.height = Math.round(Math.max(260,
       Math.min(width * size.height / size.width + 24, Math.max(420, innerHeight * 0.72)))) + 'px';
     this.stage.replaceChildren(picture.svg);
+    picture.svg.setAttribute('viewBox', `0 0 ${this.stage.clientWidth || width} ${this.stage.clientHeight || 500}`); // paper is narrower
     this.picture = picture;
     picture.zoom.fit();
   }

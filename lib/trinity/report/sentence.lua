@@ -63,11 +63,14 @@ end
 local states = { running = ' It is still running.', interrupted = ' It was interrupted before its end.',
   failed = ' It failed before its end.' }
 
---- What experiments say of themselves, but for comparisons and searches.
+-- Whether a summary is a sentence. Scripts give names of tables, too, which stand above these alone.
+local function is_sentence(summary) return type(summary) == 'string' and summary:find '%s.*[.!?]%s*$' ~= nil end
+
+--- What experiments say of themselves in sentences, but for comparisons and searches.
 local function results_text(run)
   local parts = {}
   for _, result in ipairs(run.results) do
-    if result.summary and result.kind ~= 'comparison' and result.kind ~= 'search' and #parts < 3 then
+    if is_sentence(result.summary) and result.kind ~= 'comparison' and result.kind ~= 'search' and #parts < 3 then
       parts[#parts + 1] = util.shortened(result.summary, 300)
     end
   end
@@ -89,7 +92,9 @@ function sentence.of(run, data)
     end
   elseif text == '' then
     local first = run.results[1]
-    text = first and first.summary and util.shortened(first.summary, 300) or 'This run has no search and no result.'
+    text = not first and 'This run has no search and no result.'
+      or is_sentence(first.summary) and util.shortened(first.summary, 300)
+      or ('This run has %s and no search.'):format(plural(#run.results, 'result'))
   end
   return text .. (states[run.about.status] or '')
 end

@@ -103,22 +103,33 @@ const methodNames = [...new Set(report.runs.flatMap(run => run.curves.flatMap(c 
 const methodColour = method => hue(methodNames.indexOf(method));
 const methodDash = method => dashes[Math.floor(methodNames.indexOf(method) / 8) % dashes.length];
 
+/** Curves of methods: of one with several seeds their median and range, and each seed by itself. */
 function seriesOf(entry, suffix, dash) {
-  return entry.series.map(s => ({ name: s.method + (suffix || '') + (s.seeds > 1 ? ' (' + s.seeds + ' seeds)' : ''),
-    x: s.x, y: s.middle, low: s.seeds > 1 ? s.low : null,
-    high: s.seeds > 1 ? s.high : null, colour: methodColour(s.method), dash: dash || methodDash(s.method) }));
+  return entry.series.map(s => {
+    const one = s.searches.length === 1, name = s.method + (suffix || '');
+    return { name: name + (one ? '' : ' (' + s.searches.length + ' seeds)'), colour: methodColour(s.method),
+      dash: dash || methodDash(s.method), x: one ? s.searches[0].x : s.x, y: one ? s.searches[0].y : s.middle,
+      low: one ? null : s.low, high: one ? null : s.high,
+      runs: one ? [] : s.searches.map(r => ({ name: name + ', seed ' + text(r.seed), x: r.x, y: r.y })) };
+  });
+}
+
+/** How searches converge: curves of methods, with the bound of the first problem; null where none went anywhere. */
+function convergenceCard(series, problem, whose) {
+  const ends = series.flatMap(s => [s, ...s.runs]).filter(s => s.x.length > 1).map(s => s.x[s.x.length - 1]);
+  if (!ends.length) return null;
+  const bound = problem.bounds && problem.bounds.step_time_s;
+  return [el('h3', {}, 'How the searches converge'),
+    series.some(s => s.runs.length) ? el('p', { class: 'note' },
+      'A thin line is a seed, with a step wherever its best changed; the thick one is their median, the band their range.') : null,
+    curvesCard(series, { label: 'Best step time over evaluations' + whose, x: 'evaluations', y: 'best step time', unit: 's',
+      steps: true, steep: true, log: Math.max(...ends) > 300 ? 10 : 0,
+      rule: bound ? { value: bound, label: 'lower bound ' + seconds(bound) } : null })];
 }
 
 function convergence(run, problem) {
   const entry = run.curves.find(c => c.problem === problem.id);
-  if (!entry || !entry.series.some(s => s.x.length > 1)) return null;
-  const shown = { series: entry.series.filter(s => s.x.length > 1) };
-  const bound = problem.bounds && problem.bounds.step_time_s;
-  const most = Math.max(...shown.series.map(s => s.x[s.x.length - 1]));
-  return curvesCard(seriesOf(shown), { label: 'Best step time over evaluations of '
-    + shown.series.map(s => s.method).join(', '), x: 'evaluations', y: 'best step time',
-    unit: 's', steps: true, steep: true, log: most > 300 ? 10 : 0,
-      rule: bound ? { value: bound, label: 'lower bound ' + seconds(bound), below: false } : null });
+  return entry ? convergenceCard(seriesOf(entry), problem, ' of ' + entry.series.map(s => s.method).join(', ')) : null;
 }
 
 /** The comparisons and curves of a run, a card a problem. */
@@ -126,7 +137,7 @@ function comparisonSection(run, id) {
   const cards = run.problems.map(problem => {
     const rows = comparisonTable(run, problem), lines = convergence(run, problem);
     if (!rows && !lines) return null;
-    return el('div', { class: 'card' }, rows, lines ? [el('h3', {}, 'How the searches converge'), lines] : null);
+    return el('div', { class: 'card' }, rows, lines);
   }).filter(Boolean);
   if (!cards.length) return null;
   return el('section', { id }, el('h2', {}, 'What was compared'),

@@ -363,7 +363,7 @@ function timelineCard(problem) {
     const timeline = strategy.timeline;
     view = new Timeline(problem, timeline);
     place.replaceChildren(view.element);
-    view.queue();
+    later(() => view.paint());
     notes.textContent = count(timeline.events) + ' events in ' + seconds(timeline.step_ns / 1e9)
       + (timeline.micro_batches > 1 ? ', ' + timeline.micro_batches + ' micro-batches' : '');
   };

@@ -6,6 +6,18 @@
     { key: name, bubbles: true, cancelable: true, ...more }));
   const all = selector => [...document.querySelectorAll(selector)];
 
+  /** What is not drawn yet, at the moment at which a browser takes pictures and prints. */
+  const undrawn = () => [...all('.chart').filter(chart => !chart.querySelector('svg path, svg rect')),
+    ...all('.stage.map').filter(stage => !stage.querySelector('.node')),
+    ...all('.stage.time canvas').filter(canvas => !Number(canvas.dataset.drawn))].length;
+
+  /** The lines of the curves of searches: of each the name, its points as they are and in pixels, and its path. */
+  const searchCurves = () => all('.chart[aria-label^="Best step time over evaluations"] .mark-line path').map(path => {
+    const items = path.__data__.mark.items;
+    return { name: items[0].datum.tip.split('\n')[0], x: items.map(item => item.datum.x), y: items.map(item => item.datum.y),
+      px: items.map(item => item.x), py: items.map(item => item.y), path: path.getAttribute('d') };
+  });
+
   async function tryMap(seen) {
     const stage = document.querySelector('.stage.map');
     if (!stage) return;
@@ -57,8 +69,10 @@
   }
 
   async function run() {
-    const seen = { name: window.reportName, errors: window.reportErrors };
+    const seen = { name: window.reportName, errors: window.reportErrors, undrawnAtLoad };
     try {
+      seen.curves = searchCurves();
+      seen.curvePoints = all('.chart[aria-label^="Best step time over evaluations"] .mark-symbol path').length;
       for (let i = 0; i < 100 && all('.chart').some(chart => !chart.firstChild); i++) await wait();
       seen.title = document.querySelector('h1').textContent;
       seen.lead = (document.querySelector('.lead') || {}).textContent;
@@ -70,6 +84,7 @@
       seen.injected = all('b, img, script[src], link, iframe').length + (window.pwned ? 1 : 0);
       seen.outside = all('[href], [src]').map(e => e.getAttribute('href')
         || e.getAttribute('src')).filter(a => !a.startsWith('#'));
+      seen.chartNames = all('.chart').map(chart => chart.getAttribute('aria-label'));
       seen.unnamed = all('button, a, canvas, [role=img], select').filter(e => !(e.getAttribute('aria-label')
         || e.textContent.trim())).length;
       seen.sideways = document.documentElement.scrollWidth - document.documentElement.clientWidth;
@@ -85,5 +100,9 @@
     }
     console.log('SEEN ' + encodeURIComponent(JSON.stringify(seen)) + ' END');
   }
-  addEventListener('load', () => setTimeout(run, 100));
+  let undrawnAtLoad = -1;
+  addEventListener('load', () => {
+    undrawnAtLoad = undrawn();
+    setTimeout(run, 100);
+  });
 })();

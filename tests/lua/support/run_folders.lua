@@ -50,10 +50,10 @@ local function write_search(write, folder, problem, id, method, found)
   problem:timeline(found):save(('%s/searches/%d/timeline.json'):format(folder, id))
 end
 
---- A run that compared methods on a problem. model: what the run calls it.
-function run_folders.comparison(folder, problem, model, methods, more)
+--- A run that compared methods on a problem. model: what the run calls it. evaluations: default 40.
+function run_folders.comparison(folder, problem, model, methods, more, evaluations)
   local write = writer(folder)
-  local comparison = trinity.compare(problem, methods, { evaluations = 40, seeds = 2, quiet = true })
+  local comparison = trinity.compare(problem, methods, { evaluations = evaluations or 40, seeds = 2, quiet = true })
   local entry = write_problem(write, problem, model)
   write('problems/1/problem.json', entry)
   write('problems/1/reward.lua', 'function(metrics) return -metrics.step_time_s end -- </script><script>pwned=1</script>\n')
