@@ -5,6 +5,7 @@
 --   rows   one a method: { method, median_step_time_s, failures = [texts], runs = [one a seed: { seed, step_time_s,
 --          fits, peak_memory_bytes = [one a device], peak_communication_bytes, total_communication_bytes, reward,
 --          lower_bound_s, evaluations, seconds }] }
+-- Exit status 1 where a run failed, no method found anything, or a finished run could not be kept in --out.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.cli'
@@ -21,7 +22,8 @@ local options = trinity.options(cli.declare {
   seeds = { default = 3, help = 'runs of every method that draws random numbers', min = 1, max = 10000,
     integer = true },
   seed = { default = 1, help = 'the first seed', min = 0, integer = true },
-  out = { default = '', help = 'a folder that keeps finished runs: the same command goes on from there' },
+  out = { default = '', writes = '/x.json',
+    help = 'a folder that keeps finished runs: the same command goes on from there' },
 })
 
 local names = {}
@@ -35,3 +37,4 @@ local comparison = trinity.compare(problem, names, { seed = options.seed, seeds 
   seconds = options.seconds < math.huge and options.seconds or nil, out = options.out ~= '' and options.out or nil })
 print(options.json and core.to_json(comparison:totable()) or comparison)
 if comparison.stopped then os.exit(130) end
+if comparison:failed() then os.exit(1) end

@@ -22,7 +22,7 @@ local options = trinity.options {
   tf32 = { default = true, help = "convolutions on the A100's tensor cores, PyTorch's default" },
   study_gpus = { default = 64, help = 'GPUs of the studies of bandwidth and skips', min = 8, integer = true },
   bandwidths = { default = '24,12,6,3,1.5,0.75,0.375', help = "of a GPU's network card, GB/s" },
-  output = { default = 'runs/daso', help = 'folder of tables (.csv) and pictures (.svg, .png)' },
+  output = { default = 'runs/daso', writes = '/x.csv', help = 'folder of tables (.csv) and pictures (.svg, .png)' },
 }
 
 local per_node = 4

@@ -9,7 +9,7 @@ local options = trinity.options {
   model = { default = 'inception_v3', position = true, help = 'a model in models/, or a file .lua .onnx .json .txt' },
   format = { default = 'json',
     help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for PyTorch)" },
-  output = { default = '', help = "file; '': to standard output" },
+  output = { default = '', writes = '', help = "file; '': to standard output" },
   training = { default = false, help = 'json and dot: of the training step instead of the forward pass' },
   granularity = { default = 'layer', help = "layer, or framework (TensorFlow 1.15's operators; a training step)" },
   batch_size = { default = 0, help = "samples a step (0: the model's own)", min = 0, integer = true },

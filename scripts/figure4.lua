@@ -19,7 +19,7 @@ local options = trinity.options {
   evaluations = { default = 400, help = 'placements to simulate', min = 1, integer = true },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
   strategy = { default = '', help = 'a saved strategy in place of a search' },
-  output = { default = 'runs/figure4', help = 'where PATH.csv, PATH.svg and PATH.png go' },
+  output = { default = 'runs/figure4', writes = '.csv', help = 'where PATH.csv, PATH.svg and PATH.png go' },
 }
 
 local problem = trinity.problem { cluster = trinity.cluster(options.cluster), graph = trinity.model(options.model, {

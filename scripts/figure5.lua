@@ -12,7 +12,7 @@ local options = trinity.options(article.declare {
   seeds = { default = 3, help = 'searches of every network', min = 1, integer = true },
   samples = { default = 0, help = "placements an update; 0: the preset's", min = 0, integer = true },
   preset = { default = 'default', help = 'settings of the policy: default, paper or code' },
-  output = { default = 'runs/figure5', help = 'where PATH.csv, PATH.svg and PATH.png go' },
+  output = { default = 'runs/figure5', writes = '.csv', help = 'where PATH.csv, PATH.svg and PATH.png go' },
   only = { default = 'nmt,nasnet_large,inception_v3', help = 'models with commas' },
   cards = { default = '2', help = 'numbers of cards' },
 })

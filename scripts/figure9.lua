@@ -27,7 +27,8 @@ local options = trinity.options {
   largest_copy = { default = 2 ^ 28, help = 'bytes of the largest copy in the profile', min = 4096 },
   seconds = { default = 240, help = 'measuring time of a network, after which rounds end early', min = 1 },
   seed = { default = 1, help = 'of placements, weights and data', min = 0, integer = true },
-  output = { default = 'runs/figure9', help = 'where PATH.csv, PATH.svg, PATH.png and the profiles go' },
+  output = { default = 'runs/figure9', writes = '.csv',
+    help = 'where PATH.csv, PATH.svg, PATH.png and the profiles go' },
 }
 
 local devices = fidelity.names(options.devices)

@@ -21,7 +21,7 @@ local options = trinity.options {
   space = { default = 'code', help = "'code': its divisors; 'paper': all factors, windows too (few devices)" },
   seconds = { default = 60, help = 'for a search whose tables are too large', min = 0 },
   seed = { default = 1, help = "of FlexFlow's Markov chain", min = 0, integer = true },
-  output = { default = '', help = "where PATH.csv, PATH.svg and PATH.png of figure 6 go; '': none" },
+  output = { default = '', writes = '.csv', help = "where PATH.csv, PATH.svg and PATH.png of figure 6 go; '': none" },
 }
 
 -- Models as the paper's, the search times of its table I in s by p (PaSE's, FlexFlow's, breadth-first dynamic

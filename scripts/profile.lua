@@ -21,7 +21,7 @@ local options = trinity.options {
   largest_copy = { default = 2 ^ 28, help = 'bytes of the largest copy', min = 4096 },
   gpu_memory = { default = 2 ^ 34, help = 'bytes of memory of a GPU', min = 1 },
   seed = { default = 1, help = 'of weights and data', min = 0, integer = true },
-  out = { default = 'runs/profile.json', help = 'where the profile goes' },
+  out = { default = 'runs/profile.json', writes = '', help = 'where the profile goes' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 

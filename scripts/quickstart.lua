@@ -17,7 +17,7 @@ local options = trinity.options {
   beta = { default = 0.3, help = 'weight of the peak communication', min = 0 },
   gamma = { default = 0.2, help = 'weight of the peak memory', min = 0 },
   tolerance = { default = 8e9, help = 'bytes of communication and memory tolerated', min = 1 },
-  save = { default = 'runs/quickstart/strategy.json', help = 'where the found strategy goes' },
+  save = { default = 'runs/quickstart/strategy.json', writes = '', help = 'where the found strategy goes' },
 }
 
 -- The reward is the experiment: swap this formula. Trinity's multi-dimensional one (MDPE) weighs

@@ -10,7 +10,7 @@ local trinity = require 'trinity'
 local options = trinity.options {
   'Prints the reference as Markdown: modules, objects, functions, options.',
   name = { default = '', help = "one entry ('problem:evaluate', 'PlanSpec'); all by default", position = true },
-  save = { default = '', help = 'write to this file instead of standard output' },
+  save = { default = '', writes = '', help = 'write to this file instead of standard output' },
 }
 
 local text = options.name == '' and reference.markdown() or reference.entry(options.name)

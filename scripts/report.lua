@@ -12,7 +12,7 @@ local util = require 'trinity.util'
 local options = trinity.options {
   'Writes a report on runs, named by folder or by name.',
   names = { default = {}, position = true, help = 'RUN [RUN2 ...]: names in --runs, or folders' },
-  out = { default = '', help = "where the page goes; '': report.html in the folder of the first run" },
+  out = { default = '', writes = '', help = "where the page goes; '': report.html in the folder of the first run" },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 

@@ -38,7 +38,7 @@ local options = trinity.options {
   learning_rate = { default = 0.01, help = 'of stochastic gradient descent', min = 0 },
   seed = { default = 1, help = 'of weights and data', min = 0, integer = true },
   memory_limit = { default = '', help = "most memory of a worker's tensors, as 200M or 2G; '': no limit" },
-  trace = { default = '', help = 'where a Chrome trace of the last step goes, measured and simulated' },
+  trace = { default = '', writes = '', help = 'where a Chrome trace of the last step goes, measured and simulated' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 

@@ -16,15 +16,22 @@ local options = trinity.options(cli.declare {
     integer = true },
   seconds = { default = math.huge, help = 'wall-clock limit; results then depend on the machine', min = 0 },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
-  out = { default = '', help = 'a folder for strategy.json' },
+  out = { default = '', writes = '/strategy.json', help = 'a folder for strategy.json' },
 })
 
 local problem = cli.problem(options)
 local limited = options.seconds < math.huge
 local evaluations = options.evaluations > 0 and options.evaluations or (limited and trinity.search.unlimited or 2000)
-local found, reason = trinity.methods.get(options.method)(problem, { evaluations = evaluations,
+local ok, found, reason = pcall(trinity.methods.get(options.method), problem, { evaluations = evaluations,
   seconds = options.seconds, seed = options.seed })
+if not ok then
+  local best = trinity.search.rescued[1] -- which no file keeps
+  if best then cli.report(options, best, { method = best.method, seed = best.seed }) end
+  error(found, 0)
+end
 if not found then error(("method '%s' found nothing: %s"):format(options.method, reason), 0) end
-local further = { saved = options.out ~= '' and found:save(options.out .. '/strategy.json') or nil }
-cli.report(options, found, further)
+local saved, path, why = true, options.out ~= '' and options.out .. '/strategy.json' or nil, nil
+if path then saved, why = pcall(found.save, found, path) end
+cli.report(options, found, { saved = saved and path or nil })
+if not saved then error(why, 0) end
 if not found.metrics.feasible then os.exit(1) end

@@ -17,7 +17,7 @@ local options = trinity.options {
     help = "fifo, lifo, critical_path, gpipe, 1f1b, interleaved, pipedream; '': the strategy's own" },
   micro_batches = { default = 0, help = "0: the strategy's own number", min = 0, integer = true },
   queue = { default = '', help = "sender, pair, none, route, fair; '': the cluster's own" },
-  output = { default = 'runs/timeline.json', help = 'where the trace goes' },
+  output = { default = 'runs/timeline.json', writes = '', help = 'where the trace goes' },
 }
 
 local function make_problem()

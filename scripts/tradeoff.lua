@@ -14,7 +14,7 @@ local options = trinity.options {
   evaluations = { default = 1000, help = 'placements that each search may simulate', min = 1, integer = true },
   seeds = { default = 3, help = 'searches of each setting; the table has medians', min = 1, integer = true },
   tolerance = { default = 8e9, help = 'bytes of communication and memory tolerated', min = 1 },
-  output = { default = 'runs/tradeoff', help = 'where PATH.csv, PATH.svg and PATH.png go' },
+  output = { default = 'runs/tradeoff', writes = '.csv', help = 'where PATH.csv, PATH.svg and PATH.png go' },
 }
 
 -- alpha, beta, gamma, and the line in the picture that a setting is on.

@@ -17,7 +17,7 @@ local options = trinity.options {
   tuning = { default = 10, help = 'updates of fine-tuning', min = 0, integer = true },
   seeds = { default = 3, help = 'draws of the start; the table has means', min = 1, integer = true },
   only = { default = '', help = "graphs to leave out, with commas; '': each in turn" },
-  output = { default = 'runs/transfer', help = 'PATH.csv, and where the weights are kept' },
+  output = { default = 'runs/transfer', writes = '.csv', help = 'PATH.csv, and where the weights are kept' },
 }
 
 local problems, names = {}, {}

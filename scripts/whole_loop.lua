@@ -20,7 +20,8 @@ local options = trinity.options {
   copies = { default = 7, help = 'copies of every size in the profile', min = 1, integer = true },
   largest_copy = { default = 2 ^ 26, help = 'bytes of the largest copy in the profile', min = 4096 },
   seed = { default = 1, help = 'of search, weights and data', min = 0, integer = true },
-  output = { default = 'runs/whole_loop', help = 'where PATH.csv, the profiles and the strategies go' },
+  output = { default = 'runs/whole_loop', writes = '.csv',
+    help = 'where PATH.csv, the profiles and the strategies go' },
 }
 
 local devices = fidelity.names(options.devices)

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/stop.h"
+#include "base/utf8.h"
 #include "base/words.h"
 
 namespace trinity {
@@ -56,6 +57,8 @@ void check_type(const std::string& cluster, const DeviceType& type) {
 void check_devices(const ClusterSpec& spec) {
   std::set<std::string> names;
   for (const auto& device : spec.devices) {
+    check_utf8("device", device.name);
+    check_utf8("node", device.node);
     const auto owner = fmt::format("cluster '{}': device '{}'", spec.name, device.name);
     if (!names.insert(device.name).second)
       throw ArgumentError(
@@ -82,6 +85,7 @@ void check_switches(const ClusterSpec& spec) {
   for (const auto& link : spec.links) ends.insert({link.from, link.to});
   for (const auto& device : spec.devices) devices.insert(device.name);
   for (const auto& entry : spec.switches) {
+    check_utf8("switch", entry.name);
     const auto owner = fmt::format("cluster '{}': switch '{}'", spec.name, entry.name);
     if (!names.insert(entry.name).second) throw ArgumentError(owner + " is described twice");
     if (devices.contains(entry.name))
@@ -106,12 +110,17 @@ const char* queue_model_name(QueueModel queue) { return kQueueModels[static_cast
 Cluster::Cluster(ClusterSpec spec) : spec_(checked(std::move(spec))), routes_(spec_) {}
 
 ClusterSpec Cluster::checked(ClusterSpec spec) {
+  spec.name = to_utf8(spec.name);
   if (spec.devices.empty())
     throw ArgumentError(fmt::format("cluster '{}' has no devices", spec.name));
   if (spec.devices.size() > 4096)
     throw LimitError(fmt::format("cluster '{}' has {} devices, more than 4096", spec.name,
                                  spec.devices.size()));
-  for (const auto& type : spec.device_types) check_type(spec.name, type);
+  for (const auto& type : spec.device_types) {
+    check_utf8("device type", type.name);
+    for (const auto& [name, reached] : type.operators) check_utf8("operator type", name);
+    check_type(spec.name, type);
+  }
   check_devices(spec);
   check_links(spec);
   check_switches(spec);

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "formats/onnx_scope.h"
 
 namespace trinity::onnx_import {

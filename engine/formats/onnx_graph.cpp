@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "graph/operator_types.h"
 
 namespace trinity::onnx_import {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/stop.h"
+#include "base/utf8.h"
 #include "formats/onnx_functions.h"
 #include "formats/onnx_literal.h"
 #include "graph/order.h"
@@ -278,23 +279,6 @@ std::string clip(std::string_view text) {
   for (char& c : cut)
     if (static_cast<unsigned char>(c) < 0x20) c = '?';
   return cut;
-}
-
-bool is_utf8(std::string_view text) {
-  const auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
-  for (size_t i = 0; i < text.size();) {
-    const auto first = byte(i);
-    const size_t length = first < 0x80 ? 1 : first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-    if ((first >= 0x80 && first < 0xC2) || first > 0xF4 || i + length > text.size()) return false;
-    for (size_t k = 1; k < length; ++k)
-      if ((byte(i + k) & 0xC0) != 0x80) return false;
-    // Longer than needed, surrogates, beyond U+10FFFF.
-    if ((first == 0xE0 && byte(i + 1) < 0xA0) || (first == 0xED && byte(i + 1) > 0x9F) ||
-        (first == 0xF0 && byte(i + 1) < 0x90) || (first == 0xF4 && byte(i + 1) > 0x8F))
-      return false;
-    i += length;
-  }
-  return true;
 }
 
 }  // namespace trinity::onnx_import

@@ -130,6 +130,5 @@ std::string describe(const Shape& shape);
 /// A name or another text of the file as it may stand in a message: cut to kMaxText bytes, made
 /// UTF-8, on one line.
 std::string clip(std::string_view text);
-bool is_utf8(std::string_view text);
 
 }  // namespace trinity::onnx_import

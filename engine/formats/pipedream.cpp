@@ -121,9 +121,13 @@ class Reader {
     op.extra_parameter_bytes = bytes(number(fields, "parameter_size"), "parameter_size");
     Tensor output;
     output.bytes = bytes(sizes(fields, "activation_size"), "activation_size");
-    const int32_t added = builder_.add_operator(std::move(op));
-    ids_.emplace(id, builder_.add_output(added, std::move(output)));
-    operators_.emplace(id, added);
+    try {
+      const int32_t added = builder_.add_operator(std::move(op));
+      ids_.emplace(id, builder_.add_output(added, std::move(output)));
+      operators_.emplace(id, added);
+    } catch (const ArgumentError& error) {
+      fail(error.what());
+    }
   }
 
   /// `stage_id=S`: where a plan put the node.

@@ -8,6 +8,7 @@
 #include "base/free_aside.h"
 #include "base/hash.h"
 #include "base/stop.h"
+#include "base/utf8.h"
 #include "graph/deadlock.h"
 #include "graph/operator_types.h"
 #include "graph/order.h"
@@ -148,6 +149,9 @@ int32_t GraphBuilder::add_operator(Operator op) {
   const auto id = operator_count();
   if (id % 1024 == 0) poll_stop();
   if (op.name.empty()) throw ArgumentError("an operator needs a name");
+  check_utf8("operator", op.name);
+  check_utf8("operator type", op.type);
+  for (const auto& parameter : op.parameters) check_utf8("parameter", parameter.name);
   check_costs(op);
   if (!by_name_.emplace(op.name, id).second)
     throw ArgumentError(fmt::format("operator '{}' is already in graph '{}'", op.name, name_));
@@ -166,6 +170,7 @@ int32_t GraphBuilder::add_output(int32_t op, Tensor tensor) {
     throw ArgumentError(fmt::format("add_output: no operator number {}", op));
   auto& owner = operators_[static_cast<size_t>(op)];
   if (tensor.name.empty()) tensor.name = fmt::format("{}:{}", owner.name, owner.outputs.size());
+  check_utf8("tensor", tensor.name);
   if (!tensor.shape.empty()) {
     int64_t elements = 1;
     for (const int64_t extent : tensor.shape) {
@@ -200,6 +205,7 @@ int32_t GraphBuilder::find(std::string_view name) const {
 
 void GraphBuilder::add_collective(Collective collective) {
   if (collective.name.empty()) throw ArgumentError("a collective needs a name");
+  check_utf8("collective", collective.name);
   const auto owner = fmt::format("collective '{}'", collective.name);
   if (collective_names_.contains(collective.name))
     throw ArgumentError(fmt::format("{} is already in graph '{}'", owner, name_));
@@ -372,7 +378,7 @@ Graph GraphBuilder::build() {
   check_deadlock(name_, operators_, tensors_, collectives_);
   Graph graph;
   const AsideOnStop aside(graph);
-  graph.name_ = name_;
+  graph.name_ = to_utf8(name_);  // that of a file, which may be called as it likes
   poll_stop();
   const int32_t units = renumber(order, graph);
   poll_stop();

@@ -369,11 +369,7 @@ std::vector<int32_t> Agent::Impl::greedy() {
 
 Agent::Agent(std::shared_ptr<const Problem> problem, const AgentOptions& options, ThreadPool& pool,
              AgentPeers peers) {
-  options.check();
-  if (options.samples < peers.size)
-    throw ArgumentError(
-        fmt::format("option 'samples': expected one or more for each of {} processes, got {}",
-                    peers.size, options.samples));
+  options.check(peers.size);
   impl_ = std::make_unique<Impl>(std::move(problem), options, pool, std::move(peers));
 }
 

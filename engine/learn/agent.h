@@ -83,8 +83,9 @@ struct AgentOptions {
   /// Every option with its value as text, in a fixed order. Two runs that agree in all of them and
   /// in their problem are the same.
   std::vector<std::pair<std::string, std::string>> list() const;
-  /// Throws ArgumentError naming the first option out of range.
-  void check() const;
+  /// Throws ArgumentError naming the first option out of range, fewer samples than the `ranks` of
+  /// the job, or a device that is not there.
+  void check(int ranks) const;
 };
 
 /// What one update did.

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "learn/agent.h"
+#include "learn/torch_policy.h"
 
 namespace trinity {
 
@@ -89,12 +90,16 @@ void each_number(const AgentOptions& o, Visit visit) {
 
 }  // namespace
 
-void AgentOptions::check() const {
+void AgentOptions::check(int ranks) const {
   each_number(*this, [](const char* name, double value, double low, double high) {
     if (!(value >= low && value <= high))
       throw ArgumentError(
           fmt::format("option '{}': expected {} to {}, got {}", name, low, high, value));
   });
+  if (samples < ranks)
+    throw ArgumentError(fmt::format(
+        "option 'samples': expected one or more for each of {} processes, got {}", ranks, samples));
+  check_policy_device(device);
 }
 
 std::vector<std::pair<std::string, std::string>> AgentOptions::list() const {

@@ -110,6 +110,8 @@ struct TorchPolicy::Impl {
   }
 };
 
+void check_policy_device(const std::string& device) { parse_device(device); }
+
 TorchPolicy::TorchPolicy(const std::string& device, const PartitionShape& partition,
                          const ScheduleShape& schedule, const UnitFeatures& features) {
   const auto place = parse_device(device);

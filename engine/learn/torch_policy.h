@@ -13,6 +13,9 @@
 
 namespace trinity {
 
+/// Throws ArgumentError when `device` is no device of this LibTorch.
+void check_policy_device(const std::string& device);
+
 /// Both networks on LibTorch's operators and autograd (networks.h), on the CPU as a reference or on
 /// a GPU. Batches go through as a whole. Numbers cross over in the layout of the passes.
 class TorchPolicy {

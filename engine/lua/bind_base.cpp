@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/file.h"
+#include "base/output.h"
 #include "base/units.h"
 #include "lua/interrupt.h"
 #include "lua/module.h"
@@ -54,6 +55,12 @@ int base_write_file(lua_State* L) {
 int base_append_file(lua_State* L) {
   append_file(string_arg(L, 1, "path"), string_arg(L, 2, "content"),
               durability_arg(L, 3, Durability::unsynced));
+  return 0;
+}
+
+/// check_output(path): refuses what write_file would, before the work whose result goes there.
+int base_check_output(lua_State* L) {
+  check_output(string_arg(L, 1, "path"));
   return 0;
 }
 
@@ -195,6 +202,7 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
                                    TRINITY_BIND("read_file", base_read_file),
                                    TRINITY_BIND("write_file", base_write_file),
                                    TRINITY_BIND("append_file", base_append_file),
+                                   TRINITY_BIND("check_output", base_check_output),
                                    TRINITY_BIND("know_structs", know_structs),
                                    TRINITY_BIND("list_folder", base_list_folder),
                                    TRINITY_BIND("suggestion", base_suggestion),

@@ -107,6 +107,16 @@ AgentPeers peers_of(const std::shared_ptr<Job>& job) {
           [job](std::span<double> values) { job->sum(values); }};
 }
 
+/// check_agent(options, ranks): refuses what agent() would, before anything is computed.
+int agent_check(lua_State* L) {
+  table_arg(L, 1, "options");
+  Fields fields(L, 1, "agent options");
+  const auto options = read_options(L, fields);
+  fields.refuse_unknown();
+  options.check(static_cast<int>(integer_arg(L, 2, "ranks", 1, 1 << 20)));
+  return 0;
+}
+
 /// agent(problem, options [, job]) -> agent, share of weights that came from the file `load`. In a
 /// job its ranks share the samples of every batch.
 int agent_new(lua_State* L) {
@@ -324,6 +334,7 @@ constexpr luaL_Reg kAgent[] = {TRINITY_BIND("share", agent_share),
                                TRINITY_BIND("summary", agent_summary),
                                {nullptr, nullptr}};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("agent", agent_new),
+                                   TRINITY_BIND("check_agent", agent_check),
                                    TRINITY_BIND("describe_torch", learn_describe_torch),
                                    {nullptr, nullptr}};
 

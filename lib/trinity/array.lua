@@ -2,6 +2,7 @@
 -- is declared as elements without members (engine/lua/trinity_ffi.h), so that what a script gets from
 -- `x.data` can neither be read nor written; only the functions here know what is there.
 
+local bit = require 'bit'
 local ffi = require 'ffi'
 local core = require 'trinity.core'
 local check = require 'trinity.check'
@@ -49,10 +50,10 @@ local function out_of_range(self, i)
   util.fail('index %s is outside 1 to %d', tostring(i), self.length)
 end
 
---- Raises the error of self[i] = value.
-local function refuse(self, i, value)
+--- Raises the error of self[i] = value; `expected` says what the elements are.
+local function refuse(self, i, value, expected)
   if type(i) ~= 'number' or not (i >= 1 and i <= self.length) then out_of_range(self, i) end
-  util.fail('index %s: expected a number, got %s', tostring(i), util.describe(value))
+  util.fail('index %s: expected %s, got %s', tostring(i), expected, util.describe(value))
 end
 
 local function length(self) return self.length end
@@ -66,32 +67,44 @@ end
 --- A function that reads elements, and one that writes them. One pair per type of element, so that
 --- LuaJIT compiles each with its own types. The good path is one line on purpose: compiled code looks for
 --- Ctrl-C wherever the line changes (engine/lua/stopper.h).
-local function accessors(to)
+local function reader(to)
   local cast, number = ffi.cast, 'number'
-  local function read(self, i)
+  return function(self, i)
     if type(i) == number and i >= 1 and i <= self.length then return cast(to, self.data)[i - 1] end
     return missing(self, i)
   end
-  local function write(a, i, v)
-    if type(v) == number and type(i) == number and i >= 1 and i <= a.length then cast(to, a.data)[i - 1] = v return end
-    refuse(a, i, v)
-  end
-  return read, write
 end
 
-local function mutable(name, pointer)
-  local read, write = accessors(pointer)
+local function double_writer(to)
+  local cast, number = ffi.cast, 'number'
+  return function(a, i, v)
+    if type(v) == number and type(i) == number and i >= 1 and i <= a.length then cast(to, a.data)[i - 1] = v return end
+    refuse(a, i, v, 'a number')
+  end
+end
+
+--- Integers only: a device of 1.999 would else become device 1.
+local function int32_writer(to)
+  local cast, number, tobit = ffi.cast, 'number', bit.tobit
+  local function is_whole(v) return type(v) == number and tobit(v) == v end
+  return function(a, i, v)
+    if is_whole(v) and type(i) == number and i >= 1 and i <= a.length then cast(to, a.data)[i - 1] = v return end
+    refuse(a, i, v, 'an integer of 32 bits')
+  end
+end
+
+local function mutable(name, read, write)
   return ffi.metatype('struct trinity_' .. name, {
     __index = read, __newindex = write, __len = length,
     __tostring = function(self) return ('%s[%d]'):format(name, self.length) end,
   })
 end
 
-local int32_array = mutable('int32_array', int32_pointer)
-local double_array = mutable('double_array', double_pointer)
+local int32_array = mutable('int32_array', reader(int32_pointer), int32_writer(int32_pointer))
+local double_array = mutable('double_array', reader(double_pointer), double_writer(double_pointer))
 
 local int32_span = ffi.metatype('struct trinity_int32_span', {
-  __index = accessors(int32_pointer),
+  __index = reader(int32_pointer),
   __newindex = function() util.fail('this array is read-only') end,
   __len = length,
   __tostring = function(self) return ('int32 view[%d]'):format(self.length) end,

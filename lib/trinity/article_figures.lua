@@ -40,7 +40,8 @@ local function declared(figure)
       figure.number, figure.title),
     evaluations = { default = 64, help = 'placements that each method may simulate', min = 1, integer = true },
     seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
-    output = { default = ('runs/figure%d'):format(figure.number), help = 'where PATH.csv, PATH.svg and PATH.png go' },
+    output = { default = ('runs/figure%d'):format(figure.number), writes = '.csv',
+      help = 'where PATH.csv, PATH.svg and PATH.png go' },
     kept = { default = 'runs/figures6to8', help = "searches that figures 6, 7 and 8 share; '': none are kept" },
   }
 end

@@ -24,7 +24,16 @@ local function check_arguments(problem, list, options)
   local rules = { seeds = { 'integer', 1, 10000 }, out = 'string' }
   for key, rule in util.sorted_pairs(search.rules) do rules[key] = rule end
   for _, name in ipairs(methods.names()) do rules[name] = 'table' end
-  return check.options('trinity.compare', 3, 'options', options, rules)
+  options = check.options('trinity.compare', 3, 'options', options, rules)
+  if options.out then
+    local ok, message = pcall(core.check_output, options.out .. '/x.json')
+    if not ok then
+      if core.stop_requested() then error(message, 0) end
+      message = util.unplaced(message):gsub('^trinity%.check_output: ', '')
+      check.refuse('trinity.compare', 'option', 'out', '%s', message)
+    end
+  end
+  return options
 end
 
 --- The file that keeps a run, or nil. Its name holds all that tells runs of one comparison apart.
@@ -48,22 +57,35 @@ local function resume(problem, path)
   return found
 end
 
-local function keep(problem, found, path)
+--- Keeps a finished run in option out. Where it cannot, that is said once, and the comparison goes on.
+local function keep(self, found, path)
   if not path or found.stopped then return end
-  core.write_file(path, problem:to_json(found, { method = found.method, seed = found.seed, reward = found.reward,
-    evaluations = found.evaluations, seconds = found.seconds, step_time_s = found.metrics.step_time_s }))
+  local notes = { method = found.method, seed = found.seed, reward = found.reward, evaluations = found.evaluations,
+    seconds = found.seconds, step_time_s = found.metrics.step_time_s }
+  local ok, message = pcall(core.write_file, path, self.problem:to_json(found, notes))
+  if ok or core.stop_requested() or self.unkept then return end
+  self.unkept = util.unplaced(message):gsub('^trinity%.write_file: ', '')
+  progress.warn(("finished runs are not kept in option 'out': %s; the comparison goes on"):format(self.unkept))
+end
+
+--- Where a run keeps its best so far when it fails: its own file beside the one that was named.
+local function rescue_of(options, name, seed)
+  local path = options.rescue
+  if not path or path == '' then return path end
+  local stem, ending = path:match '^(.*[^/])(%.[^./]*)$'
+  return ('%s-%s-seed%d%s'):format(stem or path, name, seed, ending or '')
 end
 
 --- Runs a method once: a strategy, or nil and why there is none, or nil, nil and true after Ctrl-C. An option that the
 --- method does not know is the caller's mistake and stays an error.
-local function run_once(problem, name, seed, options)
-  local path = file_of(options, name, seed)
+local function run_once(self, name, seed, options)
+  local problem, path = self.problem, file_of(options, name, seed)
   local read, found = pcall(resume, problem, path)
   if core.stop_requested() then return nil, nil, true end
   if not read then error(found, 0) end
   if found then return found end
   local settings = { seed = seed, evaluations = options.evaluations, seconds = options.seconds, quiet = options.quiet,
-    rescue = options.rescue }
+    rescue = rescue_of(options, name, seed) }
   for key, value in util.sorted_pairs(options[name] or {}) do settings[key] = value end
   local ok, result, reason = pcall(methods.get(name), problem, settings)
   if not ok then
@@ -73,8 +95,7 @@ local function run_once(problem, name, seed, options)
     return nil, 'failed: ' .. util.unplaced(message)
   end
   if not result then return nil, reason or 'found no placement' end
-  local kept, why = pcall(keep, problem, result, path)
-  if not kept and not core.stop_requested() then error(why, 0) end
+  keep(self, result, path)
   return result
 end
 
@@ -108,7 +129,7 @@ local function run_all(self, list, given)
       comparison.add(row, entry)
     else
       for s = 0, seeds_of(entry, self.seeds) - 1 do
-        local found, failure, stopped = run_once(self.problem, entry, self.seed + s, given)
+        local found, failure, stopped = run_once(self, entry, self.seed + s, given)
         if not stopped then
           comparison.add(row, found, failure)
           if not given.quiet then tell(entry, self.seed + s, found, failure) end
@@ -123,8 +144,8 @@ local function run_all(self, list, given)
 end
 
 --- Runs every entry of `list` (the name of a method, or a strategy already found) on the problem with the same seeds
---- and budget. A method that fails or finds nothing that fits is a row that says so. Ctrl-C ends it with the rows so
---- far. Print the comparison, or take its rows.
+--- and budget. A method that fails or finds nothing that fits is a row that says so (comparison:failed()). Ctrl-C ends
+--- it with the rows so far. Print the comparison, or take its rows.
 ---@param problem trinity.Problem
 ---@param list (string|trinity.Strategy)[]
 ---@param options? trinity.CompareOptions
@@ -136,6 +157,7 @@ return function(problem, list, options)
   given.evaluations = options.evaluations or (options.seconds and search.unlimited or 2000)
   given.seconds = options.seconds or math.huge
   local self = comparison.new(problem, options.seed or 1, options.seeds or 1, given.evaluations, given.seconds)
+  run_state.current(problem) -- a run that cannot be kept is an error of the comparison, not of its first method
   core.begin_series() -- Ctrl-C between two searches, too, ends the comparison and not its script
   local ok, message = pcall(run_all, self, list, given)
   core.end_series()

@@ -17,6 +17,7 @@ local util = require 'trinity.util'
 ---@field evaluations integer of each run, at most
 ---@field seconds number of each run, at most
 ---@field stopped? boolean whether Ctrl-C ended it
+---@field unkept? string why finished runs could not be kept in option out
 local Comparison = { __name = 'comparison' }
 Comparison.__index = Comparison
 
@@ -223,10 +224,25 @@ function Comparison:totable()
     least_infeasible = closest and closest.method, stopped = self.stopped or false }
 end
 
+--- Whether anything went wrong: a run failed with an error, no method found anything, or a finished run could not be
+--- kept in option out.
+---@return boolean
+function Comparison:failed()
+  check.self('comparison:failed', self, 'comparison')
+  local runs = 0
+  for _, row in ipairs(self.rows) do
+    runs = runs + #row.runs
+    for _, failure in ipairs(row.failures) do
+      if failure:match '^failed: ' then return true end
+    end
+  end
+  return self.unkept ~= false or #self.rows > 0 and runs == 0
+end
+
 --- An empty comparison.
 function comparison.new(problem, seed, seeds, evaluations, seconds)
   return setmetatable({ problem = problem, rows = {}, seed = seed, seeds = seeds, evaluations = evaluations,
-    seconds = seconds }, Comparison)
+    seconds = seconds, unkept = false }, Comparison)
 end
 
 --- Adds a run to a row, or why there is none.

@@ -114,6 +114,20 @@ local function find(name, declarations)
   util.fail_usage("unknown option '--%s'%s (--help lists them)", name, core.suggestion(name, names))
 end
 
+--- Refuses names of files that cannot be written, before what is to be written there is computed. An option's `writes`
+--- is what follows its value in the name of a file ('' for a file itself); where it is empty, nothing is written.
+local function check_outputs(declarations, values)
+  for name, declared in util.sorted_pairs(declarations) do
+    if declared.writes and values[name] ~= '' then
+      local ok, message = pcall(core.check_output, values[name] .. declared.writes)
+      if not ok then
+        if core.stop_requested() then error(message, 0) end
+        util.fail_usage("option '--%s': %s", name, (util.unplaced(message):gsub('^trinity%.check_output: ', '')))
+      end
+    end
+  end
+end
+
 --- Takes the common options out of `values`, and tells the rest to the run.
 local function use_common(declarations, values)
   local given = {}
@@ -168,11 +182,12 @@ local function parse(words, declarations, description)
 end
 
 --- Reads the script's command line (`words`, by default the global `arg`) against a declaration
---- { name = { default =, help =, min =, max =, integer =, position = }, ... }. The type is the
+--- { name = { default =, help =, min =, max =, integer =, position =, writes = }, ... }. The type is the
 --- default's; a list collects texts. Accepts --name=value, --name value, --name for booleans, and one word without
---- dashes (any number for a list) for an option declared with `position = true`. An unknown name, a wrong type or a
---- value out of range ends the program with status 2; --help prints the declaration and ends it.
---- Returns the values by name. The program's command line also takes --run, --runs, --resume and --quiet, which go to
+--- dashes (any number for a list) for an option declared with `position = true`. `writes` says that an option names a
+--- file that the script will write, and what follows in its name ('' or '.csv'): one that cannot be written is refused.
+--- An unknown name, a wrong type or a value out of range ends the program with status 2; --help prints the declaration
+--- and ends it. Returns the values by name. The program's command line also takes --run, --runs, --resume and --quiet, which go to
 --- the run (lib/trinity/run.lua) and the progress line.
 ---@param spec table<string|integer, trinity.OptionSpec|string> [1] describes the script
 ---@param words? string[]
@@ -184,6 +199,7 @@ return function(spec, words)
   for key, value in util.sorted_pairs(spec) do if key ~= 1 then named[key] = value end end
   local declarations = declare(named, of_program)
   local values = parse(words or rawget(_G, 'arg') or {}, declarations, spec[1])
+  check_outputs(declarations, values)
   if of_program then use_common(declarations, values) end
   return values
 end

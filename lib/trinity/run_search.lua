@@ -197,7 +197,9 @@ function Record:finish(found, reason, failure)
   if not found then
     local stopped = core.was_interrupted()
     local status = stopped and 'stopped' or failure and 'failed' or 'done'
-    self:save_about(status, { error = not stopped and failure or nil, nothing = reason })
+    local about = { error = not stopped and failure or nil, nothing = reason }
+    for key, value in util.sorted_pairs(self.reached or {}) do about[key] = value end
+    self:save_about(status, about)
     self.ended = true
     return
   end
@@ -388,10 +390,26 @@ function run_search.attach(method, problem, options)
   record.search = true
   return record, function(search, found, failure)
     record.search = nil
+    if failure and search.best then
+      local m = search.best.metrics
+      record.reached = { evaluations = record.offset + search.evaluations, steps = search.step,
+        best_reward = search.best.reward, best_step_time_s = m.step_time_s, fits = m.feasible }
+    end
     record:flush_skipped()
     record.offset = record.offset + search.evaluations
     if own then finish(record, found, nil, failure) end
   end
+end
+
+--- Writes the best so far of a search that failed, as JSON text, into the run's folder: in a file of its own for a
+--- search within another one. Its path; nil where no run is kept.
+function run_search.rescue(search, text)
+  local record = search.record or active
+  if not record then return nil end
+  local name = search.record and 'strategy' or ('rescued-%s-seed%s'):format(run_folder.word(search.method),
+    tostring(search.options.seed))
+  local path = ('%s/%s.json'):format(record.path, name)
+  return record.run.folder:write(path, text) and record.run.path .. '/' .. path or nil
 end
 
 function Record:flush_skipped()

@@ -31,6 +31,7 @@ Search.__index = Search
 ---@field common trinity.SearchOptions options that every method takes, with their defaults
 ---@field rules table<string, any> what those options may be (lib/trinity/check.lua)
 ---@field unlimited integer a number of evaluations that no search reaches
+---@field rescued trinity.Strategy[] the best of searches that failed where no file keeps it, the latest last (16 at most)
 local search = {}
 
 --- A number of evaluations that no search reaches.
@@ -42,8 +43,14 @@ search.common = {
   evaluations = 2000,    -- placements to simulate
   seconds = math.huge,   -- wall-clock limit; results then depend on the machine's speed
   quiet = false,         -- no progress line
-  rescue = 'runs/rescued.json', -- where the best so far goes when the script fails
+  rescue = '',           -- a file for the best so far when the script fails; '': in the run's folder
 }
+
+--- The best of searches that failed where no file keeps it (no run, option rescue not given): strategies, the latest
+--- last.
+search.rescued = {}
+
+local most_rescued = 16
 
 --- Rules of those options.
 search.rules = { seed = { 'integer', 0 }, evaluations = { 'integer', 1 }, seconds = { 'positive' }, quiet = 'boolean',
@@ -165,16 +172,33 @@ function Search:result()
     stopped = self.stopped }, true)
 end
 
+--- Keeps the best so far for the script where there is no file for it.
+local function remember(self)
+  local list, about = search.rescued, { method = self.method, seed = self.options.seed, evaluations = self.evaluations,
+    seconds = core.clock_s() - self.start, curve = self.curve }
+  if #list == most_rescued then table.remove(list, 1) end
+  list[#list + 1] = strategy.of_result(self.problem, self.placement, self.best, about)
+end
+
 --- Saves the best so far when the body of a search failed; returns what to say about it.
 local function rescue(self)
   if not self.best then return '' end
   local notes = { method = self.method, seed = self.options.seed, reward = self.best.reward,
     evaluations = self.evaluations, step_time_s = self.best.metrics.step_time_s }
-  local path = self.options.rescue
-  local ok, message = pcall(core.write_file, path, self.problem:to_json(self.placement, notes))
-  if not ok then return ('\n  the best so far could not be saved: %s'):format(message) end
-  return ('\n  the best so far (step time %.6g s after %d evaluations) is saved in %s'):format(
-    self.best.metrics.step_time_s, self.evaluations, path)
+  local text, path = self.problem:to_json(self.placement, notes), self.options.rescue
+  local what = ('\n  the best so far (step time %.6g s after %d evaluations) is '):format(
+    self.best.metrics.step_time_s, self.evaluations)
+  local why = "in no file, as no run is kept (option 'rescue' names one)"
+  if path == '' then
+    path = run_search.rescue(self, text)
+    if path then return what .. 'saved in ' .. path end
+  else
+    local ok, message = pcall(core.write_file, path, text)
+    if ok then return what .. 'saved in ' .. path end
+    why = 'in no file: ' .. message
+  end
+  remember(self)
+  return ('%s%s; trinity.search.rescued has it'):format(what, why)
 end
 
 --- Runs a search: `body(search)` calls search:evaluate while search:more(). Returns the best

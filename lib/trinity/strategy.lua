@@ -49,6 +49,13 @@ function strategy.new(owner, problem, plan, about, any)
   return setmetatable(self, Strategy)
 end
 
+--- A strategy whose metrics and reward are known: `result` of a search, with the fields of `about`.
+function strategy.of_result(problem, placement, result, about)
+  local self = { problem = problem, placement = placement, metrics = result.metrics, reward = result.reward }
+  for key, value in util.sorted_pairs(about) do self[key] = value end
+  return setmetatable(self, Strategy)
+end
+
 local saved_metrics = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
   'total_communication_bytes', 'excess_memory_bytes' }
 

@@ -211,18 +211,15 @@ TEST_CASE("random graphs, lowered to training and replicated, come back equal") 
   }
 }
 
-TEST_CASE("attribute that is not a number comes back, and a name that is no UTF-8 is refused") {
-  GraphBuilder builder("g");
+TEST_CASE("attribute that is not a number comes back, and a graph whose file is called in Latin-1") {
+  GraphBuilder builder("caf\xe9");
   Operator op;
   op.name = "a";
   op.attributes["x"] = std::nan("");
   builder.add_operator(op);
   const auto again = parse(graph_to_json(builder.build()));
   CHECK(std::isnan(std::get<double>(again.op(0).attributes.at("x"))));
-  op.name = "caf\xe9";
-  builder.add_operator(op);
-  const auto graph = builder.build();
-  CHECK_THROWS_AS(graph_to_json(graph), ArgumentError);
+  CHECK(again.name() == "caf\\xE9");
 }
 
 TEST_CASE("published profiles come back equal") {

@@ -168,3 +168,47 @@ TEST_CASE("units sum tensors once per pair, whoever reads them") {
   for (const auto& edge : units.edges)
     if (edge.from == conv && edge.to == relu) CHECK(edge.bytes == 8 * 16 * 4);
 }
+
+TEST_CASE("names that are no UTF-8 are refused with the byte, wherever they stand") {
+  const auto refused = [](auto body) {
+    GraphBuilder builder("g");
+    try {
+      body(builder);
+    } catch (const ArgumentError& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing refused");
+  };
+  const auto named = [](const char* name) {
+    Operator op;
+    op.name = name;
+    return op;
+  };
+  CHECK(refused([&](GraphBuilder& b) { b.add_operator(named("caf\xe9/two")); }) ==
+        "operator 'caf\\xE9/two': expected a name in UTF-8, got byte 0xE9 at position 4 (of Latin-1, "
+        "iconv -f latin1 -t utf8 makes UTF-8)");
+  CHECK(refused([&](GraphBuilder& b) {
+          auto op = named("a");
+          op.type = "\xff";
+          b.add_operator(op);
+        }).starts_with("operator type '\\xFF'"));
+  CHECK(refused([&](GraphBuilder& b) {
+          auto op = named("a");
+          op.parameters.push_back({"w\xc3", {2}});
+          b.add_operator(op);
+        }).starts_with("parameter 'w\\xC3'"));
+  CHECK(refused([&](GraphBuilder& b) {
+          Tensor tensor;
+          tensor.name = "\xed\xa0\x80";  // a surrogate
+          b.add_output(b.add_operator(named("a")), tensor);
+        }).starts_with("tensor '\\xED\\xA0\\x80'"));
+  CHECK(refused([&](GraphBuilder& b) {
+          Collective collective;
+          collective.name = "\xc0\xaf";  // longer than needed
+          collective.members = {b.add_operator(named("a"))};
+          b.add_collective(collective);
+        }).starts_with("collective '\\xC0\\xAF'"));
+  CHECK(refused([&](GraphBuilder& b) {
+          b.add_operator(named("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"));
+        }) == "nothing refused");
+}

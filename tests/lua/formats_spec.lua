@@ -82,6 +82,38 @@ describe('trinity.model', function()
   end)
 end)
 
+describe('names that are no UTF-8', function()
+  local utf8 = "expected a name in UTF%-8, got byte 0xE9 at position 4 %(of Latin%-1, iconv %-f latin1 %-t utf8 makes UTF%-8%)"
+  it('are refused by every importer, with file and name', function()
+    local profile = 'caf\233 -- Conv -- forward_compute_time=1, backward_compute_time=1, activation_size=4, parameter_size=4\n'
+    expect(function() trinity.model(file_with(profile, '.txt')) end):raises("%.txt:1: operator 'caf\\xE9': " .. utf8)
+    local json = '{ "format": "trinity.graph", "version": 1, "name": "hand", "operators": [ { "name": "caf\233" } ] }'
+    expect(function() trinity.model(file_with(json, '.json')) end):raises '%.json:1:90: .*ill%-formed UTF%-8'
+    local status, output = run_trinity(('compare --run none --model %s'):format(file_with(profile, '.txt')))
+    expect(status):equals(1)
+    expect(output):matches("^trinity: [^\n]*%.txt:1: operator 'caf\\xE9': " .. utf8 .. '\n$')
+  end)
+  it('are refused by builders and clusters, with the line', function()
+    local builder = trinity.graph.new { name = 'g' }
+    expect(function() builder:add { name = 'caf\233', type = 'Work' } end):raises("formats_spec%.lua:%d+: .*operator 'caf\\xE9': " .. utf8)
+    expect(function() builder:add { name = 'x', type = 'caf\233' } end):raises("operator type 'caf\\xE9': " .. utf8)
+    expect(function() trinity.cluster { name = 'c', devices = { { name = 'caf\233', type = 'p100' } }, links = {} } end)
+      :raises("device 'caf\\xE9': " .. utf8)
+  end)
+  it('may be those of graphs and clusters, which are called after files', function()
+    local builder = trinity.graph.new { name = 'caf\233' }
+    builder:add { name = 'x', type = 'Work', measured_time_s = 1e-3 }
+    local problem = trinity.problem { graph = builder:build(),
+      cluster = trinity.cluster { name = 'c\233', devices = { { name = 'd', type = 'p100' } }, links = {} } }
+    expect(problem.graph.name):equals 'caf\\xE9'
+    local path = os.tmpname()
+    trinity.methods.single_device(problem, { quiet = true }):save(path)
+    expect(problem:load(path).same_graph):equals(true)
+    expect(core.read_file(path)):matches '"name": "c\\\\xE9"'
+    os.remove(path)
+  end)
+end)
+
 describe('pictures and placements', function()
   local problem = trinity.problem { graph = trinity.model('vgg16', { batch_size = 2 }),
     cluster = trinity.cluster 'p100x2' }

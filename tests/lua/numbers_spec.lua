@@ -132,6 +132,46 @@ describe('sizes', function()
   end)
 end)
 
+describe('placements', function()
+  local problem = problem_of(chain(1))
+  it('take integers only: a device of 1.999 is not device 1', function()
+    local placement = problem:placement()
+    for _, value in ipairs { 1.999, 1.5, -1e-9, 0 / 0, math.huge, -math.huge, 2 ^ 31, -2 ^ 31 - 1, 2 ^ 53 } do
+      expect(function() placement[2] = value end):raises 'numbers_spec.lua:%d+: index 2: expected an integer of 32 bits, got'
+      expect(function() problem:placement_by_unit(function() return value end) end):raises '.'
+      expect(placement[2]):equals(1)
+    end
+    for _, value in ipairs { 2, -2 ^ 31, 2 ^ 31 - 1, -0 } do
+      placement[2] = value
+      expect(placement[2]):equals(value)
+    end
+  end)
+  it('do so in loops that are compiled, too', function()
+    local placement, written = problem:placement(), 0
+    local ok = pcall(function()
+      for i = 1, 2000 do
+        placement[1] = i < 1990 and i or 1.25
+        written = i
+      end
+    end)
+    expect(ok):equals(false)
+    expect(written):equals(1989)
+    expect(placement[1]):equals(1989)
+  end)
+  it('and so do lists beside them, and the command line', function()
+    local placement = problem:placement()
+    for field, value in trinity.sorted_pairs { stage = { 1, 1.999, 1 }, order = { { 1, 2.5, 3 }, {} } } do
+      expect(function() problem:evaluate { placement = placement, schedule = field == 'stage' and '1f1b' or 'order',
+        [field] = value } end):raises 'entry 2: expected an integer, got'
+    end
+    for _, word in ipairs { '1.999', 'nan', '1e-3' } do
+      local status, output = run_trinity(('simulate --model alexnet --run none --placement 0,%s'):format(word))
+      expect(status):equals(2)
+      expect(output):matches("option '%-%-placement': entry 2: expected a device from 0 to 1, got '" .. word:gsub('%p', '%%%0'))
+    end
+  end)
+end)
+
 describe('rewards', function()
   local methods = { 'random', 'annealing', 'trinity', 'hierarchical', 'tapp', 'exhaustive' }
   it('that are not finite are refused with the place of their function', function()

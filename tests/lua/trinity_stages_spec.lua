@@ -43,6 +43,20 @@ describe('the stages of the Trinity search', function()
     end
     expect(warm.evaluations):below(20)
   end)
+  it('have their options checked before anything is priced', function()
+    local priced = 0
+    local counting = problem_of(2, function(m)
+      priced = priced + 1
+      return -m.step_time_s
+    end)
+    for name, wrong in trinity.sorted_pairs { samples = 0, hidden = 0, groups = 4097, epochs = 1e6, learning_rate = -1,
+      dropout = 2, depth_waves = 65, preset = 'papper', ratio = 'groups', device = 'tpu', node2vec = { window = 0 } } do
+      for _, value in ipairs { wrong, type(wrong) == 'number' and 0 / 0 or true } do
+        expect(function() search(counting, { [name] = value }) end):raises("^[^\n]*methods.trinity: .*'?" .. name)
+      end
+    end
+    expect(priced):equals(0)
+  end)
   it('refine what the warm start found, within the budget', function()
     for _, blocks in ipairs { 6, 20 } do
       local p = problem_of(blocks)

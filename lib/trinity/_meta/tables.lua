@@ -313,7 +313,7 @@ error 'this file is for editors'
 ---@field evaluations? integer placements to simulate (2000)
 ---@field seconds? number wall-clock limit; results then depend on the machine's speed
 ---@field quiet? boolean no progress line
----@field rescue? string where the best so far goes when the script fails
+---@field rescue? string a file for the best so far when the script fails ('': in the run's folder)
 
 ---@class trinity.RandomOptions: trinity.SearchOptions
 ---@field batch? integer placements simulated at once (64)
@@ -412,6 +412,7 @@ error 'this file is for editors'
 ---@class trinity.OptionSpec
 ---@field default any its type is the option's; a list collects texts
 ---@field position? boolean words without dashes are for it
+---@field writes? string it names a file that the script writes: what follows in its name ('' or '.csv')
 ---@field help? string
 ---@field min? number
 ---@field max? number

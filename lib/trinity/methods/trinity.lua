@@ -89,6 +89,9 @@ local function read_options(methods, given)
   check.integer(owner, 'option', 'checkpoint_every', options.checkpoint_every, 1)
   local settings = { seed = options.seed }
   for _, name in ipairs(agent_options) do settings[name] = given[name] end
+  local job = dist.current()
+  local ok, message = pcall(core.check_agent, settings, job and job.size or 1)
+  if not ok then util.fail('%s: %s', owner, (util.unplaced(message):gsub('^trinity%.check_agent: ', ''))) end
   return options, settings, stages_of(methods, given or {})
 end
 

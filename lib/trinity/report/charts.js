@@ -129,7 +129,7 @@ function curveScales(xs, ys, options) {
   ] };
 }
 
-const mostHovered = 6000; // points that say what they are when pointed at; beyond it lines alone are drawn
+const mostHovered = 3000; // points that say what they are when pointed at; beyond it lines alone are drawn
 
 /**
  * Curves. series: [{ name, x, y, low, high (optional bands), runs: [{ name, x, y }] (optional thin lines), colour, dash }];

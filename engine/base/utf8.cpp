@@ -1,0 +1,57 @@
+#include "base/utf8.h"
+
+#include "base/error.h"
+
+namespace trinity {
+namespace {
+
+/// The bytes of the character at the head of `text`; 0 where it is none.
+size_t character_length(std::string_view text) {
+  const auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
+  const auto first = byte(0);
+  const size_t length = first < 0x80 ? 1 : first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if ((first >= 0x80 && first < 0xC2) || first > 0xF4 || length > text.size()) return 0;
+  for (size_t k = 1; k < length; ++k)
+    if ((byte(k) & 0xC0) != 0x80) return 0;
+  // Longer than needed, surrogates, beyond U+10FFFF.
+  if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) ||
+      (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F))
+    return 0;
+  return length;
+}
+
+/// Where the first byte that is no UTF-8 stands; the size of the text where there is none.
+size_t first_wrong(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t length = character_length(text.substr(at));
+    if (length == 0) return at;
+    at += length;
+  }
+  return text.size();
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) { return first_wrong(text) == text.size(); }
+
+std::string to_utf8(std::string_view text) {
+  std::string result;
+  for (size_t at = first_wrong(text);; at = first_wrong(text)) {
+    result += text.substr(0, at);
+    if (at == text.size()) return result;
+    result += fmt::format("\\x{:02X}", static_cast<unsigned char>(text[at]));
+    text.remove_prefix(at + 1);
+  }
+}
+
+void check_utf8(std::string_view what, std::string_view name) {
+  const size_t at = first_wrong(name);
+  if (at == name.size()) return;
+  throw ArgumentError(
+      fmt::format("{} '{}': expected a name in UTF-8, got byte 0x{:02X} at position {} (of Latin-1, "
+                  "iconv -f latin1 -t utf8 makes UTF-8)",
+                  what, to_utf8(name.substr(0, 200)), static_cast<unsigned char>(name[at]), at + 1));
+}
+
+}  // namespace trinity

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace trinity {
+
+/// Whether a text is UTF-8 (RFC 3629).
+bool is_utf8(std::string_view text);
+
+/// The text with every byte that is no UTF-8 written as "\xE9".
+std::string to_utf8(std::string_view text);
+
+/// Names stand in files, all of which are UTF-8, and are found by them again. Throws ArgumentError
+/// naming `what` ("operator", "device") and the byte for one that is not.
+void check_utf8(std::string_view what, std::string_view name);
+
+}  // namespace trinity
