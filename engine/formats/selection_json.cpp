@@ -218,7 +218,8 @@ bool Handler::close() {
 
 std::string Handler::path() const {
   if (open_.empty()) return "";
-  const auto word = key_.size() <= 60 ? key_ : key_.substr(0, 57) + "...";
+  std::string word = key_;
+  if (word.size() > 60) word.replace(57, word.npos, "...");
   switch (open_.back()) {
     case Where::root:
       return word;
