@@ -191,7 +191,7 @@ int check_output(int status) {
 /// which nothing happens that anybody waits for. The leak checker needs them.
 [[noreturn]] void leave(int status) {
   std::fflush(nullptr);
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(TRINITY_COVERAGE)
   std::exit(status);
 #else
   _exit(status);

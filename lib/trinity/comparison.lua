@@ -17,7 +17,7 @@ local util = require 'trinity.util'
 ---@field evaluations integer of each run, at most
 ---@field seconds number of each run, at most
 ---@field stopped? boolean whether Ctrl-C ended it
----@field unkept? string why finished runs could not be kept in option out
+---@field unkept string|false why finished runs could not be kept in option out
 local Comparison = { __name = 'comparison' }
 Comparison.__index = Comparison
 

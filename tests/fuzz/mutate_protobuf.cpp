@@ -1,8 +1,10 @@
 // Protobuf messages as trees of fields. Which length-delimited fields are messages is not in the
 // bytes: one whose bytes read as fields to the end counts as one, names that do so as well.
+#include <iterator>
 #include <optional>
 
-#include "fuzz/mutate.h"
+#include "base/random.h"
+#include "fuzz/target.h"
 
 namespace trinity::fuzz {
 namespace {
@@ -164,10 +166,11 @@ void change(std::vector<Field>& fields, std::vector<Field>& others, RandomStream
 }  // namespace
 
 std::string mutate_protobuf(std::string_view message, std::string_view other,
-                            RandomStream& random) {
+                            uint64_t seed) {
   std::vector<Field> fields, others;
   if (!read_message(message, 0, fields)) return std::string(message);
   read_message(other, 0, others);
+  RandomStream random(seed);
   change(fields, others, random);
   std::string out;
   write_message(out, fields);

@@ -15,9 +15,6 @@ class Finding : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// How inputs are changed: as any bytes, as text of tokens and numbers, as a protobuf message.
-enum class Grammar { bytes, text, protobuf };
-
 /// A target in a process of its own, ready to run.
 struct Session {
   /// Reads one input. trinity::Error is an answer; every other exception is a finding.
@@ -30,12 +27,28 @@ struct Session {
 struct Target {
   const char* name;  ///< also the folder of its corpus, tests/fuzz/corpus/NAME
   const char* about;
-  Grammar grammar;
-  /// Begins a session; `folder` is empty and the session's own. `number` counts sessions from 1.
-  std::function<Session(const std::string& folder, uint64_t number)> begin;
+  /// Begins a session; `folder` is empty and the session's own, and the working directory.
+  std::function<Session(const std::string& folder)> begin;
 };
 
 std::vector<Target> format_targets();  ///< of the importers in engine/formats
 std::vector<Target> lua_targets();     ///< of what only scripts can read: tests/fuzz/lua
+
+std::vector<Target> all_targets();
+/// The target of a name; ArgumentError where there is none.
+Target find_target(const std::string& name);
+/// Runs one input; "" or why it is a finding. Ends the process by SIGABRT where the input takes
+/// more than 10 s of processor time or 2 minutes.
+std::string run(const Session& session, std::string_view input);
+
+std::string read_text(const std::string& path);
+void write_text(const std::string& path, std::string_view text);
+
+/// Where a campaign is told of lines of Lua that are reached; nullptr outside of campaigns.
+inline void (*reach)(uintptr_t place) = nullptr;
+
+/// Changes a protobuf message (a field left out, repeated, moved, another number or text, one of
+/// `other`), with the lengths around it put right. Returns the input where it is no such message.
+std::string mutate_protobuf(std::string_view message, std::string_view other, uint64_t seed);
 
 }  // namespace trinity::fuzz

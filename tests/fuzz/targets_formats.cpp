@@ -1,8 +1,6 @@
 // The importers of engine/formats.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "base/error.h"
 #include "formats/dnn_partitioning.h"
@@ -20,11 +18,6 @@ namespace trinity::fuzz {
 namespace {
 
 Session plain(void (*run)(std::string_view)) { return {run, {}}; }
-
-void write(const std::string& path, std::string_view text) {
-  std::ofstream(path, std::ios::binary)
-      .write(text.data(), static_cast<std::streamsize>(text.size()));
-}
 
 /// What is read must come back equal from what is written of it, and that as the same text.
 void read_graph(std::string_view text) {
@@ -56,7 +49,7 @@ void read_piper_instance(std::string_view text) { parse_piper(text, "fuzz", "fuz
 
 /// By its file name, as scripts read all of these: a model, a network to be cut.
 void read_by_name(std::string_view text, const std::string& path) {
-  write(path, text);
+  write_text(path, text);
   try {
     read_model(path);
   } catch (const Error&) {
@@ -65,9 +58,9 @@ void read_by_name(std::string_view text, const std::string& path) {
 }
 
 /// Runs `parse` on the input, or `read_by_name` where its length is a multiple of 4.
-std::function<Session(const std::string&, uint64_t)> also_by_name(void (*parse)(std::string_view),
-                                                                  const char* file) {
-  return [=](const std::string& folder, uint64_t) {
+std::function<Session(const std::string&)> also_by_name(void (*parse)(std::string_view),
+                                                        const char* file) {
+  return [=](const std::string& folder) {
     const auto path = folder + '/' + file;
     return Session{[=](std::string_view text) {
                      if (text.size() % 4 == 0) return read_by_name(text, path);
@@ -78,26 +71,24 @@ std::function<Session(const std::string&, uint64_t)> also_by_name(void (*parse)(
 }
 
 /// The corpus: models that PyTorch exported, tests/data/onnx.
-Session begin_onnx(const std::string&, uint64_t) {
+Session begin_onnx(const std::string&) {
   Session session = plain(read_onnx_model);
   const std::string folder = std::string(TRINITY_SOURCE_DIR) + "/tests/data/onnx";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".onnx") continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    session.seeds.emplace_back(std::istreambuf_iterator<char>(file),
-                               std::istreambuf_iterator<char>());
+    session.seeds.push_back(read_text(entry.path()));
   }
   std::sort(session.seeds.begin(), session.seeds.end());
   return session;
 }
 
 /// A text; compressed ones are read from a file.
-Session begin_selection(const std::string& folder, uint64_t) {
+Session begin_selection(const std::string& folder) {
   const auto path = folder + "/problem.json.gz";
   return {[path](std::string_view text) {
             if (!text.starts_with("\x1f\x8b"))
               return static_cast<void>(parse_selection(text, "fuzz"));
-            write(path, text);
+            write_text(path, text);
             read_selection(path);
           },
           {}};
@@ -107,16 +98,15 @@ Session begin_selection(const std::string& folder, uint64_t) {
 
 std::vector<Target> format_targets() {
   return {
-      {"graph_json", "trinity's own graphs", Grammar::text,
-       [](const std::string&, uint64_t) { return plain(read_graph); }},
-      {"onnx", "ONNX models", Grammar::protobuf, begin_onnx},
-      {"pipedream", "profiles of PipeDream and DAPPLE", Grammar::text,
+      {"graph_json", "trinity's own graphs", [](const std::string&) { return plain(read_graph); }},
+      {"onnx", "ONNX models", begin_onnx},
+      {"pipedream", "profiles of PipeDream and DAPPLE",
        also_by_name(read_profile, "profile.txt")},
-      {"dnn_partitioning", "instances of dnn-partitioning, splits", Grammar::text,
+      {"dnn_partitioning", "instances of dnn-partitioning, splits",
        also_by_name(read_instance, "instance.json")},
-      {"piper", "instances of Piper", Grammar::text,
+      {"piper", "instances of Piper",
        also_by_name(read_piper_instance, "instance.json")},
-      {"selection", "strategy-selection problems, also compressed", Grammar::text, begin_selection},
+      {"selection", "strategy-selection problems, also compressed", begin_selection},
   };
 }
 

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "base/error.h"
-#include "fuzz/coverage.h"
 #include "fuzz/target.h"
 #include "lua/command_line.h"
 #include "lua/runtime.h"
@@ -27,10 +26,8 @@ void on_line(lua_State* L, lua_Debug* info) {
 /// A runtime with one target in it.
 class LuaTarget {
  public:
-  /// counts_lines: its lines are places, but nothing is compiled then (LuaJIT's hooks).
   /// tests/fuzz/lua/frame.lua loads the target and judges its errors.
-  LuaTarget(const std::string& name, const std::string& folder, bool counts_lines)
-      : counts_lines_(counts_lines), runtime_(options()) {
+  LuaTarget(const std::string& name, const std::string& folder) : runtime_(options()) {
     const auto library = runtime_.home() + "/tests/fuzz/lua/?.lua;";
     const auto text = fmt::format(
         "package.path = {} .. package.path\nreturn unpack(require('frame').begin({}, {}))",
@@ -44,7 +41,7 @@ class LuaTarget {
     lua_pushlstring(L, input.data(), input.size());
     lua_setfield(L, -2, "fuzz.input");
     lua_pop(L, 1);
-    if (counts_lines_) lua_sethook(L, on_line, LUA_MASKLINE, 0);
+    if (reach) count_lines(L);
     const auto results = runtime_.execute("return require('frame').run()", "=(fuzz)");
     if (!results.empty() && !results[0].empty()) throw Finding(results[0]);
   }
@@ -59,13 +56,21 @@ class LuaTarget {
     return options;
   }
 
-  bool counts_lines_;
+  /// Lines are places in the first of every two thousand inputs; nothing is compiled then (LuaJIT's
+  /// hooks), so that the second runs compiled code.
+  void count_lines(lua_State* L) {
+    const auto turn = runs_++ % 2000;
+    if (turn == 0) luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_FLUSH);
+    lua_sethook(L, turn < 1000 ? on_line : nullptr, turn < 1000 ? LUA_MASKLINE : 0, 0);
+  }
+
+  uint64_t runs_ = 0;
   Runtime runtime_;
 };
 
-Target target(const char* name, const char* about, Grammar grammar = Grammar::text) {
-  return {name, about, grammar, [name](const std::string& folder, uint64_t number) {
-            const auto lua = std::make_shared<LuaTarget>(name, folder, number % 2 == 1);
+Target target(const char* name, const char* about) {
+  return {name, about, [name](const std::string& folder) {
+            const auto lua = std::make_shared<LuaTarget>(name, folder);
             return Session{[lua](std::string_view input) { lua->run(input); }, lua->seeds};
           }};
 }
@@ -73,8 +78,8 @@ Target target(const char* name, const char* about, Grammar grammar = Grammar::te
 /// Lines as words: of the program itself, of a script.
 Target options_target() {
   auto made = target("options", "command lines of the program and of scripts");
-  made.begin = [begin = made.begin](const std::string& folder, uint64_t number) {
-    auto session = begin(folder, number);
+  made.begin = [begin = made.begin](const std::string& folder) {
+    auto session = begin(folder);
     session.run = [run = session.run](std::string_view input) {
       std::vector<std::string> words = {"trinity"};
       for (size_t at = 0; at < input.size();) {
@@ -101,7 +106,7 @@ std::vector<Target> lua_targets() {
           target("strategy", "strategy files with schedules, splits, replication"),
           target("checkpoint", "checkpoints of searches, policies, tensors, networks"),
           target("records", "profiles, run folders, JSON"),
-          target("api", "random programs over everything that scripts can call", Grammar::bytes)};
+          target("api", "random programs over everything that scripts can call")};
 }
 
 }  // namespace trinity::fuzz

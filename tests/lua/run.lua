@@ -1,6 +1,7 @@
 -- Runs tests/lua/*_spec.lua inside the program: describe, it, expect, skip. Use:
 --   trinity tests/lua/run.lua [part of a file's name [folder]]
--- Processes given the same (empty) folder share the files: each takes the next one that no other has taken.
+-- Processes given the same (empty) folder share the files: each takes the next one that no other has taken, and prints
+-- every test's seconds, as doctest's --duration does, for tests/run's list.
 
 local ffi = require 'ffi'
 local core = require 'trinity.core'
@@ -8,6 +9,7 @@ local core = require 'trinity.core'
 local root = core.home
 local passed, failed, skipped = 0, 0, 0
 local names = {}
+local wanted, claims = arg[1] or '', arg[2]
 
 local Skip = {}
 
@@ -72,10 +74,9 @@ local function it(name, body)
     if getmetatable(problem) == Skip then return problem end
     return debug.traceback(tostring(problem), 2)
   end)
-  local seconds = core.clock_s() - start
+  if claims then print(('%.6f s: %s'):format(core.clock_s() - start, full)) end
   if ok then
     passed = passed + 1
-    if seconds > 5 then print(('slow  %s (%.1f s)'):format(full, seconds)) end
   elseif getmetatable(message) == Skip then
     skipped = skipped + 1
     print(('skip  %s: %s'):format(full, message.reason))
@@ -111,8 +112,6 @@ local environment = setmetatable({
 -- Neither this program nor those that tests start leave folders of runs behind.
 ffi.cdef 'int setenv(const char *name, const char *value, int overwrite);'
 ffi.C.setenv('TRINITY_RUNS', 'none', 1)
-
-local wanted, claims = arg[1] or '', arg[2]
 
 --- Whether this process is the first to take a file: a folder is made by one only.
 local function take(file)

@@ -1,23 +1,33 @@
 #!/bin/sh
-# The share of each folder's code that fuzzing reached. Use: tests/robustness/coverage.sh PROGRAM PLACES
-# PROGRAM: fuzz, compiled with TRINITY_FUZZ; PLACES: the folder that its option --places filled. A place is the begin of
-# a basic block, known by the address behind the call that counts it.
+# How many lines of the engine test_core and the Lua specs run, by gcov. Use:
+#   scripts/bootstrap test coverage [CASES [SPECS]]
+# CASES: a filter of doctest, SPECS: a part of specs' names; all without them. Lines of headers count where a source
+# file that includes them is compiled. build-coverage/coverage.txt lists every file.
+# This script itself: tests/robustness/coverage.sh BUILD [CASES [SPECS]]
 set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=$1 cases=${2:-*} specs=${3:-}
+cd "$root"
+find "$build" -name '*.gcda' -delete
+status=0
+"$build/test_core" -tc="$cases" || status=1
+"$build/trinity" tests/lua/run.lua "$specs" || status=1
+# gcov prints per source file: File '...', then Lines executed:P% of N; the same file may come from several objects,
+# so its lines are counted from the .gcov texts of all: a line is run where any object ran it.
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-objdump -d --no-show-raw-insn "$1" | awk '
-  counted { sub(":", "", $1); print "0x" $1 }
-  { counted = /call.*<__sanitizer_cov_trace_pc>/ }' | sort -u >"$scratch/all"
-cat "$2"/* | sort -u >"$scratch/reached"
-addr2line -e "$1" <"$scratch/all" | sed 's/ (discriminator.*//; s/:[0-9?]*$//' | paste "$scratch/all" - >"$scratch/files"
-awk 'NR == FNR { reached[$1] = 1; next }
-  match($2, "engine/[a-z]+/[a-z_0-9]+[.](cpp|h)") {
-    file = substr($2, RSTART, RLENGTH)
-    room = file
-    sub("/[^/]*$", "", room)
-    all[room]++
-    if ($1 in reached) some[room]++
-    if (room == "engine/formats") { all[file]++; if ($1 in reached) some[file]++ }
-  }
-  END { for (name in all) printf "%-40s %6d of %6d places  %3.0f %%\n", name, some[name], all[name],
-    100 * some[name] / all[name] }' "$scratch/reached" "$scratch/files" | sort
+find "$build" -name '*.gcda' | while read -r data; do
+  gcov --stdout "$data" 2>/dev/null
+done | awk -F: -v root="$root/" '
+  $1 ~ /^ *-$/ && $2 ~ /^ *0$/ && $3 == "Source" { file = $4; if (index(file, root) == 1) file = substr(file, length(root) + 1) }
+  file ~ /^engine\// && $1 !~ /^ *-$/ { key = file SUBSEP ($2 + 0); if (!(key in line)) { line[key]; all[file]++ }
+    if ($1 !~ /[#=]/ && !(key in hit)) { hit[key]; run[file]++ } }
+  END { for (f in all) printf "%s %d %d\n", f, run[f], all[f] }' | sort >"$scratch/files"
+awk '{ printf "%-50s %6d of %6d lines %4.0f %%\n", $1, $2, $3, 100 * $2 / $3 }' "$scratch/files" >"$build/coverage.txt"
+awk '
+  function add(name) { run[name] += $2; all[name] += $3 }
+  { room = $1; sub("/[^/]*$", "", room); add(room) }
+  match($1, "/(pase|pipeline)[a-z_]*[.]") { add("engine/*/" substr($1, RSTART + 1, 4) (substr($1, RSTART + 1, 4) == "pipe" ? "line*" : "*")) }
+  END { for (name in all) printf "%-24s %6d of %6d lines %4.0f %%\n", name, run[name], all[name], 100 * run[name] / all[name] }
+  ' "$scratch/files" | sort
+exit $status

@@ -1,19 +1,42 @@
 #!/bin/sh
-# Fuzzes with address and undefined-behaviour sanitizers, guided by the code that inputs reach, and says how much of
-# each room's code was reached. Use:
-#   tests/robustness/fuzz.sh [SECONDS [BUILD [TARGET ...]]]
-# SECONDS of each target (default 1800), in the build folder BUILD (default build-fuzz: its first build takes about an
-# hour on two cores). Inputs that fail are in BUILD/failures, those that reached new code in BUILD/corpus/TARGET.
+# Campaigns of libFuzzer, guided by the code that inputs reach, with address and undefined-behaviour sanitizers. Use:
+#   scripts/bootstrap test fuzz [SECONDS [TARGET ...]]
+# SECONDS of each target (60), all of them by default. A target ends at its first failure: the input is then in
+# build-fuzz/failures, what the program said in build-fuzz/TARGET.log. Inputs that reached new code stay in
+# build-fuzz/corpus/TARGET, where the next campaign begins. `build/fuzz TARGET FILE` runs an input again.
+# This script itself: tests/robustness/fuzz.sh BUILD [SECONDS [TARGET ...]]
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
-seconds=${1:-1800}
-build=${2:-$root/build-fuzz}
-[ $# -gt 1 ] && shift 2 || set --
-cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Fuzz -DTRINITY_SANITIZE=ON -DTRINITY_FUZZ=ON \
-  -DCMAKE_CXX_FLAGS='-O1 -g1 -DNDEBUG -D_GLIBCXX_ASSERTIONS' >"$build.log"
-ninja -C "$build" fuzz
-status=0
-TRINITY_HOME=$root "$build/fuzz" --seconds "$seconds" --failures "$build/failures" --keep "$build/corpus" \
-  --places "$build/places" "$@" || status=$?
-sh "$root/tests/robustness/coverage.sh" "$build/fuzz" "$build/places"
-exit $status
+build=$1 seconds=${2:-60}
+shift; [ $# -eq 0 ] || shift
+# shellcheck disable=SC2046
+[ $# -gt 0 ] || set -- $("$build/fuzz_campaign" --list)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+passed=0 failed=0
+mkdir -p "$build/failures"
+for target; do
+  corpus=$build/corpus/$target
+  mkdir -p "$corpus" "$scratch/$target"
+  if [ -d "$root/tests/fuzz/corpus/$target" ]; then cp "$root/tests/fuzz/corpus/$target"/* "$corpus"; fi
+  # The words of the corpus are libFuzzer's dictionary.
+  find "$corpus" "$root/tests/fuzz/lua" -type f -exec cat {} + | grep -aoE '[A-Za-z_][A-Za-z0-9_]{2,30}' | sort -u | sed 's/.*/"&"/' \
+    >"$scratch/words"
+  status=0
+  (cd "$scratch/$target" && "$build/fuzz_campaign" "$target" "$corpus" -dict="$scratch/words" -seed=1 \
+    -max_total_time="$seconds" -max_len=262144 -timeout=0 -rss_limit_mb=4096 -malloc_limit_mb=1000000 -detect_leaks=0 \
+    -print_final_stats=1 -close_fd_mask=1 -artifact_prefix="$build/failures/$target-") >"$build/$target.log" 2>&1 ||
+    status=$?
+  inputs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$build/$target.log")
+  kept=$(find "$corpus" -type f | wc -l)
+  if [ $status -eq 0 ]; then
+    passed=$((passed + 1))
+    printf 'ok    %-16s %s inputs, %s kept\n' "$target" "$inputs" "$kept"
+  else
+    failed=$((failed + 1))
+    printf 'FAIL  %-16s status %s; %s/%s.log ends:\n' "$target" $status "$build" "$target"
+    grep -aE -A 12 'ERROR|finding:|runtime error|Test unit written|fuzz_campaign:' "$build/$target.log" | head -40 | sed 's/^/      /'
+  fi
+done
+printf '%d passed, %d failed, 0 skipped\n' $passed $failed
+[ $failed -eq 0 ]

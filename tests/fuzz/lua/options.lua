@@ -38,7 +38,7 @@ return {
   seeds = { '--model=vgg16\n--count\n12', 'vgg16\n--share\n0.25\n--fast', '--names\na\n--names=b\n--no-such\n1',
     '--any-number=64Ki\n--count=1e3', '--help', '-h', '--fast=maybe', '--count=0x10\n--share=nan',
     '-e\nprint(1)\n--threads\n2\nscript.lua\n--x', '--safe\n--memory-limit\n64M\n--time-limit=1.5\nx.lua',
-    '-j\noff\n-O3\n-l\nx\n-i', '--\nx' },
+    '-j\noff\n-O3\n-l\nx\n-i', '--\nx', ('a\n'):rep(9000) },
   run = function(text)
     local frame = require 'frame'
     local words = words_of(text)
