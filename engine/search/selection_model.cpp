@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/stop.h"
+#include "search/selection_memory.h"
 
 // Rules, until none applies:
 //
@@ -18,6 +19,7 @@
 //             from that of u: v becomes a member of u and its edges move over. On the contest's
 //             problems every forbidden pair belongs to such an edge, and 35,000 nodes become 1,400;
 //   split     a table a[s] + b[t] goes to the costs of its ends;
+//   misfit    a state that passes the limit beside the least that all others use is dropped;
 //   dominated a state that another one beats whatever the neighbours do, and that uses no less
 //             memory at any time, is dropped.
 
@@ -33,16 +35,18 @@ double taken(double cost) { return cost >= SelectionProblem::kForbidden ? kInfin
 
 class Reducer {
  public:
-  Reducer(const SelectionProblem& problem, const std::function<bool()>& go_on)
-      : problem_(problem), go_on_(go_on) {}
+  Reducer(const SelectionProblem& problem, const std::function<bool()>& go_on, bool fitting)
+      : problem_(problem), go_on_(go_on), fitting_(fitting) {}
 
   SelectionModel run() {
     load();
     drain();
     for (int round = 0; round < kMostRounds && !infeasible_ && !late_; ++round) {
       const bool split = split_edges();
-      const bool dropped = drop_dominated();
-      if (!split && !dropped) break;
+      const bool misfit = drop_misfits();
+      drain();
+      const bool dropped = !infeasible_ && drop_dominated();
+      if (!split && !misfit && !dropped) break;
       drain();
     }
     return compact();
@@ -107,6 +111,7 @@ class Reducer {
   }
   bool split_edges();
   bool split(int32_t e);
+  bool drop_misfits();
   bool drop_dominated();
   std::vector<double> samples(int32_t v) const;
   bool beats(int32_t v, size_t better, size_t worse) const;
@@ -119,7 +124,7 @@ class Reducer {
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;
   std::deque<int32_t> queue_;
-  bool infeasible_ = false, late_ = false;
+  bool fitting_, infeasible_ = false, late_ = false;
   int64_t steps_ = 0;
 };
 
@@ -348,6 +353,37 @@ std::vector<double> Reducer::samples(int32_t v) const {
   return sums;
 }
 
+/// Leaves everything as it is where some node has no state that fits.
+bool Reducer::drop_misfits() {
+  if (!fitting_ || !problem_.usage_limit || infeasible_ || late_) return false;
+  SelectionModel model;
+  std::vector<int32_t> number;
+  std::vector<std::vector<size_t>> alive;
+  for (size_t v = 0; v < nodes_.size(); ++v) {
+    if (nodes_[v].merged) continue;
+    number.push_back(static_cast<int32_t>(v));
+    alive.push_back(alive_states(nodes_[v]));
+    model.nodes.push_back(compact_node(nodes_[v], alive.back()));
+    if (late(alive.back().size() * nodes_[v].members.size())) return false;
+  }
+  const SelectionMemory memory(problem_, model);
+  std::vector<std::vector<int32_t>> fitting;
+  for (int32_t i = 0; i < model.size(); ++i) {
+    fitting.push_back(memory.fitting(i, model.nodes[at(i)].states()));
+    if (fitting.back().empty() || late(at(memory.slots()))) return false;
+  }
+  bool any = false;
+  for (size_t i = 0; i < fitting.size() && !infeasible_; ++i) {
+    if (fitting[i].size() == alive[i].size()) continue;
+    any = true;
+    std::vector<char> fits(alive[i].size(), 0);
+    for (const int32_t s : fitting[i]) fits[at(s)] = 1;
+    for (size_t k = 0; k < fits.size(); ++k)
+      if (!fits[k]) drop_state(number[i], alive[i][k]);
+  }
+  return any;
+}
+
 bool Reducer::drop_dominated() {
   int64_t work = kMostWork;
   bool any = false;
@@ -462,8 +498,8 @@ double SelectionModel::cost(std::span<const int32_t> states) const {
 }
 
 SelectionModel make_selection_model(const SelectionProblem& problem,
-                                    const std::function<bool()>& go_on) {
-  return Reducer(problem, go_on).run();
+                                    const std::function<bool()>& go_on, bool fitting) {
+  return Reducer(problem, go_on, fitting).run();
 }
 
 SelectionModel plain_selection_model(const SelectionProblem& problem) {

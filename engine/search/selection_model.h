@@ -42,9 +42,9 @@ struct SelectionModel {
 
 /// The model of a problem, which must pass check(). `go_on` is asked every some thousand steps;
 /// once it says no, what is left is not made smaller, and pairs may be forbidden that no feasible
-/// selection has.
+/// selection has. Without `fitting`, states stay that no selection within the limit has.
 SelectionModel make_selection_model(const SelectionProblem& problem,
-                                    const std::function<bool()>& go_on = {});
+                                    const std::function<bool()>& go_on = {}, bool fitting = true);
 
 /// The same without any rule: a node a node, an edge an edge. Forbidden costs, of states too, are
 /// infinite.

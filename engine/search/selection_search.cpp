@@ -162,7 +162,10 @@ class Search {
     }
   }
 
-  bool go_on() const { return !options_.go_on || options_.go_on(found_.cost, found_.bound); }
+  bool go_on() const {
+    if (found_.bound == kInfinity) return false;
+    return !options_.go_on || options_.go_on(found_.cost, found_.bound);
+  }
 
   /// Where both jobs meet.
   void exchange() {

@@ -26,7 +26,7 @@ struct SelectionSearchOptions {
 struct SelectionFound {
   std::vector<int32_t> states;  ///< the best, or those that break the limit least
   double cost = std::numeric_limits<double>::infinity();  ///< infinite: none found that is feasible
-  double bound = -std::numeric_limits<double>::infinity();
+  double bound = -std::numeric_limits<double>::infinity();  ///< infinite: none is feasible, proven
   bool stopped = false;  ///< by the user
 };
 

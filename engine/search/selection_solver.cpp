@@ -31,6 +31,7 @@ class Solver {
       : problem_(problem),
         options_(options),
         pool_(pool),
+        rounds_(options.rounds),
         start_(Clock::now()),
         whole_(all_whole(problem.node_costs) && all_whole(problem.edge_costs)) {}
 
@@ -58,10 +59,21 @@ class Solver {
 
   void solve() {
     if (solve_plainly(describe_given())) return;
-    auto model = make_selection_model(problem_, [this] {
+    solve_model(true);
+    // States that never fit may still be part of the selection that breaks the limit least.
+    if (!infeasible_ || !problem_.usage_limit) return;
+    constexpr int64_t kFew = 8;
+    rounds_ = std::min(rounds_, kFew);
+    solve_model(false);
+    prove_infeasible();
+  }
+
+  void solve_model(bool fitting) {
+    const auto go_on = [this] {
       tell("reducing", kInfinity, -kInfinity);
       return seconds() < options_.seconds / 2;
-    });
+    };
+    auto model = make_selection_model(problem_, go_on, fitting);
     if (model.infeasible) return prove_infeasible();
     const SelectionMemory memory(problem_, model);
     const auto room = memory.room();
@@ -143,6 +155,7 @@ class Solver {
   }
 
   void prove_infeasible() {
+    infeasible_ = true;
     result_.optimal = true;
     result_.bound = kInfinity;
   }
@@ -188,7 +201,7 @@ class Solver {
   void search(SelectionModel& model, const SelectionMemory& memory) {
     SelectionSearchOptions how;
     how.seed = options_.seed;
-    how.rounds = options_.rounds;
+    how.rounds = rounds_;
     how.whole = whole_;
     constexpr double kSearched = 0.99;  // of the time; the rest is for what ends the search
     how.seconds_left = [this] { return kSearched * options_.seconds - seconds(); };
@@ -201,6 +214,7 @@ class Solver {
     result_.stopped = found.stopped;
     result_.bound = std::max(result_.bound, found.bound);
     result_.choice = expand_states(model, problem_.nodes(), found.states);
+    result_.optimal = found.bound == kInfinity;  // the search has shown that none is feasible
   }
 
   /// Where nothing better is known: of every node the cheapest strategy, or of those that are not
@@ -239,8 +253,9 @@ class Solver {
   const SelectionProblem& problem_;
   const SelectionOptions& options_;
   ThreadPool& pool_;
+  int64_t rounds_;
   Clock::time_point start_;
-  bool whole_;
+  bool whole_, infeasible_ = false;
   double told_ = 0;
   SelectionResult result_;
   StopPoll stop_;
