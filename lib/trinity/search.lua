@@ -201,9 +201,9 @@ local function rescue(self)
   return ('%s%s; trinity.search.rescued has it'):format(what, why)
 end
 
---- Runs a search: `body(search)` calls search:evaluate while search:more(). Returns the best
---- strategy. Ctrl-C ends it early with the best so far; an error in it saves the best so far and
---- goes on to the script.
+--- Runs a search: `body(search)` calls search:evaluate while search:more(). Returns the best strategy. Ctrl-C ends it
+--- early with the best so far; an error in it saves the best so far in the run's folder, in the file of option rescue,
+--- or where there is neither in search.rescued, and goes on to the script.
 ---@param method string
 ---@param problem trinity.Problem
 ---@param options trinity.SearchOptions as search.options returns them
