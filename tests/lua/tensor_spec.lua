@@ -357,22 +357,7 @@ describe('files of tensors', function()
     tensor.save(path, loaded)
     expect(core.read_file(path)):equals(first_bytes)
   end)
-  it('refuse every kind of damage', function()
-    tensor.save(path, { a = tensor.ones { 2, 2 }, b = tensor.zeros(3) })
-    local good = core.read_file(path)
-    local stream, refused = trinity.random(1, 'damage'), 0
-    for i = 1, 400 do
-      local place = stream:integer(math.min(#good, 180))
-      local bad = good:sub(1, place - 1) .. string.char(stream:integer(256) - 1) .. good:sub(place + 1)
-      if i % 4 == 0 then bad = good:sub(1, stream:integer(#good) - 1) end
-      core.write_file(path, bad)
-      local ok, message = pcall(tensor.load, path)
-      if not ok then
-        refused = refused + 1
-        expect(message):matches '^.*tensor_spec.lua:%d+: tensor.read: '
-      end
-    end
-    expect(300):below(refused)
+  it('refuse headers that lie', function() -- every byte and length: damaged_spec
     local function file(header, data) core.write_file(path, string.char(#header % 256, math.floor(#header / 256), 0, 0, 0, 0, 0, 0) .. header .. data) end
     file('{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}', '')
     expect(function() tensor.load(path) end):raises 'do not fit'

@@ -1,5 +1,5 @@
 -- Small files of every format of ours that is read back, and what becomes of them when a bit flips or their end is
--- missing: refused by name, or read as what they were. See damaged_spec.lua and tests/robustness/damaged.lua.
+-- missing: refused by name, or read as what they were. See damaged_spec.lua.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'

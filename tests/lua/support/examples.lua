@@ -376,8 +376,6 @@ layer('transformer_block', function(t) return { 'y', t.sequence(), { heads = 2, 
 layer('additive_attention', function(t) return { 'y', t.sequence(), 4 } end)
 layer('multiplicative_attention', function(t) return { 'y', t.sequence(), 4 } end)
 
-dofile(require('trinity.core').home .. '/tests/lua/support/tensor_examples.lua')(examples)
-
 for _, part in ipairs { 'tensor', 'policy', 'distribute', 'split' } do
   dofile(('%s/tests/lua/support/%s_examples.lua'):format(core.home, part))(examples)
 end
