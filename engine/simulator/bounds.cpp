@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/stop.h"
+#include "simulator/memory_bound.h"
 
 namespace trinity {
 namespace {
@@ -282,101 +283,6 @@ class IntervalBound {
   std::vector<Wide> inside_, over_tail_, over_head_, over_both_;
 };
 
-/// Bytes that a tensor takes on the device of an operator that reads it, at least: its own, or,
-/// where it is a view, those of what it views. `storage` gets the tensor viewed in the end.
-int64_t least_bytes(const Problem& problem, const std::vector<int32_t>& producers, int32_t output,
-                    int32_t& storage) {
-  int64_t bytes = problem.held_bytes()[at(output)];
-  storage = output;
-  for (;;) {
-    const int32_t op = producers[at(storage)];
-    if (problem.first_output(op) != storage || problem.alias(op) < 0) return bytes;
-    storage = problem.alias(op);
-    bytes = std::min(bytes, problem.held_bytes()[at(storage)]);
-  }
-}
-
-/// What an operator holds while it runs, wherever it and its inputs are: workspace, inputs (views
-/// of one tensor once), outputs (a view of an input takes nothing).
-class OperatorMemory {
- public:
-  explicit OperatorMemory(const Problem& problem) : problem_(problem) {
-    producers_.resize(at(problem.outputs()));
-    for (int32_t o = 0; o < problem.operators(); ++o)
-      for (int32_t i = problem.first_output(o); i < problem.first_output(o + 1); ++i)
-        producers_[at(i)] = o;
-  }
-
-  int64_t bytes(int32_t op) {
-    const auto& graph = problem_.graph();
-    int64_t sum = graph.op(op).collective < 0 ? problem_.workspace_bytes(op) : 0;
-    for (int32_t i = problem_.first_output(op); i < problem_.first_output(op + 1); ++i)
-      if (i != problem_.first_output(op) || problem_.alias(op) < 0)
-        sum += problem_.held_bytes()[at(i)];
-    if (problem_.rules().broadcast) return sum;  // only the first receiver holds the copy
-    inputs_.clear();
-    for (const int32_t tensor : graph.op(op).inputs) {
-      const int32_t producer = graph.tensor(tensor).producer;
-      const int32_t number = tensor - graph.op(producer).outputs.front();
-      Input input;
-      input.bytes = least_bytes(problem_, producers_, problem_.first_output(producer) + number,
-                                input.storage);
-      inputs_.push_back(input);
-    }
-    std::sort(inputs_.begin(), inputs_.end(), [](const Input& a, const Input& b) {
-      return a.storage != b.storage ? a.storage < b.storage : a.bytes > b.bytes;
-    });
-    for (size_t i = 0; i < inputs_.size(); ++i)
-      if (i == 0 || inputs_[i].storage != inputs_[i - 1].storage) sum += inputs_[i].bytes;
-    return sum;
-  }
-
- private:
-  struct Input {
-    int32_t storage = -1;
-    int64_t bytes = 0;
-  };
-  const Problem& problem_;
-  std::vector<int32_t> producers_;  // of every output
-  std::vector<Input> inputs_;
-};
-
-int64_t bound_slots(const Problem& problem) {
-  std::vector<int64_t> unit_fixed(at(problem.graph().unit_count()), 0);
-  const auto units = problem.graph().units();
-  int64_t fixed = 0;
-  for (int32_t o = 0; o < problem.operators(); ++o) {
-    fixed += problem.fixed_bytes(o);
-    unit_fixed[at(units[at(o)])] += problem.fixed_bytes(o);
-  }
-  int64_t most = (fixed + problem.devices() - 1) / problem.devices();
-  OperatorMemory memory(problem);
-  for (int32_t o = 0; o < problem.operators(); ++o)
-    most = std::max(most, unit_fixed[at(units[at(o)])] + memory.bytes(o));
-  return most;
-}
-
-/// The published rules release a tensor 1 us before its last reader ends, even where that is before
-/// it was allocated. Such a release cannot hide the outputs of an operator of 1 us or more, because
-/// it comes after that operator's start; where no operator can release so early all count.
-int64_t bound_outputs(const Problem& problem) {
-  constexpr int64_t kEarlyNs = 1000;
-  bool early = false;
-  int64_t all = 0, of_long_ones = 0;
-  for (int32_t o = 0; o < problem.operators(); ++o) {
-    int64_t bytes = 0, reader_ns = 0;
-    for (int32_t i = problem.first_output(o); i < problem.first_output(o + 1); ++i)
-      bytes += problem.all_output_bytes()[at(i)];
-    for (const auto& reader : problem.readers(o))
-      reader_ns = std::max(reader_ns, problem.least_cost_ns(reader.op));
-    const int64_t cost = problem.least_cost_ns(o);
-    early = early || (!problem.readers(o).empty() && bytes > 0 && cost + reader_ns < kEarlyNs);
-    all = std::max(all, bytes);
-    if (cost >= kEarlyNs) of_long_ones = std::max(of_long_ones, bytes);
-  }
-  return early ? of_long_ones : all;
-}
-
 int32_t fewest_devices(const Problem& problem) {
   int64_t fixed = 0;
   for (int32_t o = 0; o < problem.operators(); ++o) fixed += problem.fixed_bytes(o);
@@ -408,16 +314,7 @@ Bounds lower_bounds(const Problem& problem, int32_t micro_batches, bool stream) 
   const int64_t known = std::max(bounds.critical_path_ns, bounds.work_ns);
   if (!stream) bounds.interval_ns = IntervalBound(problem, classes, micro_batches, known).bound();
   bounds.step_time_ns = std::max(known, bounds.interval_ns);
-  switch (problem.rules().memory) {
-    case MemoryModel::slots:
-      bounds.peak_memory_bytes = bound_slots(problem);
-      break;
-    case MemoryModel::outputs_only:
-      bounds.peak_memory_bytes = bound_outputs(problem);
-      break;
-    case MemoryModel::none:
-      break;
-  }
+  bounds.peak_memory_bytes = peak_memory_bound(problem, micro_batches, stream);
   bounds.least_devices = fewest_devices(problem);
   return bounds;
 }

@@ -20,9 +20,7 @@ struct Bounds {
   /// Computers 1973); never below the two above.
   int64_t interval_ns = 0;
   int64_t step_time_ns = 0;  ///< the largest of the above
-  /// The largest peak of a device: fixed bytes spread evenly, or what one operator needs at once
-  /// (its unit's fixed bytes, workspace, inputs, outputs; without inputs under broadcast, where
-  /// only the first receiver holds a copy). 0 where memory is not accounted.
+  /// The largest peak of a device; see peak_memory_bound(). 0 where memory is not accounted.
   int64_t peak_memory_bytes = 0;
   /// The fewest devices that hold all fixed bytes, largest first; one more than there are when all
   /// together do not. At least 1.

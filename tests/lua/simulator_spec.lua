@@ -295,6 +295,15 @@ describe('bounds', function()
       expect(problem:bounds(4).step_time_s <= four.step_time_s):truthy()
     end
   end)
+  it('on memory are near what a search finds for BERT', function()
+    for _, cards in ipairs { 2, 4 } do
+      local problem = trinity.problem { graph = trinity.model('bert_base', { batch_size = 16, training = true }),
+        cluster = trinity.cluster('p100x' .. cards), reward = function(m) return -m.peak_memory_bytes end }
+      local found = trinity.methods.annealing(problem, { evaluations = 1000, seed = 1, quiet = true })
+      local ratio = found.metrics.peak_memory_bytes / problem:bounds().peak_memory_bytes
+      expect(ratio >= 1 and ratio < 1.2):truthy()
+    end
+  end)
   it('are what they say', function()
     local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
     local bounds = problem:bounds()

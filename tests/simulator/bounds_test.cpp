@@ -8,8 +8,11 @@
 #include <limits>
 
 #include "base/error.h"
+#include "graph/training.h"
+#include "simulator/memory_bound.h"
 #include "simulator/simulator.h"
 #include "support/build.h"
+#include "support/cases.h"
 
 using namespace trinity;
 
@@ -386,4 +389,202 @@ TEST_CASE("no placement beats the bounds") {
   }
   CHECK(tight_steps > 40);
   CHECK(tight_peaks > 40);
+}
+
+namespace {
+
+/// A training step of layers in a row, some with a side branch; some are views.
+std::shared_ptr<const Graph> random_training_step(RandomStream& random, int layers) {
+  GraphBuilder builder("layers");
+  const auto add = [&](const std::string& name, bool view, std::vector<int> reads, int64_t bytes) {
+    Operator op;
+    op.name = name;
+    op.type = view ? "Reshape" : random.below(3) ? "Work" : "Relu";
+    op.measured_time_s = view ? 0 : static_cast<double>(random.below(4) * 1000) * kNs;
+    op.measured_backward_time_s = op.measured_time_s;
+    if (!view && random.below(2)) op.extra_parameter_bytes = int64_t(random.below(3000));
+    if (random.below(5) == 0) op.workspace_bytes = int64_t(random.below(3000));
+    const int number = builder.add_operator(op);
+    for (const int tensor : reads) builder.read(number, tensor);
+    Tensor tensor;
+    tensor.bytes = view ? builder.tensor(reads[0]).bytes : bytes;
+    return builder.add_output(number, tensor);
+  };
+  int last = add("data", false, {}, 500);
+  for (int i = 0; i < layers; ++i) {
+    const auto name = "layer" + std::to_string(i);
+    const auto bytes = static_cast<int64_t>(random.below(10000));
+    const int before = last;
+    last = add(name, i > 0 && random.below(4) == 0, {before}, bytes);
+    if (random.below(4) == 0)
+      last = add(name + "/join", false, {last, add(name + "/side", false, {before}, bytes)}, bytes);
+  }
+  const auto forward = builder.build();
+  TrainingOptions options;
+  if (random.below(2)) options.colocate = TrainingOptions::Colocate::parameters;
+  return std::make_shared<const Graph>(lower_to_training(forward, options));
+}
+
+}  // namespace
+
+TEST_CASE("memory: what backward reads of forward exists when it turns") {
+  test::GraphMaker make("turn");
+  // Three layers keep 1000, 2000 and 4000 bytes for their gradients; 10 between neighbours.
+  std::vector<int> forward, backward;
+  for (int i = 0; i < 3; ++i) {
+    forward.push_back(make.op("f" + std::to_string(i), 1e-6, 300));
+    if (i > 0) make.edge(forward[size_t(i) - 1], forward[size_t(i)], 10);
+  }
+  const int loss = make.op("loss", 1e-6);
+  make.edge(forward[2], loss, 10);
+  for (int i = 2, before = loss; i >= 0; --i) {
+    backward.push_back(make.op("b" + std::to_string(i), 1e-6));
+    make.edge(before, backward.back(), 10);
+    make.edge(forward[size_t(i)], backward.back(), int64_t{1000} << i);
+    before = backward.back();
+  }
+  const auto graph = make.share();
+  const auto bound_on = [&](int devices, int32_t micro_batches, bool stream) {
+    return peak_memory_bound(make_problem(graph, test::uniform_spec(devices, 1e9, 0)),
+                             micro_batches, stream);
+  };
+  // 900 fixed, 7000 kept, what the loss reads and writes; alone, the last layer needs most.
+  CHECK(bound_on(1, 1, false) == 7920);
+  CHECK(bound_on(1, 4, false) == 7920);
+  CHECK(bound_on(1, 4, true) == 7920);
+  CHECK(bound_on(2, 1, false) == 300 + 10 + 10 + 4000);
+  const Problem problem = make_problem(graph, test::uniform_spec(1, 1e9, 0));
+  Metrics metrics;
+  Simulator(problem).run(std::vector<int32_t>(7, 0), metrics);
+  CHECK(metrics.peak_memory_bytes == 7920);
+}
+
+TEST_CASE("no plan's fullest device holds less than the bound") {
+  for (uint64_t i = 0; i < 4000; ++i) {
+    CAPTURE(i);
+    const auto c = test::mixed_case(i);
+    Metrics metrics;
+    Simulator(*c.problem).run(c.plan(), metrics);
+    CHECK(peak_memory_bound(*c.problem, c.schedule.micro_batches, false) <=
+          metrics.peak_memory_bytes);
+  }
+  for (uint64_t i = 0; i < 2000; ++i) {
+    CAPTURE(i);
+    RandomStream random(9, "steps", i);
+    const auto graph = random_training_step(random, 2 + int(random.below(9)));
+    auto spec = test::random_cluster(random, 1 + int(random.below(4)));
+    spec.queue = i % 7 == 6 ? QueueModel::receiver : test::kQueues[i % 5];
+    const auto problem = make_problem(graph, spec);
+    std::vector<int32_t> unit_device, placement;
+    for (int32_t u = 0; u < graph->unit_count(); ++u)
+      unit_device.push_back(int32_t(random.below(uint64_t(problem.devices()))));
+    for (const int32_t unit : graph->units()) placement.push_back(unit_device[size_t(unit)]);
+    Schedule schedule;
+    schedule.policy = test::kPolicies[i % 2];
+    schedule.micro_batches = 1 + int32_t(i % 3);
+    Metrics metrics;
+    Simulator(problem).run(Plan{placement, &schedule}, metrics);
+    CHECK(peak_memory_bound(problem, schedule.micro_batches, false) <= metrics.peak_memory_bytes);
+  }
+}
+
+namespace {
+
+/// What must exist when operator `v` starts, from the definition: of every tensor with its views
+/// the bytes once, if an ancestor of v writes one of them and v or a descendant reads it.
+int64_t naive_need(const Problem& problem, int32_t v, bool several) {
+  const auto n = static_cast<size_t>(problem.operators());
+  const auto binds = [&](int32_t from, int32_t to) {
+    return !several || !problem.once(from) || problem.once(to);
+  };
+  std::vector<std::vector<bool>> reaches(n, std::vector<bool>(n, false));
+  for (int32_t o = problem.operators() - 1; o >= 0; --o)
+    for (const auto& reader : problem.readers(o)) {
+      if (!binds(o, reader.op)) continue;
+      reaches[size_t(o)][size_t(reader.op)] = true;
+      for (size_t p = 0; p < n; ++p)
+        if (reaches[size_t(reader.op)][p]) reaches[size_t(o)][p] = true;
+    }
+  const auto origin = [&](int32_t op, int32_t output) {
+    int32_t tensor = problem.first_output(op) + output;
+    while (problem.first_output(op) == tensor && problem.alias(op) >= 0) {
+      tensor = problem.alias(op);
+      for (op = 0; problem.first_output(op + 1) <= tensor;) ++op;
+    }
+    return std::pair(problem.graph().op(op).collective >= 0, tensor);
+  };
+  std::vector<std::pair<bool, int32_t>> needed;
+  for (int32_t o = 0; o < problem.operators(); ++o) {
+    const bool before = reaches[size_t(o)][size_t(v)];
+    for (const auto& reader : problem.readers(o))
+      if (before && binds(o, reader.op) &&
+          (reader.op == v || reaches[size_t(v)][size_t(reader.op)]))
+        needed.push_back(origin(o, reader.output));
+    for (int32_t i = 0; o == v && problem.first_output(o) + i < problem.first_output(o + 1); ++i)
+      needed.push_back(origin(o, i));
+  }
+  std::sort(needed.begin(), needed.end());
+  needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
+  int64_t sum = problem.workspace_bytes(v);
+  for (const auto& [member, tensor] : needed)
+    sum += member ? 0 : problem.held_bytes()[size_t(tensor)];
+  return sum;
+}
+
+/// Bytes on all devices together when a task starts: of slots that start at one instant the
+/// fullest.
+int64_t held_at(const Timeline& timeline, int64_t time_ns) {
+  int64_t sum = 0;
+  for (const auto& levels : timeline.memory) {
+    int64_t most = 0;
+    for (size_t k = 0; k < levels.size(); ++k) {
+      const bool ended = k + 1 < levels.size() && levels[k + 1].time_ns < time_ns;
+      if (!ended && (k == 0 || levels[k].time_ns <= time_ns))
+        most = std::max(most, levels[k].bytes);
+    }
+    sum += most;
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("what must exist at one instant exists, whatever starts then") {
+  for (uint64_t i = 0; i < 1000; ++i) {
+    CAPTURE(i);
+    const auto c = test::mixed_case(i);
+    const auto& problem = *c.problem;
+    Metrics metrics;
+    Timeline timeline;
+    Simulator(problem).run(c.plan(), metrics, &timeline);
+    int64_t fixed = 0;
+    for (int32_t o = 0; o < problem.operators(); ++o) fixed += problem.fixed_bytes(o);
+    const bool several = c.schedule.micro_batches > 1;
+    for (int32_t v = 0; v < problem.operators(); ++v) {
+      if (problem.graph().op(v).collective >= 0) continue;
+      const int64_t need = fixed + naive_need(problem, v, several);
+      for (int32_t m = problem.once(v) ? c.schedule.micro_batches - 1 : 0;
+           m < c.schedule.micro_batches; ++m) {
+        const int64_t now =
+            held_at(timeline, timeline.start_ns[size_t(m * problem.operators() + v)]);
+        CHECK(need <= now);
+      }
+    }
+  }
+}
+
+TEST_CASE("the least peak of all placements of training steps is near the bound") {
+  double ratios = 0;
+  for (uint64_t i = 0; i < 40; ++i) {
+    CAPTURE(i);
+    RandomStream random(10, "optima", i);
+    const auto graph = random_training_step(random, 3 + int(random.below(3)));
+    if (graph->unit_count() > 12) continue;
+    const auto problem = make_problem(graph, test::uniform_spec(2, 1e9, 1e-6));
+    const auto best = best_of_all(problem, Schedule{});
+    const auto bound = lower_bounds(problem).peak_memory_bytes;
+    CHECK(bound <= best.peak_memory_bytes);
+    ratios += double(best.peak_memory_bytes) / double(bound) - 1;
+  }
+  CHECK(ratios / 40 < 0.2);
 }

@@ -1,0 +1,277 @@
+#include "simulator/memory_bound.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/stop.h"
+
+namespace trinity {
+namespace {
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+/// Bytes that a tensor takes on the device of an operator that reads it, at least: its own, or,
+/// where it is a view, those of what it views. `storage` gets the tensor viewed in the end.
+int64_t least_bytes(const Problem& problem, const std::vector<int32_t>& producers, int32_t output,
+                    int32_t& storage) {
+  int64_t bytes = problem.held_bytes()[at(output)];
+  storage = output;
+  for (;;) {
+    const int32_t op = producers[at(storage)];
+    if (problem.first_output(op) != storage || problem.alias(op) < 0) return bytes;
+    storage = problem.alias(op);
+    bytes = std::min(bytes, problem.held_bytes()[at(storage)]);
+  }
+}
+
+/// What an operator holds while it runs, wherever it and its inputs are: workspace, inputs (views
+/// of one tensor once), outputs (a view of an input takes nothing).
+class OperatorMemory {
+ public:
+  explicit OperatorMemory(const Problem& problem) : problem_(problem) {
+    producers_.resize(at(problem.outputs()));
+    for (int32_t o = 0; o < problem.operators(); ++o)
+      for (int32_t i = problem.first_output(o); i < problem.first_output(o + 1); ++i)
+        producers_[at(i)] = o;
+  }
+
+  int64_t bytes(int32_t op) {
+    const auto& graph = problem_.graph();
+    int64_t sum = graph.op(op).collective < 0 ? problem_.workspace_bytes(op) : 0;
+    for (int32_t i = problem_.first_output(op); i < problem_.first_output(op + 1); ++i)
+      if (i != problem_.first_output(op) || problem_.alias(op) < 0)
+        sum += problem_.held_bytes()[at(i)];
+    if (problem_.rules().broadcast) return sum;  // only the first receiver holds the copy
+    inputs_.clear();
+    for (const int32_t tensor : graph.op(op).inputs) {
+      const int32_t producer = graph.tensor(tensor).producer;
+      const int32_t number = tensor - graph.op(producer).outputs.front();
+      Input input;
+      input.bytes = least_bytes(problem_, producers_, problem_.first_output(producer) + number,
+                                input.storage);
+      inputs_.push_back(input);
+    }
+    std::sort(inputs_.begin(), inputs_.end(), [](const Input& a, const Input& b) {
+      return a.storage != b.storage ? a.storage < b.storage : a.bytes > b.bytes;
+    });
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (i == 0 || inputs_[i].storage != inputs_[i - 1].storage) sum += inputs_[i].bytes;
+    return sum;
+  }
+
+ private:
+  struct Input {
+    int32_t storage = -1;
+    int64_t bytes = 0;
+  };
+  const Problem& problem_;
+  std::vector<int32_t> producers_;  // of every output
+  std::vector<Input> inputs_;
+};
+
+/// What must exist somewhere when an operator starts (see peak_memory_bound()), without fixed
+/// bytes.
+class InstantMemory {
+ public:
+  InstantMemory(const Problem& problem, bool runs_differ)
+      : problem_(problem), runs_differ_(runs_differ) {
+    origin_.resize(at(problem.outputs()));
+    bytes_.resize(at(problem.outputs()));
+    for (int32_t o = 0; o < problem.operators(); ++o) {
+      const bool member = problem.graph().op(o).collective >= 0;
+      for (int32_t i = problem.first_output(o); i < problem.first_output(o + 1); ++i) {
+        const bool view = i == problem.first_output(o) && problem.alias(o) >= 0;
+        origin_[at(i)] = view ? origin_[at(problem.alias(o))] : i;
+        bytes_[at(i)] = member ? 0 : problem.held_bytes()[at(i)];
+      }
+    }
+    counted_.assign(at(problem.outputs()), -1);  // no round
+    state_.resize(at(problem.operators()));
+  }
+
+  int64_t bytes(int32_t op) {
+    mark(op);
+    ++round_;
+    int64_t sum = problem_.workspace_bytes(op);
+    for (int32_t o = 0; o <= op; ++o) {
+      if (state_[at(o)] != State::before) continue;
+      for (const auto& reader : problem_.readers(o))
+        if (state_[at(reader.op)] == State::after && binds(o, reader.op))
+          sum += count(problem_.first_output(o) + reader.output);
+    }
+    for (int32_t i = problem_.first_output(op); i < problem_.first_output(op + 1); ++i)
+      sum += count(i);
+    return sum;
+  }
+
+  /// Whether an edge holds within every run of the graph.
+  bool binds(int32_t from, int32_t to) const {
+    return !runs_differ_ || !problem_.once(from) || problem_.once(to);
+  }
+
+ private:
+  enum class State : uint8_t { aside, before, after };
+
+  /// Ancestors of an operator are before it; itself and its descendants after.
+  void mark(int32_t op) {
+    std::fill(state_.begin(), state_.end(), State::aside);
+    state_[at(op)] = State::before;  // for its ancestors to be found
+    for (int32_t o = op - 1; o >= 0; --o)
+      for (const auto& reader : problem_.readers(o))
+        if (reader.op <= op && state_[at(reader.op)] == State::before && binds(o, reader.op)) {
+          state_[at(o)] = State::before;
+          break;
+        }
+    state_[at(op)] = State::after;
+    for (int32_t o = op; o < problem_.operators(); ++o) {
+      if (state_[at(o)] != State::after) continue;
+      for (const auto& reader : problem_.readers(o))
+        if (binds(o, reader.op)) state_[at(reader.op)] = State::after;
+    }
+  }
+
+  /// A tensor's bytes, unless it or another view of the same was counted in this round.
+  int64_t count(int32_t output) {
+    const int32_t origin = origin_[at(output)];
+    if (counted_[at(origin)] == round_) return 0;
+    counted_[at(origin)] = round_;
+    return bytes_[at(origin)];
+  }
+
+  const Problem& problem_;
+  const bool runs_differ_;        // operators that run once beside those that run every micro-batch
+  std::vector<int32_t> origin_;   // of every output: what it is a view of in the end
+  std::vector<int64_t> bytes_;    // of every output that is none
+  std::vector<int32_t> counted_;  // of every origin: the round that it was last counted in
+  int32_t round_ = -1;
+  std::vector<State> state_;
+};
+
+/// Operators that occupy a device along the path on which most bytes are written.
+std::vector<int32_t> heaviest_path(const Problem& problem, const InstantMemory& memory) {
+  std::vector<int64_t> weight(at(problem.operators()), 0);
+  std::vector<int32_t> next(at(problem.operators()), -1);
+  int32_t start = 0;
+  for (int32_t o = problem.operators() - 1; o >= 0; --o) {
+    auto& mine = weight[at(o)];
+    for (const auto& reader : problem.readers(o))
+      if (weight[at(reader.op)] > mine && memory.binds(o, reader.op)) {
+        mine = weight[at(reader.op)];
+        next[at(o)] = reader.op;
+      }
+    mine += 1;  // of equal ones the longer
+    for (int32_t i = problem.first_output(o); i < problem.first_output(o + 1); ++i)
+      mine += problem.held_bytes()[at(i)];
+    if (mine >= weight[at(start)]) start = o;
+  }
+  std::vector<int32_t> path;
+  for (int32_t o = start; o >= 0; o = next[at(o)])
+    if (problem.graph().op(o).collective < 0) path.push_back(o);
+  return path;
+}
+
+/// Finds the most that must exist at one instant, among the operators tried.
+class InstantSearch {
+ public:
+  InstantSearch(const Problem& problem, bool runs_differ) : memory_(problem, runs_differ) {
+    path_ = heaviest_path(problem, memory_);
+  }
+
+  /// `tries` operators of the path, evenly spaced, then nearer and nearer to the best.
+  void along_path(size_t tries) {
+    if (path_.empty()) return;
+    size_t step = path_.size() / tries + 1, middle = 0;
+    int64_t most = -1;
+    const auto try_place = [&](size_t place) {
+      if (place >= path_.size()) return;
+      const int64_t bytes = try_operator(path_[place]);
+      if (bytes > most) most = bytes, middle = place;
+    };
+    for (size_t place = 0; place < path_.size(); place += step) try_place(place);
+    while (step > 1) {
+      step /= 2;
+      const size_t from = middle;
+      try_place(from + step);
+      if (from >= step) try_place(from - step);
+    }
+  }
+
+  int64_t try_operator(int32_t op) {
+    poll_stop();
+    const int64_t bytes = memory_.bytes(op);
+    most_ = std::max(most_, bytes);
+    return bytes;
+  }
+
+  int64_t most() const { return most_; }
+
+ private:
+  InstantMemory memory_;
+  std::vector<int32_t> path_;
+  int64_t most_ = 0;
+};
+
+int64_t bound_slots(const Problem& problem, bool runs_differ) {
+  std::vector<int64_t> unit_fixed(at(problem.graph().unit_count()), 0);
+  const auto units = problem.graph().units();
+  int64_t fixed = 0;
+  for (int32_t o = 0; o < problem.operators(); ++o) {
+    fixed += problem.fixed_bytes(o);
+    unit_fixed[at(units[at(o)])] += problem.fixed_bytes(o);
+  }
+  int64_t most = 0;
+  OperatorMemory memory(problem);
+  std::vector<std::pair<int64_t, int32_t>> largest;  // by what they need at once
+  for (int32_t o = 0; o < problem.operators(); ++o) {
+    const int64_t bytes = memory.bytes(o);
+    most = std::max(most, unit_fixed[at(units[at(o)])] + bytes);
+    if (problem.graph().op(o).collective < 0) largest.emplace_back(-bytes, o);
+  }
+  const size_t tries = problem.operators() <= 100000 ? 16 : 4;
+  const size_t tried = std::min(tries, largest.size());
+  std::partial_sort(largest.begin(), largest.begin() + static_cast<std::ptrdiff_t>(tried),
+                    largest.end());
+  InstantSearch search(problem, runs_differ);
+  search.along_path(tries);
+  for (size_t i = 0; i < tried; ++i) search.try_operator(largest[i].second);
+  const int64_t together = fixed + search.most();
+  return std::max(most, together / problem.devices() + (together % problem.devices() > 0 ? 1 : 0));
+}
+
+/// The published rules release a tensor 1 us before its last reader ends, even where that is before
+/// it was allocated. Such a release cannot hide the outputs of an operator of 1 us or more, because
+/// it comes after that operator's start; where no operator can release so early all count.
+int64_t bound_outputs(const Problem& problem) {
+  constexpr int64_t kEarlyNs = 1000;
+  bool early = false;
+  int64_t all = 0, of_long_ones = 0;
+  for (int32_t o = 0; o < problem.operators(); ++o) {
+    int64_t bytes = 0, reader_ns = 0;
+    for (int32_t i = problem.first_output(o); i < problem.first_output(o + 1); ++i)
+      bytes += problem.all_output_bytes()[at(i)];
+    for (const auto& reader : problem.readers(o))
+      reader_ns = std::max(reader_ns, problem.least_cost_ns(reader.op));
+    const int64_t cost = problem.least_cost_ns(o);
+    early = early || (!problem.readers(o).empty() && bytes > 0 && cost + reader_ns < kEarlyNs);
+    all = std::max(all, bytes);
+    if (cost >= kEarlyNs) of_long_ones = std::max(of_long_ones, bytes);
+  }
+  return early ? of_long_ones : all;
+}
+
+}  // namespace
+
+int64_t peak_memory_bound(const Problem& problem, int32_t micro_batches, bool stream) {
+  switch (problem.rules().memory) {
+    case MemoryModel::slots:
+      return bound_slots(problem, micro_batches > 1 && !stream);
+    case MemoryModel::outputs_only:
+      return bound_outputs(problem);
+    case MemoryModel::none:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace trinity
