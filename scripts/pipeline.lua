@@ -27,17 +27,18 @@ local options = trinity.options {
     .. 'our own .json or .lua, or a model in models/' },
   method = { default = 'max_load', help = table.concat(trinity.pipeline.methods(), ', ') },
   devices = { default = '', help = 'accelerators, or one number a level with commas, innermost first; '
-    .. "'': the file's, or 4" },
+    .. "'': the file's, those of a whole cluster, or 4" },
   bandwidth = { default = '', help = 'bytes a second between devices, one number or one a level; '
-    .. "'': the file's, or the cluster's, or 1e9" },
-  memory = { default = 0, help = "bytes of a device; 0: the file's, or the cluster's, or no limit", min = 0 },
+    .. "'': the file's, or the cluster's slowest wire between so many, or 1e9" },
+  memory = { default = 0, help = "bytes of a device; 0: the file's, or the cluster's least, or no limit", min = 0 },
   cpus = { default = -1, help = "CPUs that take nodes too; -1: the file's", min = -1, integer = true },
   batches = { default = 0, help = "micro-batches of a batch (piper); 0: the file's, or 32", min = 0, integer = true },
-  seconds = { default = math.huge, help = 'wall-clock limit of planning; results then depend on the machine',
+  seconds = { default = math.huge, help = 'limit of planning: the best by then; results then depend on the machine',
     min = 0 },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
   rounds = { default = 0, help = 'rounds of max_load; 0: 10, or any number with --seconds', min = 0, integer = true },
-  cluster = { default = 'p100', help = 'devices that our own models and ONNX files are costed for' },
+  cluster = { default = 'p100', help = 'what our own models and ONNX files are costed for: a kind of device, or a '
+    .. 'whole cluster (dgx_a100x2), whose devices count too' },
   expert = { default = '', help = "a split of the authors' for method expert; '': where their repository has it" },
   cost = { default = 'code', help = "pipedream: costs as its 'code' or its 'paper' has them" },
   activation_compression = { default = 1, help = 'pipedream: transfers are so many times smaller; 0: they are ignored',
@@ -113,7 +114,8 @@ end
 local function load_text(value) return value and ('%.9g %s'):format(value, found.unit) or '' end
 
 print(('%s (%s) by %s: %s%s'):format(found.network, found.format, found.method,
-  found.max_load and 'max load ' .. load_text(found.max_load) or 'no split fits',
+  found.max_load and 'max load ' .. load_text(found.max_load)
+    or found.optimal and 'no split fits' or 'no split was found that fits',
   found.optimal and (found.feasible and ', optimal' or ', proved') or ''))
 if found.misfit then
   print((found.max_load and 'it does not fit: ' or 'what limits it: ') .. found.misfit.text)

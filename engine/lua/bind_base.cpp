@@ -130,8 +130,20 @@ int base_end_series(lua_State*) {
   return 0;
 }
 
+/// begin_limit(seconds): what runs until end_limit() is to end by then. Both as in interrupt.h.
+int base_begin_limit(lua_State* L) {
+  begin_limit(number_arg(L, 1, "seconds"));
+  return 0;
+}
+
+/// end_limit() -> whether the time was up
+int base_end_limit(lua_State* L) {
+  lua_pushboolean(L, end_limit());
+  return 1;
+}
+
 int base_stop_requested(lua_State* L) {
-  lua_pushboolean(L, stop_flag().load());
+  lua_pushboolean(L, stop_requested());
   return 1;
 }
 
@@ -213,6 +225,8 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
                                    TRINITY_BIND("end_search", base_end_search),
                                    TRINITY_BIND("begin_series", base_begin_series),
                                    TRINITY_BIND("end_series", base_end_series),
+                                   TRINITY_BIND("begin_limit", base_begin_limit),
+                                   TRINITY_BIND("end_limit", base_end_limit),
                                    TRINITY_BIND("stop_requested", base_stop_requested),
                                    TRINITY_BIND("open_objects", base_open_objects),
                                    TRINITY_BIND("position", base_position),

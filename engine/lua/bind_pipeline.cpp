@@ -281,29 +281,8 @@ std::vector<PipedreamLevel> levels_arg(lua_State* L, int index) {
   return levels;
 }
 
-/// How PipeDream's cuts are found: antichains, of chains made one layer where they are too many,
-/// and of one order where they still are.
-struct Cuts {
-  std::vector<PipedreamState> states;
-  const char* kind = "antichains";
-};
-
-Cuts find_cuts(const PipedreamLayers& layers, const std::string& compress, int32_t most) {
-  if (compress != "yes") try {
-      return {pipedream_states(layers, most), "antichains"};
-    } catch (const LimitError&) {
-      if (compress != "auto") throw;
-    }
-  try {
-    return {pipedream_states(compress_branches(layers), most), "antichains of compressed branches"};
-  } catch (const LimitError&) {
-    if (compress != "auto") throw;
-  }
-  return {pipedream_chain(layers), "one order"};
-}
-
 /// The stage of every node; those that take no part are with their readers, or with what they read.
-std::vector<int32_t> stages_of(const PipelineNetwork& network, const Cuts& cuts,
+std::vector<int32_t> stages_of(const PipelineNetwork& network, const PipedreamCuts& cuts,
                                const PipedreamPlan& plan) {
   std::vector<int32_t> stage(network.nodes.size(), -1);
   for (size_t s = 0; s < plan.stages.size(); ++s)
@@ -333,7 +312,7 @@ void push_stage(lua_State* L, std::vector<int32_t> nodes, const std::vector<int3
   next_device += devices;
 }
 
-void push_stages(lua_State* L, const PipelineNetwork& network, const Cuts& cuts,
+void push_stages(lua_State* L, const PipelineNetwork& network, const PipedreamCuts& cuts,
                  const PipedreamPlan& plan) {
   const auto stage = stages_of(network, cuts, plan);
   std::vector<int32_t> first;
@@ -357,7 +336,7 @@ void push_stages(lua_State* L, const PipelineNetwork& network, const Cuts& cuts,
 }
 
 /// network:pipedream(levels, { transfers =, compression =, straight =, fewer =, article =,
-/// memory_bytes =, compress = 'auto' | 'yes' | 'no', most_states = }) -> plan
+/// memory_bytes =, compress = 'auto' | 'yes' | 'no', most_states =, seconds = }) -> plan
 int network_pipedream(lua_State* L) {
   const auto& network = object_arg<const PipelineNetwork>(L, 1);
   const auto levels = levels_arg(L, 2);
@@ -372,13 +351,15 @@ int network_pipedream(lua_State* L) {
   options.memory_bytes = fields.number("memory_bytes", 0);
   const auto compress = fields.string("compress", "auto");
   const auto most = static_cast<int32_t>(fields.integer("most_states", 4000, 1, 20000));
+  const double seconds = fields.number("seconds", 1e9);
   fields.refuse_unknown();
   if (!(options.compression > 0))
     throw ArgumentError("pipedream: field 'compression': expected a number above 0");
-  const auto cuts = find_cuts(pipedream_layers(network), compress, most);
-  const auto plan = pipedream_split(cuts.states, levels, options);
+  const auto [cuts, plan, complete] =
+      pipedream_plan(pipedream_layers(network), levels, options, compress, most, seconds);
   lua_newtable(L);
   set_boolean(L, "feasible", plan.feasible);
+  set_boolean(L, "complete", complete);
   set_field(L, "states", static_cast<double>(cuts.states.size()));
   set_field(L, "cuts", std::string(cuts.kind));
   set_field(L, "data_parallel", plan.data_parallel_s / network.unit_s);

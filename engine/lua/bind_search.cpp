@@ -339,8 +339,13 @@ Construction gpipe(lua_State* L, Fields&, const PlacementSpace& space) {
 Construction max_load(lua_State* L, Fields& fields, const PlacementSpace& space) {
   MaxLoadLimits limits;
   limits.most_ideals = count(fields, "most_ideals", limits.most_ideals, 1, 10000000);
+  limits.seconds = fields.number("seconds", limits.seconds);
   auto split = max_load_split(make_load_instance(space.problem()), limits);
-  if (!split.feasible) return {{}, "no contiguous split fits the memory"};
+  if (!split.feasible)
+    return {{}, split.exact || limits.seconds >= 1e9
+                    ? "no contiguous split fits the memory"
+                    : fmt::format("no contiguous split that fits was found in {:g} s",
+                                  limits.seconds)};
   set_field(L, "load_s", split.load_s);
   set_boolean(L, "exact", split.exact);
   return {std::move(split.device), {}};

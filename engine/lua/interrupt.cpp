@@ -8,8 +8,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "lua/stopper.h"
@@ -85,6 +89,65 @@ void start_afresh() {
   stop_flag() = false;
 }
 
+/// Sets the flag in so many seconds, unless it is destroyed before.
+class Limit {
+ public:
+  explicit Limit(double seconds) {
+    try {
+      thread_ = std::thread([this, seconds] { wait(seconds); });
+    } catch (const std::system_error&) {
+      // Where there is no room for a thread, work ends by its own looks at the clock.
+    }
+  }
+  ~Limit() { end(); }
+  bool passed() const { return passed_; }
+  /// From now on it sets nothing; whether it has passed. A forked child has no such thread.
+  bool end() {
+    if (getpid() != process_) {
+      if (thread_.joinable()) thread_.detach();
+      return passed_;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    wake_.notify_one();
+    if (thread_.joinable()) thread_.join();
+    return passed_;
+  }
+
+ private:
+  void wait(double seconds) {
+    std::unique_lock lock(mutex_);
+    if (wake_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; }))
+      return;
+    passed_ = true;
+    stop_flag() = true;
+  }
+
+  pid_t process_ = getpid();
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool over_ = false;
+  std::atomic<bool> passed_{false};
+  std::thread thread_;
+};
+
+/// Of the thread that runs a script, the innermost last.
+thread_local std::vector<std::unique_ptr<Limit>> g_limits;
+
+/// Whether Ctrl-C, or a time limit of the script, asked to stop and nobody took that back.
+bool user_stops() {
+  const Stopper* stopper = g_stopper;
+  return g_presses > 0 || (g_interrupted && g_searches > 0) ||
+         (stopper && stopper->reason() != StopReason::none);
+}
+
+bool limit_passed() {
+  return std::any_of(g_limits.begin(), g_limits.end(),
+                     [](const auto& limit) { return limit->passed(); });
+}
+
 /// What a script has to finish with the best of the search that Ctrl-C ended.
 constexpr double kGrace_s = 5;
 
@@ -93,8 +156,8 @@ void take_flag_back() {
   Stopper* stopper = g_stopper;
   if (stopper && stopper->reason() != StopReason::none) return;  // the script itself must end
   if (stopper && g_interrupted) stopper->stop_in(kGrace_s);
-  stop_flag() = false;
   g_presses = 0;
+  stop_flag() = limit_passed();
 }
 
 /// Ends the watch; returns the stopper of the state that is now the latest.
@@ -116,6 +179,30 @@ std::shared_ptr<Stopper> end_watch(lua_State* L) {
 }
 
 }  // namespace
+
+void begin_limit(double seconds) {
+  constexpr double kLongest_s = 1e8;
+  // Signals are for the threads that scripts run on.
+  g_limits.reserve(g_limits.size() + 1);
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  auto limit = std::make_unique<Limit>(std::clamp(seconds, 0.0, kLongest_s));
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  g_limits.push_back(std::move(limit));
+}
+
+bool end_limit() {
+  if (g_limits.empty()) return false;
+  const auto limit = std::move(g_limits.back());
+  g_limits.pop_back();
+  // Without its thread nothing sets the flag any more.
+  const bool passed = limit->end();
+  if (passed && !limit_passed() && !user_stops()) stop_flag() = false;
+  return passed;
+}
+
+bool stop_requested() { return stop_flag() && (!limit_passed() || user_stops()); }
 
 void watch_interrupts(lua_State* L) {
   auto stopper = Stopper::of(L);

@@ -41,4 +41,13 @@ void end_search();
 void begin_series();
 void end_series();
 
+/// Brackets work that must end in so many seconds: then stop_flag() is set, as by Ctrl-C, so that
+/// whatever polls it ends; end_limit() takes the flag back, unless a limit around this one has
+/// passed or the user or a time limit of the script asked to stop, and says whether its own has
+/// passed. May be nested. Without effect where the system has no thread for it.
+void begin_limit(double seconds);
+bool end_limit();
+/// Whether the user or a time limit of the script asked to stop: stop_flag() without such limits.
+bool stop_requested();
+
 }  // namespace trinity::lua

@@ -9,7 +9,6 @@
 
 #include "base/hash.h"
 #include "base/random.h"
-#include "base/stop.h"
 #include "graph/order.h"
 #include "search/max_load_split.h"
 
@@ -161,7 +160,7 @@ class Merger {
 
 std::optional<Ideals> Ideals::of_order(int32_t count,
                                        std::span<const std::pair<int32_t, int32_t>> edges,
-                                       int32_t most) {
+                                       int32_t most, const Deadline& deadline) {
   const size_t words = std::max<size_t>(1, at(count + 63) / 64);
   std::vector<uint64_t> inputs(at(count) * words, 0);  // a row of bits an element
   for (const auto& [from, to] : edges)
@@ -169,8 +168,9 @@ std::optional<Ideals> Ideals::of_order(int32_t count,
   RowTable found(words);
   found.add(std::vector<uint64_t>(words, 0));
   std::vector<uint64_t> larger(words);
+  DeadlinePoll poll(deadline);
   for (int32_t next = 0; next < found.count(); ++next) {  // by size, as all grow by one element
-    if (next % 256 == 0) poll_stop();
+    poll.step(count);
     for (int32_t i = 0; i < count; ++i) {
       const uint64_t* whole = found.row(next);
       const uint64_t* needed = inputs.data() + at(i) * words;

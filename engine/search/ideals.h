@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.h"
+
 namespace trinity {
 
 struct LoadInstance;
@@ -16,10 +18,10 @@ struct LoadInstance;
 class Ideals {
  public:
   /// Of elements 0 .. count - 1, an edge (a, b) for a before b; nothing when there are more than
-  /// `most`. O(ideals * count).
+  /// `most`. O(ideals * count). Throws Interrupted, TimeIsUp.
   static std::optional<Ideals> of_order(int32_t count,
                                         std::span<const std::pair<int32_t, int32_t>> edges,
-                                        int32_t most);
+                                        int32_t most, const Deadline& deadline = {});
 
   int32_t count() const { return count_; }
   /// The elements of an ideal as bits, element i in word i / 64.

@@ -6,8 +6,6 @@
 #include <limits>
 #include <map>
 
-#include "base/stop.h"
-
 namespace trinity {
 namespace {
 
@@ -232,12 +230,13 @@ class GrowingPart {
 class IdealProgramme {
  public:
   IdealProgramme(const LoadInstance& instance, const std::vector<std::vector<int32_t>>& groups,
-                 const Ideals& ideals, const LoadWindow& window)
+                 const Ideals& ideals, const LoadWindow& window, const Deadline& deadline)
       : instance_(instance),
         groups_(groups),
         ideals_(ideals),
         window_(window),
         nets_(instance, groups),
+        poll_(deadline),
         table_(instance, ideals.count(), window.limit()),
         inside_(groups.size(), 0),
         counted_(nets_.nets.size(), 0) {
@@ -245,6 +244,7 @@ class IdealProgramme {
     for (const auto& group : groups) group_sums.push_back(sums_of(instance, group));
     for (int32_t i = 0; i < ideals.count(); ++i) {
       Sums sums;
+      poll_.step(static_cast<int64_t>(groups.size()));
       ideals.for_difference(i, 0, [&](int32_t g) { add(sums, group_sums[at(g)]); });
       sums_.push_back(sums);
     }
@@ -252,13 +252,10 @@ class IdealProgramme {
     alive(0);
   }
 
-  LoadOutcome run(int64_t pairs, LoadClock::time_point end) {
+  LoadOutcome run(int64_t pairs) {
     pairs_left_ = pairs;
     for (int32_t ideal = 1; ideal < ideals_.count(); ++ideal) {
-      if (ideal % 64 == 0) {
-        poll_stop();
-        if (LoadClock::now() > end) return LoadOutcome::stopped;
-      }
+      poll_.step(kPriceSteps);
       most_ = most_used(instance_, window_, sums_.back(), sums_[at(ideal)]);
       if (*std::max_element(most_.begin(), most_.end()) < 0) continue;
       if (!visit(ideal)) return LoadOutcome::stopped;
@@ -282,6 +279,7 @@ class IdealProgramme {
 
  private:
   static constexpr size_t kBuckets = 256;
+  static constexpr int64_t kPriceSteps = 100;  // of a poll, for a part that is priced
   struct Alive {
     int32_t ideal;
     double work;
@@ -313,6 +311,7 @@ class IdealProgramme {
     for (size_t b = bucket_of(std::max(0.0, whole.work - widest * kSlack)); b <= last; ++b) {
       // Most that are looked through are no part of this ideal, which is seen at once.
       pairs_left_ -= static_cast<int64_t>(buckets_[b].size() / 32);
+      poll_.step(static_cast<int64_t>(buckets_[b].size()));
       for (const auto& [sub, work] : buckets_[b]) {
         const auto& part = sums_[at(sub)];
         bool accelerator = instance_.accelerators > 0 && whole.work - work <= window_.limit() &&
@@ -323,6 +322,7 @@ class IdealProgramme {
         keep_useful(sub, accelerator, cpu);
         if ((!accelerator && !cpu) || !ideals_.holds(ideal, sub)) continue;
         if (--pairs_left_ < 0) return false;
+        poll_.step(kPriceSteps);
         const double cpu_s = cpu ? std::max(0.0, whole.cpu - part.cpu) : kNone;
         const double enough = accelerator ? table_.lowerable(ideal, sub, most_) : 0;
         const double accelerator_s = enough > 0 ? price(ideal, sub, enough) : kNone;
@@ -374,6 +374,7 @@ class IdealProgramme {
   const Ideals& ideals_;
   const LoadWindow& window_;
   LoadNets nets_;
+  DeadlinePoll poll_;
   Table table_;
   std::vector<Sums> sums_;  // of every ideal
   struct First {
@@ -474,7 +475,7 @@ int32_t LoadWindow::most_used(double work, int64_t memory_bytes, int32_t unsuppo
 
 LoadOutcome split_along_order(const LoadInstance& instance,
                               const std::vector<std::vector<int32_t>>& groups,
-                              const LoadWindow& window, int64_t pairs, LoadClock::time_point end,
+                              const LoadWindow& window, int64_t pairs, const Deadline& deadline,
                               std::vector<int32_t>& device) {
   const Links links(instance);
   const auto count = static_cast<int32_t>(groups.size());
@@ -485,14 +486,16 @@ LoadOutcome split_along_order(const LoadInstance& instance,
     add(sums.back(), sums_of(instance, group));
   }
   GrowingPart part(instance, groups, links);
+  const int64_t entries = int64_t{instance.accelerators + 1} * (instance.cpus + 1);
+  DeadlinePoll poll(deadline);
   for (int32_t ideal = 1; ideal <= count; ++ideal) {
-    poll_stop();
-    if (LoadClock::now() > end) return LoadOutcome::stopped;
+    deadline.poll();
     const auto most = most_used(instance, window, sums.back(), sums[at(ideal)]);
     if (*std::max_element(most.begin(), most.end()) < 0) continue;
     part.clear();
     for (int32_t sub = ideal - 1; sub >= 0; --sub) {
       part.add(sub);
+      poll.step(entries);
       if (part.hopeless(window.limit())) break;
       if (--pairs < 0) return LoadOutcome::stopped;
       table.take(ideal, sub, part.accelerator_s(), part.cpu_s(), most);
@@ -510,10 +513,10 @@ LoadOutcome split_along_order(const LoadInstance& instance,
 
 LoadOutcome split_over_all(const LoadInstance& instance,
                            const std::vector<std::vector<int32_t>>& groups, const Ideals& ideals,
-                           const LoadWindow& window, int64_t pairs, LoadClock::time_point end,
+                           const LoadWindow& window, int64_t pairs, const Deadline& deadline,
                            std::vector<int32_t>& device) {
-  IdealProgramme programme(instance, groups, ideals, window);
-  const auto outcome = programme.run(pairs, end);
+  IdealProgramme programme(instance, groups, ideals, window, deadline);
+  const auto outcome = programme.run(pairs);
   if (outcome == LoadOutcome::found) device = programme.devices();
   return outcome;
 }

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "base/deadline.h"
 #include "search/ideals.h"
 #include "search/max_load_split.h"
 
@@ -58,21 +58,20 @@ class LoadWindow {
   double work_ = 0, largest_ = 0, limit_ = 0, cpu_work_ = 0;
 };
 
-enum class LoadOutcome { found, none, stopped };  ///< stopped: out of pairs or of time
-
-using LoadClock = std::chrono::steady_clock;
+enum class LoadOutcome { found, none, stopped };  ///< stopped: out of pairs
 
 /// Device of every node (accelerators in order, then CPUs) of the best split along the order of
-/// `groups`, in `device`; loads above the window's limit are not looked for.
+/// `groups`, in `device`; loads above the window's limit are not looked for. Both throw Interrupted
+/// and TimeIsUp.
 LoadOutcome split_along_order(const LoadInstance& instance,
                               const std::vector<std::vector<int32_t>>& groups,
-                              const LoadWindow& window, int64_t pairs, LoadClock::time_point end,
+                              const LoadWindow& window, int64_t pairs, const Deadline& deadline,
                               std::vector<int32_t>& device);
 
 /// The same over all ideals of the groups.
 LoadOutcome split_over_all(const LoadInstance& instance,
                            const std::vector<std::vector<int32_t>>& groups, const Ideals& ideals,
-                           const LoadWindow& window, int64_t pairs, LoadClock::time_point end,
+                           const LoadWindow& window, int64_t pairs, const Deadline& deadline,
                            std::vector<int32_t>& device);
 
 }  // namespace trinity

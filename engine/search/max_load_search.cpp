@@ -243,11 +243,11 @@ class Chain {
     if (split_.fits()) keep();
   }
 
-  void run(int64_t trials, double hot, LoadClock::time_point end, const std::atomic<bool>& stop) {
+  void run(int64_t trials, double hot, const Deadline& end, const std::atomic<bool>& stop) {
     const double cooling = std::log(kCold / hot);
     for (int64_t trial = 0; trial < trials; ++trial) {
       if ((trial & 1023) == 0) {
-        if (stop || LoadClock::now() > end) break;
+        if (stop || end.passed()) break;
         temperature_ =
             12 * hot * std::exp(cooling * static_cast<double>(trial) / static_cast<double>(trials));
         split_.recount();
@@ -393,9 +393,8 @@ class Search {
   Search(const LoadInstance& instance, const MaxLoadSearchOptions& options)
       : units_(instance, units_of(instance)),
         options_(options),
-        bound_(max_load_bound_s(instance)) {
-    const auto seconds = std::chrono::duration<double>(std::clamp(options.seconds, 0.0, 1e9));
-    end_ = LoadClock::now() + std::chrono::duration_cast<LoadClock::duration>(seconds);
+        bound_(max_load_bound_s(instance)),
+        end_(Deadline::in(options.seconds)) {
     for (const auto& start : options.starts) {
       if (start.size() != instance.nodes.size())
         throw ArgumentError(fmt::format("max-load search: a start of {} nodes, expected {}",
@@ -409,7 +408,7 @@ class Search {
 
   MaxLoadSplit run(ThreadPool& pool) {
     for (int32_t round = 0; round < options_.rounds && !is_optimal() && !stop_flag(); ++round) {
-      if (round > 0 && LoadClock::now() > end_) break;
+      if (round > 0 && end_.passed()) break;
       run_round(options_.first_round + round, pool);
     }
     if (best_ == kNone) poll_stop();
@@ -500,7 +499,7 @@ class Search {
   Units units_;
   const MaxLoadSearchOptions& options_;
   double bound_, best_ = kNone;
-  LoadClock::time_point end_;
+  Deadline end_;
   std::vector<std::vector<int32_t>> starts_;
   std::vector<int32_t> best_devices_;
 };

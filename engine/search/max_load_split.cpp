@@ -7,6 +7,7 @@
 #include "search/ideals.h"
 #include "search/max_load_programme.h"
 #include "search/max_load_search.h"
+#include "search/pipeline_cuts.h"
 #include "search/task_graph.h"
 
 namespace trinity {
@@ -31,7 +32,7 @@ MaxLoadSplit priced(const LoadInstance& instance, std::vector<int32_t> device) {
 struct Run {
   const LoadInstance& instance;
   const MaxLoadLimits& limits;
-  LoadClock::time_point end;
+  Deadline deadline;
   MaxLoadSplit best;
 
   void take(MaxLoadSplit split) {
@@ -39,18 +40,29 @@ struct Run {
   }
 };
 
+/// What takes no search, where there was no time for one: equal shares of work, of memory or of
+/// groups, or everything on a CPU; the first that fits.
+void take_any(Run& run) {
+  for (const auto rule : {CutRule::balanced, CutRule::memory, CutRule::equal}) {
+    auto device = cut_by_rule(run.instance, rule);
+    if (!is_feasible(run.instance, device)) continue;
+    return run.take(priced(run.instance, std::move(device)));
+  }
+  if (run.instance.cpus > 0)
+    run.take(priced(run.instance, std::vector<int32_t>(run.instance.nodes.size(),
+                                                       run.instance.accelerators)));
+}
+
 /// Splits along several orders of the groups.
 void split_along_orders(Run& run, const LoadOrder& order) {
   LoadWindow window(run.instance, order.groups);
   for (int32_t i = 0; i < run.limits.orders; ++i) {
-    if (i > 0 && (order.is_chain() || LoadClock::now() > run.end)) return;
+    if (i > 0 && order.is_chain()) return;
     const auto other = i == 0 ? order : reordered(order, static_cast<uint64_t>(i - 1));
     window.set_limit(run.best.feasible ? run.best.load_s : window.largest_limit());
     std::vector<int32_t> device;
-    // The first order answers in any case: it is what there is when time is up.
-    const auto end = i == 0 ? LoadClock::time_point::max() : run.end;
-    const auto outcome =
-        split_along_order(run.instance, other.groups, window, run.limits.most_pairs, end, device);
+    const auto outcome = split_along_order(run.instance, other.groups, window,
+                                           run.limits.most_pairs, run.deadline, device);
     if (outcome == LoadOutcome::found) run.take(priced(run.instance, std::move(device)));
     if (outcome == LoadOutcome::stopped && i == 0)
       throw LimitError(fmt::format("max-load split of {} units: more than {} pairs of ideals",
@@ -58,7 +70,7 @@ void split_along_orders(Run& run, const LoadOrder& order) {
   }
 }
 
-/// The optimum over all ideals into run.best; false when they are too many, or out of time. Limits
+/// The optimum over all ideals into run.best; false when they are too many. Limits
 /// grow from the least that the work allows: a split found within one is optimal, and the closer
 /// the limit, the fewer ideals take part.
 bool split_over_ideals(Run& run, const LoadInstance& instance, const LoadOrder& order) {
@@ -67,7 +79,7 @@ bool split_over_ideals(Run& run, const LoadInstance& instance, const LoadOrder& 
   const auto most =
       std::min<int64_t>({run.limits.most_ideals, kMostEntries / width, kMostWords / words});
   const auto ideals = Ideals::of_order(static_cast<int32_t>(order.groups.size()), order.edges,
-                                       static_cast<int32_t>(most));
+                                       static_cast<int32_t>(most), run.deadline);
   if (!ideals) return false;
   LoadWindow window(instance, order.groups);
   const double last = run.best.feasible ? run.best.load_s * (1 + 1e-9) : window.largest_limit();
@@ -78,7 +90,7 @@ bool split_over_ideals(Run& run, const LoadInstance& instance, const LoadOrder& 
     window.set_limit(std::min(limit, last));
     std::vector<int32_t> device;
     const auto outcome = split_over_all(instance, order.groups, *ideals, window,
-                                        run.limits.most_pairs, run.end, device);
+                                        run.limits.most_pairs, run.deadline, device);
     if (outcome == LoadOutcome::stopped) return false;
     if (outcome == LoadOutcome::none) continue;
     run.take(priced(run.instance, std::move(device)));
@@ -94,7 +106,7 @@ bool split_without_idle_memory(Run& run) {
   LoadInstance light = run.instance;
   for (auto& node : light.nodes)
     if (node.accelerator_s + node.cpu_s <= 0) node.memory_bytes = 0;
-  Run lighter{light, run.limits, run.end, run.best};
+  Run lighter{light, run.limits, run.deadline, run.best};
   if (!split_over_ideals(lighter, light, make_load_order(light, true))) return false;
   if (!lighter.best.feasible || !is_feasible(run.instance, lighter.best.device)) return false;
   run.best = lighter.best;
@@ -135,16 +147,14 @@ MaxLoadSplit max_load_split(const LoadInstance& instance, const MaxLoadLimits& l
   if ((groups + 1) * width > kMostEntries)
     throw LimitError(fmt::format("max-load split of {} units on {} devices: too large a table",
                                  groups, instance.accelerators + instance.cpus));
-  const auto left = std::chrono::duration<double>(std::clamp(limits.seconds, 0.0, 1e9));
-  Run run{instance,
-          limits,
-          LoadClock::now() + std::chrono::duration_cast<LoadClock::duration>(left),
-          {}};
-  split_along_orders(run, order);
-  if (order.is_chain())
-    run.best.exact = true;
-  else
-    run.best.exact = split_over_ideals(run, instance, order) || split_without_idle_memory(run);
+  Run run{instance, limits, Deadline::in(limits.seconds), {}};
+  try {
+    split_along_orders(run, order);
+    run.best.exact = order.is_chain() || split_over_ideals(run, instance, order) ||
+                     split_without_idle_memory(run);
+  } catch (const TimeIsUp&) {
+    if (!run.best.feasible) take_any(run);
+  }
   return run.best;
 }
 

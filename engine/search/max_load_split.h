@@ -55,8 +55,9 @@ void check_load_instance(const LoadInstance& instance);
 
 /// Units whose forward nodes depend on each other both ways are taken as one. Units of backward
 /// nodes alone take part in the order of their gradients, reversed. A unit that takes no time and
-/// no memory and has one neighbour goes with it. Throws as check_load_instance(), LimitError for
-/// more than 20,000 units, Interrupted.
+/// no memory and has one neighbour goes with it. When time is up, the best so far is returned, or
+/// simple cuts where they fit. Throws as check_load_instance(), LimitError for more than 20,000
+/// units, Interrupted.
 MaxLoadSplit max_load_split(const LoadInstance& instance, const MaxLoadLimits& limits = {});
 
 /// The devices of a placement priced as above.

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/stop.h"
 
 namespace trinity {
 namespace {
@@ -47,18 +46,20 @@ class Before {
 class Level {
  public:
   Level(std::span<const PipedreamState> states, const Before& before, const PipedreamLevel& about,
-        const PipedreamOptions& options, int32_t workers_below, const Level* below, bool last)
+        const PipedreamOptions& options, int32_t workers_below, const Level* below, bool last,
+        const Deadline& deadline)
       : states_(states),
         before_(before),
         about_(about),
         options_(options),
         workers_below_(workers_below),
         below_(below),
+        poll_(deadline),
         count_(static_cast<int32_t>(states.size())),
         starts_(last ? 1 : count_),
         table_(index(starts_, starts_, 0)) {
     for (int32_t i = 0; i < starts_; ++i) {
-      poll_stop();
+      deadline.poll();
       for (int32_t j = i; j < count_; ++j)
         if (i == 0 || before_(i - 1, j)) fill_one_stage(i, j);
       for (int32_t j = i + 1; j < count_ && about_.workers > 1; ++j)
@@ -124,6 +125,7 @@ class Level {
       const double weights = part(&PipedreamState::parameter_bytes, k + 1, j);
       const Entry* earlier = &table_[index(i, k, 0)];
       const int32_t most = options_.straight ? 1 : about_.workers - 1;
+      poll_.step(1 + int64_t{most} * about_.workers / 2);
       for (int32_t replicas = 1; replicas <= most; ++replicas) {
         double time_s = stage_s(compute, weights, replicas, 1);
         if (options_.transfers) {
@@ -153,6 +155,7 @@ class Level {
   const PipedreamOptions& options_;
   int32_t workers_below_;
   const Level* below_;
+  DeadlinePoll poll_;
   int32_t count_, starts_;
   std::vector<Entry> table_;
 };
@@ -202,7 +205,7 @@ void check(std::span<const PipedreamState> states, std::span<const PipedreamLeve
 
 PipedreamPlan pipedream_split(std::span<const PipedreamState> states,
                               std::span<const PipedreamLevel> levels,
-                              const PipedreamOptions& options) {
+                              const PipedreamOptions& options, const Deadline& deadline) {
   check(states, levels);
   std::vector<Level> solved;
   solved.reserve(levels.size());  // levels point to those below
@@ -212,7 +215,7 @@ PipedreamPlan pipedream_split(std::span<const PipedreamState> states,
   int32_t below = 1;
   for (size_t l = 0; l < levels.size(); ++l) {
     solved.emplace_back(states, before, levels[l], options, below, l > 0 ? &solved.back() : nullptr,
-                        l + 1 == levels.size());
+                        l + 1 == levels.size(), deadline);
     const int32_t workers = levels[l].workers;
     const double weights = states.back().parameter_bytes / levels[l].bandwidth_bytes_per_s;
     plan.data_parallel_s =
@@ -226,6 +229,64 @@ PipedreamPlan pipedream_split(std::span<const PipedreamState> states,
   plan.feasible = plan.time_s < kNone;
   if (plan.feasible) collect(solved.back(), 0, last, {}, plan.stages);
   return plan;
+}
+
+namespace {
+
+/// So many cuts that their tables take about as many nanoseconds to fill.
+int32_t few_cuts(std::span<const PipedreamLevel> levels, const PipedreamOptions& options,
+                 double most_steps) {
+  double workers = 1, all = 1;
+  for (const auto& level : levels) {
+    workers = std::max(workers, static_cast<double>(level.workers));
+    all *= level.workers;
+  }
+  const auto steps = [&](double cuts) {
+    const double triples = cuts * cuts / 2 * (levels.size() > 1 ? cuts / 3 : 1);
+    return triples * workers * (options.straight ? 1 : workers / 2);
+  };
+  double cuts = 1024;
+  while (cuts > 1 && steps(cuts) > most_steps) cuts /= 2;
+  // As many stages as workers need as many cuts.
+  if (options.straight && steps(all) <= 10 * most_steps) cuts = std::max(cuts, all);
+  return static_cast<int32_t>(cuts);
+}
+
+}  // namespace
+
+PipedreamFound pipedream_plan(const PipedreamLayers& layers, std::span<const PipedreamLevel> levels,
+                              const PipedreamOptions& options, const std::string& compress,
+                              int32_t most_states, double seconds) {
+  const auto deadline = Deadline::in(seconds);
+  PipedreamFound found;
+  const auto plan = [&](const char* kind, auto states, const Deadline& until) {
+    try {
+      found.cuts = {states(), kind};
+      found.plan = pipedream_split(found.cuts.states, levels, options, until);
+      return true;
+    } catch (const LimitError&) {
+      if (compress != "auto") throw;
+      return false;
+    }
+  };
+  const auto few = [&](double most_steps, const Deadline& until) {
+    found.complete = false;
+    const int32_t most = few_cuts(levels, options, most_steps);
+    plan("few of one order", [&] { return pipedream_few(layers, most); }, until);
+  };
+  try {
+    const auto all = [&] { return pipedream_states(layers, most_states, deadline); };
+    const auto fewer = [&] {
+      return pipedream_states(compress_branches(layers), most_states, deadline);
+    };
+    const auto chain = [&] { return pipedream_chain(layers, deadline); };
+    if (compress != "yes" && plan("antichains", all, deadline)) return found;
+    if (plan("antichains of compressed branches", fewer, deadline)) return found;
+    if (!plan("one order", chain, deadline)) few(2e9, deadline);
+  } catch (const TimeIsUp&) {
+    few(5e7, {});
+  }
+  return found;
 }
 
 std::vector<int32_t> pipedream_stages(const Graph& forward, std::span<const PipedreamState> states,

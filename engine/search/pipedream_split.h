@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "graph/graph.h"
 
 namespace trinity {
@@ -51,14 +53,19 @@ struct PipedreamState {
 
 /// The cuts of a forward graph as PipeDream finds them: antichains, each made from another by
 /// moving one layer on. States are numbered by how many members they hold, then by discovery. A
-/// chain of n layers has n states; wide graphs have many: throws LimitError beyond `most_states`.
+/// chain of n layers has n states; wide graphs have many: throws LimitError beyond `most_states`,
+/// Interrupted, TimeIsUp.
 std::vector<PipedreamState> pipedream_states(const PipedreamLayers& layers,
-                                             int32_t most_states = 2000);
+                                             int32_t most_states = 2000,
+                                             const Deadline& deadline = {});
 std::vector<PipedreamState> pipedream_states(const Graph& forward, int32_t most_states = 2000);
 
 /// One state per layer, whose output is all that crosses there: for graphs with too many
-/// antichains. Throws LimitError beyond 4,000 layers.
-std::vector<PipedreamState> pipedream_chain(const PipedreamLayers& layers);
+/// antichains. Throws LimitError beyond 4,000 layers, Interrupted, TimeIsUp.
+std::vector<PipedreamState> pipedream_chain(const PipedreamLayers& layers,
+                                            const Deadline& deadline = {});
+/// At most so many of these states, the last among them, for any number of layers.
+std::vector<PipedreamState> pipedream_few(const PipedreamLayers& layers, int32_t most);
 std::vector<PipedreamState> pipedream_chain(const Graph& forward);
 
 /// A level of a cluster: `workers` of the level below, joined by a bandwidth.
@@ -90,12 +97,32 @@ struct PipedreamPlan {
 
 /// A plan through the states: a stage lies between two states of which one is before the other.
 /// O(states^2 * predecessors * workers^2) for all but the last of several levels. Deterministic;
-/// throws Interrupted, and ArgumentError for no state or level, workers below 1 or above 1024,
+/// throws Interrupted, TimeIsUp, and ArgumentError for no state or level, workers below 1 or above 1024,
 /// bandwidths that are not positive, LimitError
 /// when its tables would exceed 32 million entries.
 PipedreamPlan pipedream_split(std::span<const PipedreamState> states,
                               std::span<const PipedreamLevel> levels,
-                              const PipedreamOptions& options = {});
+                              const PipedreamOptions& options = {},
+                              const Deadline& deadline = {});
+
+/// Where a plan's cuts come from.
+struct PipedreamCuts {
+  std::vector<PipedreamState> states;
+  const char* kind = "antichains";
+};
+struct PipedreamFound {
+  PipedreamCuts cuts;
+  PipedreamPlan plan;
+  bool complete = true;  ///< false: few cuts of one order were looked at
+};
+
+/// Cuts and a plan within `seconds`: over the antichains (compress "no"), those of compressed
+/// branches ("yes"), or (compress "auto") where either are more than `most_states` or than tables
+/// hold, these and then one order of the layers, last few cuts of it. When time is up, few cuts of
+/// one order. Throws as the functions above, but TimeIsUp.
+PipedreamFound pipedream_plan(const PipedreamLayers& layers, std::span<const PipedreamLevel> levels,
+                              const PipedreamOptions& options, const std::string& compress,
+                              int32_t most_states, double seconds);
 
 /// The stage of every operator of the graph; operators that take no part are where their readers
 /// (Input) or producers are.

@@ -5,7 +5,6 @@
 #include <span>
 
 #include "base/error.h"
-#include "base/stop.h"
 #include "search/pipedream_split.h"
 
 namespace trinity {
@@ -83,8 +82,11 @@ PipedreamState state_of(const PipedreamLayers& layers, const std::vector<int32_t
 /// Walks the antichains of a graph as PipeDream's graph.antichain_dag() does.
 class Antichains {
  public:
-  Antichains(const Neighbours& layers, int32_t most_states)
-      : layers_(layers), most_states_(most_states), words_(at(layers.count() + 63) / 64) {
+  Antichains(const Neighbours& layers, int32_t most_states, const Deadline& deadline)
+      : layers_(layers),
+        most_states_(most_states),
+        deadline_(deadline),
+        words_(at(layers.count() + 63) / 64) {
     if (layers.count() > kMostOperators)
       throw LimitError(fmt::format("antichains of {} operators; at most {} are taken",
                                    layers.count(), kMostOperators));
@@ -100,7 +102,7 @@ class Antichains {
   std::vector<PipedreamState> run() {
     find({layers_.layers.source});
     for (size_t next = 0; next < found_.size(); ++next) {
-      poll_stop();
+      deadline_.poll();
       advance(static_cast<int32_t>(next));
     }
     return states();
@@ -197,6 +199,7 @@ class Antichains {
   std::vector<PipedreamState> states() {
     std::vector<PipedreamState> all;
     for (size_t s = 0; s < found_.size(); ++s) {
+      deadline_.poll();
       all.push_back(state_of(layers_.layers, held_by(found_[s])));
       for (const int32_t i : augmented_[s])
         all.back().output_bytes += layers_.layers.output_bytes[at(i)];
@@ -224,6 +227,7 @@ class Antichains {
 
   const Neighbours& layers_;
   int32_t most_states_;
+  const Deadline& deadline_;
   size_t words_;
   std::vector<uint64_t> before_;
   std::map<Set, int32_t> number_;
@@ -231,6 +235,26 @@ class Antichains {
   std::vector<Set> found_, augmented_;
   std::vector<std::vector<int32_t>> next_;
 };
+
+/// `most` states of the layers in their order, with equally many layers between them.
+std::vector<PipedreamState> states_in_order(const PipedreamLayers& layers, int32_t most,
+                                            const Deadline& deadline) {
+  std::vector<int32_t> last_reader(at(layers.count()), -1);
+  for (const auto& [a, b] : layers.edges) last_reader[at(a)] = std::max(last_reader[at(a)], b);
+  std::vector<PipedreamState> states;
+  std::vector<int32_t> held;
+  for (int32_t i = 0; i < layers.count(); ++i) {
+    held.push_back(i);
+    if (int64_t{i + 1} * most / layers.count() == int64_t{i} * most / layers.count()) continue;
+    deadline.poll();
+    auto state = state_of(layers, held);
+    for (const int32_t h : held)
+      if (last_reader[at(h)] > i) state.output_bytes += layers.output_bytes[at(h)];
+    for (size_t b = 0; b < states.size(); ++b) state.before.push_back(static_cast<int32_t>(b));
+    states.push_back(std::move(state));
+  }
+  return states;
+}
 
 }  // namespace
 
@@ -297,9 +321,10 @@ PipedreamLayers compress_branches(const PipedreamLayers& layers) {
   return made;
 }
 
-std::vector<PipedreamState> pipedream_states(const PipedreamLayers& layers, int32_t most_states) {
+std::vector<PipedreamState> pipedream_states(const PipedreamLayers& layers, int32_t most_states,
+                                             const Deadline& deadline) {
   const Neighbours graph(layers);
-  auto states = Antichains(graph, most_states).run();
+  auto states = Antichains(graph, most_states, deadline).run();
   size_t members = 0;
   for (const auto& list : layers.members) members += list.size();
   if (states.back().layers.size() == members) return states;
@@ -316,24 +341,17 @@ std::vector<PipedreamState> pipedream_states(const Graph& forward, int32_t most_
   return pipedream_states(pipedream_layers(forward), most_states);
 }
 
-std::vector<PipedreamState> pipedream_chain(const PipedreamLayers& layers) {
+std::vector<PipedreamState> pipedream_chain(const PipedreamLayers& layers,
+                                            const Deadline& deadline) {
   if (layers.count() > kMostChain)
     throw LimitError(
         fmt::format("PipeDream's optimiser: a chain of {} operators; at most {} are taken",
                     layers.count(), kMostChain));
-  std::vector<int32_t> last_reader(at(layers.count()), -1);
-  for (const auto& [a, b] : layers.edges) last_reader[at(a)] = std::max(last_reader[at(a)], b);
-  std::vector<PipedreamState> states;
-  std::vector<int32_t> held;
-  for (int32_t i = 0; i < layers.count(); ++i) {
-    held.push_back(i);
-    auto state = state_of(layers, held);
-    for (const int32_t h : held)
-      if (last_reader[at(h)] > i) state.output_bytes += layers.output_bytes[at(h)];
-    for (int32_t b = 0; b < i; ++b) state.before.push_back(b);
-    states.push_back(std::move(state));
-  }
-  return states;
+  return states_in_order(layers, layers.count(), deadline);
+}
+
+std::vector<PipedreamState> pipedream_few(const PipedreamLayers& layers, int32_t most) {
+  return states_in_order(layers, std::clamp(most, 1, layers.count()), {});
 }
 
 std::vector<PipedreamState> pipedream_chain(const Graph& forward) {

@@ -1,23 +1,20 @@
 #include "search/pipeline_cuts.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <tuple>
 
+#include "base/deadline.h"
 #include "base/error.h"
 #include "base/random.h"
-#include "base/stop.h"
 #include "search/ideals.h"
 #include "search/max_load_search.h"
 #include "search/pipeline_split.h"
 
 namespace trinity {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
@@ -102,7 +99,7 @@ Value value_of(const LoadInstance& instance, const std::vector<int32_t>& device)
 class Descent {
  public:
   Descent(const LoadInstance& instance, const LoadOrder& order, int64_t& trials,
-          Clock::time_point end)
+          const Deadline& end)
       : instance_(instance), order_(order), trials_(trials), end_(end) {}
 
   Value run(Cuts& cuts) const {
@@ -127,7 +124,7 @@ class Descent {
     const int32_t high =
         c + 1 < cuts.size() ? cuts[c + 1] : static_cast<int32_t>(order_.groups.size());
     const int32_t moved = cuts[c] + by;
-    if (moved < low || moved > high || trials_ <= 0 || Clock::now() > end_) return false;
+    if (moved < low || moved > high || trials_ <= 0 || end_.passed()) return false;
     --trials_;
     const int32_t before = std::exchange(cuts[c], moved);
     const auto value = price(cuts);
@@ -142,7 +139,7 @@ class Descent {
   const LoadInstance& instance_;
   const LoadOrder& order_;
   int64_t& trials_;
-  Clock::time_point end_;
+  const Deadline& end_;
 };
 
 /// Blocks under change: block i is elements ends_[i - 1] .. ends_[i] - 1.
@@ -238,8 +235,7 @@ std::vector<int32_t> cut_by_rule(const LoadInstance& instance, CutRule rule, uin
 std::vector<int32_t> search_cuts(const LoadInstance& instance, const CutSearchOptions& options) {
   check_load_instance(instance);
   if (instance.accelerators == 0) return std::vector<int32_t>(instance.nodes.size(), 0);
-  const auto seconds = std::chrono::duration<double>(std::clamp(options.seconds, 0.0, 1e9));
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(seconds);
+  const auto end = Deadline::in(options.seconds);
   const auto order = make_load_order(instance, false);
   RandomStream random(options.seed, "cut search");
   int64_t trials = options.trials;
@@ -254,7 +250,7 @@ std::vector<int32_t> search_cuts(const LoadInstance& instance, const CutSearchOp
       least = value;
       best = cuts;
     }
-    if (trials <= 0 || Clock::now() > end) break;
+    if (trials <= 0 || end.passed()) break;
   }
   return devices_of(instance, order, best);
 }

@@ -1,201 +1,20 @@
 #include "search/piper_split.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 #include <optional>
 
 #include "base/error.h"
-#include "base/stop.h"
 #include "search/ideals.h"
+#include "search/piper_stages.h"
 
 namespace trinity {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr double kNone = std::numeric_limits<double>::infinity();
-/// What Piper's code takes for nothing when it compares bytes.
-constexpr double kByteSlack = 1e-9;
+using namespace piper;
 
 constexpr int32_t kMostWords = 16'000'000;  // of the bits of all down-sets
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
-
-const PiperProblem::Degree* find_degree(const PiperProblem::Layer& layer, int32_t degree) {
-  for (const auto& entry : layer.degrees)
-    if (entry.degree == degree) return &entry;
-  return nullptr;
-}
-
-/// One way to run a layer in a stage of given degrees.
-struct Choice {
-  double time, bytes_per_batch, fixed_bytes;
-  double bytes(double in_flight) const { return bytes_per_batch * in_flight + fixed_bytes; }
-};
-
-/// The choices for all layers of a stage, and which to take.
-class StageChoices {
- public:
-  void clear() {
-    choices_.clear();
-    first_.assign(1, 0);
-  }
-  void add(const Choice& choice) { choices_.push_back(choice); }
-  void end_layer() { first_.push_back(choices_.size()); }
-
-  /// The least time of choices that fit `memory_bytes`, as Piper's code finds it; kNone when none
-  /// do. Fills `taken`.
-  double choose(double in_flight, double memory_bytes, std::vector<int32_t>& taken) {
-    const size_t count = first_.size() - 1;
-    taken.assign(count, 0);
-    double fastest_bytes = 0, fewest_bytes = 0;
-    for (size_t i = 0; i < count; ++i) {
-      size_t fastest = first_[i];
-      double fewest = kNone;
-      for (size_t c = first_[i]; c < first_[i + 1]; ++c) {
-        if (choices_[fastest].time > choices_[c].time) fastest = c;
-        fewest = std::min(fewest, choices_[c].bytes(in_flight));
-      }
-      taken[i] = static_cast<int32_t>(fastest - first_[i]);
-      fastest_bytes += choices_[fastest].bytes(in_flight);
-      fewest_bytes += fewest;
-    }
-    if (fewest_bytes > memory_bytes) return kNone;
-    if (fastest_bytes > memory_bytes) save(in_flight, fastest_bytes - memory_bytes, taken);
-    double time = 0;
-    for (size_t i = 0; i < count; ++i) time += choices_[first_[i] + at(taken[i])].time;
-    return time;
-  }
-
- private:
-  struct Change {
-    double price;  // time per byte saved
-    size_t layer, choice;
-    auto operator<=>(const Change&) const = default;
-  };
-
-  /// Changes choices until `bytes` are saved, the cheapest first. Layers with two choices change
-  /// once, in one sorted pass; with more, the cheapest change is found anew each time.
-  void save(double in_flight, double bytes, std::vector<int32_t>& taken) {
-    const bool pairs =
-        std::all_of(first_.begin() + 1, first_.end(),
-                    [this, i = size_t{0}](size_t last) mutable { return last - first_[i++] <= 2; });
-    while (bytes > kByteSlack) {
-      auto changes = possible(in_flight, pairs ? kNone : bytes, taken);
-      if (changes.empty()) return;
-      std::sort(changes.begin(), changes.end());
-      for (const auto& change : changes) {
-        bytes -= saved(in_flight, change, taken);
-        taken[change.layer] = static_cast<int32_t>(change.choice);
-        if (!pairs || bytes < kByteSlack) break;
-      }
-      if (pairs) return;
-    }
-  }
-
-  double saved(double in_flight, const Change& change, const std::vector<int32_t>& taken) const {
-    const auto first = first_[change.layer];
-    return choices_[first + at(taken[change.layer])].bytes(in_flight) -
-           choices_[first + change.choice].bytes(in_flight);
-  }
-
-  /// All changes that save bytes; savings above `needed` count as that.
-  std::vector<Change> possible(double in_flight, double needed,
-                               const std::vector<int32_t>& taken) const {
-    std::vector<Change> changes;
-    for (size_t i = 0; i + 1 < first_.size(); ++i)
-      for (size_t c = 0; first_[i] + c < first_[i + 1]; ++c) {
-        Change change{0, i, c};
-        const double bytes = saved(in_flight, change, taken);
-        if (!(bytes > kByteSlack)) continue;
-        const double slower =
-            choices_[first_[i] + c].time - choices_[first_[i] + at(taken[i])].time;
-        change.price = slower / std::min(bytes, needed);
-        changes.push_back(change);
-      }
-    return changes;
-  }
-
-  std::vector<Choice> choices_;
-  std::vector<size_t> first_;  // of every layer
-};
-
-/// Prices stages of one problem.
-class Pricer {
- public:
-  explicit Pricer(const PiperProblem& problem)
-      : problem_(problem), inside_(problem.layers.size(), false) {}
-
-  /// Sets the layers of the stage that is priced next.
-  void set_layers(const std::vector<int32_t>& layers) {
-    for (const int32_t layer : layers_) inside_[at(layer)] = false;
-    layers_ = layers;
-    for (const int32_t layer : layers_) inside_[at(layer)] = true;
-    degree_ = replicas_ = 0;
-  }
-  const std::vector<int32_t>& layers() const { return layers_; }
-
-  /// Whether all layers know the degree; `work` is then the least time of the stage without any
-  /// communication on one replica.
-  bool set_degree(int32_t degree, double& work) {
-    entries_.clear();
-    work = 0;
-    for (const int32_t layer : layers_) {
-      const auto* entry = find_degree(problem_.layers[at(layer)], degree);
-      if (!entry) return false;
-      entries_.push_back(entry);
-      double least = kNone;
-      for (const auto& configuration : entry->configurations)
-        least = std::min(least, configuration.time);
-      work += least;
-    }
-    degree_ = degree;
-    replicas_ = 0;
-    return true;
-  }
-
-  /// The time of the stage, kNone when it does not fit.
-  double time(int32_t replicas, int64_t in_flight, std::vector<int32_t>& taken) {
-    if (replicas_ != replicas) fill(replicas);
-    return choices_.choose(static_cast<double>(in_flight), problem_.memory_bytes, taken);
-  }
-
-  /// The time of given configurations.
-  Choice cost(size_t position, const PiperProblem::Configuration& configuration,
-              int32_t replicas) const {
-    const auto& layer = problem_.layers[at(layers_[position])];
-    double edge_bytes = 0;
-    for (size_t e = 0; e < layer.edges.size(); ++e) {
-      const auto& edge = problem_.edges[at(layer.edges[e])];
-      if (inside_[at(edge.from)] && inside_[at(edge.to)]) continue;
-      edge_bytes += 2 * (edge.bytes + configuration.sync_bytes[e]);
-    }
-    const double resync_bytes = 4.0 * (replicas - 1) * configuration.parameter_bytes / replicas /
-                                static_cast<double>(problem_.micro_batches);
-    return {(edge_bytes / replicas + resync_bytes) / problem_.bandwidth_bytes_per_s +
-                configuration.time / replicas,
-            configuration.bytes_per_batch, configuration.fixed_bytes};
-  }
-
- private:
-  void fill(int32_t replicas) {
-    replicas_ = replicas;
-    choices_.clear();
-    for (size_t i = 0; i < layers_.size(); ++i) {
-      for (const auto& configuration : entries_[i]->configurations)
-        choices_.add(cost(i, configuration, replicas));
-      choices_.end_layer();
-    }
-  }
-
-  const PiperProblem& problem_;
-  std::vector<int32_t> layers_;
-  std::vector<bool> inside_;
-  std::vector<const PiperProblem::Degree*> entries_;
-  StageChoices choices_;
-  int32_t degree_ = 0, replicas_ = 0;
-};
 
 /// How a down-set's last stages can be: on so many devices, with so many replicas in sum.
 struct State {
@@ -206,42 +25,54 @@ struct State {
   int32_t stage_replicas = 0, stage_degree = 0;
 };
 
+/// What stages may have, and what layers need at least.
+struct Choices {
+  Choices(const PiperProblem& problem, const PiperLimits& limits) {
+    for (int64_t d = 1; d <= std::min<int64_t>(problem.devices, problem.micro_batches); ++d)
+      if (problem.micro_batches % d == 0 && (d == 1 || limits.data_parallel))
+        replicas.push_back(static_cast<int32_t>(d));
+    for (const auto& layer : problem.layers) {
+      double least_work = kNone, least_memory = kNone;
+      for (const auto& entry : layer.degrees) {
+        if (entry.degree > problem.devices || (entry.degree > 1 && !limits.tensor_parallel))
+          continue;
+        degrees.push_back(entry.degree);
+        for (const auto& configuration : entry.configurations) {
+          least_work = std::min(least_work, configuration.time * entry.degree);
+          least_memory =
+              std::min(least_memory,
+                       (configuration.bytes_per_batch + configuration.fixed_bytes) * entry.degree);
+        }
+      }
+      work.push_back(least_work);
+      memory.push_back(least_memory);
+    }
+    std::sort(degrees.begin(), degrees.end());
+    degrees.erase(std::unique(degrees.begin(), degrees.end()), degrees.end());
+  }
+
+  std::vector<int32_t> replicas, degrees;
+  std::vector<double> work, memory;  // of layers: device-seconds, device-bytes
+};
+
 /// Whether there is a plan within a time. Sets of layers that are closed under readers grow from
 /// the end of the pipeline, since the memory of a stage depends on the stages behind it.
 class Programme {
  public:
   Programme(const PiperProblem& problem, const Ideals& ideals, const std::vector<int32_t>& layer_of,
-            const PiperLimits& limits, Clock::time_point end)
+            const Choices& choices, const Deadline& deadline)
       : problem_(problem),
         ideals_(ideals),
         layer_of_(layer_of),
-        limits_(limits),
-        end_(end),
+        choices_(choices),
+        poll_(deadline),
         pricer_(problem) {
-    for (int64_t d = 1; d <= std::min<int64_t>(problem.devices, problem.micro_batches); ++d)
-      if (problem.micro_batches % d == 0 && (d == 1 || limits.data_parallel))
-        replicas_.push_back(static_cast<int32_t>(d));
-    for (const auto& layer : problem.layers) {
-      double work = kNone, memory = kNone;
-      for (const auto& entry : layer.degrees) {
-        if (!allowed(entry.degree)) continue;
-        degrees_.push_back(entry.degree);
-        for (const auto& configuration : entry.configurations) {
-          work = std::min(work, configuration.time * entry.degree);
-          memory = std::min(
-              memory, (configuration.bytes_per_batch + configuration.fixed_bytes) * entry.degree);
-        }
-      }
-      work_of_.push_back(work);
-      memory_of_.push_back(memory);
-    }
-    std::sort(degrees_.begin(), degrees_.end());
-    degrees_.erase(std::unique(degrees_.begin(), degrees_.end()), degrees_.end());
     for (int32_t i = 0; i < ideals.count(); ++i) {
       double work = 0, memory = 0;
+      poll_.step(static_cast<int64_t>(layer_of.size()));
       ideals.for_difference(i, 0, [&](int32_t e) {
-        work += work_of_[at(layer_of_[at(e)])];
-        memory += memory_of_[at(layer_of_[at(e)])];
+        work += choices.work[at(layer_of_[at(e)])];
+        memory += choices.memory[at(layer_of_[at(e)])];
       });
       work_.push_back(work);
       memory_.push_back(memory);
@@ -249,21 +80,16 @@ class Programme {
   }
 
   double work() const { return work_.back(); }
-  bool stopped() const { return stopped_; }
 
   /// Stages in pipeline order, of which none takes longer than `limit`; nothing when there are
-  /// none.
+  /// none. Throws Interrupted, TimeIsUp.
   std::optional<std::vector<PiperStage>> run(double limit) {
     limit_ = limit;
     states_.assign(at(ideals_.count()), {});
     alive_.assign(1, 0);
     states_[0].emplace_back();
     for (int32_t ideal = 1; ideal < ideals_.count(); ++ideal) {
-      if (ideal % 16 == 0) {
-        poll_stop();
-        if (Clock::now() > end_) stopped_ = true;
-      }
-      if (stopped_) return std::nullopt;
+      poll_.step(static_cast<int64_t>(alive_.size()));
       if (visit(ideal)) alive_.push_back(ideal);
     }
     if (states_.back().empty()) return std::nullopt;
@@ -271,10 +97,6 @@ class Programme {
   }
 
  private:
-  bool allowed(int32_t degree) const {
-    return degree <= problem_.devices && (degree == 1 || limits_.tensor_parallel);
-  }
-
   /// Devices that so much work and memory need at least.
   int32_t needed(double work, double memory_bytes, bool any) const {
     if (!any) return 0;
@@ -316,12 +138,14 @@ class Programme {
 
   /// Puts the layers of ideal \ sub in front of all states of `sub`, in every way within the limit.
   void add_stage(int32_t ideal, int32_t sub, int32_t available) {
+    constexpr int64_t kPriceSteps = 10;  // of a poll: a layer's, at one degree
+    poll_.step(kPriceSteps * static_cast<int64_t>(layer_of_.size()));
     pricer_.set_layers(layers_between(ideal, sub));
     const int32_t behind = fewest(sub);
-    for (const int32_t degree : degrees_) {
+    for (const int32_t degree : choices_.degrees) {
       double work = 0;
       if (degree > available - behind || !pricer_.set_degree(degree, work)) continue;
-      for (const int32_t replicas : replicas_) {
+      for (const int32_t replicas : choices_.replicas) {
         if (int64_t{replicas} * degree > available - behind) break;
         if (work / replicas > limit_) continue;
         extend(ideal, sub, degree, replicas, available);
@@ -393,18 +217,15 @@ class Programme {
   const PiperProblem& problem_;
   const Ideals& ideals_;
   const std::vector<int32_t>& layer_of_;  // of every element of the ideals
-  const PiperLimits& limits_;
-  Clock::time_point end_;
+  const Choices& choices_;
+  DeadlinePoll poll_;
   Pricer pricer_;
-  std::vector<int32_t> replicas_, degrees_;         // that a stage may have
-  std::vector<double> work_of_, memory_of_;         // of layers: device-seconds, device-bytes
   std::vector<double> work_, memory_;               // of ideals
   std::vector<std::vector<State>> states_;          // of ideals, none of which beats another
   std::vector<int32_t> alive_;                      // ideals with states
   std::vector<std::pair<int64_t, double>> priced_;  // by what is in flight
   std::vector<int32_t> taken_;
   double limit_ = 0;
-  bool stopped_ = false;
 };
 
 /// No stage takes longer than this.
@@ -457,8 +278,8 @@ std::vector<int32_t> topological(const PiperProblem& problem) {
   return order;
 }
 
-/// Improves `plan` by a search for the least limit that has a plan. Returns false when time is up.
-bool find_least(const PiperProblem& problem, Programme& programme, PiperPlan& plan) {
+/// Improves `plan` by a search for the least limit that has a plan.
+void find_least(const PiperProblem& problem, Programme& programme, PiperPlan& plan) {
   const double longest = longest_time(problem);
   const bool given = plan.feasible;
   double low = programme.work() / problem.devices, high = plan.feasible ? plan.time : kNone;
@@ -476,8 +297,7 @@ bool find_least(const PiperProblem& problem, Programme& programme, PiperPlan& pl
   for (double step = 1.02; high == kNone; step *= step) {
     const double limit = std::min(longest, std::max(low, longest * 1e-12) * step);
     if (attempt(limit)) break;
-    if (programme.stopped()) return false;
-    if (limit >= longest) return true;  // proved infeasible
+    if (limit >= longest) return;  // proved infeasible
   }
   // A known plan is often the best, and so is the last near the end: try to refute a better one.
   bool refute = given;
@@ -485,10 +305,101 @@ bool find_least(const PiperProblem& problem, Programme& programme, PiperPlan& pl
     const double gap = high - low;
     const double limit = refute || gap < 1e-4 * high ? high * (1 - 1e-12) : low + gap / 2;
     refute = false;
-    if (!attempt(limit) && programme.stopped()) return false;
+    attempt(limit);
   }
-  return true;
 }
+
+/// Plans that take no search: every stage on as many devices, filled from the end of an order with
+/// what its memory and a time allow, the least time that leaves nothing over.
+class SimplePlans {
+ public:
+  SimplePlans(const PiperProblem& problem, const Choices& choices,
+              const std::vector<int32_t>& from_end)
+      : problem_(problem), choices_(choices), from_end_(from_end), pricer_(problem) {}
+
+  /// Takes the best of them into `plan` where it is better.
+  void take(PiperPlan& plan) {
+    for (const int32_t degree : choices_.degrees) {
+      entries_.clear();
+      for (const auto& layer : problem_.layers) entries_.push_back(find_degree(layer, degree));
+      if (std::find(entries_.begin(), entries_.end(), nullptr) != entries_.end()) continue;
+      for (const int32_t replicas : choices_.replicas) {
+        poll_stop();
+        const auto most = std::min<int64_t>(problem_.devices / (int64_t{degree} * replicas),
+                                            problem_.micro_batches / replicas);
+        if (most > 0) take(least(replicas, most), degree, replicas, plan);
+      }
+    }
+  }
+
+ private:
+  using Filled = std::vector<std::vector<int32_t>>;  // layers of stages, the last stage first
+
+  /// At most so many stages; none where layers are left over.
+  Filled fill(double limit, int32_t replicas, int64_t most) const {
+    Filled stages(1);
+    double time = 0, bytes = 0;
+    for (size_t i = 0; i < from_end_.size();) {
+      double least_time = kNone, least_bytes = kNone;
+      for (const auto& way : entries_[at(from_end_[i])]->configurations) {
+        least_time = std::min(least_time, way.time / replicas);
+        const Choice choice{way.time, way.bytes_per_batch, way.fixed_bytes};
+        least_bytes = std::min(least_bytes, choice.bytes(static_cast<double>(stages.size())));
+      }
+      const bool empty = stages.back().empty();
+      if (bytes + least_bytes > problem_.memory_bytes || (time + least_time > limit && !empty)) {
+        if (empty || static_cast<int64_t>(stages.size()) == most) return {};
+        stages.emplace_back();
+        time = bytes = 0;
+        continue;
+      }
+      time += least_time;
+      bytes += least_bytes;
+      stages.back().push_back(from_end_[i++]);
+    }
+    return stages;
+  }
+
+  Filled least(int32_t replicas, int64_t most) const {
+    constexpr int kSteps = 24;
+    double low = 0, high = longest_time(problem_);
+    auto best = fill(high, replicas, most);
+    for (int step = 0; step < kSteps && !best.empty(); ++step) {
+      const double middle = (low + high) / 2;
+      auto stages = fill(middle, replicas, most);
+      (stages.empty() ? low : high) = middle;
+      if (!stages.empty()) best = std::move(stages);
+    }
+    return best;
+  }
+
+  void take(const Filled& filled, int32_t degree, int32_t replicas, PiperPlan& plan) {
+    std::vector<PiperStage> stages;
+    for (size_t s = filled.size(); s-- > 0;) {
+      PiperStage stage;
+      stage.layers = filled[s];
+      std::sort(stage.layers.begin(), stage.layers.end());
+      stage.replicas = replicas;
+      stage.degree = degree;
+      pricer_.set_layers(stage.layers);
+      double work = 0;
+      pricer_.set_degree(degree, work);
+      if (pricer_.time(replicas, static_cast<int64_t>(s) + 1, stage.configuration) == kNone) return;
+      stages.push_back(std::move(stage));
+    }
+    const double time = stages.empty() ? kNone : piper_price(problem_, stages);
+    if (time == kNone || (plan.feasible && plan.time <= time)) return;
+    plan.feasible = true;
+    plan.time = time;
+    plan.stages = std::move(stages);
+  }
+
+  const PiperProblem& problem_;
+  const Choices& choices_;
+  const std::vector<int32_t>& from_end_;
+  std::vector<const PiperProblem::Degree*> entries_;  // of every layer, at the degree at hand
+  Pricer pricer_;
+};
 
 }  // namespace
 
@@ -525,8 +436,8 @@ double piper_price(const PiperProblem& problem, std::vector<PiperStage>& stages)
 
 PiperPlan piper_split(const PiperProblem& problem, const PiperLimits& limits) {
   check(problem);
-  const auto seconds = std::chrono::duration<double>(std::clamp(limits.seconds, 0.0, 1e9));
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(seconds);
+  const auto deadline = Deadline::in(limits.seconds);
+  const Choices choices(problem, limits);
   // Element e of the ideals is the layer at place e from the end of an order.
   auto layer_of = topological(problem);
   std::reverse(layer_of.begin(), layer_of.end());
@@ -538,15 +449,20 @@ PiperPlan piper_split(const PiperProblem& problem, const PiperLimits& limits) {
   for (const auto& edge : problem.edges)
     order.emplace_back(element[at(edge.to)], element[at(edge.from)]);
   PiperPlan plan;
-  const auto along = Ideals::of_order(count, chain, count + 1);
-  Programme first(problem, *along, layer_of, limits, Clock::time_point::max());
-  find_least(problem, first, plan);
-  const auto most = std::min(limits.most_ideals, kMostWords / (count / 64 + 1));
-  const auto ideals = Ideals::of_order(count, order, most);
-  if (!ideals) return plan;
-  plan.ideals = ideals->count();
-  Programme programme(problem, *ideals, layer_of, limits, end);
-  plan.exact = find_least(problem, programme, plan);
+  try {
+    const auto along = Ideals::of_order(count, chain, count + 1, deadline);
+    Programme first(problem, *along, layer_of, choices, deadline);
+    find_least(problem, first, plan);
+    const auto most = std::min(limits.most_ideals, kMostWords / (count / 64 + 1));
+    const auto ideals = Ideals::of_order(count, order, most, deadline);
+    if (!ideals) return plan;
+    plan.ideals = ideals->count();
+    Programme programme(problem, *ideals, layer_of, choices, deadline);
+    find_least(problem, programme, plan);
+    plan.exact = true;
+  } catch (const TimeIsUp&) {
+    SimplePlans(problem, choices, layer_of).take(plan);
+  }
   return plan;
 }
 

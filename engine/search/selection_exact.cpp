@@ -115,10 +115,12 @@ struct Factor {
 
 class Eliminator {
  public:
-  Eliminator(const SelectionModel& model, const EliminationPlan& plan, ThreadPool& pool)
+  Eliminator(const SelectionModel& model, const EliminationPlan& plan, ThreadPool& pool,
+             const Deadline& deadline)
       : model_(model),
         plan_(plan),
         pool_(pool),
+        deadline_(deadline),
         buckets_(model.nodes.size()),
         position_(model.nodes.size()),
         choices_(model.nodes.size()) {}
@@ -129,7 +131,7 @@ class Eliminator {
     double cost = model_.constant;
     for (const auto& edge : model_.edges) add_edge(edge);
     for (size_t i = 0; i < plan_.order.size(); ++i) {
-      poll_stop();
+      deadline_.poll();
       if (tick) tick();
       cost += eliminate(plan_.order[i], plan_.sets[i]);
     }
@@ -187,6 +189,7 @@ class Eliminator {
   const SelectionModel& model_;
   const EliminationPlan& plan_;
   ThreadPool& pool_;
+  const Deadline& deadline_;
   std::vector<std::vector<Factor>> buckets_;
   std::vector<int32_t> position_;
   struct Choices {
@@ -219,7 +222,7 @@ double Eliminator::eliminate(int32_t v, const std::vector<int32_t>& unsorted) {
   const size_t chunk = std::max<size_t>(1, kWork / (row * states));
   const auto chunks = static_cast<int>((rows + chunk - 1) / chunk);
   const auto body = [&](int i, int) {
-    poll_stop();
+    deadline_.poll();
     const size_t begin = static_cast<size_t>(i) * chunk;
     fill_rows(v, set, walks, begin, std::min(rows, begin + chunk), out);
   };
@@ -307,8 +310,8 @@ double elimination_bytes(const EliminationPlan& plan) {
 }
 
 ExactSelection eliminate(const SelectionModel& model, const EliminationPlan& plan, ThreadPool& pool,
-                         const std::function<void()>& tick) {
-  return Eliminator(model, plan, pool).run(tick);
+                         const std::function<void()>& tick, const Deadline& deadline) {
+  return Eliminator(model, plan, pool, deadline).run(tick);
 }
 
 }  // namespace trinity

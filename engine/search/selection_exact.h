@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/thread_pool.h"
 #include "search/selection_model.h"
 
@@ -46,9 +47,9 @@ struct ExactSelection {
 /// The best states of a model without regard to memory, by bucket elimination over a complete plan
 /// of it: streaming minima over index arithmetic, no tuple is ever made. Of states equally good the
 /// lowest is taken, in the reverse order of elimination; results do not depend on the number of
-/// threads. Throws Interrupted on stop_flag().
+/// threads. Throws Interrupted on stop_flag(), TimeIsUp.
 /// `tick` is called before every node.
 ExactSelection eliminate(const SelectionModel& model, const EliminationPlan& plan, ThreadPool& pool,
-                         const std::function<void()>& tick = {});
+                         const std::function<void()>& tick = {}, const Deadline& deadline = {});
 
 }  // namespace trinity

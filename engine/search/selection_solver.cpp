@@ -132,10 +132,12 @@ class Solver {
     return run_elimination(model, plan);
   }
 
-  /// False where the best selection breaks the limit.
-  bool run_elimination(const SelectionModel& model, const EliminationPlan& plan) {
-    const auto best =
-        eliminate(model, plan, pool_, [this] { tell("eliminating", kInfinity, -kInfinity); });
+  /// False where the best selection breaks the limit, or it takes longer than was expected.
+  bool run_elimination(const SelectionModel& model, const EliminationPlan& plan) try {
+    constexpr double kEliminated = 0.9;  // of the time; the rest is for a search in its place
+    const auto deadline = Deadline::in(kEliminated * options_.seconds - seconds());
+    const auto tick = [this] { tell("eliminating", kInfinity, -kInfinity); };
+    const auto best = eliminate(model, plan, pool_, tick, deadline);
     result_.table_entries = static_cast<int64_t>(plan.table_entries);
     result_.peak_table_entries = static_cast<int64_t>(plan.peak_entries);
     if (!(best.cost < kInfinity)) {
@@ -144,6 +146,8 @@ class Solver {
     }
     result_.bound = best.cost;
     return take(model, best.states);
+  } catch (const TimeIsUp&) {
+    return false;
   }
 
   /// Keeps a selection that is the best of all if it is feasible; whether it is.

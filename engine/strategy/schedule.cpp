@@ -4,6 +4,8 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/words.h"
@@ -71,6 +73,68 @@ void check_order(const ScheduleSpec& spec, const Graph& graph, int32_t devices) 
                                         d + 1, int64_t{task} + 1, tasks));
 }
 
+/// What devices send each other.
+class DeviceLinks {
+ public:
+  DeviceLinks(const Graph& graph, std::span<const int32_t> placement, size_t devices)
+      : graph_(graph), placement_(placement), devices_(devices) {
+    for_edges([&](int32_t from, int32_t to) { forward_.emplace_back(pair(from, to)); });
+    for_edges_of(Phase::backward,
+                 [&](int32_t from, int32_t to) { backward_.emplace_back(pair(from, to)); });
+    for (auto* list : {&forward_, &backward_}) {
+      std::sort(list->begin(), list->end());
+      list->erase(std::unique(list->begin(), list->end()), list->end());
+    }
+  }
+
+  /// Calls body(from, to) for all pairs of forward operators of which one reads the other on
+  /// another device.
+  template <class Body>
+  void for_edges(Body body) const {
+    for_edges_of(Phase::forward, body);
+  }
+  /// Whether device `from` reads gradients of device `to`.
+  bool returns(int32_t from, int32_t to) const {
+    return std::binary_search(backward_.begin(), backward_.end(), number(to, from));
+  }
+  /// Pairs of devices of which the second reads what the first sends, and the first the gradients
+  /// of the second: the first is an earlier stage.
+  std::vector<std::pair<int32_t, int32_t>> before() const {
+    std::vector<std::pair<int32_t, int32_t>> pairs;
+    for (const uint64_t sent : forward_) {
+      const auto from = static_cast<int32_t>(sent / devices_);
+      const auto to = static_cast<int32_t>(sent % devices_);
+      if (returns(from, to)) pairs.emplace_back(from, to);
+    }
+    return pairs;
+  }
+
+ private:
+  template <class Body>
+  void for_edges_of(Phase phase, Body body) const {
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+      if (graph_.op(op).phase != phase || graph_.op(op).collective >= 0) continue;
+      for (const int32_t tensor : graph_.op(op).inputs) {
+        const int32_t from = graph_.tensor(tensor).producer;
+        if (graph_.op(from).phase == phase && graph_.op(from).collective < 0 &&
+            placement_[static_cast<size_t>(from)] != placement_[static_cast<size_t>(op)])
+          body(from, op);
+      }
+    }
+  }
+  uint64_t number(int32_t from, int32_t to) const {
+    return static_cast<uint64_t>(from) * devices_ + static_cast<uint64_t>(to);
+  }
+  uint64_t pair(int32_t from, int32_t to) const {
+    return number(placement_[static_cast<size_t>(from)], placement_[static_cast<size_t>(to)]);
+  }
+
+  const Graph& graph_;
+  std::span<const int32_t> placement_;
+  uint64_t devices_;
+  std::vector<uint64_t> forward_, backward_;  // pairs of devices, ascending
+};
+
 /// What a device runs of a stage: operators ascending.
 struct Part {
   int32_t device = -1;
@@ -99,6 +163,8 @@ class Pipeline {
       if (graph.op(op).collective < 0) add(op, placement[i], stage[i]);
     }
     check_stages();
+    placement_ = placement;
+    stage_ = stage;
   }
 
   Schedule run() {
@@ -108,6 +174,7 @@ class Pipeline {
       runs_ = micro_batches_;
     else
       begin_stream();
+    if (used_ > 1 && schedule_ != PipelineSchedule::gpipe && chunks() == 1) check_circles();
     result_.order_first.push_back(0);
     for (size_t device = 0; device < rank_.size(); ++device) {
       if (rank_[device] >= 0) add_device(device);
@@ -201,6 +268,29 @@ class Pipeline {
                       micro_batches_, used_));
   }
 
+  /// Where device v reads what device u sends, and u the gradients of that, v must not run more
+  /// micro-batches ahead than u: the last of these would wait for a backward pass that waits for
+  /// it.
+  void check_circles() const {
+    const auto ahead = [&](int32_t device) {
+      const int32_t rank = rank_[static_cast<size_t>(device)];
+      return rank < 0 ? 0 : std::min<int64_t>(warm_up(static_cast<size_t>(rank)), runs_ - 1);
+    };
+    const DeviceLinks links(graph_, placement_, rank_.size());
+    links.for_edges([&](int32_t from, int32_t to) {
+      const int32_t u = placement_[static_cast<size_t>(from)],
+                    v = placement_[static_cast<size_t>(to)];
+      if (!links.returns(u, v) || ahead(v) <= ahead(u)) return;
+      throw ScheduleError(fmt::format(
+          "the order contradicts graph '{}': operator '{}' in stage {} on device {} reads '{}' in "
+          "stage {} on device {}, and its gradient goes back there; schedule '{}' needs stages in "
+          "the order of the graph (field 'stage' can state them), a device each",
+          graph_.name(), graph_.op(to).name, stage_[static_cast<size_t>(to)] + 1, v + 1,
+          graph_.op(from).name, stage_[static_cast<size_t>(from)] + 1, u + 1,
+          pipeline_schedule_name(schedule_)));
+    });
+  }
+
   void add_task(int32_t op, int32_t micro) {
     result_.order.push_back(micro * graph_.operator_count() + op);
   }
@@ -268,6 +358,7 @@ class Pipeline {
   }
 
   const Graph& graph_;
+  std::span<const int32_t> placement_, stage_;
   int32_t micro_batches_, runs_ = 0;
   PipelineSchedule schedule_;
   std::vector<std::vector<Part>> stages_;
@@ -277,6 +368,32 @@ class Pipeline {
   size_t used_ = 0;                            // stages that have devices of their own
   Schedule result_;
 };
+
+/// Numbers devices so that each comes after those whose results it reads and sends gradients back
+/// to, else as `stage_of_device` does; leaves them as they are where that goes round in a circle.
+void sort_stages(const DeviceLinks& links, int32_t stages, std::vector<int32_t>& stage_of_device) {
+  std::vector<std::vector<int32_t>> later(static_cast<size_t>(stages));
+  std::vector<int32_t> missing(later.size(), 0), number(later.size(), -1);
+  for (const auto& [from, to] : links.before()) {
+    const int32_t after = stage_of_device[static_cast<size_t>(to)];
+    later[static_cast<size_t>(stage_of_device[static_cast<size_t>(from)])].push_back(after);
+    ++missing[static_cast<size_t>(after)];
+  }
+  std::set<int32_t> ready;
+  for (int32_t s = 0; s < stages; ++s)
+    if (missing[static_cast<size_t>(s)] == 0) ready.insert(s);
+  int32_t next = 0;
+  while (!ready.empty()) {
+    const int32_t stage = *ready.begin();
+    ready.erase(ready.begin());
+    number[static_cast<size_t>(stage)] = next++;
+    for (const int32_t after : later[static_cast<size_t>(stage)])
+      if (--missing[static_cast<size_t>(after)] == 0) ready.insert(after);
+  }
+  if (next < stages) return;
+  for (auto& stage : stage_of_device)
+    if (stage >= 0) stage = number[static_cast<size_t>(stage)];
+}
 
 }  // namespace
 
@@ -331,6 +448,7 @@ std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_
     if (stages == 0)
       throw ArgumentError(fmt::format("graph '{}' has no forward operators", graph.name()));
   }
+  sort_stages(DeviceLinks(graph, placement, stage_of_device.size()), stages, stage_of_device);
   std::vector<int32_t> stage;
   for (const int32_t device : placement)
     stage.push_back(stage_of_device[static_cast<size_t>(device)]);

@@ -90,8 +90,10 @@ void check_schedule(const ScheduleSpec& spec, const Graph& graph, int32_t device
 /// Operators that run once a step however many micro-batches there are.
 inline bool runs_once(const Operator& op) { return op.phase == Phase::update; }
 
-/// The stage of every operator when every device is one stage: devices in order of the first
-/// forward operator they hold. Throws ArgumentError without forward operators.
+/// The stage of every operator when every device is one stage. A device comes after those that send
+/// it what their gradients come back for, otherwise by the first forward operator that it holds (a
+/// label that the last stage reads makes it no first one); by this alone where devices send each
+/// other such tensors in a circle. Throws ArgumentError without forward operators.
 std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_t> placement);
 
 /// A pipeline's schedule: stage[o] numbers the stage of operator o from 0 (backward and update
@@ -105,7 +107,8 @@ std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_
 /// w + 1 versions of its weights. The stream is measured between the ends of mini-batches 4 p + 4
 /// and 8 p + 8, and drains over p more.
 ///
-/// Throws ScheduleError for a stage on two devices, stages that devices do not hold as said, or
+/// Throws ScheduleError for a stage on two devices, stages that devices do not hold as said, stages
+/// against the order of the graph, where the schedule could not go on (naming the operators), or
 /// (interleaved) micro-batches that are no multiple of the devices; ArgumentError for lists of
 /// another length and numbers out of range; LimitError for more than 2^31 tasks.
 Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,

@@ -3,6 +3,7 @@
 local core = require 'trinity.core'
 local check = require 'trinity.check'
 local model = require 'trinity.model'
+local pipeline_machine = require 'trinity.pipeline_machine'
 local pipeline_misfit = require 'trinity.pipeline_misfit'
 local progress = require 'trinity.progress'
 local util = require 'trinity.util'
@@ -51,27 +52,28 @@ local function levels_of(option, value, low, integer)
   return list
 end
 
---- The network of a file, of a model or of a problem; and what a cluster says of the machine.
+--- The network of a file, of a model or of a problem; the cluster that it is costed for, nil for a file of costs; and
+--- whether all its devices are meant.
 local function read(source, options)
-  if type(source) ~= 'string' then return core.pipeline_of(source.handle), {} end
+  if type(source) ~= 'string' then return core.pipeline_of(source.handle), source.cluster, true end
   if source:match '%.json$' or source:match '%.txt$' then
     if not exists(source) then util.fail('no file %s', util.shortened(source)) end
     local network = core.pipeline_network(source)
-    if network then return network, {} end
+    if network then return network end
   end
   local graph = model.load(source)
-  local cluster = model.cluster((options.cluster or 'p100') .. 'x2')
-  local _, bandwidth = cluster:wire(1, 2)
+  local cluster, whole = pipeline_machine.named(options.cluster or 'p100')
   local simulator = require('trinity.simulator').new { graph = graph, cluster = cluster }
-  return core.pipeline_of(simulator.handle), { bandwidth = bandwidth, memory_bytes = cluster.devices[1].capacity_bytes }
+  return core.pipeline_of(simulator.handle), cluster, whole
 end
 
 --- A machine from the options, the file and the cluster, in this order.
-local function machine_of(about, cluster, options)
+local function machine_of(about, cluster, whole, options)
   local file_bandwidth = about.bandwidth_bytes_per_s > 0 and about.bandwidth_bytes_per_s or nil
-  local devices = levels_of('devices', options.devices or (about.devices > 0 and about.devices or 4), 0, true)
-  local bandwidth = levels_of('bandwidth_bytes_per_s',
-    options.bandwidth_bytes_per_s or file_bandwidth or cluster.bandwidth or 1e9)
+  local devices = levels_of('devices', options.devices or about.devices > 0 and about.devices
+    or whole and pipeline_machine.levels(cluster) or 4, 0, true)
+  local bandwidth = levels_of('bandwidth_bytes_per_s', options.bandwidth_bytes_per_s or file_bandwidth
+    or cluster and pipeline_machine.bandwidths(cluster, devices) or 1e9)
   if #bandwidth ~= #devices and #bandwidth ~= 1 then
     check.refuse(name, 'option', 'bandwidth_bytes_per_s',
       'expected one number, or %d as there are levels of devices, got %d', #devices, #bandwidth)
@@ -84,7 +86,8 @@ local function machine_of(about, cluster, options)
   if all > 65536 then
     check.refuse(name, 'option', 'devices', 'expected at most 65536 devices together, got %d', all)
   end
-  local memory = options.memory_bytes or (about.memory_bytes > 0 and about.memory_bytes) or cluster.memory_bytes or 0
+  local memory = options.memory_bytes or (about.memory_bytes > 0 and about.memory_bytes)
+    or cluster and pipeline_machine.memory_bytes(cluster) or 0
   return { devices = all, cpus = options.cpus or about.cpus, memory_bytes = math.floor(memory),
     bandwidth_bytes_per_s = levels[#levels].bandwidth_bytes_per_s,
     micro_batches = options.micro_batches or (about.micro_batches > 0 and about.micro_batches) or 32 }, levels
@@ -248,7 +251,10 @@ pipeline.register('max_load', {
     local start = core.clock_s()
     plan.contiguous = plan.options.seconds > 0.1 and contiguous_start(plan, 0.25) or nil
     local best = search_rounds(plan, plan.contiguous, start)
-    if not best then best = plan.network:max_load(plan.machine, { orders = 1, most_ideals = 0 }) end
+    if not best then
+      best = plan.network:max_load(plan.machine, { orders = 1, most_ideals = 0,
+        seconds = math.max(0, plan.options.seconds - (core.clock_s() - start)) })
+    end
     local contiguous_load = plan.contiguous and plan.contiguous.max_load
     best.optimal, best.bound = best.bound or (not best.feasible and best.optimal) or false, nil
     best.contiguous_max_load = contiguous_load
@@ -268,9 +274,9 @@ pipeline.register('pipedream', {
   local found = plan.network:pipedream(plan.levels, { transfers = compression > 0,
     compression = compression > 0 and compression or 1, straight = options.straight or false,
     fewer = options.fewer_devices or false, article = options.cost == 'paper',
-    memory_bytes = options.memory_bytes or 0,
+    memory_bytes = options.memory_bytes or 0, seconds = options.seconds < math.huge and options.seconds or nil,
     compress = options.compress_branches or 'auto' })
-  found.optimal = found.cuts ~= 'one order'
+  found.optimal, found.complete = found.complete and found.cuts ~= 'one order', nil
   return found
 end })
 
@@ -290,13 +296,31 @@ pipeline.register('tapp', {
     return split_result(plan, require('trinity.pipeline_tapp')(plan))
   end })
 
---- Runs a method as a search: Ctrl-C ends it with what it has, where it has something.
+--- Cuts that take no search, where a method had no time for any: the first that fit.
+local function simple_cuts(plan)
+  local split
+  for _, rule in ipairs { 'memory', 'equal', 'balanced' } do
+    local other = plan.network:cuts(plan.machine, rule, {})
+    other.optimal = false
+    if not split or other.feasible then split = other end
+  end
+  return split_result(plan, split)
+end
+
+--- Runs a method as a search: Ctrl-C ends it with what it has, where it has something. What does not keep to its
+--- seconds by itself is ended soon after.
 local function run(plan, method)
+  local seconds, start = plan.options.seconds, core.clock_s()
   core.begin_search()
-  local start = core.clock_s()
+  local limited = seconds < math.huge
+  if limited then core.begin_limit(seconds + math.max(0.5, seconds * 0.05)) end
   local ok, found = xpcall(methods[method].run, function(message) return message end, plan)
   local stopped = core.stop_requested()
+  local late = limited and core.end_limit()
   core.end_search()
+  if not ok and late and not stopped and tostring(found):match 'interrupted$' then
+    ok, found = true, simple_cuts(plan)
+  end
   if not ok then error(found, 0) end
   if type(found) ~= 'table' then
     util.fail("%s: method '%s' returned %s, expected a result", name, method, util.describe(found))
@@ -313,11 +337,11 @@ local function plan_pipeline(_, source, options)
   end
   options = check.options(name, 2, 'options', options, rules)
   local method = check.choice(name, 'option', 'method', options.method or 'max_load', methods)
-  local network, cluster = read(source, options)
+  local network, cluster, whole = read(source, options)
   local plan = { network = network, about = network:about(), source = source, options = {} }
   for key, value in util.sorted_pairs(options) do plan.options[key] = value end
   plan.options.seconds, plan.options.seed = options.seconds or math.huge, options.seed or 1
-  plan.machine, plan.levels = machine_of(plan.about, cluster, plan.options)
+  plan.machine, plan.levels = machine_of(plan.about, cluster, whole, plan.options)
   local found = run(plan, method)
   found.method, found.unit, found.nodes = method, plan.about.unit, plan.about.nodes
   found.network, found.format, found.machine = plan.about.name, plan.about.format, plan.machine

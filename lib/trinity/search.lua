@@ -3,6 +3,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.array'
 local check = require 'trinity.check'
+local dist = require 'trinity.dist'
 local progress = require 'trinity.progress'
 local run_search = require 'trinity.run_search'
 local search_curve = require 'trinity.search_curve'
@@ -31,7 +32,7 @@ Search.__index = Search
 ---@field common trinity.SearchOptions options that every method takes, with their defaults
 ---@field rules table<string, any> what those options may be (lib/trinity/check.lua)
 ---@field unlimited integer a number of evaluations that no search reaches
----@field rescued trinity.Strategy[] the best of searches that failed where no file keeps it, the latest last (16 at most)
+---@field rescued trinity.Strategy[] the best of searches that failed where no file keeps it, the last 16
 local search = {}
 
 --- A number of evaluations that no search reaches.
@@ -201,9 +202,33 @@ local function rescue(self)
   return ('%s%s; trinity.search.rescued has it'):format(what, why)
 end
 
+-- What a search has beyond its seconds, for the batch that is under way and its end: then its body is interrupted.
+local function grace_s(seconds) return math.max(0.4, 0.05 * seconds) end
+
+--- Runs the body of a search. Returns whether it ended well, the message of its error, whether Ctrl-C stopped it. One
+--- that is interrupted because its time is up ends well; one that had no time for any placement prices one.
+local function run_body(self, body)
+  -- Ranks of a job share their work: rank 0 alone says when it ends.
+  local shared = core.environment 'TRINITY_LAUNCH' or dist.current()
+  local limited = self.options.seconds < math.huge and not shared
+  core.begin_search()
+  if limited then core.begin_limit(self.options.seconds + grace_s(self.options.seconds)) end
+  local ok, message = xpcall(function() body(self) end, function(text) return text end)
+  local stopped = core.stop_requested()
+  local late = limited and core.end_limit()
+  if late and not ok and not stopped and tostring(message):match 'interrupted$' then ok = true end
+  local over = limited and core.clock_s() - self.start >= self.options.seconds
+  if over and ok and not stopped and not self.best then
+    ok, message = xpcall(function() self:evaluate { self.problem:placement() } end, function(text) return text end)
+  end
+  core.end_search()
+  return ok, message, stopped
+end
+
 --- Runs a search: `body(search)` calls search:evaluate while search:more(). Returns the best strategy. Ctrl-C ends it
---- early with the best so far; an error in it saves the best so far in the run's folder, in the file of option rescue,
---- or where there is neither in search.rescued, and goes on to the script.
+--- early with the best so far, and so does the end of its seconds, even in the middle of a batch; an error in it saves
+--- the best so far in the run's folder, in the file of option rescue, or where there is neither in search.rescued, and
+--- goes on to the script.
 ---@param method string
 ---@param problem trinity.Problem
 ---@param options trinity.SearchOptions as search.options returns them
@@ -225,10 +250,7 @@ function search.run(method, problem, options, body)
     start = core.clock_s(), progress = progress.new(method, options.quiet) }, Search)
   local keep
   self.record, keep = run_search.attach(method, problem, options)
-  core.begin_search()
-  local ok, message = xpcall(function() body(self) end, function(text) return text end)
-  local stopped = core.stop_requested()
-  core.end_search()
+  local ok, message, stopped = run_body(self, body)
   self.progress:finish()
   if not ok and stopped and self.best then ok, self.stopped = true, true end
   if not ok then

@@ -61,7 +61,11 @@ end
 local function item(owner, self, plan, name, entry, any)
   local placement, description = parts(owner, self, plan, name, entry)
   if not description then return placement end
-  return { placement, self.handle:schedule(placement, description, any) }
+  local ok, schedule = pcall(self.handle.schedule, self.handle, placement, description, any)
+  if ok then return { placement, schedule } end
+  local message, own = util.unplaced(tostring(schedule)):gsub('^problem:schedule: ', '')
+  if own == 0 then error(schedule, 0) end
+  util.fail('%s: %s', owner, message)
 end
 
 local function is_split(plan) return type(plan) == 'table' and plan.splits ~= nil end

@@ -34,6 +34,38 @@ describe('a stream', function()
   end)
 end)
 
+describe('the stages of a placement', function()
+  -- Every part of equal work a device, with the labels where the loss reads them: their operator comes first.
+  local model = trinity.model('gpt2', { layers = 6, sequence = 128 })
+  local problem = trinity.problem { graph = model, cluster = trinity.cluster 'p100x4', rules = { memory = 'none' } }
+  local placement, last = trinity.methods.contiguous(problem, { quiet = true }).placement, 1
+  local number = {}
+  for op = 1, model.operators do
+    number[model:operator(op).name], last = op, math.max(last, placement[op])
+  end
+  local labels, loss = number.labels, number.loss
+  for op = 1, model.operators do
+    if model.unit_of[op] == model.unit_of[labels] then placement[op] = placement[loss] end
+  end
+  it('follow the gradients, so that labels may be on the last one', function()
+    expect(last):equals(4)
+    expect(placement[labels]):equals(placement[loss])
+    for _, schedule in ipairs { '1f1b', 'pipedream', 'gpipe' } do
+      local plain = problem:evaluate { placement = placement, schedule = schedule, micro_batches = 8 }
+      local given = problem:evaluate { placement = placement, schedule = schedule, micro_batches = 8, stage = placement }
+      expect(plain.step_time_s):equals(given.step_time_s)
+      expect(plain.peak_memory_bytes):equals(given.peak_memory_bytes)
+    end
+  end)
+  it('are refused by name where they go round in a circle', function()
+    local circle = problem:placement()
+    for op = 1, model.operators do circle[op] = placement[op] == 4 and 1 or placement[op] end
+    local function evaluate() problem:evaluate { placement = circle, schedule = '1f1b', micro_batches = 8 } end
+    expect(evaluate):raises "operator '[^']+' in stage 1 on device 1 reads '[^']+' in stage 3 on device 3"
+    expect(evaluate):raises "field 'stage' can state them"
+  end)
+end)
+
 describe('a search on a pipeline', function()
   -- With layers on nodes 1, 2, 1 the order of 1F1B blocks itself.
   local problem = pipeline(chain_graph { { 1, 8 }, { 1, 8 }, { 1, 8 } }, cluster { 1, 1 })

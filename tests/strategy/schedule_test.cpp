@@ -246,6 +246,72 @@ TEST_CASE("stages by device follow the first forward operators") {
                        ArgumentError);
 }
 
+namespace {
+
+/// data, labels -> a -> b -> loss with gradients, where the loss reads the labels.
+Graph labelled_graph() {
+  test::GraphMaker make("labelled");
+  const int labels = make.op("labels", 0), data = make.op("data", 0);
+  const int a = make.op("a", 1), b = make.op("b", 1), loss = make.op("loss", 1);
+  make.edge(data, a, 1);
+  make.edge(a, b, 1);
+  make.edge(b, loss, 1);
+  make.edge(labels, loss, 1);
+  const int d_loss = make.op_of(Phase::backward, "d_loss", 1, loss);
+  const int d_b = make.op_of(Phase::backward, "d_b", 1, b);
+  const int d_a = make.op_of(Phase::backward, "d_a", 1, a);
+  make.edge(loss, d_loss, 1);
+  make.edge(d_loss, d_b, 1);
+  make.edge(d_b, d_a, 1);
+  return make.build();
+}
+
+/// Devices of labelled_graph(), gradients where their operators are.
+std::vector<int32_t> place(int32_t labels, int32_t data, int32_t a, int32_t b, int32_t loss) {
+  return {labels, data, a, b, loss, loss, b, a};
+}
+
+}  // namespace
+
+TEST_CASE("labels on the last stage make it no first one") {
+  const auto graph = labelled_graph();
+  const auto natural = place(2, 0, 0, 1, 2);
+  CHECK(stages_by_device(graph, natural) == natural);
+  const auto schedule = pipeline_schedule(graph, natural, 3, natural, 4, k1F1B);
+  CHECK(text_of(graph, schedule, 2).substr(0, 27) == "labels.0 loss.0 d_loss.0 la");
+  // Devices count in any order; data alone on a device come first.
+  CHECK(stages_by_device(graph, place(0, 2, 2, 1, 0)) == place(2, 0, 0, 1, 2));
+  CHECK(stages_by_device(graph, place(2, 3, 0, 1, 2)) == place(3, 0, 1, 2, 3));
+  // What worked before is as it was: the first operators decide where gradients do not.
+  CHECK(stages_by_device(graph, place(0, 1, 1, 1, 1)) == place(0, 1, 1, 1, 1));
+  CHECK(stages_by_device(graph, place(0, 1, 0, 1, 0)) == place(0, 1, 0, 1, 0));
+}
+
+TEST_CASE("stages against the order of the graph are refused by the operators in the way") {
+  const auto graph = labelled_graph();
+  const auto order = [&](const std::vector<int32_t>& on, std::vector<int32_t> stage, int32_t micro,
+                         PipelineSchedule kind) {
+    return pipeline_schedule(graph, on, 3, stage, micro, kind);
+  };
+  const auto circle = place(0, 0, 0, 1, 0), natural = place(2, 0, 0, 1, 2);
+  const auto against = place(0, 1, 1, 2, 0);
+  CHECK_THROWS_WITH_AS(
+      order(circle, circle, 2, k1F1B),
+      doctest::Contains("the order contradicts graph 'labelled': operator 'loss' in stage 1 on "
+                        "device 1 reads 'b' in stage 2 on device 2"),
+      ScheduleError);
+  CHECK_THROWS_WITH_AS(order(natural, against, 4, k1F1B),
+                       doctest::Contains("operator 'loss' in stage 1 on device 3 reads 'b' in stage "
+                                         "3 on device 2, and its gradient goes back there"),
+                       ScheduleError);
+  CHECK_THROWS_WITH_AS(order(natural, against, 4, PipelineSchedule::pipedream),
+                       doctest::Contains("field 'stage' can state them"), ScheduleError);
+  // One micro-batch has no order to break, and GPipe's has none between stages.
+  CHECK(order(natural, against, 1, k1F1B).order == order(natural, natural, 1, k1F1B).order);
+  CHECK(order(natural, against, 4, kGpipe).order == order(natural, natural, 4, kGpipe).order);
+  CHECK(order(circle, circle, 2, kGpipe).order.size() == 16);
+}
+
 TEST_CASE("schedules that do not fit are refused") {
   const auto graph = pipeline_graph(4);
   const auto stage = stages_of(graph);

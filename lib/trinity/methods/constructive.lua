@@ -26,10 +26,12 @@ local all = {
 }
 
 local seeded = { fm = true, metis = true, scotch = true }
+local timed = { max_load = true } -- end by themselves with the best so far
 
 --- The engine's settings: what the caller gave of the method's own options.
 local function settings_of(name, own, options)
-  local settings = { seed = seeded[name] and options.seed or nil }
+  local settings = { seed = seeded[name] and options.seed or nil,
+    seconds = timed[name] and options.seconds < math.huge and options.seconds or nil }
   for i = 1, #own do
     if options[own[i]] ~= false then settings[own[i]] = options[own[i]] end
   end
@@ -59,7 +61,7 @@ local function register(methods, entry)
     local plan = { placement = placement }
     if options.order then plan.schedule, plan.order = 'order', facts.order end
     return problem:strategy(plan, { method = name, seed = options.seed, evaluations = 1,
-      seconds = core.clock_s() - start })
+      seconds = core.clock_s() - start, optimal = facts.exact })
   end, { help = entry[3], source = entry[4], needs = entry.needs, deterministic = not seeded[name] })
 end
 

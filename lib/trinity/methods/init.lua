@@ -57,18 +57,34 @@ local function finish(name, run, problem, seconds, found, reason)
   return strategy.new('methods.' .. name, problem, found, { method = name, evaluations = 1, seconds = seconds })
 end
 
+--- Runs a method that builds a placement, within the seconds of its options, where it is given any.
+local function build(entry, problem, options)
+  local seconds = options.seconds
+  if entry.budget or type(seconds) ~= 'number' or not (seconds < math.huge) or seconds < 0 then
+    return entry.run(problem, options)
+  end
+  core.begin_limit(seconds + math.max(0.7, 0.07 * seconds))
+  local ok, found, reason = pcall(entry.run, problem, options)
+  local late = core.end_limit()
+  if ok then return found, reason end
+  if late and not core.stop_requested() and tostring(found):match 'interrupted$' then
+    return nil, ('it did not end within %g s'):format(seconds)
+  end
+  error(found, 0)
+end
+
 --- The method called `name`; methods.NAME is the same.
 ---@param name string
 ---@return trinity.Method
 function methods.get(name)
-  local run = find('methods.get', name).run
+  local entry = find('methods.get', name)
   return function(problem, options)
     check.object('methods.' .. name, 1, 'problem', problem, 'problem')
     if options ~= nil then check.argument('methods.' .. name, 2, 'options', options, 'table') end
     return run_search.record(name, problem, options or {}, function()
       local start = core.clock_s()
-      local found, reason = run(problem, options or {})
-      found, reason = finish(name, run, problem, core.clock_s() - start, found, reason)
+      local found, reason = build(entry, problem, options or {})
+      found, reason = finish(name, entry.run, problem, core.clock_s() - start, found, reason)
       if found and not found.metrics.feasible and not (options and options.quiet) then
         progress.note(('%s found no strategy that fits; the least infeasible one: %s'):format(name,
           found:misfit().text))

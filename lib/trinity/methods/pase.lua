@@ -2,6 +2,7 @@
 -- compared with (trinity.pase). They are priced by the simulator like any other; lower bounds of a problem, which
 -- take operators as whole, do not bind them.
 
+local core = require 'trinity.core'
 local pase = require 'trinity.pase'
 local search = require 'trinity.search'
 local util = require 'trinity.util'
@@ -24,7 +25,7 @@ local function slowest(cluster)
 end
 
 local choices = {
-  best = function(layers, o) return layers:solve { seconds = o.seconds, seed = o.seed, quiet = o.quiet } end,
+  best = function(layers, o, left_s) return layers:solve { seconds = left_s, seed = o.seed, quiet = o.quiet } end,
   mcmc = function(layers, o) return layers:mcmc { iterations = o.iterations, seed = o.seed } end,
   data_parallel = function(layers) return layers:data_parallel() end,
   owt = function(layers) return layers:owt() end,
@@ -38,13 +39,14 @@ local function split(problem, given)
     util.fail("methods.pase: option 'choose': unknown value %s (known: %s)", util.quoted(tostring(o.choose)),
       table.concat(util.sorted_keys(choices), ', '))
   end
+  local start = core.clock_s()
   local bandwidth = o.bandwidth_bytes_per_s > 0 and o.bandwidth_bytes_per_s or slowest(problem.cluster)
   local layers = pase(problem.graph, { devices = #problem.cluster.devices, cutoff = o.cutoff, factors = o.factors,
     peak_flops = o.peak_flops, bandwidth_bytes_per_s = bandwidth })
-  local found, reason = choices[o.choose](layers, o)
+  local found, reason = choices[o.choose](layers, o, math.max(0, o.seconds - (core.clock_s() - start)))
   if not found then return nil, reason end
   return problem:strategy({ placement = problem:placement(), splits = layers:splits(found) },
-    { method = 'pase', seed = o.seed, evaluations = 1, seconds = found.seconds })
+    { method = 'pase', seed = o.seed, evaluations = 1, seconds = found.seconds, optimal = found.optimal })
 end
 
 return function(methods)

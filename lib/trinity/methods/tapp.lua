@@ -144,7 +144,7 @@ local function tapp(problem, options)
         end
       end, signal, kept)
     end
-    refine(problem, policy, run, self.job, refining)
+    if run.best then refine(problem, policy, run, self.job, refining) end -- else its time was up before
   end)
 end
 
