@@ -31,7 +31,8 @@ trinity.methods.register('thin_cuts', function(problem)
     if #before > 0 and #behind > 0 then
       local cut = graph:min_cut(before, behind, { backward = 'counted' })
       for _, i in ipairs(cut.source_side) do
-        if graph:unit(graph.unit_of[i])[1] == i then device[graph.unit_of[i]] = math.min(d, device[graph.unit_of[i]]) end
+        local u = graph.unit_of[i]
+        if graph:unit(u)[1] == i then device[u] = math.min(d, device[u]) end
       end
     end
   end

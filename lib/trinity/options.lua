@@ -187,8 +187,8 @@ end
 --- dashes (any number for a list) for an option declared with `position = true`. `writes` says that an option names a
 --- file that the script will write, and what follows in its name ('' or '.csv'): one that cannot be written is refused.
 --- An unknown name, a wrong type or a value out of range ends the program with status 2; --help prints the declaration
---- and ends it. Returns the values by name. The program's command line also takes --run, --runs, --resume and --quiet, which go to
---- the run (lib/trinity/run.lua) and the progress line.
+--- and ends it. Returns the values by name. The program's command line also takes --run, --runs, --resume and --quiet,
+--- which go to the run (lib/trinity/run.lua) and the progress line.
 ---@param spec table<string|integer, trinity.OptionSpec|string> [1] describes the script
 ---@param words? string[]
 ---@return table<string, any> values by name
