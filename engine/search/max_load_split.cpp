@@ -42,9 +42,9 @@ struct Run {
 
 /// What takes no search, where there was no time for one: equal shares of work, of memory or of
 /// groups, or everything on a CPU; the first that fits.
-void take_any(Run& run) {
+void take_any(Run& run, const LoadOrder& order) {
   for (const auto rule : {CutRule::balanced, CutRule::memory, CutRule::equal}) {
-    auto device = cut_by_rule(run.instance, rule);
+    auto device = cut_along(run.instance, order, rule);
     if (!is_feasible(run.instance, device)) continue;
     return run.take(priced(run.instance, std::move(device)));
   }
@@ -138,6 +138,7 @@ void check_load_instance(const LoadInstance& instance) {
 
 MaxLoadSplit max_load_split(const LoadInstance& instance, const MaxLoadLimits& limits) {
   check_load_instance(instance);
+  const auto deadline = Deadline::in(limits.seconds);
   const auto order = make_load_order(instance, false);
   const auto groups = static_cast<int64_t>(order.groups.size());
   if (groups > kMostUnits)
@@ -147,13 +148,13 @@ MaxLoadSplit max_load_split(const LoadInstance& instance, const MaxLoadLimits& l
   if ((groups + 1) * width > kMostEntries)
     throw LimitError(fmt::format("max-load split of {} units on {} devices: too large a table",
                                  groups, instance.accelerators + instance.cpus));
-  Run run{instance, limits, Deadline::in(limits.seconds), {}};
+  Run run{instance, limits, deadline, {}};
   try {
     split_along_orders(run, order);
     run.best.exact = order.is_chain() || split_over_ideals(run, instance, order) ||
                      split_without_idle_memory(run);
   } catch (const TimeIsUp&) {
-    if (!run.best.feasible) take_any(run);
+    if (!run.best.feasible) take_any(run, order);
   }
   return run.best;
 }

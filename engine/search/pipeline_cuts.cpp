@@ -213,7 +213,12 @@ std::vector<int32_t> block_partition(const std::vector<double>& work, int32_t pa
 std::vector<int32_t> cut_by_rule(const LoadInstance& instance, CutRule rule, uint64_t seed) {
   check_load_instance(instance);
   if (instance.accelerators == 0) return std::vector<int32_t>(instance.nodes.size(), 0);
-  const auto order = make_load_order(instance, false);
+  return cut_along(instance, make_load_order(instance, false), rule, seed);
+}
+
+std::vector<int32_t> cut_along(const LoadInstance& instance, const LoadOrder& order, CutRule rule,
+                               uint64_t seed) {
+  if (instance.accelerators == 0) return std::vector<int32_t>(instance.nodes.size(), 0);
   const int32_t parts = instance.accelerators;
   RandomStream random(seed, "random cuts");
   switch (rule) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "search/ideals.h"
 #include "search/max_load_split.h"
 
 namespace trinity {
@@ -21,6 +22,10 @@ enum class CutRule {
 
 /// The device of every node. `seed` is of random cuts.
 std::vector<int32_t> cut_by_rule(const LoadInstance& instance, CutRule rule, uint64_t seed = 1);
+
+/// The same along another order of the groups, for an instance that was checked.
+std::vector<int32_t> cut_along(const LoadInstance& instance, const LoadOrder& order, CutRule rule,
+                               uint64_t seed = 1);
 
 /// The block partition of Barany and Grinberg ("Block partitions of sequences", 2015), which
 /// torchgpipe uses: sums of consecutive elements in `parts` blocks whose largest is at most the
