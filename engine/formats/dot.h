@@ -25,7 +25,7 @@ struct DotOptions {
 /// have a solid border, backward ones a dashed, updates a dotted one. With a placement, devices are
 /// colours of the Okabe-Ito palette, which colour-blind readers tell apart, explained in a legend;
 /// from the ninth device on they repeat, nodes name their device, and edges between devices are
-/// thick. Equal inputs give equal bytes. Bytes of names that are no UTF-8 become U+FFFD.
+/// thick. Equal inputs give equal bytes.
 ///
 /// Throws ArgumentError for a placement of the wrong length, a device without a name, a unit on two
 /// devices (where `units` asks for units).

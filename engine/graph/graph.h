@@ -86,8 +86,8 @@ class GraphBuilder {
 
   /// Adds an operator. Its `inputs` may name tensors added so far (more with read()); `outputs` is
   /// ignored (see add_output); `forward` names an operator of this builder. Throws ArgumentError
-  /// for an empty or repeated name or a cost that is negative or no number, LimitError for more
-  /// than 2^50 bytes of weights or state.
+  /// for a name that is empty, repeated or no UTF-8, or a cost that is negative or no number,
+  /// LimitError for more than 2^50 bytes of weights or state.
   int32_t add_operator(Operator op);
 
   /// Adds an output tensor to an operator and returns its number. `bytes` is computed from shape

@@ -122,7 +122,7 @@ local function check_outputs(declarations, values)
       local ok, message = pcall(core.check_output, values[name] .. declared.writes)
       if not ok then
         if core.stop_requested() then error(message, 0) end
-        util.fail_usage("option '--%s': %s", name, (util.unplaced(message):gsub('^trinity%.check_output: ', '')))
+        error(("option '--%s': %s"):format(name, (util.unplaced(message):gsub('^trinity%.check_output: ', ''))), 0)
       end
     end
   end
@@ -184,8 +184,8 @@ end
 --- Reads the script's command line (`words`, by default the global `arg`) against a declaration
 --- { name = { default =, help =, min =, max =, integer =, position =, writes = }, ... }. The type is the
 --- default's; a list collects texts. Accepts --name=value, --name value, --name for booleans, and one word without
---- dashes (any number for a list) for an option declared with `position = true`. `writes` says that an option names a
---- file that the script will write, and what follows in its name ('' or '.csv'): one that cannot be written is refused.
+--- dashes (any number for a list) for an option declared with `position = true`. `writes` says that an option names
+--- a file that the script will write, and what follows in its name ('' or '.csv'); one that cannot be is an error.
 --- An unknown name, a wrong type or a value out of range ends the program with status 2; --help prints the declaration
 --- and ends it. Returns the values by name. The program's command line also takes --run, --runs, --resume and --quiet,
 --- which go to the run (lib/trinity/run.lua) and the progress line.

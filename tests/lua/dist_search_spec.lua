@@ -89,7 +89,7 @@ describe('a shared search', function()
     local failed, again = launch('-n 2', in_job .. refused)
     expect(again:sub(1, #two)):equals(two)
     local rest = again:sub(#two + 1)
-    expect(rest):matches "^false: trinity.agent: option 'samples': expected one or more for each of 2 processes, got 1"
+    expect(rest):matches "^false: methods.trinity: option 'samples': expected one or more for each of 2 processes, got 1"
     expect(rest):matches 'rank [01] disagrees about the search: it has option seed = [78], the others option seed = [78]\n$'
     expect(failed):equals(1)
     local kinds = 0

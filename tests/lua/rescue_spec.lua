@@ -157,7 +157,7 @@ describe('a file of results', function()
   it('that cannot be written is refused before anything is computed', function()
     for _, command in ipairs(commands) do
       local step, files = run('', command .. ' --run none', 'here')
-      expect(step.status):equals(2)
+      expect(step.status):equals(1)
       expect(step.output):matches "^trinity: option '%-%-%a+': here[^\n]*: cannot make its folder: Not a directory\n$"
       expect(table.concat(files, ' ')):equals 'here script.lua'
     end
@@ -165,7 +165,7 @@ describe('a file of results', function()
   it('may be a device, and no folder', function()
     expect(run('', 'export alexnet --output /dev/null').status):equals(0)
     local step = run('', 'export alexnet --output .')
-    expect(step.status):equals(2)
+    expect(step.status):equals(1)
     expect(step.output):matches "option '%-%-output': %.: cannot write: Is a directory"
   end)
   it('that breaks while the search runs is told of after the result', function()
