@@ -32,8 +32,8 @@ describe('found by fuzzing', function()
   end)
   it('an array is given something that is no number', function()
     local placement = small_problem():placement()
-    expect(function() placement[1] = 'x' end):raises "fuzz_findings_spec.lua:%d+: index 1: expected a number, got string 'x'"
-    expect(function() placement[1] = nil end):raises 'fuzz_findings_spec.lua:%d+: index 1: expected a number, got nil'
+    expect(function() placement[1] = 'x' end):raises "fuzz_findings_spec.lua:%d+: index 1: expected an integer of 32 bits, got string 'x'"
+    expect(function() placement[1] = nil end):raises 'fuzz_findings_spec.lua:%d+: index 1: expected an integer of 32 bits, got nil'
     expect(function() placement[3] = nil end):raises 'fuzz_findings_spec.lua:%d+: index 3 is outside 1 to 2'
     placement[2] = 2
     expect(placement[2]):equals(2)
