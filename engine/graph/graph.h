@@ -121,7 +121,6 @@ class GraphBuilder {
 
  private:
   std::vector<int32_t> topological_order() const;
-  [[noreturn]] void report_cycle(const std::vector<int32_t>& missing) const;
   void check_forward() const;
   int32_t renumber(const std::vector<int32_t>& order, Graph& graph);
   void renumber_collectives(const std::vector<int32_t>& new_op, Graph& graph);
