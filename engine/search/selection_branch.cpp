@@ -20,13 +20,22 @@ constexpr auto kLater = [](const auto& a, const auto& b) {
   return a.bound != b.bound ? a.bound > b.bound : a.number < b.number;
 };
 
+/// The nodes with more than one state.
+std::vector<int32_t> free_nodes(const std::vector<std::vector<int32_t>>& kept) {
+  std::vector<int32_t> nodes;
+  for (size_t v = 0; v < kept.size(); ++v)
+    if (kept[v].size() > 1) nodes.push_back(static_cast<int32_t>(v));
+  return nodes;
+}
+
 }  // namespace
 
-/// A part at work. Nodes are those of the problem, states those that the part has left.
+/// A part at work. Nodes are those that have several states left, states those that they have.
 struct SelectionBranch::Work {
   Work(Part from, Lists states, SelectionModel restricted, SelectionMemory left)
       : part(std::move(from)),
         kept(std::move(states)),
+        nodes(free_nodes(kept)),
         model(std::move(restricted)),
         memory(std::move(left)),
         net(model, memory),
@@ -34,7 +43,8 @@ struct SelectionBranch::Work {
         rounding(net) {}
 
   Part part;
-  Lists kept;
+  Lists kept;                  // by node of the problem
+  std::vector<int32_t> nodes;  // as they are numbered in the problem
   SelectionModel model;
   SelectionMemory memory;
   SelectionNet net;
@@ -122,6 +132,10 @@ void SelectionBranch::look(const std::function<bool()>& late) {
   Lists kept;
   if (!fit(*now_, kept, memory)) return now_.reset();
   auto model = restrict(kept);
+  if (model.nodes.empty()) {
+    offer(kept, {});
+    return now_.reset();
+  }
   Work work(*now_, std::move(kept), std::move(model), *std::move(memory));
   if (!raise(work, late)) return;
   now_.reset();
@@ -152,42 +166,52 @@ bool SelectionBranch::fit(Part& part, Lists& kept, std::optional<SelectionMemory
     memory.emplace(memory_, kept);
     const auto room = memory->room();
     if (std::any_of(room.begin(), room.end(), [](int64_t left) { return left < 0; })) return false;
-    for (size_t v = 0; v < kept.size(); ++v) {
-      const auto states = static_cast<int32_t>(kept[v].size());
-      if (states < 2 || !memory->matters(static_cast<int32_t>(v))) continue;
-      const auto fits = memory->fitting(static_cast<int32_t>(v), states);
-      if (fits.size() == kept[v].size()) continue;
+    const auto nodes = free_nodes(kept);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      auto& states = kept[at(nodes[i])];
+      const auto fits =
+          memory->fitting(static_cast<int32_t>(i), static_cast<int32_t>(states.size()));
+      if (fits.size() == states.size()) continue;
+      if (fits.empty()) return false;
       changed = true;
-      std::vector<int32_t> left;
-      for (const int32_t s : fits) left.push_back(kept[v][at(s)]);
-      kept[v] = std::move(left);
-      if (kept[v].empty()) return false;
+      for (size_t k = 0; k < fits.size(); ++k) states[k] = states[at(fits[k])];
+      states.resize(fits.size());
     }
   }
   mark(part, kept);
   return true;
 }
 
-/// The model with these states. Edges of nodes with a single state go to the costs of others.
+/// The model of the nodes with several states; what others cost beside them goes to their costs.
 SelectionModel SelectionBranch::restrict(const Lists& kept) const {
   SelectionModel model;
   model.constant = model_.constant;
-  model.nodes.resize(kept.size());
-  for (size_t v = 0; v < kept.size(); ++v)
-    for (const int32_t s : kept[v]) model.nodes[v].cost.push_back(model_.nodes[v].cost[at(s)]);
+  std::vector<int32_t> number(kept.size(), -1);
+  for (size_t v = 0; v < kept.size(); ++v) {
+    if (kept[v].size() == 1) {
+      model.constant += model_.nodes[v].cost[at(kept[v][0])];
+      continue;
+    }
+    number[v] = model.size();
+    auto& cost = model.nodes.emplace_back().cost;
+    for (const int32_t s : kept[v]) cost.push_back(model_.nodes[v].cost[at(s)]);
+  }
   for (const auto& edge : model_.edges) {
     const auto &rows = kept[at(edge.u)], &columns = kept[at(edge.v)];
+    const int32_t u = number[at(edge.u)], v = number[at(edge.v)];
     const size_t width = model_.nodes[at(edge.v)].cost.size();
     std::vector<double> table;
     table.reserve(rows.size() * columns.size());
     for (const int32_t s : rows)
       for (const int32_t t : columns) table.push_back(edge.table[at(s) * width + at(t)]);
-    if (rows.size() > 1 && columns.size() > 1) {
-      model.edges.push_back({edge.u, edge.v, std::move(table)});
-      continue;
+    if (u >= 0 && v >= 0) {
+      model.edges.push_back({u, v, std::move(table)});
+    } else if (u < 0 && v < 0) {
+      model.constant += table[0];
+    } else {
+      auto& cost = model.nodes[at(std::max(u, v))].cost;
+      for (size_t s = 0; s < cost.size(); ++s) cost[s] += table[s];
     }
-    auto& cost = model.nodes[at(rows.size() > 1 ? edge.u : edge.v)].cost;
-    for (size_t i = 0; i < table.size(); ++i) cost[i] += table[i];
   }
   return model;
 }
@@ -218,10 +242,12 @@ bool SelectionBranch::raise(Work& work, const std::function<bool()>& late) {
   return true;
 }
 
-/// Takes a selection of a part that fits, where it is the best so far.
+/// Takes a selection, states of the nodes that have several, where it fits and is the best so far.
 void SelectionBranch::offer(const Lists& kept, std::span<const int32_t> states) {
   std::vector<int32_t> whole;
-  for (size_t v = 0; v < kept.size(); ++v) whole.push_back(kept[v][at(states[v])]);
+  size_t next = 0;  // of those with several states
+  for (const auto& list : kept)
+    whole.push_back(list.size() == 1 ? list[0] : list[at(states[next++])]);
   const double cost = model_.cost(whole);
   if (cost >= std::min(cost_, forbidden_from_)) return;
   const auto changes = memory_.sum_changes(whole);
@@ -249,14 +275,15 @@ void SelectionBranch::offer_last(const Work& work) {
 bool SelectionBranch::drop(Work& work) {
   work.dual.state_bounds(work.bounds);
   steps_ += 4 * work.dual.work();
-  for (size_t v = 0; v < work.kept.size(); ++v) {
+  for (size_t i = 0; i < work.nodes.size(); ++i) {
+    const size_t v = at(work.nodes[i]);
+    double* bounds = work.bounds.data() + work.net.first(static_cast<int32_t>(i));
     bool any = false;
     for (size_t k = 0; k < work.kept[v].size(); ++k) {
-      auto& bound = work.bounds[at(work.net.first(static_cast<int32_t>(v))) + k];
-      bound = std::max(bound, work.part.bound);
-      if (closes_(bound, cost_)) {
-        close(bound);
-        bound = kInfinity;
+      bounds[k] = std::max(bounds[k], work.part.bound);
+      if (closes_(bounds[k], cost_)) {
+        close(bounds[k]);
+        bounds[k] = kInfinity;
         work.part.states[first_[v] + at(work.kept[v][k])] = false;
       } else {
         any = true;
@@ -271,7 +298,6 @@ bool SelectionBranch::drop(Work& work) {
 SelectionBranch::Division SelectionBranch::divide(const Work& work) {
   Division best;
   for (int32_t v = 0; v < work.net.nodes(); ++v) {
-    if (work.net.states(v) < 2) continue;
     const auto weight = work.weights(v);
     if (work.memory.matters(v))
       divide_by(work, v, weight, work.dual.usage_costs().data() + work.net.first(v), best);
@@ -309,7 +335,7 @@ SelectionBranch::Division SelectionBranch::divide_any(const Work& work) {
     const auto weight = work.weights(v);
     double total = 0;
     for (const double w : weight) total += w;
-    if (weight.size() < 2 || total <= best.spread) continue;
+    if (total <= best.spread) continue;
     const auto first = std::max_element(weight.begin(), weight.end()) - weight.begin();
     bool others = false;
     for (size_t s = 0; s < weight.size(); ++s)
@@ -323,7 +349,7 @@ SelectionBranch::Division SelectionBranch::divide_any(const Work& work) {
 }
 
 void SelectionBranch::branch(Work& work, const Division& division) {
-  const auto v = at(division.node);
+  const size_t v = at(work.nodes[at(division.node)]);
   const double* bound = work.bounds.data() + work.net.first(division.node);
   const auto prices = work.dual.prices();
   const auto shared =

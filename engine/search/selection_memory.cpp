@@ -103,12 +103,13 @@ void SelectionMemory::add_node(const SelectionProblem& problem, const SelectionM
 
 SelectionMemory::SelectionMemory(const SelectionMemory& whole,
                                  const std::vector<std::vector<int32_t>>& kept)
-    : room_(whole.room_), first_(whole.first_.size(), 0), first_change_(first_) {
+    : room_(whole.room_), first_{0}, first_change_{0} {
   std::vector<int64_t> least(room_.size() + 1, 0);  // changes of what all use
   for (size_t v = 0; v < kept.size(); ++v) {
     add_kept(whole, static_cast<int32_t>(v), kept[v], least);
-    first_[v + 1] = static_cast<int64_t>(breakpoints_.size());
-    first_change_[v + 1] = static_cast<int64_t>(changes_.size());
+    if (kept[v].size() == 1) continue;
+    first_.push_back(static_cast<int64_t>(breakpoints_.size()));
+    first_change_.push_back(static_cast<int64_t>(changes_.size()));
   }
   int64_t level = 0;
   for (size_t t = 0; t < room_.size(); ++t) {

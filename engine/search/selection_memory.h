@@ -17,8 +17,8 @@ namespace trinity {
 class SelectionMemory {
  public:
   SelectionMemory(const SelectionProblem& problem, const SelectionModel& model);
-  /// That of a model with only the states `kept` of every node, a list of some in rising order: the
-  /// slots are the same, the room is less what these states use at least.
+  /// That of a model with only the states `kept` of every node, a list of some in rising order, and
+  /// without the nodes that have one. The slots are the same, the room is less what is always used.
   SelectionMemory(const SelectionMemory& whole, const std::vector<std::vector<int32_t>>& kept);
 
   int32_t slots() const { return static_cast<int32_t>(room_.size()); }
