@@ -137,7 +137,7 @@ void SelectionDual::keep(double bound) {
 }
 
 void SelectionDual::retreat() {
-  constexpr double kLeastStep = 1e-5;
+  constexpr double kLeastStep = 1e-3;
   stalled_ = 0;
   step_ *= 0.7;
   if (prices_.empty() || step_ < kLeastStep) converged_ = true;

@@ -136,12 +136,15 @@ class Search {
 
  private:
   static constexpr double kMostSteps = 1e8;
+  static constexpr int32_t kLarge = 2000;  // nodes
   static constexpr double kSlow = 0.002;  // of the bound, a round
 
-  /// The first job raises the bound; once that goes slowly, every other round only.
+  /// The first job raises the bound; once that goes slowly, every other round only. Then it is the
+  /// turn of branch and bound, in every other round too where the problem is large.
   void round() {
     const bool raise = !dual_.converged() && (!slow_ || ++rounds_ % 2 == 0);
-    const bool branch = dual_.converged() && !branch_.ended();
+    const bool branch = dual_.converged() && !branch_.ended() &&
+                        (net_.nodes() < kLarge || ++rounds_ % 2 == 0);
     if (branch && !branch_.started()) branch_.start(found_.bound, prices_, all_states());
     pool_.parallel_for(2, [&](int item, int) {
       if (item == 0 && raise)

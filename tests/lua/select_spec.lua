@@ -142,6 +142,35 @@ describe('trinity.select', function()
   end)
 end)
 
+describe('problems whose limit is near the least that can be met', function()
+  local make = assert(loadfile(root .. '/tests/data/selection/tight.lua'))('module')
+  it('are the same for a seed, and feasible', function()
+    local problem, least = make(8)
+    local again = make(8)
+    expect(core.to_json(problem.nodes) == core.to_json(again.nodes)):equals(true)
+    expect(problem.usage_limit):equals(again.usage_limit)
+    expect(problem.usage_limit >= 1.01 * least - 1 and problem.usage_limit <= 1.03 * least):equals(true)
+    expect(#problem.nodes.costs > 700 and #problem.nodes.costs < 900):equals(true)
+    local solution = {}
+    for v, usages in ipairs(problem.nodes.usages) do
+      solution[v] = 1
+      for s, usage in ipairs(usages) do if usage < usages[solution[v]] then solution[v] = s end end
+    end
+    local score = core.selection_problem(problem):score(solution)
+    expect(score.peak_usage):equals(least)
+    expect(score.feasible):equals(true)
+  end)
+  it('end within 5 % of what no selection beats', function()
+    for _, seed in ipairs { 3, 8 } do
+      local problem = make(seed)
+      local found = trinity.select(problem, { rounds = 14, seconds = 1e6, quiet = true })
+      expect(found.feasible):equals(true)
+      expect(found.peak_usage <= problem.usage_limit):equals(true)
+      expect(found.cost):below(1.05 * found.bound)
+    end
+  end)
+end)
+
 describe('the command select', function()
   it('prints JSON that counts from 0', function()
     local status, output = run_trinity(("select '%s' --json"):format(file))

@@ -288,7 +288,7 @@ local function write(problem, path)
   file:close()
 end
 
-if ... == nil or tonumber((...)) then
+if ... ~= 'module' then
   local seed = tonumber(arg[1]) or error('a seed: tight.lua SEED [FILE.json]', 0)
   write(make(seed), arg[2] or ('tight-%d.json'):format(seed))
   return
