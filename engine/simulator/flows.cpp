@@ -27,6 +27,7 @@ void Flows::clear() {
   for (const auto& pair : pairs_)
     pair_at_[static_cast<size_t>(pair.from) * d + static_cast<size_t>(pair.to)] = -1;
   pairs_.clear();
+  crossed_.clear();
   live_.clear();
   now_ns_ = 0;
   next_end_ns_ = kNever;
@@ -38,7 +39,10 @@ int32_t Flows::pair_of(int32_t from, int32_t to) {
                          static_cast<size_t>(to)];
   if (at < 0) {
     at = static_cast<int32_t>(pairs_.size());
-    pairs_.push_back({from, to});
+    const Route route = cluster_.route(from, to);
+    const size_t first = crossed_.size();
+    crossed_.insert(crossed_.end(), route.begin(), route.end());
+    pairs_.push_back({from, to, first, crossed_.size()});
   }
   return at;
 }
@@ -103,7 +107,7 @@ void Flows::share() {
   for (const int32_t index : live_) {
     auto& pair = pairs_[static_cast<size_t>(index)];
     pair.rate = 0;
-    for (const int32_t channel : cluster_.route(pair.from, pair.to)) {
+    for (const int32_t channel : channels_of(pair)) {
       const auto c = static_cast<size_t>(channel);
       if (unfixed_[c] == 0) {
         used_.push_back(channel);
@@ -125,7 +129,7 @@ void Flows::share() {
     for (const int32_t index : live_) {
       auto& pair = pairs_[static_cast<size_t>(index)];
       if (pair.rate > 0) continue;
-      const auto route = cluster_.route(pair.from, pair.to);
+      const auto route = channels_of(pair);
       if (std::find(route.begin(), route.end(), narrowest) == route.end()) continue;
       fix(pair, least);
       --open;
@@ -137,7 +141,7 @@ void Flows::share() {
 void Flows::fix(Pair& pair, int64_t rate) {
   pair.rate = rate;
   const auto taken = static_cast<__int128>(rate) * pair.flows;
-  for (const int32_t channel : cluster_.route(pair.from, pair.to)) {
+  for (const int32_t channel : channels_of(pair)) {
     auto& left = left_[static_cast<size_t>(channel)];
     left = taken < left ? left - static_cast<int64_t>(taken) : 0;
     unfixed_[static_cast<size_t>(channel)] -= pair.flows;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cluster/cluster.h"
@@ -32,6 +33,7 @@ class Flows {
   /// Flows between two devices: they share a route and so a rate.
   struct Pair {
     int32_t from, to;
+    size_t first_crossed = 0, end_crossed = 0;  // in crossed_
     int32_t flows = 0;
     int64_t rate = 0;    // bytes/s, of each
     __int128 least = 0;  // of what is left of each; while settling
@@ -40,11 +42,15 @@ class Flows {
   void share();
   void fix(Pair& pair, int64_t rate);
   int32_t pair_of(int32_t from, int32_t to);
+  std::span<const int32_t> channels_of(const Pair& pair) const {
+    return {crossed_.data() + pair.first_crossed, pair.end_crossed - pair.first_crossed};
+  }
 
   const Cluster& cluster_;
   std::vector<int64_t> capacity_;  // per channel, bytes/s
   std::vector<Flow> flows_;
   std::vector<Pair> pairs_;       // those that have had a flow in this run
+  std::vector<int32_t> crossed_;  // channels of the routes of pairs_
   std::vector<int32_t> live_;     // those that have one now
   std::vector<int32_t> used_;     // channels of these, while sharing
   std::vector<int32_t> pair_at_;  // [from][to]: position in pairs_, or -1
