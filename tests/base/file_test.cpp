@@ -67,13 +67,16 @@ TEST_CASE("a restricted thread reads below its working directory and the readabl
                              folders.at("work/inside.txt"), folders.at("workshop/any.txt")})
       CHECK_NOTHROW(check_readable(path));
     CHECK(trinity::read_file("inside.txt") == "inside");
-    for (const auto& path :
-         {std::string("../outside.txt"), folders.at("outside.txt"), std::string("up/outside.txt"),
-          std::string("link.txt"), std::string("/proc/self/cwd/../outside.txt"),
-          folders.at("work-shop.txt"), std::string("inside.txt\0/../../outside.txt", 30)}) {
+    const char* outside = "which a safe script may not leave";
+    for (const auto& [path, text] :
+         {std::pair{std::string("../outside.txt"), outside}, {folders.at("outside.txt"), outside},
+          {std::string("up/outside.txt"), outside}, {std::string("link.txt"), outside},
+          {std::string("/proc/self/cwd/../outside.txt"), outside},
+          {folders.at("work-shop.txt"), outside},
+          {std::string("inside.txt\0/../../outside.txt", 30), "a zero byte in the name"}}) {
       CAPTURE(path);
-      CHECK_THROWS_AS(check_readable(path), FileError);
-      CHECK_THROWS_AS(trinity::read_file(path), FileError);
+      CHECK_THROWS_WITH_AS(check_readable(path), doctest::Contains(text), FileError);
+      CHECK_THROWS_WITH_AS(trinity::read_file(path), doctest::Contains(text), FileError);
     }
   });
   CHECK(trinity::read_file(folders.at("outside.txt")) == "outside");  // other threads are free
@@ -87,14 +90,19 @@ TEST_CASE(
     CHECK_NOTHROW(check_writable("new/deep/file.json"));
     CHECK_NOTHROW(trinity::write_file("sub/file.json", "{}"));
     CHECK(trinity::read_file("sub/file.json") == "{}");
-    for (const auto& path :
-         {std::string("../new.txt"), folders.at("new.txt"), std::string("up/new.txt"),
-          std::string("link.txt"), std::string(".profile"), std::string("sub/.config/new.txt"),
-          std::string("library/init.lua"), std::string("sub/../library/init.lua"), std::string("."),
-          std::string(""), std::string("new\0.txt", 8), folders.at("workshop/new.txt")}) {
+    const char *outside = "which a safe script may not leave", *hidden = "a hidden file",
+               *ours = "a file of trinity";
+    for (const auto& [path, text] :
+         {std::pair{std::string("../new.txt"), outside}, {folders.at("new.txt"), outside},
+          {std::string("up/new.txt"), outside}, {std::string("link.txt"), outside},
+          {std::string(".profile"), hidden}, {std::string("sub/.config/new.txt"), hidden},
+          {std::string("library/init.lua"), ours}, {std::string("sub/../library/init.lua"), ours},
+          {std::string("."), "the working directory itself"}, {std::string(""), "cannot write"},
+          {std::string("new\0.txt", 8), "a zero byte in the name"},
+          {folders.at("workshop/new.txt"), outside}}) {
       CAPTURE(path);
-      CHECK_THROWS_AS(check_writable(path), FileError);
-      CHECK_THROWS_AS(trinity::write_file(path, "x"), FileError);
+      CHECK_THROWS_WITH_AS(check_writable(path), doctest::Contains(text), FileError);
+      CHECK_THROWS_WITH_AS(trinity::write_file(path, "x"), doctest::Contains(text), FileError);
     }
   });
   CHECK(trinity::read_file(folders.at("outside.txt")) == "outside");

@@ -42,7 +42,7 @@ TEST_CASE("workers run every item once and return bytes and output") {
   const auto before = open_files();
   for (const int workers : {1, 2, 7}) {
     const auto all = replies(300, workers, [](int item) {
-      CHECK(in_worker());
+      if (!in_worker()) return std::string("not in a worker");
       fmt::print("item {}\n", item);
       std::string payload(static_cast<size_t>(item) * 1000, 'x');
       payload += '\0';

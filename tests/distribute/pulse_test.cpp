@@ -1,9 +1,13 @@
 #include "distribute/pulse.h"
 
-#include <doctest/doctest.h>
+#include <ATen/ATen.h>
 
 #include "base/error.h"
 #include "distribute/job.h"
+
+// LibTorch has a CHECK of its own, which ends the process.
+#undef CHECK
+#include <doctest/doctest.h>
 
 using namespace trinity;
 
@@ -102,6 +106,13 @@ TEST_CASE("job of one process: collectives leave tensors alone") {
   const auto job = Job::join(LaunchVariables{}, {});
   CHECK(job->size() == 1);
   CHECK(job->nodes() == 1);
+  const auto tensor = at::tensor({1.5f, -2.0f});
+  job->wait(*job->begin_all_reduce(tensor, {}));
+  job->wait(*job->begin_broadcast(tensor, Scope::world, 0));
+  CHECK(at::equal(tensor, at::tensor({1.5f, -2.0f})));
+  std::vector<double> values = {3, 4};
+  job->sum(values);
+  CHECK(values == std::vector<double>{3, 4});
   job->barrier();
   job->agree("", "anything", "text");
   job->close();

@@ -41,21 +41,6 @@ std::shared_ptr<const Graph> sample(int index, int most = 14) {
                             1 + static_cast<int>(random.below(static_cast<uint64_t>(most))));
 }
 
-/// reach[a][b]: whether a path leads from a to b (a itself included) without operator `without`.
-std::vector<std::vector<char>> reach_of(const Graph& graph, int without = -1) {
-  const auto n = static_cast<size_t>(graph.operator_count());
-  std::vector<std::vector<char>> reach(n, std::vector<char>(n, 0));
-  const auto edges = edges_of(graph);
-  for (int a = 0; a < static_cast<int>(n); ++a) {
-    if (a == without) continue;
-    reach[a][a] = 1;
-    for (int v = a; v < static_cast<int>(n); ++v)
-      for (const auto& edge : edges)
-        if (edge.to == v && v != without && reach[a][edge.from]) reach[a][v] = 1;
-  }
-  return reach;
-}
-
 bool is_topological(const Graph& graph, const std::vector<int32_t>& order) {
   std::vector<int> place(static_cast<size_t>(graph.operator_count()), -1);
   for (size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<int>(i);

@@ -165,8 +165,13 @@ TEST_CASE("units sum tensors once per pair, whoever reads them") {
   CHECK(units.size() == graph.unit_count());
   for (const auto& edge : units.edges) CHECK(edge.from != edge.to);
   const int32_t conv = graph.op(graph.find("conv")).unit, relu = graph.op(graph.find("relu")).unit;
+  int count = 0;
   for (const auto& edge : units.edges)
-    if (edge.from == conv && edge.to == relu) CHECK(edge.bytes == 8 * 16 * 4);
+    if (edge.from == conv && edge.to == relu) {
+      ++count;
+      CHECK(edge.bytes == 8 * 16 * 4);
+    }
+  CHECK(count == 1);
 }
 
 TEST_CASE("names that are no UTF-8 are refused with the byte, wherever they stand") {

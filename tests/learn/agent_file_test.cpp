@@ -117,12 +117,21 @@ TEST_CASE("weights transfer: all of them to the same problem, the common ones to
   agent.save(folder.file("policy"));
   auto seeded = options();
   seeded.seed = 2;
-  Agent::Impl trained(problem, options(), pool);
-
   Agent same(problem, seeded, pool);
   // All but the columns of node2vec, whose directions a graph gives anew.
   const double missing = 4.0 * 64 / static_cast<double>(same.parameter_count());
   CHECK(same.load(folder.file("policy")) == doctest::Approx(1 - missing));
+  auto plain = options();  // without them the loaded policy is the saved one
+  plain.features.node2vec.dimensions = 0;
+  const auto four = chain(12, 4);
+  Agent saved(four, plain, pool);
+  run(saved, 3);
+  saved.save(folder.file("plain"));
+  plain.seed = 2;
+  Agent loaded(four, plain, pool);
+  CHECK(loaded.greedy() != saved.greedy());
+  CHECK(loaded.load(folder.file("plain")) == 1);
+  CHECK(loaded.greedy() == saved.greedy());
 
   auto more_groups = options();
   more_groups.groups = 9;

@@ -1,6 +1,7 @@
 // The pieces of the policy against LibTorch's own, and against hand-computed values.
 #include "learn/attention.h"
 #include "learn/lstm.h"
+#include "learn/networks.h"
 
 // LibTorch has a CHECK of its own, which ends the process.
 #undef CHECK
@@ -65,9 +66,18 @@ TEST_CASE("the tanh constant bounds probabilities as computed by hand") {
                                                  {1.0, 2, 0.881},
                                                  {1.0, 4, 0.711},
                                                  {1.0, 8, 0.514}}) {
-    auto logits = torch::full({devices}, -1e6);
-    logits[0] = 1e6;
-    const auto p = torch::softmax(constant * torch::tanh(logits / 10.0), 0);
-    CHECK(p[0].item<double>() == doctest::Approx(bound).epsilon(1e-3));
+    ScheduleShape shape{.groups = 3, .width = 4, .devices = devices, .hidden = 2};
+    shape.tanh_constant = constant;
+    ScheduleNet net(shape);
+    {
+      torch::NoGradGuard no_grad;
+      for (auto& weight : net->parameters()) weight.uniform_(-1, 1);
+    }
+    auto prior = torch::full({1, 3, devices}, -1e6);
+    prior.select(2, 0).fill_(1e6);
+    const auto p = torch::exp(net->evaluate(net->encode(torch::zeros({1, 3, 4})),
+                                            torch::zeros({1, 3}, torch::kLong), prior));
+    for (int64_t step = 0; step < 3; ++step)
+      CHECK(p[0][step][0].item<double>() == doctest::Approx(bound).epsilon(1e-3));
   }
 }

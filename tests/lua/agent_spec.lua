@@ -79,12 +79,19 @@ describe('the policy', function()
     end
     for name, words in trinity.sorted_pairs { ratio = { 'action', 'group_mean', 'joint' }, type_feature = { 'index' },
       dropout_mask = { 'batch', 'sample', 'fresh', 'off' }, partition_network = { 'linear', 'mlp' } } do
-      for _, word in ipairs(words) do run(policies.trinity(problem, settings { [name] = word, dropout = 0.1 }), 1) end
+      local seen = {} -- each word learns something else
+      for _, word in ipairs(words) do
+        local text = run(policies.trinity(problem, settings { [name] = word, dropout = 0.1 }), 2)
+        expect(seen[text]):equals(nil)
+        seen[text] = word
+      end
       expect(function() policies.trinity(problem, settings { [name] = 'nonsense' }) end):raises(
         ("field '%s': unknown word 'nonsense'"):format(name))
     end
-    expect(function() policies.trinity(problem, settings { device = 'cuda:99' }) end):raises "option 'device'"
-    expect(function() policies.trinity(problem, settings { device = 'tpu' }) end):raises "option 'device'"
+    expect(function() policies.trinity(problem, settings { device = 'cuda:99' }) end)
+      :raises "option 'device': expected cpu or cuda:0 and the like, got 'cuda:99'"
+    expect(function() policies.trinity(problem, settings { device = 'tpu' }) end)
+      :raises "option 'device': expected cpu or cuda:0 and the like, got 'tpu'"
   end)
   it('gives its actions and where its time went', function()
     local agent = policies.trinity(problem, settings())

@@ -137,8 +137,7 @@ local function report(limit)
   local count = #faults
   local text = table.concat(faults, '\n', 1, math.min(count, limit))
   faults = {}
-  if count == 0 then return end
-  error(('%d faults:\n%s'):format(count, text), 0)
+  expect(count == 0 or ('%d faults:\n%s'):format(count, text)):equals(true)
 end
 
 -- Live memory of Lua values in bytes and engine objects, after everything unreachable is gone.

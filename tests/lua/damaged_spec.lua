@@ -73,11 +73,11 @@ describe('a file for something else', function()
   it('is refused where it is a strategy of another model, and said where the cluster is another', function()
     local here = problem(4, 'p100x2')
     here:strategy(here:placement()):save(path)
-    expect(function() problem(5, 'p100x2'):load(path) end):raises 'operator'
+    expect(function() problem(5, 'p100x2'):load(path) end):raises "placement: operator 'op5' of graph '[^']*' is missing"
     expect(problem(4, 'p100x4'):load(path).same_cluster):equals(false)
     local changed = core.read_file(path):gsub('"op1": "gpu0"', '"op1": "gpu9"', 1)
     core.write_file(path, changed)
-    expect(function() here:load(path) end):raises "gpu9"
+    expect(function() here:load(path) end):raises "placement of operator 'op1': no device 'gpu9' in cluster 'p100x2'"
   end)
   it('is refused where it is a policy or a profile of another version', function()
     local here = problem(4, 'p100x2')

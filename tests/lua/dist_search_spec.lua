@@ -82,9 +82,12 @@ local function evaluations(text) return tonumber(text:match '^%S+ (%d+)') end
 describe('a shared search', function()
   it('gives all ranks the same, every time, and one process what it gave before; refuses what differs', function()
     local first = alone()
-    local _, one = launch('-n 1', in_job)
-    for kind, text in trinity.sorted_pairs(by_kind(one)) do expect(kind .. text):equals(kind .. first[kind]) end
-    local status, two = launch('-n 2', in_job) -- ranks that differ end the job
+    local status, one = launch('-n 1', in_job)
+    expect(status):equals(0)
+    local in_one = by_kind(one)
+    for kind, text in trinity.sorted_pairs(first) do expect(kind .. tostring(in_one[kind])):equals(kind .. text) end
+    local two
+    status, two = launch('-n 2', in_job) -- ranks that differ end the job
     expect(status):equals(0)
     local failed, again = launch('-n 2', in_job .. refused)
     expect(again:sub(1, #two)):equals(two)

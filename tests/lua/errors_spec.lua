@@ -12,6 +12,7 @@ end
 
 local function fails(text, status, pattern)
   local got, output = script("local trinity = require 'trinity'\n" .. text)
+  expect(type(got)):equals 'number'
   if got ~= status or not output:find(pattern) then
     error(('status %s, output:\n%s\nexpected status %d and %s'):format(tostring(got), output, status,
       pattern), 2)

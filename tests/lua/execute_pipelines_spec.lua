@@ -94,6 +94,24 @@ describe('an executed pipeline', function()
         end
       end
     end
+    -- The products of a device in the order of the schedule, which that of another schedule is not.
+    local on = stages(three, 3)
+    local function products(start_s, device)
+      local list = {}
+      for task = 1, 4 * operators do
+        local op = (task - 1) % operators + 1
+        if on[op] == device and graph:operator(op).type:find '^Gemm' then list[#list + 1] = task end
+      end
+      table.sort(list, function(a, b) return start_s[a] < start_s[b] end)
+      return table.concat(list, ' ')
+    end
+    local function simulated(schedule)
+      return three:timeline({ placement = stages(three, 3), schedule = schedule, micro_batches = 4 }).start_s
+    end
+    for device = 1, 3 do
+      expect(products(last.start_s, device)):equals(products(simulated '1f1b', device))
+    end
+    expect(products(last.start_s, 1) == products(simulated 'gpipe', 1)):equals(false)
   end)
   it('refuses streams, whose weights are of several steps', function()
     expect(function()

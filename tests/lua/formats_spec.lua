@@ -131,7 +131,7 @@ describe('pictures and placements', function()
     local text = problem:placement_json(found, { 'cuda:0', 'cuda:1' })
     expect(text):matches '"format": "trinity.placement"'
     expect(text):matches '"classifier[^"]*": "cuda:1"'
-    expect(function() problem:placement_json(found, { 'cuda:0' }) end):raises '2'
+    expect(function() problem:placement_json(found, { 'cuda:0' }) end):raises 'has 2 devices, got 1 names'
   end)
 end)
 

@@ -283,6 +283,7 @@ describe('a graph of granularity framework', function()
       local op = graph:operator(i)
       if not op.known then error('no rule for ' .. op.type) end
     end
+    expect(100):below(graph.operators)
   end)
   it('runs about as long as the layers, in as much memory', function()
     local cluster, took, used = trinity.cluster 'p100x2', {}, {}
@@ -302,12 +303,16 @@ describe('a graph of granularity framework', function()
     expect(used[2]):near(used[1], 0.1 * used[1])
   end)
   it('counts no time for views and for what is known before the step', function()
+    local views = 0
     for i = 1, graph.operators do
       local op = graph:operator(i)
       local free = op.type == 'Const' or op.type == 'Identity' or op.type == 'Reshape' or op.type == 'ConcatOffset'
         or op.type == 'VariableV2' or op.type == 'NoOp' or op.name:find 'reduction_indices$'
       if free and (op.flops ~= 0 or op.traffic_bytes ~= 0) then error(op.name .. ' costs something') end
+      if free then views = views + 1 end
     end
+    expect(20):below(views)
+    expect(views):below(graph.operators - 20)
   end)
 end)
 

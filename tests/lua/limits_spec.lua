@@ -84,8 +84,10 @@ end)
 describe('a time limit', function()
   local wanted = { ['an empty loop'] = true, ['a loop that swallows errors'] = true, ['error handlers that loop'] = true,
     ['coroutines that swallow errors'] = true, ['a command'] = true, ['one long simulation'] = true, training = true }
+  local found = 0
   for _, case in ipairs(stopping.cases) do
     if wanted[case[1]] then
+      found = found + 1
       it('ends ' .. case[1], function()
         local result, output = stopping.run(case, '--time-limit 2', 0)
         if not result then error('did not end: ' .. output) end
@@ -94,6 +96,7 @@ describe('a time limit', function()
       end)
     end
   end
+  it('is tried on all cases named above', function() expect(found):equals(7) end)
   it('does not touch what ends in time', function()
     local status, output = run('--time-limit 100', 'print(1)')
     expect(output):equals '1\n'

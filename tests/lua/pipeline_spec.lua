@@ -182,18 +182,20 @@ describe('trinity pipeline, the command', function()
     expect(output):matches '"feasible": false'
   end)
   it('reads lists of levels', function()
-    local output = run(("'%s' --method pipedream --devices 2,2 --bandwidth 1e9,1e8"):format(profile))
+    local output, status = run(("'%s' --method pipedream --devices 2,2 --bandwidth 1e9,1e8"):format(profile))
+    expect(status):equals(0)
     expect(output):matches 'by pipedream: max load'
   end)
   it('ends with 2 for a wrong option, with 1 for a wrong file', function()
-    local _, status = run(("'%s' --devices two"):format(training))
+    local output, status = run(("'%s' --devices two"):format(training))
     expect(status):equals(2)
-    local output
+    expect(output):matches "option '%-%-devices': expected numbers with commas, got 'two'"
     output, status = run '/nowhere/x.json'
     expect(status):equals(1)
     expect(output):matches 'no file /nowhere/x.json'
-    _, status = run ''
+    output, status = run ''
     expect(status):equals(2)
+    expect(output):matches 'expected a file to cut'
   end)
 end)
 

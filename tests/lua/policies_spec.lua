@@ -437,8 +437,8 @@ describe('policies.trinity', function()
   it('refuses rewards that do not fit', function()
     local agent = policies.trinity(problem, { samples = 2, hidden = 8 })
     agent:sample()
-    expect(function() agent:update { 1 } end):raises 'policies_spec.lua:%d+: agent:update'
-    expect(function() agent:update { 1, 0 / 0 } end):raises 'policies_spec.lua:%d+: agent:update'
+    expect(function() agent:update { 1 } end):raises 'policies_spec.lua:%d+: agent:update: .*expected 2 rewards, got 1'
+    expect(function() agent:update { 1, 0 / 0 } end):raises 'policies_spec.lua:%d+: agent:update: .*reward 2 is %-?nan'
     expect(function() agent:update 'x' end):raises "agent:update: argument 1 %('rewards'%)"
     expect(function() agent.update { 1 } end):raises "the object before ':'"
     expect(function() policies.trinity(problem, { sampels = 3 }) end):raises "unknown .*'sampels', did you mean 'samples'%?"

@@ -24,11 +24,14 @@ describe('the reference', function()
     expect(450):below(functions)
   end)
   it('has everything that the library holds', function()
+    local names = 0
     for name in trinity.sorted_pairs(trinity) do
+      names = names + 1
       if not text:find(('`trinity.%s('):format(name), 1, true) and not text:find(('- `%s`: '):format(name), 1, true) then
         error('trinity.' .. name .. ' is not there')
       end
     end
+    expect(30):below(names)
   end)
   it('gives one entry by any of its names', function()
     expect(reference.entry 'problem:evaluate'):matches '^### `problem:evaluate%(plan%)`\n\nPrices one plan'

@@ -7,7 +7,7 @@ local ffi = require 'ffi'
 local core = require 'trinity.core'
 
 local root = core.home
-local passed, failed, skipped = 0, 0, 0
+local passed, failed, skipped, expected = 0, 0, 0, 0
 local names = {}
 local wanted, claims = arg[1] or '', arg[2]
 
@@ -69,8 +69,11 @@ end
 
 local function it(name, body)
   local full = table.concat(names, ' ') .. ' ' .. name
-  local start = core.clock_s()
-  local ok, message = xpcall(body, function(problem)
+  local start, before = core.clock_s(), expected
+  local ok, message = xpcall(function()
+    body()
+    if expected == before then fail(1, 'the test came to its end without one expectation') end
+  end, function(problem)
     if getmetatable(problem) == Skip then return problem end
     return debug.traceback(tostring(problem), 2)
   end)
@@ -89,7 +92,10 @@ end
 --- What specs see beside Lua: the words above, the root folder, and a runner of the program.
 local environment = setmetatable({
   describe = describe, it = it, skip = skip, root = root,
-  expect = function(value) return setmetatable({ value = value }, Expectation) end,
+  expect = function(value)
+    expected = expected + 1
+    return setmetatable({ value = value }, Expectation)
+  end,
   --- Runs the program with arguments (a shell-quoted string): exit status, output with errors.
   run_trinity = function(arguments)
     local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'

@@ -153,13 +153,16 @@ comparison:find('trinity'):save(arg[1] == '--quiet' and arg[2] or trinity.run.pa
     local last = rows[#rows]
     expect(('%g %g %s'):format(last.step, last.value, last.note)):equals '7 0.1 a "b",c'
     expect(rows[#rows - 1].method):equals 'trinity'
+    local files = 0
     for _, file in ipairs(core.list_folder(at)) do
       if file:match '^events' then
+        files = files + 1
         local events = core.read_file(at .. file)
         expect(events:find('alexnet/p100x2/trinity/seed5/best_step_time_s', 1, true) ~= nil):truthy()
         expect(events:find('\nvalue\21', 1, true) == nil and events:find('value\21', 1, true) ~= nil):truthy()
       end
     end
+    expect(files):equals(1)
   end)
   it('has a name that nobody else has, and no existing folder is touched', function()
     local path = script('name', head .. "trinity.methods.metis(problem)\n")
@@ -175,8 +178,9 @@ comparison:find('trinity'):save(arg[1] == '--quiet' and arg[2] or trinity.run.pa
     expect(output):matches "option '%-%-run': there is a run 'first' already %("
     expect(core.read_file(runs .. '/first/run.json')):equals(before)
     for _, wrong in ipairs { '../x', '.x', 'a/b', '', ('x'):rep(121) } do
-      expect(pcall(run_state.check_name, wrong)):equals(false)
+      expect(function() run_state.check_name(wrong) end):raises "option '%-%-run': expected a name of up to 120 letters"
     end
+    run_state.check_name(('x'):rep(120))
     expect((run(path .. ' --run none'))):equals(0)
     run_trinity(([[-e "arg = { '--runs', '%s' } require('trinity').run:log { step = 1 }"]]):format(runs))
     expect(#core.list_folder(runs)):equals(4)

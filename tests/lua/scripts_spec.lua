@@ -66,7 +66,7 @@ describe('scripts', function()
       it(name .. ' runs in smoke mode', function()
         if not smoke[name] then error('no smoke arguments for scripts/' .. file) end
         local status, output = run_trinity(('%s %s'):format(name, smoke[name]))
-        if status ~= 0 then error(output) end
+        expect(status == 0 or output):equals(true)
       end)
       it(name .. ' explains itself', function()
         local status, output = run_trinity(name .. ' --help')

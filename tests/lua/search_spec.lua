@@ -89,6 +89,8 @@ describe('methods', function()
   it('stop after a number of seconds', function()
     local found = trinity.methods.random(small_problem(), { evaluations = 1e9, seconds = 0.2, quiet = true })
     expect(found.seconds):below(2)
+    expect(0.2):below(found.seconds + 0.01)
+    expect(found.evaluations):below(1e9)
   end)
   it('may be plain functions of the script', function()
     trinity.methods.register('by_name', function(problem)
@@ -103,6 +105,8 @@ describe('methods', function()
     local found = trinity.methods.trinity(small_problem(trinity.rewards.mdpe()),
       { preset = 'paper', evaluations = 40, hidden = 16, quiet = true })
     expect(found.evaluations):equals(40)
+    expect(#found.curve):equals(2) -- batches of 20 from the policy alone, nothing before and after
+    expect(found.curve[1].evaluations):equals(20)
   end)
 end)
 

@@ -86,6 +86,7 @@ describe('trinity.select', function()
       end
     end
     try_from(1)
+    expect(10):below(least)
     for limit = 10, least - 1, 5 do
       given.usage_limit = limit
       local none = trinity.select(given, { quiet = true })

@@ -213,7 +213,7 @@ describe('a lowered graph', function()
     expect(loaded.metrics.step_time_s):equals(metrics.step_time_s)
     expect(loaded.splits.conv_1.b):equals(4)
     expect(function() problem:evaluate { placement = plan.placement, splits = splits, schedule = 'priority', priority = { 1 } } end)
-      :raises "'priority'"
+      :raises "field 'priority' numbers operators, which splits change"
     for _, choose in ipairs { 'best', 'data_parallel', 'expert' } do
       local found = trinity.methods.pase(problem, { choose = choose, quiet = true })
       expect(found.metrics.step_time_s):equals(problem:evaluate(found).step_time_s)
@@ -236,6 +236,6 @@ describe('a lowered graph', function()
       core.lower_splits(graph.handle, 4, trinity.problem({ graph = graph, cluster = cluster }):placement(),
         { { operator = graph.operators, copies = 2 } })
     end):raises 'it follows'
-    expect(function() core.lower_splits(graph.handle, 4, 7, {}) end):raises 'placement'
+    expect(function() core.lower_splits(graph.handle, 4, 7, {}) end):raises "argument 3 %('placement'%): expected an int32 array, got 7"
   end)
 end)

@@ -304,6 +304,7 @@ TEST_CASE("real profiles: m-ETF fits into less memory than one device needs") {
   for (const auto method : {m_etf, m_sct}) {
     const auto result = method(*problem, {});
     check_result(*problem, result);
+    CHECK_FALSE(method(*problem_of(graph, 1, int64_t{8} << 30), {}).feasible);
     CHECK(std::count(result.list.processor.begin(), result.list.processor.end(), 0) <
           problem->operators());
   }

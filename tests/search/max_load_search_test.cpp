@@ -87,11 +87,12 @@ TEST_CASE("the search gives the same on any number of threads, and goes on from 
   ThreadPool one(1), two(2);
   const auto first = max_load_search(instance, options, one);
   CHECK(max_load_search(instance, options, two).device == first.device);
-  if (first.feasible) {
-    options.starts = {first.device};
-    options.trials = 1;
-    CHECK(max_load_search(instance, options, one).load_s <= first.load_s);
-  }
+  REQUIRE(first.feasible);
+  options.trials = 1;
+  const double alone = max_load_search(instance, options, one).load_s;
+  options.starts = {first.device};
+  CHECK(max_load_search(instance, options, one).load_s <= first.load_s);
+  CHECK(alone > first.load_s);  // without the start one trial finds less
   options.starts = {{0}};
   CHECK_THROWS_AS(max_load_search(instance, options, one), ArgumentError);
 }

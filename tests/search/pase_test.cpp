@@ -51,6 +51,7 @@ double brute_force(const PaseProblem& problem) {
 TEST_CASE("PaSE's optimum is that of brute force, and no rival is below it") {
   RandomStream random(1, "pase_test");
   ThreadPool pool(2);
+  int compared = 0;
   for (int round = 0; round < 200; ++round) {
     PaseOptions options;
     options.devices = static_cast<int32_t>(1 + random.below(4));
@@ -61,6 +62,7 @@ TEST_CASE("PaSE's optimum is that of brute force, and no rival is below it") {
     double strategies = 1;
     for (const auto& list : problem.configurations) strategies *= static_cast<double>(list.size());
     if (strategies > 2e4) continue;
+    ++compared;
     const auto solved = solve_selection(problem.selection, {}, pool);
     CHECK(solved.optimal);
     const double best = brute_force(problem);
@@ -72,6 +74,7 @@ TEST_CASE("PaSE's optimum is that of brute force, and no rival is below it") {
     CHECK(price_strategy(problem, tofu_split(problem, pool).strategy).total() >=
           best * (1 - 1e-12));
   }
+  CHECK(compared > 100);
 }
 
 TEST_CASE("the chain finds the optimum of a small problem in time") {
@@ -79,11 +82,14 @@ TEST_CASE("the chain finds the optimum of a small problem in time") {
   ThreadPool pool(1);
   const auto problem = pase_problem(random_layers(random), {});
   WalkOptions walk;
-  walk.start.assign(problem.graph.layers.size(), 0);
+  for (const auto& list : problem.configurations)
+    walk.start.push_back(static_cast<int32_t>(list.size()) - 1);
   walk.iterations = 100'000;
-  walk.alpha_per_ms = 1e-9;  // everything is accepted: a random walk over a few thousand strategies
-  const double best = solve_selection(problem.selection, {}, pool).cost;
-  CHECK(flexflow_walk(problem.selection, walk).cost < best * 2);
+  const auto solved = solve_selection(problem.selection, {}, pool);
+  const double best = solved.cost;
+  walk.start.back() = solved.choice.back();  // which the chain never changes
+  CHECK(score_selection(problem.selection, walk.start).cost > best * 1.01);
+  CHECK(flexflow_walk(problem.selection, walk).cost == doctest::Approx(best).epsilon(1e-12));
 }
 
 TEST_CASE("Tofu's levels multiply to the devices where all dimensions divide") {

@@ -158,6 +158,11 @@ TEST_CASE("a stream without a flush beats 1F1B and keeps to its own bounds") {
   CHECK(flushed.critical_path_ns == 12 * kUnit);
   CHECK(lower_bounds(problem, 1, true).step_time_ns == 4 * kUnit);  // below the critical path
   CHECK(lower_bounds(problem, 1).step_time_ns == 12 * kUnit);
+  const Stages stages{{1, 2, 1}, {2, 4, 2}, 0, 0};
+  const auto streamed = run(stages, 6, kPipedream), steps = run(stages, 6, k1F1B);
+  CHECK(streamed.units < steps.units);
+  CHECK(streamed.metrics.step_time_ns >= stream.step_time_ns);
+  CHECK(steps.metrics.step_time_ns >= flushed.step_time_ns);
 }
 
 TEST_CASE("the laws hold on random pipelines") {
