@@ -64,8 +64,9 @@ class Builder : public nlohmann::json_sax<Json> {
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
     const auto start = before.rfind('\n');
     const auto column = before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1;
-    throw FileError(
-        fmt::format("{}:{}:{}: not valid JSON ({})", source_, line, column, reason(error.what())));
+    // Versions of nlohmann's library have different words for an empty text.
+    throw FileError(fmt::format("{}:{}:{}: not valid JSON ({})", source_, line, column,
+                                text_.empty() ? "it is empty" : reason(error.what())));
   }
 
  private:

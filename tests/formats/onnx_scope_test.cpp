@@ -8,7 +8,7 @@ using namespace trinity;
 
 namespace {
 
-/// Metadata as PyTorch's exporter writes it: a field that the installed ONNX does not know.
+/// Metadata as PyTorch's exporter writes it: a field that ONNX before 1.16 does not know.
 void add_metadata(onnx::NodeProto& node, const std::string& key, const std::string& value) {
   onnx::StringStringEntryProto entry;
   entry.set_key(key);
