@@ -40,8 +40,8 @@ class SelectionDual {
   /// rounding, 1e-13 of the terms.
   double certified_bound();
 
-  /// By node and state (in a vector of state_entries()): no feasible selection with that state costs
-  /// less. From the best messages, both halves repeated in doubles; as certain as the bound.
+  /// By node and state (in a vector of state_entries()): no feasible selection with that state
+  /// costs less. From the best messages, both halves repeated in doubles; as certain as the bound.
   void state_bounds(std::vector<double>& bounds) const;
 
   /// The best messages so far; SelectionNet::Link has places.

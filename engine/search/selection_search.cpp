@@ -15,6 +15,9 @@ namespace trinity {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// Nodes of a model from which on the time goes to blocks before exact searches: on the contest's K
+/// windows every other round cost 0.9 % in half a minute.
+constexpr int32_t kLarge = 2000;
 
 size_t at(int64_t i) { return static_cast<size_t>(i); }
 
@@ -51,7 +54,9 @@ class Climber {
   using Closes = std::function<bool(double bound, double cost)>;
   Climber(const SelectionNet& net, double forbidden_from, const Closes& closes, uint64_t seed,
           uint64_t index)
-      : blocks_(net, seed, index), windows_(net, forbidden_from, closes, seed, index) {}
+      : blocks_(net, seed, index),
+        windows_(net, forbidden_from, closes, seed, index),
+        large_(net.nodes() > kLarge) {}
 
   SelectionBlocks& blocks() { return blocks_; }
   const SelectionBlocks& blocks() const { return blocks_; }
@@ -63,13 +68,13 @@ class Climber {
     stuck_ = 0;
   }
 
-  /// A round of work. Where the last ones gained nothing, windows take every other one, and in
-  /// those between worse selections are taken for a while, the more the longer nothing is gained;
-  /// from the best it goes on.
+  /// A round of work. Where the last ones gained nothing, windows take every other one unless the
+  /// problem is large, and in those between worse selections are taken for a while, the more the
+  /// longer nothing is gained; from the best it goes on.
   void run(double steps, std::span<const double> prices, const std::function<bool()>& late) {
     if (!blocks_.started()) return;
     const bool stuck = stuck_ >= kPatience && blocks_.excess() == 0;
-    if (stuck && ++turns_ % 2 == 1) return windows_.run(steps, prices, late);
+    if (stuck && !large_ && ++turns_ % 2 == 1) return windows_.run(steps, prices, late);
     if (stuck) {
       if (blocks_.cost() > blocks_.best_cost()) blocks_.start(blocks_.best_states());
       const double heat = std::exp2(-static_cast<double>(kicks_++ % kHeats));
@@ -94,6 +99,7 @@ class Climber {
 
   SelectionBlocks blocks_;
   SelectionWindows windows_;
+  bool large_;
   int stuck_ = 0, kicks_ = 0, turns_ = 0;
   double excess_ = 0, cost_ = 0;
 };
@@ -136,15 +142,16 @@ class Search {
 
  private:
   static constexpr double kMostSteps = 1e8;
-  static constexpr int32_t kLarge = 2000;  // nodes
+  static constexpr int kQuiet = 3;         // rounds, of a small problem
   static constexpr double kSlow = 0.002;  // of the bound, a round
 
-  /// The first job raises the bound; once that goes slowly, every other round only. Then it is the
-  /// turn of branch and bound, in every other round too where the problem is large.
+  /// The first job raises the bound; once that goes slowly, every other round only. Once prices
+  /// have settled, branch and bound has its turns; where the problem is small, all, and soon.
   void round() {
-    const bool raise = !dual_.converged() && (!slow_ || ++rounds_ % 2 == 0);
-    const bool branch = dual_.converged() && !branch_.ended() &&
-                        (net_.nodes() < kLarge || ++rounds_ % 2 == 0);
+    const bool large = net_.nodes() > kLarge;
+    const bool settled = dual_.converged() || (!large && quiet_ >= kQuiet);
+    const bool branch = settled && !branch_.ended() && (!large || ++rounds_ % 2 == 0);
+    const bool raise = !branch && !dual_.converged() && (!slow_ || ++rounds_ % 2 == 0);
     if (branch && !branch_.started()) branch_.start(found_.bound, prices_, all_states());
     pool_.parallel_for(2, [&](int item, int) {
       if (item == 0 && raise)
@@ -174,6 +181,7 @@ class Search {
   void exchange() {
     const auto begin = std::chrono::steady_clock::now();
     const double bound = dual_.certified_bound();
+    quiet_ = bound < found_.bound + kSlow * std::abs(found_.bound) ? quiet_ + 1 : 0;
     if (bound > found_.bound) slow_ = bound < found_.bound + kSlow * std::abs(found_.bound);
     found_.bound = std::max(found_.bound, bound);
     prices_.assign(dual_.prices().begin(), dual_.prices().end());
@@ -251,6 +259,7 @@ class Search {
   double steps_ = 5e6, started_at_ = -kInfinity;
   bool slow_ = false;
   int64_t rounds_ = 0;
+  int quiet_ = 0;
   SelectionFound found_;
 };
 

@@ -30,10 +30,11 @@ struct SelectionFound {
   bool stopped = false;  ///< by the user
 };
 
-/// The anytime search, for problems that elimination cannot take: SelectionDual and, from what
-/// it rounds to, SelectionBlocks; once prices have settled, SelectionBranch. Works in rounds of a fixed number of steps, two jobs a round that
-/// meet at its end; what is found depends on the seed and the number of rounds only, not on
-/// threads. Ends early where the bound proves the best. stop_flag() ends it with the best so far.
+/// The anytime search, for problems that elimination cannot take: SelectionDual and, from what it
+/// rounds to, SelectionBlocks and SelectionWindows; once prices have settled, SelectionBranch.
+/// Works in rounds of a fixed number of steps, two jobs a round that meet at its end; what is found
+/// depends on the seed and the number of rounds only, not on threads. Ends early where the bound
+/// proves the best. stop_flag() ends it with the best so far.
 ///
 /// Where the model forbids pairs, these get a finite cost above all others first.
 SelectionFound search_selection(SelectionModel& model, const SelectionMemory& memory,

@@ -51,35 +51,38 @@ void SelectionWindows::run(double steps, std::span<const double> prices,
   }
 }
 
-/// Chooses a window.
+/// Begins to search a window.
 void SelectionWindows::open(std::span<const double> prices) {
   constexpr double kBudget = 1e8;  // steps: a fraction of a second
-  window_.clear();
-  const size_t size = std::min(able_.size(), static_cast<size_t>(size_));
-  const auto any = [&](const std::vector<int32_t>& nodes) { return nodes[random_.below(nodes.size())]; };
-  const uint64_t kind = random_.below(3);
-  if (kind == 0 || users_.empty()) {
-    add_ball(any(able_), size);
-  } else {
-    const size_t parts = kind == 1 ? 2 : std::max<size_t>(2, size / 4);
-    const auto slot = random_.below(users_.size());
-    for (size_t part = 1; part <= parts; ++part) {
-      const size_t near = std::min(users_.size() - 1, slot + random_.below(8));
-      const auto& users = users_[near];
-      add_ball(users.empty() ? any(able_) : any(users), std::max<size_t>(1, size * part / parts));
-    }
-  }
+  choose();
   std::vector<std::vector<int32_t>> states(at(net_.nodes()));
   for (size_t v = 0; v < states.size(); ++v) {
     if (!inside_[v]) states[v] = {states_[v]};
     for (int32_t s = 0; inside_[v] && s < net_.states(static_cast<int32_t>(v)); ++s)
       states[v].push_back(s);
   }
-  for (const int32_t v : window_) inside_[at(v)] = 0;
   branch_.set_cost(cost_);
   branch_.start(-std::numeric_limits<double>::infinity(), prices, states);
   left_ = kBudget;
   open_ = true;
+}
+
+void SelectionWindows::choose() {
+  for (const int32_t v : window_) inside_[at(v)] = 0;
+  window_.clear();
+  const size_t size = std::min(able_.size(), static_cast<size_t>(size_));
+  const auto any = [&](const std::vector<int32_t>& nodes) {
+    return nodes[random_.below(nodes.size())];
+  };
+  const uint64_t kind = random_.below(3);
+  if (kind == 0 || users_.empty()) return add_ball(any(able_), size);
+  // Several balls, of nodes that begin to use memory at about the same time.
+  const size_t balls = kind == 1 ? 2 : std::max<size_t>(2, size / 4);
+  const auto slot = random_.below(users_.size());
+  for (size_t ball = 1; ball <= balls; ++ball) {
+    const auto& users = users_[std::min(users_.size() - 1, slot + random_.below(8))];
+    add_ball(any(users.empty() ? able_ : users), std::max<size_t>(1, size * ball / balls));
+  }
 }
 
 bool SelectionWindows::add(int32_t v) {
@@ -108,7 +111,8 @@ void SelectionWindows::close() {
     cost_ = branch_.best_cost();
     states_ = branch_.best_states();
   }
-  size_ = ended ? std::min(1.1 * size_, static_cast<double>(able_.size())) : std::max(4.0, 0.7 * size_);
+  const auto most = static_cast<double>(able_.size());
+  size_ = ended ? std::min(1.1 * size_, most) : std::max(4.0, 0.7 * size_);
 }
 
 }  // namespace trinity

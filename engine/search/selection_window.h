@@ -13,8 +13,8 @@ namespace trinity {
 
 /// Improves a selection by exact search of windows: some nodes are free, all others keep their
 /// states, and SelectionBranch finds the best within the limit. So several nodes change at once
-/// where no one of them could. A window is a ball in the graph, nodes whose usages meet at a time,
-/// or a ball about each of two such; it grows while searches come to their end.
+/// where no one of them could. A window is a ball in the graph, or several whose centers begin to
+/// use memory at about the same time; it grows while searches come to their end.
 ///
 /// Deterministic: the same seed, calls and arguments give the same selections.
 class SelectionWindows {
@@ -34,6 +34,7 @@ class SelectionWindows {
 
  private:
   void open(std::span<const double> prices);
+  void choose();
   void add_ball(int32_t center, size_t size);
   bool add(int32_t v);
   void close();

@@ -164,7 +164,7 @@ describe('problems whose limit is near the least that can be met', function()
   it('end within 5 % of what no selection beats', function()
     for _, seed in ipairs { 3, 8 } do
       local problem = make(seed)
-      local found = trinity.select(problem, { rounds = 14, seconds = 1e6, quiet = true })
+      local found = trinity.select(problem, { rounds = 20, seconds = 1e6, quiet = true })
       expect(found.feasible):equals(true)
       expect(found.peak_usage <= problem.usage_limit):equals(true)
       expect(found.cost):below(1.05 * found.bound)

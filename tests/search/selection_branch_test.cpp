@@ -1,4 +1,5 @@
-// Strategy selection where memory binds: branch and bound, windows, bounds of states, states that cannot fit.
+// Strategy selection where memory binds: branch and bound, windows, bounds of states, states that
+// cannot fit.
 #include <doctest/doctest.h>
 
 #include <algorithm>
