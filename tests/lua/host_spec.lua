@@ -364,6 +364,7 @@ describe('a terminal', function()
       end
     end
     keys:close()
+    expect(0):below(seen)
     return shown()
   end
   it('completes fields and methods, and remembers lines', function()
