@@ -88,7 +88,8 @@ TEST_CASE("schedules survive JSON; the default one stays out") {
   }
  },
 )") != std::string::npos);
-  CHECK_THROWS_WITH_AS(text_of({"priority", 1, {1, 2}, {}, {}}), "priorities of graph 'pair' need 3 entries, got 2", ArgumentError);
+  CHECK_THROWS_WITH_AS(text_of({"priority", 1, {1, 2}, {}, {}}),
+                       "priorities of graph 'pair' need 3 entries, got 2", ArgumentError);
 }
 
 TEST_CASE("members of collectives have no stage in a file") {
