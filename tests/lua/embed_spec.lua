@@ -29,7 +29,7 @@ describe('the engine outside its program', function()
   it('embeds into a program through find_package(trinity)', function()
     needs(build .. '/package/trinityConfig.cmake')
     needs(build .. '/libtrinity.so')
-    succeeds(("cmake -S '%s/tests/embed' -B '%s/embed' -Dtrinity_DIR='%s/package' -DCMAKE_BUILD_TYPE=Release"):format(root,
+    succeeds(("cmake -G Ninja -S '%s/tests/embed' -B '%s/embed' -Dtrinity_DIR='%s/package' -DCMAKE_BUILD_TYPE=Release"):format(root,
       folder, build))
     succeeds(("cmake --build '%s/embed'"):format(folder))
     local output = succeeds(("'%s/embed/embed'"):format(folder))
@@ -41,7 +41,7 @@ describe('the engine outside its program', function()
     succeeds(("cmake --install '%s' --prefix '%s/prefix'"):format(build, folder))
     expect(succeeds(("cd / && '%s/prefix/bin/trinity' -e 'print(require(\"trinity.core\").home)'"):format(folder)))
       :equals(folder .. '/prefix/share/trinity\n')
-    succeeds(("cmake -S '%s/tests/embed' -B '%s/again' -DCMAKE_PREFIX_PATH='%s/prefix' && cmake --build '%s/again' && '%s/again/embed'")
+    succeeds(("cmake -G Ninja -S '%s/tests/embed' -B '%s/again' -DCMAKE_PREFIX_PATH='%s/prefix' && cmake --build '%s/again' && '%s/again/embed'")
       :format(root, folder, folder, folder, folder))
     if shell 'command -v luajit' ~= 0 then return end
     expect(succeeds(("cd / && LUA_PATH='%s/prefix/share/lua/5.1/?/init.lua;%s/prefix/share/lua/5.1/?.lua;;' "
