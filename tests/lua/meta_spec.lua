@@ -289,16 +289,20 @@ describe('the editor types', function()
   end
 
   it('declare every name that is there', function()
+    local compared = 0
     for _, there in ipairs { options, seen } do
       for name, names in trinity.sorted_pairs(there) do
         local all = members(classes[name])
         for key in trinity.sorted_pairs((open[name] or unchecked[name]) and {} or names) do
           if not all[key] then error(('%s.%s: not declared'):format(name, key), 0) end
+          compared = compared + 1
         end
       end
     end
+    expect(1000):below(compared)
   end)
   it('declare nothing that is not there', function()
+    local compared = 0
     for name, class in trinity.sorted_pairs(classes) do
       local there = options[name] or seen[name]
       if not there and not parents[name] and not unchecked[name] then error(name .. ': nothing to compare with', 0) end
@@ -307,8 +311,10 @@ describe('the editor types', function()
         if there[key] == nil and not lacking and not key:match '^%[' then
           error(('%s.%s: not there at run time'):format(name, key), 0)
         end
+        compared = compared + 1
       end
     end
+    expect(1000):below(compared)
   end)
   it('give functions their parameters', function()
     local compared = 0

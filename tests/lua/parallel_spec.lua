@@ -66,8 +66,8 @@ describe('a cluster', function()
     fails({ kind = 'all_reduce', devices = { 1, 2 } }, "field 'bytes' is missing")
     fails({ kind = 'all_reduce', bytes = 1 }, "field 'devices' is missing")
     fails({ devices = { 1, 2 }, bytes = 1 }, "field 'kind' is missing")
-    fails({ kind = 'all_gather', algorithm = 'tree', devices = { 1, 2 }, bytes = 1 },
-      "'tree' does not carry out all_gather")
+    fails({ kind = 'all_to_all', algorithm = 'tree', devices = { 1, 2 }, bytes = 1 },
+      "'tree' does not carry out all_to_all")
     fails({ kind = 'all_reduce', devices = { 1, 2 }, bytes = 1, size = 2 }, "unknown field 'size'")
     fails(7, "argument 1 %('spec'%): expected a table, got number 7")
   end)
