@@ -23,7 +23,7 @@ WorkerDevice parse_worker_device(const std::string& name) {
       colon + 1 == name.size() || device.index < 0)
     throw ArgumentError(fmt::format("device '{}': expected cpu:0, cpu:1, ... or cuda:0, ...{}",
                                     name, suggestion(name, {"cpu:0", "cuda:0"})));
-  if (device.cuda && static_cast<size_t>(device.index) >= torch::cuda::device_count())
+  if (device.cuda && device.index >= static_cast<int>(torch::cuda::device_count()))
     throw ArgumentError(
         torch::cuda::device_count() == 0
             ? fmt::format("device '{}': this LibTorch has no CUDA devices", name)
