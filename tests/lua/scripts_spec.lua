@@ -37,7 +37,7 @@ local smoke = {
   runs = '--sort name',
   watch = '--once --runs ' .. example_runs(),
   own_reward = '--model vgg16 --evaluations 20',
-  own_heuristic = '--model vgg16',
+  own_heuristic = '--model vgg16', own_path = '--model vgg16',
   own_baseline = '--model vgg16 --evaluations 64',
   trinity_policy = '--batches 1 --samples 4 --hidden 8',
   custom_policy = '--model vgg16 --evaluations 16 --groups 8',
@@ -129,7 +129,7 @@ describe('the examples of own parts', function()
     return tonumber(number) * units[unit]
   end
   it('have fewer than 40 lines each', function()
-    for _, name in ipairs { 'own_reward', 'own_heuristic', 'own_baseline' } do
+    for _, name in ipairs { 'own_reward', 'own_heuristic', 'own_path', 'own_baseline' } do
       local lines = 0
       for _ in io.lines(('%s/scripts/%s.lua'):format(root, name)) do lines = lines + 1 end
       expect(lines):below(40)

@@ -38,7 +38,7 @@ local words = {
   runs = '--sort name',
   watch = ('--once --runs %s/tests/data'):format(root),
   own_reward = '--model resnet50 --evaluations 100000',
-  own_heuristic = '--model nasnet_large',
+  own_heuristic = '--model nasnet_large', own_path = '--model nasnet_large',
   own_baseline = '--model resnet50 --evaluations 100000',
   trinity_policy = '--batches 1000',
   custom_policy = '--model resnet50 --evaluations 20000',
