@@ -150,14 +150,18 @@ TEST_CASE("a worker that fails ends the others, and names itself") {
     options.memory_limit_bytes = 0;
     Executor free(graph, placement, 3, {}, options);
     const auto peaks = free.step().peak_memory_bytes;
-    options.memory_limit_bytes = *std::max_element(peaks.begin(), peaks.end()) - 1;
+    // A peak depends on when other workers free what they read, so the limit falls until one is met.
     // Weights alone fit, some value does not.
     std::string message;
-    try {
-      Executor limited(graph, placement, 3, {}, options);
-      limited.step();
-    } catch (const Error& error) {
-      message = error.what();
+    options.memory_limit_bytes = *std::max_element(peaks.begin(), peaks.end());
+    while (message.empty()) {
+      options.memory_limit_bytes -= 16;
+      try {
+        Executor limited(graph, placement, 3, {}, options);
+        limited.step();
+      } catch (const Error& error) {
+        message = error.what();
+      }
     }
     CHECK(message.find("execute: operator ") == 0);
     CHECK(message.find("out of memory") != std::string::npos);
