@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <latch>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -73,6 +74,13 @@ void run_here(int count, int thread, const std::function<void(int, int)>& body) 
   if (failure) std::rethrow_exception(failure);
 }
 
+/// What `first` may take on every thread (an arena of malloc's on some, some settings on each).
+size_t start_bytes(int threads) {
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return (static_cast<size_t>(std::min(threads, 8 * cores)) << 17) +
+         (static_cast<size_t>(threads) << 12);
+}
+
 }  // namespace
 
 /// What the threads share. A forked child never touches it: locks and waiters in it belong to
@@ -96,25 +104,37 @@ struct ThreadPool::Shared {
   bool closing = false;
 };
 
+/// `first` runs once all threads are there, with memory kept for it: a library that finds none in a
+/// thread of a pool that is about to be refused ends the process (libgomp does).
 void ThreadPool::Shared::start(int threads, const std::function<void()>& first) {
   running = threads - 1;
+  std::latch all(1);
+  bool given = false;
   try {
+    const std::unique_ptr<char[]> kept(new char[start_bytes(threads)]);
+    static_cast<volatile char&>(kept[0]) = 0;  // so that no compiler leaves it out
     for (int i = 1; i < threads; ++i) {
-      workers.emplace_back([this, i, first] {
+      workers.emplace_back([this, i, &first, &all, &given] {
         block_signals();
+        all.wait();
+        if (!given) return;
         if (first) first();
         finish();
         work(i);
       });
     }
+    given = true;
   } catch (const std::system_error& error) {
+    all.count_down();
     close();  // else those that run would wait in what is destroyed
     throw LimitError(fmt::format("{} threads cannot be started, only {}: {}", threads,
                                  workers.size() + 1, error.code().message()));
   } catch (...) {
+    all.count_down();
     close();
     throw;
   }
+  all.count_down();
   std::unique_lock lock(mutex);
   done.wait(lock, [this] { return running == 0; });
 }

@@ -12,6 +12,7 @@ namespace trinity {
 /// in the thread of that item, all of it, under that thread's number: the others are busy.
 /// Two pools must not begin loops of each other from inside: each would wait for the other's turn.
 ///
+/// By hand on purpose, for fork's sake: no pool of a library works on in a forked child.
 /// Survives fork(): threads do not cross it, so in a forked child every pool, inherited or new,
 /// runs its loops in the calling thread. Fork while no loop runs.
 class ThreadPool {

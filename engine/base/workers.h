@@ -5,7 +5,8 @@
 
 // Work in forked copies of this process. A worker starts with everything its parent has in memory;
 // what it changes stays its own, and only bytes come back. A crash of a worker is a reply, not the
-// end of the parent. Linux only (memfd_create, parent-death signal).
+// end of the parent. Linux only (memfd_create, parent-death signal). By hand on purpose, for fork's
+// sake: a worker inherits a Lua state and an engine, which no library of processes carries over.
 
 namespace trinity {
 

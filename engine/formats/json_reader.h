@@ -19,6 +19,7 @@ class JsonValue;
 /// parsing, `file.json: operators[3].outputs[0].shape: expected ..., got ...` afterwards (positions
 /// in lists count from 0, as in jq).
 ///
+/// By hand on purpose (over nlohmann's parser): libraries keep no positions of what they parsed.
 /// Limits: nesting of kMaxDepth, a text of kMaxBytes (parsed JSON takes up to 30 times its text).
 class JsonDocument {
  public:

@@ -18,7 +18,7 @@ struct SparseView {
 /// (kernels_body.h) and compiled for two instruction sets; kernels() picks what the processor has.
 /// Small products against the same weights are what a recurrent network consists of: weights
 /// packed once make them 2.5 times as fast as a BLAS call (10 rows, width 256:
-/// tests/bench/bench_learn.cpp), and as fast as OpenBLAS for many rows.
+/// tests/bench/bench_learn.cpp), and as fast as OpenBLAS for many rows. By hand on purpose.
 struct Kernels {
   const char* name;  ///< "avx2" or "plain"
 

@@ -14,6 +14,8 @@
 // The vocabulary of the Lua boundary. A bound function is plain C++: it reads its arguments with
 // the helpers below, throws on misuse, pushes its results and returns their number. guard<>
 // turns it into a lua_CFunction whose exceptions become Lua errors with the caller's position.
+// By hand on purpose: binding libraries neither name the script's line and field nor survive LuaJIT's
+// unwinding through C++.
 
 namespace trinity::lua {
 

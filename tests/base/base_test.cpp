@@ -1,7 +1,10 @@
 #include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "base/error.h"
@@ -58,6 +61,25 @@ TEST_CASE("a pool runs every item once and rethrows the first failing item's err
                       "item 13");
     pool.parallel_for(0, [](int, int) { FAIL("no items"); });
   }
+}
+
+TEST_CASE("a pool that the system refuses has run nothing on those threads that it got") {
+  rlimit before{}, low{};
+  REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+  long pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  low = {static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE)) + (rlim_t{256} << 20), before.rlim_max};
+  std::atomic<int> started{0};
+  REQUIRE(setrlimit(RLIMIT_AS, &low) == 0);
+  std::string message;
+  try {
+    ThreadPool pool(4000, [&] { ++started; });
+  } catch (const LimitError& error) {
+    message = error.what();
+  }
+  setrlimit(RLIMIT_AS, &before);
+  CHECK(message.find("4000 threads cannot be started, only ") == 0);
+  CHECK(started == 0);
 }
 
 TEST_CASE("files are written whole, into new folders, and errors name the path") {
