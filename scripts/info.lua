@@ -53,10 +53,8 @@ end
 
 --- Time and memory of one step with everything on the cluster's first device.
 local function simulate(graph, cluster)
-  local simulator = trinity.simulator { graph = graph, cluster = cluster }
-  local placement = require('trinity.array').int32(graph.operators)
-  for i = 1, #placement do placement[i] = 1 end
-  local metrics = simulator:run(placement)
+  local problem = trinity.simulator { graph = graph, cluster = cluster }
+  local metrics = problem:evaluate(problem:placement())
   local device = cluster.devices[1]
   return { cluster = cluster.name, device = device.type, step_time_s = metrics.step_time_s,
     peak_memory_bytes = metrics.peak_memory_bytes, capacity_bytes = device.capacity_bytes,

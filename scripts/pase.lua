@@ -127,7 +127,7 @@ local function simulate(graph, devices, pase, found)
     lowered = lowered or trinity.lower { graph = graph, cluster = cluster, splits = pase:splits(found) }
     local problem = trinity.simulator { graph = lowered.graph, cluster = cluster,
       rules = options.queue ~= '' and { queue = options.queue } or nil }
-    local metrics = problem:run(lowered.placement)
+    local metrics = problem:evaluate(lowered.placement)
     times[family] = { step_time_s = metrics.step_time_s, feasible = metrics.feasible }
     problem:close()
   end

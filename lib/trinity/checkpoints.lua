@@ -228,7 +228,7 @@ function checkpoints.restore(owner, self, path)
   if not whole(notes.evaluations_so_far) or not whole(notes.step) then refuse(owner, path, 'counts are missing') end
   local wrong_file = wrong_beside(path, notes)
   if wrong_file then refuse(owner, path, '%s', wrong_file) end
-  local metrics = simulator.run_batch(owner, problem.simulator, { placement })[1]
+  local metrics = simulator.run_batch(owner, problem, { placement })[1]
   for op = 1, #placement do self.placement[op] = placement[op] end
   self.best = { metrics = metrics, reward = problem:score(metrics) }
   self.evaluations, self.step = tonumber(notes.evaluations_so_far), tonumber(notes.step)

@@ -70,7 +70,7 @@ local function adopt(run, job, owner, placement)
   for op = 1, #run.placement do devices[op] = job.rank == owner and placement[op] or 0 end
   local chosen = job:broadcast(tensor.new(devices, { dtype = 'int64' }), { root = owner }):totable()
   for op = 1, #chosen do run.placement[op] = chosen[op] end
-  local metrics = simulator.run_batch('search:evaluate', problem.simulator, { run.placement }, nil, true)[1]
+  local metrics = simulator.run_batch('search:evaluate', problem, { run.placement }, nil, true)[1]
   run.best = { metrics = metrics, reward = problem:score(metrics) }
 end
 
@@ -113,7 +113,7 @@ function dist_search.evaluate(run, job, placements, first, total, whole)
   if not job then return run:evaluate(placements) end
   local problem, metrics = run.problem, {}
   if #placements > 0 then
-    metrics = simulator.run_batch('search:evaluate', problem.simulator, placements, nil, true)
+    metrics = simulator.run_batch('search:evaluate', problem, placements, nil, true)
   end
   local rewards, list = gather(run, job, metrics, first, total)
   run = run.whole or run

@@ -38,7 +38,7 @@ local function placement_of(problem, plan)
   if splits and next(splits) ~= nil then
     check.refuse('execute', 2, 'plan', 'expected whole operators: parts of operators are simulated only')
   end
-  local placement, schedule = simulator.parts('execute', problem.simulator, plan)
+  local placement, schedule = simulator.parts('execute', problem, plan)
   if schedule and schedule.schedule == 'pipedream' then
     check.refuse('execute', 2, 'plan', "schedule 'pipedream' updates weights while others still need the old ones: "
       .. "expected one whose steps end with one update, such as '1f1b'")

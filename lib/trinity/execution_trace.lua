@@ -4,6 +4,7 @@
 -- transfers lie where their wires are busy.
 
 local core = require 'trinity.core'
+local simulator = require 'trinity.simulator'
 
 local phases = { forward = 'forward', backward = 'backward', update = 'update' }
 
@@ -85,7 +86,7 @@ end
 --- the workers.
 return function(problem, plan, execution, devices)
   local timeline = problem:timeline(plan)
-  local placement = problem.simulator:parts(plan)
+  local placement = simulator.parts('execution trace', problem, plan)
   local self = writer(problem.graph)
   add_measured(self, execution, placement, devices)
   add_simulated(self, timeline, problem.cluster)

@@ -63,8 +63,7 @@ local function read(source, options)
   end
   local graph = model.load(source)
   local cluster, whole = pipeline_machine.named(options.cluster or 'p100')
-  local simulator = require('trinity.simulator').new { graph = graph, cluster = cluster }
-  return core.pipeline_of(simulator.handle), cluster, whole
+  return core.pipeline_of(core.problem(graph.handle, cluster.handle)), cluster, whole
 end
 
 --- A machine from the options, the file and the cluster, in this order.

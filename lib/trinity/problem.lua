@@ -14,7 +14,7 @@ local util = require 'trinity.util'
 ---@field cluster trinity.Cluster
 ---@field reward trinity.Reward
 ---@field rules trinity.Rules|string
----@field simulator trinity.Simulator
+---@field default_schedule? trinity.PlanSpec how plain placements are scheduled
 ---@field lower_bound_s number seconds that no strategy's step is below
 local Problem = { __name = 'problem' }
 
@@ -32,21 +32,35 @@ function Problem.__tostring(self)
   return ('problem: %s on %s'):format(self.graph.name, self.cluster.name)
 end
 
-local rules = { reward = 'function', profile = 'any' }
-for key, rule in util.sorted_pairs(simulator.rules) do rules[key] = rule end
+local most_micro_batches = 2 ^ 30
+
+local rules = { graph = { 'object', 'graph' }, cluster = { 'object', 'cluster' }, reward = 'function', rules = 'any',
+  cost = 'function', schedule = 'string', micro_batches = { 'integer', 1, most_micro_batches }, profile = 'any' }
+
+local problems = {}
+
+local function make(owner, spec)
+  check.argument(owner, 1, 'spec', spec, 'table')
+  check.fields(owner, spec, rules)
+  if spec.profile ~= nil then spec = require('trinity.profile.object').apply(owner, spec) end
+  local self = setmetatable(simulator.make(owner, spec), Problem)
+  self.reward = spec.reward or rewards.step_time()
+  return self
+end
 
 --- What methods work on: a graph, a cluster and a reward. Refuses a graph that no placement can fit.
 ---@param spec trinity.ProblemSpec
 ---@return trinity.Problem
-local function new(spec)
-  check.argument('trinity.problem', 1, 'spec', spec, 'table')
-  check.fields('trinity.problem', spec, rules)
-  if spec.profile ~= nil then spec = require('trinity.profile.object').apply('trinity.problem', spec) end
-  local prices = simulator.make('trinity.problem', spec)
-  if spec.rules ~= 'compat' then prices.handle:check_memory() end
-  return setmetatable({ graph = spec.graph, cluster = spec.cluster, reward = spec.reward or rewards.step_time(),
-    simulator = prices, handle = prices.handle, rules = prices.rules }, Problem)
+function problems.new(spec)
+  local self = make('trinity.problem', spec)
+  if spec.rules ~= 'compat' then self.handle:check_memory() end
+  return self
 end
+
+--- The same for any graph, whether or not a placement can fit.
+---@param spec trinity.ProblemSpec
+---@return trinity.Problem
+function problems.simulator(spec) return make('trinity.simulator', spec) end
 
 --- A placement to fill: the device (1-based) of every operator, an int32 array, all on device 1.
 ---@return trinity.Placement
@@ -102,7 +116,7 @@ end
 ---@return trinity.Metrics
 function Problem:evaluate(plan)
   check.self('problem:evaluate', self, 'problem')
-  return simulator.run('problem:evaluate', self.simulator, plan)
+  return simulator.run('problem:evaluate', self, plan)
 end
 
 --- Prices a list of plans on all threads.
@@ -111,7 +125,7 @@ end
 ---@return trinity.Metrics[]
 function Problem:evaluate_batch(plans, options)
   check.self('problem:evaluate_batch', self, 'problem')
-  return simulator.run_batch('problem:evaluate_batch', self.simulator, plans, options)
+  return simulator.run_batch('problem:evaluate_batch', self, plans, options)
 end
 
 --- What happened when in a step.
@@ -119,7 +133,7 @@ end
 ---@return trinity.Timeline
 function Problem:timeline(plan)
   check.self('problem:timeline', self, 'problem')
-  return simulator.timeline('problem:timeline', self.simulator, plan)
+  return simulator.timeline('problem:timeline', self, plan)
 end
 
 --- What no strategy can beat, by default with the problem's number of micro-batches and schedule.
@@ -128,7 +142,12 @@ end
 ---@return trinity.Bounds
 function Problem:bounds(micro_batches, schedule)
   check.self('problem:bounds', self, 'problem')
-  return simulator.bounds('problem:bounds', self.simulator, micro_batches, schedule)
+  if micro_batches ~= nil then
+    check.integer('problem:bounds', 1, 'micro_batches', micro_batches, 1, most_micro_batches)
+  end
+  if schedule ~= nil then check.argument('problem:bounds', 2, 'schedule', schedule, 'string') end
+  local default = self.default_schedule or {}
+  return self.handle:bounds(micro_batches or default.micro_batches or 1, (schedule or default.schedule) == 'pipedream')
 end
 
 local function refuse_reward(reward, value, expected)
@@ -173,7 +192,7 @@ end
 ---@return string
 function Problem:to_json(plan, notes)
   check.self('problem:to_json', self, 'problem')
-  local placement, schedule = simulator.parts('problem:to_json', self.simulator, plan)
+  local placement, schedule = simulator.parts('problem:to_json', self, plan)
   return self.handle:to_json(placement, check.argument('problem:to_json', 2, 'notes', notes, 'table'), schedule)
 end
 
@@ -208,7 +227,7 @@ local dot_rules = { units = 'boolean', label_bytes = { 'integer', 0, 2 ^ 50 } }
 ---@return string
 function Problem:to_dot(plan, options)
   check.self('problem:to_dot', self, 'problem')
-  local placement = simulator.parts('problem:to_dot', self.simulator, plan)
+  local placement = simulator.parts('problem:to_dot', self, plan)
   options = check.options('problem:to_dot', 2, 'options', options, dot_rules)
   return core.graph_to_dot(self.graph.handle, options, self.handle, placement)
 end
@@ -220,7 +239,7 @@ end
 ---@return string
 function Problem:placement_json(plan, device_names)
   check.self('problem:placement_json', self, 'problem')
-  local placement, schedule = simulator.parts('problem:placement_json', self.simulator, plan)
+  local placement, schedule = simulator.parts('problem:placement_json', self, plan)
   if device_names ~= nil then check.list('problem:placement_json', 2, 'device_names', device_names, 'string') end
   return core.placement_to_json(self.handle, placement, schedule, device_names)
 end
@@ -228,4 +247,4 @@ end
 --- Frees the engine's memory; any further use is an error.
 function Problem:close() check.closing('problem:close', self, 'problem').handle:close() end
 
-return { new = new }
+return problems

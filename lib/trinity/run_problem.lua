@@ -101,10 +101,10 @@ end
 function run_problem.write(folder, id, problem)
   local graph, cluster = problem.graph, problem.cluster
   local names, capacities = device_facts(cluster)
-  local bounds, plan = bounds_of(problem), problem.simulator.default_schedule or {}
+  local bounds, plan = bounds_of(problem), problem.default_schedule or {}
   local about = { kind = 'trinity problem 1', id = id, model = graph.name, cluster = cluster.name,
     operators = graph.operators, units = graph.units, devices = #cluster.devices, rules = problem.rules,
-    schedule = plan.schedule, micro_batches = plan.micro_batches, own_cost = problem.simulator.cost ~= nil,
+    schedule = plan.schedule, micro_batches = plan.micro_batches, own_cost = problem.cost ~= nil,
     bounds = bounds, device_names = names, capacity_bytes = capacities,
     reward = ('problems/%s/reward.lua'):format(id) }
   about.graph = write_once(folder, ('graphs/%s-%s.json'):format(run_folder.word(graph.name), graph.fingerprint),

@@ -119,7 +119,7 @@ function Search:evaluate(placements, options)
   check.self('search:evaluate', self, 'search')
   check_placements(placements)
   local problem = self.problem
-  local metrics = simulator.run_batch('search:evaluate', problem.simulator, placements, options, true)
+  local metrics = simulator.run_batch('search:evaluate', problem, placements, options, true)
   local rewards, sum = array.double(#placements), 0
   for i = 1, #placements do
     local result = { metrics = metrics[i], reward = problem:score(metrics[i]) }

@@ -41,11 +41,11 @@ function strategy.is(value) return getmetatable(value) == Strategy end
 function strategy.new(owner, problem, plan, about, any)
   local self = { problem = problem }
   for key, value in util.sorted_pairs(about or {}) do self[key] = value end
-  local placement, schedule = simulator.parts(owner, problem.simulator, plan)
+  local placement, schedule = simulator.parts(owner, problem, plan)
   self.placement = placement
   self.splits = type(plan) == 'table' and plan.splits or nil
   for key, value in util.sorted_pairs(schedule or {}) do self[key] = value end
-  self.metrics = simulator.run(owner, problem.simulator, plan, any)
+  self.metrics = simulator.run(owner, problem, plan, any)
   self.reward = problem:score(self.metrics)
   return setmetatable(self, Strategy)
 end

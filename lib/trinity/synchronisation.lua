@@ -214,6 +214,11 @@ end
 --- Devices (from 1) of replica `r` (from 0).
 local function device_of(self, r, d) return r * self.width + d end
 
+local function price(self, graph, placement, rules)
+  return simulator.run('replication', simulator.make('replication', { graph = graph, cluster = self.cluster,
+    rules = rules }), placement)
+end
+
 --- A step of replicas `first` to `last` (from 0), their gradients averaged in buckets. One alone has no all-reduce.
 local function simulate(self, first, last, bucket_bytes, algorithm)
   local one = array.int32(self.graph.operators)
@@ -229,7 +234,7 @@ local function simulate(self, first, last, bucket_bytes, algorithm)
     end
   end
   for _, i in ipairs(gathers) do placement[i] = placement[graph:predecessors(i)[1]] end
-  local metrics = simulator.make('replication', { graph = graph, cluster = self.cluster }):run(placement)
+  local metrics = price(self, graph, placement)
   if not metrics.feasible then
     util.fail('replication: a replica of %s does not fit the memory of %s', self.graph.name, self.cluster.name)
   end
@@ -295,8 +300,7 @@ local function addition_s(self, inputs)
   local graph = builder:build()
   local placement = array.int32(graph.operators)
   for i = 1, #placement do placement[i] = 1 end
-  return simulator.make('replication', { graph = graph, cluster = self.cluster, rules = { memory = 'none' } })
-    :run(placement).step_time_s
+  return price(self, graph, placement, { memory = 'none' }).step_time_s
 end
 
 --- Gradients of `workers` replicas to the servers and parameters back, as a graph of transfers. Adding up is free.
@@ -320,8 +324,7 @@ local function exchange_s(self, workers, servers)
   local graph = builder:build()
   local placement = array.int32(graph.operators)
   for i = 1, #placement do placement[i] = place[i] end
-  return simulator.make('replication', { graph = graph, cluster = self.cluster, rules = { memory = 'none' } })
-    :run(placement).step_time_s
+  return price(self, graph, placement, { memory = 'none' }).step_time_s
 end
 
 local function slowest_node(self, time_of)

@@ -1,11 +1,11 @@
--- Timelines: what a simulated step did when. Made by simulator:timeline(plan).
+-- Timelines: what a simulated step did when. Made by problem:timeline(plan).
 
 local array = require 'trinity.array'
 local check = require 'trinity.check'
 local util = require 'trinity.util'
 
 ---@class trinity.Timeline
----@field simulator trinity.Simulator
+---@field cluster trinity.Cluster
 ---@field metrics trinity.Metrics
 ---@field micro_batches integer
 ---@field tasks integer number of tasks: (micro_batch - 1) * operators + operator
@@ -34,10 +34,10 @@ end
 
 --- Fields: tasks, micro_batches, metrics, and per task (micro_batch - 1) * operators + operator the
 --- arrays ready_s, start_s, end_s (NaN where a task does not run) and device.
-local function new(simulator, handle)
+local function new(cluster, handle)
   local tasks, micro_batches = handle:tasks()
-  local self = setmetatable({ simulator = simulator, handle = handle, tasks = tasks,
-    micro_batches = micro_batches, metrics = array.metrics(#simulator.cluster.devices) }, Timeline)
+  local self = setmetatable({ cluster = cluster, handle = handle, tasks = tasks,
+    micro_batches = micro_batches, metrics = array.metrics(#cluster.devices) }, Timeline)
   handle:metrics(self.metrics)
   return self
 end
@@ -61,7 +61,7 @@ end
 ---@return trinity.MemoryLevel[]
 function Timeline:memory(d)
   check.self('timeline:memory', self, 'timeline')
-  check.integer('timeline:memory', 1, 'd', d, 1, #self.simulator.cluster.devices)
+  check.integer('timeline:memory', 1, 'd', d, 1, #self.cluster.devices)
   return self.handle:memory(d)
 end
 

@@ -37,10 +37,8 @@ describe('the article (Algorithms 2022, 15(4), 108), table 4, one card', functio
   --- Metrics of everything on one card of the article's, at its granularity.
   local function one_card(model, options)
     options.granularity = 'framework'
-    local simulator = trinity.simulator { graph = trinity.model(model, options), cluster = trinity.cluster 'p100_paper' }
-    local placement = require('trinity.array').int32(simulator.graph.operators)
-    for i = 1, #placement do placement[i] = 1 end
-    return simulator:run(placement)
+    local problem = trinity.simulator { graph = trinity.model(model, options), cluster = trinity.cluster 'p100_paper' }
+    return problem:evaluate(problem:placement())
   end
   it('GNMT fits and takes 0.30 s, PNASNet-Large (8) fits and takes 1.45 s, within 2 times', function()
     local gnmt, pnasnet = one_card('gnmt', {}), one_card('pnasnet_large', { batch_size = 8 })

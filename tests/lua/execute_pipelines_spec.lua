@@ -4,6 +4,7 @@
 local array = require 'trinity.array'
 local core = require 'trinity.core'
 local json = require 'trinity.json'
+local simulator = require 'trinity.simulator'
 local trinity = require 'trinity'
 
 --- A network without batch normalisation and dropout, whose batches are their micro-batches, joined.
@@ -37,7 +38,7 @@ local function train(problem, plan, micro_batches)
     local start_s = timeline.start_s[task]
     order[task] = start_s == start_s and start_s or 0
   end
-  local placement = problem.simulator:parts(plan)
+  local placement = simulator.parts('train', problem, plan)
   local executor = core.executor(graph.handle, placement, #problem.cluster.devices, order,
     { seed = 3, learning_rate = 0.05, micro_batches = micro_batches })
   for step = 1, 3 do numbers[step] = executor:step().loss end

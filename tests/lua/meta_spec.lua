@@ -154,7 +154,7 @@ local function see_plans()
     see('trinity.CollectiveRun[]', timeline:collectives())
     see('trinity.CriticalPath', timeline:critical_path())
   end
-  see('trinity.Simulator', problem.simulator)
+  see('trinity.Problem', problem)
   local strategy = problem:strategy({ placement = placement, schedule = 'order', order = { { 1, 2 }, { 4 } } },
     { method = 'by hand', seed = 1, evaluations = 1, seconds = 1, curve = {}, stopped = true })
   local path = os.tmpname()

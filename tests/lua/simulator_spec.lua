@@ -227,7 +227,7 @@ describe('metrics', function()
   it('say what does not fit', function()
     local small = cluster(2, { device_types = { unit = { peak_flops_per_s = { float32 = 1e12 },
       memory_bandwidth_bytes_per_s = 1e15, memory_bytes = 1.5e6 } } })
-    local result = trinity.simulator({ graph = problem.graph, cluster = small }):run(placed(problem, { 1, 1, 1, 2 }))
+    local result = trinity.simulator({ graph = problem.graph, cluster = small }):evaluate(placed(problem, { 1, 1, 1, 2 }))
     expect(result.feasible):equals(false)
     expect(result.excess_memory_bytes):equals(0.5e6)
     expect(tostring(result)):matches 'does not fit$'
@@ -403,18 +403,14 @@ describe('a cluster of links and switches', function()
 end)
 
 describe('trinity.simulator', function()
-  it('prices without a reward', function()
-    local simulator = trinity.simulator { graph = graph(fork), cluster = cluster(2), schedule = 'lifo' }
-    local placement = array.int32(4)
-    for i = 1, 4 do placement[i] = i == 4 and 2 or 1 end
-    expect_step(simulator:run(placement), 8)
-    expect_step(simulator:run { placement = placement, schedule = 'fifo' }, 12)
-    expect_step(simulator:run_batch({ placement })[1], 8)
-    expect(simulator:timeline(placement).metrics.step_time_s):near(8 * ms, 1e-12)
-    expect(simulator:bounds().step_time_s):near(7 * ms, 1e-12)
-    expect(tostring(simulator)):equals 'simulator: hand on hand'
-    simulator:close()
-    expect(function() simulator:run(placement) end):raises 'simulator_spec%.lua:%d+: simulator:run: .*this simulator is closed'
+  it('is a problem that need not fit', function()
+    local small = { graph = graph(fork), schedule = 'lifo', cluster = cluster(2, { device_types = { unit = {
+      peak_flops_per_s = { float32 = 1e12 }, memory_bandwidth_bytes_per_s = 1e15, memory_bytes = 1 } } }) }
+    expect(function() trinity.problem(small) end):raises 'memory'
+    local problem = trinity.simulator(small)
+    local metrics = problem:evaluate(placed(problem, { 1, 1, 1, 2 }))
+    expect(metrics.feasible):equals(false)
+    expect(metrics.step_time_s):near(8 * ms, 1e-12)
   end)
   it('refuses what it does not know', function()
     local g, c = graph(fork), cluster(2)
@@ -425,6 +421,5 @@ describe('trinity.simulator', function()
     fails({ graph = g }, "option 'cluster': expected a cluster, got nil")
     fails({ graph = 'g', cluster = c }, "option 'graph': expected a graph, got string 'g'")
     fails({ graph = g, cluster = c, rule = 'compat' }, "unknown option 'rule', did you mean 'rules'%?")
-    fails({ graph = g, cluster = c, reward = print }, "unknown option 'reward'")
   end)
 end)

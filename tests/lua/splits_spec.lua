@@ -14,7 +14,7 @@ end
 local function run(lowered, cluster, plan)
   plan = plan or {}
   plan.placement = lowered.placement
-  return trinity.simulator({ graph = lowered.graph, cluster = cluster }):run(plan)
+  return trinity.simulator({ graph = lowered.graph, cluster = cluster }):evaluate(plan)
 end
 
 -- Every forward operator with a batch, split along it.
@@ -111,7 +111,7 @@ describe('a lowered graph', function()
     local replicas, origin, replica = alexnet(2):replicate { replicas = 4, bucket_bytes = 1 }
     local placement = trinity.problem({ graph = replicas, cluster = cluster }):placement()
     for i = 1, #placement do placement[i] = replica[i] + 1 end
-    local wanted = trinity.simulator({ graph = replicas, cluster = cluster }):run(placement)
+    local wanted = trinity.simulator({ graph = replicas, cluster = cluster }):evaluate(placement)
     expect(#origin):equals(replicas.operators)
     expect(split.graph.operators):equals(replicas.operators)
     expect(split.graph.edges):equals(replicas.edges)
@@ -131,7 +131,7 @@ describe('a lowered graph', function()
       local graph = trinity.model(case[1], case[2])
       local pase = trinity.pase(graph, { devices = 4, cutoff = 1 })
       local serial = trinity.simulator({ graph = graph, cluster = cluster })
-        :run(trinity.problem({ graph = graph, cluster = cluster }):placement())
+        :evaluate(trinity.problem({ graph = graph, cluster = cluster }):placement())
       local list = { pase:solve { quiet = true }, pase:data_parallel(), pase:expert(), pase:tofu() }
       for _ = 1, 3 do
         local configurations = {}
@@ -179,7 +179,7 @@ describe('a lowered graph', function()
       local all_reduce = origin[i] == 0 -- where its first gradient is
       placement[i] = all_reduce and placement[op.inputs[1].producer] or lowered.placement[origin[i]] + 4 * replica[i]
     end)
-    expect(once.step_time_s):below(trinity.simulator({ graph = copies, cluster = wide }):run(placement).step_time_s)
+    expect(once.step_time_s):below(trinity.simulator({ graph = copies, cluster = wide }):evaluate(placement).step_time_s)
   end)
 
   it('combines with pipelines whose stages are several devices', function()

@@ -35,18 +35,10 @@ error 'this file is for editors'
 ---@field cluster trinity.Cluster
 ---@field reward? trinity.Reward maximised; default minus the step time
 ---@field cost? fun(op: trinity.Operator, device: { name: string, type: string, speed: number }, default_s: number): number? seconds instead of the cost model's
----@field rules? trinity.RulesName|trinity.Rules
----@field schedule? trinity.ScheduleName of plain placements
----@field micro_batches? integer of plain placements
----@field profile? trinity.Profile|string of the graph, or its file: measured times, and devices where no cluster is given
-
----@class trinity.SimulatorSpec
----@field graph trinity.Graph
----@field cluster trinity.Cluster
----@field cost? fun(op: trinity.Operator, device: { name: string, type: string, speed: number }, default_s: number): number? seconds instead of the cost model's
 ---@field rules? trinity.RulesName|trinity.Rules 'compat': the published simulator; a table: deviations from the cluster's rules
 ---@field schedule? trinity.ScheduleName of plain placements
 ---@field micro_batches? integer of plain placements
+---@field profile? trinity.Profile|string of the graph, or its file: measured times, and devices where no cluster is given
 
 --- Deviations from the cluster's rules.
 ---@class trinity.Rules

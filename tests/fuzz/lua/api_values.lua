@@ -47,7 +47,6 @@ local makers = {}
 makers['trinity.Graph'] = function() return small.graph(1) end
 makers['trinity.Cluster'] = function(c) return trinity.cluster(c:one_of { 'p100x2', 'p100', 'dgx_a100' }) end
 makers['trinity.Problem'] = function() return small.problem(1) end
-makers['trinity.Simulator'] = function(_, pool) return pool:get('trinity.Problem').simulator end
 makers['trinity.Placement'] = function(c, pool)
   local problem = pool:get 'trinity.Problem'
   local placement = problem:placement()

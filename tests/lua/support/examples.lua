@@ -47,7 +47,7 @@ function examples.shared()
   if made.problem then return made end
   made.graph, made.forward, made.cluster = small_graph(), forward_graph(), trinity.cluster 'p100x2'
   made.problem = trinity.problem { graph = made.graph, cluster = made.cluster }
-  made.simulator, made.placement = made.problem.simulator, made.problem:placement()
+  made.placement = made.problem:placement()
   made.strategy = made.problem:strategy(made.placement, { method = 'by hand' })
   made.metrics, made.timeline = made.strategy.metrics, made.problem:timeline(made.placement)
   made.comparison = trinity.compare(made.problem, { made.strategy })
@@ -162,10 +162,6 @@ examples.objects = {
   ['trinity.Topology'] = topology,
   ['trinity.Cluster'] = function(method)
     return method == 'close' and trinity.cluster 'p100x2' or examples.shared().cluster
-  end,
-  ['trinity.Simulator'] = function(method)
-    local e = examples.shared()
-    return method == 'close' and trinity.simulator { graph = e.graph, cluster = e.cluster } or e.simulator
   end,
   ['trinity.Problem'] = function(method)
     local e = examples.shared()
