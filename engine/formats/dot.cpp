@@ -12,6 +12,8 @@
 namespace trinity {
 namespace {
 
+constexpr int64_t kLabelled = int64_t{1} << 20;  // bytes of an edge that carries their number
+
 struct Colour {
   const char* fill;
   const char* text;
@@ -104,7 +106,7 @@ class Writer {
 
   void edge(int32_t from, int32_t to, int64_t bytes, bool crosses) {
     std::string look;
-    if (bytes >= options_.label_bytes) look = fmt::format("label=\"{}\"", format_bytes(bytes));
+    if (bytes >= kLabelled) look = fmt::format("label=\"{}\"", format_bytes(bytes));
     if (crosses) look += look.empty() ? "penwidth=3" : ", penwidth=3";
     line(fmt::format("  n{} -> n{}{};", from, to, look.empty() ? "" : " [" + look + "]"));
   }

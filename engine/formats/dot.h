@@ -17,15 +17,13 @@ struct DotOptions {
   /// One node per colocation unit instead of one per operator: for training graphs of more than
   /// about a hundred operators, whose long edges into backward cost `dot` minutes.
   bool units = false;
-  /// Edges of at least so many bytes carry their size.
-  int64_t label_bytes = int64_t{1} << 20;
 };
 
 /// The graph in Graphviz's DOT language (`dot -Tsvg`). Nodes show name and type; forward operators
 /// have a solid border, backward ones a dashed, updates a dotted one. With a placement, devices are
 /// colours of the Okabe-Ito palette, which colour-blind readers tell apart, explained in a legend;
 /// from the ninth device on they repeat, nodes name their device, and edges between devices are
-/// thick. Equal inputs give equal bytes.
+/// thick. Edges of at least 1 MiB carry their size. Equal inputs give equal bytes.
 ///
 /// Throws ArgumentError for a placement of the wrong length, a device without a name, a unit on two
 /// devices (where `units` asks for units).

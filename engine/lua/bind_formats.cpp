@@ -140,15 +140,12 @@ std::vector<std::string> names_arg(lua_State* L, int index, const char* name) {
   return names;
 }
 
-/// graph_to_dot(graph, {units=, label_bytes=}, problem or nil, placement or nil) -> text; devices
+/// graph_to_dot(graph, by units, problem or nil, placement or nil) -> text; devices
 /// are those of the problem's cluster
 int formats_graph_to_dot(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
-  Fields fields(L, 2, "dot");
   DotOptions options;
-  options.units = fields.boolean("units", false);
-  options.label_bytes = fields.integer("label_bytes", options.label_bytes, 0, int64_t{1} << 50);
-  fields.refuse_unknown();
+  options.units = lua_toboolean(L, 2);
   if (!lua_isnoneornil(L, 3)) {
     const auto& problem = *object_arg<BoundProblem>(L, 3).problem;
     options.devices = problem.cluster().device_names();

@@ -164,8 +164,8 @@ end
 ---@return string
 function Graph:to_dot(options)
   check.self('graph:to_dot', self, 'graph')
-  if options ~= nil then check.argument('graph:to_dot', 1, 'options', options, 'table') end
-  return core.graph_to_dot(self.handle, options or {})
+  options = check.options('graph:to_dot', 1, 'options', options, { units = 'boolean' })
+  return core.graph_to_dot(self.handle, options.units)
 end
 
 --- Frees the engine's graph as soon as no problem uses it. Arrays that were taken from it stay.

@@ -219,8 +219,6 @@ function Problem.better(a, b)
   return a.reward > b.reward
 end
 
-local dot_rules = { units = 'boolean', label_bytes = { 'integer', 0, 2 ^ 50 } }
-
 --- The graph with the devices of a plan as colours, in Graphviz's DOT language.
 ---@param plan trinity.Plan
 ---@param options? trinity.DotOptions
@@ -228,8 +226,8 @@ local dot_rules = { units = 'boolean', label_bytes = { 'integer', 0, 2 ^ 50 } }
 function Problem:to_dot(plan, options)
   check.self('problem:to_dot', self, 'problem')
   local placement = simulator.parts('problem:to_dot', self, plan)
-  options = check.options('problem:to_dot', 2, 'options', options, dot_rules)
-  return core.graph_to_dot(self.graph.handle, options, self.handle, placement)
+  options = check.options('problem:to_dot', 2, 'options', options, { units = 'boolean' })
+  return core.graph_to_dot(self.graph.handle, options.units, self.handle, placement)
 end
 
 --- A plan as a file for PyTorch: device of every forward operator and module, and the stages of a pipeline, as JSON

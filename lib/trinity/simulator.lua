@@ -1,4 +1,4 @@
--- How plans are priced: what problems, searches and strategies share. The rules themselves: engine/simulator/simulator.h.
+-- How plans are priced: what problems, searches and strategies share. The rules: engine/simulator/simulator.h.
 -- `owner` is the function that messages name; `problem` has the fields of simulator.make.
 
 local core = require 'trinity.core'
@@ -38,7 +38,9 @@ end
 --- argument's ('plan'), in which the plan is an entry or all.
 function simulator.parts(owner, problem, plan, name, entry)
   if array.is_int32(plan) then return plan, problem.default_schedule end
-  if type(plan) ~= 'table' or not array.is_int32(plan.placement) then refuse_plan(owner, name or 'plan', entry, plan) end
+  if type(plan) ~= 'table' or not array.is_int32(plan.placement) then
+    refuse_plan(owner, name or 'plan', entry, plan)
+  end
   if getmetatable(plan) == nil then util.refuse_unknown(owner .. ': plan', plan, plan_rules, 'field') end
   return plan.placement, schedule_of(plan)
 end
@@ -124,7 +126,7 @@ local function checked_cost(owner, cost, graph)
   end
 end
 
---- A graph bound to a cluster, from a checked description: fields graph, cluster, rules, cost, default_schedule, handle.
+--- A graph bound to a cluster, from a checked description: graph, cluster, rules, cost, default_schedule, handle.
 function simulator.make(owner, spec)
   for _, name in ipairs { 'graph', 'cluster' } do check.object(owner, 'option', name, spec[name], name) end
   if spec.rules ~= nil and type(spec.rules) ~= 'table' and type(spec.rules) ~= 'string' then
@@ -132,7 +134,8 @@ function simulator.make(owner, spec)
   end
   local cost = spec.cost and checked_cost(owner, spec.cost, spec.graph)
   return { graph = spec.graph, cluster = spec.cluster, rules = spec.rules or 'standard', cost = spec.cost,
-    default_schedule = schedule_of(spec), handle = core.problem(spec.graph.handle, spec.cluster.handle, spec.rules, cost) }
+    default_schedule = schedule_of(spec),
+    handle = core.problem(spec.graph.handle, spec.cluster.handle, spec.rules, cost) }
 end
 
 return simulator

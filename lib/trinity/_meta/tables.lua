@@ -422,4 +422,3 @@ error 'this file is for editors'
 --- A picture of a graph.
 ---@class trinity.DotOptions
 ---@field units? boolean a node per colocation unit
----@field label_bytes? integer edges of at least so many bytes show their size (default 1 MiB)
