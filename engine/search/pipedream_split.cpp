@@ -289,45 +289,4 @@ PipedreamFound pipedream_plan(const PipedreamLayers& layers, std::span<const Pip
   return found;
 }
 
-std::vector<int32_t> pipedream_stages(const Graph& forward, std::span<const PipedreamState> states,
-                                      const PipedreamPlan& plan) {
-  std::vector<int32_t> stage(at(forward.operator_count()), -1);
-  for (size_t s = 0; s < plan.stages.size(); ++s)
-    for (const int32_t op : states[at(plan.stages[s].last)].layers)
-      if (stage[at(op)] < 0) stage[at(op)] = static_cast<int32_t>(s);
-  for (int32_t o = forward.operator_count() - 1; o >= 0; --o) {
-    if (stage[at(o)] >= 0 || !forward.op(o).inputs.empty()) continue;
-    int32_t first = static_cast<int32_t>(plan.stages.size());
-    const auto [begin, end] = boost::out_edges(o, forward.csr());
-    for (auto edge = begin; edge != end; ++edge)
-      if (const int32_t reader = stage[at(boost::target(*edge, forward.csr()))]; reader >= 0)
-        first = std::min(first, reader);
-    stage[at(o)] = first < static_cast<int32_t>(plan.stages.size()) ? first : 0;
-  }
-  for (int32_t o = 0; o < forward.operator_count(); ++o)
-    if (stage[at(o)] < 0) {
-      stage[at(o)] = 0;
-      for (const int32_t tensor : forward.op(o).inputs)
-        stage[at(o)] = std::max(stage[at(o)], stage[at(forward.tensor(tensor).producer)]);
-    }
-  return stage;
-}
-
-std::vector<int32_t> training_stages(const Graph& forward, std::span<const int32_t> stage,
-                                     const Graph& training) {
-  if (stage.size() != at(forward.operator_count()))
-    throw ArgumentError(
-        fmt::format("{} stages for {} operators", stage.size(), forward.operator_count()));
-  std::vector<int32_t> all;
-  for (const auto& op : training.operators()) {
-    const auto& name = op.forward >= 0 ? training.op(op.forward).name : op.name;
-    const int32_t origin = forward.find(name);
-    if (origin < 0)
-      throw ArgumentError(
-          fmt::format("operator '{}' is of no operator of graph '{}'", op.name, forward.name()));
-    all.push_back(stage[at(origin)]);
-  }
-  return all;
-}
-
 }  // namespace trinity

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/deadline.h"
-#include "graph/graph.h"
 
 namespace trinity {
 
@@ -30,12 +29,6 @@ struct PipedreamLayers {
   int32_t count() const { return static_cast<int32_t>(time_s.size()); }
 };
 
-/// The layers of a graph: its operators but those of type Input without inputs and `__getitem__`
-/// operators without readers, which PipeDream takes out. Throws ArgumentError for a graph with
-/// backward operators, one of whose times are not measured, or one without operators that take
-/// part.
-PipedreamLayers pipedream_layers(const Graph& forward);
-
 /// Chains that begin at a branch made one layer, as PipeDream's graph.compress_branches() does: it
 /// has the sums of times and weights and the output of its last member. For graphs of many
 /// branches, which have too many antichains otherwise.
@@ -58,7 +51,6 @@ struct PipedreamState {
 std::vector<PipedreamState> pipedream_states(const PipedreamLayers& layers,
                                              int32_t most_states = 2000,
                                              const Deadline& deadline = {});
-std::vector<PipedreamState> pipedream_states(const Graph& forward, int32_t most_states = 2000);
 
 /// One state per layer, whose output is all that crosses there: for graphs with too many
 /// antichains. Throws LimitError beyond 4,000 layers, Interrupted, TimeIsUp.
@@ -66,7 +58,6 @@ std::vector<PipedreamState> pipedream_chain(const PipedreamLayers& layers,
                                             const Deadline& deadline = {});
 /// At most so many of these states, the last among them, for any number of layers.
 std::vector<PipedreamState> pipedream_few(const PipedreamLayers& layers, int32_t most);
-std::vector<PipedreamState> pipedream_chain(const Graph& forward);
 
 /// A level of a cluster: `workers` of the level below, joined by a bandwidth.
 struct PipedreamLevel {
@@ -123,15 +114,5 @@ struct PipedreamFound {
 PipedreamFound pipedream_plan(const PipedreamLayers& layers, std::span<const PipedreamLevel> levels,
                               const PipedreamOptions& options, const std::string& compress,
                               int32_t most_states, double seconds);
-
-/// The stage of every operator of the graph; operators that take no part are where their readers
-/// (Input) or producers are.
-std::vector<int32_t> pipedream_stages(const Graph& forward, std::span<const PipedreamState> states,
-                                      const PipedreamPlan& plan);
-
-/// The same of the training step made of `forward` (lower_to_training): operators of backward and
-/// update are on their forward operator's stage.
-std::vector<int32_t> training_stages(const Graph& forward, std::span<const int32_t> stage,
-                                     const Graph& training);
 
 }  // namespace trinity

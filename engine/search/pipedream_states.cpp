@@ -32,25 +32,6 @@ struct Neighbours {
   std::vector<std::vector<int32_t>> inputs, readers;
 };
 
-/// Fills members; returns the layer of every operator, -1 for those that take no part.
-std::vector<int32_t> choose(const Graph& graph, PipedreamLayers& layers) {
-  std::vector<int32_t> position(at(graph.operator_count()), -1);
-  for (int32_t o = 0; o < graph.operator_count(); ++o) {
-    const auto& op = graph.op(o);
-    const auto description = op.attributes.find("description");
-    const auto* text = description == op.attributes.end()
-                           ? nullptr
-                           : std::get_if<std::string>(&description->second);
-    const bool unread = boost::out_degree(o, graph.csr()) == 0;
-    if (op.type == "Input" && op.inputs.empty()) continue;
-    if (text && text->rfind("__getitem__", 0) == 0 && unread) continue;
-    position[at(o)] = static_cast<int32_t>(layers.members.size());
-    layers.members.push_back({o});
-  }
-  if (layers.members.empty()) throw ArgumentError("PipeDream's optimiser: no operator takes part");
-  return position;
-}
-
 /// Appends the numbers of the bits that are set, ascending.
 void append_set(std::span<const uint64_t> words, std::vector<int32_t>& numbers) {
   size_t count = numbers.size();
@@ -258,31 +239,6 @@ std::vector<PipedreamState> states_in_order(const PipedreamLayers& layers, int32
 
 }  // namespace
 
-PipedreamLayers pipedream_layers(const Graph& graph) {
-  if (graph.has_backward())
-    throw ArgumentError("PipeDream's optimiser takes a forward graph, not a training step");
-  PipedreamLayers layers;
-  const auto position = choose(graph, layers);
-  for (int32_t i = 0; i < static_cast<int32_t>(layers.members.size()); ++i) {
-    const auto& op = graph.op(layers.members[at(i)][0]);
-    if (!op.measured())
-      throw ArgumentError(fmt::format(
-          "PipeDream's optimiser needs measured times; operator '{}' has none", op.name));
-    layers.time_s.push_back(op.measured_time_s + std::max(0.0, op.measured_backward_time_s));
-    layers.parameter_bytes.push_back(static_cast<double>(op.parameter_bytes()));
-    double bytes = 0;
-    for (const int32_t tensor : op.outputs)
-      bytes += static_cast<double>(graph.tensor(tensor).bytes);
-    layers.output_bytes.push_back(bytes);
-    for (const int32_t tensor : op.inputs)
-      if (const int32_t from = position[at(graph.tensor(tensor).producer)]; from >= 0)
-        layers.edges.emplace_back(from, i);
-  }
-  std::sort(layers.edges.begin(), layers.edges.end());
-  layers.edges.erase(std::unique(layers.edges.begin(), layers.edges.end()), layers.edges.end());
-  return layers;
-}
-
 PipedreamLayers compress_branches(const PipedreamLayers& layers) {
   const Neighbours graph(layers);
   std::vector<int32_t> chain(at(layers.count()), -1);  // the first layer of the chain a layer is in
@@ -337,10 +293,6 @@ std::vector<PipedreamState> pipedream_states(const PipedreamLayers& layers, int3
   return states;
 }
 
-std::vector<PipedreamState> pipedream_states(const Graph& forward, int32_t most_states) {
-  return pipedream_states(pipedream_layers(forward), most_states);
-}
-
 std::vector<PipedreamState> pipedream_chain(const PipedreamLayers& layers,
                                             const Deadline& deadline) {
   if (layers.count() > kMostChain)
@@ -352,10 +304,6 @@ std::vector<PipedreamState> pipedream_chain(const PipedreamLayers& layers,
 
 std::vector<PipedreamState> pipedream_few(const PipedreamLayers& layers, int32_t most) {
   return states_in_order(layers, std::clamp(most, 1, layers.count()), {});
-}
-
-std::vector<PipedreamState> pipedream_chain(const Graph& forward) {
-  return pipedream_chain(pipedream_layers(forward));
 }
 
 }  // namespace trinity

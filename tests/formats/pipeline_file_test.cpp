@@ -107,25 +107,6 @@ TEST_CASE("a profile's stages are the expert's; inputs cost nothing") {
                        FileError);
 }
 
-TEST_CASE("PipeDream's problem of a file is that of its graph") {
-  if (!std::filesystem::exists(kData)) {
-    MESSAGE("skipped: no ", kData);
-    return;
-  }
-  for (const char* name : {"pipedream/gnmt.graph.txt", "dapple/amoeba-18-pbs-8.txt"}) {
-    CAPTURE(name);
-    const auto network = read_pipeline_network(kData + "/" + name);
-    REQUIRE(network);
-    const PipedreamLevel level{4, 1e9};
-    const auto of_file =
-        pipedream_split(pipedream_states(pipedream_layers(*network)), std::span(&level, 1));
-    const auto of_graph =
-        pipedream_split(pipedream_states(read_pipedream(kData + "/" + name)), std::span(&level, 1));
-    CHECK(of_file.time_s == doctest::Approx(of_graph.time_s).epsilon(1e-12));
-    CHECK(of_file.data_parallel_s == doctest::Approx(of_graph.data_parallel_s).epsilon(1e-12));
-  }
-}
-
 TEST_CASE("a Piper instance keeps every configuration") {
   if (!std::filesystem::exists(kData)) {
     MESSAGE("skipped: no ", kData);
