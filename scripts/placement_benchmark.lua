@@ -10,7 +10,7 @@ local options = trinity.options {
   folder = { default = '../shared/data/pipedream', help = 'a folder with files NAME.graph.txt' },
   cluster = { default = 'p100', help = 'a cluster in models/clusters that takes a count' },
   devices = { default = '2,4', help = 'counts of devices' },
-  methods = { default = 'single_device,contiguous,expert,metis,scotch,fm,spectral,heft,etf,m_topo,m_etf,m_sct,gpipe,'
+  methods = { default = 'single_device,contiguous,expert,metis,scotch,fm,heft,etf,m_topo,m_etf,m_sct,'
     .. 'random,mcmc,annealing,local_search,best', help = 'methods with commas' },
   evaluations = { default = 1000, help = 'placements that each may simulate', min = 1, integer = true },
   seconds = { default = 0, help = 'wall-clock limit of each run in place of --evaluations; 0: none', min = 0 },

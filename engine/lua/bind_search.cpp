@@ -6,15 +6,13 @@
 #include "search/best.h"
 #include "search/exhaustive.h"
 #include "search/fm.h"
-#include "search/largest_first.h"
 #include "search/list_schedule.h"
 #include "search/local_search.h"
 #include "search/max_load_split.h"
 #include "search/mcmc.h"
 #include "search/metis.h"
-#include "search/pipeline_split.h"
+#include "search/row_split.h"
 #include "search/scotch.h"
-#include "search/spectral.h"
 
 namespace trinity::lua {
 
@@ -231,7 +229,8 @@ Construction from_assignment(const PlacementSpace& space, const Assignment& assi
   return {space.placement(assignment), {}};
 }
 
-void push_order(lua_State* L, const ListSchedule& list, int32_t devices) {
+/// Sets the fact order (a list of operators a device) of a list schedule.
+void set_order(lua_State* L, const ListSchedule& list, int32_t devices) {
   const auto schedule = order_schedule(list, devices);
   lua_newtable(L);
   for (int32_t d = 0; d < devices; ++d) {
@@ -244,12 +243,6 @@ void push_order(lua_State* L, const ListSchedule& list, int32_t devices) {
     }
     lua_rawseti(L, -2, d + 1);
   }
-}
-
-/// Sets the facts predicted_s and order (a list of operators a device) of a list schedule.
-void push_list(lua_State* L, const ListSchedule& list, int32_t devices) {
-  set_field(L, "predicted_s", static_cast<double>(list.makespan) * 1e-9);
-  push_order(L, list, devices);
   lua_setfield(L, -2, "order");
 }
 
@@ -284,56 +277,27 @@ Construction fm(lua_State*, Fields& fields, const PlacementSpace& space) {
   return from_assignment(space, fm_partition(space, o));
 }
 
-Construction spectral(lua_State*, Fields& fields, const PlacementSpace& space) {
-  SpectralOptions o;
-  o.imbalance = fields.number("imbalance", o.imbalance);
-  return from_assignment(space, spectral_partition(space, o));
-}
-
-Construction largest(lua_State*, Fields&, const PlacementSpace& space) {
-  return from_assignment(space, largest_first(space));
+Construction contiguous(lua_State*, Fields&, const PlacementSpace& space) {
+  return from_assignment(space, contiguous_split(space));
 }
 
 template <ListSchedule (*Schedule)(const TaskGraph&)>
 Construction list_scheduler(lua_State* L, Fields&, const PlacementSpace& space) {
   const auto list = Schedule(make_task_graph(space.problem()));
-  push_list(L, list, space.devices());
+  set_order(L, list, space.devices());
   return {list.processor, {}};
 }
 
-Construction baechi(lua_State* L, const PlacementSpace& space, const BaechiResult& result) {
+template <BaechiResult (*Schedule)(const Problem&)>
+Construction baechi(lua_State* L, Fields&, const PlacementSpace& space) {
+  const auto result = Schedule(space.problem());
   if (!result.feasible) return {{}, result.reason};
-  set_field(L, "headroom", result.headroom);
-  if (result.list.makespan > 0) push_list(L, result.list, space.devices());
-  if (result.favourites > 0) {
-    set_field(L, "favourites", result.favourites);
-    set_boolean(L, "programme_solved", result.programme_solved);
-  }
+  set_order(L, result.list, space.devices());
   return {result.list.processor, {}};
 }
 
-BaechiOptions baechi_options(Fields& fields) {
-  BaechiOptions o;
-  o.reserve = fields.boolean("reserve", o.reserve);
-  o.headroom = fields.number("headroom", o.headroom);
-  o.retry = fields.boolean("retry", o.retry);
-  return o;
-}
-
-Construction topo(lua_State* L, Fields&, const PlacementSpace& space) {
-  return baechi(L, space, m_topo(space.problem()));
-}
-Construction etf_memory(lua_State* L, Fields& fields, const PlacementSpace& space) {
-  return baechi(L, space, m_etf(space.problem(), baechi_options(fields)));
-}
-Construction sct_memory(lua_State* L, Fields& fields, const PlacementSpace& space) {
-  return baechi(L, space, m_sct(space.problem(), baechi_options(fields)));
-}
-
-Construction gpipe(lua_State* L, Fields&, const PlacementSpace& space) {
-  auto split = gpipe_split(space.problem());
-  set_field(L, "load_s", static_cast<double>(split.load_ns) * 1e-9);
-  return {std::move(split.placement), {}};
+Construction topo(lua_State*, Fields&, const PlacementSpace& space) {
+  return {m_topo(space.problem()), {}};
 }
 
 Construction max_load(lua_State* L, Fields& fields, const PlacementSpace& space) {
@@ -346,27 +310,24 @@ Construction max_load(lua_State* L, Fields& fields, const PlacementSpace& space)
                     ? "no contiguous split fits the memory"
                     : fmt::format("no contiguous split that fits was found in {:g} s",
                                   limits.seconds)};
-  set_field(L, "load_s", split.load_s);
   set_boolean(L, "exact", split.exact);
   return {std::move(split.device), {}};
 }
 
 /// construct(problem, method, options, placement) -> facts, or nil and why there is no placement.
-/// Fills the placement. Facts: predicted_s and order of list schedulers, load_s of splits, ...
+/// Fills the placement. Facts: order of list schedulers; whether max_load is exact.
 int search_construct(lua_State* L) {
-  static const std::map<std::string, Construct> kMethods = {{"cpop", list_scheduler<cpop>},
+  static const std::map<std::string, Construct> kMethods = {{"contiguous", contiguous},
+                                                            {"cpop", list_scheduler<cpop>},
                                                             {"etf", list_scheduler<etf>},
                                                             {"fm", fm},
-                                                            {"gpipe", gpipe},
                                                             {"heft", list_scheduler<heft>},
-                                                            {"largest_first", largest},
-                                                            {"m_etf", etf_memory},
-                                                            {"m_sct", sct_memory},
+                                                            {"m_etf", baechi<m_etf>},
+                                                            {"m_sct", baechi<m_sct>},
                                                             {"m_topo", topo},
                                                             {"max_load", max_load},
                                                             {"metis", metis},
-                                                            {"scotch", scotch},
-                                                            {"spectral", spectral}};
+                                                            {"scotch", scotch}};
   const auto problem = object_arg<BoundProblem>(L, 1, "problem").problem;
   const auto construct = find_method(kMethods, string_arg(L, 2, "method"));
   table_arg(L, 3, "options");
@@ -385,6 +346,21 @@ int search_construct(lua_State* L) {
   return 1;
 }
 
+/// split_row(work, parts) -> the part of every element, from 1; see row_split.h.
+int search_split_row(lua_State* L) {
+  table_arg(L, 1, "work");
+  std::vector<double> work;
+  for_each(L, 1, [&](int) { work.push_back(number_arg(L, lua_gettop(L), "work")); });
+  const auto parts = static_cast<int32_t>(integer_arg(L, 2, "parts", 1, 4096));
+  const auto part = split_row(work, parts);
+  lua_createtable(L, static_cast<int>(part.size()), 0);
+  for (size_t i = 0; i < part.size(); ++i) {
+    lua_pushinteger(L, part[i] + 1);
+    lua_rawseti(L, -2, static_cast<int>(i) + 1);
+  }
+  return 1;
+}
+
 constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
                                   TRINITY_BIND("tell", searcher_tell),
                                   TRINITY_BIND("evaluations", searcher_evaluations),
@@ -393,6 +369,7 @@ constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
                                   {nullptr, nullptr}};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("searcher", searcher_new),
                                    TRINITY_BIND("construct", search_construct),
+                                   TRINITY_BIND("split_row", search_split_row),
                                    {nullptr, nullptr}};
 
 }  // namespace

@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 #include "base/stop.h"
+#include "search/favourite_child.h"
+#include "search/row_split.h"
 
 namespace trinity {
 namespace {
@@ -21,99 +23,52 @@ size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// Bytes of operators and units under a problem's rules.
 struct Bytes {
-  std::vector<int64_t> outputs, workspace;                   // per operator
-  std::vector<int64_t> fixed, most_outputs, most_workspace;  // per unit
-  std::vector<int64_t> capacity;                             // per device
+  std::vector<int64_t> outputs, workspace;  // per operator
+  std::vector<int64_t> fixed;               // per unit
+  std::vector<int64_t> capacity;            // per device
 
-  explicit Bytes(const Problem& problem) {
-    const auto units = at(problem.graph().unit_count());
-    for (auto* list : {&fixed, &most_outputs, &most_workspace}) list->assign(units, 0);
+  explicit Bytes(const Problem& problem) : fixed(at(problem.graph().unit_count()), 0) {
     const auto model = problem.rules().memory;
     for (int32_t o = 0; o < problem.operators(); ++o) {
-      const size_t unit = at(problem.graph().units()[at(o)]);
       int64_t sum = 0;
       for (int32_t i = problem.first_output(o); i < problem.first_output(o + 1); ++i)
         sum += problem.held_bytes()[at(i)];
       outputs.push_back(model == MemoryModel::none ? 0 : sum);
       workspace.push_back(model == MemoryModel::slots ? problem.workspace_bytes(o) : 0);
-      if (model == MemoryModel::slots) fixed[unit] += problem.fixed_bytes(o);
-      most_outputs[unit] = std::max(most_outputs[unit], outputs.back());
-      most_workspace[unit] = std::max(most_workspace[unit], workspace.back());
+      if (model == MemoryModel::slots)
+        fixed[at(problem.graph().units()[at(o)])] += problem.fixed_bytes(o);
     }
     for (int32_t d = 0; d < problem.devices(); ++d)
       capacity.push_back(problem.cluster().capacity_bytes(d));
   }
+  /// What running an operator takes.
+  int64_t needed(int32_t op) const { return outputs[at(op)] + workspace[at(op)]; }
 };
 
-/// What is taken on every device, and what units have reserved.
+/// What is taken on every device.
 class Ledger {
  public:
-  Ledger(const Bytes& bytes, std::span<const int32_t> unit_of, bool reserve)
-      : bytes_(bytes),
-        unit_of_(unit_of),
-        reserve_(reserve),
-        used_(bytes.capacity.size(), 0),
-        peak_(bytes.capacity.size(), 0),
-        reserved_(bytes.fixed.size(), 0) {}
+  explicit Ledger(const Bytes& bytes)
+      : bytes_(bytes), used_(bytes.capacity.size(), 0), peak_(used_) {}
 
   int64_t free(int32_t device) const { return bytes_.capacity[at(device)] - used_[at(device)]; }
   const std::vector<int64_t>& peak() const { return peak_; }
 
-  /// What a unit takes when it is placed.
-  int64_t entry(int32_t unit) const {
-    return bytes_.fixed[at(unit)] +
-           (reserve_ ? bytes_.most_outputs[at(unit)] + bytes_.most_workspace[at(unit)] : 0);
-  }
-  /// What running `op` takes beside entry(), given what its unit has reserved.
-  int64_t need(int32_t op, bool placed) const {
-    const int64_t unit = unit_of_[at(op)];
-    const int64_t kept =
-        placed ? reserved_[at(static_cast<int32_t>(unit))]
-               : entry(static_cast<int32_t>(unit)) - bytes_.fixed[static_cast<size_t>(unit)];
-    return std::max<int64_t>(0, bytes_.outputs[at(op)] + bytes_.workspace[at(op)] - kept);
-  }
-
-  void enter(int32_t unit, int32_t device) {
-    take(device, entry(unit));
-    reserved_[at(unit)] = entry(unit) - bytes_.fixed[at(unit)];
-  }
+  void enter(int32_t unit, int32_t device) { take(device, bytes_.fixed[at(unit)]); }
   void run(int32_t op, int32_t device) {
-    allocate(op, device, bytes_.outputs[at(op)] + bytes_.workspace[at(op)]);
-    give_back(op, device, bytes_.workspace[at(op)]);
+    take(device, bytes_.needed(op));
+    used_[at(device)] -= bytes_.workspace[at(op)];
   }
-  void drop_outputs(int32_t op, int32_t device) { give_back(op, device, bytes_.outputs[at(op)]); }
-  /// All operators of the unit have run.
-  void leave(int32_t unit, int32_t device) {
-    used_[at(device)] -= reserved_[at(unit)];
-    reserved_[at(unit)] = 0;
-    left_.insert(unit);
-  }
+  void drop_outputs(int32_t op, int32_t device) { used_[at(device)] -= bytes_.outputs[at(op)]; }
 
  private:
   void take(int32_t device, int64_t bytes) {
     used_[at(device)] += bytes;
     peak_[at(device)] = std::max(peak_[at(device)], used_[at(device)]);
   }
-  void allocate(int32_t op, int32_t device, int64_t bytes) {
-    auto& reserved = reserved_[at(unit_of_[at(op)])];
-    const int64_t own = std::min(reserved, bytes);
-    reserved -= own;
-    take(device, bytes - own);
-  }
-  /// To the unit's reserve up to its size, the rest to the device.
-  void give_back(int32_t op, int32_t device, int64_t bytes) {
-    const int32_t unit = unit_of_[at(op)];
-    const int64_t limit = left_.count(unit) ? 0 : entry(unit) - bytes_.fixed[at(unit)];
-    const int64_t own = std::min(bytes, limit - reserved_[at(unit)]);
-    reserved_[at(unit)] += own;
-    used_[at(device)] -= bytes - own;
-  }
 
   const Bytes& bytes_;
-  std::span<const int32_t> unit_of_;
-  bool reserve_;
-  std::vector<int64_t> used_, peak_, reserved_;
-  std::set<int32_t> left_;
+  std::vector<int64_t> used_, peak_;
 };
 
 /// The channels of devices, and which tensors are where.
@@ -159,17 +114,16 @@ class Channels {
 /// m-ETF, and m-SCT when there are favourite children.
 class Scheduler {
  public:
-  Scheduler(const Problem& problem, const TaskGraph& graph, const BaechiOptions& options,
+  Scheduler(const Problem& problem, const TaskGraph& graph, double headroom,
             const FavouriteChildren* favourites)
       : problem_(problem),
         graph_(graph),
         favourites_(favourites),
         bytes_(problem),
-        ledger_(bytes_, problem.graph().units(), options.reserve),
+        ledger_(bytes_),
         channels_(graph),
         missing_(graph.awaited_inputs()),
         unit_device_(bytes_.fixed.size(), -1),
-        unit_left_(graph.group_size),
         free_at_(at(graph.processors), 0),
         running_(at(graph.processors), -1),
         last_(at(graph.processors), -1) {
@@ -177,7 +131,7 @@ class Scheduler {
     list_.start.assign(at(graph.tasks), 0);
     list_.end.assign(at(graph.tasks), 0);
     for (const int64_t bytes : bytes_.capacity)
-      headroom_.push_back(static_cast<int64_t>(options.headroom * static_cast<double>(bytes)));
+      headroom_.push_back(static_cast<int64_t>(headroom * static_cast<double>(bytes)));
     for (int32_t o = 0; o < graph.tasks; ++o) {
       const auto readers = graph.readers(o);
       readers_left_.push_back(static_cast<int32_t>(readers.size()));
@@ -206,18 +160,24 @@ class Scheduler {
 
   int32_t unit_of(int32_t op) const { return problem_.graph().units()[at(op)]; }
 
+  /// What running `op` takes, with its unit where that is still open.
+  int64_t need_of(int32_t op) const {
+    const int32_t unit = unit_of(op);
+    return bytes_.needed(op) + (unit_device_[at(unit)] >= 0 ? 0 : bytes_.fixed[at(unit)]);
+  }
+
   /// An operator with its unit, and all that follows with its units.
   void bound_needs() {
     int64_t largest = 0;
     std::set<int32_t> entering;
     for (int32_t o = 0; o < graph_.tasks; ++o) {
-      const int64_t own = bytes_.outputs[at(o)] + bytes_.workspace[at(o)];
+      const int64_t unit_bytes = bytes_.fixed[at(unit_of(o))];
       if (!graph_.follows[at(o)]) {
-        largest = std::max(largest, own + ledger_.entry(unit_of(o)));
+        largest = std::max(largest, bytes_.needed(o) + unit_bytes);
         continue;
       }
-      most_need_ += own;
-      if (entering.insert(unit_of(o)).second) most_need_ += ledger_.entry(unit_of(o));
+      most_need_ += bytes_.needed(o);
+      if (entering.insert(unit_of(o)).second) most_need_ += unit_bytes;
     }
     most_need_ += largest;
   }
@@ -227,8 +187,7 @@ class Scheduler {
   bool placeable(int32_t op, int32_t device) const {
     const int32_t unit = unit_of(op), home = unit_device_[at(unit)];
     if (home >= 0 && home != device) return false;
-    const int64_t need = ledger_.need(op, home >= 0) + (home >= 0 ? 0 : ledger_.entry(unit));
-    const int64_t kept = home >= 0 ? 0 : headroom_[at(device)];
+    const int64_t need = need_of(op), kept = home >= 0 ? 0 : headroom_[at(device)];
     const auto followers = missing_followers(graph_, list_.processor, op);
     if (followers.empty()) return need + kept <= ledger_.free(device);
     std::map<int32_t, int64_t> needs{{device, need + kept}};
@@ -236,8 +195,8 @@ class Scheduler {
     for (const int32_t follower : followers) {
       const int32_t other = unit_of(follower), other_home = unit_device_[at(other)];
       auto& taken = needs[other_home >= 0 ? other_home : device];
-      taken += bytes_.outputs[at(follower)] + bytes_.workspace[at(follower)];
-      if (other_home < 0 && entering.insert(other).second) taken += ledger_.entry(other);
+      taken += bytes_.needed(follower);
+      if (other_home < 0 && entering.insert(other).second) taken += bytes_.fixed[at(other)];
     }
     return std::all_of(needs.begin(), needs.end(),
                        [&](const auto& n) { return n.second <= ledger_.free(n.first); });
@@ -359,7 +318,6 @@ class Scheduler {
       const int32_t from = graph_.edges[at(e)].from;
       if (--readers_left_[at(from)] == 0) ledger_.drop_outputs(from, list_.processor[at(from)]);
     }
-    if (--unit_left_[at(unit_of(op))] == 0) ledger_.leave(unit_of(op), device);
   }
 
   /// Operators that have ended by now make their readers ready.
@@ -395,10 +353,6 @@ class Scheduler {
   BaechiResult result() {
     BaechiResult found;
     found.peak_bytes = ledger_.peak();
-    if (favourites_) {
-      for (const int32_t child : favourites_->child) found.favourites += child >= 0 ? 1 : 0;
-      found.programme_solved = favourites_->solved;
-    }
     if (ready_.empty()) {
       found.feasible = true;
       found.list = std::move(list_);
@@ -406,10 +360,9 @@ class Scheduler {
     }
     const int32_t op = *ready_.begin();
     const int32_t home = unit_device_[at(unit_of(op))];
-    const int64_t need = ledger_.need(op, home >= 0) + (home >= 0 ? 0 : ledger_.entry(unit_of(op)));
     found.reason = fmt::format(
         "operator '{}' needs {} bytes, more than is free on {} after {} of {} operators",
-        problem_.graph().op(op).name, need,
+        problem_.graph().op(op).name, need_of(op),
         home >= 0 ? "device '" + problem_.cluster().device(home).name + "', its unit's,"
                   : std::string("any device"),
         list_.sequence.size(), graph_.tasks);
@@ -422,7 +375,7 @@ class Scheduler {
   Bytes bytes_;
   Ledger ledger_;
   Channels channels_;
-  std::vector<int32_t> missing_, unit_device_, unit_left_, readers_left_;
+  std::vector<int32_t> missing_, unit_device_, readers_left_;
   std::vector<int64_t> free_at_, headroom_;
   std::vector<int32_t> running_, last_;     // per device
   std::set<int32_t> ready_, pinned_ready_;  // pinned: whose unit is placed
@@ -444,8 +397,7 @@ std::vector<bool> deciding_operators(const Problem& problem) {
   return decides;
 }
 
-FavouriteChildren find_favourites(const Problem& problem, const TaskGraph& graph,
-                                  const SctLimits& limits) {
+FavouriteChildren find_favourites(const Problem& problem, const TaskGraph& graph) {
   const auto decides = deciding_operators(problem);
   SctProgramme programme;
   std::vector<int32_t> number(at(graph.tasks), -1), op_of;
@@ -466,7 +418,7 @@ FavouriteChildren find_favourites(const Problem& problem, const TaskGraph& graph
       programme.edges.push_back({number[at(edge.from)], number[at(edge.to)], wire, joined});
     std::tie(from, to) = std::pair(edge.from, edge.to);
   }
-  const auto found = favourite_children(programme, limits);
+  const auto found = favourite_children(programme);
   FavouriteChildren all = found;
   all.child.assign(at(graph.tasks), -1);
   all.parent.assign(at(graph.tasks), -1);
@@ -478,18 +430,10 @@ FavouriteChildren find_favourites(const Problem& problem, const TaskGraph& graph
 }
 
 BaechiResult schedule_with_retries(const Problem& problem, const TaskGraph& graph,
-                                   BaechiOptions options, const FavouriteChildren* favourites) {
-  if (!(options.headroom >= 0 && options.headroom < 1))
-    throw ArgumentError(
-        fmt::format("headroom must be from 0 to less than 1, got {}", options.headroom));
-  auto first = Scheduler(problem, graph, options, favourites).run();
-  first.headroom = options.headroom;
-  const double start = options.headroom;
-  for (int step = 1; !first.feasible && options.retry && step < 10; ++step) {
-    options.headroom = start + 0.1 * step;
-    if (options.headroom >= 1) break;
-    auto again = Scheduler(problem, graph, options, favourites).run();
-    again.headroom = options.headroom;
+                                   const FavouriteChildren* favourites) {
+  auto first = Scheduler(problem, graph, 0, favourites).run();
+  for (int step = 1; !first.feasible && step < 10; ++step) {
+    auto again = Scheduler(problem, graph, 0.1 * step, favourites).run();
     if (again.feasible) return again;
   }
   return first;
@@ -497,41 +441,29 @@ BaechiResult schedule_with_retries(const Problem& problem, const TaskGraph& grap
 
 }  // namespace
 
-BaechiResult m_topo(const Problem& problem) {
+std::vector<int32_t> m_topo(const Problem& problem) {
   const Bytes bytes(problem);
-  const auto& graph = problem.graph();
-  std::vector<int64_t> unit_bytes = bytes.fixed;
-  for (int32_t o = 0; o < problem.operators(); ++o)
-    unit_bytes[at(graph.units()[at(o)])] += bytes.outputs[at(o)] + bytes.workspace[at(o)];
+  const auto units = problem.graph().units();
+  auto unit_bytes = bytes.fixed;
+  for (int32_t o = 0; o < problem.operators(); ++o) unit_bytes[at(units[at(o)])] += bytes.needed(o);
   const int64_t limit =
       std::accumulate(unit_bytes.begin(), unit_bytes.end(), int64_t{0}) / problem.devices() +
       *std::max_element(unit_bytes.begin(), unit_bytes.end());
-  BaechiResult result;
-  result.feasible = true;
-  result.peak_bytes.assign(at(problem.devices()), 0);
-  result.list.processor.resize(at(problem.operators()));
-  result.list.start.assign(at(problem.operators()), 0);
-  result.list.end = result.list.start;
-  result.list.sequence.resize(at(problem.operators()));
-  std::iota(result.list.sequence.begin(), result.list.sequence.end(), 0);
-  int32_t device = 0;
-  for (int32_t u = 0; u < graph.unit_count(); ++u) {
-    if (device + 1 < problem.devices() && result.peak_bytes[at(device)] + unit_bytes[at(u)] > limit)
-      ++device;
-    result.peak_bytes[at(device)] += unit_bytes[at(u)];
-    for (const int32_t o : graph.unit(u)) result.list.processor[at(o)] = device;
-  }
-  return result;
+  const auto part = fill_row(unit_bytes, unit_bytes.size(), problem.devices(), limit);
+  std::vector<int32_t> device;
+  for (const int32_t unit : units)
+    device.push_back(std::min(part[at(unit)], problem.devices() - 1));
+  return device;
 }
 
-BaechiResult m_etf(const Problem& problem, const BaechiOptions& options) {
-  return schedule_with_retries(problem, make_task_graph(problem), options, nullptr);
+BaechiResult m_etf(const Problem& problem) {
+  return schedule_with_retries(problem, make_task_graph(problem), nullptr);
 }
 
-BaechiResult m_sct(const Problem& problem, const BaechiOptions& options) {
+BaechiResult m_sct(const Problem& problem) {
   const auto graph = make_task_graph(problem);
-  const auto favourites = find_favourites(problem, graph, options.programme);
-  return schedule_with_retries(problem, graph, options, &favourites);
+  const auto favourites = find_favourites(problem, graph);
+  return schedule_with_retries(problem, graph, &favourites);
 }
 
 }  // namespace trinity

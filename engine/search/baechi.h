@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "search/favourite_child.h"
 #include "search/list_schedule.h"
 #include "simulator/problem.h"
 
@@ -27,45 +26,33 @@ namespace trinity {
 /// In a training graph units join an operator and its gradients, so forward operators decide, as in
 /// Baechi.
 ///
-/// Nothing fits: that is an answer (feasible = false), not an error.
-struct BaechiOptions {
-  /// A unit takes, when placed, its largest workspace and largest outputs too, and keeps them until
-  /// all its operators have run. Baechi's option against running out of memory in backward.
-  bool reserve = false;
-  /// The part of every device's memory that no unit may be placed into, so that operators of placed
-  /// units (gradients) find room. Not Baechi's, which stops where its first try does not fit.
-  double headroom = 0;
-  /// When nothing fits, try again with headroom 0.1, 0.2, ... up to 0.9 more.
-  bool retry = true;
-  SctLimits programme = {};  ///< m_sct: beyond these, favourites are greedy
-};
-
+/// RETRIES. Baechi stops where its first try does not fit. Here it is tried again with a part of
+/// every device's memory, 0.1 to 0.9, that no unit may be placed into, so that operators of placed
+/// units (gradients) find room. Nothing fits even so: that is an answer (feasible = false), not an
+/// error.
 struct BaechiResult {
   bool feasible = false;
   std::string reason;               ///< of an infeasible result, one sentence
-  double headroom = 0;              ///< with which it was found
   ListSchedule list;                ///< the placement with Baechi's times; empty when infeasible
   std::vector<int64_t> peak_bytes;  ///< of every device, as counted above
-  int32_t favourites = 0;           ///< m_sct: favourite children
-  bool programme_solved = false;    ///< m_sct: they come from the linear programme
 };
 
 /// m-TOPO: units in order of their first operator, device by device: the next device begins when
 /// the present one's memory (fixed bytes, workspace and outputs of all operators, nothing given
 /// back) would exceed (total / devices + the largest unit). Balances memory, not time; asks no
-/// device's capacity, as published. Has no times: start and end are 0.
-BaechiResult m_topo(const Problem& problem);
+/// device's capacity, as published. Returns the device of every operator.
+std::vector<int32_t> m_topo(const Problem& problem);
 
 /// m-ETF: at every instant of its own clock, of all free devices and operators whose inputs can be
 /// there by now the lowest operator (ties: the lower device) is scheduled; then the clock moves to
 /// the next instant at which anything can start.
-BaechiResult m_etf(const Problem& problem, const BaechiOptions& options = {});
+BaechiResult m_etf(const Problem& problem);
 
 /// m-SCT: as m-ETF with favourite children (favourite_child.h). A device whose last operator has a
 /// favourite child that is ready, unplaced and can start nowhere earlier is awake for it: it takes
 /// nothing else but urgent operators, those that could start by now on the device where they start
 /// last. Where units have several operators, the programme holds only forward operators and those
 /// of units without one.
-BaechiResult m_sct(const Problem& problem, const BaechiOptions& options = {});
+BaechiResult m_sct(const Problem& problem);
 
 }  // namespace trinity

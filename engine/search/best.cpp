@@ -8,11 +8,10 @@
 #include "search/annealing.h"
 #include "search/exhaustive.h"
 #include "search/fm.h"
-#include "search/largest_first.h"
 #include "search/local_search.h"
 #include "search/metis.h"
+#include "search/row_split.h"
 #include "search/scotch.h"
-#include "search/spectral.h"
 
 namespace trinity {
 namespace {
@@ -55,7 +54,6 @@ std::vector<Assignment> cheap_starts(const PlacementSpace& space, uint64_t seed)
     fm.seed = seed;
     fm.imbalance = imbalance;
     starts.add(fm_partition(space, fm));
-    starts.add(spectral_partition(space, {.imbalance = imbalance}));
   }
   return starts.take();
 }

@@ -14,8 +14,8 @@ struct BestOptions {
 };
 
 /// Placements that cost no simulation, each once: every kind of device alone, the contiguous split,
-/// METIS, Scotch, Fiduccia-Mattheyses and spectral bisection at two imbalances. Graphs of more than
-/// 20,000 units, on which the last two take seconds, get none of these two.
+/// METIS, Scotch and Fiduccia-Mattheyses at two imbalances. Graphs of more than 20,000 units, on
+/// which the last takes seconds, get none of it.
 std::vector<Assignment> cheap_starts(const PlacementSpace& space, uint64_t seed);
 
 /// The house's recommendation: every placement once where the budget allows it (and there are at

@@ -1,9 +1,7 @@
 #include "search/pipeline_cuts.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <numeric>
 #include <tuple>
 
 #include "base/deadline.h"
@@ -11,7 +9,7 @@
 #include "base/random.h"
 #include "search/ideals.h"
 #include "search/max_load_search.h"
-#include "search/pipeline_split.h"
+#include "search/row_split.h"
 
 namespace trinity {
 namespace {
@@ -60,12 +58,7 @@ Cuts cuts_of(const std::vector<int32_t>& part, int32_t parts) {
 }
 
 Cuts balanced(const std::vector<double>& work, int32_t parts) {
-  // Whole numbers of a part in 2^40 of all work: sums are then exact.
-  const double all = std::accumulate(work.begin(), work.end(), 0.0);
-  std::vector<int64_t> whole;
-  for (int32_t p = 0; p < parts; ++p)
-    for (const double w : work) whole.push_back(all > 0 ? std::llround(w / all * 0x1p40) : 0);
-  return cuts_of(contiguous_split(whole, parts), parts);
+  return cuts_of(split_row(work, parts), parts);
 }
 
 Cuts equal(size_t elements, int32_t parts) {

@@ -53,7 +53,7 @@ function fidelity.placements(problem, count, seed, evaluations)
     if core.was_interrupted() then util.fail 'interrupted' end
     if ok then add(label or name, found.placement) end
   end
-  local direct = { 'contiguous', 'metis', 'expert', 'heft', 'etf', 'spectral', 'round_robin' }
+  local direct = { 'contiguous', 'metis', 'expert', 'heft', 'etf', 'round_robin' }
   for _, name in ipairs(direct) do
     try(name, nil, { seed = seed, evaluations = 1, quiet = true })
   end

@@ -2,6 +2,7 @@
 -- dynamic programming over sets of nodes, the one of equal work, and the one whose simulated step is fastest, by trying
 -- all that could be.
 
+local core = require 'trinity.core'
 local check = require 'trinity.check'
 local layer_chain = require 'trinity.layer_chain'
 
@@ -43,20 +44,30 @@ function Costs:load(d, from, to, in_flight)
   return math.max(time_s[to] - time_s[from - 1], sent / self.bandwidth[d])
 end
 
-local function costs_of(problem, chain, equal)
-  local self = setmetatable({ chain = chain, time_s = {}, capacity = {}, bandwidth = narrowest_wires(problem.cluster) },
-    Costs)
-  local per_kind, mean = {}, {}
-  for k, kind in ipairs(chain.kinds) do
-    per_kind[k] = {}
-    for l = 1, chain.layers do per_kind[k][l] = kind.forward_s[l] + kind.backward_s[l] end
-  end
+-- Seconds of every layer, the means over the devices.
+local function mean_times(chain)
+  local mean = {}
   for l = 1, chain.layers do
     mean[l] = 0
-    for d = 1, #chain.kind_of do mean[l] = mean[l] + per_kind[chain.kind_of[d]][l] / #chain.kind_of end
+    for d = 1, #chain.kind_of do
+      local kind = chain.kinds[chain.kind_of[d]]
+      mean[l] = mean[l] + (kind.forward_s[l] + kind.backward_s[l]) / #chain.kind_of
+    end
+  end
+  return mean
+end
+
+local function costs_of(problem, chain)
+  local self = setmetatable({ chain = chain, time_s = {}, capacity = {}, bandwidth = narrowest_wires(problem.cluster) },
+    Costs)
+  local per_kind = {}
+  for k, kind in ipairs(chain.kinds) do
+    local times = {}
+    for l = 1, chain.layers do times[l] = kind.forward_s[l] + kind.backward_s[l] end
+    per_kind[k] = prefix(times)
   end
   for d, device in ipairs(problem.cluster.devices) do
-    self.time_s[d] = prefix(equal and mean or per_kind[chain.kind_of[d]])
+    self.time_s[d] = per_kind[chain.kind_of[d]]
     self.capacity[d] = device.capacity_bytes
   end
   local stored = {}
@@ -94,24 +105,11 @@ local function extend(self, best, set, d, micro_batches)
   end
 end
 
--- Sets of nodes in the order in which they can be filled; in the cluster's order the last ones only.
-local function sets_of(devices, in_order)
-  local sets = {}
-  if in_order then
-    for used = 1, devices do sets[used] = 2 ^ devices - 2 ^ (devices - used) end
-  else
-    for set = 1, 2 ^ devices - 1 do sets[set] = set end
-  end
-  return sets
-end
-
-local rules = { micro_batches = { 'integer', 1, 2 ^ 30 }, in_order = 'boolean', equal = 'boolean' }
+local rules = { micro_batches = { 'integer', 1, 2 ^ 30 } }
 
 --- The split of least load: the largest stage's seconds per micro-batch are as few as any split into consecutive
 --- parts, each on a node of its own, allows. Returns the device of every layer and that load, or nil where memory
---- allows none. options: micro_batches (how many 1F1B may hold, 1); in_order: nodes in the cluster's order, the last
---- ones where fewer do; equal: every node takes the mean of all nodes' times, as splits for equal machines assume.
---- Exponential in the nodes: at most 12.
+--- allows none. options: micro_batches (how many 1F1B may hold, 1). Clusters of at most 12.
 function layer_split.least_load(problem, chain, options)
   check.object('layer_split.least_load', 1, 'problem', problem, 'problem')
   options = check.options('layer_split.least_load', 3, 'options', options, rules)
@@ -119,9 +117,9 @@ function layer_split.least_load(problem, chain, options)
   if devices > 12 then
     check.refuse('layer_split.least_load', 1, 'problem', 'expected at most 12 devices, got %d', devices)
   end
-  local self, best = costs_of(problem, chain, options.equal), { [0] = { [chain.layers + 1] = { load = 0 } } }
+  local self, best = costs_of(problem, chain), { [0] = { [chain.layers + 1] = { load = 0 } } }
   local found
-  for _, set in ipairs(sets_of(devices, options.in_order)) do
+  for set = 1, 2 ^ devices - 1 do -- what is taken from a set is a smaller number
     best[set] = {}
     for d = 1, devices do
       if has(set, d) and best[set - 2 ^ (d - 1)] then extend(self, best, set, d, options.micro_batches or 1) end
@@ -139,17 +137,11 @@ function layer_split.least_load(problem, chain, options)
   return device_of, found.load
 end
 
---- The split of equal work as GPipe has it: every node in turn takes layers until it has its share of the time, all
---- nodes taken for equal. Returns the device of every layer.
+--- The split of equal work as GPipe has it, all nodes taken for equal: the largest sum of the times of a part is least.
+--- Returns the device of every layer.
 function layer_split.equal_work(problem, chain)
   check.object('layer_split.equal_work', 1, 'problem', problem, 'problem')
-  local sums = costs_of(problem, chain, true).time_s[1]
-  local devices, device_of = #problem.cluster.devices, {}
-  for l = 1, chain.layers do
-    local middle = (sums[l - 1] + sums[l]) / 2 / math.max(sums[chain.layers], 1e-300)
-    device_of[l] = math.min(devices, math.floor(middle * devices) + 1)
-  end
-  return device_of
+  return core.split_row(mean_times(chain), #problem.cluster.devices)
 end
 
 -- Seconds that every layer keeps each device busy in a step of so many micro-batches; and per layer the fewest that it
@@ -236,8 +228,5 @@ function layer_split.fastest(problem, chain, options)
   if not found.device_of then found.step_time_s = nil end
   return found
 end
-
---- The placement of such a split.
-function layer_split.placement(problem, chain, device_of) return layer_chain.placement(problem, chain, device_of) end
 
 return layer_split

@@ -9,12 +9,11 @@ local warm_start = {}
 
 --- Heuristics that are tried by default, those first that are the best most often; a small budget ends the list.
 warm_start.portfolio = { 'single_device', 'etf', 'm_etf', 'm_sct', 'expert', 'heft', 'cpop', 'metis', 'scotch',
-  'contiguous', 'm_topo', 'fm', 'spectral' }
+  'contiguous', 'm_topo', 'fm' }
 
 local first_entries = 5 -- tried whatever the clock says
 local most_operators = 20000 -- of a graph on which those are tried that take longer than the others
-local slow = { m_sct = true, expert = true, etf = true, m_etf = true, heft = true, cpop = true, fm = true,
-  spectral = true }
+local slow = { m_sct = true, expert = true, etf = true, m_etf = true, heft = true, cpop = true, fm = true }
 
 local function same(a, b)
   for op = 1, #a do

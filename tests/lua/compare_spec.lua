@@ -64,8 +64,8 @@ end)
 describe('methods in the engine', function()
   it('all give a placement on a chain', function()
     local problem = chain()
-    for _, name in ipairs { 'annealing', 'best', 'cpop', 'etf', 'exhaustive', 'fm', 'gpipe', 'heft', 'local_search', 'm_etf',
-      'm_sct', 'm_topo', 'max_load', 'mcmc', 'metis', 'scotch', 'spectral' } do
+    for _, name in ipairs { 'annealing', 'best', 'contiguous', 'cpop', 'etf', 'exhaustive', 'fm', 'heft', 'local_search', 'm_etf',
+      'm_sct', 'm_topo', 'max_load', 'mcmc', 'metis', 'scotch' } do
       local found = trinity.methods.get(name)(problem, { evaluations = 2000, quiet = true })
       expect(found.metrics.feasible):equals(true)
       expect(problem.lower_bound_s):below(found.metrics.step_time_s + 1e-12)

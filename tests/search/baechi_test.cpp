@@ -13,6 +13,7 @@
 #include "base/stop.h"
 #include "formats/pipedream.h"
 #include "graph/training.h"
+#include "search/favourite_child.h"
 #include "strategy/strategy.h"
 #include "support/cases.h"
 
@@ -214,20 +215,18 @@ TEST_CASE("m-ETF and m-SCT keep precedence, units and memory, or say what does n
             : test::random_step(random, 40, index % 3 == 1);
     const int64_t memory = 100000 + static_cast<int64_t>(random.below(900000));
     const auto problem = problem_of(graph, 1 + static_cast<int>(random.below(4)), memory);
-    for (const auto method : {m_etf, m_sct})
-      for (const bool reserve : {false, true}) {
-        const BaechiOptions options{.reserve = reserve};
-        const auto result = method(*problem, options);
-        if (result.feasible) {
-          ++fitted;
-          check_result(*problem, result);
-        } else {
-          ++refused;
-          CHECK(result.reason.find("bytes, more than is free on") != std::string::npos);
-          CHECK(result.list.processor.empty());
-        }
-        CHECK(method(*problem, options).list.start == result.list.start);
+    for (const auto method : {m_etf, m_sct}) {
+      const auto result = method(*problem);
+      if (result.feasible) {
+        ++fitted;
+        check_result(*problem, result);
+      } else {
+        ++refused;
+        CHECK(result.reason.find("bytes, more than is free on") != std::string::npos);
+        CHECK(result.list.processor.empty());
       }
+      CHECK(method(*problem).list.start == result.list.start);
+    }
   }
   CHECK(fitted > 100);
   CHECK(refused > 20);
@@ -247,7 +246,6 @@ TEST_CASE("m-ETF leaves a full device; what fits nowhere is an answer, not an er
   CHECK_FALSE(one.feasible);
   CHECK(one.reason ==
         "operator 'b' needs 600 bytes, more than is free on any device after 1 of 2 operators");
-  CHECK_THROWS_AS(m_etf(*problem_of(graph, 1, 1000), {.headroom = 1}), ArgumentError);
 }
 
 TEST_CASE("m-ETF books channels: two tensors to one device come one after the other") {
@@ -270,8 +268,6 @@ TEST_CASE("m-SCT waits for a favourite child, m-ETF does not") {
   make.edge(a, c, 92000);
   const auto problem = problem_of(make.share(), 2, 1 << 30);
   const auto etf = m_etf(*problem), sct = m_sct(*problem);
-  CHECK(sct.favourites == 1);
-  CHECK(sct.programme_solved);
   CHECK(etf.list.processor[2] != etf.list.processor[0]);  // b first, as the lower operator
   CHECK(sct.list.processor[2] == sct.list.processor[0]);
   CHECK(etf.list.makespan == 65000);
@@ -287,10 +283,8 @@ TEST_CASE("m-TOPO fills devices up to a share of the memory") {
     before = next;
   }
   // 900 bytes on 3 devices: 300 + 100 a device.
-  const auto result = m_topo(*problem_of(make.share(), 3, 1 << 20));
-  CHECK(result.feasible);
-  CHECK(result.list.processor == std::vector<int32_t>{0, 0, 0, 0, 1, 1, 1, 1, 2});
-  CHECK(result.peak_bytes == std::vector<int64_t>{400, 400, 100});
+  CHECK(m_topo(*problem_of(make.share(), 3, 1 << 20)) ==
+        std::vector<int32_t>{0, 0, 0, 0, 1, 1, 1, 1, 2});
 }
 
 TEST_CASE("real profiles: m-ETF fits into less memory than one device needs") {
@@ -302,9 +296,9 @@ TEST_CASE("real profiles: m-ETF fits into less memory than one device needs") {
       lower_to_training(read_pipedream(kData + "inception_v3.graph.txt"), {}));
   const auto problem = problem_of(graph, 4, int64_t{8} << 30);
   for (const auto method : {m_etf, m_sct}) {
-    const auto result = method(*problem, {});
+    const auto result = method(*problem);
     check_result(*problem, result);
-    CHECK_FALSE(method(*problem_of(graph, 1, int64_t{8} << 30), {}).feasible);
+    CHECK_FALSE(method(*problem_of(graph, 1, int64_t{8} << 30)).feasible);
     CHECK(std::count(result.list.processor.begin(), result.list.processor.end(), 0) <
           problem->operators());
   }

@@ -6,13 +6,12 @@
 #include "search/best.h"
 #include "search/exhaustive.h"
 #include "search/fm.h"
-#include "search/largest_first.h"
 #include "search/local_search.h"
 #include "search/mcmc.h"
 #include "search/metis.h"
+#include "search/row_split.h"
 #include "search/scotch.h"
 #include "search/search_loop.h"
-#include "search/spectral.h"
 #include "support/search_cases.h"
 
 using namespace trinity;
@@ -81,8 +80,7 @@ void check_no_better(const PlacementSpace& space, uint64_t seed, const Score& op
   Mcmc mcmc(space, chain);
   CHECK(run(space.problem(), mcmc).score >= optimum);
   for (const auto& assignment :
-       {metis_partition(space), scotch_map(space), fm_partition(space), spectral_partition(space),
-        largest_first(space), contiguous_split(space)})
+       {metis_partition(space), scotch_map(space), fm_partition(space), contiguous_split(space)})
     CHECK(price(space, assignment) >= optimum);
 }
 

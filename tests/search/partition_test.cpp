@@ -11,11 +11,10 @@
 #include "search/fm.h"
 #include "search/fm_refine.h"
 #include "search/hypergraph.h"
-#include "search/largest_first.h"
 #include "search/metis.h"
 #include "search/partition_weights.h"
+#include "search/row_split.h"
 #include "search/scotch.h"
-#include "search/spectral.h"
 #include "simulator/simulator.h"
 #include "strategy/strategy.h"
 #include "support/cases.h"
@@ -27,18 +26,13 @@ namespace {
 
 using Partitioner = std::function<Assignment(const PlacementSpace&)>;
 
-/// The four that look at bytes and balance, by name.
+/// Those that look at bytes and balance, by name.
 const std::map<std::string, Partitioner> kPartitioners = {
     {"metis", [](const auto& space) { return metis_partition(space); }},
     {"metis, recursive",
      [](const auto& space) { return metis_partition(space, {.recursive = true}); }},
     {"scotch", [](const auto& space) { return scotch_map(space); }},
     {"fm", [](const auto& space) { return fm_partition(space); }},
-    {"spectral", [](const auto& space) { return spectral_partition(space); }},
-};
-const std::map<std::string, Partitioner> kOthers = {
-    {"largest first", [](const auto& space) { return largest_first(space); }},
-    {"contiguous", [](const auto& space) { return contiguous_split(space); }},
 };
 
 std::vector<double> loads(const PartitionWeights& weights, const Assignment& assignment) {
@@ -102,12 +96,9 @@ TEST_CASE("devices of different speed get work in proportion to it") {
     for (size_t d = 0; d < 3; ++d)
       CHECK(load[d] == doctest::Approx(weights.shares[d].work).epsilon(0.15));
   }
-  for (const auto& [name, partition] : kOthers) {
-    CAPTURE(name);
-    const auto load = loads(weights, partition(space));
-    for (size_t d = 0; d < 3; ++d)
-      CHECK(load[d] == doctest::Approx(weights.shares[d].work).epsilon(0.05));
-  }
+  const auto load = loads(weights, contiguous_split(space));
+  for (size_t d = 0; d < 3; ++d)
+    CHECK(load[d] == doctest::Approx(weights.shares[d].work).epsilon(0.05));
 }
 
 TEST_CASE("where memory presses, it is balanced beside work") {
@@ -185,11 +176,11 @@ TEST_CASE("bytes that the hypergraph counts are those that the simulator sends")
     const int64_t counted = nets.sent_bytes(assignment);
     CHECK(counted >= metrics.total_communication_bytes);
     CHECK(counted <= metrics.total_communication_bytes + empty * space.devices());
-    for (const auto& list : {kPartitioners, kOthers})
-      for (const auto& [name, partition] : list) {
-        CAPTURE(name);
-        CHECK(valid(space, partition(space)));
-      }
+    CHECK(valid(space, contiguous_split(space)));
+    for (const auto& [name, partition] : kPartitioners) {
+      CAPTURE(name);
+      CHECK(valid(space, partition(space)));
+    }
   }
 }
 
@@ -247,27 +238,14 @@ TEST_CASE("degenerate graphs are placed too: few units, no edges, no time, one h
         }
         const auto problem = on(make.share(), test::uniform_spec(devices, 1e9, 1e-6));
         const PlacementSpace space(problem);
-        for (const auto& list : {kPartitioners, kOthers})
-          for (const auto& [name, partition] : list) {
-            CAPTURE(name);
-            CHECK(valid(space, partition(space)));
-          }
+        CHECK(valid(space, contiguous_split(space)));
+        for (const auto& [name, partition] : kPartitioners) {
+          CAPTURE(name);
+          CHECK(valid(space, partition(space)));
+        }
       }
     }
   }
-}
-
-TEST_CASE("contiguous split has the least largest time of all cuts of the order") {
-  test::GraphMaker make("row");
-  const int times[] = {5, 1, 4, 2, 8, 3, 3};
-  for (int op = 0; op < 7; ++op) {
-    make.op("o" + std::to_string(op), times[op] * 1e-6);
-    if (op > 0) make.edge(op - 1, op, 10);
-  }
-  const auto problem = on(make.share(), test::uniform_spec(3, 1e9, 1e-6));
-  const PlacementSpace space(problem);
-  const auto assignment = contiguous_split(space);
-  CHECK(assignment == Assignment{0, 0, 0, 1, 1, 2, 2});  // 10, 10, 6
 }
 
 TEST_CASE("colocated operators stay together, imbalances out of range are refused") {
@@ -280,7 +258,6 @@ TEST_CASE("colocated operators stay together, imbalances out of range are refuse
   CHECK_THROWS_WITH_AS(metis_partition(space, {.imbalance = 0}),
                        "metis: expected an imbalance above 0 and up to 10, got 0", ArgumentError);
   CHECK_THROWS_AS(scotch_map(space, {.imbalance = -1}), ArgumentError);
-  CHECK_THROWS_AS(spectral_partition(space, {.imbalance = 11}), ArgumentError);
   FmOptions wrong;
   wrong.starts = 0;
   CHECK_THROWS_WITH_AS(fm_partition(space, wrong), "fm: expected at least 1 start", ArgumentError);

@@ -16,11 +16,11 @@ local trinity = {}
 ---@class trinity.MethodsModule
 ---@field annealing trinity.SearchMethod Simulated annealing over moves of units, clusters and ranges.
 ---@field best trinity.SearchMethod The house's own: cheap placements first, then annealing from the best.
+---@field contiguous trinity.SearchMethod Consecutive parts along the forward pass, the largest least: the balance of GPipe.
 ---@field cpop trinity.SearchMethod List scheduling along the critical path.
 ---@field etf trinity.SearchMethod List scheduling by the earliest start.
 ---@field exhaustive trinity.SearchMethod Every placement once: the optimum of small graphs.
 ---@field fm trinity.SearchMethod Fiduccia-Mattheyses partition by moves of least cut.
----@field gpipe trinity.SearchMethod Consecutive parts, the largest least.
 ---@field heft trinity.SearchMethod List scheduling by upward rank and earliest finish.
 ---@field local_search trinity.SearchMethod Iterated local search over the simulator.
 ---@field m_etf trinity.SearchMethod Baechi's earliest start within memory.
@@ -30,11 +30,9 @@ local trinity = {}
 ---@field mcmc trinity.SearchMethod FlexFlow's Markov chain over placements.
 ---@field metis trinity.SearchMethod METIS k-way partition of least cut.
 ---@field scotch trinity.SearchMethod Scotch static mapping onto the cluster.
----@field spectral trinity.SearchMethod Partition by the Fiedler vector.
 ---@field expert fun(problem: trinity.Problem, options?: trinity.SearchOptions): trinity.Strategy What a person does by hand, by rules for each network.
 ---@field single_device fun(problem: trinity.Problem, options?: trinity.SearchOptions): trinity.Strategy Everything on one device, the best one.
 ---@field round_robin fun(problem: trinity.Problem, options?: trinity.SearchOptions): trinity.Strategy Devices in turn by depth in the graph.
----@field contiguous fun(problem: trinity.Problem, options?: trinity.SearchOptions): trinity.Strategy Consecutive parts of equal work along the forward pass.
 ---@field random fun(problem: trinity.Problem, options?: trinity.RandomOptions): trinity.Strategy A uniform device for every unit, the best of the budget.
 ---@field post fun(problem: trinity.Problem, options?: trinity.PostOptions): trinity.Strategy A table of distributions over groups, by PPO and cross-entropy (Gao et al. 2018).
 ---@field colocrl fun(problem: trinity.Problem, options?: trinity.PlacerOptions): trinity.Strategy A recurrent placer of given groups, by REINFORCE (Mirhoseini et al. 2017).

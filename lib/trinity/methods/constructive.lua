@@ -6,15 +6,16 @@ local search = require 'trinity.search'
 -- name, own options, what it is, who published it. `schedules`: it also gives an order, see option `order`.
 -- `needs`: what it asks of a problem.
 local all = {
+  { 'contiguous', {}, 'consecutive parts along the forward pass, the largest least: the balance of GPipe',
+    'Huang et al. 2019' },
   { 'cpop', {}, 'list scheduling along the critical path', 'Topcuoglu et al. 2002', schedules = true },
   { 'etf', {}, 'list scheduling by the earliest start', 'Hwang et al. 1989', schedules = true },
   { 'fm', { 'imbalance', 'starts_tried', 'passes', 'rounds' }, 'partition by moves of least cut, recursive bisection',
     'Fiduccia and Mattheyses 1982' },
-  { 'gpipe', {}, 'consecutive parts, the largest least', 'Huang et al. 2019' },
   { 'heft', {}, 'list scheduling by upward rank and earliest finish', 'Topcuoglu et al. 2002', schedules = true },
-  { 'm_etf', { 'reserve', 'headroom', 'retry' }, 'Baechi: earliest start within memory', 'Jeon et al. 2020',
+  { 'm_etf', {}, 'Baechi: earliest start within memory', 'Jeon et al. 2020',
     schedules = true, needs = 'room for all on the devices together' },
-  { 'm_sct', { 'reserve', 'headroom', 'retry' }, 'Baechi: favourite children from a linear programme',
+  { 'm_sct', {}, 'Baechi: favourite children from a linear programme',
     'Jeon et al. 2020', schedules = true, needs = 'room for all on the devices together' },
   { 'm_topo', {}, 'Baechi: fills devices in topological order', 'Jeon et al. 2020',
     needs = 'room for all on the devices together' },
@@ -22,7 +23,6 @@ local all = {
     needs = 'at most 20,000 units; exact on graphs that are nearly a chain' },
   { 'metis', { 'imbalance', 'recursive' }, 'k-way partition of least cut (METIS)', 'Karypis and Kumar 1998' },
   { 'scotch', { 'imbalance' }, 'static mapping onto the cluster (Scotch)', 'Pellegrini and Roman 1996' },
-  { 'spectral', { 'imbalance' }, 'partition by the Fiedler vector, recursive bisection', 'Pothen et al. 1990' },
 }
 
 local seeded = { fm = true, metis = true, scotch = true }

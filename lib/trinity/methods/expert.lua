@@ -3,6 +3,7 @@
 -- device with attention and softmax together, and splits NASNet and PNASNet by layers; in the table of
 -- Hierarchical the expert of ResNet is one GPU too. Other networks are split by layers.
 
+local core = require 'trinity.core'
 local check = require 'trinity.check'
 local search = require 'trinity.search'
 
@@ -41,30 +42,6 @@ local function units_of(problem)
   return leaders, work
 end
 
---- Whether `load` seconds a part are enough for parts of consecutive elements; fills `part`.
-local function fits(work, parts, load, part)
-  local at, sum = 1, 0
-  for i = 1, #work do
-    if sum + work[i] > load then at, sum = at + 1, 0 end
-    if at > parts or work[i] > load then return false end
-    part[i], sum = at, sum + work[i]
-  end
-  return true
-end
-
---- The part (1 to `parts`) of every element, consecutive, with the largest sum of a part least.
-local function split(work, parts)
-  local part, low, high = {}, 0, 0
-  for i = 1, #work do high = high + work[i] end
-  high = high * (1 + 1e-9)
-  for _ = 1, 60 do
-    local middle = (low + high) / 2
-    if fits(work, parts, middle, part) then high = middle else low = middle end
-  end
-  fits(work, parts, high, part)
-  return part
-end
-
 --- A device per unit: elements (a key per unit, `order` sorts the keys) split into parts of equal work.
 local function split_by(keys, work, devices, order)
   local sums, names = {}, {}
@@ -78,7 +55,7 @@ local function split_by(keys, work, devices, order)
   if order then table.sort(names, order) end
   local loads, device = {}, {}
   for i, name in ipairs(names) do loads[i] = sums[name] end
-  local part = split(loads, devices)
+  local part = core.split_row(loads, devices)
   for i, name in ipairs(names) do device[name] = part[i] end
   local placed = {}
   for unit = 1, #work do placed[unit] = keys[unit] and device[keys[unit]] or 1 end

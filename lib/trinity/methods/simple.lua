@@ -23,29 +23,9 @@ local function round_robin(problem, options)
   end)
 end
 
---- The network cut along the forward pass into as many parts of equal work as there are devices: what
---- one does by hand with a network of layers.
-local function contiguous(problem, options)
-  options = search.options('contiguous', {}, options)
-  local devices, alone = #problem.cluster.devices, problem:timeline(problem:placement())
-  local work, before, sum = {}, {}, 0
-  for op = 1, problem.graph.operators do
-    local unit = problem.graph.unit_of[op]
-    work[unit] = (work[unit] or 0) + alone.end_s[op] - alone.start_s[op]
-  end
-  for unit = 1, #work do before[unit], sum = sum + work[unit] / 2, sum + work[unit] end
-  return search.run('contiguous', problem, options, function(self)
-    self:evaluate { problem:placement_by_unit(function(unit)
-      return math.min(devices, math.floor(before[unit] / sum * devices) + 1)
-    end) }
-  end)
-end
-
 return function(methods)
   methods.register('single_device', single_device,
     { help = 'everything on one device, the best one', deterministic = true })
   methods.register('round_robin', round_robin, { help = 'devices in turn by depth in the graph',
-    deterministic = true })
-  methods.register('contiguous', contiguous, { help = 'consecutive parts of equal work',
     deterministic = true })
 end
