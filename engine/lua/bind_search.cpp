@@ -106,7 +106,6 @@ std::unique_ptr<Searcher> mcmc(Fields& fields, const PlacementSpace& space, Comm
   o.starts = std::move(common.starts);
   o.alpha_per_ms = fields.number("alpha_per_ms", o.alpha_per_ms);
   o.value_per_ms = fields.number("value_per_ms", o.value_per_ms);
-  o.stop_early = fields.boolean("stop_early", o.stop_early);
   return std::make_unique<Mcmc>(space, std::move(o));
 }
 

@@ -1,6 +1,5 @@
 #include "search/mcmc.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -26,7 +25,8 @@ McmcOptions checked(McmcOptions options, const PlacementSpace& space) {
 Mcmc::Mcmc(const PlacementSpace& space, McmcOptions options)
     : Searcher(space),
       options_(checked(std::move(options), space)),
-      random_(options_.seed, "mcmc") {}
+      random_(options_.seed, "mcmc"),
+      chain_{options_.evaluations} {}
 
 double Mcmc::time_ms(const Score& score) const {
   return score.value / options_.value_per_ms + static_cast<double>(score.excess_memory_bytes) / 1e6;
@@ -39,48 +39,32 @@ void Mcmc::propose(int32_t most, std::vector<Assignment>& trials) {
     return;
   }
   if (space().devices() < 2) return;
-  if (options_.stop_early && 2 * (proposals_ - last_improvement_) > options_.evaluations) return;
-  if (alpha_per_ms_ == 0) {
-    const double start_ms = std::abs(fastest_ms_);
-    alpha_per_ms_ = options_.alpha_per_ms > 0 ? options_.alpha_per_ms
-                    : start_ms > 0            ? 100 / start_ms
-                                              : 1;
-  }
-  const int64_t interval = std::clamp<int64_t>(options_.evaluations / 100, 1, 1000);
-  if (proposals_++ % interval == 0) {
-    state_ = fastest_;
-    state_ms_ = fastest_ms_;
-    state_fits_ = fastest_fits_;
-  }
-  auto trial = state_;
+  if (chain_.alpha == 0) chain_.alpha = MarkovChain::scale(options_.alpha_per_ms, chain_.best_cost);
+  chain_.begin_proposal();
+  auto trial = chain_.state;
   auto& device = trial[random_.below(trial.size())];
   const auto other =
       static_cast<int32_t>(random_.below(static_cast<uint64_t>(space().devices()) - 1));
   device = other < device ? other : other + 1;
-  threshold_ms_ = state_ms_ - std::log(1 - random_.uniform()) / alpha_per_ms_;
+  threshold_ms_ = chain_.cost + chain_.most_increase(1 - random_.uniform());
   trials.push_back(std::move(trial));
 }
 
-/// A start's own scores are needed, and beyond memory a slower trial may win by its excess.
+/// A start's own scores are needed, and so are those of what may fit where nothing as fast does.
 double Mcmc::limit() const {
-  if (proposals_ == 0 || !state_fits_) return std::numeric_limits<double>::infinity();
-  return threshold_ms_ * options_.value_per_ms;
+  const double limit = threshold_ms_ * options_.value_per_ms;
+  if (chain_.proposals == 0 || !best()->fits() || best()->value > limit)
+    return std::numeric_limits<double>::infinity();
+  return limit;
 }
 
 void Mcmc::learn(std::span<const Assignment> trials, std::span<const Score> scores) {
   for (size_t i = 0; i < trials.size(); ++i) {
     const double ms = time_ms(scores[i]);
-    if (fastest_.empty() || ms < fastest_ms_) {
-      fastest_ = trials[i];
-      fastest_ms_ = ms;
-      fastest_fits_ = scores[i].fits();
-      last_improvement_ = proposals_;
-    }
-    if (proposals_ > 0 && ms <= threshold_ms_) {
-      state_ = trials[i];
-      state_ms_ = ms;
-      state_fits_ = scores[i].fits();
-    }
+    if (chain_.proposals > 0 && ms > threshold_ms_) continue;
+    chain_.state = trials[i];
+    chain_.cost = ms;
+    chain_.changed();
   }
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/stop.h"
+#include "search/markov_chain.h"
 #include "search/selection_solver.h"
 
 namespace trinity {
@@ -94,39 +95,35 @@ SelectionProblem communication_problem(const PaseProblem& problem,
 }  // namespace
 
 Walk flexflow_walk(const SelectionProblem& problem, const WalkOptions& options) {
-  std::vector<int32_t> choice = options.start;
-  double cost = score_selection(problem, choice).cost;
-  Walk walk{choice, cost, 0, 0};
+  MarkovChain chain{options.iterations};
+  chain.state = options.start;
+  chain.cost = score_selection(problem, chain.state).cost;
+  chain.changed();
+  Walk walk{chain.best, chain.best_cost, 0, 0};
   if (problem.nodes() < 2) return walk;
   const Neighbours neighbours(problem);
-  const double alpha = options.alpha_per_ms > 0
-                           ? options.alpha_per_ms
-                           : 100 / std::max(cost / options.flops * 1e3, 1e-300);
+  chain.alpha = MarkovChain::scale(options.alpha_per_ms * 1e3 / options.flops, chain.cost);
+  chain.proposals = chain.improved = 1;  // the start counts
   RandomStream random(options.seed, "flexflow_walk", 0);
-  const int64_t restart = std::clamp<int64_t>(options.iterations / 100, 1, 1000);
-  int64_t improved = 0;
-  while (walk.iterations < options.iterations &&
-         walk.iterations - improved <= options.iterations / 2 &&
+  while (walk.iterations < options.iterations && !chain.stuck() &&
          !stop_flag().load(std::memory_order_relaxed)) {
-    if (++walk.iterations % restart == 0) choice = walk.choice, cost = walk.cost;
+    ++walk.iterations;
+    chain.begin_proposal();
     const auto node = static_cast<int32_t>(random.below(problem.nodes() - 1));
-    auto& strategy = choice[static_cast<size_t>(node)];
+    auto& strategy = chain.state[static_cast<size_t>(node)];
     const int32_t before = strategy;
-    const double old_cost = neighbours.around(node, choice);
+    const double old_cost = neighbours.around(node, chain.state);
     strategy = static_cast<int32_t>(random.below(problem.strategies(node)));
-    const double change = neighbours.around(node, choice) - old_cost;
-    const double change_ms = change / options.flops * 1e3;
-    if (change > 0 && !(random.uniform() < std::exp(-alpha * change_ms))) {
+    const double change = neighbours.around(node, chain.state) - old_cost;
+    if (change > 0 && change >= chain.most_increase(random.uniform())) {
       strategy = before;
       continue;
     }
     ++walk.accepted;
-    cost += change;
-    if (cost >= walk.cost * (1 - 1e-12)) continue;
-    walk.choice = choice;
-    walk.cost = cost;
-    improved = walk.iterations;
+    chain.cost += change;
+    chain.changed();
   }
+  walk.choice = chain.best;
   walk.cost = score_selection(problem, walk.choice).cost;
   return walk;
 }

@@ -27,10 +27,9 @@ struct Walk {
   int64_t iterations = 0, accepted = 0;
 };
 
-/// FlexFlow's Markov chain (Jia, Zaharia, Aiken 2019; papers.md 6.4): a random node but the last
-/// gets a random strategy; Metropolis acceptance; back to the best every clamp(budget / 100, 1,
-/// 1000) iterations; the end after half the budget without improvement. Ctrl-C ends it with the
-/// best so far. Throws ArgumentError for a start that score_selection() refuses.
+/// FlexFlow's Markov chain (markov_chain.h): a random node but the last gets a random strategy; the
+/// end after half the budget without improvement. Ctrl-C ends it with the best so far. Throws
+/// ArgumentError for a start that score_selection() refuses.
 Walk flexflow_walk(const SelectionProblem& problem, const WalkOptions& options);
 
 struct TofuSplit {

@@ -62,6 +62,6 @@ return function(methods)
       source = 'engine/search/exhaustive.h', needs = 'at most 4 million placements' })
   register(methods, 'local_search', { 'starts', 'batch', 'patience', 'kick', 'focus' },
     { help = 'iterated local search over the simulator', budget = true, source = 'Lourenco et al. 2003' })
-  register(methods, 'mcmc', { 'starts', 'alpha_per_ms', 'value_per_ms', 'stop_early' },
+  register(methods, 'mcmc', { 'starts', 'alpha_per_ms', 'value_per_ms' },
     { help = "FlexFlow's Markov chain over placements", budget = true, source = 'Jia et al., MLSys 2019' })
 end
