@@ -3,7 +3,6 @@
 #include "lua/module.h"
 #include "search/annealing.h"
 #include "search/baechi.h"
-#include "search/best.h"
 #include "search/exhaustive.h"
 #include "search/fm.h"
 #include "search/list_schedule.h"
@@ -115,15 +114,6 @@ std::unique_ptr<Searcher> exhaustive(Fields& fields, const PlacementSpace& space
   return std::make_unique<Exhaustive>(space, o);
 }
 
-std::unique_ptr<Searcher> best(Fields& fields, const PlacementSpace& space, Common common) {
-  BestOptions o;
-  o.seed = common.seed;
-  o.evaluations = common.evaluations;
-  o.starts = std::move(common.starts);
-  o.scale = fields.number("scale", o.scale);
-  return best_search(space, std::move(o));
-}
-
 /// The entry of a table of methods, or an error that lists them.
 template <class Table>
 const auto& find_method(const Table& table, const std::string& name) {
@@ -140,7 +130,6 @@ const auto& find_method(const Table& table, const std::string& name) {
 int searcher_new(lua_State* L) {
   using Make = std::unique_ptr<Searcher> (*)(Fields&, const PlacementSpace&, Common);
   static const std::map<std::string, Make> kMethods = {{"annealing", annealing},
-                                                       {"best", best},
                                                        {"exhaustive", exhaustive},
                                                        {"local_search", local_search},
                                                        {"mcmc", mcmc}};
@@ -211,11 +200,6 @@ int searcher_progress(lua_State* L) {
   if (!(share >= 0)) throw WrongArgument(2, "share", "expected 0 to 1");
   self.searcher->set_progress(std::min(1.0, share));
   return 0;
-}
-
-int searcher_exhausted(lua_State* L) {
-  lua_pushboolean(L, object_arg<BoundSearcher>(L, 1).searcher->exhausted());
-  return 1;
 }
 
 /// What a constructive method answers: a placement, or why there is none.
@@ -364,7 +348,6 @@ constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
                                   TRINITY_BIND("tell", searcher_tell),
                                   TRINITY_BIND("evaluations", searcher_evaluations),
                                   TRINITY_BIND("progress", searcher_progress),
-                                  TRINITY_BIND("exhausted", searcher_exhausted),
                                   {nullptr, nullptr}};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("searcher", searcher_new),
                                    TRINITY_BIND("construct", search_construct),

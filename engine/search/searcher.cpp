@@ -2,25 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 
 namespace trinity {
 
-Score step_time_score(const Metrics& metrics) {
-  return {std::max<int64_t>(0, metrics.excess_memory_bytes),
-          static_cast<double>(metrics.step_time_ns)};
-}
-
 Searcher::Trials Searcher::ask(int32_t most) {
   if (!trials_.empty()) throw ArgumentError("the placements asked for last have not been scored");
   if (most < 1) throw ArgumentError(fmt::format("expected at least 1 placement, got {}", most));
-  if (!exhausted_) propose(most, trials_);
-  exhausted_ = trials_.empty();
+  propose(most, trials_);
   Trials result;
-  if (exhausted_) return result;
+  if (trials_.empty()) return result;
   for (const auto& trial : trials_) result.placements.push_back(space_.placement(trial));
   result.limit = limit();
   evaluations_ += static_cast<int64_t>(trials_.size());

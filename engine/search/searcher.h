@@ -6,7 +6,6 @@
 #include <unordered_set>
 
 #include "search/placement_space.h"
-#include "simulator/metrics.h"
 
 namespace trinity {
 
@@ -20,14 +19,12 @@ struct Score {
   auto operator<=>(const Score&) const = default;
 };
 
-/// The step time in nanoseconds.
-Score step_time_score(const Metrics& metrics);
-
 /// A search that is asked for placements and told their scores, so that the loop, the budget and
 /// the reward may live elsewhere (in Lua too):
 ///
-///     while (budget left && !search.exhausted()) {
+///     while (budget left) {
 ///       auto trials = search.ask(what the budget allows);
+///       if (there are none) break;
 ///       search.tell(scores of trials.placements);
 ///     }
 ///     search.best_placement(), search.best()
@@ -54,7 +51,7 @@ class Searcher {
   };
 
   /// At most `most` placements (at least 1) to be scored; fewer where the method works in smaller
-  /// batches, none when it is exhausted. Throws ArgumentError when the last ones were not told.
+  /// batches, none when nothing is left to try. Throws ArgumentError when the last ones were not told.
   Trials ask(int32_t most);
 
   /// The scores of the placements last asked for, in their order. A rejected placement may have any
@@ -66,9 +63,6 @@ class Searcher {
   /// searches that cool down go by this. Others ignore it.
   virtual void set_progress(double) {}
 
-  /// Whether nothing is left to try; only methods that can finish ever are.
-  bool exhausted() const { return exhausted_; }
-
   int64_t evaluations() const { return evaluations_; }
 
   /// The best of all told; null before the first.
@@ -77,7 +71,7 @@ class Searcher {
   const Assignment& best_assignment() const { return best_assignment_; }
 
  protected:
-  /// Fills `trials` with at most `most` assignments; leaves it empty when exhausted.
+  /// Fills `trials` with at most `most` assignments; leaves it empty at the end.
   virtual void propose(int32_t most, std::vector<Assignment>& trials) = 0;
   /// Takes the scores of the trials last proposed.
   virtual void learn(std::span<const Assignment> trials, std::span<const Score> scores) = 0;
@@ -93,7 +87,6 @@ class Searcher {
   Assignment best_assignment_;
   Score best_;
   int64_t evaluations_ = 0;
-  bool exhausted_ = false;
 };
 
 }  // namespace trinity

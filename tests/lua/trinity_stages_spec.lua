@@ -33,6 +33,14 @@ local function same_placement(a, b)
   return true
 end
 
+local function describe_curve(found)
+  local lines = {}
+  for i, p in ipairs(found.curve) do
+    lines[i] = ('%d %.17g %.17g %.17g'):format(p.evaluations, p.mean_reward, p.best_reward, p.best_step_time_s)
+  end
+  return table.concat(lines, '\n')
+end
+
 describe('the stages of the Trinity search', function()
   local problem = problem_of(6)
   it('start from the best of the heuristics', function()
@@ -122,6 +130,24 @@ describe('the stages of the Trinity search', function()
     expect(same_placement(a, b)):truthy()
     expect(a.evaluations):equals(b.evaluations)
   end)
+  it('are those of best, without the policy', function()
+    for _, case in ipairs { { 1, {} }, { 6, { seed = 2 } }, { 20, { evaluations = 300, warm_start = { 'metis' } } },
+      { 24, { evaluations = 400 } } } do
+      local p, texts = problem_of(case[1]), {}
+      for i, name in ipairs { 'best', 'trinity' } do
+        local options = { quiet = true }
+        for key, value in trinity.sorted_pairs(case[2]) do options[key] = value end
+        if name == 'trinity' then options.policy = false end
+        local found, path = trinity.methods[name](p, options), os.tmpname()
+        found:save(path)
+        texts[i] = core.read_file(path):gsub('"method": *"%w+"', '') .. describe_curve(found)
+      end
+      expect(texts[1]):equals(texts[2])
+    end
+    expect(function() trinity.methods.best(problem, { policy = 0.5 }) end):raises "methods.best: .*'policy'"
+    expect(function() trinity.methods.best(problem, { warm_start = false, refine = false }) end):raises(
+      "methods.best: option 'refine': warm_start and refine are both off: nothing to do")
+  end)
   it('refuse what they cannot do', function()
     local function refused(options, message)
       expect(function() search(problem, options) end):raises(message)
@@ -174,14 +200,6 @@ local function interrupted(blocks, count, options)
   local text = core.read_file(path)
   options.resume = path
   return search(problem, options), text, path
-end
-
-local function describe_curve(found)
-  local lines = {}
-  for i, p in ipairs(found.curve) do
-    lines[i] = ('%d %.17g %.17g %.17g'):format(p.evaluations, p.mean_reward, p.best_reward, p.best_step_time_s)
-  end
-  return table.concat(lines, '\n')
 end
 
 local function same_bytes(a, b)

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "search/annealing.h"
-#include "search/best.h"
 #include "search/exhaustive.h"
 #include "search/fm.h"
 #include "search/local_search.h"
@@ -11,7 +10,6 @@
 #include "search/metis.h"
 #include "search/row_split.h"
 #include "search/scotch.h"
-#include "search/search_loop.h"
 #include "support/search_cases.h"
 
 using namespace trinity;
@@ -49,7 +47,7 @@ Score brute_force(const Problem& problem) {
     }
     if (together) {
       simulator.run(placement, metrics);
-      const auto score = step_time_score(metrics);
+      const auto score = test::score_of(metrics);
       if (!any || score < least) least = score;
       any = true;
     }
@@ -60,16 +58,14 @@ Score brute_force(const Problem& problem) {
   }
 }
 
-Found run(const Problem& problem, Searcher& searcher, int64_t evaluations = kBudget) {
-  ThreadPool pool(1);
-  BatchSimulator simulator(problem, pool, 0);
-  return run_search(searcher, simulator, {.evaluations = evaluations});
+Score price(const PlacementSpace& space, const Assignment& assignment) {
+  return test::price(space.problem(), space.placement(assignment));
 }
 
-Score price(const PlacementSpace& space, const Assignment& assignment) {
-  Metrics metrics;
-  Simulator(space.problem()).run(space.placement(assignment), metrics);
-  return step_time_score(metrics);
+/// The best that a search finds.
+Score found(Searcher& searcher, const Problem& problem, int64_t evaluations = kBudget) {
+  test::run_search(searcher, problem, evaluations);
+  return *searcher.best();
 }
 
 /// What need not find the optimum does not report better.
@@ -78,7 +74,7 @@ void check_no_better(const PlacementSpace& space, uint64_t seed, const Score& op
   chain.seed = seed;
   chain.evaluations = kBudget;
   Mcmc mcmc(space, chain);
-  CHECK(run(space.problem(), mcmc).score >= optimum);
+  CHECK(found(mcmc, space.problem()) >= optimum);
   for (const auto& assignment :
        {metis_partition(space), scotch_map(space), fm_partition(space), contiguous_split(space)})
     CHECK(price(space, assignment) >= optimum);
@@ -95,22 +91,18 @@ TEST_CASE("exhaustive search finds the optimum, the others find it too and never
     const auto optimum = brute_force(*problem);
 
     Exhaustive exhaustive(space);
-    const auto exact = run(*problem, exhaustive, 1'000'000);
-    CHECK(exhaustive.exhausted());
-    CHECK(exact.score == optimum);
+    CHECK(found(exhaustive, *problem, 1'000'000) == optimum);
     CHECK(static_cast<double>(exhaustive.evaluations()) == space.choices());
 
     LocalSearchOptions local;
     local.seed = index;
     LocalSearch local_search(space, local);
-    CHECK(run(*problem, local_search).score == optimum);
+    CHECK(found(local_search, *problem) == optimum);
     AnnealingOptions cooling;
     cooling.seed = index;
     cooling.evaluations = kBudget;
     Annealing annealing(space, cooling);
-    CHECK(run(*problem, annealing).score == optimum);
-    const auto best = best_search(space, {.seed = index, .evaluations = kBudget, .starts = {}});
-    CHECK(run(*problem, *best).score == optimum);
+    CHECK(found(annealing, *problem) == optimum);
 
     check_no_better(space, index, optimum);
     const auto alone = price(space, Assignment(static_cast<size_t>(space.units()), 0));
@@ -121,12 +113,12 @@ TEST_CASE("exhaustive search finds the optimum, the others find it too and never
   CHECK(split > 10);
 }
 
-TEST_CASE("exhaustive search refuses more placements than allowed and says how many there are") {
+TEST_CASE("exhaustive search refuses too many placements and says how many there are") {
   const auto problem = test::small_problem(1, 14, 3);
   const PlacementSpace space(*problem);
-  CHECK_THROWS_WITH_AS(Exhaustive(space, {.most_placements = 1000}),
+  CHECK_THROWS_WITH_AS(Exhaustive{space},
                        "exhaustive: 14 colocation units on 3 devices have 4.78e+06 different "
-                       "placements, and at most 1e+03 are tried",
+                       "placements, and at most 4e+06 are tried",
                        LimitError);
 }
 

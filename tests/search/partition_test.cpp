@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
-#include "search/best.h"
 #include "search/fm.h"
 #include "search/fm_refine.h"
 #include "search/hypergraph.h"
@@ -224,7 +223,6 @@ TEST_CASE("partitioners are deterministic, whoever calls them at the same time")
                       [&](int item, int) { others[static_cast<size_t>(item)] = partition(space); });
     for (const auto& other : others) CHECK(other == once);
   }
-  CHECK(cheap_starts(space, 3) == cheap_starts(space, 3));
 }
 
 TEST_CASE("degenerate graphs are placed too: few units, no edges, no time, one heavy unit") {

@@ -5,21 +5,18 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/stop.h"
 #include "search/annealing.h"
-#include "search/best.h"
 #include "search/exhaustive.h"
 #include "search/local_search.h"
 #include "search/mcmc.h"
 #include "search/moves.h"
-#include "search/search_loop.h"
 #include "support/search_cases.h"
 
 using namespace trinity;
 
 namespace {
 
-constexpr const char* kMethods[] = {"annealing", "local search", "mcmc", "best"};
+constexpr const char* kMethods[] = {"annealing", "local search", "mcmc"};
 
 std::unique_ptr<Searcher> make(const std::string& method, const PlacementSpace& space,
                                uint64_t seed, int64_t evaluations,
@@ -37,14 +34,11 @@ std::unique_ptr<Searcher> make(const std::string& method, const PlacementSpace& 
     options.starts = std::move(starts);
     return std::make_unique<LocalSearch>(space, std::move(options));
   }
-  if (method == "mcmc") {
-    McmcOptions options;
-    options.seed = seed;
-    options.evaluations = evaluations;
-    options.starts = std::move(starts);
-    return std::make_unique<Mcmc>(space, std::move(options));
-  }
-  return best_search(space, {.seed = seed, .evaluations = evaluations, .starts = starts});
+  McmcOptions options;
+  options.seed = seed;
+  options.evaluations = evaluations;
+  options.starts = std::move(starts);
+  return std::make_unique<Mcmc>(space, std::move(options));
 }
 
 /// A graph of 160 operators on four devices.
@@ -54,36 +48,21 @@ Problem medium() {
           SimulationRules::standard(*cluster)};
 }
 
-Found run(const Problem& problem, Searcher& searcher, int64_t evaluations, int threads = 1) {
-  ThreadPool pool(threads);
-  BatchSimulator simulator(problem, pool);
-  return run_search(searcher, simulator, {.evaluations = evaluations});
-}
-
-Score price(const Problem& problem, const std::vector<int32_t>& placement) {
-  Metrics metrics;
-  Simulator(problem).run(placement, metrics);
-  return step_time_score(metrics);
-}
-
 }  // namespace
 
 TEST_CASE("a search spends its budget exactly, keeps its best and never loses to its start") {
   const auto problem = medium();
   const PlacementSpace space(problem);
-  const auto start = price(problem, space.placement(Assignment(160, 0)));
+  const auto start = test::price(problem, space.placement(Assignment(160, 0)));
   for (const std::string method : kMethods) {
     CAPTURE(method);
     for (const int64_t budget : {1, 2, 3, 17, 500}) {
       const auto searcher = make(method, space, 1, budget);
-      const auto found = run(problem, *searcher, budget);
+      test::run_search(*searcher, problem, budget);
       CHECK(searcher->evaluations() == budget);
-      CHECK(found.evaluations <= budget);
-      CHECK(found.score == *searcher->best());
-      CHECK(found.placement == searcher->best_placement());
-      CHECK(found.score == price(problem, found.placement));
-      CHECK(found.score <= start);
-      if (budget == 500) CHECK(found.score < start);
+      CHECK(*searcher->best() == test::price(problem, searcher->best_placement()));
+      CHECK(*searcher->best() <= start);
+      if (budget == 500) CHECK(*searcher->best() < start);
     }
   }
 }
@@ -94,9 +73,10 @@ TEST_CASE("results depend on the seed, not on threads, limits or cached results"
   for (const std::string method : kMethods) {
     CAPTURE(method);
     const auto first = make(method, space, 5, 400);
-    const auto once = run(problem, *first, 400, 1);
+    test::run_search(*first, problem, 400, 1);
     const auto second = make(method, space, 5, 400);
-    CHECK(run(problem, *second, 400, 3).placement == once.placement);
+    test::run_search(*second, problem, 400, 3);
+    CHECK(second->best_placement() == first->best_placement());
     // The same by hand, without limits and cache, so that nothing is ever rejected.
     const auto third = make(method, space, 5, 400);
     Simulator simulator(problem);
@@ -106,41 +86,15 @@ TEST_CASE("results depend on the seed, not on threads, limits or cached results"
       std::vector<Score> scores;
       for (const auto& placement : trials.placements) {
         simulator.run(placement, metrics);
-        scores.push_back(step_time_score(metrics));
+        scores.push_back(test::score_of(metrics));
       }
       third->tell(scores);
     }
-    CHECK(third->best_placement() == once.placement);
-    CHECK(*third->best() == once.score);
+    CHECK(third->best_placement() == first->best_placement());
+    CHECK(*third->best() == *first->best());
     const auto other = make(method, space, 6, 400);
-    CHECK(run(problem, *other, 400).placement != once.placement);
-  }
-}
-
-TEST_CASE("a reward may take the place of the step time") {
-  const auto problem = medium();
-  const PlacementSpace space(problem);
-  ThreadPool pool(2);
-  BatchSimulator simulator(problem, pool);
-  // As near as possible to 100 kB sent: no step time at all.
-  const auto score = [](const Metrics& metrics) {
-    return Score{0,
-                 -1 / (1 + std::abs(static_cast<double>(metrics.total_communication_bytes) - 1e5))};
-  };
-  for (const std::string method : {"annealing", "local search", "best"}) {
-    CAPTURE(method);
-    const auto searcher = make(method, space, 1, 2000);
-    int told = 0;
-    Score last{0, 1e300};
-    const auto found =
-        run_search(*searcher, simulator, {.evaluations = 2000}, score, [&](const Found& better) {
-          CHECK(better.score < last);
-          last = better.score;
-          ++told;
-        });
-    CHECK(told > 2);
-    CHECK(found.score == last);
-    CHECK(std::abs(static_cast<double>(found.metrics.total_communication_bytes) - 1e5) <= 1000);
+    test::run_search(*other, problem, 400);
+    CHECK(other->best_placement() != first->best_placement());
   }
 }
 
@@ -156,13 +110,12 @@ TEST_CASE("placements beyond memory lose to all that fit, and lead to one that d
   const Problem problem(graph, cluster, SimulationRules::standard(*cluster));
   const PlacementSpace space(problem);
   const Assignment alone(60, 0);
-  REQUIRE_FALSE(price(problem, space.placement(alone)).fits());
+  REQUIRE_FALSE(test::price(problem, space.placement(alone)).fits());
   for (const std::string method : kMethods) {
     CAPTURE(method);
     const auto searcher = make(method, space, 1, 1500, {alone});
-    const auto found = run(problem, *searcher, 1500);
-    CHECK(found.score.fits());
-    CHECK(found.metrics.feasible());
+    test::run_search(*searcher, problem, 1500);
+    CHECK(searcher->best()->fits());
   }
   CHECK(Score{0, 5} < Score{1, 2});
   CHECK(Score{1, 5} < Score{2, 2});
@@ -175,7 +128,7 @@ TEST_CASE("starts of the caller are scored first and are a floor") {
   AnnealingOptions options;
   options.evaluations = 3000;
   Annealing long_search(space, options);
-  run(problem, long_search, 3000);
+  test::run_search(long_search, problem, 3000);
   const auto good = long_search.best_assignment();
   for (const std::string method : kMethods) {
     CAPTURE(method);
@@ -183,9 +136,9 @@ TEST_CASE("starts of the caller are scored first and are a floor") {
     const auto trials = searcher->ask(40);
     CHECK(trials.placements[0] == space.placement(good));
     std::vector<Score> scores;
-    for (const auto& placement : trials.placements) scores.push_back(price(problem, placement));
+    for (const auto& placement : trials.placements) scores.push_back(test::price(problem, placement));
     searcher->tell(scores);
-    run(problem, *searcher, 40);
+    test::run_search(*searcher, problem, 40);
     CHECK(*searcher->best() <= *long_search.best());
   }
 }
@@ -231,13 +184,13 @@ TEST_CASE("a search on one device, or of one unit, ends without trouble") {
     for (const std::string method : kMethods) {
       CAPTURE(method);
       const auto searcher = make(method, space, 1, 50);
-      const auto found = run(problem, *searcher, 50);
-      CHECK(found.metrics.step_time_ns == 1000 * work->operator_count());
+      test::run_search(*searcher, problem, 50);
+      CHECK(searcher->best()->value == 1000 * work->operator_count());
     }
   }
 }
 
-TEST_CASE("local search asks for every placement of a small space once and is then exhausted") {
+TEST_CASE("local search asks for every placement of a small space once and then for none") {
   const auto problem = test::small_problem(0, 8, 2);
   const PlacementSpace space(*problem);
   LocalSearch search(space, {});
@@ -247,14 +200,14 @@ TEST_CASE("local search asks for every placement of a small space once and is th
   Metrics metrics;
   for (;;) {
     const auto trials = search.ask(8);
-    if (search.exhausted()) break;
+    if (trials.placements.empty()) break;
     REQUIRE(placements < 1000);
     std::vector<Score> scores;
     for (const auto& placement : trials.placements) {
       ++placements;
       asked.insert(space.key(space.assignment(placement)));
       simulator.run(placement, metrics);
-      scores.push_back(step_time_score(metrics));
+      scores.push_back(test::score_of(metrics));
     }
     search.tell(scores);
   }
@@ -281,7 +234,7 @@ TEST_CASE("mcmc goes back to the best every hundredth of its budget") {
       if (proposal % 10 == 0) CHECK(changed == 1);
     }
     simulator.run(space.placement(trial), metrics);
-    const auto score = step_time_score(metrics);
+    const auto score = test::score_of(metrics);
     if (score < least) {
       least = score;
       best = trial;
@@ -334,18 +287,4 @@ TEST_CASE("moves that are told a step change most what holds it up") {
     return static_cast<double>(of_long) / of_all;
   };
   CHECK(share_of_long(true) > share_of_long(false) + 0.05);
-}
-
-TEST_CASE("a budget's stop ends a search between two batches with what it has") {
-  const auto problem = medium();
-  const PlacementSpace space(problem);
-  Annealing search(space, {});
-  ThreadPool pool(1);
-  BatchSimulator simulator(problem, pool);
-  int asked = 0;
-  const auto found =
-      run_search(search, simulator, {.evaluations = 100'000, .stop = [&] { return ++asked > 5; }});
-  CHECK(search.evaluations() < 50);
-  CHECK(found.placement.size() == 160);
-  CHECK_THROWS_AS(run_search(search, simulator, {.evaluations = 0}), ArgumentError);
 }

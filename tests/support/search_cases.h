@@ -1,11 +1,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "search/placement_space.h"
+#include "search/searcher.h"
+#include "simulator/batch.h"
 #include "support/build.h"
 
 namespace trinity::test {
@@ -76,6 +78,38 @@ inline std::shared_ptr<const Graph> planted_graph(int count, int size, int64_t i
     make.edge(count + group, (size - 2) * count + group + 1, between);
   }
   return make.share();
+}
+
+/// The step time in nanoseconds as a score.
+inline Score score_of(const Metrics& metrics) {
+  return {std::max<int64_t>(0, metrics.excess_memory_bytes),
+          static_cast<double>(metrics.step_time_ns)};
+}
+
+inline Score price(const Problem& problem, const std::vector<int32_t>& placement) {
+  Metrics metrics;
+  Simulator(problem).run(placement, metrics);
+  return score_of(metrics);
+}
+
+/// Runs a search until it has used `evaluations`; what is beyond its limits is rejected.
+inline void run_search(Searcher& searcher, const Problem& problem, int64_t evaluations,
+                       int threads = 1) {
+  ThreadPool pool(threads);
+  BatchSimulator simulator(problem, pool);
+  std::vector<Metrics> metrics;
+  while (searcher.evaluations() < evaluations) {
+    const auto trials = searcher.ask(static_cast<int32_t>(evaluations - searcher.evaluations()));
+    if (trials.placements.empty()) break;
+    std::vector<Plan> plans;
+    for (const auto& placement : trials.placements) plans.push_back({placement, nullptr});
+    const bool limited = trials.limit < 9e18;
+    simulator.run(plans, metrics,
+                  limited ? static_cast<int64_t>(std::floor(trials.limit)) : kNoLimit);
+    std::vector<Score> scores;
+    for (const auto& result : metrics) scores.push_back(score_of(result));
+    searcher.tell(scores);
+  }
 }
 
 }  // namespace trinity::test

@@ -310,15 +310,18 @@ error 'this file is for editors'
 ---@class trinity.RandomOptions: trinity.SearchOptions
 ---@field batch? integer placements simulated at once (64)
 
---- Settings of the Trinity search: its stages, then those of the policy, of which engine/learn/agent.h has the defaults.
----@class trinity.AgentOptions: trinity.SearchOptions
+--- The stages of the Trinity search but for its policy.
+---@class trinity.StageOptions: trinity.SearchOptions
 ---@field warm_start? boolean|(string|trinity.Placement)[] whether heuristics come first, or which (true)
----@field policy? boolean|number whether the policy searches, or its share of the budget (0.25)
 ---@field refine? boolean|number whether moves refine the best, or their share of the budget (the rest)
----@field patience? integer policy updates without a better placement after which the refinement begins (4)
 ---@field checkpoint? string a file that keeps what the search goes on from
 ---@field checkpoint_every? integer policy updates, or as many evaluations, between two checkpoints (10)
 ---@field resume? string a checkpoint to go on from
+
+--- Settings of the Trinity search: its stages, then those of the policy, of which engine/learn/agent.h has the defaults.
+---@class trinity.AgentOptions: trinity.StageOptions
+---@field policy? boolean|number whether the policy searches, or its share of the budget (0.25)
+---@field patience? integer policy updates without a better placement after which the refinement begins (4)
 ---@field load? string weights of a trained policy to start from
 ---@field save? string where the weights of the trained policy go
 ---@field preset? trinity.Preset 'paper': the settings that the article prints

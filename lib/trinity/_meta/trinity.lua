@@ -15,7 +15,6 @@ local trinity = {}
 
 ---@class trinity.MethodsModule
 ---@field annealing trinity.SearchMethod Simulated annealing over moves of units, clusters and ranges.
----@field best trinity.SearchMethod The house's own: cheap placements first, then annealing from the best.
 ---@field contiguous trinity.SearchMethod Consecutive parts along the forward pass, the largest least: the balance of GPipe.
 ---@field cpop trinity.SearchMethod List scheduling along the critical path.
 ---@field etf trinity.SearchMethod List scheduling by the earliest start.
@@ -40,6 +39,7 @@ local trinity = {}
 ---@field placeto fun(problem: trinity.Problem, options?: trinity.PlacetoOptions): trinity.Strategy Messages along the graph, one node after the other, by REINFORCE (Addanki et al. 2019).
 ---@field tapp fun(problem: trinity.Problem, options?: trinity.TappOptions): trinity.Strategy Layers into groups, groups to devices with attention, by REINFORCE (Appl. Sci. 2021, 11(11), 4785).
 ---@field pase fun(problem: trinity.Problem, options?: trinity.PaseMethodOptions): trinity.Strategy Every layer split over all devices, exactly by PaSE's cost model (IPDPS 2021), or by a rival's rule.
+---@field best fun(problem: trinity.Problem, options?: trinity.StageOptions): trinity.Strategy The house's own: trinity without its policy.
 ---@field trinity fun(problem: trinity.Problem, options?: trinity.AgentOptions): trinity.Strategy PPO over a partition and a schedule network (Algorithms 2022, 15(4), 108).
 
 return trinity
