@@ -63,13 +63,13 @@ struct Common {
   std::vector<Assignment> starts;
 };
 
-Common read_common(lua_State* L, Fields& fields, const PlacementSpace& space) {
-  return {static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53)),
-          fields.integer("evaluations", 2000, 1, kMostEvaluations), read_starts(L, fields, space)};
+uint64_t seed_of(Fields& fields) {
+  return static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
 }
 
-int32_t count(Fields& fields, const char* key, int32_t fallback, int64_t low, int64_t high) {
-  return static_cast<int32_t>(fields.integer(key, fallback, low, high));
+Common read_common(lua_State* L, Fields& fields, const PlacementSpace& space) {
+  return {seed_of(fields), fields.integer("evaluations", 2000, 1, kMostEvaluations),
+          read_starts(L, fields, space)};
 }
 
 std::unique_ptr<Searcher> annealing(Fields& fields, const PlacementSpace& space, Common common) {
@@ -79,22 +79,16 @@ std::unique_ptr<Searcher> annealing(Fields& fields, const PlacementSpace& space,
   o.starts = std::move(common.starts);
   o.first_temperature = fields.number("first_temperature", o.first_temperature);
   o.last_temperature = fields.number("last_temperature", o.last_temperature);
-  o.scale = fields.number("scale", o.scale);
-  o.batch = count(fields, "batch", o.batch, 1, 4096);
-  o.focus = fields.boolean("focus", o.focus);
   o.mix.groups = fields.boolean("groups", o.mix.groups);
-  o.mix.evenly_one_in = count(fields, "evenly_one_in", o.mix.evenly_one_in, 1, 1000000);
+  o.mix.evenly_one_in = static_cast<int32_t>(
+      fields.integer("evenly_one_in", o.mix.evenly_one_in, 1, 1'000'000));
   return std::make_unique<Annealing>(space, std::move(o));
 }
 
-std::unique_ptr<Searcher> local_search(Fields& fields, const PlacementSpace& space, Common common) {
+std::unique_ptr<Searcher> local_search(Fields&, const PlacementSpace& space, Common common) {
   LocalSearchOptions o;
   o.seed = common.seed;
   o.starts = std::move(common.starts);
-  o.batch = count(fields, "batch", o.batch, 1, 4096);
-  o.patience = count(fields, "patience", o.patience, 0, 1000000000);
-  o.kick = count(fields, "kick", o.kick, 1, 1000000);
-  o.focus = fields.boolean("focus", o.focus);
   return std::make_unique<LocalSearch>(space, std::move(o));
 }
 
@@ -104,14 +98,12 @@ std::unique_ptr<Searcher> mcmc(Fields& fields, const PlacementSpace& space, Comm
   o.evaluations = common.evaluations;
   o.starts = std::move(common.starts);
   o.alpha_per_ms = fields.number("alpha_per_ms", o.alpha_per_ms);
-  o.value_per_ms = fields.number("value_per_ms", o.value_per_ms);
+  o.value_per_ms = 1e-3;  // seconds
   return std::make_unique<Mcmc>(space, std::move(o));
 }
 
-std::unique_ptr<Searcher> exhaustive(Fields& fields, const PlacementSpace& space, Common) {
-  ExhaustiveOptions o;
-  o.most_placements = fields.number("most_placements", o.most_placements);
-  return std::make_unique<Exhaustive>(space, o);
+std::unique_ptr<Searcher> exhaustive(Fields&, const PlacementSpace& space, Common) {
+  return std::make_unique<Exhaustive>(space);
 }
 
 /// The entry of a table of methods, or an error that lists them.
@@ -145,7 +137,7 @@ int searcher_new(lua_State* L) {
 }
 
 /// searcher:ask(batch, most) -> count, limit: writes at most `most` placements into the arrays of
-/// the list; of values above `limit` only that they are above will matter. 0 when exhausted.
+/// the list; of values above `limit` only that they are above will matter. 0 at the end.
 int searcher_ask(lua_State* L) {
   auto& self = object_arg<BoundSearcher>(L, 1);
   table_arg(L, 2, "batch");
@@ -231,15 +223,10 @@ void set_order(lua_State* L, const ListSchedule& list, int32_t devices) {
 
 using Construct = Construction (*)(lua_State*, Fields&, const PlacementSpace&);
 
-uint64_t seed_of(Fields& fields) {
-  return static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
-}
-
 Construction metis(lua_State*, Fields& fields, const PlacementSpace& space) {
   MetisOptions o;
   o.seed = seed_of(fields);
   o.imbalance = fields.number("imbalance", o.imbalance);
-  o.recursive = fields.boolean("recursive", o.recursive);
   return from_assignment(space, metis_partition(space, o));
 }
 
@@ -254,9 +241,6 @@ Construction fm(lua_State*, Fields& fields, const PlacementSpace& space) {
   FmOptions o;
   o.seed = seed_of(fields);
   o.imbalance = fields.number("imbalance", o.imbalance);
-  o.starts = count(fields, "starts_tried", o.starts, 1, 1000);
-  o.passes = count(fields, "passes", o.passes, 1, 1000);
-  o.rounds = count(fields, "rounds", o.rounds, 0, 1000);
   return from_assignment(space, fm_partition(space, o));
 }
 
@@ -285,7 +269,6 @@ Construction topo(lua_State*, Fields&, const PlacementSpace& space) {
 
 Construction max_load(lua_State* L, Fields& fields, const PlacementSpace& space) {
   MaxLoadLimits limits;
-  limits.most_ideals = count(fields, "most_ideals", limits.most_ideals, 1, 10000000);
   limits.seconds = fields.number("seconds", limits.seconds);
   auto split = max_load_split(make_load_instance(space.problem()), limits);
   if (!split.feasible)

@@ -8,6 +8,7 @@
 namespace trinity {
 namespace {
 
+constexpr int32_t kBatch = 8;           // trials in flight
 constexpr int64_t kReplayInterval = 20;  // evaluations between two looks at the critical path
 constexpr int kKnownSteps = 64;          // trials of known score after which it is made hotter
 constexpr int kMostKnownSteps = 20 * kKnownSteps;  // ... and after which a known one is asked for
@@ -17,13 +18,11 @@ AnnealingOptions checked(AnnealingOptions options, const PlacementSpace& space) 
     if (!good) throw ArgumentError(fmt::format("annealing: expected {}", what));
   };
   expect(options.evaluations >= 1, "at least 1 evaluation");
-  expect(options.batch >= 1, "a batch of at least 1");
   expect(options.mix.evenly_one_in >= 1, "one seed in at least 1 drawn evenly");
   expect(options.last_temperature > 0, "a last temperature above 0");
   expect(options.first_temperature >= options.last_temperature &&
              std::isfinite(options.first_temperature),
          "a first temperature no lower than the last");
-  expect(options.scale >= 0 && std::isfinite(options.scale), "a scale of at least 0");
   if (options.starts.empty()) options.starts.emplace_back(static_cast<size_t>(space.units()), 0);
   for (const auto& start : options.starts) space.check(start);
   return options;
@@ -47,11 +46,11 @@ void Annealing::begin_cooling() {
   cooling_ = true;
   first_evaluation_ = evaluations();
   take(best_assignment(), *best());
-  scale_ = options_.scale > 0 ? options_.scale : std::abs(score_.value) / space().units();
+  scale_ = std::abs(score_.value) / space().units();
 }
 
 bool Annealing::follow_path() {
-  if (!options_.focus || !stale_) return false;
+  if (!stale_) return false;
   if (last_replay_ > 0 && evaluations() - last_replay_ < kReplayInterval) return false;
   moves_.focus(state_);
   count_replay();
@@ -104,14 +103,14 @@ bool Annealing::draw(std::vector<Assignment>& trials) {
 void Annealing::propose(int32_t most, std::vector<Assignment>& trials) {
   thresholds_.clear();
   next_.clear();
-  auto batch = static_cast<size_t>(std::min(most, options_.batch));
+  auto batch = static_cast<size_t>(std::min(most, kBatch));
   if (started_ < options_.starts.size()) {
     while (trials.size() < batch && started_ < options_.starts.size())
       trials.push_back(options_.starts[started_++]);
     return;
   }
   if (!cooling_ || evaluations() - first_evaluation_ >= options_.evaluations) begin_cooling();
-  if (most > 1 && follow_path()) batch = static_cast<size_t>(std::min(most - 1, options_.batch));
+  if (most > 1 && follow_path()) batch = static_cast<size_t>(std::min(most - 1, kBatch));
   while (trials.size() < batch && draw(trials)) {
   }
 }

@@ -11,19 +11,16 @@ struct AnnealingOptions {
   int64_t evaluations = 2000;  ///< length of one cooling, see Annealing
   double first_temperature = 2;
   double last_temperature = 0.01;
-  double scale = 0;   ///< what temperatures are multiples of; 0 for the start's value per unit
-  int32_t batch = 8;  ///< trials in flight
-  bool focus = true;  ///< whether seeds follow the critical path (Moves::focus)
-  MoveMix mix;        ///< of the moves
+  MoveMix mix;  ///< of the moves
   std::vector<Assignment> starts;  ///< scored first, the best is the start; default device 1 alone
 };
 
 /// Simulated annealing (Kirkpatrick, Gelatt and Vecchi, Science 220, 1983) with the moves of
 /// moves.h. A trial that is worse by x is accepted with probability exp(-x / T). T falls
-/// geometrically from first_temperature to last_temperature, both as multiples of `scale`, over
-/// `evaluations`; after that it cools again from the best.
+/// geometrically from first_temperature to last_temperature, both as multiples of the start's value
+/// per unit, over `evaluations`; after that it cools again from the best.
 ///
-/// A batch holds trials from the same state; they are judged in order, the first accepted one
+/// A batch holds 8 trials from the same state; they are judged in order, the first accepted one
 /// becomes the state, and a later one only if it is better still. At equal evaluations a batch of 8
 /// costs nothing measurable on the reference graphs, where 4 chains side by side lose 3 to 10 %.
 ///

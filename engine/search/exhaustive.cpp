@@ -6,14 +6,20 @@
 
 namespace trinity {
 
-Exhaustive::Exhaustive(const PlacementSpace& space, ExhaustiveOptions options)
-    : Searcher(space), options_(options), next_(static_cast<size_t>(space.units()), 0) {
-  if (options_.batch < 1) throw ArgumentError("exhaustive: expected a batch of at least 1");
-  if (space.choices() > options_.most_placements)
+namespace {
+
+constexpr double kMostPlacements = 4e6;
+constexpr int32_t kBatch = 256;
+
+}  // namespace
+
+Exhaustive::Exhaustive(const PlacementSpace& space)
+    : Searcher(space), next_(static_cast<size_t>(space.units()), 0) {
+  if (space.choices() > kMostPlacements)
     throw LimitError(fmt::format(
         "exhaustive: {} colocation units on {} devices have {:.3g} different placements, and at "
         "most {:.3g} are tried",
-        space.units(), space.devices(), space.choices(), options_.most_placements));
+        space.units(), space.devices(), space.choices(), kMostPlacements));
 }
 
 /// The next assignment in ascending order, the last unit fastest. False after the last one.
@@ -37,7 +43,7 @@ bool Exhaustive::advance() {
 }
 
 void Exhaustive::propose(int32_t most, std::vector<Assignment>& trials) {
-  while (!done_ && static_cast<int32_t>(trials.size()) < std::min(most, options_.batch)) {
+  while (!done_ && static_cast<int32_t>(trials.size()) < std::min(most, kBatch)) {
     trials.push_back(next_);
     done_ = !advance();
   }

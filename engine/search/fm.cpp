@@ -10,23 +10,17 @@
 namespace trinity {
 namespace {
 
-void check(const FmOptions& options) {
-  const auto expect = [](bool good, const char* what) {
-    if (!good) throw ArgumentError(fmt::format("fm: expected {}", what));
-  };
-  expect(options.imbalance > 0 && options.imbalance <= 10, "an imbalance above 0 and up to 10");
-  expect(options.starts >= 1, "at least 1 start");
-  expect(options.passes >= 1, "at least 1 pass");
-  expect(options.rounds >= 0, "a number of rounds of at least 0");
-}
+constexpr int32_t kStarts = 4;   // first partitions tried for each bisection
+constexpr int32_t kPasses = 16;  // at most, a refinement
+constexpr int32_t kRounds = 4;   // at most, of refining all pairs of devices at the end
 
-std::vector<bool> bisect(FmSides& sides, const FmOptions& options, RandomStream& random) {
+std::vector<bool> bisect(FmSides& sides, RandomStream& random) {
   std::vector<bool> best;
   std::pair<int64_t, int64_t> least;  // violation, cut
-  for (int32_t start = 0; start < options.starts; ++start) {
+  for (int32_t start = 0; start < kStarts; ++start) {
     poll_stop();
     auto side = start == 0 ? sides.first_cells() : sides.grown(random);
-    sides.refine(side, options.passes);
+    sides.refine(side, kPasses);
     const std::pair now{sides.violation(sides.first_weight(side)), sides.cut_bytes(side)};
     if (!best.empty() && now >= least) continue;
     best = std::move(side);
@@ -37,7 +31,7 @@ std::vector<bool> bisect(FmSides& sides, const FmOptions& options, RandomStream&
 
 /// Refines the units of devices a and b between the two. Whether something changed.
 bool refine_pair(const Hypergraph& hypergraph, const PartitionWeights& weights, int32_t a,
-                 int32_t b, const FmOptions& options, Assignment& assignment) {
+                 int32_t b, double imbalance, Assignment& assignment) {
   std::vector<int32_t> units;
   std::vector<bool> side;
   for (int32_t unit = 0; unit < hypergraph.units; ++unit) {
@@ -49,10 +43,9 @@ bool refine_pair(const Hypergraph& hypergraph, const PartitionWeights& weights, 
   if (units.size() < 3) return false;
   const double first = weights.shares[static_cast<size_t>(a)].combined;
   const double second = weights.shares[static_cast<size_t>(b)].combined;
-  FmSides sides(hypergraph, weights.graph.combined, units, first / (first + second),
-                options.imbalance);
+  FmSides sides(hypergraph, weights.graph.combined, units, first / (first + second), imbalance);
   const auto before = side;
-  sides.refine(side, options.passes);
+  sides.refine(side, kPasses);
   for (size_t i = 0; i < units.size(); ++i)
     assignment[static_cast<size_t>(units[i])] = side[i] ? b : a;
   return side != before;
@@ -61,22 +54,24 @@ bool refine_pair(const Hypergraph& hypergraph, const PartitionWeights& weights, 
 }  // namespace
 
 Assignment fm_partition(const PlacementSpace& space, const FmOptions& options) {
-  check(options);
+  if (!(options.imbalance > 0 && options.imbalance <= 10))
+    throw ArgumentError(
+        fmt::format("fm: expected an imbalance above 0 and up to 10, got {}", options.imbalance));
   const PartitionWeights weights(space);
   const Hypergraph hypergraph(space);
   RandomStream random(options.seed, "fm");
   auto assignment =
       bisect_recursively(weights, [&](std::span<const int32_t> units, const PartitionShare& first) {
         FmSides sides(hypergraph, weights.graph.combined, units, first.combined, options.imbalance);
-        return bisect(sides, options, random);
+        return bisect(sides, random);
       });
   bool changed = true;
-  for (int32_t round = 0; round < options.rounds && changed; ++round) {
+  for (int32_t round = 0; round < kRounds && changed; ++round) {
     changed = false;
     for (int32_t a = 0; a < space.devices(); ++a)
       for (int32_t b = a + 1; b < space.devices(); ++b) {
         poll_stop();
-        changed |= refine_pair(hypergraph, weights, a, b, options, assignment);
+        changed |= refine_pair(hypergraph, weights, a, b, options.imbalance, assignment);
       }
   }
   return assignment;

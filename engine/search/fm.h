@@ -7,9 +7,6 @@ namespace trinity {
 struct FmOptions {
   uint64_t seed = 1;
   double imbalance = 0.05;  ///< by how much a device may exceed its share
-  int32_t starts = 4;       ///< first partitions tried for each bisection
-  int32_t passes = 16;      ///< at most, a refinement
-  int32_t rounds = 4;       ///< at most, of refining all pairs of devices at the end
 };
 
 /// Partitioning by Fiduccia and Mattheyses (19th Design Automation Conference, 1982) on the
@@ -23,11 +20,11 @@ struct FmOptions {
 /// (at most half a side). Gains lie in 4096 buckets, so of two gains in one bucket either may go
 /// first; sums are exact.
 ///
-/// Devices are halved recursively. A bisection is the best of `starts` refined ones: the first
-/// units in order of the graph, and sets grown breadth-first from random units. At the end every
-/// pair of devices is refined in turn, which never makes the whole worse. Deterministic.
+/// Devices are halved recursively. A bisection is the best of four refined ones: the first units in
+/// order of the graph, and sets grown breadth-first from random units. At the end every pair of
+/// devices is refined in turn, which never makes the whole worse. Deterministic.
 ///
-/// Throws ArgumentError for options out of range.
+/// Throws ArgumentError for an imbalance outside (0, 10].
 Assignment fm_partition(const PlacementSpace& space, const FmOptions& options = {});
 
 }  // namespace trinity

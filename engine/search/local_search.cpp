@@ -7,22 +7,15 @@
 namespace trinity {
 namespace {
 
+constexpr int32_t kBatch = 8;            // trials in flight
+constexpr uint64_t kMostKicks = 4;       // random moves of a kick
 constexpr int64_t kReplayInterval = 20;  // evaluations between two looks at the critical path
 constexpr int kDraws = 64;               // random moves tried for one that gives something new
 constexpr int kRandomDraws = 1000;       // random assignments tried for a new one
 
 LocalSearchOptions checked(LocalSearchOptions options, const PlacementSpace& space) {
-  const auto expect = [](bool good, const char* what) {
-    if (!good) throw ArgumentError(fmt::format("local search: expected {}", what));
-  };
-  expect(options.batch >= 1, "a batch of at least 1");
-  expect(options.patience >= 0, "a patience of at least 0");
-  expect(options.kick >= 1, "a kick of at least 1 move");
   if (options.starts.empty()) options.starts.emplace_back(static_cast<size_t>(space.units()), 0);
   for (const auto& start : options.starts) space.check(start);
-  const int64_t singles = int64_t{space.units()} * (space.devices() - 1);
-  if (options.patience == 0)
-    options.patience = static_cast<int32_t>(std::clamp<int64_t>(singles, 50, 1000));
   return options;
 }
 
@@ -32,7 +25,9 @@ LocalSearch::LocalSearch(const PlacementSpace& space, LocalSearchOptions options
     : Searcher(space),
       options_(checked(std::move(options), space)),
       moves_(space, RandomStream(options_.seed, "local search")),
-      memo_(space) {}
+      memo_(space),
+      patience_(static_cast<int32_t>(
+          std::clamp<int64_t>(int64_t{space.units()} * (space.devices() - 1), 50, 1000))) {}
 
 void LocalSearch::take(const Assignment& assignment, const Score& score) {
   state_ = assignment;
@@ -95,7 +90,7 @@ void LocalSearch::kick(std::vector<Assignment>& trials) {
   kicked_ = true;
   for (int draw = 0; draw < kDraws && trials.empty(); ++draw) {
     auto trial = home_;
-    const auto count = 1 + moves_.random().below(static_cast<uint64_t>(options_.kick));
+    const auto count = 1 + moves_.random().below(kMostKicks);
     for (uint64_t move = 0; move < count; ++move) moves_.apply(trial);
     add_new(std::move(trial), trials);
   }
@@ -118,7 +113,7 @@ void LocalSearch::add_random(std::vector<Assignment>& trials) {
 
 /// Looks at the critical path of a new state, now and then. Whether it did.
 bool LocalSearch::follow_path() {
-  if (!options_.focus || !stale_) return false;
+  if (!stale_) return false;
   if (last_replay_ > 0 && evaluations() - last_replay_ < kReplayInterval) return false;
   moves_.focus(state_);
   count_replay();
@@ -128,7 +123,7 @@ bool LocalSearch::follow_path() {
 }
 
 void LocalSearch::propose(int32_t most, std::vector<Assignment>& trials) {
-  auto batch = std::min(most, options_.batch);
+  auto batch = std::min(most, kBatch);
   kicked_ = false;
   if (started_ < options_.starts.size()) {
     while (static_cast<int32_t>(trials.size()) < batch && started_ < options_.starts.size())
@@ -139,8 +134,8 @@ void LocalSearch::propose(int32_t most, std::vector<Assignment>& trials) {
     take(best_assignment(), *best());
     shuffle();
   }
-  if (most > 1 && follow_path()) batch = std::min(most - 1, options_.batch);
-  if (failures_ < options_.patience) descend(batch, trials);
+  if (most > 1 && follow_path()) batch = std::min(most - 1, kBatch);
+  if (failures_ < patience_) descend(batch, trials);
   if (!trials.empty()) return;
   if (home_.empty() || score_ <= home_score_) {
     home_ = state_;

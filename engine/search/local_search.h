@@ -8,23 +8,19 @@ namespace trinity {
 
 struct LocalSearchOptions {
   uint64_t seed = 1;
-  int32_t batch = 8;     ///< trials in flight; the best of them is taken when it improves
-  int32_t patience = 0;  ///< trials without improvement before a kick; 0: see LocalSearch
-  int32_t kick = 4;      ///< random moves of a kick, at most
-  bool focus = true;     ///< whether random moves start at the critical path (Moves::focus)
   std::vector<Assignment> starts;  ///< scored first, the best is the start; default device 1 alone
 };
 
 /// Iterated local search (Lourenco, Martin and Stuetzle, 2003) over the simulator: descends from
 /// the best start by improving trials, half of them moves of one unit (every unit to every device,
 /// in an order shuffled anew for each round), half random moves of clusters, chains, ranges and
-/// pairs (moves.h). After `patience` trials without improvement (default: the number of
-/// single-unit moves, at least 50 and at most 1000) the state is a local optimum for its purposes
-/// and is kicked: 1 to `kick` random moves, from the best local optimum so far. A local optimum as
-/// good as the best or better becomes the new best.
+/// pairs (moves.h); the best of 8 trials is taken when it improves. After as many trials without
+/// improvement as there are single-unit moves (at least 50 and at most 1000) the state is a local
+/// optimum for its purposes and is kicked: 1 to 4 random moves, from the best local optimum so far.
+/// A local optimum as good as the best or better becomes the new best.
 ///
 /// The present value is the limit of a trial. Never asks for the same placement twice as long as a
-/// thousand random ones give a new one; exhausted when all PlacementSpace::choices() are known.
+/// thousand random ones give a new one; ends when all PlacementSpace::choices() are known.
 class LocalSearch : public Searcher {
  public:
   /// Throws ArgumentError for options out of range and starts that do not fit the space.
@@ -51,7 +47,7 @@ class LocalSearch : public Searcher {
   Score score_, home_score_;
   std::vector<int32_t> round_;  // single moves: unit * devices + device
   size_t next_move_ = 0, started_ = 0;
-  int32_t failures_ = 0;
+  int32_t patience_, failures_ = 0;
   int64_t last_replay_ = 0;
   bool stale_ = true, kicked_ = false;
 };

@@ -70,7 +70,7 @@ Assignment metis_partition(const PlacementSpace& space, const MetisOptions& opti
                                     options.imbalance));
   const PartitionWeights weights(space);
   const bool memory = weights.pressure > 0;
-  if (space.devices() > 2 && !options.recursive && !has_heavy_unit(weights, memory))
+  if (space.devices() > 2 && !has_heavy_unit(weights, memory))
     return call_metis(weights.graph, weights.shares, memory, options);
   return bisect_recursively(
       weights, [&](std::span<const int32_t> units, const PartitionShare& first) {

@@ -7,7 +7,6 @@ namespace trinity {
 struct MetisOptions {
   uint64_t seed = 1;
   double imbalance = 0.03;  ///< by how much a device may exceed its share of work or memory
-  bool recursive = false;   ///< recursive bisection, METIS's for each, instead of k-way
 };
 
 /// Multilevel k-way partitioning (Karypis and Kumar, J. Parallel Distrib. Comput. 48, 1998) by the
@@ -16,7 +15,7 @@ struct MetisOptions {
 ///
 /// Where a unit weighs more than half a device's share, METIS's own division into many parts can
 /// run out of vertices (and prints so); devices and units are then halved one METIS bisection at a
-/// time, as they are when `recursive` is set.
+/// time.
 ///
 /// Deterministic. METIS draws from the C library's rand(), so calls wait for each other.
 ///

@@ -229,7 +229,7 @@ TEST_CASE("m-ETF and m-SCT keep precedence, units and memory, or say what does n
     }
   }
   CHECK(fitted > 100);
-  CHECK(refused > 20);
+  CHECK(refused > 10);
 }
 
 TEST_CASE("m-ETF leaves a full device; what fits nowhere is an answer, not an error") {

@@ -28,8 +28,6 @@ using Partitioner = std::function<Assignment(const PlacementSpace&)>;
 /// Those that look at bytes and balance, by name.
 const std::map<std::string, Partitioner> kPartitioners = {
     {"metis", [](const auto& space) { return metis_partition(space); }},
-    {"metis, recursive",
-     [](const auto& space) { return metis_partition(space, {.recursive = true}); }},
     {"scotch", [](const auto& space) { return scotch_map(space); }},
     {"fm", [](const auto& space) { return fm_partition(space); }},
 };
@@ -256,7 +254,6 @@ TEST_CASE("colocated operators stay together, imbalances out of range are refuse
   CHECK_THROWS_WITH_AS(metis_partition(space, {.imbalance = 0}),
                        "metis: expected an imbalance above 0 and up to 10, got 0", ArgumentError);
   CHECK_THROWS_AS(scotch_map(space, {.imbalance = -1}), ArgumentError);
-  FmOptions wrong;
-  wrong.starts = 0;
-  CHECK_THROWS_WITH_AS(fm_partition(space, wrong), "fm: expected at least 1 start", ArgumentError);
+  CHECK_THROWS_WITH_AS(fm_partition(space, {.imbalance = 11}),
+                       "fm: expected an imbalance above 0 and up to 10, got 11", ArgumentError);
 }

@@ -10,7 +10,7 @@ local all = {
     'Huang et al. 2019' },
   { 'cpop', {}, 'list scheduling along the critical path', 'Topcuoglu et al. 2002', schedules = true },
   { 'etf', {}, 'list scheduling by the earliest start', 'Hwang et al. 1989', schedules = true },
-  { 'fm', { 'imbalance', 'starts_tried', 'passes', 'rounds' }, 'partition by moves of least cut, recursive bisection',
+  { 'fm', { 'imbalance' }, 'partition by moves of least cut, recursive bisection',
     'Fiduccia and Mattheyses 1982' },
   { 'heft', {}, 'list scheduling by upward rank and earliest finish', 'Topcuoglu et al. 2002', schedules = true },
   { 'm_etf', {}, 'Baechi: earliest start within memory', 'Jeon et al. 2020',
@@ -19,9 +19,9 @@ local all = {
     'Jeon et al. 2020', schedules = true, needs = 'room for all on the devices together' },
   { 'm_topo', {}, 'Baechi: fills devices in topological order', 'Jeon et al. 2020',
     needs = 'room for all on the devices together' },
-  { 'max_load', { 'most_ideals' }, 'contiguous parts of least load, transfers counted', 'Tarnawski et al. 2020',
+  { 'max_load', {}, 'contiguous parts of least load, transfers counted', 'Tarnawski et al. 2020',
     needs = 'at most 20,000 units; exact on graphs that are nearly a chain' },
-  { 'metis', { 'imbalance', 'recursive' }, 'k-way partition of least cut (METIS)', 'Karypis and Kumar 1998' },
+  { 'metis', { 'imbalance' }, 'k-way partition of least cut (METIS)', 'Karypis and Kumar 1998' },
   { 'scotch', { 'imbalance' }, 'static mapping onto the cluster (Scotch)', 'Pellegrini and Roman 1996' },
 }
 

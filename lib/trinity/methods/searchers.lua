@@ -10,9 +10,8 @@ local search = require 'trinity.search'
 
 --- The searcher's settings: what the caller gave of the method's own options, and the common ones. `false` stands
 --- for the engine's default.
-local function settings_of(name, own, options)
+local function settings_of(own, options)
   local settings = { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }
-  if name == 'mcmc' then settings.value_per_ms = 1e-3 end -- rewards are in seconds unless the caller says so
   for i = 1, #own do
     local value = options[own[i]]
     if value ~= false then settings[own[i]] = value end
@@ -28,7 +27,7 @@ local function register(methods, name, own, about)
     return search.run(name, problem, options, function(self)
       checkpoints.begin(self)
       local resumed = checkpoints.restore_kept('methods.' .. name, self)
-      local searcher = core.searcher(problem.handle, name, settings_of(name, own, options))
+      local searcher = core.searcher(problem.handle, name, settings_of(own, options))
       drive(self, searcher, drive_checkpoint.hooks(self, resumed, 0, {}))
       searcher:close()
     end)
@@ -36,14 +35,14 @@ local function register(methods, name, own, about)
 end
 
 return function(methods)
-  register(methods, 'annealing', { 'starts', 'first_temperature', 'last_temperature', 'scale', 'batch', 'focus',
-    'groups', 'evenly_one_in' }, { help = 'simulated annealing over moves of units, clusters and ranges', budget = true,
+  register(methods, 'annealing', { 'starts', 'first_temperature', 'last_temperature', 'groups', 'evenly_one_in' },
+    { help = 'simulated annealing over moves of units, clusters and ranges', budget = true,
       source = 'Kirkpatrick et al. 1983' })
-  register(methods, 'exhaustive', { 'most_placements' },
+  register(methods, 'exhaustive', {},
     { help = 'every placement once: the optimum of small graphs', budget = true, deterministic = true,
       source = 'engine/search/exhaustive.h', needs = 'at most 4 million placements' })
-  register(methods, 'local_search', { 'starts', 'batch', 'patience', 'kick', 'focus' },
+  register(methods, 'local_search', { 'starts' },
     { help = 'iterated local search over the simulator', budget = true, source = 'Lourenco et al. 2003' })
-  register(methods, 'mcmc', { 'starts', 'alpha_per_ms', 'value_per_ms' },
+  register(methods, 'mcmc', { 'starts', 'alpha_per_ms' },
     { help = "FlexFlow's Markov chain over placements", budget = true, source = 'Jia et al., MLSys 2019' })
 end
