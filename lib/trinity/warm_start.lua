@@ -9,7 +9,7 @@ local warm_start = {}
 
 --- Heuristics that are tried by default, those first that are the best most often; a small budget ends the list.
 warm_start.portfolio = { 'single_device', 'etf', 'm_etf', 'm_sct', 'expert', 'heft', 'cpop', 'metis', 'scotch',
-  'contiguous', 'm_topo', 'fm' }
+  'contiguous', 'fm' }
 
 local first_entries = 5 -- tried whatever the clock says
 local most_operators = 20000 -- of a graph on which those are tried that take longer than the others
