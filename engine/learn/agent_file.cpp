@@ -1,9 +1,7 @@
-// Saved policies. A file is
-//   "trinity policy\n", version (uint32), length of the header (uint64), header (JSON),
-//   weights, Adam's first and second moments, the constant logits of both networks (float32),
-//   hash of everything before (uint64, hash.h);
-// all numbers little-endian. The header names the weights with their shapes, the options, the
-// types of the vocabulary and the state that is no array. Doubles stand in it as their bits.
+// Saved policies: files of arrays (formats/safetensors.h) with the weights, each by its name, Adam's
+// first and second moments and the constant logits of both networks, all float32. The metadata
+// names the options, the types of the vocabulary and the state that is no array, each as JSON.
+// Doubles stand in it as their bits.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -12,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/hash.h"
+#include "formats/safetensors.h"
 #include "learn/agent_impl.h"
 
 namespace trinity {
@@ -21,120 +19,52 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kMagic = "trinity policy\n";
-constexpr uint32_t kVersion = 1;
-constexpr size_t kFixed = kMagic.size() + sizeof(uint32_t) + 2 * sizeof(uint64_t);
-constexpr int64_t kMostNumbers = int64_t{1} << 31;
-
-static_assert(std::endian::native == std::endian::little, "policies are saved as they lie");
-
-template <class Number>
-void append(std::string& out, const Number* values, size_t count) {
-  out.append(reinterpret_cast<const char*>(values), count * sizeof(Number));
-}
-
-template <class Number>
-Number number_at(const std::string& content, size_t at) {
-  Number value;
-  std::memcpy(&value, content.data() + at, sizeof value);
-  return value;
-}
-
-uint64_t hash_of(std::string_view bytes) { return Hasher().add(bytes).value(); }
-
-[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
-  throw FileError(fmt::format("{}: {}", path, reason));
-}
+/// Arrays beside the weights.
+constexpr const char *kFirst = "adam.first", *kSecond = "adam.second", *kPrior = "prior",
+                     *kDevicePrior = "device_prior";
 
 /// A saved policy, checked as far as it can be without a problem at hand.
 struct Saved {
-  Json header;
-  std::vector<Parameters::Weight> weights;
-  std::vector<float> values, first, second, prior, device_prior;
+  SavedArrays file;
 
-  const Parameters::Weight* find(const std::string& name) const {
-    for (const auto& weight : weights)
-      if (weight.name == name) return &weight;
-    return nullptr;
+  /// Entries that are missing or of another kind make the file damaged.
+  template <class Value>
+  Value get(const char* name) const {
+    const auto found = file.metadata.find(name);
+    try {
+      if (found != file.metadata.end()) return Json::parse(found->second).get<Value>();
+    } catch (const Json::exception&) {
+    }
+    file.refuse(fmt::format("not a policy saved by trinity (its metadata lack '{}')", name));
+  }
+  std::map<std::string, std::string> options() const {
+    return get<std::map<std::string, std::string>>("options");
+  }
+  std::vector<float> numbers(const char* name) const {
+    const auto* array = file.find(name);
+    if (!array) file.refuse(fmt::format("not a policy saved by trinity (it has no '{}')", name));
+    std::vector<float> values(array->bytes.size() / sizeof(float));
+    std::memcpy(values.data(), array->bytes.data(), values.size() * sizeof(float));
+    return values;
   }
 };
 
-void read_weights(Saved& saved, int64_t& total) {
-  for (const auto& entry : saved.header.at("weights")) {
-    Parameters::Weight weight{entry.at("name").get<std::string>(),
-                              entry.at("shape").get<std::vector<int64_t>>(), total, 1};
-    for (const int64_t extent : weight.shape) {
-      if (extent < 1 || extent > kMostNumbers || weight.count > kMostNumbers / extent)
-        throw Error("a weight's shape is out of range");
-      weight.count *= extent;
-    }
-    if ((total += weight.count) > kMostNumbers) throw Error("too many weights");
-    saved.weights.push_back(std::move(weight));
-  }
-}
-
-void read_arrays(const std::string& content, size_t at, size_t end, Saved& saved) {
-  int64_t total = 0;
-  read_weights(saved, total);
-  const auto prior = saved.header.at("prior").get<int64_t>();
-  const auto device_prior = saved.header.at("device_prior").get<int64_t>();
-  if (std::min(prior, device_prior) < 0 || std::max(prior, device_prior) > kMostNumbers)
-    throw Error("the constant logits are out of range");
-  const auto numbers = static_cast<size_t>(3 * total + prior + device_prior);
-  if (end - at != numbers * sizeof(float))
-    throw Error("its arrays have another length than stated");
-  const auto take = [&](std::vector<float>& to, int64_t count) {
-    to.resize(static_cast<size_t>(count));
-    std::memcpy(to.data(), content.data() + at, to.size() * sizeof(float));
-    at += to.size() * sizeof(float);
-  };
-  take(saved.values, total);
-  take(saved.first, total);
-  take(saved.second, total);
-  take(saved.prior, prior);
-  take(saved.device_prior, device_prior);
-  for (const auto* array :
-       {&saved.values, &saved.first, &saved.second, &saved.prior, &saved.device_prior})
-    for (const float value : *array)
-      if (!std::isfinite(value)) throw Error("a number in it is not finite");
-}
-
 Saved read_saved(const std::string& path) {
-  const std::string content = read_file(path);
-  if (!content.starts_with(kMagic)) refuse(path, "not a policy saved by trinity");
-  if (content.size() < kFixed) refuse(path, "the saved policy is cut off");
-  const auto version = number_at<uint32_t>(content, kMagic.size());
-  if (version != kVersion)
-    refuse(path, fmt::format("a policy of format version {}, this program reads version {}",
-                             version, kVersion));
-  const size_t body = content.size() - sizeof(uint64_t);
-  if (number_at<uint64_t>(content, body) != hash_of({content.data(), body}))
-    refuse(path, "the saved policy is damaged or cut off (its hash does not agree)");
-  const size_t at = kMagic.size() + sizeof version;
-  const auto length = number_at<uint64_t>(content, at);
-  const size_t start = at + sizeof length;
-  if (length > body - start) refuse(path, "the saved policy is damaged (length of its header)");
-  Saved saved;
-  try {
-    const auto* text = content.data() + start;
-    saved.header = Json::parse(text, text + length);
-    read_arrays(content, start + length, body, saved);
-  } catch (const Json::exception&) {
-    refuse(path, "the saved policy is damaged (its header)");
-  } catch (const Error& error) {
-    refuse(path, fmt::format("the saved policy is damaged ({})", error.what()));
+  Saved saved{read_arrays(path, true)};
+  for (const auto& array : saved.file.arrays) {
+    if (array.dtype != "F32") saved.file.refuse("not a policy saved by trinity (not all float32)");
+    for (size_t at = 0; at < array.bytes.size(); at += sizeof(float)) {
+      float value;
+      std::memcpy(&value, array.bytes.data() + at, sizeof value);
+      if (!std::isfinite(value)) saved.file.refuse("a number in it is not finite");
+    }
   }
   return saved;
 }
 
-/// Runs what reads a header; entries that are missing or of another kind make the file damaged.
-template <class Body>
-auto reading(const std::string& path, Body body) {
-  try {
-    return body();
-  } catch (const Json::exception&) {
-    refuse(path, "the saved policy is damaged (its header lacks an entry)");
-  }
+SavedArray array_of(const char* name, const std::vector<float>& values) {
+  return {name, "F32", {static_cast<int64_t>(values.size())},
+          {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}};
 }
 
 /// Whether constant logits are absent or complete.
@@ -166,7 +96,6 @@ void extend(Match& match, const Match& more, int64_t shift) {
 
 /// Which rows and columns of the file's weights are rows and columns here.
 struct Transfer {
-  const Saved& saved;
   Match types;
   int64_t saved_types, groups, saved_groups, own, saved_own, type_width, saved_type_width;
   bool same_devices, type_index, same_types;
@@ -190,7 +119,7 @@ struct Transfer {
     if (type_index && !same_types) match[static_cast<size_t>(type_width + own - 1)] = -1;
     return match;
   }
-  bool matches(const Parameters::Weight& weight, const Parameters::Weight& from, Match& rows,
+  bool matches(const Parameters::Weight& weight, const SavedArray& from, Match& rows,
                Match& columns) const {
     rows = same(weight.rows());
     columns = same(weight.columns());
@@ -212,14 +141,17 @@ struct Transfer {
 };
 
 int64_t copy_matched(const Parameters::Weight& weight, const Match& rows, const Match& columns,
-                     const Parameters::Weight& from, const Saved& saved, float* to) {
+                     const SavedArray& from, float* to) {
+  const int64_t from_rows = from.shape.empty() ? 1 : from.shape[0];
+  const auto count = static_cast<int64_t>(from.bytes.size() / sizeof(float));
+  const int64_t from_columns = from_rows > 0 ? count / from_rows : 0;
   int64_t copied = 0;
   for (int64_t r = 0; r < weight.rows(); ++r) {
     for (int64_t c = 0; c < weight.columns(); ++c) {
       const int64_t row = rows[static_cast<size_t>(r)], column = columns[static_cast<size_t>(c)];
-      if (row < 0 || column < 0 || row >= from.rows() || column >= from.columns()) continue;
-      to[r * weight.columns() + c] =
-          saved.values[static_cast<size_t>(from.offset + row * from.columns() + column)];
+      if (row < 0 || column < 0 || row >= from_rows || column >= from_columns) continue;
+      const auto at = static_cast<size_t>(row * from_columns + column) * sizeof(float);
+      std::memcpy(to + r * weight.columns() + c, from.bytes.data() + at, sizeof(float));
       ++copied;
     }
   }
@@ -245,113 +177,111 @@ uint64_t Agent::Impl::problem_hash() const {
 
 void Agent::save(const std::string& path) const {
   const auto& self = *impl_;
-  Json header;
-  for (const auto& weight : self.parameters.weights())
-    header["weights"].push_back({{"name", weight.name}, {"shape", weight.shape}});
-  for (const auto& [name, value] : self.options.list()) header["options"][name] = value;
-  header["types"] = self.features.type_names;
-  header["own_columns"] = self.features.own_columns;
-  header["type_width"] = self.partition_shape.type_width();
-  header["groups"] = self.groups;
-  header["devices"] = self.problem->devices();
-  header["problem"] = self.problem_hash();
-  header["prior"] = self.partition->prior.size();
-  header["device_prior"] = self.device_prior.size();
-  header["gradient_steps"] = self.adam.steps;
+  std::map<std::string, std::string> options;
+  for (const auto& [name, value] : self.options.list()) options[name] = value;
+  Json state;
+  state["options"] = options;
+  state["types"] = self.features.type_names;
+  state["own_columns"] = self.features.own_columns;
+  state["type_width"] = self.partition_shape.type_width();
+  state["groups"] = self.groups;
+  state["devices"] = self.problem->devices();
+  state["problem"] = self.problem_hash();
+  state["gradient_steps"] = self.adam.steps;
   // A batch that was drawn but not learned from is drawn again.
-  header["batches"] = self.batch - (self.sampled ? 1 : 0);
-  header["baseline"] = bits(self.baseline);
-  header["squares"] = bits(self.squares);
-  const std::string text = header.dump();
-  std::string content(kMagic);
-  append(content, &kVersion, 1);
-  const uint64_t length = text.size();
-  append(content, &length, 1);
-  content += text;
-  const std::vector<float>& prior = self.partition->prior;
-  for (const auto* array :
-       {&self.parameters.values, &self.adam.first, &self.adam.second, &prior, &self.device_prior})
-    append(content, array->data(), array->size());
-  const uint64_t hash = hash_of(content);
-  append(content, &hash, 1);
-  write_file(path, content);
+  state["batches"] = self.batch - (self.sampled ? 1 : 0);
+  state["baseline"] = bits(self.baseline);
+  state["squares"] = bits(self.squares);
+  std::map<std::string, std::string> metadata;
+  for (const auto& [name, value] : state.items()) metadata[name] = value.dump();
+  std::vector<SavedArray> arrays;
+  for (const auto& weight : self.parameters.weights())
+    arrays.push_back({weight.name, "F32", weight.shape,
+                      {reinterpret_cast<const char*>(self.parameters.values.data() + weight.offset),
+                       static_cast<size_t>(weight.count) * sizeof(float)}});
+  arrays.push_back(array_of(kFirst, self.adam.first));
+  arrays.push_back(array_of(kSecond, self.adam.second));
+  arrays.push_back(array_of(kPrior, self.partition->prior));
+  arrays.push_back(array_of(kDevicePrior, self.device_prior));
+  write_arrays(path, arrays, metadata);
 }
 
 double Agent::load(const std::string& path) {
   auto& self = *impl_;
   const Saved saved = read_saved(path);
-  return reading(path, [&] {
-    const auto hidden = saved.header.at("options").at("hidden").get<std::string>();
-    const auto own = fmt::format("{}", static_cast<double>(self.options.hidden));
-    if (hidden != own)
-      refuse(path,
-             fmt::format("the saved policy has option 'hidden' = {}, this one {}", hidden, own));
-    const auto names = saved.header.at("types").get<std::vector<std::string>>();
-    std::map<std::string, int64_t> number;
-    for (size_t i = 0; i < names.size(); ++i) number.emplace(names[i], static_cast<int64_t>(i));
-    Match types;
-    for (const auto& name : self.features.type_names)
-      types.push_back(number.contains(name) ? number[name] : -1);
-    const auto entry = [&](const char* name) { return saved.header.at(name).get<int64_t>(); };
-    const Transfer transfer{saved,
-                            types,
-                            static_cast<int64_t>(names.size()),
-                            self.groups,
-                            entry("groups"),
-                            self.features.own_columns,
-                            entry("own_columns"),
-                            self.partition_shape.type_width(),
-                            entry("type_width"),
-                            entry("devices") == self.problem->devices(),
-                            self.options.features.type_index,
-                            names == self.features.type_names};
-    if (transfer.saved_groups < 1) refuse(path, "the saved policy is damaged (its groups)");
-    int64_t copied = 0;
-    for (const auto& weight : self.parameters.weights()) {
-      const auto* from = saved.find(weight.name);
-      Match rows, columns;
-      if (from && transfer.matches(weight, *from, rows, columns))
-        copied += copy_matched(weight, rows, columns, *from, saved,
-                               self.parameters.values.data() + weight.offset);
-    }
-    self.pack();
-    self.forget_batch();
-    return static_cast<double>(copied) / static_cast<double>(self.parameters.size());
-  });
+  const auto hidden = saved.options()["hidden"];
+  const auto own = fmt::format("{}", static_cast<double>(self.options.hidden));
+  if (hidden != own)
+    saved.file.refuse(
+        fmt::format("the saved policy has option 'hidden' = {}, this one {}", hidden, own));
+  const auto names = saved.get<std::vector<std::string>>("types");
+  std::map<std::string, int64_t> number;
+  for (size_t i = 0; i < names.size(); ++i) number.emplace(names[i], static_cast<int64_t>(i));
+  Match types;
+  for (const auto& name : self.features.type_names)
+    types.push_back(number.contains(name) ? number[name] : -1);
+  const Transfer transfer{types,
+                          static_cast<int64_t>(names.size()),
+                          self.groups,
+                          saved.get<int64_t>("groups"),
+                          self.features.own_columns,
+                          saved.get<int64_t>("own_columns"),
+                          self.partition_shape.type_width(),
+                          saved.get<int64_t>("type_width"),
+                          saved.get<int64_t>("devices") == self.problem->devices(),
+                          self.options.features.type_index,
+                          names == self.features.type_names};
+  if (transfer.saved_groups < 1) saved.file.refuse("the saved policy is damaged (its groups)");
+  int64_t copied = 0;
+  for (const auto& weight : self.parameters.weights()) {
+    const auto* from = saved.file.find(weight.name);
+    Match rows, columns;
+    if (from && transfer.matches(weight, *from, rows, columns))
+      copied += copy_matched(weight, rows, columns, *from,
+                             self.parameters.values.data() + weight.offset);
+  }
+  self.pack();
+  self.forget_batch();
+  return static_cast<double>(copied) / static_cast<double>(self.parameters.size());
 }
 
 void Agent::resume(const std::string& path) {
   auto& self = *impl_;
   const Saved saved = read_saved(path);
-  reading(path, [&] {
-    for (const auto& [name, value] : self.options.list()) {
-      const auto before = saved.header.at("options").at(name).get<std::string>();
-      if (before != value)
-        refuse(path,
-               fmt::format("the saved run has option '{}' = {}, this one {}", name, before, value));
-    }
-    if (saved.header.at("problem").get<uint64_t>() != self.problem_hash())
-      refuse(path, "the saved run is of another graph or cluster");
-    if (saved.values.size() != self.parameters.values.size() ||
-        !fits(saved.prior.size(), self.units.size() * self.groups) ||
-        !fits(saved.device_prior.size(), self.groups * self.problem->devices()))
-      refuse(path, "the saved run has other weights than these options give");
-    const auto number = [&](const char* name) { return saved.header.at(name).get<uint64_t>(); };
-    const double baseline = std::bit_cast<double>(number("baseline"));
-    const double squares = std::bit_cast<double>(number("squares"));
-    self.adam.steps = static_cast<int64_t>(number("gradient_steps"));
-    self.batch = number("batches");
-    self.baseline = baseline;
-    self.squares = squares;
-    self.parameters.values = saved.values;
-    self.adam.first = saved.first;
-    self.adam.second = saved.second;
-    self.partition->prior = saved.prior;
-    self.device_prior = saved.device_prior;
-    if (self.torch_policy) self.torch_policy->set_prior(saved.prior);
-    self.pack();
-    self.forget_batch();
-  });
+  auto before = saved.options();
+  for (const auto& [name, value] : self.options.list())
+    if (before[name] != value)
+      saved.file.refuse(fmt::format("the saved run has option '{}' = {}, this one {}", name,
+                                    before[name], value));
+  if (saved.get<uint64_t>("problem") != self.problem_hash())
+    saved.file.refuse("the saved run is of another graph or cluster");
+  std::vector<float> values;
+  bool same = true;
+  for (const auto& weight : self.parameters.weights()) {
+    const auto* from = saved.file.find(weight.name);
+    if (!(same = same && from && from->shape == weight.shape)) break;
+    const auto more = saved.numbers(weight.name.c_str());
+    values.insert(values.end(), more.begin(), more.end());
+  }
+  const auto first = saved.numbers(kFirst), second = saved.numbers(kSecond);
+  const auto prior = saved.numbers(kPrior), device_prior = saved.numbers(kDevicePrior);
+  if (!same || std::min(first.size(), second.size()) != values.size() ||
+      std::max(first.size(), second.size()) != values.size() ||
+      !fits(prior.size(), self.units.size() * self.groups) ||
+      !fits(device_prior.size(), self.groups * self.problem->devices()))
+    saved.file.refuse("the saved run has other weights than these options give");
+  self.adam.steps = saved.get<int64_t>("gradient_steps");
+  self.batch = saved.get<uint64_t>("batches");
+  self.baseline = std::bit_cast<double>(saved.get<uint64_t>("baseline"));
+  self.squares = std::bit_cast<double>(saved.get<uint64_t>("squares"));
+  self.parameters.values = values;
+  self.adam.first = first;
+  self.adam.second = second;
+  self.partition->prior = prior;
+  self.device_prior = device_prior;
+  if (self.torch_policy) self.torch_policy->set_prior(prior);
+  self.pack();
+  self.forget_batch();
 }
 
 }  // namespace trinity

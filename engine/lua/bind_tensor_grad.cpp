@@ -1,13 +1,10 @@
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
-#include "base/file.h"
+#include "formats/safetensors.h"
 #include "lua/tensor.h"
 
-// Gradients, and files of tensors: safetensors (8 bytes length, a JSON header, raw bytes), which
-// Python reads with `safetensors.torch.load_file`. LibTorch's own archives hold a pickle, whose
-// reader is not safe against damaged files.
+// Gradients, and files of tensors.
 
 namespace trinity::lua {
 namespace {
@@ -132,77 +129,33 @@ std::string file_dtype(const at::Tensor& x) {
 int file_write(lua_State* L) {
   const auto path = string_arg(L, 1, "path");
   table_arg(L, 2, "names");
-  const auto tensors = tensors_arg(L, 3, "tensors");
-  nlohmann::ordered_json header;
-  std::string data;
+  auto tensors = tensors_arg(L, 3, "tensors");
+  std::vector<SavedArray> arrays;
   for_each(L, 2, [&](int i) {
-    const auto x = tensors.at(static_cast<size_t>(i) - 1).detach().to(at::kCPU).contiguous();
-    const size_t begin = data.size();
-    data.append(static_cast<const char*>(x.data_ptr()), x.nbytes());
-    header[string_arg(L, lua_gettop(L), "name")] = {{"dtype", file_dtype(x)},
-                                                    {"shape", x.sizes().vec()},
-                                                    {"data_offsets", {begin, data.size()}}};
+    auto& x = tensors.at(static_cast<size_t>(i) - 1);
+    x = x.detach().to(at::kCPU).contiguous();
+    arrays.push_back({string_arg(L, lua_gettop(L), "name"), file_dtype(x), x.sizes().vec(),
+                      {static_cast<const char*>(x.data_ptr()), x.nbytes()}});
   });
-  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  const auto length = static_cast<uint64_t>(text.size());
-  write_file(path, std::string(reinterpret_cast<const char*>(&length), 8) + text + data);
+  write_arrays(path, arrays, {});
   return 0;
 }
 
-/// The tensor that a header's entry describes. Throws FileError for what does not fit.
-at::Tensor read_entry(const nlohmann::ordered_json& entry, std::string_view data,
-                      const std::string& where) {
-  const auto fail = [&](const std::string& what) { throw FileError(where + ": " + what); };
-  const auto numbers = [&](const char* key) {
-    std::vector<int64_t> values;
-    if (!entry.is_object() || !entry.contains(key) || !entry[key].is_array() ||
-        entry[key].size() > kMaxDimensions)
-      fail(fmt::format("expected a list '{}'", key));
-    for (const auto& value : entry[key]) {
-      if (!value.is_number_unsigned() || value.get<uint64_t>() > (uint64_t{1} << 53))
-        fail(fmt::format("'{}' holds something that is no count", key));
-      values.push_back(value.get<int64_t>());
-    }
-    return values;
-  };
-  const auto shape = numbers("shape"), offsets = numbers("data_offsets");
-  if (!entry.contains("dtype") || !entry["dtype"].is_string()) fail("expected a text 'dtype'");
-  const auto name = entry["dtype"].get<std::string>();
-  const auto known = std::find_if(kFileDtypes.begin(), kFileDtypes.end(),
-                                  [&](const auto& item) { return item.first == name; });
-  if (known == kFileDtypes.end()) fail("dtype " + name + " is none of F32, F64, I64, BOOL");
-  double bytes = static_cast<double>(c10::elementSize(known->second));
-  for (const int64_t extent : shape) bytes *= static_cast<double>(extent);
-  if (offsets.size() != 2 || offsets[0] > offsets[1] ||
-      static_cast<size_t>(offsets[1]) > data.size() ||
-      static_cast<double>(offsets[1] - offsets[0]) != bytes)
-    fail("data_offsets do not fit shape and file");
-  auto x = at::empty(shape, at::TensorOptions().dtype(known->second));
-  if (x.nbytes() > 0) std::memcpy(x.data_ptr(), data.data() + offsets[0], x.nbytes());
-  return x;
-}
-
-/// read(path) -> names, tensors
+/// read(path, hashed) -> names, tensors; `hashed`: refuses files that cannot tell whether they were
+/// changed
 int file_read(lua_State* L) {
-  const auto path = string_arg(L, 1, "path");
-  const auto content = read_file(path);
-  uint64_t length = 0;
-  if (content.size() >= 8) std::memcpy(&length, content.data(), 8);
-  if (content.size() < 8 || length > content.size() - 8)
-    throw FileError(path + ": not a safetensors file (its header does not fit)");
-  const auto text = std::string_view(content).substr(8, length);
-  const auto data = std::string_view(content).substr(8 + length);
-  const auto header = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!header.is_object()) throw FileError(path + ": not a safetensors file (no JSON header)");
+  const auto file = read_arrays(string_arg(L, 1, "path"), flag_arg(L, 2, "hashed"));
   lua_newtable(L);
   lua_newtable(L);
   int count = 0;
-  for (const auto& [name, entry] : header.items()) {
-    if (name == "__metadata__") continue;
-    push_tensor(L, read_entry(entry, data, path + ": tensor '" + name + "'"));
+  for (const auto& array : file.arrays) {
+    const auto known = std::find_if(kFileDtypes.begin(), kFileDtypes.end(),
+                                    [&](const auto& item) { return item.first == array.dtype; });
+    auto x = at::empty(array.shape, at::TensorOptions().dtype(known->second));
+    if (x.nbytes() > 0) std::memcpy(x.data_ptr(), array.bytes.data(), x.nbytes());
+    push_tensor(L, x);
     lua_rawseti(L, -2, ++count);
-    lua_pushlstring(L, name.data(), name.size());
+    lua_pushlstring(L, array.name.data(), array.name.size());
     lua_rawseti(L, -3, count);
   }
   return 2;

@@ -12,6 +12,7 @@ local check = require 'trinity.check'
 local checkpoints = require 'trinity.checkpoints'
 local daso = require 'trinity.daso'
 local nn = require 'trinity.nn'
+local optimisers = require 'trinity.nn.optimisers'
 local run_folder = require 'trinity.run_folder'
 local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
@@ -207,7 +208,9 @@ function Trainer:epoch(batches, loss_of)
   return loss
 end
 
-local function rank_file(self, folder, epoch) return ('%s/epoch-%d/rank-%d'):format(folder, epoch, self.job.rank) end
+local function rank_file(self, folder, epoch)
+  return ('%s/epoch-%d/rank-%d.safetensors'):format(folder, epoch, self.job.rank)
+end
 
 -- A line of text with its own sum behind it, which tells whether it was changed.
 local function signed(text) return ('%s, %s\n'):format(text, checkpoints.content_sum(text)) end
@@ -222,40 +225,24 @@ local function read_signed(path)
   return text
 end
 
-local endings = { '.safetensors', '.optimiser' }
-
--- What the file '.sums' says of a rank's other two.
-local function sums_of(base)
-  local sums = {}
-  for i, ending in ipairs(endings) do sums[i] = checkpoints.content_sum(core.read_file(base .. ending)) end
-  return sums
-end
-
 --- Saves parameters, the optimiser's state and the schedule of all ranks in a folder, between epochs. What was saved
 --- before is only replaced once all ranks have written, so whenever a rank ends, one checkpoint is whole.
 ---@param folder string
 function Trainer:save(folder)
   check.self('trainer:save', self, 'trainer')
   check.argument('trainer:save', 1, 'folder', folder, 'string')
-  local base, epoch = rank_file(self, folder, self.epochs_done), self.epochs_done
-  local tensors = { parameters = self:pack(), epochs_done = tensor.new({ epoch }, { dtype = 'float64' }) }
+  local epoch, tensors = self.epochs_done, { parameters = self:pack() }
   for name, value in util.sorted_pairs(self.schedule and self.schedule:state() or {}) do
     tensors['schedule.' .. name] = tensor.new({ value }, { dtype = 'float64' })
   end
-  tensor.save(base .. '.safetensors', tensors)
-  self.optimiser:save(base .. '.optimiser')
-  core.write_file(base .. '.sums', signed(table.concat(sums_of(base), ', ')))
+  tensor.save(rank_file(self, folder, epoch), optimisers.pack(self.optimiser, 'optimiser.', tensors))
   self.job:barrier()
   if self.job.rank == 0 then
     core.write_file(folder .. '/last', signed(('epoch %d, %d ranks, %s'):format(epoch, self.job.size, self.method)))
   end
   self.job:barrier()
   local old = self.saved_epoch
-  if old and old ~= epoch then
-    for _, ending in ipairs { '.safetensors', '.optimiser', '.sums' } do
-      os.remove(rank_file(self, folder, old) .. ending)
-    end
-  end
+  if old and old ~= epoch then os.remove(rank_file(self, folder, old)) end
   self.saved_epoch = epoch
 end
 
@@ -273,19 +260,11 @@ local function epoch_of(self, folder)
   return tonumber(epoch)
 end
 
--- The tensors of a rank's files, where these are what was written, and of a model of this size.
-local function read_tensors(self, base)
-  local written, sums = read_signed(base .. '.sums'), sums_of(base)
-  for i, ending in ipairs(endings) do
-    if not written:find(sums[i], 1, true) then
-      util.fail('trainer:load: %s%s: changed or cut short since it was written', base, ending)
-    end
-  end
-  local tensors = tensor.load(base .. '.safetensors')
-  local count = tensors.parameters:numel()
-  if count ~= self.count then
-    util.fail('trainer:load: %s.safetensors: of a model of %d parameters, this one has %d', base, count, self.count)
-  end
+-- Tensors by name of a file that tells whether it was changed.
+local function read_hashed(path)
+  local names, list = core.tensor.internal.read(path, true)
+  local tensors = {}
+  for i, name in ipairs(names) do tensors[name] = list[i] end
   return tensors
 end
 
@@ -297,13 +276,17 @@ function Trainer:load(folder)
   check.argument('trainer:load', 1, 'folder', folder, 'string')
   local epoch, state = epoch_of(self, folder), {}
   if not epoch then return false end
-  local base = rank_file(self, folder, epoch)
-  local tensors = read_tensors(self, base)
+  local path = rank_file(self, folder, epoch)
+  local tensors = read_hashed(path)
+  local count = tensors.parameters and tensors.parameters:numel() or 0
+  if count ~= self.count then
+    util.fail('trainer:load: %s: of a model of %d parameters, this one has %d', path, count, self.count)
+  end
   for name, value in util.sorted_pairs(tensors) do
     local key = name:match '^schedule%.(.+)$'
     if key then state[key] = value:select(1, 1):item() end
   end
-  self.optimiser:load(base .. '.optimiser')
+  optimisers.unpack(self.optimiser, 'optimiser.', tensors, 'trainer:load: ' .. path)
   self:unpack(tensors.parameters)
   if self.schedule then self.schedule:load_state(state) end
   self.epochs_done, self.saved_epoch = epoch, epoch

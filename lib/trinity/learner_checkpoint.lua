@@ -3,6 +3,7 @@
 -- policy's state is its parameters: what else one keeps (averages over batches, a stream of its own) begins anew.
 
 local checkpoints = require 'trinity.checkpoints'
+local optimisers = require 'trinity.nn.optimisers'
 local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
 
@@ -11,39 +12,22 @@ local learner_checkpoint = {}
 local function tensors_of(parameters, optimiser)
   local tensors = {}
   for i, parameter in ipairs(parameters) do tensors[('parameter.%d'):format(i)] = parameter:detach() end
-  for i, entry in ipairs(optimiser:state()) do
-    for name, value in util.sorted_pairs(entry) do
-      tensors[('optimiser.%d.%s'):format(i, name)] = tensor.is(value) and value
-        or tensor.new(value, { dtype = 'float64' })
-    end
-  end
-  return tensors
-end
-
-local function refuse(path, message, ...)
-  util.fail('%s: ' .. message, path, ...)
+  return optimisers.pack(optimiser, 'optimiser.', tensors)
 end
 
 local function same_shape(a, b) return table.concat(a:size(), ' ') == table.concat(b:size(), ' ') end
 
 --- Takes parameters and the optimiser's state from the file at `path`, or raises why not, before anything is changed.
 local function load(path, parameters, optimiser)
-  local tensors, state, found = tensor.load(path), {}, 0
-  for i = 1, #parameters do state[i] = {} end
-  for name, value in util.sorted_pairs(tensors) do
-    local i, key = name:match '^optimiser%.(%d+)%.(.+)$'
-    if i and state[tonumber(i)] then
-      state[tonumber(i)][key] = key == 'step' and value:numel() == 1 and value:item() or value
-    elseif not name:match '^parameter%.%d+$' then
-      refuse(path, "entry '%s' is unknown to this learner", name)
-    end
-  end
+  local tensors, found = tensor.load(path), 0
   for i, parameter in ipairs(parameters) do
     local value = tensors[('parameter.%d'):format(i)]
     if value and same_shape(value, parameter) then found = found + 1 end
   end
-  if found ~= #parameters then refuse(path, 'holds %d of the %d parameters of this policy', found, #parameters) end
-  optimiser:load_state(state)
+  if found ~= #parameters then
+    util.fail('%s: holds %d of the %d parameters of this policy', path, found, #parameters)
+  end
+  optimisers.unpack(optimiser, 'optimiser.', tensors, path)
   tensor.no_grad(function()
     for i, parameter in ipairs(parameters) do parameter:copy_(tensors[('parameter.%d'):format(i)]) end
   end)

@@ -54,7 +54,8 @@ function tensor.save(path, tensors)
   internal.write(path, names, list)
 end
 
---- Tensors by name from a safetensors file of dtypes F32, F64, I64, BOOL.
+--- Tensors by name from a safetensors file of dtypes F32, F64, I64, BOOL. A file that save() wrote is refused where it
+--- was changed or cut short since.
 ---@param path string
 ---@return table<string, trinity.TorchTensor>
 function tensor.load(path)

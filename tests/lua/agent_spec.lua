@@ -59,7 +59,7 @@ describe('the policy', function()
     local loaded = policies.trinity(problem, settings { load = path, seed = 2 })
     expect(loaded.loaded > 0.5):truthy()
     expect(unbroken.loaded):equals(0)
-    expect(function() policies.trinity(problem, settings { load = root .. '/README.md' }) end):raises 'not a policy'
+    expect(function() policies.trinity(problem, settings { load = root .. '/README.md' }) end):raises 'not a safetensors file'
     expect(function() policies.trinity(problem, settings { load = path, resume = path }) end):raises 'exclude each other'
     os.remove(path)
   end)

@@ -35,19 +35,44 @@ function Optimiser:state() return handle(self, 'state'):state() end
 ---@param state table[]
 function Optimiser:load_state(state) handle(self, 'load_state'):load_state(state) end
 
+--- State and learning rate as tensors by name, each name with `prefix` before it: what files hold of an optimiser.
+function optimisers.pack(self, prefix, tensors)
+  for i, entry in ipairs(self:state()) do
+    for name, value in util.sorted_pairs(entry) do
+      tensors[('%s%d.%s'):format(prefix, i, name)] = tensor.is(value) and value
+        or tensor.new(value, { dtype = 'float64' })
+    end
+  end
+  tensors[prefix .. 'learning_rate'] = tensor.new(self.learning_rate, { dtype = 'float64' })
+  return tensors
+end
+
+--- Takes both from those `tensors` of a file whose names begin so; `place` (owner and file) begins messages.
+function optimisers.unpack(self, prefix, tensors, place)
+  local state, rate = self:state(), nil
+  for i = 1, #state do state[i] = {} end
+  for key, value in util.sorted_pairs(tensors) do
+    local own = key:sub(1, #prefix) == prefix and key:sub(#prefix + 1)
+    local i, name = (own or ''):match '^(%d+)%.(.+)$'
+    if own == 'learning_rate' and value:numel() == 1 then
+      rate = value:item()
+    elseif state[tonumber(i)] then
+      state[tonumber(i)][name] = name == 'step' and value:numel() == 1 and value:item() or value
+    elseif own then
+      util.fail("%s: entry '%s' is unknown to this optimiser", place, key)
+    end
+  end
+  if not rate then util.fail("%s: no entry '%slearning_rate'", place, prefix) end
+  self:load_state(state)
+  self.learning_rate = rate
+end
+
 --- Saves state and learning rate (safetensors).
 ---@param path string
 function Optimiser:save(path)
   handle(self, 'save')
   check.argument('optimiser:save', 1, 'path', path, 'string')
-  local tensors = {}
-  for i, entry in ipairs(self:state()) do
-    for name, value in util.sorted_pairs(entry) do
-      tensors[i .. '.' .. name] = tensor.is(value) and value or tensor.new(value, { dtype = 'float64' })
-    end
-  end
-  tensors.learning_rate = tensor.new(self.learning_rate, { dtype = 'float64' })
-  tensor.save(path, tensors)
+  tensor.save(path, optimisers.pack(self, '', {}))
 end
 
 --- Takes both from such a file.
@@ -55,22 +80,7 @@ end
 function Optimiser:load(path)
   handle(self, 'load')
   check.argument('optimiser:load', 1, 'path', path, 'string')
-  local state, tensors = self:state(), tensor.load(path)
-  local rate
-  for i = 1, #state do state[i] = {} end
-  for key, value in util.sorted_pairs(tensors) do
-    local i, name = key:match '^(%d+)%.(.+)$'
-    if key == 'learning_rate' and value:numel() == 1 then
-      rate = value:item()
-    elseif state[tonumber(i)] then
-      state[tonumber(i)][name] = name == 'step' and value:numel() == 1 and value:item() or value
-    else
-      util.fail("optimiser:load: %s: entry '%s' is unknown to this optimiser", path, key)
-    end
-  end
-  if not rate then util.fail("optimiser:load: %s: no entry 'learning_rate'", path) end
-  self:load_state(state)
-  self.learning_rate = rate
+  optimisers.unpack(self, '', tensor.load(path), 'optimiser:load: ' .. path)
 end
 
 function Optimiser:close() handle(self, 'close'):close() end

@@ -94,8 +94,7 @@ function damage.formats()
         os.remove(again)
         return text
       end },
-    trainer_format 'last', trainer_format 'epoch-1/rank-0.sums', trainer_format 'epoch-1/rank-0.safetensors',
-    trainer_format 'epoch-1/rank-0.optimiser',
+    trainer_format 'last', trainer_format 'epoch-1/rank-0.safetensors',
     { name = 'tensors', write = function(path) trinity.tensor.save(path, { x = trinity.tensor.ones { 2, 3 } }) end,
       read = function(path) return tostring(trinity.tensor.load(path).x) end },
   }
