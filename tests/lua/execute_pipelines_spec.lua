@@ -169,14 +169,17 @@ describe('an execution measures', function()
   it('and draws both steps into one trace', function()
     local text = require 'trinity.execution_trace'(problem, placement, found, { 'cpu:0', 'cpu:1' })
     local trace = json.decode(text, 'trace')
-    local tasks, processes = { 0, 0 }, {}
+    local simulated, measured, name = 0, 0, nil
     for _, event in ipairs(trace.traceEvents) do
-      if event.ph == 'X' and event.cat ~= 'copy' then tasks[event.pid] = tasks[event.pid] + 1 end
-      if event.name == 'process_name' then processes[event.pid] = event.args.name end
+      if event.name == 'process_name' and event.pid == 2 then name = event.args.name end
+      if event.ph == 'X' and event.cat ~= 'copy' and event.cat ~= 'transfer' then
+        if event.pid == 2 then measured = measured + 1 else simulated = simulated + 1 end
+      end
     end
-    expect(processes[1]):equals 'measured'
-    expect(processes[2]):equals 'simulated'
-    expect(tasks[1]):equals(graph.operators)
-    expect(tasks[2]):equals(graph.operators)
+    expect(name):equals 'measured'
+    expect(measured):equals(graph.operators)
+    expect(simulated):equals(graph.operators)
+    expect(trace.otherData.measured_step_time_s):near(found.step_time_s, 1e-6)
+    expect(trace.otherData.step_time_s):near(problem:evaluate(placement).step_time_s, 1e-6)
   end)
 end)

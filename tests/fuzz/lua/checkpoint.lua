@@ -59,8 +59,8 @@ local before_hash = '{"__metadata__":{"fnv1a":"'
 local function with_hash(text)
   local at = 8 + #before_hash
   if text:sub(9, at) ~= before_hash then return text end
-  local function with(digits) return text:sub(1, at) .. digits .. text:sub(at + 17) end
-  return with(hash_of(with(('0'):rep(16))))
+  local function replaced(digits) return text:sub(1, at) .. digits .. text:sub(at + 17) end
+  return replaced(hash_of(replaced(('0'):rep(16))))
 end
 
 local function with_sum(text)
