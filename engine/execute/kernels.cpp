@@ -357,10 +357,4 @@ Kernel find_kernel(const std::string& type) {
   return found == table().end() ? nullptr : found->second;
 }
 
-std::vector<std::string> kernel_types() {
-  std::vector<std::string> types;
-  for (const auto& [type, kernel] : table()) types.push_back(type);
-  return types;
-}
-
 }  // namespace trinity

@@ -39,8 +39,6 @@ using Kernel = std::vector<at::Tensor> (*)(const KernelCall&);
 
 /// The kernel of a forward type, ONNX's or one of operator_types.h; null where there is none.
 Kernel find_kernel(const std::string& type);
-/// All types that have one, sorted.
-std::vector<std::string> kernel_types();
 
 using KernelTable = std::map<std::string, Kernel>;
 /// Numbers one by one: arithmetic, comparisons, activations, and reductions.

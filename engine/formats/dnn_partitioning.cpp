@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -231,32 +230,11 @@ void place(const JsonValue& root, const char* key, int32_t first, int32_t device
   }
 }
 
-void check_devices(const DnnPartitioning& instance, std::span<const int32_t> placement) {
-  const auto& graph = instance.graph;
-  if (placement.size() != static_cast<size_t>(graph.operator_count()))
-    throw ArgumentError(fmt::format("a placement of graph '{}' needs {} entries, got {}",
-                                    graph.name(), graph.operator_count(), placement.size()));
-  for (size_t i = 0; i < placement.size(); ++i)
-    if (placement[i] < 0 || placement[i] >= instance.device_count())
-      throw ArgumentError(fmt::format("operator '{}' is placed on device {}, expected 1 to {}",
-                                      graph.operators()[i].name, int64_t{placement[i]} + 1,
-                                      instance.device_count()));
-}
-
-std::string stem(const std::string& path) {
-  const auto name = std::filesystem::path(path).filename().string();
-  return name.substr(0, name.find('.'));
-}
-
 }  // namespace
 
 DnnPartitioning parse_dnn_partitioning(std::string_view text, const std::string& source,
                                        const std::string& graph_name) {
   return Reader(text, source, graph_name).read();
-}
-
-DnnPartitioning read_dnn_partitioning(const std::string& path) {
-  return parse_dnn_partitioning(read_file(path), path, stem(path));
 }
 
 std::vector<int32_t> parse_dnn_split(std::string_view text, const std::string& source,
@@ -285,27 +263,6 @@ std::vector<int32_t> parse_dnn_split(std::string_view text, const std::string& s
 
 std::vector<int32_t> read_dnn_split(const std::string& path, const DnnPartitioning& instance) {
   return parse_dnn_split(read_file(path), path, instance);
-}
-
-std::vector<double> dnn_loads_s(const DnnPartitioning& instance,
-                                std::span<const int32_t> placement) {
-  const auto& graph = instance.graph;
-  check_devices(instance, placement);
-  std::vector<double> loads_s(static_cast<size_t>(instance.device_count()), 0);
-  for (int32_t o = 0; o < graph.operator_count(); ++o) {
-    const auto i = static_cast<size_t>(o);
-    const auto accelerator = [&](int32_t device) { return device < instance.max_accelerators; };
-    loads_s[static_cast<size_t>(placement[i])] +=
-        accelerator(placement[i]) ? instance.accelerator_time_s[i] : instance.cpu_time_s[i];
-    std::set<int32_t> ends;  // devices that the output leaves or comes to
-    for (auto [edge, last] = boost::out_edges(o, graph.csr()); edge != last; ++edge)
-      ends.insert(placement[static_cast<size_t>(boost::target(*edge, graph.csr()))]);
-    ends.insert(placement[i]);
-    if (ends.size() == 1) continue;
-    for (const int32_t device : ends)
-      if (accelerator(device)) loads_s[static_cast<size_t>(device)] += instance.transfer_time_s[i];
-  }
-  return loads_s;
 }
 
 }  // namespace trinity

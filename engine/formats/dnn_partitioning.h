@@ -44,7 +44,7 @@ struct DnnPartitioning {
   std::vector<double> transfer_time_s;  ///< to move the output to or from an accelerator once
   std::vector<int64_t> memory_bytes;
   std::vector<bool> supported_on_accelerator;
-  /// The times as the file has them (see read_dnn_partitioning()), and the operator's place in it,
+  /// The times as the file has them (see parse_dnn_partitioning()), and the operator's place in it,
   /// from 0.
   std::vector<double> file_cpu_time, file_accelerator_time, file_transfer_time;
   std::vector<int32_t> file_position;
@@ -60,10 +60,8 @@ inline constexpr double kDnnPartitioningBytesPerSecond = 2147483648.0;
 /// are taken as milliseconds: so the files of the layer graphs say, and the operator graphs' costs
 /// are sizes over 2 GiB/s in milliseconds. Throws FileError naming file, field, what was expected
 /// and what came; for a node number that stands twice, edges from one node whose costs differ by
-/// more than 1e-6 (the first counts), an edge to nowhere, a cycle.
-DnnPartitioning read_dnn_partitioning(const std::string& path);
-
-/// The same from text; `source` stands for the file name in errors.
+/// more than 1e-6 (the first counts), an edge to nowhere, a cycle. `source` stands for the file name
+/// in errors.
 DnnPartitioning parse_dnn_partitioning(std::string_view text, const std::string& source,
                                        const std::string& graph_name);
 
@@ -74,12 +72,5 @@ DnnPartitioning parse_dnn_partitioning(std::string_view text, const std::string&
 std::vector<int32_t> read_dnn_split(const std::string& path, const DnnPartitioning& instance);
 std::vector<int32_t> parse_dnn_split(std::string_view text, const std::string& source,
                                      const DnnPartitioning& instance);
-
-/// The article's load of every device for throughput: an accelerator takes the times of its
-/// operators, and transfer_time_s once for each of them with a reader elsewhere and for each one
-/// elsewhere with a reader on it; a CPU only the times of its operators. The objective is the
-/// largest load. `placement` has a device per operator.
-std::vector<double> dnn_loads_s(const DnnPartitioning& instance,
-                                std::span<const int32_t> placement);
 
 }  // namespace trinity

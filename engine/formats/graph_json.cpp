@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/stop.h"
 #include "base/words.h"
 #include "formats/json_reader.h"
@@ -467,6 +466,5 @@ Graph parse_graph_json(std::string_view text, const std::string& source) {
   return Reader(text, source).read();
 }
 
-Graph read_graph_json(const std::string& path) { return parse_graph_json(read_file(path), path); }
 
 }  // namespace trinity

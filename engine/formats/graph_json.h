@@ -65,6 +65,5 @@ std::string graph_to_json(const Graph& graph);
 /// what was expected and what came, for malformed JSON, another format or version, unknown fields,
 /// names that nothing has, and whatever GraphBuilder refuses (repeated names, cycles, limits).
 Graph parse_graph_json(std::string_view text, const std::string& source);
-Graph read_graph_json(const std::string& path);
 
 }  // namespace trinity

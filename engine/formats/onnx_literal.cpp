@@ -115,13 +115,6 @@ Constant constant_value(const Model& model, const Node& node) {
   return {TensorProto::STRING, Shape{}, nullptr};  // value_string
 }
 
-std::shared_ptr<const Literal> make_literal(const std::vector<int64_t>& integers) {
-  if (integers.size() > kMaxLiteral) return nullptr;
-  auto literal = std::make_shared<Literal>();
-  for (const int64_t number : integers) literal->numbers.push_back(number);
-  return literal;
-}
-
 std::optional<std::vector<int64_t>> integers_of(const Literal* literal) {
   if (!literal) return std::nullopt;
   std::vector<int64_t> integers;

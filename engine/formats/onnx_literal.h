@@ -20,8 +20,6 @@ struct Constant {
 /// Throws FileError for impossible dimensions.
 Constant constant_value(const Model& model, const Node& node);
 
-/// A literal of integers.
-std::shared_ptr<const Literal> make_literal(const std::vector<int64_t>& integers);
 /// The integers of a literal, or nothing where it is null or a number is no int64.
 std::optional<std::vector<int64_t>> integers_of(const Literal* literal);
 

@@ -261,11 +261,6 @@ int64_t View::integer(std::string_view name, int64_t fallback) const {
   return attribute && attribute->has_i() ? attribute->i() : fallback;
 }
 
-double View::real(std::string_view name, double fallback) const {
-  const auto* attribute = node_.attribute(name);
-  return attribute && attribute->has_f() ? static_cast<double>(attribute->f()) : fallback;
-}
-
 std::string_view View::text(std::string_view name, std::string_view fallback) const {
   const auto* attribute = node_.attribute(name);
   return attribute && attribute->has_s() ? std::string_view(attribute->s()) : fallback;

@@ -38,7 +38,6 @@ class View {
   const Shape* shape(size_t argument, size_t rank) const;
 
   int64_t integer(std::string_view name, int64_t fallback) const;
-  double real(std::string_view name, double fallback) const;
   std::string_view text(std::string_view name, std::string_view fallback) const;
   /// A list of integers, or nothing where the attribute is absent.
   std::optional<Shape> list(std::string_view name) const;

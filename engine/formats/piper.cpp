@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cmath>
-#include <filesystem>
 #include <set>
 #include <unordered_map>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "formats/json_reader.h"
 
 namespace trinity {
@@ -42,9 +39,8 @@ int64_t number_of_key(std::string_view key, const JsonValue& holder, int64_t low
 
 class Reader {
  public:
-  Reader(std::string_view text, const std::string& source, const std::string& graph_name,
-         double time_unit_s)
-      : document_(text, source), builder_(graph_name), time_unit_s_(time_unit_s) {}
+  Reader(std::string_view text, const std::string& source, const std::string& graph_name)
+      : document_(text, source), builder_(graph_name) {}
 
   PiperInstance read() {
     const auto root = document_.root();
@@ -154,7 +150,7 @@ class Reader {
     PiperConfiguration made;
     made.id = entry.field("id").text();
     const auto time = entry.field("timePerSample");
-    made.time_per_sample_s = time.number(0) * time_unit_s_;
+    made.time_per_sample_s = time.number(0);
     if (!std::isfinite(made.time_per_sample_s)) time.expected("a time of finite seconds");
     made.parameter_bytes = read_bytes(entry.field("parameterSize"));
     made.bytes_per_batch = read_bytes(entry.field("memoryUsageA"));
@@ -212,7 +208,6 @@ class Reader {
 
   JsonDocument document_;
   GraphBuilder builder_;
-  double time_unit_s_;
   std::unordered_map<int64_t, int32_t> numbers_;            // operator of a layer's id
   std::vector<std::set<int32_t>> edges_in_, edges_out_;     // per operator: the other ends
   std::map<std::pair<int32_t, int64_t>, int32_t> tensors_;  // by source and bytes
@@ -232,15 +227,8 @@ const PiperConfiguration* PiperInstance::find(int32_t op, int32_t degree,
 }
 
 PiperInstance parse_piper(std::string_view text, const std::string& source,
-                          const std::string& graph_name, double time_unit_s) {
-  if (!(time_unit_s > 0) || std::isinf(time_unit_s))
-    throw ArgumentError(fmt::format("time_unit_s must be above 0, got {}", time_unit_s));
-  return Reader(text, source, graph_name, time_unit_s).read();
-}
-
-PiperInstance read_piper(const std::string& path, double time_unit_s) {
-  const auto name = std::filesystem::path(path).filename().string();
-  return parse_piper(read_file(path), path, name.substr(0, name.find('.')), time_unit_s);
+                          const std::string& graph_name) {
+  return Reader(text, source, graph_name).read();
 }
 
 }  // namespace trinity

@@ -47,16 +47,13 @@ struct PiperInstance {
 };
 
 /// Reads an instance (JSON); fields that the format does not know are ignored. The format states no
-/// unit of time: `time_unit_s` is what a time of 1 means. The published bert32a100.json is in
-/// seconds, gnmt.json and resnet.json are in milliseconds by their magnitude, although the planner
-/// adds bytes over bandwidth in seconds to them. Throws FileError naming file, field, what was
-/// expected and what came; for a layer number or configuration that stands twice, a layer without
-/// degree 1, an edge that stands twice or leads nowhere, sync bytes for edges that do not exist or
-/// missing for those that do, a cycle.
-PiperInstance read_piper(const std::string& path, double time_unit_s = 1);
-
-/// The same from text; `source` stands for the file name in errors.
+/// unit of time: they are taken as seconds. The published bert32a100.json is in seconds, gnmt.json
+/// and resnet.json are in milliseconds by their magnitude, although the planner adds bytes over
+/// bandwidth in seconds to them. `source` stands for the file name in errors. Throws FileError
+/// naming file, field, what was expected and what came; for a layer number or configuration that
+/// stands twice, a layer without degree 1, an edge that stands twice or leads nowhere, sync bytes
+/// for edges that do not exist or missing for those that do, a cycle.
 PiperInstance parse_piper(std::string_view text, const std::string& source,
-                          const std::string& graph_name, double time_unit_s = 1);
+                          const std::string& graph_name);
 
 }  // namespace trinity

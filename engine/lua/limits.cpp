@@ -100,7 +100,6 @@ lua_State* LuaMemory::new_state() {
   return impl_->state;
 }
 
-size_t LuaMemory::used_bytes() const { return impl_->used; }
 
 size_t LuaMemory::limit_bytes() const { return impl_->limit; }
 

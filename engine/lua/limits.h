@@ -19,7 +19,6 @@ class LuaMemory {
   /// A new Lua state that allocates here; nullptr when even that does not fit. The state must be
   /// closed before this dies.
   lua_State* new_state();
-  size_t used_bytes() const;
   size_t limit_bytes() const;
   /// After "not enough memory": opens the reserve, runs a full collection, closes the reserve.
   void recover(lua_State* L);

@@ -307,12 +307,6 @@ std::string PaseLayer::dimension_names() const {
   return text;
 }
 
-int32_t PaseGraph::distinct_edges() const {
-  std::set<std::pair<int32_t, int32_t>> pairs;
-  for (const auto& edge : edges) pairs.emplace(edge.from, edge.to);
-  return static_cast<int32_t>(pairs.size());
-}
-
 PaseGraph pase_layers(const Graph& graph) { return Folding(graph).run(); }
 
 }  // namespace trinity

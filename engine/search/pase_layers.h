@@ -54,9 +54,6 @@ struct PaseGraph {
   uint64_t fingerprint = 0;  ///< of the operator graph that the layers stand for
   std::vector<PaseLayer> layers;
   std::vector<PaseEdge> edges;  ///< by reading layer, in its argument order
-
-  /// Number of pairs of layers with an edge between them.
-  int32_t distinct_edges() const;
 };
 
 /// The layers of the forward part of `graph`. What is folded, as PaSE's own graphs have it:

@@ -22,7 +22,7 @@ void read_instance_and_split(const std::string& text, const std::string& source)
   const auto zero = text.find('\0');
   const auto instance = parse_dnn_partitioning(text.substr(0, zero), source, "corpus");
   if (zero == std::string::npos) return;
-  dnn_loads_s(instance, parse_dnn_split(text.substr(zero + 1), source, instance));
+  parse_dnn_split(text.substr(zero + 1), source, instance);
 }
 
 using Read = std::function<void(const std::string& text, const std::string& source)>;

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/pipeline_file.h"
+#include "search/max_load_split.h"
 #include "support/damage.h"
 
 using namespace trinity;
@@ -61,9 +63,8 @@ double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-double objective_ms(const DnnPartitioning& instance, const std::vector<int32_t>& placement) {
-  const auto loads_s = dnn_loads_s(instance, placement);
-  return 1e3 * *std::max_element(loads_s.begin(), loads_s.end());
+DnnPartitioning read(const std::string& path) {
+  return parse_dnn_partitioning(read_file(path), path, "instance");
 }
 
 struct Row {
@@ -144,28 +145,6 @@ TEST_CASE("an instance is read into graph and columns") {
   CHECK(instance.supported_on_accelerator == std::vector<bool>{true, false, true, true});
 }
 
-TEST_CASE("loads follow the article's formula") {
-  const auto instance = parse_dnn_partitioning(kInstance, "x.json", "x");
-  // All on one accelerator: no transfer. (ms: times 1, 2, 4, 8; costs 0.5, 0.25, 0.125, 0)
-  CHECK(dnn_loads_s(instance, std::vector<int32_t>{0, 0, 0, 0})[0] == doctest::Approx(15e-3));
-  // 7 and 3 | 5 and 9: 7 and 3 leave and arrive once each.
-  const auto split = dnn_loads_s(instance, std::vector<int32_t>{0, 0, 1, 1});
-  CHECK(split[0] == doctest::Approx(3.75e-3));
-  CHECK(split[1] == doctest::Approx(12.75e-3));
-  // 7 on 0, the rest on 1: its two readers are on one device, so it moves once.
-  const auto rest = dnn_loads_s(instance, std::vector<int32_t>{0, 1, 1, 1});
-  CHECK(rest[0] == doctest::Approx(1.5e-3));
-  CHECK(rest[1] == doctest::Approx(14.5e-3));
-  // 3 on the CPU: no transfers on its account, but 7 and 3 move for the accelerators.
-  const auto cpu = dnn_loads_s(instance, std::vector<int32_t>{0, 2, 1, 1});
-  CHECK(cpu[0] == doctest::Approx(1.5e-3));
-  CHECK(cpu[1] == doctest::Approx(12.75e-3));
-  CHECK(cpu[2] == doctest::Approx(20e-3));
-  CHECK_THROWS_WITH_AS(dnn_loads_s(instance, std::vector<int32_t>{0, 3, 1, 1}),
-                       "operator 'node3' is placed on device 4, expected 1 to 3", ArgumentError);
-  CHECK_THROWS_AS(dnn_loads_s(instance, std::vector<int32_t>{0}), ArgumentError);
-}
-
 TEST_CASE("a split becomes a placement; gradients follow their colour class") {
   const auto instance = parse_dnn_partitioning(kInstance, "x.json", "x");
   const auto split = [&](const std::string& text) {
@@ -226,7 +205,7 @@ TEST_CASE("every published instance: counts, sums and limits") {
   if (no_data()) return;
   for (const auto& row : kPublished) {
     CAPTURE(row.file);
-    const auto instance = read_dnn_partitioning(kData + "/" + row.file + ".json");
+    const auto instance = read(kData + "/" + row.file + ".json");
     const auto& operators = instance.graph.operators();
     CHECK(instance.graph.operator_count() == row.nodes);
     CHECK(instance.graph.edge_count() == row.edges);
@@ -250,7 +229,7 @@ TEST_CASE("sizes and costs of the published instances agree with the bandwidth t
   for (const auto* folder : {"/throughput-inputs/OperatorGraphs", "/latency-inputs/OperatorGraphs",
                              "/latency-inputs/LayerGraphs"}) {
     for (const auto& entry : std::filesystem::directory_iterator(kData + folder)) {
-      const auto instance = read_dnn_partitioning(entry.path());
+      const auto instance = read(entry.path());
       for (size_t i = 0; i < instance.id.size(); ++i)
         for (const int32_t output : instance.graph.operators()[i].outputs) {
           const double bytes = instance.transfer_time_s[i] * kDnnPartitioningBytesPerSecond;
@@ -269,9 +248,17 @@ TEST_CASE("one accelerator and the experts' splits have the published objective"
   std::set<std::string> without;
   for (const auto& [name, figures] : expected.items()) {
     CAPTURE(name);
-    const auto instance = read_dnn_partitioning(kData + "/throughput-inputs/" + name + ".json");
-    const std::vector<int32_t> one(instance.id.size(), 0);
-    CHECK(objective_ms(instance, one) ==
+    const auto file = kData + "/throughput-inputs/" + name + ".json";
+    const auto network = read_pipeline_network(file);
+    REQUIRE(network);
+    const auto instance =
+        load_instance(*network, {network->devices, network->cpus, network->memory_bytes,
+                                 network->bandwidth_bytes_per_s, 1});
+    const auto objective_ms = [&](const std::vector<int32_t>& device) {
+      const auto loads = max_load_loads_s(instance, device);
+      return *std::max_element(loads.begin(), loads.end());
+    };
+    CHECK(objective_ms(std::vector<int32_t>(instance.nodes.size(), 0)) ==
           doctest::Approx(figures.at("one_accelerator").get<double>()).epsilon(1e-5));
     ++single;
     if (figures.value("human_expert", nlohmann::json()).is_null()) continue;
@@ -285,7 +272,7 @@ TEST_CASE("one accelerator and the experts' splits have the published objective"
       without.insert(name);
       continue;
     }
-    CHECK(objective_ms(instance, read_dnn_split(path, instance)) ==
+    CHECK(objective_ms(read_pipeline_split(path, file)) ==
           doctest::Approx(figures.at("human_expert").get<double>()).epsilon(1e-5));
     ++experts;
   }

@@ -424,12 +424,3 @@ TEST_CASE("a byte order mark is skipped") {
   const std::string marked = "\xEF\xBB\xBF" + file(R"({"name": "a", "type": "Relu"})");
   CHECK(parse(marked).operator_count() == 1);
 }
-
-TEST_CASE("a file is read by its path") {
-  const auto path = std::filesystem::temp_directory_path() / "trinity_graph_json_test.json";
-  const auto graph = full_graph();
-  write_file(path, graph_to_json(graph));
-  check_same(graph, read_graph_json(path));
-  std::filesystem::remove(path);
-  CHECK_THROWS_AS(read_graph_json(path), FileError);
-}

@@ -42,7 +42,7 @@ void read_instance(std::string_view text) {
   const auto zero = text.find('\0');
   const auto instance = parse_dnn_partitioning(text.substr(0, zero), "fuzz", "fuzz");
   if (zero == std::string_view::npos) return;
-  dnn_loads_s(instance, parse_dnn_split(text.substr(zero + 1), "split", instance));
+  parse_dnn_split(text.substr(zero + 1), "split", instance);
 }
 
 void read_piper_instance(std::string_view text) { parse_piper(text, "fuzz", "fuzz"); }
