@@ -43,8 +43,8 @@ return function(problem, plan, execution, devices)
   local timeline = problem:timeline(plan)
   local text = timeline:chrome_trace()
   timeline:close()
-  local events = table.concat(measured(problem.graph, simulator.parts('execution trace', problem, plan), execution.last, devices,
-    #problem.cluster.devices), ',\n')
+  local placement = simulator.parts('execution trace', problem, plan)
+  local events = measured(problem.graph, placement, execution.last, devices, #problem.cluster.devices)
   text = text:gsub('"step_time_s":', ('"measured_step_time_s":%.9g,%%0'):format(execution.step_time_s), 1)
-  return (text:gsub('\n%]}\n$', function() return ',\n' .. events .. '\n]}\n' end))
+  return (text:gsub('\n%]}\n$', function() return ',\n' .. table.concat(events, ',\n') .. '\n]}\n' end))
 end
