@@ -117,7 +117,7 @@ end
 -- that read what workers and files hold, or that keep runs.
 local public = {}
 for name in ([[article cli compare daso devices dist execute fidelity framework graph json layers learning methods
-    methods.in_lua model nn options pase pipeline plot policies problem profile progress reference report rewards run
+    model nn options pase pipeline plot policies problem profile progress reference report rewards run
     search select simulator splits strategy synchronisation tensor text timeline topology util
     warm_start]]):gmatch '%S+' do
   public['trinity.' .. name] = true

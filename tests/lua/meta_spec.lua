@@ -240,7 +240,7 @@ local function see_modules()
   see('trinity', trinity)
   for _, name in ipairs(trinity.methods.names()) do
     local source = debug.getinfo(trinity.methods.info(name).run, 'S').source
-    if source:find '/lib/trinity/methods/' and not source:find '/in_lua%.lua$' then
+    if source:find '/lib/trinity/methods/' then
       seen['trinity.MethodsModule'][name] = trinity.methods[name]
     end
   end

@@ -2,7 +2,6 @@
 -- search and the house's method find the same within 2500 evaluations.
 
 local trinity = require 'trinity'
-require 'trinity.methods.in_lua'
 
 local enough = { annealing = 2500, best = 2500, local_search = 2500, exhaustive = 1e6 }
 local others = 16 -- evaluations of what draws, learns or walks: no budget makes them better than the optimum

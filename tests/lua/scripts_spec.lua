@@ -33,7 +33,6 @@ local smoke = {
     .. '--largest_copy 65536 --output ' .. os.tmpname(),
   compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',
   export = 'resnet50 --batch_size 1 --format placement --device cuda',
-  baselines_in_lua = '--model vgg16 --evaluations 20 --rounds 2',
   runs = '--sort name',
   watch = '--once --runs ' .. example_runs(),
   own_reward = '--model vgg16 --evaluations 20',

@@ -34,7 +34,6 @@ local words = {
   whole_loop = '--output %s',
   compare = '--model resnet50 --methods metis,random,tapp,trinity --evaluations 20000 --seeds 3',
   export = 'nasnet_large --format placement --device cuda',
-  baselines_in_lua = '--model resnet50 --evaluations 20000',
   runs = '--sort name',
   watch = ('--once --runs %s/tests/data'):format(root),
   own_reward = '--model resnet50 --evaluations 100000',
