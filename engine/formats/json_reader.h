@@ -34,6 +34,7 @@ class JsonDocument {
   ~JsonDocument();
 
   JsonValue root() const;
+  const nlohmann::json& json() const { return *json_; }
   const std::string& source() const { return source_; }
 
   /// Throws FileError "<source>: <path of the value>: <what>".

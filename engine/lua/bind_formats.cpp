@@ -3,6 +3,7 @@
 
 #include "formats/dot.h"
 #include "formats/graph_json.h"
+#include "formats/json_reader.h"
 #include "formats/placement_export.h"
 #include "formats/read_model.h"
 #include "lua/module.h"
@@ -69,6 +70,37 @@ int value_to_json(lua_State* L) {
   lua_settop(L, 1);
   const auto text = json_value(L, 1, 0).dump(2, ' ', false, Json::error_handler_t::replace);
   lua_pushlstring(L, text.data(), text.size());
+  return 1;
+}
+
+/// Objects and lists become tables, null nil, and false in a list, which keeps its length.
+void push_json(lua_State* L, const nlohmann::json& value, bool in_list) {
+  luaL_checkstack(L, 4, "from_json");
+  if (value.is_boolean()) return lua_pushboolean(L, value.get<bool>());
+  if (value.is_number()) return lua_pushnumber(L, value.get<double>());
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    return lua_pushlstring(L, text.data(), text.size());
+  }
+  if (value.is_null()) return in_list ? lua_pushboolean(L, 0) : lua_pushnil(L);
+  lua_createtable(L, value.is_array() ? static_cast<int>(value.size()) : 0, 0);
+  if (value.is_array()) {
+    for (size_t i = 0; i < value.size(); ++i) {
+      push_json(L, value[i], true);
+      lua_rawseti(L, -2, static_cast<int>(i) + 1);
+    }
+    return;
+  }
+  for (const auto& [key, field] : value.items()) {
+    lua_pushlstring(L, key.data(), key.size());
+    push_json(L, field, false);
+    lua_rawset(L, -3);
+  }
+}
+
+/// from_json(text, source) -> value; errors begin with `source`
+int value_from_json(lua_State* L) {
+  push_json(L, JsonDocument(string_arg(L, 1, "text"), string_arg(L, 2, "source")).json(), false);
   return 1;
 }
 
@@ -171,6 +203,7 @@ int formats_placement_to_json(lua_State* L) {
 }
 
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("to_json", value_to_json),
+                                   TRINITY_BIND("from_json", value_from_json),
                                    TRINITY_BIND("read_model", formats_read_model),
                                    TRINITY_BIND("graph_to_json", formats_graph_to_json),
                                    TRINITY_BIND("graph_to_dot", formats_graph_to_dot),

@@ -129,10 +129,10 @@ describe('json', function()
     expect(json.decode(text).text):equals(value.text)
   end)
   it('says where text is wrong', function()
-    for text, message in trinity.sorted_pairs { ['{"a":1'] = 'at byte 7', ['[1,]'] = 'expected a value at byte 4',
-      ['"x'] = 'without an end', ['[1] 2'] = 'more text', ['nul'] = 'expected a value', ['"\\q"'] = 'escape',
-      [('['):rep(1000)] = 'nested' } do
-      expect(function() json.decode(text, 'file') end):raises('^file: .*' .. message)
+    for text, message in trinity.sorted_pairs { ['{"a":1'] = '1:7: not valid', ['[1,]'] = '1:4: not valid',
+      ['"x'] = 'closing quote', ['[1] 2'] = '1:5: not valid', ['nul'] = 'invalid literal', ['"\\q"'] = 'backslash',
+      ['{"a":1,"a":2}'] = 'twice', [('['):rep(1000)] = 'nested' } do
+      expect(function() json.decode(text, 'file') end):raises('^file:.*' .. message)
     end
   end)
 end)
@@ -359,7 +359,7 @@ describe('a wrong report', function()
     run_folders.results(folder .. '/broken', experiments())
     core.write_file(folder .. '/broken/results/pase.json', '{"kind": "pase", "data": ')
     core.write_file(folder .. '/broken/searches/1/search.json', '[')
-    expect(page_of { folder .. '/broken' }):matches 'searches/1: .*at byte'
+    expect(page_of { folder .. '/broken' }):matches 'searches/1:.*not valid JSON'
     core.write_file(folder .. '/broken/run.json', '{}')
     local status, output = run_trinity(("report '%s/broken'"):format(folder))
     expect(status == 0):equals(false)
