@@ -82,14 +82,14 @@ std::unique_ptr<Searcher> annealing(Fields& fields, const PlacementSpace& space,
   o.mix.groups = fields.boolean("groups", o.mix.groups);
   o.mix.evenly_one_in = static_cast<int32_t>(
       fields.integer("evenly_one_in", o.mix.evenly_one_in, 1, 1'000'000));
-  return std::make_unique<Annealing>(space, std::move(o));
+  return std::make_unique<Annealing>(space, o);
 }
 
 std::unique_ptr<Searcher> local_search(Fields&, const PlacementSpace& space, Common common) {
   LocalSearchOptions o;
   o.seed = common.seed;
   o.starts = std::move(common.starts);
-  return std::make_unique<LocalSearch>(space, std::move(o));
+  return std::make_unique<LocalSearch>(space, o);
 }
 
 std::unique_ptr<Searcher> mcmc(Fields& fields, const PlacementSpace& space, Common common) {
@@ -99,7 +99,7 @@ std::unique_ptr<Searcher> mcmc(Fields& fields, const PlacementSpace& space, Comm
   o.starts = std::move(common.starts);
   o.alpha_per_ms = fields.number("alpha_per_ms", o.alpha_per_ms);
   o.value_per_ms = 1e-3;  // seconds
-  return std::make_unique<Mcmc>(space, std::move(o));
+  return std::make_unique<Mcmc>(space, o);
 }
 
 std::unique_ptr<Searcher> exhaustive(Fields&, const PlacementSpace& space, Common) {

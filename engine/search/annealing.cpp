@@ -8,12 +8,10 @@
 namespace trinity {
 namespace {
 
-constexpr int32_t kBatch = 8;           // trials in flight
-constexpr int64_t kReplayInterval = 20;  // evaluations between two looks at the critical path
-constexpr int kKnownSteps = 64;          // trials of known score after which it is made hotter
-constexpr int kMostKnownSteps = 20 * kKnownSteps;  // ... and after which a known one is asked for
+constexpr int kKnownSteps = 64;                    // trials of known score until it is made hotter
+constexpr int kMostKnownSteps = 20 * kKnownSteps;  // ... and until a known one is asked for
 
-AnnealingOptions checked(AnnealingOptions options, const PlacementSpace& space) {
+AnnealingOptions checked(const AnnealingOptions& options) {
   const auto expect = [](bool good, const char* what) {
     if (!good) throw ArgumentError(fmt::format("annealing: expected {}", what));
   };
@@ -23,40 +21,20 @@ AnnealingOptions checked(AnnealingOptions options, const PlacementSpace& space) 
   expect(options.first_temperature >= options.last_temperature &&
              std::isfinite(options.first_temperature),
          "a first temperature no lower than the last");
-  if (options.starts.empty()) options.starts.emplace_back(static_cast<size_t>(space.units()), 0);
-  for (const auto& start : options.starts) space.check(start);
   return options;
 }
 
 }  // namespace
 
-Annealing::Annealing(const PlacementSpace& space, AnnealingOptions options)
-    : Searcher(space),
-      options_(checked(std::move(options), space)),
-      moves_(space, RandomStream(options_.seed, "annealing"), options_.mix),
-      memo_(space) {}
-
-void Annealing::take(const Assignment& assignment, const Score& score) {
-  stale_ = true;
-  state_ = assignment;
-  score_ = score;
-}
+Annealing::Annealing(const PlacementSpace& space, const AnnealingOptions& options)
+    : MovingSearch(space, options.starts, RandomStream(options.seed, "annealing"), options.mix),
+      options_(checked(options)) {}
 
 void Annealing::begin_cooling() {
   cooling_ = true;
   first_evaluation_ = evaluations();
   take(best_assignment(), *best());
   scale_ = std::abs(score_.value) / space().units();
-}
-
-bool Annealing::follow_path() {
-  if (!stale_) return false;
-  if (last_replay_ > 0 && evaluations() - last_replay_ < kReplayInterval) return false;
-  moves_.focus(state_);
-  count_replay();
-  stale_ = false;
-  last_replay_ = evaluations();
-  return true;
 }
 
 bool Annealing::accepts(const Score& score, double threshold) const {
@@ -103,14 +81,8 @@ bool Annealing::draw(std::vector<Assignment>& trials) {
 void Annealing::propose(int32_t most, std::vector<Assignment>& trials) {
   thresholds_.clear();
   next_.clear();
-  auto batch = static_cast<size_t>(std::min(most, kBatch));
-  if (started_ < options_.starts.size()) {
-    while (trials.size() < batch && started_ < options_.starts.size())
-      trials.push_back(options_.starts[started_++]);
-    return;
-  }
   if (!cooling_ || evaluations() - first_evaluation_ >= options_.evaluations) begin_cooling();
-  if (most > 1 && follow_path()) batch = static_cast<size_t>(std::min(most - 1, kBatch));
+  const auto batch = static_cast<size_t>(follow_path(most));
   while (trials.size() < batch && draw(trials)) {
   }
 }
@@ -121,7 +93,7 @@ double Annealing::limit() const {
 }
 
 void Annealing::learn(std::span<const Assignment> trials, std::span<const Score> scores) {
-  for (size_t i = 0; i < trials.size(); ++i) memo_.add(trials[i], scores[i], limit());
+  remember(trials, scores);
   if (thresholds_.empty()) return;
   bool moved = false;
   for (size_t i = 0; i < trials.size(); ++i) {

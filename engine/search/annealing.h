@@ -1,8 +1,6 @@
 #pragma once
 
-#include "search/moves.h"
-#include "search/score_memo.h"
-#include "search/searcher.h"
+#include "search/moving_search.h"
 
 namespace trinity {
 
@@ -12,7 +10,7 @@ struct AnnealingOptions {
   double first_temperature = 2;
   double last_temperature = 0.01;
   MoveMix mix;  ///< of the moves
-  std::vector<Assignment> starts;  ///< scored first, the best is the start; default device 1 alone
+  std::vector<Assignment> starts;  ///< scored first, the best is the start
 };
 
 /// Simulated annealing (Kirkpatrick, Gelatt and Vecchi, Science 220, 1983) with the moves of
@@ -28,10 +26,10 @@ struct AnnealingOptions {
 /// limit. Placements with a known score are walked through without asking again; the temperature
 /// doubles with every 64 of them until there is a new one. Where memory is exceeded, the excess
 /// alone decides, without temperature.
-class Annealing : public Searcher {
+class Annealing : public MovingSearch {
  public:
   /// Throws ArgumentError for options out of range and starts that do not fit the space.
-  Annealing(const PlacementSpace& space, AnnealingOptions options);
+  Annealing(const PlacementSpace& space, const AnnealingOptions& options);
 
   /// The temperature falls by the share of evaluations or by this, whichever is further.
   void set_progress(double share) override { progress_ = share; }
@@ -42,22 +40,17 @@ class Annealing : public Searcher {
   double limit() const override;
 
   void begin_cooling();
-  bool follow_path();
   double temperature() const;
   bool draw(std::vector<Assignment>& trials);
   bool accepts(const Score& score, double threshold) const;
-  void take(const Assignment& assignment, const Score& score);
 
   AnnealingOptions options_;
-  Moves moves_;
-  ScoreMemo memo_;
-  Assignment state_, next_;  // next_: a known state to take unless a trial is accepted
-  Score score_, next_score_;
+  Assignment next_;  // a known state to take unless a trial is accepted
+  Score next_score_;
   std::vector<double> thresholds_;  // of the trials; empty for starts
-  size_t started_ = 0;
-  int64_t first_evaluation_ = 0, last_replay_ = 0;
+  int64_t first_evaluation_ = 0;
   double scale_ = 0, progress_ = 0;
-  bool cooling_ = false, stale_ = true;
+  bool cooling_ = false;
 };
 
 }  // namespace trinity

@@ -2,38 +2,23 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-
 namespace trinity {
 namespace {
 
-constexpr int32_t kBatch = 8;            // trials in flight
-constexpr uint64_t kMostKicks = 4;       // random moves of a kick
-constexpr int64_t kReplayInterval = 20;  // evaluations between two looks at the critical path
-constexpr int kDraws = 64;               // random moves tried for one that gives something new
-constexpr int kRandomDraws = 1000;       // random assignments tried for a new one
-
-LocalSearchOptions checked(LocalSearchOptions options, const PlacementSpace& space) {
-  if (options.starts.empty()) options.starts.emplace_back(static_cast<size_t>(space.units()), 0);
-  for (const auto& start : options.starts) space.check(start);
-  return options;
-}
+constexpr uint64_t kMostKicks = 4;  // random moves of a kick
+constexpr int kDraws = 64;          // random moves tried for one that gives something new
+constexpr int kRandomDraws = 1000;  // random assignments tried for a new one
 
 }  // namespace
 
-LocalSearch::LocalSearch(const PlacementSpace& space, LocalSearchOptions options)
-    : Searcher(space),
-      options_(checked(std::move(options), space)),
-      moves_(space, RandomStream(options_.seed, "local search")),
-      memo_(space),
+LocalSearch::LocalSearch(const PlacementSpace& space, const LocalSearchOptions& options)
+    : MovingSearch(space, options.starts, RandomStream(options.seed, "local search")),
       patience_(static_cast<int32_t>(
           std::clamp<int64_t>(int64_t{space.units()} * (space.devices() - 1), 50, 1000))) {}
 
-void LocalSearch::take(const Assignment& assignment, const Score& score) {
-  state_ = assignment;
-  score_ = score;
+void LocalSearch::go_to(const Assignment& assignment, const Score& score) {
+  take(assignment, score);
   failures_ = 0;
-  stale_ = true;
 }
 
 /// A new order of all moves of one unit to one device.
@@ -79,7 +64,7 @@ void LocalSearch::descend(int32_t most, std::vector<Assignment>& trials) {
     const auto* known = memo_.find(trial);
     const bool better = known && known->exact && known->score < score_;
     if (better && trials.empty()) {
-      take(trial, known->score);
+      go_to(trial, known->score);
     } else {
       add_new(std::move(trial), trials);
     }
@@ -111,30 +96,13 @@ void LocalSearch::add_random(std::vector<Assignment>& trials) {
   if (trials.empty()) trials.push_back(std::move(trial));
 }
 
-/// Looks at the critical path of a new state, now and then. Whether it did.
-bool LocalSearch::follow_path() {
-  if (!stale_) return false;
-  if (last_replay_ > 0 && evaluations() - last_replay_ < kReplayInterval) return false;
-  moves_.focus(state_);
-  count_replay();
-  stale_ = false;
-  last_replay_ = evaluations();
-  return true;
-}
-
 void LocalSearch::propose(int32_t most, std::vector<Assignment>& trials) {
-  auto batch = std::min(most, kBatch);
   kicked_ = false;
-  if (started_ < options_.starts.size()) {
-    while (static_cast<int32_t>(trials.size()) < batch && started_ < options_.starts.size())
-      trials.push_back(options_.starts[started_++]);
-    return;
-  }
   if (state_.empty()) {
-    take(best_assignment(), *best());
+    go_to(best_assignment(), *best());
     shuffle();
   }
-  if (most > 1 && follow_path()) batch = std::min(most - 1, kBatch);
+  const int32_t batch = follow_path(most);
   if (failures_ < patience_) descend(batch, trials);
   if (!trials.empty()) return;
   if (home_.empty() || score_ <= home_score_) {
@@ -150,13 +118,13 @@ double LocalSearch::limit() const {
 }
 
 void LocalSearch::learn(std::span<const Assignment> trials, std::span<const Score> scores) {
-  for (size_t i = 0; i < trials.size(); ++i) memo_.add(trials[i], scores[i], limit());
+  remember(trials, scores);
   if (state_.empty()) return;
-  if (kicked_) return take(trials[0], scores[0]);
+  if (kicked_) return go_to(trials[0], scores[0]);
   failures_ += static_cast<int32_t>(trials.size());
   const auto least = std::min_element(scores.begin(), scores.end()) - scores.begin();
   if (scores[static_cast<size_t>(least)] < score_)
-    take(trials[static_cast<size_t>(least)], scores[static_cast<size_t>(least)]);
+    go_to(trials[static_cast<size_t>(least)], scores[static_cast<size_t>(least)]);
 }
 
 }  // namespace trinity

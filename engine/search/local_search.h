@@ -1,14 +1,12 @@
 #pragma once
 
-#include "search/moves.h"
-#include "search/score_memo.h"
-#include "search/searcher.h"
+#include "search/moving_search.h"
 
 namespace trinity {
 
 struct LocalSearchOptions {
   uint64_t seed = 1;
-  std::vector<Assignment> starts;  ///< scored first, the best is the start; default device 1 alone
+  std::vector<Assignment> starts;  ///< scored first, the best is the start
 };
 
 /// Iterated local search (Lourenco, Martin and Stuetzle, 2003) over the simulator: descends from
@@ -21,18 +19,17 @@ struct LocalSearchOptions {
 ///
 /// The present value is the limit of a trial. Never asks for the same placement twice as long as a
 /// thousand random ones give a new one; ends when all PlacementSpace::choices() are known.
-class LocalSearch : public Searcher {
+class LocalSearch : public MovingSearch {
  public:
-  /// Throws ArgumentError for options out of range and starts that do not fit the space.
-  LocalSearch(const PlacementSpace& space, LocalSearchOptions options);
+  /// Throws ArgumentError for starts that do not fit the space.
+  LocalSearch(const PlacementSpace& space, const LocalSearchOptions& options);
 
  private:
   void propose(int32_t most, std::vector<Assignment>& trials) override;
   void learn(std::span<const Assignment> trials, std::span<const Score> scores) override;
   double limit() const override;
 
-  bool follow_path();
-  void take(const Assignment& assignment, const Score& score);
+  void go_to(const Assignment& assignment, const Score& score);
   void descend(int32_t most, std::vector<Assignment>& trials);
   void kick(std::vector<Assignment>& trials);
   bool add_new(Assignment trial, std::vector<Assignment>& trials);
@@ -40,16 +37,12 @@ class LocalSearch : public Searcher {
   void add_random(std::vector<Assignment>& trials);
   void shuffle();
 
-  LocalSearchOptions options_;
-  Moves moves_;
-  ScoreMemo memo_;
-  Assignment state_, home_;  // home_: the local optimum that kicks start from
-  Score score_, home_score_;
+  Assignment home_;  // the local optimum that kicks start from
+  Score home_score_;
   std::vector<int32_t> round_;  // single moves: unit * devices + device
-  size_t next_move_ = 0, started_ = 0;
+  size_t next_move_ = 0;
   int32_t patience_, failures_ = 0;
-  int64_t last_replay_ = 0;
-  bool stale_ = true, kicked_ = false;
+  bool kicked_ = false;
 };
 
 }  // namespace trinity

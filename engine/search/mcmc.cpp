@@ -7,7 +7,7 @@
 namespace trinity {
 namespace {
 
-McmcOptions checked(McmcOptions options, const PlacementSpace& space) {
+McmcOptions checked(const McmcOptions& options) {
   const auto expect = [](bool good, const char* what) {
     if (!good) throw ArgumentError(fmt::format("mcmc: expected {}", what));
   };
@@ -15,16 +15,14 @@ McmcOptions checked(McmcOptions options, const PlacementSpace& space) {
   expect(options.alpha_per_ms >= 0 && std::isfinite(options.alpha_per_ms), "alpha of at least 0");
   expect(options.value_per_ms > 0 && std::isfinite(options.value_per_ms),
          "a positive value per millisecond");
-  if (options.starts.empty()) options.starts.emplace_back(static_cast<size_t>(space.units()), 0);
-  for (const auto& start : options.starts) space.check(start);
   return options;
 }
 
 }  // namespace
 
-Mcmc::Mcmc(const PlacementSpace& space, McmcOptions options)
-    : Searcher(space),
-      options_(checked(std::move(options), space)),
+Mcmc::Mcmc(const PlacementSpace& space, const McmcOptions& options)
+    : Searcher(space, options.starts),
+      options_(checked(options)),
       random_(options_.seed, "mcmc"),
       chain_{options_.evaluations} {}
 
@@ -32,12 +30,7 @@ double Mcmc::time_ms(const Score& score) const {
   return score.value / options_.value_per_ms + static_cast<double>(score.excess_memory_bytes) / 1e6;
 }
 
-void Mcmc::propose(int32_t most, std::vector<Assignment>& trials) {
-  if (started_ < options_.starts.size()) {
-    while (static_cast<int32_t>(trials.size()) < most && started_ < options_.starts.size())
-      trials.push_back(options_.starts[started_++]);
-    return;
-  }
+void Mcmc::propose(int32_t, std::vector<Assignment>& trials) {
   if (space().devices() < 2) return;
   if (chain_.alpha == 0) chain_.alpha = MarkovChain::scale(options_.alpha_per_ms, chain_.best_cost);
   chain_.begin_proposal();
@@ -50,12 +43,11 @@ void Mcmc::propose(int32_t most, std::vector<Assignment>& trials) {
   trials.push_back(std::move(trial));
 }
 
-/// A start's own scores are needed, and so are those of what may fit where nothing as fast does.
+/// None where nothing as fast fits: a slower trial may.
 double Mcmc::limit() const {
   const double limit = threshold_ms_ * options_.value_per_ms;
-  if (chain_.proposals == 0 || !best()->fits() || best()->value > limit)
-    return std::numeric_limits<double>::infinity();
-  return limit;
+  const bool fits = best()->fits() && best()->value <= limit;
+  return fits ? limit : std::numeric_limits<double>::infinity();
 }
 
 void Mcmc::learn(std::span<const Assignment> trials, std::span<const Score> scores) {

@@ -13,7 +13,7 @@ struct McmcOptions {
   /// a step of 100 ms.
   double alpha_per_ms = 0;
   double value_per_ms = 1e6;  ///< what scores are in: nanoseconds by default
-  std::vector<Assignment> starts;  ///< scored first, the best is the start; default device 1 alone
+  std::vector<Assignment> starts;  ///< scored first, the best is the start
 };
 
 /// FlexFlow's Markov chain (markov_chain.h), restricted to placements: a proposal moves one random
@@ -26,7 +26,7 @@ struct McmcOptions {
 class Mcmc : public Searcher {
  public:
   /// Throws ArgumentError for options out of range and starts that do not fit the space.
-  Mcmc(const PlacementSpace& space, McmcOptions options);
+  Mcmc(const PlacementSpace& space, const McmcOptions& options);
 
  private:
   void propose(int32_t most, std::vector<Assignment>& trials) override;
@@ -38,7 +38,6 @@ class Mcmc : public Searcher {
   RandomStream random_;
   MarkovChain chain_;  // costs in milliseconds
   double threshold_ms_ = 0;
-  size_t started_ = 0;
 };
 
 }  // namespace trinity

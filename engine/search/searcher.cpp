@@ -8,14 +8,23 @@
 
 namespace trinity {
 
+Searcher::Searcher(const PlacementSpace& space, std::vector<Assignment> starts)
+    : space_(space), starts_(std::move(starts)) {
+  if (starts_.empty()) starts_.emplace_back(static_cast<size_t>(space.units()), 0);
+  for (const auto& start : starts_) space.check(start);
+}
+
 Searcher::Trials Searcher::ask(int32_t most) {
   if (!trials_.empty()) throw ArgumentError("the placements asked for last have not been scored");
   if (most < 1) throw ArgumentError(fmt::format("expected at least 1 placement, got {}", most));
-  propose(most, trials_);
   Trials result;
-  if (trials_.empty()) return result;
+  while (static_cast<int32_t>(trials_.size()) < most && started_ < starts_.size())
+    trials_.push_back(starts_[started_++]);
+  if (trials_.empty()) {
+    propose(most, trials_);
+    result.limit = limit();
+  }
   for (const auto& trial : trials_) result.placements.push_back(space_.placement(trial));
-  result.limit = limit();
   evaluations_ += static_cast<int64_t>(trials_.size());
   return result;
 }

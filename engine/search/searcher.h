@@ -39,6 +39,9 @@ class Searcher {
  public:
   /// Keeps a reference to `space`, whose problem must outlive this.
   explicit Searcher(const PlacementSpace& space) : space_(space) {}
+  /// Asks for `starts` first; where there are none, for everything on device 1. Throws
+  /// ArgumentError for one that does not fit the space.
+  Searcher(const PlacementSpace& space, std::vector<Assignment> starts);
   virtual ~Searcher() = default;
   Searcher(const Searcher&) = delete;
   Searcher& operator=(const Searcher&) = delete;
@@ -71,11 +74,11 @@ class Searcher {
   const Assignment& best_assignment() const { return best_assignment_; }
 
  protected:
-  /// Fills `trials` with at most `most` assignments; leaves it empty at the end.
+  /// Fills `trials` with at most `most` assignments after the starts; leaves it empty at the end.
   virtual void propose(int32_t most, std::vector<Assignment>& trials) = 0;
-  /// Takes the scores of the trials last proposed.
+  /// Takes the scores of the starts or trials last asked for.
   virtual void learn(std::span<const Assignment> trials, std::span<const Score> scores) = 0;
-  /// See Trials::limit; asked after propose().
+  /// See Trials::limit; asked after propose(), not for starts.
   virtual double limit() const { return std::numeric_limits<double>::infinity(); }
 
   const PlacementSpace& space() const { return space_; }
@@ -83,7 +86,8 @@ class Searcher {
 
  private:
   const PlacementSpace& space_;
-  std::vector<Assignment> trials_;
+  std::vector<Assignment> starts_, trials_;
+  size_t started_ = 0;
   Assignment best_assignment_;
   Score best_;
   int64_t evaluations_ = 0;
