@@ -62,7 +62,6 @@ bool ResultCache::find(const Key& key, Metrics& metrics) {
   const auto& entry = entries_[key[0] & (entries_.size() - 1)];
   if (!entry.used || entry.key != key) return false;
   metrics = entry.metrics;
-  ++hits_;
   return true;
 }
 

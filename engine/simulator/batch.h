@@ -24,7 +24,6 @@ class ResultCache {
   /// Fills `metrics` and returns true when `key` is known.
   bool find(const Key& key, Metrics& metrics);
   void add(const Key& key, const Metrics& metrics);
-  int64_t hits() const { return hits_; }
 
  private:
   struct Entry {
@@ -38,7 +37,6 @@ class ResultCache {
   size_t room_ = 0, devices_, used_ = 0;
   std::mutex mutex_;
   std::vector<Entry> entries_;  // none, or a power of two
-  int64_t hits_ = 0;
 };
 
 /// Simulates many placements on a thread pool, one simulator per thread. Results do not depend on
@@ -58,7 +56,6 @@ class BatchSimulator {
   /// metrics[i] prices plan i, rejected when its step is longer than `limit_ns`.
   void run(std::span<const Plan> plans, std::vector<Metrics>& metrics, int64_t limit_ns = kNoLimit,
            OnContradiction on_contradiction = OnContradiction::fail);
-  const ResultCache& cache() const { return cache_; }
 
  private:
   void run_one(const Plan& plan, Simulator& simulator, Metrics& metrics, int64_t limit_ns,
