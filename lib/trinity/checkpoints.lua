@@ -4,7 +4,7 @@
 -- checkpoint holds the CRC-32C of its notes and of what it names of that file: one that was changed or cut short on the
 -- disk is refused.
 --
--- Methods have theirs in the run's folder (begin, due, write, restore_kept); methods.trinity takes names of files, too.
+-- Methods have theirs in the run's folder (begin, due, write, restore_kept); trinity and best take names of files, too.
 
 local check = require 'trinity.check'
 local core = require 'trinity.core'
