@@ -1,5 +1,4 @@
 #include <dirent.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,11 +20,6 @@ ThreadPool* g_pool = nullptr;  // lives as long as the process: idle workers nee
 int base_clock_s(lua_State* L) {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   lua_pushnumber(L, std::chrono::duration<double>(now).count());
-  return 1;
-}
-
-int base_is_terminal(lua_State* L) {
-  lua_pushboolean(L, isatty(static_cast<int>(integer_arg(L, 1, "descriptor", 0, 2))));
   return 1;
 }
 
@@ -96,11 +90,6 @@ int base_format_bytes(lua_State* L) {
     throw WrongArgument(1, "bytes", fmt::format("expected a number of bytes, got {}", bytes));
   lua_pushstring(L, format_bytes(static_cast<int64_t>(bytes)).c_str());
   return 1;
-}
-
-int base_set_threads(lua_State* L) {
-  set_threads(static_cast<int>(integer_arg(L, 1, "threads", 0, 4096)));
-  return 0;
 }
 
 int base_threads(lua_State* L) {
@@ -210,7 +199,6 @@ constexpr luaL_Reg kRandom[] = {TRINITY_BIND("uniform", random_uniform),
                                 {nullptr, nullptr}};
 
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
-                                   TRINITY_BIND("is_terminal", base_is_terminal),
                                    TRINITY_BIND("read_file", base_read_file),
                                    TRINITY_BIND("write_file", base_write_file),
                                    TRINITY_BIND("append_file", base_append_file),
@@ -219,7 +207,6 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
                                    TRINITY_BIND("list_folder", base_list_folder),
                                    TRINITY_BIND("suggestion", base_suggestion),
                                    TRINITY_BIND("format_bytes", base_format_bytes),
-                                   TRINITY_BIND("set_threads", base_set_threads),
                                    TRINITY_BIND("threads", base_threads),
                                    TRINITY_BIND("begin_search", base_begin_search),
                                    TRINITY_BIND("end_search", base_end_search),

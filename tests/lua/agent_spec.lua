@@ -49,7 +49,7 @@ describe('the policy', function()
     expect(function() agent:imitate({ placement }, { weights = { 1, 2 } }) end):raises '2 weights for 1 placements'
   end)
   it('resumed from a file gives the bytes of an unbroken run', function()
-    local path, options = os.tmpname(), settings { dropout = 0.2 }
+    local path, options = temporary(), settings { dropout = 0.2 }
     local unbroken, first = policies.trinity(problem, options), policies.trinity(problem, options)
     local all, before = run(unbroken, 5), run(first, 2)
     first:save(path)
@@ -61,7 +61,6 @@ describe('the policy', function()
     expect(unbroken.loaded):equals(0)
     expect(function() policies.trinity(problem, settings { load = root .. '/README.md' }) end):raises 'not a safetensors file'
     expect(function() policies.trinity(problem, settings { load = path, resume = path }) end):raises 'exclude each other'
-    os.remove(path)
   end)
   it('leaves out failing samples when it is told to', function()
     local agent = policies.trinity(problem, settings { exclude_failing_after = 0 })

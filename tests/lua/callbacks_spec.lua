@@ -91,8 +91,7 @@ describe('functions of scripts', function()
     expect(function() callers().body(function() end) end):raises "method 'body' ended without evaluating a placement"
   end)
   it('a search that fails with an object has its best saved all the same', function()
-    local path, count = os.tmpname(), 0
-    os.remove(path)
+    local path, count = temporary(), 0
     local e = examples.shared()
     local problem = trinity.problem { graph = e.graph, cluster = e.cluster, reward = function()
       count = count + 1
@@ -103,16 +102,12 @@ describe('functions of scripts', function()
     expect(ok):equals(false)
     expect(caught.code):equals(1)
     expect(core.read_file(path)):matches '"random"'
-    os.remove(path)
   end)
 end)
 
 describe('files of models and clusters', function()
   local function file(text, use)
-    local path = os.tmpname() .. '.lua'
-    core.write_file(path, text)
-    local ok, message = pcall(use, path)
-    os.remove(path)
+    local ok, message = pcall(use, file_with(text, '.lua'))
     if ok then error 'taken' end
     return message
   end

@@ -26,8 +26,7 @@ local function bus_bandwidth(cluster, count, algorithm)
 end
 
 local function write_cluster(text)
-  local path = os.tmpname()
-  os.remove(path)
+  local path = temporary()
   core.write_file(path .. '.lua', text)
   return path .. '.lua'
 end
@@ -359,7 +358,6 @@ return net:spec()
     expect(cluster.devices[3].type):equals 'rtx2080ti'
     expect((way(cluster, 'n0/gpu1', 'n2/gpu0'))):equals
       'n0/gpu1 -> n0/pcie | n0/pcie -> ethernet | ethernet -> n2/pcie | n2/pcie -> n2/gpu0'
-    os.remove(path)
   end)
   it('has kinds, switches, meshes and bundles', function()
     local net = topology.new { name = 'own', queue = 'fair' }
@@ -384,7 +382,6 @@ return net:spec()
     local function refuses(text, pattern)
       local path = write_cluster(text)
       local ok, message = pcall(trinity.cluster, path)
-      os.remove(path)
       expect(ok):equals(false)
       expect(message):matches(path:gsub('%p', '%%%0'))
       expect(message):matches(pattern)

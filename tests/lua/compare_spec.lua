@@ -1,5 +1,6 @@
 -- trinity.compare over seeds: medians, failures as rows, finished runs kept; the commands simulate, search, compare.
 
+local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 local cli = require 'trinity.cli'
 local core = require 'trinity.core'
@@ -36,8 +37,7 @@ describe('comparisons over seeds', function()
     expect(comparison:best().method):equals 'single_device'
   end)
   it('keep finished runs and go on from there', function()
-    local folder, runs = os.tmpname(), 0
-    os.remove(folder)
+    local folder, runs = temporary(), 0
     trinity.methods.register('counted', function(problem, options)
       runs = runs + 1
       return trinity.methods.random(problem, { evaluations = options.evaluations, seed = options.seed, quiet = true })
@@ -54,7 +54,6 @@ describe('comparisons over seeds', function()
     options.evaluations = 31
     trinity.compare(problem, { 'counted' }, options)
     expect(runs):equals(4) -- another budget is another run
-    os.execute(("rm -r '%s'"):format(folder))
   end)
   it('limit by seconds alone when only seconds are given', function()
     local comparison = trinity.compare(chain(), { 'random' }, { seconds = 0.05, quiet = true })
@@ -163,15 +162,9 @@ describe('trinity search and trinity compare', function()
   end)
 end)
 
-
---- Units of 10 GB in a row, too large for one P100 from the second on.
+-- Units of 10 GB in a row, too large for one P100 from the second on.
 local function heavy(units, cluster)
-  local builder = trinity.graph.new { name = 'heavy' }
-  for i = 1, units do
-    builder:add_operator { name = 'op' .. i, time_s = 1e-3, memory_bytes = 10e9 }
-    if i > 1 then builder:add_edge('op' .. i - 1, 'op' .. i, 1000) end
-  end
-  return trinity.problem { graph = builder:build(), cluster = trinity.cluster(cluster) }
+  return trinity.problem { graph = graphs.heavy(units), cluster = trinity.cluster(cluster) }
 end
 
 describe('comparisons of what is out of memory', function()
@@ -235,19 +228,14 @@ describe('budgets of a comparison', function()
 end)
 
 describe('a comparison that was broken off', function()
-  local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
   local words = 'compare --model vgg16 --cluster p100x2 --methods random,annealing,local_search --evaluations 600 --seeds 2 --json'
   local function rows_of(output) return (output:match '"rows":.*':gsub('"seconds":%s*[%d.e+-]+', '')) end
   it('goes on where Ctrl-C ended it, to the result of an unbroken one', function()
-    local broken, unbroken = os.tmpname(), os.tmpname()
-    os.remove(broken)
-    os.remove(unbroken)
+    local broken, unbroken = temporary(), temporary()
     -- Ctrl-C as soon as the first run is kept.
-    local pipe = io.popen(([[cd '%s' && ('%s' %s --out '%s' 2>/dev/null & p=$!
+    local output = output_of(([[cd '%s' && ('%s' %s --out '%s' 2>/dev/null & p=$!
       while [ ! -e '%s/random-600e-seed1.json' ] && kill -0 $p; do sleep 0.01; done
       kill -INT $p; wait $p; echo "status=$?")]]):format(root, program, words, broken, broken))
-    local output = pipe:read '*a'
-    pipe:close()
     expect(output):matches 'status=130'
     expect(output):matches '"stopped":%s*true'
     local status, resumed = run_trinity(("%s --out '%s' 2>/dev/null"):format(words, broken))
@@ -257,6 +245,5 @@ describe('a comparison that was broken off', function()
     expect(status):equals(0)
     expect(resumed):matches '"stopped":%s*false'
     expect(rows_of(resumed)):equals(rows_of(whole))
-    os.execute(("rm -r '%s' '%s'"):format(broken, unbroken))
   end)
 end)

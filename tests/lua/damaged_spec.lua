@@ -2,11 +2,11 @@
 -- and 40 lengths of each format; with DAMAGE=4000 in the environment some 4,000 of each (all, of smaller files), counted.
 
 local core = require 'trinity.core'
+local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 
 local damage = assert(loadfile(root .. '/tests/lua/support/damage.lua'))()
-local folder = os.tmpname()
-os.remove(folder)
+local folder = temporary()
 os.execute(("mkdir '%s'"):format(folder))
 local path = folder .. '/file'
 local most = tonumber(os.getenv 'DAMAGE')
@@ -46,12 +46,8 @@ end
 
 describe('a file for something else', function()
   local function problem(operators, cluster)
-    local builder = trinity.graph.new { name = 'chain' .. operators }
-    for i = 1, operators do
-      builder:add_operator { name = 'op' .. i, time_s = i * 1e-3 }
-      if i > 1 then builder:add_edge('op' .. i - 1, 'op' .. i, 1000) end
-    end
-    return trinity.problem { graph = builder:build(), cluster = trinity.cluster(cluster) }
+    local graph = graphs.chain(operators, function(i) return { time_s = i * 1e-3 } end)
+    return trinity.problem { graph = graph, cluster = trinity.cluster(cluster) }
   end
   local options = { evaluations = 24, samples = 2, groups = 2, hidden = 2, epochs = 1, quiet = true, policy = 1 }
   local function with(own)
@@ -90,4 +86,3 @@ describe('a file for something else', function()
   end)
 end)
 
-os.execute(("rm -r '%s'"):format(folder))

@@ -305,7 +305,7 @@ describe('training time', function()
     expect(of_strategy:train({ epochs = 20, batches = 3 }).time_s):equals(run:train({ epochs = 20, batches = 3 }).time_s)
   end)
   it('is part of a strategy, in its file too', function()
-    local cluster, path = trinity.cluster 'juwels_boosterx2', os.tmpname()
+    local cluster, path = trinity.cluster 'juwels_boosterx2', temporary()
     local problem = trinity.problem { graph = graph, cluster = cluster }
     local placement = problem:placement_by_unit(function(unit) return unit > graph.units / 2 and 2 or 1 end)
     local training = { epochs = 12, batches = 20 }
@@ -333,8 +333,6 @@ describe('training time', function()
     local other = trinity.problem { graph = graph, cluster = trinity.cluster 'juwels_booster' }
     local run = sync.replicate { graph = graph, cluster = cluster, policy = sync.bsp {} }
     expect(function() run:strategy(other) end):raises 'its cluster is juwels_booster, the replication has juwels_boosterx2'
-    os.remove(path)
-    os.remove(path .. '.again')
   end)
   it('refuses what does not fit', function()
     local cluster = trinity.cluster 'juwels_boosterx2'

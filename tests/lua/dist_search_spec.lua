@@ -107,7 +107,7 @@ describe('a shared search', function()
     expect(kinds):equals(8)
   end)
   it('goes on from its checkpoint after a rank was killed, and ends with rank 0', function()
-    local path = os.tmpname()
+    local path = temporary()
     for _, tail in ipairs { '', '.policy0', '.policy1', '.scores' } do processes.to_remove(path .. tail) end
     local body = searches .. [[
       local job = trinity.dist.init()
@@ -146,7 +146,7 @@ describe('a shared search', function()
     expect(status):equals(0)
   end)
   it('does not go on from two checkpoints', function()
-    local path = os.tmpname()
+    local path = temporary()
     for _, tail in ipairs { '', '.policy0', '.policy1' } do
       processes.to_remove(path .. tail)
       processes.to_remove(path .. tail .. '.older')

@@ -263,7 +263,7 @@ describe('training', function()
     expect(count(output, 'off by')):equals(0)
   end)
   it('goes on from its checkpoint after a rank was killed, to the same bytes', function()
-    local folder = os.tmpname() .. '.checkpoint'
+    local folder = temporary '.checkpoint'
     local body = training .. [[
       local function die(trainer, job)
         if trainer.epochs_done == 2 and job.rank == 1 then os.execute('kill -9 ' .. io.open '/proc/self/stat':read '*n') end
@@ -280,7 +280,6 @@ describe('training', function()
     expect(core.read_file(folder .. '/last')):matches '^epoch [12], 2 ranks'
     local _, resumed = launch('-n 2 --per_node 1', body, folder)
     expect(resumed):equals 'true true\n'
-    os.execute('rm -r ' .. folder)
   end)
 end)
 
@@ -351,7 +350,6 @@ describe('a rank that fails ends the job with one message', function()
     local rank = write_script "require('trinity').dist.init { join_timeout_s = 3 }"
     local ready = write_script ''
     local function join(variables)
-      os.remove(ready)
       local status, output, seconds = shell(('"$T" %s %s > /dev/null & p=$!; until [ -s %s ]; do sleep 0.05; done; '
         .. 'RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=23459 %s "$T" %s; s=$?; kill $p; wait; (exit $s)'):format(
         listener, ready, ready, variables, rank))
@@ -416,8 +414,7 @@ describe('a rank that fails ends the job with one message', function()
     expect(seconds):below(30)
   end)
   it('and leaves no process behind when the launcher is killed', function()
-    local folder = os.tmpname()
-    os.remove(folder)
+    local folder = temporary()
     local script = write_script(([[
       local job = require('trinity').dist.init()
       require('trinity.core').write_file(%q .. job.rank, tostring(io.open '/proc/self/stat':read '*n'))
@@ -438,7 +435,6 @@ describe('a rank that fails ends the job with one message', function()
       os.execute 'sleep 0.05'
     end
     expect(left):equals(0)
-    for rank = 0, 1 do os.remove(folder .. rank) end
   end)
 end)
 

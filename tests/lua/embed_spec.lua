@@ -1,14 +1,12 @@
 -- The engine outside its own program: a program that embeds it, an installation, a stock luajit.
 
-local build = io.popen 'readlink -f /proc/$PPID/exe':read('*l'):match '^(.*)/[^/]*$'
+local build = program:match '^(.*)/[^/]*$'
 local folder = os.tmpname()
 os.remove(folder)
 
 --- Runs a shell command without the variables that would help it: exit status, all output.
 local function shell(command)
-  local pipe = io.popen(('unset TRINITY_HOME LUA_PATH LUA_CPATH; (%s) 2>&1; echo "status=$?"'):format(command))
-  local output = pipe:read '*a'
-  pipe:close()
+  local output = output_of(('unset TRINITY_HOME LUA_PATH LUA_CPATH; (%s) 2>&1; echo "status=$?"'):format(command))
   local text, status = output:match '^(.*)status=(%d+)\n$'
   return tonumber(status), text
 end

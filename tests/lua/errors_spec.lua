@@ -1,17 +1,7 @@
 -- Bad input of every kind: one clear error, status 1 (2 for usage), never a crash.
 
-local function script(text)
-  local path = os.tmpname()
-  local file = assert(io.open(path, 'w'))
-  file:write(text)
-  file:close()
-  local status, output = run_trinity(("'%s'"):format(path))
-  os.remove(path)
-  return status, output
-end
-
 local function fails(text, status, pattern)
-  local got, output = script("local trinity = require 'trinity'\n" .. text)
+  local got, output = run_script('SCRIPT', "local trinity = require 'trinity'\n" .. text)
   expect(type(got)):equals 'number'
   if got ~= status or not output:find(pattern) then
     error(('status %s, output:\n%s\nexpected status %d and %s'):format(tostring(got), output, status,
@@ -55,7 +45,7 @@ end)
 
 describe('inputs', function()
   it('names the script line of a missing model, and suggests', function()
-    fails("trinity.model 'inception_v4'", 1, "lua_%w+:2: no model 'inception_v4', did you mean 'inception_v3'%?")
+    fails("trinity.model 'inception_v4'", 1, "SCRIPT:2: no model 'inception_v4', did you mean 'inception_v3'%?")
   end)
   it('refuses a missing file and an unknown ending', function()
     fails("trinity.model 'nowhere/graph.txt'", 1, ':2: no model file nowhere/graph.txt')
@@ -107,12 +97,8 @@ end)
 describe('PipeDream files', function()
   local node = 'node%d -- Conv2d(1) -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=%s, parameter_size=4.0'
   local function profile(lines, pattern)
-    local path = os.tmpname() .. '.txt'
-    local file = assert(io.open(path, 'w'))
-    file:write(table.concat(lines, '\n'))
-    file:close()
+    local path = file_with(table.concat(lines, '\n'), '.txt')
     local status, output = run_trinity(("quickstart --model '%s'"):format(path))
-    os.remove(path)
     expect(status):equals(1)
     expect(output):matches(pattern)
   end
@@ -153,29 +139,29 @@ describe('rewards', function()
     print(problem:load(path))
     os.remove(path)]]
   local function stops(statement, pattern)
-    local status, output = script("local trinity = require 'trinity'\nlocal count = 0\n" .. search:format(statement))
+    local status, output = run_script('SCRIPT', "local trinity = require 'trinity'\nlocal count = 0\n" .. search:format(statement))
     expect(status):equals(0)
     expect(output):matches('false%s+[^\n]*' .. pattern)
     expect(output):matches 'the best so far %(step time .* after 100 evaluations%) is saved in'
     expect(output):matches 'random: step'
   end
   it('stop a search that keeps its best: an error', function()
-    stops("error('my formula broke')", 'lua_%w+:6: my formula broke')
+    stops("error('my formula broke')", 'SCRIPT:6: my formula broke')
   end)
   it('nil, NaN, a string, infinity', function()
     stops('return nil', 'the reward function returned nil, expected a number')
-    stops('return 0 / 0', 'lua_%w+:%d+: the reward function returned NaN, expected a finite number')
+    stops('return 0 / 0', 'SCRIPT:%d+: the reward function returned NaN, expected a finite number')
     stops("return 'high'", "the reward function returned string 'high', expected a number")
     stops('return math.huge', 'the reward function returned inf')
   end)
   it('a misspelt metric, with a suggestion', function()
-    stops('return m.step_time', "lua_%w+:6: metrics have no field 'step_time', did you mean 'step_time_s'%?")
+    stops('return m.step_time', "SCRIPT:6: metrics have no field 'step_time', did you mean 'step_time_s'%?")
   end)
   it('end the program with status 1 and the line when nobody catches them', function()
     fails(head .. [[
       trinity.methods.random(trinity.problem { graph = graph, cluster = cluster,
         reward = function() return nil end }, { evaluations = 10, quiet = true })]], 1,
-      'lua_%w+:4: the reward function returned nil')
+      'SCRIPT:4: the reward function returned nil')
   end)
 end)
 

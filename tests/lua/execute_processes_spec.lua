@@ -6,8 +6,7 @@ local json = require 'trinity.json'
 local trinity = require 'trinity'
 
 local processes = dofile(root .. '/tests/lua/support/processes.lua')
-local folder = os.tmpname()
-os.remove(folder)
+local folder = temporary()
 os.execute("mkdir '" .. folder .. "'")
 
 local function shell(command) return processes.shell(command, ("F='%s' TRINITY_RUNS=none"):format(folder)) end
@@ -179,4 +178,3 @@ describe('an execution', function()
   end)
 end)
 
-os.execute(("rm -r '%s'"):format(folder))

@@ -3,18 +3,11 @@
 local core = require 'trinity.core'
 local trinity = require 'trinity'
 
---- A file with this text, which lives as long as the process.
-local function file_with(text, extension)
-  local path = os.tmpname() .. extension
-  core.write_file(path, text)
-  return path
-end
-
 describe('trinity.model', function()
   it('reads what graph:save wrote to an equal graph', function()
     for _, name in ipairs { 'resnet50', 'gnmt' } do
       local graph = trinity.model(name, { batch_size = 2 })
-      local path = os.tmpname() .. '.json'
+      local path = temporary '.json'
       graph:save(path)
       local again = trinity.model(path)
       expect(again.fingerprint):equals(graph.fingerprint)
@@ -106,11 +99,10 @@ describe('names that are no UTF-8', function()
     local problem = trinity.problem { graph = builder:build(),
       cluster = trinity.cluster { name = 'c\233', devices = { { name = 'd', type = 'p100' } }, links = {} } }
     expect(problem.graph.name):equals 'caf\\xE9'
-    local path = os.tmpname()
+    local path = temporary()
     trinity.methods.single_device(problem, { quiet = true }):save(path)
     expect(problem:load(path).same_graph):equals(true)
     expect(core.read_file(path)):matches '"name": "c\\\\xE9"'
-    os.remove(path)
   end)
 end)
 
@@ -188,7 +180,7 @@ end)
 
 describe('trinity export', function()
   it('writes a graph that trinity reads', function()
-    local path = os.tmpname() .. '.json'
+    local path = temporary '.json'
     local status = run_trinity('export vgg16 --batch_size 3 --output ' .. path)
     expect(status):equals(0)
     expect(trinity.model(path, { training = false }).fingerprint)

@@ -2,7 +2,6 @@
 -- named neither file nor field.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 
 local function small_problem()
   local builder = trinity.graph.new { name = 'pair' }
@@ -25,10 +24,8 @@ describe('found by fuzzing', function()
     expect(#default):equals(1)
   end)
   it('a number in a strategy file that no double holds', function()
-    local path = os.tmpname()
-    core.write_file(path, '{"format": "trinity-strategy", "version": 1e999}')
+    local path = file_with '{"format": "trinity-strategy", "version": 1e999}'
     expect(function() small_problem():load(path) end):raises 'fuzz_findings_spec.lua:%d+: .*a number is too large'
-    os.remove(path)
   end)
   it('an array is given something that is no number', function()
     local placement = small_problem():placement()

@@ -1,19 +1,14 @@
 -- The program itself: command line, exit statuses, search path, strict globals, messages, prompt.
 
 local core = require 'trinity.core'
-local program = io.popen 'readlink -f /proc/$PPID/exe':read '*l'
 
-local folder = os.tmpname()
-os.remove(folder)
-os.execute(("mkdir -p '%s'"):format(folder))
+local folder = temporary()
+os.execute(("mkdir '%s'"):format(folder))
 
 --- Writes a file below the folder of this spec; returns its path.
 local function write(name, text)
   local path = folder .. '/' .. name
-  if name:find '/' then os.execute(("mkdir -p '%s'"):format(path:match '^(.*)/')) end
-  local file = assert(io.open(path, 'w'))
-  file:write(text)
-  file:close()
+  core.write_file(path, text)
   return path
 end
 
@@ -21,10 +16,8 @@ end
 local function shell(command)
   local setting = ("cd '%s'; export HOME='%s' TRINITY_HOME='%s'; unset XDG_STATE_HOME TRINITY_TRACEBACK LUA_PATH LUA_CPATH; ")
     :format(folder, folder, root)
-  local pipe = io.popen(('%s trinity() { timeout -k 2 60 "%s" "$@"; }; ( %s ) 2>&1; echo "status=$?"')
+  local output = output_of(('%s trinity() { timeout -k 2 60 "%s" "$@"; }; ( %s ) 2>&1; echo "status=$?"')
     :format(setting, program, command))
-  local output = pipe:read '*a'
-  pipe:close()
   local text, status = output:match '^(.*)status=(%d+)\n$'
   return tonumber(status), text
 end
@@ -390,4 +383,3 @@ describe('output', function()
   end)
 end)
 
-os.execute(("rm -rf '%s'"):format(folder))

@@ -38,7 +38,6 @@ local function model_file(text, use, f)
   rawset(_G, 'attack_of_hostile_spec', f)
   local ok, problem = pcall(use, path)
   rawset(_G, 'attack_of_hostile_spec', nil)
-  os.remove(path)
   if not ok then error(problem, 0) end
 end
 
@@ -226,7 +225,7 @@ local lines = {
 
 describe('the prompt', function()
   it('goes on after every attack, with one message each', function()
-    local path = os.tmpname()
+    local path = temporary()
     local script = { 'p = trinity.problem { graph = trinity.model "vgg16", cluster = trinity.cluster "p100x2" }' }
     for i, line in ipairs(lines) do
       script[#script + 1] = line
@@ -234,7 +233,6 @@ describe('the prompt', function()
     end
     core.write_file(path, table.concat(script, '\n') .. '\n')
     local status, output = run_trinity(('--memory-limit 300M --time-limit 2 -i < %s'):format(path))
-    os.remove(path)
     for i, line in ipairs(lines) do
       if not output:find(('after %d\ttrue'):format(i), 1, true) then
         error(('no answer after %s:\n%s'):format(line, output:sub(-1000)), 0)

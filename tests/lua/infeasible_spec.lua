@@ -2,18 +2,13 @@
 -- none, and what limits it; so do comparisons, the commands and the folder of a run.
 
 local core = require 'trinity.core'
+local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local json = require 'trinity.json'
 local trinity = require 'trinity'
 
---- Operators in a row, of 10 GB where nothing else is said: a P100 has 16.6 GB for a step, so that of three such one of
---- two devices has two.
+--- Operators in a row, of 10 GB where nothing else is said, so that of three such one of two devices has two.
 local function heavy(units, bytes, reward)
-  local builder = trinity.graph.new { name = 'heavy' }
-  for i = 1, units do
-    builder:add_operator { name = 'op' .. i, time_s = 1e-3, memory_bytes = bytes or 10e9 }
-    if i > 1 then builder:add_edge('op' .. i - 1, 'op' .. i, 1000) end
-  end
-  return trinity.problem { graph = builder:build(), cluster = trinity.cluster 'p100x2', reward = reward }
+  return trinity.problem { graph = graphs.heavy(units, bytes), cluster = trinity.cluster 'p100x2', reward = reward }
 end
 
 local limits = "device 'gpu[01]' needs [23]0 GB, [%d.]+ GB %(%d+ bytes%) more than the 16.6 GB that a step may use"
@@ -101,19 +96,16 @@ end)
 describe('the command search where nothing fits', function()
   local command = 'search --model vgg16 --batch_size 256 --cluster p100x2 --evaluations 40 --method '
   it('shows and saves the least infeasible strategy, and ends with status 1', function()
-    local folder = os.tmpname()
-    os.remove(folder)
+    local folder = temporary()
     local status, output = run_trinity(("%s round_robin --out '%s' --quiet"):format(command, folder))
     expect(output):matches "fits +no: device 'gpu[01]' needs [%d.]+ GB, [%d.]+ MB %(%d+ bytes%) more than the"
     expect(output):matches 'saved '
     expect(status):equals(1)
     local saved = json.decode(core.read_file(folder .. '/strategy.json'))
     expect(tostring(saved.notes.feasible)):equals 'false'
-    os.execute(("rm -r '%s'"):format(folder))
   end)
   it('says what limits it in JSON, and in the folder of its run', function()
-    local folder = os.tmpname()
-    os.remove(folder)
+    local folder = temporary()
     local status, output = run_trinity(("%s round_robin --json --runs '%s' --run x --quiet"):format(command, folder))
     expect(status):equals(1)
     local told = json.decode(output)
@@ -122,6 +114,5 @@ describe('the command search where nothing fits', function()
     local about = json.decode(core.read_file(folder .. '/x/searches/1/search.json'))
     expect(about.fits):equals(false)
     expect(about.misfit.text):equals(told.misfit.text)
-    os.execute(("rm -r '%s'"):format(folder))
   end)
 end)

@@ -2,17 +2,6 @@
 
 local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
 
--- Runs a script of one line; status and output.
-local function run(options, script)
-  local path = os.tmpname()
-  local file = assert(io.open(path, 'w'))
-  file:write(script, '\n')
-  file:close()
-  local status, output = run_trinity(('%s %s'):format(options, path))
-  os.remove(path)
-  return status, output
-end
-
 describe('a memory limit', function()
   local growing = {
     tables = 'local t = {} for i = 1, 1e9 do t[i] = { i } end',
@@ -29,7 +18,7 @@ describe('a memory limit', function()
   }
   for name, script in require('trinity').sorted_pairs(growing) do
     it('stops ' .. name, function()
-      local status, output = run('--memory-limit 64M', script)
+      local status, output = run_script('--memory-limit 64M SCRIPT', script)
       expect(status):equals(1)
       if name == 'a stack' then
         expect(output):matches '^trinity: [^\n]*stack overflow'
@@ -39,7 +28,7 @@ describe('a memory limit', function()
     end)
   end
   it('is for what is alive, not for garbage', function()
-    local status, output = run('--memory-limit 64M', [[
+    local status, output = run_script('--memory-limit 64M SCRIPT', [[
       for round = 1, 100 do local t = {} for i = 1, 20000 do t[i] = { i, 'text ' .. i } end end
       local s = '' for i = 1, 1000 do s = s .. ('x'):rep(1000) end -- 0.5 GB of garbage
       local keep = {} for i = 1, 250000 do keep[i] = { i } end -- more than half of the limit stays
@@ -49,7 +38,7 @@ describe('a memory limit', function()
     expect(status):equals(0)
   end)
   it('can be caught, and the script goes on once its data is gone', function()
-    local status, output = run('--memory-limit 64M', [[
+    local status, output = run_script('--memory-limit 64M SCRIPT', [[
       for round = 1, 3 do
         print(pcall(function() local t = {} for i = 1, 1e9 do t[i] = { i } end end))
         print(pcall(string.rep, 'x', 1e8))
@@ -59,20 +48,20 @@ describe('a memory limit', function()
     expect(status):equals(0)
   end)
   it('holds in a loop that catches it', function()
-    local status, output = run('--memory-limit 64M --time-limit 3',
+    local status, output = run_script('--memory-limit 64M --time-limit 3 SCRIPT',
       'local t = {} while true do pcall(function() t[#t + 1] = { ("x"):rep(1000 + #t) } end) end')
     expect(output):matches 'time limit of 3 s reached\n$'
     expect(status):equals(1)
   end)
   it('below what the library takes is refused with one message', function()
     for _, limit in ipairs { '1', '100K', '300K' } do
-      local status, output = run('--memory-limit ' .. limit, 'require "trinity"')
+      local status, output = run_script('--memory-limit ' .. limit .. ' SCRIPT', 'require "trinity"')
       expect(status):equals(1)
       expect(output):matches '^trinity: .*memory[^\n]*\n$'
     end
   end)
   it('leaves room for the library', function()
-    local status, output = run('--memory-limit 64M', [[
+    local status, output = run_script('--memory-limit 64M SCRIPT', [[
       local trinity = require 'trinity'
       local problem = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x2' }
       print(problem:evaluate(problem:placement()).feasible) ]])
@@ -98,12 +87,12 @@ describe('a time limit', function()
   end
   it('is tried on all cases named above', function() expect(found):equals(7) end)
   it('does not touch what ends in time', function()
-    local status, output = run('--time-limit 100', 'print(1)')
+    local status, output = run_script('--time-limit 100 SCRIPT', 'print(1)')
     expect(output):equals '1\n'
     expect(status):equals(0)
   end)
   it('stops a search with its script', function()
-    local status, output = run('--time-limit 6', [[
+    local status, output = run_script('--time-limit 6 SCRIPT', [[
       local trinity = require 'trinity'
       local problem = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x2' }
       trinity.methods.trinity(problem, { evaluations = 1e9, quiet = true }) print 'went on' ]])

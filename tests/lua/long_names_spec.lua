@@ -17,11 +17,9 @@ local function quickly(what, run)
 end
 
 local function load(text, extension)
-  local name = os.tmpname()
-  os.remove(name)
+  local name = temporary()
   core.write_file(name .. extension, text)
   local ok, graph = pcall(trinity.model, name .. extension)
-  os.remove(name .. extension)
   if not ok then error(graph, 0) end
   return graph
 end

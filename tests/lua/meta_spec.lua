@@ -2,6 +2,7 @@
 -- what functions give. Examples of every function are called for it; those that give more are below.
 
 local declarations = require 'trinity.declarations'
+local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 local examples = dofile(root .. '/tests/lua/support/examples.lua')
 
@@ -157,10 +158,9 @@ local function see_plans()
   see('trinity.Problem', problem)
   local strategy = problem:strategy({ placement = placement, schedule = 'order', order = { { 1, 2 }, { 4 } } },
     { method = 'by hand', seed = 1, evaluations = 1, seconds = 1, curve = {}, stopped = true })
-  local path = os.tmpname()
+  local path = temporary()
   see('trinity.Strategy', strategy)
   see('trinity.Strategy', problem:load(strategy:save(path)))
-  os.remove(path)
   see('trinity.Strategy', trinity.methods.random(problem))
   local step, sync = trinity.model('vgg16', { batch_size = 1 }), trinity.synchronisation
   for _, graph in ipairs { problem.graph, step } do
@@ -177,9 +177,7 @@ end
 
 -- Two units of 10 GB, which do not fit into one device.
 local function see_misfit()
-  local builder = trinity.graph.new { name = 'heavy' }
-  for i = 1, 2 do builder:add_operator { name = 'op' .. i, time_s = 1e-3, memory_bytes = 10e9 } end
-  local problem = trinity.problem { graph = builder:build(), cluster = trinity.cluster 'p100x2' }
+  local problem = trinity.problem { graph = graphs.heavy(2), cluster = trinity.cluster 'p100x2' }
   see('trinity.Misfit', problem:strategy(problem:placement()):misfit())
 end
 

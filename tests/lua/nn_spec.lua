@@ -260,7 +260,7 @@ describe('modules', function()
     expect(table.concat(net(tensor.ones { 3, 2 }):size(), ' ')):equals '3 2'
   end)
   it('save and load: the same bytes, names and shapes checked', function()
-    local path = os.tmpname()
+    local path = temporary()
     local net = policy(3)
     net:save(path)
     local other = policy(4):load(path)
@@ -276,7 +276,6 @@ describe('modules', function()
     fails(nn.sequential { nn.relu, nn.linear { inputs = 4, outputs = 4 } }, ".*no parameter '2.weight', did you mean '1.weight'")
     core.write_file(path, 'nonsense')
     expect(function() net:load(path) end):raises 'not a safetensors file'
-    os.remove(path)
   end)
   it('close: use afterwards is an error', function()
     local net = policy(1)
@@ -381,7 +380,7 @@ describe('optimisers', function()
     expect(second):equals(first)
   end)
   it('continue from files as if never stopped', function()
-    local path = os.tmpname()
+    local path = temporary()
     for _, make in ipairs { adam, function(p) return nn.sgd { parameters = p, learning_rate = 0.05, momentum = 0.9 } end } do
       local _, whole = regression(make, 40)
       regression(make, 25, nil, path)
@@ -390,9 +389,6 @@ describe('optimisers', function()
     end
     local sgd = nn.sgd { parameters = { double({ 1 }, true) }, learning_rate = 1 }
     expect(function() sgd:load(path .. '.net') end):raises "optimiser:load: .*entry '3.bias'"
-    os.remove(path)
-    os.remove(path .. '.net')
-    os.remove(path .. '.optimiser')
   end)
   it('refuse wrong options', function()
     local function fails(body, pattern) expect(body):raises('nn_spec.lua:%d+: .-' .. pattern) end

@@ -1,17 +1,13 @@
 -- Numbers at the ends of their ranges: what is too large is refused by name before anything is computed with it, what
 -- is too small rounds to what the simulator counts (nanoseconds, bytes), and no table ever holds a NaN.
 
+local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 
-local quiet = { evaluations = 30, quiet = true, rescue = os.tmpname() }
+local quiet = { evaluations = 30, quiet = true, rescue = temporary() }
 
 local function chain(time_s, bytes, count)
-  local builder = trinity.graph.new { name = 'chain' }
-  for i = 1, count or 3 do
-    builder:add_operator { name = 'op' .. i, time_s = time_s }
-    if i > 1 then builder:add_edge('op' .. i - 1, 'op' .. i, bytes or 0) end
-  end
-  return builder:build()
+  return graphs.chain(count or 3, function() return { time_s = time_s } end, bytes or 0)
 end
 
 local function problem_of(graph, more)

@@ -11,17 +11,6 @@ local function map(items, body, options)
   return trinity.parallel_map(items, body, options)
 end
 
--- Runs a script's text; exit status and output with errors.
-local function run_script(text, options)
-  local path = os.tmpname()
-  local file = assert(io.open(path, 'w'))
-  file:write(text)
-  file:close()
-  local status, output = run_trinity((options or '') .. ' ' .. path)
-  os.remove(path)
-  return status, (output:gsub(path:gsub('%p', '%%%0'), 'SCRIPT'))
-end
-
 -- A text that equal values have in common.
 local function show(value, seen)
   if type(value) == 'number' then return ('%a'):format(value) end
@@ -210,9 +199,8 @@ describe('searches in workers', function()
       expect(problem:to_json(parallel[i], {})):equals(problem:to_json(serial[i], {}))
       expect(problem:evaluate(parallel[i]).step_time_s):equals(serial[i].metrics.step_time_s)
     end
-    local path = os.tmpname()
+    local path = temporary()
     expect(problem:load(parallel[3]:save(path)).reward):equals(parallel[3].reward)
-    os.remove(path)
   end)
   it('compare methods over seeds, learning included, as in one process', function()
     -- Training before the fork: its threads must not be missed by workers.
@@ -312,10 +300,10 @@ describe('what workers print', function()
   ]]
   it('appears in the order of the items, once', function()
     for _, last in ipairs { '13', '0' } do
-      local status, expected = run_script((script:gsub('WORKERS', '1'):gsub('LAST', last)))
+      local status, expected = run_script('SCRIPT', (script:gsub('WORKERS', '1'):gsub('LAST', last)))
       expect(status):equals(0)
       for workers = 2, 7, 5 do
-        local again, output = run_script((script:gsub('WORKERS', tostring(workers)):gsub('LAST', last)))
+        local again, output = run_script('SCRIPT', (script:gsub('WORKERS', tostring(workers)):gsub('LAST', last)))
         expect(again):equals(0)
         expect(output):equals(expected)
       end
@@ -326,40 +314,35 @@ describe('what workers print', function()
     end
   end)
   it('is kept when the worker dies', function()
-    local _, output = run_script [[
+    local _, output = run_script('SCRIPT', [[
       local ffi = require 'ffi'
       ffi.cdef 'int raise(int);'
       require('trinity').parallel_map(2, function(i)
         print('last words of', i)
         if i == 2 then ffi.C.raise(6) end
       end, { workers = 2, quiet = true })
-    ]]
+    ]])
     expect(output):matches 'last words of\t1\nlast words of\t2\n'
     expect(output):matches 'SCRIPT:3: trinity.parallel_map: worker for item 2 ended by signal 6 %(Aborted%)'
   end)
   it('leaves standard input to the script', function()
-    local path = os.tmpname()
-    local file = assert(io.open(path, 'w'))
-    file:write [[
+    local path = file_with [[
       local read = require('trinity').parallel_map(3, function() return io.read '*a' end, { workers = 2, quiet = true })
       print(#read[1] + #read[2] + #read[3], io.read '*a')
     ]]
-    file:close()
-    local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
     local pipe = io.popen(("echo text | '%s' %s"):format(program, path))
     expect(pipe:read '*a'):equals '0\ttext\n\n'
     pipe:close()
-    os.remove(path)
   end)
   it('has no progress lines of searches in it', function()
-    local _, output = run_script [[
+    local _, output = run_script('SCRIPT', [[
       local trinity = require 'trinity'
       local problem = trinity.problem { graph = trinity.model('vgg16', { batch_size = 8 }), cluster = trinity.cluster 'p100x2' }
       trinity.parallel_map(4, function(_, _, seed)
         trinity.methods.random(problem, { seconds = 0.8, evaluations = 1e9, seed = seed })
       end, { workers = 2 })
       print 'done'
-    ]]
+    ]])
     expect(output:find 'evaluations/s'):equals(nil)
     expect(output):matches 'parallel_map  %d/4 items'
     expect(output):matches 'done\n$'
@@ -383,7 +366,7 @@ end)
 
 describe('Ctrl-C in a map', function()
   it('ends it and its workers', function()
-    local path, ready = os.tmpname(), os.tmpname()
+    local path, ready = temporary(), temporary()
     for _, workers in ipairs { 1, 3 } do
       local file = assert(io.open(path, 'w'))
       file:write(([[
@@ -397,18 +380,12 @@ describe('Ctrl-C in a map', function()
         end, { workers = %d, quiet = true })
       ]]):format(ready, workers))
       file:close()
-      os.remove(ready)
-      local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
-      local pipe = io.popen(([[sh -c '%s %s 2>&1 & pid=$!
+      local output = output_of(([[sh -c '%s %s 2>&1 & pid=$!
         while ! [ -s %s ]; do sleep 0.05; done
         sleep 0.2; kill -INT $pid; wait $pid; echo status=$?; sleep 0.1
         ps -C trinity -o args= | grep -c "%s"']]):format(program, path, ready, path))
-      local output = pipe:read '*a'
-      pipe:close()
       expect(output):matches(path:gsub('%p', '%%%0') .. ':%d+: interrupted')
       expect(output):matches 'status=130\n0\n$'
     end
-    os.remove(path)
-    os.remove(ready)
   end)
 end)

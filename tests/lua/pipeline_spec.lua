@@ -82,12 +82,11 @@ describe('trinity.pipeline', function()
       expect(#found.least_infeasible.stages):equals(2)
     end
     expect(cut(training, { method = 'max_load_dp', memory_bytes = 20, cpus = 0 }).misfit):equals(nil)
-    local only_cpus = os.tmpname() .. '.json'
+    local only_cpus = temporary '.json'
     core.write_file(only_cpus, (core.read_file(training):gsub('"id": 11, "supportedOnFpga": 1',
       '"id": 11, "supportedOnFpga": 0')))
     expect(cut(only_cpus, { method = 'gpipe', cpus = 0 }).misfit.text):equals(
       'node 11 runs on CPUs alone, and an accelerator has it')
-    os.remove(only_cpus)
     local _, output = run_trinity(("pipeline '%s' --memory 14 --cpus 0 --quiet"):format(training))
     expect(output):matches 'no split fits, proved\nwhat limits it: .*\nnearest to fitting:\nstage '
   end)
@@ -157,10 +156,8 @@ describe('trinity.pipeline', function()
     end
   end)
   it('names file and field of a wrong file', function()
-    local path = os.tmpname() .. '.json'
-    core.write_file(path, (core.read_file(training):gsub('"size": 10}', '"size": -10}', 1)))
+    local path = file_with((core.read_file(training):gsub('"size": 10}', '"size": -10}', 1)), '.json')
     expect(message_of(function() cut(path, { method = 'gpipe' }) end)):matches '%.json: nodes%[0%]%.size: '
-    os.remove(path)
   end)
 end)
 

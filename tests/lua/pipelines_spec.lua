@@ -28,9 +28,8 @@ describe('a stream', function()
     for d = 1, 3 do expect(many:memory_bytes(d) - flushed:memory_bytes(d)):near((3 - d) * 1e6, 1e5) end
     local found = problem:strategy { placement = placement, schedule = 'pipedream' }
     expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
-    local path = os.tmpname()
+    local path = temporary()
     expect(problem:load(found:save(path)).metrics.step_time_s):equals(found.metrics.step_time_s)
-    os.remove(path)
   end)
 end)
 
@@ -95,7 +94,6 @@ describe('a search on a pipeline', function()
     expect(found.metrics.feasible):equals(true)
   end)
 end)
-
 
 describe('a trace', function()
   -- What each node does, a character a cell: forward passes of micro-batch 1 as 1, backward ones as a. A row a chunk.

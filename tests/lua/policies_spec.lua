@@ -116,9 +116,8 @@ describe('a learner', function()
     expect(text(2) == first):equals(false)
   end)
   it('gives the same bytes from any number of threads', function()
-    local path, outputs = os.tmpname(), {}
-    local file = assert(io.open(path, 'w'))
-    file:write [[
+    local outputs = {}
+    local path = file_with [[
       local trinity = require 'trinity'
       local problem = trinity.problem { graph = trinity.model('vgg16', { batch_size = 4 }), cluster = trinity.cluster 'p100x4' }
       for _, learner in ipairs { 'ppo', 'reinforce', 'cross_entropy' } do
@@ -127,13 +126,11 @@ describe('a learner', function()
           print(('%.17g %.17g'):format(point.mean_reward, point.best_step_time_s))
         end
       end]]
-    file:close()
     for threads = 1, 3 do
       local status, output = run_trinity(("--threads %d '%s'"):format(threads, path))
       if status ~= 0 then error(output) end
       outputs[threads] = output
     end
-    os.remove(path)
     expect(outputs[1]):matches '^%-[%d.]+ [%d.]+\n'
     expect(outputs[2]):equals(outputs[1])
     expect(outputs[3]):equals(outputs[1])
@@ -179,7 +176,7 @@ describe('a policy of the user', function()
 
   local function refuses(wrong, pattern, name)
     local method = trinity[name or 'ppo'] { policy = function() return plain_policy(wrong) end }
-    local ok, message = pcall(method, problem, { evaluations = 32, quiet = true, rescue = os.tmpname() })
+    local ok, message = pcall(method, problem, { evaluations = 32, quiet = true, rescue = temporary() })
     expect(ok):equals(false)
     expect(message):matches(pattern)
     expect(message):matches '^[^ ]*policies_spec%.lua:%d+: '

@@ -41,8 +41,7 @@ local graph = small_graph()
 local profile = trinity.profile.measure(graph, quick)
 
 local function temporary(content)
-  local path = os.tmpname() .. '.json'
-  core.write_file(path, content)
+  local path = file_with(content, '.json')
   return path
 end
 
@@ -53,7 +52,6 @@ local function changed(change)
   local value = json.decode(core.read_file(path))
   change(value)
   local again = temporary(json.encode(value))
-  os.remove(path)
   return again
 end
 
@@ -132,7 +130,6 @@ describe('a profile', function()
     expect(bandwidth):near(select(2, profile:cluster():wire(1, 2)), 1)
     expect(latency_s):near((profile.links[1].latency_s + profile.links[2].latency_s) / 2, 1e-9)
     expect(latency_s > 0):equals(true) -- a copy within a step takes longer than its bytes
-    os.remove(path)
   end)
 
   it('brings its measured times to the network that it is of', function()
@@ -160,7 +157,6 @@ describe('a profile', function()
     local alexnet = trinity.model('alexnet', { batch_size = 1, image_size = 67 })
     expect(function() return trinity.problem { graph = alexnet, profile = path } end):raises(
       'the graph is alexnet with %d+ operators')
-    os.remove(path)
     expect(function() return trinity.problem { graph = graph, profile = 7 } end):raises(
       "option 'profile': expected a profile or its file, got number 7")
   end)
@@ -182,11 +178,9 @@ describe('a profile', function()
     for _, case in ipairs(cases) do
       local path = changed(case[1])
       expect(function() return trinity.cluster(path) end):raises(case[2])
-      os.remove(path)
     end
     local path = temporary '{"format": '
     expect(function() return trinity.profile.load(path) end):raises 'not valid JSON'
-    os.remove(path)
     expect(function() return trinity.cluster 'nowhere.json' end):raises 'no profile or cluster file nowhere.json'
   end)
 

@@ -83,18 +83,18 @@ describe('the refinement of a larger graph', function()
     return -m.step_time_s
   end
   local function search(p, options)
-    options.policy, options.quiet, options.rescue = false, true, os.tmpname()
+    options.policy, options.quiet, options.rescue = false, true, temporary()
     options.evaluations = options.evaluations or 400
     return trinity.methods.trinity(p, options)
   end
   local function saved(found)
-    local path = os.tmpname()
+    local path = temporary()
     found:save(path)
     return core.read_file(path)
   end
   it('begins with a rival where a partition is nearly as fast', function()
     expect(problem.graph.units > 64):truthy()
-    local path = os.tmpname()
+    local path = temporary()
     local found = search(problem, { checkpoint = path, checkpoint_every = 1 })
     expect(core.read_file(path)):matches '"at_rival": "[^"]+"'
     expect(found.evaluations <= 400):truthy()
@@ -104,7 +104,7 @@ describe('the refinement of a larger graph', function()
   it('gives the bytes of an unbroken search when it is interrupted in either heat or after', function()
     local whole = saved(search(problem_of(12, reward), {}))
     for _, count in ipairs { 90, 180, 330 } do
-      local path = os.tmpname()
+      local path = temporary()
       scored, last = 0, count
       local options = { checkpoint = path, checkpoint_every = 1 }
       expect(function() search(problem_of(12, reward), options) end):raises 'the plug was pulled'

@@ -52,8 +52,7 @@ describe('the reference', function()
 end)
 
 describe('declarations', function()
-  local folder = os.tmpname()
-  os.remove(folder)
+  local folder = temporary()
   os.execute("mkdir '" .. folder .. "'")
   local function read(files)
     for name, text in trinity.sorted_pairs(files) do core.write_file(folder .. '/' .. name, text) end

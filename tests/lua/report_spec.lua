@@ -6,8 +6,7 @@ local report = require 'trinity.report'
 local run_folders = dofile(root .. '/tests/lua/support/run_folders.lua')
 local trinity = require 'trinity'
 
-local folder = os.tmpname()
-os.remove(folder)
+local folder = temporary()
 
 -- Options of headless Chromium that need no display, no network and no services of a desktop. The console goes to its
 -- standard error.
@@ -365,5 +364,4 @@ describe('a wrong report', function()
     expect(status == 0):equals(false)
     expect(output):matches "expected a 'trinity run 1'"
   end)
-  it('cleans up', function() expect(os.execute(("rm -r '%s'"):format(folder))):equals(0) end)
 end)

@@ -89,21 +89,39 @@ local function it(name, body)
   end
 end
 
---- What specs see beside Lua: the words above, the root folder, and a runner of the program.
+-- A folder of this process for what specs write.
+local folder, files = os.tmpname(), 0
+os.remove(folder)
+
+--- What a shell command prints.
+local function output_of(command)
+  local pipe = io.popen(command)
+  local output = pipe:read '*a'
+  pipe:close()
+  return output
+end
+
+local program = output_of 'readlink -f /proc/$PPID/exe':match '[^\n]+'
+
+--- What specs see beside Lua: the words above, the root folder, the program and what runs it.
 local environment = setmetatable({
-  describe = describe, it = it, skip = skip, root = root,
+  output_of = output_of,
+  describe = describe, it = it, skip = skip, root = root, program = program,
   expect = function(value)
     expected = expected + 1
     return setmetatable({ value = value }, Expectation)
   end,
   --- Runs the program with arguments (a shell-quoted string): exit status, output with errors.
   run_trinity = function(arguments)
-    local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
-    local pipe = io.popen(("cd '%s' && timeout -k 5 300 '%s' %s 2>&1; echo \"status=$?\""):format(root, program, arguments))
-    local output = pipe:read '*a'
-    pipe:close()
-    local text, status = output:match '^(.*)status=(%d+)\n$'
+    local text, status = output_of(("cd '%s' && timeout -k 5 300 '%s' %s 2>&1; echo \"status=$?\""):format(root, program,
+      arguments)):match '^(.*)status=(%d+)\n$'
     return tonumber(status), text
+  end,
+  --- A path for a file or folder, which is removed in the end; `ending` closes its name.
+  temporary = function(ending)
+    files = files + 1
+    if files == 1 then os.execute(("mkdir '%s'"):format(folder)) end
+    return ('%s/lua_%d%s'):format(folder, files, ending or '')
   end,
   --- A path in the shared data folder, or skips the test where there is none.
   shared = function(path)
@@ -114,6 +132,20 @@ local environment = setmetatable({
     return full
   end,
 }, { __index = _G })
+
+--- Writes a text to a file that is removed in the end; its path.
+function environment.file_with(text, ending)
+  local path = environment.temporary(ending)
+  core.write_file(path, text)
+  return path
+end
+
+--- Runs a script: exit status, output with errors. In the arguments and the output SCRIPT stands for its path.
+function environment.run_script(arguments, text)
+  local path = environment.file_with(text)
+  local status, output = environment.run_trinity((arguments:gsub('SCRIPT', path)))
+  return status, (output:gsub(path:gsub('%p', '%%%0'), 'SCRIPT'))
+end
 
 -- Neither this program nor those that tests start leave folders of runs behind.
 ffi.cdef 'int setenv(const char *name, const char *value, int overwrite);'
@@ -131,5 +163,6 @@ for _, file in ipairs(core.list_folder(root .. '/tests/lua')) do
     describe(file:match '^(.*)_spec', chunk)
   end
 end
+if files > 0 then core.remove_tree(folder) end
 print(('%d passed, %d failed, %d skipped'):format(passed, failed, skipped))
 os.exit(failed == 0 and 0 or 1)

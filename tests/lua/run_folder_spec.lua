@@ -8,10 +8,8 @@ local run_metrics = require 'trinity.run_metrics'
 local run_state = require 'trinity.run_state'
 local tensorboard = require 'trinity.tensorboard'
 local trinity = require 'trinity'
-local util = require 'trinity.util'
 
-local folder = os.tmpname()
-os.remove(folder)
+local folder = temporary()
 local runs = folder .. '/runs'
 
 local function read_json(path) return json.decode(core.read_file(path), path) end
@@ -166,7 +164,6 @@ comparison:find('trinity'):save(arg[1] == '--quiet' and arg[2] or trinity.run.pa
   end)
   it('has a name that nobody else has, and no existing folder is touched', function()
     local path = script('name', head .. "trinity.methods.metis(problem)\n")
-    local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
     os.execute(("for i in 1 2 3; do '%s' '%s' --quiet --runs '%s' & done; wait"):format(program, path, runs))
     for i = 1, 3 do
       expect(read_json(('%s/name-alexnet-p100x2-%d/run.json'):format(runs, i)).status):equals 'done'
@@ -205,7 +202,6 @@ print(trinity.compare(problem, { 'random', 'trinity' }, { evaluations = options.
 ]]
     local path = script('long', text)
     expect((run(path .. ' --evaluations 3000 --run whole --quiet'))):equals(0)
-    local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
     local broken = runs .. '/broken'
     os.execute(("'%s' '%s' --evaluations 3000 --run broken --quiet --runs '%s' >/dev/null 2>&1 & child=$!; "
       .. "for i in $(seq 1 300); do [ -e '%s/searches/2/checkpoint.json' ] && break; sleep 0.02; done; kill -9 $child; wait")
@@ -385,10 +381,7 @@ progress.note 'a note'
     expect(lines >= 10 and lines <= 60):truthy()
     expect(text):matches '\nwork  step %d+/7200  1 evaluations/s  %d+:%d+ min left\n'
     expect(text:find 'quiet' or text:find 'a note'):equals(nil)
-    local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
-    local pipe = io.popen(("LC_ALL=C NO_COLOR=1 TERM=xterm script -qec \"'%s' '%s'\" /dev/null"):format(program, path))
-    local drawn = pipe:read '*a'
-    pipe:close()
+    local drawn = output_of(("LC_ALL=C NO_COLOR=1 TERM=xterm script -qec \"'%s' '%s'\" /dev/null"):format(program, path))
     if drawn == '' then skip 'no script(1) here' end
     expect(drawn):matches '\r\27%[K%[#*%-*%]  work  step %d+/7200'
     expect(drawn:find('\27[36m', 1, true)):equals(nil)
@@ -403,9 +396,5 @@ describe('trinity.run', function()
     expect(function() trinity.run:result('a/b', {}) end):raises "run:result: argument 1 %('kind'%): expected up to 64"
     expect(function() trinity.run:log { x = {} } end):raises "run:log: argument 1 %('fields'%): field 'x'"
     expect(function() return trinity.run.pth end):raises "no field 'pth'"
-  end)
-  it('leaves nothing of these tests', function()
-    if util.class_of(trinity.run) == 'run' then os.execute(("rm -rf '%s'"):format(folder)) end
-    expect(exists(runs .. '/first/run.json')):equals(false)
   end)
 end)

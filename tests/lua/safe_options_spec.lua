@@ -2,17 +2,6 @@
 
 local core = require 'trinity.core'
 
-local program = io.popen 'readlink -f /proc/$PPID/exe':read '*l'
-
--- What a script printed, and its status. In options and arguments SCRIPT stands for its path.
-local function output_of(line, script)
-  local path = os.tmpname()
-  core.write_file(path, script)
-  local status, output = run_trinity((line:gsub('SCRIPT', path)))
-  os.remove(path)
-  return output, status
-end
-
 describe('options of a safe script', function()
   local script = [[
     local trinity = require 'trinity'
@@ -20,18 +9,18 @@ describe('options of a safe script', function()
     print(options.seed, options.name, arg[1], (...)) ]]
   it('arrive, wherever --safe stands', function()
     for _, line in ipairs { '--safe SCRIPT --seed 3', '--threads 2 --safe SCRIPT --seed 3', '--safe -- SCRIPT --seed 3' } do
-      expect((output_of(line, script))):equals '3\tnone\t--seed\t--seed\n'
+      expect(select(2, run_script(line, script))):equals '3\tnone\t--seed\t--seed\n'
     end
-    expect((output_of('--safe --threads 2 SCRIPT --name x --seed=4', script))):equals '4\tx\t--name\t--name\n'
+    expect(select(2, run_script('--safe --threads 2 SCRIPT --name x --seed=4', script))):equals '4\tx\t--name\t--name\n'
   end)
   it('are checked', function()
-    local output, status = output_of('--safe SCRIPT --sede 3', script)
+    local status, output = run_script('--safe SCRIPT --sede 3', script)
     expect(output):equals "trinity: unknown option '--sede', did you mean 'seed'? (--help lists them)\n"
     expect(status):equals(2)
-    output, status = output_of('SCRIPT --seed 3 --safe', script) -- behind the script it is the script's
+    status, output = run_script('SCRIPT --seed 3 --safe', script) -- behind the script it is the script's
     expect(output):matches "^trinity: unknown option '%-%-safe'"
     expect(status):equals(2)
-    output, status = output_of('--safe SCRIPT --help', script)
+    status, output = run_script('--safe SCRIPT --help', script)
     expect(output):matches '%-%-seed'
     expect(status):equals(0)
   end)
@@ -44,7 +33,7 @@ describe('options of a safe script', function()
 end)
 
 it('a safe run goes on as a safe one, with its options', function()
-  local folder = os.tmpname()
+  local folder = temporary()
   os.execute(("rm '%s'; mkdir '%s'"):format(folder, folder))
   core.write_file(folder .. '/script.lua', [[
     local trinity = require 'trinity'
@@ -53,12 +42,9 @@ it('a safe run goes on as a safe one, with its options', function()
     print(options.seed, io == nil)
     error 'stopped here' ]])
   local function shell(words)
-    local pipe = io.popen(("cd '%s' && '%s' %s --runs runs 2>&1"):format(folder, program, words))
-    local output = pipe:read '*a'
-    pipe:close()
+    local output = output_of(("cd '%s' && '%s' %s --runs runs 2>&1"):format(folder, program, words))
     return output
   end
   expect(shell '--safe --no-strict script.lua --seed 5 --run first'):matches '5\ttrue\n.*stopped here'
   expect(shell 'runs resume first'):matches '5\ttrue\n.*stopped here'
-  os.execute(("rm -r '%s'"):format(folder))
 end)

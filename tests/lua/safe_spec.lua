@@ -12,8 +12,6 @@
 
 local core = require 'trinity.core'
 
-local program = io.popen 'readlink -f /proc/$PPID/exe':read '*l'
-
 -- Groups of pieces: what the error of each must say, or false where each must give nil or false without an error.
 local no_module = 'safe scripts have trinity and its public modules only'
 local no_path = 'which a safe script may not leave'
@@ -264,11 +262,11 @@ local runner = [[
 
 -- Runs pieces of code in one safe script below a folder of its own; what each gave, as text.
 local function run(pieces, in_workers)
-  local folder = os.tmpname()
-  os.execute(("rm '%s'; mkdir -p '%s/inner'; cd '%s'; echo '{}' > outside.json; echo '{}' > inner/.secret.json; ln -s .. inner/out; "
+  local folder = temporary()
+  os.execute(("mkdir -p '%s/inner'; cd '%s'; echo '{}' > outside.json; echo '{}' > inner/.secret.json; ln -s .. inner/out; "
     .. "echo 'return {}' > outside.lua; "
     .. "echo 'if io or package or debug or jit then error [[sees too much]] end error [[sees nothing]]' > inner/evil.lua")
-    :format(folder, folder, folder))
+    :format(folder, folder))
   local file = assert(io.open(folder .. '/inner/script.lua', 'w'))
   file:write('local pieces, home, in_workers = {\n')
   for _, piece in ipairs(pieces) do file:write(('%q,\n'):format(piece)) end
@@ -282,7 +280,6 @@ local function run(pieces, in_workers)
   end
   pipe:close()
   local written = io.popen(("find '%s' -name '*escape*' -o -name '.bashrc' -o -name '.hidden'"):format(folder)):read '*a'
-  os.execute(("rm -r '%s'"):format(folder))
   return results, table.concat(rest, '\n'), written
 end
 
@@ -384,17 +381,8 @@ local walk = [[
   print(done > 100 or done)
 ]]
 
--- What a script printed, and its status. In options and arguments SCRIPT stands for its path.
-local function output_of(line, script)
-  local path = os.tmpname()
-  core.write_file(path, script)
-  local status, output = run_trinity((line:gsub('SCRIPT', path)))
-  os.remove(path)
-  return output, status
-end
-
 it('leads to no built-in function but those it gives', function()
-  local output, status = output_of('--safe SCRIPT', walk)
+  local status, output = run_script('--safe SCRIPT', walk)
   expect(output):equals 'true\n'
   expect(status):equals(0)
 end)
@@ -422,12 +410,12 @@ describe('parallel_map', function()
       for _, row in ipairs(trinity.compare(problem, { 'random' }, { evaluations = 20, seeds = 3, quiet = true }).rows) do
         for _, run in ipairs(row.runs) do print(run.seed, run.reward) end
       end ]]
-    local expected, status = output_of('SCRIPT', script)
+    local status, expected = run_script('SCRIPT', script)
     expect(status):equals(0)
     expect(expected):matches('^item\t1\nitem\t2\nitem\t3\na\t1\t%d%.%d+e%+15\tmine\ttrue\t2\t1\t0%.%d+\n'
       .. 'b\t2\t%d%.%d+e%+15\tmine\ttrue\t1\t2\t0%.%d+\nnil\tnil\tno c\n1\t%-0%.%d+\n2\t%-0%.%d+\n3\t%-0%.%d+\n$')
     local output
-    output, status = output_of('--safe SCRIPT', script)
+    status, output = run_script('--safe SCRIPT', script)
     expect(output):equals(expected)
     expect(status):equals(0)
   end)
@@ -438,17 +426,17 @@ describe('parallel_map', function()
       local workers = 0
       for i = 1, 64 do if runs[i] == 1 then workers = workers + 1 end end
       print(workers) ]]
-    expect((output_of('--threads 3 SCRIPT', script))):equals '64\n'
-    expect((output_of('--safe --threads 3 SCRIPT', script))):equals '3\n'
+    expect(select(2, run_script('--threads 3 SCRIPT', script))):equals '64\n'
+    expect(select(2, run_script('--safe --threads 3 SCRIPT', script))):equals '3\n'
   end)
   it('is held to the limits of time and memory', function()
-    local output = output_of('--safe --time-limit 0.5 SCRIPT',
+    local _, output = run_script('--safe --time-limit 0.5 SCRIPT',
       'require("trinity").parallel_map(2, function() while true do end end, { workers = 2, quiet = true })')
     expect(output):matches '^trinity: [^\n]*time limit of 0.5 s'
-    output = output_of('--safe --time-limit 0.5 SCRIPT', [[require("trinity").parallel_map(2, function()
+    _, output = run_script('--safe --time-limit 0.5 SCRIPT', [[require("trinity").parallel_map(2, function()
       return ("a"):rep(1e5):find(("a*"):rep(30) .. "b") end, { workers = 2, quiet = true })]])
     expect(output):matches '^trinity: [^\n]*time limit of 0.5 s'
-    output = output_of('--safe --memory-limit 100M SCRIPT', [[local trinity = require 'trinity'
+    _, output = run_script('--safe --memory-limit 100M SCRIPT', [[local trinity = require 'trinity'
       local _, errors = trinity.parallel_map(2, function()
         local t = {}
         for i = 1, 1000 do t[i] = trinity.tensor.ones { 1e6 } end
@@ -472,21 +460,16 @@ end)
 
 describe('--allow', function()
   it('opens further folders, for reading and writing, and nothing beside them', function()
-    local folder = os.tmpname()
-    os.execute(("rm '%s'; mkdir -p '%s/inner' '%s/data/sub'; ln -s / '%s/data/root'"):format(folder, folder, folder, folder))
-    local file = assert(io.open(folder .. '/inner/script.lua', 'w'))
-    file:write [[
+    local folder = temporary()
+    os.execute(("mkdir -p '%s/inner' '%s/data/sub'; ln -s / '%s/data/root'"):format(folder, folder, folder))
+    core.write_file(folder .. '/inner/script.lua', [[
       local trinity = require 'trinity'
       local graph = trinity.model 'vgg16'
       for _, path in ipairs { '../data/sub/g.json', 'own.json', '../g.json', '../data/.g.json', '../data/root/tmp/g.json' } do
         local written = pcall(graph.save, graph, path)
         print(path, written, (pcall(trinity.model, path)))
-      end ]]
-    file:close()
-    local pipe = io.popen(("cd '%s/inner' && '%s' --safe --allow ../data script.lua 2>&1"):format(folder, program))
-    local output = pipe:read '*a'
-    pipe:close()
-    os.execute(("rm -r '%s'"):format(folder))
+      end ]])
+    local output = output_of(("cd '%s/inner' && '%s' --safe --allow ../data script.lua 2>&1"):format(folder, program))
     expect(output):equals('../data/sub/g.json\ttrue\ttrue\nown.json\ttrue\ttrue\n../g.json\tfalse\tfalse\n'
       .. '../data/.g.json\tfalse\tfalse\n../data/root/tmp/g.json\tfalse\tfalse\n')
   end)
@@ -502,11 +485,8 @@ end)
 
 describe('limits from outside the interpreter', function()
   local function says(options, script, pattern)
-    local path = os.tmpname()
-    core.write_file(path, script)
     local start = core.clock_s()
-    local status, output = run_trinity(options .. ' ' .. path)
-    os.remove(path)
+    local status, output = run_script(options .. ' SCRIPT', script)
     expect(output):matches(pattern)
     expect(status):equals(1)
     return core.clock_s() - start
@@ -528,8 +508,7 @@ describe('limits from outside the interpreter', function()
       '^trinity: [^\n]*:1: tensor[.:]ones: [^\n]*memory[^\n]*\n$')
   end)
   it('leave the script what it needs, and let it go on after a refusal', function()
-    local path = os.tmpname()
-    core.write_file(path, [[
+    local status, output = run_script('--safe --memory-limit 128M --time-limit 100 SCRIPT', [[
       local trinity = require 'trinity'
       for _ = 1, 3 do
         print((pcall(function() local t = {} for i = 1, 1000 do t[i] = trinity.tensor.ones { 1e6 } end end)))
@@ -537,8 +516,6 @@ describe('limits from outside the interpreter', function()
       end
       local problem = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x2' }
       print(trinity.methods.random(problem, { evaluations = 200, quiet = true }).metrics.feasible) ]])
-    local status, output = run_trinity('--safe --memory-limit 128M --time-limit 100 ' .. path)
-    os.remove(path)
     expect(output):equals 'false\nfalse\nfalse\ntrue\n'
     expect(status):equals(0)
   end)

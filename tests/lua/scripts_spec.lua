@@ -4,19 +4,19 @@ local core = require 'trinity.core'
 
 --- A folder of runs with one that has ended.
 local function example_runs()
-  local folder = os.tmpname() .. '.runs'
+  local folder = temporary '.runs'
   core.write_file(folder .. '/example/run.json', core.to_json { kind = 'trinity run 1', name = 'example',
     status = 'done' })
   return folder
 end
 
 local smoke = {
-  quickstart = '--steps 2 --samples 4 --save ' .. os.tmpname(),
-  timeline = '--batch_size 1 --output ' .. os.tmpname(),
+  quickstart = '--steps 2 --samples 4 --save ' .. temporary(),
+  timeline = '--batch_size 1 --output ' .. temporary(),
   info = 'resnet50 --batch_size 1 --json',
-  reference = '--save ' .. os.tmpname(),
+  reference = '--save ' .. temporary(),
   table3 = '',
-  pase = '--models alexnet,rnnlm --devices 4 --iterations 1000 --strategy 4 --clusters gtx1080ti_ib --output ' .. os.tmpname(),
+  pase = '--models alexnet,rnnlm --devices 4 --iterations 1000 --strategy 4 --clusters gtx1080ti_ib --output ' .. temporary(),
   table4 = '--only gnmt --granularity layer --evaluations 8 --methods single_device,expert,m_etf,random,hierarchical,trinity',
   placement_benchmark = ("--folder '%s/tests/data/profiles' --devices 2 --evaluations 20 --seeds 1"):format(root),
   simulate = '--model vgg16 --json',
@@ -26,11 +26,11 @@ local smoke = {
   search = '--model vgg16 --method annealing --evaluations 20',
   run = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 2',
   profile = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 1 --warm_up 0 --copies 1 --largest_copy 65536 --out '
-    .. os.tmpname(),
+    .. temporary(),
   figure9 = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --placements 6 --steps 2 --warm_up 1 --copies 1 '
-    .. '--largest_copy 65536 --searches 20 --output ' .. os.tmpname(),
+    .. '--largest_copy 65536 --searches 20 --output ' .. temporary(),
   whole_loop = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --evaluations 20 --steps 2 --warm_up 1 --copies 1 '
-    .. '--largest_copy 65536 --output ' .. os.tmpname(),
+    .. '--largest_copy 65536 --output ' .. temporary(),
   compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',
   export = 'resnet50 --batch_size 1 --format placement --device cuda',
   runs = '--sort name',
@@ -40,22 +40,22 @@ local smoke = {
   own_baseline = '--model vgg16 --evaluations 64',
   trinity_policy = '--batches 1 --samples 4 --hidden 8',
   custom_policy = '--model vgg16 --evaluations 16 --groups 8',
-  daso = '--networks resnet50 --gpus 4,8 --study_gpus 8 --bandwidths 24,1 --resnet50_epochs 10 --output ' .. os.tmpname() .. '.folder',
+  daso = '--networks resnet50 --gpus 4,8 --study_gpus 8 --bandwidths 24,1 --resnet50_epochs 10 --output ' .. temporary '.folder',
   launch = '-n 2 scripts/train_distributed.lua --epochs 1 --batches 2 --batch_size 2',
   train_distributed = '--task characters --epochs 2 --batches 2 --batch_size 2 --warmup 0',
-  trinity_ablation = '--only gnmt --cards 2 --granularity layer --evaluations 20 --seeds 1 --csv ' .. os.tmpname(),
-  trinity_vs_hierarchical = '--only gnmt --cards 2 --granularity layer --evaluations 16 --seeds 1 --csv ' .. os.tmpname(),
+  trinity_ablation = '--only gnmt --cards 2 --granularity layer --evaluations 20 --seeds 1 --csv ' .. temporary(),
+  trinity_vs_hierarchical = '--only gnmt --cards 2 --granularity layer --evaluations 16 --seeds 1 --csv ' .. temporary(),
   equal_time = '--only gnmt --cards 2 --granularity layer --seconds 0.2 --seeds 1 --methods metis,best,random --csv '
-    .. os.tmpname(),
-  tradeoff = '--model vgg16 --evaluations 40 --seeds 1 --output ' .. os.tmpname(),
-  figure5 = '--only inception_v3 --granularity layer --updates 2 --samples 2 --seeds 2 --output ' .. os.tmpname(),
-  figure4 = '--model vgg16 --cluster p100x2 --evaluations 20 --method annealing --output ' .. os.tmpname(),
-  figure6 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. os.tmpname(),
-  figure7 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. os.tmpname(),
-  figure8 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. os.tmpname(),
-  report = ("'%s/tests/data/run' --out %s"):format(root, os.tmpname()),
+    .. temporary(),
+  tradeoff = '--model vgg16 --evaluations 40 --seeds 1 --output ' .. temporary(),
+  figure5 = '--only inception_v3 --granularity layer --updates 2 --samples 2 --seeds 2 --output ' .. temporary(),
+  figure4 = '--model vgg16 --cluster p100x2 --evaluations 20 --method annealing --output ' .. temporary(),
+  figure6 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. temporary(),
+  figure7 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. temporary(),
+  figure8 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. temporary(),
+  report = ("'%s/tests/data/run' --out %s"):format(root, temporary()),
   transfer = ("--folder '%s/tests/data/transfer' --rounds 1 --updates 1 --tuning 1 --seeds 1 --output %s"):format(root,
-    os.tmpname()),
+    temporary()),
 }
 
 describe('scripts', function()
@@ -77,7 +77,7 @@ describe('scripts', function()
 end)
 
 describe('the main job', function()
-  local save = os.tmpname()
+  local save = temporary()
   it('compares the four methods and loads its strategy back', function()
     local status, output = run_trinity('quickstart --steps 3 --samples 8 --save ' .. save)
     expect(status):equals(0)
@@ -95,11 +95,8 @@ describe('the main job', function()
     expect(output):matches 'vgg16 on p100x4'
   end)
   it('ends on Ctrl-C with its best, its table and status 130', function()
-    local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
-    local pipe = io.popen(("cd '%s' && timeout --preserve-status -s INT -k 60 6 '%s' quickstart --steps 500 --preset code --save %s 2>&1; echo status=$?")
+    local output = output_of(("cd '%s' && timeout --preserve-status -s INT -k 60 6 '%s' quickstart --steps 500 --preset code --save %s 2>&1; echo status=$?")
       :format(root, program, save))
-    local output = pipe:read '*a'
-    pipe:close()
     expect(output):matches 'status=130'
     expect(output):matches 'trinity  step %d+/500  best [%d.]+ s .-reward [-%d.]+  %d+ evaluations/s'
     expect(output):matches '\ntrinity %*? +[%d.]+ s'
@@ -176,7 +173,7 @@ describe('the article\'s rows', function()
 end)
 
 describe('timeline', function()
-  local output = os.tmpname()
+  local output = temporary()
   local function run(arguments)
     local status, text = run_trinity(('timeline --output %s %s'):format(output, arguments))
     if status ~= 0 then error(text) end
@@ -196,11 +193,10 @@ describe('timeline', function()
   it('takes a saved strategy with its schedule, or another one', function()
     local trinity = require 'trinity'
     local problem = trinity.problem { graph = trinity.model('inception_v3', { batch_size = 64 }), cluster = trinity.cluster 'p100x4' }
-    local saved = problem:strategy({ placement = problem:placement(), schedule = 'lifo', micro_batches = 3 }):save(os.tmpname())
+    local saved = problem:strategy({ placement = problem:placement(), schedule = 'lifo', micro_batches = 3 }):save(temporary())
     expect(run('--strategy ' .. saved)):matches(': lifo, 3 micro%-batches')
     expect(run('--schedule critical_path --strategy ' .. saved)):matches(': critical_path, 3 micro%-batches')
     expect(run('--micro_batches 1 --strategy ' .. saved)):matches(': lifo, 1 micro%-batch\n')
-    os.remove(saved)
   end)
   it('takes any method', function()
     expect(run '--method round_robin --cluster p100x2'):matches 'inception_v3 on p100x2, round_robin: fifo, 1 micro%-batch\n'

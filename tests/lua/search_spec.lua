@@ -1,24 +1,10 @@
+local core = require 'trinity.core'
+local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
-
-local function read(path)
-  local file = assert(io.open(path))
-  local text = file:read '*a'
-  file:close()
-  return text
-end
 
 -- A network small enough to learn on in a second, with the shape of the real ones.
 local function small_problem(reward)
-  local net = trinity.layers.new 'small'
-  local x = net:input('image', { 16, 3, 32, 32 })
-  for i = 1, 6 do
-    local a = net:relu('a_relu' .. i, net:conv('a' .. i, x, { channels = 32, kernel = 3, padding = 1 }))
-    local b = net:relu('b_relu' .. i, net:conv('b' .. i, x, { channels = 32, kernel = 3, padding = 1 }))
-    x = net:concat('join' .. i, { a, b })
-  end
-  local labels = net:input('labels', { 16 }, 'int64')
-  net:softmax_cross_entropy('loss', net:linear('classifier', net:flatten('flat', x), 10), labels)
-  return trinity.problem { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2', reward = reward }
+  return trinity.problem { graph = graphs.branches(6, 16, 32, 32), cluster = trinity.cluster 'p100x2', reward = reward }
 end
 
 local quick = { evaluations = 96, hidden = 32, quiet = true }
@@ -33,7 +19,7 @@ describe('a strategy', function()
   it('saves, loads and simulates back to the same numbers', function()
     local problem = small_problem(trinity.rewards.mdpe())
     local found = trinity.methods.random(problem, { evaluations = 50, quiet = true })
-    local path = os.tmpname()
+    local path = temporary()
     found:save(path)
     local again = problem:load(path)
     for _, name in ipairs { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes', 'feasible' } do
@@ -42,27 +28,23 @@ describe('a strategy', function()
     expect(again.reward):equals(found.reward)
     expect(tonumber(again.saved.step_time_s)):equals(found.metrics.step_time_s)
     expect(again.same_graph and again.same_cluster):truthy()
-    os.remove(path)
   end)
   it('says which operator or device a broken file means', function()
     local problem = small_problem()
-    local path = os.tmpname()
+    local path = temporary()
     local function broken(from, to, pattern)
       problem:strategy(problem:placement()):save(path)
-      local text = read(path)
+      local text = core.read_file(path)
       expect(text:find(from, 1, true)):truthy()
-      local file = assert(io.open(path, 'w'))
-      file:write((text:gsub(from:gsub('%p', '%%%0'), to, 1)))
-      file:close()
+      core.write_file(path, (text:gsub(from:gsub('%p', '%%%0'), to, 1)))
       expect(function() problem:load(path) end):raises(pattern)
     end
     broken('"a1": "gpu0"', '"a1": "gpu7"', "placement of operator 'a1': no device 'gpu7' in cluster 'p100x2', did you mean 'gpu0'")
-    broken('"a1": "gpu0",', '', "placement: operator 'a1' of graph 'small' is missing")
-    broken('"a1":', '"aa1":', "graph 'small' has no operator 'aa1', did you mean 'a1'")
+    broken('"a1": "gpu0",', '', "placement: operator 'a1' of graph 'branches' is missing")
+    broken('"a1":', '"aa1":', "graph 'branches' has no operator 'aa1', did you mean 'a1'")
     broken('trinity-strategy', 'x', 'expected format')
     broken('{', '[', 'not valid JSON near byte')
     broken('"a1": "gpu0"', '"a1": "gpu1"', 'are colocated but placed')
-    os.remove(path)
     expect(function() problem:load '/nowhere/file.json' end):raises '/nowhere/file.json: cannot read'
   end)
 end)
@@ -140,14 +122,13 @@ describe('determinism', function()
   it('gives the same strategy file from any number of threads', function()
     local files = {}
     for i, threads in ipairs { 1, 2, 3 } do
-      files[i] = os.tmpname()
+      files[i] = temporary()
       local status, output = run_trinity(
         ("--threads %d quickstart --steps 2 --seed 7 --save '%s'"):format(threads, files[i]))
       if status ~= 0 then error(output) end
     end
-    expect(read(files[1]) == read(files[2])):truthy()
-    expect(read(files[1]) == read(files[3])):truthy()
-    for _, path in ipairs(files) do os.remove(path) end
+    expect(core.read_file(files[1]) == core.read_file(files[2])):truthy()
+    expect(core.read_file(files[1]) == core.read_file(files[3])):truthy()
   end)
 end)
 

@@ -195,12 +195,8 @@ describe('the command select', function()
     expect(output):matches 'README.md:1:1: not valid JSON'
   end)
   it('takes null for a bound where nothing is feasible', function()
-    local path = os.tmpname()
-    local handle = io.open(path, 'w')
-    handle:write '{"problem": {"nodes": {"costs": [[1e18]]}, "edges": {"nodes": [], "costs": []}}}'
-    handle:close()
+    local path = file_with '{"problem": {"nodes": {"costs": [[1e18]]}, "edges": {"nodes": [], "costs": []}}}'
     local status, output = run_trinity(('select %s --json'):format(path))
-    os.remove(path)
     expect(status):equals(0)
     expect(output):matches '"bound": null'
     expect(output):matches '"feasible": false'
@@ -210,8 +206,7 @@ end)
 
 -- Runs `script` of sh in a folder of its own, with $trinity and $file (a problem that takes longer than any test).
 local function shell(script)
-  local folder = os.tmpname()
-  os.remove(folder)
+  local folder = temporary()
   os.execute('mkdir ' .. folder)
   local random = trinity.random(1, 'select, long')
   local costs, usages, intervals, ends, tables = {}, {}, {}, {}, {}
@@ -226,15 +221,9 @@ local function shell(script)
       if other <= 400 then ends[#ends + 1], tables[#tables + 1] = { v - 1, other - 1 }, row(64, 1000) end
     end
   end
-  local handle = io.open(folder .. '/long.json', 'w')
-  handle:write(core.to_json { problem = { name = 'long', nodes = { costs = costs, usages = usages, intervals = intervals },
+  core.write_file(folder .. '/long.json', core.to_json { problem = { name = 'long', nodes = { costs = costs, usages = usages, intervals = intervals },
     edges = { nodes = ends, costs = tables }, usage_limit = 60000 } })
-  handle:close()
-  local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
-  local pipe = io.popen(("cd %s && trinity='%s' && file=long.json\n%s"):format(folder, program, script))
-  local output = pipe:read '*a'
-  pipe:close()
-  os.execute('rm -r ' .. folder)
+  local output = output_of(("cd %s && trinity='%s' && file=long.json\n%s"):format(folder, program, script))
   return output
 end
 

@@ -52,18 +52,13 @@ local function expect_same(a, b)
 end
 
 local function saved_text(strategy)
-  local path = os.tmpname()
+  local path = temporary()
   strategy:save(path)
-  local text = core.read_file(path)
-  os.remove(path)
-  return text
+  return core.read_file(path)
 end
 
 local function load_text(problem, text)
-  local path = os.tmpname()
-  core.write_file(path, text)
-  local ok, result = pcall(problem.load, problem, path)
-  os.remove(path)
+  local ok, result = pcall(problem.load, problem, file_with(text))
   if not ok then error(result, 0) end
   return result
 end
@@ -126,10 +121,9 @@ describe('a strategy file', function()
       if count > 20 then error 'enough' end
       return -m.step_time_s
     end }
-    local path = os.tmpname()
+    local path = temporary()
     pcall(trinity.methods.random, other, { evaluations = 40, batch = 10, rescue = path, quiet = true })
     local text = core.read_file(path)
-    os.remove(path)
     expect(text):matches '"schedule": {%s*"name": "lifo",%s*"micro_batches": 2%s*}'
   end)
 end)

@@ -346,7 +346,7 @@ describe('derivatives against finite differences', function()
 end)
 
 describe('files of tensors', function()
-  local path = os.tmpname()
+  local path = temporary()
   it('bring back the same bits', function()
     local saved = { a = tensor.normal({ 2, 3 }, trinity.random(1, 'a')), ['b.c'] = double { 1 / 3 },
       n = tensor.new({ 1, 2 ^ 53 }, { dtype = 'int64' }), flags = tensor.new { true, false }, none = tensor.zeros { 0, 2 } }
@@ -371,7 +371,6 @@ describe('files of tensors', function()
     expect(function() tensor.load(path) end):raises 'F16 is none of F32'
     expect(function() tensor.load '/no/such/file' end):raises '/no/such/file'
   end)
-  os.remove(path)
 end)
 
 describe('memory', function()

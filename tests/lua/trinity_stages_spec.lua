@@ -1,25 +1,17 @@
 -- The stages of methods.trinity: warm start, policy, refinement; checkpoints; the readings of eq. 8.
 
+local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 local core = require 'trinity.core'
 
 -- Two branches a block, as many blocks as asked for: 64 units and fewer are refined by local search, more by annealing.
 local function problem_of(blocks, reward, cluster)
-  local net = trinity.layers.new 'branches'
-  local x = net:input('image', { 16, 3, 32, 32 })
-  for i = 1, blocks do
-    local a = net:relu('a_relu' .. i, net:conv('a' .. i, x, { channels = 32, kernel = 3, padding = 1 }))
-    local b = net:relu('b_relu' .. i, net:conv('b' .. i, x, { channels = 32, kernel = 3, padding = 1 }))
-    x = net:concat('join' .. i, { a, b })
-  end
-  local labels = net:input('labels', { 16 }, 'int64')
-  net:softmax_cross_entropy('loss', net:linear('classifier', net:flatten('flat', x), 10), labels)
-  return trinity.problem { graph = net:build():to_training(), cluster = trinity.cluster(cluster or 'p100x2'),
+  return trinity.problem { graph = graphs.branches(blocks, 16, 32, 32), cluster = trinity.cluster(cluster or 'p100x2'),
     reward = reward }
 end
 
 local function with(options)
-  local merged = { evaluations = 128, samples = 8, hidden = 16, quiet = true, rescue = os.tmpname() }
+  local merged = { evaluations = 128, samples = 8, hidden = 16, quiet = true, rescue = temporary() }
   for key, value in trinity.sorted_pairs(options) do merged[key] = value end
   return merged
 end
@@ -115,7 +107,7 @@ describe('the stages of the Trinity search', function()
     end
   end)
   it('keep a trained policy in a file, from which another graph starts', function()
-    local path = os.tmpname()
+    local path = temporary()
     local alone = { warm_start = false, refine = false, evaluations = 16, save = path }
     search(problem, alone)
     local other = problem_of(8)
@@ -187,7 +179,7 @@ end)
 
 -- Runs a search that ends with an error after `count` placements were scored, then goes on from its checkpoint.
 local function interrupted(blocks, count, options)
-  local path = os.tmpname()
+  local path = temporary()
   local scored, last = 0, count
   local problem = problem_of(blocks, function(m)
     scored = scored + 1
@@ -203,7 +195,7 @@ local function interrupted(blocks, count, options)
 end
 
 local function same_bytes(a, b)
-  local paths = { os.tmpname(), os.tmpname() }
+  local paths = { temporary(), temporary() }
   a:save(paths[1])
   b:save(paths[2])
   expect(core.read_file(paths[1])):equals(core.read_file(paths[2]))
@@ -226,7 +218,7 @@ describe('checkpoints', function()
     same_bytes(found, unbroken(6, { policy = 0.75, refine = 0.25, patience = 100 }))
   end)
   it('do not change what is found', function()
-    local path = os.tmpname()
+    local path = temporary()
     same_bytes(unbroken(6, { checkpoint = path, checkpoint_every = 1 }), unbroken(6, {}))
   end)
   it('can be loaded as strategies', function()

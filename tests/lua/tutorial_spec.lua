@@ -6,14 +6,10 @@ describe('the tutorial of README.md', function()
     local text = file:read '*a'
     file:close()
     local chapter = text:match '\n## Tutorial.-\n(.-)\n## '
-    local blocks, path = {}, os.tmpname()
+    local blocks = {}
     for block in chapter:gmatch '```lua\n(.-)```' do blocks[#blocks + 1] = block end
     expect(#blocks):equals(6)
-    local script = assert(io.open(path, 'w'))
-    script:write(table.concat(blocks, '\n'))
-    script:close()
-    local status, output = run_trinity(path)
-    os.remove(path)
+    local status, output = run_script('SCRIPT', table.concat(blocks, '\n'))
     if status ~= 0 then error(output) end
     expect(output):matches 'graph inception_v3'
     expect(output):matches '\nin_order[ *]+[%d.]+ s'

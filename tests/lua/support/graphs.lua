@@ -1,0 +1,40 @@
+-- Graphs that several specs and fuzz targets search on.
+
+local trinity = require 'trinity'
+
+local graphs = {}
+
+--- Operators op1, op2, ... in a row, 1,000 bytes between neighbours where `bytes` does not say otherwise. about(i) gives
+--- what builder:add_operator takes beside the name.
+function graphs.chain(count, about, bytes)
+  local builder = trinity.graph.new { name = 'chain' }
+  for i = 1, count do
+    local spec = about(i)
+    spec.name = 'op' .. i
+    builder:add_operator(spec)
+    if i > 1 then builder:add_edge('op' .. i - 1, spec.name, bytes or 1000) end
+  end
+  return builder:build()
+end
+
+--- Operators of 1 ms that each need `memory_bytes` (10 GB): a P100 has 16.6 GB for a step.
+function graphs.heavy(count, memory_bytes)
+  return graphs.chain(count, function() return { time_s = 1e-3, memory_bytes = memory_bytes or 10e9 } end)
+end
+
+--- A training step of two branches a block, for images of `size` pixels: 64 units and fewer are refined by local search,
+--- more by annealing.
+function graphs.branches(blocks, batch_size, channels, size)
+  local net = trinity.layers.new 'branches'
+  local x = net:input('image', { batch_size, 3, size, size })
+  for i = 1, blocks do
+    local a = net:relu('a_relu' .. i, net:conv('a' .. i, x, { channels = channels, kernel = 3, padding = 1 }))
+    local b = net:relu('b_relu' .. i, net:conv('b' .. i, x, { channels = channels, kernel = 3, padding = 1 }))
+    x = net:concat('join' .. i, { a, b })
+  end
+  local labels = net:input('labels', { batch_size }, 'int64')
+  net:softmax_cross_entropy('loss', net:linear('classifier', net:flatten('flat', x), 10), labels)
+  return net:build():to_training()
+end
+
+return graphs
