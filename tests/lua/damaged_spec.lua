@@ -50,10 +50,7 @@ describe('a file for something else', function()
     return trinity.problem { graph = graph, cluster = trinity.cluster(cluster) }
   end
   local options = { evaluations = 24, samples = 2, groups = 2, hidden = 2, epochs = 1, quiet = true, policy = 1 }
-  local function with(own)
-    for key, value in trinity.sorted_pairs(options) do own[key] = value end
-    return own
-  end
+  local function with(own) return merged(options, own) end
   it('is refused where it is a checkpoint of another model, cluster, method or seed', function()
     local here = problem(4, 'p100x2')
     trinity.methods.trinity(here, with { checkpoint = path, checkpoint_every = 1 })

@@ -18,9 +18,7 @@ local function devices_of(problem, placement, pattern)
 end
 
 local function expert(problem, options)
-  local merged = { quiet = true }
-  for key, value in trinity.sorted_pairs(options or {}) do merged[key] = value end
-  return trinity.methods.expert(problem, merged)
+  return trinity.methods.expert(problem, merged({ quiet = true }, options or {}))
 end
 
 describe('the expert', function()

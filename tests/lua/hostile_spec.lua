@@ -113,8 +113,7 @@ for _, name in ipairs { 'random', 'annealing', 'local_search', 'mcmc', 'trinity'
   callers['the reward of ' .. name] = function(w, f)
     local problem = trinity.problem { graph = w.graph, cluster = w.cluster, reward = function() f() return 1 end }
     local own = name == 'trinity' and { samples = 2, groups = 2, hidden = 2, epochs = 1 } or {}
-    for key, value in trinity.sorted_pairs(quiet) do own[key] = value end
-    trinity.methods[name](problem, own)
+    trinity.methods[name](problem, merged(own, quiet))
   end
 end
 for _, which in ipairs { 'parameters', 'sample', 'evaluate', 'placements' } do

@@ -4,9 +4,7 @@ local layers = require 'trinity.layers'
 local trinity = require 'trinity'
 
 local function forward(name, options)
-  local given = { training = false, batch_size = 1 }
-  for key, value in trinity.sorted_pairs(options or {}) do given[key] = value end
-  return trinity.model(name, given)
+  return trinity.model(name, merged({ training = false, batch_size = 1 }, options or {}))
 end
 
 -- What the published figures speak of: multiply-adds of convolutions and full layers, weights that are

@@ -14,11 +14,7 @@ local cases = {
 local episode_steps = { placeto = 2 * two_chains.length } -- a batch of the others is a whole placement
 
 local function run(name, problem, seed, changed)
-  local options = { seed = seed, quiet = true }
-  for _, set in ipairs { cases[name], changed or {} } do
-    for key, value in trinity.sorted_pairs(set) do options[key] = value end
-  end
-  return trinity.methods[name](problem, options)
+  return trinity.methods[name](problem, merged({ seed = seed, quiet = true }, cases[name], changed or {}))
 end
 
 -- Geometric means of the step times, s, of the first and the last placements that were finished.

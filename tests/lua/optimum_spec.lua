@@ -59,8 +59,7 @@ describe('on twenty small graphs', function()
       local answers = 0
       for number = 1, 20 do
         local problem, best = optimum(number)
-        local options = { quiet = true }
-        for key, value in trinity.sorted_pairs(small[name] or {}) do options[key] = value end
+        local options = merged({ quiet = true }, small[name] or {})
         if trinity.methods.info(name).budget then options.evaluations = enough[name] or others end
         local found, reason = trinity.methods.get(name)(problem, options)
         if not found then

@@ -6,9 +6,7 @@ local trinity = require 'trinity'
 local read_json = dofile(root .. '/tests/lua/support/json.lua')
 
 local function graph_of(name, options)
-  local all = { training = false }
-  for key, value in trinity.sorted_pairs(options or {}) do all[key] = value end
-  return trinity.model(name, all)
+  return trinity.model(name, merged({ training = false }, options or {}))
 end
 
 local graphs = {

@@ -54,9 +54,7 @@ local settings = {
 }
 
 local function learner(name, kind)
-  local given = { policy = kinds[kind] }
-  for key, value in trinity.sorted_pairs(settings[name][kind]) do given[key] = value end
-  return trinity[name](given)
+  return trinity[name](merged({ policy = kinds[kind] }, settings[name][kind]))
 end
 
 local function options(seed, evaluations) return { seed = seed, evaluations = evaluations or 960, quiet = true } end

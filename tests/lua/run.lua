@@ -103,9 +103,18 @@ end
 
 local program = output_of 'readlink -f /proc/$PPID/exe':match '[^\n]+'
 
+--- The fields of tables in one; later ones count.
+local function merged(...)
+  local all = {}
+  for _, fields in ipairs { ... } do
+    for key, value in pairs(fields) do all[key] = value end -- in any order: each has a place
+  end
+  return all
+end
+
 --- What specs see beside Lua: the words above, the root folder, the program and what runs it.
 local environment = setmetatable({
-  output_of = output_of,
+  output_of = output_of, merged = merged,
   describe = describe, it = it, skip = skip, root = root, program = program,
   expect = function(value)
     expected = expected + 1

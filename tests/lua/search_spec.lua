@@ -8,12 +8,7 @@ local function small_problem(reward)
 end
 
 local quick = { evaluations = 96, hidden = 32, quiet = true }
-local function with(options)
-  local merged = {}
-  for key, value in trinity.sorted_pairs(quick) do merged[key] = value end
-  for key, value in trinity.sorted_pairs(options) do merged[key] = value end
-  return merged
-end
+local function with(options) return merged(quick, options) end
 
 describe('a strategy', function()
   it('saves, loads and simulates back to the same numbers', function()

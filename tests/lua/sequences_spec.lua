@@ -17,9 +17,7 @@ local function product_flops(graph, phase)
 end
 
 local function forward(name, options)
-  local all = { training = false }
-  for key, value in trinity.sorted_pairs(options or {}) do all[key] = value end
-  return trinity.model(name, all)
+  return trinity.model(name, merged({ training = false }, options or {}))
 end
 
 -- How many operators there are of each type, and the operators by name.
@@ -190,12 +188,7 @@ end)
 describe('moe_transformer', function()
   local small = { layers = 2, hidden = 64, heads = 4, key_heads = 2, feed_forward = 96, experts = 4, top_k = 2,
     vocabulary = 500, batch_size = 2, sequence = 32 }
-  local function with(more)
-    local options = {}
-    for key, value in trinity.sorted_pairs(small) do options[key] = value end
-    for key, value in trinity.sorted_pairs(more) do options[key] = value end
-    return options
-  end
+  local function with(more) return merged(small, more) end
   it('computes with the published number of active parameters', function()
     -- Jiang et al. 2024: 12.9 B of Mixtral's weights work on a token. All meet it in a product, except the
     -- embedding, which is read, and the norms.

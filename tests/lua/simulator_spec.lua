@@ -13,8 +13,7 @@ local function cluster(devices, settings)
     spec.devices[d] = { name = 'd' .. d, type = 'unit' }
     spec.links[d] = { from = 'd' .. d, to = 'hub', bandwidth_bytes_per_s = 1e9 }
   end
-  for key, value in trinity.sorted_pairs(settings or {}) do spec[key] = value end
-  return trinity.cluster(spec)
+  return trinity.cluster(merged(spec, settings or {}))
 end
 
 -- Operators { name, milliseconds, inputs ... }, each with one output of 1 MB.

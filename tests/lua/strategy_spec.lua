@@ -12,9 +12,8 @@ local function chain_problem(settings)
     x = builder:add { name = 'layer' .. i, type = 'Work', inputs = { x }, outputs = { { bytes = 1e6 * i } },
       parameters = { { name = 'w', shape = { 4 } } }, measured_time_s = i * 1e-3, measured_backward_time_s = 2e-3 }
   end
-  local spec = { graph = builder:build():to_training(), cluster = trinity.cluster 'p100x2' }
-  for key, value in trinity.sorted_pairs(settings or {}) do spec[key] = value end
-  return trinity.problem(spec)
+  return trinity.problem(merged({ graph = builder:build():to_training(), cluster = trinity.cluster 'p100x2' },
+    settings or {}))
 end
 
 -- Layers 1 and 2 on the first device, the rest on the second.

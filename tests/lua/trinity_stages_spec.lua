@@ -11,9 +11,7 @@ local function problem_of(blocks, reward, cluster)
 end
 
 local function with(options)
-  local merged = { evaluations = 128, samples = 8, hidden = 16, quiet = true, rescue = temporary() }
-  for key, value in trinity.sorted_pairs(options) do merged[key] = value end
-  return merged
+  return merged({ evaluations = 128, samples = 8, hidden = 16, quiet = true, rescue = temporary() }, options)
 end
 
 local function search(problem, options) return trinity.methods.trinity(problem, with(options)) end
