@@ -73,7 +73,6 @@ class PartitionPasses {
                       std::span<const float> coefficient, float entropy_weight, float* gradients);
 
   int64_t weight_count() const { return weight_count_; }
-  int64_t weight_offset() const { return weight_offset_; }
 
  private:
   struct Range {

@@ -204,7 +204,6 @@ void Problem::bind_aliases() {
     const auto& written = graph_->op(input.producer).outputs;
     alias_[static_cast<size_t>(o)] =
         first_output(input.producer) + op.inputs.front() - written.front();
-    has_aliases_ = true;
   }
 }
 

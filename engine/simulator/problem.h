@@ -126,7 +126,6 @@ class Problem {
   /// index) of another operator whose storage its own first output shares when both are on one
   /// device. -1 for others.
   int32_t alias(int32_t op) const { return alias_[static_cast<size_t>(op)]; }
-  bool has_aliases() const { return has_aliases_; }
 
   /// Weights and optimiser state resident on the operator's device.
   int64_t fixed_bytes(int32_t op) const { return fixed_bytes_[static_cast<size_t>(op)]; }
@@ -163,7 +162,7 @@ class Problem {
   std::vector<Reader> readers_;
   std::vector<int32_t> reader_offsets_, output_offsets_, missing_, alias_;
   std::vector<bool> once_;
-  bool has_aliases_ = false, has_workspace_ = false, contends_ = false;
+  bool has_workspace_ = false, contends_ = false;
   int32_t max_outputs_ = 0, most_missing_ = 0;
   double longest_step_ns_ = 0;
 };

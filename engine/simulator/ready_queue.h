@@ -21,7 +21,6 @@ class ReadyStore {
   void clear() { far_size_ = 0; }
   uint64_t* near() { return near_ + 1; }
   size_t far_size() const { return far_size_; }
-  uint64_t far_least() const { return far_[0]; }
 
   [[gnu::noinline]] void push_far(uint64_t key) {
     size_t at = far_size_++;
