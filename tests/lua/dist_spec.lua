@@ -348,8 +348,8 @@ describe('a rank that fails ends the job with one message', function()
       require('trinity.core').write_file(arg[1], 'listening')
       ]] .. hang)
     local rank = write_script "require('trinity').dist.init { join_timeout_s = 3 }"
-    local ready = write_script ''
     local function join(variables)
+      local ready = temporary()
       local status, output, seconds = shell(('"$T" %s %s > /dev/null & p=$!; until [ -s %s ]; do sleep 0.05; done; '
         .. 'RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=23459 %s "$T" %s; s=$?; kill $p; wait; (exit $s)'):format(
         listener, ready, ready, variables, rank))

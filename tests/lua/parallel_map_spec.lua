@@ -366,10 +366,9 @@ end)
 
 describe('Ctrl-C in a map', function()
   it('ends it and its workers', function()
-    local path, ready = temporary(), temporary()
     for _, workers in ipairs { 1, 3 } do
-      local file = assert(io.open(path, 'w'))
-      file:write(([[
+      local ready = temporary()
+      local path = file_with(([[
         require('trinity').parallel_map(3, function(i)
           if i == 1 then
             local file = io.open('%s', 'w')
@@ -379,7 +378,6 @@ describe('Ctrl-C in a map', function()
           while true do pcall(function() end) end
         end, { workers = %d, quiet = true })
       ]]):format(ready, workers))
-      file:close()
       local output = output_of(([[sh -c '%s %s 2>&1 & pid=$!
         while ! [ -s %s ]; do sleep 0.05; done
         sleep 0.2; kill -INT $pid; wait $pid; echo status=$?; sleep 0.1

@@ -3,7 +3,7 @@
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
-local read_json = dofile(root .. '/tests/lua/support/json.lua')
+local json = require 'trinity.json'
 
 local function graph_of(name, options)
   return trinity.model(name, merged({ training = false }, options or {}))
@@ -42,7 +42,7 @@ describe('the cost tables', function()
     it(('of %s for p = %d are those of the reference code, entry by entry'):format(name, devices), function()
       local path = shared(('pase/%s-p%d-b%d.json.gz'):format(name, devices, batch))
       local pipe = io.popen("zcat '" .. path .. "'")
-      local data = read_json(pipe:read '*a').problem
+      local data = json.decode(pipe:read '*a', path).problem
       pipe:close()
       local pase, strategy = pase_of(name, devices), {}
       expect(#pase.layers):equals(#data.nodes.op)

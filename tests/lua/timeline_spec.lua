@@ -1,6 +1,7 @@
 -- What scripts learn of a step: times of tasks and copies, memory, the critical path, the trace.
 
 local core = require 'trinity.core'
+local json = require 'trinity.json'
 local trinity = require 'trinity'
 
 local function inception(rules)
@@ -161,52 +162,11 @@ describe('a timeline', function()
   end)
 end)
 
--- Reads JSON into tables; raises for anything that is not JSON.
-local function parse(text)
-  local at = 1
-  local value
-  local function expected(pattern)
-    local found, last = text:match('^%s*(' .. pattern .. ')()', at)
-    if not found then error(('not JSON at byte %d: %s'):format(at, text:sub(at, at + 30))) end
-    at = last
-    return found
-  end
-  local function list(close, item)
-    expected '[%[{]'
-    while text:match('^%s*' .. close .. '()', at) == nil do
-      item()
-      if not text:match('^%s*' .. close, at) then expected ',' end
-    end
-    expected(close)
-  end
-  function value()
-    local first = text:match('^%s*(.)', at)
-    local result = {}
-    if first == '{' then
-      list('}', function()
-        local key = value()
-        expected ':'
-        result[key] = value()
-      end)
-      return result
-    elseif first == '[' then
-      list('%]', function() result[#result + 1] = value() end)
-      return result
-    elseif first == '"' then
-      return expected('"[^"\\%c]*"'):sub(2, -2)
-    end
-    return assert(tonumber(expected '%-?%d+%.?%d*'))
-  end
-  local result = value()
-  expect(text:sub(at)):matches '^%s*$'
-  return result
-end
-
 describe('a Chrome trace', function()
   it('is JSON with a slice for every task and copy', function()
     local problem, placement = inception()
     local timeline = problem:timeline { placement = placement, schedule = '1f1b', micro_batches = 2 }
-    local trace = parse(timeline:chrome_trace())
+    local trace = json.decode(timeline:chrome_trace(), 'the trace')
     local slices, names = { compute = 0, transfer = 0 }, {}
     local last = 0
     for _, event in ipairs(trace.traceEvents) do
