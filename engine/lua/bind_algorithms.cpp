@@ -35,16 +35,6 @@ int push_vector(lua_State* L, std::vector<int32_t> values) {
   return 1;
 }
 
-/// Pushes the same as a list.
-int push_list(lua_State* L, std::span<const int32_t> values) {
-  lua_createtable(L, static_cast<int>(values.size()), 0);
-  for (size_t i = 0; i < values.size(); ++i) {
-    lua_pushinteger(L, values[i] + 1);
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
-  return 1;
-}
-
 /// A list of operators at `index`, not empty.
 std::vector<int32_t> operators_arg(lua_State* L, int index, const char* name, const Graph& graph) {
   table_arg(L, index, name);
@@ -125,7 +115,7 @@ int graph_suggestion(lua_State* L) {
 int graph_unit(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
   const auto unit = integer_arg(L, 2, "unit", 1, graph.unit_count());
-  return push_list(L, graph.unit(static_cast<int32_t>(unit) - 1));
+  return push_numbers(L, graph.unit(static_cast<int32_t>(unit) - 1), 1);
 }
 
 /// Offsets of the edges of every operator, one more at the end.
@@ -253,7 +243,7 @@ int graph_critical_path(lua_State* L) {
   const auto path = longest_path(graph, time_s, transfer_s);
   std::copy(path.start_s.begin(), path.start_s.end(), start_s.begin());
   std::copy(path.tail_s.begin(), path.tail_s.end(), tail_s.begin());
-  push_list(L, path.operators);
+  push_numbers(L, path.operators, 1);
   lua_pushnumber(L, path.length_s);
   return 2;
 }
@@ -269,7 +259,7 @@ int graph_min_cut(lua_State* L) {
   const auto cut = min_cut(graph, sources, sinks, options);
   lua_pushnumber(L, cut.capacity);
   lua_pushnumber(L, static_cast<double>(cut.bytes));
-  push_list(L, cut.source_side);
+  push_numbers(L, cut.source_side, 1);
   return 3;
 }
 

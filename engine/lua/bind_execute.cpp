@@ -62,30 +62,18 @@ int executor_new(lua_State* L) {
   return 1;
 }
 
-void push_list(lua_State* L, const char* key, size_t count,
-               const std::function<double(size_t)>& at) {
-  lua_createtable(L, static_cast<int>(count), 0);
-  for (size_t i = 0; i < count; ++i) {
-    lua_pushnumber(L, at(i));
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
-  lua_setfield(L, -2, key);
-}
-
 /// Sets field `copies`: { task =, output =, from =, to =, bytes =, start_s =, end_s = } each.
 void push_copies(lua_State* L, const std::vector<CopyRun>& copies) {
-  lua_createtable(L, static_cast<int>(copies.size()), 0);
-  for (size_t i = 0; i < copies.size(); ++i) {
+  push_list(L, copies, [&](const CopyRun& copy) {
     lua_createtable(L, 0, 7);
-    set_field(L, "task", copies[i].task + 1);
-    set_field(L, "output", copies[i].output + 1);
-    set_field(L, "from", copies[i].from + 1);
-    set_field(L, "to", copies[i].to + 1);
-    set_field(L, "bytes", static_cast<double>(copies[i].bytes));
-    set_field(L, "start_s", copies[i].start_s);
-    set_field(L, "end_s", copies[i].end_s);
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
+    set_field(L, "task", copy.task + 1);
+    set_field(L, "output", copy.output + 1);
+    set_field(L, "from", copy.from + 1);
+    set_field(L, "to", copy.to + 1);
+    set_field(L, "bytes", static_cast<double>(copy.bytes));
+    set_field(L, "start_s", copy.start_s);
+    set_field(L, "end_s", copy.end_s);
+  });
   lua_setfield(L, -2, "copies");
 }
 
@@ -97,24 +85,17 @@ int executor_step(lua_State* L) {
   set_field(L, "loss", step.loss);
   set_field(L, "step_time_s", step.step_time_s);
   set_field(L, "transferred_bytes", static_cast<double>(step.transferred_bytes));
-  push_list(L, "busy_s", step.busy_s.size(), [&](size_t i) { return step.busy_s[i]; });
-  push_list(L, "peak_memory_bytes", step.peak_memory_bytes.size(),
-            [&](size_t i) { return static_cast<double>(step.peak_memory_bytes[i]); });
-  push_list(L, "start_s", tasks.size(), [&](size_t i) { return tasks[i].start_s; });
-  push_list(L, "end_s", tasks.size(), [&](size_t i) { return tasks[i].end_s; });
-  push_list(L, "memory_bytes", tasks.size(),
-            [&](size_t i) { return static_cast<double>(tasks[i].memory_bytes); });
+  set_numbers(L, "busy_s", step.busy_s);
+  set_numbers(L, "peak_memory_bytes", step.peak_memory_bytes);
+  const auto set_of_tasks = [&](const char* key, auto value) {
+    push_list(L, tasks, [&](const TaskRun& task) { lua_pushnumber(L, value(task)); });
+    lua_setfield(L, -2, key);
+  };
+  set_of_tasks("start_s", [](const TaskRun& task) { return task.start_s; });
+  set_of_tasks("end_s", [](const TaskRun& task) { return task.end_s; });
+  set_of_tasks("memory_bytes",
+               [](const TaskRun& task) { return static_cast<double>(task.memory_bytes); });
   push_copies(L, step.copies);
-  return 1;
-}
-
-template <class Number>
-int push_numbers(lua_State* L, const std::vector<Number>& values) {
-  lua_createtable(L, static_cast<int>(values.size()), 0);
-  for (size_t i = 0; i < values.size(); ++i) {
-    lua_pushnumber(L, static_cast<double>(values[i]));
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
   return 1;
 }
 

@@ -296,14 +296,6 @@ int graph_fold_backward(lua_State* L) {
   return 1;
 }
 
-void push_integers(lua_State* L, const std::vector<int32_t>& values, int32_t base) {
-  lua_createtable(L, static_cast<int>(values.size()), 0);
-  for (size_t i = 0; i < values.size(); ++i) {
-    lua_pushinteger(L, values[i] + base);
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
-}
-
 /// The devices (0-based) of a placement of `graph` at `index`, whatever the cluster.
 std::vector<int32_t> device_of_arg(lua_State* L, int index, const Graph& graph) {
   const auto* array =
@@ -338,8 +330,8 @@ int graph_replicate(lua_State* L) {
   options.device_of = devices;
   auto result = replicate(graph, static_cast<int32_t>(replicas), options);
   push_object<const Graph>(L, share(std::move(result.graph)));
-  push_integers(L, result.origin, 1);
-  push_integers(L, result.replica, 0);
+  push_numbers(L, result.origin, 1);
+  push_numbers(L, result.replica, 0);
   return 3;
 }
 
@@ -380,7 +372,7 @@ int graph_recompute(lua_State* L) {
   fields.refuse_unknown();
   auto result = recompute(graph, stage, options);
   push_object<const Graph>(L, share(std::move(result.graph)));
-  push_integers(L, result.origin, 1);
+  push_numbers(L, result.origin, 1);
   return 2;
 }
 
@@ -408,9 +400,9 @@ int graph_replicate_stages(lua_State* L) {
   });
   auto result = replicate_stages(graph, stage, replicas, options);
   push_object<const Graph>(L, share(std::move(result.graph)));
-  push_integers(L, result.origin, 1);
-  push_integers(L, result.stage, 1);
-  push_integers(L, result.replica, 1);
+  push_numbers(L, result.origin, 1);
+  push_numbers(L, result.stage, 1);
+  push_numbers(L, result.replica, 1);
   return 4;
 }
 
@@ -430,19 +422,11 @@ int graph_summary(lua_State* L) {
   return 1;
 }
 
-void push_integers(lua_State* L, const std::vector<int64_t>& values) {
-  lua_createtable(L, static_cast<int>(values.size()), 0);
-  for (size_t i = 0; i < values.size(); ++i) {
-    lua_pushnumber(L, static_cast<double>(values[i]));
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
-}
-
 void push_attributes(lua_State* L, const Attributes& attributes) {
   lua_newtable(L);
   for (const auto& [name, attribute] : attributes) {
     if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute))
-      push_integers(L, *list);
+      push_numbers(L, *list);
     else if (const auto* text = std::get_if<std::string>(&attribute))
       lua_pushlstring(L, text->data(), text->size());
     else if (const auto* integer = std::get_if<int64_t>(&attribute))
@@ -460,7 +444,7 @@ void push_parameters(lua_State* L, const std::vector<Parameter>& parameters) {
     set_field(L, "name", parameters[i].name);
     set_field(L, "dtype", std::string(dtype_name(parameters[i].dtype)));
     set_boolean(L, "trainable", parameters[i].trainable);
-    push_integers(L, parameters[i].shape);
+    push_numbers(L, parameters[i].shape);
     lua_setfield(L, -2, "shape");
     lua_rawseti(L, -2, static_cast<int>(i) + 1);
   }
@@ -490,7 +474,7 @@ void push_tensors(lua_State* L, const Graph& graph, const std::vector<int32_t>& 
       set_field(L, "producer", tensor.producer + 1);
     else
       set_field(L, "readers", readers_of(graph, tensors[i]));
-    push_integers(L, tensor.shape);
+    push_numbers(L, tensor.shape);
     lua_setfield(L, -2, "shape");
     lua_rawseti(L, -2, static_cast<int>(i) + 1);
   }

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "lua/module.h"
 #include "search/pase_search.h"
 #include "search/pase_splits.h"
@@ -38,14 +40,6 @@ int pase_new(lua_State* L) {
   return 1;
 }
 
-void push_integers(lua_State* L, const std::vector<int32_t>& values, int32_t add = 0) {
-  lua_createtable(L, static_cast<int>(values.size()), 0);
-  for (size_t i = 0; i < values.size(); ++i) {
-    lua_pushinteger(L, values[i] + add);
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
-}
-
 void push_layer(lua_State* L, const PaseProblem& self, size_t i) {
   const auto& layer = self.graph.layers[i];
   lua_createtable(L, 0, 7);
@@ -64,8 +58,7 @@ void push_layer(lua_State* L, const PaseProblem& self, size_t i) {
     lua_rawseti(L, -2, static_cast<int>(d) + 1);
   }
   lua_setfield(L, -2, "dimensions");
-  push_integers(L, layer.operators, 1);
-  lua_setfield(L, -2, "operators");
+  set_numbers(L, "operators", layer.operators, 1);
 }
 
 /// pase:summary(): { name =, devices =, layers = { { name =, type =, kind =, dimensions =, ... } },
@@ -78,17 +71,11 @@ int pase_summary(lua_State* L) {
   set_field(L, "devices", self.options.devices);
   set_field(L, "entries",
             static_cast<double>(selection.node_costs.size() + selection.edge_costs.size()));
-  lua_createtable(L, static_cast<int>(self.graph.layers.size()), 0);
-  for (size_t i = 0; i < self.graph.layers.size(); ++i) {
-    push_layer(L, self, i);
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
+  size_t i = 0;
+  push_list(L, self.graph.layers, [&](const auto&) { push_layer(L, self, i++); });
   lua_setfield(L, -2, "layers");
-  lua_createtable(L, static_cast<int>(selection.edges.size()), 0);
-  for (size_t e = 0; e < selection.edges.size(); ++e) {
-    push_integers(L, {selection.edges[e].from, selection.edges[e].to}, 1);
-    lua_rawseti(L, -2, static_cast<int>(e) + 1);
-  }
+  push_list(L, selection.edges,
+            [&](const auto& edge) { push_numbers(L, std::array{edge.from, edge.to}, 1); });
   lua_setfield(L, -2, "edges");
   return 1;
 }
@@ -103,8 +90,7 @@ int pase_configuration(lua_State* L) {
   const auto& self = object_arg<Bound>(L, 1);
   const auto& list = self.configurations[layer_arg(L, self, 2)];
   const auto strategy = integer_arg(L, 3, "strategy", 1, static_cast<int64_t>(list.size()));
-  push_integers(L, list[static_cast<size_t>(strategy - 1)]);
-  return 1;
+  return push_numbers(L, list[static_cast<size_t>(strategy - 1)]);
 }
 
 Configuration read_configuration(lua_State* L, int index, const std::string& owner) {
@@ -202,7 +188,7 @@ int pase_walk(lua_State* L) {
   o.flops = self.options.peak_flops;
   fields.refuse_unknown();
   const auto walk = flexflow_walk(self.selection, o);
-  push_integers(L, walk.choice, 1);
+  push_numbers(L, walk.choice, 1);
   lua_pushnumber(L, walk.cost);
   lua_pushnumber(L, static_cast<double>(walk.iterations));
   lua_pushnumber(L, static_cast<double>(walk.accepted));
@@ -212,11 +198,7 @@ int pase_walk(lua_State* L) {
 /// pase:tofu() -> a configuration per layer, communication in FLOP, whether it is optimal.
 int pase_tofu(lua_State* L) {
   const auto found = tofu_split(object_arg<Bound>(L, 1), shared_pool());
-  lua_createtable(L, static_cast<int>(found.strategy.size()), 0);
-  for (size_t i = 0; i < found.strategy.size(); ++i) {
-    push_integers(L, found.strategy[i]);
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
+  push_list(L, found.strategy, [&](const auto& factors) { push_numbers(L, factors); });
   lua_pushnumber(L, found.communication);
   lua_pushboolean(L, found.optimal);
   return 3;
@@ -240,10 +222,8 @@ int pase_splits_of(lua_State* L) {
     lua_createtable(L, 0, 4);
     set_field(L, "operator", static_cast<double>(i + 1));
     set_field(L, "copies", splits[i].copies);
-    push_integers(L, splits[i].factors);
-    lua_setfield(L, -2, "factors");
-    push_integers(L, splits[i].devices, 1);
-    lua_setfield(L, -2, "devices");
+    set_numbers(L, "factors", splits[i].factors);
+    set_numbers(L, "devices", splits[i].devices, 1);
     lua_rawseti(L, -2, ++count);
   }
   return 1;

@@ -42,34 +42,6 @@ int32_t shown_device(int32_t device, const PipelineMachine& machine) {
   return device < machine.devices ? device + 1 : machine.devices - device;
 }
 
-void push_integers(lua_State* L, const std::vector<int32_t>& list) {
-  lua_createtable(L, static_cast<int>(list.size()), 0);
-  for (size_t i = 0; i < list.size(); ++i) {
-    lua_pushinteger(L, list[i]);
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
-}
-
-void set_integers(lua_State* L, const char* key, const std::vector<int32_t>& list) {
-  push_integers(L, list);
-  lua_setfield(L, -2, key);
-}
-
-void set_numbers(lua_State* L, const char* key, const std::vector<double>& list) {
-  lua_createtable(L, static_cast<int>(list.size()), 0);
-  for (size_t i = 0; i < list.size(); ++i) {
-    lua_pushnumber(L, list[i]);
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
-  lua_setfield(L, -2, key);
-}
-
-/// Nodes as scripts count them.
-std::vector<int32_t> from_one(std::vector<int32_t> nodes) {
-  for (auto& node : nodes) ++node;
-  return nodes;
-}
-
 /// The device of every node at the top of the stack, a list as scripts see it.
 std::vector<int32_t> read_devices(lua_State* L, const PipelineNetwork& network,
                                   const PipelineMachine& machine, const char* name) {
@@ -112,8 +84,7 @@ int pipeline_split(lua_State* L) {
   auto device = read_pipeline_split(string_arg(L, 1, "path"), string_arg(L, 2, "instance"));
   machine.devices = static_cast<int32_t>(integer_arg(L, 3, "accelerators", 0, kMostDevices));
   for (auto& d : device) d = shown_device(d, machine);
-  push_integers(L, device);
-  return 1;
+  return push_numbers(L, device);
 }
 
 /// network:about() -> { name =, format =, unit =, nodes = names or numbers, expert = stages or nil,
@@ -141,7 +112,7 @@ int network_about(lua_State* L) {
     if (node.expert >= 0) expert.push_back(node.expert + 1);
   }
   lua_setfield(L, -2, "nodes");
-  if (expert.size() == network.nodes.size()) set_integers(L, "expert", expert);
+  if (expert.size() == network.nodes.size()) set_numbers(L, "expert", expert);
   return 1;
 }
 
@@ -167,18 +138,8 @@ void push_split(lua_State* L, const LoadInstance& instance, const PipelineMachin
   set_numbers(L, "loads", max_load_loads_s(instance, split.device));
   std::vector<int32_t> shown;
   for (const int32_t d : split.device) shown.push_back(shown_device(d, machine));
-  set_integers(L, "assignment", shown);
+  set_numbers(L, "assignment", shown);
   if (!split.feasible) set_misfit(L, misfit_of(instance, split.device), machine);
-}
-
-/// What a split that was not searched for is worth.
-MaxLoadSplit priced(const LoadInstance& instance, std::vector<int32_t> device) {
-  MaxLoadSplit split;
-  const auto loads = max_load_loads_s(instance, device);
-  split.load_s = *std::max_element(loads.begin(), loads.end());
-  split.feasible = is_feasible(instance, device);
-  split.device = std::move(device);
-  return split;
 }
 
 /// network:max_load(machine, { seconds =, most_ideals =, most_pairs =, orders = }) -> split
@@ -249,7 +210,7 @@ int network_cuts(lua_State* L) {
   auto device = rule == "search"
                     ? search_cuts(instance, options)
                     : cut_by_rule(instance, static_cast<CutRule>(found - kRules), options.seed);
-  push_split(L, instance, machine, priced(instance, std::move(device)));
+  push_split(L, instance, machine, priced_split(instance, std::move(device)));
   return 1;
 }
 
@@ -262,7 +223,7 @@ int network_price(lua_State* L) {
   auto device = read_devices(L, network, machine, "assignment");
   const auto instance = load_instance(network, machine);
   check_load_instance(instance);
-  push_split(L, instance, machine, priced(instance, std::move(device)));
+  push_split(L, instance, machine, priced_split(instance, std::move(device)));
   return 1;
 }
 
@@ -273,7 +234,7 @@ std::vector<PipedreamLevel> levels_arg(lua_State* L, int index) {
   for_each(L, index, [&](int) {
     Fields fields(L, lua_gettop(L), "level");
     PipedreamLevel level;
-    level.workers = static_cast<int32_t>(fields.integer("workers", 1, 1, 1024));
+    level.workers = static_cast<int32_t>(fields.integer("workers", 1, 0, kMostDevices));
     level.bandwidth_bytes_per_s = fields.required_number("bandwidth_bytes_per_s");
     fields.refuse_unknown();
     levels.push_back(level);
@@ -300,11 +261,11 @@ std::vector<int32_t> stages_of(const PipelineNetwork& network, const PipedreamCu
 }
 
 /// Pushes one stage: { nodes =, replicas = by level, devices =, first_device =, compute = }.
-void push_stage(lua_State* L, std::vector<int32_t> nodes, const std::vector<int32_t>& replicas,
+void push_stage(lua_State* L, const std::vector<int32_t>& nodes, const std::vector<int32_t>& replicas,
                 int32_t& next_device) {
   lua_newtable(L);
-  set_integers(L, "nodes", from_one(std::move(nodes)));
-  set_integers(L, "replicas", replicas);
+  set_numbers(L, "nodes", nodes, 1);
+  set_numbers(L, "replicas", replicas);
   int32_t devices = 1;
   for (const int32_t r : replicas) devices *= r;
   set_field(L, "devices", devices);
@@ -324,7 +285,7 @@ void push_stages(lua_State* L, const PipelineNetwork& network, const PipedreamCu
       if (stage[at(n)] == static_cast<int32_t>(s)) nodes.push_back(n);
     const auto& about = plan.stages[s];
     first.push_back(next);
-    push_stage(L, std::move(nodes), about.replicas, next);
+    push_stage(L, nodes, about.replicas, next);
     const double before = about.first < 0 ? 0 : cuts.states[at(about.first)].time_s;
     set_field(L, "compute", (cuts.states[at(about.last)].time_s - before) / network.unit_s);
     lua_rawseti(L, -2, static_cast<int>(s) + 1);
@@ -332,11 +293,11 @@ void push_stages(lua_State* L, const PipelineNetwork& network, const PipedreamCu
   lua_setfield(L, -2, "stages");
   std::vector<int32_t> assignment;
   for (const int32_t s : stage) assignment.push_back(first[at(s)]);
-  set_integers(L, "assignment", assignment);
+  set_numbers(L, "assignment", assignment);
 }
 
 /// network:pipedream(levels, { transfers =, compression =, straight =, fewer =, article =,
-/// memory_bytes =, compress = 'auto' | 'yes' | 'no', most_states =, seconds = }) -> plan
+/// memory_bytes =, compress = 'auto' | 'yes' | 'no', seconds = }) -> plan
 int network_pipedream(lua_State* L) {
   const auto& network = object_arg<const PipelineNetwork>(L, 1);
   const auto levels = levels_arg(L, 2);
@@ -350,13 +311,12 @@ int network_pipedream(lua_State* L) {
   options.article = fields.boolean("article", options.article);
   options.memory_bytes = fields.number("memory_bytes", 0);
   const auto compress = fields.string("compress", "auto");
-  const auto most = static_cast<int32_t>(fields.integer("most_states", 4000, 1, 20000));
   const double seconds = fields.number("seconds", 1e9);
   fields.refuse_unknown();
   if (!(options.compression > 0))
     throw ArgumentError("pipedream: field 'compression': expected a number above 0");
   const auto [cuts, plan, complete] =
-      pipedream_plan(pipedream_layers(network), levels, options, compress, most, seconds);
+      pipedream_plan(pipedream_layers(network), levels, options, compress, seconds);
   lua_newtable(L);
   set_boolean(L, "feasible", plan.feasible);
   set_boolean(L, "complete", complete);
@@ -424,7 +384,7 @@ int network_piper(lua_State* L) {
     lua_rawseti(L, -2, static_cast<int>(s) + 1);
   }
   lua_setfield(L, -2, "stages");
-  set_integers(L, "assignment", assignment);
+  set_numbers(L, "assignment", assignment);
   return 1;
 }
 

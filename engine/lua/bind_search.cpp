@@ -209,13 +209,9 @@ void set_order(lua_State* L, const ListSchedule& list, int32_t devices) {
   const auto schedule = order_schedule(list, devices);
   lua_newtable(L);
   for (int32_t d = 0; d < devices; ++d) {
-    lua_newtable(L);
-    const auto first = static_cast<size_t>(schedule.order_first[static_cast<size_t>(d)]);
-    const auto last = static_cast<size_t>(schedule.order_first[static_cast<size_t>(d) + 1]);
-    for (size_t i = first; i < last; ++i) {
-      lua_pushinteger(L, schedule.order[i] + 1);
-      lua_rawseti(L, -2, static_cast<int>(i - first) + 1);
-    }
+    const auto first = schedule.order_first[static_cast<size_t>(d)];
+    const auto last = schedule.order_first[static_cast<size_t>(d) + 1];
+    push_numbers(L, std::span(schedule.order.data() + first, schedule.order.data() + last), 1);
     lua_rawseti(L, -2, d + 1);
   }
   lua_setfield(L, -2, "order");
@@ -318,13 +314,7 @@ int search_split_row(lua_State* L) {
   std::vector<double> work;
   for_each(L, 1, [&](int) { work.push_back(number_arg(L, lua_gettop(L), "work")); });
   const auto parts = static_cast<int32_t>(integer_arg(L, 2, "parts", 1, 4096));
-  const auto part = split_row(work, parts);
-  lua_createtable(L, static_cast<int>(part.size()), 0);
-  for (size_t i = 0; i < part.size(); ++i) {
-    lua_pushinteger(L, part[i] + 1);
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
-  return 1;
+  return push_numbers(L, split_row(work, parts), 1);
 }
 
 constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),

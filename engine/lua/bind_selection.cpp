@@ -227,12 +227,7 @@ void push_result(lua_State* L, const SelectionProblem& problem, const SelectionR
   set_boolean(L, "feasible", result.feasible);
   set_boolean(L, "optimal", result.optimal);
   set_boolean(L, "stopped", result.stopped);
-  lua_createtable(L, static_cast<int>(result.choice.size()), 0);
-  for (size_t v = 0; v < result.choice.size(); ++v) {
-    lua_pushinteger(L, result.choice[v] + 1);
-    lua_rawseti(L, -2, static_cast<int>(v) + 1);
-  }
-  lua_setfield(L, -2, "solution");
+  set_numbers(L, "solution", result.choice, 1);
 }
 
 /// solve_selection(problem, {seconds=, seed=, table_bytes=, rounds=}, progress function or nil) ->

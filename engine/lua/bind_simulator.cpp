@@ -385,30 +385,13 @@ ScheduleSpec schedule_arg(lua_State* L, int index, const Problem& problem) {
 
 void push_schedule(lua_State* L, const ScheduleSpec& spec) {
   if (spec == ScheduleSpec{}) return lua_pushnil(L);
-  const auto push_list = [&](const auto& values, int base) {
-    lua_createtable(L, static_cast<int>(values.size()), 0);
-    for (size_t i = 0; i < values.size(); ++i) {
-      lua_pushnumber(L, values[i] + base);
-      lua_rawseti(L, -2, static_cast<int>(i) + 1);
-    }
-  };
   lua_newtable(L);
   set_field(L, "schedule", spec.name);
   set_field(L, "micro_batches", spec.micro_batches);
-  if (!spec.priority.empty()) {
-    push_list(spec.priority, 0);
-    lua_setfield(L, -2, "priority");
-  }
-  if (!spec.stage.empty()) {
-    push_list(spec.stage, 1);
-    lua_setfield(L, -2, "stage");
-  }
+  if (!spec.priority.empty()) set_numbers(L, "priority", spec.priority);
+  if (!spec.stage.empty()) set_numbers(L, "stage", spec.stage, 1);
   if (spec.order.empty()) return;
-  lua_newtable(L);
-  for (size_t d = 0; d < spec.order.size(); ++d) {
-    push_list(spec.order[d], 1);
-    lua_rawseti(L, -2, static_cast<int>(d) + 1);
-  }
+  push_list(L, spec.order, [&](const auto& tasks) { push_numbers(L, tasks, 1); });
   lua_setfield(L, -2, "order");
 }
 

@@ -4,14 +4,6 @@
 namespace trinity::lua {
 namespace {
 
-void push_integers(lua_State* L, const std::vector<int32_t>& values, int32_t add) {
-  lua_createtable(L, static_cast<int>(values.size()), 0);
-  for (size_t i = 0; i < values.size(); ++i) {
-    lua_pushinteger(L, values[i] + add);
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
-}
-
 /// iteration_space(graph, operator) -> { { name =, size =, role =, splits = } }, outermost first.
 int iteration_space_of(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1, "graph");
@@ -78,9 +70,9 @@ int lower(lua_State* L) {
   for (int32_t& device : placement) --device;
   auto lowered = lower_splits(graph, splits_arg(L, 4, graph, devices), placement, devices);
   push_object<const Graph>(L, std::make_shared<const Graph>(std::move(lowered.graph)));
-  push_integers(L, lowered.placement, 1);
-  push_integers(L, lowered.origin, 1);
-  push_integers(L, lowered.part, 1);
+  push_numbers(L, lowered.placement, 1);
+  push_numbers(L, lowered.origin, 1);
+  push_numbers(L, lowered.part, 1);
   return 4;
 }
 

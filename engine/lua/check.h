@@ -212,6 +212,31 @@ void for_each(lua_State* L, int index, Body body) {
   }
 }
 
+/// Pushes a list of what push(element) pushes, one value an element.
+template <class List, class Push>
+void push_list(lua_State* L, const List& list, Push push) {
+  lua_createtable(L, static_cast<int>(std::size(list)), 0);
+  int count = 0;
+  for (const auto& element : list) {
+    push(element);
+    lua_rawseti(L, -2, ++count);
+  }
+}
+
+/// Pushes a list of numbers, each with `add` on top (1: what scripts count from 1). Returns 1.
+template <class Numbers>
+int push_numbers(lua_State* L, const Numbers& numbers, int add = 0) {
+  push_list(L, numbers, [&](auto n) { lua_pushnumber(L, static_cast<double>(n) + add); });
+  return 1;
+}
+
+/// Sets field `key` of the table on top of the stack to such a list.
+template <class Numbers>
+void set_numbers(lua_State* L, const char* key, const Numbers& numbers, int add = 0) {
+  push_numbers(L, numbers, add);
+  lua_setfield(L, -2, key);
+}
+
 /// A list of integers at `index`, as a shape is.
 std::vector<int64_t> integers(lua_State* L, int index, const std::string& owner);
 

@@ -19,15 +19,6 @@ constexpr int64_t kMostWords = 16'000'000;  // of the bits of all ideals
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
-MaxLoadSplit priced(const LoadInstance& instance, std::vector<int32_t> device) {
-  const auto loads = max_load_loads_s(instance, device);
-  MaxLoadSplit split;
-  split.feasible = true;
-  split.load_s = *std::max_element(loads.begin(), loads.end());
-  split.device = std::move(device);
-  return split;
-}
-
 /// What the steps below share: the best so far, and when to end.
 struct Run {
   const LoadInstance& instance;
@@ -46,10 +37,10 @@ void take_any(Run& run, const LoadOrder& order) {
   for (const auto rule : {CutRule::balanced, CutRule::memory, CutRule::equal}) {
     auto device = cut_along(run.instance, order, rule);
     if (!is_feasible(run.instance, device)) continue;
-    return run.take(priced(run.instance, std::move(device)));
+    return run.take(priced_split(run.instance, std::move(device)));
   }
   if (run.instance.cpus > 0)
-    run.take(priced(run.instance, std::vector<int32_t>(run.instance.nodes.size(),
+    run.take(priced_split(run.instance, std::vector<int32_t>(run.instance.nodes.size(),
                                                        run.instance.accelerators)));
 }
 
@@ -63,7 +54,7 @@ void split_along_orders(Run& run, const LoadOrder& order) {
     std::vector<int32_t> device;
     const auto outcome = split_along_order(run.instance, other.groups, window,
                                            run.limits.most_pairs, run.deadline, device);
-    if (outcome == LoadOutcome::found) run.take(priced(run.instance, std::move(device)));
+    if (outcome == LoadOutcome::found) run.take(priced_split(run.instance, std::move(device)));
     if (outcome == LoadOutcome::stopped && i == 0)
       throw LimitError(fmt::format("max-load split of {} units: more than {} pairs of ideals",
                                    order.groups.size(), run.limits.most_pairs));
@@ -93,7 +84,7 @@ bool split_over_ideals(Run& run, const LoadInstance& instance, const LoadOrder& 
                                         run.limits.most_pairs, run.deadline, device);
     if (outcome == LoadOutcome::stopped) return false;
     if (outcome == LoadOutcome::none) continue;
-    run.take(priced(run.instance, std::move(device)));
+    run.take(priced_split(run.instance, std::move(device)));
     ended = true;
   }
   run.best.ideals = ideals->count();
@@ -181,6 +172,15 @@ std::vector<double> max_load_loads_s(const LoadInstance& instance,
     if (sent && !cpu) loads[at(device[n])] += node.transfer_s;
   }
   return loads;
+}
+
+MaxLoadSplit priced_split(const LoadInstance& instance, std::vector<int32_t> device) {
+  const auto loads = max_load_loads_s(instance, device);
+  MaxLoadSplit split;
+  split.feasible = is_feasible(instance, device);
+  split.load_s = *std::max_element(loads.begin(), loads.end());
+  split.device = std::move(device);
+  return split;
 }
 
 LoadInstance make_load_instance(const Problem& problem) {

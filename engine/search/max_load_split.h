@@ -64,6 +64,9 @@ MaxLoadSplit max_load_split(const LoadInstance& instance, const MaxLoadLimits& l
 std::vector<double> max_load_loads_s(const LoadInstance& instance,
                                      const std::vector<int32_t>& device);
 
+/// What a split that was not searched for is worth.
+MaxLoadSplit priced_split(const LoadInstance& instance, std::vector<int32_t> device);
+
 /// A problem as such an instance: every device an accelerator, times and wires at their means over
 /// devices and links, memory the fixed bytes plus outputs that backward reads, of the smallest
 /// device.

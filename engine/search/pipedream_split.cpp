@@ -256,7 +256,7 @@ int32_t few_cuts(std::span<const PipedreamLevel> levels, const PipedreamOptions&
 
 PipedreamFound pipedream_plan(const PipedreamLayers& layers, std::span<const PipedreamLevel> levels,
                               const PipedreamOptions& options, const std::string& compress,
-                              int32_t most_states, double seconds) {
+                              double seconds) {
   const auto deadline = Deadline::in(seconds);
   PipedreamFound found;
   const auto plan = [&](const char* kind, auto states, const Deadline& until) {
@@ -275,10 +275,8 @@ PipedreamFound pipedream_plan(const PipedreamLayers& layers, std::span<const Pip
     plan("few of one order", [&] { return pipedream_few(layers, most); }, until);
   };
   try {
-    const auto all = [&] { return pipedream_states(layers, most_states, deadline); };
-    const auto fewer = [&] {
-      return pipedream_states(compress_branches(layers), most_states, deadline);
-    };
+    const auto all = [&] { return pipedream_states(layers, deadline); };
+    const auto fewer = [&] { return pipedream_states(compress_branches(layers), deadline); };
     const auto chain = [&] { return pipedream_chain(layers, deadline); };
     if (compress != "yes" && plan("antichains", all, deadline)) return found;
     if (plan("antichains of compressed branches", fewer, deadline)) return found;

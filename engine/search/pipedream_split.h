@@ -46,10 +46,9 @@ struct PipedreamState {
 
 /// The cuts of a forward graph as PipeDream finds them: antichains, each made from another by
 /// moving one layer on. States are numbered by how many members they hold, then by discovery. A
-/// chain of n layers has n states; wide graphs have many: throws LimitError beyond `most_states`,
+/// chain of n layers has n states; wide graphs have many: throws LimitError beyond 4,000,
 /// Interrupted, TimeIsUp.
 std::vector<PipedreamState> pipedream_states(const PipedreamLayers& layers,
-                                             int32_t most_states = 2000,
                                              const Deadline& deadline = {});
 
 /// One state per layer, whose output is all that crosses there: for graphs with too many
@@ -108,11 +107,11 @@ struct PipedreamFound {
 };
 
 /// Cuts and a plan within `seconds`: over the antichains (compress "no"), those of compressed
-/// branches ("yes"), or (compress "auto") where either are more than `most_states` or than tables
+/// branches ("yes"), or (compress "auto") where either are more than 4,000 or than tables
 /// hold, these and then one order of the layers, last few cuts of it. When time is up, few cuts of
 /// one order. Throws as the functions above, but TimeIsUp.
 PipedreamFound pipedream_plan(const PipedreamLayers& layers, std::span<const PipedreamLevel> levels,
                               const PipedreamOptions& options, const std::string& compress,
-                              int32_t most_states, double seconds);
+                              double seconds);
 
 }  // namespace trinity

@@ -11,7 +11,7 @@ namespace trinity {
 namespace {
 
 /// Sets of operators are kept as rows of bits, one an operator.
-constexpr int32_t kMostOperators = 20000;
+constexpr int32_t kMostOperators = 20000, kMostStates = 4000;
 /// States hold all layers up to them: memory grows by the square of a chain.
 constexpr int32_t kMostChain = 4000;
 
@@ -63,9 +63,8 @@ PipedreamState state_of(const PipedreamLayers& layers, const std::vector<int32_t
 /// Walks the antichains of a graph as PipeDream's graph.antichain_dag() does.
 class Antichains {
  public:
-  Antichains(const Neighbours& layers, int32_t most_states, const Deadline& deadline)
+  Antichains(const Neighbours& layers, const Deadline& deadline)
       : layers_(layers),
-        most_states_(most_states),
         deadline_(deadline),
         words_(at(layers.count() + 63) / 64) {
     if (layers.count() > kMostOperators)
@@ -101,8 +100,8 @@ class Antichains {
   int32_t find(const Set& antichain) {
     const auto [entry, added] = number_.emplace(antichain, static_cast<int32_t>(found_.size()));
     if (added) {
-      if (static_cast<int32_t>(found_.size()) == most_states_)
-        throw LimitError(fmt::format("more than {} antichains", most_states_));
+      if (static_cast<int32_t>(found_.size()) == kMostStates)
+        throw LimitError(fmt::format("more than {} antichains", kMostStates));
       found_.push_back(antichain);
       augmented_.push_back(augment(antichain));
       next_.emplace_back();
@@ -207,7 +206,6 @@ class Antichains {
   }
 
   const Neighbours& layers_;
-  int32_t most_states_;
   const Deadline& deadline_;
   size_t words_;
   std::vector<uint64_t> before_;
@@ -277,10 +275,10 @@ PipedreamLayers compress_branches(const PipedreamLayers& layers) {
   return made;
 }
 
-std::vector<PipedreamState> pipedream_states(const PipedreamLayers& layers, int32_t most_states,
+std::vector<PipedreamState> pipedream_states(const PipedreamLayers& layers,
                                              const Deadline& deadline) {
   const Neighbours graph(layers);
-  auto states = Antichains(graph, most_states, deadline).run();
+  auto states = Antichains(graph, deadline).run();
   size_t members = 0;
   for (const auto& list : layers.members) members += list.size();
   if (states.back().layers.size() == members) return states;

@@ -18,6 +18,8 @@ local pipeline = {}
 -- What is known by name: { run = function(plan) return result end, help =, own = its options }.
 local methods = {}
 
+local most_devices = 65536
+
 local function exists(path)
   local file = io.open(path, 'r')
   if file then file:close() end
@@ -43,7 +45,7 @@ local function levels_of(option, value, low, integer)
   end
   for i = 1, #list do
     if integer then
-      check.integer(name, 'option', option, list[i], low, 65536)
+      check.integer(name, 'option', option, list[i], low, most_devices)
     else
       check.number(name, 'option', option, list[i], 0, 1e30)
       if list[i] == 0 then check.positive(name, 'option', option, list[i]) end
@@ -82,8 +84,8 @@ local function machine_of(about, cluster, whole, options)
     all = all * devices[i]
     levels[i] = { workers = devices[i], bandwidth_bytes_per_s = bandwidth[i] or bandwidth[1] }
   end
-  if all > 65536 then
-    check.refuse(name, 'option', 'devices', 'expected at most 65536 devices together, got %d', all)
+  if all > most_devices then
+    check.refuse(name, 'option', 'devices', 'expected at most %d devices together, got %d', most_devices, all)
   end
   local memory = options.memory_bytes or (about.memory_bytes > 0 and about.memory_bytes)
     or cluster and pipeline_machine.memory_bytes(cluster) or 0
@@ -93,7 +95,7 @@ local function machine_of(about, cluster, whole, options)
 end
 
 --- Stages of a split that gives every node one device.
-local function stages_by_device(split)
+local function stages_by_device(split, cpus)
   local by_device, stages = {}, {}
   for node = 1, #split.assignment do
     local device = split.assignment[node]
@@ -110,16 +112,13 @@ local function stages_by_device(split)
   end)
   for _, stage in ipairs(stages) do
     local device = stage.first_device
-    stage.load = split.loads[device > 0 and device or #split.loads - split.cpus + 1 - device]
+    stage.load = split.loads[device > 0 and device or #split.loads - cpus + 1 - device]
   end
   return stages
 end
 
 local function split_result(plan, split)
-  if not split.assignment then return split end
-  split.cpus = plan.machine.cpus
-  split.stages = stages_by_device(split)
-  split.cpus = nil
+  if split.assignment then split.stages = stages_by_device(split, plan.machine.cpus) end
   return split
 end
 
@@ -131,7 +130,7 @@ function pipeline.register(method, spec)
   check.argument(name .. '.register', 2, 'spec', spec, 'table')
   check.fields(name .. '.register', spec, { run = 'function', help = 'string', own = 'table' }, 'field')
   check.argument(name .. '.register', 'field', 'run', spec.run, 'function')
-  methods[method] = { run = spec.run, help = spec.help or '', own = spec.own or {} }
+  methods[method] = { run = spec.run, help = spec.help or '' }
   for key, rule in util.sorted_pairs(spec.own or {}) do rules[key] = rules[key] or rule end
 end
 
@@ -263,12 +262,6 @@ pipeline.register('max_load', {
 pipeline.register('pipedream', {
   help = "PipeDream's optimiser: stages and replicas, levels of bandwidth", run = function(plan)
   local options = plan.options
-  for i = 1, #plan.levels do
-    if plan.levels[i].workers < 1 or plan.levels[i].workers > 1024 then
-      check.refuse(name, 'option', 'devices', 'pipedream: expected 1 to 1024 a level, got %d',
-        plan.levels[i].workers)
-    end
-  end
   local compression = options.activation_compression or 1
   local found = plan.network:pipedream(plan.levels, { transfers = compression > 0,
     compression = compression > 0 and compression or 1, straight = options.straight or false,
@@ -282,9 +275,6 @@ end })
 pipeline.register('piper', {
   help = "Piper's planner: data and tensor degrees, recomputation; max_load: time per sample", run = function(plan)
     local options = plan.options
-    if plan.machine.devices < 1 then
-      check.refuse(name, 'option', 'devices', 'piper: expected at least 1 device, got 0')
-    end
     return plan.network:piper(plan.machine, {
       seconds = options.seconds < math.huge and options.seconds or nil, data_parallel = options.data_parallel ~= false,
       tensor_parallel = options.tensor_parallel ~= false })
@@ -313,7 +303,7 @@ local function run(plan, method)
   core.begin_search()
   local limited = seconds < math.huge
   if limited then core.begin_limit(seconds + math.max(0.5, seconds * 0.05)) end
-  local ok, found = xpcall(methods[method].run, function(message) return message end, plan)
+  local ok, found = pcall(methods[method].run, plan)
   local stopped = core.stop_requested()
   local late = limited and core.end_limit()
   core.end_search()
@@ -329,6 +319,19 @@ local function run(plan, method)
   return found
 end
 
+-- The fewest and the most devices of a level, where a method does not take any number.
+local limits_of = { pipedream = { 1, 1024 }, piper = { 1, most_devices }, tapp = { 1, most_devices } }
+
+local function check_levels(method, levels)
+  local limits = limits_of[method]
+  for _, level in ipairs(limits and levels or {}) do
+    if level.workers < limits[1] or level.workers > limits[2] then
+      check.refuse(name, 'option', 'devices', '%s: expected %d to %d a level, got %d', method, limits[1], limits[2],
+        level.workers)
+    end
+  end
+end
+
 -- What the module does when it is called.
 local function plan_pipeline(_, source, options)
   if type(source) ~= 'string' and util.class_of(source) ~= 'problem' then
@@ -341,6 +344,7 @@ local function plan_pipeline(_, source, options)
   for key, value in util.sorted_pairs(options) do plan.options[key] = value end
   plan.options.seconds, plan.options.seed = options.seconds or math.huge, options.seed or 1
   plan.machine, plan.levels = machine_of(plan.about, cluster, whole, plan.options)
+  check_levels(method, plan.levels)
   local found = run(plan, method)
   found.method, found.unit, found.nodes = method, plan.about.unit, plan.about.nodes
   found.network, found.format, found.machine = plan.about.name, plan.about.format, plan.machine

@@ -3,7 +3,6 @@
 -- quarter of the rounds are the policy's, the rest move ends and devices of the best scheme's stages. Layers stand in
 -- the order of the file: where branches could stand otherwise, max_load_dp may have better contiguous splits.
 
-local check = require 'trinity.check'
 local core = require 'trinity.core'
 local learner = require 'trinity.learner'
 local progress = require 'trinity.progress'
@@ -112,9 +111,6 @@ end
 --- Learns and moves for so many batches or seconds; returns the best split that was priced.
 local function run(plan)
   local options = plan.options
-  if plan.machine.devices < 1 then
-    check.refuse('trinity.pipeline', 'option', 'devices', 'tapp: expected at least 1 device, got 0')
-  end
   local own = { seed = options.seed }
   for key, value in pairs(settings) do own[key] = value end -- a copy: needs no sorted order
   local row, layer_of = row_of(plan)

@@ -175,7 +175,7 @@ TEST_CASE("what PipeDream's optimiser refuses") {
   wide.time_s.assign(43, 1);
   wide.output_bytes.assign(43, 1);
   wide.parameter_bytes.assign(43, 0);
-  CHECK_THROWS_WITH_AS(pipedream_states(wide), "more than 2000 antichains", LimitError);
+  CHECK_THROWS_WITH_AS(pipedream_states(wide), "more than 4000 antichains", LimitError);
   const auto states_of_chain = pipedream_chain(wide);
   CHECK(states_of_chain.size() == 43);
   CHECK(states_of_chain.back().time_s == 43);
