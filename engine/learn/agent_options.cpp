@@ -1,5 +1,5 @@
-#include "base/error.h"
-#include "learn/agent.h"
+#include "learn/agent_options.h"
+
 #include "learn/torch_policy.h"
 
 namespace trinity {
@@ -52,50 +52,35 @@ AgentOptions AgentOptions::code() {
 
 namespace {
 
-/// Calls visit(name, value, least, most) for every number among the options.
-template <class Visit>
-void each_number(const AgentOptions& o, Visit visit) {
-  visit("groups", o.groups, 0, 4096);
-  visit("samples", o.samples, 1, 4096);
-  visit("epochs", o.epochs, 1, 100);
-  visit("learning_rate", o.learning_rate, 1e-9, 10);
-  visit("learning_rate_decay", o.learning_rate_decay, 1e-6, 1);
-  visit("decay_every", o.decay_every, 1, 1e9);
-  visit("decay_after", o.decay_after, 0, 1e9);
-  visit("clip", o.clip, 1e-6, 10);
-  visit("entropy_weight", o.entropy_weight, 0, 100);
-  visit("gradient_norm", o.gradient_norm, 1e-9, 1e9);
-  visit("temperature", o.temperature, 1e-6, 1e6);
-  visit("tanh_constant", o.tanh_constant, 1e-6, 80);
-  visit("baseline_n", o.baseline_n, 1, 1e9);
-  visit("exclude_failing_after", o.exclude_failing_after, -1, 1e9);
-  visit("noise_amplitude", o.noise_amplitude, 0, 100);
-  visit("noise_steps", o.noise_steps, 0, 1e9);
-  visit("dropout", o.dropout, 0, 0.99);
-  visit("switch_probability", o.switch_probability, 0, 0.99);
-  visit("contiguity", o.contiguity, 0, 1e6);
-  visit("hidden", o.hidden, 1, 4096);
-  visit("depth_waves", o.features.depth_waves, 0, 64);
-  const auto& walks = o.features.node2vec;
-  visit("node2vec.dimensions", walks.dimensions, 0, 100000);
-  visit("node2vec.return_parameter", walks.return_parameter, 1e-9, 1e9);
-  visit("node2vec.in_out_parameter", walks.in_out_parameter, 1e-9, 1e9);
-  visit("node2vec.walk_length", walks.walk_length, 1, 100000);
-  visit("node2vec.walks_per_node", walks.walks_per_node, 1, 100000);
-  visit("node2vec.window", walks.window, 1, 100000);
-  visit("node2vec.epochs", walks.epochs, 1, 100000);
-  visit("node2vec.negatives", walks.negatives, 1, 100000);
-  visit("node2vec.learning_rate", walks.learning_rate, 0, 100);
-}
+struct Ranges {
+  void operator()(const char* name, double value, double least, double most) const {
+    check_option(name, value, least, most);
+  }
+  template <class Value>
+  void operator()(const char*, const Value&) const {}
+  template <class Choice, class Words>
+  void operator()(const char*, Choice, const Words&) const {}
+};
+
+/// Every value as text.
+struct Texts {
+  std::vector<std::pair<std::string, std::string>> all;
+
+  void operator()(const char* name, double value, double, double) {
+    all.emplace_back(name, fmt::format("{}", value));
+  }
+  void operator()(const char* name, bool value) { all.emplace_back(name, value ? "true" : "false"); }
+  void operator()(const char* name, const std::string& value) { all.emplace_back(name, value); }
+  template <class Choice, size_t Words>
+  void operator()(const char* name, Choice value, const std::array<const char*, Words>& words) {
+    all.emplace_back(name, words[static_cast<size_t>(value)]);
+  }
+};
 
 }  // namespace
 
 void AgentOptions::check(int ranks) const {
-  each_number(*this, [](const char* name, double value, double low, double high) {
-    if (!(value >= low && value <= high))
-      throw ArgumentError(
-          fmt::format("option '{}': expected {} to {}, got {}", name, low, high, value));
-  });
+  each_option(*this, Ranges{});
   if (samples < ranks)
     throw ArgumentError(fmt::format(
         "option 'samples': expected one or more for each of {} processes, got {}", ranks, samples));
@@ -103,31 +88,10 @@ void AgentOptions::check(int ranks) const {
 }
 
 std::vector<std::pair<std::string, std::string>> AgentOptions::list() const {
-  std::vector<std::pair<std::string, std::string>> all;
-  all.emplace_back("seed", fmt::format("{}", seed));
-  each_number(*this, [&](const char* name, double value, double, double) {
-    all.emplace_back(name, fmt::format("{}", value));
-  });
-  const auto flag = [&](const char* name, bool value) {
-    all.emplace_back(name, value ? "true" : "false");
-  };
-  constexpr const char* kRatios[] = {"action", "group_mean", "joint"};
-  constexpr const char* kMasks[] = {"batch", "sample", "fresh", "off"};
-  all.emplace_back("ratio", kRatios[static_cast<size_t>(ratio)]);
-  all.emplace_back("dropout_mask", kMasks[static_cast<size_t>(dropout_mask)]);
-  all.emplace_back("device", device);
-  flag("baseline_every_epoch", baseline_every_epoch);
-  flag("linear_partition", linear_partition);
-  flag("normalise_advantage", normalise_advantage);
-  flag("order_groups", order_groups);
-  flag("plain_torch", plain_torch);
-  flag("raw_time", features.raw_time);
-  flag("mean_output_size", features.mean_output_size);
-  flag("depth_feature", features.depth);
-  flag("scale_by_mean", features.scale_by_mean);
-  flag("type_index", features.type_index);
-  flag("group_counts", features.group_counts);
-  return all;
+  Texts texts;
+  texts.all.emplace_back("seed", fmt::format("{}", seed));
+  each_option(*this, texts);
+  return std::move(texts.all);
 }
 
 }  // namespace trinity

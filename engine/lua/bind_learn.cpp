@@ -1,33 +1,74 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <optional>
+#include <string_view>
 
+#include "learn/agent_options.h"
 #include "lua/job.h"
 #include "lua/module.h"
 
 namespace trinity::lua {
 namespace {
 
-Node2VecOptions read_node2vec(lua_State* L, const Node2VecOptions& preset) {
-  Fields fields(L, -1, "node2vec");
-  const auto count = [&](const char* key, int32_t fallback) {
-    return static_cast<int32_t>(fields.integer(key, fallback, 1, 100000));
-  };
-  Node2VecOptions options = preset;
-  options.dimensions = count("dimensions", preset.dimensions);
-  options.walk_length = count("walk_length", preset.walk_length);
-  options.walks_per_node = count("walks_per_node", preset.walks_per_node);
-  options.window = count("window", preset.window);
-  options.epochs = count("epochs", preset.epochs);
-  options.negatives = count("negatives", preset.negatives);
-  options.return_parameter = fields.number("return_parameter", preset.return_parameter);
-  options.in_out_parameter = fields.number("in_out_parameter", preset.in_out_parameter);
-  options.learning_rate = fields.number("learning_rate", preset.learning_rate);
-  fields.refuse_unknown();
-  if (!(options.return_parameter > 0) || !(options.in_out_parameter > 0))
-    throw ArgumentError("node2vec: return_parameter and in_out_parameter must be positive");
-  return options;
+/// Takes options of the agent from a table, those of node2vec from the table in it, if there is one.
+struct OptionReader {
+  Fields& fields;
+  Fields* walks;
+
+  /// The table that an option is in, and its name there.
+  Fields* table_of(const char*& name) const {
+    constexpr std::string_view kWalks = "node2vec.";
+    if (!std::string_view(name).starts_with(kWalks)) return &fields;
+    name += kWalks.size();
+    return walks;
+  }
+  template <class Number>
+  void operator()(const char* name, Number& value, double least, double most) const {
+    const char* key = name;
+    auto* from = table_of(key);
+    if (!from) return;
+    if constexpr (std::is_integral_v<Number>) {
+      value = static_cast<Number>(from->integer(key, value, static_cast<int64_t>(least),
+                                                static_cast<int64_t>(most)));
+    } else {
+      value = from->number(key, value);
+      check_option(name, value, least, most);
+    }
+  }
+  void operator()(const char* name, bool& value) const { value = fields.boolean(name, value); }
+  void operator()(const char* name, std::string& value) const {
+    value = fields.string(name, value);
+  }
+  template <class Choice, size_t Words>
+  void operator()(const char* name, Choice& value,
+                  const std::array<const char*, Words>& words) const {
+    const auto word = fields.string(name, words[static_cast<size_t>(value)]);
+    const auto found = std::find(words.begin(), words.end(), word);
+    if (found == words.end())
+      throw ArgumentError(
+          fmt::format("field '{}': unknown word '{}'{} (known: {})", name, word,
+                      suggestion(word, {words.begin(), words.end()}), fmt::join(words, ", ")));
+    value = static_cast<Choice>(found - words.begin());
+  }
+};
+
+/// each(reader) with a reader of the table and of what field node2vec holds: a table, or false for
+/// no such columns.
+template <class Each>
+void read_fields(lua_State* L, Fields& fields, int32_t& walk_dimensions, Each each) {
+  fields.push_any("node2vec");
+  const bool off = lua_isboolean(L, -1) && !lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  std::optional<Fields> walks;
+  if (!off && fields.push_table("node2vec")) walks.emplace(L, -1, "node2vec");
+  each(OptionReader{fields, walks ? &*walks : nullptr});
+  if (off) walk_dimensions = 0;
+  if (!walks) return;
+  walks->refuse_unknown();
+  lua_pop(L, 1);
 }
 
 AgentOptions read_preset(const std::string& name) {
@@ -38,67 +79,23 @@ AgentOptions read_preset(const std::string& name) {
                                   suggestion(name, {"default", "paper", "code"})));
 }
 
-/// One of some words, as its place among them.
-template <class Enum>
-Enum read_word(Fields& fields, const char* key, Enum fallback,
-               const std::vector<std::string>& words) {
-  const auto word = fields.string(key, words[static_cast<size_t>(fallback)]);
-  for (size_t i = 0; i < words.size(); ++i)
-    if (words[i] == word) return static_cast<Enum>(i);
-  throw ArgumentError(fmt::format("field '{}': unknown word '{}'{} (known: {})", key, word,
-                                  suggestion(word, words), fmt::join(words, ", ")));
-}
-
-void read_learning(Fields& fields, AgentOptions& options) {
-  const auto count = [&](const char* key, int32_t& value, int32_t low) {
-    value = static_cast<int32_t>(fields.integer(key, value, low, 1000000000));
-  };
-  const auto number = [&](const char* key, double& value) { value = fields.number(key, value); };
-  count("groups", options.groups, 0);
-  count("samples", options.samples, 1);
-  count("epochs", options.epochs, 1);
-  count("decay_every", options.decay_every, 1);
-  count("decay_after", options.decay_after, 0);
-  count("exclude_failing_after", options.exclude_failing_after, -1);
-  count("noise_steps", options.noise_steps, 0);
-  count("hidden", options.hidden, 1);
-  number("learning_rate", options.learning_rate);
-  number("learning_rate_decay", options.learning_rate_decay);
-  number("clip", options.clip);
-  number("entropy_weight", options.entropy_weight);
-  number("gradient_norm", options.gradient_norm);
-  number("temperature", options.temperature);
-  number("tanh_constant", options.tanh_constant);
-  number("baseline_n", options.baseline_n);
-  number("noise_amplitude", options.noise_amplitude);
-  number("switch_probability", options.switch_probability);
-  number("contiguity", options.contiguity);
-  number("dropout", options.dropout);
-}
-
 AgentOptions read_options(lua_State* L, Fields& fields) {
   AgentOptions options = read_preset(fields.string("preset", "default"));
   options.seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
-  read_learning(fields, options);
-  const auto flag = [&](const char* key, bool& value) { value = fields.boolean(key, value); };
-  flag("baseline_every_epoch", options.baseline_every_epoch);
-  flag("normalise_advantage", options.normalise_advantage);
-  flag("order_groups", options.order_groups);
-  flag("plain_torch", options.plain_torch);
-  options.ratio = read_word(fields, "ratio", options.ratio, {"action", "group_mean", "joint"});
-  options.dropout_mask =
-      read_word(fields, "dropout_mask", options.dropout_mask, {"batch", "sample", "fresh", "off"});
-  const std::string network =
-      fields.string("partition_network", options.linear_partition ? "linear" : "mlp");
-  if (network != "linear" && network != "mlp")
-    throw ArgumentError(
-        fmt::format("field 'partition_network': unknown word '{}'{} (known: mlp, "
-                    "linear)",
-                    network, suggestion(network, {"mlp", "linear"})));
-  options.linear_partition = network == "linear";
-  options.device = fields.string("device", options.device);
-  options.features = feature_options(L, fields, options.features);
+  read_fields(L, fields, options.features.node2vec.dimensions,
+              [&](const OptionReader& reader) { each_option(options, reader); });
   return options;
+}
+
+/// agent_options() -> the names of the agent's options, but for the seed
+int agent_option_names(lua_State* L) {
+  std::vector<std::string> names{"preset", "node2vec"};
+  AgentOptions options;
+  each_option(options, [&](const std::string& name, auto&&...) {
+    if (!name.starts_with("node2vec.")) names.push_back(name);
+  });
+  push_list(L, names, [&](const std::string& name) { lua_pushstring(L, name.c_str()); });
+  return 1;
 }
 
 /// The ranks of a job as peers of an agent.
@@ -335,36 +332,15 @@ constexpr luaL_Reg kAgent[] = {TRINITY_BIND("share", agent_share),
                                {nullptr, nullptr}};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("agent", agent_new),
                                    TRINITY_BIND("check_agent", agent_check),
+                                   TRINITY_BIND("agent_options", agent_option_names),
                                    TRINITY_BIND("describe_torch", learn_describe_torch),
                                    {nullptr, nullptr}};
 
 }  // namespace
 
-FeatureOptions feature_options(lua_State* L, Fields& fields, const FeatureOptions& preset) {
-  FeatureOptions options = preset;
-  options.depth_waves =
-      static_cast<int32_t>(fields.integer("depth_waves", preset.depth_waves, 0, 64));
-  options.raw_time = fields.boolean("raw_time", preset.raw_time);
-  options.mean_output_size = fields.boolean("mean_output_size", preset.mean_output_size);
-  options.depth = fields.boolean("depth_feature", preset.depth);
-  options.scale_by_mean = fields.boolean("scale_by_mean", preset.scale_by_mean);
-  options.group_counts = fields.boolean("group_counts", preset.group_counts);
-  const auto feature = fields.string("type_feature", preset.type_index ? "index" : "embedding");
-  if (feature != "index" && feature != "embedding")
-    throw ArgumentError(
-        fmt::format("field 'type_feature': unknown word '{}'{} (known: embedding, "
-                    "index)",
-                    feature, suggestion(feature, {"embedding", "index"})));
-  options.type_index = feature == "index";
-  fields.push_any("node2vec");
-  const bool off = lua_isboolean(L, -1) && !lua_toboolean(L, -1);
-  lua_pop(L, 1);
-  if (off) {
-    options.node2vec.dimensions = 0;
-  } else if (fields.push_table("node2vec")) {
-    options.node2vec = read_node2vec(L, preset.node2vec);
-    lua_pop(L, 1);
-  }
+FeatureOptions feature_options(lua_State* L, Fields& fields, FeatureOptions options) {
+  read_fields(L, fields, options.node2vec.dimensions,
+              [&](const OptionReader& reader) { each_feature_option(options, reader); });
   return options;
 }
 

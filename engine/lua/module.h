@@ -131,7 +131,7 @@ void fill_metrics(lua_State* L, int index, const Metrics& metrics);
 
 /// The options of features among `fields`: depth_waves, raw_time, mean_output_size, depth_feature,
 /// node2vec = {...} or false.
-FeatureOptions feature_options(lua_State* L, Fields& fields, const FeatureOptions& preset);
+FeatureOptions feature_options(lua_State* L, Fields& fields, FeatureOptions options);
 
 /// Each adds its functions to the table on top of the stack and registers its types.
 void open_base(lua_State* L);

@@ -28,14 +28,8 @@ local search = require 'trinity.search'
 local util = require 'trinity.util'
 local warm_start = require 'trinity.warm_start'
 
--- Options of the agent (engine/learn/agent.h); false leaves the preset's value.
-local agent_options = { 'preset', 'groups', 'samples', 'epochs', 'learning_rate', 'clip',
-  'entropy_weight', 'gradient_norm', 'temperature', 'tanh_constant', 'baseline_n',
-  'noise_amplitude', 'noise_steps', 'dropout', 'normalise_advantage', 'order_groups',
-  'switch_probability', 'contiguity', 'hidden', 'raw_time', 'mean_output_size', 'depth_feature', 'depth_waves',
-  'node2vec', 'ratio', 'dropout_mask', 'exclude_failing_after', 'learning_rate_decay', 'decay_every', 'decay_after',
-  'baseline_every_epoch', 'partition_network', 'type_feature', 'scale_by_mean', 'group_counts', 'plain_torch',
-  'device' }
+-- Names of the agent's options (engine/learn/agent_options.h); false leaves the preset's value.
+local agent_options = core.agent_options()
 
 -- Options of the stages; warm_start, policy and refine are on by default (but not in the article's presets).
 local stage_options = { warm_start = false, refine = false,
