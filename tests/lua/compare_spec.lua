@@ -1,5 +1,6 @@
 -- trinity.compare over seeds: medians, failures as rows, finished runs kept; the commands simulate, search, compare.
 
+local core = require 'trinity.core'
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 local cli = require 'trinity.cli'
@@ -89,9 +90,7 @@ end)
 describe('trinity simulate', function()
   for _, name in ipairs { 'alexnet', 'gnmt', 'inception_v3', 'nasnetamobile', 'resnet50', 'vgg16' } do
     it('--compat gives the published step times of ' .. name, function()
-      local file = assert(io.open(shared(('placeto-sim/%s.expected.json'):format(name))))
-      local text = file:read '*a'
-      file:close()
+      local text = core.read_file(shared(('placeto-sim/%s.expected.json'):format(name)))
       local forward = trinity.model(shared(('pipedream/%s.graph.txt'):format(name)), { training = false })
       local cases = 0
       for devices, placement, makespan_us in text:gmatch '"devices":%s*(%d+),%s*"placement":%s*"(%d+)",%s*"makespan_us":%s*([%d.e+]+)' do

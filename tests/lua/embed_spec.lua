@@ -18,9 +18,7 @@ local function succeeds(command)
 end
 
 local function needs(path)
-  local file = io.open(path, 'r')
-  if not file then skip(path .. ' is not built') end
-  if file then file:close() end
+  if not require('trinity.run_folder').exists(path) then skip(path .. ' is not built') end
 end
 
 describe('the engine outside its program', function()

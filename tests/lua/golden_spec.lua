@@ -36,12 +36,8 @@ end
 
 local function check(name, text)
   local path = ('%s/tests/golden/%s.txt'):format(root, name)
-  if os.getenv 'TRINITY_REGENERATE' then
-    core.write_file(path, text)
-  end
-  local file = assert(io.open(path))
-  local golden = file:read '*a'
-  file:close()
+  if os.getenv 'TRINITY_REGENERATE' then core.write_file(path, text) end
+  local golden = core.read_file(path)
   local wanted, got = golden:gmatch '[^\n]*', text:gmatch '[^\n]*'
   for line in wanted do expect(got()):equals(line) end
   expect(text):equals(golden)

@@ -14,11 +14,7 @@ local runs = folder .. '/runs'
 
 local function read_json(path) return json.decode(core.read_file(path), path) end
 
-local function exists(path)
-  local file = io.open(path)
-  if file then file:close() end
-  return file ~= nil
-end
+local exists = require('trinity.run_folder').exists
 
 --- Writes a script into the folder and returns its path.
 local function script(name, text)

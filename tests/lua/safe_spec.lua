@@ -283,11 +283,7 @@ local function run(pieces, in_workers)
   return results, table.concat(rest, '\n'), written
 end
 
-local function exists(path)
-  local file = io.open(path)
-  if file then file:close() end
-  return file ~= nil
-end
+local exists = require('trinity.run_folder').exists
 
 -- Runs attempts; every one must end as its group says, and leave no file.
 local function try(groups, in_workers)

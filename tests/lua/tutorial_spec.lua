@@ -2,10 +2,7 @@
 
 describe('the tutorial of README.md', function()
   it('runs block after block', function()
-    local file = assert(io.open(root .. '/README.md'))
-    local text = file:read '*a'
-    file:close()
-    local chapter = text:match '\n## Tutorial.-\n(.-)\n## '
+    local chapter = require('trinity.core').read_file(root .. '/README.md'):match '\n## Tutorial.-\n(.-)\n## '
     local blocks = {}
     for block in chapter:gmatch '```lua\n(.-)```' do blocks[#blocks + 1] = block end
     expect(#blocks):equals(6)

@@ -1,6 +1,7 @@
 -- Checkpoints of searches, policies, tensors, networks and optimisers. An input begins with a line that says which;
 -- its check sums are put right, so that changes reach what stands behind them.
 
+local core = require 'trinity.core'
 local trinity = require 'trinity'
 local bit = require 'bit'
 local frame = require 'frame'
@@ -32,12 +33,7 @@ local function with(options, more)
   return merged
 end
 
-local function content(path)
-  local file = assert(io.open(path, 'rb'))
-  local text = file:read '*a'
-  file:close()
-  return text
-end
+local content = core.read_file
 
 -- The sums that trinity's own files close with, right again.
 
@@ -126,11 +122,8 @@ local function seeds()
   refined = refining_text
   local kept = content(policy)
   for _, slot in ipairs { '0', '1' } do
-    local file = io.open(side .. slot, 'rb')
-    if file then
-      beside[slot] = file:read '*a'
-      file:close()
-    end
+    local ok, text = pcall(content, side .. slot)
+    if ok then beside[slot] = text end
   end
   list[#list + 1] = 'policy\n' .. kept
   tensor.save(tensors, { a = tensor.new { 1, 2, 3 }, b = tensor.new { { 1, 2 }, { 3, 4 } } })

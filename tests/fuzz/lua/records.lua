@@ -78,10 +78,7 @@ local function profile_seed()
   local path = frame.folder .. '/seed.json'
   trinity.profile.measure(graph, { devices = { 'cpu:0', 'cpu:1' }, steps = 1, warm_up = 1, copies = 1,
     sizes = { 1024, 4096 }, quiet = true }):save(path)
-  local file = io.open(path)
-  local text = file:read '*a'
-  file:close()
-  return 'profile\n' .. text
+  return 'profile\n' .. core.read_file(path)
 end
 
 return {

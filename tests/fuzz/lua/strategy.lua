@@ -1,5 +1,6 @@
 -- Strategy files: problem:load, what comes back is written and read again.
 
+local core = require 'trinity.core'
 local trinity = require 'trinity'
 local frame = require 'frame'
 local small = require 'small'
@@ -10,10 +11,7 @@ local problem = small.problem(2)
 local function seed(plan)
   local path = frame.folder .. '/seed'
   problem:strategy(plan, { method = 'by hand', seed = 1, evaluations = 3 }):save(path)
-  local file = io.open(path)
-  local text = file:read '*a'
-  file:close()
-  return text
+  return core.read_file(path)
 end
 
 local function halves()
