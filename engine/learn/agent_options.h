@@ -9,6 +9,13 @@
 
 namespace trinity {
 
+/// Throws ArgumentError for a number out of its range.
+inline void check_option(const char* name, double value, double least, double most) {
+  if (!(value >= least && value <= most))
+    throw ArgumentError(
+        fmt::format("option '{}': expected {} to {}, got {}", name, least, most, value));
+}
+
 /// Calls visit(name, number, least, most), visit(name, flag) or visit(name, choice, words), whose
 /// value is the place among the words, for the options of features. Those of node2vec are
 /// "node2vec.NAME". `Options`: FeatureOptions, const or not.

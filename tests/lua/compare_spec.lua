@@ -1,6 +1,5 @@
 -- trinity.compare over seeds: medians, failures as rows, finished runs kept; the commands simulate, search, compare.
 
-local core = require 'trinity.core'
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 local cli = require 'trinity.cli'
