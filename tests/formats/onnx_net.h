@@ -127,7 +127,7 @@ struct OnnxNet {
 };
 
 /// The operator called `name`, which the graph must have.
-inline const Operator& operator_named(const Graph& graph, const std::string& name) {
+inline const Operator& operator_named(const Graph& graph, std::string_view name) {
   return graph.op(graph.find(name));
 }
 
