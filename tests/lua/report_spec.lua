@@ -128,7 +128,7 @@ describe('json', function()
     expect(json.decode(text).text):equals(value.text)
   end)
   it('says where text is wrong', function()
-    for text, message in trinity.sorted_pairs { ['{"a":1'] = '1:7: not valid', ['[1,]'] = '1:4: not valid',
+    for text, message in trinity.sorted_pairs { ['{"a":1'] = '1:6: not valid', ['[1,]'] = '1:4: not valid',
       ['"x'] = 'closing quote', ['[1] 2'] = '1:5: not valid', ['nul'] = 'invalid literal', ['"\\q"'] = 'backslash',
       ['{"a":1,"a":2}'] = 'twice', [('['):rep(1000)] = 'nested' } do
       expect(function() json.decode(text, 'file') end):raises('^file:.*' .. message)

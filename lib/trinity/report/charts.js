@@ -11,9 +11,9 @@ const vega = (function () {
 const waiting = [];
 let standing = false;
 
-/** Draws something once it stands in the page. */
+/** Draws something once it stands in the page, before anything else happens there. */
 function later(work) {
-  if (standing) setTimeout(work, 0); else waiting.push(work);
+  if (standing) queueMicrotask(work); else waiting.push(work);
 }
 
 /** Draws all that waits: before the page is loaded, so that pictures and prints of it have everything. */
