@@ -10,13 +10,20 @@ local check = require 'trinity.check'
 local core = require 'trinity.core'
 local json = require 'trinity.json'
 local run_folder = require 'trinity.run_folder'
-local run_search = require 'trinity.run_search'
 local progress = require 'trinity.progress'
 local simulator = require 'trinity.simulator'
 local tensorboard = require 'trinity.tensorboard'
 local util = require 'trinity.util'
 
 local checkpoints = {}
+
+-- Files that hold a state are written anew after least_s at the earliest and take that share of the time at most.
+checkpoints.least_s, checkpoints.share = 5, 0.01
+
+--- Whether a file that was written at `at_s`, which took `taken_s`, is to be written again.
+function checkpoints.is_due(at_s, taken_s)
+  return core.clock_s() - at_s >= math.max(checkpoints.least_s, taken_s / checkpoints.share)
+end
 
 local kind = 'trinity search checkpoint 3'
 
@@ -99,7 +106,7 @@ function checkpoints.too_many(self, scores) return not asked(self) and scores > 
 function checkpoints.due(self, by_count)
   if not self.checkpoint then return false end
   if asked(self) then return by_count end
-  return run_search.is_due(self.kept_at, self.keeping_s)
+  return checkpoints.is_due(self.kept_at, self.keeping_s)
 end
 
 --- Calls body(), which writes a file beside the checkpoint. What goes wrong is the caller's to know where the caller

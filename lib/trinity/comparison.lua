@@ -4,8 +4,9 @@ local core = require 'trinity.core'
 local check = require 'trinity.check'
 local misfit = require 'trinity.misfit'
 local run_search = require 'trinity.run_search'
-local text = require 'trinity.text'
 local search = require 'trinity.search'
+local strategy = require 'trinity.strategy'
+local text = require 'trinity.text'
 local util = require 'trinity.util'
 
 --- Methods side by side; tostring() gives the table.
@@ -173,16 +174,11 @@ function Comparison:find(name)
   for _, row in ipairs(self.rows) do if row.method == name then return row.best end end
 end
 
---- What a strategy costs as plain data.
+--- What a strategy costs as plain data, with the id of the search of a run that found it.
 function comparison.facts(found)
-  local m = found.metrics
-  local memory = {}
-  for d = 1, m.device_count do memory[d] = m:memory_bytes(d) end
-  return { seed = found.seed, step_time_s = m.step_time_s, fits = m.feasible, misfit = found:misfit(),
-    peak_memory_bytes = memory,
-    peak_communication_bytes = m.peak_communication_bytes, total_communication_bytes = m.total_communication_bytes,
-    lower_bound_s = found:lower_bound_s(), reward = found.reward, evaluations = found.evaluations,
-    seconds = found.seconds, search = run_search.id_of(found) }
+  local facts = strategy.facts(found)
+  facts.search = run_search.id_of(found)
+  return facts
 end
 
 --- What was found as a sentence.

@@ -13,6 +13,7 @@
 local core = require 'trinity.core'
 local check = require 'trinity.check'
 local progress = require 'trinity.progress'
+local run_state = require 'trinity.run_state'
 local tensor = require 'trinity.tensor'
 local util = require 'trinity.util'
 
@@ -82,7 +83,7 @@ function dist.init(options)
   joined = setmetatable(self, Job)
   if joined.rank > 0 then
     progress.silent = true
-    require('trinity.run_state').leave_to_first_rank()
+    run_state.leave_to_first_rank()
   end
   return joined
 end
@@ -281,5 +282,7 @@ function dist.launch(arguments, options)
   end
   return core.dist.launch(arguments, options)
 end
+
+run_state.job = dist.current
 
 return dist

@@ -246,7 +246,7 @@ local function cluster_spec(name)
     if not exists(name) then util.fail('no profile or cluster file %s', util.shortened(name)) end
     local kept = kept_cluster(name)
     if kept then return kept, nil, name end
-    return require('trinity.profile.object').load(name):cluster_spec(), name, name
+    return model.read_profile(name):cluster_spec(), name, name
   end
   if name:match('%.lua$') then
     if not exists(name) then util.fail('no cluster file %s', util.shortened(name)) end

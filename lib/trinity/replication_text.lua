@@ -40,8 +40,9 @@ local function value_of(text)
   return tonumber(text) or text
 end
 
---- The policy of such a text, and the number of replicas. Raises an error when it is none.
-function replication_text.read(text)
+--- The policy of such a text, made by `policies` (trinity.synchronisation), and the number of replicas. Raises an error
+--- when it is none.
+function replication_text.read(text, policies)
   local kind, rest = text:match '^([%w_]+)(.*)$'
   if not kinds[kind] then util.fail('expected a replication, got %s', util.quoted(text)) end
   local options = {}
@@ -58,7 +59,7 @@ function replication_text.read(text)
   end
   local replicas = options.replicas
   options.replicas = nil
-  return require('trinity.synchronisation')[kind](options), replicas
+  return policies[kind](options), replicas
 end
 
 return replication_text

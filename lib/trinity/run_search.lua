@@ -4,22 +4,20 @@
 -- Rows: each of the first 16 steps, then one whenever the evaluations have grown by 6 %, or by 1 % with a better
 -- placement, and the last (curve.csv has all). So it depends on counts alone which steps make a row. A row waits for
 -- the next one or the end, because learners say what they are worth after their batch was priced (Record:learned).
---
--- Files that hold a state (strategy, checkpoint) are written anew after least_s at the earliest and take that share of
--- the time at most.
 
-local checkpoints -- required when first needed: it needs what needs this
+local checkpoints = require 'trinity.checkpoints'
 local core = require 'trinity.core'
 local json = require 'trinity.json'
 local progress = require 'trinity.progress'
 local run_folder = require 'trinity.run_folder'
 local run_metrics = require 'trinity.run_metrics'
 local run_problem = require 'trinity.run_problem'
+local search_events = require 'trinity.search_events'
 local state = require 'trinity.run_state'
 local strategy = require 'trinity.strategy'
 local util = require 'trinity.util'
 
-local run_search = { least_s = 5, share = 0.01 }
+local run_search = {}
 
 local Record = {}
 Record.__index = Record
@@ -56,7 +54,6 @@ end
 
 --- search.json as it is now.
 function Record:about(status, extra)
-  checkpoints = checkpoints or require 'trinity.checkpoints'
   local about = { kind = 'trinity search 1', id = self.id, problem = self.facts.id, method = self.method,
     seed = self.seed, options = checkpoints.option_texts(self.options), status = status,
     started_at = state.time_text(self.started_s), started_s = self.started_s, seconds = core.clock_s() - self.start,
@@ -128,14 +125,9 @@ function Record:learned(fields)
   for name, value in util.sorted_pairs(fields) do self.waiting[name] = value end
 end
 
---- Whether a file that was written at `at_s`, which took `taken_s`, is to be written again.
-function run_search.is_due(at_s, taken_s)
-  return core.clock_s() - at_s >= math.max(run_search.least_s, taken_s / run_search.share)
-end
-
 --- Writes the best so far, when it is time.
 function Record:save_best(search)
-  if not run_search.is_due(self.saved_at, self.saving_s) then return end
+  if not checkpoints.is_due(self.saved_at, self.saving_s) then return end
   local begun, problem = core.clock_s(), self.problem
   local text = problem:to_json(search.placement, { method = self.method, seed = self.seed, reward = search.best.reward,
     evaluations = self.offset + search.evaluations, step_time_s = search.best.metrics.step_time_s })
@@ -258,7 +250,6 @@ end
 --- was not begun.
 function Record:earlier()
   if not self.run.resumed then return nil end
-  checkpoints = checkpoints or require 'trinity.checkpoints'
   local path = self.run.path .. '/' .. self.path
   local about = read_json(path .. '/search.json')
   if not about then return nil end
@@ -299,7 +290,6 @@ end
 --- Rows that an earlier process of a resumed run wrote and that stay: those of searches that are done, and of others up
 --- to their checkpoint. { row =, wall_time_s = } each.
 function run_search.earlier_rows(run)
-  checkpoints = checkpoints or require 'trinity.checkpoints'
   local rows, torn = run_metrics.read(run.path .. '/metrics.jsonl')
   local kept, limit, begun, done = {}, {}, {}, 0
   run.last_row = {}
@@ -462,7 +452,7 @@ function run_search.close(run)
   if run.results > 0 then return end
   for _, found in util.sorted_pairs(run.best) do
     local bound = found:lower_bound_s()
-    local data = require('trinity.comparison').facts(found)
+    local data = strategy.facts(found)
     data.method, data.model, data.cluster = found.method, found.problem.graph.name, found.problem.cluster.name
     data.search = ids[found]
     local summary = ('%s found a step of %.4g s for %s on %s, %.2f times the lower bound.'):format(
@@ -470,5 +460,8 @@ function run_search.close(run)
     state.keep_result('search', data, nil, summary)
   end
 end
+
+search_events.listen(run_search)
+state.searches = run_search
 
 return run_search

@@ -13,7 +13,9 @@ local run_metrics = require 'trinity.run_metrics'
 local util = require 'trinity.util'
 
 --- settings: name, root, resume and options of the command line. run: nil before the first question, false for none.
-local state = { settings = {}, run = nil }
+--- searches: what keeps those of the run (lib/trinity/run_search.lua sets it). job(): the job whose first rank keeps
+--- the run (lib/trinity/dist.lua sets it).
+local state = { settings = {}, run = nil, searches = nil, job = function() return nil end }
 
 local kind, default_root = 'trinity run 1', 'runs'
 local now_interval_s = 2
@@ -222,7 +224,7 @@ end
 
 --- Of the ranks of a launch the first one keeps the run.
 local function is_first_rank(about)
-  local job = require('trinity.dist').current()
+  local job = state.job()
   if about and job then about.ranks = job.size end
   return not job or job.rank == 0
 end
@@ -263,7 +265,7 @@ local function begin(script, problem)
   if not run then return end
   core.at_end(state.finish)
   if run.resumed then state.save() end
-  local earlier = run.resumed and require('trinity.run_search').earlier_rows(run) or nil
+  local earlier = run.resumed and state.searches.earlier_rows(run) or nil
   run.metrics = run_metrics.new(run.folder, run.started_s, earlier)
   progress.listener = state.note_now
   progress.note(run.resumed and ('run: %s goes on: %s'):format(run.path, run.earlier_text)
@@ -330,7 +332,7 @@ function state.begin_item(map, i)
     run.metrics = run_metrics.spool(run.folder, path)
   end
   return function()
-    require('trinity.run_search').save_timelines(run)
+    state.searches.save_timelines(run)
     run.context, run.metrics, run.best = outer, metrics, best
   end
 end
@@ -357,7 +359,7 @@ function state.finish(status, message)
   local run = state.run
   if not run then return status end
   if progress.listener == state.note_now then progress.listener = nil end
-  require('trinity.run_search').close(run)
+  state.searches.close(run)
   run.metrics:flush()
   local about = run.about
   about.status, about.error = ending(status, message)

@@ -4,8 +4,8 @@ local core = require 'trinity.core'
 local array = require 'trinity.array'
 local check = require 'trinity.check'
 local dist = require 'trinity.dist'
+local events = require 'trinity.search_events'
 local progress = require 'trinity.progress'
-local run_search = require 'trinity.run_search'
 local search_curve = require 'trinity.search_curve'
 local simulator = require 'trinity.simulator'
 local strategy = require 'trinity.strategy'
@@ -191,7 +191,7 @@ local function rescue(self)
     self.best.metrics.step_time_s, self.evaluations)
   local why = "in no file, as no run is kept (option 'rescue' names one)"
   if path == '' then
-    path = run_search.rescue(self, text)
+    path = events.rescue(self, text)
     if path then return what .. 'saved in ' .. path end
   else
     local ok, message = pcall(core.write_file, path, text)
@@ -249,7 +249,7 @@ function search.run(method, problem, options, body)
     evaluations = 0, step = 0, curve = {}, placement = problem:placement(),
     start = core.clock_s(), progress = progress.new(method, options.quiet) }, Search)
   local keep
-  self.record, keep = run_search.attach(method, problem, options)
+  self.record, keep = events.begin(method, problem, options)
   local ok, message, stopped = run_body(self, body)
   self.progress:finish()
   if not ok and stopped and self.best then ok, self.stopped = true, true end

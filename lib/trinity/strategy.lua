@@ -116,15 +116,16 @@ function Strategy:save(path)
   return path
 end
 
---- What the note of a file says about replicas of a placement.
-local function read_replication(problem, placement, path, text)
-  local ok, result = pcall(function()
-    local policy, replicas = replication_text.read(text)
-    return require('trinity.synchronisation').replicate { graph = problem.graph, cluster = problem.cluster,
-      placement = placement, policy = policy, replicas = replicas }
-  end)
-  if not ok then util.fail('%s: %s', path, util.unplaced(result)) end
-  return result
+--- What a strategy costs as plain data.
+function strategy.facts(found)
+  local m = found.metrics
+  local memory = {}
+  for d = 1, m.device_count do memory[d] = m:memory_bytes(d) end
+  return { seed = found.seed, step_time_s = m.step_time_s, fits = m.feasible, misfit = found:misfit(),
+    peak_memory_bytes = memory,
+    peak_communication_bytes = m.peak_communication_bytes, total_communication_bytes = m.total_communication_bytes,
+    lower_bound_s = found:lower_bound_s(), reward = found.reward, evaluations = found.evaluations,
+    seconds = found.seconds }
 end
 
 --- Loads a file that save() wrote for the problem's graph and cluster, schedule and replication included. Field
@@ -140,7 +141,7 @@ function strategy.load(problem, path)
   local found = strategy.new('problem:load', problem, plan, { method = loaded.notes.method, saved = loaded.notes,
     same_graph = loaded.same_graph, same_cluster = loaded.same_cluster })
   local replication = loaded.notes.replication
-  found.replication = replication and read_replication(problem, placement, path, replication)
+  found.replication = replication and strategy.read_replication(problem, placement, path, replication)
   return found
 end
 

@@ -16,6 +16,7 @@ local array = require 'trinity.array'
 local check = require 'trinity.check'
 local daso = require 'trinity.daso'
 local graphs = require 'trinity.graph'
+local replication_text = require 'trinity.replication_text'
 local simulator = require 'trinity.simulator'
 local strategies = require 'trinity.strategy'
 local util = require 'trinity.util'
@@ -490,6 +491,17 @@ function Run:train(options)
     if schedule then schedule:after_epoch(loss_of(given, e)) end
     result.epochs[e], result.time_s = row, result.time_s + row.time_s
   end
+  return result
+end
+
+-- What the note of a strategy's file says about replicas of a placement.
+function strategies.read_replication(problem, placement, path, text)
+  local ok, result = pcall(function()
+    local given, replicas = replication_text.read(text, synchronisation)
+    return synchronisation.replicate { graph = problem.graph, cluster = problem.cluster, placement = placement,
+      policy = given, replicas = replicas }
+  end)
+  if not ok then util.fail('%s: %s', path, util.unplaced(result)) end
   return result
 end
 

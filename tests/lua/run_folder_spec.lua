@@ -193,7 +193,7 @@ comparison:find('trinity'):save(arg[1] == '--quiet' and arg[2] or trinity.run.pa
   end)
   it('goes on where kill -9 ended it, to the bytes of an unbroken one', function()
     local text = head .. [[
-require('trinity.run_search').least_s = 0.05
+require('trinity.checkpoints').least_s = 0.05
 print(trinity.compare(problem, { 'random', 'trinity' }, { evaluations = options.evaluations, seed = options.seed }))
 ]]
     local path = script('long', text)

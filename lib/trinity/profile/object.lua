@@ -144,4 +144,6 @@ function profile.apply(owner, spec)
   return full
 end
 
+model.read_profile = profile.load -- so that a profile's path names a cluster, too
+
 return profile

@@ -90,8 +90,8 @@ local searches = {
 
 local head = [[
 local trinity = require 'trinity'
-local run_search = require 'trinity.run_search'
-run_search.least_s, run_search.share = 0.05, 0.5 -- a checkpoint as often as can be
+local checkpoints = require 'trinity.checkpoints'
+checkpoints.least_s, checkpoints.share = 0.05, 0.5 -- a checkpoint as often as can be
 local options = trinity.options { seed = { default = 3 } }
 local problem = trinity.problem { graph = trinity.model('%s'), cluster = trinity.cluster 'p100x2' }
 local function table_policy(p) return trinity.policies.table(p, { groups = 8 }) end
