@@ -2,7 +2,7 @@
 -- Networks") without groups and local response normalisation, as PaSE's graphs have it: images of
 -- 227 x 227, convolutions of 96, 256, 384, 384 and 256 channels, dense layers of 4096, 4096 and `classes`.
 
-local layers = require 'trinity.layers'
+local layers = require 'trinity.graph.layers'
 
 return {
   help = 'AlexNet in one tower, 227 x 227 images',

@@ -3,8 +3,8 @@
 -- heads (BertForPreTraining, the published checkpoint), 109,514,298 with masked tokens alone and no
 -- pooler (BertForMaskedLM). The output is tied to the token embedding.
 
-local layers = require 'trinity.layers'
-local util = require 'trinity.util'
+local layers = require 'trinity.graph.layers'
+local util = require 'trinity.base.util'
 
 -- Which of the pooler, the masked tokens and the next sentence are there.
 local heads = {

@@ -4,8 +4,8 @@
 -- leaves open are those of github.com/tensorflow/nmt, 'gnmt_v2': normalised attention, whose context
 -- the first layer gets a step later, and decoder states that start from the encoder's.
 
-local layers = require 'trinity.layers'
-local translation = require 'trinity.layers.translation'
+local layers = require 'trinity.graph.layers'
+local translation = require 'trinity.graph.layers.translation'
 
 --- Outputs [N, H] of the encoder, one a step, and the final state of each layer.
 local function encode(net, o)

@@ -2,8 +2,8 @@
 -- (small), 354,823,168 (medium), 774,030,080 (large) and 1,557,611,200 (XL) parameters, the output tied
 -- to the token embedding; as Hugging Face's GPT2LMHeadModel.
 
-local layers = require 'trinity.layers'
-local util = require 'trinity.util'
+local layers = require 'trinity.graph.layers'
+local util = require 'trinity.base.util'
 
 -- Layers, hidden size and heads (table 2 of the paper).
 local sizes = { small = { 12, 768, 12 }, medium = { 24, 1024, 16 }, large = { 36, 1280, 20 }, xl = { 48, 1600, 25 } }

@@ -3,7 +3,7 @@
 -- after every module, and a head over all of them. 65.9 M parameters with 19 classes (CityScapes). It is the trunk of
 -- the hierarchical multi-scale attention networks for segmentation.
 
-local layers = require 'trinity.layers'
+local layers = require 'trinity.graph.layers'
 
 local width = 48
 

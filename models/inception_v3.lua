@@ -3,7 +3,7 @@
 -- torchvision has it. Without the scale of batch normalisation, as in TensorFlow's slim and Keras,
 -- 23,817,352.
 
-local layers = require 'trinity.layers'
+local layers = require 'trinity.graph.layers'
 
 return {
   help = 'InceptionV3, 299 x 299 images',

@@ -6,8 +6,8 @@
 -- et al. 2021) and Switch (Fedus et al. 2022): capacity_factor x the tokens of an even load. Tokens
 -- beyond it are dropped, so that all shapes are known.
 
-local layers = require 'trinity.layers'
-local util = require 'trinity.util'
+local layers = require 'trinity.graph.layers'
+local util = require 'trinity.base.util'
 
 local sizes = {
   granite_1b_a400m = { layers = 24, hidden = 1024, heads = 16, key_heads = 8, feed_forward = 512, experts = 32,

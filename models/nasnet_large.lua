@@ -3,7 +3,7 @@
 -- 1000 classes. 88,753,150 are trained; Keras counts 196,668 moving statistics of batch normalisation
 -- too, which makes its 88,949,818. With the auxiliary head 93,320,934 are trained.
 
-local nasnet = require 'trinity.layers.nasnet'
+local nasnet = require 'trinity.graph.layers.nasnet'
 
 -- Figure 4 of the paper; the order of operations is that of slim's nasnet_utils.py.
 local normal = {

@@ -7,8 +7,8 @@
 -- The article on Trinity states neither sizes nor lengths. 32 tokens give its number of operators at
 -- framework granularity (scripts/table3.lua).
 
-local layers = require 'trinity.layers'
-local translation = require 'trinity.layers.translation'
+local layers = require 'trinity.graph.layers'
+local translation = require 'trinity.graph.layers.translation'
 
 local attentions = { additive = 'additive_attention', multiplicative = 'multiplicative_attention' }
 

@@ -2,7 +2,7 @@
 -- Search"): 86.1 M parameters and 25.0 G multiply-adds an image at 331 x 331 with 1000 classes.
 -- 86,057,668 are trained, 90,643,884 with the auxiliary head.
 
-local nasnet = require 'trinity.layers.nasnet'
+local nasnet = require 'trinity.graph.layers.nasnet'
 
 -- One cell for everything: with stride 2 it reduces. The order is that of slim's pnasnet.py.
 local cell = {

@@ -2,7 +2,7 @@
 -- convolution of a block has the stride. 44,549,160 parameters with 1000 classes. Images of 227 x 227 by
 -- default, as in PaSE's graphs.
 
-local resnet = require 'trinity.layers.resnet'
+local resnet = require 'trinity.graph.layers.resnet'
 
 return {
   help = 'ResNet-101 version 1.5, 227 x 227 images',

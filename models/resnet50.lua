@@ -3,7 +3,7 @@
 -- multiply-adds an image at 224 x 224 with 1000 classes. With v1 = true the first 1 x 1 convolution has
 -- it, as in the paper: 3.8 G.
 
-local resnet = require 'trinity.layers.resnet'
+local resnet = require 'trinity.graph.layers.resnet'
 
 return {
   help = 'ResNet-50 version 1.5 (torchvision), 224 x 224 images',

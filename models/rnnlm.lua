@@ -1,7 +1,7 @@
 -- A recurrent language model (Jozefowicz et al. 2016, "Exploring the Limits of Language Modeling") as
 -- PaSE's graphs have it: an embedding, LSTM layers as wide as it, a dense layer over the vocabulary.
 
-local layers = require 'trinity.layers'
+local layers = require 'trinity.graph.layers'
 
 return {
   help = 'language model of whole LSTM layers',

@@ -3,7 +3,7 @@
 -- masks, softmax and cross-entropy over the vocabulary. Letters: b sentence, l and m position, e width,
 -- h head, k width of a head, f inner width, s which of queries, keys, values, v word.
 
-local layers = require 'trinity.layers'
+local layers = require 'trinity.graph.layers'
 
 local function einsum(net, name, equation, inputs, shape, weight)
   return (net:operator('Einsum', name, { inputs = inputs, shapes = { shape }, attributes = { equation = equation },

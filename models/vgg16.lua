@@ -3,7 +3,7 @@
 -- multiply-adds an image at 224 x 224 with 1000 classes. The first fully connected layer reads the whole
 -- last map (7 x 7 at 224), so its width follows image_size.
 
-local layers = require 'trinity.layers'
+local layers = require 'trinity.graph.layers'
 
 return {
   help = 'VGG-16, 224 x 224 images',

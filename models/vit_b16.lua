@@ -1,8 +1,8 @@
 -- ViT-B/16 (Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words"): 86,567,656 parameters and 17.56 G
 -- multiply-adds an image at 224 x 224 with 1000 classes, as torchvision's vit_b_16.
 
-local layers = require 'trinity.layers'
-local util = require 'trinity.util'
+local layers = require 'trinity.graph.layers'
+local util = require 'trinity.base.util'
 
 --- Patches as a sequence, behind the class token and with the positions added.
 local function embed(net, o)

@@ -8,7 +8,7 @@
 -- Exit status 1 where a run failed, no method found anything, or a finished run could not be kept in --out.
 
 local trinity = require 'trinity'
-local cli = require 'trinity.cli'
+local cli = require 'trinity.command.cli'
 local core = require 'trinity.core'
 
 local options = trinity.options(cli.declare {

@@ -7,7 +7,7 @@
 -- machine. What the simulated gain is depends above all on what the all-reduce is able to hide: see the last lines.
 
 local core = require 'trinity.core'
-local plot = require 'trinity.plot'
+local plot = require 'trinity.base.plot'
 local trinity = require 'trinity'
 local sync = trinity.synchronisation
 

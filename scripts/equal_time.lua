@@ -4,8 +4,8 @@
 -- depends on the machine and its load: compare figures of one run only.
 
 local trinity = require 'trinity'
-local article = require 'trinity.article'
-local plot = require 'trinity.plot'
+local article = require 'trinity.paper.article'
+local plot = require 'trinity.base.plot'
 
 local options = trinity.options(article.declare {
   'Compares Trinity with all other methods under equal wall-clock time.',

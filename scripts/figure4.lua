@@ -5,7 +5,7 @@
 
 local core = require 'trinity.core'
 local layers = require 'trinity.report.layers'
-local plot = require 'trinity.plot'
+local plot = require 'trinity.base.plot'
 local trinity = require 'trinity'
 
 local options = trinity.options {

@@ -3,8 +3,8 @@
 -- warm start and refinement; loss, mean and best reward of every update, as CSV and as a picture, seeds as a band.
 
 local trinity = require 'trinity'
-local article = require 'trinity.article'
-local plot = require 'trinity.plot'
+local article = require 'trinity.paper.article'
+local plot = require 'trinity.base.plot'
 
 local options = trinity.options(article.declare {
   'Convergence of the Trinity policy: loss and best reward by update, with seeds as a band.',

@@ -8,9 +8,9 @@
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
-local fidelity = require 'trinity.fidelity'
-local measure = require 'trinity.profile.measure'
-local plot = require 'trinity.plot'
+local fidelity = require 'trinity.paper.fidelity'
+local measure = require 'trinity.execute.measure'
+local plot = require 'trinity.base.plot'
 
 local options = trinity.options {
   'Simulated against measured step times of many placements on real devices.',

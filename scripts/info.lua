@@ -3,7 +3,7 @@
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
-local util = require 'trinity.util'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Prints what a model file or builder holds: operators, weights, FLOP, and its step on one device.',

@@ -2,7 +2,7 @@
 -- Runs a script in several processes on this machine, joined by trinity.dist:
 --   trinity launch -n 4 script.lua [arguments of the script]
 --   trinity launch -n 4 --per_node 2 script.lua
--- A search that learns is shared by the ranks (lib/trinity/dist_search.lua):
+-- A search that learns is shared by the ranks (lib/trinity/search/shared.lua):
 --   trinity launch -n 2 scripts/search.lua --method trinity
 -- Standard output is rank 0's. When a rank dies, hangs or fails, all end, and one message names it. Across machines
 -- use torchrun, mpirun or srun: trinity.dist reads their variables.

@@ -4,8 +4,8 @@
 -- on the clusters that it measured (figure 6).
 
 local core = require 'trinity.core'
-local plot = require 'trinity.plot'
-local progress = require 'trinity.progress'
+local plot = require 'trinity.base.plot'
+local progress = require 'trinity.base.progress'
 local trinity = require 'trinity'
 
 local options = trinity.options {

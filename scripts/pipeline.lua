@@ -18,8 +18,8 @@
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
-local pipeline_schedule = require 'trinity.pipeline_schedule'
-local util = require 'trinity.util'
+local pipeline_schedule = require 'trinity.pipeline.schedule'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Cuts a network into the stages of a pipeline: exact planners, peers and rules.',

@@ -7,7 +7,7 @@
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
-local fidelity = require 'trinity.fidelity'
+local fidelity = require 'trinity.paper.fidelity'
 
 local options = trinity.options {
   'Times operators and copies on real devices and fits the cost model to them.',

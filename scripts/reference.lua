@@ -4,7 +4,7 @@
 --   trinity reference --save reference.md
 
 local core = require 'trinity.core'
-local reference = require 'trinity.reference'
+local reference = require 'trinity.command.reference'
 local trinity = require 'trinity'
 
 local options = trinity.options {

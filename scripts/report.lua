@@ -5,9 +5,9 @@
 
 local core = require 'trinity.core'
 local report = require 'trinity.report'
-local run_state = require 'trinity.run_state'
+local run_state = require 'trinity.runs.state'
 local trinity = require 'trinity'
-local util = require 'trinity.util'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Writes a report on runs, named by folder or by name.',

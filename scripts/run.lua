@@ -19,9 +19,9 @@
 --   types                   by operator type { type, operators, measured_s, simulated_s } of a step, the longest first
 
 local trinity = require 'trinity'
-local cli = require 'trinity.cli'
+local cli = require 'trinity.command.cli'
 local core = require 'trinity.core'
-local util = require 'trinity.util'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Runs a placed training graph on this machine and measures it.',
@@ -155,7 +155,7 @@ local about = { model = problem.graph.name, devices = devices, steps = found.ste
   copy_s = copying(devices, found.last.copies), types = by_type(problem, plan, found) }
 for d = 1, #devices do about.simulated_memory_bytes[d] = plan.metrics:memory_bytes(d) end
 if options.trace ~= '' then
-  core.write_file(options.trace, require('trinity.execution_trace')(problem, plan, found, devices))
+  core.write_file(options.trace, require('trinity.execute.trace')(problem, plan, found, devices))
 end
 local kept = { simulated_busy_s = {} }
 for key, value in trinity.sorted_pairs(about) do kept[key] = value end

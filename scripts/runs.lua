@@ -1,5 +1,5 @@
 #!/usr/bin/env trinity
--- Lists, shows, compares, resumes and deletes the runs in runs/ (lib/trinity/run.lua says what a run's folder holds).
+-- Lists, shows, compares, resumes and deletes the runs in runs/ (runs/init.lua says what a run's folder holds).
 --
 --   trinity runs [FILTER]          those whose name, status, script, model or cluster contains FILTER
 --   trinity runs show NAME         options, searches, results
@@ -13,10 +13,10 @@
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
-local run_list = require 'trinity.run_list'
-local run_state = require 'trinity.run_state'
-local text = require 'trinity.text'
-local util = require 'trinity.util'
+local run_list = require 'trinity.runs.list'
+local run_state = require 'trinity.runs.state'
+local text = require 'trinity.base.text'
+local util = require 'trinity.base.util'
 
 local actions = { show = 1, compare = 2, resume = 1, delete = 1 }
 

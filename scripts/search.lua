@@ -7,7 +7,7 @@
 -- misfit says what limits it.
 
 local trinity = require 'trinity'
-local cli = require 'trinity.cli'
+local cli = require 'trinity.command.cli'
 
 local options = trinity.options(cli.declare {
   'Searches for a strategy of a model on a cluster with one method (trinity help methods lists them).',

@@ -10,7 +10,7 @@
 --   reward, evaluations, seconds, schedule, micro_batches
 
 local trinity = require 'trinity'
-local cli = require 'trinity.cli'
+local cli = require 'trinity.command.cli'
 
 local options = trinity.options(cli.declare {
   'Simulates a step of a model on a cluster under a placement or a saved strategy.',

@@ -25,7 +25,7 @@ local options = trinity.options {
   only = { default = '', help = "one model of the table; '': all" },
 }
 
-local article = require('trinity.article').table4
+local article = require('trinity.paper.article').table4
 
 -- Who is compared with whom, and why an order may differ.
 local questions = {

@@ -35,11 +35,11 @@
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
-local layer_chain = require 'trinity.layer_chain'
-local layer_split = require 'trinity.layer_split'
-local pipeline_schedule = require 'trinity.pipeline_schedule'
-local topology = require 'trinity.topology'
-local util = require 'trinity.util'
+local layer_chain = require 'trinity.tapp.layer_chain'
+local layer_split = require 'trinity.tapp.layer_split'
+local pipeline_schedule = require 'trinity.pipeline.schedule'
+local topology = require 'trinity.cluster.topology'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'TAPP on unequal machines against data parallelism, GPipe, PipeDream and exact splits.',

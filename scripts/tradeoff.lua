@@ -4,7 +4,7 @@
 -- CSV and a picture.
 
 local trinity = require 'trinity'
-local plot = require 'trinity.plot'
+local plot = require 'trinity.base.plot'
 
 local options = trinity.options {
   'Step time, communication and memory of what Trinity finds under ten settings of alpha, beta and gamma.',

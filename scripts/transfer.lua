@@ -6,7 +6,7 @@
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
-local plot = require 'trinity.plot'
+local plot = require 'trinity.base.plot'
 
 local options = trinity.options {
   'Pre-trains the Trinity policy on all profiles of a folder but one, and starts on that one.',

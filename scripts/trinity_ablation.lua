@@ -3,8 +3,8 @@
 -- evaluations, on the article's networks. Without any stage there is one placement: everything on the first card.
 
 local trinity = require 'trinity'
-local article = require 'trinity.article'
-local plot = require 'trinity.plot'
+local article = require 'trinity.paper.article'
+local plot = require 'trinity.base.plot'
 
 local options = trinity.options(article.declare {
   'Step time of the Trinity search with each of its stages on and off, over the lower bound.',

@@ -5,8 +5,8 @@
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
-local article = require 'trinity.article'
-local plot = require 'trinity.plot'
+local article = require 'trinity.paper.article'
+local plot = require 'trinity.base.plot'
 
 local options = trinity.options(article.declare {
   'Compares Trinity and Hierarchical under equal evaluations: step time and search time.',

@@ -4,10 +4,10 @@
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
-local progress = require 'trinity.progress'
-local run_list = require 'trinity.run_list'
-local run_state = require 'trinity.run_state'
-local util = require 'trinity.util'
+local progress = require 'trinity.base.progress'
+local run_list = require 'trinity.runs.list'
+local run_state = require 'trinity.runs.state'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Follows a run from another terminal.',

@@ -5,8 +5,8 @@
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
-local fidelity = require 'trinity.fidelity'
-local plot = require 'trinity.plot'
+local fidelity = require 'trinity.paper.fidelity'
+local plot = require 'trinity.base.plot'
 
 local options = trinity.options {
   'Profile, search, execute: measured step times of what Trinity finds beside a single device, expert and METIS.',

@@ -175,7 +175,7 @@ int random_integer(lua_State* L) {
   return 1;
 }
 
-/// What compiled loops call through the FFI (lib/trinity/random.lua) in place of the methods: the
+/// What compiled loops call through the FFI (lib/trinity/base/random.lua) in place of the methods: the
 /// userdata's payload comes as a pointer. A closed stream gives NaN, a bound out of range too.
 struct RandomFunctions {
   double (*uniform)(Handle<RandomStream>*) noexcept;

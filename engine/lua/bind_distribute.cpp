@@ -8,7 +8,7 @@
 #include "lua/module.h"
 #include "lua/tensor.h"
 
-// The processes of one training (distribute/job.h), for lib/trinity/dist.lua.
+// The processes of one training (distribute/job.h), for lib/trinity/dist/init.lua.
 
 namespace trinity::lua {
 namespace {

@@ -9,7 +9,7 @@
 #include "lua/host.h"
 #include "lua/module.h"
 
-// What the folder of a run (lib/trinity/run.lua) and the progress line need of the system.
+// What the folder of a run (lib/trinity/runs/init.lua) and the progress line need of the system.
 
 namespace trinity::lua {
 namespace {

@@ -29,7 +29,7 @@ struct HostState {
   std::string script, script_folder;
   /// Whether a prompt reads the chunks named "=stdin": these may make new globals.
   bool interactive = false;
-  /// Whether scripts keep the folder of their run (lib/trinity/run.lua).
+  /// Whether scripts keep the folder of their run (lib/trinity/runs/init.lua).
   bool keeps_runs = false;
   /// Globals that may be read while they are nil.
   std::set<std::string> declared;

@@ -31,7 +31,7 @@ struct RuntimeOptions {
   /// Takes over SIGINT, so that Ctrl-C stops scripts, simulations and training. A host program that
   /// has its own handler passes false and calls stop_flag() itself.
   bool handle_interrupts = true;
-  /// Scripts of run_file keep the folder of their run, runs/NAME (lib/trinity/run.lua).
+  /// Scripts of run_file keep the folder of their run, runs/NAME (lib/trinity/runs/init.lua).
   bool keep_runs = false;
 };
 

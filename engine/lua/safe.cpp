@@ -41,7 +41,7 @@ void make_safe(lua_State* L, const std::vector<std::string>& allowed) {
     lua_pushlstring(L, failure.data(), failure.size());
     lua_error(L);
   }
-  if (luaL_loadfilex(L, (home + "/lib/trinity/safe.lua").c_str(), "t") != 0) lua_error(L);
+  if (luaL_loadfilex(L, (home + "/lib/trinity/command/safe.lua").c_str(), "t") != 0) lua_error(L);
   push_check(L, kChecks[0]);
   push_check(L, kChecks[1]);
   lua_call(L, 2, 1);

@@ -7,7 +7,7 @@
 namespace trinity::lua {
 
 /// Makes `L` fit for scripts of strangers, after all libraries are open and before any script runs.
-/// Their global table is an allow-list (lib/trinity/safe.lua): no io, os (but clock, time, date,
+/// Their global table is an allow-list (lib/trinity/command/safe.lua): no io, os (but clock, time, date,
 /// difftime, exit), ffi, jit, debug, package, bytecode, string.dump, getfenv, setfenv, newproxy,
 /// loadfile, dofile; `require` finds only the library's public modules and gives copies of their
 /// tables. The library itself keeps what it needs. Files are opened only through trinity's

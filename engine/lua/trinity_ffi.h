@@ -8,7 +8,7 @@
 // INT32 and DOUBLE are the elements: numbers for C++; for the FFI constant structs of their size
 // without members, so that a script that reaches `data` or a pointer to it can neither read nor
 // write there. The library casts to what they are, after checking the index
-// (lib/trinity/array.lua). NOLINTBEGIN(bugprone-macro-parentheses): FIXED is a keyword
+// (lib/trinity/base/array.lua). NOLINTBEGIN(bugprone-macro-parentheses): FIXED is a keyword
 #define TRINITY_FFI_STRUCTS(ARRAY, FIXED, INT32, DOUBLE) \
   struct trinity_int32_array {                           \
     FIXED uint32_t magic;                                \

@@ -7,8 +7,8 @@ if not package.loaded['trinity.core'] and not package.preload['trinity.core'] th
 end
 
 local core = require 'trinity.core'
-local model = require 'trinity.model'
-local util = require 'trinity.util'
+local model = require 'trinity.graph.model'
+local util = require 'trinity.base.util'
 
 ---@class trinity
 ---@field version string version of the program
@@ -36,47 +36,47 @@ local util = require 'trinity.util'
 ---@field cross_entropy fun(settings: trinity.CrossEntropySettings): trinity.Method
 local trinity = {
   version = core.version,
-  options = require 'trinity.options',
+  options = require 'trinity.command.options',
   graph = require 'trinity.graph',
-  layers = require 'trinity.layers',
+  layers = require 'trinity.graph.layers',
   model = model.load,
   models = model.names,
   cluster = model.cluster,
   clusters = model.cluster_names,
-  devices = require 'trinity.devices',
-  topology = require 'trinity.topology',
-  problem = require('trinity.problem').new,
-  simulator = require('trinity.problem').simulator,
-  rewards = require 'trinity.rewards',
-  tensor = require 'trinity.tensor',
+  devices = require 'trinity.cluster.devices',
+  topology = require 'trinity.cluster.topology',
+  problem = require('trinity.strategy.problem').new,
+  simulator = require('trinity.strategy.problem').simulator,
+  rewards = require 'trinity.strategy.rewards',
+  tensor = require 'trinity.nn.tensor',
   nn = require 'trinity.nn',
   methods = require 'trinity.methods',
   search = require 'trinity.search',
   select = require 'trinity.select',
   execute = require 'trinity.execute',
-  profile = require 'trinity.profile',
-  features = require 'trinity.features',
-  policies = require 'trinity.policies',
-  compare = require 'trinity.compare',
+  profile = require 'trinity.execute.profile',
+  features = require 'trinity.learn.features',
+  policies = require 'trinity.learn.policies',
+  compare = require 'trinity.methods.compare',
   pase = require 'trinity.pase',
-  lower = require('trinity.splits').lower,
-  iteration_space = require('trinity.splits').iteration_space,
+  lower = require('trinity.strategy.splits').lower,
+  iteration_space = require('trinity.strategy.splits').iteration_space,
   pipeline = require 'trinity.pipeline',
   parallel_map = require 'trinity.parallel',
   dist = require 'trinity.dist',
-  daso = require 'trinity.daso',
-  synchronisation = require 'trinity.synchronisation',
+  daso = require 'trinity.dist.daso',
+  synchronisation = require 'trinity.dist.synchronisation',
   sorted_pairs = util.sorted_pairs,
   median = util.median,
   format_bytes = core.format_bytes,
-  format_table = require('trinity.text').format_table,
-  random = require 'trinity.random',
-  run = require 'trinity.run',
+  format_table = require('trinity.base.text').format_table,
+  random = require 'trinity.base.random',
+  run = require 'trinity.runs',
   global = core.global,
   threads = core.threads,
 }
 
-for name, learner in util.sorted_pairs(require 'trinity.learning') do trinity[name] = learner end
+for name, learner in util.sorted_pairs(require 'trinity.learn.learning') do trinity[name] = learner end
 
 --- LibTorch and the BLAS in use, as a line of text; warns on standard error about a slow BLAS.
 ---@return string

@@ -8,8 +8,8 @@
 -- processors lie two QPI links of 19.2 GB/s a direction (9.6 GT/s; Intel's data sheet of the Xeon
 -- E5-1600/2600/4600 v3). 0.5 us is about what shared memory costs under MPI: an assumption.
 
-local devices = require 'trinity.devices'
-local topology = require 'trinity.topology'
+local devices = require 'trinity.cluster.devices'
+local topology = require 'trinity.cluster.topology'
 
 local cores_per_processor, memory_bytes_per_s, memory_bytes = 12, 62e9, 64 * 2 ^ 30
 

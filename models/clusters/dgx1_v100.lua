@@ -9,7 +9,7 @@
 -- Devices are numbered along the ring of double bundles, 0 3 2 1 5 6 7 4, so that neighbours in a pipeline
 -- and in the ring of a collective are joined by NVLink. Names are those of nvidia-smi.
 
-local topology = require 'trinity.topology'
+local topology = require 'trinity.cluster.topology'
 
 -- GPU, GPU, NVLinks between them.
 local bundles = {

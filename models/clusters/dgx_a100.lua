@@ -3,7 +3,7 @@
 -- InfiniBand, here one to each GPU. The fabric between machines is taken as free of blocking (a fat
 -- tree), as in the DGX SuperPOD.
 
-local topology = require 'trinity.topology'
+local topology = require 'trinity.cluster.topology'
 
 return function(machines)
   local net = topology.new { queue = 'route' }

@@ -3,7 +3,7 @@
 -- here one to each GPU. The fabric between machines is taken as free of blocking (a fat tree). For a
 -- DGX H200, device type h200.
 
-local topology = require 'trinity.topology'
+local topology = require 'trinity.cluster.topology'
 
 return function(machines)
   local net = topology.new { queue = 'route' }

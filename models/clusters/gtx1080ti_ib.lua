@@ -2,7 +2,7 @@
 -- cluster of PaSE (Elango, IPDPS 2021), whose paper says so much. How the eight hang together is that
 -- of models/clusters/pcie_tree, four a processor; the network card is at the first processor.
 
-local topology = require 'trinity.topology'
+local topology = require 'trinity.cluster.topology'
 
 return function(devices)
   local net = topology.new { queue = 'route' }

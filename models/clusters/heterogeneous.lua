@@ -3,7 +3,7 @@
 -- not say which machines it used; this mix is ours. Rates are those of trinity.devices and
 -- trinity.topology.
 
-local topology = require 'trinity.topology'
+local topology = require 'trinity.cluster.topology'
 
 local net = topology.new { queue = 'route' }
 for m, type in ipairs { 'v100_pcie', 'gtx1080ti', 'p100', 'k80' } do

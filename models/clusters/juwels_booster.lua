@@ -4,7 +4,7 @@
 -- those of NVIDIA's HGX A100 4-GPU board (12 a GPU). The network, a DragonFly+ of full fat trees of 48 nodes, is
 -- taken as free of blocking.
 
-local topology = require 'trinity.topology'
+local topology = require 'trinity.cluster.topology'
 
 return function(machines)
   local net = topology.new { queue = 'route' }

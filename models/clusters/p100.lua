@@ -2,7 +2,7 @@
 -- about 12 GB/s for copies; 10 us covers launch and staging of a copy. A card sends one tensor at a
 -- time.
 
-local devices = require 'trinity.devices'
+local devices = require 'trinity.cluster.devices'
 
 return function(count)
   local p100 = devices.p100

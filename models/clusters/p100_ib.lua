@@ -3,7 +3,7 @@
 -- Systems": best when only PCIe switches lie between). No particular product; rates are those of
 -- trinity.topology.
 
-local topology = require 'trinity.topology'
+local topology = require 'trinity.cluster.topology'
 
 return function(machines)
   local net = topology.new { queue = 'route' }

@@ -7,7 +7,7 @@
 -- 40 us an operation, models/gnmt.lua at framework granularity takes the article's 0.30 s on one card
 -- (table 4). TensorFlow's dispatch of a small kernel was measured at about 20 us on a faster machine.
 
-local devices = require 'trinity.devices'
+local devices = require 'trinity.cluster.devices'
 
 return function(count)
   local spec = {

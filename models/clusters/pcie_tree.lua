@@ -4,7 +4,7 @@
 -- way up, four share QPI, whose rate for what GPUs send is half of a slot's. With Skylake processors and
 -- after, replace 'qpi' by 'upi'.
 
-local topology = require 'trinity.topology'
+local topology = require 'trinity.cluster.topology'
 
 local net = topology.new { queue = 'route' }
 for s = 0, 3 do

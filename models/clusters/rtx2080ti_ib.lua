@@ -2,7 +2,7 @@
 -- cluster of PaSE (Elango, IPDPS 2021). Cards of this kind have no peer-to-peer access over PCIe, so what
 -- they send each other goes by way of the processor that they hang on; four a processor.
 
-local topology = require 'trinity.topology'
+local topology = require 'trinity.cluster.topology'
 
 return function(devices)
   local net = topology.new { queue = 'route' }

@@ -2,7 +2,7 @@
 -- (PPoPP 2021). Its planner reckons with 3.0 GB/s for NCCL there and 0.8 GB/s for gRPC
 -- (github.com/AlibabaPAI/DAPPLE, analysis_dapple.py).
 
-local topology = require 'trinity.topology'
+local topology = require 'trinity.cluster.topology'
 
 return function(machines)
   local net = topology.new { queue = 'route' }

@@ -2,7 +2,7 @@
 -- V100 SXM2 16 GB, two NVLinks between every two, one EDR InfiniBand card at the processor. The links
 -- are those that nvidia-smi prints on such a machine (github.com/NVIDIA/nccl-tests, issue 68).
 
-local topology = require 'trinity.topology'
+local topology = require 'trinity.cluster.topology'
 
 return function(machines)
   local net = topology.new { queue = 'route' }

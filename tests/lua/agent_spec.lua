@@ -1,6 +1,6 @@
 -- The ready-made policy: warm starts, saved policies, presets, and the same policy written in Lua.
 
-local array = require 'trinity.array'
+local array = require 'trinity.base.array'
 local trinity = require 'trinity'
 local policies = trinity.policies
 

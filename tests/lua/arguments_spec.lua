@@ -4,7 +4,7 @@
 -- TRACE=FILE in the environment the file names the call that a crash was in.
 
 local core = require 'trinity.core'
-local declarations = require 'trinity.declarations'
+local declarations = require 'trinity.command.declarations'
 local trinity = require 'trinity'
 local examples = dofile(root .. '/tests/lua/support/examples.lua')
 

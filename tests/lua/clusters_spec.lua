@@ -340,7 +340,7 @@ end)
 describe('a cluster of your own', function()
   it('takes ten lines', function()
     local text = [[
-local topology = require 'trinity.topology'
+local topology = require 'trinity.cluster.topology'
 local net = topology.new { queue = 'route' }
 for m = 0, 2 do
   local name = 'n' .. m
@@ -386,7 +386,7 @@ return net:spec()
       expect(message):matches(path:gsub('%p', '%%%0'))
       expect(message):matches(pattern)
     end
-    local head = "local net = require('trinity.topology').new(); net:link(net:devices('n', 2, 't4'), 's', 'qpi')\n"
+    local head = "local net = require('trinity.cluster.topology').new(); net:link(net:devices('n', 2, 't4'), 's', 'qpi')\n"
     refuses(head .. "local spec = net:spec(); spec.links[2].bandwith_bytes_per_s = 1; return spec",
       "cluster '[%w_]+': link 2: unknown field 'bandwith_bytes_per_s', did you mean 'bandwidth_bytes_per_s'")
     refuses(head .. "net:device_type('t4', { peak_flops_per_s = { float32 = 1 }, memory_bytes = 1, memory_bandwidth_bytes_per_s = 1,"

@@ -2,9 +2,9 @@
 
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
-local cli = require 'trinity.cli'
+local cli = require 'trinity.command.cli'
 local core = require 'trinity.core'
-local json = require 'trinity.json'
+local json = require 'trinity.base.json'
 
 local function chain()
   local builder = trinity.graph.new { name = 'chain' }

@@ -1,4 +1,4 @@
--- Searches that the ranks of a job share (lib/trinity/dist_search.lua), in real processes started by `trinity launch`.
+-- Searches that the ranks of a job share (lib/trinity/search/shared.lua), in real processes started by `trinity launch`.
 
 local trinity = require 'trinity'
 

@@ -1,10 +1,10 @@
 -- Pipelines executed for real: gradients of micro-batches add up to those of the whole batch, whatever the schedule and
 -- the placement; what is measured, and its trace.
 
-local array = require 'trinity.array'
+local array = require 'trinity.base.array'
 local core = require 'trinity.core'
-local json = require 'trinity.json'
-local simulator = require 'trinity.simulator'
+local json = require 'trinity.base.json'
+local simulator = require 'trinity.strategy.simulator'
 local trinity = require 'trinity'
 
 --- A network without batch normalisation and dropout, whose batches are their micro-batches, joined.
@@ -167,7 +167,7 @@ describe('an execution measures', function()
     expect(again.peak_memory_bytes[1]):equals(all.peak_memory_bytes[1])
   end)
   it('and draws both steps into one trace', function()
-    local text = require 'trinity.execution_trace'(problem, placement, found, { 'cpu:0', 'cpu:1' })
+    local text = require 'trinity.execute.trace'(problem, placement, found, { 'cpu:0', 'cpu:1' })
     local trace = json.decode(text, 'trace')
     local simulated, measured, name = 0, 0, nil
     for _, event in ipairs(trace.traceEvents) do

@@ -2,7 +2,7 @@
 -- Starting a process costs half a second, so tests share runs.
 
 local core = require 'trinity.core'
-local json = require 'trinity.json'
+local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 
 local processes = dofile(root .. '/tests/lua/support/processes.lua')
@@ -59,7 +59,7 @@ describe('workers as processes', function()
   end)
   it('end with one message when one of them dies', function()
     write('die.lua', network .. [[
-      local array, core = require 'trinity.array', require 'trinity.core'
+      local array, core = require 'trinity.base.array', require 'trinity.core'
       local job = trinity.dist.init()
       local executor = core.executor(problem.graph.handle, placement, 2, nil, { job = job.handle })
       for step = 1, 2000 do
@@ -77,7 +77,7 @@ end)
 describe('trinity run', function()
   local model = write('model.lua', [[
     return { help = 'rows', options = { batch_size = { default = 4, help = 'rows' } }, build = function(o)
-      local net = require('trinity.layers').new('rows', { batch_size = o.batch_size })
+      local net = require('trinity.graph.layers').new('rows', { batch_size = o.batch_size })
       local x = net:input('x', { o.batch_size, 6 })
       for i = 1, 4 do x = net:relu('relu' .. i, net:linear('layer' .. i, x, 5 + i)) end
       net:softmax_cross_entropy('loss', net:linear('out', x, 4), net:input('labels', { o.batch_size }, 'int64'))

@@ -3,7 +3,7 @@
 
 local core = require 'trinity.core'
 local nn = require 'trinity.nn'
-local tensor = require 'trinity.tensor'
+local tensor = require 'trinity.nn.tensor'
 local trinity = require 'trinity'
 
 local tiny = {

@@ -2,7 +2,7 @@
 -- command runs. A handful of each; tests/robustness has the campaigns.
 
 local core = require 'trinity.core'
-local json = require 'trinity.json'
+local json = require 'trinity.base.json'
 local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
 local faults = assert(loadfile(root .. '/tests/robustness/support/faults.lua'))()
 
@@ -119,7 +119,7 @@ end
 end)
 
 describe('a search of the engine that goes on', function()
-  local checkpoints, drive_checkpoint = require 'trinity.checkpoints', require 'trinity.drive_checkpoint'
+  local checkpoints, drive_checkpoint = require 'trinity.runs.checkpoints', require 'trinity.search.drive_checkpoint'
   -- One whose checkpoints fail once their scores are written: its problem is none.
   local function engine_search(path)
     return { checkpoint = path, evaluations = 0, problem = {}, curve = {}, method = 'spec',
@@ -178,8 +178,8 @@ describe('a search of the engine that goes on', function()
 end)
 
 describe('a checkpoint with a file beside it', function()
-  local checkpoints = require 'trinity.checkpoints'
-  local tensorboard = require 'trinity.tensorboard'
+  local checkpoints = require 'trinity.runs.checkpoints'
+  local tensorboard = require 'trinity.runs.tensorboard'
   local trinity = require 'trinity'
   local graph, cluster = trinity.model('alexnet', { batch_size = 16 }), trinity.cluster 'p100x2'
   local one = trinity.problem { graph = graph, cluster = cluster }

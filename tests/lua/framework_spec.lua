@@ -4,10 +4,10 @@
 -- moving averages by tf.group, and counted in graph_util.extract_sub_graph of that operation and the loss:
 -- operations by type, distinct inputs that are tensors (`data`), and distinct control inputs (`control`).
 
-local framework = require 'trinity.framework'
-local layers = require 'trinity.layers'
+local framework = require 'trinity.graph.framework'
+local layers = require 'trinity.graph.layers'
 local trinity = require 'trinity'
-local util = require 'trinity.util'
+local util = require 'trinity.base.util'
 
 --- Operations by type, data and control edges.
 local function count(graph)

@@ -173,7 +173,7 @@ describe('messages', function()
     write('script.lua', text)
     says('trinity script.lua', 1, "^trinity: script.lua:2: no model 'vgg17', did you mean 'vgg16'%?[^\n]*\nstack traceback:\n" ..
       "\tscript.lua:2: in function 'f'\n\tscript.lua:3: in main chunk\n$")
-    says('TRINITY_TRACEBACK=1 trinity script.lua', 1, 'lib/trinity/model.lua.*%[C%]')
+    says('TRINITY_TRACEBACK=1 trinity script.lua', 1, 'lib/trinity/graph/model.lua.*%[C%]')
   end)
   it('make something of any error value', function()
     prompt([[

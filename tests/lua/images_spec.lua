@@ -1,6 +1,6 @@
 -- The image networks against what is published of them, and the layers that they are made of.
 
-local layers = require 'trinity.layers'
+local layers = require 'trinity.graph.layers'
 local trinity = require 'trinity'
 
 local function forward(name, options)

@@ -3,7 +3,7 @@
 
 local core = require 'trinity.core'
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
-local json = require 'trinity.json'
+local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 
 --- Operators in a row, of 10 GB where nothing else is said, so that of three such one of two devices has two.

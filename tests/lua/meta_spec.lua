@@ -1,7 +1,7 @@
 -- The editor types against what is there at run time: options that functions know, words of choices, and names of
 -- what functions give. Examples of every function are called for it; those that give more are below.
 
-local declarations = require 'trinity.declarations'
+local declarations = require 'trinity.command.declarations'
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 local examples = dofile(root .. '/tests/lua/support/examples.lua')

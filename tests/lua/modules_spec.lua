@@ -1,7 +1,11 @@
--- What modules of the library require of each other has no circle.
+-- The floors of the library: a module requires those of its own room and of rooms below, and there is no circle.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
+
+-- Rooms from the ground up; the library's init.lua stands on top.
+local floors = { 'base', 'cluster', 'graph', 'profile', 'strategy', 'select', 'nn', 'runs', 'dist', 'search', 'learn', 'tapp',
+  'pase', 'pipeline', 'execute', 'methods', 'parallel', 'report', 'command', 'paper', 'init' }
 
 --- The modules that `source` requires.
 local function required(source)
@@ -44,12 +48,32 @@ local function circle_of(all)
   end
 end
 
+--- The first module that requires one of a room above its own, or stands in no room; nil where there is none.
+local function arrow_upwards(all)
+  local floor = {}
+  for i, room in ipairs(floors) do floor[room] = i end
+  for name, list in trinity.sorted_pairs(all) do
+    local own = floor[name:match '^[^.]+']
+    if not own then return name .. ' stands in no room' end
+    for _, other in ipairs(list) do
+      local below = floor[other:match '^[^.]+']
+      if other ~= 'core' and (not below or below > own) then return name .. ' requires ' .. other end
+    end
+  end
+end
+
 describe('modules of the library', function()
   it('require each other in no circle', function()
     local all, count = modules_of(root .. '/lib/trinity', '', {}), 0
     for _ in trinity.sorted_pairs(all) do count = count + 1 end
     expect(100):below(count)
     expect(circle_of(all)):equals(nil)
+  end)
+  it('require what is in their room or below', function()
+    expect(arrow_upwards(modules_of(root .. '/lib/trinity', '', {}))):equals(nil)
+    expect(arrow_upwards { ['base.check'] = { 'core', 'strategy.problem' } }):equals 'base.check requires strategy.problem'
+    expect(arrow_upwards { ['dist'] = { 'runs.state', 'nowhere' } }):equals 'dist requires nowhere'
+    expect(arrow_upwards { ['lost.module'] = {} }):equals 'lost.module stands in no room'
   end)
   it('are found in a circle by this spec', function()
     expect(circle_of { a = { 'b', 'd' }, b = { 'c' }, c = { 'a' }, d = {} }):equals 'a -> b -> c -> a'

@@ -1,6 +1,6 @@
 -- trinity.parallel_map: values, seeds, output, failures, and what is left behind.
 
-local array = require 'trinity.array'
+local array = require 'trinity.base.array'
 local core = require 'trinity.core'
 local ffi = require 'ffi'
 local trinity = require 'trinity'

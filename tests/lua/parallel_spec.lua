@@ -125,7 +125,7 @@ describe('a graph', function()
     expect(apart:build():replicate({ replicas = 3 }).operators):equals(3)
   end)
   it('shares buckets between operators of one device', function()
-    local array = require 'trinity.array'
+    local array = require 'trinity.base.array'
     local graph = trinity.model('inception_v3', { batch_size = 1 })
     local placement = array.int32(graph.operators)
     for i = 1, graph.operators do placement[i] = 1 end

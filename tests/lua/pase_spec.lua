@@ -3,7 +3,7 @@
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
-local json = require 'trinity.json'
+local json = require 'trinity.base.json'
 
 local function graph_of(name, options)
   return trinity.model(name, merged({ training = false }, options or {}))

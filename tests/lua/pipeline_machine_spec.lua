@@ -1,7 +1,7 @@
 -- What trinity.pipeline takes from a cluster: devices, their memory, bandwidth by level.
 
 local trinity = require 'trinity'
-local topology = require 'trinity.topology'
+local topology = require 'trinity.cluster.topology'
 local pipelines = dofile(root .. '/tests/lua/support/pipelines.lua')
 
 local graph = pipelines.chain { { 1, 8 }, { 2, 8 }, { 1, 8 }, { 3, 8 } }

@@ -2,9 +2,9 @@
 -- measured serves as a cluster and as times. Placements simulated beside executed ones: the statistics of figure 9.
 
 local core = require 'trinity.core'
-local fidelity = require 'trinity.fidelity'
+local fidelity = require 'trinity.paper.fidelity'
 local fit = require 'trinity.profile.fit'
-local json = require 'trinity.json'
+local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 
 local peaks = { flops_per_s = 80e9, memory_bytes_per_s = 12e9 }

@@ -1,9 +1,9 @@
--- The race of two annealings that refines what the Trinity search begins with (lib/trinity/race.lua).
+-- The race of two annealings that refines what the Trinity search begins with (lib/trinity/search/race.lua).
 
 local trinity = require 'trinity'
-local array = require 'trinity.array'
+local array = require 'trinity.base.array'
 local core = require 'trinity.core'
-local race = require 'trinity.race'
+local race = require 'trinity.search.race'
 
 -- Blocks of three branches, each a chain of two convolutions.
 local function problem_of(blocks, reward)

@@ -1,8 +1,8 @@
 -- The reference made of the declarations in lib/trinity, and the editor's configuration that points there.
 
 local core = require 'trinity.core'
-local declarations = require 'trinity.declarations'
-local reference = require 'trinity.reference'
+local declarations = require 'trinity.command.declarations'
+local reference = require 'trinity.command.reference'
 local trinity = require 'trinity'
 
 describe('the reference', function()

@@ -1,7 +1,7 @@
 -- trinity report: pages of every kind, read by headless Chromium, which clicks, zooms and types in them.
 
 local core = require 'trinity.core'
-local json = require 'trinity.json'
+local json = require 'trinity.base.json'
 local report = require 'trinity.report'
 local run_folders = dofile(root .. '/tests/lua/support/run_folders.lua')
 local trinity = require 'trinity'
@@ -288,7 +288,7 @@ describe('a report', function()
 end)
 
 describe('pictures', function()
-  local plot = require 'trinity.plot'
+  local plot = require 'trinity.base.plot'
   it('are SVG and PNG, whatever their labels say', function()
     if not plot.available() then skip 'gnuplot is not installed' end
     local path = folder .. '/bars'

@@ -3,7 +3,7 @@
 
 local core = require 'trinity.core'
 local faults = assert(loadfile(root .. '/tests/robustness/support/faults.lua'))()
-local json = require 'trinity.json'
+local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 
 local own = faults.folder()

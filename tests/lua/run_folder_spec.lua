@@ -2,11 +2,11 @@
 -- the progress line; TensorBoard's format.
 
 local core = require 'trinity.core'
-local json = require 'trinity.json'
-local progress = require 'trinity.progress'
-local run_metrics = require 'trinity.run_metrics'
-local run_state = require 'trinity.run_state'
-local tensorboard = require 'trinity.tensorboard'
+local json = require 'trinity.base.json'
+local progress = require 'trinity.base.progress'
+local run_metrics = require 'trinity.runs.metrics'
+local run_state = require 'trinity.runs.state'
+local tensorboard = require 'trinity.runs.tensorboard'
 local trinity = require 'trinity'
 
 local folder = temporary()
@@ -14,7 +14,7 @@ local runs = folder .. '/runs'
 
 local function read_json(path) return json.decode(core.read_file(path), path) end
 
-local exists = require('trinity.run_folder').exists
+local exists = require('trinity.runs.folder').exists
 
 --- Writes a script into the folder and returns its path.
 local function script(name, text)
@@ -193,7 +193,7 @@ comparison:find('trinity'):save(arg[1] == '--quiet' and arg[2] or trinity.run.pa
   end)
   it('goes on where kill -9 ended it, to the bytes of an unbroken one', function()
     local text = head .. [[
-require('trinity.checkpoints').least_s = 0.05
+require('trinity.runs.checkpoints').least_s = 0.05
 print(trinity.compare(problem, { 'random', 'trinity' }, { evaluations = options.evaluations, seed = options.seed }))
 ]]
     local path = script('long', text)
@@ -358,7 +358,7 @@ describe('the progress line', function()
   end)
   it('is redrawn on a terminal, sparse elsewhere, and absent under --quiet', function()
     local path = script('shown', [[
-local progress = require 'trinity.progress'
+local progress = require 'trinity.base.progress'
 local core = require 'trinity.core'
 require('trinity').options {}
 local now = 0

@@ -40,8 +40,8 @@ local attempts = {
     'return require "string.buffer"',
     'return require "table.new"',
     'return require "trinity.core"',
-    'return require "trinity.array"',
-    'return require "trinity.safe"',
+    'return require "trinity.base.array"',
+    'return require "trinity.command.safe"',
     'return require "trinity...core"',
     'return require "trinity/core"',
     'return require "trinity._meta.trinity"',
@@ -84,7 +84,7 @@ local attempts = {
   { false,
     'string.format = nil return not pcall(problem.evaluate, problem, placement)',
     'table.concat, table.sort, math.floor = nil, nil, nil return not pcall(tostring, problem.graph)',
-    'trinity.model = nil return require("trinity").model == nil and not pcall(require, "trinity.model")',
+    'trinity.model = nil return require("trinity").model == nil and not pcall(require, "trinity.graph.model")',
     'ipairs, pairs, error, pcall, type = nil return tostring(problem.graph) == nil' },
   -- Memory.
   { "has no member named 'x'", 'return placement.data[1e9].x' },
@@ -172,11 +172,11 @@ local attempts = {
     'return require("trinity.report.read")',
     'return require("trinity.report.pack").integers { 1 / 0 }',
     'return require("trinity.report.pack").integers { 1e300 }',
-    'return require("trinity.transfer").decode("x")',
-    'return require("trinity.tensorboard").crc32c(placement)',
+    'return require("trinity.base.serialise").decode("x")',
+    'return require("trinity.runs.tensorboard").crc32c(placement)',
     'return require("trinity.graph.arguments")',
-    'return require("trinity.run_folder")',
-    'return require("trinity.checkpoints")' },
+    'return require("trinity.runs.folder")',
+    'return require("trinity.runs.checkpoints")' },
   -- The library poisoned: what is called gets nothing that the script does not have.
   { false,
     'local f for k, v in next, trinity do if type(v) == "function" then trinity[k] = function(...) f = ... end end end '
@@ -216,7 +216,7 @@ local allowed = {
   'return getmetatable(problem) == "problem"',
   'return os.time() > 0 and os.clock() >= 0 and #os.date() > 0',
   'return ("%d"):format(3) == "3" and table.concat { 1, 2 } == "12" and bit.bor(1, 2) == 3',
-  'return require "trinity" == trinity and require("trinity.layers") ~= nil',
+  'return require "trinity" == trinity and require("trinity.graph.layers") ~= nil',
   'return coroutine.wrap(function() coroutine.yield(1) end)() == 1',
   'return trinity.model "vgg16".operators > 0',
   'return select(2, pcall(error, "x", 0)) == "x"',
@@ -283,7 +283,7 @@ local function run(pieces, in_workers)
   return results, table.concat(rest, '\n'), written
 end
 
-local exists = require('trinity.run_folder').exists
+local exists = require('trinity.runs.folder').exists
 
 -- Runs attempts; every one must end as its group says, and leave no file.
 local function try(groups, in_workers)
@@ -337,7 +337,8 @@ end)
 -- Everything that a script can reach over fields, keys and metatables, and the built-in functions among it.
 local walk = [[
   local trinity = require 'trinity'
-  for _, name in ipairs { 'layers', 'model', 'graph', 'problem', 'simulator', 'search', 'tensor', 'nn', 'rewards' } do
+  for _, name in ipairs { 'graph.layers', 'graph.model', 'graph', 'strategy.problem', 'strategy.simulator', 'search', 'nn.tensor',
+    'nn', 'strategy.rewards' } do
     require('trinity.' .. name)
   end
   local known = {}

@@ -1,7 +1,7 @@
 -- Models of sequences: parameters and FLOP against published figures and closed formulas, options, and
 -- what becomes of them in training.
 
-local layers = require 'trinity.layers'
+local layers = require 'trinity.graph.layers'
 local trinity = require 'trinity'
 
 local products = { Gemm = true, MatMul = true, Conv = true, LSTMCell = true, LSTM = true }

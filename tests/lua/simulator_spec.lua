@@ -1,6 +1,6 @@
 -- The simulator as scripts see it: plans in every form, metrics, rules, bounds. Times are worked out by hand.
 
-local array = require 'trinity.array'
+local array = require 'trinity.base.array'
 local trinity = require 'trinity'
 
 local ms = 1e-3

@@ -1,6 +1,6 @@
 -- Strategy files: schedules go into them and come back, and broken ones are told apart.
 
-local array = require 'trinity.array'
+local array = require 'trinity.base.array'
 local core = require 'trinity.core'
 local trinity = require 'trinity'
 

@@ -1,8 +1,8 @@
 -- Splits of layers over unequal nodes, and TAPP against all splits of small chains.
 
-local layer_chain = require 'trinity.layer_chain'
-local layer_split = require 'trinity.layer_split'
-local tapp_moves = require 'trinity.tapp_moves'
+local layer_chain = require 'trinity.tapp.layer_chain'
+local layer_split = require 'trinity.tapp.layer_split'
+local tapp_moves = require 'trinity.tapp.moves'
 local trinity = require 'trinity'
 local pipelines = dofile(root .. '/tests/lua/support/pipelines.lua')
 

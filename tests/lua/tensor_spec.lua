@@ -2,7 +2,7 @@
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
-local array = require 'trinity.array'
+local array = require 'trinity.base.array'
 local tensor = trinity.tensor
 
 local function flat(x)

@@ -1,7 +1,7 @@
 -- What scripts learn of a step: times of tasks and copies, memory, the critical path, the trace.
 
 local core = require 'trinity.core'
-local json = require 'trinity.json'
+local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 
 local function inception(rules)

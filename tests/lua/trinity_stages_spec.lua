@@ -35,7 +35,7 @@ describe('the stages of the Trinity search', function()
   local problem = problem_of(6)
   it('start from the best of the heuristics', function()
     local warm, tried = search(problem, { policy = false, refine = false }), 0
-    for _, name in ipairs(require('trinity.warm_start').portfolio) do
+    for _, name in ipairs(require('trinity.search.warm_start').portfolio) do
       local found = trinity.methods[name](problem, { quiet = true })
       if found then expect(warm.metrics.step_time_s <= found.metrics.step_time_s):truthy() end
       tried = tried + (found and 1 or 0)

@@ -4,7 +4,7 @@
 --   trinity tests/robustness/interrupt.lua [strikes per case [seed [part of a case's name]]]
 
 local core = require 'trinity.core'
-local json = require 'trinity.json'
+local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 local faults = assert(loadfile(core.home .. '/tests/robustness/support/faults.lua'))()
 

@@ -4,7 +4,7 @@
 -- Every run is killed up to three times before it is let through. Prints a line for every case and what went wrong.
 
 local core = require 'trinity.core'
-local json = require 'trinity.json'
+local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 local faults = assert(loadfile(core.home .. '/tests/robustness/support/faults.lua'))()
 

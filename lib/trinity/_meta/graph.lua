@@ -1,5 +1,5 @@
 ---@meta _
--- Graphs and what makes them. See lib/trinity/graph.lua.
+-- Graphs and what makes them. See lib/trinity/graph/init.lua.
 error 'this file is for editors'
 
 ---@alias trinity.OrderKind 'number'|'depth_first'|'breadth_first'

@@ -84,5 +84,5 @@ error 'this file is for editors'
 ---@class trinity.PipelineMethod
 ---@field run fun(plan: trinity.PipelinePlan): trinity.PipelineResult gives feasible, max_load, optimal, stages, assignment
 ---@field help? string a line
----@field own? table<string, any> its own options, with rules as lib/trinity/check.lua has them
+---@field own? table<string, any> its own options, with rules as lib/trinity/base/check.lua has them
 

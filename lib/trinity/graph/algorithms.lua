@@ -3,9 +3,9 @@
 -- array. Wherever operators are taken, names do as well as numbers.
 
 local arguments = require 'trinity.graph.arguments'
-local array = require 'trinity.array'
+local array = require 'trinity.base.array'
 local arrays = require 'trinity.graph.arrays'
-local check = require 'trinity.check'
+local check = require 'trinity.base.check'
 
 local orders = { number = true, depth_first = true, breadth_first = true }
 local backward_words = { free = true, counted = true, forbidden = true }

@@ -1,9 +1,9 @@
 -- Arguments of graph methods: operators by number or name, and an entry an operator or edge.
 
 local ffi = require 'ffi'
-local array = require 'trinity.array'
-local check = require 'trinity.check'
-local util = require 'trinity.util'
+local array = require 'trinity.base.array'
+local check = require 'trinity.base.check'
+local util = require 'trinity.base.util'
 
 local arguments = {}
 

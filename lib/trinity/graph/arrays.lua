@@ -1,7 +1,7 @@
 -- Arrays of a graph, made when first asked for and kept. Those of integers are read-only views of
 -- memory that they keep alive, so they outlive graph:close(); those of numbers are copies.
 
-local array = require 'trinity.array'
+local array = require 'trinity.base.array'
 
 local arrays = {}
 

@@ -1,8 +1,8 @@
 -- Graph builders: operators and the tensors between them, in any order.
 
-local check = require 'trinity.check'
+local check = require 'trinity.base.check'
 local core = require 'trinity.core'
-local util = require 'trinity.util'
+local util = require 'trinity.base.util'
 
 -- What add_operator() calls otherwise than add(), and all that it takes.
 local renamed = { time_s = 'measured_time_s', backward_time_s = 'measured_backward_time_s',

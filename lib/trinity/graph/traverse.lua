@@ -3,7 +3,7 @@
 
 local arguments = require 'trinity.graph.arguments'
 local arrays = require 'trinity.graph.arrays'
-local check = require 'trinity.check'
+local check = require 'trinity.base.check'
 
 local directions = { out = true, ['in'] = true }
 

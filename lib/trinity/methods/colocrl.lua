@@ -1,10 +1,10 @@
 -- ColocRL (Mirhoseini et al. 2017; papers.md 5.2): REINFORCE on a sequence-to-sequence placer over groups that are
 -- given, here contiguous ones of colocation units. See trinity.methods.placer.
 
-local features = require 'trinity.features'
-local placer = require 'trinity.methods.placer'
-local policies = require 'trinity.policies'
-local tensor = require 'trinity.tensor'
+local features = require 'trinity.learn.features'
+local placer = require 'trinity.learn.placer'
+local policies = require 'trinity.learn.policies'
+local tensor = require 'trinity.nn.tensor'
 
 local function make_policy(problem, options)
   local groups = options.groups > 0 and options.groups or math.min(problem.graph.units, 128)

@@ -4,7 +4,7 @@
 -- Hierarchical the expert of ResNet is one GPU too. Other networks are split by layers.
 
 local core = require 'trinity.core'
-local check = require 'trinity.check'
+local check = require 'trinity.base.check'
 local search = require 'trinity.search'
 
 local rules = {

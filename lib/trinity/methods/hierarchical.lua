@@ -1,10 +1,10 @@
 -- Hierarchical (Mirhoseini et al. 2018; papers.md 5.1): one network draws a group for every colocation unit, a
 -- sequence-to-sequence placer a device for every group; both learn by REINFORCE. See trinity.methods.placer.
 
-local features = require 'trinity.features'
+local features = require 'trinity.learn.features'
 local nn = require 'trinity.nn'
-local placer = require 'trinity.methods.placer'
-local tensor = require 'trinity.tensor'
+local placer = require 'trinity.learn.placer'
+local tensor = require 'trinity.nn.tensor'
 
 -- Which groups edges join in every sample: [samples, groups, 2 groups], out and in. group_of: int64 [samples, units].
 local function adjacency(told, group_of, groups)

@@ -1,12 +1,12 @@
 -- The registry of methods: function(problem, options) -> strategy, called alike.
 
 local core = require 'trinity.core'
-local array = require 'trinity.array'
-local check = require 'trinity.check'
-local progress = require 'trinity.progress'
-local run_search = require 'trinity.run_search'
-local strategy = require 'trinity.strategy'
-local util = require 'trinity.util'
+local array = require 'trinity.base.array'
+local check = require 'trinity.base.check'
+local progress = require 'trinity.base.progress'
+local run_search = require 'trinity.runs.search'
+local strategy = require 'trinity.strategy.strategy'
+local util = require 'trinity.base.util'
 
 ---@class trinity.MethodsModule
 local methods = {}

@@ -5,7 +5,7 @@
 local core = require 'trinity.core'
 local pase = require 'trinity.pase'
 local search = require 'trinity.search'
-local util = require 'trinity.util'
+local util = require 'trinity.base.util'
 
 local options = { choose = 'best', cutoff = 1, factors = 'divisors', peak_flops = 10e12, bandwidth_bytes_per_s = 0,
   seconds = 60, iterations = 250000 }

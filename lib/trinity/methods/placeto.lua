@@ -3,19 +3,19 @@
 -- step is what it changes. Nodes are contiguous groups of colocation units; every episode visits all of them, and all
 -- start with everything on device 1. REINFORCE with a baseline per step.
 
-local check = require 'trinity.check'
-local checks = require 'trinity.policy_checks'
-local checkpoints = require 'trinity.checkpoints'
+local check = require 'trinity.base.check'
+local checks = require 'trinity.learn.policy_checks'
+local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
-local features = require 'trinity.features'
-local learner = require 'trinity.learner'
-local learner_checkpoint = require 'trinity.learner_checkpoint'
+local features = require 'trinity.learn.features'
+local learner = require 'trinity.learn.learner'
+local learner_checkpoint = require 'trinity.learn.learner_checkpoint'
 local nn = require 'trinity.nn'
-local placer = require 'trinity.methods.placer'
-local policies = require 'trinity.policies'
+local placer = require 'trinity.learn.placer'
+local policies = require 'trinity.learn.policies'
 local search = require 'trinity.search'
-local tensor = require 'trinity.tensor'
-local util = require 'trinity.util'
+local tensor = require 'trinity.nn.tensor'
+local util = require 'trinity.base.util'
 
 local defaults = { samples = 4, learning_rate = 1e-2, entropy_weight = 1e-2, gradient_norm = 1, hidden = 32, rounds = 4,
   groups = 0, baseline_episodes = 10 }

@@ -1,11 +1,11 @@
 -- Post (Gao, Chen, Li 2018; papers.md 5.4): independent categorical distributions over groups, no network. PPO
 -- learns from every few placements, cross-entropy from the best of a longer stretch of them.
 
-local check = require 'trinity.check'
-local learner = require 'trinity.learner'
-local policies = require 'trinity.policies'
+local check = require 'trinity.base.check'
+local learner = require 'trinity.learn.learner'
+local policies = require 'trinity.learn.policies'
 local search = require 'trinity.search'
-local tensor = require 'trinity.tensor'
+local tensor = require 'trinity.nn.tensor'
 
 local defaults = { samples = 12, epochs = 4, clip = 0.2, learning_rate = 5e-2, entropy_weight = 1e-2, gradient_norm = 1,
   baseline_n = 19, normalise_advantage = true, elite = 0.1, elite_every = 5, groups = 0 }

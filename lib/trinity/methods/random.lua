@@ -1,6 +1,6 @@
 -- Random search: a uniform device for every colocation unit, the best of many.
 
-local checkpoints = require 'trinity.checkpoints'
+local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
 local search = require 'trinity.search'
 

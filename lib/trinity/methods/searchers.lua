@@ -2,10 +2,10 @@
 -- Markov chain and exhaustive search. The loop is here, so that any reward, budget and Ctrl-C hold for them as for
 -- every other method.
 
-local checkpoints = require 'trinity.checkpoints'
+local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
-local drive = require 'trinity.drive'
-local drive_checkpoint = require 'trinity.drive_checkpoint'
+local drive = require 'trinity.search.drive'
+local drive_checkpoint = require 'trinity.search.drive_checkpoint'
 local search = require 'trinity.search'
 
 --- The searcher's settings: what the caller gave of the method's own options, and the common ones. `false` stands

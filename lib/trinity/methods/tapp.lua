@@ -17,16 +17,16 @@
 --   published_reward   learns from minus the square root of the step time, -10 where it does not fit; false: from the
 --              problem's reward
 
-local check = require 'trinity.check'
-local checkpoints = require 'trinity.checkpoints'
+local check = require 'trinity.base.check'
+local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
-local dist_search = require 'trinity.dist_search'
-local layer_chain = require 'trinity.layer_chain'
-local learner = require 'trinity.learner'
+local dist_search = require 'trinity.search.shared'
+local layer_chain = require 'trinity.tapp.layer_chain'
+local learner = require 'trinity.learn.learner'
 local search = require 'trinity.search'
-local tapp_moves = require 'trinity.tapp_moves'
-local tapp_policy = require 'trinity.tapp_policy'
-local util = require 'trinity.util'
+local tapp_moves = require 'trinity.tapp.moves'
+local tapp_policy = require 'trinity.tapp.policy'
+local util = require 'trinity.base.util'
 
 local defaults = { samples = 8, learning_rate = 6e-3, entropy_weight = 1e-2, entropy_start = 0.1, entropy_decay = 0.99,
   gradient_norm = 1, baseline_n = 19, normalise_advantage = true, hidden = 64, groups = 0, mode = 'cuts', repeats = 5,

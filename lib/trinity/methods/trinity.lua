@@ -1,10 +1,10 @@
 -- The Trinity search in three stages, each of which can be switched off:
---   warm start  heuristics that cost a placement each are priced (lib/trinity/warm_start.lua), and the policy is taught
+--   warm start  heuristics that cost a placement each are priced (search/warm_start.lua), and the policy is taught
 --               to draw placements like the best of them;
 --   policy      the article's search (papers.md 1.5): sample placements from the partition and schedule networks,
 --               simulate them, reward them, improve the networks by PPO;
 --   refinement  annealing from the best so far, in a race with a partition where that is nearly as fast
---               (lib/trinity/race.lua), judged by the simulator.
+--               (lib/trinity/search/race.lua), judged by the simulator.
 -- Options warm_start, policy and refine are true or false. warm_start may be a list of methods and placements instead,
 -- policy and refine the share of the budget that they get after the warm start (0 to 1). The presets of the article and
 -- of its released code have the policy only. Under a limit in seconds a refined search does without the policy where
@@ -15,18 +15,18 @@
 -- Rank 0 writes the files; every rank reads a checkpoint to go on from, and all must find the same one. A checkpoint
 -- then keeps the beginning of the refinement, which starts anew.
 
-local array = require 'trinity.array'
-local check = require 'trinity.check'
-local checkpoints = require 'trinity.checkpoints'
+local array = require 'trinity.base.array'
+local check = require 'trinity.base.check'
+local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
 local dist = require 'trinity.dist'
-local dist_search = require 'trinity.dist_search'
-local drive = require 'trinity.drive'
-local drive_checkpoint = require 'trinity.drive_checkpoint'
-local race = require 'trinity.race'
+local dist_search = require 'trinity.search.shared'
+local drive = require 'trinity.search.drive'
+local drive_checkpoint = require 'trinity.search.drive_checkpoint'
+local race = require 'trinity.search.race'
 local search = require 'trinity.search'
-local util = require 'trinity.util'
-local warm_start = require 'trinity.warm_start'
+local util = require 'trinity.base.util'
+local warm_start = require 'trinity.search.warm_start'
 
 -- Names of the agent's options (engine/learn/agent_options.h); false leaves the preset's value.
 local agent_options = core.agent_options()

@@ -1,10 +1,10 @@
 -- Layers without state over time: linear, embedding, layer norm, dropout, attention, graph convolution.
 -- Initial matrices are Glorot-uniform, biases zero.
 
-local check = require 'trinity.check'
+local check = require 'trinity.base.check'
 local core = require 'trinity.core'
-local tensor = require 'trinity.tensor'
-local util = require 'trinity.util'
+local tensor = require 'trinity.nn.tensor'
+local util = require 'trinity.base.util'
 local module = require 'trinity.nn.module'
 
 local operations = core.tensor.layers

@@ -12,10 +12,10 @@
 -- A field is a parameter when it is a tensor that requires gradients as it is assigned, and a child when
 -- it is a module or a list of modules.
 
-local check = require 'trinity.check'
+local check = require 'trinity.base.check'
 local core = require 'trinity.core'
-local tensor = require 'trinity.tensor'
-local util = require 'trinity.util'
+local tensor = require 'trinity.nn.tensor'
+local util = require 'trinity.base.util'
 
 local internal = core.tensor.internal
 

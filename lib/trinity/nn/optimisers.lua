@@ -1,9 +1,9 @@
 -- LibTorch's optimisers as objects with a learning rate that can be changed, and files of their state.
 
-local check = require 'trinity.check'
+local check = require 'trinity.base.check'
 local core = require 'trinity.core'
-local tensor = require 'trinity.tensor'
-local util = require 'trinity.util'
+local tensor = require 'trinity.nn.tensor'
+local util = require 'trinity.base.util'
 
 local operations = core.tensor.layers
 ---@class trinity.NetworkOptimiser

@@ -1,9 +1,9 @@
 -- LSTM and GRU over sequences, time first. Gates in LibTorch's order: LSTM input, forget, cell, output;
 -- GRU reset, update, new. Forget gates start with bias 1.
 
-local check = require 'trinity.check'
+local check = require 'trinity.base.check'
 local core = require 'trinity.core'
-local tensor = require 'trinity.tensor'
+local tensor = require 'trinity.nn.tensor'
 local layers = require 'trinity.nn.layers'
 local module = require 'trinity.nn.module'
 

@@ -12,10 +12,10 @@
 --                contention (how many times as long operators take while all devices of the kind compute)
 --   links        a list of { from =, to =, bytes = [], time_s = [], latency_s =, bandwidth_bytes_per_s =, residuals }
 
-local check = require 'trinity.check'
+local check = require 'trinity.base.check'
 local core = require 'trinity.core'
-local json = require 'trinity.json'
-local util = require 'trinity.util'
+local json = require 'trinity.base.json'
+local util = require 'trinity.base.util'
 
 local file = { format = 'trinity-profile', version = 2 }
 

@@ -9,7 +9,7 @@
 -- known beforehand; in the order of flops / bytes it is compute for the first and memory for the rest, so all such
 -- splits are tried and the best is kept. The launch is found by a scan and a golden section search.
 
-local util = require 'trinity.util'
+local util = require 'trinity.base.util'
 
 local fit = {}
 

@@ -1,10 +1,10 @@
 -- trinity.profile.object: profiles as objects (what they are: trinity.profile), and what they mean to a problem.
 
-local check = require 'trinity.check'
+local check = require 'trinity.base.check'
 local file = require 'trinity.profile.file'
 local fit = require 'trinity.profile.fit'
-local model = require 'trinity.model'
-local util = require 'trinity.util'
+local model = require 'trinity.graph.model'
+local util = require 'trinity.base.util'
 
 local profile = {}
 

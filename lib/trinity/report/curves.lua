@@ -2,7 +2,7 @@
 -- a method with several seeds their median and range at all those points.
 
 local read = require 'trinity.report.read'
-local util = require 'trinity.util'
+local util = require 'trinity.base.util'
 
 local curves = {}
 
@@ -23,7 +23,7 @@ end
 --- Rows of metrics.csv by search. Texts there may be quoted, so that the numbers are taken from the JSON lines.
 local function metrics_by_search(run)
   local by = {}
-  local json = require 'trinity.json'
+  local json = require 'trinity.base.json'
   for line in (read.text(run, 'metrics.jsonl') or ''):gmatch '[^\n]+' do
     local ok, row = pcall(json.decode, line)
     if ok and type(row) == 'table' and row.search then

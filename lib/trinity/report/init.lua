@@ -1,15 +1,15 @@
--- trinity report: run folders (lib/trinity/run.lua) as one HTML page that needs nothing else. Its text, style and
+-- trinity report: run folders (lib/trinity/runs/init.lua) as one HTML page that needs nothing else. Its text, style and
 -- behaviour are page.html, page.css and the *.js files beside this one; Vega (vega.lua) draws curves and bars; the
 -- data of the runs stand in it as JSON. Every text of a run is data: the scripts of the page put it into text nodes
 -- only, JSON escapes '<', and the page's policy forbids addresses, `eval` and forms.
 
 local core = require 'trinity.core'
 local curves = require 'trinity.report.curves'
-local json = require 'trinity.json'
+local json = require 'trinity.base.json'
 local problems = require 'trinity.report.problems'
 local read = require 'trinity.report.read'
 local sentence = require 'trinity.report.sentence'
-local util = require 'trinity.util'
+local util = require 'trinity.base.util'
 local vega = require 'trinity.report.vega'
 
 local report = {}

@@ -2,11 +2,11 @@
 
 local core = require 'trinity.core'
 local layers = require 'trinity.report.layers'
-local model = require 'trinity.model'
+local model = require 'trinity.graph.model'
 local pack = require 'trinity.report.pack'
 local read = require 'trinity.report.read'
 local trace = require 'trinity.report.trace'
-local util = require 'trinity.util'
+local util = require 'trinity.base.util'
 
 local problems = {}
 

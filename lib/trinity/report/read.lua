@@ -1,8 +1,8 @@
--- Run folders as tables. The format is in lib/trinity/run.lua; what a folder lacks is missing here too.
+-- Run folders as tables. The format is in lib/trinity/runs/init.lua; what a folder lacks is missing here too.
 
 local core = require 'trinity.core'
-local json = require 'trinity.json'
-local util = require 'trinity.util'
+local json = require 'trinity.base.json'
+local util = require 'trinity.base.util'
 
 local read = {}
 

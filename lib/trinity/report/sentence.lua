@@ -1,6 +1,6 @@
 -- What a run searched and what it found, in one or two sentences.
 
-local util = require 'trinity.util'
+local util = require 'trinity.base.util'
 
 local sentence = {}
 

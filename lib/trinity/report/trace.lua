@@ -10,7 +10,7 @@
 --   schedule nil, or where there are several micro-batches, a list of { device, micro_batch, phase, start_ns, end_ns,
 --            busy_ns }: what a device does between the first and the last operator of a pass of a micro-batch
 
-local json = require 'trinity.json'
+local json = require 'trinity.base.json'
 local pack = require 'trinity.report.pack'
 
 local trace = {}

@@ -1,7 +1,7 @@
 -- Values for random programs: what an argument declared as some type may be, and what it may not.
 
 local trinity = require 'trinity'
-local declarations = require 'trinity.declarations'
+local declarations = require 'trinity.command.declarations'
 local small = require 'small'
 
 local values = { declared = declarations.read() }

@@ -6,7 +6,7 @@ local trinity = require 'trinity'
 local bit = require 'bit'
 local frame = require 'frame'
 local small = require 'small'
-local tensorboard = require 'trinity.tensorboard'
+local tensorboard = require 'trinity.runs.tensorboard'
 
 local problem = small.problem(4)
 local common = { evaluations = 40, samples = 4, hidden = 4, groups = 4, quiet = true, rescue = '', patience = 100 }

@@ -2,8 +2,8 @@
 
 local trinity = require 'trinity'
 local frame = require 'frame'
-local json = require 'trinity.json'
-local model = require 'trinity.model'
+local json = require 'trinity.base.json'
+local model = require 'trinity.graph.model'
 
 local most_devices = 64 -- that a placement is priced on
 

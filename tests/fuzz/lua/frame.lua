@@ -42,7 +42,7 @@ end
 --- Loads a target; returns its seeds.
 function frame.begin(name, folder)
   frame.folder = folder
-  require('trinity.progress').quiet = true
+  require('trinity.base.progress').quiet = true
   math.randomseed(1)
   frame.target = require(name)
   return frame.target.seeds

@@ -4,9 +4,9 @@
 local trinity = require 'trinity'
 local core = require 'trinity.core'
 local frame = require 'frame'
-local json = require 'trinity.json'
+local json = require 'trinity.base.json'
 local report = require 'trinity.report'
-local run_list = require 'trinity.run_list'
+local run_list = require 'trinity.runs.list'
 local small = require 'small'
 
 local graph = small.graph(1)

@@ -4,7 +4,7 @@ local core = require 'trinity.core'
 local trinity = require 'trinity'
 local frame = require 'frame'
 local small = require 'small'
-local strategies = require 'trinity.strategy'
+local strategies = require 'trinity.strategy.strategy'
 
 local problem = small.problem(2)
 

@@ -65,7 +65,7 @@ stopping.cases = {
     local problem = trinity.problem { graph = trinity.model 'gnmt', cluster = trinity.cluster 'p100x4' }
     local agent = core.agent(problem.handle, { seed = 1 })
     local batch = problem:placements(agent:summary().samples)
-    local rewards = require('trinity.array').double(#batch)
+    local rewards = require('trinity.base.array').double(#batch)
     for i = 1, #rewards do rewards[i] = i end
     ready() while true do agent:sample(batch) agent:update(rewards) end ]] },
   { 'tensors', [[

@@ -2,8 +2,8 @@
 -- searches that they strike, and the comparison of what came of two runs.
 
 local core = require 'trinity.core'
-local run_metrics = require 'trinity.run_metrics'
-local json = require 'trinity.json'
+local run_metrics = require 'trinity.runs.metrics'
+local json = require 'trinity.base.json'
 
 local faults = {}
 
@@ -90,7 +90,7 @@ local searches = {
 
 local head = [[
 local trinity = require 'trinity'
-local checkpoints = require 'trinity.checkpoints'
+local checkpoints = require 'trinity.runs.checkpoints'
 checkpoints.least_s, checkpoints.share = 0.05, 0.5 -- a checkpoint as often as can be
 local options = trinity.options { seed = { default = 3 } }
 local problem = trinity.problem { graph = trinity.model('%s'), cluster = trinity.cluster 'p100x2' }

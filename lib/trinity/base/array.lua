@@ -1,0 +1,198 @@
+-- Typed arrays and metrics as FFI structs: 1-based, bounds-checked, compiled by LuaJIT. Their memory
+-- is declared as elements without members (engine/lua/trinity_ffi.h), so that what a script gets from
+-- `x.data` can neither be read nor written; only the functions here know what is there.
+
+local bit = require 'bit'
+local ffi = require 'ffi'
+local core = require 'trinity.core'
+local check = require 'trinity.base.check'
+local util = require 'trinity.base.util'
+
+ffi.cdef(core.ffi_declarations)
+
+local array = {}
+local magic = core.magic
+local int32_pointer, double_pointer = ffi.typeof 'int32_t *', ffi.typeof 'double *'
+
+local is_array -- whether a value is one of ours
+
+--- Methods are called with ':'.
+local function check_self(name, self)
+  if not is_array(self) then
+    util.fail("array:%s: the object before ':' ('self'): expected an array, got %s (methods are called with ':')", name,
+      util.describe(self))
+  end
+end
+
+local function totable(self)
+  check_self('totable', self)
+  local t = {}
+  for i = 1, #self do t[i] = self[i] end
+  return t
+end
+
+local function iterate(self, i)
+  i = i + 1
+  if i <= #self then return i, self[i] end
+end
+
+local methods = {
+  totable = totable,
+  --- for i, value in a:each() do ... end
+  each = function(self)
+    check_self('each', self)
+    return iterate, self, 0
+  end,
+}
+
+local function out_of_range(self, i)
+  if type(i) ~= 'number' then util.fail("an array has no field '%s'", tostring(i)) end
+  util.fail('index %s is outside 1 to %d', tostring(i), self.length)
+end
+
+--- Raises the error of self[i] = value; `expected` says what the elements are.
+local function refuse(self, i, value, expected)
+  if type(i) ~= 'number' or not (i >= 1 and i <= self.length) then out_of_range(self, i) end
+  util.fail('index %s: expected %s, got %s', tostring(i), expected, util.describe(value))
+end
+
+local function length(self) return self.length end
+
+--- What `self[i]` is when i is no index: a method, or an error.
+local function missing(self, i)
+  if type(i) == 'string' and methods[i] then return methods[i] end
+  return out_of_range(self, i)
+end
+
+--- A function that reads elements, and one that writes them. One pair per type of element, so that
+--- LuaJIT compiles each with its own types. The good path is one line on purpose: compiled code looks for
+--- Ctrl-C wherever the line changes (engine/lua/stopper.h).
+local function reader(to)
+  local cast, number = ffi.cast, 'number'
+  return function(self, i)
+    if type(i) == number and i >= 1 and i <= self.length then return cast(to, self.data)[i - 1] end
+    return missing(self, i)
+  end
+end
+
+local function double_writer(to)
+  local cast, number = ffi.cast, 'number'
+  return function(a, i, v)
+    if type(v) == number and type(i) == number and i >= 1 and i <= a.length then cast(to, a.data)[i - 1] = v return end
+    refuse(a, i, v, 'a number')
+  end
+end
+
+--- Integers only: a device of 1.999 would else become device 1.
+local function int32_writer(to)
+  local cast, number, tobit = ffi.cast, 'number', bit.tobit
+  local function is_whole(v) return type(v) == number and tobit(v) == v end
+  return function(a, i, v)
+    if is_whole(v) and type(i) == number and i >= 1 and i <= a.length then cast(to, a.data)[i - 1] = v return end
+    refuse(a, i, v, 'an integer of 32 bits')
+  end
+end
+
+local function mutable(name, read, write)
+  return ffi.metatype('struct trinity_' .. name, {
+    __index = read, __newindex = write, __len = length,
+    __tostring = function(self) return ('%s[%d]'):format(name, self.length) end,
+  })
+end
+
+local int32_array = mutable('int32_array', reader(int32_pointer), int32_writer(int32_pointer))
+local double_array = mutable('double_array', reader(double_pointer), double_writer(double_pointer))
+
+local int32_span = ffi.metatype('struct trinity_int32_span', {
+  __index = reader(int32_pointer),
+  __newindex = function() util.fail('this array is read-only') end,
+  __len = length,
+  __tostring = function(self) return ('int32 view[%d]'):format(self.length) end,
+})
+
+function is_array(value)
+  return ffi.istype(int32_array, value) or ffi.istype(double_array, value) or ffi.istype(int32_span, value)
+end
+
+local most = 2 ^ 27 -- elements: no array fails halfway, and none takes more than a gigabyte
+
+--- New arrays of `n` zeros.
+function array.int32(n)
+  check.integer('array.int32', 1, 'n', n, 0, most)
+  return ffi.new(int32_array, n, magic.int32_array, n)
+end
+
+function array.double(n)
+  check.integer('array.double', 1, 'n', n, 0, most)
+  return ffi.new(double_array, n, magic.double_array, n)
+end
+
+function array.is_int32(value) return ffi.istype(int32_array, value) end
+
+--- A read-only view of a vector of the engine, which lives as long as the view.
+function array.int32_view(vector)
+  local span = int32_span(magic.int32_span)
+  vector:span(span)
+  return span
+end
+
+local metrics
+
+local device_fields = { compute_busy_s = 0, send_busy_s = 1, memory_bytes = 2, sent_bytes = 3,
+  received_bytes = 4 }
+
+local cast = ffi.cast
+local metrics_methods = {}
+for name, offset in util.sorted_pairs(device_fields) do
+  --- metrics:memory_bytes(d) and so on: the value of one device.
+  metrics_methods[name] = function(self, d)
+    if not ffi.istype(metrics, self) then
+      util.fail("metrics:%s: the object before ':' ('self'): expected metrics, got %s (methods are called with ':')",
+        name, util.describe(self))
+    end
+    if type(d) ~= 'number' or not (d >= 1 and d <= self.device_count and d % 1 == 0) then
+      check.wrong('metrics:' .. name, 1, 'd', d, 'an integer from 1 to ' .. self.device_count)
+    end
+    return cast(double_pointer, self.device)[5 * (d - 1) + offset]
+  end
+end
+
+local metrics_names = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
+  'total_communication_bytes', 'excess_memory_bytes', 'transfers', 'feasible', 'rejected',
+  'device_count', 'compute_busy_s', 'send_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes' }
+
+metrics = ffi.metatype('struct trinity_metrics', {
+  __index = function(_, name)
+    local method = metrics_methods[name]
+    if method then return method end
+    util.fail("metrics have no field '%s'%s (known: %s)", tostring(name),
+      core.suggestion(tostring(name), metrics_names), table.concat(metrics_names, ', '))
+  end,
+  __newindex = function() util.fail('metrics are read-only') end,
+  __tostring = function(self)
+    if self.rejected then return 'rejected' end
+    return ('step %.6g s, memory %s, communication %s%s'):format(self.step_time_s,
+      core.format_bytes(self.peak_memory_bytes), core.format_bytes(self.peak_communication_bytes),
+      self.feasible and '' or ', does not fit')
+  end,
+})
+
+do
+  local samples = { int32_array = ffi.new(int32_array, 0, magic.int32_array, 0),
+    double_array = ffi.new(double_array, 0, magic.double_array, 0),
+    int32_span = int32_span(magic.int32_span), metrics = ffi.new(metrics, 0, magic.metrics, 0) }
+  local types = {}
+  for name, sample in util.sorted_pairs(samples) do
+    types[name] = { sample, tonumber(ffi.typeof(sample)) }
+  end
+  core.know_structs(types)
+end
+
+function array.is_metrics(value) return ffi.istype(metrics, value) end
+
+--- Metrics of a step on `devices` devices, to be filled by the engine.
+function array.metrics(devices)
+  return ffi.new(metrics, 5 * devices, magic.metrics, devices)
+end
+
+return array

@@ -1,0 +1,171 @@
+-- trinity.devices: kinds of devices by name, in the form that cluster descriptions take under
+-- `device_types`. A description that names one of these need not define it.
+--
+-- Every access makes a new table, so changing one changes nothing else:
+--   local half = devices.with(devices.p100, { memory_bytes = 8 * 2 ^ 30 })
+--
+-- Peak rates are the published dense ones (multiply and add count two), without structured sparsity:
+-- * float32 is IEEE arithmetic on the ordinary cores. The TF32 mode of Ampere and Hopper (A100 156,
+--   H100 and H200 495 TFLOP/s) is faster and less exact; PyTorch has it off for matrix products since
+--   version 1.12, and on for convolutions. For graphs that run in it:
+--   devices.with(devices.a100, { peak_flops_per_s = { float32 = 156e12 } }).
+-- * float16, bfloat16 are those of the Tensor Cores with float32 sums, where there are any. A dtype
+--   that is left out has no faster arithmetic than float32 and is priced as such.
+-- * float64 is the Tensor Cores' from the A100 on, else the ordinary cores'.
+-- Bandwidths are the data sheets'. memory_bytes is the name's GB as 2^30 bytes; the few percent that
+-- the driver shows less are inside reserved_memory_bytes. Efficiencies (but those with a source below),
+-- launch_s and reserved_memory_bytes are not published: starting values, to be fitted to measurements.
+
+local core = require 'trinity.core'
+local check = require 'trinity.base.check'
+local util = require 'trinity.base.util'
+
+local gib = 2 ^ 30
+local presets = {}
+
+--- Adds a kind of GPU. launch_s: a kernel launch costs the host about 5 us.
+local function gpu(name, memory_gib, reserved_gib, memory_bandwidth_bytes_per_s, peak_flops_per_s, operators)
+  presets[name] = {
+    peak_flops_per_s = peak_flops_per_s,
+    memory_bandwidth_bytes_per_s = memory_bandwidth_bytes_per_s,
+    memory_bytes = memory_gib * gib,
+    reserved_memory_bytes = reserved_gib * gib,
+    launch_s = 5e-6,
+    compute_efficiency = 0.5,
+    memory_efficiency = 0.75,
+    operators = operators,
+  }
+end
+
+--- What convolutions reach: of other kernels than 3 x 3, of 3 x 3 kernels with stride 1 (above 1 where
+--- they need fewer products than they are reckoned with: Lavin and Gray 2016), of depthwise ones.
+local function convolutions(any, of_3x3, depthwise)
+  return { Conv = { compute_efficiency = any }, Conv3x3 = { compute_efficiency = of_3x3 },
+    DepthwiseConv = { compute_efficiency = depthwise } }
+end
+
+-- Fitted to what TensorFlow's own benchmarks reached (tensorflow/docs, site/en/r1/guide/performance/
+-- benchmarks.md, May 2017, cuDNN 5.1, one GPU, synthetic data): images/s of InceptionV3, ResNet-50 and
+-- VGG-16, P100 SXM2 142, 219, 154, K80 30.5, 51.9, 35.4. tests/lua/costs_spec.lua holds the model to them.
+-- Depthwise: tensorflow/tensorflow issue 12132, comment of 2018-03-29: TensorFlow 1.6 takes 31 ms on a GTX
+-- 1080 Ti for 7.55 GFLOP (batch 64, 32 channels times 8, 32 x 32 pixels, 15 x 15 kernels).
+local pascal_depthwise = 7.55e9 / 31e-3 / 11.34e12
+local pascal = convolutions(0.45, 1.5, pascal_depthwise)
+local kepler = convolutions(0.24, 0.75)
+
+-- NVIDIA Tesla K80, one of the board's two GPUs: half of 8.73 (float32) and 2.91 TFLOP/s (float64) at
+-- the boost clock, of 480 GB/s and 24 GB. Source: Tesla K80 board specification BD-07317-001.
+gpu('k80', 12, 0.5, 240e9, { float32 = 4.365e12, float64 = 1.455e12 }, kepler)
+
+-- NVIDIA Tesla P100 for PCIe. Source: data sheet "NVIDIA Tesla P100 PCIe".
+gpu('p100', 16, 0.5, 732e9, { float32 = 9.3e12, float16 = 18.7e12, float64 = 4.7e12 }, pascal)
+gpu('p100_12gb', 12, 0.5, 549e9, { float32 = 9.3e12, float16 = 18.7e12, float64 = 4.7e12 }, pascal)
+-- With NVLink. Source: whitepaper "NVIDIA Tesla P100".
+gpu('p100_sxm2', 16, 0.5, 732e9, { float32 = 10.6e12, float16 = 21.2e12, float64 = 5.3e12 }, pascal)
+
+-- NVIDIA GeForce GTX 1080 Ti: 3,584 cores at the boost clock of 1,582 MHz; float64 at 1/32. Its float16
+-- runs at 1/64, so libraries compute in float32. Source: NVIDIA's product page, GP102.
+gpu('gtx1080ti', 11, 0.5, 484e9, { float32 = 11.34e12, float64 = 0.354e12 },
+  { DepthwiseConv = { compute_efficiency = pascal_depthwise } })
+
+-- NVIDIA Tesla V100. Source: data sheet "NVIDIA V100 Tensor Core GPU" (SXM2 and PCIe columns).
+gpu('v100', 16, 0.5, 900e9, { float32 = 15.7e12, float16 = 125e12, float64 = 7.8e12 })
+gpu('v100_32gb', 32, 0.5, 900e9, { float32 = 15.7e12, float16 = 125e12, float64 = 7.8e12 })
+gpu('v100_pcie', 16, 0.5, 900e9, { float32 = 14e12, float16 = 112e12, float64 = 7e12 })
+
+-- NVIDIA T4 (float64 at 1/32) and GeForce RTX 2080 Ti at its reference clock. Source: data sheet
+-- "NVIDIA T4"; whitepaper "NVIDIA Turing GPU Architecture", table of the RTX 2080 Ti.
+gpu('t4', 16, 0.5, 320e9, { float32 = 8.1e12, float16 = 65e12, float64 = 0.254e12 })
+gpu('rtx2080ti', 11, 0.5, 616e9, { float32 = 13.4e12, float16 = 53.8e12, float64 = 0.42e12 })
+
+-- NVIDIA GeForce RTX 3090. Source: whitepaper "NVIDIA Ampere GA102 GPU Architecture", appendix A.
+gpu('rtx3090', 24, 1, 936e9, { float32 = 35.6e12, float16 = 71e12, bfloat16 = 71e12, float64 = 0.556e12 })
+
+-- NVIDIA A100 SXM4. Source: data sheet "NVIDIA A100 Tensor Core GPU".
+gpu('a100', 40, 1, 1555e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 })
+gpu('a100_80gb', 80, 1, 2039e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 })
+
+-- NVIDIA H100 and H200 SXM5; the sheets print rates with sparsity, which are twice these. Source: data
+-- sheets "NVIDIA H100 Tensor Core GPU" and "NVIDIA H200 Tensor Core GPU".
+gpu('h100', 80, 1, 3350e9, { float32 = 67e12, float16 = 989.4e12, bfloat16 = 989.4e12, float64 = 67e12 })
+gpu('h200', 141, 1, 4800e9, { float32 = 67e12, float16 = 989.4e12, bfloat16 = 989.4e12, float64 = 67e12 })
+
+-- One core of an Intel Xeon E5-2690 v3 (12 cores, 2.6 GHz): two AVX2 units for multiply and add make 32
+-- float32 or 16 float64 operations a cycle (Intel's optimisation manual). A core alone reaches 19.9 GB/s
+-- in STREAM Triad (J. McCalpin in Intel's forum "Software Tuning, Performance"): measured, hence
+-- memory_efficiency 1. Its part of a node of TACC's Lonestar 5: 24 cores, 64 GB.
+-- models/clusters/cpu.lua divides what cores share.
+presets.cpu_core = {
+  peak_flops_per_s = { float32 = 83.2e9, float64 = 41.6e9 },
+  memory_bandwidth_bytes_per_s = 19.9e9,
+  memory_bytes = 64 * gib / 24,
+  launch_s = 1e-6,
+  compute_efficiency = 0.5,
+  memory_efficiency = 1,
+}
+
+local function copy(value)
+  if type(value) ~= 'table' then return value end
+  local result = {}
+  for key, entry in util.sorted_pairs(value) do result[key] = copy(entry) end
+  return result
+end
+
+local function merge(into, changes)
+  for key, value in util.sorted_pairs(changes) do
+    if type(value) == 'table' and type(into[key]) == 'table' then merge(into[key], value)
+    else into[key] = copy(value) end
+  end
+  return into
+end
+
+--- Every access gives a table of its own. Sources of the figures: lib/trinity/cluster/devices.lua.
+---@class trinity.DevicesModule
+---@field a100 trinity.DeviceTypeSpec 40 GB
+---@field a100_80gb trinity.DeviceTypeSpec
+---@field cpu_core trinity.DeviceTypeSpec of a Xeon E5-2690 v3
+---@field gtx1080ti trinity.DeviceTypeSpec
+---@field h100 trinity.DeviceTypeSpec SXM5, 80 GB
+---@field h200 trinity.DeviceTypeSpec
+---@field k80 trinity.DeviceTypeSpec one of the board's two GPUs
+---@field p100 trinity.DeviceTypeSpec PCIe, 16 GB
+---@field p100_12gb trinity.DeviceTypeSpec
+---@field p100_sxm2 trinity.DeviceTypeSpec
+---@field rtx2080ti trinity.DeviceTypeSpec
+---@field rtx3090 trinity.DeviceTypeSpec
+---@field t4 trinity.DeviceTypeSpec
+---@field v100 trinity.DeviceTypeSpec SXM2, 16 GB
+---@field v100_32gb trinity.DeviceTypeSpec
+---@field v100_pcie trinity.DeviceTypeSpec
+local devices = {}
+
+--- Names of all kinds, sorted.
+---@return string[]
+function devices.names() return util.sorted_keys(presets) end
+
+--- The kind called `name`, or nil.
+---@param name string
+---@return trinity.DeviceTypeSpec?
+function devices.find(name) return copy(presets[check.argument('devices.find', 1, 'name', name, 'string')]) end
+
+local function refuse_name(owner, name)
+  local names = devices.names()
+  util.fail('%s: no device type %s%s (known: %s)', owner, util.quoted(name), core.suggestion(name, names),
+    table.concat(names, ', '))
+end
+
+--- A copy of a kind with fields changed; tables such as peak_flops_per_s are changed entry by entry.
+--- `base` is a table or a name.
+---@param base string|trinity.DeviceTypeSpec
+---@param changes table<string, any>
+---@return trinity.DeviceTypeSpec
+function devices.with(base, changes)
+  if type(base) == 'string' then base = presets[base] or refuse_name("devices.with: argument 1 ('base')", base) end
+  if type(base) ~= 'table' then check.wrong('devices.with', 1, 'base', base, 'the name of a kind or a table') end
+  check.argument('devices.with', 2, 'changes', changes, 'table')
+  return merge(copy(base), changes)
+end
+
+return setmetatable(devices, { __index = function(_, name)
+  return copy(presets[name]) or refuse_name('trinity.devices', tostring(name))
+end })

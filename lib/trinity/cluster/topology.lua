@@ -1,0 +1,232 @@
+-- trinity.topology: words to write a cluster in ten lines. A new cluster, with N machines:
+--
+--   local topology = require 'trinity.cluster.topology'
+--   return function(machines)
+--     local net = topology.new { queue = 'route' }
+--     for m = 0, machines - 1 do
+--       local name = 'n' .. m
+--       net:link(net:devices(name, 2, 'rtx2080ti'), name .. '/pcie', 'pcie3_x16')
+--       net:link(name .. '/pcie', 'ethernet', 'ethernet_10g')
+--     end
+--     return net:spec()
+--   end
+--
+-- In a file models/clusters/NAME.lua it answers to trinity.cluster 'NAMExCOUNT'; from any other file to
+-- trinity.cluster 'path/to/file.lua'. Endpoints of links are devices, or switches, which need no other
+-- mention. spec() is the plain table that trinity.cluster takes, to be changed at will before.
+
+local core = require 'trinity.core'
+local check = require 'trinity.base.check'
+local util = require 'trinity.base.util'
+
+-- Links by name: what a copy or a collective gets from them in one direction, not the raw rate.
+--
+-- Bandwidths are what NVIDIA's NCCL reckons with (src/graph/topo.h: SM60_NVLINK_BW 18, SM70 and SM80 20,
+-- SM90 20.6 GB/s a link, PCI_BW 12 for PCIe 3 x16 and in proportion for 4 and 5, BDW_QPI_BW 6,
+-- SKL_QPI_BW 10, NET_BW 12 for 100 Gbit/s), raw rates in brackets. Latencies add up along a route to
+-- NCCL's for one step of a ring (src/graph/tuning.cc, Ring with protocol Simple): 3.4 us over NVLink,
+-- 5.7 us over PCIe, 9.6 us over a network. They include the software at both ends, so the end at a
+-- device carries them and links between switches none.
+local wires = {
+  -- A GPU's PCIe slot [PCIe 3: 15.75, 4: 31.5, 5: 63 GB/s].
+  pcie3_x16 = { bandwidth_bytes_per_s = 12e9, latency_s = 2.85e-6 },
+  pcie4_x16 = { bandwidth_bytes_per_s = 24e9, latency_s = 2.85e-6 },
+  pcie5_x16 = { bandwidth_bytes_per_s = 48e9, latency_s = 2.85e-6 },
+  -- Between PCIe switches, or to a network card.
+  pcie3_x16_inner = { bandwidth_bytes_per_s = 12e9, latency_s = 0 },
+  pcie4_x16_inner = { bandwidth_bytes_per_s = 24e9, latency_s = 0 },
+  pcie5_x16_inner = { bandwidth_bytes_per_s = 48e9, latency_s = 0 },
+  -- From a PCIe switch to an Intel processor: it cuts what one device sends to another into packets of
+  -- 64 bytes, so that 6/5 of the bytes cross (INTEL_P2P_OVERHEAD).
+  pcie3_x16_root = { bandwidth_bytes_per_s = 10e9, latency_s = 0 },
+  -- Between the two processors of a machine, for what GPUs send: QPI of Broadwell and before, UPI of
+  -- Skylake and after.
+  qpi = { bandwidth_bytes_per_s = 6e9, latency_s = 0 },
+  upi = { bandwidth_bytes_per_s = 10e9, latency_s = 0 },
+  -- One NVLink between two GPUs [P100 20, V100 25 GB/s]; `count` of net:link makes bundles.
+  nvlink1 = { bandwidth_bytes_per_s = 18e9, latency_s = 3.4e-6 },
+  nvlink2 = { bandwidth_bytes_per_s = 20e9, latency_s = 3.4e-6 },
+  nvlink3 = { bandwidth_bytes_per_s = 20e9, latency_s = 3.4e-6 },
+  nvlink4 = { bandwidth_bytes_per_s = 20.6e9, latency_s = 3.4e-6 },
+  -- One NVLink from a GPU to an NVSwitch, half of the way [A100, H100 25 GB/s].
+  nvswitch3 = { bandwidth_bytes_per_s = 20e9, latency_s = 1.7e-6 },
+  nvswitch4 = { bandwidth_bytes_per_s = 20.6e9, latency_s = 1.7e-6 },
+  -- A network card to its fabric, half of the way less the PCIe slot [EDR 12.5, HDR 25, NDR 50 GB/s].
+  infiniband_edr = { bandwidth_bytes_per_s = 12e9, latency_s = 1.95e-6 },
+  infiniband_hdr = { bandwidth_bytes_per_s = 24e9, latency_s = 1.95e-6 },
+  infiniband_ndr = { bandwidth_bytes_per_s = 48e9, latency_s = 1.95e-6 },
+  -- A machine to an Ethernet switch: the payload of TCP in frames of 1,500 bytes is 1448/1538 of the line
+  -- rate. 15 us each way through kernel and switch is an assumption: measure yours.
+  ethernet_1g = { bandwidth_bytes_per_s = 0.1177e9, latency_s = 15e-6 },
+  ethernet_10g = { bandwidth_bytes_per_s = 1.177e9, latency_s = 15e-6 },
+  ethernet_25g = { bandwidth_bytes_per_s = 2.942e9, latency_s = 15e-6 },
+  ethernet_100g = { bandwidth_bytes_per_s = 11.77e9, latency_s = 15e-6 },
+}
+
+local wire_rules = { bandwidth_bytes_per_s = { 'positive' }, latency_s = { 'number', 0 },
+  duplex = { 'choice', { full = true, half = true } } }
+
+---@class trinity.TopologyModule
+local topology = {}
+
+--- Names of all wires, sorted.
+---@return string[]
+function topology.wires() return util.sorted_keys(wires) end
+
+--- The wire called `name`, a table of its own, with changes to its fields.
+---@param name trinity.WireName
+---@param changes? trinity.Wire
+---@return trinity.Wire
+function topology.wire(name, changes)
+  check.argument('topology.wire', 1, 'name', name, 'string')
+  if not wires[name] then
+    local names = topology.wires()
+    check.refuse('topology.wire', 1, 'name', 'no wire %s%s (known: %s)', util.quoted(name),
+      core.suggestion(name, names), table.concat(names, ', '))
+  end
+  local wire = {}
+  for key, value in util.sorted_pairs(wires[name]) do wire[key] = value end
+  changes = check.options('topology.wire', 2, 'changes', changes, wire_rules)
+  for key, value in util.sorted_pairs(changes) do wire[key] = value end
+  return wire
+end
+
+--- A cluster that is being written.
+---@class trinity.Topology
+local Topology = { __name = 'topology' }
+Topology.__index = Topology
+
+local most = 4096 -- devices of a cluster, and links of a bundle
+
+--- 0, 1, ... for a number, a list as it is.
+local function numbers(which)
+  if type(which) ~= 'table' then
+    local list = {}
+    for i = 1, check.integer('topology:devices', 2, 'which', which, 1, most) do list[i] = i - 1 end
+    return list
+  end
+  if #which == 0 then check.refuse('topology:devices', 2, 'which', 'expected numbers or names, got an empty table') end
+  for i = 1, #which do
+    if type(which[i]) ~= 'number' and type(which[i]) ~= 'string' then
+      check.refuse('topology:devices', 2, 'which', 'entry %d: expected a number or a name, got %s', i,
+        util.describe(which[i]))
+    end
+  end
+  return which
+end
+
+local queues = { sender = true, pair = true, none = true, route = true, fair = true, receiver = true }
+
+--- An empty cluster.
+---@param options? trinity.TopologyOptions
+---@return trinity.Topology
+function topology.new(options)
+  options = check.options('topology.new', 1, 'options', options, { name = 'string', queue = { 'choice', queues } })
+  return setmetatable({ description = { name = options.name, queue = options.queue, device_types = {},
+    devices = {}, links = {}, switches = {} } }, Topology)
+end
+
+--- Defines a kind of device for this cluster, as device_types of a description does. Those of
+--- trinity.devices need no definition.
+---@param name string
+---@param fields trinity.DeviceTypeSpec
+function Topology:device_type(name, fields)
+  check.self('topology:device_type', self, 'topology')
+  check.argument('topology:device_type', 1, 'name', name, 'string')
+  self.description.device_types[name] = check.argument('topology:device_type', 2, 'fields', fields, 'table')
+end
+
+--- Adds devices of kind `type` to machine `node`: node/gpu0, node/gpu1, ... `which` is how many, or the list of the
+--- numbers behind their names, in order.
+---@param node string
+---@param which integer|(integer|string)[]
+---@param type string
+---@param options? trinity.TopologyDevices
+---@return string[] names
+function Topology:devices(node, which, type, options)
+  check.self('topology:devices', self, 'topology')
+  check.argument('topology:devices', 1, 'node', node, 'string')
+  check.argument('topology:devices', 3, 'type', type, 'string')
+  options = check.options('topology:devices', 4, 'options', options, { name = 'string', speed = { 'positive' } })
+  local prefix, speed, names = options.name or 'gpu', options.speed, {}
+  for i, number in ipairs(numbers(which)) do
+    names[i] = ('%s/%s%s'):format(node, prefix, tostring(number))
+    table.insert(self.description.devices, { name = names[i], type = type, node = node, speed = speed })
+  end
+  return names
+end
+
+--- A switch that all its traffic together shares; switches without a limit need no mention.
+---@param name string
+---@param bandwidth_bytes_per_s number
+function Topology:switch(name, bandwidth_bytes_per_s)
+  check.self('topology:switch', self, 'topology')
+  check.argument('topology:switch', 1, 'name', name, 'string')
+  check.positive('topology:switch', 2, 'bandwidth_bytes_per_s', bandwidth_bytes_per_s)
+  table.insert(self.description.switches, { name = name, bandwidth_bytes_per_s = bandwidth_bytes_per_s })
+end
+
+--- What a link is made of: `count` parallel wires as one.
+local function bundle(owner, place, wire, count)
+  if type(wire) == 'string' then
+    check.choice(owner, place, 'wire', wire, wires)
+    wire = wires[wire]
+  end
+  if type(wire) ~= 'table' then check.wrong(owner, place, 'wire', wire, 'the name of a wire or a table') end
+  check.fields(owner .. ': wire', wire, wire_rules, 'field')
+  check.positive(owner .. ': wire', 'field', 'bandwidth_bytes_per_s', wire.bandwidth_bytes_per_s)
+  if count ~= nil then check.integer(owner, place + 1, 'count', count, 1, most) end
+  return wire, wire.bandwidth_bytes_per_s * (count or 1)
+end
+
+--- An end of links as a list of names.
+local function endpoints_of(place, name, value)
+  if type(value) == 'string' then return { value } end
+  if type(value) ~= 'table' or #value == 0 then
+    check.refuse('topology:link', place, name, 'expected the name of an endpoint or a list of names, got %s',
+      type(value) == 'table' and 'an empty table' or util.describe(value))
+  end
+  return check.list('topology:link', place, name, value, 'string')
+end
+
+local function add_link(self, from, to, wire, bandwidth_bytes_per_s)
+  table.insert(self.description.links, { from = from, to = to, bandwidth_bytes_per_s = bandwidth_bytes_per_s,
+    latency_s = wire.latency_s, duplex = wire.duplex })
+end
+
+--- Links two endpoints; an end that is a list gets a link each. `wire` is a name of topology.wires() or a table;
+--- `count` parallel ones (default 1) add up.
+---@param from string|string[]
+---@param to string|string[]
+---@param wire trinity.WireName|trinity.Wire
+---@param count? integer
+function Topology:link(from, to, wire, count)
+  check.self('topology:link', self, 'topology')
+  local sources, targets = endpoints_of(1, 'from', from), endpoints_of(2, 'to', to)
+  local one, bandwidth = bundle('topology:link', 3, wire, count)
+  for _, a in ipairs(sources) do
+    for _, b in ipairs(targets) do add_link(self, a, b, one, bandwidth) end
+  end
+end
+
+--- Links every two of a list of endpoints.
+---@param endpoints string[]
+---@param wire trinity.WireName|trinity.Wire
+---@param count? integer
+function Topology:mesh(endpoints, wire, count)
+  check.self('topology:mesh', self, 'topology')
+  check.list('topology:mesh', 1, 'endpoints', endpoints, 'string')
+  local one, bandwidth = bundle('topology:mesh', 2, wire, count)
+  for i = 1, #endpoints do
+    for j = i + 1, #endpoints do add_link(self, endpoints[i], endpoints[j], one, bandwidth) end
+  end
+end
+
+--- The description so far, as trinity.cluster takes it.
+---@return trinity.ClusterSpec
+function Topology:spec()
+  check.self('topology:spec', self, 'topology')
+  return self.description
+end
+
+return topology

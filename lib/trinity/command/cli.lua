@@ -1,0 +1,151 @@
+-- What the commands simulate, search and compare share: which problem, and how results are told.
+
+local core = require 'trinity.core'
+local comparison = require 'trinity.methods.comparison'
+local model = require 'trinity.graph.model'
+local problems = require 'trinity.strategy.problem'
+local profiles = require 'trinity.profile.object'
+local util = require 'trinity.base.util'
+
+local cli = {}
+
+--- Options that name a problem, for trinity.options.
+cli.problem_options = {
+  model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
+  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, or a profile .json' },
+  batch_size = { default = 0, help = 'samples per step; 0: what the model has', min = 0, integer = true },
+  compat = { default = false, help = "the published simulator's rules: an operator a layer of a profile, its forward "
+    .. 'and backward pass together, on --devices equal devices in place of --cluster' },
+  devices = { default = 2, help = 'devices under --compat', min = 1, max = 64, integer = true },
+  json = { default = false, help = 'JSON on standard output and nothing else' },
+}
+
+--- A declaration of a command: `own` beside the options that name a problem.
+function cli.declare(own)
+  local all = {}
+  for _, set in ipairs { cli.problem_options, own } do
+    for key, value in util.sorted_pairs(set) do all[key] = value end
+  end
+  all[1] = own[1]
+  return all
+end
+
+-- Placeto's machine: devices joined by buses of 7600 bytes a microsecond, without latency (papers.md 1.6). Profiles
+-- bring their times, and the published rules know no memory limit.
+local function compat_cluster(devices)
+  local spec = { name = ('compat_x%d'):format(devices), devices = {}, links = {}, device_types = { any = {
+    peak_flops_per_s = { float32 = 1 }, memory_bandwidth_bytes_per_s = 1, memory_bytes = 2 ^ 50 } } }
+  for d = 1, devices do spec.devices[d] = { name = 'd' .. d - 1, type = 'any' } end
+  for from = 0, devices - 1 do
+    for to = from + 1, devices - 1 do
+      spec.links[#spec.links + 1] = { from = 'd' .. from, to = 'd' .. to, bandwidth_bytes_per_s = 7600e6,
+        latency_s = 0 }
+    end
+  end
+  return spec
+end
+
+local function is_given(name)
+  for _, word in ipairs(rawget(_G, 'arg') or {}) do
+    if word == '--' .. name or word:sub(1, #name + 3) == '--' .. name .. '=' then return true end
+  end
+  return false
+end
+
+--- The problem of a graph on a cluster by name; a profile (.json) brings its measured times to the network that it was
+--- made of, and to others its fitted efficiencies.
+function cli.problem_on(graph, cluster)
+  if not cluster:match '%.json$' then return problems.new { graph = graph, cluster = model.cluster(cluster) } end
+  local profile = profiles.load(cluster)
+  if profile:is_of(graph) then return problems.new { graph = graph, profile = profile } end
+  local note = 'trinity: %s is a profile of %s at batch size %d: its devices are used, times are estimated\n'
+  io.stderr:write(note:format(cluster, profile.model.name, profile.model.batch_size))
+  return problems.new { graph = graph, cluster = profile:cluster() }
+end
+
+--- The problem that the options name; `forward` in place of the model's file under --compat.
+function cli.problem(options, forward)
+  local batch_size = options.batch_size > 0 and options.batch_size or nil
+  if not options.compat then
+    if is_given 'devices' then util.fail_usage "option '--devices' belongs to --compat; use --cluster" end
+    return cli.problem_on(model.load(options.model, { batch_size = batch_size }), options.cluster)
+  end
+  if is_given 'cluster' then util.fail_usage "option '--cluster': --compat takes --devices in its place" end
+  forward = forward or model.load(options.model, { batch_size = batch_size, training = false })
+  return problems.new { graph = forward:fold_backward(), rules = 'placeto',
+    cluster = model.cluster(compat_cluster(options.devices)) }
+end
+
+--- Operators in the order of their file (as the graph numbers them where no file has an order).
+local function file_order(graph)
+  local order = {}
+  for op = 1, graph.operators do
+    order[op] = { op = op, at = graph:operator(op).attributes.file_position or op }
+  end
+  table.sort(order, function(a, b)
+    if a.at ~= b.at then return a.at < b.at end
+    return a.op < b.op
+  end)
+  for i = 1, #order do order[i] = order[i].op end
+  return order
+end
+
+--- A placement from text: devices from 0 with commas, one an operator in the order of the file, or one a
+--- colocation unit.
+function cli.read_placement(problem, words)
+  local devices, graph = {}, problem.graph
+  for word in words:gmatch '[^,%s]+' do
+    local device = tonumber(word)
+    if not device or device % 1 ~= 0 or device < 0 or device >= #problem.cluster.devices then
+      util.fail_usage("option '--placement': entry %d: expected a device from 0 to %d, got '%s'", #devices + 1,
+        #problem.cluster.devices - 1, word)
+    end
+    devices[#devices + 1] = device + 1
+  end
+  if #devices ~= graph.operators and #devices ~= graph.units then
+    util.fail_usage("option '--placement': expected %d devices (one an operator)%s, got %d", graph.operators,
+      graph.units ~= graph.operators and (' or %d (one a unit)'):format(graph.units) or '', #devices)
+  end
+  if #devices ~= graph.operators then
+    return problem:placement_by_unit(function(unit) return devices[unit] end)
+  end
+  local placement = problem:placement()
+  for i, op in ipairs(file_order(graph)) do placement[op] = devices[i] end
+  return placement
+end
+
+--- The devices (from 0) of all operators in the order of the file.
+function cli.placement_of(problem, placement)
+  local devices = {}
+  for i, op in ipairs(file_order(problem.graph)) do devices[i] = placement[op] - 1 end
+  return devices
+end
+
+--- Tells a strategy: as JSON with the fields of scripts/simulate.lua, or in words.
+function cli.report(options, found, further)
+  local problem = found.problem
+  local facts = comparison.facts(found)
+  if options.json then
+    facts.model, facts.cluster, facts.method = problem.graph.name, problem.cluster.name, found.method
+    facts.placement = cli.placement_of(problem, found.placement)
+    facts.schedule, facts.micro_batches = found.schedule, found.micro_batches
+    for key, value in util.sorted_pairs(further or {}) do facts[key] = value end
+    print(core.to_json(facts))
+    return
+  end
+  local m = found.metrics
+  print(('%s on %s: %d operators, %d devices (simulated)'):format(problem.graph.name, problem.cluster.name,
+    problem.graph.operators, #problem.cluster.devices))
+  print(('step time       %.6g s, %.2f times the lower bound of %.6g s'):format(m.step_time_s,
+    m.step_time_s / facts.lower_bound_s, facts.lower_bound_s))
+  for d = 1, m.device_count do
+    print(('%-15s computes %.6g s, peak memory %s'):format(problem.cluster.devices[d].name, m:compute_busy_s(d),
+      core.format_bytes(m:memory_bytes(d))))
+  end
+  print(('communication   %s, the busiest device %s'):format(core.format_bytes(m.total_communication_bytes),
+    core.format_bytes(m.peak_communication_bytes)))
+  print(('fits            %s'):format(m.feasible and 'yes' or 'no: ' .. found:misfit().text))
+  for key, value in util.sorted_pairs(further or {}) do print(('%-15s %s'):format(key, tostring(value))) end
+end
+
+return cli

@@ -1,0 +1,272 @@
+-- Reads the editor types (LuaLS annotations): what scripts can call, with types and descriptions. A function's stand
+-- directly above its definition in lib/trinity; those of what C++ binds or is made at run time, and of tables that
+-- functions take or give, in lib/trinity/_meta. The reference (trinity reference) is made of them, and tests compare
+-- them with what is there at run time.
+--
+-- read() gives { classes =, order =, aliases = }:
+--   classes[name] = { name =, parent =, description =, fields =, methods =, members = }
+--     fields[i] = { name =, optional =, type =, text = }; a name in brackets is any key of that type
+--     methods[i] = { name =, separator = '.' | ':', parameters =, returns =, description = }
+--       parameters[i] = { name =, optional =, type =, text = }, returns[i] = { type =, text = }
+--     members[name] is the entry of one of the two lists
+--   order: names of classes as they are declared; aliases[name] = { name =, type =, words = set or nil }
+--
+-- What is a method of a class: a function of the table whose `local` is directly below ---@class, but metamethods; a
+-- function of another file that such a table is made with (`name = module.name`, `name = require 'trinity.module'`);
+-- `X.name = make(...)` where `make` is declared to return a fun(); a ---@field of type fun() whose first parameter is
+-- self, or of a module.
+
+local core = require 'trinity.core'
+local util = require 'trinity.base.util'
+
+local declarations = {}
+
+local openers, closers = '[%(%[{<]', '[%)%]}>]'
+
+--- The type that `text` begins with, and what follows it. Blanks end a type but inside brackets, and
+--- beside the signs that join its parts.
+function declarations.split_type(text)
+  local depth, i = 0, 1
+  while i <= #text do
+    local c = text:sub(i, i)
+    if c:match(openers) then depth = depth + 1
+    elseif c:match(closers) then depth = depth - 1
+    elseif c == ' ' and depth == 0 and not text:sub(1, i - 1):match '[:|,]%s*$' and not text:match('^%s+|', i) then
+      break
+    end
+    i = i + 1
+  end
+  return text:sub(1, i - 1), (text:sub(i):gsub('^%s+', ''))
+end
+
+-- The parts of a text between a sign outside of brackets.
+local function split(text, sign)
+  local list, depth, first = {}, 0, 1
+  for i = 1, #text do
+    local c = text:sub(i, i)
+    if c:match(openers) then depth = depth + 1
+    elseif c:match(closers) then depth = depth - 1
+    elseif c == sign and depth == 0 then
+      list[#list + 1] = text:sub(first, i - 1)
+      first = i + 1
+    end
+  end
+  list[#list + 1] = text:sub(first)
+  return list
+end
+
+--- The alternatives of a type: 'A|B[]' gives { 'A', 'B[]' }.
+function declarations.alternatives(type_text)
+  return type_text:match '^fun%(' and { type_text } or split(type_text, '|')
+end
+
+-- The method `name` that a type fun(self: A, b?: B): C, d: D says.
+local function of_type(name, type_text, description)
+  local list, values = type_text:match '^fun(%b()):? ?(.*)$'
+  local method = { name = name, separator = '.', parameters = {}, returns = {}, description = description }
+  for _, part in ipairs(list == '()' and {} or split(list:sub(2, -2), ',')) do
+    local label, optional, of = part:match '^ ?([%w_.]+)(%??): (.+)$'
+    if label == 'self' then method.separator = ':'
+    else table.insert(method.parameters, { name = label, optional = optional == '?', type = of, text = '' }) end
+  end
+  for _, part in ipairs(values == '' and {} or split(values, ',')) do
+    local label, of = part:match '^ ?([%w_]+): (.+)$'
+    table.insert(method.returns, { type = of or part:match '^ ?(.*)$', text = label and label:gsub('_', ' ') or '' })
+  end
+  return method
+end
+
+local Reader = {}
+Reader.__index = Reader
+
+--- Forgets what was said about the function or class that was just read.
+function Reader:clear()
+  self.description, self.parameters, self.returns, self.open, self.said = {}, {}, {}, nil, false
+end
+
+local handlers = {}
+
+--- A class, or more of one; fields that follow are its members, functions of the `local` that follows its methods.
+handlers['class'] = function(self, text)
+  local name, parent = text:match '^([%w_.]+):? ?([%w_.]*)$'
+  if not name then return false end
+  local class = self.result.classes[name] or { name = name, description = '', fields = {}, methods = {}, members = {} }
+  if parent ~= '' then class.parent = parent end
+  if #self.description > 0 then class.description = table.concat(self.description, '\n') end
+  if not self.result.classes[name] then table.insert(self.result.order, name) end
+  self:clear()
+  self.result.classes[name], self.class, self.open = class, class, class
+  return true
+end
+
+handlers['field'] = function(self, text)
+  local name, optional, rest = text:match '^(%[?[%w_]+%]?)(%??) (.+)$'
+  if not name or not self.open or self.class.members[name] then return false end
+  local type_text, note = declarations.split_type(rest)
+  if note == '' then note = table.concat(self.description, ' ') end
+  local field = { name = name, optional = optional == '?', type = type_text, text = note }
+  table.insert(self.class.fields, field)
+  self.class.members[name], self.description = field, {}
+  return true
+end
+
+handlers['param'] = function(self, text)
+  local name, optional, rest = text:match '^([%w_.]+)(%??) (.+)$'
+  if not name then return false end
+  local type_text, note = declarations.split_type(rest)
+  table.insert(self.parameters, { name = name, optional = optional == '?', type = type_text, text = note })
+  return true
+end
+
+handlers['return'] = function(self, text)
+  local type_text, note = declarations.split_type(text)
+  table.insert(self.returns, { type = type_text, text = note })
+  return true
+end
+
+handlers['alias'] = function(self, text)
+  local name, rest = text:match '^([%w_.]+) (.+)$'
+  if not name then return false end
+  local alias = { name = name, type = rest }
+  if rest:match "^'[%w_'|]+'$" then
+    alias.words = {}
+    for word in rest:gmatch "'([^']+)'" do alias.words[word] = true end
+  end
+  self.result.aliases[name] = alias
+  return true
+end
+
+local ignored = { meta = true, generic = true, operator = true, overload = true, type = true, see = true }
+
+local function add_method(class, method)
+  if class.members[method.name] then return end
+  table.insert(class.methods, method)
+  class.members[method.name] = method
+end
+
+--- A function, which must have the parameters that are declared above it: a method, or one that others may give out.
+function Reader:method(owner, separator, name, list)
+  local class, names = self.of_variable[owner], {}
+  local declared = #self.parameters + #self.returns > 0
+  if name:match '^__' or not class and not declared or class and class.members[name] then return not declared end
+  for i, parameter in ipairs(self.parameters) do names[i] = parameter.name end
+  local makes = not class and #names == 0 and self.returns[1].type:match '^fun%('
+  if table.concat(names, ', ') ~= list and not makes then return false end
+  local method = { name = name, separator = separator, parameters = self.parameters, returns = self.returns,
+    description = table.concat(self.description, '\n') }
+  self.said = true -- these lists are taken
+  if class then add_method(class, method) else self.functions[self.module .. '.' .. name] = method end
+  return true
+end
+
+-- What a table that is made gives out: { class, name, 'module.function' }.
+function Reader:entries(line)
+  for name, variable, entry in line:gmatch '([%w_]+) = ([%w_]+)%.([%w_]+)' do
+    table.insert(self.given, { self.table, name, (self.required[variable] or '') .. '.' .. entry })
+  end
+  for name, module, entry in line:gmatch "([%w_]+) = require%(?%s*'trinity%.([%w_.]+)'%)?%.?([%w_]*)" do
+    table.insert(self.given, { self.table, name, module .. '.' .. entry })
+  end
+end
+
+--- A line of code, as far as it says what functions and tables are called.
+function Reader:code(line)
+  local owner, separator, name, list = line:match '^function ([%w_]+)([.:])([%w_]+)%((.-)%)'
+  if owner then return self:method(owner, separator, name, list) end
+  name, list = line:match '^local function ([%w_]+)%((.-)%)'
+  if not name then name, list = '', line:match '^return function%((.-)%)' end
+  if list then return self:method('', '.', name, list) end
+  local variable, rest = line:match '^local ([%w_]+)(.*)$'
+  if variable and self.open then
+    self.of_variable[variable] = self.open
+    if rest:match '{' then self.table = self.open end
+  elseif variable then
+    self.required[variable] = rest:match "^ = require 'trinity%.([%w_.]+)'"
+  end
+  if self.table then self:entries(line) end
+  if line:sub(-1) == '}' then self.table = nil end
+  local maker
+  owner, name, maker = line:match '^([%w_]+)%.([%w_]+) = ([%w_]+)[ (]'
+  local made = maker and self.functions[self.module .. '.' .. maker]
+  if made and self.of_variable[owner] then
+    local about = #self.description > 0 and table.concat(self.description, '\n') or made.description
+    add_method(self.of_variable[owner], of_type(name, made.returns[1].type, about))
+  end
+  local result = self.functions[self.module .. '.' .. (line:match '^return ([%w_]+)$' or '?')]
+  if result then self.functions[self.module .. '.'] = result end
+  return #self.parameters + #self.returns == 0
+end
+
+function Reader:line(line)
+  if line:match '^%-%-%-' then self.said = true end
+  local annotation, text = line:match '^%-%-%-@(%w+) ?(.*)$'
+  if annotation then return ignored[annotation] or (handlers[annotation] and handlers[annotation](self, text)) end
+  if line:match '^%-%-%-' then
+    table.insert(self.description, (line:gsub('^%-%-%- ?', '')))
+    return true
+  end
+  local understood = self:code(line)
+  if self.said then self:clear() end
+  return understood
+end
+
+--- Reads a file. A line of annotations that is not understood is an error, also above what is no function.
+function Reader:file(folder, path)
+  local text = core.read_file(folder .. path)
+  if not text:find('---@', 1, true) then return end
+  self.module = path:gsub('/?init%.lua$', ''):gsub('%.lua$', ''):gsub('/', '.')
+  self.of_variable, self.required, self.table = {}, {}, nil
+  self:clear()
+  local count = 0
+  for line in (text .. '\n'):gmatch '([^\n]*)\n' do
+    count = count + 1
+    if not self:line(line:match '^%s*(.*)$') then
+      error(('%s%s:%d: not understood: %s'):format(folder, path, count, line), 0)
+    end
+  end
+end
+
+--- Paths of all Lua files below a folder, sorted.
+local function files(folder, below, list)
+  for _, name in ipairs(core.list_folder(folder .. below)) do
+    if name:match '%.lua$' then list[#list + 1] = below .. name
+    elseif not name:match '%.' then files(folder, below .. name .. '/', list) end
+  end
+  return list
+end
+
+--- Makes methods of what tables give out, and of fields that are functions.
+local function settle(self)
+  for _, given in ipairs(self.given) do
+    local class, name, method = given[1], given[2], self.functions[given[3]]
+    if method then
+      add_method(class, { name = name, separator = method.separator, parameters = method.parameters,
+        returns = method.returns, description = method.description })
+    end
+  end
+  local aliases = self.result.aliases
+  for _, class in util.sorted_pairs(self.result.classes) do
+    local fields, module = {}, class.name == 'trinity' or class.name:match 'Module$'
+    for _, field in ipairs(class.fields) do
+      local of = aliases[field.type] and aliases[field.type].type or field.type
+      if of:match '^fun%(self:' or module and of:match '^fun%(' then
+        class.members[field.name] = nil
+        add_method(class, of_type(field.name, of, field.text))
+      else
+        fields[#fields + 1] = field
+      end
+    end
+    class.fields = fields
+  end
+end
+
+--- Reads all files below a folder, by default those of lib/trinity.
+function declarations.read(folder)
+  folder = folder or core.home .. '/lib/trinity/'
+  local self = setmetatable({ result = { classes = {}, order = {}, aliases = {} }, functions = {}, given = {} }, Reader)
+  for _, path in ipairs(files(folder, '', {})) do self:file(folder, path) end
+  settle(self)
+  return self.result
+end
+
+return declarations

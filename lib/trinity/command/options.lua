@@ -1,0 +1,205 @@
+-- trinity.options: a script's options, typed by their defaults, with --help for free.
+
+local core = require 'trinity.core'
+local check = require 'trinity.base.check'
+local progress = require 'trinity.base.progress'
+local run_state = require 'trinity.runs.state'
+local util = require 'trinity.base.util'
+
+local suffixes = { K = 1e3, M = 1e6, G = 1e9, T = 1e12,
+  Ki = 1024, Mi = 1024 ^ 2, Gi = 1024 ^ 3, Ti = 1024 ^ 4 }
+
+local function to_number(text)
+  local digits, suffix = text:match('^([%d.eE+-]+)(%a*)$')
+  local value = digits and tonumber(digits)
+  if value and suffix ~= '' then value = suffixes[suffix] and value * suffixes[suffix] end
+  return value
+end
+
+local booleans = { ['true'] = true, yes = true, on = true, ['1'] = true,
+  ['false'] = false, no = false, off = false, ['0'] = false }
+
+local function convert(name, declared, text)
+  if declared.type == 'number' then
+    local value = to_number(text)
+    if not value then
+      util.fail_usage("option '--%s': expected a number, got '%s'", name, text)
+    end
+    return value
+  elseif declared.type == 'boolean' then
+    if booleans[text] == nil then
+      util.fail_usage("option '--%s': expected true or false, got '%s'", name, text)
+    end
+    return booleans[text]
+  end
+  return text
+end
+
+local function check_range(name, declared, value)
+  local low, high = declared.min, declared.max
+  if declared.type == 'number' and ((low and value < low) or (high and value > high)
+      or value ~= value or (declared.integer and value % 1 ~= 0)) then
+    util.fail_usage("option '--%s': expected %s%s%s, got %s", name,
+      declared.integer and 'an integer' or 'a number', low and (' from %g'):format(low) or '',
+      high and (' to %g'):format(high) or '', tostring(value))
+  end
+end
+
+local function shown(value)
+  if type(value) == 'table' then return 'none' end
+  if type(value) == 'string' then return value == '' and "''" or value end
+  return tostring(value)
+end
+
+-- What every script takes that is started as a program, where it has no option of that name itself.
+local common = {
+  run = { default = '', help = "name of the run's folder; none: no folder; default: by script, model, cluster, count" },
+  runs = { default = '', help = 'where folders of runs are; none: no folder; default: $TRINITY_RUNS, or runs' },
+  resume = { default = false, help = 'goes on with the interrupted run of --run' },
+  quiet = { default = false, help = 'no progress on standard error' },
+}
+
+local function print_help(declarations, description)
+  if description then print(description .. '\n') end
+  print('options:')
+  local width = 6
+  for name in util.sorted_pairs(declarations) do width = math.max(width, #name) end
+  for name, declared in util.sorted_pairs(declarations) do
+    if not declared.common then
+      print(('  --%-' .. width .. 's  %s (%sdefault: %s)'):format(name, declared.help or '',
+        declared.position and 'or without --' .. name .. '; ' or '', shown(declared.default)))
+    end
+  end
+  print(('  --%-' .. width .. 's  %s'):format('help', 'this text'))
+  local begun = false
+  for name, declared in util.sorted_pairs(declarations) do
+    if declared.common then
+      if not begun then print 'of every script:' end
+      begun = true
+      print(('  --%-' .. width .. 's  %s'):format(name, declared.help))
+    end
+  end
+end
+
+--- The declarations of `spec`, with the common options for a command line of the program.
+local function declare(spec, of_program)
+  local declarations = {}
+  for name, declared in util.sorted_pairs(of_program and common or {}) do
+    declarations[name] = setmetatable({ type = type(declared.default), common = true }, { __index = declared })
+  end
+  for name, declared in util.sorted_pairs(spec) do
+    if type(name) ~= 'string' then
+      check.refuse('trinity.options', 1, 'spec', 'names of options are strings, got %s', util.describe(name))
+    end
+    if type(declared) ~= 'table' or declared.default == nil then
+      check.wrong('trinity.options', 'option', name, declared, 'a table with a default')
+    end
+    declarations[name] = setmetatable({ type = type(declared.default) }, { __index = declared })
+  end
+  return declarations
+end
+
+--- The name of the option that words without dashes go to: that declared with `position = true`.
+local function positional(declarations)
+  for name, declared in util.sorted_pairs(declarations) do
+    if declared.position then return name end
+  end
+end
+
+local function find(name, declarations)
+  local declared = declarations[name:gsub('-', '_')] or declarations[name]
+  if declared then return declared, declarations[name] and name or (name:gsub('-', '_')) end
+  local names = { 'help' }
+  for known in util.sorted_pairs(declarations) do names[#names + 1] = known end
+  util.fail_usage("unknown option '--%s'%s (--help lists them)", name, core.suggestion(name, names))
+end
+
+--- Refuses names of files that cannot be written, before what is to be written there is computed. An option's `writes`
+--- is what follows its value in the name of a file ('' for a file itself); where it is empty, nothing is written.
+local function check_outputs(declarations, values)
+  for name, declared in util.sorted_pairs(declarations) do
+    if declared.writes and values[name] ~= '' then
+      local ok, message = pcall(core.check_output, values[name] .. declared.writes)
+      if not ok then
+        if core.stop_requested() then error(message, 0) end
+        error(("option '--%s': %s"):format(name, (util.unplaced(message):gsub('^trinity%.check_output: ', ''))), 0)
+      end
+    end
+  end
+end
+
+--- Takes the common options out of `values`, and tells the rest to the run.
+local function use_common(declarations, values)
+  local given = {}
+  for name in util.sorted_pairs(common) do
+    if declarations[name].common then given[name], values[name] = values[name], nil end
+  end
+  if given.quiet then progress.quiet = true end
+  run_state.configure { name = given.run ~= '' and given.run or nil, root = given.runs ~= '' and given.runs or nil,
+    resume = given.resume or false, options = values }
+end
+
+--- Sets an option from word i and, where it needs one, the next word; returns the last word that it took.
+local function set(values, declarations, words, i, name, value)
+  local declared, key = find(name, declarations)
+  if value == '' and words[i]:sub(1, 2) == '--' and not words[i]:find('=', 1, true) then
+    if declared.type == 'boolean' then
+      value = 'true'
+    else
+      i = i + 1
+      value = words[i] or util.fail_usage("option '--%s' needs a value", name)
+    end
+  end
+  if declared.type == 'table' then
+    if values[key] == declared.default then values[key] = { unpack(declared.default) } end
+    table.insert(values[key], value)
+  else
+    values[key] = convert(key, declared, value)
+    check_range(key, declared, values[key])
+  end
+  return i
+end
+
+--- Reads words against declarations; prints `description` and them on --help, which ends the program.
+local function parse(words, declarations, description)
+  local values, i, place = {}, 1, positional(declarations)
+  for name, declared in util.sorted_pairs(declarations) do values[name] = declared.default end
+  while words[i] do
+    local name, value = words[i]:match('^%-%-([^=]+)=?(.*)$')
+    if words[i] == '-h' or name == 'help' then
+      print_help(declarations, description)
+      os.exit(0)
+    end
+    if not name and (not place or words[i]:match '^%-.') then
+      util.fail_usage("unexpected argument '%s' (--help lists options)", words[i])
+    elseif not name then
+      name, value = place, words[i]
+      if declarations[place].type ~= 'table' then place = nil end
+    end
+    i = set(values, declarations, words, i, name, value) + 1
+  end
+  return values
+end
+
+--- Reads the script's command line (`words`, by default the global `arg`) against a declaration
+--- { name = { default =, help =, min =, max =, integer =, position =, writes = }, ... }. The type is the
+--- default's; a list collects texts. Accepts --name=value, --name value, --name for booleans, and one word without
+--- dashes (any number for a list) for an option declared with `position = true`. `writes` says that an option names
+--- a file that the script will write, and what follows in its name ('' or '.csv'); one that cannot be is an error.
+--- An unknown name, a wrong type or a value out of range ends the program with status 2; --help prints the declaration
+--- and ends it. Returns the values by name. The program's command line also takes --run, --runs, --resume and --quiet,
+--- which go to the run (lib/trinity/runs/init.lua) and the progress line.
+---@param spec table<string|integer, trinity.OptionSpec|string> [1] describes the script
+---@param words? string[]
+---@return table<string, any> values by name
+return function(spec, words)
+  check.argument('trinity.options', 1, 'spec', spec, 'table')
+  if words ~= nil then check.list('trinity.options', 2, 'words', words, 'string') end
+  local of_program, named = words == nil, {}
+  for key, value in util.sorted_pairs(spec) do if key ~= 1 then named[key] = value end end
+  local declarations = declare(named, of_program)
+  local values = parse(words or rawget(_G, 'arg') or {}, declarations, spec[1])
+  check_outputs(declarations, values)
+  if of_program then use_common(declarations, values) end
+  return values
+end

@@ -1,0 +1,145 @@
+-- What scripts of strangers see (trinity --safe). The host runs this file before any script and makes
+-- what it returns their global table; see engine/lua/safe.h for what this does not bound.
+--
+-- Two fences. The script gets copies of harmless functions and of the library's tables, and nothing
+-- leads from them to the rest. And the globals of the library itself, which stay here, lose what it
+-- does not need; what it keeps (io.open, loadfile) opens only what the engine allows safe scripts.
+
+local check_readable, check_writable = ...
+local globals = getfenv(0)
+local home = require('trinity.core').home
+require 'trinity.base.serialise' -- keeps what it needs of debug: workers send values back
+
+local function keep(library, names)
+  local kept = {}
+  for name in names:gmatch '%w+' do kept[name] = library[name] end
+  for name in pairs(library) do library[name] = kept[name] end -- sorted or not, the result is the same
+end
+
+local open, lines, load_text = io.open, io.lines, loadfile
+keep(io, 'stderr stdout stdin write type')
+keep(os, 'clock time date difftime exit')
+keep(debug, 'getinfo traceback')
+rawset(string, 'dump', nil)
+globals.newproxy, globals.dofile, globals.module = nil, nil, nil
+getmetatable('').__metatable = 'string'
+
+local function checked(path, mode)
+  if (mode or 'r'):find '[wa+]' then check_writable(path) else check_readable(path) end
+end
+
+rawset(io, 'open', function(path, mode)
+  checked(path, mode)
+  return open(path, mode)
+end)
+
+rawset(io, 'lines', function(path)
+  checked(path)
+  return lines(path)
+end)
+
+-- Chunks get the globals of the script that runs, whoever loads them: models do no more than scripts.
+function globals.loadfile(path)
+  checked(path)
+  return load_text(path, 't')
+end
+
+-- The library's own modules, and nothing else; their globals are these here.
+local function load_module(name)
+  local path = ('%s/lib/%s'):format(home, (name:gsub('%.', '/')))
+  for _, ending in ipairs { '.lua', '/init.lua' } do
+    local chunk = load_text(path .. ending, 't')
+    if chunk then return setfenv(chunk, globals) end
+  end
+  return ("\n\tno module '%s' in trinity"):format(name)
+end
+package.loaders = { package.loaders[1], load_module }
+keep(package, 'loaded loaders preload')
+
+-- Copies of plain tables, so that a script changes its own. Classes and objects stay what they are:
+-- what it puts there is called with nothing that it does not have.
+local copies = {}
+local function copy(value)
+  if type(value) ~= 'table' or getmetatable(value) ~= nil or rawget(value, '__index') ~= nil then return value end
+  if copies[value] then return copies[value] end
+  local made = {}
+  copies[value] = made
+  for key, entry in next, value do made[key] = copy(entry) end
+  return made
+end
+
+local env = { _VERSION = _VERSION }
+env._G = env
+for name in ([[assert error ipairs next pairs pcall print rawequal rawget rawset select tonumber tostring type
+    unpack xpcall]]):gmatch '%w+' do
+  env[name] = globals[name]
+end
+for _, name in ipairs { 'bit', 'coroutine', 'math', 'string', 'table' } do env[name] = copy(globals[name]) end
+env.os = copy(os)
+
+-- A script sees the metatables that it set itself; of others it learns the name.
+local own = setmetatable({}, { __mode = 'k' })
+
+function env.setmetatable(object, meta)
+  setmetatable(object, meta)
+  if meta ~= nil then own[meta] = true end
+  return object
+end
+
+function env.getmetatable(object)
+  local meta = getmetatable(object)
+  if type(meta) ~= 'table' or own[meta] then return meta end
+  return rawget(meta, '__name') or type(object)
+end
+
+function env.load(chunk, name, _, environment)
+  return load(chunk, name, 't', environment == nil and env or environment)
+end
+
+function env.loadstring(text, name) return load(text, name, 't', env) end
+
+function env.collectgarbage(what)
+  what = what or 'collect'
+  if what ~= 'collect' and what ~= 'count' and what ~= 'step' then
+    error(("collectgarbage: safe scripts have 'collect', 'count' and 'step', got '%s'"):format(tostring(what)), 2)
+  end
+  return collectgarbage(what)
+end
+
+-- Worker processes are bounded each by itself (engine/lua/process_limits.h), so their number has to be, too.
+local core = require 'trinity.core'
+local run_workers = core.run_workers
+function core.run_workers(items, workers, ...)
+  return run_workers(items, type(workers) == 'number' and math.min(workers, core.threads()) or workers, ...)
+end
+
+-- What scripts build with. Whatever is not here stays inside: modules that deal in memory (each that has the FFI),
+-- that read what workers and files hold, or that keep runs.
+local public = {}
+for name in ([[base.json base.plot base.progress base.text base.util cluster.devices cluster.topology command.cli
+    command.options command.reference dist dist.daso dist.synchronisation execute execute.profile graph
+    graph.framework graph.layers graph.model learn.learning learn.policies methods methods.compare nn nn.tensor
+    paper.article paper.fidelity pase pipeline report runs search search.warm_start select strategy.problem
+    strategy.rewards strategy.simulator strategy.splits strategy.strategy strategy.timeline]]):gmatch '%S+' do
+  public['trinity.' .. name] = true
+end
+local families = { 'graph%.layers', 'nn' }
+
+local function is_public(name)
+  if name == 'trinity' or public[name] then return true end
+  for _, family in ipairs(families) do
+    if name:find('^trinity%.' .. family .. '%.[%w_]+$') then return true end
+  end
+  return false
+end
+
+function env.require(name)
+  if type(name) ~= 'string' then error('require: expected the name of a module', 2) end
+  if not is_public(name) then
+    error(("module '%s': safe scripts have trinity and its public modules only"):format(name), 2)
+  end
+  return copy(require(name))
+end
+
+require 'trinity'
+return env

@@ -1,0 +1,268 @@
+-- trinity.daso: the schedule of DASO (Coquelin et al., "Accelerating neural network training with distributed
+-- asynchronous and selective optimization (DASO)", Journal of Big Data 9:14, 2022) as its published code runs it
+-- (Heat, heat/optim/dp_optimizer.py). It says what to do after every batch and every epoch; whoever holds it does
+-- it: trinity.synchronisation with simulated times, trinity.dist with processes.
+--
+--   local schedule = daso.schedule { epochs = 40 }
+--   -- before a batch: average gradients over schedule.gradients: 'node', 'world', or nobody (nil)
+--   for _, action in ipairs(schedule:after_batch(batches)) do ... end
+--   schedule:after_epoch(loss) -- the mean loss of all ranks
+--
+-- Epochs, batches and groups count from 0, as local ranks do: group j is the GPU with local rank j of every node.
+
+local check = require 'trinity.base.check'
+local tensor = require 'trinity.nn.tensor'
+local util = require 'trinity.base.util'
+
+---@class trinity.DasoModule
+---@field rules table what daso.schedule takes, for checks
+local daso = {}
+
+--- What a member of a group has after a stale sum arrives: numbers or tensors.
+---@param x number|trinity.TorchTensor its own value
+---@param sum number|trinity.TorchTensor of what all members sent
+---@param batches integer that passed since
+---@param members integer
+---@return number|trinity.TorchTensor
+function daso.merge(x, sum, batches, members)
+  for i, value in ipairs { x or false, sum or false } do
+    if type(value) ~= 'number' and not tensor.is(value) then
+      check.wrong('daso.merge', i, i == 1 and 'x' or 'sum', value, 'a number or a tensor')
+    end
+  end
+  check.integer('daso.merge', 3, 'batches', batches, 0)
+  check.integer('daso.merge', 4, 'members', members, 1)
+  local weight = batches > 0 and 2 * batches or 1
+  return (x * weight + sum) / (weight + members)
+end
+
+---@class trinity.DasoSchedule
+---@field epoch integer from 0
+---@field batch integer from 0
+---@field group integer the one that synchronises next, from 0
+---@field global_skips integer
+---@field local_skips integer
+---@field batches_to_wait integer
+---@field gradients? string over whom gradients of the next batch are averaged: 'node', 'world', nil
+---@field local_sync boolean
+---@field best_loss number
+---@field bad_epochs integer
+---@field epochs integer
+---@field warmup_epochs integer
+---@field cooldown_epochs integer
+---@field stability_level number
+---@field patience integer
+---@field max_global_skips integer
+---@field skip_reduction_factor integer
+---@field local_skip_factor integer
+---@field groups integer
+---@field nodes integer
+---@field age trinity.DataAge
+---@field bfloat16 boolean
+---@field held? trinity.HeldSkips
+local Schedule = { __name = 'schedule of DASO' }
+Schedule.__index = Schedule
+
+function Schedule.__tostring(self)
+  return ('DASO: epoch %d of %d, global skips %d, local skips %d, batches to wait %d'):format(self.epoch, self.epochs,
+    self.global_skips, self.local_skips, self.batches_to_wait)
+end
+
+local rules = { epochs = { 'integer', 1, 1e6 }, warmup_epochs = { 'integer', 0, 1e6 },
+  cooldown_epochs = { 'integer', 0, 1e6 }, stability_level = { 'number', 0, 1 }, patience = { 'integer', 0, 1e6 },
+  max_global_skips = { 'integer', 0, 1e6 }, skip_reduction_factor = { 'integer', 2, 1e6 },
+  local_skip_factor = { 'integer', 1, 1e6 }, held = 'table', groups = { 'integer', 1, 1e6 },
+  nodes = { 'integer', 1, 1e6 }, age = { 'choice', { ['true'] = true, code = true } }, bfloat16 = 'boolean' }
+
+local held_rules = { global_skips = { 'integer', 1, 1e6 }, local_skips = { 'integer', 1, 1e6 },
+  batches_to_wait = { 'integer', 0, 1e6 } }
+
+daso.rules = rules
+
+local function set(self, global_skips, local_skips, batches_to_wait)
+  self.global_skips, self.local_skips, self.batches_to_wait = global_skips, local_skips, batches_to_wait
+end
+
+--- The first values of the cycling phase: 4, 1, 1 whatever max_global_skips is, as in the code.
+local function start_cycling(self)
+  local held = self.held
+  if held then return set(self, held.global_skips, held.local_skips or 1, held.batches_to_wait or 1) end
+  set(self, 4, 1, 1)
+end
+
+--- Over whom gradients of the next batch are averaged.
+local function set_gradients(self)
+  self.gradients = self.max_global_skips == 0 and 'world' or self.local_sync and 'node' or nil
+end
+
+--- The schedule of a training.
+---@param options trinity.ScheduleOptions
+---@return trinity.DasoSchedule
+function daso.schedule(options)
+  check.argument('daso.schedule', 1, 'options', options, 'table')
+  check.fields('daso.schedule', options, rules)
+  if not options.epochs then util.fail "daso.schedule: option 'epochs' is missing" end
+  local held = options.held and check.fields('daso.schedule: held', options.held, held_rules)
+  if held and not held.global_skips then util.fail "daso.schedule: held: option 'global_skips' is missing" end
+  local self = setmetatable({ epochs = options.epochs, warmup_epochs = options.warmup_epochs or 4,
+    cooldown_epochs = options.cooldown_epochs or 4, stability_level = options.stability_level or 0.05,
+    patience = options.patience or 2, max_global_skips = options.max_global_skips or 8,
+    skip_reduction_factor = options.skip_reduction_factor or 2, local_skip_factor = options.local_skip_factor or 4,
+    held = held, groups = options.groups or 1, nodes = options.nodes or 2, age = options.age or 'true',
+    bfloat16 = options.bfloat16 ~= false, epoch = 0, batch = 0, group = 0, local_sync = true, best_loss = math.huge,
+    bad_epochs = 0 }, Schedule)
+  set(self, 0, 0, 0)
+  if self.warmup_epochs == 0 and self.epochs > self.cooldown_epochs then start_cycling(self) end
+  set_gradients(self)
+  return self
+end
+
+local function receive(self, actions)
+  if self.sent then
+    local age = self.age == 'code' and self.sent.planned or self.batch - self.sent.batch
+    actions[#actions + 1] = { what = 'merge', group = self.sent.group, batches = age }
+    self.sent = nil
+  end
+  if self.previous then actions[#actions + 1] = { what = 'broadcast', group = self.previous } end
+end
+
+--- What a batch with a global synchronisation does; `planned` batches until its data are merged.
+local function synchronise(self, last, planned, actions)
+  local blocking = self.batch == last or self.batches_to_wait == 0
+  local outgoing = { group = self.group, batch = self.batch, planned = planned }
+  actions[#actions + 1] = { what = 'send', group = self.group, bfloat16 = self.bfloat16 and self.global_skips < 1 }
+  if self.batches_to_wait ~= 0 then receive(self, actions) end
+  if blocking then
+    actions[#actions + 1] = { what = 'average', group = self.group }
+    actions[#actions + 1] = { what = 'broadcast', group = self.group }
+    self.sent, self.previous = nil, nil
+  else
+    self.sent, self.previous = outgoing, self.group
+  end
+  self.group = (self.group + 1) % self.groups
+end
+
+local function between(self, last, wait, actions)
+  local t, skips = self.batch, self.global_skips
+  if (t + 1) % skips == 0 then
+    self.local_sync = true
+    return
+  end
+  local place = t % skips
+  if place >= wait then
+    if place == wait then
+      receive(self, actions)
+      if self.local_skips > 1 then self.local_sync = false end
+    end
+    if self.local_skips == 1 then
+      self.local_sync = true
+    elseif self.local_skips == 0 or t % self.local_skips == 0 then
+      self.local_sync = false
+    elseif (t + 1) % self.local_skips == 0 then
+      self.local_sync = true
+    end
+  end
+  if t + 1 == last then self.local_sync = true end
+end
+
+--- What to do after the optimiser's step of the running batch, of `batches` in the epoch: a list, in order, of
+---   { what = 'send', group =, bfloat16 = }    members of the group start the sum of their parameters
+---   { what = 'merge', group =, batches = }    they wait for the sum sent so many batches ago, and merge (daso.merge)
+---   { what = 'average', group = }             they wait for what they just sent, and take the mean
+---   { what = 'broadcast', group = }           in every node, the member gives its parameters to the others
+---@param batches integer of the epoch
+---@return trinity.SyncAction[]
+function Schedule:after_batch(batches)
+  check.self('schedule:after_batch', self, 'schedule of DASO')
+  check.integer('schedule:after_batch', 1, 'batches', batches, self.batch + 1, 2 ^ 40)
+  local actions, t, last = {}, self.batch, batches - 1
+  if self.nodes > 1 and self.max_global_skips > 0 then
+    local wait = math.min(self.batches_to_wait, last - t)
+    if t == last or self.global_skips == 0 or t % self.global_skips == 0 then
+      synchronise(self, last, wait, actions)
+    else
+      between(self, last, wait, actions)
+    end
+  end
+  self.batch = t + 1
+  if t == last then
+    self.epoch, self.batch, self.group = self.epoch + 1, 0, 0
+  end
+  set_gradients(self)
+  return actions
+end
+
+--- Whether the loss has stopped to improve. A plateau starts the count anew.
+local function is_plateau(self, loss)
+  local bar = loss ~= loss and -math.huge or self.best_loss * (1 - self.stability_level)
+  if self.best_loss < 0 then bar = self.best_loss * (1 + self.stability_level) end
+  if loss < bar then
+    self.best_loss, self.bad_epochs = loss, 0
+  else
+    self.bad_epochs = self.bad_epochs + 1
+  end
+  if self.bad_epochs <= self.patience then return false end
+  self.bad_epochs = 0
+  return true
+end
+
+local function reduce_skips(self)
+  local factor = self.skip_reduction_factor
+  local global_skips = math.floor(self.global_skips / factor)
+  local local_skips, wait = math.floor(self.local_skips / factor), self.batches_to_wait - 1
+  if global_skips > 0 then local_skips, wait = math.max(local_skips, 1), math.max(wait, 1) end
+  set(self, global_skips, local_skips, math.max(wait, 0))
+end
+
+--- Sets the skips of the next epoch from the loss of the one that ended.
+---@param loss number mean of all ranks
+function Schedule:after_epoch(loss)
+  check.self('schedule:after_epoch', self, 'schedule of DASO')
+  if type(loss) ~= 'number' then check.wrong('schedule:after_epoch', 1, 'loss', loss, 'a number') end
+  if self.batch ~= 0 then util.fail('schedule:after_epoch: the epoch is at batch %d', self.batch) end
+  if self.epoch < self.warmup_epochs then return set(self, 0, 0, 0) end
+  if self.epoch == self.warmup_epochs then start_cycling(self) end
+  if self.epoch >= self.epochs - self.cooldown_epochs then return set(self, 0, 0, 0) end
+  local plateau = is_plateau(self, loss)
+  if self.held or not plateau then return end
+  if self.global_skips > 1 then
+    reduce_skips(self)
+  elseif self.global_skips == 1 then
+    local part = math.floor(self.max_global_skips / self.local_skip_factor)
+    set(self, self.max_global_skips, part, part)
+  end
+end
+
+--- 'warm-up', 'cycling' or 'cool-down': of the running epoch.
+---@return string
+function Schedule:phase()
+  check.self('schedule:phase', self, 'schedule of DASO')
+  if self.epoch >= self.epochs - self.cooldown_epochs then return 'cool-down' end
+  return self.epoch < self.warmup_epochs and 'warm-up' or 'cycling'
+end
+
+local saved = { 'epoch', 'global_skips', 'local_skips', 'batches_to_wait', 'best_loss', 'bad_epochs' }
+
+--- What changes from epoch to epoch, as numbers by name; between epochs.
+---@return table<string, number>
+function Schedule:state()
+  check.self('schedule:state', self, 'schedule of DASO')
+  if self.batch ~= 0 then util.fail('schedule:state: the epoch is at batch %d', self.batch) end
+  local state = {}
+  for _, name in ipairs(saved) do state[name] = self[name] end
+  return state
+end
+
+--- Takes back what state() gave.
+---@param state table<string, number>
+function Schedule:load_state(state)
+  check.self('schedule:load_state', self, 'schedule of DASO')
+  check.argument('schedule:load_state', 1, 'state', state, 'table')
+  for _, name in ipairs(saved) do
+    self[name] = check.number('schedule:load_state', 'field', name, state[name])
+  end
+  self.batch, self.group, self.sent, self.previous, self.local_sync = 0, 0, nil, nil, true
+  set_gradients(self)
+end
+
+return daso

@@ -1,0 +1,288 @@
+-- trinity.dist: the processes of one training. A script joins the job that a launcher started it in (trinity
+-- launch, torchrun, mpirun, srun) and adds up tensors with the other ranks over LibTorch's c10d, with Gloo or NCCL:
+--
+--   local job = trinity.dist.init()
+--   local trainer = trinity.dist.trainer(job, { module = net, optimiser = sgd, method = 'bsp' })
+--   trainer:epoch(batches, function(batch) return loss_of(batch) end)
+--
+-- Started without a launcher it is a job of one process. Ranks, nodes and local ranks count from 0, as those of
+-- every launcher do. Searches that learn are shared by the ranks of the job (search/shared.lua). When a rank
+-- dies, hangs or leaves while others wait for it, all processes end, and one message names it
+-- (engine/distribute/job.h).
+
+local core = require 'trinity.core'
+local check = require 'trinity.base.check'
+local progress = require 'trinity.base.progress'
+local run_state = require 'trinity.runs.state'
+local tensor = require 'trinity.nn.tensor'
+local util = require 'trinity.base.util'
+
+---@class trinity.DistModule
+local dist = {}
+
+---@class trinity.Job
+---@field rank integer of this process, from 0
+---@field size integer ranks
+---@field node integer of this rank, from 0
+---@field nodes integer
+---@field local_rank integer within the node, from 0
+---@field local_size integer ranks a node
+---@field source string the launcher: 'torchrun' (also of trinity launch), 'Open MPI', 'MPICH', 'Slurm', 'none'
+local Job = { __name = 'job' }
+Job.__index = Job
+
+function Job.__tostring(self)
+  return ('job: rank %d of %d, on node %d of %d (%s)'):format(self.rank, self.size, self.node, self.nodes, self.source)
+end
+
+--- A reduction that was started.
+---@class trinity.Work
+---@field job trinity.Job
+local Work = { __name = 'work' }
+Work.__index = Work
+
+local joined -- the one job of this process
+local alone = 0 -- calls of dist.alone() that run
+
+local init_rules = { timeout_s = { 'number', 0.1, 1e6 }, silence_s = { 'number', 0.1, 1e6 },
+  join_timeout_s = { 'number', 0.1, 1e6 }, link = 'table', backend = 'string', arguments_differ = 'boolean' }
+
+-- A script's text; nil for what is none, as the program itself under -e.
+local function text_of(path)
+  local files = rawget(_G, 'io') -- safe scripts have none
+  local file = files and files.open(path, 'r')
+  local text = file and file:read(1) ~= '\127' and file:seek 'set' and file:read '*a' or nil
+  if file then file:close() end
+  return text
+end
+
+-- What the ranks of a job must have alike: program, script, the script's arguments unless they may differ.
+local function identity(arguments_differ)
+  local command, name, script_text, words = rawget(_G, 'arg'), '', nil, {}
+  if type(command) == 'table' and type(command[0]) == 'string' then
+    name = command[0]:match '[^/]*$'
+    script_text = text_of(command[0])
+    for i = 1, arguments_differ and 0 or #command do words[i] = tostring(command[i]) end
+  end
+  return { program = ('trinity %s with %s'):format(core.version, (core.describe_torch())), script = name,
+    script_text = script_text, arguments = table.concat(words, ' ') }
+end
+
+--- Joins the job that a launcher started this process in (trinity launch, torchrun, mpirun, srun); without one, a job
+--- of one process. Once a process: a second call gives the same job.
+---@param options? trinity.JobOptions
+---@return trinity.Job
+function dist.init(options)
+  options = check.options('dist.init', 1, 'options', options, init_rules)
+  if joined then return joined end
+  local handle = core.dist.join { timeout_s = options.timeout_s, silence_s = options.silence_s,
+    join_timeout_s = options.join_timeout_s, link = options.link, backend = options.backend,
+    identity = identity(options.arguments_differ) }
+  local self = handle:facts()
+  self.handle = handle
+  joined = setmetatable(self, Job)
+  if joined.rank > 0 then
+    progress.silent = true
+    run_state.leave_to_first_rank()
+  end
+  return joined
+end
+
+--- The job that this process has joined, when it has several ranks; else nil, as in dist.alone() and in workers of
+--- trinity.parallel_map. Under `trinity launch` it joins if that has not been done; other launchers may mean processes
+--- that have nothing to do with each other: rank 0 of these warns, once.
+---@return trinity.Job?
+function dist.current()
+  if alone > 0 or core.in_worker() then return nil end
+  if not joined and core.environment 'TRINITY_LAUNCH' then dist.init() end
+  if not joined then core.dist.warn_of_copies() end
+  if joined and joined.size > 1 and not joined.closed then return joined end
+end
+
+--- Runs body(), in which this rank shares its searches with no other, and returns what it returns.
+---@param body function
+---@return any ...
+function dist.alone(body)
+  check.argument('dist.alone', 1, 'body', body, 'function')
+  alone = alone + 1
+  local function leave(ok, ...)
+    alone = alone - 1
+    if not ok then error((...), 0) end
+    return ...
+  end
+  return leave(pcall(body, nil)) -- an argument, so that functions of C that want one take it
+end
+
+local scopes = { world = true, node = true, across = true }
+local reduce_rules = { scope = { 'choice', scopes }, reduction = { 'choice', { sum = true, mean = true, max = true } },
+  bfloat16 = 'boolean', chunk_elements = { 'integer', 1, 2 ^ 31 } }
+
+local function check_tensor(owner, x)
+  if not tensor.is(x) then check.wrong(owner, 1, 'x', x, 'a tensor') end
+  return x
+end
+
+--- Starts to reduce a tensor in place over the ranks of a scope and returns at once. Leave the tensor alone until
+--- work:wait(). All ranks of the scope start the same reductions in the same order.
+---@param x trinity.TorchTensor contiguous, on the processor, without gradients
+---@param options? trinity.AllReduceOptions
+---@return trinity.Work
+function Job:start_all_reduce(x, options)
+  check.self('job:start_all_reduce', self, 'job')
+  check_tensor('job:start_all_reduce', x)
+  options = check.options('job:start_all_reduce', 2, 'options', options, reduce_rules)
+  return setmetatable({ job = self, handle = self.handle:all_reduce(x, options) }, Work)
+end
+
+--- Reduces a tensor in place over the ranks of a scope, and waits: see job:start_all_reduce.
+---@param x trinity.TorchTensor
+---@param options? trinity.AllReduceOptions
+---@return trinity.TorchTensor x
+function Job:all_reduce(x, options)
+  check.self('job:all_reduce', self, 'job')
+  check_tensor('job:all_reduce', x)
+  options = check.options('job:all_reduce', 2, 'options', options, reduce_rules)
+  self.handle:wait(self.handle:all_reduce(x, options))
+  return x
+end
+
+local broadcast_rules = { scope = { 'choice', scopes }, root = { 'integer', 0, 2 ^ 20 } }
+
+--- Copies a tensor in place from one member of a scope to all.
+---@param x trinity.TorchTensor
+---@param options? trinity.BroadcastOptions
+---@return trinity.TorchTensor x
+function Job:broadcast(x, options)
+  check.self('job:broadcast', self, 'job')
+  check_tensor('job:broadcast', x)
+  options = check.options('job:broadcast', 2, 'options', options, broadcast_rules)
+  self.handle:wait(self.handle:broadcast(x, options.scope or 'world', options.root or 0))
+  return x
+end
+
+--- Waits until the reduction has ended.
+function Work:wait()
+  check.self('work:wait', self, 'work')
+  self.job.handle:wait(self.handle)
+end
+
+--- Whether it has ended.
+---@return boolean
+function Work:done()
+  check.self('work:done', self, 'work')
+  return self.job.handle:is_done(self.handle)
+end
+
+--- The mean of a number over all ranks.
+---@param number number
+---@return number
+function Job:mean(number)
+  check.self('job:mean', self, 'job')
+  check.argument('job:mean', 1, 'number', number, 'number')
+  if self.size == 1 then return number end
+  return self:all_reduce(tensor.new({ number }, { dtype = 'float64' }), { reduction = 'mean' }):select(1, 1):item()
+end
+
+--- Averages the gradients of parameters over all ranks.
+---@param parameters trinity.TorchTensor[]
+function Job:average_gradients(parameters)
+  check.self('job:average_gradients', self, 'job')
+  check.argument('job:average_gradients', 1, 'parameters', parameters, 'table')
+  if self.size == 1 then return end
+  local count = 0
+  for i, parameter in ipairs(parameters) do
+    if not tensor.is(parameter) then
+      check.refuse('job:average_gradients', 1, 'parameters', 'entry %d: expected a tensor, got %s', i,
+        util.describe(parameter))
+    end
+    count = count + parameter:numel()
+  end
+  local flat = tensor.zeros(count)
+  core.dist.pack(parameters, flat, true)
+  self.handle:wait(self.handle:all_reduce(flat, { reduction = 'mean' }))
+  core.dist.unpack(flat, parameters, true)
+end
+
+--- Of the strategies that all ranks found for the same problem the best, on every rank.
+---@param strategy trinity.Strategy
+---@return trinity.Strategy
+function Job:best(strategy)
+  check.self('job:best', self, 'job')
+  check.object('job:best', 1, 'strategy', strategy, 'strategy')
+  if self.size == 1 then return strategy end
+  local worth = tensor.full({ 2 * self.size }, 0, { dtype = 'float64' })
+  worth:narrow(1, 2 * self.rank + 1, 1):fill_(strategy.metrics.feasible and 1 or 0)
+  worth:narrow(1, 2 * self.rank + 2, 1):fill_(strategy.reward)
+  self:all_reduce(worth)
+  local values, winner = worth:totable(), 0
+  for r = 1, self.size - 1 do
+    local fits, best_fits = values[2 * r + 1], values[2 * winner + 1]
+    if fits > best_fits or fits == best_fits and values[2 * r + 2] > values[2 * winner + 2] then winner = r end
+  end
+  local devices, placement = {}, strategy.problem:placement()
+  for i = 1, #placement do devices[i] = strategy.placement[i] end
+  local chosen = self:broadcast(tensor.new(devices, { dtype = 'int64' }), { root = winner }):totable()
+  for i = 1, #placement do placement[i] = chosen[i] end
+  return strategy.problem:strategy(placement, { method = strategy.method, seed = strategy.seed,
+    evaluations = strategy.evaluations })
+end
+
+--- Waits for all ranks.
+function Job:barrier()
+  check.self('job:barrier', self, 'job')
+  self.handle:barrier()
+end
+
+--- Ends the job, naming the rank that differs, unless all ranks give the same text.
+---@param what string what it is about
+---@param text string
+function Job:agree(what, text)
+  check.self('job:agree', self, 'job')
+  check.argument('job:agree', 1, 'what', what, 'string')
+  self.handle:agree(what, check.argument('job:agree', 2, 'text', text, 'string'))
+end
+
+--- Prints a text on rank 0 alone.
+---@param text string
+function Job:print(text)
+  check.self('job:print', self, 'job')
+  check.argument('job:print', 1, 'text', text, 'string')
+  if self.rank == 0 then print(text) end
+end
+
+--- Says goodbye to the other ranks; the script's end does, too. Further collectives are errors.
+function Job:close()
+  check.closing('job:close', self, 'job').handle:leave()
+  if self.size == 1 then joined = nil end -- others cannot be met a second time
+end
+
+--- A trainer of a network of trinity.nn on all ranks of a job. All begin with rank 0's parameters.
+---@param job trinity.Job
+---@param options trinity.TrainerOptions
+---@return trinity.Trainer
+function dist.trainer(job, options) return require('trinity.dist.trainer').new(job, options) end
+
+local launch_rules = { processes = { 'integer', 1, 1024 }, per_node = { 'integer', 0, 1024 },
+  threads = { 'integer', 0, 4096 }, backend = 'string', all_output = 'boolean' }
+
+--- Runs the trinity command in several processes on this machine, as `trinity launch` does; see
+--- engine/distribute/launcher.h.
+---@param arguments string[] of the command: a script and its arguments
+---@param options? trinity.LaunchOptions
+---@return integer status of the first rank that failed, 0 when none did
+function dist.launch(arguments, options)
+  check.list('dist.launch', 1, 'arguments', arguments, 'string')
+  if #arguments == 0 then check.refuse('dist.launch', 1, 'arguments', 'expected a script, got an empty list') end
+  options = check.options('dist.launch', 2, 'options', options, launch_rules)
+  local script = arguments[1]
+  if (script:find '/' or script:match '%.lua$') and not script:match '^%-' then -- no rank has to start for that
+    local file = io.open(script)
+    if not file then check.refuse('dist.launch', 1, 'arguments', '%s: no such script', util.shortened(script)) end
+    file:close()
+  end
+  return core.dist.launch(arguments, options)
+end
+
+run_state.job = dist.current
+
+return dist

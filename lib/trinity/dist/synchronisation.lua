@@ -1,0 +1,508 @@
+-- trinity.synchronisation: data-parallel training of a placed network on a cluster: how long a step, an epoch and a
+-- training take under a policy of synchronisation.
+--
+--   local sync = trinity.synchronisation
+--   local run = sync.replicate { graph = trinity.model('resnet50', { batch_size = 256 }),
+--     cluster = trinity.cluster 'juwels_boosterx16', policy = sync.bsp { algorithm = 'automatic' } }
+--   print(run:train({ epochs = 90, batches = 78 }).time_s)
+--
+-- Replicas fill the devices in order. One that computes, and gradients that are reduced while the backward pass
+-- goes on, are steps of the simulator: graphs of trinity.graph:replicate on the cluster. What goes beside or between
+-- steps (parameters of DASO and local SGD, the parameter server) takes the time of cluster:collective or, for the
+-- server, of a simulated graph of its transfers. Simplification: what DASO sends in the background does not slow
+-- the all-reduce inside nodes (they use other links on the clusters meant here).
+
+local array = require 'trinity.base.array'
+local check = require 'trinity.base.check'
+local daso = require 'trinity.dist.daso'
+local graphs = require 'trinity.graph'
+local replication_text = require 'trinity.strategy.replication_text'
+local simulator = require 'trinity.strategy.simulator'
+local strategies = require 'trinity.strategy.strategy'
+local util = require 'trinity.base.util'
+
+---@class trinity.SynchronisationModule
+local synchronisation = {}
+
+local Policy = { __name = 'synchronisation policy' }
+Policy.__index = Policy
+
+function Policy.__tostring(self) return self.text end
+
+local algorithms = { automatic = true, ring = true, halving_doubling = true, tree = true, hierarchical = true,
+  leader = true }
+
+local function policy(kind, text, fields)
+  fields.kind, fields.text = kind, text
+  return setmetatable(fields, Policy)
+end
+
+--- Bulk synchronous: gradients of all replicas are averaged in every batch.
+---@param options? trinity.BspOptions
+---@return trinity.SyncPolicy
+function synchronisation.bsp(options)
+  options = check.options('synchronisation.bsp', 1, 'options', options, { algorithm = { 'choice', algorithms },
+    bucket_bytes = { 'integer', 0, 2 ^ 50 } })
+  local algorithm, bucket = options.algorithm or 'automatic', options.bucket_bytes or 25000000
+  return policy('bsp', ('bsp, %s, %s'):format(algorithm, bucket > 0 and ('buckets of %g MB'):format(bucket / 1e6)
+    or 'after backward'), { algorithm = algorithm, bucket_bytes = bucket })
+end
+
+--- Gradients go to servers, parameters come back.
+---@param options? trinity.ServerOptions
+---@return trinity.SyncPolicy
+function synchronisation.parameter_server(options)
+  options = check.options('synchronisation.parameter_server', 1, 'options', options,
+    { servers = { 'integer', 1, 4096 }, asynchronous = 'boolean' })
+  local servers, asynchronous = options.servers or 1, options.asynchronous == true
+  return policy('parameter_server', ('parameter server, %d servers, %s'):format(servers, asynchronous
+    and 'asynchronous' or 'in step'), { servers = servers, asynchronous = asynchronous })
+end
+
+--- Every replica trains alone; parameters are averaged over all every `steps` batches, and at the end of an epoch.
+---@param options? trinity.LocalSgdOptions
+---@return trinity.SyncPolicy
+function synchronisation.local_sgd(options)
+  options = check.options('synchronisation.local_sgd', 1, 'options', options, { steps = { 'integer', 1, 2 ^ 30 },
+    algorithm = { 'choice', algorithms } })
+  return policy('local_sgd', ('local sgd, %d steps'):format(options.steps or 8), { steps = options.steps or 8,
+    algorithm = options.algorithm or 'automatic' })
+end
+
+--- DASO: the options of daso.schedule but epochs, groups and nodes.
+---@param options? table
+---@return trinity.SyncPolicy
+function synchronisation.daso(options)
+  options = check.options('synchronisation.daso', 1, 'options', options, daso.rules)
+  for _, name in ipairs { 'epochs', 'groups', 'nodes' } do
+    if options[name] ~= nil then util.fail("synchronisation.daso: option '%s' follows from the training", name) end
+  end
+  return policy('daso', options.held and ('daso, global skips %d'):format(options.held.global_skips or 0)
+    or ('daso, at most %d global skips'):format(options.max_global_skips or 8), { options = options })
+end
+
+---@class trinity.Replication
+---@field graph trinity.Graph
+---@field cluster trinity.Cluster
+---@field policy trinity.SyncPolicy
+---@field placement? trinity.Placement
+---@field replicas integer
+---@field nodes integer
+---@field per_node integer replicas a node
+---@field width integer devices a replica
+---@field parameter_bytes integer
+---@field device_bytes integer[] of parameters, by device of a replica
+---@field times table<string, number> what was simulated so far, in seconds
+local Run = { __name = 'replication' }
+Run.__index = Run
+
+function Run.__tostring(self)
+  return ('%s on %s: %d replicas, %s'):format(self.graph.name, self.cluster.name, self.replicas, tostring(self.policy))
+end
+
+local spec_rules = { graph = { 'object', 'graph' }, cluster = { 'object', 'cluster' }, placement = 'any',
+  replicas = { 'integer', 1, 4096 }, policy = { 'object', 'synchronisation policy' }, strategy = 'any' }
+
+--- The devices of a replica count from 1 to `width`.
+local function width_of(owner, placement, graph, cluster)
+  local width = 1
+  for i = 1, placement and #placement or 0 do
+    if placement[i] < 1 or placement[i] > #cluster.devices then
+      util.fail("%s: option 'placement': operator %d is on device %d of %d", owner, i, placement[i], #cluster.devices)
+    end
+    width = math.max(width, placement[i])
+  end
+  if placement and #placement ~= graph.operators then
+    util.fail("%s: option 'placement': expected %d entries, got %d", owner, graph.operators, #placement)
+  end
+  return width
+end
+
+--- How many replicas every node holds; refuses nodes that differ, and replicas across nodes.
+local function replicas_per_node(owner, self)
+  local nodes, order = {}, {}
+  for r = 0, self.replicas - 1 do
+    local node = self.cluster.devices[r * self.width + 1].node
+    for d = 2, self.width do
+      if self.cluster.devices[r * self.width + d].node ~= node then
+        util.fail('%s: replica %d lies across nodes', owner, r + 1)
+      end
+    end
+    if not nodes[node] then order[#order + 1] = node end
+    nodes[node] = (nodes[node] or 0) + 1
+  end
+  for _, node in ipairs(order) do
+    if nodes[node] ~= nodes[order[1]] then
+      util.fail("%s: node '%s' has %d replicas, node '%s' %d: DASO needs as many in each", owner, node, nodes[node],
+        order[1], nodes[order[1]])
+    end
+  end
+  return nodes[order[1]], #order
+end
+
+--- Bytes of parameters on every device of a replica.
+local function bytes_by_device(self)
+  local bytes, of = {}, self.graph.parameter_bytes_of
+  for d = 1, self.width do bytes[d] = 0 end
+  for i = 1, self.graph.operators do
+    local d = self.placement and self.placement[i] or 1
+    bytes[d] = bytes[d] + of[i]
+  end
+  return bytes
+end
+
+--- What a strategy says of one replica, beside `given`.
+local function from_strategy(owner, given)
+  local found = given.strategy
+  if found == nil then return given end
+  if not strategies.is(found) then check.wrong(owner, 'option', 'strategy', found, 'a strategy') end
+  if given.graph or given.placement then
+    util.fail("%s: options 'graph' and 'placement' are the strategy's", owner)
+  end
+  if found.schedule or (found.micro_batches or 1) > 1 then
+    util.fail("%s: option 'strategy': expected one without a schedule, got %s", owner,
+      found.schedule or 'micro-batches')
+  end
+  return { graph = found.problem.graph, placement = found.placement, cluster = given.cluster, policy = given.policy,
+    replicas = given.replicas }
+end
+
+--- Replicas of a network and how they are kept together.
+---@param spec trinity.ReplicationSpec
+---@return trinity.Replication
+function synchronisation.replicate(spec)
+  local owner = 'synchronisation.replicate'
+  check.argument(owner, 1, 'spec', spec, 'table')
+  spec = from_strategy(owner, check.fields(owner, spec, spec_rules))
+  for _, name in ipairs { 'graph', 'cluster', 'policy' } do
+    if not spec[name] then util.fail("%s: option '%s' is missing", owner, name) end
+  end
+  if spec.placement ~= nil and not array.is_int32(spec.placement) then
+    check.wrong(owner, 'option', 'placement', spec.placement, 'a placement')
+  end
+  local self = setmetatable({ graph = spec.graph, cluster = spec.cluster, policy = spec.policy,
+    placement = spec.placement, width = width_of(owner, spec.placement, spec.graph, spec.cluster),
+    parameter_bytes = spec.graph.parameter_bytes, times = {} }, Run)
+  local most = math.floor(#spec.cluster.devices / self.width)
+  self.replicas = spec.replicas or most
+  if self.replicas > most then
+    util.fail("%s: option 'replicas': %d of %d devices do not fit %d devices", owner, self.replicas, self.width,
+      #spec.cluster.devices)
+  end
+  self.per_node, self.nodes = replicas_per_node(owner, self)
+  self.device_bytes = bytes_by_device(self)
+  return self
+end
+
+--- A strategy of `problem`: the placement of one replica, and this replication. Its file keeps both; strategy:train()
+--- gives times, also of one that was loaded.
+---@param problem trinity.Problem of the same graph and cluster
+---@return trinity.Strategy
+function Run:strategy(problem)
+  check.self('replication:strategy', self, 'replication')
+  check.object('replication:strategy', 1, 'problem', problem, 'problem')
+  for _, name in ipairs { 'graph', 'cluster' } do
+    if problem[name].fingerprint ~= self[name].fingerprint then
+      check.refuse('replication:strategy', 1, 'problem', 'its %s is %s, the replication has %s', name,
+        problem[name].name, self[name].name)
+    end
+  end
+  local placement = problem:placement()
+  for i = 1, self.placement and #placement or 0 do placement[i] = self.placement[i] end
+  return strategies.new('replication:strategy', problem, placement, { method = 'replication', replication = self })
+end
+
+--- Devices (from 1) of replica `r` (from 0).
+local function device_of(self, r, d) return r * self.width + d end
+
+local function price(self, graph, placement, rules)
+  return simulator.run('replication', simulator.make('replication', { graph = graph, cluster = self.cluster,
+    rules = rules }), placement)
+end
+
+--- A step of replicas `first` to `last` (from 0), their gradients averaged in buckets. One alone has no all-reduce.
+local function simulate(self, first, last, bucket_bytes, algorithm)
+  local one = array.int32(self.graph.operators)
+  for i = 1, #one do one[i] = self.placement and self.placement[i] or 1 end
+  local graph, origin, replica = self.graph:replicate { replicas = last - first + 1, placement = one,
+    algorithm = algorithm, bucket_bytes = bucket_bytes > 0 and bucket_bytes or 2 ^ 50 }
+  local placement, gathers = array.int32(graph.operators), {}
+  for i = 1, #placement do
+    if origin[i] > 0 then
+      placement[i] = device_of(self, first + replica[i], one[origin[i]])
+    else
+      gathers[#gathers + 1] = i
+    end
+  end
+  for _, i in ipairs(gathers) do placement[i] = placement[graph:predecessors(i)[1]] end
+  local metrics = price(self, graph, placement)
+  if not metrics.feasible then
+    util.fail('replication: a replica of %s does not fit the memory of %s', self.graph.name, self.cluster.name)
+  end
+  return metrics.step_time_s
+end
+
+--- body(...) once for every key.
+local function once(self, key, body, ...)
+  if not self.times[key] then self.times[key] = body(...) end
+  return self.times[key]
+end
+
+--- What tells the devices of a range of replicas from those of another.
+local function signature(self, first, last)
+  local parts = {}
+  for d = device_of(self, first, 1), device_of(self, last, self.width) do
+    local device = self.cluster.devices[d]
+    parts[#parts + 1] = ('%s %.17g'):format(device.type, device.speed)
+  end
+  return table.concat(parts, ';')
+end
+
+--- One replica alone: the slowest of a node (from 0).
+local function compute_s(self, node)
+  local slowest = 0
+  for r = node * self.per_node, (node + 1) * self.per_node - 1 do
+    slowest = math.max(slowest, once(self, 'one ' .. signature(self, r, r), simulate, self, r, r, 0))
+  end
+  return slowest
+end
+
+--- A node's replicas with their gradients averaged inside it, in buckets.
+local function node_step_s(self, node)
+  if self.per_node == 1 then return compute_s(self, node) end
+  local first, last = node * self.per_node, (node + 1) * self.per_node - 1
+  return once(self, 'node ' .. signature(self, first, last), simulate, self, first, last, 25000000, 'automatic')
+end
+
+local function world_step_s(self, bucket_bytes, algorithm)
+  return once(self, ('world %d %s'):format(bucket_bytes, algorithm), simulate, self, 0, self.replicas - 1, bucket_bytes,
+    algorithm)
+end
+
+--- A collective over the parameters of replicas, device by device at once; `share` of their bytes.
+local function collective_s(self, kind, algorithm, replicas, share)
+  local slowest = 0
+  for d, bytes in ipairs(self.device_bytes) do
+    local devices = {}
+    for i, r in ipairs(replicas) do devices[i] = device_of(self, r, d) end
+    slowest = math.max(slowest, self.cluster:collective({ kind = kind, algorithm = algorithm, devices = devices,
+      bytes = math.floor(bytes * share) }).time_s)
+  end
+  return slowest
+end
+
+--- An addition of `inputs` parameter buffers on the first device: one to pack, two to merge.
+local function addition_s(self, inputs)
+  local builder, read = graphs.new { name = 'addition' }, {}
+  for i = 1, inputs do
+    read[i] = builder:add { name = 'buffer' .. i, type = 'Input', outputs = { { bytes = self.parameter_bytes } } }
+  end
+  builder:add { name = 'sum', type = 'Add', inputs = read, outputs = { { bytes = self.parameter_bytes } } }
+  local graph = builder:build()
+  local placement = array.int32(graph.operators)
+  for i = 1, #placement do placement[i] = 1 end
+  return price(self, graph, placement, { memory = 'none' }).step_time_s
+end
+
+--- Gradients of `workers` replicas to the servers and parameters back, as a graph of transfers. Adding up is free.
+local function exchange_s(self, workers, servers)
+  local builder, sent, place = graphs.new { name = 'parameter server' }, {}, {}
+  local share = math.ceil(self.parameter_bytes / servers)
+  local function add(name, replica, inputs, outputs)
+    local list = {}
+    for i = 1, outputs do list[i] = { bytes = share } end
+    place[#place + 1] = device_of(self, replica, 1)
+    return { builder:add { name = name, type = 'Work', measured_time_s = 0, inputs = inputs, outputs = list } }
+  end
+  for w = 1, workers do sent[w] = add('gradients' .. w, w - 1, {}, servers) end
+  local parameters = {}
+  for k = 1, servers do
+    local arrived = {}
+    for w = 1, workers do arrived[w] = sent[w][k] end
+    parameters[k] = add('server' .. k, math.floor((k - 1) * self.replicas / servers), arrived, 1)[1]
+  end
+  for w = 1, workers do add('worker' .. w, w - 1, parameters, 0) end
+  local graph = builder:build()
+  local placement = array.int32(graph.operators)
+  for i = 1, #placement do placement[i] = place[i] end
+  return price(self, graph, placement, { memory = 'none' }).step_time_s
+end
+
+local function slowest_node(self, time_of)
+  local slowest = 0
+  for node = 0, self.nodes - 1 do slowest = math.max(slowest, time_of(self, node)) end
+  return slowest
+end
+
+local function all_replicas(self)
+  local list = {}
+  for r = 1, self.replicas do list[r] = r - 1 end
+  return list
+end
+
+--- An epoch under a policy whose epochs are all alike.
+local function even_epoch_s(self, batches)
+  local kind, plan = self.policy.kind, self.policy
+  local compute = slowest_node(self, compute_s)
+  if kind == 'bsp' then return batches * world_step_s(self, plan.bucket_bytes, plan.algorithm) end
+  if kind == 'local_sgd' then
+    local average = self.replicas > 1 and collective_s(self, 'all_reduce', plan.algorithm, all_replicas(self), 1) or 0
+    return batches * compute + math.ceil(batches / plan.steps) * average
+  end
+  if plan.servers > self.replicas then
+    util.fail('replication: %d servers are more than %d replicas', plan.servers, self.replicas)
+  end
+  if self.replicas == 1 then return batches * compute end
+  local all = once(self, 'exchange', exchange_s, self, self.replicas, plan.servers)
+  if not plan.asynchronous then return batches * (compute + all) end
+  return batches * math.max(all, compute + once(self, 'exchange alone', exchange_s, self, 1, plan.servers))
+end
+
+--- The clocks of all nodes under DASO, and the wire between them.
+local Clock = {}
+Clock.__index = Clock
+
+local function new_clock(self)
+  local clock = setmetatable({ run = self, now_s = {}, alone_s = {}, together_s = {}, wire_free_s = 0, sent_bytes = 0,
+    syncs = 0 }, Clock)
+  for node = 0, self.nodes - 1 do
+    clock.now_s[node], clock.alone_s[node] = 0, compute_s(self, node)
+    clock.together_s[node] = node_step_s(self, node)
+  end
+  clock.pack_s, clock.merge_s = once(self, 'pack', addition_s, self, 1), once(self, 'merge', addition_s, self, 2)
+  return clock
+end
+
+function Clock:latest_s()
+  local latest = 0
+  for node = 0, self.run.nodes - 1 do latest = math.max(latest, self.now_s[node]) end
+  return latest
+end
+
+function Clock:add(seconds)
+  for node = 0, self.run.nodes - 1 do self.now_s[node] = self.now_s[node] + seconds end
+end
+
+--- No node goes on before `time_s`.
+function Clock:wait(time_s)
+  for node = 0, self.run.nodes - 1 do self.now_s[node] = math.max(self.now_s[node], time_s) end
+end
+
+function Clock:compute(gradients)
+  if gradients == 'world' then
+    local start_s = self:latest_s()
+    self:wait(start_s + world_step_s(self.run, 25000000, 'automatic'))
+    return
+  end
+  local step_s = gradients == 'node' and self.together_s or self.alone_s
+  for node = 0, self.run.nodes - 1 do self.now_s[node] = self.now_s[node] + step_s[node] end
+end
+
+local function group_members(self, group)
+  local list = {}
+  for node = 0, self.nodes - 1 do list[node + 1] = node * self.per_node + group end
+  return list
+end
+
+local moves = {}
+
+function moves.send(self, action)
+  local run, share = self.run, action.bfloat16 and 0.5 or 1
+  self:add(self.pack_s)
+  local took_s = once(run, ('global %d %g'):format(action.group, share), collective_s, run, 'all_reduce', 'automatic',
+    group_members(run, action.group), share)
+  self.wire_free_s = math.max(self:latest_s(), self.wire_free_s) + took_s
+  self.outgoing_s, self.syncs = self.wire_free_s, self.syncs + 1
+  self.sent_bytes = self.sent_bytes + share * run.parameter_bytes
+end
+
+function moves.merge(self)
+  self:wait(self.pending_s)
+  self.pending_s = nil
+  self:add(self.merge_s)
+end
+
+function moves.average(self)
+  self:wait(self.outgoing_s)
+  self.outgoing_s = nil
+  self:add(self.pack_s)
+end
+
+function moves.broadcast(self, action)
+  local run, node = self.run, {}
+  if run.per_node == 1 then return end
+  for r = 0, run.per_node - 1 do node[r + 1] = r end
+  self:add(once(run, 'broadcast ' .. action.group, collective_s, run, 'broadcast', 'automatic', node, 1))
+end
+
+--- An epoch of DASO, batch by batch.
+local function daso_epoch(clock, schedule, batches)
+  local row = { global_skips = schedule.global_skips, local_skips = schedule.local_skips,
+    batches_to_wait = schedule.batches_to_wait, phase = schedule:phase() }
+  local start_s, syncs, bytes = clock:latest_s(), clock.syncs, clock.sent_bytes
+  for _ = 1, batches do
+    clock:compute(schedule.gradients)
+    for _, action in ipairs(schedule:after_batch(batches)) do moves[action.what](clock, action) end
+    if clock.outgoing_s then clock.pending_s, clock.outgoing_s = clock.outgoing_s, nil end
+  end
+  row.time_s, row.synchronisations = clock:latest_s() - start_s, clock.syncs - syncs
+  row.global_bytes = clock.sent_bytes - bytes
+  return row
+end
+
+local train_rules = { epochs = { 'integer', 1, 1e5 }, batches = { 'integer', 1, 1e7 }, loss = 'any' }
+
+--- The loss of epoch `e` (from 1) that a schedule is told.
+local function loss_of(given, e)
+  local value = 1
+  if type(given) == 'function' then value = given(e) elseif given ~= nil then value = given[e] or given[#given] end
+  if type(value) ~= 'number' then
+    util.fail("replication:train: option 'loss': expected a number for epoch %d, got %s", e, util.describe(value))
+  end
+  return value
+end
+
+local most_batches = 1e8
+
+--- The time of a training with this replication.
+---@param options trinity.ReplicatedTraining
+---@return trinity.TrainingTime
+function Run:train(options)
+  check.self('replication:train', self, 'replication')
+  check.argument('replication:train', 1, 'options', options, 'table')
+  check.fields('replication:train', options, train_rules)
+  local epochs, batches, given = options.epochs or 1, options.batches, options.loss
+  if not batches then util.fail "replication:train: option 'batches' is missing" end
+  if given ~= nil and type(given) ~= 'function' and (type(given) ~= 'table' or #given == 0) then
+    check.wrong('replication:train', 'option', 'loss', given, 'a list of numbers or a function')
+  end
+  if epochs * batches > most_batches then util.fail('replication:train: more than %d batches', most_batches) end
+  local result = { epochs = {}, time_s = 0, compute_s = epochs * batches * slowest_node(self, compute_s) }
+  local schedule, clock, even_s
+  if self.policy.kind == 'daso' then
+    local settings = { epochs = epochs, groups = self.per_node, nodes = self.nodes }
+    for key, value in util.sorted_pairs(self.policy.options) do settings[key] = value end
+    schedule, clock = daso.schedule(settings), new_clock(self)
+  else
+    even_s = even_epoch_s(self, batches)
+  end
+  for e = 1, epochs do
+    local row = schedule and daso_epoch(clock, schedule, batches) or { time_s = even_s }
+    if schedule then schedule:after_epoch(loss_of(given, e)) end
+    result.epochs[e], result.time_s = row, result.time_s + row.time_s
+  end
+  return result
+end
+
+-- What the note of a strategy's file says about replicas of a placement.
+function strategies.read_replication(problem, placement, path, text)
+  local ok, result = pcall(function()
+    local given, replicas = replication_text.read(text, synchronisation)
+    return synchronisation.replicate { graph = problem.graph, cluster = problem.cluster, placement = placement,
+      policy = given, replicas = replicas }
+  end)
+  if not ok then util.fail('%s: %s', path, util.unplaced(result)) end
+  return result
+end
+
+return synchronisation

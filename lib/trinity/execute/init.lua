@@ -1,0 +1,131 @@
+-- trinity.execute: runs training steps of a strategy for real on LibTorch devices (engine/execute/executor.h),
+-- operators in the order in which the simulator starts them, and measures them. Workers are threads, or, in a job of
+-- several processes (trinity launch), processes: rank r runs device r + 1.
+
+local array = require 'trinity.base.array'
+local check = require 'trinity.base.check'
+local core = require 'trinity.core'
+local simulator = require 'trinity.strategy.simulator'
+local strategies = require 'trinity.strategy.strategy'
+local util = require 'trinity.base.util'
+
+local rules = { steps = { 'integer', 1, 1e6 }, warm_up = { 'integer', 0 }, seed = { 'integer', 0 },
+  learning_rate = { 'number', 0 }, devices = 'table', memory_limit_bytes = { 'integer', 0, 2 ^ 53 } }
+
+local function doubles(list)
+  local values = array.double(#list)
+  for i = 1, #list do values[i] = list[i] end
+  return values
+end
+
+--- What the simulator says of a plan: its micro-batches, and the start of every task.
+local function simulated_order(problem, plan)
+  local timeline = problem:timeline(plan)
+  local micro_batches, order = timeline.micro_batches, array.double(timeline.tasks)
+  for task = 1, timeline.tasks do
+    local start_s = timeline.start_s[task]
+    order[task] = start_s == start_s and start_s or 0 -- NaN: updates of earlier micro-batches, which do not run
+  end
+  timeline:close()
+  return order, micro_batches
+end
+
+--- The placement of a plan that can be executed.
+local function placement_of(problem, plan)
+  local is_plan = strategies.is(plan) or array.is_int32(plan) or type(plan) == 'table' and plan.placement ~= nil
+  if not is_plan then check.wrong('execute', 2, 'plan', plan, 'a placement or a strategy') end
+  local splits = type(plan) == 'table' and plan.splits
+  if splits and next(splits) ~= nil then
+    check.refuse('execute', 2, 'plan', 'expected whole operators: parts of operators are simulated only')
+  end
+  local placement, schedule = simulator.parts('execute', problem, plan)
+  if schedule and schedule.schedule == 'pipedream' then
+    check.refuse('execute', 2, 'plan', "schedule 'pipedream' updates weights while others still need the old ones: "
+      .. "expected one whose steps end with one update, such as '1f1b'")
+  end
+  return placement
+end
+
+--- The job whose ranks are the workers, if there is one.
+local function job_of(problem, placement)
+  local job = require('trinity.dist').current()
+  if not job then return nil end
+  local devices = #problem.cluster.devices
+  if job.size ~= devices then
+    check.refuse('execute', 1, 'problem', 'expected a device for each of %d processes of the job, got %d', job.size,
+      devices)
+  end
+  job:agree('what is executed', ('%s, devices %s'):format(problem.graph.name, table.concat(placement:totable(), ' ')))
+  return job
+end
+
+local function device_names(problem, given)
+  if given == nil then return nil end
+  check.list('execute', 3, 'devices', given, 'string')
+  local devices = #problem.cluster.devices
+  if #given ~= devices then
+    check.refuse('execute', 3, 'options', "'devices': expected a name for each of %d devices, got %d", devices, #given)
+  end
+  return given
+end
+
+--- Per operator the median of its measured runs, those of all micro-batches.
+local function operator_medians(operators, runs)
+  local medians = array.double(operators)
+  for op = 1, operators do
+    local times = {}
+    for _, run in ipairs(runs) do
+      for task = op, #run.start_s, operators do
+        if run.end_s[task] > 0 then times[#times + 1] = run.end_s[task] - run.start_s[task] end
+      end
+    end
+    medians[op] = #times > 0 and util.median(times) or 0
+  end
+  return medians
+end
+
+local function measure(executor, steps, warm_up)
+  local losses, times, runs, peaks = {}, {}, {}, {}
+  for step = 1, steps do
+    local took = executor:step()
+    losses[step] = took.loss
+    if step > warm_up then
+      times[#times + 1], runs[#runs + 1] = took.step_time_s, took
+      for d, bytes in ipairs(took.peak_memory_bytes) do peaks[d] = math.max(peaks[d] or 0, bytes) end
+    end
+  end
+  return losses, times, runs, peaks
+end
+
+--- Runs training steps of a problem's graph (that of one micro-batch, as everywhere) for real, as a placement or
+--- strategy places it: a worker thread a device, LibTorch's kernels, transfers as copies. Every placement computes the
+--- same losses.
+---@param problem trinity.Problem
+---@param plan trinity.Placement|trinity.Strategy of one micro-batch
+---@param options? trinity.ExecuteOptions
+---@return trinity.Execution
+return function(problem, plan, options)
+  check.object('execute', 1, 'problem', problem, 'problem')
+  options = check.options('execute', 3, 'options', options, rules)
+  local placement = placement_of(problem, plan)
+  local steps, warm_up = options.steps or 15, options.warm_up or 5
+  if warm_up >= steps then
+    check.refuse('execute', 3, 'options', "'warm_up': expected fewer than the %d steps, got %d", steps, warm_up)
+  end
+  local devices = device_names(problem, options.devices)
+  local order, micro_batches = simulated_order(problem, plan)
+  local job = job_of(problem, placement)
+  local executor = core.executor(problem.graph.handle, placement, #problem.cluster.devices, order,
+    { seed = options.seed, learning_rate = options.learning_rate, micro_batches = micro_batches, devices = devices,
+      memory_limit_bytes = options.memory_limit_bytes, job = job and job.handle })
+  local losses, times, runs, peaks = measure(executor, steps, warm_up)
+  local last = runs[#runs]
+  local result = { losses = losses, steps = steps, warm_up = warm_up, micro_batches = micro_batches, last = last,
+    step_times_s = times, step_time_s = util.median(times), cores = executor:cores(),
+    operator_time_s = operator_medians(problem.graph.operators, runs),
+    operator_start_s = doubles(last.start_s),
+    transferred_bytes = last.transferred_bytes,
+    peak_memory_bytes = peaks }
+  executor:close()
+  return result
+end

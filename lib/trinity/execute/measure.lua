@@ -1,0 +1,350 @@
+-- trinity.profile.measure: how a profile is measured (what it is: trinity.profile).
+
+local array = require 'trinity.base.array'
+local check = require 'trinity.base.check'
+local core = require 'trinity.core'
+local file = require 'trinity.profile.file'
+local fit = require 'trinity.profile.fit'
+local model = require 'trinity.graph.model'
+local object = require 'trinity.profile.object'
+local problems = require 'trinity.strategy.problem'
+local random = require 'trinity.base.random'
+local util = require 'trinity.base.util'
+
+local measure = {}
+
+local function kind_of(name) return name:match '^(%a+):' or name end
+
+--- The description of a cluster of `devices` on which everything is priced by defaults.
+local function plain_cluster(devices)
+  local spec = { name = 'profile', queue = 'receiver', device_types = { any = { peak_flops_per_s = { float32 = 1e9 },
+    memory_bandwidth_bytes_per_s = 1e9, memory_bytes = 2 ^ 50 } }, devices = {}, links = {} }
+  for d, name in ipairs(devices) do
+    spec.devices[d] = { name = name, type = 'any' }
+    for e = 1, d - 1 do
+      spec.links[#spec.links + 1] = { from = devices[e], to = name, bandwidth_bytes_per_s = 1e9 }
+    end
+  end
+  return spec
+end
+
+--- Adds to spans[op] the time from an operator's start to that of the next on its device.
+local function add_spans(graph, step, spans)
+  local order = {}
+  for op = 1, graph.operators do order[op] = op end
+  table.sort(order, function(a, b)
+    if step.start_s[a] ~= step.start_s[b] then return step.start_s[a] < step.start_s[b] end
+    return step.end_s[a] < step.end_s[b]
+  end)
+  for i, op in ipairs(order) do
+    local after = order[i + 1] and step.start_s[order[i + 1]] or math.max(step.end_s[op], step.step_time_s)
+    spans[op][#spans[op] + 1] = after - step.start_s[op]
+  end
+end
+
+local function new_spans(graph)
+  local spans = {}
+  for op = 1, graph.operators do spans[op] = {} end
+  return spans
+end
+
+--- When the simulator starts each operator of a placement: the order in which they are executed. (By number all updates
+--- would come last, long after their gradients have left the caches.)
+function measure.order_of(problem, placement)
+  local timeline = problem:timeline(placement)
+  local order = array.double(problem.graph.operators)
+  for op = 1, problem.graph.operators do order[op] = timeline.start_s[op] end
+  timeline:close()
+  return order
+end
+
+--- Executors of the whole graph on one device each, in the order of simulation.
+local function executors(graph, devices, seed)
+  local problem = problems.new { graph = graph, cluster = model.cluster(plain_cluster(devices)) }
+  local list = {}
+  for d = 1, #devices do
+    local placement = problem:placement()
+    for op = 1, #placement do placement[op] = d end
+    list[d] = core.executor(graph.handle, placement, #devices, measure.order_of(problem, placement),
+      { seed = seed, devices = devices })
+  end
+  return list
+end
+
+--- Steps of all devices of a kind: `spans` of every operator, and how long the steps of each device took.
+local function new_record(graph, devices)
+  local steps = {}
+  for d = 1, devices do steps[d] = {} end
+  return { graph = graph, spans = new_spans(graph), steps = steps }
+end
+
+local function add_step(record, device, took)
+  add_spans(record.graph, took, record.spans)
+  table.insert(record.steps[device], took.step_time_s)
+end
+
+--- The median of a device's steps.
+local function step_time_s(record, device) return util.median(record.steps[device]) end
+
+--- Operators' times: their medians, scaled to steps of the mean device. (What else the machine does meets few operators
+--- of a step, but some in every step, so the medians alone add up to less than a step takes.)
+local function operator_times(record)
+  local times, sum, mean = {}, 0, 0
+  for op, list in ipairs(record.spans) do
+    times[op] = util.median(list)
+    sum = sum + times[op]
+  end
+  for d = 1, #record.steps do mean = mean + step_time_s(record, d) / #record.steps end
+  for op = 1, #times do times[op] = times[op] * mean / sum end
+  return times, mean
+end
+
+local Kind = {}
+Kind.__index = Kind
+
+--- What measures the devices of a kind: each alone, and all of them while each runs the graph on its own; steps of both
+--- sorts in turn, so that what else the machine does meets both.
+local function new_kind(graph, kind, devices, seed)
+  return setmetatable({ graph = graph, kind = kind, devices = devices, executors = executors(graph, devices, seed),
+    alone = new_record(graph, #devices), together = new_record(graph, #devices) }, Kind)
+end
+
+--- Before each step that is counted comes one of its sort that is not, so that caches hold what they would hold in a
+--- row of such steps.
+function Kind:visit(counted)
+  local list = self.executors
+  for d, executor in ipairs(list) do
+    executor:step()
+    local took = executor:step()
+    if counted then add_step(self.alone, d, took) end
+  end
+  if #list == 1 then return end
+  core.step_together(list)
+  for d, took in ipairs(core.step_together(list)) do
+    if counted then add_step(self.together, d, took) end
+  end
+end
+
+--- Of what has been counted so far, by operator: times alone, times together, and the speed of every device.
+function Kind:times()
+  local alone, mean = operator_times(self.alone)
+  local together, speeds = alone, {}
+  if #self.executors > 1 then together = operator_times(self.together) end
+  for d = 1, #self.devices do speeds[d] = mean / step_time_s(self.alone, d) end
+  return alone, together, speeds
+end
+
+--- How many times as long operators take together as alone: of all, and by cost key into `operators`.
+local function contention(graph, alone, together, operators)
+  local sums, all = {}, { alone = 0, together = 0 }
+  for op = 1, graph.operators do
+    local key = core.cost_key(graph.handle, op)
+    sums[key or ''] = sums[key or ''] or { alone = 0, together = 0 }
+    for _, sum in ipairs { sums[key or ''], all } do
+      sum.alone, sum.together = sum.alone + alone[op], sum.together + together[op]
+    end
+  end
+  for key, of in util.sorted_pairs(operators) do of.contention = math.max(1, sums[key].together / sums[key].alone) end
+  return math.max(1, all.together / all.alone)
+end
+
+--- Samples for the fit: operators that the cost model prices, by what it prices them.
+local function samples_of(graph, times)
+  local samples = {}
+  local problem = problems.new { graph = graph, cluster = model.cluster(plain_cluster { 'cpu:0' }),
+    cost = function(op, _, default_s)
+      if default_s > 0 then samples[op.name] = op end
+    end }
+  problem:close()
+  local list = {}
+  for op = 1, graph.operators do
+    local about = samples[graph:operator(op).name]
+    local key = core.cost_key(graph.handle, op)
+    if about and key and times[op] > 0 then
+      list[#list + 1] = { key = key, flops = about.flops, bytes = about.traffic_bytes,
+        time_s = times[op] }
+    end
+  end
+  return list
+end
+
+--- What a profile says of a kind, from what has been counted so far, and the speeds of its devices.
+function Kind:describe(gpu_memory_bytes)
+  local graph, times, together, speeds = self.graph, self:times()
+  local fitted, by_name = fit.operators(samples_of(graph, times), self.rates), {}
+  for op = 1, graph.operators do by_name[graph:operator(op).name] = times[op] end
+  local described = { operator_time_s = by_name,
+    contention = contention(graph, times, together, fitted.operators),
+    memory_bytes = self.kind == 'cpu' and math.floor(core.describe_machine().memory_bytes / #self.devices)
+      or gpu_memory_bytes,
+    peak_flops_per_s = self.rates.flops_per_s, memory_bandwidth_bytes_per_s = self.rates.memory_bytes_per_s,
+    launch_s = fitted.launch_s, compute_efficiency = fitted.compute_efficiency or 1,
+    memory_efficiency = fitted.memory_efficiency or 1, operators = fitted.operators, residuals = fitted.residuals }
+  return described, speeds
+end
+
+local function measure_link(from, to, sizes, repeats)
+  local times, points = core.measure_copies(from, to, sizes, repeats), {}
+  for i, bytes in ipairs(sizes) do points[i] = { bytes = bytes, time_s = times[i] } end
+  local fitted = fit.link(points)
+  return { from = from, to = to, bytes = sizes, time_s = times, latency_s = fitted.latency_s,
+    bandwidth_bytes_per_s = fitted.bandwidth_bytes_per_s, residuals = fitted.residuals }
+end
+
+-- The graph with every unit on a device by chance, and for every two devices what the copies of its steps took beyond
+-- their bytes over the link's bandwidth. A row of equal copies finds everything in the caches; copies between kernels
+-- take several times as long to begin.
+local Copies = {}
+Copies.__index = Copies
+
+local function new_copies(graph, devices, seed)
+  local problem = problems.new { graph = graph, cluster = model.cluster(plain_cluster(devices)) }
+  local stream = random(seed, 'profile copies')
+  local placement = problem:placement_by_unit(function() return stream:integer(#devices) end)
+  return setmetatable({ devices = devices, extra_s = {}, executor = core.executor(graph.handle, placement, #devices,
+    measure.order_of(problem, placement), { seed = seed, devices = devices }) }, Copies)
+end
+
+function Copies:visit(counted, links)
+  self.executor:step()
+  local took = self.executor:step()
+  if not counted then return end
+  local link_of = {}
+  for _, link in ipairs(links) do link_of[link.from .. ' ' .. link.to] = link end
+  for _, copy in ipairs(took.copies) do
+    local name = self.devices[copy.from] .. ' ' .. self.devices[copy.to]
+    local extra_s = copy.end_s - copy.start_s - copy.bytes / link_of[name].bandwidth_bytes_per_s
+    self.extra_s[name] = self.extra_s[name] or {}
+    table.insert(self.extra_s[name], extra_s)
+  end
+end
+
+--- The latency of a link: the median of its copies within steps, or what it was without any.
+function Copies:latency_s(link)
+  local list = self.extra_s[link.from .. ' ' .. link.to]
+  return list and math.max(0, util.median(list)) or link.latency_s
+end
+
+local function default_sizes()
+  local sizes = {}
+  for i = 1, 10 do sizes[i] = 1024 * 4 ^ (i - 1) end
+  return sizes
+end
+
+local rules = { devices = 'table', steps = { 'integer', 1 }, warm_up = { 'integer', 0 }, seed = { 'integer', 0 },
+  batch_size = { 'integer', 0 }, model = 'string', sizes = 'table', copies = { 'integer', 1, 10000 },
+  gpu_memory_bytes = { 'positive' }, quiet = 'boolean' }
+
+local function say(options, text, ...)
+  if not options.quiet then io.stderr:write(text:format(...), '\n') end
+end
+
+--- The options with what they leave out, checked.
+local function complete(owner, graph, options)
+  options = check.options(owner, 2, 'options', options, rules)
+  local chosen = { steps = 10, warm_up = 5, seed = 1, copies = 7, devices = { 'cpu:0' }, batch_size = 0,
+    gpu_memory_bytes = 2 ^ 34, model = graph.name, sizes = default_sizes() }
+  for key, value in util.sorted_pairs(options) do chosen[key] = value end
+  for _, key in ipairs { 'devices', 'sizes' } do
+    check.list(owner, 'option', key, chosen[key], key == 'sizes' and 'number' or 'string')
+    if #chosen[key] == 0 then check.refuse(owner, 'option', key, 'expected at least one') end
+  end
+  return chosen
+end
+
+--- Of the machine, what a profile says.
+local function machine()
+  local about = core.describe_machine()
+  return { processor = about.processor, cores = about.cores, memory_bytes = about.memory_bytes }
+end
+
+local Session = {}
+Session.__index = Session
+
+--- Begins to measure (arguments as those of measure.run): rates and copies at once, operators by session:visit().
+function measure.start(owner, graph, options)
+  check.object(owner, 1, 'graph', graph, 'graph')
+  options = complete(owner, graph, options)
+  local self = setmetatable({ graph = graph, options = options, devices = {}, kinds = {}, links = {}, counted = 0 },
+    Session)
+  local by_kind = {}
+  for d, name in ipairs(options.devices) do
+    local kind = kind_of(name)
+    self.devices[d] = { name = name, kind = kind }
+    by_kind[kind] = by_kind[kind] or {}
+    table.insert(by_kind[kind], name)
+  end
+  for kind, names in util.sorted_pairs(by_kind) do
+    say(options, 'profile: %d operators on %s', graph.operators, names[1])
+    local rates = core.measure_rates(names[1])
+    self.kinds[kind] = new_kind(graph, kind, names, options.seed)
+    self.kinds[kind].rates = rates
+  end
+  for _, from in ipairs(options.devices) do
+    for _, to in ipairs(options.devices) do
+      if from ~= to then
+        say(options, 'profile: copies from %s to %s', from, to)
+        self.links[#self.links + 1] = measure_link(from, to, options.sizes, options.copies)
+      end
+    end
+  end
+  if #options.devices > 1 then self.copies = new_copies(graph, options.devices, options.seed) end
+  return self
+end
+
+--- Executes the graph once more on every kind of device, counted or to warm up.
+function Session:visit(counted)
+  for _, kind in util.sorted_pairs(self.kinds) do kind:visit(counted) end
+  if self.copies then self.copies:visit(counted, self.links) end
+  if counted then self.counted = self.counted + 1 end
+end
+
+--- The profile of what has been counted so far.
+function Session:profile()
+  local options, graph, kinds, speed_of = self.options, self.graph, {}, {}
+  for name, kind in util.sorted_pairs(self.kinds) do
+    local described, speeds = kind:describe(options.gpu_memory_bytes)
+    kinds[name] = described
+    for d, device in ipairs(kind.devices) do speed_of[device] = speeds[d] end
+  end
+  local devices = {}
+  for d, device in ipairs(self.devices) do
+    devices[d] = { name = device.name, kind = device.kind, speed = speed_of[device.name] }
+  end
+  local links = {}
+  for i, link in ipairs(self.links) do
+    links[i] = {}
+    for key, value in util.sorted_pairs(link) do links[i][key] = value end
+    links[i].latency_s = self.copies:latency_s(link)
+  end
+  return object.new('trinity.profile.measure', { format = file.format, version = file.version, trinity = core.version,
+    date = os.date '!%Y-%m-%dT%H:%M:%SZ', machine = machine(),
+    libraries = { torch = (core.describe_torch()), threads = 1 },
+    model = { name = options.model, batch_size = options.batch_size, operators = graph.operators,
+      fingerprint = graph.fingerprint },
+    settings = { steps = self.counted, warm_up = options.warm_up, copies = options.copies },
+    devices = devices, kinds = kinds, links = links })
+end
+
+function Session:close()
+  for _, kind in util.sorted_pairs(self.kinds) do
+    for _, executor in ipairs(kind.executors) do executor:close() end
+  end
+  if self.copies then self.copies.executor:close() end
+end
+
+--- Measures a training graph on devices of this machine: times of its operators on the first device of every kind,
+--- copies between every two devices, and the cost model's parameters fitted to both.
+---@param graph trinity.Graph
+---@param options? trinity.ProfileOptions
+---@return trinity.Profile
+function measure.run(graph, options)
+  local session = measure.start('trinity.profile.measure', graph, options)
+  for _ = 1, session.options.warm_up do session:visit(false) end
+  for _ = 1, session.options.steps do session:visit(true) end
+  local found = session:profile()
+  session:close()
+  return found
+end
+
+return measure

@@ -1,0 +1,31 @@
+-- What the layers check alike: see trinity.check.
+
+local check = require 'trinity.base.check'
+
+local arguments = {}
+
+--- The beginning of every layer: the object and argument 1 'name'.
+function arguments.begin(owner, self, name)
+  check.self(owner, self, 'layers')
+  check.argument(owner, 1, 'name', name, 'string')
+end
+
+--- The same with a tensor as argument 2 'x'.
+function arguments.begin_tensor(owner, self, name, x)
+  arguments.begin(owner, self, name)
+  check.tensor(owner, 2, 'x', x)
+end
+
+--- The numbers from 1 to count, each once.
+function arguments.permutation(owner, place, name, order, count)
+  check.integers(owner, place, name, order, 1, count)
+  local seen = {}
+  for _, axis in ipairs(order) do seen[axis] = true end
+  for axis = 1, count do
+    if #order ~= count or not seen[axis] then
+      check.refuse(owner, place, name, 'expected the axes from 1 to %d, each once', count)
+    end
+  end
+end
+
+return arguments

@@ -1,0 +1,242 @@
+-- Layers of images [N, C, H, W]: methods of what trinity.layers gives.
+
+local arguments = require 'trinity.graph.layers.arguments'
+local check = require 'trinity.base.check'
+local util = require 'trinity.base.util'
+
+local begin_tensor = arguments.begin_tensor
+
+---@class trinity.Layers
+local Layers = {}
+
+local window_rules = { kernel = 'any', stride = 'any', padding = 'any', group = { 'integer', 1 }, ceil = 'boolean',
+  include_padding = 'boolean', channels = { 'integer', 1, 2 ^ 31 }, bias = 'boolean' }
+
+--- Arguments of a layer of images: (name, x, o).
+local function begin_image(owner, self, name, x)
+  begin_tensor(owner, self, name, x)
+  if #x.shape ~= 4 then
+    check.refuse(owner, 2, 'x', 'expected an image [N, C, H, W], got a tensor of %d axes', #x.shape)
+  end
+end
+
+local function begin_window(owner, self, name, x, o)
+  begin_image(owner, self, name, x)
+  check.fields(owner, check.argument(owner, 3, 'o', o, 'table'), window_rules)
+end
+
+local function is_integer(value, least)
+  return type(value) == 'number' and value % 1 == 0 and value >= least and value <= 2 ^ 31
+end
+
+--- A height and a width: a number for both, or { height, width }.
+local function pair(owner, name, field, value, default)
+  if value == nil then value = default end
+  local height, width = value, value
+  if type(value) == 'table' then height, width = value[1], value[2] end
+  if not is_integer(height, 1) or not is_integer(width, 1) then
+    util.fail("%s '%s': %s: expected an integer from 1 or { height, width }, got %s", owner, name, field,
+      util.describe(value))
+  end
+  return height, width
+end
+
+--- TensorFlow's SAME: as many outputs as strides fit, an odd element of padding at the end.
+local function same_padding(input, kernel, stride)
+  local total = math.max((math.ceil(input / stride) - 1) * stride + kernel - input, 0)
+  return math.floor(total / 2), math.ceil(total / 2)
+end
+
+--- Padding as ONNX has it, { top, left, bottom, right }, from one of the forms that layers take.
+local function padding_of(owner, name, x, value, kernel, stride)
+  if value == 'same' then
+    local top, bottom = same_padding(x.shape[3], kernel[1], stride[1])
+    local left, right = same_padding(x.shape[4], kernel[2], stride[2])
+    return { top, left, bottom, right }
+  end
+  local given = value or 0
+  if type(given) ~= 'table' then given = { given, given } end
+  local pads = #given == 2 and { given[1], given[2], given[1], given[2] } or given
+  local fits = #pads == 4
+  for i = 1, 4 do fits = fits and is_integer(pads[i], 0) end
+  if not fits then
+    util.fail("%s '%s': padding: expected an integer from 0, { height, width }, { top, left, bottom, right } or "
+      .. "'same', got %s", owner, name, util.describe(value))
+  end
+  return pads
+end
+
+--- How often a window fits. With ceil also where it only begins inside (not in the padding behind).
+local function extent(input, kernel, stride, before, after, ceil)
+  local room = input + before + after - kernel
+  local count = math.floor(room / stride) + 1
+  if ceil and room % stride ~= 0 and count * stride < input + before then count = count + 1 end
+  return count
+end
+
+--- Output extents and ONNX attributes of a moving window.
+local function window(owner, name, x, o)
+  local kernel, stride = { pair(owner, name, 'kernel', o.kernel) }, { pair(owner, name, 'stride', o.stride, 1) }
+  local pads = padding_of(owner, name, x, o.padding, kernel, stride)
+  local height = extent(x.shape[3], kernel[1], stride[1], pads[1], pads[3], o.ceil)
+  local width = extent(x.shape[4], kernel[2], stride[2], pads[2], pads[4], o.ceil)
+  if height < 1 or width < 1 then
+    util.fail("%s '%s': kernel %dx%d does not fit an image of %dx%d", owner, name, kernel[1], kernel[2],
+      x.shape[3], x.shape[4])
+  end
+  return height, width, { kernel_shape = kernel, strides = stride, pads = pads }
+end
+
+--- Convolution. o: channels, kernel, stride, padding, bias, group. kernel and stride: a number or
+--- { height, width }. padding: those, { top, left, bottom, right }, or 'same' (TensorFlow's SAME:
+--- the image's extent over the stride, rounded up). group: channels are convolved in as many groups
+--- apart from each other; weights are [channels, input channels / group, kh, kw].
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.WindowOptions
+---@return trinity.Tensor
+function Layers:conv(name, x, o)
+  begin_window('layers:conv', self, name, x, o)
+  local height, width, attributes = window('conv', name, x, o)
+  local kernel, group, inputs = attributes.kernel_shape, o.group or 1, x.shape[2]
+  if not is_integer(o.channels, 1) then
+    util.fail("conv '%s': channels: expected an integer from 1, got %s", name, util.describe(o.channels))
+  end
+  if not is_integer(group, 1) or inputs % group ~= 0 or o.channels % group ~= 0 then
+    util.fail("conv '%s': group: expected a divisor of %d input and %d output channels, got %s", name, inputs,
+      o.channels, util.describe(group))
+  end
+  if group > 1 then attributes.group = group end
+  local parameters = { self:weight('weight', { o.channels, inputs / group, kernel[1], kernel[2] }) }
+  if o.bias then parameters[2] = self:weight('bias', { o.channels }) end
+  return (self:operator('Conv', name, { inputs = { x }, attributes = attributes, parameters = parameters,
+    shapes = { { x.shape[1], o.channels, height, width } } }))
+end
+
+--- Depthwise convolution: every channel with a kernel of its own. o: kernel, stride, padding, bias.
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.WindowOptions
+---@return trinity.Tensor
+function Layers:depthwise_conv(name, x, o)
+  begin_window('layers:depthwise_conv', self, name, x, o)
+  return self:conv(name, x, { channels = x.shape[2], group = x.shape[2], kernel = o.kernel, stride = o.stride,
+    padding = o.padding, bias = o.bias })
+end
+
+--- Separable convolution: NAME/depthwise, then a 1 x 1 convolution NAME/pointwise. o: channels, and
+--- kernel, stride, padding of the first.
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.WindowOptions
+---@return trinity.Tensor
+function Layers:separable_conv(name, x, o)
+  begin_window('layers:separable_conv', self, name, x, o)
+  local y = self:depthwise_conv(name .. '/depthwise', x, { kernel = o.kernel, stride = o.stride, padding = o.padding })
+  return self:conv(name .. '/pointwise', y, { channels = o.channels, kernel = 1 })
+end
+
+local norm_rules = { epsilon = { 'number', 0 }, scale = 'boolean', fused = { 'integer', 0, 1 } }
+
+--- Batch normalisation over channels, with shift, scale (unless o.scale is false) and moving
+--- statistics, which are no trainable parameters. o.fused = 0: without a fused kernel, which graphs
+--- of framework granularity show.
+---@param name string
+---@param x trinity.Tensor
+---@param o? { epsilon?: number, scale?: boolean, fused?: integer }
+---@return trinity.Tensor
+function Layers:batch_norm(name, x, o)
+  begin_image('layers:batch_norm', self, name, x)
+  o = check.options('layers:batch_norm', 3, 'o', o, norm_rules)
+  local channels = { x.shape[2] }
+  local parameters = { self:weight('bias', channels), self:weight('mean', channels, false),
+    self:weight('variance', channels, false) }
+  if o.scale ~= false then table.insert(parameters, 1, self:weight('scale', channels)) end
+  return (self:operator('BatchNormalization', name, { inputs = { x }, shapes = { x.shape }, parameters = parameters,
+    attributes = { epsilon = o.epsilon or 1e-3, fused = o.fused or 1 } }))
+end
+
+--- Pooling. o: kernel, stride (default 1), padding as of convolutions; ceil = true: a last window
+--- that is only partly inside counts too (Caffe's pooling). Means leave padding out of the count,
+--- as TensorFlow's do, unless o.include_padding (PyTorch's default).
+---@return fun(self: trinity.Layers, name: string, x: trinity.Tensor, o: trinity.WindowOptions): trinity.Tensor
+local function pool(method, type, state)
+  local owner = 'layers:' .. method
+  return function(self, name, x, o)
+    begin_window(owner, self, name, x, o)
+    local height, width, attributes = window(type, name, x, o)
+    if o.ceil then attributes.ceil_mode = 1 end
+    if state then state(attributes, o) end
+    return (self:operator(type, name, { inputs = { x }, attributes = attributes,
+      shapes = { { x.shape[1], x.shape[2], height, width } } }))
+  end
+end
+
+Layers.max_pool = pool('max_pool', 'MaxPool')
+Layers.average_pool = pool('average_pool', 'AveragePool', function(attributes, o)
+  attributes.count_include_pad = o.include_padding and 1 or 0
+end)
+
+---@param name string
+---@param x trinity.Tensor
+---@return trinity.Tensor
+function Layers:global_average_pool(name, x)
+  begin_image('layers:global_average_pool', self, name, x)
+  return (self:operator('GlobalAveragePool', name, { inputs = { x }, shapes = { { x.shape[1], x.shape[2], 1, 1 } } }))
+end
+
+local lrn_rules = { size = { 'integer', 1, 2 ^ 31 }, alpha = { 'number' }, beta = { 'number' }, bias = { 'number' } }
+
+--- Local response normalisation over o.size channels (AlexNet, GoogLeNet); o: size, alpha, beta, bias.
+---@param name string
+---@param x trinity.Tensor
+---@param o { size: integer, alpha?: number, beta?: number, bias?: number }
+---@return trinity.Tensor
+function Layers:lrn(name, x, o)
+  begin_image('layers:lrn', self, name, x)
+  check.fields('layers:lrn', check.argument('layers:lrn', 3, 'o', o, 'table'), lrn_rules)
+  check.integer('layers:lrn', 'option', 'size', o.size, 1, 2 ^ 31)
+  return (self:operator('LRN', name, { inputs = { x }, shapes = { x.shape }, attributes = { size = o.size,
+    alpha = o.alpha or 1e-4, beta = o.beta or 0.75, bias = o.bias or 1 } }))
+end
+
+--- Sides { top, left, bottom, right } of an image, checked.
+local function sides_of(owner, sides)
+  local fits = type(sides) == 'table' and #sides == 4
+  for i = 1, 4 do fits = fits and is_integer(sides[i], 0) end
+  if not fits then
+    check.wrong(owner, 3, 'sides', sides, '{ top, left, bottom, right }, integers from 0')
+  end
+  return unpack(sides)
+end
+
+--- Zeros around an image: sides = { top, left, bottom, right }.
+---@param name string
+---@param x trinity.Tensor
+---@param sides integer[]
+---@return trinity.Tensor
+function Layers:zero_pad(name, x, sides)
+  begin_image('layers:zero_pad', self, name, x)
+  local top, left, bottom, right = sides_of('layers:zero_pad', sides)
+  local n, c, h, w = unpack(x.shape)
+  return (self:operator('Pad', name, { inputs = { x }, shapes = { { n, c, h + top + bottom, w + left + right } },
+    attributes = { mode = 'constant', pads = { 0, 0, top, left, 0, 0, bottom, right } } }))
+end
+
+--- An image without so many rows and columns at its sides = { top, left, bottom, right }.
+---@param name string
+---@param x trinity.Tensor
+---@param sides integer[]
+---@return trinity.Tensor
+function Layers:crop(name, x, sides)
+  begin_image('layers:crop', self, name, x)
+  local top, left, bottom, right = sides_of('layers:crop', sides)
+  local n, c, h, w = unpack(x.shape)
+  if top + bottom >= h or left + right >= w then
+    util.fail("crop '%s': nothing is left of an image of %dx%d", name, h, w)
+  end
+  return (self:operator('Slice', name, { inputs = { x }, shapes = { { n, c, h - top - bottom, w - left - right } },
+    attributes = { axes = { 2, 3 }, starts = { top, left }, ends = { h - bottom, w - right } } }))
+end
+
+return Layers

@@ -1,0 +1,349 @@
+-- The vocabulary of model builders: layers over a graph builder, with ONNX's operator types and
+-- attributes. Shapes of outputs and parameters are computed here, FLOP and gradients by the engine
+-- from type, shapes and parameters. Layers of images (NCHW) are in trinity.layers.images, those of
+-- sequences ([N, T, H]) in trinity.layers.sequences; all are methods of one object.
+
+local core = require 'trinity.core'
+local arguments = require 'trinity.graph.layers.arguments'
+local check = require 'trinity.base.check'
+local graph = require 'trinity.graph'
+local util = require 'trinity.base.util'
+
+local begin, begin_tensor = arguments.begin, arguments.begin_tensor
+
+---@class trinity.Layers
+---@field builder trinity.Builder
+---@field dtype string of activations and weights
+local Layers = { __name = 'layers' }
+Layers.__index = Layers
+
+--- An output of the network's dtype with this shape, as graph builders take it.
+---@param shape integer[]
+---@return trinity.TensorSpec
+function Layers:output(shape)
+  check.self('layers:output', self, 'layers')
+  return { shape = check.integers('layers:output', 1, 'shape', shape, 1), dtype = self.dtype }
+end
+
+--- A weight of the network's dtype, as graph builders take it.
+---@param name string
+---@param shape integer[]
+---@param trainable? boolean
+---@return trinity.ParameterSpec
+function Layers:weight(name, shape, trainable)
+  begin('layers:weight', self, name)
+  check.integers('layers:weight', 2, 'shape', shape, 1)
+  if trainable ~= nil then check.argument('layers:weight', 3, 'trainable', trainable, 'boolean') end
+  return { name = name, shape = shape, dtype = self.dtype, trainable = trainable }
+end
+
+local operator_rules = { inputs = { 'list', 'table' }, shapes = { 'list', 'table' }, dtype = 'string',
+  attributes = 'table', parameters = { 'list', 'table' } }
+
+--- Adds an operator and returns its outputs, of the network's dtype unless o.dtype names another:
+--- { inputs = { tensors }, shapes = { one per output }, dtype =, attributes =, parameters = }.
+---@param type string
+---@param name string
+---@param o table<string, any>
+---@return trinity.Tensor ...
+function Layers:operator(type, name, o)
+  check.self('layers:operator', self, 'layers')
+  check.argument('layers:operator', 1, 'type', type, 'string')
+  check.argument('layers:operator', 2, 'name', name, 'string')
+  check.fields('layers:operator', check.argument('layers:operator', 3, 'o', o, 'table'), operator_rules)
+  if o.shapes == nil then check.refuse('layers:operator', 3, 'o', "field 'shapes' is missing") end
+  local outputs = {}
+  for i, shape in ipairs(o.shapes) do
+    outputs[i] = { shape = shape, dtype = o.dtype or self.dtype }
+  end
+  return self.builder:add { name = name, type = type, inputs = o.inputs, outputs = outputs,
+    attributes = o.attributes, parameters = o.parameters }
+end
+
+--- A source of data: an image batch, token numbers. No gradient flows into it.
+---@param name string
+---@param shape integer[]
+---@param dtype? string
+---@return trinity.Tensor
+function Layers:input(name, shape, dtype)
+  begin('layers:input', self, name)
+  check.integers('layers:input', 2, 'shape', shape, 1)
+  if dtype ~= nil then check.argument('layers:input', 3, 'dtype', dtype, 'string') end
+  return (self.builder:add { name = name, type = 'Input',
+    outputs = { { shape = shape, dtype = dtype or self.dtype, gradient = false } } })
+end
+
+--- A tensor filled with one number; no gradient flows into it.
+---@param name string
+---@param value number
+---@param shape integer[]
+---@param dtype? string
+---@return trinity.Tensor
+function Layers:constant(name, value, shape, dtype)
+  begin('layers:constant', self, name)
+  check.number('layers:constant', 2, 'value', value)
+  check.integers('layers:constant', 3, 'shape', shape, 1)
+  if dtype ~= nil then check.argument('layers:constant', 4, 'dtype', dtype, 'string') end
+  return (self.builder:add { name = name, type = 'Constant', attributes = { value_float = value },
+    outputs = { { shape = shape, dtype = dtype or self.dtype, gradient = false } } })
+end
+
+--- Weights that several layers read (tied embeddings, the cells of an LSTM): give the tensor to
+--- them as o.weight.
+---@param name string
+---@param shape integer[]
+---@return trinity.Tensor
+function Layers:variable(name, shape)
+  begin('layers:variable', self, name)
+  check.integers('layers:variable', 2, 'shape', shape, 1)
+  return (self:operator('Variable', name, { shapes = { shape }, parameters = { self:weight('weight', shape) } }))
+end
+
+---@return fun(self: trinity.Layers, name: string, x: trinity.Tensor, attributes?: table<string, any>): trinity.Tensor
+local function same_shape(type)
+  local owner = 'layers:' .. type:lower()
+  return function(self, name, x, attributes)
+    begin_tensor(owner, self, name, x)
+    if attributes ~= nil then check.argument(owner, 3, 'attributes', attributes, 'table') end
+    return (self:operator(type, name, { inputs = { x }, shapes = { x.shape }, attributes = attributes }))
+  end
+end
+
+Layers.relu = same_shape 'Relu'
+Layers.sigmoid = same_shape 'Sigmoid'
+Layers.tanh = same_shape 'Tanh'
+--- Attributes: approximate = 'tanh' for the approximation (default 'none').
+Layers.gelu = same_shape 'Gelu'
+--- x sigmoid(x), also called SiLU.
+Layers.swish = same_shape 'Swish'
+--- Dropout; attributes: ratio.
+Layers.dropout = same_shape 'Dropout'
+--- Softmax; attributes: axis (default the last).
+Layers.softmax = same_shape 'Softmax'
+
+local function shape_text(x) return '[' .. table.concat(x.shape, ', ') .. ']' end
+
+--- The shape of two tensors under NumPy's broadcasting, as ONNX has it.
+local function broadcast(owner, name, a, b)
+  local shape, rank = {}, math.max(#a.shape, #b.shape)
+  for i = 1, rank do
+    local m, n = a.shape[i - rank + #a.shape] or 1, b.shape[i - rank + #b.shape] or 1
+    if m ~= n and m ~= 1 and n ~= 1 then
+      util.fail("%s '%s': shapes %s and %s do not go together", owner, name, shape_text(a), shape_text(b))
+    end
+    shape[i] = math.max(m, n)
+  end
+  return shape
+end
+
+--- Element-wise, with broadcasting.
+---@return fun(self: trinity.Layers, name: string, a: trinity.Tensor, b: trinity.Tensor): trinity.Tensor
+local function binary(type)
+  local owner = 'layers:' .. type:lower()
+  return function(self, name, a, b)
+    begin(owner, self, name)
+    check.tensor(owner, 2, 'a', a)
+    check.tensor(owner, 3, 'b', b)
+    return (self:operator(type, name, { inputs = { a, b }, shapes = { broadcast(type, name, a, b) } }))
+  end
+end
+
+Layers.add = binary 'Add'
+Layers.mul = binary 'Mul'
+Layers.div = binary 'Div'
+
+--- Joins tensors along an axis, counted from 1 (default: the channels of images, 2).
+---@param name string
+---@param tensors trinity.Tensor[]
+---@param axis? integer
+---@return trinity.Tensor
+function Layers:concat(name, tensors, axis)
+  begin('layers:concat', self, name)
+  check.tensors('layers:concat', 2, 'tensors', tensors)
+  if axis ~= nil then check.integer('layers:concat', 3, 'axis', axis, 1,#tensors[1].shape) end
+  axis = axis or 2
+  for i = 1, #tensors do check.tensor('layers:concat', 2, 'tensors', tensors[i], #tensors[1].shape) end
+  local shape = {}
+  for i, extent in ipairs(tensors[1].shape) do shape[i] = extent end
+  for t = 2, #tensors do
+    for i, extent in ipairs(tensors[t].shape) do
+      if i ~= axis and extent ~= shape[i] then
+        util.fail("concat '%s': shapes %s and %s differ beside axis %d", name, shape_text(tensors[1]),
+          shape_text(tensors[t]), axis)
+      end
+    end
+    shape[axis] = shape[axis] + tensors[t].shape[axis]
+  end
+  return (self:operator('Concat', name, { inputs = tensors, shapes = { shape }, dtype = tensors[1].dtype,
+    attributes = { axis = axis - 1 } }))
+end
+
+--- The same elements in another shape. One extent may be -1: what is left.
+---@param name string
+---@param x trinity.Tensor
+---@param shape integer[]
+---@return trinity.Tensor
+function Layers:reshape(name, x, shape)
+  begin_tensor('layers:reshape', self, name, x)
+  check.integers('layers:reshape', 3, 'shape', shape, -1)
+  local total, known, open = 1, 1, nil
+  for _, extent in ipairs(x.shape) do total = total * extent end
+  local full = {}
+  for i, extent in ipairs(shape) do
+    full[i] = extent
+    if extent == -1 then open = i else known = known * extent end
+  end
+  if open then full[open] = total / known end
+  if total % known ~= 0 or (not open and total ~= known) then
+    util.fail("reshape '%s': %s has %d elements, [%s] has not", name, shape_text(x), total, table.concat(shape, ', '))
+  end
+  return (self:operator('Reshape', name, { inputs = { x }, shapes = { full }, dtype = x.dtype,
+    attributes = { shape = full } }))
+end
+
+--- Axes in another order, counted from 1: { 1, 3, 2 } swaps the last two of three.
+---@param name string
+---@param x trinity.Tensor
+---@param order integer[]
+---@return trinity.Tensor
+function Layers:transpose(name, x, order)
+  begin_tensor('layers:transpose', self, name, x)
+  local shape, permutation = {}, {}
+  arguments.permutation('layers:transpose', 3, 'order', order, #x.shape)
+  for i, axis in ipairs(order) do shape[i], permutation[i] = x.shape[axis], axis - 1 end
+  return (self:operator('Transpose', name, { inputs = { x }, shapes = { shape }, dtype = x.dtype,
+    attributes = { perm = permutation } }))
+end
+
+--- [N, ...] to [N, product].
+---@param name string
+---@param x trinity.Tensor
+---@return trinity.Tensor
+function Layers:flatten(name, x)
+  begin_tensor('layers:flatten', self, name, x)
+  local features = 1
+  for i = 2, #x.shape do features = features * x.shape[i] end
+  return (self:operator('Flatten', name, { inputs = { x }, shapes = { { x.shape[1], features } }, dtype = x.dtype,
+    attributes = { axis = 1 } }))
+end
+
+local linear_rules = { bias = 'boolean', weight = { 'tensor', 2 } }
+
+--- Fully connected layer over the last axis: [..., K] to [..., features], one Gemm with its bias
+--- (o.bias = false: without). o.weight: a variable [features, K] instead of weights of its own.
+---@param name string
+---@param x trinity.Tensor
+---@param features integer
+---@param o? { bias?: boolean, weight?: trinity.Tensor }
+---@return trinity.Tensor
+function Layers:linear(name, x, features, o)
+  begin_tensor('layers:linear', self, name, x)
+  check.integer('layers:linear', 3, 'features', features, 1, 2 ^ 31)
+  o = check.options('layers:linear', 4, 'o', o, linear_rules)
+  local shape, inner = {}, x.shape[#x.shape]
+  for i, extent in ipairs(x.shape) do shape[i] = extent end
+  shape[#shape] = features
+  local inputs, parameters = { x }, {}
+  if o.weight then
+    if o.weight.shape[1] ~= features or o.weight.shape[2] ~= inner then
+      util.fail("linear '%s': expected a weight [%d, %d], got %s", name, features, inner, shape_text(o.weight))
+    end
+    inputs[2] = o.weight
+  else
+    parameters[1] = self:weight('weight', { features, inner })
+  end
+  if o.bias ~= false then parameters[#parameters + 1] = self:weight('bias', { features }) end
+  return (self:operator('Gemm', name, { inputs = inputs, shapes = { shape }, parameters = parameters,
+    attributes = { transB = 1 } }))
+end
+
+--- Product of matrices [..., M, K] and [..., K, N]; leading axes must be equal.
+---@param name string
+---@param a trinity.Tensor
+---@param b trinity.Tensor
+---@return trinity.Tensor
+function Layers:matmul(name, a, b)
+  begin('layers:matmul', self, name)
+  check.tensor('layers:matmul', 2, 'a', a)
+  check.tensor('layers:matmul', 3, 'b', b)
+  local rank = #a.shape
+  local fits = rank == #b.shape and a.shape[rank] == b.shape[rank - 1]
+  for i = 1, rank - 2 do fits = fits and a.shape[i] == b.shape[i] end
+  if not fits then util.fail("matmul '%s': shapes %s and %s do not go together", name, shape_text(a), shape_text(b)) end
+  local shape = {}
+  for i = 1, rank - 1 do shape[i] = a.shape[i] end
+  shape[rank] = b.shape[rank]
+  return (self:operator('MatMul', name, { inputs = { a, b }, shapes = { shape } }))
+end
+
+--- Mean cross-entropy of logits [..., classes] against labels [...]: a scalar.
+---@param name string
+---@param logits trinity.Tensor
+---@param labels trinity.Tensor
+---@return trinity.Tensor
+function Layers:softmax_cross_entropy(name, logits, labels)
+  begin('layers:softmax_cross_entropy', self, name)
+  check.tensor('layers:softmax_cross_entropy', 2, 'logits', logits)
+  check.tensor('layers:softmax_cross_entropy', 3, 'labels', labels)
+  return (self:operator('SoftmaxCrossEntropyLoss', name, { inputs = { logits, labels }, shapes = { { 1 } } }))
+end
+
+--- loss + weight * other, a loss beside the network's own: that of an auxiliary head.
+---@param name string
+---@param loss trinity.Tensor
+---@param other trinity.Tensor
+---@param weight number
+---@return trinity.Tensor
+function Layers:add_loss(name, loss, other, weight)
+  begin('layers:add_loss', self, name)
+  check.tensor('layers:add_loss', 2, 'loss', loss)
+  check.tensor('layers:add_loss', 3, 'other', other)
+  check.number('layers:add_loss', 4, 'weight', weight)
+  return self:add(name, loss, self:mul(name .. '/scaled', other, self:constant(name .. '/weight', weight, { 1 })))
+end
+
+--- Finishes and returns the graph.
+---@return trinity.Graph
+function Layers:build()
+  check.self('layers:build', self, 'layers')
+  return self.builder:build()
+end
+
+for _, part in ipairs { 'images', 'sequences' } do
+  local methods = require('trinity.graph.layers.' .. part)
+  for name, method in util.sorted_pairs(methods) do Layers[name] = method end
+end
+
+---@class trinity.LayersModule
+local layers = {}
+
+--- Layers over a new graph called `name`. options.dtype: that of activations and weights (default
+--- 'float32'); a model's own options can be given as they are.
+---@param name string
+---@param options? table<string, any>
+---@return trinity.Layers
+function layers.new(name, options)
+  check.argument('layers.new', 1, 'name', name, 'string')
+  if options ~= nil then check.argument('layers.new', 2, 'options', options, 'table') end
+  if options and options.dtype ~= nil then check.argument('layers.new', 'option', 'dtype', options.dtype, 'string') end
+  return setmetatable({ builder = graph.new { name = name }, dtype = options and options.dtype or 'float32' }, Layers)
+end
+
+--- The entry of a table of choices that an option names; any other value is an error that lists them.
+---@param model string
+---@param option string
+---@param value string
+---@param choices table<string, any>
+---@return any
+function layers.choice(model, option, value, choices)
+  check.argument('layers.choice', 1, 'model', model, 'string')
+  check.argument('layers.choice', 2, 'option', option, 'string')
+  check.argument('layers.choice', 3, 'value', value, 'string')
+  check.argument('layers.choice', 4, 'choices', choices, 'table')
+  if choices[value] ~= nil then return choices[value] end
+  local names = util.sorted_keys(choices)
+  util.fail("model '%s': option '%s': unknown value %s%s (known: %s)", model, option, util.quoted(value),
+    core.suggestion(value, names), table.concat(names, ', '))
+end
+
+return layers

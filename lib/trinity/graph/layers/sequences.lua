@@ -1,0 +1,555 @@
+-- Layers of sequences [N, T, H]: methods of what trinity.layers gives. Axes are counted from 1.
+
+local arguments = require 'trinity.graph.layers.arguments'
+local check = require 'trinity.base.check'
+local util = require 'trinity.base.util'
+
+local begin, begin_tensor = arguments.begin, arguments.begin_tensor
+
+---@class trinity.Layers
+local Layers = {}
+
+local embedding_rules = { rows = { 'integer', 1 }, features = { 'integer', 1 }, weight = { 'tensor' } }
+local norm_rules = { epsilon = { 'number', 0 } }
+local cell_rules = { weight = { 'tensor', 2 }, bias = { 'tensor', 1 } }
+local steps_rules = { inputs = { 'integer', 1 }, hidden = { 'integer', 1 }, batch_size = { 'integer', 1 },
+  h = { 'tensor', 2 }, c = { 'tensor', 2 } }
+local lstm_rules = { hidden = { 'integer', 1 }, bidirectional = 'boolean', time_major = 'boolean' }
+local attention_rules = { heads = { 'integer', 1 }, key_heads = { 'integer', 1 }, mask = { 'tensor' },
+  dropout = { 'number', 0, 1 }, causal = 'boolean', bias = 'boolean', fused = 'boolean', rotary = { 'tensors' },
+  feed_forward = { 'integer', 1 }, approximate = 'string', norm_first = 'boolean', epsilon = { 'number', 0 } }
+
+--- Refuses options that lack one of these fields.
+local function need(owner, o, ...)
+  for i = 1, select('#', ...) do
+    local field = select(i, ...)
+    if o[field] == nil then check.refuse(owner, 'option', field, 'is missing') end
+  end
+end
+
+local function copy(shape)
+  local result = {}
+  for i, extent in ipairs(shape) do result[i] = extent end
+  return result
+end
+
+local function without(shape, axis)
+  local result = copy(shape)
+  table.remove(result, axis)
+  return result
+end
+
+--- Rows of x [rows, ...] by number: numbers [...] to [..., the rest of x's shape].
+---@param name string
+---@param x trinity.Tensor
+---@param numbers trinity.Tensor
+---@return trinity.Tensor
+function Layers:gather(name, x, numbers)
+  begin_tensor('layers:gather', self, name, x)
+  check.tensor('layers:gather', 3, 'numbers', numbers)
+  local shape = copy(numbers.shape)
+  for i = 2, #x.shape do shape[#shape + 1] = x.shape[i] end
+  return (self:operator('Gather', name, { inputs = { x, numbers }, shapes = { shape }, dtype = x.dtype,
+    attributes = { axis = 0 } }))
+end
+
+--- Rows of a table by number: [...] to [..., features], from weights [rows, features]. o.weight: a
+--- variable instead of weights of its own.
+---@param name string
+---@param numbers trinity.Tensor
+---@param o { rows?: integer, features?: integer, weight?: trinity.Tensor }
+---@return trinity.Tensor
+function Layers:embedding(name, numbers, o)
+  begin('layers:embedding', self, name)
+  check.tensor('layers:embedding', 2, 'numbers', numbers)
+  check.argument('layers:embedding', 3, 'o', o, 'table')
+  check.fields('layers:embedding', o, embedding_rules)
+  if o.weight == nil then need('layers:embedding', o, 'rows', 'features') end
+  if o.weight then return self:gather(name, o.weight, numbers) end
+  local shape = copy(numbers.shape)
+  shape[#shape + 1] = o.features
+  return (self:operator('Gather', name, { inputs = { numbers }, shapes = { shape }, attributes = { axis = 0 },
+    parameters = { self:weight('weight', { o.rows, o.features }) } }))
+end
+
+--- Layer normalisation over the last axis, with scale and shift. o.epsilon: 1e-5.
+---@param name string
+---@param x trinity.Tensor
+---@param o? { epsilon?: number }
+---@return trinity.Tensor
+function Layers:layer_norm(name, x, o)
+  begin_tensor('layers:layer_norm', self, name, x)
+  o = check.options('layers:layer_norm', 3, 'o', o, norm_rules)
+  local width = { x.shape[#x.shape] }
+  return (self:operator('LayerNormalization', name, { inputs = { x }, shapes = { x.shape },
+    parameters = { self:weight('scale', width), self:weight('bias', width) },
+    attributes = { axis = -1, epsilon = o and o.epsilon or 1e-5 } }))
+end
+
+--- Root-mean-square normalisation over the last axis, with a scale. o.epsilon: 1e-5.
+---@param name string
+---@param x trinity.Tensor
+---@param o? { epsilon?: number }
+---@return trinity.Tensor
+function Layers:rms_norm(name, x, o)
+  begin_tensor('layers:rms_norm', self, name, x)
+  o = check.options('layers:rms_norm', 3, 'o', o, norm_rules)
+  return (self:operator('RMSNormalization', name, { inputs = { x }, shapes = { x.shape },
+    parameters = { self:weight('scale', { x.shape[#x.shape] }) },
+    attributes = { axis = -1, epsilon = o and o.epsilon or 1e-5 } }))
+end
+
+--- Cuts an axis into parts of these sizes; returns a list of tensors.
+---@param name string
+---@param x trinity.Tensor
+---@param axis integer
+---@param sizes integer[]
+---@return trinity.Tensor[]
+function Layers:split(name, x, axis, sizes)
+  begin_tensor('layers:split', self, name, x)
+  check.integer('layers:split', 3, 'axis', axis, 1, #x.shape)
+  check.integers('layers:split', 4, 'sizes', sizes, 1)
+  local shapes = {}
+  for i, size in ipairs(sizes) do
+    shapes[i] = copy(x.shape)
+    shapes[i][axis] = size
+  end
+  return { self:operator('Split', name, { inputs = { x }, shapes = shapes, dtype = x.dtype,
+    attributes = { axis = axis - 1, split = sizes } }) }
+end
+
+--- Cuts an axis into its elements and drops it: [N, T, H] along 2 to a list of T tensors [N, H]
+--- (keepdims as of ONNX's SplitToSequence).
+---@param name string
+---@param x trinity.Tensor
+---@param axis integer
+---@return trinity.Tensor[]
+function Layers:unstack(name, x, axis)
+  begin_tensor('layers:unstack', self, name, x)
+  check.integer('layers:unstack', 3, 'axis', axis, 1, #x.shape)
+  local shapes = {}
+  for i = 1, x.shape[axis] do shapes[i] = without(x.shape, axis) end
+  return { self:operator('Split', name, { inputs = { x }, shapes = shapes, dtype = x.dtype,
+    attributes = { axis = axis - 1, num_outputs = #shapes, keepdims = 0 } }) }
+end
+
+--- Joins equal tensors along a new axis: T tensors [N, H] along 2 to [N, T, H] (new_axis as of ONNX's
+--- ConcatFromSequence).
+---@param name string
+---@param tensors trinity.Tensor[]
+---@param axis integer
+---@return trinity.Tensor
+function Layers:stack(name, tensors, axis)
+  begin('layers:stack', self, name)
+  check.tensors('layers:stack', 2, 'tensors', tensors)
+  check.integer('layers:stack', 3, 'axis', axis, 1, #tensors[1].shape + 1)
+  local shape = copy(tensors[1].shape)
+  table.insert(shape, axis, #tensors)
+  return (self:operator('Concat', name, { inputs = tensors, shapes = { shape }, dtype = tensors[1].dtype,
+    attributes = { axis = axis - 1, new_axis = 1 } }))
+end
+
+--- `count` elements of an axis from element `first` on.
+---@param name string
+---@param x trinity.Tensor
+---@param axis integer
+---@param first integer
+---@param count integer
+---@return trinity.Tensor
+function Layers:slice(name, x, axis, first, count)
+  begin_tensor('layers:slice', self, name, x)
+  check.integer('layers:slice', 3, 'axis', axis, 1, #x.shape)
+  check.integer('layers:slice', 4, 'first', first, 1)
+  check.integer('layers:slice', 5, 'count', count, 1)
+  local shape = copy(x.shape)
+  shape[axis] = count
+  return (self:operator('Slice', name, { inputs = { x }, shapes = { shape }, dtype = x.dtype,
+    attributes = { axes = { axis - 1 }, starts = { first - 1 }, ends = { first - 1 + count } } }))
+end
+
+--- The same elements again along the axes of extent 1 that `shape` makes longer.
+---@param name string
+---@param x trinity.Tensor
+---@param shape integer[]
+---@return trinity.Tensor
+function Layers:expand(name, x, shape)
+  begin_tensor('layers:expand', self, name, x)
+  check.integers('layers:expand', 3, 'shape', shape, 1)
+  return (self:operator('Expand', name, { inputs = { x }, shapes = { shape }, dtype = x.dtype,
+    attributes = { shape = shape } }))
+end
+
+--- The k largest of the last axis, falling, and where they stand (no gradient flows into that).
+---@param name string
+---@param x trinity.Tensor
+---@param k integer
+---@return trinity.Tensor values
+---@return trinity.Tensor numbers
+function Layers:top_k(name, x, k)
+  begin_tensor('layers:top_k', self, name, x)
+  check.integer('layers:top_k', 3, 'k', k, 1, x.shape[#x.shape])
+  local shape = copy(x.shape)
+  shape[#shape] = k
+  return self.builder:add { name = name, type = 'TopK', inputs = { x }, attributes = { axis = -1, k = k },
+    outputs = { { shape = shape, dtype = x.dtype }, { shape = shape, dtype = 'int64', gradient = false } } }
+end
+
+--- Ones where a number stands, zeros elsewhere, along a new axis of `depth` elements.
+---@param name string
+---@param numbers trinity.Tensor
+---@param depth integer
+---@param axis integer
+---@return trinity.Tensor
+function Layers:one_hot(name, numbers, depth, axis)
+  begin('layers:one_hot', self, name)
+  check.tensor('layers:one_hot', 2, 'numbers', numbers)
+  check.integer('layers:one_hot', 3, 'depth', depth, 1, 2 ^ 31)
+  check.integer('layers:one_hot', 4, 'axis', axis, 1, #numbers.shape + 1)
+  local shape = copy(numbers.shape)
+  table.insert(shape, axis, depth)
+  return (self:operator('OneHot', name, { inputs = { numbers }, shapes = { shape },
+    attributes = { axis = axis - 1, depth = depth } }))
+end
+
+--- Adds rows to those of x [rows, ...] with these numbers.
+---@param name string
+---@param x trinity.Tensor
+---@param numbers trinity.Tensor
+---@param rows trinity.Tensor
+---@return trinity.Tensor
+function Layers:scatter_add(name, x, numbers, rows)
+  begin_tensor('layers:scatter_add', self, name, x)
+  check.tensor('layers:scatter_add', 3, 'numbers', numbers)
+  check.tensor('layers:scatter_add', 4, 'rows', rows)
+  return (self:operator('ScatterND', name, { inputs = { x, numbers, rows }, shapes = { x.shape },
+    attributes = { reduction = 'add' } }))
+end
+
+--- Reductions of one axis to a single element.
+---@return fun(self: trinity.Layers, name: string, x: trinity.Tensor, axis: integer): trinity.Tensor
+local function reduction(method, type)
+  local owner = 'layers:' .. method
+  return function(self, name, x, axis)
+    begin_tensor(owner, self, name, x)
+    check.integer(owner, 3, 'axis', axis, 1, #x.shape)
+    local shape = copy(x.shape)
+    shape[axis] = 1
+    return (self:operator(type, name, { inputs = { x }, shapes = { shape },
+      attributes = { axes = { axis - 1 }, keepdims = 1 } }))
+  end
+end
+
+Layers.reduce_sum = reduction('reduce_sum', 'ReduceSum')
+Layers.reduce_mean = reduction('reduce_mean', 'ReduceMean')
+Layers.reduce_l2 = reduction('reduce_l2', 'ReduceL2')
+
+--- Element-wise over any number of tensors of one shape.
+---@return fun(self: trinity.Layers, name: string, tensors: trinity.Tensor[]): trinity.Tensor
+local function variadic(type)
+  local owner = 'layers:' .. type:lower()
+  return function(self, name, tensors)
+    begin(owner, self, name)
+    check.tensors(owner, 2, 'tensors', tensors)
+    return (self:operator(type, name, { inputs = tensors, shapes = { tensors[1].shape } }))
+  end
+end
+
+Layers.sum = variadic 'Sum'
+Layers.mean = variadic 'Mean'
+
+--- One step of an LSTM: x [N, I], h and c [N, H] to the next h and c. o.weight: a variable
+--- [I + H, 4 H], o.bias: a variable [4 H], shared by the steps (TensorFlow's BasicLSTMCell).
+---@param name string
+---@param x trinity.Tensor
+---@param h trinity.Tensor
+---@param c trinity.Tensor
+---@param o { weight: trinity.Tensor, bias: trinity.Tensor }
+---@return trinity.Tensor h
+---@return trinity.Tensor c
+function Layers:lstm_cell(name, x, h, c, o)
+  begin_tensor('layers:lstm_cell', self, name, x)
+  check.tensor('layers:lstm_cell', 3, 'h', h)
+  check.tensor('layers:lstm_cell', 4, 'c', c)
+  check.argument('layers:lstm_cell', 5, 'o', o, 'table')
+  check.fields('layers:lstm_cell', o, cell_rules)
+  need('layers:lstm_cell', o, 'weight', 'bias')
+  return self:operator('LSTMCell', name, { inputs = { x, h, c, o.weight, o.bias }, shapes = { h.shape, c.shape },
+    attributes = { hidden_size = h.shape[2] } })
+end
+
+--- An LSTM layer unrolled over time: a function that takes the input [N, o.inputs] of the next step
+--- and returns the states h and c after it, one operator a call. o.hidden; o.h, o.c: the states
+--- [N, hidden] before the first step (default zero, then o.batch_size).
+---@param name string
+---@param o table<string, any>
+---@return fun(x: trinity.Tensor): trinity.Tensor, trinity.Tensor
+function Layers:lstm_steps(name, o)
+  begin('layers:lstm_steps', self, name)
+  check.argument('layers:lstm_steps', 2, 'o', o, 'table')
+  check.fields('layers:lstm_steps', o, steps_rules)
+  need('layers:lstm_steps', o, 'inputs', 'hidden')
+  if o.h == nil then need('layers:lstm_steps', o, 'batch_size') end
+  local weights = { weight = self:variable(name .. '/weight', { o.inputs + o.hidden, 4 * o.hidden }),
+    bias = self:variable(name .. '/bias', { 4 * o.hidden }) }
+  local h, c, step = o.h, o.c, 0
+  if not h then h = self:constant(name .. '/zero_state', 0, { o.batch_size, o.hidden }) end
+  c = c or h
+  return function(x)
+    check.tensor('the function of layers:lstm_steps', 1, 'x', x, 2)
+    step = step + 1
+    h, c = self:lstm_cell(('%s/step_%d'):format(name, step), x, h, c, weights)
+    return h, c
+  end
+end
+
+--- A whole LSTM layer as one operator, with ONNX's weights (both biases): [N, T, I] to the outputs
+--- [N, T, D, H] and the last h and c [N, D, H]; D is 2 if o.bidirectional, else 1. o.hidden = H;
+--- o.time_major: [T, N, I] to [T, D, N, H] and [D, N, H].
+---@param name string
+---@param x trinity.Tensor
+---@param o? table<string, any>
+---@return trinity.Tensor outputs
+---@return trinity.Tensor h
+---@return trinity.Tensor c
+function Layers:lstm(name, x, o)
+  begin_tensor('layers:lstm', self, name, x)
+  check.tensor('layers:lstm', 2, 'x', x, 3)
+  check.argument('layers:lstm', 3, 'o', o, 'table')
+  check.fields('layers:lstm', o, lstm_rules)
+  need('layers:lstm', o, 'hidden')
+  local first, second, inputs = x.shape[1], x.shape[2], x.shape[3]
+  local d, h = o.bidirectional and 2 or 1, o.hidden
+  local outputs = o.time_major and { first, d, second, h } or { first, second, d, h }
+  local states = o.time_major and { d, second, h } or { first, d, h }
+  return self:operator('LSTM', name, { inputs = { x }, shapes = { outputs, states, states },
+    parameters = { self:weight('W', { d, 4 * h, inputs }), self:weight('R', { d, 4 * h, h }),
+      self:weight('B', { d, 8 * h }) },
+    attributes = { hidden_size = h, direction = o.bidirectional and 'bidirectional' or 'forward',
+      layout = o.time_major and 0 or 1 } })
+end
+
+--- Dropout where the ratio is above zero.
+---@param name string
+---@param x trinity.Tensor
+---@param ratio? number
+---@return trinity.Tensor
+function Layers:drop(name, x, ratio)
+  begin_tensor('layers:drop', self, name, x)
+  if ratio ~= nil then check.number('layers:drop', 3, 'ratio', ratio, 0,1) end
+  if not ratio or ratio == 0 then return x end
+  return self:dropout(name, x, { ratio = ratio })
+end
+
+--- Queries [N, T, H] as [N, G, R T, D] for G heads of keys, which R = heads / G heads of queries
+--- share: their rows stand below each other, so that one product serves them.
+local function query_heads(net, name, q, heads, groups)
+  local n, t, width = q.shape[1], q.shape[2], q.shape[3] / heads
+  if groups == heads then
+    return net:transpose(name .. '/transpose', net:reshape(name .. '/heads', q, { n, t, heads, width }), { 1, 3, 2, 4 })
+  end
+  local shared = heads / groups
+  local split = net:reshape(name .. '/heads', q, { n, t, groups, shared, width })
+  local turned = net:transpose(name .. '/transpose', split, { 1, 3, 4, 2, 5 })
+  return net:reshape(name .. '/rows', turned, { n, groups, shared * t, width })
+end
+
+--- What query_heads did, undone: [N, G, R T, D] to [N, T, H].
+local function join_heads(net, name, x, heads, t)
+  local n, groups, width = x.shape[1], x.shape[2], x.shape[4]
+  if groups == heads then
+    x = net:transpose(name .. '/transpose', x, { 1, 3, 2, 4 })
+  else
+    local split = net:reshape(name .. '/rows', x, { n, groups, heads / groups, t, width })
+    x = net:transpose(name .. '/transpose', split, { 1, 4, 2, 3, 5 })
+  end
+  return net:reshape(name .. '/join', x, { n, t, heads * width })
+end
+
+local function check_heads(name, width, heads, groups)
+  if width % heads ~= 0 or heads % groups ~= 0 then
+    util.fail("attention '%s': a width of %d, %d heads and %d heads of keys do not divide each other", name, width,
+      heads, groups)
+  end
+end
+
+--- Scaled dot-product attention in its ONNX parts: queries [N, T, H], keys and values [N, S, K H / heads]
+--- to [N, T, H]. Queries are scaled before the product, which is less than scaling its result. o: heads,
+--- key_heads (K; default heads), mask (added to the scores [N, K, heads / K T, S]), dropout (of the
+--- probabilities), causal (each position sees those before it: an attribute of the Softmax; all products
+--- are computed).
+---@param name string
+---@param q trinity.Tensor
+---@param k trinity.Tensor
+---@param v trinity.Tensor
+---@param o trinity.AttentionOptions
+---@return trinity.Tensor
+function Layers:attention(name, q, k, v, o)
+  begin('layers:attention', self, name)
+  check.tensor('layers:attention', 2, 'q', q, 3)
+  check.tensor('layers:attention', 3, 'k', k, 3)
+  check.tensor('layers:attention', 4, 'v', v, 3)
+  check.argument('layers:attention', 5, 'o', o, 'table')
+  check.fields('layers:attention', o, attention_rules)
+  need('layers:attention', o, 'heads')
+  local heads, groups = o.heads, o.key_heads or o.heads
+  check_heads(name, q.shape[3], heads, groups)
+  local n, t, s, width = q.shape[1], q.shape[2], k.shape[2], q.shape[3] / heads
+  q = self:mul(name .. '/q/scaled', q, self:constant(name .. '/q/scale', width ^ -0.5, { 1 }))
+  local queries = query_heads(self, name .. '/q', q, heads, groups)
+  local keys = self:transpose(name .. '/k/transpose',
+    self:reshape(name .. '/k/heads', k, { n, s, groups, width }), { 1, 3, 4, 2 })
+  local values = self:transpose(name .. '/v/transpose',
+    self:reshape(name .. '/v/heads', v, { n, s, groups, width }), { 1, 3, 2, 4 })
+  local scores = self:matmul(name .. '/scores', queries, keys)
+  if o.mask then scores = self:add(name .. '/masked', scores, o.mask) end
+  if #scores.shape ~= 4 then
+    check.refuse('layers:attention', 'option', 'mask', 'expected at most 4 dimensions, got %d', #scores.shape)
+  end
+  local shares = self:softmax(name .. '/softmax', scores, { axis = -1, causal = o.causal and 1 or 0 })
+  shares = self:drop(name .. '/dropout', shares, o.dropout)
+  return join_heads(self, name .. '/context', self:matmul(name .. '/context', shares, values), heads, t)
+end
+
+--- Attention of x [N, T, H] to itself between its projections. o: as for attention; bias (default
+--- true), fused: one product for queries, keys and values; rotary = { cos, sin }: tables [T, width / 2]
+--- by which queries and keys are turned (Su et al. 2021).
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.AttentionOptions
+---@return trinity.Tensor
+function Layers:self_attention(name, x, o)
+  begin_tensor('layers:self_attention', self, name, x)
+  check.tensor('layers:self_attention', 2, 'x', x, 3)
+  check.argument('layers:self_attention', 3, 'o', o, 'table')
+  check.fields('layers:self_attention', o, attention_rules)
+  need('layers:self_attention', o, 'heads')
+  local width, bias, groups = x.shape[3], { bias = o.bias }, o.key_heads or o.heads
+  check_heads(name, width, o.heads, groups)
+  local narrow = width / o.heads * groups
+  local q, k, v
+  if o.fused then
+    local all = self:linear(name .. '/qkv', x, width + 2 * narrow, bias)
+    q, k, v = unpack(self:split(name .. '/split', all, 3, { width, narrow, narrow }))
+  else
+    q = self:linear(name .. '/query', x, width, bias)
+    k, v = self:linear(name .. '/key', x, narrow, bias), self:linear(name .. '/value', x, narrow, bias)
+  end
+  if o.rotary then
+    q = self:rotary(name .. '/query_rotary', q, o.rotary, o.heads)
+    k = self:rotary(name .. '/key_rotary', k, o.rotary, groups)
+  end
+  return self:linear(name .. '/output', self:attention(name, q, k, v, o), width, bias)
+end
+
+--- Turns the heads of x [N, T, H] by angles that grow with the position: tables = { cos, sin }.
+---@param name string
+---@param x trinity.Tensor
+---@param tables trinity.Tensor[]
+---@param heads integer
+---@return trinity.Tensor
+function Layers:rotary(name, x, tables, heads)
+  begin_tensor('layers:rotary', self, name, x)
+  check.tensors('layers:rotary', 3, 'tables', tables)
+  check.integer('layers:rotary', 4, 'heads', heads, 1)
+  return (self:operator('RotaryEmbedding', name, { inputs = { x, tables[1], tables[2] }, shapes = { x.shape },
+    attributes = { num_heads = heads } }))
+end
+
+--- Two linear layers with a GELU between them. o: feed_forward (width between), approximate.
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.AttentionOptions
+---@return trinity.Tensor
+function Layers:feed_forward(name, x, o)
+  begin_tensor('layers:feed_forward', self, name, x)
+  check.argument('layers:feed_forward', 3, 'o', o, 'table')
+  check.fields('layers:feed_forward', o, attention_rules)
+  need('layers:feed_forward', o, 'feed_forward')
+  local inner = self:linear(name .. '/inner', x, o.feed_forward)
+  inner = self:gelu(name .. '/gelu', inner, { approximate = o.approximate or 'none' })
+  return self:linear(name .. '/outer', inner, x.shape[#x.shape])
+end
+
+--- A block of a transformer: self-attention and a feed-forward network, each with a residual
+--- connection. o: as for self_attention and feed_forward; norm_first: layers are normalised before
+--- them (GPT-2, ViT) instead of after the sum (BERT); epsilon; dropout: of shares and of both results.
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.AttentionOptions
+---@return trinity.Tensor
+function Layers:transformer_block(name, x, o)
+  begin_tensor('layers:transformer_block', self, name, x)
+  check.argument('layers:transformer_block', 3, 'o', o, 'table')
+  check.fields('layers:transformer_block', o, attention_rules)
+  need('layers:transformer_block', o, 'heads', 'feed_forward')
+  local epsilon = { epsilon = o.epsilon }
+  local function residual(part, layer, norm)
+    local inner = o.norm_first and self:layer_norm(norm, x, epsilon) or x
+    inner = self:drop(part .. '/output_dropout', layer(self, part, inner, o), o.dropout)
+    x = self:add(part .. '/residual', x, inner)
+    if not o.norm_first then x = self:layer_norm(norm, x, epsilon) end
+  end
+  residual(name .. '/attention', self.self_attention, name .. '/norm_1')
+  residual(name .. '/feed_forward', self.feed_forward, name .. '/norm_2')
+  return x
+end
+
+--- The weighted mean of memory [N, S, W] under scores [N, 1, S] before their softmax: [N, W].
+local function context_of(net, name, memory, scores)
+  local shares = net:softmax(name .. '/softmax', scores, { axis = -1 })
+  local context = net:matmul(name .. '/context', shares, memory)
+  return net:reshape(name .. '/context_row', context, { memory.shape[1], memory.shape[3] })
+end
+
+--- Attention of one step after the other to memory [N, S, W]: a function that takes the next query
+--- [N, units] and returns the context [N, W]. Additive and normalised (Bahdanau et al. 2015; Salimans
+--- and Kingma 2016): scores g v / |v| . tanh(keys + query + b), as GNMT has it.
+---@param name string
+---@param memory trinity.Tensor
+---@param units integer
+---@return fun(query: trinity.Tensor): trinity.Tensor
+function Layers:additive_attention(name, memory, units)
+  begin('layers:additive_attention', self, name)
+  check.tensor('layers:additive_attention', 2, 'memory', memory, 3)
+  check.integer('layers:additive_attention', 3, 'units', units, 1, 2 ^ 31)
+  local n, s = memory.shape[1], memory.shape[2]
+  local keys = self:linear(name .. '/keys', memory, units) -- its bias is b
+  local query_weight = self:variable(name .. '/query_weight', { units, units })
+  local v, g = self:variable(name .. '/v', { 1, units }), self:variable(name .. '/g', { 1 })
+  local scoring = self:mul(name .. '/scaled_v',
+    self:div(name .. '/unit_v', v, self:reduce_l2(name .. '/norm_v', v, 2)), g)
+  local step = 0
+  return function(query)
+    check.tensor('the function of layers:additive_attention', 1, 'query', query, 2)
+    step = step + 1
+    local at = ('%s/step_%d'):format(name, step)
+    query = self:linear(at .. '/query', query, units, { weight = query_weight, bias = false })
+    query = self:reshape(at .. '/query_row', query, { n, 1, units })
+    local mixed = self:tanh(at .. '/tanh', self:add(at .. '/sum', keys, query))
+    local scores = self:linear(at .. '/scores', mixed, 1, { weight = scoring, bias = false })
+    return context_of(self, at, memory, self:reshape(at .. '/scores_row', scores, { n, 1, s }))
+  end
+end
+
+--- The same with scores query . (W memory): Luong et al. 2015, 'general'.
+---@param name string
+---@param memory trinity.Tensor
+---@param units integer
+---@return fun(query: trinity.Tensor): trinity.Tensor
+function Layers:multiplicative_attention(name, memory, units)
+  begin('layers:multiplicative_attention', self, name)
+  check.tensor('layers:multiplicative_attention', 2, 'memory', memory, 3)
+  check.integer('layers:multiplicative_attention', 3, 'units', units, 1, 2 ^ 31)
+  local keys = self:linear(name .. '/keys', memory, units, { bias = false })
+  keys = self:transpose(name .. '/keys_transpose', keys, { 1, 3, 2 })
+  local step = 0
+  return function(query)
+    check.tensor('the function of layers:multiplicative_attention', 1, 'query', query, 2)
+    step = step + 1
+    local at = ('%s/step_%d'):format(name, step)
+    query = self:reshape(at .. '/query_row', query, { memory.shape[1], 1, units })
+    return context_of(self, at, memory, self:matmul(at .. '/scores', query, keys))
+  end
+end
+
+return Layers

@@ -1,0 +1,337 @@
+-- trinity.model and trinity.cluster: inputs by name (a file in models/) or by path.
+
+local core = require 'trinity.core'
+local check = require 'trinity.base.check'
+local devices = require 'trinity.cluster.devices'
+local graph = require 'trinity.graph'
+local json = require 'trinity.base.json'
+local util = require 'trinity.base.util'
+
+local home = core.home
+
+local function exists(path)
+  local file = io.open(path, 'r')
+  if file then file:close() end
+  return file ~= nil
+end
+
+--- Names of the Lua files in a folder, sorted.
+local function lua_names(folder)
+  local names = {}
+  for _, file in ipairs(core.list_folder(folder)) do
+    names[#names + 1] = file:match('^(.*)%.lua$')
+  end
+  return names
+end
+
+--- Runs a Lua file and returns its value; its errors carry its own line.
+local function load_file(path)
+  local chunk, message = loadfile(path)
+  if not chunk then util.fail('%s', message) end
+  return chunk()
+end
+
+local function missing(kind, name, folder, note)
+  local names = lua_names(folder)
+  util.fail("no %s %s%s (known: %s%s)", kind, util.quoted(name), core.suggestion(name, names),
+    table.concat(names, ', '), note)
+end
+
+--- The options of a model file with the caller's values, checked.
+local function model_options(name, model, given)
+  local owner, values = ("trinity.model: model '%s'"):format(name), {}
+  util.refuse_unknown(owner, given, model.options)
+  for key, declared in util.sorted_pairs(model.options) do
+    local value = given[key]
+    if value == nil then value = declared.default end
+    if type(declared.default) ~= 'number' then
+      check.argument(owner, 'option', key, value, type(declared.default))
+    elseif declared.integer then
+      check.integer(owner, 'option', key, value, declared.min, declared.max)
+    else
+      check.number(owner, 'option', key, value, declared.min, declared.max)
+    end
+    values[key] = value
+  end
+  return values
+end
+
+--- Options that every model takes, and how they are checked.
+local common = {
+  training = 'boolean',
+  colocate = { 'choice', { forward = true, parameters = true } },
+  optimiser = { 'choice', { sgd = true, momentum = true, adam = true } },
+  granularity = { 'choice', { framework = true, layer = true } },
+  dtype = { 'choice', { bfloat16 = true, float16 = true, float32 = true, float64 = true } },
+  dimensions = 'table',
+  copy_shared_vectors = 'boolean',
+  weight_decay = 'boolean',
+  clip_gradients = 'boolean',
+}
+
+--- Splits the caller's options into those of every model and those of this one.
+local function split(options)
+  local shared, rest = {}, {}
+  for key, value in util.sorted_pairs(options or {}) do
+    if common[key] then shared[key] = value else rest[key] = value end
+  end
+  return check.fields('trinity.model', shared, common), rest
+end
+
+local function build(name, path, options, dtype)
+  local model = load_file(path)
+  if type(model) ~= 'table' or type(model.build) ~= 'function' then
+    util.fail('%s: expected a table with a function `build`, got %s', path, util.describe(model))
+  end
+  model.options = model.options or {}
+  local values = model_options(name, model, options)
+  values.dtype = dtype or 'float32'
+  local built = model.build(values)
+  if util.class_of(built) ~= 'graph' then
+    util.fail("model '%s': the function `build` at %s returned %s, expected a graph (net:build())", name,
+      util.function_place(model.build), util.describe(built))
+  end
+  return built
+end
+
+local file_types = '.lua, .onnx, .json (own, dnn-partitioning, Piper), .txt (PipeDream, DAPPLE profile)'
+
+--- A graph from a file that others wrote; batch_size and dimensions are those that an ONNX file
+--- leaves open. What a person should know goes to standard error.
+local function import(name, rest, shared)
+  check.fields(('trinity.model: model file %s'):format(name), rest, { batch_size = { 'integer', 1, 2 ^ 40 } })
+  local graph_handle, about = core.read_model(name, { open_dimension = rest.batch_size or 1,
+    dimensions = shared.dimensions or {}, copy_shared_vectors = shared.copy_shared_vectors })
+  for _, warning in ipairs(about.warnings) do
+    io.stderr:write(('trinity: warning: %s: %s\n'):format(name, warning))
+  end
+  local imported = graph.wrap(graph_handle)
+  imported.source = about
+  return imported
+end
+
+local function read(name, shared, rest)
+  local extension = name:match('%.(%w+)$')
+  local known = extension == 'lua' or extension == 'onnx' or extension == 'json' or extension == 'txt'
+  if known then
+    if not exists(name) then util.fail('no model file %s', util.shortened(name)) end
+    if extension == 'lua' then return build(name, name, rest, shared.dtype) end
+    return import(name, rest, shared)
+  elseif name:find('/', 1, true) or extension then
+    util.fail('model file %s: expected the ending %s', util.shortened(name), file_types)
+  end
+  local path = ('%s/models/%s.lua'):format(home, name)
+  if not exists(path) then
+    missing('model', name, home .. '/models', '; or a file ' .. file_types)
+  end
+  return build(name, path, rest, shared.dtype)
+end
+
+local model = {}
+
+--- The graph of a model: a name in models/, a Lua file like those, or a file .onnx, .json (own, dnn-partitioning,
+--- Piper) or .txt (PipeDream, DAPPLE). Files with measured times ignore batch_size; those that hold a whole step stay
+--- as they are.
+---@param name string
+---@param options? trinity.ModelOptions
+---@return trinity.Graph
+function model.load(name, options)
+  check.argument('trinity.model', 1, 'name', name, 'string')
+  if options ~= nil then check.argument('trinity.model', 2, 'options', options, 'table') end
+  local shared, rest = split(options)
+  local forward = read(name, shared, rest)
+  local whole = forward.training or (forward.source and forward.source.whole_step)
+  if shared.training == false or whole then return forward end
+  local training = { colocate = shared.colocate, optimiser = shared.optimiser }
+  if shared.granularity == 'framework' then
+    training.weight_decay, training.clip_gradients = shared.weight_decay, shared.clip_gradients
+    return require('trinity.graph.framework').lower(forward, training)
+  end
+  for _, key in ipairs { 'weight_decay', 'clip_gradients' } do
+    if shared[key] ~= nil then util.fail("'%s' is an option of granularity 'framework'", key) end
+  end
+  return forward:to_training(training)
+end
+
+--- Names of the models in models/.
+---@return string[]
+function model.names() return lua_names(home .. '/models') end
+
+---@class trinity.Cluster
+---@field name string
+---@field queue trinity.QueueModel what transfers contend for
+---@field fingerprint string equal for equal clusters
+---@field devices trinity.Device[]
+local Cluster = { __name = 'cluster' }
+Cluster.__index = Cluster
+
+function Cluster.__tostring(self)
+  return ('cluster %s: %d devices'):format(self.name, #self.devices)
+end
+
+-- The fingerprint goes over all pairs of devices: large clusters have theirs from when it is first read.
+local large, LargeCluster = 256, { __name = 'cluster', __tostring = Cluster.__tostring }
+
+function LargeCluster.__index(self, key)
+  if key ~= 'fingerprint' then return Cluster[key] end
+  self.fingerprint = self.handle:fingerprint()
+  return self.fingerprint
+end
+
+--- The route between two devices, folded.
+---@param from integer
+---@param to integer
+---@return number latency_s
+---@return number bandwidth_bytes_per_s
+function Cluster:wire(from, to)
+  check.self('cluster:wire', self, 'cluster')
+  return self.handle:wire(from, to)
+end
+
+--- The names of the channels on the route between two devices, in order: a direction of a link
+--- ('a -> b'), a half-duplex link ('a - b'), a switch with a bandwidth.
+---@param from integer
+---@param to integer
+---@return string[]
+function Cluster:route(from, to)
+  check.self('cluster:route', self, 'cluster')
+  return self.handle:route(from, to)
+end
+
+--- What a collective costs; see engine/cluster/collectives.h.
+---@param spec trinity.CollectiveQuery
+---@return trinity.CollectiveCost
+function Cluster:collective(spec)
+  check.self('cluster:collective', self, 'cluster')
+  check.argument('cluster:collective', 1, 'spec', spec, 'table')
+  return self.handle:collective(spec)
+end
+
+function Cluster:close() check.closing('cluster:close', self, 'cluster').handle:close() end
+
+local most_devices = 4096 -- of any cluster
+local descriptions = setmetatable({}, { __mode = 'k' }) -- what clusters were made of
+
+--- What a cluster file describes: a table, or a function of a count that returns one.
+local function cluster_file(path, name, count)
+  local spec = load_file(path)
+  if type(spec) == 'function' then
+    if count and (count < 1 or count > most_devices) then
+      util.fail("cluster '%s': expected a count from 1 to %d, got %.0f", name, most_devices, count)
+    end
+    spec = spec(count or 1)
+  elseif count then
+    util.fail("cluster '%s': %s takes no count", name, path:match '[^/]*$')
+  end
+  if type(spec) ~= 'table' then
+    util.fail('%s: expected a table or a function that returns one, got %s', path, util.describe(spec))
+  end
+  return spec, name, path
+end
+
+local kept_kind = 'trinity cluster 1'
+
+--- The description that model.cluster_json wrote to a file, or nil where another kind of JSON is in it.
+local function kept_cluster(path)
+  local text = core.read_file(path)
+  if not text:find(kept_kind, 1, true) then return nil end
+  local kept = json.decode(text, path)
+  if kept.kind ~= kept_kind then return nil end
+  return check.argument(path, 'field', 'cluster', kept.cluster, 'table')
+end
+
+--- The description behind a name or a path: the table, the cluster's name, the file.
+local function cluster_spec(name)
+  if name:match('%.json$') then
+    if not exists(name) then util.fail('no profile or cluster file %s', util.shortened(name)) end
+    local kept = kept_cluster(name)
+    if kept then return kept, nil, name end
+    return model.read_profile(name):cluster_spec(), name, name
+  end
+  if name:match('%.lua$') then
+    if not exists(name) then util.fail('no cluster file %s', util.shortened(name)) end
+    return cluster_file(name, name:match('([^/]*)%.lua$'))
+  end
+  local folder = home .. '/models/clusters'
+  if exists(('%s/%s.lua'):format(folder, name)) then
+    return cluster_file(('%s/%s.lua'):format(folder, name), name)
+  end
+  local family, count = name:match('^(.-)x(%d+)$')
+  if family and exists(('%s/%s.lua'):format(folder, family)) then
+    return cluster_file(('%s/%s.lua'):format(folder, family), name, tonumber(count))
+  end
+  missing('cluster', name, folder, ', most with a count as in p100x2; or a file .lua, a profile .json')
+end
+
+--- The device types of a description, with those of trinity.devices that its devices name.
+local function device_types(spec, name)
+  local types, listed = {}, {}
+  for key, value in util.sorted_pairs(spec.device_types or {}) do
+    types[key] = value
+    listed[#listed + 1] = tostring(key)
+  end
+  for i, device in ipairs(spec.devices) do
+    local wanted = type(device) == 'table' and device.type
+    if type(wanted) == 'string' and types[wanted] == nil then
+      types[wanted] = devices.find(wanted)
+      if not types[wanted] then
+        for _, preset in ipairs(devices.names()) do listed[#listed + 1] = preset end
+        util.fail("cluster '%s': device %d: unknown device type '%s'%s (known: %s)", tostring(name or 'unnamed'), i,
+          wanted, core.suggestion(wanted, listed), table.concat(listed, ', '))
+      end
+    end
+  end
+  return types
+end
+
+--- The description as the engine takes it; fields of the wrong type are left for it to refuse.
+local function complete(spec, name)
+  local full = {}
+  for key, value in util.sorted_pairs(spec) do full[key] = value end
+  full.name = spec.name or name
+  if full.device_types == nil then full.device_types = {} end
+  if type(spec.devices) == 'table' and type(full.device_types) == 'table' then
+    full.device_types = device_types(spec, full.name)
+  end
+  return full
+end
+
+--- The engine's cluster; its errors name the file that the description comes from.
+local function build_cluster(spec, path)
+  if not path then return core.cluster(spec) end
+  local ok, result = pcall(core.cluster, spec)
+  if not ok then util.fail('%s: %s', path, util.unplaced(tostring(result))) end
+  return result
+end
+
+--- A cluster: a name in models/clusters, with a count of devices or machines where it takes one ('p100x4',
+--- 'dgx_a100x2'), a Lua file that returns a description or a function of that count (NAMExCOUNT), a profile (.json: see
+--- trinity.profile), or a description (see trinity.topology).
+---@param description string|trinity.ClusterSpec
+---@return trinity.Cluster
+function model.cluster(description)
+  if type(description) ~= 'string' and type(description) ~= 'table' then
+    check.wrong('trinity.cluster', 1, 'description', description, 'a name or a table')
+  end
+  local spec, name, path = description, nil, nil
+  if type(description) == 'string' then spec, name, path = cluster_spec(description) end
+  local whole = complete(spec, name)
+  local handle = build_cluster(whole, path)
+  local self = handle:summary()
+  self.handle = handle
+  descriptions[self] = whole
+  if #self.devices > large then return setmetatable(self, LargeCluster) end
+  self.fingerprint = handle:fingerprint()
+  return setmetatable(self, Cluster)
+end
+
+--- A cluster as JSON text: trinity.cluster reads it back from a file FILE.json.
+function model.cluster_json(cluster)
+  return json.encode { kind = kept_kind, cluster = descriptions[cluster] }
+end
+
+--- Names of the clusters in models/clusters, most of which take a count.
+---@return string[]
+function model.cluster_names() return lua_names(home .. '/models/clusters') end
+
+return model

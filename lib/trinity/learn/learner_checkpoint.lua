@@ -1,0 +1,47 @@
+-- What a learner (learn/learner.lua) goes on from in an interrupted run: parameters and the optimiser's state in
+-- a file beside the search's checkpoint, counts and averages in the checkpoint itself (runs/checkpoints.lua). A
+-- policy's state is its parameters: what else one keeps (averages over batches, a stream of its own) begins anew.
+
+local checkpoints = require 'trinity.runs.checkpoints'
+local optimisers = require 'trinity.nn.optimisers'
+local tensor = require 'trinity.nn.tensor'
+local util = require 'trinity.base.util'
+
+local learner_checkpoint = {}
+
+local function tensors_of(parameters, optimiser)
+  local tensors = {}
+  for i, parameter in ipairs(parameters) do tensors[('parameter.%d'):format(i)] = parameter:detach() end
+  return optimisers.pack(optimiser, 'optimiser.', tensors)
+end
+
+local function same_shape(a, b) return table.concat(a:size(), ' ') == table.concat(b:size(), ' ') end
+
+--- Takes parameters and the optimiser's state from the file at `path`, or raises why not, before anything is changed.
+local function load(path, parameters, optimiser)
+  local tensors, found = tensor.load(path), 0
+  for i, parameter in ipairs(parameters) do
+    local value = tensors[('parameter.%d'):format(i)]
+    if value and same_shape(value, parameter) then found = found + 1 end
+  end
+  if found ~= #parameters then
+    util.fail('%s: holds %d of the %d parameters of this policy', path, found, #parameters)
+  end
+  optimisers.unpack(optimiser, 'optimiser.', tensors, path)
+  tensor.no_grad(function()
+    for i, parameter in ipairs(parameters) do parameter:copy_(tensors[('parameter.%d'):format(i)]) end
+  end)
+end
+
+--- Writes a checkpoint of the search `run`: `parameters`, the state of `optimiser`, and the method's own `notes`.
+function learner_checkpoint.write(run, parameters, optimiser, notes)
+  checkpoints.write_with_file(run, notes, function(path) tensor.save(path, tensors_of(parameters, optimiser)) end)
+end
+
+--- Brings search, parameters and optimiser to where the search's checkpoint was written. Returns its notes; nil where
+--- there is none, or none that can be used.
+function learner_checkpoint.restore(owner, run, parameters, optimiser)
+  return checkpoints.restore_kept(owner, run, function(path) load(path, parameters, optimiser) end)
+end
+
+return learner_checkpoint

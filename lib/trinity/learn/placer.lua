@@ -1,0 +1,105 @@
+-- What ColocRL and Hierarchical have in common (papers.md 5.1, 5.2): the sequence-to-sequence placer, where a
+-- bidirectional LSTM reads the groups and another one gives every group a device in turn, knowing the device before
+-- and attending to all groups; and its training by REINFORCE. Both learn from minus the square root of the step
+-- time, unless published_reward = false has them learn from the problem's reward. The published learning rate of 0.1
+-- does not train here; the default does.
+
+local check = require 'trinity.base.check'
+local learner = require 'trinity.learn.learner'
+local nn = require 'trinity.nn'
+local search = require 'trinity.search'
+local tensor = require 'trinity.nn.tensor'
+
+local placer = {}
+
+local device_size = 16 -- of a device's embedding
+local temperature, tanh_constant = 10, 5 -- logits are C tanh(u / T), papers.md 5.1
+
+local Placer = nn.class 'placer'
+placer.class = Placer
+
+--- { features = width of a group's features, hidden =, devices =, seed = }.
+function Placer:build(spec)
+  local wide = 2 * spec.hidden
+  self.devices = spec.devices
+  self.encoder = nn.lstm { inputs = spec.features, hidden = spec.hidden, bidirectional = true }
+  self.device = nn.embedding { count = spec.devices + 1, size = device_size }
+  self.decoder = nn.lstm { inputs = wide + device_size, hidden = spec.hidden }
+  self.query = nn.linear { inputs = spec.hidden, outputs = wide, bias = false }
+  self.out = nn.linear { inputs = spec.hidden + wide, outputs = spec.devices }
+end
+
+--- Group features [samples, groups, features] to what decode() takes, [groups, samples, 2 hidden].
+function Placer:encode(features) return (self.encoder(features:transpose(1, 2))) end
+
+--- Logits [samples, count, devices] of groups `first` to first + count - 1 and the next state. previous: int64
+--- [samples, count], the devices chosen just before, devices + 1 before the first.
+function Placer:decode(encoded, first, previous, state)
+  local count = previous:size(2)
+  local inputs = tensor.cat({ encoded:narrow(1, first, count), self.device(previous:transpose(1, 2)) }, 3)
+  local hidden, after = self.decoder(inputs, state)
+  hidden = hidden:transpose(1, 2)
+  local memory = encoded:transpose(1, 2)
+  local scores = self.query(hidden):matmul(memory:transpose(2, 3)) * (1 / math.sqrt(memory:size(3)))
+  local context = scores:softmax(-1):matmul(memory)
+  return (self.out(tensor.cat({ hidden, context }, 3)) * (1 / temperature)):tanh() * tanh_constant, after
+end
+
+function Placer:start(samples) return tensor.full({ samples, 1 }, self.devices + 1, { dtype = 'int64' }) end
+
+--- Draws a device for every group: int64 [samples, groups].
+function Placer:draw(encoded, stream)
+  local previous, state, chosen = self:start(encoded:size(2)), nil, {}
+  for group = 1, encoded:size(1) do
+    local logits
+    logits, state = self:decode(encoded, group, previous, state)
+    previous = tensor.categorical(logits, stream)
+    chosen[group] = previous
+  end
+  return tensor.cat(chosen, 2)
+end
+
+--- Log-probabilities [samples, groups] of devices and the mean entropy of a choice.
+function Placer:judge(encoded, chosen)
+  local groups, previous = chosen:size(2), self:start(chosen:size(1))
+  if groups > 1 then previous = tensor.cat({ previous, chosen:narrow(2, 1, groups - 1) }, 2) end
+  local rows = self:decode(encoded, 1, previous):log_softmax(-1)
+  return rows:gather(3, chosen:unsqueeze(3)):squeeze(3), -(rows:exp() * rows):sum(-1):mean()
+end
+
+--- What a unit is told of itself: its features and its type, one-hot, [units, width].
+function placer.unit_rows(told)
+  return tensor.cat({ told.values, told.types:one_hot(told.type_count):to { dtype = 'float32' } }, 2)
+end
+
+--- Rows of groups as means of their members' rows.
+function placer.group_rows(rows, group_of, groups)
+  local index = tensor.new(group_of)
+  local sums = tensor.zeros({ groups, rows:size(2) }):index_add(1, index, rows)
+  local counts = tensor.zeros({ groups, 1 }):index_add(1, index, tensor.ones { rows:size(1), 1 })
+  return sums / counts:clamp(1)
+end
+
+local infeasible = -10 -- papers.md 5.1
+
+local defaults = { samples = 16, learning_rate = 1e-2, entropy_weight = 1e-2, gradient_norm = 1, baseline_n = 19,
+  normalise_advantage = true, hidden = 64, groups = 0, published_reward = true }
+
+local function signal(metrics) return metrics.feasible and -math.sqrt(metrics.step_time_s) or infeasible end
+
+--- A method that trains the policy make_policy(problem, options), without `groups` of its own choice.
+function placer.method(name, make_policy)
+  return function(problem, options)
+    local owner = 'methods.' .. name
+    options = search.options(name, defaults, options)
+    learner.check_settings(owner, options)
+    check.integer(owner, 'option', 'groups', options.groups, 0, problem.graph.units)
+    check.integer(owner, 'option', 'hidden', options.hidden, 1, 8192)
+    return search.run(name, problem, options, function(run)
+      local self = learner.new(owner, make_policy(problem, options), problem, options)
+      learner.train(self, run, learner.reinforce, options.published_reward and signal or nil)
+    end)
+  end
+end
+
+return placer

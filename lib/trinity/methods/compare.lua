@@ -1,0 +1,166 @@
+-- trinity.compare: methods side by side on one problem, each under the same budget.
+
+local core = require 'trinity.core'
+local check = require 'trinity.base.check'
+local comparison = require 'trinity.methods.comparison'
+local methods = require 'trinity.methods'
+local progress = require 'trinity.base.progress'
+local run_state = require 'trinity.runs.state'
+local search = require 'trinity.search'
+local strategy = require 'trinity.strategy.strategy'
+local util = require 'trinity.base.util'
+
+--- Refuses lists of anything but methods and strategies, and options that no method has.
+local function check_arguments(problem, list, options)
+  check.object('trinity.compare', 1, 'problem', problem, 'problem')
+  check.argument('trinity.compare', 2, 'list', list, 'table')
+  for i = 1, #list do
+    if type(list[i]) == 'string' then methods.get(list[i])
+    elseif not strategy.is(list[i]) then
+      check.refuse('trinity.compare', 2, 'list', 'entry %d: expected the name of a method or a strategy, got %s', i,
+        util.describe(list[i]))
+    end
+  end
+  local rules = { seeds = { 'integer', 1, 10000 }, out = 'string' }
+  for key, rule in util.sorted_pairs(search.rules) do rules[key] = rule end
+  for _, name in ipairs(methods.names()) do rules[name] = 'table' end
+  options = check.options('trinity.compare', 3, 'options', options, rules)
+  if options.out then
+    local ok, message = pcall(core.check_output, options.out .. '/x.json')
+    if not ok then
+      if core.stop_requested() then error(message, 0) end
+      message = util.unplaced(message):gsub('^trinity%.check_output: ', '')
+      check.refuse('trinity.compare', 'option', 'out', '%s', message)
+    end
+  end
+  return options
+end
+
+--- The file that keeps a run, or nil. Its name holds all that tells runs of one comparison apart.
+local function file_of(options, name, seed)
+  if not options.out then return nil end
+  local budget = (options.evaluations < search.unlimited and ('-%de'):format(options.evaluations) or '')
+    .. (options.seconds < math.huge and ('-%gs'):format(options.seconds) or '')
+  return ('%s/%s%s-seed%d.json'):format(options.out, name, budget, seed)
+end
+
+--- The run that an earlier comparison kept, when it was of this problem and this reward.
+local function resume(problem, path)
+  local file = path and io.open(path, 'r')
+  if not file then return nil end
+  file:close()
+  local ok, found = pcall(strategy.load, problem, path)
+  if not ok or not found.same_graph or not found.same_cluster then return nil end
+  local notes = found.saved
+  if tonumber(notes.reward) ~= found.reward then return nil end
+  for _, key in ipairs { 'evaluations', 'seconds', 'seed' } do found[key] = tonumber(notes[key]) end
+  return found
+end
+
+--- Keeps a finished run in option out. Where it cannot, that is said once, and the comparison goes on.
+local function keep(self, found, path)
+  if not path or found.stopped then return end
+  local notes = { method = found.method, seed = found.seed, reward = found.reward, evaluations = found.evaluations,
+    seconds = found.seconds, step_time_s = found.metrics.step_time_s }
+  local ok, message = pcall(core.write_file, path, self.problem:to_json(found, notes))
+  if ok or core.stop_requested() or self.unkept then return end
+  self.unkept = util.unplaced(message):gsub('^trinity%.write_file: ', '')
+  progress.warn(("finished runs are not kept in option 'out': %s; the comparison goes on"):format(self.unkept))
+end
+
+--- Where a run keeps its best so far when it fails: its own file beside the one that was named.
+local function rescue_of(options, name, seed)
+  local path = options.rescue
+  if not path or path == '' then return path end
+  local stem, ending = path:match '^(.*[^/])(%.[^./]*)$'
+  return ('%s-%s-seed%d%s'):format(stem or path, name, seed, ending or '')
+end
+
+--- Runs a method once: a strategy, or nil and why there is none, or nil, nil and true after Ctrl-C. An option that the
+--- method does not know is the caller's mistake and stays an error.
+local function run_once(self, name, seed, options)
+  local problem, path = self.problem, file_of(options, name, seed)
+  local read, found = pcall(resume, problem, path)
+  if core.stop_requested() then return nil, nil, true end
+  if not read then error(found, 0) end
+  if found then return found end
+  local settings = { seed = seed, evaluations = options.evaluations, seconds = options.seconds, quiet = options.quiet,
+    rescue = rescue_of(options, name, seed) }
+  for key, value in util.sorted_pairs(options[name] or {}) do settings[key] = value end
+  local ok, result, reason = pcall(methods.get(name), problem, settings)
+  if not ok then
+    local message = tostring(result)
+    if core.stop_requested() or core.was_interrupted() then return nil, nil, true end -- before there was a best
+    if message:find(('methods.%s: '):format(name), 1, true) then error(result, 0) end
+    return nil, 'failed: ' .. util.unplaced(message)
+  end
+  if not result then return nil, reason or 'found no placement' end
+  keep(self, result, path)
+  return result
+end
+
+--- One line about a finished run: what a person who waits wants to know of it.
+local function tell(name, seed, found, failure)
+  if not found then return progress.note(('%s  seed %d  %s'):format(name, seed, failure)) end
+  progress.note(('%s  seed %d  step time %.4g s%s  reward %.4f  %s evaluations  %.1f s'):format(name, seed,
+    found.metrics.step_time_s, found.metrics.feasible and '' or ' (does not fit)', found.reward,
+    found.evaluations or '-', found.seconds or 0))
+end
+
+--- How many seeds a method is worth: one when it has nothing to draw.
+local function seeds_of(name, seeds)
+  local about = methods.info(name)
+  return about.deterministic and 1 or seeds
+end
+
+--- Keeps the comparison among the results of the run.
+local function finish(self)
+  local data = self:totable()
+  run_state.keep_result('comparison', data, nil, self:summary(), self.problem)
+  return self
+end
+
+--- Fills the comparison's rows; stopped by Ctrl-C, with those so far.
+local function run_all(self, list, given)
+  for i, entry in ipairs(list) do
+    local row = { method = strategy.is(entry) and (entry.method or '?') or entry, runs = {}, failures = {} }
+    self.rows[i] = row
+    if strategy.is(entry) then
+      comparison.add(row, entry)
+    else
+      for s = 0, seeds_of(entry, self.seeds) - 1 do
+        local found, failure, stopped = run_once(self, entry, self.seed + s, given)
+        if not stopped then
+          comparison.add(row, found, failure)
+          if not given.quiet then tell(entry, self.seed + s, found, failure) end
+        end
+        if stopped or found and found.stopped then
+          self.stopped = true
+          return
+        end
+      end
+    end
+  end
+end
+
+--- Runs every entry of `list` (the name of a method, or a strategy already found) on the problem with the same seeds
+--- and budget. A method that fails or finds nothing that fits is a row that says so (comparison:failed()). Ctrl-C ends
+--- it with the rows so far. Print the comparison, or take its rows.
+---@param problem trinity.Problem
+---@param list (string|trinity.Strategy)[]
+---@param options? trinity.CompareOptions
+---@return trinity.Comparison
+return function(problem, list, options)
+  options = check_arguments(problem, list, options)
+  local given = {}
+  for key, value in util.sorted_pairs(options) do given[key] = value end
+  given.evaluations = options.evaluations or (options.seconds and search.unlimited or 2000)
+  given.seconds = options.seconds or math.huge
+  local self = comparison.new(problem, options.seed or 1, options.seeds or 1, given.evaluations, given.seconds)
+  run_state.current(problem) -- a run that cannot be kept is an error of the comparison, not of its first method
+  core.begin_series() -- Ctrl-C between two searches, too, ends the comparison and not its script
+  local ok, message = pcall(run_all, self, list, given)
+  core.end_series()
+  if not ok then error(message, 0) end
+  return finish(self)
+end

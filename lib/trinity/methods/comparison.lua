@@ -1,0 +1,254 @@
+-- What trinity.compare returns: methods side by side, as text and as plain data.
+
+local core = require 'trinity.core'
+local check = require 'trinity.base.check'
+local misfit = require 'trinity.strategy.misfit'
+local run_search = require 'trinity.runs.search'
+local search = require 'trinity.search'
+local strategy = require 'trinity.strategy.strategy'
+local text = require 'trinity.base.text'
+local util = require 'trinity.base.util'
+
+--- Methods side by side; tostring() gives the table.
+---@class trinity.Comparison
+---@field problem trinity.Problem
+---@field rows trinity.ComparisonRow[]
+---@field seed integer the first
+---@field seeds integer how many
+---@field evaluations integer of each run, at most
+---@field seconds number of each run, at most
+---@field stopped? boolean whether Ctrl-C ended it
+---@field unkept string|false why finished runs could not be kept in option out
+local Comparison = { __name = 'comparison' }
+Comparison.__index = Comparison
+
+local comparison = { class = Comparison }
+
+--- Values of all runs of a row, ascending.
+local function values_of(row, value)
+  local list = {}
+  for i, found in ipairs(row.runs) do list[i] = value(found) end
+  table.sort(list)
+  return list
+end
+
+--- 'median [least to largest]', or the one value where all are equal.
+local function spread(row, value, show)
+  local list = values_of(row, value)
+  local middle = show(util.median(list))
+  if show(list[1]) == show(list[#list]) then return middle end
+  return ('%s [%s - %s]'):format(middle, show(list[1]), show(list[#list]))
+end
+
+local function seconds_text(value) return ('%.4f s'):format(value) end
+local function times_text(value) return ('%.2fx'):format(value) end
+
+local columns = {
+  { 'method', function(row, best) return row.method .. (row == best and ' *' or '') end },
+  { 'step time', function(row)
+    return spread(row, function(s) return s.metrics.step_time_s end, seconds_text)
+  end },
+  { 'over bound', function(row)
+    return spread(row, function(s) return s.metrics.step_time_s / s:lower_bound_s() end, times_text)
+  end },
+  { 'peak memory', function(row)
+    return spread(row, function(s) return s.metrics.peak_memory_bytes end, core.format_bytes)
+  end },
+  { 'peak communication', function(row)
+    return spread(row, function(s) return s.metrics.peak_communication_bytes end, core.format_bytes)
+  end },
+  { 'feasible', function(row)
+    local fit = 0
+    for _, found in ipairs(row.runs) do if found.metrics.feasible then fit = fit + 1 end end
+    if fit == #row.runs then return 'yes' end
+    return fit == 0 and 'no' or ('%d of %d'):format(fit, #row.runs)
+  end },
+  { 'reward', function(row)
+    return spread(row, function(s) return s.reward end, function(v) return ('%.4f'):format(v) end)
+  end },
+  { 'evaluations', function(row)
+    return spread(row, function(s) return s.evaluations or 0 end, function(v)
+      return v > 0 and tostring(v) or '-'
+    end)
+  end },
+  { 'seconds', function(row)
+    return spread(row, function(s) return s.seconds or -1 end, function(v)
+      return v >= 0 and ('%.1f'):format(v) or '-'
+    end)
+  end },
+}
+
+--- Whether row `a` beats `b`: by how many runs fit, then by the median reward.
+local function beats(a, b)
+  local function facts(row)
+    local fit = 0
+    for _, found in ipairs(row.runs) do if found.metrics.feasible then fit = fit + 1 / #row.runs end end
+    return fit, util.median(values_of(row, function(s) return s.reward end))
+  end
+  local fit_a, reward_a = facts(a)
+  local fit_b, reward_b = facts(b)
+  if fit_a ~= fit_b then return fit_a > fit_b end
+  return reward_a > reward_b
+end
+
+--- The row of the best method: most runs that fit, then the largest median reward; nil where none fits.
+---@return trinity.ComparisonRow?
+function Comparison:best()
+  check.self('comparison:best', self, 'comparison')
+  local best
+  for _, row in ipairs(self.rows) do
+    if row.best and row.best.metrics.feasible and (not best or beats(row, best)) then best = row end
+  end
+  return best
+end
+
+--- Where nothing fits: the row whose best run is closest to it; nil where something fits, or nothing was found.
+local function least_infeasible(self)
+  local closest
+  for _, row in ipairs(self.rows) do
+    if row.best then
+      if row.best.metrics.feasible then return nil end
+      if not closest or misfit.distance(row.best.metrics) < misfit.distance(closest.best.metrics) then closest = row end
+    end
+  end
+  return closest
+end
+
+local function cells_of(row, best)
+  local cells = {}
+  for c, column in ipairs(columns) do
+    cells[c] = (#row.runs > 0 and column[2](row, best)) or (c == 1 and row.method) or '-'
+  end
+  return cells
+end
+
+local function budget_text(self)
+  local parts = {}
+  if self.evaluations < search.unlimited then parts[1] = ('at most %d evaluations'):format(self.evaluations) end
+  if self.seconds < math.huge then parts[#parts + 1] = ('at most %g s'):format(self.seconds) end
+  local seeds = self.seeds == 1 and ('seed %d'):format(self.seed)
+    or ('seeds %d to %d (median [range])'):format(self.seed, self.seed + self.seeds - 1)
+  return ('%s, %s a method'):format(seeds, table.concat(parts, ' and '))
+end
+
+local function made_by()
+  local script = rawget(_G, 'arg') or {}
+  if not script[0] then return nil end
+  local name = script[0]:gsub('^' .. core.home:gsub('%p', '%%%0') .. '/', '')
+  return (('made by: trinity %s %s'):format(name, table.concat(script, ' ')))
+end
+
+--- The table as text, with the lower bound, what was compared under which budget, and why a row is empty.
+function Comparison:__tostring()
+  local head, rows, best = {}, {}, self:best()
+  for c, column in ipairs(columns) do head[c] = column[1] end
+  for r, row in ipairs(self.rows) do rows[r] = cells_of(row, best) end
+  local lines = { text.format_table(head, rows) }
+  for _, row in ipairs(self.rows) do
+    for _, failure in ipairs(row.failures) do lines[#lines + 1] = ('%s: %s'):format(row.method, failure) end
+  end
+  lines[#lines + 1] = ''
+  local bounds = self.problem:bounds()
+  lines[#lines + 1] = ('simulated; lower bounds: step time %.4f s (critical path %.4f s, '
+    .. 'work over speed %.4f s, intervals %.4f s), peak memory %s'):format(
+      bounds.step_time_s, bounds.critical_path_s, bounds.work_s, bounds.interval_s,
+      core.format_bytes(bounds.peak_memory_bytes))
+  local closest = least_infeasible(self)
+  if closest then
+    lines[#lines + 1] = ('no method found a strategy that fits; the least infeasible is of %s: %s'):format(
+      closest.method, closest.best:misfit().text)
+  end
+  if best and #self.rows > 1 then lines[#lines + 1] = ('* best: %s'):format(best.method) end
+  lines[#lines + 1] = ('%s on %s, %s'):format(self.problem.graph.name, self.problem.cluster.name, budget_text(self))
+  lines[#lines + 1] = made_by()
+  if self.stopped then lines[#lines + 1] = 'stopped by Ctrl-C: the last row had less than its budget' end
+  return table.concat(lines, '\n')
+end
+
+--- The best run of a method of this comparison, or nil when there is none.
+---@param name string
+---@return trinity.Strategy?
+function Comparison:find(name)
+  check.self('comparison:find', self, 'comparison')
+  check.argument('comparison:find', 1, 'name', name, 'string')
+  for _, row in ipairs(self.rows) do if row.method == name then return row.best end end
+end
+
+--- What a strategy costs as plain data, with the id of the search of a run that found it.
+function comparison.facts(found)
+  local facts = strategy.facts(found)
+  facts.search = run_search.id_of(found)
+  return facts
+end
+
+--- What was found as a sentence.
+---@return string
+function Comparison:summary()
+  check.self('comparison:summary', self, 'comparison')
+  local best, problem = self:best(), self.problem
+  local where = ('%s on %s'):format(problem.graph.name, problem.cluster.name)
+  if not best then
+    local closest = least_infeasible(self)
+    return ('Of %d methods for %s, none found a strategy that fits%s.'):format(#self.rows, where,
+      closest and ('; the least infeasible is of %s: %s'):format(closest.method, closest.best:misfit().text) or '')
+  end
+  local step_time_s = best.best.metrics.step_time_s
+  local bound = ('a step of %.4g s'):format(step_time_s)
+  if not best.best.splits then -- the bound binds whole operators
+    bound = ('%s, %.2f times the lower bound'):format(bound, step_time_s / best.best:lower_bound_s())
+  end
+  if #self.rows == 1 then return ('%s found for %s: %s.'):format(best.method, where, bound) end
+  return ('Of %d methods for %s, %s has the largest reward: %s.'):format(#self.rows, where, best.method, bound)
+end
+
+--- The comparison as plain data, as scripts/compare.lua prints it as JSON.
+---@return table
+function Comparison:totable()
+  check.self('comparison:totable', self, 'comparison')
+  local rows, best, closest = {}, self:best(), least_infeasible(self)
+  for r, row in ipairs(self.rows) do
+    local runs = {}
+    for i, found in ipairs(row.runs) do runs[i] = comparison.facts(found) end
+    rows[r] = { method = row.method, runs = runs, failures = row.failures,
+      median_step_time_s = #runs > 0
+        and util.median(values_of(row, function(s) return s.metrics.step_time_s end)) or nil }
+  end
+  return { model = self.problem.graph.name, cluster = self.problem.cluster.name, seed = self.seed, seeds = self.seeds,
+    evaluations = self.evaluations < search.unlimited and self.evaluations or nil,
+    seconds = self.seconds < math.huge and self.seconds or nil, lower_bound_s = self.problem:bounds().step_time_s,
+    rows = rows, best = best and best.method,
+    least_infeasible = closest and closest.method, stopped = self.stopped or false }
+end
+
+--- Whether anything went wrong: a run failed with an error, no method found anything, or a finished run could not be
+--- kept in option out.
+---@return boolean
+function Comparison:failed()
+  check.self('comparison:failed', self, 'comparison')
+  local runs = 0
+  for _, row in ipairs(self.rows) do
+    runs = runs + #row.runs
+    for _, failure in ipairs(row.failures) do
+      if failure:match '^failed: ' then return true end
+    end
+  end
+  return self.unkept ~= false or #self.rows > 0 and runs == 0
+end
+
+--- An empty comparison.
+function comparison.new(problem, seed, seeds, evaluations, seconds)
+  return setmetatable({ problem = problem, rows = {}, seed = seed, seeds = seeds, evaluations = evaluations,
+    seconds = seconds, unkept = false }, Comparison)
+end
+
+--- Adds a run to a row, or why there is none.
+function comparison.add(row, found, failure)
+  if not found then
+    if row.failures[#row.failures] ~= failure then row.failures[#row.failures + 1] = failure end
+    return
+  end
+  row.runs[#row.runs + 1] = found
+  if found.problem.better(found, row.best) then row.best = found end
+end
+
+return comparison

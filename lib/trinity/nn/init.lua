@@ -1,0 +1,148 @@
+-- Networks: modules, losses and optimisers over trinity.tensor. Own modules: see trinity.nn.module.
+
+local check = require 'trinity.base.check'
+local core = require 'trinity.core'
+local tensor = require 'trinity.nn.tensor'
+local layers = require 'trinity.nn.layers'
+local optimisers = require 'trinity.nn.optimisers'
+local recurrent = require 'trinity.nn.recurrent'
+local util = require 'trinity.base.util'
+local module = require 'trinity.nn.module'
+
+local operations = core.tensor.layers
+
+--- Networks: layers, losses, optimisers, and classes of modules of your own. Matrices start Glorot-uniform,
+--- biases at 0, forget gates of an LSTM at 1.
+---@class trinity.NnModule
+---@field relu fun(x: trinity.TorchTensor): trinity.TorchTensor
+---@field gelu fun(x: trinity.TorchTensor): trinity.TorchTensor
+---@field tanh fun(x: trinity.TorchTensor): trinity.TorchTensor
+---@field sigmoid fun(x: trinity.TorchTensor): trinity.TorchTensor
+---@field softmax fun(x: trinity.TorchTensor): trinity.TorchTensor Along the last dimension.
+---@field log_softmax fun(x: trinity.TorchTensor): trinity.TorchTensor Along the last dimension.
+local nn = {
+  graph_edges = layers.graph_edges, normalised_edges = layers.normalised_edges,
+  cross_entropy = operations.cross_entropy, nll = operations.nll, mse = operations.mse,
+  adam = optimisers.adam, sgd = optimisers.sgd, clip_grad_norm = operations.clip_grad_norm,
+}
+
+--- x [..., inputs] to [..., outputs].
+---@param options trinity.LinearOptions
+---@return trinity.Module
+function nn.linear(options) return layers.linear(options) end
+
+--- Indices from 1 to count (an int64 tensor or a list) to [..., size].
+---@param options trinity.EmbeddingOptions
+---@return trinity.Module
+function nn.embedding(options) return layers.embedding(options) end
+
+--- Mean 0 and variance 1 along the last dimension, then scaled and shifted.
+---@param options trinity.LayerNormOptions
+---@return trinity.Module
+function nn.layer_norm(options) return layers.layer_norm(options) end
+
+--- In training, zeros with probability p from a random stream of its own, the rest scaled up.
+---@param options? trinity.DropoutOptions
+---@return trinity.Module
+function nn.dropout(options) return layers.dropout(options) end
+
+--- Multi-head attention: m(query [N, T, size], key, value, { mask = }); m(x) is self-attention. The mask is a bool
+--- tensor that broadcasts to [N, heads, T, S], true where attention is allowed.
+---@param options trinity.NetworkAttentionOptions
+---@return trinity.Module
+function nn.attention(options) return layers.attention(options) end
+
+--- D^-1/2 (A + I) D^-1/2 x W + b: m(x [nodes, inputs], edges) to [nodes, outputs].
+---@param options trinity.LinearOptions
+---@return trinity.Module
+function nn.graph_convolution(options) return layers.graph_convolution(options) end
+
+--- m(x [T, N, inputs], { h, c } or nil) to output [T, N, hidden], { h, c }; states are [layers, N, hidden].
+---@param options trinity.RecurrentOptions
+---@return trinity.Module
+function nn.lstm(options) return recurrent.lstm(options) end
+
+--- m(x [T, N, inputs], h or nil) to output [T, N, hidden], h.
+---@param options trinity.RecurrentOptions
+---@return trinity.Module
+function nn.gru(options) return recurrent.gru(options) end
+
+--- A class of modules: define build(self, options) and forward(self, ...) in it; call it with options. Parameters are
+--- found among the fields: tensors that require gradients, modules, lists of modules. See lib/trinity/nn/module.lua.
+---@param name string
+---@return table class
+function nn.class(name) return module.class(name) end
+
+--- Whether a value is a module.
+---@param value? any
+---@return boolean
+function nn.is_module(value) return module.is(value) end
+
+-- Activations as functions, for nn.sequential and calls.
+for _, name in ipairs { 'relu', 'gelu', 'tanh', 'sigmoid', 'softmax', 'log_softmax' } do
+  local owner = 'nn.' .. name
+  nn[name] = function(x)
+    if not tensor.is(x) then check.wrong(owner, 1, 'x', x, 'a tensor') end
+    return x[name](x)
+  end
+end
+
+local function seed_of(owner, options)
+  return check.options(owner, 3, 'options', options, { seed = { 'integer', 0, 2 ^ 53 } }).seed
+end
+
+--- A module from a function forward(self, ...) and its children: modules and parameters by name.
+---@param forward function
+---@param children table<string, any>
+---@param options? trinity.ModuleOptions
+---@return trinity.Module
+function nn.module(forward, children, options)
+  check.argument('nn.module', 1, 'forward', forward, 'function')
+  check.argument('nn.module', 2, 'children', children, 'table')
+  local class = module.class 'module'
+  class.forward = forward
+  function class:build()
+    for i, child in ipairs(children) do self[tostring(i)] = child end
+    for name, child in util.sorted_pairs(children) do
+      if type(name) == 'string' then self[name] = child end
+    end
+  end
+  return class { seed = seed_of('nn.module', options) }
+end
+
+local sequential = module.class 'sequential'
+
+function sequential:build(options)
+  local steps = {}
+  rawset(self, 'steps', steps) -- beside the children, whose names are their places
+  for i, step in ipairs(options) do
+    if not module.is(step) and type(step) ~= 'function' then
+      check.refuse('nn.sequential', 1, 'steps', 'entry %d: expected a module or a function, got %s', i,
+        util.describe(step))
+    end
+    steps[i] = step
+    if module.is(step) then self[tostring(i)] = step end
+  end
+  if #steps == 0 then check.refuse('nn.sequential', 1, 'steps', 'expected at least one module or function') end
+  for name in util.sorted_pairs(options) do
+    if type(name) == 'string' and name ~= 'seed' then
+      util.fail("nn.sequential: unknown option '%s' (known: seed)", name)
+    end
+  end
+end
+
+function sequential:forward(...)
+  local steps = self.steps
+  local x = steps[1](...)
+  for i = 2, #steps do x = steps[i](x) end
+  return x
+end
+
+--- Modules and functions one after another: nn.sequential { nn.linear {...}, nn.relu, ..., seed = 7 }.
+---@param steps table
+---@return trinity.Module
+function nn.sequential(steps)
+  return sequential(check.argument('nn.sequential', 1, 'steps', steps, 'table'))
+end
+
+return nn

@@ -1,0 +1,120 @@
+-- The networks that the Trinity article (Algorithms 2022, 15(4), 108; papers.md 1.8) placed, on its cards, as problems:
+-- for scripts that repeat its experiments.
+
+local core = require 'trinity.core'
+local model = require 'trinity.graph.model'
+local problems = require 'trinity.strategy.problem'
+local util = require 'trinity.base.util'
+
+local article = {}
+
+--- Rows of its tables 4 and 5. The article states no sizes of its translation networks: NMT has as many units here as
+--- make one card too small and two not, as in the article.
+article.networks = {
+  { model = 'inception_v3', batch_size = 64, cards = { 2, 4 } },
+  { model = 'gnmt', batch_size = 64, cards = { 2, 4 } },
+  { model = 'nmt', batch_size = 64, hidden = 1728, cards = { 2, 4 } },
+  { model = 'nasnet_large', batch_size = 8, cards = { 2, 4 } },
+  { model = 'nasnet_large', batch_size = 32, cards = { 4 } },
+  { model = 'pnasnet_large', batch_size = 8, cards = { 2, 4 } },
+}
+
+--- What its table 4 states, in its units (s, GB). one: step time on one card, or 'OOM'. Then per number of cards: the
+--- expert's step time, and step time, peak communication and peak memory of Hierarchical and of Trinity. It states no
+--- sizes of its translation networks: NMT has as many units here as make one card too small and two not, as in the
+--- article. InceptionV3's single card is a riddle: TensorFlow's own benchmark (tensorflow/docs,
+--- site/en/r1/guide/performance/benchmarks.md) trained it with 64 images on K80s, which have 12 GB. So is
+--- NASNet-Large's (8): on two cards the article has 3.7 GB at most, twice which is no more than one card has.
+article.table4 = {
+  { model = 'inception_v3', batch_size = 64, one = 'OOM',
+    { cards = 2, expert = 0.75, hierarchical = { 0.73, 6.0, 5.8 }, trinity = { 0.73, 5.6, 5.3 } },
+    { cards = 4, expert = 0.75, hierarchical = { 0.75, 7.8, 6.0 }, trinity = { 0.75, 7.9, 3.4 } } },
+  { model = 'gnmt', batch_size = 64, one = 0.30,
+    { cards = 2, expert = 0.42, hierarchical = { 0.39, 1.2, 2.1 }, trinity = { 0.37, 1.0, 2.5 } },
+    { cards = 4, expert = 0.51, hierarchical = { 0.40, 1.8, 0.9 }, trinity = { 0.42, 1.9, 1.1 } } },
+  { model = 'nmt', batch_size = 64, hidden = 1728, one = 'OOM',
+    { cards = 2, expert = 2.76, hierarchical = { 3.01, 9.1, 6.9 }, trinity = { 2.76, 7.1, 7.2 } },
+    { cards = 4, expert = 2.81, hierarchical = { 2.67, 5.9, 8.7 }, trinity = { 2.60, 4.4, 8.8 } } },
+  { model = 'nasnet_large', batch_size = 8, one = 'OOM',
+    { cards = 2, expert = 2.10, hierarchical = { 1.82, 6.9, 4.6 }, trinity = { 1.79, 6.1, 3.7 } },
+    { cards = 4, expert = 2.12, hierarchical = { 1.81, 7.3, 4.0 }, trinity = { 1.81, 7.2, 3.9 } } },
+  { model = 'nasnet_large', batch_size = 32, one = 'OOM',
+    { cards = 4, expert = 'OOM', hierarchical = { 'OOM' }, trinity = { 5.21, 12.2, 11.3 } } },
+  { model = 'pnasnet_large', batch_size = 8, one = 1.45,
+    { cards = 2, expert = 1.91, hierarchical = { 1.90, 3.8, 6.3 }, trinity = { 1.70, 3.3, 6.3 } },
+    { cards = 4, expert = 2.01, hierarchical = { 1.85, 4.5, 4.3 }, trinity = { 1.71, 1.8, 6.0 } } },
+}
+
+--- Refuses a word of an option that no row has.
+local function check_words(option, list, known)
+  local names, set = {}, {}
+  for _, word in ipairs(known) do
+    if not set[word] then names[#names + 1] = word end
+    set[word] = true
+  end
+  for word in list:gmatch '[^,%s]+' do
+    if not set[word] then
+      util.fail_usage("option --%s: no row of the article has '%s'%s; known: %s", option, word,
+        core.suggestion(word, names), table.concat(names, ', '))
+    end
+  end
+end
+
+local function chosen(list, word)
+  for name in list:gmatch '[^,%s]+' do
+    if name == word then return true end
+  end
+  return list == ''
+end
+
+--- Options of scripts that choose among these rows, for trinity.options.
+article.options = {
+  only = { default = '', help = "models with commas; '': all five of the article" },
+  cards = { default = '2,4', help = 'numbers of cards' },
+  cluster = { default = 'p100_paper', help = 'a cluster that takes a count' },
+  granularity = { default = 'framework', help = "framework (TensorFlow 1.15's operators) or layer" },
+}
+
+--- A declaration for trinity.options: `own` beside article.options.
+function article.declare(own)
+  local all = {}
+  for _, set in ipairs { article.options, own } do
+    for key, value in util.sorted_pairs(set) do all[key] = value end
+  end
+  all[1] = own[1]
+  return all
+end
+
+--- Iterates over the rows that `options` choose: for label, problem, row in article.rows(options, reward) do. Rows that
+--- differ in cards only share a graph. reward: of the problems; default minus the step time.
+function article.rows(options, reward)
+  local models, counts = {}, {}
+  for _, row in ipairs(article.networks) do
+    models[#models + 1] = row.model
+    for _, cards in ipairs(row.cards) do counts[#counts + 1] = tostring(cards) end
+  end
+  check_words('only', options.only, models)
+  check_words('cards', options.cards, counts)
+  return coroutine.wrap(function()
+    local any = false
+    for _, row in ipairs(article.networks) do
+      local graph
+      for _, cards in ipairs(row.cards) do
+        if chosen(options.only, row.model) and chosen(options.cards, tostring(cards)) then
+          graph = graph or model.load(row.model, { batch_size = row.batch_size, hidden = row.hidden,
+            granularity = options.granularity })
+          local problem = problems.new { graph = graph, reward = reward,
+            cluster = model.cluster(('%sx%d'):format(options.cluster, cards)) }
+          any = true
+          coroutine.yield(('%s (%d) x%d'):format(row.model, row.batch_size, cards), problem, row)
+        end
+      end
+    end
+    if not any then
+      util.fail_usage("no row of the article has a model of --only '%s' and cards of --cards '%s'", options.only,
+        options.cards)
+    end
+  end)
+end
+
+return article

@@ -1,0 +1,358 @@
+-- trinity.pipeline: cuts a network into the stages of a pipeline, by exact planners and by rules.
+
+local core = require 'trinity.core'
+local check = require 'trinity.base.check'
+local model = require 'trinity.graph.model'
+local pipeline_machine = require 'trinity.pipeline.machine'
+local pipeline_misfit = require 'trinity.pipeline.misfit'
+local progress = require 'trinity.base.progress'
+local util = require 'trinity.base.util'
+
+local name = 'trinity.pipeline'
+--- Cuts networks into pipelines. The module is also a function: trinity.pipeline(source, options), `source` a
+--- file (dnn-partitioning or Piper .json, PipeDream or DAPPLE .txt, .onnx, our own), a model or a problem.
+---@class trinity.PipelineModule
+---@overload fun(source: string|trinity.Problem, options?: trinity.PipelineOptions): trinity.PipelineResult
+local pipeline = {}
+
+-- What is known by name: { run = function(plan) return result end, help =, own = its options }.
+local methods = {}
+
+local most_devices = 65536
+
+local function exists(path)
+  local file = io.open(path, 'r')
+  if file then file:close() end
+  return file ~= nil
+end
+
+-- Options of every method, and those of single ones.
+local rules = {
+  method = 'string', cluster = 'string', expert = 'string', quiet = 'boolean',
+  devices = 'any', bandwidth_bytes_per_s = 'any',
+  cpus = { 'integer', 0, 1024 }, memory_bytes = { 'number', 0, 2 ^ 60 }, micro_batches = { 'integer', 1, 2 ^ 30 },
+  seconds = { 'number', 0 }, seed = { 'integer', 0 }, rounds = { 'integer', 1, 1e6 },
+  cost = { 'choice', { code = true, paper = true } }, straight = 'boolean', fewer_devices = 'boolean',
+  activation_compression = { 'number', 0 }, compress_branches = { 'choice', { auto = true, yes = true, no = true } },
+  data_parallel = 'boolean', tensor_parallel = 'boolean',
+}
+
+--- One number a level, innermost first, from a number or a list.
+local function levels_of(option, value, low, integer)
+  local list = type(value) == 'table' and value or { value }
+  if #list == 0 then
+    check.refuse(name, 'option', option, 'expected a number or a list of numbers, got an empty list')
+  end
+  for i = 1, #list do
+    if integer then
+      check.integer(name, 'option', option, list[i], low, most_devices)
+    else
+      check.number(name, 'option', option, list[i], 0, 1e30)
+      if list[i] == 0 then check.positive(name, 'option', option, list[i]) end
+    end
+  end
+  return list
+end
+
+--- The network of a file, of a model or of a problem; the cluster that it is costed for, nil for a file of costs; and
+--- whether all its devices are meant.
+local function read(source, options)
+  if type(source) ~= 'string' then return core.pipeline_of(source.handle), source.cluster, true end
+  if source:match '%.json$' or source:match '%.txt$' then
+    if not exists(source) then util.fail('no file %s', util.shortened(source)) end
+    local network = core.pipeline_network(source)
+    if network then return network end
+  end
+  local graph = model.load(source)
+  local cluster, whole = pipeline_machine.named(options.cluster or 'p100')
+  return core.pipeline_of(core.problem(graph.handle, cluster.handle)), cluster, whole
+end
+
+--- A machine from the options, the file and the cluster, in this order.
+local function machine_of(about, cluster, whole, options)
+  local file_bandwidth = about.bandwidth_bytes_per_s > 0 and about.bandwidth_bytes_per_s or nil
+  local devices = levels_of('devices', options.devices or about.devices > 0 and about.devices
+    or whole and pipeline_machine.levels(cluster) or 4, 0, true)
+  local bandwidth = levels_of('bandwidth_bytes_per_s', options.bandwidth_bytes_per_s or file_bandwidth
+    or cluster and pipeline_machine.bandwidths(cluster, devices) or 1e9)
+  if #bandwidth ~= #devices and #bandwidth ~= 1 then
+    check.refuse(name, 'option', 'bandwidth_bytes_per_s',
+      'expected one number, or %d as there are levels of devices, got %d', #devices, #bandwidth)
+  end
+  local all, levels = 1, {}
+  for i = 1, #devices do
+    all = all * devices[i]
+    levels[i] = { workers = devices[i], bandwidth_bytes_per_s = bandwidth[i] or bandwidth[1] }
+  end
+  if all > most_devices then
+    check.refuse(name, 'option', 'devices', 'expected at most %d devices together, got %d', most_devices, all)
+  end
+  local memory = options.memory_bytes or (about.memory_bytes > 0 and about.memory_bytes)
+    or cluster and pipeline_machine.memory_bytes(cluster) or 0
+  return { devices = all, cpus = options.cpus or about.cpus, memory_bytes = math.floor(memory),
+    bandwidth_bytes_per_s = levels[#levels].bandwidth_bytes_per_s,
+    micro_batches = options.micro_batches or (about.micro_batches > 0 and about.micro_batches) or 32 }, levels
+end
+
+--- Stages of a split that gives every node one device.
+local function stages_by_device(split, cpus)
+  local by_device, stages = {}, {}
+  for node = 1, #split.assignment do
+    local device = split.assignment[node]
+    if not by_device[device] then
+      by_device[device] = { nodes = {}, devices = 1, first_device = device }
+      stages[#stages + 1] = by_device[device]
+    end
+    local nodes = by_device[device].nodes
+    nodes[#nodes + 1] = node
+  end
+  table.sort(stages, function(a, b)
+    if (a.first_device > 0) ~= (b.first_device > 0) then return a.first_device > 0 end
+    return math.abs(a.first_device) < math.abs(b.first_device)
+  end)
+  for _, stage in ipairs(stages) do
+    local device = stage.first_device
+    stage.load = split.loads[device > 0 and device or #split.loads - cpus + 1 - device]
+  end
+  return stages
+end
+
+local function split_result(plan, split)
+  if split.assignment then split.stages = stages_by_device(split, plan.machine.cpus) end
+  return split
+end
+
+--- Adds a method.
+---@param method string
+---@param spec trinity.PipelineMethod
+function pipeline.register(method, spec)
+  check.argument(name .. '.register', 1, 'method', method, 'string')
+  check.argument(name .. '.register', 2, 'spec', spec, 'table')
+  check.fields(name .. '.register', spec, { run = 'function', help = 'string', own = 'table' }, 'field')
+  check.argument(name .. '.register', 'field', 'run', spec.run, 'function')
+  methods[method] = { run = spec.run, help = spec.help or '' }
+  for key, rule in util.sorted_pairs(spec.own or {}) do rules[key] = rules[key] or rule end
+end
+
+--- Names of the methods, sorted.
+---@return string[]
+function pipeline.methods() return util.sorted_keys(methods) end
+
+--- What a method is, in a line.
+---@param method string
+---@return string
+function pipeline.help(method)
+  check.choice(name .. '.help', 1, 'method', method, methods)
+  return methods[method].help
+end
+
+local function register_rule(method, rule, help)
+  pipeline.register(method, { help = help, run = function(plan)
+    return split_result(plan, plan.network:cuts(plan.machine, rule, { seed = plan.options.seed,
+      seconds = plan.options.seconds }))
+  end })
+end
+
+register_rule('gpipe', 'balanced', 'consecutive parts whose largest sum of times is least (GPipe; exact)')
+register_rule('torchgpipe', 'torchgpipe', "consecutive parts by torchgpipe's block partition")
+register_rule('equal', 'equal', 'consecutive parts of equally many layers')
+register_rule('random', 'random', 'consecutive parts at random cuts')
+register_rule('local_search', 'search', 'consecutive parts, cuts moved while that helps')
+
+local exact_s = 120 -- the longest proof that is tried: what it leaves open is not called optimal
+
+pipeline.register('max_load_dp', {
+  help = 'least largest load of contiguous parts (dynamic programme over down-sets; exact)', run = function(plan)
+    return split_result(plan, plan.network:max_load(plan.machine, {
+      seconds = math.min(plan.options.seconds, exact_s), orders = 8,
+      most_ideals = 400000, most_pairs = 2e8 }))
+  end })
+
+--- Where the published experts' splits of an instance may be.
+local function expert_file(source)
+  local folder, stem = source:match '^(.-)([^/]*)%.json$'
+  if not folder then return end
+  for _, place in ipairs { '', '../', '../../', '../../../' } do
+    local base = folder .. place .. (place == '' and '' or 'human-experts/')
+    for _, variant in ipairs { stem, (stem:gsub('_training$', '_inference')) } do
+      local path = base .. variant .. '_expert.json'
+      if exists(path) then return path end
+    end
+  end
+end
+
+local function expert_assignment(plan)
+  local source, devices = plan.source, plan.machine.devices
+  local file = plan.options.expert
+  if not file and plan.about.format == 'dnn-partitioning' then file = expert_file(source) end
+  local list = plan.about.expert
+  if file then
+    if type(source) ~= 'string' then util.fail("%s: option 'expert': the network comes from no file", name) end
+    list = core.pipeline_split(file, source, plan.about.devices)
+  end
+  for i = 1, list and #list or 0 do
+    if list[i] > devices or list[i] <= -plan.machine.cpus then return nil end
+  end
+  return list
+end
+
+pipeline.register('expert', {
+  help = "the split that the file's authors made where there is one that fits, else equal layers", run = function(plan)
+    local list = expert_assignment(plan)
+    local split = list and plan.network:price(plan.machine, list) or plan.network:cuts(plan.machine, 'equal', {})
+    split.by = list and 'the authors' or 'equal layers'
+    return split_result(plan, split)
+  end })
+
+-- Without a limit rounds end a search, but for machines so busy that they would take longer than this.
+local longest_s = 50
+
+--- The contiguous split that a search begins with; bounded by counts, so that it is always the same.
+local function contiguous_start(plan, share)
+  local ok, split = pcall(plan.network.max_load, plan.network, plan.machine,
+    { most_pairs = 1e8, seconds = math.min(plan.options.seconds, longest_s) * share })
+  if not ok and core.stop_requested() then error(split, 0) end
+  return ok and split.feasible and split or nil
+end
+
+local function better(a, b) return b == nil or not b.feasible or (a.feasible and a.max_load < b.max_load) end
+
+--- Rounds of annealing until rounds or time are spent, or somebody asks to stop.
+local function search_rounds(plan, best, start)
+  local options, shown = plan.options, progress.new('max_load', plan.options.quiet)
+  local limited = options.seconds < math.huge
+  local rounds = options.rounds or (limited and 1e6 or 10)
+  local most_s = limited and options.seconds or longest_s
+  for round = 1, rounds do
+    local elapsed = core.clock_s() - start
+    if elapsed >= most_s or (best and best.bound) or core.stop_requested() then break end
+    local starts = {}
+    if best then starts[1] = best.assignment end
+    if plan.contiguous then starts[#starts + 1] = plan.contiguous.assignment end
+    local found = plan.network:search(plan.machine, { seed = options.seed, rounds = 1, first_round = round - 1,
+      trials = math.min(2e6, 20000 * #plan.about.nodes), starts = starts,
+      seconds = most_s - elapsed })
+    found.bound = found.optimal
+    if better(found, best) then best = found end
+    local share = math.max(limited and elapsed / options.seconds or 0, round / rounds)
+    shown.label = best.feasible and ('max_load  best %.9g %s'):format(best.max_load, plan.about.unit) or 'max_load'
+    shown:update { items = limited and 100 or rounds, done = limited and math.floor(100 * math.min(1, share)) or round,
+      share = math.min(1, share) }
+    if found.bound then break end
+  end
+  shown:finish()
+  return best
+end
+
+pipeline.register('max_load', {
+  help = 'least largest load found, parts need not be contiguous (annealing from max_load_dp)', run = function(plan)
+    local start = core.clock_s()
+    plan.contiguous = plan.options.seconds > 0.1 and contiguous_start(plan, 0.25) or nil
+    local best = search_rounds(plan, plan.contiguous, start)
+    if not best then
+      best = plan.network:max_load(plan.machine, { orders = 1, most_ideals = 0,
+        seconds = math.max(0, plan.options.seconds - (core.clock_s() - start)) })
+    end
+    local contiguous_load = plan.contiguous and plan.contiguous.max_load
+    best.optimal, best.bound = best.bound or (not best.feasible and best.optimal) or false, nil
+    best.contiguous_max_load = contiguous_load
+    return split_result(plan, best)
+  end })
+
+pipeline.register('pipedream', {
+  help = "PipeDream's optimiser: stages and replicas, levels of bandwidth", run = function(plan)
+  local options = plan.options
+  local compression = options.activation_compression or 1
+  local found = plan.network:pipedream(plan.levels, { transfers = compression > 0,
+    compression = compression > 0 and compression or 1, straight = options.straight or false,
+    fewer = options.fewer_devices or false, article = options.cost == 'paper',
+    memory_bytes = options.memory_bytes or 0, seconds = options.seconds < math.huge and options.seconds or nil,
+    compress = options.compress_branches or 'auto' })
+  found.optimal, found.complete = found.complete and found.cuts ~= 'one order', nil
+  return found
+end })
+
+pipeline.register('piper', {
+  help = "Piper's planner: data and tensor degrees, recomputation; max_load: time per sample", run = function(plan)
+    local options = plan.options
+    return plan.network:piper(plan.machine, {
+      seconds = options.seconds < math.huge and options.seconds or nil, data_parallel = options.data_parallel ~= false,
+      tensor_parallel = options.tensor_parallel ~= false })
+  end })
+
+pipeline.register('tapp', {
+  help = 'TAPP: cuts and devices by policy gradient, from the largest load (papers.md 2)', run = function(plan)
+    return split_result(plan, require('trinity.tapp.planner')(plan))
+  end })
+
+--- Cuts that take no search, where a method had no time for any: the first that fit.
+local function simple_cuts(plan)
+  local split
+  for _, rule in ipairs { 'memory', 'equal', 'balanced' } do
+    local other = plan.network:cuts(plan.machine, rule, {})
+    other.optimal = false
+    if not split or other.feasible then split = other end
+  end
+  return split_result(plan, split)
+end
+
+--- Runs a method as a search: Ctrl-C ends it with what it has, where it has something. What does not keep to its
+--- seconds by itself is ended soon after.
+local function run(plan, method)
+  local seconds, start = plan.options.seconds, core.clock_s()
+  core.begin_search()
+  local limited = seconds < math.huge
+  if limited then core.begin_limit(seconds + math.max(0.5, seconds * 0.05)) end
+  local ok, found = pcall(methods[method].run, plan)
+  local stopped = core.stop_requested()
+  local late = limited and core.end_limit()
+  core.end_search()
+  if not ok and late and not stopped and tostring(found):match 'interrupted$' then
+    ok, found = true, simple_cuts(plan)
+  end
+  if not ok then error(found, 0) end
+  if type(found) ~= 'table' then
+    util.fail("%s: method '%s' returned %s, expected a result", name, method, util.describe(found))
+  end
+  found.seconds = core.clock_s() - start
+  if stopped then found.stopped, found.optimal = true, false end
+  return found
+end
+
+-- The fewest and the most devices of a level, where a method does not take any number.
+local limits_of = { pipedream = { 1, 1024 }, piper = { 1, most_devices }, tapp = { 1, most_devices } }
+
+local function check_levels(method, levels)
+  local limits = limits_of[method]
+  for _, level in ipairs(limits and levels or {}) do
+    if level.workers < limits[1] or level.workers > limits[2] then
+      check.refuse(name, 'option', 'devices', '%s: expected %d to %d a level, got %d', method, limits[1], limits[2],
+        level.workers)
+    end
+  end
+end
+
+-- What the module does when it is called.
+local function plan_pipeline(_, source, options)
+  if type(source) ~= 'string' and util.class_of(source) ~= 'problem' then
+    check.wrong(name, 1, 'source', source, 'a file, the name of a model or a problem')
+  end
+  options = check.options(name, 2, 'options', options, rules)
+  local method = check.choice(name, 'option', 'method', options.method or 'max_load', methods)
+  local network, cluster, whole = read(source, options)
+  local plan = { network = network, about = network:about(), source = source, options = {} }
+  for key, value in util.sorted_pairs(options) do plan.options[key] = value end
+  plan.options.seconds, plan.options.seed = options.seconds or math.huge, options.seed or 1
+  plan.machine, plan.levels = machine_of(plan.about, cluster, whole, plan.options)
+  check_levels(method, plan.levels)
+  local found = run(plan, method)
+  found.method, found.unit, found.nodes = method, plan.about.unit, plan.about.nodes
+  found.network, found.format, found.machine = plan.about.name, plan.about.format, plan.machine
+  found.stages, found.assignment = found.stages or {}, found.assignment or {}
+  if found.optimal == nil then found.optimal = false end
+  if not found.feasible and #found.assignment == 0 then found.max_load = nil end
+  pipeline_misfit.tell(found, plan, split_result)
+  return found
+end
+
+return setmetatable(pipeline, { __call = plan_pipeline })

@@ -1,0 +1,80 @@
+-- What every stage of a pipeline does when, as runs keep it and reports draw it: passes of micro-batches.
+
+local model = require 'trinity.graph.model'
+local pipeline_machine = require 'trinity.pipeline.machine'
+local problems = require 'trinity.strategy.problem'
+
+local pipeline_schedule = {}
+
+local phases = { forward = 0, backward = 1, update = 2 }
+
+--- The passes of a timeline: a list of { device = (from 0), micro_batch =, phase = 0 forward, 1 backward or 2 update,
+--- start_ns =, end_ns = (of the first and last operator), busy_ns = }, by device and time.
+function pipeline_schedule.spans(timeline, graph)
+  local operators, spans, list, phase_of = graph.operators, {}, {}, {}
+  for op = 1, operators do phase_of[op] = phases[graph:operator(op).phase] or 0 end
+  for task = 1, timeline.tasks do
+    local op, start_s, end_s = (task - 1) % operators + 1, timeline.start_s[task], timeline.end_s[task]
+    if end_s == end_s and end_s > start_s then
+      local device, part = timeline.device[task] - 1, math.floor((task - 1) / operators) + 1
+      local key = (device * timeline.micro_batches + part) * 3 + phase_of[op]
+      local span = spans[key]
+      if not span then
+        span = { device = device, micro_batch = part, phase = phase_of[op], start_ns = start_s * 1e9, end_ns = 0,
+          busy_ns = 0 }
+        spans[key], list[#list + 1] = span, span
+      end
+      span.start_ns, span.end_ns = math.min(span.start_ns, start_s * 1e9), math.max(span.end_ns, end_s * 1e9)
+      span.busy_ns = span.busy_ns + (end_s - start_s) * 1e9
+    end
+  end
+  table.sort(list, function(a, b)
+    if a.device ~= b.device then return a.device < b.device end
+    if a.start_ns ~= b.start_ns then return a.start_ns < b.start_ns end
+    return a.phase * 1e6 + a.micro_batch < b.phase * 1e6 + b.micro_batch
+  end)
+  return list
+end
+
+--- The stage of every operator, which is its device too: that of its unit's forward operators; nil where stages have
+--- several devices or the plan leaves operators out.
+local function stages_of(problem, plan)
+  local stage_of_name, stage_of_unit = {}, {}
+  for s, stage in ipairs(plan.stages) do
+    local several = stage.data_parallel and stage.data_parallel * stage.tensor_parallel or stage.devices or 1
+    if several > 1 or (stage.first_device or s) < 1 then return nil end
+    for _, node in ipairs(stage.nodes) do stage_of_name[plan.nodes[node]] = s end
+  end
+  local graph = problem.graph
+  for op = 1, graph.operators do
+    local unit = graph.unit_of[op]
+    stage_of_unit[unit] = stage_of_unit[unit] or stage_of_name[graph:operator(op).name]
+  end
+  local stages = problem:placement()
+  for op = 1, graph.operators do
+    local stage = stage_of_unit[graph.unit_of[op]]
+    if not stage then return nil end
+    stages[op] = stage
+  end
+  return stages
+end
+
+--- The simulated 1F1B schedule of a plan that trinity.pipeline made for a network of ours, of an ONNX file or of
+--- models/, with twice as many micro-batches as stages: spans and a name of it. nil where the plan is of a file of
+--- costs, or has stages on several devices, or more stages than a whole cluster has devices.
+function pipeline_schedule.of(plan, source, cluster_name)
+  if source:match '%.txt$' or source:match '%.json$' or #plan.stages < 2 then return nil end
+  local cluster, whole = pipeline_machine.named(cluster_name)
+  if not whole then cluster = model.cluster(('%sx%d'):format(cluster_name, #plan.stages)) end
+  if #cluster.devices < #plan.stages then return nil end
+  local problem = problems.new { graph = model.load(source), cluster = cluster, rules = { memory = 'none' } }
+  local stages, micro_batches = stages_of(problem, plan), 2 * #plan.stages
+  if not stages then return nil end
+  local timeline = problem:timeline { placement = stages, stage = stages, schedule = '1f1b',
+    micro_batches = micro_batches }
+  local spans = pipeline_schedule.spans(timeline, problem.graph)
+  timeline:close()
+  return spans, ('1F1B, %d micro-batches on %s'):format(micro_batches, problem.cluster.name)
+end
+
+return pipeline_schedule

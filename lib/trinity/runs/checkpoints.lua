@@ -1,0 +1,301 @@
+-- Checkpoints of searches: strategies as problem:load() reads them, whose notes hold what the search goes on from.
+-- A checkpoint replaces the one before as a whole, so that a crash at any moment leaves one that is good. What is not
+-- text lies beside it: weights in one of two files in turn, scores in one that only grows (drive_checkpoint.lua). A
+-- checkpoint holds the CRC-32C of its notes and of what it names of that file: one that was changed or cut short on the
+-- disk is refused.
+--
+-- Methods have theirs in the run's folder (begin, due, write, restore_kept); trinity and best take names of files, too.
+
+local check = require 'trinity.base.check'
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
+local run_folder = require 'trinity.runs.folder'
+local progress = require 'trinity.base.progress'
+local simulator = require 'trinity.strategy.simulator'
+local tensorboard = require 'trinity.runs.tensorboard'
+local util = require 'trinity.base.util'
+
+local checkpoints = {}
+
+-- Files that hold a state are written anew after least_s at the earliest and take that share of the time at most.
+checkpoints.least_s, checkpoints.share = 5, 0.01
+
+--- Whether a file that was written at `at_s`, which took `taken_s`, is to be written again.
+function checkpoints.is_due(at_s, taken_s)
+  return core.clock_s() - at_s >= math.max(checkpoints.least_s, taken_s / checkpoints.share)
+end
+
+local kind = 'trinity search checkpoint 3'
+
+--- Numbers as text without loss.
+function checkpoints.pack(list, count)
+  local parts = {}
+  for i = 1, count or #list do parts[i] = ('%.17g'):format(list[i]) end
+  return table.concat(parts, ' ')
+end
+
+--- What pack() made, as a list.
+function checkpoints.unpack(text)
+  local list = {}
+  for word in (text or ''):gmatch '%S+' do list[#list + 1] = tonumber(word) end
+  return list
+end
+
+local point = { 'evaluations', 'mean_reward', 'best_reward', 'best_step_time_s' }
+
+local function pack_curve(curve)
+  local values = {}
+  for _, entry in ipairs(curve) do
+    for _, name in ipairs(point) do values[#values + 1] = entry[name] end
+  end
+  return checkpoints.pack(values)
+end
+
+local function unpack_curve(text)
+  local curve, values = {}, checkpoints.unpack(text)
+  for first = 1, #values, #point do
+    local entry = {}
+    for i, name in ipairs(point) do entry[name] = values[first + i - 1] end
+    curve[#curve + 1] = entry
+  end
+  return curve
+end
+
+-- Options that may differ between a run and the run that goes on from it.
+local free = { quiet = true, rescue = true, checkpoint = true, checkpoint_every = true, resume = true, seconds = true }
+
+local function option_text(value)
+  if type(value) ~= 'table' then return tostring(value) end
+  local parts = {}
+  for key, entry in util.sorted_pairs(value) do
+    local text = type(entry) == 'cdata' and checkpoints.pack(entry) or tostring(entry)
+    parts[#parts + 1] = ('%s=%s'):format(key, text)
+  end
+  return table.concat(parts, ' ')
+end
+
+--- Options that tell searches apart, as texts by name.
+function checkpoints.option_texts(options)
+  local texts = {}
+  for key, value in util.sorted_pairs(options) do
+    if not free[key] then texts[key] = option_text(value) end
+  end
+  return texts
+end
+
+-- Whether the caller named a file for checkpoints.
+local function asked(self) return (self.options.checkpoint or '') ~= '' end
+
+--- Sets the files of the search `self`: checkpoint and resume of its options, else those of the run's folder (for a
+--- search that no other rank shares, whose batches are all its own).
+function checkpoints.begin(self, shared)
+  local options, record = self.options, not shared and self.record or nil
+  self.checkpoint = asked(self) and options.checkpoint or record and record:checkpoint_path() or nil
+  self.resume = (options.resume or '') ~= '' and options.resume or record and record.resume or nil
+  self.kept_at, self.keeping_s = core.clock_s(), 0
+  if record and self.checkpoint then record.keeps = true end
+end
+
+local most_scores = 4e6 -- that a checkpoint nobody asked for holds
+
+--- Whether `scores` are more than a checkpoint holds that nobody asked for: the latest one then stays, and a search
+--- that goes on from it takes longer to the same end.
+function checkpoints.too_many(self, scores) return not asked(self) and scores > most_scores end
+
+--- Whether a checkpoint is due: by the caller's count where the caller asked for checkpoints, else by the clock.
+function checkpoints.due(self, by_count)
+  if not self.checkpoint then return false end
+  if asked(self) then return by_count end
+  return checkpoints.is_due(self.kept_at, self.keeping_s)
+end
+
+--- Calls body(), which writes a file beside the checkpoint. What goes wrong is the caller's to know where the caller
+--- asked for checkpoints; else it ends the run's folder, and the answer is false.
+function checkpoints.guard(self, body)
+  if not asked(self) then return self.record.run.folder:try(body, self.record.path) end
+  body()
+  return true
+end
+
+local no_sum = '"sum": "--------"'
+
+-- The CRC-32C of a checkpoint's text without its own.
+local function sum_of(text)
+  local first, last = text:find('"sum": *"[%x-]+"')
+  if not first then return nil end
+  return ('%08x'):format(tensorboard.crc32c(text:sub(1, first - 1) .. no_sum .. text:sub(last + 1)))
+end
+
+-- A file's content with what comes of a text.
+local function read_checked(path)
+  local ok, text = pcall(core.read_file, path)
+  if not ok then return nil, util.unplaced(tostring(text)) end
+  if not text:find(kind, 1, true) then
+    local version = text:match '"trinity search checkpoint (%d+)"'
+    return nil, version and ('of another version of trinity (%s, this one writes 3)'):format(version)
+      or 'no checkpoint of a search'
+  end
+  local sum = sum_of(text)
+  if not sum or text:match '"sum": *"(%x+)"' ~= sum then return nil, 'changed or cut short since it was written' end
+  return text
+end
+
+--- Writes the search `self` with its best so far to `path`; `notes` are the method's own, text or numbers.
+function checkpoints.write(path, self, notes)
+  local begun, record = core.clock_s(), self.record
+  if record then record:before_checkpoint() end
+  local all = { kind = kind, method = self.method, evaluations_so_far = self.evaluations, step = self.step,
+    curve = pack_curve(self.curve), mean_reward = ('is %.17g'):format(self.mean_reward or 0) }
+  for key, value in util.sorted_pairs(notes) do all['at_' .. key] = value end
+  local texts = checkpoints.option_texts(self.options)
+  for key, text in util.sorted_pairs(texts) do all['option_' .. key] = 'is ' .. text end
+  all.sum = '--------'
+  local text = self.problem:to_json(self.placement, all)
+  text = text:gsub('"sum": *"%-+"', ('"sum": "%s"'):format(sum_of(text)), 1)
+  if asked(self) then core.write_file(path, text) else record:write_checkpoint(text) end
+  self.kept_at = core.clock_s()
+  self.keeping_s = self.kept_at - begun
+end
+
+--- The check sum of a file as a note says it: with a word, since notes that look like numbers, such as 1234e567, become
+--- numbers (engine/strategy/strategy.cpp).
+function checkpoints.content_sum(content) return checkpoints.sum_text(tensorboard.crc32c(content)) end
+
+function checkpoints.sum_text(sum) return ('crc32c %08x'):format(sum) end
+
+--- Writes a checkpoint of the search `self` with a file beside it that body(path) writes: never the one that the last
+--- checkpoint names, until there is a newer checkpoint.
+function checkpoints.write_with_file(self, notes, body)
+  local slot = 1 - (self.slot or 1)
+  local file = ('%s.policy%d'):format(self.checkpoint, slot)
+  if not checkpoints.guard(self, function() body(file) end) then return end
+  local ok, content = pcall(core.read_file, file)
+  if not ok then return end -- the folder is given up
+  notes.policy, notes.policy_sum = file:match '[^/]*$', checkpoints.content_sum(content)
+  checkpoints.write(self.checkpoint, self, notes)
+  self.slot = slot
+end
+
+local function refuse(owner, path, message, ...)
+  check.refuse(owner, 'option', 'resume', '%s: %s', path, message:format(...))
+end
+
+local function check_options(owner, path, options, notes)
+  for key, text in util.sorted_pairs(checkpoints.option_texts(options)) do
+    local was = (notes['option_' .. key] or 'is ?'):sub(4)
+    if was ~= text then
+      refuse(owner, path, "written with option '%s' = %s, this search has %s", key, util.shortened(was, 60),
+        util.shortened(text, 60))
+    end
+  end
+end
+
+-- The file beside the checkpoint `path` that the note `name` tells, and its content; of what only grows the first
+-- `bytes`. nil and why where it is not what it was.
+local function checked_file(path, name, sum, bytes)
+  name = tostring(name):match '[^/]*$'
+  local file = (path:match '^.*/' or '') .. name
+  local ok, content = pcall(core.read_file, file)
+  if not ok then
+    return nil, 'a file that belongs to it: ' .. util.unplaced(tostring(content)):gsub('^trinity%.[%w_]+: ', '')
+  end
+  local length = #content
+  if bytes then content = content:sub(1, tonumber(bytes) or 0) end
+  if checkpoints.content_sum(content) ~= sum then
+    return nil, ('%s, which belongs to it, is not what was written with it'):format(file)
+  end
+  return file, content, length
+end
+
+-- What is wrong with the files beside a checkpoint with these notes, or nil.
+local function wrong_beside(path, notes)
+  for _, name in ipairs { 'at_policy', 'at_scores' } do
+    if notes[name] then
+      local file, wrong = checked_file(path, notes[name], notes[name .. '_sum'], notes[name .. '_bytes'])
+      if not file then return wrong end
+    end
+  end
+end
+
+local function whole(text) return text and tonumber(text) and tonumber(text) >= 0 and tonumber(text) % 1 == 0 end
+
+--- Brings the search `self` to where the checkpoint at `path` was written; returns the method's own notes as text.
+function checkpoints.restore(owner, self, path)
+  local problem, placement = self.problem, self.problem:placement()
+  local text, wrong = read_checked(path)
+  if not text then refuse(owner, path, '%s', wrong) end
+  local ok, loaded = pcall(problem.handle.from_json, problem.handle, text, path, placement)
+  if not ok then util.fail('%s: %s', owner, util.unplaced(tostring(loaded))) end
+  local notes = loaded.notes
+  if notes.method ~= self.method then refuse(owner, path, 'of method %s', util.quoted(notes.method or '?')) end
+  if not loaded.same_graph or not loaded.same_cluster then
+    refuse(owner, path, 'written for another %s', loaded.same_graph and 'cluster' or 'graph')
+  end
+  check_options(owner, path, self.options, notes)
+  if not whole(notes.evaluations_so_far) or not whole(notes.step) then refuse(owner, path, 'counts are missing') end
+  local wrong_file = wrong_beside(path, notes)
+  if wrong_file then refuse(owner, path, '%s', wrong_file) end
+  local metrics = simulator.run_batch(owner, problem, { placement })[1]
+  for op = 1, #placement do self.placement[op] = placement[op] end
+  self.best = { metrics = metrics, reward = problem:score(metrics) }
+  self.evaluations, self.step = tonumber(notes.evaluations_so_far), tonumber(notes.step)
+  self.curve, self.mean_reward = unpack_curve(notes.curve), tonumber((tostring(notes.mean_reward):sub(4)))
+  -- What ranks of a job compare that go on together.
+  self.resumed_at = ('one of %d evaluations with the sum %s'):format(self.evaluations, tostring(notes.sum))
+  local own = {}
+  for key, value in util.sorted_pairs(notes) do
+    local name = key:match '^at_(.*)$'
+    if name then own[name] = value end
+  end
+  return own
+end
+
+--- The file beside the checkpoint `path` that its notes name, whose content is what it was.
+function checkpoints.file_of(owner, self, path, notes)
+  local file, wrong = checked_file(path, notes.policy, notes.policy_sum)
+  if not file then refuse(owner, path, '%s', wrong) end
+  self.slot = tonumber(file:match '%d$')
+  return file
+end
+
+--- What the checkpoint `path` has in a file beside it that only grows: content, the file, and how long that is now, as
+--- a later write may have been cut short before a checkpoint told of it.
+function checkpoints.grown(owner, path, name, sum, bytes)
+  local file, content, length = checked_file(path, name, sum, bytes)
+  if not file then refuse(owner, path, '%s', content) end
+  return content, file, length
+end
+
+--- Puts `text` into a file beside the checkpoint of the search `self`: at its end, or as all of it.
+function checkpoints.write_beside(self, file, text, grows)
+  return checkpoints.guard(self, function()
+    if grows then core.append_file(file, text, 'synced') else core.write_file(file, text) end
+  end)
+end
+
+--- How many evaluations the checkpoint in the folder of a search holds; 0 where there is none. One that is not whole is
+--- told of and removed.
+function checkpoints.reached(folder)
+  local path = folder .. '/checkpoint.json'
+  if not run_folder.exists(path) then return 0 end
+  local text, wrong = read_checked(path)
+  local ok, saved = pcall(json.decode, text or '', path)
+  local notes = text and ok and type(saved) == 'table' and saved.notes or {}
+  wrong = wrong or wrong_beside(path, notes)
+  if not wrong then return tonumber(notes.evaluations_so_far) or 0 end
+  progress.warn(('%s: %s; it is removed, and the search starts anew'):format(path, wrong))
+  core.remove_tree(path)
+  return 0
+end
+
+--- Brings the search `self` to its checkpoint in the run's folder; load(path) takes the file beside it, where there is
+--- one. Returns the notes, nil where there is no checkpoint.
+function checkpoints.restore_kept(owner, self, load)
+  if not self.resume then return nil end
+  local notes = checkpoints.restore(owner, self, self.resume)
+  if load and notes.policy then load(checkpoints.file_of(owner, self, self.resume, notes)) end
+  self.record:tell_resumed(self)
+  return notes
+end
+
+return checkpoints

@@ -1,0 +1,221 @@
+-- Folders of runs as they lie on the disk (runs/init.lua has the format): listed, compared, shown, removed. What
+-- `trinity runs`, `trinity watch` and reports read.
+
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
+local progress = require 'trinity.base.progress'
+local run_folder = require 'trinity.runs.folder'
+local run_metrics = require 'trinity.runs.metrics'
+local state = require 'trinity.runs.state'
+local util = require 'trinity.base.util'
+
+local run_list = {}
+
+local function read_json(path)
+  local ok, value = pcall(function() return json.decode(core.read_file(path), path) end)
+  return ok and type(value) == 'table' and value or nil
+end
+
+--- A field of what may be anybody's JSON, when it has the type that is expected.
+local function field(t, key, kind)
+  local value = type(t) == 'table' and t[key]
+  if type(value) == kind then return value end
+end
+
+local function epoch(text)
+  local y, m, d, h, min, s = (text or ''):match '^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)Z$'
+  if not y then return nil end
+  local local_s = os.time { year = y, month = m, day = d, hour = h, min = min, sec = s, isdst = false }
+  local now = os.time()
+  local utc = os.date('!*t', now)
+  utc.isdst = false
+  return local_s + now - os.time(utc)
+end
+
+--- The fastest strategy that fits among the searches of a run: { step_time_s =, over_bound =, search =, method =,
+--- evaluations = }, or nil; and how many searches there are.
+local function best_search(path)
+  local best, count = nil, 0
+  for _, id in ipairs(core.list_folder(path .. '/searches')) do
+    local about = read_json(('%s/searches/%s/search.json'):format(path, id))
+    local step_time_s = about and field(about, 'best_step_time_s', 'number')
+    count = count + 1
+    if step_time_s and about.fits ~= false and (not best or step_time_s < best.step_time_s) then
+      local bound_s = field(about, 'lower_bound_s', 'number')
+      best = { step_time_s = step_time_s, over_bound = bound_s and bound_s > 0 and step_time_s / bound_s or nil,
+        search = id, method = field(about, 'method', 'string'), evaluations = field(about, 'evaluations', 'number') }
+    end
+  end
+  return best, count
+end
+
+--- Status as it is: a run whose process has gone was killed.
+local function status_of(about)
+  local status = field(about, 'status', 'string') or '?'
+  if status == 'running' and not (field(about, 'pid', 'number') and state.is_alive(about)) then
+    return 'interrupted', 'killed'
+  end
+  return status, field(about, 'error', 'string')
+end
+
+--- A run: { path =, name =, status =, note =, script =, model =, cluster =, started_s =, age_s =, seconds =,
+--- searches =, step_time_s =, over_bound =, method =, about = its run.json }; nil and why where the folder is none.
+function run_list.read(path)
+  local about = read_json(path .. '/run.json')
+  if not about or about.kind ~= 'trinity run 1' then return nil, ('%s is not the folder of a run'):format(path) end
+  local best, searches = best_search(path)
+  local started_s = epoch(field(about, 'started_at', 'string'))
+  local status, note = status_of(about)
+  local run = { path = path, name = path:match '([^/]*)$', status = status, note = note, about = about,
+    script = field(about, 'script', 'string'), model = field(about, 'model', 'string'),
+    cluster = field(about, 'cluster', 'string'), started_s = started_s, searches = searches,
+    age_s = started_s and math.max(0, os.time() - started_s), seconds = field(about, 'seconds', 'number') }
+  for key, value in util.sorted_pairs(best or {}) do run[key] = run[key] or value end
+  return run
+end
+
+--- All runs of a folder, by name.
+function run_list.all(root)
+  local runs = {}
+  for _, name in ipairs(core.list_folder(root)) do
+    local run = run_list.read(root .. '/' .. name)
+    if run then runs[#runs + 1] = run end
+  end
+  return runs
+end
+
+--- The run called `name` (or the folder of that path); a usage error with a suggestion where there is none.
+function run_list.find(root, name)
+  for _, path in ipairs { root .. '/' .. name, name } do
+    if run_folder.exists(path .. '/run.json') then
+      local run = run_list.read((path:gsub('/+$', '')))
+      if not run then util.fail_usage('%s/run.json: not of a run, or damaged', path) end
+      return run
+    end
+  end
+  local names = {}
+  for _, run in ipairs(run_list.all(root)) do names[#names + 1] = run.name end
+  util.fail_usage("no run %s in %s%s", util.quoted(name), root, core.suggestion(name, names))
+end
+
+--- A run for core.to_json.
+function run_list.plain(run)
+  local copy = {}
+  for key, value in util.sorted_pairs(run) do if key ~= 'about' then copy[key] = value end end
+  return copy
+end
+
+--- Sorts runs by a field, those without it last; ties and texts by name.
+function run_list.sort(runs, key)
+  table.sort(runs, function(a, b)
+    local x, y = a[key], b[key]
+    if x == y or type(x) ~= type(y) and x ~= nil and y ~= nil then return a.name < b.name end
+    if x == nil or y == nil then return y == nil end
+    return x < y
+  end)
+end
+
+--- The searches of a run in order: what search.json says of each, with `id`.
+function run_list.searches(run)
+  local list = {}
+  for _, id in ipairs(core.list_folder(run.path .. '/searches')) do
+    local about = read_json(('%s/searches/%s/search.json'):format(run.path, id)) or { status = 'running' }
+    about.id = id
+    list[#list + 1] = about
+  end
+  table.sort(list, function(a, b)
+    local x, y = tonumber(a.id), tonumber(b.id)
+    if x and y then return x < y end
+    if x or y then return x ~= nil end
+    return a.id < b.id
+  end)
+  return list
+end
+
+--- The results of a run: labels, and what is in their files.
+function run_list.results(run)
+  local list = {}
+  for _, file in ipairs(core.list_folder(run.path .. '/results')) do
+    list[#list + 1] = read_json(('%s/results/%s'):format(run.path, file))
+  end
+  local function padded(result)
+    return (tostring(result.label):gsub('%d+', function(digits) return ('%9s'):format(digits) end))
+  end
+  table.sort(list, function(a, b) return padded(a) < padded(b) end)
+  return list
+end
+
+--- Options in which two runs differ: { { name =, a =, b = } ... }, values as text.
+function run_list.differences(a, b)
+  local names, list = {}, {}
+  for _, run in ipairs { a, b } do
+    for name in util.sorted_pairs(field(run.about, 'options', 'table') or {}) do names[name] = true end
+  end
+  for _, key in ipairs { 'script', 'model', 'cluster' } do names[key] = names[key] or 'own' end
+  for name, own in util.sorted_pairs(names) do
+    local values = {}
+    for i, run in ipairs { a, b } do
+      local value = own == 'own' and run[name] or (field(run.about, 'options', 'table') or {})[name]
+      values[i] = value == nil and '-' or tostring(value)
+    end
+    if values[1] ~= values[2] then list[#list + 1] = { name = name, a = values[1], b = values[2] } end
+  end
+  return list
+end
+
+--- Removes a run. A usage error when it runs and `force` is not true.
+function run_list.remove(run, force)
+  if run.status == 'running' and not force then
+    util.fail_usage("run '%s' is running (process %d); --force deletes it anyway", run.name, run.about.pid)
+  end
+  core.remove_tree(run.path)
+end
+
+--- The last row of metrics.jsonl, read from the end of the file.
+function run_list.last_row(run)
+  local file = io.open(run.path .. '/metrics.jsonl', 'r')
+  if not file then return nil end
+  file:seek('set', math.max(0, file:seek 'end' - 65536))
+  local text = file:read '*a'
+  file:close()
+  local row
+  for line in text:gmatch '[^\n]+' do
+    local ok, value = pcall(json.decode, line)
+    if ok and type(value) == 'table' then row = value end
+  end
+  return row
+end
+
+--- All rows of a run.
+function run_list.rows(run) return run_metrics.read(run.path .. '/metrics.jsonl') end
+
+--- An age for people: '12 s', '3 min', '5 h', '8 d'.
+function run_list.age_text(seconds)
+  if not seconds then return '-' end
+  for _, unit in ipairs { { 86400, 'd' }, { 3600, 'h' }, { 60, 'min' } } do
+    if seconds >= unit[1] then return ('%d %s'):format(seconds / unit[1], unit[2]) end
+  end
+  return ('%d s'):format(seconds)
+end
+
+local function number(t, key) return field(t, key, 'number') end
+
+--- What a running run does, as the parts of a line: { label =, parts =, share = }; nil where it says nothing.
+function run_list.now(run)
+  local now = field(run.about, 'now', 'table')
+  if not now then return nil end
+  local parts, best_s, bound_s = {}, number(now, 'best_step_time_s'), number(now, 'lower_bound_s')
+  if number(now, 'items') then parts[1] = ('%d/%d items'):format(number(now, 'done') or 0, now.items) end
+  if number(now, 'evaluations') then parts[#parts + 1] = ('%d evaluations'):format(now.evaluations) end
+  if best_s then
+    local gap = bound_s and bound_s > 0 and (' (%.2fx bound)'):format(best_s / bound_s) or ''
+    parts[#parts + 1] = ('best %.4g s%s%s'):format(best_s, gap, now.fits == false and ' (does not fit)' or '')
+  end
+  if number(now, 'evaluations_per_s') then parts[#parts + 1] = ('%.0f evaluations/s'):format(now.evaluations_per_s) end
+  if number(now, 'left_s') then parts[#parts + 1] = progress.duration(now.left_s) .. ' left' end
+  local label = tostring(now.label or '')
+  if number(now, 'seed') then label = ('%s seed %d'):format(label, now.seed) end
+  return { label = label, parts = parts, share = number(now, 'share') }
+end
+
+return run_list

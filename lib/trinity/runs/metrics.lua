@@ -1,0 +1,180 @@
+-- The rows of a run: the same scalars in metrics.csv and metrics.jsonl, each written as it comes, and in a TensorBoard
+-- event file, which follows within a second or with the next row. Numbers have 17 digits, so that they read back to the
+-- same value (TensorBoard keeps 32 bits). A field that no row had so far adds a column to the CSV file, which is then
+-- written anew.
+--
+-- Which steps of a search make a row depends on counts alone (run_search.lua), and every number but `seconds` on the
+-- seed alone.
+
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
+local tensorboard = require 'trinity.runs.tensorboard'
+
+local metrics = {}
+
+local Metrics = {}
+Metrics.__index = Metrics
+
+-- Columns of every search, in their order; the first six name the search and not a scalar.
+local columns = { 'search', 'problem', 'method', 'seed', 'model', 'cluster', 'step', 'evaluations', 'seconds',
+  'mean_reward', 'best_reward', 'best_step_time_s', 'best_peak_memory_bytes', 'best_peak_communication_bytes', 'fits',
+  'lower_bound_s', 'loss', 'entropy', 'entropy_groups', 'entropy_devices' }
+local no_scalar = { search = true, problem = true, method = true, seed = true, model = true, cluster = true,
+  step = true, evaluations = true }
+
+local function number_text(value)
+  if value - value ~= 0 then return nil end -- neither infinite nor not a number
+  return ('%.17g'):format(value)
+end
+
+local function csv_cell(text) return text:find '[",\r\n]' and '"' .. text:gsub('"', '""') .. '"' or text end
+
+-- Names and texts as JSON, each encoded once.
+local encoded = setmetatable({}, { __mode = 'k', __index = function(t, text)
+  t[text] = json.encode(text)
+  return t[text]
+end })
+
+--- A row as a line of CSV and one of JSON, with the fields of `names` in their order.
+local function lines_of(names, row)
+  local cells, parts = {}, {}
+  for i = 1, #names do
+    local name = names[i]
+    local value, cell = row[name], ''
+    if type(value) == 'number' then
+      cell = number_text(value)
+      parts[#parts + 1] = encoded[name] .. ':' .. (cell or 'null')
+    elseif value ~= nil then
+      cell = csv_cell(tostring(value))
+      parts[#parts + 1] = encoded[name] .. ':' .. encoded[tostring(value)]
+    end
+    cells[i] = cell or ''
+  end
+  return table.concat(cells, ',') .. '\n', '{' .. table.concat(parts, ',') .. '}\n'
+end
+
+--- The rows of a file of lines of JSON, and how many lines are none (cut short by a crash), which are left out.
+function metrics.read(path)
+  local ok, text = pcall(core.read_file, path)
+  local rows, torn = {}, 0
+  if not ok then return rows, torn end
+  for line in text:gmatch '[^\n]+' do
+    local whole, row = pcall(json.decode, line)
+    if whole and type(row) == 'table' then rows[#rows + 1] = row else torn = torn + 1 end
+  end
+  return rows, torn
+end
+
+local function safe_tag(text) return (tostring(text):gsub('[/%c]', '_')) end
+
+--- Tags of the scalars of rows that are alike in what names them, by field.
+function Metrics:tags_of(row)
+  local key = ('%s/%s'):format(row.search or '', row.seed or '')
+  local tags = self.tags[key]
+  if not tags then
+    local prefix = row.method and ('%s/%s/%s/seed%s/'):format(safe_tag(row.model), safe_tag(row.cluster),
+      safe_tag(row.method), row.seed and ('%d'):format(row.seed) or '-') or ''
+    tags = setmetatable({}, { __index = function(t, name)
+      t[name] = tensorboard.tag(prefix .. safe_tag(name))
+      return t[name]
+    end })
+    self.tags[key] = tags
+  end
+  return tags
+end
+
+--- The event of a row at time `wall_time_s`, or nil where it has no scalar.
+function Metrics:event(row, wall_time_s)
+  local list, values, tags, names = {}, {}, self:tags_of(row), self.names
+  for i = 1, #names do
+    local value = row[names[i]]
+    if type(value) == 'number' and not no_scalar[names[i]] and value - value == 0 then
+      list[#list + 1], values[#values + 1] = tags[names[i]], value
+    end
+  end
+  local step = row.evaluations or row.step or self.rows
+  if #list == 0 then return nil end
+  return tensorboard.scalars(wall_time_s, math.max(0, math.min(2 ^ 53, math.floor(step))), list, values)
+end
+
+--- Adds columns for fields of `row` that there were none for. True when the CSV file must be written anew.
+function Metrics:learn_names(row)
+  local grown = {}
+  for name in pairs(row) do -- new ones are sorted below
+    if not self.known[name] then grown[#grown + 1] = name end
+  end
+  table.sort(grown)
+  for _, name in ipairs(grown) do
+    self.known[name] = true
+    self.names[#self.names + 1] = name
+  end
+  return #grown > 0
+end
+
+--- Writes metrics.csv anew from the rows of metrics.jsonl, with the columns that there are now.
+function Metrics:rewrite_csv()
+  local lines = { self:head() }
+  for _, row in ipairs(metrics.read(self.folder.path .. '/metrics.jsonl')) do
+    lines[#lines + 1] = lines_of(self.names, row)
+  end
+  self.folder:write('metrics.csv', table.concat(lines))
+end
+
+--- Writes a row; `wall_time_s` is when it came about.
+function Metrics:write(row, wall_time_s)
+  local folder, grown = self.folder, self:learn_names(row)
+  local csv, line = lines_of(self.names, row)
+  if self.lines_only then return folder:append(self.path, line) end
+  self.rows = self.rows + 1
+  if not self.begun then self:begin(wall_time_s) end
+  folder:append('metrics.jsonl', line)
+  if grown and self.rows > 1 then self:rewrite_csv() else folder:append('metrics.csv', csv) end
+  self.held[#self.held + 1] = self:event(row, wall_time_s)
+  if wall_time_s - self.flushed_s >= 1 then self:flush(wall_time_s) end
+end
+
+--- Writes the events that wait.
+function Metrics:flush(wall_time_s)
+  if #self.held > 0 then self.folder:append(self.events, table.concat(self.held)) end
+  self.held, self.flushed_s = {}, wall_time_s or self.flushed_s
+end
+
+--- The first line of metrics.csv.
+function Metrics:head() return table.concat(self.names, ',') .. '\n' end
+
+--- The heads of the files, before the first row.
+function Metrics:begin(wall_time_s)
+  self.begun = true
+  self.folder:write('metrics.jsonl', '')
+  self.folder:write('metrics.csv', self:head())
+  self.folder:write(self.events, tensorboard.head(wall_time_s))
+end
+
+--- Begins the files of a folder, with `rows` that are there already ({ row, wall_time_s } each).
+function metrics.new(folder, started_s, rows)
+  local self = setmetatable({ folder = folder, names = {}, known = {}, tags = {}, rows = 0, held = {}, flushed_s = 0,
+    events = ('events.out.tfevents.%d.trinity'):format(started_s) }, Metrics)
+  for i, name in ipairs(columns) do self.names[i], self.known[name] = name, true end
+  if not rows or #rows == 0 then return self end
+  local csv, lines, events = {}, {}, { tensorboard.head(started_s) }
+  for _, entry in ipairs(rows) do self:learn_names(entry.row) end
+  for i, entry in ipairs(rows) do
+    self.rows = i
+    csv[i], lines[i] = lines_of(self.names, entry.row)
+    events[#events + 1] = self:event(entry.row, entry.wall_time_s)
+  end
+  folder:write('metrics.jsonl', table.concat(lines))
+  folder:write('metrics.csv', self:head() .. table.concat(csv))
+  folder:write(self.events, table.concat(events))
+  self.begun = true
+  return self
+end
+
+--- Rows of a worker: lines of JSON in a file of its own, which the main process takes over.
+function metrics.spool(folder, path)
+  local self = metrics.new(folder, 0)
+  self.lines_only, self.path = true, path
+  return self
+end
+
+return metrics

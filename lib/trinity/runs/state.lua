@@ -1,0 +1,409 @@
+-- Which run the process is in: opens its folder when the first thing is to be kept, keeps run.json, closes it at the
+-- script's end. See lib/trinity/runs/init.lua for what the folder holds.
+--
+-- A context is what ids are counted in: the script, or an item of trinity.parallel_map, whose ids are then the same for
+-- any number of workers. A worker writes its rows to spool/ITEM.jsonl; the main process takes them over in the order of
+-- the items.
+
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
+local progress = require 'trinity.base.progress'
+local run_folder = require 'trinity.runs.folder'
+local run_metrics = require 'trinity.runs.metrics'
+local util = require 'trinity.base.util'
+
+--- settings: name, root, resume and options of the command line. run: nil before the first question, false for none.
+--- searches: what keeps those of the run (lib/trinity/runs/search.lua sets it). job(): the job whose first rank keeps
+--- the run (lib/trinity/dist/init.lua sets it).
+local state = { settings = {}, run = nil, searches = nil, job = function() return nil end }
+
+local kind, default_root = 'trinity run 1', 'runs'
+local now_interval_s = 2
+
+--- A time as ISO 8601 in UTC.
+function state.time_text(time_s) return os.date('!%Y-%m-%dT%H:%M:%SZ', time_s) end
+
+local function context(prefix, parent)
+  return { prefix = prefix, parent = parent, searches = 0, problems = 0, maps = 0, problem_of = {}, labels = {} }
+end
+
+--- The next id of a kind ('searches', 'problems') in the present context.
+function state.next_id(what)
+  local c = state.run.context
+  c[what] = c[what] + 1
+  return c.prefix .. c[what]
+end
+
+--- The folder of runs that command line and TRINITY_RUNS name; 'none' for none.
+function state.root()
+  local root = state.settings.root or core.environment 'TRINITY_RUNS'
+  return root and root ~= '' and root or default_root
+end
+
+--- Refuses a name that is none of a folder. `owner`: the option that gave it.
+function state.check_name(name)
+  if not name:match '^[%w_][%w._+-]*$' or #name > 120 then
+    util.fail_usage("option '--run': expected a name of up to 120 letters, digits and . _ + -, got %s",
+      util.quoted(name))
+  end
+end
+
+--- Numbers that JSON has none for, as text.
+local function plain(options)
+  local copy = {}
+  for key, value in util.sorted_pairs(options or {}) do
+    if type(value) == 'number' and (value ~= value or math.abs(value) == math.huge) then value = tostring(value) end
+    copy[key] = value
+  end
+  return copy
+end
+
+--- Whether the process of a run.json still runs.
+function state.is_alive(about)
+  return about.pid ~= nil and core.process_alive(about.pid, about.process_start or 0)
+end
+
+local function script_text(path)
+  local ok, text = pcall(core.read_file, path)
+  return ok and text or ''
+end
+
+-- Fields of run.json that a resumed run reads.
+local types = { status = 'string', options = 'table', pid = 'number', process_start = 'number',
+  resumed_at = 'table' }
+
+local function read_about(path)
+  local about = json.decode(core.read_file(path), path)
+  if type(about) ~= 'table' or about.kind ~= kind then
+    util.fail_usage("option '--resume': %s is not of a run that can go on", path)
+  end
+  for key, expected in util.sorted_pairs(types) do
+    if about[key] ~= nil and type(about[key]) ~= expected then
+      util.fail_usage("option '--resume': %s: field '%s': expected a %s, got %s", path, key, expected,
+        util.describe(about[key]))
+    end
+  end
+  return about
+end
+
+--- Refuses to go on with a run that is not this script's, done, or still running. Returns its run.json.
+local function check_resume(path, name, script, options)
+  if not run_folder.exists(path .. '/run.json') then util.fail_usage("option '--resume': there is no run %s", path) end
+  local about = read_about(path .. '/run.json')
+  if about.status == 'done' then util.fail_usage("option '--resume': run '%s' is done", name) end
+  if about.status == 'running' and state.is_alive(about) then
+    util.fail_usage("option '--resume': run '%s' is still running (process %d)", name, about.pid)
+  end
+  if script_text(path .. '/script.lua') ~= script then
+    util.fail_usage("option '--resume': the script has changed since run '%s' began (it was %s/script.lua)", name, path)
+  end
+  local was, is = about.options or {}, json.decode(json.encode(plain(options)))
+  for _, set in ipairs { was, is } do
+    for key in util.sorted_pairs(set) do
+      if json.encode(was[key]) ~= json.encode(is[key]) then
+        util.fail_usage("option '--resume': run '%s' was started with %s = %s, now it is %s", name, key,
+          util.shortened(json.encode(was[key]), 60), util.shortened(json.encode(is[key]), 60))
+      end
+    end
+  end
+  return about
+end
+
+--- Takes name, root, resume and the resolved options from trinity.options, and refuses at once what cannot be.
+function state.configure(settings)
+  state.settings = settings
+  local name, root = settings.name, state.root()
+  if name == 'none' then settings.root, name, root = 'none', nil, 'none' end
+  if not name then
+    if settings.resume then util.fail_usage "option '--resume': say which run with --run NAME" end
+    return
+  end
+  state.check_name(name)
+  local script = core.script()
+  if root == 'none' or not script then return end
+  local path = root .. '/' .. name
+  if settings.resume then
+    check_resume(path, name, script_text(script), settings.options)
+  elseif run_folder.exists(path .. '/run.json') then
+    util.fail_usage("option '--run': there is a run '%s' already (%s); take another name, or --resume", name, path)
+  end
+end
+
+--- The settings of a script that never read its options: --run, --runs and --resume are still ours.
+local function read_words()
+  local words, settings = rawget(_G, 'arg') or {}, {}
+  for i, word in ipairs(words) do
+    for option, key in util.sorted_pairs { run = 'name', runs = 'root' } do
+      if word == '--' .. option then settings[key] = words[i + 1] end
+      if word:sub(1, #option + 3) == '--' .. option .. '=' then settings[key] = word:sub(#option + 4) end
+    end
+    if word == '--resume' then settings.resume = true end
+  end
+  return settings
+end
+
+local function stem(path)
+  if path == '-' then return 'stdin' end
+  return (path:match '([^/]*)$':gsub('%.lua$', ''))
+end
+
+--- The program's options of a safe script, without which it must not go on: `trinity runs resume` repeats them.
+local function safe_words(given)
+  local words, is_safe, first = {}, false, -1
+  while given[first - 1] do first = first - 1 end -- the program is the first
+  for i = first + 1, -1 do
+    words[#words + 1] = given[i]
+    is_safe = is_safe or given[i] == '--safe'
+  end
+  return is_safe and words or {}
+end
+
+--- The words of the command, with the script by the name that the program knows it by.
+local function command(script)
+  local given, words, scripts = rawget(_G, 'arg') or {}, { 'trinity' }, core.home .. '/scripts/'
+  for _, word in ipairs(safe_words(given)) do words[#words + 1] = word end
+  words[#words + 1] = script:sub(1, #scripts) == scripts and stem(script) or script
+  for _, word in ipairs(given) do words[#words + 1] = word end
+  return words
+end
+
+local function library_versions()
+  local jit_version = rawget(_G, 'jit') and jit.version or 'LuaJIT'
+  local text = core.describe_torch()
+  return { trinity = core.version, libtorch = text:match '^LibTorch (%S+)' or text, luajit = jit_version },
+    text:match ' with (.*)$' or text
+end
+
+--- What run.json says at the start.
+local function describe(name, script, problem)
+  local process, versions, blas = core.process(), library_versions()
+  local options = state.settings.options
+  return { kind = kind, name = name, status = 'running', script = script, command = command(script),
+    folder = process.folder, options = plain(options), seed = options and tonumber(options.seed) or nil,
+    started_at = state.time_text(os.time()), pid = process.pid, process_start = process.start, versions = versions,
+    blas = blas, machine = core.describe_machine(), model = problem and problem.graph.name or nil,
+    cluster = problem and problem.cluster.name or nil }
+end
+
+--- Writes run.json.
+function state.save()
+  local run = state.run
+  return run.folder:write('run.json', core.to_json(run.about))
+end
+
+local function base_name(script, problem)
+  local parts = { run_folder.word(stem(script)) }
+  if problem then
+    parts[2], parts[3] = run_folder.word(problem.graph.name), run_folder.word(problem.cluster.name)
+  end
+  return table.concat(parts, '-')
+end
+
+--- The new folder that the settings ask for, and its name; about(name) is what run.json says.
+local function make_folder(script, problem, about)
+  local name, root = state.settings.name, state.root()
+  if not name then return run_folder.make_next(root, base_name(script, problem), about) end
+  local made = run_folder.make(root, name, about(name))
+  if not made then util.fail("there is a run '%s' already (%s/%s)", name, root, name) end
+  return made, name
+end
+
+--- Goes on in the folder of an interrupted run: run, or raises why not.
+local function reopen(script)
+  local name, root = state.settings.name, state.root()
+  local folder = run_folder.at(root .. '/' .. name)
+  local about = check_resume(folder.path, name, script_text(script), state.settings.options)
+  core.remove_leftovers(folder.path)
+  local process = core.process()
+  about.status, about.error, about.ended_at, about.now = 'running', nil, nil, nil
+  about.pid, about.process_start = process.pid, process.start
+  about.resumed_at = about.resumed_at or {}
+  table.insert(about.resumed_at, state.time_text(os.time()))
+  return { folder = folder, name = name, about = about, resumed = true }
+end
+
+--- Of the ranks of a launch the first one keeps the run.
+local function is_first_rank(about)
+  local job = state.job()
+  if about and job then about.ranks = job.size end
+  return not job or job.rank == 0
+end
+
+local function open(script, problem)
+  if state.settings.resume then return reopen(script) end
+  local about
+  local folder, name = make_folder(script, problem, function(name)
+    about = describe(name, script, problem)
+    is_first_rank(about)
+    return core.to_json(about)
+  end)
+  folder:write('script.lua', script_text(script))
+  return { folder = folder, name = name, about = about }
+end
+
+local function start(script, problem)
+  if not state.settings.options and not state.settings.name then
+    for key, value in util.sorted_pairs(read_words()) do state.settings[key] = value end
+    if state.settings.name or state.settings.resume then state.configure(state.settings) end
+  end
+  if state.root() == 'none' or not is_first_rank() then return false end
+  local ok, run = pcall(open, script, problem)
+  if not ok then
+    if type(run) ~= 'string' then error(run, 0) end
+    if state.settings.name then util.fail('no run is kept: %s', (util.unplaced(run):gsub('^trinity%.[%w_]+: ', ''))) end
+    progress.warn(('no run is kept: %s'):format((util.unplaced(run):gsub('^trinity%.[%w_]+: ', ''))))
+    return false
+  end
+  run.path, run.context, run.started, run.now_at = run.folder.path, context '', core.clock_s(), core.clock_s()
+  run.kept, run.results, run.best, run.started_s, run.saving_s = 0, 0, {}, os.time(), 0
+  return run
+end
+
+local function begin(script, problem)
+  state.run = start(script, problem)
+  local run = state.run
+  if not run then return end
+  core.at_end(state.finish)
+  if run.resumed then state.save() end
+  local earlier = run.resumed and state.searches.earlier_rows(run) or nil
+  run.metrics = run_metrics.new(run.folder, run.started_s, earlier)
+  progress.listener = state.note_now
+  progress.note(run.resumed and ('run: %s goes on: %s'):format(run.path, run.earlier_text)
+    or ('run: %s'):format(run.path))
+end
+
+--- The run of this process, opened now if need be; nil where there is none. `problem` helps to name it.
+function state.current(problem)
+  if state.run ~= nil then return state.run or nil end
+  local script = core.script()
+  if not script then return nil end
+  local before = core.was_interrupted()
+  core.begin_series() -- Ctrl-C does not stop the script between the folder and what ends the run in it
+  local ok, message = pcall(begin, script, problem)
+  core.end_series()
+  if not ok then error(message, 0) end
+  if core.was_interrupted() and not before and not core.stop_requested() then util.fail 'interrupted' end
+  return state.run or nil
+end
+
+--- Gives the run up to rank 0 of a job.
+function state.leave_to_first_rank()
+  if state.run then state.finish(0) end
+  state.run = false
+end
+
+--- Keeps what the progress line says, at most every two seconds.
+function state.note_now(line, shown)
+  local run, clock = state.run, core.clock_s()
+  if not run or core.in_worker() then return end
+  if clock - run.now_at < math.max(now_interval_s, 400 * run.saving_s) then return end
+  run.now_at = clock
+  local elapsed, best = clock - line.start, shown.best
+  local now = { label = line.label, step = shown.step, evaluations = shown.evaluations, share = shown.share,
+    done = shown.done, items = shown.items, seconds = elapsed, lower_bound_s = shown.lower_bound_s,
+    search = shown.search, method = shown.method, seed = shown.seed }
+  if shown.share and shown.share > 0 then now.left_s = elapsed / shown.share * (1 - shown.share) end
+  if shown.evaluations then now.evaluations_per_s = shown.evaluations / math.max(elapsed, 1e-9) end
+  if best then
+    now.best_step_time_s, now.best_reward, now.fits = best.metrics.step_time_s, best.reward, best.metrics.feasible
+  end
+  run.about.now, run.about.seconds = now, clock - run.started
+  state.save()
+  run.saving_s = core.clock_s() - clock -- some disks take milliseconds to replace a file
+end
+
+--- Begins a map of trinity.parallel_map; nil without a run.
+function state.begin_map()
+  local run = state.current()
+  if not run then return nil end
+  run.context.maps = run.context.maps + 1
+  return { parent = run.context, name = run.context.prefix .. 'm' .. run.context.maps }
+end
+
+--- Begins item i of a map; returns a function that ends it.
+function state.begin_item(map, i)
+  local run = state.run
+  if not map or not run then return function() end end
+  local outer, metrics, best = run.context, run.metrics, run.best
+  run.context, run.best = context(('%si%d-'):format(map.name, i), map.parent), {}
+  if core.in_worker() and not metrics.lines_only then
+    local path = ('spool/%si%d.jsonl'):format(map.name, i)
+    run.folder:write(path, '')
+    run.metrics = run_metrics.spool(run.folder, path)
+  end
+  return function()
+    state.searches.save_timelines(run)
+    run.context, run.metrics, run.best = outer, metrics, best
+  end
+end
+
+--- Takes the rows of item i over from its worker.
+function state.take_item(map, i)
+  local run = state.run
+  local path = map and run and ('%s/spool/%si%d.jsonl'):format(run.path, map.name, i)
+  if not path or not run_folder.exists(path) then return end
+  for _, row in ipairs(run_metrics.read(path)) do run.metrics:write(row, run.started_s + (row.seconds or 0)) end
+  pcall(core.remove_tree, path)
+end
+
+local function ending(status, message)
+  if core.was_interrupted() or status == 130 then return 'interrupted' end
+  if status == 0 then return 'done' end
+  return 'failed', message or ('exit status %d'):format(status)
+end
+
+--- Ends the run: says how the script ended. A folder in which nothing was kept goes. Returns the status to exit with:
+--- that of the script, but 1 in place of 0 where the folder was given up, and 130 where Ctrl-C came before it was
+--- written how the script ended.
+function state.finish(status, message)
+  local run = state.run
+  if not run then return status end
+  if progress.listener == state.note_now then progress.listener = nil end
+  state.searches.close(run)
+  run.metrics:flush()
+  local about = run.about
+  about.status, about.error = ending(status, message)
+  about.ended_at, about.seconds, about.now = state.time_text(os.time()), core.clock_s() - run.started, nil
+  state.run = false
+  if run.folder.broken then
+    if run_folder.exists(run.path .. '/run.json') then
+      pcall(core.write_file, run.path .. '/run.json', core.to_json(about))
+    end
+  elseif run.kept == 0 and run.results == 0 and not run.metrics.begun and not run.resumed and about.status == 'done'
+    and #core.list_folder(run.path .. '/searches') == 0 then
+    pcall(core.remove_tree, run.path)
+  else
+    run.folder:keep('run.json', core.to_json(about))
+    pcall(core.remove_tree, run.path .. '/spool')
+  end
+  if about.status == 'interrupted' then return 130 end
+  return status == 0 and run.folder.broken and 1 or status
+end
+
+--- A row of the script's own.
+function state.log(fields)
+  local run = state.current()
+  if not run then return end
+  local row = { seconds = core.clock_s() - run.started }
+  for name, value in util.sorted_pairs(fields) do
+    row[name] = type(value) == 'boolean' and (value and 1 or 0) or value
+  end
+  run.kept = run.kept + 1
+  run.metrics:write(row, os.time())
+end
+
+--- A file of results: { kind =, label =, summary =, data = }. Returns its path in the folder, or nil without a run.
+function state.keep_result(result_kind, data, label, summary, problem)
+  local run = state.current(problem)
+  if not run then return nil end
+  local labels, base = run.context.labels, label or result_kind
+  labels[base] = (labels[base] or 0) + 1
+  local name = run.context.prefix .. base .. (labels[base] > 1 and '-' .. labels[base] or '')
+  run.results = run.results + 1
+  local path = ('results/%s.json'):format(name)
+  local text = core.to_json { kind = result_kind, label = name, summary = summary, data = data }
+  local kept = run.folder:write(path, text)
+  return kept and path or nil
+end
+
+return state

@@ -1,0 +1,269 @@
+-- The frame of every search: budget, evaluation, reward, best so far, progress, stopping.
+
+local core = require 'trinity.core'
+local array = require 'trinity.base.array'
+local check = require 'trinity.base.check'
+local dist = require 'trinity.dist'
+local events = require 'trinity.runs.search_events'
+local progress = require 'trinity.base.progress'
+local search_curve = require 'trinity.search.curve'
+local simulator = require 'trinity.strategy.simulator'
+local strategy = require 'trinity.strategy.strategy'
+local util = require 'trinity.base.util'
+
+---@class trinity.Search
+---@field problem trinity.Problem
+---@field method string
+---@field options table<string, any>
+---@field evaluations integer how many plans were simulated
+---@field step integer how often search:evaluate was called
+---@field mean_reward? number of the placements of the last step
+---@field sum_of_means? number the sum of that over all steps
+---@field curve trinity.CurvePoint[]
+---@field placement trinity.Placement the best so far
+---@field best? { metrics: trinity.Metrics, reward: number }
+---@field start number clock at the start in seconds
+---@field stopped? boolean whether Ctrl-C came
+---@field progress table the progress line
+local Search = { __name = 'search' }
+Search.__index = Search
+
+---@class trinity.SearchModule
+---@field common trinity.SearchOptions options that every method takes, with their defaults
+---@field rules table<string, any> what those options may be (lib/trinity/base/check.lua)
+---@field unlimited integer a number of evaluations that no search reaches
+---@field rescued trinity.Strategy[] the best of searches that failed where no file keeps it, the last 16
+local search = {}
+
+--- A number of evaluations that no search reaches.
+search.unlimited = 2 ^ 53
+
+--- Options that every method takes, with their defaults.
+search.common = {
+  seed = 1,              -- fixes every random number
+  evaluations = 2000,    -- placements to simulate
+  seconds = math.huge,   -- wall-clock limit; results then depend on the machine's speed
+  quiet = false,         -- no progress line
+  rescue = '',           -- a file for the best so far when the script fails; '': in the run's folder
+}
+
+--- The best of searches that failed where no file keeps it (no run, option rescue not given): strategies, the latest
+--- last.
+search.rescued = {}
+
+local most_rescued = 16
+
+--- Rules of those options.
+search.rules = { seed = { 'integer', 0 }, evaluations = { 'integer', 1 }, seconds = { 'positive' }, quiet = 'boolean',
+  rescue = 'string' }
+
+--- Merges a method's own defaults, the common ones and the caller's options; refuses unknown names.
+---@param method string
+---@param defaults table<string, any>
+---@param given? table<string, any>
+---@return table<string, any>
+function search.options(method, defaults, given)
+  check.argument('search.options', 1, 'method', method, 'string')
+  check.argument('search.options', 2, 'defaults', defaults, 'table')
+  if given ~= nil then check.argument('search.options', 3, 'given', given, 'table') end
+  local rules, options = {}, {}
+  for _, set in ipairs { search.common, defaults } do
+    for key, value in util.sorted_pairs(set) do
+      -- `false` stands for a default that the method finds for itself.
+      rules[key], options[key] = search.rules[key] or (value == false and 'any' or type(value)), value
+    end
+  end
+  check.fields('methods.' .. method, given or {}, rules)
+  for key, value in util.sorted_pairs(given or {}) do options[key] = value end
+  return options
+end
+
+--- Whether budget is left and nobody asked to stop.
+---@return boolean
+function Search:more()
+  check.self('search:more', self, 'search')
+  if core.stop_requested() then self.stopped = true end
+  return not self.stopped and self.evaluations < self.options.evaluations
+    and core.clock_s() - self.start < self.options.seconds
+end
+
+--- How many of `wanted` evaluations the budget still allows.
+---@param wanted integer
+---@return integer
+function Search:allowance(wanted)
+  check.self('search:allowance', self, 'search')
+  check.integer('search:allowance', 1, 'wanted', wanted, 0)
+  return math.min(wanted, self.options.evaluations - self.evaluations)
+end
+
+local function check_placements(placements)
+  check.argument('search:evaluate', 1, 'placements', placements, 'table')
+  if #placements == 0 then
+    check.refuse('search:evaluate', 1, 'placements', 'expected at least one placement, got none')
+  end
+  for i = 1, #placements do
+    if not array.is_int32(placements[i]) then
+      check.refuse('search:evaluate', 1, 'placements', 'entry %d: expected a placement (problem:placement()), got %s',
+        i, util.describe(placements[i]))
+    end
+  end
+end
+
+--- Simulates placements, scores them, keeps the best: one step of the progress line. A placement that contradicts its
+--- problem's pipeline does not fit (simulator.run); what is rejected is never the best.
+---@param placements trinity.Placement[]
+---@param options? trinity.BatchOptions
+---@return trinity.DoubleArray rewards
+---@return trinity.Metrics[] metrics
+function Search:evaluate(placements, options)
+  check.self('search:evaluate', self, 'search')
+  check_placements(placements)
+  local problem = self.problem
+  local metrics = simulator.run_batch('search:evaluate', problem, placements, options, true)
+  local rewards, sum = array.double(#placements), 0
+  for i = 1, #placements do
+    local result = { metrics = metrics[i], reward = problem:score(metrics[i]) }
+    rewards[i] = result.reward
+    sum = sum + result.reward
+    if problem.better(result, self.best) then
+      self.best = result
+      for op = 1, #placements[i] do self.placement[op] = placements[i][op] end
+    end
+  end
+  self.evaluations = self.evaluations + #placements
+  search_curve.note(self, sum / #placements)
+  self:show(#placements)
+  return rewards, metrics
+end
+
+--- Draws the progress line and keeps the step in the run's folder.
+---@param batch integer size of the last batch
+function Search:show(batch)
+  check.self('search:show', self, 'search')
+  check.integer('search:show', 1, 'batch', batch, 1)
+  local record = self.record
+  if record then record:step(self) end
+  local share = math.max(self.evaluations / self.options.evaluations,
+    (core.clock_s() - self.start) / self.options.seconds)
+  local bounded = self.options.evaluations < search.unlimited
+  self.progress:update { step = self.step, best = self.best, evaluations = self.evaluations,
+    steps = bounded and math.ceil(self.options.evaluations / batch) or nil, share = math.min(1, share),
+    problem = self.problem, method = self.method, seed = self.options.seed, search = record and record.id }
+end
+
+--- Adds what a learner says of its latest update to the run's row of this step.
+---@param fields table<string, number> entropy, loss, ...
+function Search:learned(fields)
+  check.self('search:learned', self, 'search')
+  check.argument('search:learned', 1, 'fields', fields, 'table')
+  if self.record then self.record:learned(fields) end
+end
+
+--- The best so far as a strategy.
+---@return trinity.Strategy
+function Search:result()
+  check.self('search:result', self, 'search')
+  if not self.best then
+    if self.stopped then util.fail 'interrupted' end -- it began after Ctrl-C
+    util.fail("method '%s' ended without evaluating a placement", self.method)
+  end
+  search_curve.complete(self)
+  return strategy.new('search:result', self.problem, self.placement, { method = self.method, seed = self.options.seed,
+    evaluations = self.evaluations, seconds = core.clock_s() - self.start, curve = self.curve,
+    stopped = self.stopped }, true)
+end
+
+--- Keeps the best so far for the script where there is no file for it.
+local function remember(self)
+  local list, about = search.rescued, { method = self.method, seed = self.options.seed, evaluations = self.evaluations,
+    seconds = core.clock_s() - self.start, curve = self.curve }
+  if #list == most_rescued then table.remove(list, 1) end
+  list[#list + 1] = strategy.of_result(self.problem, self.placement, self.best, about)
+end
+
+--- Saves the best so far when the body of a search failed; returns what to say about it.
+local function rescue(self)
+  if not self.best then return '' end
+  local notes = { method = self.method, seed = self.options.seed, reward = self.best.reward,
+    evaluations = self.evaluations, step_time_s = self.best.metrics.step_time_s }
+  local text, path = self.problem:to_json(self.placement, notes), self.options.rescue
+  local what = ('\n  the best so far (step time %.6g s after %d evaluations) is '):format(
+    self.best.metrics.step_time_s, self.evaluations)
+  local why = "in no file, as no run is kept (option 'rescue' names one)"
+  if path == '' then
+    path = events.rescue(self, text)
+    if path then return what .. 'saved in ' .. path end
+  else
+    local ok, message = pcall(core.write_file, path, text)
+    if ok then return what .. 'saved in ' .. path end
+    why = 'in no file: ' .. message
+  end
+  remember(self)
+  return ('%s%s; trinity.search.rescued has it'):format(what, why)
+end
+
+-- What a search has beyond its seconds, for the batch that is under way and its end: then its body is interrupted.
+local function grace_s(seconds) return math.max(0.4, 0.05 * seconds) end
+
+--- Runs the body of a search. Returns whether it ended well, the message of its error, whether Ctrl-C stopped it. One
+--- that is interrupted because its time is up ends well; one that had no time for any placement prices one.
+local function run_body(self, body)
+  -- Ranks of a job share their work: rank 0 alone says when it ends.
+  local shared = core.environment 'TRINITY_LAUNCH' or dist.current()
+  local limited = self.options.seconds < math.huge and not shared
+  core.begin_search()
+  if limited then core.begin_limit(self.options.seconds + grace_s(self.options.seconds)) end
+  local ok, message = xpcall(function() body(self) end, function(text) return text end)
+  local stopped = core.stop_requested()
+  local late = limited and core.end_limit()
+  if late and not ok and not stopped and tostring(message):match 'interrupted$' then ok = true end
+  local over = limited and core.clock_s() - self.start >= self.options.seconds
+  if over and ok and not stopped and not self.best then
+    ok, message = xpcall(function() self:evaluate { self.problem:placement() } end, function(text) return text end)
+  end
+  core.end_search()
+  return ok, message, stopped
+end
+
+--- Runs a search: `body(search)` calls search:evaluate while search:more(). Returns the best strategy. Ctrl-C ends it
+--- early with the best so far, and so does the end of its seconds, even in the middle of a batch; an error in it saves
+--- the best so far in the run's folder, in the file of option rescue, or where there is neither in search.rescued, and
+--- goes on to the script.
+---@param method string
+---@param problem trinity.Problem
+---@param options trinity.SearchOptions as search.options returns them
+---@param body fun(search: trinity.Search)
+---@return trinity.Strategy
+function search.run(method, problem, options, body)
+  check.argument('search.run', 1, 'method', method, 'string')
+  check.object('search.run', 2, 'problem', problem, 'problem')
+  check.argument('search.run', 3, 'options', options, 'table')
+  for key, default in util.sorted_pairs(search.common) do
+    if options[key] == nil then
+      check.refuse('search.run', 3, 'options', "field '%s' is missing (search.options gives all, its default is %s)",
+        key, tostring(default))
+    end
+  end
+  check.argument('search.run', 4, 'body', body, 'function')
+  local self = setmetatable({ method = method, problem = problem, options = options,
+    evaluations = 0, step = 0, curve = {}, placement = problem:placement(),
+    start = core.clock_s(), progress = progress.new(method, options.quiet) }, Search)
+  local keep
+  self.record, keep = events.begin(method, problem, options)
+  local ok, message, stopped = run_body(self, body)
+  self.progress:finish()
+  if not ok and stopped and self.best then ok, self.stopped = true, true end
+  if not ok then
+    keep(self, nil, util.shortened(tostring(message), 1000))
+    local saved = rescue(self)
+    if type(message) == 'string' then error(message .. saved, 0) end
+    -- An error object stays what it is; what there is to say goes beside it.
+    if saved ~= '' then io.stderr:write('trinity: ', method, ': the search failed', saved, '\n') end
+    error(message, 0)
+  end
+  local found = self.best and self:result()
+  keep(self, found)
+  return found or self:result()
+end
+
+return search

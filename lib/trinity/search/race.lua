@@ -1,0 +1,118 @@
+-- A race of two annealings: from the best start, and from a rival, a partition with few bytes between devices. After a
+-- quarter of the budget each, one goes on with the rest: the one that will be further ahead if both go on as in the
+-- second half of their quarter. A best start near a local optimum, as blocks of layers are, falls behind here though
+-- its rival begins far above it; where it does not, the race costs a quarter of the budget. Spoken to like one searcher
+-- of the engine (lib/trinity/search/drive.lua).
+
+local core = require 'trinity.core'
+local dist_search = require 'trinity.search.shared'
+
+local Race = {}
+Race.__index = Race
+
+local race = {}
+
+local heat_share = 0.25    -- of the budget, for each of the two
+local most_slower = 1.25   -- step time of a rival over the best start's
+local least_budget = 200   -- evaluations that are worth a race
+local least_s = 1          -- seconds that are
+local most_operators = 20000 -- of a graph on which Fiduccia and Mattheyses's partition takes well under a second
+local imbalances = { 0.03, 0.3 }
+
+--- Annealing as both do it: cooler than by default, since it begins from a good placement, with moves of whole layers
+--- and most seeds on the critical path (engine/search/moves.h).
+function race.annealing(problem, start, seed, evaluations)
+  return core.searcher(problem.handle, 'annealing', { seed = seed, evaluations = math.min(evaluations, 2 ^ 40),
+    starts = { start }, first_temperature = 1, groups = true, evenly_one_in = 5 })
+end
+
+-- Whether a race fits what is left of the budget of the search `self`; ranks of a job agree on it.
+local function has_room(self)
+  local options = self.options
+  return dist_search.agreed(self.job, self.problem.graph.operators <= most_operators
+    and options.evaluations - self.evaluations >= least_budget
+    and options.seconds - (core.clock_s() - self.start) >= least_s)
+end
+
+--- The rival of the best placement so far of the search `self`, priced within its budget; nil where it is too slow.
+function race.rival(self)
+  if not self.best or not has_room(self) then return nil end
+  local best_s, list, rival = self.best.metrics.step_time_s, {}, nil
+  for _, imbalance in ipairs(imbalances) do
+    local placement = self.problem:placement()
+    core.construct(self.problem.handle, 'fm', { seed = self.options.seed, imbalance = imbalance }, placement)
+    list[#list + 1] = placement
+  end
+  local before = self.best
+  local _, metrics = self:evaluate(list)
+  for i, m in ipairs(metrics) do
+    local slowest_s = rival and metrics[rival].step_time_s or most_slower * best_s
+    if m.feasible and m.step_time_s < slowest_s then rival = i end
+  end
+  if self.best ~= before then return nil end -- a partition is the best start itself
+  return list[rival]
+end
+
+--- budget: evaluations of the whole race. Its result depends on the seed and the budget alone where progress() is not
+--- used.
+function race.new(problem, start, rival, seed, budget)
+  return setmetatable({ used = 0, share = 0, budget = budget, now = 1, best = {}, half = {},
+    racers = { race.annealing(problem, start, seed, 2 ^ 40), race.annealing(problem, rival, seed, 2 ^ 40) } }, Race)
+end
+
+--- The share of a wall-clock budget that is used.
+function Race:progress(share) self.share = share end
+
+function Race:evaluations() return self.used end
+
+-- What a racer will have come to, by how far it came since the middle of its heat.
+local function hope(self, racer)
+  local best = self.best[racer]
+  if not best or best.excess > 0 then return math.huge end
+  return best.value - ((self.half[racer] or best.value) - best.value)
+end
+
+-- Whose turn it is, and how far its own cooling is, where `share` of the budget is used.
+local function turn(self, share)
+  if self.winner then return self.winner, (share - heat_share) / (1 - heat_share) end
+  if share >= 2 * heat_share then
+    self.winner = hope(self, 2) < hope(self, 1) and 2 or 1
+    return turn(self, share)
+  end
+  local racer = share < heat_share and 1 or 2
+  local own = share - (racer - 1) * heat_share
+  local best = self.best[racer]
+  if best and best.excess <= 0 and not self.half[racer] and own >= heat_share / 2 then self.half[racer] = best.value end
+  return racer, own / (1 - heat_share)
+end
+
+--- As a searcher's ask(): how many placements it wrote to `room`, and the limit beyond which they do not matter.
+function Race:ask(room, most)
+  local progress
+  self.now, progress = turn(self, math.max(self.share, self.used / self.budget)) -- by whichever clock is further
+  local searcher = self.racers[self.now]
+  searcher:progress(math.max(0, math.min(1, progress)))
+  self.before = searcher:evaluations()
+  local count, limit = searcher:ask(room, most)
+  self.count = count
+  return count, limit
+end
+
+function Race:tell(values, excess)
+  local best = self.best[self.now]
+  for i = 1, self.count do
+    if not best or excess[i] < best.excess or excess[i] == best.excess and values[i] < best.value then
+      best = { value = values[i], excess = excess[i] }
+    end
+  end
+  self.best[self.now] = best
+  local searcher = self.racers[self.now]
+  searcher:tell(values, excess)
+  self.used = self.used + searcher:evaluations() - self.before
+end
+
+function Race:close()
+  for _, searcher in ipairs(self.racers) do searcher:close() end
+end
+
+return race

@@ -1,0 +1,217 @@
+-- Searches that the ranks of a job share. Every rank runs the same search with the same seed, so that all have the same
+-- state: budget used, best so far, curve, networks. What costs time is divided: of a batch each rank prices its share,
+-- and all learn what all were worth. Whatever depends on a clock, rank 0 decides for all.
+--
+-- trinity.methods.trinity, best and all that learn by trinity.learner (tapp, placers, post, trinity.ppo ...) share a
+-- search when trinity.dist.current() gives a job. Without one, these functions do what one process does.
+
+local array = require 'trinity.base.array'
+local core = require 'trinity.core'
+local search_curve = require 'trinity.search.curve'
+local simulator = require 'trinity.strategy.simulator'
+local tensor = require 'trinity.nn.tensor'
+local util = require 'trinity.base.util'
+
+local dist_search = {}
+
+-- Numbers that are the same on all ranks afterwards: their sums.
+local function summed(job, numbers)
+  return job:all_reduce(tensor.new(numbers, { dtype = 'float64' })):totable()
+end
+
+--- Rank 0's value of a number that depends on a clock.
+function dist_search.of_rank_0(job, number)
+  if not job then return number end
+  return job:broadcast(tensor.new({ number }, { dtype = 'float64' })):totable()[1]
+end
+
+--- What rank 0 says to a question that others may see otherwise.
+function dist_search.agreed(job, yes) return dist_search.of_rank_0(job, yes and 1 or 0) == 1 end
+
+--- The first and the last of `count` samples (from 1) that this rank has; none where the last is before the first.
+function dist_search.range(job, count)
+  if not job then return 1, count end
+  return math.floor(count * job.rank / job.size) + 1, math.floor(count * (job.rank + 1) / job.size)
+end
+
+--- Whether a search whose batches evaluate() prices goes on: rank 0's clock decides, as of the latest batch.
+function dist_search.more(run, job)
+  if not job then return run:more() end
+  if run.in_time == nil then return dist_search.agreed(job, run:more()) end
+  return run.in_time and run:allowance(1) > 0
+end
+
+-- Options that change nothing in what ranks do together.
+local free = { quiet = true, rescue = true, seconds = true }
+
+local function describe(run)
+  local problem, lines = run.problem, { 'method ' .. run.method }
+  lines[2] = ('graph %s %s'):format(problem.graph.name, problem.graph.fingerprint)
+  lines[3] = ('cluster %s %s'):format(problem.cluster.name, problem.cluster.fingerprint)
+  for key, value in util.sorted_pairs(run.options) do
+    if type(value) == 'table' then value = ('a list of %d'):format(#value) end
+    if not free[key] then lines[#lines + 1] = ('option %s = %s'):format(key, tostring(value)) end
+  end
+  return table.concat(lines, '\n')
+end
+
+--- Begins to share the search `run` over a job (nil: nothing is shared). Ends the job, naming who, when a rank searches
+--- something else.
+function dist_search.begin(run, job)
+  if not job then return nil end
+  job:agree('the search', describe(run))
+  run.progress.quiet = run.progress.quiet or job.rank > 0
+  return job
+end
+
+-- Makes rank `owner`'s placement the best of all ranks.
+local function adopt(run, job, owner, placement)
+  local devices, problem = {}, run.problem
+  for op = 1, #run.placement do devices[op] = job.rank == owner and placement[op] or 0 end
+  local chosen = job:broadcast(tensor.new(devices, { dtype = 'int64' }), { root = owner }):totable()
+  for op = 1, #chosen do run.placement[op] = chosen[op] end
+  local metrics = simulator.run_batch('search:evaluate', problem, { run.placement }, nil, true)[1]
+  run.best = { metrics = metrics, reward = problem:score(metrics) }
+end
+
+-- What all ranks are told of a placement, in this order.
+local told = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes', 'total_communication_bytes',
+  'excess_memory_bytes', 'transfers' }
+local told_values = #told + 2
+
+-- Rewards and metrics of `total` samples of which this rank priced those from `first` on, and whether rank 0 says that
+-- time is left.
+local function gather(run, job, metrics, first, total)
+  local mine, problem, in_time = {}, run.problem, job.rank == 0 and run:more()
+  for i = 1, total * told_values do mine[i] = 0 end
+  mine[#mine + 1] = in_time and 1 or 0
+  for i = 1, #metrics do
+    local at = (first + i - 2) * told_values
+    mine[at + 1], mine[at + 2] = problem:score(metrics[i]), metrics[i].feasible and 1 or 0
+    for k, name in ipairs(told) do mine[at + 2 + k] = metrics[i][name] end
+  end
+  local all, rewards, list = summed(job, mine), array.double(total), {}
+  for i = 1, total do
+    local at = (i - 1) * told_values
+    rewards[i], list[i] = all[at + 1], { feasible = all[at + 2] == 1 }
+    for k, name in ipairs(told) do list[i][name] = all[at + 2 + k] end
+  end
+  run.in_time = all[#all] == 1
+  return rewards, list
+end
+
+local function rank_of(job, sample, total)
+  for rank = 0, job.size - 1 do
+    if sample <= math.floor(total * (rank + 1) / job.size) then return rank end
+  end
+end
+
+--- search:evaluate for a batch of `total` placements whose share from number `first` on this rank has; `whole`: the
+--- size of the batch that was divided, where only the first `total` of it are tried. Returns rewards and metrics of
+--- all; metrics are tables without those of devices. A table that stands for a search has that as field `whole`.
+function dist_search.evaluate(run, job, placements, first, total, whole)
+  if not job then return run:evaluate(placements) end
+  local problem, metrics = run.problem, {}
+  if #placements > 0 then
+    metrics = simulator.run_batch('search:evaluate', problem, placements, nil, true)
+  end
+  local rewards, list = gather(run, job, metrics, first, total)
+  run = run.whole or run
+  local winner, best, sum = nil, run.best, 0
+  for i = 1, total do
+    sum = sum + rewards[i]
+    local fits, best_fits = list[i].feasible, best and (best.feasible or best.metrics and best.metrics.feasible)
+    if not best or fits and not best_fits or fits == best_fits and rewards[i] > best.reward then
+      winner, best = i, { reward = rewards[i], feasible = fits }
+    end
+  end
+  if winner then adopt(run, job, rank_of(job, winner, whole or total), placements[winner - first + 1]) end
+  run.evaluations = run.evaluations + total
+  search_curve.note(run, sum / total)
+  run:show(total)
+  return rewards, list
+end
+
+--- Takes rank 0's state after work that all did alike but for their clocks: evaluations, best and curve.
+function dist_search.follow(run, job)
+  if not job then return end
+  local has_best = run.best and 1 or 0
+  local state = { run.evaluations, run.step, has_best, #run.curve, run.mean_reward or 0 }
+  state = job:broadcast(tensor.new(state, { dtype = 'float64' })):totable()
+  if state[3] == 0 then -- rank 0 has priced nothing
+    run.best, run.evaluations, run.step, run.curve = nil, state[1], 0, {}
+    return
+  end
+  adopt(run, job, 0, run.placement)
+  local points = {}
+  for i = 1, state[4] do
+    local point = run.curve[i] or { evaluations = 0, mean_reward = 0, best_reward = 0, best_step_time_s = 0 }
+    for _, value in ipairs { point.evaluations, point.mean_reward, point.best_reward, point.best_step_time_s } do
+      points[#points + 1] = value
+    end
+  end
+  points = job:broadcast(tensor.new(points, { dtype = 'float64' })):totable()
+  run.evaluations, run.step, run.curve, run.mean_reward = state[1], state[2], {}, state[5]
+  for i = 1, state[4] do
+    local at = 4 * i - 4
+    run.curve[i] = { evaluations = points[at + 1], mean_reward = points[at + 2], best_reward = points[at + 3],
+      best_step_time_s = points[at + 4] }
+  end
+end
+
+--- A search of this rank alone that begins where `run` is: with `evaluations` of the budget, and its own best.
+function dist_search.branch(run, evaluations)
+  local own = setmetatable({}, getmetatable(run))
+  for key, value in util.sorted_pairs(run) do own[key] = value end
+  own.options, own.curve, own.placement, own.sum_of_means = {}, {}, run.problem:placement(), 0
+  for key, value in util.sorted_pairs(run.options) do own.options[key] = value end
+  for i = 1, #run.curve do own.curve[i] = run.curve[i] end
+  for op = 1, #own.placement do own.placement[op] = run.placement[op] end
+  own.options.evaluations = run.evaluations + evaluations
+  return own
+end
+
+local pulse_s = 1 -- between two meetings of ranks that search on their own
+
+--- A hook of drive() by which ranks that search on their own meet now and then: none is taken for one that hangs, and
+--- under a limit in seconds all end with rank 0. Call the second function when this rank's search has ended.
+function dist_search.pulse(own, job)
+  local last, rank_0 = core.clock_s(), job.rank == 0
+  local function meet(done)
+    local ended = rank_0 and core.clock_s() - own.start >= own.options.seconds
+    local values = summed(job, { done and 1 or 0, ended and 1 or 0 })
+    last = core.clock_s()
+    if values[2] > 0 then own.stopped = true end
+    return values[1] == job.size
+  end
+  local function now_and_then()
+    if core.clock_s() - last > pulse_s then meet(false) end
+  end
+  return now_and_then, function()
+    local all_done = meet(true)
+    while not all_done do all_done = meet(true) end
+  end
+end
+
+--- Ends what branch() began: the best of all ranks (ties: the lowest rank), and the evaluations of all; `alike`: all
+--- did the same, which counts once.
+function dist_search.join(run, job, own, alike)
+  local row = { own.evaluations - run.evaluations, own.best.metrics.feasible and 1 or 0, own.best.reward,
+    own.sum_of_means, own.step - run.step }
+  local table_of_ranks = {}
+  for i = 1, 5 * job.size do table_of_ranks[i] = 0 end
+  for i = 1, 5 do table_of_ranks[5 * job.rank + i] = row[i] end
+  local all, winner, used, sum, batches = summed(job, table_of_ranks), 0, 0, 0, 0
+  for rank = 0, job.size - 1 do
+    local at, best = 5 * rank, 5 * winner
+    local fits, best_fits = all[at + 2], all[best + 2]
+    if fits > best_fits or fits == best_fits and all[at + 3] > all[best + 3] then winner = rank end
+    used = alike and math.max(used, all[at + 1]) or used + all[at + 1]
+    sum, batches = sum + all[at + 4], batches + all[at + 5]
+  end
+  adopt(run, job, winner, own.placement)
+  run.evaluations = run.evaluations + used
+  if batches > 0 then search_curve.note(run, sum / batches) end
+end
+
+return dist_search

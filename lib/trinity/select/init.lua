@@ -1,0 +1,68 @@
+-- trinity.select: strategies for the nodes of a graph, with costs of nodes and edges and a limit on what they use over
+-- time (engine/search/selection.h has the problem, selection_solver.h how it is solved).
+
+local core = require 'trinity.core'
+local check = require 'trinity.base.check'
+local progress = require 'trinity.base.progress'
+local util = require 'trinity.base.util'
+
+local rules = { seconds = { 'number', 0 }, seed = { 'integer', 0 }, table_bytes = { 'integer', 0 },
+  rounds = { 'integer', 0 }, quiet = 'boolean' }
+
+-- The problem that `what` stands for.
+local function load_problem(what, line)
+  if type(what) == 'string' then
+    return core.read_selection(what, function(share) line:update { text = ('reading %d %%'):format(100 * share) } end)
+  end
+  if type(what) == 'table' then return core.selection_problem(what) end
+  if util.class_of(what) == 'selection problem' then return what end
+  check.wrong('select', 1, 'problem', what, 'a file name, a table or a selection problem')
+end
+
+-- An error of the engine as one of this function.
+local function renamed(f, ...)
+  local ok, result = pcall(f, ...)
+  if ok then return result end
+  local message = util.unplaced(tostring(result)):gsub('^trinity%.[%w_]+: ', ''):gsub('^select: ', '')
+  util.fail('select: %s', message)
+end
+
+local function text_of(state)
+  local cost = state.cost < math.huge and ('cost %.10g'):format(state.cost) or 'no feasible selection yet'
+  local bound = state.bound > -math.huge and ('  bound %.10g'):format(state.bound) or ''
+  return ('%s  %s%s'):format(state.phase, cost, bound)
+end
+
+--- What keeps the selection of a result from being feasible, in words; nil where it is.
+local function misfit_of(result)
+  if result.feasible then return nil end
+  local words, over = {}, result.usage_limit and result.peak_usage - result.usage_limit or 0
+  if over > 0 then
+    words[1] = ('usages come to %.0f at a time, %.0f more than the limit %.0f'):format(result.peak_usage, over,
+      result.usage_limit)
+  end
+  if not (result.cost < 1e17) then words[#words + 1] = 'a strategy or a pair is forbidden' end
+  return table.concat(words, ', and ')
+end
+
+--- Chooses a strategy for every node of a graph so that costs of nodes and edges are least within a limit on usages
+--- over time: a file in the IOPDDL contest's format (.json or .json.gz), a table of the same fields, or a problem
+--- object of the engine. Exact where dynamic programming can, else as good as found in the time, with a bound. Ctrl-C
+--- ends it with the best so far; while a file is read there is none, and the script ends.
+---@param problem string|trinity.SelectionTable
+---@param options? trinity.SelectOptions
+---@return trinity.SelectResult
+return function(problem, options)
+  options = check.options('select', 2, 'options', options, rules)
+  local line, start = progress.new('select', options.quiet), core.clock_s()
+  local object = renamed(load_problem, problem, line)
+  local settings = { seconds = math.max(0, (options.seconds or 60) - (core.clock_s() - start)), seed = options.seed,
+    table_bytes = options.table_bytes, rounds = options.rounds }
+  local function tell(state) line:update { text = text_of(state) } end
+  local result = renamed(core.solve_selection, object, settings, tell)
+  line:finish()
+  result.seconds = core.clock_s() - start
+  for key, value in util.sorted_pairs(object:describe()) do result[key] = value end
+  result.misfit = misfit_of(result)
+  return result
+end

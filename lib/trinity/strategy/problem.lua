@@ -1,0 +1,248 @@
+-- trinity.problem: a graph, a cluster and a reward. Prices placements, makes strategies.
+
+local core = require 'trinity.core'
+local array = require 'trinity.base.array'
+local check = require 'trinity.base.check'
+local misfit = require 'trinity.strategy.misfit'
+local rewards = require 'trinity.strategy.rewards'
+local simulator = require 'trinity.strategy.simulator'
+local strategy = require 'trinity.strategy.strategy'
+local util = require 'trinity.base.util'
+
+---@class trinity.Problem
+---@field graph trinity.Graph
+---@field cluster trinity.Cluster
+---@field reward trinity.Reward
+---@field rules trinity.Rules|string
+---@field default_schedule? trinity.PlanSpec how plain placements are scheduled
+---@field lower_bound_s number seconds that no strategy's step is below
+local Problem = { __name = 'problem' }
+
+--- lower_bound_s takes a moment on large graphs, so it is computed when first asked for.
+function Problem.__index(self, key)
+  if key == 'lower_bound_s' then
+    local bounds = self:bounds()
+    rawset(self, key, bounds.step_time_s)
+    return bounds.step_time_s
+  end
+  return Problem[key]
+end
+
+function Problem.__tostring(self)
+  return ('problem: %s on %s'):format(self.graph.name, self.cluster.name)
+end
+
+local most_micro_batches = 2 ^ 30
+
+local rules = { graph = { 'object', 'graph' }, cluster = { 'object', 'cluster' }, reward = 'function', rules = 'any',
+  cost = 'function', schedule = 'string', micro_batches = { 'integer', 1, most_micro_batches }, profile = 'any' }
+
+local problems = {}
+
+local function make(owner, spec)
+  check.argument(owner, 1, 'spec', spec, 'table')
+  check.fields(owner, spec, rules)
+  if spec.profile ~= nil then spec = require('trinity.profile.object').apply(owner, spec) end
+  local self = setmetatable(simulator.make(owner, spec), Problem)
+  self.reward = spec.reward or rewards.step_time()
+  return self
+end
+
+--- What methods work on: a graph, a cluster and a reward. Refuses a graph that no placement can fit.
+---@param spec trinity.ProblemSpec
+---@return trinity.Problem
+function problems.new(spec)
+  local self = make('trinity.problem', spec)
+  if spec.rules ~= 'compat' then self.handle:check_memory() end
+  return self
+end
+
+--- The same for any graph, whether or not a placement can fit.
+---@param spec trinity.ProblemSpec
+---@return trinity.Problem
+function problems.simulator(spec) return make('trinity.simulator', spec) end
+
+--- A placement to fill: the device (1-based) of every operator, an int32 array, all on device 1.
+---@return trinity.Placement
+function Problem:placement()
+  check.self('problem:placement', self, 'problem')
+  local placement = array.int32(self.graph.operators)
+  for i = 1, #placement do placement[i] = 1 end
+  return placement
+end
+
+local function refuse_device(choose, unit, value, devices)
+  util.fail('problem:placement_by_unit: the function at %s returned %s for unit %d, expected a device from 1 to %d',
+    util.function_place(choose), util.describe(value), unit, devices)
+end
+
+--- A placement from a device per colocation unit, `choose(unit, first_operator)`, in order.
+---@param choose fun(unit: integer, operator: integer): integer
+---@return trinity.Placement
+function Problem:placement_by_unit(choose)
+  check.self('problem:placement_by_unit', self, 'problem')
+  check.argument('problem:placement_by_unit', 1, 'choose', choose, 'function')
+  local placement, unit_of, device, devices = self:placement(), self.graph.unit_of, {}, #self.cluster.devices
+  for op = 1, #placement do
+    local unit = unit_of[op]
+    if not device[unit] then
+      local chosen = choose(unit, op)
+      if type(chosen) ~= 'number' or not (chosen >= 1 and chosen <= devices and chosen % 1 == 0) then
+        refuse_device(choose, unit, chosen, devices)
+      end
+      device[unit] = chosen
+    end
+    placement[op] = device[unit]
+  end
+  return placement
+end
+
+local most_entries = 2 ^ 28 -- of a list of placements: a gibibyte
+
+--- A list of `count` placements to fill.
+---@param count integer
+---@return trinity.Placement[]
+function Problem:placements(count)
+  check.self('problem:placements', self, 'problem')
+  local most = math.min(1e6, math.floor(most_entries / self.graph.operators))
+  check.integer('problem:placements', 1, 'count', count, 0, most)
+  local list = {}
+  for i = 1, count do list[i] = self:placement() end
+  return list
+end
+
+--- Prices one plan.
+---@param plan trinity.Plan
+---@return trinity.Metrics
+function Problem:evaluate(plan)
+  check.self('problem:evaluate', self, 'problem')
+  return simulator.run('problem:evaluate', self, plan)
+end
+
+--- Prices a list of plans on all threads.
+---@param plans trinity.Plan[]
+---@param options? trinity.BatchOptions
+---@return trinity.Metrics[]
+function Problem:evaluate_batch(plans, options)
+  check.self('problem:evaluate_batch', self, 'problem')
+  return simulator.run_batch('problem:evaluate_batch', self, plans, options)
+end
+
+--- What happened when in a step.
+---@param plan trinity.Plan
+---@return trinity.Timeline
+function Problem:timeline(plan)
+  check.self('problem:timeline', self, 'problem')
+  return simulator.timeline('problem:timeline', self, plan)
+end
+
+--- What no strategy can beat, by default with the problem's number of micro-batches and schedule.
+---@param micro_batches? integer
+---@param schedule? trinity.ScheduleName 'pipedream': mini-batches overlap, and work alone binds them
+---@return trinity.Bounds
+function Problem:bounds(micro_batches, schedule)
+  check.self('problem:bounds', self, 'problem')
+  if micro_batches ~= nil then
+    check.integer('problem:bounds', 1, 'micro_batches', micro_batches, 1, most_micro_batches)
+  end
+  if schedule ~= nil then check.argument('problem:bounds', 2, 'schedule', schedule, 'string') end
+  local default = self.default_schedule or {}
+  return self.handle:bounds(micro_batches or default.micro_batches or 1, (schedule or default.schedule) == 'pipedream')
+end
+
+local function refuse_reward(reward, value, expected)
+  local text = type(value) == 'number' and tostring(value) or util.describe(value)
+  if value ~= value then text = 'NaN' end
+  error(('%s: the reward function returned %s, expected %s'):format(util.function_place(reward), text, expected), 0)
+end
+
+--- The reward of metrics; refuses anything but a finite number, naming the function's line.
+---@param metrics trinity.Metrics
+---@return number
+function Problem:score(metrics)
+  check.self('problem:score', self, 'problem')
+  if not array.is_metrics(metrics) then check.wrong('problem:score', 1, 'metrics', metrics, 'metrics') end
+  local value = self.reward(metrics)
+  if type(value) ~= 'number' then refuse_reward(self.reward, value, 'a number') end
+  if not (value > -math.huge and value < math.huge) then refuse_reward(self.reward, value, 'a finite number') end
+  return value
+end
+
+--- Prices a plan and makes a strategy of it; `about` may hold method, seed, evaluations, seconds, curve.
+---@param plan trinity.Plan
+---@param about? table<string, any>
+---@return trinity.Strategy
+function Problem:strategy(plan, about)
+  check.self('problem:strategy', self, 'problem')
+  if about ~= nil then check.argument('problem:strategy', 2, 'about', about, 'table') end
+  return strategy.new('problem:strategy', self, plan, about)
+end
+
+--- Loads a strategy that strategy:save() wrote, schedule included, and simulates it.
+---@param path string
+---@return trinity.Strategy
+function Problem:load(path)
+  check.self('problem:load', self, 'problem')
+  return strategy.load(self, check.argument('problem:load', 1, 'path', path, 'string'))
+end
+
+--- A plan (placement and schedule) as JSON text; `notes` are its further facts by name.
+---@param plan trinity.Plan
+---@param notes table<string, string|number>
+---@return string
+function Problem:to_json(plan, notes)
+  check.self('problem:to_json', self, 'problem')
+  local placement, schedule = simulator.parts('problem:to_json', self, plan)
+  return self.handle:to_json(placement, check.argument('problem:to_json', 2, 'notes', notes, 'table'), schedule)
+end
+
+local function check_result(place, name, result)
+  if type(result) ~= 'table' or not array.is_metrics(result.metrics) or type(result.reward) ~= 'number' then
+    check.wrong('problem.better', place, name, result, 'a strategy or { metrics =, reward = }')
+  end
+end
+
+--- Whether strategy or result `a` is better than `b`: one that fits before one that does not; of two that do not fit
+--- the one with the smaller excess of memory; then the larger reward.
+---@param a trinity.Strategy|{ metrics: trinity.Metrics, reward: number }
+---@param b? trinity.Strategy|{ metrics: trinity.Metrics, reward: number }
+---@return boolean
+function Problem.better(a, b)
+  check_result(1, 'a', a)
+  if b == nil then return true end
+  check_result(2, 'b', b)
+  if a.metrics.feasible ~= b.metrics.feasible then return a.metrics.feasible end
+  if not a.metrics.feasible then
+    local far_a, far_b = misfit.distance(a.metrics), misfit.distance(b.metrics)
+    if far_a ~= far_b then return far_a < far_b end
+  end
+  return a.reward > b.reward
+end
+
+--- The graph with the devices of a plan as colours, in Graphviz's DOT language.
+---@param plan trinity.Plan
+---@param options? trinity.DotOptions
+---@return string
+function Problem:to_dot(plan, options)
+  check.self('problem:to_dot', self, 'problem')
+  local placement = simulator.parts('problem:to_dot', self, plan)
+  options = check.options('problem:to_dot', 2, 'options', options, { units = 'boolean' })
+  return core.graph_to_dot(self.graph.handle, options.units, self.handle, placement)
+end
+
+--- A plan as a file for PyTorch: device of every forward operator and module, and the stages of a pipeline, as JSON
+--- text (engine/formats/placement_export.h).
+---@param plan trinity.Plan
+---@param device_names? string[] 'cuda:0', ... (default the cluster's)
+---@return string
+function Problem:placement_json(plan, device_names)
+  check.self('problem:placement_json', self, 'problem')
+  local placement, schedule = simulator.parts('problem:placement_json', self, plan)
+  if device_names ~= nil then check.list('problem:placement_json', 2, 'device_names', device_names, 'string') end
+  return core.placement_to_json(self.handle, placement, schedule, device_names)
+end
+
+--- Frees the engine's memory; any further use is an error.
+function Problem:close() check.closing('problem:close', self, 'problem').handle:close() end
+
+return problems

@@ -1,0 +1,79 @@
+-- Reward shapes. A reward is a function of metrics that a search maximises; write your own in the
+-- script, these are the published ones.
+
+local check = require 'trinity.base.check'
+local util = require 'trinity.base.util'
+
+---@class trinity.RewardsModule
+local rewards = {}
+
+local function step_time(m) return -m.step_time_s * (m.feasible and 1 or 10) end
+
+--- Minus the step time in seconds; a placement that does not fit counts ten times its time. Always the same function,
+--- by which searches know that a step may be given up as soon as it is too long.
+---@return trinity.Reward
+function rewards.step_time() return step_time end
+
+local mdpe_defaults = { alpha = 0.5, beta = 0.3, gamma = 0.2, communication_tolerance_bytes = 8e9,
+  memory_tolerance_bytes = 8e9, mode = 'both', hinge_factor = 10, failing_factor = 10, scale = 'log' }
+
+local modes = {
+  linear = function(x) return x end,
+  hinge = function(x, factor) return factor * math.max(0, x - 1) end,
+  both = function(x, factor) return x + factor * math.max(0, x - 1) end,
+}
+
+-- The reward of a weighted time (alpha T) and weighted penalties (beta qC + gamma qM), and of the cost of both.
+local tiny = 1e-300 -- weights of zero: a logarithm stays finite
+local scales = {
+  log = function(time, penalty) return -math.log(math.max(tiny, time + penalty)) end,
+  log_time = function(time, penalty) return -math.log(math.max(tiny, time)) - penalty end,
+  sqrt = function(time, penalty) return -math.sqrt(time + penalty) end,
+  linear = function(time, penalty) return -(time + penalty) end,
+}
+
+local mdpe_rules = { mode = { 'choice', modes }, scale = { 'choice', scales }, failing_signal = { 'number', 0, 1e300 } }
+for key, default in util.sorted_pairs(mdpe_defaults) do
+  if type(default) == 'number' then mdpe_rules[key] = { 'number', 0, 1e300 } end
+end
+mdpe_rules.communication_tolerance_bytes, mdpe_rules.memory_tolerance_bytes = { 'positive' }, { 'positive' }
+
+--- Trinity's multi-dimensional performance evaluation (papers.md eq. 8): T is the step time in seconds, C and M are the
+--- largest device's traffic and memory over their tolerances. The readings of 1.9, item by item:
+---   1  the reward falls with T, C and M: eq. 8 as printed grows with what it should lower;
+---   2  three weights, alpha for T, beta for C, gamma for M;
+---   3  scale: 'log' -log(alpha T + beta q(C) + gamma q(M)); 'log_time' -log(alpha T) - beta q(C) - gamma q(M), the
+---      other scope that eq. 8 may have; 'sqrt' minus the root of the sum, as the released code; 'linear' minus it;
+---   4  T is the simulated step time;
+---   5  q by mode: 'linear' C, 'hinge' hinge_factor * max(0, C - 1), 'both' their sum;
+---   6  tolerances are bytes and soft; the limit is the memory of the device.
+--- A placement that does not fit has time and penalties multiplied by failing_factor and by one plus its excess over
+--- the memory tolerance: worse than any that fits nearby, and with a slope. With failing_signal = s its reward is -s
+--- instead (10 in Hierarchical, in seconds in the released code).
+---@param options? trinity.MdpeOptions
+---@return trinity.Reward
+function rewards.mdpe(options)
+  options = check.options('rewards.mdpe', 1, 'options', options, mdpe_rules)
+  local o = {}
+  for key, default in util.sorted_pairs(mdpe_defaults) do
+    o[key] = options[key]
+    if o[key] == nil then o[key] = default end
+  end
+  local q, scale, failing_signal = modes[o.mode], scales[o.scale], options.failing_signal
+  local alpha, beta, gamma, factor = o.alpha, o.beta, o.gamma, o.hinge_factor
+  local tolerated_communication = o.communication_tolerance_bytes
+  local tolerated_memory = o.memory_tolerance_bytes
+  return function(m)
+    if failing_signal and not m.feasible then return -failing_signal end
+    local time = alpha * m.step_time_s
+    local penalty = beta * q(m.peak_communication_bytes / tolerated_communication, factor)
+      + gamma * q(m.peak_memory_bytes / tolerated_memory, factor)
+    if not m.feasible then
+      local worse = o.failing_factor * (1 + m.excess_memory_bytes / tolerated_memory)
+      time, penalty = worse * time, worse * penalty
+    end
+    return scale(time, penalty)
+  end
+end
+
+return rewards

@@ -1,0 +1,141 @@
+-- How plans are priced: what problems, searches and strategies share. The rules: engine/simulator/simulator.h.
+-- `owner` is the function that messages name; `problem` has the fields of simulator.make.
+
+local core = require 'trinity.core'
+local array = require 'trinity.base.array'
+local check = require 'trinity.base.check'
+local splits = require 'trinity.strategy.splits'
+local timeline = require 'trinity.strategy.timeline'
+local util = require 'trinity.base.util'
+
+local simulator = {}
+
+local schedule_fields = { 'schedule', 'micro_batches', 'priority', 'order', 'stage' }
+local plan_rules = { placement = 'any', splits = 'any' }
+for _, name in ipairs(schedule_fields) do plan_rules[name] = 'any' end
+
+--- What of `plan` says how it is scheduled, or nil.
+local function schedule_of(plan)
+  local description
+  for _, name in ipairs(schedule_fields) do
+    if plan[name] ~= nil then
+      description = description or {}
+      description[name] = plan[name]
+    end
+  end
+  return description
+end
+
+local plan_text = 'a placement (problem:placement()), a strategy or { placement = ... }'
+
+local function refuse_plan(owner, name, entry, plan)
+  local got = type(plan) == 'table' and plan.placement ~= nil and plan.placement or plan
+  check.refuse(owner, 1, name, '%sexpected %s, got %s', entry and ('entry %d: '):format(entry) or '', plan_text,
+    util.describe(got))
+end
+
+--- The placement of a plan, and what says how it is scheduled (nil: the default). `name` is the first
+--- argument's ('plan'), in which the plan is an entry or all.
+function simulator.parts(owner, problem, plan, name, entry)
+  if array.is_int32(plan) then return plan, problem.default_schedule end
+  if type(plan) ~= 'table' or not array.is_int32(plan.placement) then
+    refuse_plan(owner, name or 'plan', entry, plan)
+  end
+  if getmetatable(plan) == nil then util.refuse_unknown(owner .. ': plan', plan, plan_rules, 'field') end
+  return plan.placement, schedule_of(plan)
+end
+
+--- What the engine takes for a plan. any: a schedule that the placement contradicts is no error.
+local function item(owner, problem, plan, name, entry, any)
+  local placement, description = simulator.parts(owner, problem, plan, name, entry)
+  if not description then return placement end
+  local ok, schedule = pcall(problem.handle.schedule, problem.handle, placement, description, any)
+  if ok then return { placement, schedule } end
+  local message, own = util.unplaced(tostring(schedule)):gsub('^problem:schedule: ', '')
+  if own == 0 then error(schedule, 0) end
+  util.fail('%s: %s', owner, message)
+end
+
+local function is_split(plan) return type(plan) == 'table' and plan.splits ~= nil end
+
+--- The graph that a plan with splits lowers to as a problem, and the plan there.
+local function lowered(owner, problem, plan)
+  local placement, description = simulator.parts(owner, problem, plan)
+  description = description or {}
+  for _, name in ipairs { 'priority', 'order' } do
+    if description[name] ~= nil then
+      check.refuse(owner, 1, 'plan', "field '%s' numbers operators, which splits change: lower the graph first", name)
+    end
+  end
+  local low = splits.apply(owner, problem.graph, problem.cluster, plan.splits, placement)
+  local inner = simulator.make(owner,
+    { graph = low.graph, cluster = problem.cluster, rules = problem.rules, cost = problem.cost })
+  return inner, { placement = low.placement, schedule = description.schedule, micro_batches = description.micro_batches,
+    stage = description.stage and splits.stages(low, description.stage) }
+end
+
+--- any: a plan that contradicts its schedule is priced first in, first out, and does not fit, where
+--- otherwise it is an error; searches need that.
+function simulator.run(owner, problem, plan, any)
+  if is_split(plan) then
+    local inner, there = lowered(owner, problem, plan)
+    return simulator.run(owner, inner, there, any)
+  end
+  local metrics = array.metrics(#problem.cluster.devices)
+  problem.handle:evaluate({ item(owner, problem, plan, 'plan', nil, any) }, { metrics }, nil, any)
+  return metrics
+end
+
+local batch_rules = { reject_above_s = { 'number', 0 } }
+
+function simulator.run_batch(owner, problem, plans, options, any)
+  check.argument(owner, 1, 'plans', plans, 'table')
+  options = check.options(owner, 2, 'options', options, batch_rules)
+  local items, metrics, devices = {}, {}, #problem.cluster.devices
+  for i = 1, #plans do
+    if is_split(plans[i]) then -- each has a graph of its own
+      for k = 1, #plans do metrics[k] = simulator.run(owner, problem, plans[k], any) end
+      return metrics
+    end
+    items[i] = item(owner, problem, plans[i], 'plans', i, any)
+    metrics[i] = array.metrics(devices)
+  end
+  problem.handle:evaluate(items, metrics, options.reject_above_s, any)
+  return metrics
+end
+
+function simulator.timeline(owner, problem, plan)
+  if is_split(plan) then
+    local inner, there = lowered(owner, problem, plan)
+    return simulator.timeline(owner, inner, there)
+  end
+  return timeline.new(problem.cluster, problem.handle:timeline(item(owner, problem, plan, 'plan')))
+end
+
+--- A cost function for the engine, which numbers operators, from one of a script.
+local function checked_cost(owner, cost, graph)
+  return function(i, device, default_s)
+    local op = graph:operator(i)
+    local time_s = cost(op, device, default_s)
+    if time_s ~= nil and (type(time_s) ~= 'number' or not (time_s >= 0 and time_s < 1e6)) then
+      util.fail("%s: the cost function at %s returned %s for the cost of operator '%s' on device '%s', expected "
+        .. '0 or more seconds or nil%s', owner, util.function_place(cost), util.describe(time_s), op.name, device.name,
+        type(time_s) == 'number' and time_s >= 1e6 and ', below 1e6' or '')
+    end
+    return time_s
+  end
+end
+
+--- A graph bound to a cluster, from a checked description: graph, cluster, rules, cost, default_schedule, handle.
+function simulator.make(owner, spec)
+  for _, name in ipairs { 'graph', 'cluster' } do check.object(owner, 'option', name, spec[name], name) end
+  if spec.rules ~= nil and type(spec.rules) ~= 'table' and type(spec.rules) ~= 'string' then
+    check.wrong(owner, 'option', 'rules', spec.rules, "'standard', 'compat' or a table")
+  end
+  local cost = spec.cost and checked_cost(owner, spec.cost, spec.graph)
+  return { graph = spec.graph, cluster = spec.cluster, rules = spec.rules or 'standard', cost = spec.cost,
+    default_schedule = schedule_of(spec),
+    handle = core.problem(spec.graph.handle, spec.cluster.handle, spec.rules, cost) }
+end
+
+return simulator

@@ -1,0 +1,156 @@
+-- The `splits` part of a strategy: which dimensions of an operator's iteration space are cut, and how the
+-- graph looks then. The rules: engine/strategy/splits.h.
+
+local core = require 'trinity.core'
+local array = require 'trinity.base.array'
+local check = require 'trinity.base.check'
+local graphs = require 'trinity.graph'
+local util = require 'trinity.base.util'
+
+local splits = {}
+
+local Lowered = { __name = 'lowered graph' }
+Lowered.__index = Lowered
+
+function Lowered.__tostring(self)
+  return ('lowered %s: %d operators, %d edges'):format(self.graph.name, self.graph.operators, self.graph.edges)
+end
+
+--- The operator of a graph called `name`, or an error.
+local function numbers_of(graph)
+  local numbers = {}
+  for i = 1, graph.operators do numbers[graph:operator(i).name] = i end
+  return numbers
+end
+
+--- Factors by dimension as the engine takes them.
+local function entry_of(owner, graph, name, number, given)
+  check.argument(owner, 'split', name, given, 'table')
+  local space, factors, known = core.iteration_space(graph.handle, number), {}, { copies = true, devices = true }
+  for i, dimension in ipairs(space) do
+    factors[i] = 1
+    known[dimension.name] = i
+  end
+  util.refuse_unknown(("%s: operator '%s'"):format(owner, name), given, known, 'dimension')
+  for i, dimension in ipairs(space) do
+    local factor = given[dimension.name]
+    if factor ~= nil then
+      factors[i] = check.integer(owner, ("factor of operator '%s'"):format(name), dimension.name, factor, 1, 4096)
+    end
+  end
+  if given.devices ~= nil then check.integers(owner, 'split', name, given.devices, 1, 4096) end
+  if given.copies ~= nil then check.integer(owner, 'split', name, given.copies, 1, 4096) end
+  return { operator = number, factors = factors, copies = given.copies, devices = given.devices }
+end
+
+--- { operator's name = { dimension = factor, copies =, devices = } } as the engine takes it.
+local function entries_of(owner, graph, given)
+  local numbers, list = numbers_of(graph), {}
+  for name, split in util.sorted_pairs(given) do
+    check.argument(owner, 'split', tostring(name), name, 'string')
+    if not numbers[name] then
+      check.refuse(owner, 'split', name, 'no such operator%s', core.suggestion(name, util.sorted_keys(numbers)))
+    end
+    list[#list + 1] = entry_of(owner, graph, name, numbers[name], split)
+  end
+  return list
+end
+
+--- Splits as a strategy has them from the engine's list.
+function splits.named(graph, entries)
+  local given = {}
+  for _, entry in ipairs(entries) do
+    local split = { devices = entry.devices, copies = entry.copies > 1 and entry.copies or nil }
+    for i, dimension in ipairs(core.iteration_space(graph.handle, entry.operator)) do
+      if (entry.factors[i] or 1) > 1 then split[dimension.name] = entry.factors[i] end
+    end
+    given[graph:operator(entry.operator).name] = split
+  end
+  return given
+end
+
+local rules = { graph = { 'object', 'graph' }, cluster = { 'object', 'cluster' }, splits = 'table', placement = 'any' }
+
+--- The graph with its operators cut into parts, the slices, joins and collectives between them, and where each stands.
+---@param spec trinity.LowerSpec
+---@return trinity.Lowered
+function splits.lower(spec)
+  check.argument('trinity.lower', 1, 'spec', spec, 'table')
+  check.fields('trinity.lower', spec, rules, 'field')
+  for _, name in ipairs { 'graph', 'cluster' } do check.object('trinity.lower', 'field', name, spec[name], name) end
+  return splits.apply('trinity.lower', spec.graph, spec.cluster, spec.splits or {}, spec.placement)
+end
+
+function splits.apply(owner, graph, cluster, given, placement)
+  if placement == nil then
+    placement = array.int32(graph.operators)
+    for i = 1, #placement do placement[i] = 1 end
+  elseif not array.is_int32(placement) then
+    check.wrong(owner, 'field', 'placement', placement, 'a placement (problem:placement())')
+  end
+  local entries = entries_of(owner, graph, given)
+  local handle, devices, origin, part = core.lower_splits(graph.handle, #cluster.devices, placement, entries)
+  local lowered = { graph = graphs.wrap(handle), placement = array.int32(#devices), origin = origin, part = part }
+  for i, device in ipairs(devices) do lowered.placement[i] = device end
+  return setmetatable(lowered, Lowered)
+end
+
+--- Stages of a lowered graph's operators: those of the operators that they are parts of; slices, joins and
+--- collectives are of the stage that their device works for.
+function splits.stages(lowered, stage)
+  local of_device, stages = {}, {}
+  for i = 1, #lowered.origin do
+    local origin = lowered.origin[i]
+    if origin > 0 then
+      stages[i] = stage[origin]
+      of_device[lowered.placement[i]] = of_device[lowered.placement[i]] or stage[origin]
+    end
+  end
+  for i = 1, #lowered.origin do stages[i] = stages[i] or of_device[lowered.placement[i]] or 1 end
+  return stages
+end
+
+--- Splits as text for a strategy's file: a line an operator, its name, factors and devices between tabs.
+function splits.to_text(given)
+  local lines = {}
+  for name, split in util.sorted_pairs(given) do
+    local words = { name }
+    for key, value in util.sorted_pairs(split) do
+      words[#words + 1] = ('%s=%s'):format(key, type(value) == 'table' and table.concat(value, ',') or value)
+    end
+    lines[#lines + 1] = table.concat(words, '\t')
+  end
+  return table.concat(lines, '\n')
+end
+
+--- What to_text() wrote.
+function splits.from_text(text)
+  local given = {}
+  for line in text:gmatch '[^\n]+' do
+    local name, split = line:match '^[^\t]*', {}
+    for key, value in line:gmatch '\t([^=\t]+)=([%d,]+)' do
+      split[key] = tonumber(value)
+      if key == 'devices' then
+        split[key] = {}
+        for number in value:gmatch '%d+' do table.insert(split[key], tonumber(number)) end
+      end
+    end
+    given[name] = split
+  end
+  return given
+end
+
+--- The dimensions of operator `i`'s iteration space, along which it can be split.
+---@param graph trinity.Graph
+---@param i integer|string
+---@return trinity.Dimension[]
+function splits.iteration_space(graph, i)
+  check.object('trinity.iteration_space', 1, 'graph', graph, 'graph')
+  local number = i
+  if type(i) == 'string' then number = numbers_of(graph)[i] end
+  if number == nil then check.wrong('trinity.iteration_space', 2, 'i', i, 'an operator of the graph') end
+  check.integer('trinity.iteration_space', 2, 'i', number, 1, graph.operators)
+  return core.iteration_space(graph.handle, number)
+end
+
+return splits

@@ -1,0 +1,148 @@
+-- Strategies: what a method returns, priced, saved and loaded.
+
+local core = require 'trinity.core'
+local check = require 'trinity.base.check'
+local misfit = require 'trinity.strategy.misfit'
+local replication_text = require 'trinity.strategy.replication_text'
+local simulator = require 'trinity.strategy.simulator'
+local splits = require 'trinity.strategy.splits'
+local util = require 'trinity.base.util'
+
+---@class trinity.Strategy: trinity.PlanSpec
+---@field problem trinity.Problem
+---@field metrics trinity.Metrics
+---@field reward number
+---@field method? string what found it
+---@field seed? integer
+---@field evaluations? integer
+---@field seconds? number wall-clock time of the search
+---@field curve? trinity.CurvePoint[]
+---@field stopped? boolean whether Ctrl-C ended the search
+---@field optimal? boolean of methods max_load and pase: whether their own measure is proved to allow no better
+---@field saved? table<string, string> notes of the file that it was loaded from
+---@field same_graph? boolean whether the graph is the one of that file
+---@field same_cluster? boolean
+---@field replication? trinity.Replication copies of it on further devices and how they are kept together
+local Strategy = { __name = 'strategy' }
+Strategy.__index = Strategy
+
+function Strategy.__tostring(self)
+  local text = ('%s: %s, reward %.6g'):format(self.method or 'strategy', tostring(self.metrics), self.reward)
+  local why = misfit.of(self.metrics, self.problem.cluster)
+  return why and ('%s; %s'):format(text, why.text) or text
+end
+
+local strategy = {}
+
+function strategy.is(value) return getmetatable(value) == Strategy end
+
+--- Prices a plan. Fields: problem, placement, those of its schedule (schedule, micro_batches, ...),
+--- metrics, reward, and those of `about`. any: see simulator.run.
+function strategy.new(owner, problem, plan, about, any)
+  local self = { problem = problem }
+  for key, value in util.sorted_pairs(about or {}) do self[key] = value end
+  local placement, schedule = simulator.parts(owner, problem, plan)
+  self.placement = placement
+  self.splits = type(plan) == 'table' and plan.splits or nil
+  for key, value in util.sorted_pairs(schedule or {}) do self[key] = value end
+  self.metrics = simulator.run(owner, problem, plan, any)
+  self.reward = problem:score(self.metrics)
+  return setmetatable(self, Strategy)
+end
+
+--- A strategy whose metrics and reward are known: `result` of a search, with the fields of `about`.
+function strategy.of_result(problem, placement, result, about)
+  local self = { problem = problem, placement = placement, metrics = result.metrics, reward = result.reward }
+  for key, value in util.sorted_pairs(about) do self[key] = value end
+  return setmetatable(self, Strategy)
+end
+
+local saved_metrics = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
+  'total_communication_bytes', 'excess_memory_bytes' }
+
+--- Rules as text: their name, or the deviations by name.
+local function rules_text(rules)
+  if type(rules) == 'string' then return rules end
+  local parts = {}
+  for key, value in util.sorted_pairs(rules) do parts[#parts + 1] = key .. '=' .. tostring(value) end
+  return table.concat(parts, ' ')
+end
+
+--- Seconds that no strategy with as many micro-batches is below.
+---@return number
+function Strategy:lower_bound_s()
+  check.self('strategy:lower_bound_s', self, 'strategy')
+  return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo').step_time_s
+end
+
+--- The time of a training with its replication.
+---@param options trinity.ReplicatedTraining
+---@return trinity.TrainingTime
+function Strategy:train(options)
+  check.self('strategy:train', self, 'strategy')
+  if not self.replication then
+    util.fail 'strategy:train: this strategy has no replication (replication:strategy gives one that has)'
+  end
+  return self.replication:train(options)
+end
+
+--- What keeps it from fitting: which device is over its memory and by how much; nil where it fits.
+---@return trinity.Misfit?
+function Strategy:misfit()
+  check.self('strategy:misfit', self, 'strategy')
+  return misfit.of(self.metrics, self.problem.cluster)
+end
+
+--- A strategy as JSON text: see strategy:save.
+function strategy.text(self)
+  local notes = { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
+    lower_bound_s = not self.splits and self:lower_bound_s() or nil, -- it binds whole operators
+    feasible = tostring(self.metrics.feasible) }
+  for _, name in ipairs(saved_metrics) do notes[name] = self.metrics[name] end
+  for _, name in ipairs { 'method', 'seed', 'evaluations' } do notes[name] = self[name] end
+  notes.splits = self.splits and splits.to_text(self.splits)
+  notes.replication = self.replication and replication_text.write(self.replication)
+  return self.problem:to_json(self, notes)
+end
+
+--- Writes the strategy as JSON: the device of every operator by name, the schedule, its replication, and the facts
+--- behind them. Wall-clock times stay out, so that equal searches write equal bytes.
+---@param path string
+---@return string path
+function Strategy:save(path)
+  check.self('strategy:save', self, 'strategy')
+  check.argument('strategy:save', 1, 'path', path, 'string')
+  util.write_file('strategy:save', path, strategy.text(self))
+  return path
+end
+
+--- What a strategy costs as plain data.
+function strategy.facts(found)
+  local m = found.metrics
+  local memory = {}
+  for d = 1, m.device_count do memory[d] = m:memory_bytes(d) end
+  return { seed = found.seed, step_time_s = m.step_time_s, fits = m.feasible, misfit = found:misfit(),
+    peak_memory_bytes = memory,
+    peak_communication_bytes = m.peak_communication_bytes, total_communication_bytes = m.total_communication_bytes,
+    lower_bound_s = found:lower_bound_s(), reward = found.reward, evaluations = found.evaluations,
+    seconds = found.seconds }
+end
+
+--- Loads a file that save() wrote for the problem's graph and cluster, schedule and replication included. Field
+--- `saved` holds the notes as text, same_graph and same_cluster say whether both are unchanged since.
+function strategy.load(problem, path)
+  local placement = problem:placement()
+  local loaded = problem.handle:from_json(core.read_file(path), path, placement)
+  local plan = loaded.schedule or {}
+  plan.placement = placement
+  plan.splits = loaded.notes.splits and splits.from_text(loaded.notes.splits)
+  local fits, message = pcall(problem.evaluate, problem, plan)
+  if not fits then util.fail('%s: %s', path, util.unplaced(message)) end
+  local found = strategy.new('problem:load', problem, plan, { method = loaded.notes.method, saved = loaded.notes,
+    same_graph = loaded.same_graph, same_cluster = loaded.same_cluster })
+  local replication = loaded.notes.replication
+  found.replication = replication and strategy.read_replication(problem, placement, path, replication)
+  return found
+end
+
+return strategy

@@ -1,0 +1,109 @@
+-- Timelines: what a simulated step did when. Made by problem:timeline(plan).
+
+local array = require 'trinity.base.array'
+local check = require 'trinity.base.check'
+local util = require 'trinity.base.util'
+
+---@class trinity.Timeline
+---@field cluster trinity.Cluster
+---@field metrics trinity.Metrics
+---@field micro_batches integer
+---@field tasks integer number of tasks: (micro_batch - 1) * operators + operator
+---@field ready_s trinity.DoubleArray per task: when its inputs had arrived; NaN where it does not run
+---@field start_s trinity.DoubleArray per task
+---@field end_s trinity.DoubleArray per task
+---@field device trinity.Placement per task
+local Timeline = { __name = 'timeline' }
+local arrays = { start_s = true, end_s = true, ready_s = true, device = true }
+
+--- The arrays over all tasks are filled when first asked for.
+function Timeline.__index(self, key)
+  if Timeline[key] then return Timeline[key] end
+  if not arrays[key] then return nil end
+  local tasks = self.tasks
+  local values = { start_s = array.double(tasks), end_s = array.double(tasks),
+    ready_s = array.double(tasks), device = array.int32(tasks) }
+  self.handle:fill(values.start_s, values.end_s, values.ready_s, values.device)
+  for name, value in util.sorted_pairs(values) do rawset(self, name, value) end
+  return values[key]
+end
+
+function Timeline.__tostring(self)
+  return ('timeline of %d tasks, %.6g s'):format(self.tasks, self.metrics.step_time_s)
+end
+
+--- Fields: tasks, micro_batches, metrics, and per task (micro_batch - 1) * operators + operator the
+--- arrays ready_s, start_s, end_s (NaN where a task does not run) and device.
+local function new(cluster, handle)
+  local tasks, micro_batches = handle:tasks()
+  local self = setmetatable({ cluster = cluster, handle = handle, tasks = tasks,
+    micro_batches = micro_batches, metrics = array.metrics(#cluster.devices) }, Timeline)
+  handle:metrics(self.metrics)
+  return self
+end
+
+--- Every copy of a tensor, by start.
+---@return trinity.Transfer[]
+function Timeline:transfers()
+  check.self('timeline:transfers', self, 'timeline')
+  return self.handle:transfers()
+end
+
+--- Every run of a collective.
+---@return trinity.CollectiveRun[]
+function Timeline:collectives()
+  check.self('timeline:collectives', self, 'timeline')
+  return self.handle:collectives()
+end
+
+--- Memory of device `d`: levels that each hold until the next.
+---@param d integer
+---@return trinity.MemoryLevel[]
+function Timeline:memory(d)
+  check.self('timeline:memory', self, 'timeline')
+  check.integer('timeline:memory', 1, 'd', d, 1, #self.cluster.devices)
+  return self.handle:memory(d)
+end
+
+--- The chain of events that ends the step, and the time it spends in each way; the four sum to the step time.
+---@return trinity.CriticalPath
+function Timeline:critical_path()
+  check.self('timeline:critical_path', self, 'timeline')
+  return self.handle:critical_path()
+end
+
+--- Seconds in which a device runs nothing while one of its inputs is on its way.
+---@return number any on at least one device
+---@return number[] by_device
+function Timeline:exposed_communication()
+  check.self('timeline:exposed_communication', self, 'timeline')
+  return self.handle:exposed_communication()
+end
+
+--- Time per operator type, the largest first.
+---@return trinity.TypeShare[]
+function Timeline:by_type()
+  check.self('timeline:by_type', self, 'timeline')
+  return self.handle:by_type()
+end
+
+--- The step as Chrome trace JSON, which ui.perfetto.dev opens; save() writes it to a file.
+---@return string
+function Timeline:chrome_trace()
+  check.self('timeline:chrome_trace', self, 'timeline')
+  return self.handle:chrome_trace()
+end
+
+--- Writes the trace to a file.
+---@param path string
+---@return string path
+function Timeline:save(path)
+  check.self('timeline:save', self, 'timeline')
+  check.argument('timeline:save', 1, 'path', path, 'string')
+  util.write_file('timeline:save', path, self:chrome_trace())
+  return path
+end
+
+function Timeline:close() check.closing('timeline:close', self, 'timeline').handle:close() end
+
+return { new = new }
