@@ -1,7 +1,7 @@
 -- trinity.pase: PaSE (Elango, IPDPS 2021): the best split of every layer's iteration space over p devices
 -- under its cost model, exactly. The layers, configurations and costs: engine/search/pase_layers.h and
 -- pase_costs.h; the solver: trinity.select. What PaSE is compared with, over the same costs, is in
--- trinity.pase_rules and below.
+-- trinity.pase.rules and below.
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'

@@ -3,7 +3,7 @@
 -- same value (TensorBoard keeps 32 bits). A field that no row had so far adds a column to the CSV file, which is then
 -- written anew.
 --
--- Which steps of a search make a row depends on counts alone (run_search.lua), and every number but `seconds` on the
+-- Which steps of a search make a row depends on counts alone (search.lua here), and every number but `seconds` on the
 -- seed alone.
 
 local core = require 'trinity.core'

@@ -1,5 +1,5 @@
 -- Neighbours of a pipeline, for the end of TAPP's search: where a stage ends, which node it has, or how many stages
--- there are could be otherwise. A scheme is the node of every layer, as trinity.tapp_policy gives it; what it is worth
+-- there are could be otherwise. A scheme is the node of every layer, as trinity.tapp.policy gives it; what it is worth
 -- is for the caller to say.
 
 local tapp_moves = {}
