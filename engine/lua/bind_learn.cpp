@@ -30,13 +30,12 @@ struct OptionReader {
     const char* key = name;
     auto* from = table_of(key);
     if (!from) return;
-    if constexpr (std::is_integral_v<Number>) {
-      value = static_cast<Number>(from->integer(key, value, static_cast<int64_t>(least),
-                                                static_cast<int64_t>(most)));
-    } else {
+    if constexpr (std::is_integral_v<Number>)
+      value = static_cast<Number>(from->integer(key, value, std::numeric_limits<Number>::min(),
+                                                std::numeric_limits<Number>::max()));
+    else
       value = from->number(key, value);
-      check_option(name, value, least, most);
-    }
+    check_option(name, value, least, most);
   }
   void operator()(const char* name, bool& value) const { value = fields.boolean(name, value); }
   void operator()(const char* name, std::string& value) const {

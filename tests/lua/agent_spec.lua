@@ -87,6 +87,12 @@ describe('the policy', function()
       expect(function() policies.trinity(problem, settings { [name] = 'nonsense' }) end):raises(
         ("field '%s': unknown word 'nonsense'"):format(name))
     end
+    for name, value in trinity.sorted_pairs { samples = 0, hidden = 5000, clip = 99 } do
+      expect(function() policies.trinity(problem, settings { [name] = value }) end)
+        :raises(("option '%s': expected .* to .*, got %d"):format(name, value))
+    end
+    expect(function() policies.trinity(problem, settings { node2vec = { window = 0 } }) end)
+      :raises "option 'node2vec.window': expected 1 to 100000, got 0"
     expect(function() policies.trinity(problem, settings { device = 'cuda:99' }) end)
       :raises "option 'device': expected cpu or cuda:0 and the like, got 'cuda:99'"
     expect(function() policies.trinity(problem, settings { device = 'tpu' }) end)

@@ -72,6 +72,14 @@ describe('methods in the engine', function()
       expect(problem.lower_bound_s):below(found.metrics.step_time_s + 1e-12)
     end
   end)
+  it('are known by their earlier names', function()
+    local problem = trinity.problem { graph = trinity.model('vgg16', { batch_size = 4 }), cluster = trinity.cluster 'p100x4' }
+    local found, earlier = trinity.methods.contiguous(problem), trinity.methods.gpipe(problem)
+    expect(earlier.metrics.step_time_s):equals(found.metrics.step_time_s)
+    expect(trinity.methods.get 'gpipe'(problem).placement[1]):equals(found.placement[1])
+    expect(table.concat(trinity.methods.names(), ' '):find 'gpipe'):equals(nil)
+    expect(function() return trinity.methods.gpip end):raises "no method 'gpip'"
+  end)
   it('searches find what exhaustive search finds', function()
     local problem = chain()
     local optimum = trinity.methods.exhaustive(problem, { quiet = true })

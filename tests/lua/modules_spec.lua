@@ -5,7 +5,8 @@ local trinity = require 'trinity'
 
 -- Rooms from the ground up; the library's init.lua stands on top.
 local floors = { 'base', 'cluster', 'graph', 'profile', 'strategy', 'select', 'nn', 'runs', 'dist', 'search', 'learn', 'tapp',
-  'pase', 'pipeline', 'execute', 'methods', 'parallel', 'report', 'command', 'paper', 'init' }
+  'pase', 'pipeline', 'execute', 'methods', 'parallel', 'report', 'command', 'paper', 'layers',
+  'topology', 'init' }
 
 --- The modules that `source` requires.
 local function required(source)
@@ -74,6 +75,10 @@ describe('modules of the library', function()
     expect(arrow_upwards { ['base.check'] = { 'core', 'strategy.problem' } }):equals 'base.check requires strategy.problem'
     expect(arrow_upwards { ['dist'] = { 'runs.state', 'nowhere' } }):equals 'dist requires nowhere'
     expect(arrow_upwards { ['lost.module'] = {} }):equals 'lost.module stands in no room'
+  end)
+  it('go by the names that files of networks and clusters know', function()
+    expect(require 'trinity.layers'):equals(trinity.layers)
+    expect(require 'trinity.topology'):equals(trinity.topology)
   end)
   it('are found in a circle by this spec', function()
     expect(circle_of { a = { 'b', 'd' }, b = { 'c' }, c = { 'a' }, d = {} }):equals 'a -> b -> c -> a'

@@ -19,7 +19,7 @@ local getinfo, getupvalue, getfenv = debug.getinfo, debug.getupvalue, debug.getf
 local getmetatable, setmetatable_of = debug.getmetatable, debug.setmetatable
 local encode, decode = buffer.encode, buffer.decode
 
-local transfer = {}
+local serialise = {}
 
 local immutable = { graph = true, cluster = true, problem = true }
 
@@ -41,7 +41,7 @@ end
 
 --- Everything that can be reached from the values given: tables and functions get numbers that are the same in
 --- this process and in workers that start later. `numbers[object]` and `objects[number]`.
-function transfer.reachable(...)
+function serialise.reachable(...)
   local numbers, objects = {}, {}
   local function visit(value)
     local kind = type(value)
@@ -164,7 +164,7 @@ function Writer:copy(entry)
 end
 
 --- A value as text, or nil and why not (" field 'x': cannot send a function"). `known`: see reachable().
-function transfer.encode(value, known)
+function serialise.encode(value, known)
   local self = setmetatable({ waiting = {}, number_of = {}, metatables = {}, known = known }, Writer)
   local ok, result = pcall(function()
     local root, tables = self:value(value), {}
@@ -177,7 +177,7 @@ function transfer.encode(value, known)
 end
 
 --- The value of a text that encode() wrote in this process or in a worker that it started.
-function transfer.decode(text, known)
+function serialise.decode(text, known)
   local sent = decode(text)
   local function value_of(value)
     if type(value) ~= 'table' then return value end
@@ -195,4 +195,4 @@ function transfer.decode(text, known)
   return value_of(sent.root)
 end
 
-return transfer
+return serialise

@@ -1,5 +1,5 @@
 -- The reference of everything that scripts can use, as Markdown, made of the editor types in lib/trinity
--- (trinity.declarations). `trinity reference` prints it.
+-- (trinity.command.declarations). `trinity reference` prints it.
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'

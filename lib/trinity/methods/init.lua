@@ -11,6 +11,7 @@ local util = require 'trinity.base.util'
 ---@class trinity.MethodsModule
 local methods = {}
 local registered = {}
+local earlier_names = { gpipe = 'contiguous' } -- which go on being understood
 
 --- Adds a method. It returns a strategy, or a placement or plan to be priced, or nil and why there is none.
 ---@param name string
@@ -36,8 +37,8 @@ function methods.names() return util.sorted_keys(registered) end
 
 local function find(owner, name)
   check.argument(owner, 1, 'name', name, 'string')
-  local names = methods.names()
-  return registered[name] or check.refuse(owner, 1, 'name', 'no method %s%s (known: %s)', util.quoted(name),
+  local names, entry = methods.names(), registered[name] or registered[earlier_names[name]]
+  return entry or check.refuse(owner, 1, 'name', 'no method %s%s (known: %s)', util.quoted(name),
     core.suggestion(name, names), table.concat(names, ', '))
 end
 
@@ -95,7 +96,7 @@ function methods.get(name)
 end
 
 setmetatable(methods, { __index = function(_, name)
-  if registered[name] then return methods.get(name) end
+  if registered[name] or earlier_names[name] then return methods.get(name) end
   local names = methods.names()
   util.fail('trinity.methods: no method %s%s (known: %s)', util.quoted(tostring(name)),
     core.suggestion(tostring(name), names), table.concat(names, ', '))

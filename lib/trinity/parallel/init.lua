@@ -6,7 +6,7 @@ local compare = require 'trinity.methods.compare'
 local progress = require 'trinity.base.progress'
 local run_state = require 'trinity.runs.state'
 local strategy = require 'trinity.strategy.strategy'
-local transfer = require 'trinity.base.serialise'
+local serialise = require 'trinity.base.serialise'
 local util = require 'trinity.base.util'
 
 local name = 'trinity.parallel_map'
@@ -35,7 +35,7 @@ function Map:work(i)
   progress.silent = silent
   leave()
   if not ok then error(error_text(value), 0) end
-  local text, problem = transfer.encode(value, self.known)
+  local text, problem = serialise.encode(value, self.known)
   if not text then util.fail('%s: result of item %d:%s', name, i, problem) end
   return text
 end
@@ -64,7 +64,7 @@ end
 --- Takes the end of item i, as core.run_workers tells it. Returns how many items are wanted.
 function Map:receive(i, text, failure, output, death)
   if text then
-    self.results[i] = transfer.decode(text, self.known)
+    self.results[i] = serialise.decode(text, self.known)
   elseif failure then
     self:fail(i, failure)
   else
@@ -121,7 +121,7 @@ end
 return function(items, body, options)
   local self = new(items, body, options)
   self.run_map = run_state.begin_map()
-  self.known = transfer.reachable(body, items, getfenv(body), compare, strategy)
+  self.known = serialise.reachable(body, items, getfenv(body), compare, strategy)
   if self.workers == 1 or core.in_worker() then
     self:run_here()
   else

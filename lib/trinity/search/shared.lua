@@ -2,8 +2,8 @@
 -- state: budget used, best so far, curve, networks. What costs time is divided: of a batch each rank prices its share,
 -- and all learn what all were worth. Whatever depends on a clock, rank 0 decides for all.
 --
--- trinity.methods.trinity, best and all that learn by trinity.learner (tapp, placers, post, trinity.ppo ...) share a
--- search when trinity.dist.current() gives a job. Without one, these functions do what one process does.
+-- trinity.methods.trinity, best and all who learn by learn.learner (tapp, placers, post, trinity.ppo ...) share
+-- a search when trinity.dist.current() gives a job. Without one, these functions do what one process does.
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'

@@ -1,6 +1,6 @@
--- Splits of a row of layers (trinity.layer_chain) into pipeline stages on unequal nodes: the exact one of least load by
--- dynamic programming over sets of nodes, the one of equal work, and the one whose simulated step is fastest, by trying
--- all that could be.
+-- Splits of a row of layers (tapp.layer_chain) into pipeline stages on unequal nodes: the exact one of least load
+-- by dynamic programming over sets of nodes, the one of equal work, and the one whose simulated step is fastest, by
+-- trying all that could be.
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'

@@ -133,7 +133,7 @@ function tapp_moves.neighbour(at, node_of, stream)
   return scheme_of(stages, at.layers)
 end
 
---- What moves must know of a row of layers (trinity.layer_chain) and a number of nodes.
+--- What moves must know of a row of layers (trinity.tapp.layer_chain) and a number of nodes.
 function tapp_moves.of(chain, nodes)
   local work, crossing_bytes = { [0] = 0 }, {}
   for l = 1, chain.layers do

@@ -29,8 +29,8 @@ local function parts_of(plan, bandwidth_bytes_per_s)
   return split.loads, split.assignment
 end
 
---- The nodes of a network as a row of layers (trinity.layer_chain): those parts, their times without transfers, and
---- the time of their transfers for what a cut behind them sends. Returns the row and the layer of every node.
+--- The nodes of a network as a row of layers (trinity.tapp.layer_chain): those parts, their times without transfers,
+--- and the time of their transfers for what a cut behind them sends. Returns the row and the layer of every node.
 local function row_of(plan)
   local loads, layer_of = parts_of(plan)
   local times = parts_of(plan, 1e30)

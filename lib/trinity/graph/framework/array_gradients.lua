@@ -1,5 +1,5 @@
 -- Registered gradients of operations that move elements: python/ops/array_grad.py of TensorFlow 1.15. See
--- trinity.framework.gradients for what a rule is.
+-- trinity.graph.framework.gradients for what a rule is.
 
 local shapes = require 'trinity.graph.framework.shapes'
 

@@ -1,4 +1,4 @@
--- Layers of images as tf.contrib.slim builds them in TensorFlow 1.15. See trinity.framework.layers for
+-- Layers of images as tf.contrib.slim builds them in TensorFlow 1.15. See trinity.graph.framework.layers for
 -- what a rule is.
 
 local normalisation = require 'trinity.graph.framework.normalisation'

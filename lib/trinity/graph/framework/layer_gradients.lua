@@ -1,5 +1,5 @@
 -- Registered gradients of products, convolutions and layers: python/ops/nn_grad.py and math_grad.py of
--- TensorFlow 1.15. See trinity.framework.gradients for what a rule is.
+-- TensorFlow 1.15. See trinity.graph.framework.gradients for what a rule is.
 
 local shapes = require 'trinity.graph.framework.shapes'
 

@@ -1,5 +1,5 @@
 -- Products, embeddings, LSTM cells and losses as tf.layers, rnn_cell and contrib.seq2seq build them in
--- TensorFlow 1.15. See trinity.framework.layers for what a rule is.
+-- TensorFlow 1.15. See trinity.graph.framework.layers for what a rule is.
 
 local normalisation = require 'trinity.graph.framework.normalisation'
 local shapes = require 'trinity.graph.framework.shapes'

@@ -1,4 +1,4 @@
--- What the layers check alike: see trinity.check.
+-- What the layers check alike: see trinity.base.check.
 
 local check = require 'trinity.base.check'
 

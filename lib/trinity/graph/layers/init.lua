@@ -1,7 +1,7 @@
 -- The vocabulary of model builders: layers over a graph builder, with ONNX's operator types and
 -- attributes. Shapes of outputs and parameters are computed here, FLOP and gradients by the engine
--- from type, shapes and parameters. Layers of images (NCHW) are in trinity.layers.images, those of
--- sequences ([N, T, H]) in trinity.layers.sequences; all are methods of one object.
+-- from type, shapes and parameters. Layers of images (NCHW) are in trinity.graph.layers.images, those of
+-- sequences ([N, T, H]) in trinity.graph.layers.sequences; all are methods of one object.
 
 local core = require 'trinity.core'
 local arguments = require 'trinity.graph.layers.arguments'
