@@ -1,6 +1,6 @@
 // `require 'trinity.core'` from a stock luajit: the entry that its loader looks for.
 
-#include "lua/module.h"
+#include "lua/bind/module.h"
 #include "lua/runtime.h"
 
 namespace trinity::lua {

@@ -16,9 +16,10 @@
 #include <vector>
 
 #include "distribute/job.h"
+#include "libtorch/setup.h"
+#include "lua/bind/module.h"
 #include "lua/command_line.h"
-#include "lua/interrupt.h"
-#include "lua/module.h"
+#include "lua/host/interrupt.h"
 #include "lua/runtime.h"
 
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "distribute/store.h"
-#include "learn/torch.h"
+#include "libtorch/torch.h"
 
 // The one place of the room that includes c10d, LibTorch's collectives. TRINITY_NCCL is defined
 // where LibTorch has CUDA and NCCL's header is there (CMakeLists.txt).

@@ -9,7 +9,7 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "learn/torch.h"
+#include "libtorch/torch.h"
 
 namespace trinity {
 

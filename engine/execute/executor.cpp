@@ -17,7 +17,7 @@
 #include "execute/reports.h"
 #include "execute/signals.h"
 #include "execute/values.h"
-#include "learn/agent.h"
+#include "libtorch/setup.h"
 
 namespace trinity {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph/types.h"
-#include "learn/torch.h"
+#include "libtorch/torch.h"
 
 namespace trinity {
 

@@ -14,8 +14,8 @@
 #include "base/error.h"
 #include "base/stop.h"
 #include "execute/device.h"
-#include "learn/agent.h"
-#include "learn/torch.h"
+#include "libtorch/setup.h"
+#include "libtorch/torch.h"
 
 namespace trinity {
 namespace {

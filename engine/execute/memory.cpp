@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/units.h"
-#include "learn/torch.h"
+#include "libtorch/torch.h"
 
 namespace trinity {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "graph/types.h"
-#include "learn/torch.h"
+#include "libtorch/torch.h"
 
 namespace trinity {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "execute/program.h"
-#include "learn/torch.h"
+#include "libtorch/torch.h"
 
 namespace trinity {
 

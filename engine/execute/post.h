@@ -7,7 +7,7 @@
 #include "distribute/job.h"
 #include "distribute/message.h"
 #include "execute/run_plan.h"
-#include "learn/torch.h"
+#include "libtorch/torch.h"
 
 namespace trinity {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "execute/run_plan.h"
-#include "learn/torch.h"
+#include "libtorch/torch.h"
 
 namespace trinity {
 

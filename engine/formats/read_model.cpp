@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "formats/dnn_partitioning.h"
-#include "formats/graph_json.h"
-#include "formats/json_reader.h"
-#include "formats/pipedream.h"
-#include "formats/piper.h"
+#include "formats/instances/dnn_partitioning.h"
+#include "formats/instances/pipedream.h"
+#include "formats/instances/piper.h"
+#include "formats/json/graph_json.h"
+#include "formats/json/json_reader.h"
 
 namespace trinity {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "learn/features.h"
+#include "features/features.h"
 #include "learn/ppo.h"
 #include "simulator/problem.h"
 
@@ -202,17 +202,5 @@ class Agent {
  private:
   std::unique_ptr<Impl> impl_;
 };
-
-/// Makes LibTorch and its BLAS use one thread in the calling thread, and malloc keep freed memory
-/// (tensors of some megabytes would otherwise be mapped and cleared anew every time).
-void use_one_torch_thread();
-
-/// LibTorch's version and the BLAS library that the process has loaded, for a start-up line;
-/// `slow` is set when it is the reference BLAS (about 16 times slower than OpenBLAS).
-struct TorchDescription {
-  std::string text;
-  bool slow = false;
-};
-TorchDescription describe_torch();
 
 }  // namespace trinity

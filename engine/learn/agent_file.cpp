@@ -1,7 +1,7 @@
-// Saved policies: files of arrays (formats/safetensors.h) with the weights, each by its name, Adam's
-// first and second moments and the constant logits of both networks, all float32. The metadata
-// names the options, the types of the vocabulary and the state that is no array, each as JSON.
-// Doubles stand in it as their bits.
+// Saved policies: files of arrays (formats/safetensors.h) with the weights, each by its name,
+// Adam's first and second moments and the constant logits of both networks, all float32. The
+// metadata names the options, the types of the vocabulary and the state that is no array, each as
+// JSON. Doubles stand in it as their bits.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "formats/safetensors.h"
+#include "formats/export/safetensors.h"
 #include "learn/agent_impl.h"
 
 namespace trinity {
@@ -63,7 +63,9 @@ Saved read_saved(const std::string& path) {
 }
 
 SavedArray array_of(const char* name, const std::vector<float>& values) {
-  return {name, "F32", {static_cast<int64_t>(values.size())},
+  return {name,
+          "F32",
+          {static_cast<int64_t>(values.size())},
           {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}};
 }
 
@@ -196,7 +198,9 @@ void Agent::save(const std::string& path) const {
   for (const auto& [name, value] : state.items()) metadata[name] = value.dump();
   std::vector<SavedArray> arrays;
   for (const auto& weight : self.parameters.weights())
-    arrays.push_back({weight.name, "F32", weight.shape,
+    arrays.push_back({weight.name,
+                      "F32",
+                      weight.shape,
                       {reinterpret_cast<const char*>(self.parameters.values.data() + weight.offset),
                        static_cast<size_t>(weight.count) * sizeof(float)}});
   arrays.push_back(array_of(kFirst, self.adam.first));
@@ -237,8 +241,8 @@ double Agent::load(const std::string& path) {
     const auto* from = saved.file.find(weight.name);
     Match rows, columns;
     if (from && transfer.matches(weight, *from, rows, columns))
-      copied += copy_matched(weight, rows, columns, *from,
-                             self.parameters.values.data() + weight.offset);
+      copied +=
+          copy_matched(weight, rows, columns, *from, self.parameters.values.data() + weight.offset);
   }
   self.pack();
   self.forget_batch();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "learn/torch.h"
+#include "libtorch/torch.h"
 
 namespace trinity {
 

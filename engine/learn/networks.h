@@ -3,7 +3,7 @@
 #include "learn/lstm.h"
 #include "learn/partition_passes.h"
 #include "learn/schedule_passes.h"
-#include "learn/torch.h"
+#include "libtorch/torch.h"
 
 namespace trinity {
 

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "learn/features.h"
-#include "learn/kernels.h"
+#include "features/features.h"
+#include "kernels/kernels.h"
 #include "learn/parameters.h"
 
 namespace trinity {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "learn/kernels.h"
+#include "kernels/kernels.h"
 #include "learn/parameters.h"
 
 namespace trinity {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "learn/kernels.h"
+#include "kernels/kernels.h"
 
 namespace trinity {
 

@@ -11,8 +11,8 @@
 #include <optional>
 #include <regex>
 
-#include "lua/interrupt.h"
-#include "lua/show.h"
+#include "lua/host/interrupt.h"
+#include "lua/host/show.h"
 
 namespace trinity::lua {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "lua/runner.h"
+#include "lua/host/runner.h"
 
 // The interactive prompt: lines through libedit with history and completion when standard input is
 // a terminal, plain lines otherwise; results printed without `=`; incomplete input goes on at `>>`.

@@ -8,16 +8,16 @@
 #include <filesystem>
 #include <sstream>
 
-#include "lua/coroutines.h"
-#include "lua/interrupt.h"
-#include "lua/module.h"
-#include "lua/os_execute.h"
-#include "lua/process_limits.h"
+#include "lua/bind/module.h"
+#include "lua/host/coroutines.h"
+#include "lua/host/interrupt.h"
+#include "lua/host/os_execute.h"
+#include "lua/host/process_limits.h"
+#include "lua/host/runner.h"
+#include "lua/host/safe.h"
+#include "lua/host/search_path.h"
+#include "lua/host/strict.h"
 #include "lua/repl.h"
-#include "lua/runner.h"
-#include "lua/safe.h"
-#include "lua/search_path.h"
-#include "lua/strict.h"
 
 namespace trinity {
 

@@ -15,8 +15,8 @@ struct RuntimeOptions {
   std::string home;
   /// Reading or assigning a global that was never declared is an error that names it.
   bool strict = true;
-  /// For scripts of strangers: no io, os, ffi, debug, bytecode (engine/lua/safe.h says what it does
-  /// not bound).
+  /// For scripts of strangers: no io, os, ffi, debug, bytecode (engine/lua/host/safe.h says what it
+  /// does not bound).
   bool safe = false;
   /// Folders beside the working directory that safe scripts read and write.
   std::vector<std::string> allowed_folders;
@@ -26,7 +26,7 @@ struct RuntimeOptions {
   /// Seconds of wall-clock time that one run_file, run_text or execute may take; 0: any.
   double time_limit_s = 0;
   /// The process lives for this runtime alone: both limits then hold for all that it does, and end
-  /// it where a script cannot be stopped (engine/lua/process_limits.h).
+  /// it where a script cannot be stopped (engine/lua/host/process_limits.h).
   bool owns_process = false;
   /// Takes over SIGINT, so that Ctrl-C stops scripts, simulations and training. A host program that
   /// has its own handler passes false and calls stop_flag() itself.

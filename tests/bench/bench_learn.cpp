@@ -7,10 +7,11 @@
 #include <functional>
 #include <vector>
 
+#include "kernels/kernels.h"
 #include "learn/agent.h"
 #include "learn/attention.h"
-#include "learn/kernels.h"
 #include "learn/lstm.h"
+#include "libtorch/setup.h"
 
 using namespace trinity;
 

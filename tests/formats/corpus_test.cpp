@@ -8,10 +8,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "formats/dnn_partitioning.h"
-#include "formats/graph_json.h"
-#include "formats/pipedream.h"
-#include "formats/piper.h"
+#include "formats/instances/dnn_partitioning.h"
+#include "formats/instances/pipedream.h"
+#include "formats/instances/piper.h"
+#include "formats/json/graph_json.h"
 
 using namespace trinity;
 

@@ -3,14 +3,14 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "formats/dnn_partitioning.h"
-#include "formats/graph_json.h"
-#include "formats/onnx.h"
-#include "formats/pipedream.h"
-#include "formats/pipeline_file.h"
-#include "formats/piper.h"
+#include "formats/instances/dnn_partitioning.h"
+#include "formats/instances/pipedream.h"
+#include "formats/instances/pipeline_file.h"
+#include "formats/instances/piper.h"
+#include "formats/instances/selection_json.h"
+#include "formats/json/graph_json.h"
+#include "formats/onnx/onnx.h"
 #include "formats/read_model.h"
-#include "formats/selection_json.h"
 #include "fuzz/target.h"
 #include "graph/training.h"
 
@@ -100,12 +100,10 @@ std::vector<Target> format_targets() {
   return {
       {"graph_json", "trinity's own graphs", [](const std::string&) { return plain(read_graph); }},
       {"onnx", "ONNX models", begin_onnx},
-      {"pipedream", "profiles of PipeDream and DAPPLE",
-       also_by_name(read_profile, "profile.txt")},
+      {"pipedream", "profiles of PipeDream and DAPPLE", also_by_name(read_profile, "profile.txt")},
       {"dnn_partitioning", "instances of dnn-partitioning, splits",
        also_by_name(read_instance, "instance.json")},
-      {"piper", "instances of Piper",
-       also_by_name(read_piper_instance, "instance.json")},
+      {"piper", "instances of Piper", also_by_name(read_piper_instance, "instance.json")},
       {"selection", "strategy-selection problems, also compressed", begin_selection},
   };
 }

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/stop.h"
-#include "formats/pipedream.h"
+#include "formats/instances/pipedream.h"
 #include "graph/training.h"
 #include "support/build.h"
 

@@ -6,8 +6,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "formats/safetensors.h"
+#include "formats/export/safetensors.h"
 #include "learn/agent_impl.h"
+#include "libtorch/setup.h"
 #include "support/build.h"
 
 using namespace trinity;

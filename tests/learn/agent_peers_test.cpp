@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "learn/agent.h"
+#include "libtorch/setup.h"
 #include "simulator/simulator.h"
 #include "support/build.h"
 

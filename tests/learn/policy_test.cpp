@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "learn/agent_impl.h"
+#include "libtorch/setup.h"
 #include "support/build.h"
 
 using namespace trinity;

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "search/searcher.h"
+#include "search/placement/searcher.h"
 #include "simulator/batch.h"
 #include "support/build.h"
 

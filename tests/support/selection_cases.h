@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "search/selection.h"
+#include "selection/selection.h"
 
 // Random strategy-selection problems and the one solver that needs no trust: all selections.
 

@@ -1,5 +1,5 @@
 -- Typed arrays and metrics as FFI structs: 1-based, bounds-checked, compiled by LuaJIT. Their memory
--- is declared as elements without members (engine/lua/trinity_ffi.h), so that what a script gets from
+-- is declared as elements without members (engine/lua/host/trinity_ffi.h), so that what a script gets from
 -- `x.data` can neither be read nor written; only the functions here know what is there.
 
 local bit = require 'bit'
@@ -66,7 +66,7 @@ end
 
 --- A function that reads elements, and one that writes them. One pair per type of element, so that
 --- LuaJIT compiles each with its own types. The good path is one line on purpose: compiled code looks for
---- Ctrl-C wherever the line changes (engine/lua/stopper.h).
+--- Ctrl-C wherever the line changes (engine/lua/host/stopper.h).
 local function reader(to)
   local cast, number = ffi.cast, 'number'
   return function(self, i)

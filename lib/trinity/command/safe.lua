@@ -1,5 +1,5 @@
 -- What scripts of strangers see (trinity --safe). The host runs this file before any script and makes
--- what it returns their global table; see engine/lua/safe.h for what this does not bound.
+-- what it returns their global table; see engine/lua/host/safe.h for what this does not bound.
 --
 -- Two fences. The script gets copies of harmless functions and of the library's tables, and nothing
 -- leads from them to the rest. And the globals of the library itself, which stay here, lose what it
@@ -106,7 +106,7 @@ function env.collectgarbage(what)
   return collectgarbage(what)
 end
 
--- Worker processes are bounded each by itself (engine/lua/process_limits.h), so their number has to be, too.
+-- Worker processes are bounded each by itself (engine/lua/host/process_limits.h), so their number has to be, too.
 local core = require 'trinity.core'
 local run_workers = core.run_workers
 function core.run_workers(items, workers, ...)

@@ -10,7 +10,7 @@ function arrays.view(vector)
   return array.int32_view(vector)
 end
 
---- Numbers of the engine by name: see graph_numbers in engine/lua/bind_algorithms.cpp.
+--- Numbers of the engine by name: see graph_numbers in engine/lua/bind/bind_algorithms.cpp.
 local function integers(self, which) return arrays.view(self.handle:numbers(which)) end
 
 local function numbers(self, which, length)

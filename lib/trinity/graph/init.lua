@@ -144,7 +144,7 @@ function Graph:replicate_stages(options)
   return graph.wrap(handle), origin, stage, replica
 end
 
---- The graph as JSON text in the project's own format (engine/formats/graph_json.h), which
+--- The graph as JSON text in the project's own format (engine/formats/json/graph_json.h), which
 --- trinity.model reads back to an equal graph.
 ---@return string
 function Graph:to_json()

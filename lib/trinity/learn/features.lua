@@ -1,4 +1,4 @@
--- trinity.features: what policies are told of a problem, one row per colocation unit (engine/learn/features.h).
+-- trinity.features: what policies are told of a problem, one row per colocation unit (engine/features/features.h).
 
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
@@ -36,7 +36,7 @@ end
 ---   types       int64 tensor [units]: the operator type of the unit's first operator, from 1 to type_count
 ---   type_names  the types by number. With vocabulary = 'shared' they are the same for all graphs: 'other 1'
 ---               to 'other 32' for types that the engine does not know, by a hash of their name, then the types
----               that it knows, each with its gradient behind it (shared_types() in engine/learn/features.h). With
+---               that it knows, each with its gradient behind it (shared_types() in engine/features/features.h). With
 ---               'graph' they are those of this graph, the most common first; from the 200th on they share a number
 ---@param problem trinity.Problem
 ---@param options? trinity.FeatureOptions

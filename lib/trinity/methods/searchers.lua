@@ -40,7 +40,7 @@ return function(methods)
       source = 'Kirkpatrick et al. 1983' })
   register(methods, 'exhaustive', {},
     { help = 'every placement once: the optimum of small graphs', budget = true, deterministic = true,
-      source = 'engine/search/exhaustive.h', needs = 'at most 4 million placements' })
+      source = 'engine/search/placement/exhaustive.h', needs = 'at most 4 million placements' })
   register(methods, 'local_search', { 'starts' },
     { help = 'iterated local search over the simulator', budget = true, source = 'Lourenco et al. 2003' })
   register(methods, 'mcmc', { 'starts', 'alpha_per_ms' },

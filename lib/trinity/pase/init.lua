@@ -1,5 +1,5 @@
 -- trinity.pase: PaSE (Elango, IPDPS 2021): the best split of every layer's iteration space over p devices
--- under its cost model, exactly. The layers, configurations and costs: engine/search/pase_layers.h and
+-- under its cost model, exactly. The layers, configurations and costs: engine/search/pase/pase_layers.h and
 -- pase_costs.h; the solver: trinity.select. What PaSE is compared with, over the same costs, is in
 -- trinity.pase.rules and below.
 
@@ -247,7 +247,7 @@ Pase.expert = by_rule 'expert'
 local mcmc_rules = { seed = { 'integer', 0, 2 ^ 53 }, iterations = { 'integer', 1, 2 ^ 40 },
   alpha_per_ms = { 'number', 0 }, start = 'table' }
 
---- FlexFlow's Markov chain over the space (engine/search/pase_search.h).
+--- FlexFlow's Markov chain over the space (engine/search/pase/pase_search.h).
 ---@param options? trinity.PaseWalkOptions
 ---@return trinity.PaseStrategy
 function Pase:mcmc(options)

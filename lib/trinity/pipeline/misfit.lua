@@ -5,7 +5,7 @@ local core = require 'trinity.core'
 
 local pipeline_misfit = {}
 
-local most_devices = 1024 -- that consecutive cuts are made for (engine/search/max_load_split.h)
+local most_devices = 1024 -- that consecutive cuts are made for (engine/search/pipeline/max_load_split.h)
 
 local function in_words(why, plan, capacity_bytes)
   local words = {}

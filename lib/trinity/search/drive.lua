@@ -1,4 +1,4 @@
--- The loop of searches whose moves live in the engine (engine/search/searcher.h): asks for placements, prices them
+-- The loop of searches whose moves live in the engine (engine/search/placement/searcher.h): asks for placements, prices them
 -- within the budget of a search, tells what they are worth. Any reward, budget and Ctrl-C hold for them as for every
 -- method.
 

@@ -20,7 +20,7 @@ local most_operators = 20000 -- of a graph on which Fiduccia and Mattheyses's pa
 local imbalances = { 0.03, 0.3 }
 
 --- Annealing as both do it: cooler than by default, since it begins from a good placement, with moves of whole layers
---- and most seeds on the critical path (engine/search/moves.h).
+--- and most seeds on the critical path (engine/search/placement/moves.h).
 function race.annealing(problem, start, seed, evaluations)
   return core.searcher(problem.handle, 'annealing', { seed = seed, evaluations = math.min(evaluations, 2 ^ 40),
     starts = { start }, first_temperature = 1, groups = true, evenly_one_in = 5 })

@@ -1,5 +1,5 @@
 -- trinity.select: strategies for the nodes of a graph, with costs of nodes and edges and a limit on what they use over
--- time (engine/search/selection.h has the problem, selection_solver.h how it is solved).
+-- time (engine/selection/selection.h has the problem, selection_solver.h how it is solved).
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'

@@ -231,7 +231,7 @@ function Problem:to_dot(plan, options)
 end
 
 --- A plan as a file for PyTorch: device of every forward operator and module, and the stages of a pipeline, as JSON
---- text (engine/formats/placement_export.h).
+--- text (engine/formats/export/placement_export.h).
 ---@param plan trinity.Plan
 ---@param device_names? string[] 'cuda:0', ... (default the cluster's)
 ---@return string

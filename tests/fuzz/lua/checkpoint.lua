@@ -49,7 +49,7 @@ local function hash_of(text)
   return bit.tohex(state, 16)
 end
 
--- Where files of arrays have it (engine/formats/safetensors.h).
+-- Where files of arrays have it (engine/formats/export/safetensors.h).
 local before_hash = '{"__metadata__":{"fnv1a":"'
 
 local function with_hash(text)

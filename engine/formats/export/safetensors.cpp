@@ -1,0 +1,141 @@
+#include "formats/export/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace trinity {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+static_assert(std::endian::native == std::endian::little, "arrays are saved as they lie");
+
+constexpr std::string_view kOldPolicy = "trinity policy\n";
+constexpr std::string_view kHashed = R"({"__metadata__":{"fnv1a":")";
+constexpr size_t kLengthBytes = sizeof(uint64_t), kHashDigits = 16, kMostDimensions = 16;
+
+struct Dtype {
+  std::string_view name;
+  uint64_t bytes;
+};
+constexpr Dtype kDtypes[] = {{"F32", 4}, {"F64", 8}, {"I64", 8}, {"BOOL", 1}};
+
+/// Where the hash stands in a file that has one.
+std::string_view hash_in(std::string_view content) {
+  return content.substr(kLengthBytes + kHashed.size(), kHashDigits);
+}
+
+std::string hash_of(std::string content) {
+  content.replace(kLengthBytes + kHashed.size(), kHashDigits, kHashDigits, '0');
+  return fmt::format("{:016x}", Hasher().add(content).value());
+}
+
+std::vector<int64_t> numbers(const SavedArrays& file, const Json& entry, const std::string& name,
+                             const char* key) {
+  const auto fail = [&](const std::string& what) {
+    file.refuse(fmt::format("tensor '{}': {}", name, what));
+  };
+  std::vector<int64_t> values;
+  if (!entry.is_object() || !entry.contains(key) || !entry[key].is_array() ||
+      entry[key].size() > kMostDimensions)
+    fail(fmt::format("expected a list '{}'", key));
+  for (const auto& value : entry[key]) {
+    if (!value.is_number_unsigned() || value.get<uint64_t>() > (uint64_t{1} << 53))
+      fail(fmt::format("'{}' holds something that is no count", key));
+    values.push_back(value.get<int64_t>());
+  }
+  return values;
+}
+
+SavedArray read_array(const SavedArrays& file, const Json& entry, const std::string& name,
+                      std::string_view data) {
+  const auto fail = [&](const std::string& what) {
+    file.refuse(fmt::format("tensor '{}': {}", name, what));
+  };
+  const auto shape = numbers(file, entry, name, "shape");
+  const auto offsets = numbers(file, entry, name, "data_offsets");
+  if (!entry.contains("dtype") || !entry["dtype"].is_string()) fail("expected a text 'dtype'");
+  const auto dtype = entry["dtype"].get<std::string>();
+  const auto* known = std::find_if(std::begin(kDtypes), std::end(kDtypes),
+                                   [&](const Dtype& item) { return item.name == dtype; });
+  if (known == std::end(kDtypes)) fail("dtype " + dtype + " is none of F32, F64, I64, BOOL");
+  double bytes = static_cast<double>(known->bytes);
+  for (const int64_t extent : shape) bytes *= static_cast<double>(extent);
+  if (offsets.size() != 2 || offsets[0] > offsets[1] ||
+      static_cast<size_t>(offsets[1]) > data.size() ||
+      static_cast<double>(offsets[1] - offsets[0]) != bytes)
+    fail("data_offsets do not fit shape and file");
+  const auto begin = static_cast<size_t>(offsets[0]), end = static_cast<size_t>(offsets[1]);
+  return {name, dtype, shape, data.substr(begin, end - begin)};
+}
+
+}  // namespace
+
+const SavedArray* SavedArrays::find(std::string_view name) const {
+  for (const auto& array : arrays)
+    if (array.name == name) return &array;
+  return nullptr;
+}
+
+void SavedArrays::refuse(const std::string& reason) const {
+  throw FileError(fmt::format("{}: {}", path, reason));
+}
+
+void write_arrays(const std::string& path, const std::vector<SavedArray>& arrays,
+                  const std::map<std::string, std::string>& metadata) {
+  Json header;
+  header["__metadata__"]["fnv1a"] = std::string(kHashDigits, '0');
+  for (const auto& [name, text] : metadata) header["__metadata__"][name] = text;
+  std::string data;
+  for (const auto& array : arrays) {
+    const size_t begin = data.size();
+    data += array.bytes;
+    header[array.name] = {
+        {"dtype", array.dtype}, {"shape", array.shape}, {"data_offsets", {begin, data.size()}}};
+  }
+  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const auto length = static_cast<uint64_t>(text.size());
+  auto content = std::string(reinterpret_cast<const char*>(&length), kLengthBytes) + text + data;
+  content.replace(kLengthBytes + kHashed.size(), kHashDigits, hash_of(content));
+  write_file(path, content);
+}
+
+SavedArrays read_arrays(const std::string& path, bool hashed) {
+  SavedArrays file{path, read_file(path), {}, {}, false};
+  const std::string_view content = file.content;
+  if (content.starts_with(kOldPolicy))
+    file.refuse(
+        "a policy as older versions of trinity saved it, which is no longer read: run the "
+        "search that saved it again");
+  uint64_t length = 0;
+  if (content.size() >= kLengthBytes) std::memcpy(&length, content.data(), kLengthBytes);
+  if (content.size() < kLengthBytes || length > content.size() - kLengthBytes)
+    file.refuse("not a safetensors file, or cut short (its header does not fit)");
+  const auto text = content.substr(kLengthBytes, length);
+  const auto data = content.substr(kLengthBytes + length);
+  file.hashed = text.starts_with(kHashed) && hash_in(content).size() == kHashDigits;
+  if (file.hashed && hash_in(content) != hash_of(file.content))
+    file.refuse("changed or cut short since it was written (its hash does not agree)");
+  const auto header = Json::parse(text, nullptr, false);
+  if (!header.is_object()) file.refuse("not a safetensors file (no JSON header)");
+  if (hashed && !file.hashed)
+    file.refuse("not saved by this version of trinity, or changed since (it has no hash)");
+  for (const auto& [name, entry] : header.items()) {
+    if (name != "__metadata__") {
+      file.arrays.push_back(read_array(file, entry, name, data));
+      continue;
+    }
+    for (const auto& [key, value] : entry.items())
+      if (value.is_string()) file.metadata[key] = value.get<std::string>();
+  }
+  return file;
+}
+
+}  // namespace trinity

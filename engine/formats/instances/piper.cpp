@@ -1,0 +1,234 @@
+#include "formats/instances/piper.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "formats/json/json_reader.h"
+
+namespace trinity {
+namespace {
+
+constexpr double kMaxBytes = 0x1p50;  // GraphBuilder's limit of one tensor
+constexpr int64_t kMaxDegree = 1 << 20;
+constexpr int64_t kAnyNumber = std::numeric_limits<int64_t>::max();
+constexpr const char* kVanilla = "vanilla";
+
+int64_t read_bytes(const JsonValue& value) {
+  return static_cast<int64_t>(std::ceil(value.number(0, kMaxBytes)));
+}
+
+/// Names that are words tell the kind of layer, numbered ones ("node5") do not.
+std::string type_of(const std::string& name) {
+  const auto letter = [](unsigned char c) { return std::isalpha(c) != 0; };
+  return !name.empty() && std::all_of(name.begin(), name.end(), letter) ? name : "Operator";
+}
+
+/// The whole number that a field's name is. `holder` is the object.
+int64_t number_of_key(std::string_view key, const JsonValue& holder, int64_t low) {
+  int64_t number = 0;
+  const char* const end = key.data() + key.size();
+  const auto [stop, error] = std::from_chars(key.data(), end, number);
+  if (error != std::errc() || stop != end || number < low || fmt::format("{}", number) != key)
+    holder.fail(fmt::format("expected whole numbers as names of fields, got {}", in_quotes(key)));
+  return number;
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, const std::string& source, const std::string& graph_name)
+      : document_(text, source), builder_(graph_name) {}
+
+  PiperInstance read() {
+    const auto root = document_.root();
+    PiperInstance instance;
+    instance.max_devices = static_cast<int32_t>(root.field("maxDevices").integer(1, kMaxDegree));
+    instance.device_memory_bytes =
+        static_cast<int64_t>(root.field("maxMemoryPerDevice").number(0, 0x1p60));
+    const auto bandwidth = root.field("bandwidth");
+    instance.bandwidth_bytes_per_s = bandwidth.number(0);
+    if (instance.bandwidth_bytes_per_s == 0) bandwidth.expected("a number above 0");
+    instance.micro_batches = root.field("mbsInBatch").integer(1, int64_t{1} << 30);
+    const auto nodes = root.field("nodes").elements();
+    for (const auto& node : nodes) read_node(node);
+    for (const auto& edge : root.field("edges").elements()) read_edge(edge);
+    for (size_t i = 0; i < nodes.size(); ++i) read_configurations(nodes[i]);
+    try {
+      instance.graph = builder_.build();
+    } catch (const Error& error) {
+      root.fail(error.what());
+    }
+    fill(instance);
+    return instance;
+  }
+
+ private:
+  using Degrees = std::map<int32_t, std::vector<PiperConfiguration>>;
+
+  void read_node(const JsonValue& entry) {
+    const auto id = entry.field("id");
+    const int64_t number = id.integer(-kAnyNumber, kAnyNumber);
+    if (!numbers_.emplace(number, builder_.operator_count()).second)
+      id.fail(fmt::format("layer {} stands twice", number));
+    Operator op;
+    if (const auto name = entry.find("name")) {
+      op.name = name->text();
+      op.attributes["name"] = op.name;
+    }
+    op.type = type_of(op.name);
+    if (op.name.empty()) op.name = fmt::format("layer{}", number);
+    while (builder_.find(op.name) >= 0) op.name += fmt::format("#{}", number);
+    op.attributes["id"] = number;
+    op.attributes["time_includes_backward"] = int64_t{1};
+    builder_.add_operator(std::move(op));
+    edges_in_.emplace_back();
+    edges_out_.emplace_back();
+  }
+
+  int32_t layer_number(const JsonValue& id) const {
+    const auto found = numbers_.find(id.integer(-kAnyNumber, kAnyNumber));
+    if (found == numbers_.end()) id.expected("the id of a layer");
+    return found->second;
+  }
+
+  void read_edge(const JsonValue& entry) {
+    const int32_t source = layer_number(entry.field("sourceId"));
+    const int32_t target = layer_number(entry.field("destId"));
+    if (source == target) entry.fail("an edge from a layer to itself");
+    if (!edges_out_[static_cast<size_t>(source)].insert(target).second)
+      entry.fail("this edge stands twice");
+    edges_in_[static_cast<size_t>(target)].insert(source);
+    const int64_t bytes = read_bytes(entry.field("communicationCost"));
+    const auto [tensor, added] = tensors_.try_emplace({source, bytes}, 0);
+    if (added) {
+      Tensor output;
+      output.bytes = bytes;
+      tensor->second = builder_.add_output(source, std::move(output));
+    }
+    builder_.read(target, tensor->second);
+  }
+
+  void read_configurations(const JsonValue& entry) {
+    const auto op = static_cast<int32_t>(configurations_.size());
+    auto& degrees = configurations_.emplace_back();
+    const auto table = entry.field("TMPCs");
+    for (const auto& [key, list] : table.fields()) {
+      const int64_t degree = number_of_key(key, table, 1);
+      if (degree > kMaxDegree)
+        table.fail(fmt::format("degree {} is larger than {}", degree, kMaxDegree));
+      auto& configurations = degrees[static_cast<int32_t>(degree)];
+      std::set<std::string> ids;
+      for (const auto& one : list.elements()) {
+        configurations.push_back(read_configuration(one, op));
+        if (!ids.insert(configurations.back().id).second)
+          one.fail(
+              fmt::format("configuration {} stands twice", in_quotes(configurations.back().id)));
+      }
+    }
+    const auto plain = degrees.find(1);
+    if (plain == degrees.end() || plain->second.empty())
+      table.fail("expected a configuration for degree \"1\"");
+    take_costs(op, plain->second);
+  }
+
+  /// What the graph says of a layer: "vanilla" of degree 1, or the first one there.
+  void take_costs(int32_t op, const std::vector<PiperConfiguration>& plain) {
+    const PiperConfiguration* chosen = &plain[0];
+    for (const auto& configuration : plain)
+      if (configuration.id == kVanilla) chosen = &configuration;
+    auto& layer = builder_.op(op);
+    layer.measured_time_s = chosen->time_per_sample_s;
+    layer.measured_backward_time_s = 0;
+    layer.extra_parameter_bytes = chosen->parameter_bytes;
+  }
+
+  PiperConfiguration read_configuration(const JsonValue& entry, int32_t op) const {
+    const auto i = static_cast<size_t>(op);
+    PiperConfiguration made;
+    made.id = entry.field("id").text();
+    const auto time = entry.field("timePerSample");
+    made.time_per_sample_s = time.number(0);
+    if (!std::isfinite(made.time_per_sample_s)) time.expected("a time of finite seconds");
+    made.parameter_bytes = read_bytes(entry.field("parameterSize"));
+    made.bytes_per_batch = read_bytes(entry.field("memoryUsageA"));
+    made.fixed_bytes = read_bytes(entry.field("memoryUsageB"));
+    made.forward_sync_bytes = read_sync(entry.field("syncTimeFw"), edges_in_[i]);
+    made.backward_sync_bytes = read_sync(entry.field("syncTimeBw"), edges_out_[i]);
+    return made;
+  }
+
+  /// Bytes by layer number, which must be just the ends of a layer's edges.
+  std::map<int32_t, int64_t> read_sync(const JsonValue& object,
+                                       const std::set<int32_t>& ends) const {
+    std::map<int32_t, int64_t> sync;
+    for (const auto& [key, bytes] : object.fields()) {
+      const auto found = numbers_.find(number_of_key(key, object, -kAnyNumber));
+      if (found == numbers_.end() || !ends.contains(found->second))
+        bytes.fail("no edge between these two layers");
+      sync.emplace(found->second, read_bytes(bytes));
+    }
+    for (const int32_t end : ends)
+      if (!sync.contains(end))
+        object.fail(fmt::format("the edge with layer {} is missing", layer_id(end)));
+    return sync;
+  }
+
+  int64_t layer_id(int32_t op) const {
+    return std::get<int64_t>(builder_.op(op).attributes.at("id"));
+  }
+
+  /// Configurations in the order of the graph, which is not that of the file.
+  void fill(PiperInstance& instance) {
+    std::vector<int32_t> new_number(configurations_.size());
+    for (int32_t o = 0; o < instance.graph.operator_count(); ++o) {
+      instance.id.push_back(std::get<int64_t>(instance.graph.op(o).attributes.at("id")));
+      instance.file_position.push_back(numbers_.at(instance.id.back()));
+      new_number[static_cast<size_t>(instance.file_position.back())] = o;
+    }
+    const auto renumber = [&](std::map<int32_t, int64_t>& sync) {
+      std::map<int32_t, int64_t> renumbered;
+      for (const auto& [layer, bytes] : sync)
+        renumbered.emplace(new_number[static_cast<size_t>(layer)], bytes);
+      sync = std::move(renumbered);
+    };
+    for (const int64_t id : instance.id) {
+      auto& degrees = configurations_[static_cast<size_t>(numbers_.at(id))];
+      for (auto& [degree, list] : degrees) {
+        for (auto& configuration : list) {
+          renumber(configuration.forward_sync_bytes);
+          renumber(configuration.backward_sync_bytes);
+        }
+      }
+      instance.configurations.push_back(std::move(degrees));
+    }
+  }
+
+  JsonDocument document_;
+  GraphBuilder builder_;
+  std::unordered_map<int64_t, int32_t> numbers_;            // operator of a layer's id
+  std::vector<std::set<int32_t>> edges_in_, edges_out_;     // per operator: the other ends
+  std::map<std::pair<int32_t, int64_t>, int32_t> tensors_;  // by source and bytes
+  std::vector<Degrees> configurations_;
+};
+
+}  // namespace
+
+const PiperConfiguration* PiperInstance::find(int32_t op, int32_t degree,
+                                              std::string_view name) const {
+  const auto& degrees = configurations.at(static_cast<size_t>(op));
+  const auto list = degrees.find(degree);
+  if (list == degrees.end()) return nullptr;
+  for (const auto& configuration : list->second)
+    if (configuration.id == name) return &configuration;
+  return nullptr;
+}
+
+PiperInstance parse_piper(std::string_view text, const std::string& source,
+                          const std::string& graph_name) {
+  return Reader(text, source, graph_name).read();
+}
+
+}  // namespace trinity

@@ -1,0 +1,562 @@
+#include "formats/instances/selection_json.h"
+
+#include <rapidjson/reader.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/stop.h"
+#include "formats/json/json_reader.h"
+
+namespace trinity {
+namespace {
+
+constexpr size_t kMaxBytes = size_t{1} << 30;
+constexpr size_t kMaxDepth = 64;
+constexpr size_t kMaxNumbers = size_t{1} << 27;
+constexpr size_t kLongestString = size_t{1} << 20;
+
+/// A list of lists of numbers, flat.
+struct Table {
+  const char* path;
+  const char* row;  // what a row stands for
+  bool seen = false;
+  std::vector<double> values = {};
+  std::vector<int64_t> offset = {0};
+
+  size_t rows() const { return offset.size() - 1; }
+  std::span<const double> at(size_t i) const {
+    return std::span(values).subspan(static_cast<size_t>(offset[i]),
+                                     static_cast<size_t>(offset[i + 1] - offset[i]));
+  }
+};
+
+/// What is read before it is known to fit together.
+struct Tables {
+  std::string name;
+  bool has_name = false, has_problem = false, has_nodes = false, has_edges = false;
+  bool has_limit = false;
+  std::optional<double> limit;
+  Table intervals{"problem.nodes.intervals", "node"}, costs{"problem.nodes.costs", "node"};
+  Table usages{"problem.nodes.usages", "node"};
+  Table ends{"problem.edges.nodes", "edge"}, edge_costs{"problem.edges.costs", "edge"};
+  std::vector<std::string> unknown;  // paths of fields that were skipped
+
+  size_t numbers() const {
+    return intervals.values.size() + costs.values.size() + usages.values.size() +
+           ends.values.size() + edge_costs.values.size();
+  }
+};
+
+[[noreturn]] void fail(const std::string& source, const std::string& path,
+                       const std::string& what) {
+  throw FileError(fmt::format("{}: {}{}{}", source, path, path.empty() ? "" : ": ", what));
+}
+
+/// Fills tables from the events of RapidJSON's reader. Throwing ends it.
+class Handler {
+ public:
+  Handler(const std::string& source, Tables& tables) : source_(source), tables_(tables) {}
+
+  bool StartObject() { return open(true); }
+  bool StartArray() { return open(false); }
+  bool EndObject(rapidjson::SizeType) { return close(); }
+  bool EndArray(rapidjson::SizeType) { return close(); }
+  bool Key(const char* text, rapidjson::SizeType size, bool);
+  bool String(const char* text, rapidjson::SizeType size, bool);
+  bool Int(int value) { return number(value); }
+  bool Uint(unsigned value) { return number(value); }
+  bool Int64(int64_t value) { return number(static_cast<double>(value)); }
+  bool Uint64(uint64_t value) { return number(static_cast<double>(value)); }
+  bool Double(double value) { return number(value); }
+  bool RawNumber(const char*, rapidjson::SizeType, bool) { return false; }  // not asked for
+  bool Bool(bool value) { return refuse(value ? "true" : "false"); }
+  bool Null() { return is_limit() || refuse("null"); }
+
+ private:
+  enum class Where { skipped, root, problem, nodes, edges, table, row };
+
+  bool open(bool object);
+  bool close();
+  bool number(double value) {
+    if (!open_.empty() && open_.back() == Where::row)
+      table_->values.push_back(value);
+    else if (is_limit())
+      tables_.limit = value;
+    else
+      refuse("a number");
+    return true;
+  }
+  bool is_limit() const {
+    return !open_.empty() && open_.back() == Where::problem && key_ == "usage_limit";
+  }
+  /// A value that is nowhere read: refused where another must stand.
+  bool refuse(const std::string& got) {
+    const char* wanted = expected();
+    if (wanted) fail(source_, path(), fmt::format("expected {}, got {}", wanted, got));
+    return true;
+  }
+  /// What must stand here; null for anything.
+  const char* expected() const;
+  Where inside() const;
+  Table* table_of(std::string_view key) const;
+  void mark(bool& seen) const {
+    if (seen) fail(source_, path(), "this field stands twice in its object");
+    seen = true;
+  }
+  std::string path() const;
+
+  const std::string& source_;
+  Tables& tables_;
+  std::vector<Where> open_;
+  Table* table_ = nullptr;  // being read
+  std::string key_;
+};
+
+Table* Handler::table_of(std::string_view key) const {
+  const bool nodes = open_.back() == Where::nodes;
+  if (nodes && key == "intervals") return &tables_.intervals;
+  if (nodes && key == "costs") return &tables_.costs;
+  if (nodes && key == "usages") return &tables_.usages;
+  if (!nodes && key == "nodes") return &tables_.ends;
+  if (!nodes && key == "costs") return &tables_.edge_costs;
+  return nullptr;
+}
+
+const char* Handler::expected() const {
+  if (open_.empty()) return "an object";
+  switch (open_.back()) {
+    case Where::root:
+      return key_ == "problem" ? "an object" : nullptr;
+    case Where::problem:
+      if (key_ == "nodes" || key_ == "edges") return "an object";
+      if (key_ == "name") return "a string";
+      return key_ == "usage_limit" ? "a number" : nullptr;
+    case Where::nodes:
+    case Where::edges:
+      return table_of(key_) ? "a list" : nullptr;
+    case Where::table:
+      return "a list";
+    case Where::row:
+      return "a number";
+    case Where::skipped:
+      break;
+  }
+  return nullptr;
+}
+
+/// Where a container that opens here leads.
+Handler::Where Handler::inside() const {
+  if (open_.empty()) return Where::root;
+  switch (open_.back()) {
+    case Where::root:
+      return key_ == "problem" ? Where::problem : Where::skipped;
+    case Where::problem:
+      return key_ == "nodes" ? Where::nodes : key_ == "edges" ? Where::edges : Where::skipped;
+    case Where::nodes:
+    case Where::edges:
+      return table_of(key_) ? Where::table : Where::skipped;
+    case Where::table:
+      return Where::row;
+    default:
+      return Where::skipped;
+  }
+}
+
+bool Handler::Key(const char* text, rapidjson::SizeType size, bool) {
+  if (size > kLongestString) return false;
+  key_.assign(text, size);
+  const Where where = open_.back();
+  if (where == Where::root && key_ == "problem") mark(tables_.has_problem);
+  if (where == Where::problem && key_ == "name") mark(tables_.has_name);
+  if (where == Where::problem && key_ == "usage_limit") mark(tables_.has_limit);
+  if (where == Where::problem && key_ == "nodes") mark(tables_.has_nodes);
+  if (where == Where::problem && key_ == "edges") mark(tables_.has_edges);
+  if (where == Where::nodes || where == Where::edges)
+    if (auto* table = table_of(key_)) mark(table->seen);
+  if (where != Where::skipped && !expected() && tables_.unknown.size() < 100 && key_.size() < 100)
+    tables_.unknown.push_back(path());
+  return true;
+}
+
+bool Handler::String(const char* text, rapidjson::SizeType size, bool) {
+  if (size > kLongestString) return false;
+  if (!open_.empty() && open_.back() == Where::problem && key_ == "name")
+    tables_.name.assign(text, size);
+  else
+    refuse(in_quotes({text, size}));
+  return true;
+}
+
+bool Handler::open(bool object) {
+  const char* wanted = expected();
+  if (wanted && std::string_view(wanted) != (object ? "an object" : "a list"))
+    refuse(object ? "an object" : "a list");
+  if (open_.size() >= kMaxDepth)
+    fail(source_, path(), fmt::format("nested more than {} levels deep", kMaxDepth));
+  const Where where = inside();
+  if (where == Where::table) table_ = table_of(key_);
+  open_.push_back(where);
+  return true;
+}
+
+bool Handler::close() {
+  if (open_.back() == Where::row)
+    table_->offset.push_back(static_cast<int64_t>(table_->values.size()));
+  open_.pop_back();
+  return true;
+}
+
+std::string Handler::path() const {
+  if (open_.empty()) return "";
+  std::string word = key_;
+  if (word.size() > 60) word.replace(57, word.npos, "...");
+  switch (open_.back()) {
+    case Where::root:
+      return word;
+    case Where::problem:
+      return "problem." + word;
+    case Where::nodes:
+      return "problem.nodes." + word;
+    case Where::edges:
+      return "problem.edges." + word;
+    case Where::table:
+      return fmt::format("{}[{}]", table_->path, table_->rows());
+    case Where::row:
+      return fmt::format("{}[{}][{}]", table_->path, table_->rows(),
+                         table_->values.size() - static_cast<size_t>(table_->offset.back()));
+    case Where::skipped:
+      break;
+  }
+  return "";
+}
+
+/// The next bytes of a text: fills `buffer` with at most `size`, returns how many; 0 at the end.
+using Source = std::function<size_t(char* buffer, size_t size)>;
+
+/// RapidJSON's stream over a Source: a piece of the text at a time, and its lines counted.
+class Stream {
+ public:
+  using Ch = char;
+
+  explicit Stream(const Source& read) : read_(read), window_((size_t{1} << 18) + 1) {
+    refill();
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    if (std::string_view(at_, static_cast<size_t>(end_ - at_)).starts_with(kByteOrderMark))
+      at_ += kByteOrderMark.size();
+  }
+
+  Ch Peek() {
+    if (at_ == end_) refill();
+    return *at_;
+  }
+  Ch Take() {
+    const Ch c = Peek();
+    at_ += at_ != end_;
+    return c;
+  }
+  size_t Tell() const { return 0; }  // position() says more
+  Ch* PutBegin() { return nullptr; }
+  void Put(Ch) {}
+  size_t PutEnd(Ch*) { return 0; }
+
+  bool ended() { return at_ == end_ && !refill(); }
+  /// Line and column of what is read next.
+  std::string position() {
+    count_lines();
+    return fmt::format("{}:{}", lines_ + 1, columns_ + 1);
+  }
+
+ private:
+  /// Behind the last byte stands a zero.
+  [[gnu::noinline]] bool refill() {
+    count_lines();
+    poll_stop();
+    const size_t got = read_(window_.data(), window_.size() - 1);
+    begin_ = at_ = window_.data();
+    end_ = begin_ + got;
+    window_[got] = '\0';
+    return got > 0;
+  }
+  /// Adds what the window holds before at_ to the position of its beginning.
+  void count_lines() {
+    while (begin_ != at_) {
+      const void* end = std::memchr(begin_, '\n', static_cast<size_t>(at_ - begin_));
+      columns_ = end ? 0 : columns_ + (at_ - begin_);
+      lines_ += end != nullptr;
+      begin_ = end ? static_cast<const char*>(end) + 1 : at_;
+    }
+  }
+
+  const Source& read_;
+  std::vector<char> window_;
+  const char *begin_ = nullptr, *at_ = nullptr, *end_ = nullptr;  // counted to, read to
+  std::ptrdiff_t lines_ = 0, columns_ = 0;
+};
+
+const char* reason(rapidjson::ParseErrorCode code) {
+  switch (code) {
+    case rapidjson::kParseErrorDocumentEmpty:
+      return "the text ends early";
+    case rapidjson::kParseErrorDocumentRootNotSingular:
+      return "expected the end of the text";
+    case rapidjson::kParseErrorValueInvalid:
+      return "expected a value";
+    case rapidjson::kParseErrorObjectMissName:
+      return "expected a field's name in quotes";
+    case rapidjson::kParseErrorObjectMissColon:
+      return "expected ':'";
+    case rapidjson::kParseErrorObjectMissCommaOrCurlyBracket:
+      return "expected ',' or '}'";
+    case rapidjson::kParseErrorArrayMissCommaOrSquareBracket:
+      return "expected ',' or ']'";
+    case rapidjson::kParseErrorNumberTooBig:
+      return "the number is too large";
+    case rapidjson::kParseErrorNumberMissFraction:
+    case rapidjson::kParseErrorNumberMissExponent:
+      return "not a number";
+    case rapidjson::kParseErrorTermination:
+      return "the string is too long";
+    default:
+      return "not a string: an escape, a control character or bytes that are not UTF-8";
+  }
+}
+
+void parse(Stream& stream, const std::string& source, Handler& handler) {
+  constexpr unsigned kFlags =
+      rapidjson::kParseFullPrecisionFlag | rapidjson::kParseValidateEncodingFlag;
+  rapidjson::Reader reader;
+  const auto result = reader.Parse<kFlags>(stream, handler);
+  if (!result.IsError() && stream.ended()) return;
+  const char* what = "expected the end of the text";  // where a zero byte follows
+  if (result.IsError()) what = stream.ended() ? "the text ends early" : reason(result.Code());
+  throw FileError(fmt::format("{}:{}: not valid JSON ({})", source, stream.position(), what));
+}
+
+/// Puts tables together into a problem.
+class Assembly {
+ public:
+  Assembly(Tables& tables, const std::string& source) : tables_(tables), source_(source) {}
+
+  SelectionProblem run() {
+    require(tables_.has_problem, "problem");
+    require(tables_.has_nodes, "problem.nodes");
+    require(tables_.costs.seen, "problem.nodes.costs");
+    if (tables_.intervals.seen) require(tables_.usages.seen, "problem.nodes.usages");
+    if (tables_.usages.seen) require(tables_.intervals.seen, "problem.nodes.intervals");
+    if (!tables_.usages.seen) refuse_near("problem.nodes.usages");
+    if (!tables_.has_limit) refuse_near("problem.usage_limit");
+    require(tables_.has_edges, "problem.edges");
+    require(tables_.ends.seen, "problem.edges.nodes");
+    require(tables_.edge_costs.seen, "problem.edges.costs");
+    nodes();
+    edges();
+    problem_.name = std::move(tables_.name);
+    if (tables_.limit) problem_.usage_limit = whole(*tables_.limit, "problem.usage_limit");
+    try {
+      problem_.check();
+    } catch (const ArgumentError& error) {
+      throw FileError(fmt::format("{}: problem.{}", source_, error.what()));
+    }
+    return std::move(problem_);
+  }
+
+ private:
+  static std::string_view last_word(std::string_view path) {
+    return path.substr(path.rfind('.') + 1);
+  }
+  /// Refuses a skipped field whose name is near that of an absent one.
+  void refuse_near(std::string_view path) const {
+    const auto dot = path.rfind('.');
+    const auto object = path.substr(0, dot == std::string_view::npos ? 0 : dot);
+    for (const auto& other : tables_.unknown) {
+      const auto other_dot = other.rfind('.');
+      if (std::string_view(other).substr(0, other_dot == std::string::npos ? 0 : other_dot) !=
+          object)
+        continue;
+      const auto hint = suggestion(last_word(other), {std::string(last_word(path))});
+      if (!hint.empty()) fail(source_, other, "unknown field" + hint);
+    }
+  }
+  void require(bool seen, std::string_view path) const {
+    if (seen) return;
+    refuse_near(path);
+    fail(source_, "", fmt::format("field '{}' is missing", path));
+  }
+
+  int64_t whole(double value, const std::string& path) const {
+    if (!(std::abs(value) <= 0x1p53) || std::trunc(value) != value || value < 0)
+      fail(source_, path, fmt::format("expected a whole number from 0 to 2^53, got {}", value));
+    return static_cast<int64_t>(value);
+  }
+  int64_t whole(const Table& table, size_t row, size_t i) const {
+    return whole(table.at(row)[i], fmt::format("{}[{}][{}]", table.path, row, i));
+  }
+
+  void same_rows(const Table& table, const Table& as) const {
+    if (table.rows() != as.rows())
+      fail(source_, table.path,
+           fmt::format("expected {} lists (one for each {}, as in {}), got {}", as.rows(), as.row,
+                       as.path, table.rows()));
+  }
+  void check_pair(const Table& table, size_t row, const char* what) const {
+    if (table.at(row).size() != 2)
+      fail(source_, fmt::format("{}[{}]", table.path, row),
+           fmt::format("expected [{}], got {} numbers", what, table.at(row).size()));
+  }
+
+  void nodes() {
+    const auto& costs = tables_.costs;
+    const bool used = tables_.usages.seen;
+    if (used) same_rows(tables_.usages, costs);
+    if (used) same_rows(tables_.intervals, costs);
+    problem_.live.resize(costs.rows());
+    for (size_t v = 0; used && v < costs.rows(); ++v) {
+      if (tables_.usages.at(v).size() != costs.at(v).size())
+        fail(source_, fmt::format("{}[{}]", tables_.usages.path, v),
+             fmt::format("expected {} entries (one a strategy, as in {}), got {}",
+                         costs.at(v).size(), costs.path, tables_.usages.at(v).size()));
+      check_pair(tables_.intervals, v, "start, end");
+      problem_.live[v] = {whole(tables_.intervals, v, 0), whole(tables_.intervals, v, 1)};
+      for (size_t i = 0; i < costs.at(v).size(); ++i)
+        problem_.usages.push_back(whole(tables_.usages, v, i));
+    }
+    if (!used) problem_.usages.assign(costs.values.size(), 0);
+    problem_.node_costs = std::move(tables_.costs.values);
+    problem_.node_offset = std::move(tables_.costs.offset);
+  }
+
+  void edges() {
+    const auto& ends = tables_.ends;
+    same_rows(tables_.edge_costs, ends);
+    problem_.edges.reserve(ends.rows());
+    for (size_t e = 0; e < ends.rows(); ++e) {
+      check_pair(ends, e, "node, node");
+      const int64_t from = whole(ends, e, 0), to = whole(ends, e, 1);
+      if (std::max(from, to) >= problem_.nodes())
+        fail(source_, fmt::format("{}[{}]", ends.path, e),
+             fmt::format("node {} does not exist (there are {}, counted from 0)",
+                         std::max(from, to), problem_.nodes()));
+      problem_.edges.push_back({static_cast<int32_t>(from), static_cast<int32_t>(to)});
+    }
+    problem_.edge_costs = std::move(tables_.edge_costs.values);
+    problem_.edge_offset = std::move(tables_.edge_costs.offset);
+  }
+
+  Tables& tables_;
+  const std::string& source_;
+  SelectionProblem problem_;
+};
+
+/// A file, decompressed where it is in gzip's format.
+class CompressedFile {
+ public:
+  CompressedFile(const std::string& path, const ReadProgress& progress)
+      : path_(path), progress_(progress) {
+    check_readable(path);
+    std::error_code unknown;  // then the share stays 0
+    size_ = std::filesystem::file_size(path, unknown);
+    if (unknown) size_ = 0;
+    errno = 0;
+    file_.reset(gzopen(path.c_str(), "rb"));
+    poll_stop();  // Ctrl-C ends waits for pipes
+    if (!file_) fail(path, "", fmt::format("cannot read: {}", std::strerror(errno)));
+    gzbuffer(file_.get(), 1 << 16);
+  }
+
+  /// An estimate of how long the text is: in a file of gzip's format, what its end says, which may
+  /// be anything; but gzip makes nothing a thousand times as small.
+  size_t text_bytes() const {
+    uintmax_t bytes = size_;
+    if (size_ >= 4 && !gzdirect(file_.get())) {
+      std::ifstream end(path_, std::ios::binary);
+      unsigned char word[4] = {};
+      end.seekg(-4, std::ios::end);
+      end.read(reinterpret_cast<char*>(word), 4);
+      bytes = word[0] | word[1] << 8 | word[2] << 16 | uintmax_t{word[3]} << 24;
+      bytes = std::min(bytes, 1000 * size_);
+    }
+    return static_cast<size_t>(std::min<uintmax_t>(bytes, kMaxBytes));
+  }
+
+  size_t read(char* buffer, size_t size) {
+    poll_stop();
+    const int got = gzread(file_.get(), buffer, static_cast<unsigned>(size));
+    if (got <= 0) check_end();
+    total_ += static_cast<size_t>(std::max(got, 0));
+    if (total_ > kMaxBytes)
+      fail(path_, "", fmt::format("more than {} bytes of JSON are not read", kMaxBytes));
+    if (progress_ && size_ > 0)
+      progress_(static_cast<double>(gzoffset(file_.get())) / static_cast<double>(size_));
+    return static_cast<size_t>(std::max(got, 0));
+  }
+
+ private:
+  struct Close {
+    void operator()(gzFile file) const { gzclose_r(file); }
+  };
+
+  /// Throws where the file does not end here as it should.
+  void check_end() {
+    poll_stop();
+    int code = Z_OK;
+    std::string text = gzerror(file_.get(), &code);
+    if (text.starts_with(path_ + ": ")) text.erase(0, path_.size() + 2);
+    if (code == Z_ERRNO) fail(path_, "", fmt::format("cannot read: {}", std::strerror(errno)));
+    if (code != Z_OK && code != Z_STREAM_END)
+      fail(path_, "",
+           fmt::format("cannot decompress: {}", code == Z_BUF_ERROR ? "it ends early" : text));
+  }
+
+  const std::string& path_;
+  const ReadProgress& progress_;
+  uintmax_t size_ = 0;  // of the file as it is, in bytes
+  size_t total_ = 0;    // read, in bytes of JSON
+  std::unique_ptr<gzFile_s, Close> file_;
+};
+
+/// `text_bytes` is how long the text may be: room for most of its numbers is taken at once, since
+/// a list that grows on its way touches three times the memory.
+SelectionProblem scan_selection(const Source& read, const std::string& source, size_t text_bytes) {
+  constexpr size_t kBytesPerNumber = 8;
+  Tables tables;
+  tables.edge_costs.values.reserve(text_bytes / kBytesPerNumber);
+  Handler handler(source, tables);
+  const Source read_on = [&](char* buffer, size_t size) {
+    if (tables.numbers() > kMaxNumbers)
+      fail(source, "", fmt::format("more than {} numbers are not read", kMaxNumbers));
+    return read(buffer, size);
+  };
+  Stream stream(read_on);
+  parse(stream, source, handler);
+  return Assembly(tables, source).run();
+}
+
+}  // namespace
+
+SelectionProblem parse_selection(std::string_view text, const std::string& source) {
+  const auto read = [&text](char* buffer, size_t size) {
+    const size_t count = std::min(size, text.size());
+    std::copy_n(text.data(), count, buffer);
+    text.remove_prefix(count);
+    return count;
+  };
+  return scan_selection(read, source, text.size());
+}
+
+SelectionProblem read_selection(const std::string& path, const ReadProgress& progress) {
+  CompressedFile file(path, progress);
+  return scan_selection([&file](char* buffer, size_t size) { return file.read(buffer, size); },
+                        path, file.text_bytes());
+}
+
+}  // namespace trinity

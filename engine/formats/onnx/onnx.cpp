@@ -1,0 +1,131 @@
+#include "formats/onnx/onnx.h"
+
+#include <fcntl.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "formats/onnx/onnx_graph.h"
+#include "formats/onnx/onnx_scan.h"
+#include "graph/operator_types.h"
+
+namespace trinity {
+namespace {
+
+using namespace onnx_import;
+
+/// Protobuf's own limit for a message.
+constexpr uintmax_t kMaxFileBytes = (uintmax_t{1} << 31) - 1;
+/// Memory that a parsed model may take beyond its bytes.
+constexpr uint64_t kMaxOverheadBytes = uint64_t{1} << 30;
+
+using google::protobuf::io::ZeroCopyInputStream;
+
+/// `first` and `second` are two passes over the same bytes.
+onnx::ModelProto parse(ZeroCopyInputStream& first, ZeroCopyInputStream& second,
+                       const std::string& source) {
+  if (!parses_within(first, kMaxOverheadBytes))
+    throw FileError(source + ": holds too many parts, parsed they would fill more than 1 GiB");
+  onnx::ModelProto proto;
+  if (!proto.ParsePartialFromZeroCopyStream(&second))
+    throw FileError(source +
+                    ": no ONNX model: its protobuf is cut off, damaged or nested too deeply");
+  if (!proto.has_graph()) throw FileError(source + ": holds no graph; is this an ONNX model?");
+  return proto;
+}
+
+/// A file as protobuf reads it.
+class FileStream {
+ public:
+  explicit FileStream(const std::string& path) : descriptor_(::open(path.c_str(), O_RDONLY)) {
+    if (descriptor_ < 0)
+      throw FileError(fmt::format("{}: cannot read: {}", path, std::strerror(errno)));
+    stream_.emplace(descriptor_);
+    stream_->SetCloseOnDelete(true);
+  }
+  ZeroCopyInputStream& stream() { return *stream_; }
+
+ private:
+  int descriptor_;
+  std::optional<google::protobuf::io::FileInputStream> stream_;
+};
+
+/// Types without a cost rule, sorted.
+std::vector<std::string> unknown_types(const Graph& graph) {
+  std::set<std::string> types;
+  for (const auto& op : graph.operators())
+    if (!has_operator_rule(op.type)) types.insert(op.type);
+  return {types.begin(), types.end()};
+}
+
+void add_warnings(const Model& model, const Findings& findings, const Dimensions& dimensions,
+                  std::vector<std::string>& warnings) {
+  if (auto text = dimensions.report(); !text.empty()) warnings.push_back(std::move(text));
+  if (model.control_flow > 0)
+    warnings.push_back(
+        fmt::format("nodes that hold subgraphs (If, Loop, Scan): {}; each is one "
+                    "operator, whose inner nodes cost nothing",
+                    model.control_flow));
+  if (findings.misfits.count > 0)
+    warnings.push_back(fmt::format("nodes whose inputs do not fit together: {} (the first: {})",
+                                   findings.misfits.count, findings.misfits.first));
+  if (findings.conflicts.count > 0)
+    warnings.push_back(
+        fmt::format("shapes in the file that differ from what the operators make: "
+                    "{} (the first: {}); the file's count",
+                    findings.conflicts.count, findings.conflicts.first));
+}
+
+Imported import_model(const onnx::ModelProto& proto, const std::string& source,
+                      const std::string& graph_name, const OnnxOptions& options) {
+  Dimensions dimensions(options);
+  dimensions.check_options(proto.graph());
+  auto model = load_model(proto, source);
+  const auto findings = walk(model, dimensions);
+  Imported imported;
+  add_warnings(model, findings, dimensions, imported.warnings);
+  imported.graph = make_graph(model, graph_name, options, imported.warnings);
+  imported.unknown_types = unknown_types(imported.graph);
+  if (!imported.unknown_types.empty())
+    imported.warnings.push_back(
+        fmt::format("operators without a cost rule of their own count as element-wise: {}",
+                    clip(fmt::format("{}", fmt::join(imported.unknown_types, ", ")))));
+  return imported;
+}
+
+}  // namespace
+
+Imported parse_onnx(std::string_view bytes, const std::string& source,
+                    const std::string& graph_name, const OnnxOptions& options) {
+  if (bytes.size() > kMaxFileBytes)
+    throw FileError(fmt::format("{}: {} bytes, more than 2 GiB", source, bytes.size()));
+  const auto size = static_cast<int>(bytes.size());
+  google::protobuf::io::ArrayInputStream first(bytes.data(), size), second(bytes.data(), size);
+  return import_model(parse(first, second, source), source, graph_name, options);
+}
+
+Imported read_onnx(const std::string& path, const OnnxOptions& options) {
+  check_readable(path);
+  const auto refuse = [&](const std::string& why) {
+    throw FileError(fmt::format("{}: cannot read: {}", path, why));
+  };
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error))
+    refuse(error ? error.message() : "not a file");
+  const auto bytes = std::filesystem::file_size(path, error);
+  if (error) refuse(error.message());
+  if (bytes > kMaxFileBytes)
+    refuse(fmt::format("{} bytes, more than 2 GiB; weights can be stored in a file of their own",
+                       bytes));
+  FileStream first(path), second(path);
+  const auto proto = parse(first.stream(), second.stream(), path);
+  return import_model(proto, path, std::filesystem::path(path).stem().string(), options);
+}
+
+}  // namespace trinity

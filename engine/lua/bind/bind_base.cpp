@@ -1,0 +1,250 @@
+#include <dirent.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "base/file.h"
+#include "base/output.h"
+#include "base/units.h"
+#include "libtorch/setup.h"
+#include "lua/bind/module.h"
+#include "lua/host/interrupt.h"
+
+namespace trinity::lua {
+namespace {
+
+int g_threads = 0;
+ThreadPool* g_pool = nullptr;  // lives as long as the process: idle workers need no farewell
+
+int base_clock_s(lua_State* L) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  lua_pushnumber(L, std::chrono::duration<double>(now).count());
+  return 1;
+}
+
+int base_read_file(lua_State* L) {
+  const auto text = read_file(string_arg(L, 1, "path"));
+  lua_pushlstring(L, text.data(), text.size());
+  return 1;
+}
+
+Durability durability_arg(lua_State* L, int index, Durability otherwise) {
+  if (lua_isnoneornil(L, index)) return otherwise;
+  const auto word = string_arg(L, index, "durability");
+  if (word != "synced" && word != "unsynced")
+    throw WrongArgument(index, "durability", "expected 'synced' or 'unsynced', got '" + word + "'");
+  return word == "synced" ? Durability::synced : Durability::unsynced;
+}
+
+/// write_file(path, content[, 'unsynced'])
+int base_write_file(lua_State* L) {
+  write_file(string_arg(L, 1, "path"), string_arg(L, 2, "content"),
+             durability_arg(L, 3, Durability::synced));
+  return 0;
+}
+
+/// append_file(path, content[, 'synced'])
+int base_append_file(lua_State* L) {
+  append_file(string_arg(L, 1, "path"), string_arg(L, 2, "content"),
+              durability_arg(L, 3, Durability::unsynced));
+  return 0;
+}
+
+/// check_output(path): refuses what write_file would, before the work whose result goes there.
+int base_check_output(lua_State* L) {
+  check_output(string_arg(L, 1, "path"));
+  return 0;
+}
+
+int base_list_folder(lua_State* L) {
+  std::vector<std::string> names;
+  const auto path = string_arg(L, 1, "path");
+  check_readable(path);
+  if (DIR* folder = opendir(path.c_str())) {
+    while (const dirent* entry = readdir(folder))
+      if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+    closedir(folder);
+  }
+  std::sort(names.begin(), names.end());
+  lua_newtable(L);
+  for (size_t i = 0; i < names.size(); ++i) {
+    lua_pushstring(L, names[i].c_str());
+    lua_rawseti(L, -2, static_cast<int>(i) + 1);
+  }
+  return 1;
+}
+
+int base_suggestion(lua_State* L) {
+  table_arg(L, 2, "candidates");
+  std::vector<std::string> candidates;
+  for_each(L, 2, [&](int) { candidates.push_back(string_arg(L, -1, "candidate")); });
+  lua_pushstring(L, suggestion(string_arg(L, 1, "name"), candidates).c_str());
+  return 1;
+}
+
+int base_format_bytes(lua_State* L) {
+  const double bytes = number_arg(L, 1, "bytes");
+  if (!(std::abs(bytes) < 9e18))
+    throw WrongArgument(1, "bytes", fmt::format("expected a number of bytes, got {}", bytes));
+  lua_pushstring(L, format_bytes(static_cast<int64_t>(bytes)).c_str());
+  return 1;
+}
+
+int base_threads(lua_State* L) {
+  lua_pushinteger(L, shared_pool().threads());
+  return 1;
+}
+
+/// A search tells that it will stop by itself when asked: Ctrl-C then only sets the flag.
+int base_begin_search(lua_State*) {
+  begin_search();
+  return 0;
+}
+
+int base_end_search(lua_State*) {
+  end_search();
+  return 0;
+}
+
+/// Searches one after the other whose caller goes on with the results so far.
+int base_begin_series(lua_State*) {
+  begin_series();
+  return 0;
+}
+
+int base_end_series(lua_State*) {
+  end_series();
+  return 0;
+}
+
+/// begin_limit(seconds): what runs until end_limit() is to end by then. Both as in interrupt.h.
+int base_begin_limit(lua_State* L) {
+  begin_limit(number_arg(L, 1, "seconds"));
+  return 0;
+}
+
+/// end_limit() -> whether the time was up
+int base_end_limit(lua_State* L) {
+  lua_pushboolean(L, end_limit());
+  return 1;
+}
+
+int base_stop_requested(lua_State* L) {
+  lua_pushboolean(L, stop_requested());
+  return 1;
+}
+
+/// How many engine objects scripts hold, neither closed nor collected: for tests of leaks.
+int base_open_objects(lua_State* L) {
+  lua_pushnumber(L, static_cast<double>(open_objects.load()));
+  return 1;
+}
+
+/// The position "file:line: " that an error raised now should carry.
+int base_position(lua_State* L) {
+  push_position(L);
+  return 1;
+}
+
+int base_random(lua_State* L) {
+  const auto seed = integer_arg(L, 1, "seed", 0, int64_t{1} << 53);
+  const auto index = lua_isnoneornil(L, 3) ? 0 : integer_arg(L, 3, "index", 0, int64_t{1} << 53);
+  push_object(L,
+              std::make_shared<RandomStream>(static_cast<uint64_t>(seed), string_arg(L, 2, "name"),
+                                             static_cast<uint64_t>(index)));
+  return 1;
+}
+
+int random_uniform(lua_State* L) {
+  lua_pushnumber(L, object_arg<RandomStream>(L, 1).uniform());
+  return 1;
+}
+
+int random_normal(lua_State* L) {
+  lua_pushnumber(L, object_arg<RandomStream>(L, 1).normal());
+  return 1;
+}
+
+/// An integer from 1 to `bound`.
+int random_integer(lua_State* L) {
+  auto& random = object_arg<RandomStream>(L, 1);
+  const auto bound = integer_arg(L, 2, "bound", 1, int64_t{1} << 53);
+  lua_pushnumber(L, static_cast<double>(random.below(static_cast<uint64_t>(bound)) + 1));
+  return 1;
+}
+
+/// What compiled loops call through the FFI (lib/trinity/base/random.lua) in place of the methods:
+/// the userdata's payload comes as a pointer. A closed stream gives NaN, a bound out of range too.
+struct RandomFunctions {
+  double (*uniform)(Handle<RandomStream>*) noexcept;
+  double (*normal)(Handle<RandomStream>*) noexcept;
+  double (*integer)(Handle<RandomStream>*, double) noexcept;
+};
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+constexpr RandomFunctions kRandomFunctions = {
+    [](Handle<RandomStream>* random) noexcept { return *random ? (*random)->uniform() : kNothing; },
+    [](Handle<RandomStream>* random) noexcept { return *random ? (*random)->normal() : kNothing; },
+    [](Handle<RandomStream>* random, double bound) noexcept {
+      if (!*random || !(bound >= 1 && bound <= 0x1p53) || bound != std::floor(bound))
+        return kNothing;
+      return static_cast<double>((*random)->below(static_cast<uint64_t>(bound)) + 1);
+    }};
+
+constexpr luaL_Reg kRandom[] = {TRINITY_BIND("uniform", random_uniform),
+                                TRINITY_BIND("normal", random_normal),
+                                TRINITY_BIND("integer", random_integer),
+                                {nullptr, nullptr}};
+
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
+                                   TRINITY_BIND("read_file", base_read_file),
+                                   TRINITY_BIND("write_file", base_write_file),
+                                   TRINITY_BIND("append_file", base_append_file),
+                                   TRINITY_BIND("check_output", base_check_output),
+                                   TRINITY_BIND("know_structs", know_structs),
+                                   TRINITY_BIND("list_folder", base_list_folder),
+                                   TRINITY_BIND("suggestion", base_suggestion),
+                                   TRINITY_BIND("format_bytes", base_format_bytes),
+                                   TRINITY_BIND("threads", base_threads),
+                                   TRINITY_BIND("begin_search", base_begin_search),
+                                   TRINITY_BIND("end_search", base_end_search),
+                                   TRINITY_BIND("begin_series", base_begin_series),
+                                   TRINITY_BIND("end_series", base_end_series),
+                                   TRINITY_BIND("begin_limit", base_begin_limit),
+                                   TRINITY_BIND("end_limit", base_end_limit),
+                                   TRINITY_BIND("stop_requested", base_stop_requested),
+                                   TRINITY_BIND("open_objects", base_open_objects),
+                                   TRINITY_BIND("position", base_position),
+                                   TRINITY_BIND("random", base_random),
+                                   {nullptr, nullptr}};
+
+}  // namespace
+
+ThreadPool& shared_pool() {
+  if (!g_pool) {
+    use_one_torch_thread();
+    g_pool = new ThreadPool(g_threads, use_one_torch_thread);
+  }
+  return *g_pool;
+}
+
+void set_threads(int threads) {
+  if (g_pool && threads != g_pool->threads())
+    throw ArgumentError("the number of threads is fixed once work has begun");
+  g_threads = threads;
+}
+
+void open_base(lua_State* L) {
+  register_functions(L, kFunctions);
+  register_type<RandomStream>(L, kRandom);
+  lua_pushlightuserdata(L, const_cast<RandomFunctions*>(&kRandomFunctions));
+  lua_setfield(L, -2, "random_functions");
+  luaL_getmetatable(L, TypeName<RandomStream>::value);
+  lua_getfield(L, -1, "__index");
+  lua_setfield(L, -3, "random_methods");
+  lua_pop(L, 1);
+}
+
+}  // namespace trinity::lua

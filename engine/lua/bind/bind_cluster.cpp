@@ -1,0 +1,251 @@
+#include <algorithm>
+
+#include "base/words.h"
+#include "cluster/collectives.h"
+#include "graph/operator_types.h"
+#include "lua/bind/module.h"
+#include "strategy/cost.h"
+
+namespace trinity::lua {
+namespace {
+
+/// { [operator type] = { compute_efficiency =, memory_efficiency =, launch_s =, contention = } }
+std::map<std::string, Efficiency, std::less<>> read_efficiencies(lua_State* L,
+                                                                 const std::string& owner) {
+  std::map<std::string, Efficiency, std::less<>> operators;
+  const int table = lua_gettop(L);
+  lua_pushnil(L);
+  while (lua_next(L, table)) {
+    if (lua_type(L, -2) != LUA_TSTRING)
+      throw ArgumentError(
+          fmt::format("{}: operators: names are operator types, got {}", owner, type_name(L, -2)));
+    const std::string name = lua_tostring(L, -2);
+    if (!is_cost_key(name))
+      throw ArgumentError(fmt::format("{}: operators: unknown operator type '{}'{}", owner, name,
+                                      suggestion(name, operator_types())));
+    Fields fields(L, -1, fmt::format("{}: operators.{}", owner, name));
+    operators[name] = {fields.number("compute_efficiency"), fields.number("memory_efficiency"),
+                       fields.number("launch_s"), fields.number("contention")};
+    fields.refuse_unknown();
+    lua_pop(L, 1);
+  }
+  return operators;
+}
+
+DeviceType read_type(lua_State* L, const std::string& name, const std::string& owner) {
+  Fields fields(L, -1, fmt::format("{}: device type '{}'", owner, name));
+  DeviceType type;
+  type.name = name;
+  if (!fields.push_table("peak_flops_per_s"))
+    throw ArgumentError(fields.owner() + ": field 'peak_flops_per_s' is missing");
+  const int table = lua_gettop(L);
+  lua_pushnil(L);
+  while (lua_next(L, table)) {
+    if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TNUMBER)
+      throw ArgumentError(fmt::format("{}: peak_flops_per_s: expected dtype = number, got {} = {}",
+                                      fields.owner(), type_name(L, -2), type_name(L, -1)));
+    type.peak_flops_per_s[parse_dtype(lua_tostring(L, -2))] = lua_tonumber(L, -1);
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  type.memory_bandwidth_bytes_per_s = fields.required_number("memory_bandwidth_bytes_per_s");
+  const auto bytes = [&](const char* key, double value) {
+    if (!(value >= 0 && value < 1e18))
+      throw ArgumentError(fmt::format("{}: field '{}': {} bytes", fields.owner(), key, value));
+    return static_cast<int64_t>(value);
+  };
+  type.memory_bytes = bytes("memory_bytes", fields.required_number("memory_bytes"));
+  type.reserved_memory_bytes =
+      bytes("reserved_memory_bytes", fields.number("reserved_memory_bytes", 0));
+  type.launch_s = fields.number("launch_s", 0);
+  type.compute_efficiency = fields.number("compute_efficiency", type.compute_efficiency);
+  type.memory_efficiency = fields.number("memory_efficiency", type.memory_efficiency);
+  type.contention = fields.number("contention", type.contention);
+  if (fields.push_table("operators")) {
+    type.operators = read_efficiencies(L, fields.owner());
+    lua_pop(L, 1);
+  }
+  fields.refuse_unknown();
+  return type;
+}
+
+/// The device types that devices name, in order of first mention.
+int32_t type_index(lua_State* L, int types, const std::string& name, ClusterSpec& spec,
+                   const std::string& owner) {
+  for (size_t i = 0; i < spec.device_types.size(); ++i)
+    if (spec.device_types[i].name == name) return static_cast<int32_t>(i);
+  lua_getfield(L, types, name.c_str());
+  if (lua_isnil(L, -1)) {
+    std::vector<std::string> known;
+    lua_pushnil(L);
+    while (lua_next(L, types)) {
+      if (lua_type(L, -2) == LUA_TSTRING) known.emplace_back(lua_tostring(L, -2));
+      lua_pop(L, 1);
+    }
+    std::sort(known.begin(), known.end());
+    throw ArgumentError(fmt::format("{}: unknown device type '{}'{} (known: {})", owner, name,
+                                    suggestion(name, known), fmt::join(known, ", ")));
+  }
+  spec.device_types.push_back(read_type(L, name, fmt::format("cluster '{}'", spec.name)));
+  lua_pop(L, 1);
+  return static_cast<int32_t>(spec.device_types.size()) - 1;
+}
+
+Link read_link(lua_State* L, const std::string& owner) {
+  Fields fields(L, -1, owner);
+  Link link;
+  link.from = fields.required_string("from");
+  link.to = fields.required_string("to");
+  link.bandwidth_bytes_per_s = fields.required_number("bandwidth_bytes_per_s");
+  link.latency_s = fields.number("latency_s", 0);
+  constexpr const char* kDuplex[] = {"full", "half"};
+  link.half_duplex = parse_word("duplex", fields.string("duplex", "full"), kDuplex) == 1;
+  fields.refuse_unknown();
+  return link;
+}
+
+Switch read_switch(lua_State* L, const std::string& owner) {
+  Fields fields(L, -1, owner);
+  Switch entry;
+  entry.name = fields.required_string("name");
+  entry.bandwidth_bytes_per_s = fields.required_number("bandwidth_bytes_per_s");
+  fields.refuse_unknown();
+  return entry;
+}
+
+/// cluster{name=, device_types={name={...}}, devices={{name=, type=, speed=, node=}},
+/// links={{from=, to=, bandwidth_bytes_per_s=, latency_s=, duplex='full'}},
+/// switches={{name=, bandwidth_bytes_per_s=}}, queue='sender'} -> cluster
+int cluster_new(lua_State* L) {
+  Fields fields(L, 1, "cluster");
+  ClusterSpec spec;
+  spec.name = fields.string("name", "unnamed");
+  const auto owner = fmt::format("cluster '{}'", spec.name);
+  spec.queue = parse_queue_model(fields.string("queue", "sender"));
+  for (const char* key : {"device_types", "devices"})
+    if (!fields.push_table(key))
+      throw ArgumentError(fmt::format("{}: field '{}' is missing", owner, key));
+  const int devices = lua_gettop(L), types = devices - 1;
+  for_each(L, devices, [&](int i) {
+    Fields device(L, -1, fmt::format("{}: device {}", owner, i));
+    const auto name = device.required_string("name");
+    const auto type = device.required_string("type");
+    const double speed = device.number("speed", 1);
+    const auto node = device.string("node", "");
+    device.refuse_unknown();
+    spec.devices.push_back({name, type_index(L, types, type, spec, device.owner()), speed, node});
+  });
+  if (fields.push_table("links"))
+    for_each(L, lua_gettop(L), [&](int i) {
+      spec.links.push_back(read_link(L, fmt::format("{}: link {}", owner, i)));
+    });
+  if (fields.push_table("switches"))
+    for_each(L, lua_gettop(L), [&](int i) {
+      spec.switches.push_back(read_switch(L, fmt::format("{}: switch {}", owner, i)));
+    });
+  fields.refuse_unknown();
+  push_object<const Cluster>(L, std::make_shared<const Cluster>(std::move(spec)));
+  return 1;
+}
+
+int cluster_fingerprint(lua_State* L) {
+  const auto text = fmt::format("{:016x}", object_arg<const Cluster>(L, 1).fingerprint());
+  lua_pushlstring(L, text.data(), text.size());
+  return 1;
+}
+
+int cluster_summary(lua_State* L) {
+  const auto& cluster = object_arg<const Cluster>(L, 1);
+  lua_newtable(L);
+  set_field(L, "name", cluster.name());
+  set_field(L, "queue", std::string(queue_model_name(cluster.queue())));
+  lua_newtable(L);
+  for (int32_t d = 0; d < cluster.device_count(); ++d) {
+    lua_newtable(L);
+    set_field(L, "name", cluster.device(d).name);
+    set_field(L, "type", cluster.type_of(d).name);
+    set_field(L, "speed", cluster.device(d).speed);
+    set_field(L, "node", cluster.device(d).node);
+    set_field(L, "capacity_bytes", static_cast<double>(cluster.capacity_bytes(d)));
+    lua_rawseti(L, -2, d + 1);
+  }
+  lua_setfield(L, -2, "devices");
+  return 1;
+}
+
+/// Arguments 2 and 3 as two different devices, 0-based.
+std::pair<int32_t, int32_t> pair_args(lua_State* L, const Cluster& cluster) {
+  const auto from = static_cast<int32_t>(integer_arg(L, 2, "from", 1, cluster.device_count())) - 1;
+  const auto to = static_cast<int32_t>(integer_arg(L, 3, "to", 1, cluster.device_count())) - 1;
+  if (from == to) throw WrongArgument(3, "to", "the same device as 'from'");
+  return {from, to};
+}
+
+/// cluster:wire(from, to) -> latency_s, bandwidth_bytes_per_s of the route between two devices.
+int cluster_wire(lua_State* L) {
+  const auto& cluster = object_arg<const Cluster>(L, 1);
+  const auto [from, to] = pair_args(L, cluster);
+  lua_pushnumber(L, cluster.latency_s(from, to));
+  lua_pushnumber(L, cluster.bandwidth_bytes_per_s(from, to));
+  return 2;
+}
+
+/// cluster:route(from, to) -> the names of the channels on the route, in order.
+int cluster_route(lua_State* L) {
+  const auto& cluster = object_arg<const Cluster>(L, 1);
+  const auto [from, to] = pair_args(L, cluster);
+  lua_newtable(L);
+  int i = 0;
+  for (const int32_t channel : cluster.route(from, to)) {
+    const auto& name = cluster.channels()[static_cast<size_t>(channel)].name;
+    lua_pushlstring(L, name.data(), name.size());
+    lua_rawseti(L, -2, ++i);
+  }
+  return 1;
+}
+
+/// cluster:collective{kind=, algorithm='automatic', devices={1-based numbers}, bytes=} ->
+/// {algorithm=, time_s=, latency_s=, transfer_s=, sent_bytes=}
+int cluster_collective(lua_State* L) {
+  const auto& cluster = object_arg<const Cluster>(L, 1);
+  Fields fields(L, 2, "collective");
+  const auto kind = parse_collective_kind(fields.required_string("kind"));
+  const auto algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
+  const int64_t bytes = fields.integer("bytes", -1, 0, int64_t{1} << 50);
+  if (bytes < 0) throw ArgumentError("collective: field 'bytes' is missing");
+  if (!fields.push_table("devices")) throw ArgumentError("collective: field 'devices' is missing");
+  std::vector<int32_t> devices;
+  for (const int64_t device : integers(L, -1, "collective: field 'devices'")) {
+    if (device < 1 || device > cluster.device_count())
+      throw ArgumentError(fmt::format("collective: field 'devices': expected 1 to {}, got {}",
+                                      cluster.device_count(), device));
+    devices.push_back(static_cast<int32_t>(device) - 1);
+  }
+  lua_pop(L, 1);
+  fields.refuse_unknown();
+  const auto cost = collective_cost(cluster, kind, algorithm, devices, bytes);
+  lua_newtable(L);
+  set_field(L, "algorithm", std::string(collective_algorithm_name(cost.algorithm)));
+  set_field(L, "time_s", cost.time_s());
+  set_field(L, "latency_s", cost.latency_s);
+  set_field(L, "transfer_s", cost.transfer_s);
+  set_field(L, "sent_bytes", cost.sent_bytes);
+  return 1;
+}
+
+constexpr luaL_Reg kCluster[] = {TRINITY_BIND("summary", cluster_summary),
+                                 TRINITY_BIND("fingerprint", cluster_fingerprint),
+                                 TRINITY_BIND("wire", cluster_wire),
+                                 TRINITY_BIND("route", cluster_route),
+                                 TRINITY_BIND("collective", cluster_collective),
+                                 {nullptr, nullptr}};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("cluster", cluster_new), {nullptr, nullptr}};
+
+}  // namespace
+
+void open_cluster(lua_State* L) {
+  register_functions(L, kFunctions);
+  register_type<const Cluster>(L, kCluster);
+}
+
+}  // namespace trinity::lua

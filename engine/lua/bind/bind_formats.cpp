@@ -1,0 +1,217 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "formats/export/dot.h"
+#include "formats/export/placement_export.h"
+#include "formats/json/graph_json.h"
+#include "formats/json/json_reader.h"
+#include "formats/read_model.h"
+#include "lua/bind/module.h"
+
+namespace trinity::lua {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Deeper tables are an error: a table that holds itself has no end.
+constexpr int kDeepest = 64;
+
+Json json_value(lua_State* L, int index, int depth);
+
+/// Keys 1..n make a list, strings an object in sorted order; an empty table is a list.
+Json json_table(lua_State* L, int index, int depth) {
+  if (depth > kDeepest) throw ArgumentError("to_json: tables nested more than 64 deep");
+  luaL_checkstack(L, 4, "to_json");
+  const auto count = lua_objlen(L, index);
+  Json list = Json::array();
+  for (size_t i = 1; i <= count; ++i) {
+    lua_rawgeti(L, index, static_cast<int>(i));
+    list.push_back(json_value(L, lua_gettop(L), depth));
+    lua_pop(L, 1);
+  }
+  std::map<std::string, Json> fields;
+  lua_pushnil(L);
+  while (lua_next(L, index)) {
+    if (lua_type(L, -2) == LUA_TSTRING)
+      fields[lua_tostring(L, -2)] = json_value(L, lua_gettop(L), depth);
+    lua_pop(L, 1);
+  }
+  if (count > 0 && !fields.empty())
+    throw ArgumentError("to_json: a table with both a list and named fields");
+  if (fields.empty()) return list;
+  Json object = Json::object();
+  for (auto& [key, value] : fields) object[key] = std::move(value);
+  return object;
+}
+
+Json json_value(lua_State* L, int index, int depth) {
+  switch (lua_type(L, index)) {
+    case LUA_TNIL:
+      return nullptr;
+    case LUA_TBOOLEAN:
+      return lua_toboolean(L, index) != 0;
+    case LUA_TSTRING:
+      return lua_tostring(L, index);
+    case LUA_TTABLE:
+      return json_table(L, index, depth + 1);
+    case LUA_TNUMBER: {
+      const double value = lua_tonumber(L, index);
+      if (value == std::floor(value) && std::abs(value) < 0x1p53)
+        return static_cast<int64_t>(value);
+      return value;
+    }
+    default:
+      throw ArgumentError(fmt::format("to_json: no JSON for a {}", type_name(L, index)));
+  }
+}
+
+/// to_json(value) -> text, indented, keys sorted
+int value_to_json(lua_State* L) {
+  lua_settop(L, 1);
+  const auto text = json_value(L, 1, 0).dump(2, ' ', false, Json::error_handler_t::replace);
+  lua_pushlstring(L, text.data(), text.size());
+  return 1;
+}
+
+/// Objects and lists become tables, null nil, and false in a list, which keeps its length.
+void push_json(lua_State* L, const nlohmann::json& value, bool in_list) {
+  luaL_checkstack(L, 4, "from_json");
+  if (value.is_boolean()) return lua_pushboolean(L, value.get<bool>());
+  if (value.is_number()) return lua_pushnumber(L, value.get<double>());
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    return lua_pushlstring(L, text.data(), text.size());
+  }
+  if (value.is_null()) return in_list ? lua_pushboolean(L, 0) : lua_pushnil(L);
+  lua_createtable(L, value.is_array() ? static_cast<int>(value.size()) : 0, 0);
+  if (value.is_array()) {
+    for (size_t i = 0; i < value.size(); ++i) {
+      push_json(L, value[i], true);
+      lua_rawseti(L, -2, static_cast<int>(i) + 1);
+    }
+    return;
+  }
+  for (const auto& [key, field] : value.items()) {
+    lua_pushlstring(L, key.data(), key.size());
+    push_json(L, field, false);
+    lua_rawset(L, -3);
+  }
+}
+
+/// from_json(text, source) -> value; errors begin with `source`
+int value_from_json(lua_State* L) {
+  push_json(L, JsonDocument(string_arg(L, 1, "text"), string_arg(L, 2, "source")).json(), false);
+  return 1;
+}
+
+void push_strings(lua_State* L, const char* key, const std::vector<std::string>& list) {
+  lua_newtable(L);
+  for (size_t i = 0; i < list.size(); ++i) {
+    lua_pushlstring(L, list[i].data(), list[i].size());
+    lua_rawseti(L, -2, static_cast<int>(i) + 1);
+  }
+  lua_setfield(L, -2, key);
+}
+
+/// { open_dimension =, dimensions = { name = size }, copy_shared_vectors = }
+OnnxOptions onnx_options(lua_State* L, int index) {
+  OnnxOptions options;
+  if (lua_isnoneornil(L, index)) return options;
+  Fields fields(L, index, "read_model");
+  constexpr int64_t kLargest = int64_t{1} << 40;
+  options.copy_shared_vectors = fields.boolean("copy_shared_vectors", true);
+  options.open_dimension = fields.integer("open_dimension", 1, 1, kLargest);
+  if (fields.push_table("dimensions")) {
+    const int table = lua_gettop(L);
+    lua_pushnil(L);
+    while (lua_next(L, table)) {
+      const double size = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : -1;
+      if (lua_type(L, -2) != LUA_TSTRING || !(size >= 1 && size <= kLargest) ||
+          size != std::floor(size))
+        throw ArgumentError("dimensions: expected names with whole numbers from 1");
+      options.dimensions[lua_tostring(L, -2)] = static_cast<int64_t>(size);
+      lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+  }
+  fields.refuse_unknown();
+  return options;
+}
+
+/// read_model(path, {open_dimension=, dimensions=}) -> graph, {format=, whole_step=, warnings=,
+/// unknown_types=}
+int formats_read_model(lua_State* L) {
+  auto imported = read_model(string_arg(L, 1, "path"), onnx_options(L, 2));
+  push_object<const Graph>(L, std::make_shared<const Graph>(std::move(imported.graph)));
+  lua_newtable(L);
+  set_field(L, "format", imported.format);
+  set_boolean(L, "whole_step", imported.whole_step);
+  push_strings(L, "warnings", imported.warnings);
+  push_strings(L, "unknown_types", imported.unknown_types);
+  return 2;
+}
+
+/// graph_to_json(graph) -> text
+int formats_graph_to_json(lua_State* L) {
+  const auto text = graph_to_json(object_arg<const Graph>(L, 1));
+  lua_pushlstring(L, text.data(), text.size());
+  return 1;
+}
+
+/// The names at `index`, a list of strings; empty for nil.
+std::vector<std::string> names_arg(lua_State* L, int index, const char* name) {
+  std::vector<std::string> names;
+  if (lua_isnoneornil(L, index)) return names;
+  table_arg(L, index, name);
+  for_each(L, index, [&](int i) {
+    if (lua_type(L, -1) != LUA_TSTRING)
+      throw ArgumentError(
+          fmt::format("{}: entry {}: expected a string, got {}", name, i, type_name(L, -1)));
+    names.emplace_back(lua_tostring(L, -1));
+  });
+  return names;
+}
+
+/// graph_to_dot(graph, by units, problem or nil, placement or nil) -> text; devices
+/// are those of the problem's cluster
+int formats_graph_to_dot(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1);
+  DotOptions options;
+  options.units = lua_toboolean(L, 2);
+  if (!lua_isnoneornil(L, 3)) {
+    const auto& problem = *object_arg<BoundProblem>(L, 3).problem;
+    options.devices = problem.cluster().device_names();
+    options.placement.resize(static_cast<size_t>(problem.operators()));
+    placement_arg(L, 4, problem, options.placement.data());
+  }
+  const auto text = graph_to_dot(graph, options);
+  lua_pushlstring(L, text.data(), text.size());
+  return 1;
+}
+
+/// placement_to_json(problem, placement, schedule, device names or nil) -> text
+int formats_placement_to_json(lua_State* L) {
+  const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
+  Strategy strategy;
+  strategy.placement.resize(static_cast<size_t>(problem.operators()));
+  placement_arg(L, 2, problem, strategy.placement.data());
+  strategy.schedule = schedule_arg(L, 3, problem);
+  const auto text = placement_to_json(strategy, problem.graph(), problem.cluster(),
+                                      names_arg(L, 4, "device names"));
+  lua_pushlstring(L, text.data(), text.size());
+  return 1;
+}
+
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("to_json", value_to_json),
+                                   TRINITY_BIND("from_json", value_from_json),
+                                   TRINITY_BIND("read_model", formats_read_model),
+                                   TRINITY_BIND("graph_to_json", formats_graph_to_json),
+                                   TRINITY_BIND("graph_to_dot", formats_graph_to_dot),
+                                   TRINITY_BIND("placement_to_json", formats_placement_to_json),
+                                   {nullptr, nullptr}};
+
+}  // namespace
+
+void open_formats(lua_State* L) { register_functions(L, kFunctions); }
+
+}  // namespace trinity::lua

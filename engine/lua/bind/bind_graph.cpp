@@ -1,0 +1,538 @@
+#include <cmath>
+
+#include "graph/fold.h"
+#include "graph/operator_types.h"
+#include "graph/recompute.h"
+#include "graph/replicas.h"
+#include "graph/training.h"
+#include "lua/bind/module.h"
+
+namespace trinity::lua {
+namespace {
+
+using SharedGraph = std::shared_ptr<const Graph>;
+
+SharedGraph share(Graph graph) { return std::make_shared<const Graph>(std::move(graph)); }
+
+/// The value on top of the stack as an attribute.
+Attribute attribute(lua_State* L, const std::string& owner) {
+  switch (lua_type(L, -1)) {
+    case LUA_TNUMBER: {
+      const double value = lua_tonumber(L, -1);
+      const bool whole = value == std::floor(value) && std::abs(value) < 0x1p63;
+      return whole ? Attribute(static_cast<int64_t>(value)) : Attribute(value);
+    }
+    case LUA_TSTRING:
+      return std::string(lua_tostring(L, -1));
+    case LUA_TTABLE:
+      return integers(L, -1, owner);
+    default:
+      throw ArgumentError(fmt::format("{}: expected number, string or list of integers, got {}",
+                                      owner, type_name(L, -1)));
+  }
+}
+
+Attributes read_attributes(lua_State* L, const std::string& owner) {
+  Attributes attributes;
+  const int table = lua_gettop(L);
+  lua_pushnil(L);
+  while (lua_next(L, table)) {
+    if (lua_type(L, -2) != LUA_TSTRING)
+      throw ArgumentError(
+          fmt::format("{}: attribute names are strings, got {}", owner, type_name(L, -2)));
+    const std::string name = lua_tostring(L, -2);
+    attributes[name] = attribute(L, fmt::format("{}: attribute '{}'", owner, name));
+    lua_pop(L, 1);
+  }
+  return attributes;
+}
+
+std::vector<Parameter> read_parameters(lua_State* L, const std::string& owner) {
+  std::vector<Parameter> parameters;
+  for_each(L, lua_gettop(L), [&](int i) {
+    Fields fields(L, -1, fmt::format("{}: parameter {}", owner, i));
+    Parameter parameter;
+    parameter.name = fields.required_string("name");
+    parameter.dtype = parse_dtype(fields.string("dtype", "float32"));
+    parameter.trainable = fields.boolean("trainable", true);
+    if (!fields.push_table("shape"))
+      throw ArgumentError(fmt::format("{}: field 'shape' is missing", fields.owner()));
+    parameter.shape = integers(L, -1, fields.owner() + ": field 'shape'");
+    lua_pop(L, 1);
+    fields.refuse_unknown();
+    for (const int64_t extent : parameter.shape)
+      if (extent < 1 || extent > int64_t{1} << 40)
+        throw ArgumentError(fmt::format("{}: extent {} in its shape", fields.owner(), extent));
+    parameters.push_back(std::move(parameter));
+  });
+  return parameters;
+}
+
+Tensor read_tensor(lua_State* L, const std::string& owner) {
+  Fields fields(L, -1, owner);
+  Tensor tensor;
+  tensor.name = fields.string("name", "");
+  tensor.dtype = parse_dtype(fields.string("dtype", "float32"));
+  tensor.gradient = fields.boolean("gradient", true);
+  tensor.bytes = fields.integer("bytes", 0, 0, int64_t{1} << 50);
+  if (fields.push_table("shape")) {
+    tensor.shape = integers(L, -1, owner + ": field 'shape'");
+    lua_pop(L, 1);
+  }
+  fields.refuse_unknown();
+  return tensor;
+}
+
+/// FLOP from the operator's type where the script states none.
+double default_flops(const GraphBuilder& builder, const Operator& op,
+                     const std::vector<Tensor>& outputs) {
+  std::vector<const Tensor*> inputs, written;
+  for (const int32_t input : op.inputs) inputs.push_back(&builder.tensor(input));
+  for (const auto& output : outputs) written.push_back(&output);
+  return forward_flops(op, inputs, written);
+}
+
+int64_t bytes_of(const Tensor& tensor) {
+  double elements = 1;
+  for (const int64_t extent : tensor.shape) elements *= static_cast<double>(extent);
+  return tensor.shape.empty() || elements > 1e15
+             ? tensor.bytes
+             : static_cast<int64_t>(elements) * dtype_bytes(tensor.dtype);
+}
+
+std::vector<int32_t> read_inputs(lua_State* L, const GraphBuilder& builder,
+                                 const std::string& owner) {
+  std::vector<int32_t> inputs;
+  for (const int64_t tensor : integers(L, -1, owner + ": field 'inputs'")) {
+    if (tensor < 1 || tensor > builder.tensor_count())
+      throw ArgumentError(fmt::format("{}: no tensor number {}", owner, tensor));
+    inputs.push_back(static_cast<int32_t>(tensor) - 1);
+  }
+  return inputs;
+}
+
+std::vector<Tensor> read_outputs(lua_State* L, const std::string& owner) {
+  std::vector<Tensor> outputs;
+  for_each(L, lua_gettop(L), [&](int i) {
+    outputs.push_back(read_tensor(L, fmt::format("{}: output {}", owner, i)));
+    outputs.back().bytes = bytes_of(outputs.back());
+  });
+  return outputs;
+}
+
+int32_t find_operator(const GraphBuilder& builder, const std::string& name,
+                      const std::string& owner) {
+  const int32_t found = builder.find(name);
+  if (found >= 0) return found;
+  std::vector<std::string> names;
+  for (int32_t i = 0; i < builder.operator_count(); ++i) names.push_back(builder.op(i).name);
+  throw ArgumentError(fmt::format("{}: no operator '{}'{}", owner, name, suggestion(name, names)));
+}
+
+Phase parse_phase(const std::string& name, const std::string& owner) {
+  std::vector<std::string> names;
+  for (const Phase phase : {Phase::forward, Phase::backward, Phase::update}) {
+    if (name == phase_name(phase)) return phase;
+    names.emplace_back(phase_name(phase));
+  }
+  throw ArgumentError(fmt::format("{}: unknown phase '{}'{} (known: {})", owner, name,
+                                  suggestion(name, names), fmt::join(names, ", ")));
+}
+
+/// The operator that the fields describe; its outputs are returned beside it.
+std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fields,
+                                                       const GraphBuilder& builder) {
+  Operator op;
+  std::vector<Tensor> outputs;
+  op.name = fields.required_string("name");
+  op.type = fields.required_string("type");
+  const auto owner = fmt::format("operator '{}'", op.name);
+  const auto table = [&](const char* key, auto read) {
+    if (!fields.push_table(key)) return;
+    read();
+    lua_pop(L, 1);
+  };
+  table("inputs", [&] { op.inputs = read_inputs(L, builder, owner); });
+  table("attributes", [&] { op.attributes = read_attributes(L, owner); });
+  table("parameters", [&] { op.parameters = read_parameters(L, owner); });
+  table("outputs", [&] { outputs = read_outputs(L, owner); });
+  op.extra_parameter_bytes = fields.integer("parameter_bytes", 0, 0, int64_t{1} << 50);
+  op.workspace_bytes = fields.integer("workspace_bytes", 0, 0, int64_t{1} << 50);
+  op.persistent_bytes = fields.integer("persistent_bytes", 0, 0, int64_t{1} << 50);
+  op.phase = parse_phase(fields.string("phase", "forward"), owner);
+  if (const auto forward = fields.string("forward"))
+    op.forward = find_operator(builder, *forward, owner + ": field 'forward'");
+  op.measured_time_s = fields.number("measured_time_s", -1);
+  op.measured_backward_time_s = fields.number("measured_backward_time_s", -1);
+  op.traffic_bytes = fields.number("traffic_bytes", -1);
+  const auto flops = fields.number("flops");
+  fields.refuse_unknown();
+  op.flops = flops.value_or(default_flops(builder, op, outputs));
+  return {std::move(op), std::move(outputs)};
+}
+
+/// builder:add_operator{name=, type=, inputs={tensor numbers}, outputs={{shape=, dtype=}, ...},
+/// attributes=, parameters=, flops=, phase='forward', forward= and colocate_with= operators' names,
+/// ...} -> tensor numbers
+int builder_add_operator(lua_State* L) {
+  auto& builder = object_arg<GraphBuilder>(L, 1);
+  Fields fields(L, 2, "add_operator");
+  const auto colocated = fields.string("colocate_with");
+  auto [op, outputs] = read_operator(L, fields, builder);
+  const auto owner = fmt::format("operator '{}': field 'colocate_with'", op.name);
+  const int32_t other = colocated ? find_operator(builder, *colocated, owner) : -1;
+  const int32_t id = builder.add_operator(std::move(op));
+  if (other >= 0) builder.colocate(other, id);
+  lua_newtable(L);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    lua_pushinteger(L, builder.add_output(id, std::move(outputs[i])) + 1);
+    lua_rawseti(L, -2, static_cast<int>(i) + 1);
+  }
+  return 1;
+}
+
+/// A tensor of the builder at `index`, by its number from 1.
+int32_t tensor_arg(lua_State* L, int index, const char* name, const GraphBuilder& builder) {
+  if (builder.tensor_count() == 0)
+    throw WrongArgument(index, name, "expected an operator's name: there are no tensors yet");
+  return static_cast<int32_t>(integer_arg(L, index, name, 1, builder.tensor_count())) - 1;
+}
+
+/// An operator of the builder at `index`: its name, or the number of one of its output tensors.
+int32_t endpoint_arg(lua_State* L, int index, const char* name, const GraphBuilder& builder) {
+  if (lua_type(L, index) != LUA_TSTRING)
+    return builder.tensor(tensor_arg(L, index, name, builder)).producer;
+  const auto text = string_arg(L, index, name);
+  const int32_t found = builder.find(text);
+  if (found >= 0) return found;
+  std::vector<std::string> names;
+  for (int32_t i = 0; i < builder.operator_count(); ++i) names.push_back(builder.op(i).name);
+  throw WrongArgument(index, name,
+                      fmt::format("no operator '{}'{}", text, suggestion(text, names)));
+}
+
+/// builder:add_edge(from, to, size_bytes) -> number of the tensor that `to` reads: of a new output
+/// of operator `from`, or, where `from` is a tensor, of that one, whose size may be left out.
+int builder_add_edge(lua_State* L) {
+  auto& builder = object_arg<GraphBuilder>(L, 1);
+  const int32_t from = endpoint_arg(L, 2, "from", builder);
+  const int32_t to = endpoint_arg(L, 3, "to", builder);
+  if (from == to)
+    throw WrongArgument(3, "to",
+                        fmt::format("'{}' cannot read its own output", builder.op(to).name));
+  const bool is_new = lua_type(L, 2) == LUA_TSTRING;
+  int64_t size_bytes = -1;
+  if (is_new || !lua_isnoneornil(L, 4))
+    size_bytes = integer_arg(L, 4, "size_bytes", 0, int64_t{1} << 50);
+  int32_t number = -1;
+  if (is_new) {
+    Tensor tensor;
+    tensor.bytes = size_bytes;
+    number = builder.add_output(from, std::move(tensor));
+  } else {
+    number = tensor_arg(L, 2, "from", builder);
+    const int64_t held = builder.tensor(number).bytes;
+    if (size_bytes >= 0 && size_bytes != held)
+      throw WrongArgument(4, "size_bytes",
+                          fmt::format("the tensor has {} bytes, got {}", held, size_bytes));
+  }
+  builder.read(to, number);
+  lua_pushinteger(L, number + 1);
+  return 1;
+}
+
+/// builder:collective{name=, kind=, algorithm='automatic', bytes=, members={operator names}}
+int builder_collective(lua_State* L) {
+  auto& builder = object_arg<GraphBuilder>(L, 1);
+  Fields fields(L, 2, "collective");
+  Collective collective;
+  collective.name = fields.required_string("name");
+  const auto owner = fmt::format("collective '{}'", collective.name);
+  collective.kind = parse_collective_kind(fields.required_string("kind"));
+  collective.algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
+  collective.bytes = fields.integer("bytes", -1, 0, int64_t{1} << 50);
+  if (collective.bytes < 0) throw ArgumentError(owner + ": field 'bytes' is missing");
+  if (!fields.push_table("members")) throw ArgumentError(owner + ": field 'members' is missing");
+  for_each(L, lua_gettop(L), [&](int i) {
+    if (lua_type(L, -1) != LUA_TSTRING)
+      throw ArgumentError(fmt::format("{}: member {}: expected an operator's name, got {}", owner,
+                                      i, type_name(L, -1)));
+    collective.members.push_back(find_operator(builder, lua_tostring(L, -1), owner));
+  });
+  lua_pop(L, 1);
+  fields.refuse_unknown();
+  builder.add_collective(std::move(collective));
+  return 0;
+}
+
+int builder_build(lua_State* L) {
+  push_object<const Graph>(L, share(object_arg<GraphBuilder>(L, 1).build()));
+  return 1;
+}
+
+int graph_builder(lua_State* L) {
+  push_object(L, std::make_shared<GraphBuilder>(string_arg(L, 1, "name")));
+  return 1;
+}
+
+int graph_training(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1);
+  lua_settop(L, 2);
+  if (lua_isnil(L, 2)) {
+    lua_newtable(L);
+    lua_replace(L, 2);
+  }
+  Fields fields(L, 2, "training");
+  TrainingOptions options;
+  options.colocate = parse_colocate(fields.string("colocate", "forward"));
+  options.optimiser = parse_optimiser(fields.string("optimiser", "momentum"));
+  fields.refuse_unknown();
+  push_object<const Graph>(L, share(lower_to_training(graph, options)));
+  return 1;
+}
+
+int graph_fold_backward(lua_State* L) {
+  push_object<const Graph>(L, share(fold_backward(object_arg<const Graph>(L, 1))));
+  return 1;
+}
+
+/// The devices (0-based) of a placement of `graph` at `index`, whatever the cluster.
+std::vector<int32_t> device_of_arg(lua_State* L, int index, const Graph& graph) {
+  const auto* array =
+      struct_arg<trinity_int32_array>(L, index, Magic::int32_array, "placement", "a placement");
+  if (array->length != graph.operator_count())
+    throw ArgumentError(fmt::format("a placement of graph '{}' needs {} entries, got {}",
+                                    graph.name(), graph.operator_count(), array->length));
+  const auto* data = reinterpret_cast<const int32_t*>(array + 1);
+  std::vector<int32_t> devices(data, data + array->length);
+  for (int32_t& device : devices) {
+    if (device < 1)
+      throw ArgumentError(fmt::format("a placement names device {}, expected 1 or more", device));
+    --device;
+  }
+  return devices;
+}
+
+/// graph:replicate({replicas=, bucket_bytes=, algorithm='automatic'}, placement or nil) -> graph,
+/// origin (per operator: the 1-based one it copies, 0 for none), replica (per operator, from 0)
+int graph_replicate(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1);
+  lua_settop(L, 3);
+  Fields fields(L, 2, "replicate");
+  ReplicaOptions options;
+  const int64_t replicas = fields.integer("replicas", 0, 1, int64_t{1} << 24);
+  if (replicas == 0) throw ArgumentError("replicate: field 'replicas' is missing");
+  options.bucket_bytes = fields.integer("bucket_bytes", options.bucket_bytes, 1, int64_t{1} << 50);
+  options.algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
+  fields.refuse_unknown();
+  std::vector<int32_t> devices;
+  if (!lua_isnil(L, 3)) devices = device_of_arg(L, 3, graph);
+  options.device_of = devices;
+  auto result = replicate(graph, static_cast<int32_t>(replicas), options);
+  push_object<const Graph>(L, share(std::move(result.graph)));
+  push_numbers(L, result.origin, 1);
+  push_numbers(L, result.replica, 0);
+  return 3;
+}
+
+/// Field `stage`: the stage of every operator, an int32 array or a list of integers from `low`, as
+/// numbers from 0.
+std::vector<int32_t> stage_field(lua_State* L, Fields& fields, int64_t low) {
+  fields.push_any("stage");
+  const auto owner = fields.owner() + ": field 'stage'";
+  std::vector<int64_t> values;
+  if (const auto* array = find_struct<trinity_int32_array>(L, -1, Magic::int32_array)) {
+    const auto* data = reinterpret_cast<const int32_t*>(array + 1);
+    values.assign(data, data + array->length);
+  } else if (lua_istable(L, -1)) {
+    values = integers(L, -1, owner);
+  } else {
+    throw ArgumentError(
+        fmt::format("{}: expected a list or an int32 array, got {}", owner, type_name(L, -1)));
+  }
+  lua_pop(L, 1);
+  std::vector<int32_t> stage;
+  for (const int64_t value : values) {
+    if (value < low || value > static_cast<int64_t>(kMaxOperators))
+      throw ArgumentError(
+          fmt::format("{}: expected {} to {}, got {}", owner, low, kMaxOperators, value));
+    stage.push_back(static_cast<int32_t>(value) - 1);
+  }
+  return stage;
+}
+
+/// graph:recompute({stage=, eager=false}) -> graph, origin (per operator, from 1); stage 0: left as
+/// it is.
+int graph_recompute(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1);
+  Fields fields(L, 2, "recompute");
+  RecomputeOptions options;
+  options.eager = fields.boolean("eager", false);
+  const auto stage = stage_field(L, fields, 0);
+  fields.refuse_unknown();
+  auto result = recompute(graph, stage, options);
+  push_object<const Graph>(L, share(std::move(result.graph)));
+  push_numbers(L, result.origin, 1);
+  return 2;
+}
+
+/// graph:replicate_stages({stage=, replicas={...}, bucket_bytes=, algorithm=}, {graph or false per
+/// stage}) -> graph, and per operator origin (from 1, 0 for an all-reduce), stage and replica (from
+/// 1)
+int graph_replicate_stages(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1);
+  table_arg(L, 3, "at_share");
+  Fields fields(L, 2, "replicate_stages");
+  ReplicaOptions options;
+  options.bucket_bytes = fields.integer("bucket_bytes", options.bucket_bytes, 1, int64_t{1} << 50);
+  options.algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
+  const auto stage = stage_field(L, fields, 1);
+  if (!fields.push_table("replicas"))
+    throw ArgumentError("replicate_stages: field 'replicas' is missing");
+  std::vector<int32_t> replicas;
+  for (const int64_t count : integers(L, -1, "replicate_stages: field 'replicas'"))
+    replicas.push_back(static_cast<int32_t>(std::clamp<int64_t>(count, 0, int64_t{1} << 30)));
+  lua_pop(L, 1);
+  fields.refuse_unknown();
+  for_each(L, 3, [&](int) {
+    const bool there = lua_toboolean(L, -1);
+    options.at_share.push_back(there ? &object_arg<const Graph>(L, lua_gettop(L)) : nullptr);
+  });
+  auto result = replicate_stages(graph, stage, replicas, options);
+  push_object<const Graph>(L, share(std::move(result.graph)));
+  push_numbers(L, result.origin, 1);
+  push_numbers(L, result.stage, 1);
+  push_numbers(L, result.replica, 1);
+  return 4;
+}
+
+/// Totals that describe a graph in one table.
+int graph_summary(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1);
+  lua_newtable(L);
+  set_field(L, "name", graph.name());
+  set_field(L, "operators", graph.operator_count());
+  set_field(L, "edges", graph.edge_count());
+  set_field(L, "units", graph.unit_count());
+  set_field(L, "parameters", static_cast<double>(graph.parameter_count()));
+  set_field(L, "parameter_bytes", static_cast<double>(graph.parameter_bytes()));
+  set_field(L, "flops", graph.flops());
+  set_field(L, "fingerprint", fmt::format("{:016x}", graph.fingerprint()));
+  set_boolean(L, "training", graph.has_backward());
+  return 1;
+}
+
+void push_attributes(lua_State* L, const Attributes& attributes) {
+  lua_newtable(L);
+  for (const auto& [name, attribute] : attributes) {
+    if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute))
+      push_numbers(L, *list);
+    else if (const auto* text = std::get_if<std::string>(&attribute))
+      lua_pushlstring(L, text->data(), text->size());
+    else if (const auto* integer = std::get_if<int64_t>(&attribute))
+      lua_pushnumber(L, static_cast<double>(*integer));
+    else
+      lua_pushnumber(L, std::get<double>(attribute));
+    lua_setfield(L, -2, name.c_str());
+  }
+}
+
+void push_parameters(lua_State* L, const std::vector<Parameter>& parameters) {
+  lua_newtable(L);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    lua_newtable(L);
+    set_field(L, "name", parameters[i].name);
+    set_field(L, "dtype", std::string(dtype_name(parameters[i].dtype)));
+    set_boolean(L, "trainable", parameters[i].trainable);
+    push_numbers(L, parameters[i].shape);
+    lua_setfield(L, -2, "shape");
+    lua_rawseti(L, -2, static_cast<int>(i) + 1);
+  }
+}
+
+/// How many operators read a tensor.
+int32_t readers_of(const Graph& graph, int32_t tensor) {
+  const auto [first, last] = boost::out_edges(graph.tensor(tensor).producer, graph.csr());
+  int32_t readers = 0;
+  for (auto edge = first; edge != last; ++edge) readers += graph.csr()[*edge].tensor == tensor;
+  return readers;
+}
+
+/// Pushes the tensors that an operator reads (with their producers) or writes (with the number of
+/// readers).
+void push_tensors(lua_State* L, const Graph& graph, const std::vector<int32_t>& tensors,
+                  bool producers) {
+  lua_newtable(L);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    lua_newtable(L);
+    const auto& tensor = graph.tensor(tensors[i]);
+    set_field(L, "name", tensor.name);
+    set_field(L, "dtype", std::string(dtype_name(tensor.dtype)));
+    set_field(L, "bytes", static_cast<double>(tensor.bytes));
+    set_boolean(L, "gradient", tensor.gradient);
+    if (producers)
+      set_field(L, "producer", tensor.producer + 1);
+    else
+      set_field(L, "readers", readers_of(graph, tensors[i]));
+    push_numbers(L, tensor.shape);
+    lua_setfield(L, -2, "shape");
+    lua_rawseti(L, -2, static_cast<int>(i) + 1);
+  }
+}
+
+/// graph:operator(i) -> a table describing operator i (1-based).
+int graph_operator(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1);
+  const auto& op =
+      graph.op(static_cast<int32_t>(integer_arg(L, 2, "operator", 1, graph.operator_count())) - 1);
+  lua_newtable(L);
+  set_field(L, "name", op.name);
+  set_field(L, "type", op.type);
+  set_field(L, "phase", std::string(phase_name(op.phase)));
+  set_boolean(L, "known", has_operator_rule(op.type));
+  set_field(L, "flops", op.flops);
+  set_field(L, "traffic_bytes", op.traffic_bytes);
+  set_field(L, "parameter_bytes", static_cast<double>(op.parameter_bytes()));
+  set_field(L, "persistent_bytes", static_cast<double>(op.persistent_bytes));
+  set_field(L, "workspace_bytes", static_cast<double>(op.workspace_bytes));
+  if (op.measured()) set_field(L, "measured_time_s", op.measured_time_s);
+  if (op.forward >= 0) set_field(L, "forward", op.forward + 1);
+  if (op.collective >= 0)
+    set_field(L, "collective", graph.collectives()[static_cast<size_t>(op.collective)].name);
+  set_field(L, "unit", op.unit + 1);
+  push_attributes(L, op.attributes);
+  lua_setfield(L, -2, "attributes");
+  push_parameters(L, op.parameters);
+  lua_setfield(L, -2, "parameters");
+  push_tensors(L, graph, op.inputs, true);
+  lua_setfield(L, -2, "inputs");
+  push_tensors(L, graph, op.outputs, false);
+  lua_setfield(L, -2, "outputs");
+  return 1;
+}
+
+constexpr luaL_Reg kBuilder[] = {TRINITY_BIND("add_operator", builder_add_operator),
+                                 TRINITY_BIND("add_edge", builder_add_edge),
+                                 TRINITY_BIND("collective", builder_collective),
+                                 TRINITY_BIND("build", builder_build),
+                                 {nullptr, nullptr}};
+constexpr luaL_Reg kGraph[] = {TRINITY_BIND("training", graph_training),
+                               TRINITY_BIND("fold_backward", graph_fold_backward),
+                               TRINITY_BIND("replicate", graph_replicate),
+                               TRINITY_BIND("recompute", graph_recompute),
+                               TRINITY_BIND("replicate_stages", graph_replicate_stages),
+                               TRINITY_BIND("summary", graph_summary),
+                               TRINITY_BIND("operator", graph_operator),
+                               {nullptr, nullptr}};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("graph_builder", graph_builder),
+                                   {nullptr, nullptr}};
+
+}  // namespace
+
+void open_graph(lua_State* L) {
+  register_functions(L, kFunctions);
+  register_type<GraphBuilder>(L, kBuilder);
+  register_type<const Graph>(L, kGraph);
+}
+
+}  // namespace trinity::lua

@@ -1,0 +1,103 @@
+#include <dlfcn.h>
+
+#include <limits>
+
+#include "base/workers.h"
+#include "libtorch/setup.h"
+#include "lua/bind/module.h"
+#include "lua/host/interrupt.h"
+
+namespace trinity::lua {
+namespace {
+
+/// Whether this thread has used CUDA: its contexts do not survive fork(). Looks only at a driver
+/// that is loaded already.
+bool cuda_in_use() {
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (!driver) return false;
+  const auto get_context = reinterpret_cast<int (*)(void**)>(dlsym(driver, "cuCtxGetCurrent"));
+  void* context = nullptr;
+  const bool used = get_context && get_context(&context) == 0 && context;
+  dlclose(driver);
+  return used;
+}
+
+void function_arg(lua_State* L, int index, const char* name) {
+  if (!lua_isfunction(L, index))
+    throw WrongArgument(index, name, "expected a function, got " + type_name(L, index));
+}
+
+/// In a worker: work(item) -> text. A failure becomes a text that begins with '!', a result one
+/// that begins with '='.
+std::string call_work(lua_State* L, int item) {
+  lua_pushvalue(L, 3);
+  lua_pushinteger(L, item + 1);
+  const bool failed = lua_pcall(L, 1, 1, 0) != 0;
+  size_t size = 0;
+  const char* text = lua_tolstring(L, -1, &size);
+  std::string reply = failed || !text ? "!" : "=";
+  text ? reply.append(text, size) : reply.append("the work gave no text");
+  lua_pop(L, 1);
+  return reply;
+}
+
+/// In the parent: receive(item, text, failure, output, death) -> number of items wanted.
+int call_receive(lua_State* L, const WorkerReply& reply) {
+  lua_pushvalue(L, 4);
+  lua_pushinteger(L, reply.item + 1);
+  const bool answered = reply.death.empty() && !reply.payload.empty();
+  for (const char kind : {'=', '!'}) {
+    if (answered && reply.payload[0] == kind)
+      lua_pushlstring(L, reply.payload.data() + 1, reply.payload.size() - 1);
+    else
+      lua_pushnil(L);
+  }
+  lua_pushlstring(L, reply.output.data(), reply.output.size());
+  answered ? lua_pushnil(L) : lua_pushstring(L, reply.death.c_str());
+  lua_call(L, 5, 1);
+  const double wanted = lua_tonumber(L, -1);
+  lua_pop(L, 1);
+  return wanted > 0 ? static_cast<int>(std::min(wanted, 2e9)) : 0;
+}
+
+/// run_workers(items, workers, work, receive): see base/workers.h, call_work and call_receive.
+int parallel_run_workers(lua_State* L) {
+  WorkerJob job;
+  job.on_interrupt = interrupt_handler();
+  job.items = static_cast<int>(integer_arg(L, 1, "items", 0, std::numeric_limits<int32_t>::max()));
+  job.workers = static_cast<int>(integer_arg(L, 2, "workers", 1, 1024));
+  function_arg(L, 3, "work");
+  function_arg(L, 4, "receive");
+  if (in_worker()) throw ArgumentError("a worker cannot start workers");
+  if (cuda_in_use())
+    throw ArgumentError(
+        "CUDA is in use by this script, and workers cannot share it: evaluate in parallel before "
+        "anything runs on a GPU, or with workers = 1");
+  use_one_torch_thread();  // OpenMP's threads would not be there in a worker
+  luaL_checkstack(L, 16, nullptr);
+  job.work = [L](int item) { return call_work(L, item); };
+  job.receive = [L](const WorkerReply& reply) { return call_receive(L, reply); };
+  run_workers(job);
+  return 0;
+}
+
+int parallel_in_worker(lua_State* L) {
+  lua_pushboolean(L, in_worker());
+  return 1;
+}
+
+int parallel_was_interrupted(lua_State* L) {
+  lua_pushboolean(L, was_interrupted());
+  return 1;
+}
+
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("run_workers", parallel_run_workers),
+                                   TRINITY_BIND("in_worker", parallel_in_worker),
+                                   TRINITY_BIND("was_interrupted", parallel_was_interrupted),
+                                   {nullptr, nullptr}};
+
+}  // namespace
+
+void open_parallel(lua_State* L) { register_functions(L, kFunctions); }
+
+}  // namespace trinity::lua

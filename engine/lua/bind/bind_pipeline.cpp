@@ -1,0 +1,408 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/words.h"
+#include "formats/instances/pipeline_file.h"
+#include "lua/bind/module.h"
+#include "search/pipeline/max_load_search.h"
+#include "search/pipeline/pipeline_cuts.h"
+#include "search/pipeline/pipeline_network.h"
+
+namespace trinity::lua {
+
+template <>
+struct TypeName<const PipelineNetwork> {
+  static constexpr auto value = "pipeline network";
+};
+
+namespace {
+
+constexpr int64_t kMostDevices = 65536;
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+/// { devices =, cpus =, memory_bytes =, bandwidth_bytes_per_s =, micro_batches = }
+PipelineMachine machine_arg(lua_State* L, int index) {
+  table_arg(L, index, "machine");
+  Fields fields(L, index, "machine");
+  PipelineMachine machine;
+  machine.devices = static_cast<int32_t>(fields.integer("devices", 1, 0, kMostDevices));
+  machine.cpus = static_cast<int32_t>(fields.integer("cpus", 0, 0, 1024));
+  machine.memory_bytes = fields.integer("memory_bytes", 0, 0, int64_t{1} << 60);
+  machine.bandwidth_bytes_per_s = fields.required_number("bandwidth_bytes_per_s");
+  machine.micro_batches = fields.integer("micro_batches", 1, 1, int64_t{1} << 30);
+  if (!(machine.bandwidth_bytes_per_s > 0))
+    throw ArgumentError("machine: field 'bandwidth_bytes_per_s': expected a number above 0");
+  fields.refuse_unknown();
+  return machine;
+}
+
+/// Devices as scripts see them: accelerators from 1, the CPUs 0, -1, ...
+int32_t shown_device(int32_t device, const PipelineMachine& machine) {
+  return device < machine.devices ? device + 1 : machine.devices - device;
+}
+
+/// The device of every node at the top of the stack, a list as scripts see it.
+std::vector<int32_t> read_devices(lua_State* L, const PipelineNetwork& network,
+                                  const PipelineMachine& machine, const char* name) {
+  std::vector<int32_t> device;
+  const auto list = integers(L, lua_gettop(L), name);
+  if (list.size() != network.nodes.size())
+    throw ArgumentError(
+        fmt::format("{}: expected {} devices, got {}", name, network.count(), list.size()));
+  for (const int64_t shown : list) {
+    if (shown > machine.devices || shown <= -machine.cpus)
+      throw ArgumentError(fmt::format("{}: expected devices from {} to {}, got {}", name,
+                                      1 - machine.cpus, machine.devices, shown));
+    device.push_back(static_cast<int32_t>(shown > 0 ? shown - 1 : machine.devices - shown));
+  }
+  return device;
+}
+
+/// pipeline_network(path) -> network, or nil for a file of another kind
+int pipeline_read(lua_State* L) {
+  auto network = read_pipeline_network(string_arg(L, 1, "path"));
+  if (network)
+    push_object<const PipelineNetwork>(
+        L, std::make_shared<const PipelineNetwork>(std::move(*network)));
+  else
+    lua_pushnil(L);
+  return 1;
+}
+
+/// pipeline_of(problem) -> network
+int pipeline_of(lua_State* L) {
+  const auto& bound = object_arg<BoundProblem>(L, 1, "problem");
+  push_object<const PipelineNetwork>(
+      L, std::make_shared<const PipelineNetwork>(network_of(*bound.problem)));
+  return 1;
+}
+
+/// pipeline_split(path, instance path, accelerators) -> device of every node, as scripts see them
+int pipeline_split(lua_State* L) {
+  PipelineMachine machine;
+  auto device = read_pipeline_split(string_arg(L, 1, "path"), string_arg(L, 2, "instance"));
+  machine.devices = static_cast<int32_t>(integer_arg(L, 3, "accelerators", 0, kMostDevices));
+  for (auto& d : device) d = shown_device(d, machine);
+  return push_numbers(L, device);
+}
+
+/// network:about() -> { name =, format =, unit =, nodes = names or numbers, expert = stages or nil,
+/// and what the file says of the machine }
+int network_about(lua_State* L) {
+  const auto& network = object_arg<const PipelineNetwork>(L, 1);
+  lua_newtable(L);
+  set_field(L, "name", network.name);
+  set_field(L, "format", network.format);
+  set_field(L, "unit", network.unit);
+  set_field(L, "devices", network.devices);
+  set_field(L, "cpus", network.cpus);
+  set_field(L, "memory_bytes", static_cast<double>(network.memory_bytes));
+  set_field(L, "bandwidth_bytes_per_s", network.bandwidth_bytes_per_s);
+  set_field(L, "micro_batches", static_cast<double>(network.micro_batches));
+  lua_newtable(L);
+  std::vector<int32_t> expert;
+  for (int32_t n = 0; n < network.count(); ++n) {
+    const auto& node = network.nodes[at(n)];
+    if (network.numbered_ids)
+      lua_pushnumber(L, std::stod(node.id));
+    else
+      lua_pushlstring(L, node.id.data(), node.id.size());
+    lua_rawseti(L, -2, n + 1);
+    if (node.expert >= 0) expert.push_back(node.expert + 1);
+  }
+  lua_setfield(L, -2, "nodes");
+  if (expert.size() == network.nodes.size()) set_numbers(L, "expert", expert);
+  return 1;
+}
+
+/// Sets field `misfit` of the table on top: { device = and needed_bytes =, node = }, what there is.
+void set_misfit(lua_State* L, const LoadMisfit& misfit, const PipelineMachine& machine) {
+  lua_newtable(L);
+  if (misfit.device >= 0) {
+    set_field(L, "device", shown_device(misfit.device, machine));
+    set_field(L, "needed_bytes", static_cast<double>(misfit.needed_bytes));
+  }
+  if (misfit.node >= 0) set_field(L, "node", misfit.node + 1);
+  lua_setfield(L, -2, "misfit");
+}
+
+/// Pushes { feasible =, max_load =, optimal =, assignment =, loads =, misfit = } of a split.
+void push_split(lua_State* L, const LoadInstance& instance, const PipelineMachine& machine,
+                const MaxLoadSplit& split) {
+  lua_newtable(L);
+  set_boolean(L, "feasible", split.feasible);
+  set_boolean(L, "optimal", split.exact);
+  if (split.device.empty()) return;
+  set_field(L, "max_load", split.load_s);
+  set_numbers(L, "loads", max_load_loads_s(instance, split.device));
+  std::vector<int32_t> shown;
+  for (const int32_t d : split.device) shown.push_back(shown_device(d, machine));
+  set_numbers(L, "assignment", shown);
+  if (!split.feasible) set_misfit(L, misfit_of(instance, split.device), machine);
+}
+
+/// network:max_load(machine, { seconds =, most_ideals =, most_pairs =, orders = }) -> split
+int network_max_load(lua_State* L) {
+  const auto& network = object_arg<const PipelineNetwork>(L, 1);
+  const auto machine = machine_arg(L, 2);
+  table_arg(L, 3, "options");
+  Fields fields(L, 3, "max_load");
+  MaxLoadLimits limits;
+  limits.seconds = fields.number("seconds", limits.seconds);
+  limits.most_ideals =
+      static_cast<int32_t>(fields.integer("most_ideals", limits.most_ideals, 0, 10'000'000));
+  limits.most_pairs = fields.integer("most_pairs", limits.most_pairs, 1, int64_t{1} << 40);
+  limits.orders = static_cast<int32_t>(fields.integer("orders", limits.orders, 1, 1000));
+  fields.refuse_unknown();
+  const auto instance = load_instance(network, machine);
+  const auto split = max_load_split(instance, limits);
+  push_split(L, instance, machine, split);
+  if (split.ideals > 0) set_field(L, "ideals", split.ideals);
+  return 1;
+}
+
+/// network:search(machine, { seed =, rounds =, first_round =, chains =, trials =, seconds =,
+/// starts = }) -> split; starts is a list of assignments
+int network_search(lua_State* L) {
+  const auto& network = object_arg<const PipelineNetwork>(L, 1);
+  const auto machine = machine_arg(L, 2);
+  table_arg(L, 3, "options");
+  Fields fields(L, 3, "search");
+  MaxLoadSearchOptions options;
+  options.seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
+  options.rounds = static_cast<int32_t>(fields.integer("rounds", options.rounds, 1, 1'000'000));
+  options.first_round = static_cast<int32_t>(fields.integer("first_round", 0, 0, 1'000'000));
+  options.chains = static_cast<int32_t>(fields.integer("chains", options.chains, 1, 1024));
+  options.trials = fields.integer("trials", options.trials, 1, int64_t{1} << 40);
+  options.seconds = fields.number("seconds", options.seconds);
+  if (fields.push_table("starts")) {
+    for_each(L, lua_gettop(L),
+             [&](int) { options.starts.push_back(read_devices(L, network, machine, "starts")); });
+    lua_pop(L, 1);
+  }
+  fields.refuse_unknown();
+  const auto instance = load_instance(network, machine);
+  push_split(L, instance, machine, max_load_search(instance, options, shared_pool()));
+  return 1;
+}
+
+/// network:cuts(machine, rule, { seed =, starts =, trials =, seconds = }) -> split
+int network_cuts(lua_State* L) {
+  static constexpr const char* kRules[] = {"balanced", "torchgpipe", "equal",
+                                           "random",   "memory",     "search"};
+  const auto& network = object_arg<const PipelineNetwork>(L, 1);
+  const auto machine = machine_arg(L, 2);
+  const auto rule = string_arg(L, 3, "rule");
+  const auto* found = std::find(std::begin(kRules), std::end(kRules), rule);
+  if (found == std::end(kRules))
+    throw WrongArgument(3, "rule",
+                        fmt::format("expected {}, got '{}'", fmt::join(kRules, ", "), rule));
+  table_arg(L, 4, "options");
+  Fields fields(L, 4, "cuts");
+  CutSearchOptions options;
+  options.seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
+  options.starts = static_cast<int32_t>(fields.integer("starts", options.starts, 1, 1'000'000));
+  options.trials = fields.integer("trials", options.trials, 0, int64_t{1} << 40);
+  options.seconds = fields.number("seconds", options.seconds);
+  fields.refuse_unknown();
+  const auto instance = load_instance(network, machine);
+  auto device = rule == "search"
+                    ? search_cuts(instance, options)
+                    : cut_by_rule(instance, static_cast<CutRule>(found - kRules), options.seed);
+  push_split(L, instance, machine, priced_split(instance, std::move(device)));
+  return 1;
+}
+
+/// network:price(machine, assignment) -> split
+int network_price(lua_State* L) {
+  const auto& network = object_arg<const PipelineNetwork>(L, 1);
+  const auto machine = machine_arg(L, 2);
+  table_arg(L, 3, "assignment");
+  lua_settop(L, 3);
+  auto device = read_devices(L, network, machine, "assignment");
+  const auto instance = load_instance(network, machine);
+  check_load_instance(instance);
+  push_split(L, instance, machine, priced_split(instance, std::move(device)));
+  return 1;
+}
+
+/// A list of { workers =, bandwidth_bytes_per_s = }.
+std::vector<PipedreamLevel> levels_arg(lua_State* L, int index) {
+  table_arg(L, index, "levels");
+  std::vector<PipedreamLevel> levels;
+  for_each(L, index, [&](int) {
+    Fields fields(L, lua_gettop(L), "level");
+    PipedreamLevel level;
+    level.workers = static_cast<int32_t>(fields.integer("workers", 1, 0, kMostDevices));
+    level.bandwidth_bytes_per_s = fields.required_number("bandwidth_bytes_per_s");
+    fields.refuse_unknown();
+    levels.push_back(level);
+  });
+  return levels;
+}
+
+/// The stage of every node; those that take no part are with their readers, or with what they read.
+std::vector<int32_t> stages_of(const PipelineNetwork& network, const PipedreamCuts& cuts,
+                               const PipedreamPlan& plan) {
+  std::vector<int32_t> stage(network.nodes.size(), -1);
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (const int32_t node : cuts.states[at(plan.stages[s].last)].layers)
+      if (stage[at(node)] < 0) stage[at(node)] = static_cast<int32_t>(s);
+  auto all = stage;
+  for (const auto& [from, to] : network.edges) {
+    auto &before = all[at(from)], &after = all[at(to)];
+    const int32_t known = stage[at(to)];
+    if (stage[at(from)] < 0 && known >= 0) before = before < 0 ? known : std::min(before, known);
+    if (known < 0) after = std::max(after, stage[at(from)]);
+  }
+  for (auto& s : all) s = std::max(s, 0);
+  return all;
+}
+
+/// Pushes one stage: { nodes =, replicas = by level, devices =, first_device =, compute = }.
+void push_stage(lua_State* L, const std::vector<int32_t>& nodes,
+                const std::vector<int32_t>& replicas, int32_t& next_device) {
+  lua_newtable(L);
+  set_numbers(L, "nodes", nodes, 1);
+  set_numbers(L, "replicas", replicas);
+  int32_t devices = 1;
+  for (const int32_t r : replicas) devices *= r;
+  set_field(L, "devices", devices);
+  set_field(L, "first_device", next_device);
+  next_device += devices;
+}
+
+void push_stages(lua_State* L, const PipelineNetwork& network, const PipedreamCuts& cuts,
+                 const PipedreamPlan& plan) {
+  const auto stage = stages_of(network, cuts, plan);
+  std::vector<int32_t> first;
+  int32_t next = 1;
+  lua_newtable(L);
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    std::vector<int32_t> nodes;
+    for (int32_t n = 0; n < network.count(); ++n)
+      if (stage[at(n)] == static_cast<int32_t>(s)) nodes.push_back(n);
+    const auto& about = plan.stages[s];
+    first.push_back(next);
+    push_stage(L, nodes, about.replicas, next);
+    const double before = about.first < 0 ? 0 : cuts.states[at(about.first)].time_s;
+    set_field(L, "compute", (cuts.states[at(about.last)].time_s - before) / network.unit_s);
+    lua_rawseti(L, -2, static_cast<int>(s) + 1);
+  }
+  lua_setfield(L, -2, "stages");
+  std::vector<int32_t> assignment;
+  for (const int32_t s : stage) assignment.push_back(first[at(s)]);
+  set_numbers(L, "assignment", assignment);
+}
+
+/// network:pipedream(levels, { transfers =, compression =, straight =, fewer =, article =,
+/// memory_bytes =, compress = 'auto' | 'yes' | 'no', seconds = }) -> plan
+int network_pipedream(lua_State* L) {
+  const auto& network = object_arg<const PipelineNetwork>(L, 1);
+  const auto levels = levels_arg(L, 2);
+  table_arg(L, 3, "options");
+  Fields fields(L, 3, "pipedream");
+  PipedreamOptions options;
+  options.transfers = fields.boolean("transfers", options.transfers);
+  options.compression = fields.number("compression", options.compression);
+  options.straight = fields.boolean("straight", options.straight);
+  options.fewer = fields.boolean("fewer", options.fewer);
+  options.article = fields.boolean("article", options.article);
+  options.memory_bytes = fields.number("memory_bytes", 0);
+  const auto compress = fields.string("compress", "auto");
+  const double seconds = fields.number("seconds", 1e9);
+  fields.refuse_unknown();
+  if (!(options.compression > 0))
+    throw ArgumentError("pipedream: field 'compression': expected a number above 0");
+  const auto [cuts, plan, complete] =
+      pipedream_plan(pipedream_layers(network), levels, options, compress, seconds);
+  lua_newtable(L);
+  set_boolean(L, "feasible", plan.feasible);
+  set_boolean(L, "complete", complete);
+  set_field(L, "states", static_cast<double>(cuts.states.size()));
+  set_field(L, "cuts", std::string(cuts.kind));
+  set_field(L, "data_parallel", plan.data_parallel_s / network.unit_s);
+  if (!plan.feasible) return 1;
+  set_field(L, "max_load", plan.time_s / network.unit_s);
+  push_stages(L, network, cuts, plan);
+  return 1;
+}
+
+/// Pushes a stage of Piper's.
+void push_piper_stage(lua_State* L, const PiperProblem& problem, const PiperStage& stage,
+                      const std::vector<std::vector<int32_t>>& members, int32_t& next,
+                      std::vector<int32_t>& assignment) {
+  std::vector<int32_t> nodes;
+  for (const int32_t layer : stage.layers)
+    nodes.insert(nodes.end(), members[at(layer)].begin(), members[at(layer)].end());
+  std::sort(nodes.begin(), nodes.end());
+  for (const int32_t node : nodes) assignment[at(node)] = next;
+  push_stage(L, nodes, {stage.degree, stage.replicas}, next);
+  lua_pushnil(L);
+  lua_setfield(L, -2, "replicas");
+  set_field(L, "data_parallel", stage.replicas);
+  set_field(L, "tensor_parallel", stage.degree);
+  set_field(L, "load", stage.time);
+  set_field(L, "memory_bytes", stage.memory_bytes);
+  int32_t recomputed = 0;
+  for (size_t i = 0; i < stage.layers.size(); ++i)
+    for (const auto& degree : problem.layers[at(stage.layers[i])].degrees)
+      if (degree.degree == stage.degree)
+        recomputed +=
+            degree.configurations[at(stage.configuration[i])].id == "activation recomp" ? 1 : 0;
+  set_field(L, "recomputed_layers", recomputed);
+}
+
+/// network:piper(machine, { seconds =, most_ideals =, data_parallel =, tensor_parallel = }) -> plan
+int network_piper(lua_State* L) {
+  const auto& network = object_arg<const PipelineNetwork>(L, 1);
+  const auto machine = machine_arg(L, 2);
+  table_arg(L, 3, "options");
+  Fields fields(L, 3, "piper");
+  PiperLimits limits;
+  limits.seconds = fields.number("seconds", limits.seconds);
+  limits.most_ideals =
+      static_cast<int32_t>(fields.integer("most_ideals", limits.most_ideals, 0, 10'000'000));
+  limits.data_parallel = fields.boolean("data_parallel", true);
+  limits.tensor_parallel = fields.boolean("tensor_parallel", true);
+  fields.refuse_unknown();
+  std::vector<std::vector<int32_t>> members;
+  const auto problem = piper_problem(network, machine, members);
+  const auto plan = piper_split(problem, limits);
+  lua_newtable(L);
+  set_boolean(L, "feasible", plan.feasible);
+  set_boolean(L, "optimal", plan.exact);
+  if (plan.ideals > 0) set_field(L, "ideals", plan.ideals);
+  if (!plan.feasible) return 1;
+  set_field(L, "max_load", plan.time);
+  std::vector<int32_t> assignment(network.nodes.size(), 0);
+  int32_t next = 1;
+  lua_newtable(L);
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    push_piper_stage(L, problem, plan.stages[s], members, next, assignment);
+    lua_rawseti(L, -2, static_cast<int>(s) + 1);
+  }
+  lua_setfield(L, -2, "stages");
+  set_numbers(L, "assignment", assignment);
+  return 1;
+}
+
+constexpr luaL_Reg kNetwork[] = {
+    TRINITY_BIND("about", network_about),   TRINITY_BIND("max_load", network_max_load),
+    TRINITY_BIND("search", network_search), TRINITY_BIND("cuts", network_cuts),
+    TRINITY_BIND("price", network_price),   TRINITY_BIND("pipedream", network_pipedream),
+    TRINITY_BIND("piper", network_piper),   {nullptr, nullptr}};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("pipeline_network", pipeline_read),
+                                   TRINITY_BIND("pipeline_of", pipeline_of),
+                                   TRINITY_BIND("pipeline_split", pipeline_split),
+                                   {nullptr, nullptr}};
+
+}  // namespace
+
+void open_pipeline(lua_State* L) {
+  register_functions(L, kFunctions);
+  register_type<const PipelineNetwork>(L, kNetwork);
+}
+
+}  // namespace trinity::lua

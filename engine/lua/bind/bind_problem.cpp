@@ -1,0 +1,222 @@
+#include <algorithm>
+#include <cmath>
+
+#include "lua/bind/module.h"
+#include "strategy/strategy.h"
+
+namespace trinity::lua {
+namespace {
+
+SimulationRules named_rules(const std::string& name, const Cluster& cluster) {
+  if (name == "compat") return SimulationRules::compat();
+  if (name == "placeto") return SimulationRules::placeto();
+  if (name == "standard") return SimulationRules::standard(cluster);
+  throw ArgumentError(
+      fmt::format("unknown simulation rules '{}'{} (known: compat, placeto, standard)", name,
+                  suggestion(name, {"compat", "placeto", "standard"})));
+}
+
+int64_t pause_ns(Fields& fields, const char* key) {
+  const double seconds = fields.number(key, 0);
+  if (!(seconds >= 0 && seconds < 1e3))
+    throw ArgumentError(
+        fmt::format("{}: field '{}': expected 0 to 1000 s, got {}", fields.owner(), key, seconds));
+  return std::llround(seconds * 1e9);
+}
+
+/// Rules by name, or a table of deviations from the cluster's: queue, memory = 'slots' | 'none',
+/// device_pause_s, link_pause_s.
+SimulationRules rules_arg(lua_State* L, int index, const Cluster& cluster) {
+  if (lua_isnoneornil(L, index)) return SimulationRules::standard(cluster);
+  if (!lua_istable(L, index)) return named_rules(string_arg(L, index, "rules"), cluster);
+  Fields fields(L, index, "rules");
+  auto rules = SimulationRules::standard(cluster);
+  if (const auto queue = fields.string("queue")) rules.queue = parse_queue_model(*queue);
+  const auto memory = fields.string("memory", "slots");
+  if (memory != "slots" && memory != "none")
+    throw ArgumentError(fmt::format("rules: unknown memory model '{}'{} (known: none, slots)",
+                                    memory, suggestion(memory, {"none", "slots"})));
+  rules.memory = memory == "none" ? MemoryModel::none : MemoryModel::slots;
+  rules.device_dead_ns = pause_ns(fields, "device_pause_s");
+  rules.link_dead_ns = pause_ns(fields, "link_pause_s");
+  fields.refuse_unknown();
+  return rules;
+}
+
+/// The cost model in Lua at `index`: function(operator, device, default_s) -> seconds or nil (the
+/// default), `operator` 1-based, `device` a table. Empty when there is none.
+CostFunction cost_arg(lua_State* L, int index, const Graph& graph) {
+  if (lua_isnoneornil(L, index)) return {};
+  if (!lua_isfunction(L, index))
+    throw WrongArgument(index, "cost", "expected function, got " + type_name(L, index));
+  return [L, index, &graph](const Operator& op, const Device& device, const DeviceType& type,
+                            double default_s) {
+    lua_pushvalue(L, index);
+    lua_pushinteger(L, &op - graph.operators().data() + 1);
+    lua_newtable(L);
+    set_field(L, "name", device.name);
+    set_field(L, "type", type.name);
+    set_field(L, "speed", device.speed);
+    lua_pushnumber(L, default_s);
+    lua_call(L, 3, 1);  // its errors, whatever their type, go on to the script as they are
+    const bool own = !lua_isnil(L, -1);
+    if (own && lua_type(L, -1) != LUA_TNUMBER)
+      throw ArgumentError(
+          fmt::format("cost: the function returned {} for operator '{}', expected "
+                      "seconds or nil",
+                      type_name(L, -1), op.name));
+    const double time_s = own ? lua_tonumber(L, -1) : default_s;
+    lua_pop(L, 1);
+    return time_s;
+  };
+}
+
+/// problem(graph, cluster, rules, cost) -> problem
+int problem_new(lua_State* L) {
+  auto graph = handle_arg<const Graph>(L, 1);
+  auto cluster = handle_arg<const Cluster>(L, 2);
+  const auto rules = rules_arg(L, 3, *cluster);
+  const auto cost = cost_arg(L, 4, *graph);
+  push_object(L, std::make_shared<BoundProblem>(
+                     std::make_shared<const Problem>(graph, cluster, rules, cost), shared_pool()));
+  return 1;
+}
+
+int problem_check_memory(lua_State* L) {
+  object_arg<BoundProblem>(L, 1).problem->check_memory();
+  return 0;
+}
+
+/// problem:evaluate(list, metrics, limit_s, any): simulates a list of placements, or of {placement,
+/// schedule}, on all threads and fills a list of as many metrics structs. `any`: a plan whose order
+/// contradicts the graph does not fit, instead of an error.
+int problem_evaluate(lua_State* L) {
+  auto& self = object_arg<BoundProblem>(L, 1);
+  table_arg(L, 2, "placements");
+  table_arg(L, 3, "metrics");
+  int64_t limit_ns = kNoLimit;
+  if (!lua_isnoneornil(L, 4)) {
+    const double limit_s = number_arg(L, 4, "reject_above_s");
+    if (!(limit_s >= 0))
+      throw ArgumentError(fmt::format("reject_above_s must not be negative, got {}", limit_s));
+    if (limit_s < 9e9) limit_ns = std::llround(limit_s * 1e9);
+  }
+  const auto n = static_cast<size_t>(self.problem->operators());
+  self.placements.resize(lua_objlen(L, 2) * n);
+  self.plans.clear();
+  for_each(L, 2, [&](int i) {
+    const auto placement = std::span(self.placements).subspan(static_cast<size_t>(i - 1) * n, n);
+    self.plans.push_back(plan_arg(L, lua_gettop(L), *self.problem, placement));
+  });
+  using OnContradiction = BatchSimulator::OnContradiction;
+  self.batch.run(self.plans, self.metrics, limit_ns,
+                 lua_toboolean(L, 5) ? OnContradiction::unschedule : OnContradiction::fail);
+  for_each(L, 3, [&](int i) {
+    fill_metrics(L, lua_gettop(L), self.metrics.at(static_cast<size_t>(i - 1)));
+  });
+  return 0;
+}
+
+/// problem:to_json(placement, notes, schedule) -> text; schedule: see schedule_arg().
+int problem_to_json(lua_State* L) {
+  const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
+  Strategy strategy;
+  strategy.placement.resize(static_cast<size_t>(problem.operators()));
+  placement_arg(L, 2, problem, strategy.placement.data());
+  table_arg(L, 3, "notes");
+  strategy.schedule = schedule_arg(L, 4, problem);
+  std::map<std::string, std::string> notes;
+  lua_pushnil(L);
+  while (lua_next(L, 3)) {
+    const auto key = string_arg(L, -2, "note");
+    notes[key] = lua_type(L, -1) == LUA_TNUMBER ? fmt::format("{:.17g}", lua_tonumber(L, -1))
+                                                : string_arg(L, -1, "note");
+    lua_pop(L, 1);
+  }
+  const auto text = strategy_to_json(strategy, problem.graph(), problem.cluster(), notes);
+  lua_pushlstring(L, text.data(), text.size());
+  return 1;
+}
+
+/// problem:from_json(text, source, placement) -> {same_graph=, same_cluster=, notes={}, schedule=};
+/// fills the placement array. schedule: as to_json() takes it, nil for the default.
+int problem_from_json(lua_State* L) {
+  const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
+  const auto loaded = strategy_from_json(string_arg(L, 2, "text"), string_arg(L, 3, "source"),
+                                         problem.graph(), problem.cluster());
+  auto* out =
+      struct_arg<trinity_int32_array>(L, 4, Magic::int32_array, "placement", "an int32 array");
+  TRINITY_CHECK_EQ(out->length, problem.operators());
+  auto* device = reinterpret_cast<int32_t*>(out + 1);
+  for (const int32_t d : loaded.strategy.placement) *device++ = d + 1;
+  lua_newtable(L);
+  set_boolean(L, "same_graph", loaded.same_graph);
+  set_boolean(L, "same_cluster", loaded.same_cluster);
+  lua_newtable(L);
+  for (const auto& [key, value] : loaded.notes) set_field(L, key.c_str(), value);
+  lua_setfield(L, -2, "notes");
+  push_schedule(L, loaded.strategy.schedule);
+  lua_setfield(L, -2, "schedule");
+  return 1;
+}
+
+constexpr luaL_Reg kProblem[] = {TRINITY_BIND("check_memory", problem_check_memory),
+                                 TRINITY_BIND("evaluate", problem_evaluate),
+                                 TRINITY_BIND("to_json", problem_to_json),
+                                 TRINITY_BIND("from_json", problem_from_json),
+                                 {nullptr, nullptr}};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("problem", problem_new), {nullptr, nullptr}};
+
+}  // namespace
+
+void placement_arg(lua_State* L, int index, const Problem& problem, int32_t* out) {
+  const auto* array =
+      struct_arg<trinity_int32_array>(L, index, Magic::int32_array, "placement", "a placement");
+  if (array->length != problem.operators())
+    throw ArgumentError(fmt::format("a placement of graph '{}' needs {} entries, got {}",
+                                    problem.graph().name(), problem.operators(), array->length));
+  const auto* data = reinterpret_cast<const int32_t*>(array + 1);
+  for (int32_t i = 0; i < array->length; ++i) out[i] = data[i] - 1;
+  check_placement({out, static_cast<size_t>(array->length)}, problem.graph(), problem.cluster());
+}
+
+Plan plan_arg(lua_State* L, int index, const Problem& problem, std::span<int32_t> placement) {
+  if (!lua_istable(L, index)) {
+    placement_arg(L, index, problem, placement.data());
+    return {placement};
+  }
+  lua_rawgeti(L, index, 1);
+  placement_arg(L, lua_gettop(L), problem, placement.data());
+  lua_rawgeti(L, index, 2);
+  const Schedule* schedule = handle_arg<const Schedule>(L, lua_gettop(L)).get();
+  lua_pop(L, 2);  // the caller's table keeps the schedule alive
+  return {placement, schedule};
+}
+
+void fill_metrics(lua_State* L, int index, const Metrics& metrics) {
+  auto* out = struct_arg<trinity_metrics>(L, index, Magic::metrics, "metrics", "a metrics struct");
+  TRINITY_CHECK_EQ(out->device_count, static_cast<int32_t>(metrics.devices.size()));
+  out->step_time_s = metrics.step_time_s();
+  out->peak_memory_bytes = static_cast<double>(metrics.peak_memory_bytes);
+  out->peak_communication_bytes = static_cast<double>(metrics.peak_communication_bytes);
+  out->total_communication_bytes = static_cast<double>(metrics.total_communication_bytes);
+  out->excess_memory_bytes = std::max(0.0, static_cast<double>(metrics.excess_memory_bytes));
+  out->transfers = metrics.transfers;
+  out->feasible = metrics.feasible() && !metrics.rejected;
+  out->rejected = metrics.rejected;
+  double* device = reinterpret_cast<double*>(out + 1);
+  for (const auto& values : metrics.devices) {
+    *device++ = static_cast<double>(values.compute_busy_ns) / 1e9;
+    *device++ = static_cast<double>(values.send_busy_ns) / 1e9;
+    *device++ = static_cast<double>(values.peak_memory_bytes);
+    *device++ = static_cast<double>(values.bytes_sent);
+    *device++ = static_cast<double>(values.bytes_received);
+  }
+}
+
+void open_problem(lua_State* L) {
+  register_functions(L, kFunctions);
+  register_type<BoundProblem>(L, kProblem);
+}
+
+}  // namespace trinity::lua

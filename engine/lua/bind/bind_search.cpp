@@ -1,0 +1,337 @@
+#include <functional>
+
+#include "lua/bind/module.h"
+#include "search/construct/baechi.h"
+#include "search/construct/list_schedule.h"
+#include "search/partition/fm.h"
+#include "search/partition/metis.h"
+#include "search/partition/row_split.h"
+#include "search/partition/scotch.h"
+#include "search/pipeline/max_load_split.h"
+#include "search/placement/annealing.h"
+#include "search/placement/exhaustive.h"
+#include "search/placement/local_search.h"
+#include "search/placement/mcmc.h"
+
+namespace trinity::lua {
+
+/// A search in progress with what it refers to.
+struct BoundSearcher {
+  explicit BoundSearcher(std::shared_ptr<const Problem> bound)
+      : problem(std::move(bound)), space(*problem) {}
+  std::shared_ptr<const Problem> problem;
+  PlacementSpace space;
+  std::unique_ptr<Searcher> searcher;
+  size_t asked = 0;
+};
+
+template <>
+struct TypeName<BoundSearcher> {
+  static constexpr auto value = "searcher";
+};
+
+namespace {
+
+constexpr int64_t kMostEvaluations = int64_t{1} << 40;
+
+/// The device of every operator (0-based) into the int32 array at `index`.
+void write_placement(lua_State* L, int index, const std::vector<int32_t>& placement) {
+  auto* out =
+      struct_arg<trinity_int32_array>(L, index, Magic::int32_array, "placement", "an int32 array");
+  TRINITY_CHECK_EQ(static_cast<size_t>(out->length), placement.size());
+  auto* data = reinterpret_cast<int32_t*>(out + 1);
+  for (const int32_t device : placement) *data++ = device + 1;
+}
+
+/// Field `starts`: a list of placements.
+std::vector<Assignment> read_starts(lua_State* L, Fields& fields, const PlacementSpace& space) {
+  std::vector<Assignment> starts;
+  if (!fields.push_table("starts")) return starts;
+  std::vector<int32_t> placement(static_cast<size_t>(space.problem().operators()));
+  for_each(L, lua_gettop(L), [&](int) {
+    placement_arg(L, lua_gettop(L), space.problem(), placement.data());
+    starts.push_back(space.assignment(placement));
+  });
+  lua_pop(L, 1);
+  return starts;
+}
+
+/// Options that searches share.
+struct Common {
+  uint64_t seed;
+  int64_t evaluations;
+  std::vector<Assignment> starts;
+};
+
+uint64_t seed_of(Fields& fields) {
+  return static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
+}
+
+Common read_common(lua_State* L, Fields& fields, const PlacementSpace& space) {
+  return {seed_of(fields), fields.integer("evaluations", 2000, 1, kMostEvaluations),
+          read_starts(L, fields, space)};
+}
+
+std::unique_ptr<Searcher> annealing(Fields& fields, const PlacementSpace& space, Common common) {
+  AnnealingOptions o;
+  o.seed = common.seed;
+  o.evaluations = common.evaluations;
+  o.starts = std::move(common.starts);
+  o.first_temperature = fields.number("first_temperature", o.first_temperature);
+  o.last_temperature = fields.number("last_temperature", o.last_temperature);
+  o.mix.groups = fields.boolean("groups", o.mix.groups);
+  o.mix.evenly_one_in =
+      static_cast<int32_t>(fields.integer("evenly_one_in", o.mix.evenly_one_in, 1, 1'000'000));
+  return std::make_unique<Annealing>(space, o);
+}
+
+std::unique_ptr<Searcher> local_search(Fields&, const PlacementSpace& space, Common common) {
+  LocalSearchOptions o;
+  o.seed = common.seed;
+  o.starts = std::move(common.starts);
+  return std::make_unique<LocalSearch>(space, o);
+}
+
+std::unique_ptr<Searcher> mcmc(Fields& fields, const PlacementSpace& space, Common common) {
+  McmcOptions o;
+  o.seed = common.seed;
+  o.evaluations = common.evaluations;
+  o.starts = std::move(common.starts);
+  o.alpha_per_ms = fields.number("alpha_per_ms", o.alpha_per_ms);
+  o.value_per_ms = 1e-3;  // seconds
+  return std::make_unique<Mcmc>(space, o);
+}
+
+std::unique_ptr<Searcher> exhaustive(Fields&, const PlacementSpace& space, Common) {
+  return std::make_unique<Exhaustive>(space);
+}
+
+/// The entry of a table of methods, or an error that lists them.
+template <class Table>
+const auto& find_method(const Table& table, const std::string& name) {
+  const auto found = table.find(name);
+  if (found != table.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, unused] : table) names.push_back(known);
+  throw ArgumentError(fmt::format("unknown method '{}'{} (known: {})", name,
+                                  suggestion(name, names), fmt::join(names, ", ")));
+}
+
+/// searcher(problem, method, options) -> searcher; options: seed, evaluations (the budget), starts
+/// (placements), and the method's own.
+int searcher_new(lua_State* L) {
+  using Make = std::unique_ptr<Searcher> (*)(Fields&, const PlacementSpace&, Common);
+  static const std::map<std::string, Make> kMethods = {{"annealing", annealing},
+                                                       {"exhaustive", exhaustive},
+                                                       {"local_search", local_search},
+                                                       {"mcmc", mcmc}};
+  auto bound = std::make_shared<BoundSearcher>(object_arg<BoundProblem>(L, 1, "problem").problem);
+  const auto make = find_method(kMethods, string_arg(L, 2, "method"));
+  table_arg(L, 3, "options");
+  Fields fields(L, 3, "searcher");
+  auto common = read_common(L, fields, bound->space);
+  bound->searcher = make(fields, bound->space, std::move(common));
+  fields.refuse_unknown();
+  push_object(L, std::move(bound));
+  return 1;
+}
+
+/// searcher:ask(batch, most) -> count, limit: writes at most `most` placements into the arrays of
+/// the list; of values above `limit` only that they are above will matter. 0 at the end.
+int searcher_ask(lua_State* L) {
+  auto& self = object_arg<BoundSearcher>(L, 1);
+  table_arg(L, 2, "batch");
+  const auto room = static_cast<int64_t>(lua_objlen(L, 2));
+  const auto most = integer_arg(L, 3, "most", 1, std::max<int64_t>(1, room));
+  const auto trials = self.searcher->ask(static_cast<int32_t>(most));
+  for (size_t i = 0; i < trials.placements.size(); ++i) {
+    lua_rawgeti(L, 2, static_cast<int>(i) + 1);
+    write_placement(L, lua_gettop(L), trials.placements[i]);
+    lua_pop(L, 1);
+  }
+  self.asked = trials.placements.size();
+  lua_pushinteger(L, static_cast<lua_Integer>(self.asked));
+  lua_pushnumber(L, trials.limit);
+  return 2;
+}
+
+/// searcher:tell(values, excess_memory_bytes): what the placements asked for are worth, smaller is
+/// better; double arrays.
+int searcher_tell(lua_State* L) {
+  auto& self = object_arg<BoundSearcher>(L, 1);
+  const auto* values =
+      struct_arg<trinity_double_array>(L, 2, Magic::double_array, "values", "a double array");
+  const auto* excess = struct_arg<trinity_double_array>(L, 3, Magic::double_array,
+                                                        "excess_memory_bytes", "a double array");
+  const auto n = static_cast<int32_t>(self.asked);
+  if (values->length < n || excess->length < n)
+    throw ArgumentError(fmt::format("expected {} values and excesses, got {} and {}", n,
+                                    values->length, excess->length));
+  const auto* value = reinterpret_cast<const double*>(values + 1);
+  const auto* bytes = reinterpret_cast<const double*>(excess + 1);
+  std::vector<Score> scores;
+  for (int32_t i = 0; i < n; ++i) {
+    if (!(bytes[i] >= 0 && bytes[i] < 9e18))
+      throw ArgumentError(fmt::format("excess {} is {}, expected 0 or more", i + 1, bytes[i]));
+    scores.push_back({static_cast<int64_t>(bytes[i]), value[i]});
+  }
+  self.searcher->tell(scores);
+  self.asked = 0;
+  return 0;
+}
+
+int searcher_evaluations(lua_State* L) {
+  lua_pushnumber(L, static_cast<double>(object_arg<BoundSearcher>(L, 1).searcher->evaluations()));
+  return 1;
+}
+
+/// searcher:progress(share): how much of a wall-clock budget is used, 0 to 1.
+int searcher_progress(lua_State* L) {
+  auto& self = object_arg<BoundSearcher>(L, 1);
+  const double share = number_arg(L, 2, "share");
+  if (!(share >= 0)) throw WrongArgument(2, "share", "expected 0 to 1");
+  self.searcher->set_progress(std::min(1.0, share));
+  return 0;
+}
+
+/// What a constructive method answers: a placement, or why there is none.
+struct Construction {
+  std::vector<int32_t> placement;
+  std::string reason;  // of no placement
+};
+
+Construction from_assignment(const PlacementSpace& space, const Assignment& assignment) {
+  return {space.placement(assignment), {}};
+}
+
+/// Sets the fact order (a list of operators a device) of a list schedule.
+void set_order(lua_State* L, const ListSchedule& list, int32_t devices) {
+  const auto schedule = order_schedule(list, devices);
+  lua_newtable(L);
+  for (int32_t d = 0; d < devices; ++d) {
+    const auto first = schedule.order_first[static_cast<size_t>(d)];
+    const auto last = schedule.order_first[static_cast<size_t>(d) + 1];
+    push_numbers(L, std::span(schedule.order.data() + first, schedule.order.data() + last), 1);
+    lua_rawseti(L, -2, d + 1);
+  }
+  lua_setfield(L, -2, "order");
+}
+
+using Construct = Construction (*)(lua_State*, Fields&, const PlacementSpace&);
+
+Construction metis(lua_State*, Fields& fields, const PlacementSpace& space) {
+  MetisOptions o;
+  o.seed = seed_of(fields);
+  o.imbalance = fields.number("imbalance", o.imbalance);
+  return from_assignment(space, metis_partition(space, o));
+}
+
+Construction scotch(lua_State*, Fields& fields, const PlacementSpace& space) {
+  ScotchOptions o;
+  o.seed = seed_of(fields);
+  o.imbalance = fields.number("imbalance", o.imbalance);
+  return from_assignment(space, scotch_map(space, o));
+}
+
+Construction fm(lua_State*, Fields& fields, const PlacementSpace& space) {
+  FmOptions o;
+  o.seed = seed_of(fields);
+  o.imbalance = fields.number("imbalance", o.imbalance);
+  return from_assignment(space, fm_partition(space, o));
+}
+
+Construction contiguous(lua_State*, Fields&, const PlacementSpace& space) {
+  return from_assignment(space, contiguous_split(space));
+}
+
+template <ListSchedule (*Schedule)(const TaskGraph&)>
+Construction list_scheduler(lua_State* L, Fields&, const PlacementSpace& space) {
+  const auto list = Schedule(make_task_graph(space.problem()));
+  set_order(L, list, space.devices());
+  return {list.processor, {}};
+}
+
+template <BaechiResult (*Schedule)(const Problem&)>
+Construction baechi(lua_State* L, Fields&, const PlacementSpace& space) {
+  const auto result = Schedule(space.problem());
+  if (!result.feasible) return {{}, result.reason};
+  set_order(L, result.list, space.devices());
+  return {result.list.processor, {}};
+}
+
+Construction topo(lua_State*, Fields&, const PlacementSpace& space) {
+  return {m_topo(space.problem()), {}};
+}
+
+Construction max_load(lua_State* L, Fields& fields, const PlacementSpace& space) {
+  MaxLoadLimits limits;
+  limits.seconds = fields.number("seconds", limits.seconds);
+  auto split = max_load_split(make_load_instance(space.problem()), limits);
+  if (!split.feasible)
+    return {{},
+            split.exact || limits.seconds >= 1e9
+                ? "no contiguous split fits the memory"
+                : fmt::format("no contiguous split that fits was found in {:g} s", limits.seconds)};
+  set_boolean(L, "exact", split.exact);
+  return {std::move(split.device), {}};
+}
+
+/// construct(problem, method, options, placement) -> facts, or nil and why there is no placement.
+/// Fills the placement. Facts: order of list schedulers; whether max_load is exact.
+int search_construct(lua_State* L) {
+  static const std::map<std::string, Construct> kMethods = {{"contiguous", contiguous},
+                                                            {"cpop", list_scheduler<cpop>},
+                                                            {"etf", list_scheduler<etf>},
+                                                            {"fm", fm},
+                                                            {"heft", list_scheduler<heft>},
+                                                            {"m_etf", baechi<m_etf>},
+                                                            {"m_sct", baechi<m_sct>},
+                                                            {"m_topo", topo},
+                                                            {"max_load", max_load},
+                                                            {"metis", metis},
+                                                            {"scotch", scotch}};
+  const auto problem = object_arg<BoundProblem>(L, 1, "problem").problem;
+  const auto construct = find_method(kMethods, string_arg(L, 2, "method"));
+  table_arg(L, 3, "options");
+  lua_settop(L, 4);
+  Fields fields(L, 3, "construct");
+  const PlacementSpace space(*problem);
+  lua_newtable(L);
+  const auto made = construct(L, fields, space);
+  fields.refuse_unknown();
+  if (made.placement.empty()) {
+    lua_pushnil(L);
+    lua_pushlstring(L, made.reason.data(), made.reason.size());
+    return 2;
+  }
+  write_placement(L, 4, made.placement);
+  return 1;
+}
+
+/// split_row(work, parts) -> the part of every element, from 1; see row_split.h.
+int search_split_row(lua_State* L) {
+  table_arg(L, 1, "work");
+  std::vector<double> work;
+  for_each(L, 1, [&](int) { work.push_back(number_arg(L, lua_gettop(L), "work")); });
+  const auto parts = static_cast<int32_t>(integer_arg(L, 2, "parts", 1, 4096));
+  return push_numbers(L, split_row(work, parts), 1);
+}
+
+constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
+                                  TRINITY_BIND("tell", searcher_tell),
+                                  TRINITY_BIND("evaluations", searcher_evaluations),
+                                  TRINITY_BIND("progress", searcher_progress),
+                                  {nullptr, nullptr}};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("searcher", searcher_new),
+                                   TRINITY_BIND("construct", search_construct),
+                                   TRINITY_BIND("split_row", search_split_row),
+                                   {nullptr, nullptr}};
+
+}  // namespace
+
+void open_search(lua_State* L) {
+  register_functions(L, kFunctions);
+  register_type<BoundSearcher>(L, kSearcher);
+}
+
+}  // namespace trinity::lua

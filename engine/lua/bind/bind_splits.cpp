@@ -1,0 +1,87 @@
+#include "lua/bind/module.h"
+#include "strategy/splits.h"
+
+namespace trinity::lua {
+namespace {
+
+/// iteration_space(graph, operator) -> { { name =, size =, role =, splits = } }, outermost first.
+int iteration_space_of(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1, "graph");
+  const auto op = integer_arg(L, 2, "operator", 1, graph.operator_count());
+  const auto space = iteration_space(graph, static_cast<int32_t>(op - 1));
+  lua_createtable(L, static_cast<int>(space.dimensions.size()), 0);
+  for (size_t d = 0; d < space.dimensions.size(); ++d) {
+    const auto& dimension = space.dimensions[d];
+    lua_createtable(L, 0, 4);
+    set_field(L, "name", dimension.name);
+    set_field(L, "size", static_cast<double>(dimension.size));
+    set_field(L, "role", dimension_role_name(dimension.role));
+    set_boolean(L, "splits", dimension.splits);
+    lua_rawseti(L, -2, static_cast<int>(d) + 1);
+  }
+  return 1;
+}
+
+/// A list field of integers in [low, high], moved down by `down`.
+std::vector<int32_t> integer_list(lua_State* L, Fields& fields, const char* key, int64_t low,
+                                  int64_t high, int32_t down) {
+  std::vector<int32_t> list;
+  if (!fields.push_table(key)) return list;
+  for (const int64_t value : integers(L, lua_gettop(L), fields.owner())) {
+    if (value < low || value > high)
+      throw ArgumentError(fmt::format("{}: field '{}': expected integers from {} to {}, got {}",
+                                      fields.owner(), key, low, high, value));
+    list.push_back(static_cast<int32_t>(value) - down);
+  }
+  lua_pop(L, 1);
+  return list;
+}
+
+Splits splits_arg(lua_State* L, int index, const Graph& graph, int32_t devices) {
+  table_arg(L, index, "splits");
+  Splits splits(static_cast<size_t>(graph.operator_count()));
+  for_each(L, index, [&](int i) {
+    if (!lua_istable(L, -1))
+      throw WrongArgument(index, "splits",
+                          fmt::format("entry {}: expected a table, got {}", i, type_name(L, -1)));
+    Fields fields(L, lua_gettop(L), fmt::format("splits: entry {}", i));
+    const auto op = fields.integer("operator", 0, 0, graph.operator_count());
+    if (op == 0)
+      throw ArgumentError(fmt::format("{}: field 'operator' is missing", fields.owner()));
+    auto& split = splits[static_cast<size_t>(op - 1)];
+    split.factors = integer_list(L, fields, "factors", 1, 4096, 0);
+    split.devices = integer_list(L, fields, "devices", 1, devices, 1);
+    split.copies = static_cast<int32_t>(fields.integer("copies", 1, 1, 4096));
+    fields.refuse_unknown();
+  });
+  return splits;
+}
+
+/// lower_splits(graph, devices, placement, splits) -> graph, and lists: device of every operator,
+/// original operator (0: none), part (from 1). placement: an int32 array. splits: a list of
+/// { operator =, factors =, copies =, devices = }.
+int lower(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1, "graph");
+  const auto devices = static_cast<int32_t>(integer_arg(L, 2, "devices", 1, 4096));
+  const auto* given =
+      struct_arg<trinity_int32_array>(L, 3, Magic::int32_array, "placement", "an int32 array");
+  const auto* values = reinterpret_cast<const int32_t*>(given + 1);
+  std::vector<int32_t> placement(values, values + given->length);
+  for (int32_t& device : placement) --device;
+  auto lowered = lower_splits(graph, splits_arg(L, 4, graph, devices), placement, devices);
+  push_object<const Graph>(L, std::make_shared<const Graph>(std::move(lowered.graph)));
+  push_numbers(L, lowered.placement, 1);
+  push_numbers(L, lowered.origin, 1);
+  push_numbers(L, lowered.part, 1);
+  return 4;
+}
+
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("iteration_space", iteration_space_of),
+                                   TRINITY_BIND("lower_splits", lower),
+                                   {nullptr, nullptr}};
+
+}  // namespace
+
+void open_splits(lua_State* L) { register_functions(L, kFunctions); }
+
+}  // namespace trinity::lua

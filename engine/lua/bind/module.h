@@ -1,0 +1,157 @@
+#pragma once
+
+#include <lua.hpp>
+#include <optional>
+
+#include "base/random.h"
+#include "base/thread_pool.h"
+#include "cluster/cluster.h"
+#include "features/features.h"
+#include "graph/graph.h"
+#include "lua/host/check.h"
+#include "lua/host/structs.h"
+#include "selection/selection.h"
+#include "simulator/batch.h"
+#include "simulator/bounds.h"
+#include "strategy/schedule.h"
+
+// What Lua sees of the engine: the module `trinity.core`, one open_<room> per room. Scripts use
+// `require 'trinity'`, which wraps it.
+
+namespace trinity::lua {
+
+/// A problem with the simulators of all threads and their results.
+struct BoundProblem {
+  BoundProblem(std::shared_ptr<const Problem> bound, ThreadPool& pool)
+      : problem(std::move(bound)), batch(*problem, pool) {}
+  std::shared_ptr<const Problem> problem;
+  BatchSimulator batch;
+  std::vector<int32_t> placements;
+  std::vector<Plan> plans;
+  std::vector<Metrics> metrics;
+  std::optional<Bounds> bounds;  // of one micro-batch, once asked for
+};
+
+/// A simulated step with the plan that it belongs to.
+struct BoundTimeline {
+  std::shared_ptr<const Problem> problem;
+  std::vector<int32_t> placement;
+  Metrics metrics;
+  Timeline timeline;
+};
+
+/// What policies are told of a problem's colocation units.
+struct BoundFeatures {
+  UnitGraph units;
+  UnitFeatures features;
+  std::vector<double> position;  // see work_position()
+  std::vector<double> time_s;    // see unit_times_s()
+};
+
+template <>
+struct TypeName<GraphBuilder> {
+  static constexpr auto value = "graph builder";
+};
+template <>
+struct TypeName<const Graph> {
+  static constexpr auto value = "graph";
+};
+template <>
+struct TypeName<const Cluster> {
+  static constexpr auto value = "cluster";
+};
+template <>
+struct TypeName<BoundProblem> {
+  static constexpr auto value = "problem";
+};
+template <>
+struct TypeName<const Schedule> {
+  static constexpr auto value = "schedule";
+};
+template <>
+struct TypeName<BoundTimeline> {
+  static constexpr auto value = "timeline";
+};
+template <>
+struct TypeName<BoundFeatures> {
+  static constexpr auto value = "features";
+};
+template <>
+struct TypeName<RandomStream> {
+  static constexpr auto value = "random stream";
+};
+
+template <>
+struct TypeName<const SelectionProblem> {
+  static constexpr auto value = "selection problem";
+};
+
+/// The pool that all work of the process shares; made on first use.
+ThreadPool& shared_pool();
+/// Sets the number of its threads (0: one per core). Throws ArgumentError once the pool exists.
+void set_threads(int threads);
+
+/// The type of FFI values, which LuaJIT's headers keep to themselves (LUA_TCDATA).
+inline constexpr int kCdata = 10;
+
+/// The payload of one of our FFI structs at `index`; nullptr for anything else.
+template <class T>
+T* find_struct(lua_State* L, int index, Magic magic) {
+  if (lua_type(L, index) != kCdata) return nullptr;
+  auto* payload = static_cast<T*>(const_cast<void*>(lua_topointer(L, index)));
+  return is_struct(L, payload, magic) ? payload : nullptr;
+}
+
+/// The same for an argument. Throws ArgumentError for anything else; `expected` says what it needs.
+template <class T>
+T* struct_arg(lua_State* L, int index, Magic magic, const char* name, const char* expected) {
+  auto* payload = find_struct<T>(L, index, magic);
+  if (!payload)
+    throw WrongArgument(index, name,
+                        fmt::format("expected {}, got {}", expected, type_name(L, index)));
+  return payload;
+}
+
+/// Reads a placement (1-based device per operator, an int32 array) at `index` into `out`, 0-based
+/// and checked.
+void placement_arg(lua_State* L, int index, const Problem& problem, int32_t* out);
+/// Reads a placement, or {placement, schedule}, at `index`; the placement goes into `placement`.
+Plan plan_arg(lua_State* L, int index, const Problem& problem, std::span<int32_t> placement);
+/// Reads what says how a plan is scheduled ({schedule=, micro_batches=, priority=, order=, stage=})
+/// at `index`, checked; the default for nil.
+ScheduleSpec schedule_arg(lua_State* L, int index, const Problem& problem);
+/// Pushes such a table; nil for the default.
+void push_schedule(lua_State* L, const ScheduleSpec& spec);
+/// Writes metrics into the FFI struct at `index`, which must have room for all devices.
+void fill_metrics(lua_State* L, int index, const Metrics& metrics);
+
+/// The options of features among `fields`: depth_waves, raw_time, mean_output_size, depth_feature,
+/// node2vec = {...} or false.
+FeatureOptions feature_options(lua_State* L, Fields& fields, FeatureOptions options);
+
+/// Each adds its functions to the table on top of the stack and registers its types.
+void open_base(lua_State* L);
+void open_graph(lua_State* L);
+void open_algorithms(lua_State* L);  // more methods of graphs, after open_graph()
+void open_formats(lua_State* L);
+void open_cluster(lua_State* L);
+void open_problem(lua_State* L);
+void open_simulator(lua_State* L);
+void open_learn(lua_State* L);
+void open_search(lua_State* L);
+void open_selection(lua_State* L);
+void open_pase(lua_State* L);
+void open_splits(lua_State* L);
+void open_tensor(lua_State* L);
+void open_parallel(lua_State* L);
+void open_features(lua_State* L);
+void open_pipeline(lua_State* L);
+void open_distribute(lua_State* L);
+void open_execute(lua_State* L);
+void open_measure(lua_State* L);
+void open_run(lua_State* L);
+
+/// Opens `trinity.core` as package.preload wants it.
+int open_core(lua_State* L);
+
+}  // namespace trinity::lua

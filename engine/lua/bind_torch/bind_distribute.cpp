@@ -1,0 +1,295 @@
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "distribute/launcher.h"
+#include "lua/bind/module.h"
+#include "lua/bind_torch/job.h"
+#include "lua/bind_torch/tensor.h"
+#include "lua/host/interrupt.h"
+
+// The processes of one training (distribute/job.h), for lib/trinity/dist/init.lua.
+
+namespace trinity::lua {
+namespace {
+
+/// Scripts of strangers have no business with other processes.
+void refuse_safe_scripts() {
+  try {
+    check_readable("/proc/self/exe");
+  } catch (const FileError&) {
+    throw ArgumentError("safe scripts start no processes and join no job");
+  }
+}
+
+double seconds(Fields& fields, const char* key, double fallback) {
+  const double value = fields.number(key, fallback);
+  if (!(value > 0 && value < 1e6))
+    throw ArgumentError(fmt::format("{}: field '{}': expected seconds above 0, got {:g}",
+                                    fields.owner(), key, value));
+  return value;
+}
+
+InjectedLink read_link(lua_State* L, Fields& fields) {
+  InjectedLink link;
+  if (!fields.push_table("link")) return link;
+  Fields given(L, -1, fields.owner() + ": link");
+  link.latency_s = given.number("latency_s", 0);
+  link.bandwidth_bytes_per_s = given.number("bandwidth_bytes_per_s", 0);
+  given.refuse_unknown();
+  if (!(link.latency_s >= 0 && link.latency_s < 1e3) ||
+      !(link.bandwidth_bytes_per_s >= 0 && link.bandwidth_bytes_per_s < 1e18))
+    throw ArgumentError(given.owner() +
+                        ": expected latency_s from 0 to 1000, bandwidth_bytes_per_s from 0");
+  lua_pop(L, 1);
+  return link;
+}
+
+/// A line of text, whatever stands in it.
+std::string line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+/// identity={program=, script=, script_text=, arguments=}; of a script's text the hash is compared.
+Identity read_identity(lua_State* L, Fields& fields) {
+  Identity identity;
+  if (!fields.push_table("identity")) return identity;
+  Fields given(L, -1, fields.owner() + ": identity");
+  identity.program = line(given.string("program", ""));
+  identity.script = line(given.string("script", ""));
+  const auto text = given.string("script_text", "");
+  if (!text.empty()) identity.script += fmt::format(" [{:016x}]", Hasher().add(text).value());
+  identity.arguments = line(given.string("arguments", ""));
+  given.refuse_unknown();
+  lua_pop(L, 1);
+  return identity;
+}
+
+/// join{timeout_s=, silence_s=, join_timeout_s=, backend=, link={latency_s=,
+/// bandwidth_bytes_per_s=}, identity={...}} -> job
+int dist_join(lua_State* L) {
+  refuse_safe_scripts();
+  Fields fields(L, 1, "dist.init");
+  JobOptions options;
+  options.join_patience_s = seconds(fields, "join_timeout_s", options.join_patience_s);
+  options.patience.waiting_s = seconds(fields, "timeout_s", options.patience.waiting_s);
+  options.patience.silent_s = seconds(fields, "silence_s", options.patience.silent_s);
+  options.link = read_link(L, fields);
+  options.identity = read_identity(L, fields);
+  const auto asked = process_environment("TRINITY_BACKEND").value_or("gloo");
+  options.collectives = parse_collectives(fields.string("backend", asked.c_str()));
+  fields.refuse_unknown();
+  push_object(L, Job::join(read_launch_variables(process_environment), options));
+  return 1;
+}
+
+/// job:facts() -> {rank=, size=, node=, nodes=, local_rank=, local_size=, source=}, from 0
+int job_facts(lua_State* L) {
+  const auto& job = object_arg<Job>(L, 1);
+  lua_newtable(L);
+  set_field(L, "rank", job.rank());
+  set_field(L, "size", job.size());
+  set_field(L, "node", job.node());
+  set_field(L, "nodes", job.nodes());
+  set_field(L, "local_rank", job.local_rank());
+  set_field(L, "local_size", job.local_size());
+  set_field(L, "source", job.source());
+  return 1;
+}
+
+/// The tensor at `index`, fit for a collective in place.
+const at::Tensor& buffer_arg(lua_State* L, int index) {
+  const auto& x = tensor_arg(L, index);
+  const auto dtype = x.scalar_type();
+  const bool known = dtype == at::kFloat || dtype == at::kDouble || dtype == at::kLong;
+  if (!known || !x.device().is_cpu() || !x.is_contiguous() || x.requires_grad())
+    throw WrongArgument(index, "tensor",
+                        "expected a contiguous tensor of float32, float64 or int64 on the "
+                        "processor that needs no gradients, got " +
+                            describe_tensor(x));
+  return x;
+}
+
+/// job:all_reduce(tensor, {scope=, reduction=, bfloat16=, chunk_elements=}) -> work
+int job_all_reduce(lua_State* L) {
+  auto& job = object_arg<Job>(L, 1);
+  const auto& tensor = buffer_arg(L, 2);
+  Fields fields(L, 3, "job:all_reduce");
+  AllReduce options;
+  options.scope = parse_scope(fields.string("scope", "world"));
+  options.reduction = parse_reduction(fields.string("reduction", "sum"));
+  options.as_bfloat16 = fields.boolean("bfloat16", false);
+  options.chunk_elements =
+      fields.integer("chunk_elements", options.chunk_elements, 1, kMaxElements);
+  fields.refuse_unknown();
+  if (tensor.scalar_type() == at::kLong &&
+      (options.as_bfloat16 || options.reduction == Reduction::mean))
+    throw WrongArgument(2, "tensor", "expected float32 or float64 for a mean and for bfloat16");
+  push_object(L, job.begin_all_reduce(tensor.detach(), options));
+  return 1;
+}
+
+/// job:broadcast(tensor, scope, root) -> work; root is a number from 0 in the scope
+int job_broadcast(lua_State* L) {
+  auto& job = object_arg<Job>(L, 1);
+  const auto& tensor = buffer_arg(L, 2);
+  const auto scope = parse_scope(string_arg(L, 3, "scope"));
+  const auto root = static_cast<int>(integer_arg(L, 4, "root", 0, job.members(scope) - 1));
+  push_object(L, job.begin_broadcast(tensor.detach(), scope, root));
+  return 1;
+}
+
+int job_wait(lua_State* L) {
+  object_arg<Job>(L, 1).wait(object_arg<Work>(L, 2));
+  return 0;
+}
+
+int job_is_done(lua_State* L) {
+  object_arg<Job>(L, 1);
+  lua_pushboolean(L, object_arg<Work>(L, 2).is_done());
+  return 1;
+}
+
+int job_barrier(lua_State* L) {
+  object_arg<Job>(L, 1).barrier();
+  return 0;
+}
+
+/// job:agree(what, text): ends the job unless all ranks say the same
+int job_agree(lua_State* L) {
+  auto& job = object_arg<Job>(L, 1);
+  const auto what = string_arg(L, 2, "what"), text = string_arg(L, 3, "text");
+  push_position(L);
+  const std::string place = lua_tostring(L, -1);
+  job.agree(place, what, text);
+  return 0;
+}
+
+/// job:leave(): goodbye to the others; the facts stay
+int job_leave(lua_State* L) {
+  object_arg<Job>(L, 1).close();
+  return 0;
+}
+
+int64_t total_elements(const std::vector<at::Tensor>& tensors) {
+  int64_t count = 0;
+  for (const auto& x : tensors) count += x.numel();
+  return count;
+}
+
+void check_total(const std::vector<at::Tensor>& tensors, const at::Tensor& flat, int index) {
+  if (flat.dim() != 1 || flat.numel() != total_elements(tensors))
+    throw WrongArgument(index, "flat",
+                        fmt::format("expected a tensor of {} elements, got {}",
+                                    total_elements(tensors), describe_tensor(flat)));
+}
+
+/// pack(tensors, flat, gradients): copies all values (or gradients, zeros where there are none)
+/// into one vector, in order.
+int dist_pack(lua_State* L) {
+  const auto tensors = tensors_arg(L, 1, "tensors");
+  auto flat = tensor_arg(L, 2, "flat");
+  const bool gradients = flag_arg(L, 3, "gradients");
+  check_total(tensors, flat, 2);
+  const at::NoGradGuard no_grad;
+  int64_t first = 0;
+  for (const auto& x : tensors) {
+    auto part = flat.narrow(0, first, x.numel());
+    first += x.numel();
+    if (!gradients)
+      part.copy_(x.reshape(-1));
+    else if (x.grad().defined())
+      part.copy_(x.grad().reshape(-1));
+    else
+      part.zero_();
+  }
+  return 0;
+}
+
+/// unpack(flat, tensors, gradients): the way back.
+int dist_unpack(lua_State* L) {
+  auto flat = tensor_arg(L, 1, "flat");
+  const auto tensors = tensors_arg(L, 2, "tensors");
+  const bool gradients = flag_arg(L, 3, "gradients");
+  check_total(tensors, flat, 1);
+  const at::NoGradGuard no_grad;
+  int64_t first = 0;
+  for (const auto& x : tensors) {
+    const auto part = flat.narrow(0, first, x.numel()).view(x.sizes());
+    first += x.numel();
+    if (!gradients)
+      x.copy_(part);
+    else if (x.grad().defined())
+      x.grad().copy_(part);
+    else
+      x.mutable_grad() = part.to(x.options()).clone();
+  }
+  return 0;
+}
+
+/// While a job runs, Ctrl-C is for its ranks first.
+struct AsSearch {
+  AsSearch() { begin_search(); }
+  ~AsSearch() { end_search(); }
+};
+
+/// launch(arguments, {processes=, per_node=, threads=, all_output=}) -> exit status
+int dist_launch(lua_State* L) {
+  LaunchOptions options;
+  refuse_safe_scripts();
+  options.program = "/proc/self/exe";
+  table_arg(L, 1, "arguments");
+  for_each(L, 1, [&](int i) {
+    if (lua_type(L, -1) != LUA_TSTRING)
+      throw WrongArgument(1, "arguments",
+                          fmt::format("entry {}: expected a string, got {}", i, type_name(L, -1)));
+    options.arguments.emplace_back(lua_tostring(L, -1));
+  });
+  Fields fields(L, 2, "dist.launch");
+  options.processes = static_cast<int>(fields.integer("processes", 1, 1, 1024));
+  options.per_node = static_cast<int>(fields.integer("per_node", 0, 0, 1024));
+  options.threads = static_cast<int>(fields.integer("threads", 0, 0, 4096));
+  options.all_output = fields.boolean("all_output", false);
+  options.backend = fields.string("backend", "");
+  if (!options.backend.empty()) parse_collectives(options.backend);
+  fields.refuse_unknown();
+  const AsSearch as_search;
+  lua_pushinteger(L, launch(options));
+  return 1;
+}
+
+/// warn_of_copies(): says it where several processes were started that have joined no job
+int dist_warn_of_copies(lua_State*) {
+  Job::warn_of_copies();
+  return 0;
+}
+
+constexpr luaL_Reg kJob[] = {TRINITY_BIND("facts", job_facts),
+                             TRINITY_BIND("all_reduce", job_all_reduce),
+                             TRINITY_BIND("broadcast", job_broadcast),
+                             TRINITY_BIND("wait", job_wait),
+                             TRINITY_BIND("is_done", job_is_done),
+                             TRINITY_BIND("barrier", job_barrier),
+                             TRINITY_BIND("agree", job_agree),
+                             TRINITY_BIND("leave", job_leave),
+                             {nullptr, nullptr}};
+constexpr luaL_Reg kWork[] = {{nullptr, nullptr}};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("join", dist_join),
+                                   TRINITY_BIND("pack", dist_pack),
+                                   TRINITY_BIND("unpack", dist_unpack),
+                                   TRINITY_BIND("launch", dist_launch),
+                                   TRINITY_BIND("warn_of_copies", dist_warn_of_copies),
+                                   {nullptr, nullptr}};
+
+}  // namespace
+
+void open_distribute(lua_State* L) {
+  lua_newtable(L);
+  register_functions(L, kFunctions, "dist");
+  lua_setfield(L, -2, "dist");
+  register_type<Job>(L, kJob);
+  register_type<Work>(L, kWork);
+}
+
+}  // namespace trinity::lua

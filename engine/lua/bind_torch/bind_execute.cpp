@@ -1,0 +1,137 @@
+#include "execute/executor.h"
+#include "lua/bind/module.h"
+#include "lua/bind_torch/job.h"
+
+namespace trinity::lua {
+
+template <>
+struct TypeName<Executor> {
+  static constexpr auto value = "executor";
+};
+
+namespace {
+
+/// The names of devices in field `devices`.
+std::vector<std::string> device_names(lua_State* L, Fields& fields) {
+  std::vector<std::string> names;
+  if (!fields.push_table("devices")) return names;
+  for_each(L, lua_gettop(L), [&](int i) {
+    if (lua_type(L, -1) != LUA_TSTRING)
+      throw ArgumentError(fmt::format("{}: field 'devices': entry {}: expected a name, got {}",
+                                      fields.owner(), i, type_name(L, -1)));
+    names.emplace_back(lua_tostring(L, -1));
+  });
+  lua_pop(L, 1);
+  return names;
+}
+
+ExecutorOptions executor_options(lua_State* L, int index) {
+  table_arg(L, index, "options");
+  Fields fields(L, index, "execution options");
+  ExecutorOptions options;
+  options.seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
+  options.learning_rate = fields.number("learning_rate", options.learning_rate);
+  options.micro_batches = static_cast<int32_t>(fields.integer("micro_batches", 1, 1, 1 << 20));
+  options.memory_limit_bytes = fields.integer("memory_limit_bytes", 0, 0, int64_t{1} << 60);
+  options.devices = device_names(L, fields);
+  fields.push_any("job");
+  if (!lua_isnil(L, -1)) options.job = handle_arg<Job>(L, lua_gettop(L), "job");
+  lua_pop(L, 1);
+  fields.refuse_unknown();
+  return options;
+}
+
+/// executor(graph, placement, devices, order, options) -> executor; order: nil or a double array;
+/// options: seed, learning_rate, micro_batches, devices (names), memory_limit_bytes, job.
+int executor_new(lua_State* L) {
+  auto graph = handle_arg<const Graph>(L, 1);
+  const auto* placement =
+      struct_arg<trinity_int32_array>(L, 2, Magic::int32_array, "placement", "a placement");
+  const auto devices = static_cast<int32_t>(integer_arg(L, 3, "devices", 1, 4096));
+  std::span<const double> order;
+  if (!lua_isnoneornil(L, 4)) {
+    const auto* given =
+        struct_arg<trinity_double_array>(L, 4, Magic::double_array, "order", "a double array");
+    order = {reinterpret_cast<const double*>(given + 1), static_cast<size_t>(given->length)};
+  }
+  const auto options = executor_options(L, 5);
+  std::vector<int32_t> device;
+  const auto* first = reinterpret_cast<const int32_t*>(placement + 1);
+  for (int64_t i = 0; i < placement->length; ++i) device.push_back(first[i] - 1);
+  push_object(L, std::make_shared<Executor>(std::move(graph), device, devices, order, options));
+  return 1;
+}
+
+/// Sets field `copies`: { task =, output =, from =, to =, bytes =, start_s =, end_s = } each.
+void push_copies(lua_State* L, const std::vector<CopyRun>& copies) {
+  push_list(L, copies, [&](const CopyRun& copy) {
+    lua_createtable(L, 0, 7);
+    set_field(L, "task", copy.task + 1);
+    set_field(L, "output", copy.output + 1);
+    set_field(L, "from", copy.from + 1);
+    set_field(L, "to", copy.to + 1);
+    set_field(L, "bytes", static_cast<double>(copy.bytes));
+    set_field(L, "start_s", copy.start_s);
+    set_field(L, "end_s", copy.end_s);
+  });
+  lua_setfield(L, -2, "copies");
+}
+
+/// executor:step() -> what the next step took
+int executor_step(lua_State* L) {
+  const auto step = object_arg<Executor>(L, 1).step();
+  const auto& tasks = step.tasks;
+  lua_newtable(L);
+  set_field(L, "loss", step.loss);
+  set_field(L, "step_time_s", step.step_time_s);
+  set_field(L, "transferred_bytes", static_cast<double>(step.transferred_bytes));
+  set_numbers(L, "busy_s", step.busy_s);
+  set_numbers(L, "peak_memory_bytes", step.peak_memory_bytes);
+  const auto set_of_tasks = [&](const char* key, auto value) {
+    push_list(L, tasks, [&](const TaskRun& task) { lua_pushnumber(L, value(task)); });
+    lua_setfield(L, -2, key);
+  };
+  set_of_tasks("start_s", [](const TaskRun& task) { return task.start_s; });
+  set_of_tasks("end_s", [](const TaskRun& task) { return task.end_s; });
+  set_of_tasks("memory_bytes",
+               [](const TaskRun& task) { return static_cast<double>(task.memory_bytes); });
+  push_copies(L, step.copies);
+  return 1;
+}
+
+int32_t operator_arg(lua_State* L, int index) {
+  return static_cast<int32_t>(integer_arg(L, index, "operator", 1, kMaxOperators)) - 1;
+}
+
+/// executor:weight(operator, number) -> list of its values
+int executor_weight(lua_State* L) {
+  const auto number = static_cast<size_t>(integer_arg(L, 3, "number", 1, 1 << 20)) - 1;
+  return push_numbers(L, object_arg<Executor>(L, 1).weight(operator_arg(L, 2), number));
+}
+
+/// executor:data(operator [, micro_batch]) -> list of what this input will hold in the next step
+int executor_data(lua_State* L) {
+  const int64_t micro_batch =
+      lua_isnoneornil(L, 3) ? 1 : integer_arg(L, 3, "micro_batch", 1, 1 << 20);
+  return push_numbers(L, object_arg<Executor>(L, 1).data(operator_arg(L, 2),
+                                                         static_cast<int32_t>(micro_batch) - 1));
+}
+
+/// executor:cores() -> list of the cores that the devices are bound to, -1 for none
+int executor_cores(lua_State* L) { return push_numbers(L, object_arg<Executor>(L, 1).cores()); }
+
+constexpr luaL_Reg kExecutor[] = {TRINITY_BIND("step", executor_step),
+                                  TRINITY_BIND("weight", executor_weight),
+                                  TRINITY_BIND("data", executor_data),
+                                  TRINITY_BIND("cores", executor_cores),
+                                  {nullptr, nullptr}};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("executor", executor_new), {nullptr, nullptr}};
+
+}  // namespace
+
+void open_execute(lua_State* L) {
+  register_functions(L, kFunctions);
+  register_type<Executor>(L, kExecutor);
+}
+
+}  // namespace trinity::lua

@@ -1,0 +1,290 @@
+#include <limits>
+
+#include "learn/agent_options.h"
+#include "libtorch/setup.h"
+#include "lua/bind/module.h"
+#include "lua/bind/option_reader.h"
+#include "lua/bind_torch/job.h"
+
+namespace trinity::lua {
+
+template <>
+struct TypeName<Agent> {
+  static constexpr auto value = "agent";
+};
+
+namespace {
+
+AgentOptions read_preset(const std::string& name) {
+  if (name == "default") return {};
+  if (name == "paper") return AgentOptions::paper();
+  if (name == "code") return AgentOptions::code();
+  throw ArgumentError(fmt::format("unknown preset '{}'{} (known: default, paper, code)", name,
+                                  suggestion(name, {"default", "paper", "code"})));
+}
+
+AgentOptions read_options(lua_State* L, Fields& fields) {
+  AgentOptions options = read_preset(fields.string("preset", "default"));
+  options.seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
+  read_fields(L, fields, options.features.node2vec.dimensions,
+              [&](const OptionReader& reader) { each_option(options, reader); });
+  return options;
+}
+
+/// agent_options() -> the names of the agent's options, but for the seed
+int agent_option_names(lua_State* L) {
+  std::vector<std::string> names{"preset", "node2vec"};
+  AgentOptions options;
+  each_option(options, [&](const std::string& name, auto&&...) {
+    if (!name.starts_with("node2vec.")) names.push_back(name);
+  });
+  push_list(L, names, [&](const std::string& name) { lua_pushstring(L, name.c_str()); });
+  return 1;
+}
+
+/// The ranks of a job as peers of an agent.
+AgentPeers peers_of(const std::shared_ptr<Job>& job) {
+  return {job->rank(), job->size(), [job](std::span<float> values) { job->sum(values); },
+          [job](std::span<double> values) { job->sum(values); }};
+}
+
+/// check_agent(options, ranks): refuses what agent() would, before anything is computed.
+int agent_check(lua_State* L) {
+  table_arg(L, 1, "options");
+  Fields fields(L, 1, "agent options");
+  const auto options = read_options(L, fields);
+  fields.refuse_unknown();
+  options.check(static_cast<int>(integer_arg(L, 2, "ranks", 1, 1 << 20)));
+  return 0;
+}
+
+/// agent(problem, options [, job]) -> agent, share of weights that came from the file `load`. In a
+/// job its ranks share the samples of every batch.
+int agent_new(lua_State* L) {
+  auto& bound = object_arg<BoundProblem>(L, 1);
+  table_arg(L, 2, "options");
+  Fields fields(L, 2, "agent options");
+  const auto options = read_options(L, fields);
+  const auto load = fields.string("load", ""), resume = fields.string("resume", "");
+  fields.refuse_unknown();
+  if (!load.empty() && !resume.empty())
+    throw ArgumentError("agent options: 'load' and 'resume' exclude each other");
+  AgentPeers peers;
+  if (!lua_isnoneornil(L, 3)) peers = peers_of(handle_arg<Job>(L, 3));
+  auto agent = std::make_shared<Agent>(bound.problem, options, shared_pool(), std::move(peers));
+  double loaded = 0;
+  if (!load.empty()) loaded = agent->load(load);
+  if (!resume.empty()) agent->resume(resume);
+  push_object(L, std::move(agent));
+  lua_pushnumber(L, loaded);
+  return 2;
+}
+
+/// Writes placements into the list of int32 arrays at `index`.
+void fill_placements(lua_State* L, int index, std::span<const int32_t> placements) {
+  const size_t count = lua_objlen(L, index);
+  TRINITY_CHECK_LT(size_t{0}, count);
+  const auto n = static_cast<int32_t>(placements.size() / count);
+  for_each(L, index, [&](int i) {
+    auto* out = struct_arg<trinity_int32_array>(L, lua_gettop(L), Magic::int32_array, "placements",
+                                                "an int32 array");
+    TRINITY_CHECK_EQ(out->length, n);
+    auto* device = reinterpret_cast<int32_t*>(out + 1);
+    const int32_t* from = placements.data() + static_cast<size_t>(i - 1) * static_cast<size_t>(n);
+    for (int32_t k = 0; k < n; ++k) device[k] = from[k] + 1;
+  });
+}
+
+/// agent:share() -> the first sample of a batch that is drawn here (from 1), how many are
+int agent_share(lua_State* L) {
+  const auto& agent = object_arg<Agent>(L, 1);
+  lua_pushinteger(L, agent.first_sample() + 1);
+  lua_pushinteger(L, agent.own_samples());
+  return 2;
+}
+
+/// agent:sample(placements): draws a batch into a list of int32 arrays, as many as share() says.
+int agent_sample(lua_State* L) {
+  auto& agent = object_arg<Agent>(L, 1);
+  table_arg(L, 2, "placements");
+  const auto count = static_cast<int32_t>(lua_objlen(L, 2));
+  if (count != agent.own_samples())
+    throw WrongArgument(2, "placements",
+                        fmt::format("expected {} arrays, got {}", agent.own_samples(), count));
+  fill_placements(L, 2, agent.sample());
+  return 0;
+}
+
+/// agent:greedy(placements): the most likely placement, into a list of one array.
+int agent_greedy(lua_State* L) {
+  auto& agent = object_arg<Agent>(L, 1);
+  table_arg(L, 2, "placements");
+  fill_placements(L, 2, agent.greedy());
+  return 0;
+}
+
+/// agent:update(rewards [, failing]) -> report; rewards is a double array of the batch's length,
+/// failing an int32 array with 1 where a sample failed.
+int agent_update(lua_State* L) {
+  auto& agent = object_arg<Agent>(L, 1);
+  const auto* rewards =
+      struct_arg<trinity_double_array>(L, 2, Magic::double_array, "rewards", "a double array");
+  std::vector<uint8_t> failing;
+  if (!lua_isnoneornil(L, 3)) {
+    const auto* marks =
+        struct_arg<trinity_int32_array>(L, 3, Magic::int32_array, "failing", "an int32 array");
+    const auto* mark = reinterpret_cast<const int32_t*>(marks + 1);
+    for (int32_t i = 0; i < marks->length; ++i) failing.push_back(mark[i] != 0 ? 1 : 0);
+  }
+  const auto report = agent.update(
+      {reinterpret_cast<const double*>(rewards + 1), static_cast<size_t>(rewards->length)},
+      failing);
+  lua_newtable(L);
+  set_field(L, "mean_reward", report.mean_reward);
+  set_field(L, "loss", report.loss);
+  set_field(L, "baseline", report.baseline);
+  set_field(L, "entropy_groups", report.entropy_groups);
+  set_field(L, "entropy_devices", report.entropy_devices);
+  set_field(L, "clipped_share", report.clipped_share);
+  set_field(L, "gradient_norm", report.gradient_norm);
+  set_field(L, "learning_rate", report.learning_rate);
+  return 1;
+}
+
+/// The list of int32 arrays at `index` as 0-based devices, one placement after the other.
+std::vector<int32_t> read_placements(lua_State* L, int index) {
+  std::vector<int32_t> all;
+  for_each(L, index, [&](int) {
+    const auto* given = struct_arg<trinity_int32_array>(L, lua_gettop(L), Magic::int32_array,
+                                                        "placements", "an int32 array");
+    const auto* device = reinterpret_cast<const int32_t*>(given + 1);
+    for (int32_t k = 0; k < given->length; ++k) all.push_back(device[k] - 1);
+  });
+  return all;
+}
+
+/// agent:imitate(placements, settings) -> report
+int agent_imitate(lua_State* L) {
+  auto& agent = object_arg<Agent>(L, 1);
+  table_arg(L, 2, "placements");
+  ImitationOptions how;
+  std::vector<double> weights;
+  if (!lua_isnoneornil(L, 3)) {
+    table_arg(L, 3, "settings");
+    Fields fields(L, 3, "settings");
+    how.steps = static_cast<int32_t>(fields.integer("steps", how.steps, -1, 100000));
+    how.learning_rate = fields.number("learning_rate", how.learning_rate);
+    how.smoothing = fields.number("smoothing", how.smoothing);
+    if (fields.push_table("weights")) {
+      for_each(L, lua_gettop(L), [&](int) { weights.push_back(lua_tonumber(L, -1)); });
+      lua_pop(L, 1);
+    }
+    fields.refuse_unknown();
+    if (!(how.learning_rate > 0 && how.learning_rate <= 10))
+      throw ArgumentError("settings: 'learning_rate' must be above 0 and at most 10");
+    if (!(how.smoothing >= 0 && how.smoothing < 1))
+      throw ArgumentError("settings: 'smoothing' must be at least 0 and below 1");
+  }
+  const auto report = agent.imitate(read_placements(L, 2), weights, how);
+  lua_newtable(L);
+  set_field(L, "steps", report.steps);
+  set_field(L, "log_likelihood_groups", report.log_likelihood_groups);
+  set_field(L, "log_likelihood_devices", report.log_likelihood_devices);
+  set_field(L, "agreement", report.agreement);
+  return 1;
+}
+
+/// agent:reset_baseline([value])
+int agent_reset_baseline(lua_State* L) {
+  auto& agent = object_arg<Agent>(L, 1);
+  agent.reset_baseline(lua_isnoneornil(L, 2) ? std::numeric_limits<double>::quiet_NaN()
+                                             : number_arg(L, 2, "value"));
+  return 0;
+}
+
+/// agent:save(path)
+int agent_save(lua_State* L) {
+  object_arg<Agent>(L, 1).save(string_arg(L, 2, "path"));
+  return 0;
+}
+
+/// agent:actions(groups, devices, group_logs, device_logs): the latest batch into int32 and double
+/// arrays of samples x units and samples x groups.
+int agent_actions(lua_State* L) {
+  const auto actions = object_arg<Agent>(L, 1).actions();
+  const auto integers = [&](int index, const char* name, std::span<const int32_t> from) {
+    auto* out =
+        struct_arg<trinity_int32_array>(L, index, Magic::int32_array, name, "an int32 array");
+    TRINITY_CHECK_EQ(static_cast<size_t>(out->length), from.size());
+    auto* to = reinterpret_cast<int32_t*>(out + 1);
+    for (const int32_t value : from) *to++ = value + 1;
+  };
+  const auto numbers = [&](int index, const char* name, std::span<const float> from) {
+    auto* out =
+        struct_arg<trinity_double_array>(L, index, Magic::double_array, name, "a double array");
+    TRINITY_CHECK_EQ(static_cast<size_t>(out->length), from.size());
+    std::copy(from.begin(), from.end(), reinterpret_cast<double*>(out + 1));
+  };
+  integers(2, "groups", actions.groups);
+  integers(3, "devices", actions.devices);
+  numbers(4, "group_logs", actions.group_log_probability);
+  numbers(5, "device_logs", actions.device_log_probability);
+  return 0;
+}
+
+/// agent:profile() -> seconds spent in parts of the policy's steps
+int agent_profile(lua_State* L) {
+  const auto profile = object_arg<Agent>(L, 1).profile();
+  lua_newtable(L);
+  set_field(L, "sample_s", profile.sample_s);
+  set_field(L, "forward_s", profile.forward_s);
+  set_field(L, "objective_s", profile.objective_s);
+  set_field(L, "backward_s", profile.backward_s);
+  set_field(L, "optimise_s", profile.optimise_s);
+  set_field(L, "exchange_s", profile.exchange_s);
+  return 1;
+}
+
+int agent_summary(lua_State* L) {
+  const auto& agent = object_arg<Agent>(L, 1);
+  lua_newtable(L);
+  set_field(L, "groups", agent.groups());
+  set_field(L, "units", agent.units());
+  set_field(L, "samples", agent.options().samples);
+  set_field(L, "gradient_steps", static_cast<double>(agent.gradient_steps()));
+  set_field(L, "parameters", static_cast<double>(agent.parameter_count()));
+  return 1;
+}
+
+int learn_describe_torch(lua_State* L) {
+  const auto description = describe_torch();
+  lua_pushstring(L, description.text.c_str());
+  lua_pushboolean(L, description.slow);
+  return 2;
+}
+
+constexpr luaL_Reg kAgent[] = {TRINITY_BIND("share", agent_share),
+                               TRINITY_BIND("sample", agent_sample),
+                               TRINITY_BIND("greedy", agent_greedy),
+                               TRINITY_BIND("update", agent_update),
+                               TRINITY_BIND("imitate", agent_imitate),
+                               TRINITY_BIND("reset_baseline", agent_reset_baseline),
+                               TRINITY_BIND("save", agent_save),
+                               TRINITY_BIND("actions", agent_actions),
+                               TRINITY_BIND("profile", agent_profile),
+                               TRINITY_BIND("summary", agent_summary),
+                               {nullptr, nullptr}};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("agent", agent_new),
+                                   TRINITY_BIND("check_agent", agent_check),
+                                   TRINITY_BIND("agent_options", agent_option_names),
+                                   TRINITY_BIND("describe_torch", learn_describe_torch),
+                                   {nullptr, nullptr}};
+
+}  // namespace
+
+void open_learn(lua_State* L) {
+  register_functions(L, kFunctions);
+  register_type<Agent>(L, kAgent);
+}
+
+}  // namespace trinity::lua

@@ -1,0 +1,192 @@
+#include "lua/bind/module.h"
+#include "lua/bind_torch/tensor.h"
+
+// What layers (lib/trinity/nn) and losses compute; optimisers. Functions are named as the user's
+// words are, so that messages read "nn.linear: argument 1 ('x'): ...".
+
+namespace trinity::lua {
+namespace {
+
+using at::Tensor;
+
+/// An optional tensor.
+Tensor tensor_or_none(lua_State* L, int index, const char* name) {
+  return lua_isnoneornil(L, index) ? Tensor() : tensor_arg(L, index, name);
+}
+
+/// linear(x, weight, bias): x [..., inputs], weight [outputs, inputs].
+int layer_linear(lua_State* L) {
+  const auto &x = tensor_arg(L, 1, "x"), &weight = tensor_arg(L, 2, "weight");
+  const auto bias = tensor_or_none(L, 3, "bias");
+  if (weight.dim() != 2)
+    throw WrongArgument(2, "weight", "expected a matrix, got " + describe_tensor(weight));
+  if (x.dim() == 0 || x.size(-1) != weight.size(1))
+    throw WrongArgument(
+        1, "x",
+        fmt::format("expected a last dimension of {}, got {}", weight.size(1), describe_tensor(x)));
+  return push_tensor(L, about(1, "x", [&] { return at::linear(x, weight, bias); }));
+}
+
+/// embedding(indices, weight): 1-based indices of any shape; weight [count, size].
+int layer_embedding(lua_State* L) {
+  const auto& weight = tensor_arg(L, 2, "weight");
+  if (weight.dim() != 2)
+    throw WrongArgument(2, "weight", "expected a matrix, got " + describe_tensor(weight));
+  const auto indices = indices_arg(L, 1, "indices", weight.size(0));
+  return push_tensor(L, about(1, "indices", [&] { return at::embedding(weight, indices); }));
+}
+
+int layer_layer_norm(lua_State* L) {
+  const auto &x = tensor_arg(L, 1, "x"), &weight = tensor_arg(L, 2, "weight");
+  const auto& bias = tensor_arg(L, 3, "bias");
+  const double epsilon = number_arg(L, 4, "epsilon");
+  return push_tensor(
+      L, about(1, "x", [&] { return at::layer_norm(x, weight.sizes(), weight, bias, epsilon); }));
+}
+
+/// dropout(x, p, stream): elements are zero with probability p, the others scaled by 1 / (1 - p).
+int layer_dropout(lua_State* L) {
+  const auto& x = tensor_arg(L, 1, "x");
+  const double p = number_arg(L, 2, "p");
+  auto& stream = object_arg<RandomStream>(L, 3, "stream");
+  if (!(p >= 0 && p < 1)) throw WrongArgument(2, "p", "expected a number from 0, below 1");
+  if (!x.is_floating_point())
+    throw WrongArgument(1, "x", "expected floating point, got " + describe_tensor(x));
+  auto mask = at::empty(x.sizes(), at::TensorOptions().dtype(at::kFloat));
+  auto* data = mask.data_ptr<float>();
+  const auto scale = static_cast<float>(1 / (1 - p));
+  for (int64_t i = 0; i < mask.numel(); ++i) data[i] = stream.uniform() < p ? 0.0f : scale;
+  return push_tensor(L, x * mask.to(x.device(), x.scalar_type()));
+}
+
+struct RecurrentArguments {
+  std::vector<Tensor> weights;
+  int64_t layers = 1;
+  bool biases = true, bidirectional = false;
+};
+
+/// weights, layers, bidirectional from `index` on; x is [steps, samples, inputs].
+RecurrentArguments recurrent_arguments(lua_State* L, int index) {
+  RecurrentArguments a;
+  a.weights = tensors_arg(L, index, "weights");
+  a.layers = integer_arg(L, index + 1, "layers", 1, 1000);
+  a.bidirectional = flag_arg(L, index + 2, "bidirectional");
+  const int64_t directions = a.bidirectional ? 2 : 1;
+  if (static_cast<int64_t>(a.weights.size()) != 4 * a.layers * directions)
+    throw WrongArgument(index, "weights", "expected 4 for every layer and direction");
+  const auto& x = tensor_arg(L, 1, "x");
+  if (x.dim() != 3 || x.size(2) != a.weights[0].size(-1) || x.numel() == 0)
+    throw WrongArgument(1, "x",
+                        fmt::format("expected [steps x samples x {}], got {}",
+                                    a.weights[0].size(-1), describe_tensor(x)));
+  return a;
+}
+
+/// lstm(x, hidden, cell, weights, layers, bidirectional) -> output, hidden, cell
+int layer_lstm(lua_State* L) {
+  const auto& x = tensor_arg(L, 1, "x");
+  const std::vector<Tensor> state = {tensor_arg(L, 2, "hidden"), tensor_arg(L, 3, "cell")};
+  const auto a = recurrent_arguments(L, 4);
+  const auto [output, hidden, cell] = about(2, "state", [&] {
+    return at::lstm(x, state, a.weights, true, a.layers, 0, false, a.bidirectional, false);
+  });
+  push_tensor(L, output);
+  push_tensor(L, hidden);
+  push_tensor(L, cell);
+  return 3;
+}
+
+/// gru(x, hidden, weights, layers, bidirectional) -> output, hidden
+int layer_gru(lua_State* L) {
+  const auto &x = tensor_arg(L, 1, "x"), &state = tensor_arg(L, 2, "hidden");
+  const auto a = recurrent_arguments(L, 3);
+  const auto [output, hidden] = about(2, "state", [&] {
+    return at::gru(x, state, a.weights, true, a.layers, 0, false, a.bidirectional, false);
+  });
+  push_tensor(L, output);
+  push_tensor(L, hidden);
+  return 2;
+}
+
+enum class Reduce { mean, sum, none };
+
+/// "mean" (the default), "sum" or "none" at `index`.
+Reduce reduce_arg(lua_State* L, int index) {
+  if (lua_isnoneornil(L, index)) return Reduce::mean;
+  const auto name = string_arg(L, index, "reduction");
+  if (name == "mean") return Reduce::mean;
+  if (name == "sum") return Reduce::sum;
+  if (name == "none") return Reduce::none;
+  throw WrongArgument(index, "reduction",
+                      fmt::format("unknown value '{}'{} (known: mean, none, sum)", name,
+                                  suggestion(name, {"mean", "none", "sum"})));
+}
+
+Tensor reduced(const Tensor& losses, Reduce how) {
+  return how == Reduce::mean ? losses.mean() : how == Reduce::sum ? losses.sum() : losses;
+}
+
+/// Minus what `log_probabilities` [..., categories] say of 1-based targets [...].
+int negative_log_likelihood(lua_State* L, const Tensor& log_probabilities) {
+  const auto targets = indices_arg(L, 2, "targets", log_probabilities.size(-1));
+  const auto shape = log_probabilities.sizes();
+  if (targets.sizes() != shape.slice(0, shape.size() - 1))
+    throw WrongArgument(
+        2, "targets",
+        fmt::format("expected shape {}, got {}", describe_shape(shape.slice(0, shape.size() - 1)),
+                    describe_shape(targets.sizes())));
+  const auto how = reduce_arg(L, 3);
+  const auto chosen = at::gather(log_probabilities, -1, targets.unsqueeze(-1)).squeeze(-1);
+  return push_tensor(L, reduced(-chosen, how));
+}
+
+const Tensor& scores_arg(lua_State* L, const char* name) {
+  const auto& x = tensor_arg(L, 1, name);
+  if (x.dim() == 0 || !x.is_floating_point())
+    throw WrongArgument(1, name,
+                        "expected floating point [..., categories], got " + describe_tensor(x));
+  return x;
+}
+
+int loss_cross_entropy(lua_State* L) {
+  return negative_log_likelihood(L, at::log_softmax(scores_arg(L, "logits"), -1));
+}
+
+int loss_nll(lua_State* L) {
+  return negative_log_likelihood(L, scores_arg(L, "log_probabilities"));
+}
+
+int loss_mse(lua_State* L) {
+  const auto &x = tensor_arg(L, 1, "x"), &y = tensor_arg(L, 2, "y");
+  if (x.sizes() != y.sizes())
+    throw WrongArgument(
+        2, "y",
+        fmt::format("expected shape {}, got {}", describe_shape(x.sizes()), describe_tensor(y)));
+  const auto difference = x - y;
+  return push_tensor(L, reduced(difference * difference, reduce_arg(L, 3)));
+}
+
+/// clip_grad_norm(parameters, max_norm) -> the norm before.
+int layer_clip_grad_norm(lua_State* L) {
+  const auto parameters = tensors_arg(L, 1, "parameters");
+  const double limit = number_arg(L, 2, "max_norm");
+  if (!(limit > 0)) throw WrongArgument(2, "max_norm", "expected a positive number");
+  lua_pushnumber(L, torch::nn::utils::clip_grad_norm_(parameters, limit));
+  return 1;
+}
+
+}  // namespace
+
+const luaL_Reg kTensorLayerFunctions[] = {TRINITY_BIND("linear", layer_linear),
+                                          TRINITY_BIND("embedding", layer_embedding),
+                                          TRINITY_BIND("layer_norm", layer_layer_norm),
+                                          TRINITY_BIND("dropout", layer_dropout),
+                                          TRINITY_BIND("lstm", layer_lstm),
+                                          TRINITY_BIND("gru", layer_gru),
+                                          TRINITY_BIND("cross_entropy", loss_cross_entropy),
+                                          TRINITY_BIND("nll", loss_nll),
+                                          TRINITY_BIND("mse", loss_mse),
+                                          TRINITY_BIND("clip_grad_norm", layer_clip_grad_norm),
+                                          {nullptr, nullptr}};
+
+}  // namespace trinity::lua

@@ -1,0 +1,272 @@
+#include "lua/host/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <new>
+
+#include "lua/host/stopper.h"
+
+namespace trinity::lua {
+
+void push_position(lua_State* L, int level) {
+  lua_getfield(L, LUA_REGISTRYINDEX, kHomeKey);
+  const std::string library =
+      fmt::format("@{}/lib/", lua_isstring(L, -1) ? lua_tostring(L, -1) : "");
+  lua_pop(L, 1);
+  lua_Debug frame;
+  for (int at = level; lua_getstack(L, at, &frame); ++at) {
+    lua_getinfo(L, "Sl", &frame);
+    if (frame.currentline <= 0 || std::string_view(frame.source).starts_with(library)) continue;
+    lua_pushfstring(L, "%s:%d: ", frame.short_src, frame.currentline);
+    return;
+  }
+  luaL_where(L, level);
+}
+
+WrongArgument::WrongArgument(int index, std::string_view name, const std::string& text)
+    : ArgumentError(fmt::format("argument {} ('{}'): {}", index, name, text)),
+      index_(index),
+      text_(fmt::format("('{}'): {}", name, text)) {}
+
+namespace {
+
+/// The allocator of LibTorch has an error of its own.
+bool is_memory_error(const std::exception& error) {
+  return dynamic_cast<const std::bad_alloc*>(&error) ||
+         std::strstr(error.what(), "can't allocate memory");
+}
+
+}  // namespace
+
+void describe_error(lua_State* L, const std::exception& error, char* text, size_t size) {
+  if (dynamic_cast<const Interrupted*>(&error)) {
+    std::snprintf(text, size, "%s", stop_text(L).c_str());
+    return;
+  }
+  const char* function = lua_tostring(L, lua_upvalueindex(1));
+  if (is_memory_error(error)) {  // no std::string is made: there may be no memory for one
+    std::snprintf(text, size, "%s%snot enough memory", function ? function : "",
+                  function ? ": " : "");
+    return;
+  }
+  const std::string owner = function ? std::string(function) + ": " : "";
+  std::string message = error.what();
+  if (const auto end = message.find("\nException raised from"); end != std::string::npos)
+    message.resize(end);
+  const bool is_method = lua_toboolean(L, lua_upvalueindex(2)) != 0;
+  if (const auto* wrong = dynamic_cast<const WrongArgument*>(&error); wrong && is_method)
+    message = wrong->index() == 1
+                  ? fmt::format("the object before ':' {}", wrong->text())
+                  : fmt::format("argument {} {}", wrong->index() - 1, wrong->text());
+  if (message.starts_with(owner)) message.erase(0, owner.size());
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::snprintf(text, size, "%s%s", owner.c_str(), message.c_str());
+}
+
+void register_functions(lua_State* L, const luaL_Reg* functions, std::string_view owner,
+                        bool is_method) {
+  const auto word = owner.substr(owner.rfind(' ') + 1);  // "graph builder" is builder: in messages
+  lua_getfield(L, LUA_REGISTRYINDEX, kBindingsKey);
+  if (lua_isnil(L, -1)) {
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, LUA_REGISTRYINDEX, kBindingsKey);
+  }
+  for (; functions->name; ++functions) {
+    const auto name = fmt::format("{}{}{}", word, is_method ? ':' : '.', functions->name);
+    lua_pushlstring(L, name.data(), name.size());
+    lua_pushboolean(L, is_method);
+    lua_pushcclosure(L, functions->func, 2);
+    lua_newtable(L);
+    set_field(L, "name", name);
+    lua_pushvalue(L, -2);
+    lua_setfield(L, -2, "call");
+    lua_rawseti(L, -3, static_cast<int>(lua_objlen(L, -3)) + 1);
+    lua_setfield(L, -3, functions->name);
+  }
+  lua_pop(L, 1);
+}
+
+std::string type_name(lua_State* L, int index) {
+  const int type = lua_type(L, index);
+  if (type == LUA_TNONE || type == LUA_TNIL) return "nil";
+  if (type == LUA_TSTRING) {
+    std::string text = lua_tostring(L, index);
+    if (text.size() > 40) text = text.substr(0, 37) + "...";
+    return fmt::format("string '{}'", text);
+  }
+  if (type == LUA_TUSERDATA && lua_getmetatable(L, index)) {
+    lua_getfield(L, -1, "__metatable");
+    std::string name = lua_isstring(L, -1) ? lua_tostring(L, -1) : "userdata";
+    lua_pop(L, 2);
+    return name;
+  }
+  if (type == LUA_TNUMBER) return fmt::format("{:.17g}", lua_tonumber(L, index));
+  return lua_typename(L, type);
+}
+
+double number_arg(lua_State* L, int index, const char* name) {
+  if (lua_type(L, index) != LUA_TNUMBER)
+    throw WrongArgument(index, name, "expected number, got " + type_name(L, index));
+  return lua_tonumber(L, index);
+}
+
+int64_t integer_arg(lua_State* L, int index, const char* name, int64_t low, int64_t high) {
+  const double value = number_arg(L, index, name);
+  if (value != std::floor(value) || value < static_cast<double>(low) ||
+      value > static_cast<double>(high))
+    throw WrongArgument(index, name,
+                        fmt::format("expected an integer from {} to {}, got {}", low, high, value));
+  return static_cast<int64_t>(value);
+}
+
+std::string string_arg(lua_State* L, int index, const char* name) {
+  if (lua_type(L, index) != LUA_TSTRING)
+    throw WrongArgument(index, name, "expected string, got " + type_name(L, index));
+  size_t length = 0;
+  const char* text = lua_tolstring(L, index, &length);
+  return {text, length};
+}
+
+void table_arg(lua_State* L, int index, const char* name) {
+  if (lua_type(L, index) != LUA_TTABLE)
+    throw WrongArgument(index, name, "expected table, got " + type_name(L, index));
+}
+
+Fields::Fields(lua_State* L, int index, std::string owner)
+    : L_(L), index_(index < 0 ? lua_gettop(L) + index + 1 : index), owner_(std::move(owner)) {
+  if (lua_type(L, index_) != LUA_TTABLE)
+    throw ArgumentError(fmt::format("{}: expected a table, got {}", owner_, type_name(L, index_)));
+}
+
+void Fields::mismatch(const char* key, const char* expected) {
+  throw ArgumentError(
+      fmt::format("{}: field '{}': expected {}, got {}", owner_, key, expected, type_name(L_, -1)));
+}
+
+/// Without metamethods: a script's __index could close an object that the function works on.
+static void push_raw(lua_State* L, int table, const char* key) {
+  lua_pushstring(L, key);
+  lua_rawget(L, table);
+}
+
+/// Pushes the field when present and of `type`.
+bool Fields::push(const char* key, int type, const char* expected) {
+  known_.emplace_back(key);
+  push_raw(L_, index_, key);
+  if (lua_isnil(L_, -1)) {
+    lua_pop(L_, 1);
+    return false;
+  }
+  if (lua_type(L_, -1) != type) mismatch(key, expected);
+  return true;
+}
+
+std::optional<double> Fields::number(const char* key) {
+  if (!push(key, LUA_TNUMBER, "a number")) return std::nullopt;
+  const double value = lua_tonumber(L_, -1);
+  if (std::isnan(value)) mismatch(key, "a number");
+  lua_pop(L_, 1);
+  return value;
+}
+
+double Fields::required_number(const char* key) {
+  const auto value = number(key);
+  if (!value) throw ArgumentError(fmt::format("{}: field '{}' is missing", owner_, key));
+  return *value;
+}
+
+int64_t Fields::integer(const char* key, int64_t fallback, int64_t low, int64_t high) {
+  const auto value = number(key);
+  if (!value) return fallback;
+  if (*value != std::floor(*value) || *value < static_cast<double>(low) ||
+      *value > static_cast<double>(high))
+    throw ArgumentError(fmt::format("{}: field '{}': expected an integer from {} to {}, got {}",
+                                    owner_, key, low, high, *value));
+  return static_cast<int64_t>(*value);
+}
+
+bool Fields::boolean(const char* key, bool fallback) {
+  if (!push(key, LUA_TBOOLEAN, "true or false")) return fallback;
+  const bool value = lua_toboolean(L_, -1) != 0;
+  lua_pop(L_, 1);
+  return value;
+}
+
+std::optional<std::string> Fields::string(const char* key) {
+  if (!push(key, LUA_TSTRING, "a string")) return std::nullopt;
+  size_t length = 0;
+  const char* text = lua_tolstring(L_, -1, &length);
+  std::string value(text, length);
+  lua_pop(L_, 1);
+  return value;
+}
+
+std::string Fields::string(const char* key, std::string fallback) {
+  return string(key).value_or(std::move(fallback));
+}
+
+std::string Fields::required_string(const char* key) {
+  auto value = string(key);
+  if (!value) throw ArgumentError(fmt::format("{}: field '{}' is missing", owner_, key));
+  return *value;
+}
+
+bool Fields::push_table(const char* key) { return push(key, LUA_TTABLE, "a table"); }
+
+void Fields::push_any(const char* key) {
+  known_.emplace_back(key);
+  push_raw(L_, index_, key);
+}
+
+void Fields::refuse_unknown() const {
+  std::vector<std::string> unknown;
+  lua_pushnil(L_);
+  while (lua_next(L_, index_)) {
+    lua_pop(L_, 1);
+    if (lua_type(L_, -1) != LUA_TSTRING) {
+      unknown.push_back(fmt::format("[{}]", type_name(L_, -1)));
+      continue;
+    }
+    std::string key = lua_tostring(L_, -1);
+    if (std::find(known_.begin(), known_.end(), key) == known_.end()) unknown.push_back(key);
+  }
+  if (unknown.empty()) return;
+  const auto& first = *std::min_element(unknown.begin(), unknown.end());
+  auto sorted = known_;
+  std::sort(sorted.begin(), sorted.end());
+  throw ArgumentError(fmt::format("{}: unknown field '{}'{} (known: {})", owner_, first,
+                                  suggestion(first, sorted), fmt::join(sorted, ", ")));
+}
+
+std::vector<int64_t> integers(lua_State* L, int index, const std::string& owner) {
+  std::vector<int64_t> values;
+  const int table = index < 0 ? lua_gettop(L) + index + 1 : index;
+  for_each(L, table, [&](int i) {
+    const double value = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : 0.5;
+    if (value != std::floor(value) || std::fabs(value) > 9e15)
+      throw ArgumentError(
+          fmt::format("{}: entry {}: expected an integer, got {}", owner, i, type_name(L, -1)));
+    values.push_back(static_cast<int64_t>(value));
+  });
+  return values;
+}
+
+void set_field(lua_State* L, const char* key, double value) {
+  lua_pushnumber(L, value);
+  lua_setfield(L, -2, key);
+}
+
+void set_field(lua_State* L, const char* key, const std::string& value) {
+  lua_pushlstring(L, value.data(), value.size());
+  lua_setfield(L, -2, key);
+}
+
+void set_boolean(lua_State* L, const char* key, bool value) {
+  lua_pushboolean(L, value);
+  lua_setfield(L, -2, key);
+}
+
+}  // namespace trinity::lua

@@ -1,0 +1,248 @@
+#pragma once
+
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <lua.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+// The vocabulary of the Lua boundary. A bound function is plain C++: it reads its arguments with
+// the helpers below, throws on misuse, pushes its results and returns their number. guard<>
+// turns it into a lua_CFunction whose exceptions become Lua errors with the caller's position.
+// By hand on purpose: binding libraries neither name the script's line and field nor survive
+// LuaJIT's unwinding through C++.
+
+namespace trinity::lua {
+
+/// Where the registry keeps the folder with lib, models and scripts.
+inline constexpr const char* kHomeKey = "trinity.home";
+
+/// Pushes "file:line: " of the innermost Lua frame outside our own library, so that a message
+/// names the script's line and not the wrapper's; of the innermost frame when there is none.
+/// `level` is the first frame looked at: 0 in a hook.
+void push_position(lua_State* L, int level = 1);
+
+/// An argument that is not what it should be. The boundary adds the function's name and counts
+/// without the object before the colon.
+class WrongArgument : public ArgumentError {
+ public:
+  /// `index` on the Lua stack, `name` the parameter's, `text` what was expected and what came.
+  WrongArgument(int index, std::string_view name, const std::string& text);
+  int index() const { return index_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  int index_;
+  std::string text_;
+};
+
+/// Writes the message for a script into `text`: "graph:operator: argument 1 ('operator'): expected
+/// ...". The running function's name and kind are the upvalues that register_functions() gave it.
+/// LibTorch's messages are cut to their first line.
+void describe_error(lua_State* L, const std::exception& error, char* text, size_t size);
+
+/// A bound function at the boundary. Exceptions are copied to the stack of C, C++ unwinding ends,
+/// then the Lua error is raised with the script's file and line. Lua's own errors pass through.
+template <int (*F)(lua_State*)>
+int guard(lua_State* L) {
+  char text[2048];
+  try {
+    return F(L);
+  } catch (const std::exception& error) {
+    describe_error(L, error, text, sizeof text);
+  }
+  push_position(L);
+  lua_pushstring(L, text);
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+/// One line per bound function: {"name", guard<f>}.
+#define TRINITY_BIND(name, f) \
+  { name, ::trinity::lua::guard<f> }
+
+/// Where the registry keeps the list of all bound functions, { name =, call = } each, for tests.
+inline constexpr const char* kBindingsKey = "trinity.bindings";
+
+/// Adds functions to the table on top of the stack. `owner` begins their names in messages: a
+/// type's name for methods (is_method), else "trinity".
+void register_functions(lua_State* L, const luaL_Reg* functions, std::string_view owner = "trinity",
+                        bool is_method = false);
+
+/// The type of the value at `index` as a person would name it.
+std::string type_name(lua_State* L, int index);
+
+/// Arguments of the running function; `name` is the parameter's name in messages. Throw
+/// ArgumentError with position, expectation and what came.
+double number_arg(lua_State* L, int index, const char* name);
+int64_t integer_arg(lua_State* L, int index, const char* name, int64_t low, int64_t high);
+std::string string_arg(lua_State* L, int index, const char* name);
+void table_arg(lua_State* L, int index, const char* name);
+
+/// Name and methods of an engine type in Lua. Specialised once per bound type.
+template <class T>
+struct TypeName;
+
+/// Engine objects live in Lua as userdata holding a shared pointer; close() empties it early.
+template <class T>
+using Handle = std::shared_ptr<T>;
+
+/// How many engine objects scripts hold that are neither closed nor collected.
+inline std::atomic<int64_t> open_objects{0};
+
+/// Its address marks the metatable of a type, at [1]: found faster than the type's name.
+template <class T>
+inline constexpr char kTypeTag = 0;
+
+/// The object at `index`, closed or not; nullptr for anything of another type.
+template <class T>
+Handle<T>* find_handle(lua_State* L, int index) {
+  void* memory = nullptr;
+  if (lua_type(L, index) == LUA_TUSERDATA && lua_getmetatable(L, index)) {
+    lua_rawgeti(L, -1, 1);
+    if (lua_touserdata(L, -1) == &kTypeTag<T>) memory = lua_touserdata(L, index);
+    lua_pop(L, 2);
+  }
+  return static_cast<Handle<T>*>(memory);
+}
+
+/// The open object at `index`; `name` is the parameter's name, by default the type's.
+template <class T>
+Handle<T>& handle_arg(lua_State* L, int index, const char* name = TypeName<T>::value) {
+  auto* handle = find_handle<T>(L, index);
+  if (!handle)
+    throw WrongArgument(
+        index, name, fmt::format("expected {}, got {}", TypeName<T>::value, type_name(L, index)));
+  if (!*handle)
+    throw WrongArgument(index, name, fmt::format("this {} is closed", TypeName<T>::value));
+  return *handle;
+}
+
+template <class T>
+T& object_arg(lua_State* L, int index, const char* name = TypeName<T>::value) {
+  return *handle_arg<T>(L, index, name);
+}
+
+template <class T>
+void push_object(lua_State* L, std::shared_ptr<T> object) {
+  void* memory = lua_newuserdata(L, sizeof(Handle<T>));
+  new (memory) Handle<T>(std::move(object));
+  ++open_objects;
+  luaL_getmetatable(L, TypeName<T>::value);
+  lua_setmetatable(L, -2);
+}
+
+/// Serves __gc, and close(), which may come before; safe to run twice. Never throws for an object
+/// of its own type: the error would surface in an unrelated line.
+template <class T>
+int close_object(lua_State* L) {
+  auto* handle = find_handle<T>(L, 1);
+  if (!handle)
+    throw WrongArgument(1, TypeName<T>::value,
+                        fmt::format("expected {}, got {}", TypeName<T>::value, type_name(L, 1)));
+  if (*handle) --open_objects;
+  handle->reset();
+  return 0;
+}
+
+/// Creates the metatable of a type: `methods` as its __index, close and __gc added.
+template <class T>
+void register_type(lua_State* L, const luaL_Reg* methods) {
+  luaL_newmetatable(L, TypeName<T>::value);
+  lua_pushlightuserdata(L, const_cast<char*>(&kTypeTag<T>));
+  lua_rawseti(L, -2, 1);
+  lua_newtable(L);
+  register_functions(L, methods, TypeName<T>::value, true);
+  const luaL_Reg close[] = {TRINITY_BIND("close", close_object<T>), {nullptr, nullptr}};
+  register_functions(L, close, TypeName<T>::value, true);
+  lua_setfield(L, -2, "__index");
+  lua_pushcfunction(L, guard<close_object<T>>);
+  lua_setfield(L, -2, "__gc");
+  lua_pushstring(L, TypeName<T>::value);
+  lua_setfield(L, -2, "__metatable");
+  lua_pop(L, 1);
+}
+
+/// Reads a table of named fields and refuses names that nobody asked for. `owner` begins every
+/// message ("cluster 'x': device type 'p100'"). The table stays at `index` while this lives.
+class Fields {
+ public:
+  Fields(lua_State* L, int index, std::string owner);
+
+  std::optional<double> number(const char* key);
+  double number(const char* key, double fallback) { return number(key).value_or(fallback); }
+  double required_number(const char* key);
+  int64_t integer(const char* key, int64_t fallback, int64_t low, int64_t high);
+  bool boolean(const char* key, bool fallback);
+  std::optional<std::string> string(const char* key);
+  std::string string(const char* key, std::string fallback);
+  std::string required_string(const char* key);
+  /// Pushes the field when it is a table (true); pushes nothing when it is absent.
+  bool push_table(const char* key);
+  /// Pushes the field, whatever it is.
+  void push_any(const char* key);
+  const std::string& owner() const { return owner_; }
+
+  /// Throws ArgumentError for a field that was never asked for, with a suggestion. Call last.
+  void refuse_unknown() const;
+
+ private:
+  bool push(const char* key, int type, const char* expected);
+  [[noreturn]] void mismatch(const char* key, const char* expected);
+
+  lua_State* L_;
+  int index_;
+  std::string owner_;
+  std::vector<std::string> known_;
+};
+
+/// Calls body(i) for every element of the sequence at `index`, the element on top of the stack.
+template <class Body>
+void for_each(lua_State* L, int index, Body body) {
+  const int count = static_cast<int>(lua_objlen(L, index));
+  for (int i = 1; i <= count; ++i) {
+    lua_rawgeti(L, index, i);
+    body(i);
+    lua_pop(L, 1);
+  }
+}
+
+/// Pushes a list of what push(element) pushes, one value an element.
+template <class List, class Push>
+void push_list(lua_State* L, const List& list, Push push) {
+  lua_createtable(L, static_cast<int>(std::size(list)), 0);
+  int count = 0;
+  for (const auto& element : list) {
+    push(element);
+    lua_rawseti(L, -2, ++count);
+  }
+}
+
+/// Pushes a list of numbers, each with `add` on top (1: what scripts count from 1). Returns 1.
+template <class Numbers>
+int push_numbers(lua_State* L, const Numbers& numbers, int add = 0) {
+  push_list(L, numbers, [&](auto n) { lua_pushnumber(L, static_cast<double>(n) + add); });
+  return 1;
+}
+
+/// Sets field `key` of the table on top of the stack to such a list.
+template <class Numbers>
+void set_numbers(lua_State* L, const char* key, const Numbers& numbers, int add = 0) {
+  push_numbers(L, numbers, add);
+  lua_setfield(L, -2, key);
+}
+
+/// A list of integers at `index`, as a shape is.
+std::vector<int64_t> integers(lua_State* L, int index, const std::string& owner);
+
+/// Sets field `key` of the table on top of the stack.
+void set_field(lua_State* L, const char* key, double value);
+void set_field(lua_State* L, const char* key, const std::string& value);
+void set_boolean(lua_State* L, const char* key, bool value);
+
+}  // namespace trinity::lua

@@ -1,0 +1,265 @@
+#include "lua/host/interrupt.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "lua/host/stopper.h"
+
+namespace trinity::lua {
+namespace {
+
+struct Watch {
+  lua_State* state;
+  std::shared_ptr<Stopper> stopper;
+};
+
+/// All watched states, the latest last; changed with SIGINT held back.
+std::vector<Watch> g_watches;
+std::mutex g_mutex;
+/// Of the latest, for the handler, which looks at the stopper on its own thread only.
+std::atomic<Stopper*> g_stopper{nullptr};
+std::atomic<pid_t> g_thread{0};
+struct sigaction g_previous = {};
+std::atomic<int> g_searches{0};
+std::atomic<int> g_series{0};
+std::atomic<int> g_presses{0};
+std::atomic<bool> g_interrupted{false};
+std::atomic<int> g_last_status{0};
+
+/// Holds SIGINT back in this thread; the handler passes it on to the thread of the state.
+class HeldBack {
+ public:
+  HeldBack() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set, &old_);
+  }
+  ~HeldBack() { pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
+
+ private:
+  sigset_t old_;
+};
+
+/// Async-signal-safe: atomics, tgkill, signal, and Stopper::stop.
+void on_interrupt(int number) {
+  const int saved = errno;
+  const pid_t thread = g_thread;
+  Stopper* stopper = g_stopper;
+  if (thread != 0 && syscall(SYS_gettid) != thread) {
+    syscall(SYS_tgkill, getpid(), thread, number);
+  } else if (stopper) {
+    g_interrupted = true;
+    stop_flag() = true;
+    const int presses = ++g_presses;
+    if (presses >= 3) {
+      signal(SIGINT, SIG_DFL);
+      raise(SIGINT);
+    }
+    const bool in_search = g_searches > 0 || g_series > 0;
+    if (!in_search || presses >= 2) stopper->stop(StopReason::interrupted);
+  }
+  errno = saved;
+}
+
+void use_latest() {
+  Stopper* latest = g_watches.empty() ? nullptr : g_watches.back().stopper.get();
+  g_stopper = latest;
+  g_thread = latest ? latest->thread() : 0;
+}
+
+void start_afresh() {
+  g_presses = 0;
+  g_searches = 0;
+  g_series = 0;
+  g_interrupted = false;
+  stop_flag() = false;
+}
+
+/// Sets the flag in so many seconds, unless it is destroyed before.
+class Limit {
+ public:
+  explicit Limit(double seconds) {
+    try {
+      thread_ = std::thread([this, seconds] { wait(seconds); });
+    } catch (const std::system_error&) {
+      // Where there is no room for a thread, work ends by its own looks at the clock.
+    }
+  }
+  ~Limit() { end(); }
+  bool passed() const { return passed_; }
+  /// From now on it sets nothing; whether it has passed. A forked child has no such thread.
+  bool end() {
+    if (getpid() != process_) {
+      if (thread_.joinable()) thread_.detach();
+      return passed_;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    wake_.notify_one();
+    if (thread_.joinable()) thread_.join();
+    return passed_;
+  }
+
+ private:
+  void wait(double seconds) {
+    std::unique_lock lock(mutex_);
+    if (wake_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; }))
+      return;
+    passed_ = true;
+    stop_flag() = true;
+  }
+
+  pid_t process_ = getpid();
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool over_ = false;
+  std::atomic<bool> passed_{false};
+  std::thread thread_;
+};
+
+/// Of the thread that runs a script, the innermost last.
+thread_local std::vector<std::unique_ptr<Limit>> g_limits;
+
+/// Whether Ctrl-C, or a time limit of the script, asked to stop and nobody took that back.
+bool user_stops() {
+  const Stopper* stopper = g_stopper;
+  return g_presses > 0 || (g_interrupted && g_searches > 0) ||
+         (stopper && stopper->reason() != StopReason::none);
+}
+
+bool limit_passed() {
+  return std::any_of(g_limits.begin(), g_limits.end(),
+                     [](const auto& limit) { return limit->passed(); });
+}
+
+/// What a script has to finish with the best of the search that Ctrl-C ended.
+constexpr double kGrace_s = 5;
+
+/// Lets the script go on for a while, unless it must end itself.
+void take_flag_back() {
+  Stopper* stopper = g_stopper;
+  if (stopper && stopper->reason() != StopReason::none) return;  // the script itself must end
+  if (stopper && g_interrupted) stopper->stop_in(kGrace_s);
+  g_presses = 0;
+  stop_flag() = limit_passed();
+}
+
+/// Ends the watch; returns the stopper of the state that is now the latest.
+std::shared_ptr<Stopper> end_watch(lua_State* L) {
+  std::shared_ptr<Stopper> last, heir;  // the first may die here, after SIGINT is let through
+  const HeldBack held;
+  const std::lock_guard lock(g_mutex);
+  const auto at = std::find_if(g_watches.begin(), g_watches.end(),
+                               [L](const Watch& watch) { return watch.state == L; });
+  if (at == g_watches.end()) return nullptr;
+  last = std::move(at->stopper);
+  g_watches.erase(at);
+  use_latest();
+  if (g_watches.empty())
+    sigaction(SIGINT, &g_previous, nullptr);
+  else
+    heir = g_watches.back().stopper;
+  return heir;
+}
+
+}  // namespace
+
+void begin_limit(double seconds) {
+  constexpr double kLongest_s = 1e8;
+  // Signals are for the threads that scripts run on.
+  g_limits.reserve(g_limits.size() + 1);
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  auto limit = std::make_unique<Limit>(std::clamp(seconds, 0.0, kLongest_s));
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  g_limits.push_back(std::move(limit));
+}
+
+bool end_limit() {
+  if (g_limits.empty()) return false;
+  const auto limit = std::move(g_limits.back());
+  g_limits.pop_back();
+  // Without its thread nothing sets the flag any more.
+  const bool passed = limit->end();
+  if (passed && !limit_passed() && !user_stops()) stop_flag() = false;
+  return passed;
+}
+
+bool stop_requested() { return stop_flag() && (!limit_passed() || user_stops()); }
+
+void watch_interrupts(lua_State* L) {
+  auto stopper = Stopper::of(L);
+  // After that of Stopper: a forked child has a thread of another number.
+  static const int registered = pthread_atfork(nullptr, nullptr, use_latest);
+  static_cast<void>(registered);
+  stopper->take_profiler();
+  const HeldBack held;
+  const std::lock_guard lock(g_mutex);
+  if (g_watches.empty()) {
+    struct sigaction action = {};
+    action.sa_handler = on_interrupt;  // no SA_RESTART: a read that sleeps must wake up
+    sigaction(SIGINT, &action, &g_previous);
+    start_afresh();
+  }
+  g_watches.push_back({L, std::move(stopper)});
+  use_latest();
+}
+
+void unwatch_interrupts(lua_State* L) {
+  if (const auto heir = end_watch(L); heir && heir->thread() == syscall(SYS_gettid))
+    heir->take_profiler();
+}
+
+void (*interrupt_handler())(int) { return on_interrupt; }
+
+bool was_interrupted() { return g_interrupted; }
+
+bool was_stopped() { return Stopper::has_stopped(); }
+
+void forget_interrupt(lua_State* L) {
+  const HeldBack held;
+  start_afresh();
+  if (auto* stopper = Stopper::find(L)) stopper->release();
+}
+
+void leave_on_interrupt(int status) {
+  g_last_status = status;
+  const HeldBack held;
+  const std::lock_guard lock(g_mutex);
+  g_previous = {};
+  g_previous.sa_handler = [](int) { _exit(g_last_status); };
+  sigaction(SIGINT, &g_previous, nullptr);
+}
+
+void begin_search() {
+  if (++g_searches == 1 && g_interrupted) stop_flag() = true;
+}
+
+void end_search() {
+  if (--g_searches == 0) take_flag_back();
+}
+
+void begin_series() { ++g_series; }
+
+void end_series() {
+  if (--g_series == 0 && g_searches == 0) take_flag_back();
+}
+
+}  // namespace trinity::lua

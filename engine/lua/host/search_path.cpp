@@ -1,0 +1,83 @@
+#include "lua/host/search_path.h"
+
+#include <cstdlib>
+#include <string_view>
+
+namespace trinity::lua {
+namespace {
+
+/// The trees of LuaRocks, nearest first, then what LuaJIT was built with.
+std::string default_path(const std::string& folder, const std::string& ending, bool with_init,
+                         const std::string& built_in) {
+  std::string paths;
+  const char* user = std::getenv("HOME");
+  for (const std::string& root :
+       {std::string("./lua_modules"), user ? std::string(user) + "/.luarocks" : std::string(),
+        std::string("/usr/local")}) {
+    if (root.empty()) continue;
+    const auto start = root + folder + "/5.1/?";
+    if (built_in.find(start + ending) != std::string::npos) continue;
+    paths += start + ending + ";";
+    if (with_init) paths += start + "/init" + ending + ";";
+  }
+  return paths + built_in;
+}
+
+/// The environment's path with its ';;' replaced by `otherwise`, or `otherwise` itself.
+std::string from_environment(const char* variable, const std::string& otherwise) {
+  const char* given = std::getenv(variable);
+  if (!given) return otherwise;
+  std::string path = given;
+  const auto at = path.find(";;");
+  if (at == std::string::npos) return path;
+  const auto before = path.substr(0, at), after = path.substr(at + 2);
+  return before + (before.empty() ? "" : ";") + otherwise + (after.empty() ? "" : ";") + after;
+}
+
+/// Puts `front` before field `name` of the table package on top of the stack, once.
+void put_before(lua_State* L, const char* name, const std::string& front) {
+  lua_getfield(L, -1, name);
+  const std::string old = lua_isstring(L, -1) ? lua_tostring(L, -1) : "";
+  lua_pop(L, 1);
+  if (old.starts_with(front)) return;
+  lua_pushstring(L, (front + old).c_str());
+  lua_setfield(L, -2, name);
+}
+
+}  // namespace
+
+void open_libraries(lua_State* L, const std::string& home) {
+  // LuaJIT must not read the variables itself: it would put its own default for ';;'.
+  lua_pushboolean(L, 1);
+  lua_setfield(L, LUA_REGISTRYINDEX, "LUA_NOENV");
+  luaL_openlibs(L);
+  lua_pushnil(L);
+  lua_setfield(L, LUA_REGISTRYINDEX, "LUA_NOENV");
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "path");
+  lua_getfield(L, -2, "cpath");
+  const std::string built_in = lua_tostring(L, -2), built_in_c = lua_tostring(L, -1);
+  lua_pop(L, 2);
+  const auto path =
+      home + "/lib/?.lua;" + home + "/lib/?/init.lua;" +
+      from_environment("LUA_PATH", default_path("/share/lua", ".lua", true, built_in));
+  const auto cpath =
+      from_environment("LUA_CPATH", default_path("/lib/lua", ".so", false, built_in_c));
+  lua_pushstring(L, path.c_str());
+  lua_setfield(L, -2, "path");
+  lua_pushstring(L, cpath.c_str());
+  lua_setfield(L, -2, "cpath");
+  lua_pop(L, 1);
+}
+
+void add_script_folder(lua_State* L, const std::string& folder) {
+  const std::string start = (folder.empty() ? std::string(".") : folder) + "/?";
+  lua_getglobal(L, "package");
+  if (lua_istable(L, -1)) {  // a safe state has none
+    put_before(L, "path", start + ".lua;" + start + "/init.lua;");
+    put_before(L, "cpath", start + ".so;");
+  }
+  lua_pop(L, 1);
+}
+
+}  // namespace trinity::lua

@@ -1,0 +1,274 @@
+#include "search/partition/fm_refine.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace trinity {
+namespace {
+
+constexpr int64_t kBuckets = 4096;
+constexpr int kLooks = 32;  // cells of a side looked at for one whose move is allowed
+
+}  // namespace
+
+/// Free cells of both sides by gain: an array of doubly linked lists.
+struct FmSides::Buckets {
+  std::vector<int64_t> gain;
+  std::vector<int32_t> next, previous, head[2];
+  std::vector<bool> free;
+  int32_t top[2] = {-1, -1};
+  int64_t quantum = 1;
+
+  Buckets(size_t cells, int64_t largest_gain)
+      : gain(cells, 0),
+        next(cells, -1),
+        previous(cells, -1),
+        free(cells, true),
+        quantum(2 * largest_gain / kBuckets + 1) {
+    const auto count = static_cast<size_t>(2 * (largest_gain / quantum) + 3);
+    for (auto& heads : head) heads.assign(count, -1);
+  }
+
+  int32_t bucket(int32_t cell) const {
+    const auto middle = static_cast<int64_t>(head[0].size() / 2);
+    return static_cast<int32_t>(gain[static_cast<size_t>(cell)] / quantum + middle);
+  }
+  void insert(int32_t cell, int side) {
+    const int32_t at = bucket(cell);
+    auto& first = head[side][static_cast<size_t>(at)];
+    next[static_cast<size_t>(cell)] = first;
+    previous[static_cast<size_t>(cell)] = -1;
+    if (first >= 0) previous[static_cast<size_t>(first)] = cell;
+    first = cell;
+    top[side] = std::max(top[side], at);
+  }
+  void remove(int32_t cell, int side) {
+    const int32_t after = next[static_cast<size_t>(cell)];
+    const int32_t before = previous[static_cast<size_t>(cell)];
+    if (after >= 0) previous[static_cast<size_t>(after)] = before;
+    if (before >= 0) {
+      next[static_cast<size_t>(before)] = after;
+    } else {
+      head[side][static_cast<size_t>(bucket(cell))] = after;
+    }
+  }
+  void change(int32_t cell, int side, int64_t by) {
+    if (!free[static_cast<size_t>(cell)]) return;
+    remove(cell, side);
+    gain[static_cast<size_t>(cell)] += by;
+    insert(cell, side);
+  }
+};
+
+FmSides::FmSides(const Hypergraph& hypergraph, std::span<const int32_t> weight,
+                 std::span<const int32_t> units, double share, double imbalance)
+    : share_(share) {
+  std::vector<int32_t> cell(static_cast<size_t>(hypergraph.units), -1);
+  for (size_t i = 0; i < units.size(); ++i) {
+    cell[static_cast<size_t>(units[i])] = static_cast<int32_t>(i);
+    weight_.push_back(weight[static_cast<size_t>(units[i])]);
+  }
+  first_pin_.push_back(0);
+  std::vector<std::vector<int32_t>> lists(units.size());
+  for (int32_t net = 0; net < hypergraph.nets(); ++net) {
+    const auto begin = pins_.size();
+    for (const int32_t unit : hypergraph.net(net))
+      if (cell[static_cast<size_t>(unit)] >= 0) pins_.push_back(cell[static_cast<size_t>(unit)]);
+    if (pins_.size() - begin < 2) {
+      pins_.resize(begin);
+      continue;
+    }
+    for (size_t pin = begin; pin < pins_.size(); ++pin)
+      lists[static_cast<size_t>(pins_[pin])].push_back(static_cast<int32_t>(bytes_.size()));
+    bytes_.push_back(hypergraph.bytes[static_cast<size_t>(net)]);
+    first_pin_.push_back(static_cast<int32_t>(pins_.size()));
+  }
+  first_net_.push_back(0);
+  for (const auto& list : lists) {
+    int64_t sum = 0;
+    for (const int32_t net : list) sum += bytes_[static_cast<size_t>(net)];
+    largest_gain_ = std::max(largest_gain_, sum);
+    nets_.insert(nets_.end(), list.begin(), list.end());
+    first_net_.push_back(static_cast<int32_t>(nets_.size()));
+  }
+  total_ = std::accumulate(weight_.begin(), weight_.end(), int64_t{0});
+  const double smaller = std::min(share, 1 - share) * static_cast<double>(total_);
+  const auto heaviest = static_cast<double>(*std::max_element(weight_.begin(), weight_.end()));
+  const double slack = std::max(imbalance * smaller, std::min(heaviest, smaller / 2));
+  low_ = static_cast<int64_t>(share * static_cast<double>(total_) - slack);
+  high_ = static_cast<int64_t>(share * static_cast<double>(total_) + slack);
+}
+
+std::span<const int32_t> FmSides::pins(int32_t net) const {
+  const auto n = static_cast<size_t>(net);
+  return {pins_.data() + first_pin_[n], static_cast<size_t>(first_pin_[n + 1] - first_pin_[n])};
+}
+
+std::span<const int32_t> FmSides::nets(int32_t cell) const {
+  const auto c = static_cast<size_t>(cell);
+  return {nets_.data() + first_net_[c], static_cast<size_t>(first_net_[c + 1] - first_net_[c])};
+}
+
+int64_t FmSides::violation(int64_t first_weight) const {
+  return std::max({int64_t{0}, low_ - first_weight, first_weight - high_});
+}
+
+int64_t FmSides::first_weight(const std::vector<bool>& side) const {
+  int64_t sum = 0;
+  for (size_t cell = 0; cell < side.size(); ++cell)
+    if (!side[cell]) sum += weight_[cell];
+  return sum;
+}
+
+int64_t FmSides::cut_bytes(const std::vector<bool>& side) const {
+  int64_t sum = 0;
+  for (size_t net = 0; net < bytes_.size(); ++net) {
+    const auto list = pins(static_cast<int32_t>(net));
+    const bool first = side[static_cast<size_t>(list[0])];
+    const bool cut = std::any_of(list.begin(), list.end(), [&](int32_t cell) {
+      return side[static_cast<size_t>(cell)] != first;
+    });
+    if (cut) sum += bytes_[net];
+  }
+  return sum;
+}
+
+std::vector<bool> FmSides::first_cells() const {
+  std::vector<bool> side(weight_.size(), true);
+  const auto wanted = share_ * static_cast<double>(total_);
+  double sum = 0;
+  for (size_t cell = 0; cell < side.size(); ++cell) {
+    const auto weight = static_cast<double>(weight_[cell]);
+    if (sum + weight / 2 > wanted) break;
+    sum += weight;
+    side[cell] = false;
+  }
+  return side;
+}
+
+/// Breadth-first from a random cell, and from another one whenever nothing is left to grow to.
+std::vector<bool> FmSides::grown(RandomStream& random) const {
+  std::vector<bool> side(weight_.size(), true);
+  const auto wanted = share_ * static_cast<double>(total_);
+  std::vector<int32_t> queue;
+  double sum = 0;
+  size_t next = 0, left = side.size();
+  const auto add = [&](int32_t cell) {
+    if (!side[static_cast<size_t>(cell)]) return;
+    const auto weight = static_cast<double>(weight_[static_cast<size_t>(cell)]);
+    if (sum + weight / 2 > wanted) return;
+    side[static_cast<size_t>(cell)] = false;
+    sum += weight;
+    --left;
+    queue.push_back(cell);
+  };
+  for (size_t tries = 0; sum < wanted && left > 0 && tries < side.size(); ++tries) {
+    add(static_cast<int32_t>(random.below(side.size())));
+    for (; next < queue.size(); ++next)
+      for (const int32_t net : nets(queue[next]))
+        for (const int32_t cell : pins(net)) add(cell);
+  }
+  return side;
+}
+
+void FmSides::count(const std::vector<bool>& side) {
+  for (auto& counts : on_side_) counts.assign(bytes_.size(), 0);
+  for (size_t net = 0; net < bytes_.size(); ++net)
+    for (const int32_t cell : pins(static_cast<int32_t>(net)))
+      ++on_side_[side[static_cast<size_t>(cell)]][net];
+}
+
+/// The free cell of the largest gain whose move keeps the balance or betters it; -1 for none.
+int32_t FmSides::choose(Buckets& buckets, int64_t first_weight) const {
+  int32_t chosen = -1;
+  const int64_t now = violation(first_weight);
+  for (int from = 0; from < 2; ++from) {
+    auto& top = buckets.top[from];
+    while (top >= 0 && buckets.head[from][static_cast<size_t>(top)] < 0) --top;
+    int looks = kLooks;
+    for (int32_t at = top; at >= 0 && looks > 0; --at) {
+      for (int32_t cell = buckets.head[from][static_cast<size_t>(at)]; cell >= 0 && looks > 0;
+           cell = buckets.next[static_cast<size_t>(cell)], --looks) {
+        const int64_t weight = weight_[static_cast<size_t>(cell)];
+        const int64_t after = violation(first_weight + (from ? weight : -weight));
+        if (after > 0 && after >= now) continue;
+        if (chosen < 0 ||
+            buckets.gain[static_cast<size_t>(cell)] > buckets.gain[static_cast<size_t>(chosen)])
+          chosen = cell;
+        looks = 0;
+        break;
+      }
+    }
+  }
+  return chosen;
+}
+
+/// Moves a cell over, locks it and updates the gains of the cells on its nets.
+void FmSides::move(int32_t cell, std::vector<bool>& side, Buckets& buckets) {
+  const int from = side[static_cast<size_t>(cell)], to = 1 - from;
+  buckets.remove(cell, from);
+  buckets.free[static_cast<size_t>(cell)] = false;
+  const auto change_on = [&](int32_t net, int on, int64_t by) {
+    for (const int32_t other : pins(net))
+      if (other != cell && (on < 0 || side[static_cast<size_t>(other)] == (on == 1)))
+        buckets.change(other, side[static_cast<size_t>(other)], by);
+  };
+  for (const int32_t net : nets(cell)) {
+    const int64_t bytes = bytes_[static_cast<size_t>(net)];
+    auto& left = on_side_[from][static_cast<size_t>(net)];
+    auto& there = on_side_[to][static_cast<size_t>(net)];
+    if (there == 0) change_on(net, -1, bytes);
+    if (there == 1) change_on(net, to, -bytes);
+    --left;
+    ++there;
+    if (left == 0) change_on(net, -1, -bytes);
+    if (left == 1) change_on(net, from, bytes);
+  }
+  side[static_cast<size_t>(cell)] = to == 1;
+}
+
+bool FmSides::pass(std::vector<bool>& side) {
+  count(side);
+  Buckets buckets(weight_.size(), largest_gain_);
+  for (size_t c = 0; c < weight_.size(); ++c) {
+    const auto cell = static_cast<int32_t>(c);
+    const int from = side[c];
+    for (const int32_t net : nets(cell)) {
+      if (on_side_[from][static_cast<size_t>(net)] == 1)
+        buckets.gain[c] += bytes_[static_cast<size_t>(net)];
+      if (on_side_[1 - from][static_cast<size_t>(net)] == 0)
+        buckets.gain[c] -= bytes_[static_cast<size_t>(net)];
+    }
+    buckets.insert(cell, from);
+  }
+  struct Moment {
+    int64_t violation, cut;
+    auto operator<=>(const Moment&) const = default;
+  };
+  int64_t weight = first_weight(side), cut = 0;
+  const Moment begin{violation(weight), 0};
+  Moment best = begin;
+  std::vector<int32_t> moved;
+  size_t kept = 0;
+  for (int32_t cell; (cell = choose(buckets, weight)) >= 0;) {
+    cut -= buckets.gain[static_cast<size_t>(cell)];
+    const int64_t by = weight_[static_cast<size_t>(cell)];
+    weight += side[static_cast<size_t>(cell)] ? by : -by;
+    move(cell, side, buckets);
+    moved.push_back(cell);
+    const Moment now{violation(weight), cut};
+    if (now >= best) continue;
+    best = now;
+    kept = moved.size();
+  }
+  for (size_t i = kept; i < moved.size(); ++i)
+    side[static_cast<size_t>(moved[i])] = !side[static_cast<size_t>(moved[i])];
+  return best < begin;
+}
+
+void FmSides::refine(std::vector<bool>& side, int32_t passes) {
+  for (int32_t i = 0; i < passes && pass(side); ++i) {
+  }
+}
+
+}  // namespace trinity

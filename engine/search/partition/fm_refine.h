@@ -1,0 +1,45 @@
+#pragma once
+
+#include "base/random.h"
+#include "search/partition/hypergraph.h"
+
+namespace trinity {
+
+/// Cells with weights and the nets between them, in two sides: what one Fiduccia-Mattheyses
+/// refinement works on (fm.h).
+class FmSides {
+ public:
+  /// The part of `hypergraph` between `units` (ascending), whose cell i is units[i]. The first side
+  /// (false) should get `share` of the weight.
+  FmSides(const Hypergraph& hypergraph, std::span<const int32_t> weight,
+          std::span<const int32_t> units, double share, double imbalance);
+
+  /// The sides to start from: the first cells up to the share; or a set grown from a random cell.
+  std::vector<bool> first_cells() const;
+  std::vector<bool> grown(RandomStream& random) const;
+
+  /// Runs passes from `side` until none gains.
+  void refine(std::vector<bool>& side, int32_t passes);
+
+  int64_t cut_bytes(const std::vector<bool>& side) const;
+  /// By how much the first side's weight lies outside its bounds.
+  int64_t violation(int64_t first_weight) const;
+  int64_t first_weight(const std::vector<bool>& side) const;
+
+ private:
+  struct Buckets;
+  bool pass(std::vector<bool>& side);
+  void count(const std::vector<bool>& side);
+  void move(int32_t cell, std::vector<bool>& side, Buckets& buckets);
+  int32_t choose(Buckets& buckets, int64_t first_weight) const;
+  std::span<const int32_t> pins(int32_t net) const;
+  std::span<const int32_t> nets(int32_t cell) const;
+
+  std::vector<int64_t> weight_, bytes_;
+  std::vector<int32_t> first_pin_, pins_, first_net_, nets_;
+  std::vector<int32_t> on_side_[2];  // pins of a net on each side
+  int64_t low_ = 0, high_ = 0, total_ = 0, largest_gain_ = 0;
+  double share_;
+};
+
+}  // namespace trinity

@@ -1,0 +1,115 @@
+#include "search/partition/row_split.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "search/placement/task_graph.h"
+
+namespace trinity {
+namespace {
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+/// The loads of all elements on a part.
+std::span<const int64_t> loads_of(std::span<const int64_t> work, size_t elements, int32_t part) {
+  return work.size() == elements ? work : work.subspan(at(part) * elements, elements);
+}
+
+/// No part's total exceeds this.
+int64_t largest_total(std::span<const int64_t> work, size_t elements) {
+  int64_t largest = 0;
+  for (size_t first = 0; first < work.size(); first += elements) {
+    int64_t sum = 0;
+    for (const int64_t load : work.subspan(first, elements)) {
+      if (load < 0) throw ArgumentError(fmt::format("row split: a load is {}", load));
+      if (__builtin_add_overflow(sum, load, &sum))
+        throw LimitError("row split: the loads add up to more than 64 bits hold");
+    }
+    largest = std::max(largest, sum);
+  }
+  return largest;
+}
+
+}  // namespace
+
+std::vector<int32_t> fill_row(std::span<const int64_t> work, size_t elements, int32_t parts,
+                              int64_t limit) {
+  std::vector<int32_t> part_of(elements, parts);
+  size_t next = 0;
+  for (int32_t part = 0; part < parts; ++part) {
+    const auto loads = loads_of(work, elements, part);
+    for (int64_t load = 0; next < elements && loads[next] <= limit - load; ++next) {
+      load += loads[next];
+      part_of[next] = part;
+    }
+  }
+  return part_of;
+}
+
+std::vector<int32_t> split_row(std::span<const int64_t> work, size_t elements, int32_t parts) {
+  if (parts < 1 || (work.size() != elements && work.size() != elements * at(parts)))
+    throw ArgumentError(fmt::format("row split: {} loads of {} elements for {} parts", work.size(),
+                                    elements, parts));
+  if (elements == 0) return {};
+  int64_t low = 0, high = largest_total(work, elements);
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (fill_row(work, elements, parts, middle).back() < parts)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return fill_row(work, elements, parts, high);
+}
+
+std::vector<int32_t> split_row(const std::vector<double>& work, int32_t parts) {
+  const double all = std::accumulate(work.begin(), work.end(), 0.0);
+  std::vector<int64_t> whole;
+  for (const double w : work) {
+    if (!(w >= 0 && std::isfinite(w)))
+      throw ArgumentError(fmt::format("row split: a load is {}", w));
+    whole.push_back(all > 0 ? std::llround(w / all * 0x1p40) : 0);
+  }
+  return split_row(whole, whole.size(), parts);
+}
+
+std::vector<int32_t> pipeline_order(const Problem& problem) {
+  const auto tasks = make_task_graph(problem);
+  const auto units = problem.graph().unit_count();
+  constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
+  std::vector<int32_t> key(at(units), kNone);
+  for (int32_t o = 0; o < tasks.tasks; ++o)
+    if (!tasks.follows[at(o)]) {
+      auto& first = key[at(tasks.group[at(o)])];
+      first = std::min(first, o);
+    }
+  // A weight's own gradient and update cost something, but its first reader comes before them.
+  for (int32_t o = tasks.tasks - 1; o >= 0; --o) {
+    if (!tasks.follows[at(o)]) continue;
+    auto& first = key[at(tasks.group[at(o)])];
+    for (const auto& edge : tasks.readers(o))
+      first =
+          std::min(first, tasks.follows[at(edge.to)] ? key[at(tasks.group[at(edge.to)])] : edge.to);
+  }
+  std::vector<int32_t> order(at(units));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return key[at(a)] < key[at(b)]; });
+  return order;
+}
+
+Assignment contiguous_split(const PlacementSpace& space) {
+  const auto order = pipeline_order(space.problem());
+  std::vector<int64_t> work;
+  for (int32_t device = 0; device < space.devices(); ++device)
+    for (const int32_t unit : order) work.push_back(space.cost_ns(unit, device));
+  const auto part = split_row(work, order.size(), space.devices());
+  Assignment assignment(order.size());
+  for (size_t i = 0; i < order.size(); ++i) assignment[at(order[i])] = part[i];
+  return assignment;
+}
+
+}  // namespace trinity

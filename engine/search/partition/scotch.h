@@ -1,0 +1,28 @@
+#pragma once
+
+#include "search/placement/placement_space.h"
+
+namespace trinity {
+
+struct ScotchOptions {
+  uint64_t seed = 1;
+  double imbalance = 0.05;  ///< by how much a device may exceed its share
+};
+
+/// Static mapping by dual recursive bipartitioning (Pellegrini and Roman, HPCN Europe 1996) by the
+/// Scotch library: the least sum over edges of bytes times the distance of their devices, such that
+/// every device gets its share of work and memory together (PartitionWeights::combined). Ignores
+/// precedence.
+///
+/// The target is the weighted complete graph of devices (archCmpltw) where all pairs are equally
+/// far apart; elsewhere it is decomposition-defined (archBuild) with an edge between any two
+/// devices: their distance is the time that the mean tensor takes between them, both directions
+/// averaged, in units of a tenth of the shortest one.
+///
+/// Deterministic: one thread, and the library's random numbers are seeded and reset for every call.
+/// They belong to the whole process, so calls wait for each other.
+///
+/// Throws ArgumentError for an imbalance outside (0, 10], Error when Scotch fails.
+Assignment scotch_map(const PlacementSpace& space, const ScotchOptions& options = {});
+
+}  // namespace trinity

@@ -1,0 +1,150 @@
+#include "search/pase/pase_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/stop.h"
+#include "search/placement/markov_chain.h"
+#include "selection/selection_solver.h"
+
+namespace trinity {
+namespace {
+
+/// The edges of every node, for the change of a cost when one node changes.
+class Neighbours {
+ public:
+  explicit Neighbours(const SelectionProblem& problem)
+      : problem_(problem), edges_(static_cast<size_t>(problem.nodes())) {
+    for (size_t e = 0; e < problem.edges.size(); ++e) {
+      const auto [from, to] = problem.edges[e];
+      edges_[static_cast<size_t>(from)].push_back(e);
+      if (to != from) edges_[static_cast<size_t>(to)].push_back(e);
+    }
+  }
+
+  /// Cost of a node and its edges.
+  double around(int32_t node, const std::vector<int32_t>& choice) const {
+    double cost = problem_.costs(node)[at(choice, node)];
+    for (const size_t e : edges_[static_cast<size_t>(node)]) {
+      const auto [from, to] = problem_.edges[e];
+      const auto columns = static_cast<size_t>(problem_.strategies(to));
+      cost += problem_.edge_table(e)[at(choice, from) * columns + at(choice, to)];
+    }
+    return cost;
+  }
+
+ private:
+  static size_t at(const std::vector<int32_t>& choice, int32_t node) {
+    return static_cast<size_t>(choice[static_cast<size_t>(node)]);
+  }
+  const SelectionProblem& problem_;
+  std::vector<std::vector<size_t>> edges_;
+};
+
+std::vector<int32_t> prime_factors(int32_t n) {
+  std::vector<int32_t> factors;
+  for (int32_t k = 2; k * k <= n; ++k)
+    for (; n % k == 0; n /= k) factors.push_back(k);
+  if (n > 1) factors.push_back(n);
+  std::reverse(factors.begin(), factors.end());
+  return factors;
+}
+
+/// Every way to split one more dimension of a configuration in k; itself where there is none.
+std::vector<Configuration> extended(const PaseLayer& layer, const Configuration& configuration,
+                                    int32_t k, const std::vector<Configuration>& space) {
+  std::vector<Configuration> found;
+  for (size_t d = 0; d < configuration.size(); ++d) {
+    Configuration next = configuration;
+    next[d] *= k;
+    if (!layer.dimensions[d].splits || next[d] > layer.dimensions[d].size) continue;
+    if (std::binary_search(space.begin(), space.end(), next)) found.push_back(std::move(next));
+  }
+  if (found.empty()) found.push_back(configuration);
+  return found;
+}
+
+SelectionProblem communication_problem(const PaseProblem& problem,
+                                       const std::vector<std::vector<Configuration>>& choices) {
+  SelectionProblem level;
+  const auto& layers = problem.graph.layers;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    std::vector<double> costs;
+    for (const auto& c : choices[i])
+      costs.push_back(layer_cost(layers[i], c, problem.options).communication);
+    level.add_node(costs);
+  }
+  std::map<std::pair<int32_t, int32_t>, std::vector<double>> tables;
+  for (const auto& edge : problem.graph.edges) {
+    auto& table = tables[{edge.from, edge.to}];
+    const auto& to = choices[static_cast<size_t>(edge.to)];
+    std::vector<double> added;
+    for (const auto& a : choices[static_cast<size_t>(edge.from)])
+      for (const auto& b : to) added.push_back(edge_cost(edge, a, b, problem.options));
+    if (problem.options.sum_edges && !table.empty())
+      std::transform(added.begin(), added.end(), table.begin(), added.begin(), std::plus<>());
+    table = std::move(added);
+  }
+  for (const auto& [ends, table] : tables) level.add_edge(ends.first, ends.second, table);
+  return level;
+}
+
+}  // namespace
+
+Walk flexflow_walk(const SelectionProblem& problem, const WalkOptions& options) {
+  MarkovChain chain{options.iterations};
+  chain.state = options.start;
+  chain.cost = score_selection(problem, chain.state).cost;
+  chain.changed();
+  Walk walk{chain.best, chain.best_cost, 0, 0};
+  if (problem.nodes() < 2) return walk;
+  const Neighbours neighbours(problem);
+  chain.alpha = MarkovChain::scale(options.alpha_per_ms * 1e3 / options.flops, chain.cost);
+  chain.proposals = chain.improved = 1;  // the start counts
+  RandomStream random(options.seed, "flexflow_walk", 0);
+  while (walk.iterations < options.iterations && !chain.stuck() &&
+         !stop_flag().load(std::memory_order_relaxed)) {
+    ++walk.iterations;
+    chain.begin_proposal();
+    const auto node = static_cast<int32_t>(random.below(problem.nodes() - 1));
+    auto& strategy = chain.state[static_cast<size_t>(node)];
+    const int32_t before = strategy;
+    const double old_cost = neighbours.around(node, chain.state);
+    strategy = static_cast<int32_t>(random.below(problem.strategies(node)));
+    const double change = neighbours.around(node, chain.state) - old_cost;
+    if (change > 0 && change >= chain.most_increase(random.uniform())) {
+      strategy = before;
+      continue;
+    }
+    ++walk.accepted;
+    chain.cost += change;
+    chain.changed();
+  }
+  walk.choice = chain.best;
+  walk.cost = score_selection(problem, walk.choice).cost;
+  return walk;
+}
+
+TofuSplit tofu_split(const PaseProblem& problem, ThreadPool& pool) {
+  const auto& layers = problem.graph.layers;
+  TofuSplit found;
+  for (const auto& layer : layers) found.strategy.emplace_back(layer.dimensions.size(), 1);
+  for (const int32_t k : prime_factors(problem.options.devices)) {
+    std::vector<std::vector<Configuration>> choices;
+    for (size_t i = 0; i < layers.size(); ++i)
+      choices.push_back(extended(layers[i], found.strategy[i], k, problem.configurations[i]));
+    const auto level = communication_problem(problem, choices);
+    const SelectionResult solved = solve_selection(level, {}, pool);
+    found.optimal = found.optimal && solved.optimal;
+    for (size_t i = 0; i < layers.size(); ++i)
+      found.strategy[i] = choices[i][static_cast<size_t>(solved.choice[i])];
+  }
+  const PaseCost cost = price_strategy(problem, found.strategy);
+  found.communication = cost.communication + cost.edges;
+  return found;
+}
+
+}  // namespace trinity

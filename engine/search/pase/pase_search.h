@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "search/pase/pase_costs.h"
+
+namespace trinity {
+
+// What PaSE is compared with, over the same configurations and costs.
+
+struct WalkOptions {
+  std::vector<int32_t> start;  ///< strategy of every node
+  uint64_t seed = 1;
+  int64_t iterations = 250'000;  ///< the PaSE paper's budget
+  /// A worse strategy is accepted with probability exp(-alpha * (new - current)), in milliseconds.
+  /// FlexFlow's releases have 0.05 to 1, which means something else for every workload; 0 scales
+  /// it: alpha * start = 100.
+  double alpha_per_ms = 0;
+  double flops = 10e12;  ///< of a device: what turns costs into milliseconds
+};
+
+struct Walk {
+  std::vector<int32_t> choice;  ///< the best seen
+  double cost = 0;
+  int64_t iterations = 0, accepted = 0;
+};
+
+/// FlexFlow's Markov chain (markov_chain.h): a random node but the last gets a random strategy; the
+/// end after half the budget without improvement. Ctrl-C ends it with the best so far. Throws
+/// ArgumentError for a start that score_selection() refuses.
+Walk flexflow_walk(const SelectionProblem& problem, const WalkOptions& options);
+
+struct TofuSplit {
+  std::vector<Configuration> strategy;  ///< per layer
+  double communication = 0;             ///< of layers and edges, in FLOP: what it minimises
+  bool optimal = true;                  ///< every level was solved to optimality
+};
+
+/// Tofu's recursive partition (Wang, Huang, Li 2019; papers.md 6.5): for every prime factor k of
+/// the devices, largest first, every layer splits exactly one more dimension in k (none where none
+/// can be split), chosen for all layers together by the least communication.
+TofuSplit tofu_split(const PaseProblem& problem, ThreadPool& pool);
+
+}  // namespace trinity

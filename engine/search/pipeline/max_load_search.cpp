@@ -1,0 +1,566 @@
+#include "search/pipeline/max_load_search.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/stop.h"
+#include "search/pipeline/max_load_programme.h"
+
+namespace trinity {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::infinity();
+/// Temperatures relative to the best load: a move that makes the largest load so much larger is
+/// accepted with probability 1/e.
+constexpr double kHot = 0.05, kWarm = 0.01, kCold = 2e-5;
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+std::vector<std::vector<int32_t>> units_of(const LoadInstance& instance) {
+  std::vector<int32_t> number(instance.nodes.size(), -1);
+  std::vector<std::vector<int32_t>> units;
+  for (size_t n = 0; n < instance.nodes.size(); ++n) {
+    auto& unit = number[at(instance.nodes[n].unit)];
+    if (unit < 0) {
+      unit = static_cast<int32_t>(units.size());
+      units.emplace_back();
+    }
+    units[at(unit)].push_back(static_cast<int32_t>(n));
+  }
+  return units;
+}
+
+/// The costs of units, which all chains share.
+struct Units {
+  Units(const LoadInstance& from, std::vector<std::vector<int32_t>> nodes_of)
+      : instance(from), groups(std::move(nodes_of)), nets(from, groups) {
+    for (const auto& group : groups) {
+      accelerator.push_back(0);
+      cpu.push_back(0);
+      memory_bytes.push_back(0);
+      supported.push_back(true);
+      for (const int32_t node : group) {
+        const auto& about = from.nodes[at(node)];
+        accelerator.back() += about.accelerator_s;
+        cpu.back() += about.cpu_s;
+        memory_bytes.back() += about.memory_bytes;
+        if (!about.supported) supported.back() = false;
+      }
+    }
+  }
+
+  int32_t count() const { return static_cast<int32_t>(groups.size()); }
+  int32_t devices() const { return instance.accelerators + instance.cpus; }
+  bool is_cpu(int32_t device) const { return device >= instance.accelerators; }
+
+  const LoadInstance& instance;
+  std::vector<std::vector<int32_t>> groups;
+  LoadNets nets;
+  std::vector<double> accelerator, cpu;
+  std::vector<int64_t> memory_bytes;
+  std::vector<bool> supported;
+};
+
+/// Units merged along their dearest nets, in a random order of nets that are about as dear, until
+/// few are left or they would be too large to balance.
+class Coarsening {
+ public:
+  Coarsening(const Units& units, int32_t target, RandomStream& random)
+      : units_(units),
+        leader_(at(units.count())),
+        work_(units.accelerator),
+        memory_bytes_(units.memory_bytes) {
+    std::iota(leader_.begin(), leader_.end(), 0);
+    for (const double work : work_) all_ += work;
+    std::vector<std::pair<double, int32_t>> order;  // dearest first
+    for (size_t n = 0; n < units.nets.nets.size(); ++n)
+      order.emplace_back(-units.nets.nets[n].transfer_s * std::exp(2 * random.uniform()),
+                         static_cast<int32_t>(n));
+    std::sort(order.begin(), order.end());
+    int32_t left = units.count();
+    for (const auto& [cost, number] : order) {
+      const auto& net = units.nets.nets[at(number)];
+      for (const int32_t reader : net.readers)
+        if (left > target && merge(net.source, reader)) --left;
+    }
+    number_.assign(at(units.count()), -1);
+    for (int32_t u = 0; u < units.count(); ++u) {
+      auto& cluster = number_[at(find(u))];
+      if (cluster < 0) {
+        cluster = static_cast<int32_t>(groups_.size());
+        groups_.emplace_back();
+      }
+      auto& nodes = groups_[at(cluster)];
+      nodes.insert(nodes.end(), units.groups[at(u)].begin(), units.groups[at(u)].end());
+    }
+  }
+
+  const std::vector<std::vector<int32_t>>& groups() const { return groups_; }
+  /// The device of every unit where clusters are on such devices.
+  std::vector<int32_t> project(const std::vector<int32_t>& device) const {
+    std::vector<int32_t> projected;
+    for (int32_t u = 0; u < units_.count(); ++u)
+      projected.push_back(device[at(number_[at(find(u))])]);
+    return projected;
+  }
+
+ private:
+  int32_t find(int32_t unit) const {
+    while (leader_[at(unit)] != unit) unit = leader_[at(unit)];
+    return unit;
+  }
+  bool merge(int32_t a, int32_t b) {
+    a = find(a);
+    b = find(b);
+    const double parts = 3.0 * std::max(1, units_.instance.accelerators);
+    if (a == b || units_.supported[at(a)] != units_.supported[at(b)] ||
+        work_[at(a)] + work_[at(b)] > all_ / parts ||
+        static_cast<double>(memory_bytes_[at(a)] + memory_bytes_[at(b)]) >
+            static_cast<double>(units_.instance.memory_bytes) / 3)
+      return false;
+    leader_[at(std::max(a, b))] = std::min(a, b);
+    work_[at(std::min(a, b))] += work_[at(std::max(a, b))];
+    memory_bytes_[at(std::min(a, b))] += memory_bytes_[at(std::max(a, b))];
+    return true;
+  }
+
+  const Units& units_;
+  std::vector<int32_t> leader_, number_;
+  std::vector<double> work_;
+  std::vector<int64_t> memory_bytes_;
+  std::vector<std::vector<int32_t>> groups_;
+  double all_ = 0;
+};
+
+/// A split under change.
+class Split {
+ public:
+  Split(const Units& units, std::vector<int32_t> device)
+      : units_(units),
+        device_(std::move(device)),
+        readers_(units.nets.nets.size() * at(units.devices()), 0),
+        load_(at(units.devices()), 0),
+        memory_bytes_(at(units.devices()), 0) {
+    for (size_t n = 0; n < units.nets.nets.size(); ++n)
+      for (const int32_t reader : units.nets.nets[n].readers) ++readers(n, device_[at(reader)]);
+    recount();
+  }
+
+  const std::vector<int32_t>& devices() const { return device_; }
+  int32_t device(int32_t unit) const { return device_[at(unit)]; }
+  double load(int32_t device) const { return load_[at(device)]; }
+  double largest() const { return *std::max_element(load_.begin(), load_.end()); }
+  int64_t memory_bytes(int32_t device) const { return memory_bytes_[at(device)]; }
+  bool fits() const {
+    return std::all_of(memory_bytes_.begin(), memory_bytes_.begin() + units_.instance.accelerators,
+                       [&](int64_t bytes) { return bytes <= units_.instance.memory_bytes; });
+  }
+
+  /// Sums all loads afresh: additions and subtractions leave rounding behind.
+  void recount() {
+    std::fill(load_.begin(), load_.end(), 0.0);
+    std::fill(memory_bytes_.begin(), memory_bytes_.end(), 0);
+    for (int32_t u = 0; u < units_.count(); ++u) {
+      load_[at(device(u))] += work(u, device(u));
+      memory_bytes_[at(device(u))] += units_.memory_bytes[at(u)];
+    }
+    for (size_t n = 0; n < units_.nets.nets.size(); ++n)
+      for (int32_t d = 0; d < units_.instance.accelerators; ++d)
+        if (charged(n, d)) load_[at(d)] += units_.nets.nets[n].transfer_s;
+  }
+
+  /// By how much the loads of a unit's device and of `to` would grow if it moved.
+  std::pair<double, double> change(int32_t unit, int32_t to) const {
+    const int32_t from = device(unit);
+    double here = -work(unit, from), there = work(unit, to);
+    for (const int32_t number : units_.nets.touching[at(unit)]) {
+      const auto& net = units_.nets.nets[at(number)];
+      const auto n = at(number);
+      const auto total = static_cast<int32_t>(net.readers.size());
+      const bool is_source = net.source == unit;
+      const int32_t source = device(net.source);
+      // Readers there and here after the move, and where the source is then.
+      const int32_t on_from = readers(n, from) - (is_source ? 0 : 1);
+      const int32_t on_to = readers(n, to) + (is_source ? 0 : 1);
+      const int32_t after = is_source ? to : source;
+      if (!units_.is_cpu(from))
+        here += net.transfer_s * ((after == from ? on_from < total : on_from > 0) -
+                                  static_cast<int>(charged(n, from)));
+      if (!units_.is_cpu(to))
+        there += net.transfer_s *
+                 ((after == to ? on_to < total : on_to > 0) - static_cast<int>(charged(n, to)));
+    }
+    return {here, there};
+  }
+
+  void move(int32_t unit, int32_t to, const std::pair<double, double>& grown) {
+    const int32_t from = device(unit);
+    load_[at(from)] += grown.first;
+    load_[at(to)] += grown.second;
+    memory_bytes_[at(from)] -= units_.memory_bytes[at(unit)];
+    memory_bytes_[at(to)] += units_.memory_bytes[at(unit)];
+    for (const int32_t net : units_.nets.touching[at(unit)])
+      if (units_.nets.nets[at(net)].source != unit) {
+        --readers(at(net), from);
+        ++readers(at(net), to);
+      }
+    device_[at(unit)] = to;
+  }
+
+ private:
+  int32_t& readers(size_t net, int32_t device) {
+    return readers_[net * at(units_.devices()) + at(device)];
+  }
+  int32_t readers(size_t net, int32_t device) const {
+    return readers_[net * at(units_.devices()) + at(device)];
+  }
+  bool charged(size_t net, int32_t d) const {
+    const auto& about = units_.nets.nets[net];
+    return device(about.source) == d ? readers(net, d) < static_cast<int32_t>(about.readers.size())
+                                     : readers(net, d) > 0;
+  }
+  double work(int32_t unit, int32_t d) const {
+    return units_.is_cpu(d) ? units_.cpu[at(unit)] : units_.accelerator[at(unit)];
+  }
+
+  const Units& units_;
+  std::vector<int32_t> device_;
+  std::vector<int32_t> readers_;  // of a net on a device
+  std::vector<double> load_;
+  std::vector<int64_t> memory_bytes_;
+};
+
+/// One chain of annealing.
+class Chain {
+ public:
+  Chain(const Units& units, std::vector<int32_t> start, double reference, RandomStream random)
+      : units_(units), split_(units, std::move(start)), random_(random), scale_(1 / reference) {
+    if (split_.fits()) keep();
+  }
+
+  void run(int64_t trials, double hot, const Deadline& end, const std::atomic<bool>& stop) {
+    const double cooling = std::log(kCold / hot);
+    for (int64_t trial = 0; trial < trials; ++trial) {
+      if ((trial & 1023) == 0) {
+        if (stop || end.passed()) break;
+        temperature_ =
+            12 * hot * std::exp(cooling * static_cast<double>(trial) / static_cast<double>(trials));
+        split_.recount();
+      }
+      const auto kind = random_.below(16);
+      if (kind == 0)
+        try_cluster();
+      else if (kind < 4)
+        try_swap();
+      else
+        try_move();
+    }
+  }
+
+  double best() const { return best_; }
+  const std::vector<int32_t>& best_devices() const { return best_devices_; }
+
+ private:
+  void keep() {
+    best_ = split_.largest();
+    best_devices_ = split_.devices();
+  }
+
+  int32_t draw(size_t count) { return static_cast<int32_t>(random_.below(count)); }
+
+  /// What a device adds to the energy; memory above what there is counts like load.
+  double energy(double load, int64_t excess_bytes) const {
+    double x = load * scale_;
+    if (excess_bytes > 0)
+      x += 0.1 + 4 * static_cast<double>(excess_bytes) /
+                     std::max(1.0, static_cast<double>(units_.instance.memory_bytes));
+    const double x2 = x * x, x4 = x2 * x2;
+    return x4 * x4 * x4;
+  }
+  int64_t excess_with(int32_t device, int64_t more) const {
+    return units_.is_cpu(device) ? 0
+                                 : std::max<int64_t>(0, split_.memory_bytes(device) + more -
+                                                            units_.instance.memory_bytes);
+  }
+
+  bool may_be(int32_t unit, int32_t device) const {
+    return units_.supported[at(unit)] || units_.is_cpu(device);
+  }
+
+  /// The growth of the energy when a unit moves.
+  double growth(int32_t unit, int32_t to, const std::pair<double, double>& grown) const {
+    const int32_t from = split_.device(unit);
+    const int64_t bytes = units_.memory_bytes[at(unit)];
+    return energy(split_.load(from) + grown.first, excess_with(from, -bytes)) +
+           energy(split_.load(to) + grown.second, excess_with(to, bytes)) -
+           energy(split_.load(from), excess_with(from, 0)) -
+           energy(split_.load(to), excess_with(to, 0));
+  }
+  bool accept(double growth) {
+    return growth <= 0 || random_.uniform() < std::exp(-growth / temperature_);
+  }
+  void note() {
+    if (split_.largest() < best_ * (1 - 1e-12) && split_.fits()) {
+      split_.recount();
+      if (split_.largest() < best_) keep();
+    }
+  }
+
+  /// A unit moves to the device of a neighbour, or to any.
+  void try_move() {
+    int32_t unit = draw(at(units_.count())), to = draw(at(units_.devices()));
+    const auto& touching = units_.nets.touching[at(unit)];
+    if (!touching.empty() && random_.below(3) > 0) {
+      const auto& net = units_.nets.nets[at(touching[at(draw(touching.size()))])];
+      const int32_t other =
+          net.source == unit ? net.readers[at(draw(net.readers.size()))] : net.source;
+      to = split_.device(other);
+    }
+    if (to == split_.device(unit) || !may_be(unit, to)) return;
+    const auto grown = split_.change(unit, to);
+    if (!accept(growth(unit, to, grown))) return;
+    split_.move(unit, to, grown);
+    note();
+  }
+
+  /// A few units that hang together on one device move to another: of a graph of many small
+  /// operators, single ones rarely can.
+  void try_cluster() {
+    const int32_t first = draw(at(units_.count())), from = split_.device(first);
+    const int32_t to = draw(at(units_.devices()));
+    const size_t most = 2 + random_.below(14);
+    if (to == from) return;
+    cluster_.assign(1, first);
+    for (size_t next = 0; next < cluster_.size() && cluster_.size() < most; ++next)
+      for (const int32_t number : units_.nets.touching[at(cluster_[next])]) {
+        const auto& net = units_.nets.nets[at(number)];
+        join(net.source, from, most);
+        for (const int32_t reader : net.readers) join(reader, from, most);
+      }
+    double grown = 0;
+    moved_.clear();
+    for (const int32_t unit : cluster_) {
+      if (!may_be(unit, to)) continue;
+      moved_.emplace_back(unit, split_.change(unit, to));
+      grown += growth(unit, to, moved_.back().second);
+      split_.move(unit, to, moved_.back().second);
+    }
+    if (accept(grown)) return note();
+    for (auto last = moved_.rbegin(); last != moved_.rend(); ++last)
+      split_.move(last->first, from, {-last->second.second, -last->second.first});
+  }
+
+  void join(int32_t unit, int32_t device, size_t most) {
+    if (cluster_.size() < most && split_.device(unit) == device &&
+        std::find(cluster_.begin(), cluster_.end(), unit) == cluster_.end())
+      cluster_.push_back(unit);
+  }
+
+  /// Two units change places.
+  void try_swap() {
+    const int32_t a = draw(at(units_.count())), b = draw(at(units_.count()));
+    const int32_t on_a = split_.device(a), on_b = split_.device(b);
+    if (on_a == on_b || !may_be(a, on_b) || !may_be(b, on_a)) return;
+    const auto first = split_.change(a, on_b);
+    double grown = growth(a, on_b, first);
+    split_.move(a, on_b, first);
+    const auto second = split_.change(b, on_a);
+    grown += growth(b, on_a, second);
+    if (accept(grown)) {
+      split_.move(b, on_a, second);
+      note();
+    } else {
+      split_.move(a, on_a, {-first.second, -first.first});
+    }
+  }
+
+  const Units& units_;
+  Split split_;
+  RandomStream random_;
+  double scale_, temperature_ = 1, best_ = kNone;
+  std::vector<int32_t> best_devices_, cluster_;
+  std::vector<std::pair<int32_t, std::pair<double, double>>> moved_;
+};
+
+/// The rounds of a search.
+class Search {
+ public:
+  Search(const LoadInstance& instance, const MaxLoadSearchOptions& options)
+      : units_(instance, units_of(instance)),
+        options_(options),
+        bound_(max_load_bound_s(instance)),
+        end_(Deadline::in(options.seconds)) {
+    for (const auto& start : options.starts) {
+      if (start.size() != instance.nodes.size())
+        throw ArgumentError(fmt::format("max-load search: a start of {} nodes, expected {}",
+                                        start.size(), instance.nodes.size()));
+      std::vector<int32_t> device;
+      for (const auto& unit : units_.groups) device.push_back(start[at(unit[0])]);
+      starts_.push_back(device);
+      if (is_feasible(instance, start)) take(device);
+    }
+  }
+
+  MaxLoadSplit run(ThreadPool& pool) {
+    for (int32_t round = 0; round < options_.rounds && !is_optimal() && !stop_flag(); ++round) {
+      if (round > 0 && end_.passed()) break;
+      run_round(options_.first_round + round, pool);
+    }
+    if (best_ == kNone) poll_stop();
+    MaxLoadSplit split;
+    split.feasible = best_ < kNone;
+    if (!split.feasible) return split;
+    split.device.assign(units_.instance.nodes.size(), 0);
+    for (size_t u = 0; u < best_devices_.size(); ++u)
+      for (const int32_t node : units_.groups[u]) split.device[at(node)] = best_devices_[u];
+    const auto loads = max_load_loads_s(units_.instance, split.device);
+    split.load_s = *std::max_element(loads.begin(), loads.end());
+    split.exact = is_optimal();
+    return split;
+  }
+
+ private:
+  bool is_optimal() const { return best_ <= bound_ * (1 + 1e-12); }
+
+  void take(const std::vector<int32_t>& device) {
+    const double largest = Split(units_, device).largest();
+    if (largest >= best_) return;
+    best_ = largest;
+    best_devices_ = device;
+  }
+
+  static std::vector<int32_t> anywhere(const Units& units, RandomStream& random) {
+    std::vector<int32_t> device;
+    for (int32_t u = 0; u < units.count(); ++u) {
+      const bool cpu_only = !units.supported[at(u)] || units.instance.accelerators == 0;
+      const auto first = cpu_only ? units.instance.accelerators : 0;
+      const auto choices = cpu_only ? units.instance.cpus : units.instance.accelerators;
+      device.push_back(first + static_cast<int32_t>(random.below(static_cast<uint64_t>(choices))));
+    }
+    return device;
+  }
+
+  /// A chain over clusters of units, from anywhere; its best for the units.
+  std::vector<int32_t> coarse_start(RandomStream& random, double reference) const {
+    const auto target = 40 + static_cast<int32_t>(random.below(60));
+    const Coarsening coarse(units_, target, random);
+    const Units clusters(units_.instance, coarse.groups());
+    auto start = anywhere(clusters, random);
+    Chain chain(clusters, start, reference, RandomStream(random.next()));
+    chain.run(options_.trials / 2, kHot, end_, stop_flag());
+    return coarse.project(chain.best() < kNone ? chain.best_devices() : start);
+  }
+
+  struct Found {
+    double largest = kNone;
+    std::vector<int32_t> device;
+  };
+
+  /// Chain 0 goes on from the best, 1 from clusters of units (of many), 2 shakes the best, others
+  /// begin at a start, at clusters, or anywhere.
+  Found run_chain(int32_t round, int32_t number) const {
+    const auto index = static_cast<uint64_t>(round) * 4096 + static_cast<uint64_t>(number);
+    RandomStream random(options_.seed, "max-load search", index);
+    const double reference = best_ < kNone ? best_ : std::max(bound_, 1e-300);
+    const bool known = best_<kNone, many = units_.count()> 60;
+    double hot = kHot;
+    int64_t trials = options_.trials;
+    std::vector<int32_t> start;
+    if (number % 2 == 1 && many) {
+      start = coarse_start(random, reference);
+      hot = kWarm;
+      trials /= 2;
+    } else if (known && number % 4 == 0) {
+      start = best_devices_;
+      hot = kWarm;
+    } else if (known && number % 4 == 2) {
+      start = round % 2 == 0 || starts_.empty() ? best_devices_
+                                                : starts_[at(round / 2) % starts_.size()];
+    } else {
+      start = anywhere(units_, random);
+    }
+    Chain chain(units_, std::move(start), reference, random);
+    chain.run(trials, hot, end_, stop_flag());
+    return {chain.best(), chain.best_devices()};
+  }
+
+  void run_round(int32_t round, ThreadPool& pool) {
+    std::vector<Found> found(at(options_.chains));
+    pool.parallel_for(options_.chains, [&](int c, int) { found[at(c)] = run_chain(round, c); });
+    for (const auto& one : found)
+      if (one.largest < best_) take(one.device);
+  }
+
+  Units units_;
+  const MaxLoadSearchOptions& options_;
+  double bound_, best_ = kNone;
+  Deadline end_;
+  std::vector<std::vector<int32_t>> starts_;
+  std::vector<int32_t> best_devices_;
+};
+
+/// Whether no split can be feasible, whatever the loads.
+bool cannot_fit(const LoadInstance& instance) {
+  if (instance.cpus > 0) return false;
+  double bytes = 0;
+  for (const auto& node : instance.nodes) {
+    if (!node.supported) return true;
+    bytes += static_cast<double>(node.memory_bytes);
+  }
+  return bytes > static_cast<double>(instance.memory_bytes) * instance.accelerators;
+}
+
+}  // namespace
+
+bool is_feasible(const LoadInstance& instance, const std::vector<int32_t>& device) {
+  std::vector<int64_t> bytes(at(instance.accelerators + instance.cpus), 0);
+  std::vector<int32_t> of_unit(instance.nodes.size(), -1);
+  for (size_t n = 0; n < device.size(); ++n) {
+    const auto& node = instance.nodes[n];
+    auto& unit = of_unit[at(node.unit)];
+    if (unit < 0) unit = device[n];
+    if (unit != device[n] || (device[n] < instance.accelerators && !node.supported)) return false;
+    bytes[at(device[n])] += node.memory_bytes;
+  }
+  return std::all_of(bytes.begin(), bytes.begin() + instance.accelerators,
+                     [&](int64_t sum) { return sum <= instance.memory_bytes; });
+}
+
+LoadMisfit misfit_of(const LoadInstance& instance, const std::vector<int32_t>& device) {
+  LoadMisfit misfit;
+  std::vector<int64_t> bytes(at(instance.accelerators + instance.cpus), 0);
+  for (size_t n = 0; n < device.size(); ++n) {
+    const bool on_accelerator = device[n] < instance.accelerators;
+    if (on_accelerator && !instance.nodes[n].supported && misfit.node < 0)
+      misfit.node = static_cast<int32_t>(n);
+    bytes[at(device[n])] += instance.nodes[n].memory_bytes;
+  }
+  const auto end = bytes.begin() + instance.accelerators;
+  const auto fullest = std::max_element(bytes.begin(), end);
+  if (fullest == end || *fullest <= instance.memory_bytes) return misfit;
+  misfit.device = static_cast<int32_t>(fullest - bytes.begin());
+  misfit.needed_bytes = *fullest;
+  return misfit;
+}
+
+double max_load_bound_s(const LoadInstance& instance) {
+  return LoadWindow(instance, units_of(instance)).least_limit();
+}
+
+MaxLoadSplit max_load_search(const LoadInstance& instance, const MaxLoadSearchOptions& options,
+                             ThreadPool& pool) {
+  check_load_instance(instance);
+  if (cannot_fit(instance)) {
+    MaxLoadSplit split;
+    split.exact = true;
+    return split;
+  }
+  return Search(instance, options).run(pool);
+}
+
+}  // namespace trinity

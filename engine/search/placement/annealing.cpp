@@ -1,0 +1,107 @@
+#include "search/placement/annealing.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace trinity {
+namespace {
+
+constexpr int kKnownSteps = 64;                    // trials of known score until it is made hotter
+constexpr int kMostKnownSteps = 20 * kKnownSteps;  // ... and until a known one is asked for
+
+AnnealingOptions checked(const AnnealingOptions& options) {
+  const auto expect = [](bool good, const char* what) {
+    if (!good) throw ArgumentError(fmt::format("annealing: expected {}", what));
+  };
+  expect(options.evaluations >= 1, "at least 1 evaluation");
+  expect(options.mix.evenly_one_in >= 1, "one seed in at least 1 drawn evenly");
+  expect(options.last_temperature > 0, "a last temperature above 0");
+  expect(options.first_temperature >= options.last_temperature &&
+             std::isfinite(options.first_temperature),
+         "a first temperature no lower than the last");
+  return options;
+}
+
+}  // namespace
+
+Annealing::Annealing(const PlacementSpace& space, const AnnealingOptions& options)
+    : MovingSearch(space, options.starts, RandomStream(options.seed, "annealing"), options.mix),
+      options_(checked(options)) {}
+
+void Annealing::begin_cooling() {
+  cooling_ = true;
+  first_evaluation_ = evaluations();
+  take(best_assignment(), *best());
+  scale_ = std::abs(score_.value) / space().units();
+}
+
+bool Annealing::accepts(const Score& score, double threshold) const {
+  if (score.excess_memory_bytes != score_.excess_memory_bytes)
+    return score.excess_memory_bytes < score_.excess_memory_bytes;
+  return score.value <= threshold;
+}
+
+double Annealing::temperature() const {
+  const double progress =
+      std::max(progress_, static_cast<double>(evaluations() - first_evaluation_) /
+                              static_cast<double>(options_.evaluations));
+  return scale_ * options_.first_temperature *
+         std::pow(options_.last_temperature / options_.first_temperature, std::min(1.0, progress));
+}
+
+/// Adds a trial and its threshold. False when the batch must end: a state of known score is to be
+/// taken if none of the trials before it is accepted.
+bool Annealing::draw(std::vector<Assignment>& trials) {
+  double temperature_now = temperature();
+  for (int step = 1;; ++step) {
+    if (step % kKnownSteps == 0) temperature_now *= 2;
+    auto trial = state_;
+    moves_.apply(trial);
+    const double threshold =
+        score_.value - temperature_now * std::log(1 - moves_.random().uniform());
+    const auto* known = memo_.find(trial);
+    const bool take_it = known && accepts(known->score, threshold);
+    if (!known || step == kMostKnownSteps || (take_it && !known->exact)) {
+      trials.push_back(std::move(trial));
+      thresholds_.push_back(threshold);
+      return true;
+    }
+    if (!take_it) continue;
+    if (!trials.empty()) {
+      next_ = std::move(trial);
+      next_score_ = known->score;
+      return false;
+    }
+    take(trial, known->score);
+  }
+}
+
+void Annealing::propose(int32_t most, std::vector<Assignment>& trials) {
+  thresholds_.clear();
+  next_.clear();
+  if (!cooling_ || evaluations() - first_evaluation_ >= options_.evaluations) begin_cooling();
+  const auto batch = static_cast<size_t>(follow_path(most));
+  while (trials.size() < batch && draw(trials)) {
+  }
+}
+
+double Annealing::limit() const {
+  if (thresholds_.empty() || !score_.fits()) return std::numeric_limits<double>::infinity();
+  return *std::max_element(thresholds_.begin(), thresholds_.end());
+}
+
+void Annealing::learn(std::span<const Assignment> trials, std::span<const Score> scores) {
+  remember(trials, scores);
+  if (thresholds_.empty()) return;
+  bool moved = false;
+  for (size_t i = 0; i < trials.size(); ++i) {
+    if (!accepts(scores[i], moved ? score_.value : thresholds_[i])) continue;
+    take(trials[i], scores[i]);
+    moved = true;
+  }
+  if (!moved && !next_.empty()) take(next_, next_score_);
+}
+
+}  // namespace trinity

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <optional>
+
+#include "base/random.h"
+#include "search/placement/placement_space.h"
+#include "search/placement/unit_groups.h"
+#include "simulator/simulator.h"
+
+namespace trinity {
+
+/// What moves are drawn from.
+struct MoveMix {
+  int32_t evenly_one_in = 2;  ///< one seed in so many is drawn evenly, others by Moves::focus()
+  bool groups = false;        ///< whether one move in eight takes a group of UnitGroups
+};
+
+/// Random changes of an assignment, shared by annealing and local search. A move takes a seed unit
+/// and gives a set of units around it, all on the seed's device, to another device:
+///   unit     the seed alone;
+///   cluster  the seed and what hangs together with it by the most bytes, up to a random size;
+///   chain    the seed and what follows or precedes it without a fork or a join;
+///   range    the seed and the next units in topological order, whatever their device;
+///   swap     the seed and another unit exchange devices;
+///   group    a group of UnitGroups around the seed, of any level, whatever the devices of its
+///            units (with MoveMix::groups).
+/// Sizes are drawn so that every order of magnitude is equally likely. The destination is as often
+/// the device of a neighbour as any.
+class Moves {
+ public:
+  Moves(const PlacementSpace& space, RandomStream random, const MoveMix& mix = {});
+
+  /// From now on half of all seeds (see MoveMix) are drawn by how long they hold up the step of
+  /// `assignment`: the units on its critical path by how long they run, wait for their device and
+  /// wait for a transfer, and those that they wait for. Simulates it once (first in first out, one
+  /// micro-batch).
+  void focus(const Assignment& assignment);
+
+  /// Changes `assignment` by one move. Leaves it alone only where there is one device.
+  void apply(Assignment& assignment);
+
+  RandomStream& random() { return random_; }
+
+ private:
+  void cluster(int32_t seed, int32_t size, const Assignment& assignment);
+  void chain(int32_t seed, int32_t size, const Assignment& assignment);
+  void range(int32_t seed, int32_t size);
+  int32_t draw_seed();
+  int32_t draw_size(int32_t most);
+  int32_t draw_device(const Assignment& assignment, int32_t home);
+  bool swap(int32_t seed, Assignment& assignment);
+  void pick(int32_t seed, const Assignment& assignment);
+
+  const PlacementSpace& space_;
+  RandomStream random_;
+  MoveMix mix_;
+  std::optional<UnitGroups> groups_;  // where the mix has them and the graph any
+  Simulator simulator_;
+  std::vector<std::vector<int32_t>> before_, after_;  // units that a unit reads, and its readers
+  std::vector<double> blame_;  // per unit, summed up to it; empty before focus()
+  std::vector<int32_t> picked_;
+  std::vector<bool> in_picked_;
+};
+
+}  // namespace trinity

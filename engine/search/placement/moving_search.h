@@ -1,0 +1,81 @@
+#pragma once
+
+#include <unordered_map>
+
+#include "search/placement/moves.h"
+#include "search/placement/searcher.h"
+
+namespace trinity {
+
+/// The scores that a search has been told, so that it need not ask twice. Holds at most 2^21
+/// entries (about 100 MB); what comes later is not remembered.
+class ScoreMemo {
+ public:
+  explicit ScoreMemo(const PlacementSpace& space) : space_(space) {}
+
+  struct Known {
+    Score score;
+    bool exact;  ///< otherwise the simulation was cut short: the value is at least `score.value`
+  };
+  /// Null when `assignment` has not been scored.
+  const Known* find(const Assignment& assignment) const {
+    const auto found = known_.find(space_.key(assignment));
+    return found == known_.end() ? nullptr : &found->second;
+  }
+  /// `limit` is what the placement was asked for under.
+  void add(const Assignment& assignment, const Score& score, double limit) {
+    if (known_.size() < kMost || find(assignment))
+      known_[space_.key(assignment)] = {score, score.value <= limit};
+  }
+  size_t size() const { return known_.size(); }
+
+ private:
+  static constexpr size_t kMost = size_t{1} << 21;
+  const PlacementSpace& space_;
+  std::unordered_map<uint64_t, Known> known_;
+};
+
+/// What annealing and local search share: a state that moves (moves.h) change, batches of 8 trials
+/// in flight, and a look at the critical path of a new state now and then.
+class MovingSearch : public Searcher {
+ protected:
+  MovingSearch(const PlacementSpace& space, std::vector<Assignment> starts, RandomStream random,
+               const MoveMix& mix = {})
+      : Searcher(space, std::move(starts)), moves_(space, random, mix), memo_(space) {}
+
+  void take(const Assignment& assignment, const Score& score) {
+    state_ = assignment;
+    score_ = score;
+    stale_ = true;
+  }
+
+  /// How many trials a batch has of which the budget allows `most`; its evaluation counts.
+  int32_t follow_path(int32_t most) {
+    const bool due = last_replay_ == 0 || evaluations() - last_replay_ >= kReplayInterval;
+    if (most > 1 && stale_ && due) {
+      moves_.focus(state_);
+      count_replay();
+      stale_ = false;
+      last_replay_ = evaluations();
+      --most;
+    }
+    return std::min(most, kBatch);
+  }
+
+  void remember(std::span<const Assignment> trials, std::span<const Score> scores) {
+    for (size_t i = 0; i < trials.size(); ++i) memo_.add(trials[i], scores[i], limit());
+  }
+
+  Moves moves_;
+  ScoreMemo memo_;
+  Assignment state_;
+  Score score_;
+
+ private:
+  static constexpr int32_t kBatch = 8;
+  static constexpr int64_t kReplayInterval = 20;  // evaluations between two looks
+  int64_t last_replay_ = 0;
+  bool stale_ = true;
+};
+
+}  // namespace trinity

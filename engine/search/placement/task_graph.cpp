@@ -1,0 +1,214 @@
+#include "search/placement/task_graph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "base/error.h"
+
+namespace trinity {
+namespace {
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+/// Means of latency and 1 / rate over ordered pairs of different processors.
+std::pair<double, double> mean_link(const TaskGraph& graph) {
+  double latency = 0, inverse_rate = 0;
+  int64_t pairs = 0;
+  for (int32_t p = 0; p < graph.processors; ++p)
+    for (int32_t q = 0; q < graph.processors; ++q) {
+      if (p == q) continue;
+      const size_t link = at(p) * at(graph.processors) + at(q);
+      latency += static_cast<double>(graph.latency[link]);
+      inverse_rate += 1 / graph.rate[link];
+      ++pairs;
+    }
+  if (pairs == 0) return {0, 0};
+  return {latency / static_cast<double>(pairs), inverse_rate / static_cast<double>(pairs)};
+}
+
+/// The largest over the readers of `task` of (mean wire of all tensors to it + value[reader]).
+double longest_out(const TaskGraph& graph, int32_t task, const std::vector<double>& value) {
+  double longest = 0, wire = 0;
+  const auto readers = graph.readers(task);
+  for (size_t i = 0; i < readers.size(); ++i) {
+    wire += graph.mean_wire(readers[i].bytes);
+    if (i + 1 < readers.size() && readers[i + 1].to == readers[i].to) continue;
+    longest = std::max(longest, wire + value[at(readers[i].to)]);
+    wire = 0;
+  }
+  return longest;
+}
+
+}  // namespace
+
+void TaskGraph::check() const {
+  const size_t links = at(processors) * at(processors);
+  if (tasks < 1 || processors < 1) throw ArgumentError("a task graph needs a task and a processor");
+  if (cost.size() != at(tasks) * at(processors) || latency.size() != links ||
+      rate.size() != links || group.size() != at(tasks))
+    throw ArgumentError("task graph: costs, links or groups do not fit tasks and processors");
+  for (const int64_t value : cost)
+    if (value < 0) throw ArgumentError(fmt::format("task graph: a cost is {}", value));
+  for (int32_t p = 0; p < processors; ++p)
+    for (int32_t q = 0; q < processors; ++q)
+      if (const size_t link = at(p) * at(processors) + at(q);
+          p != q && (latency[link] < 0 || !(rate[link] > 0)))
+        throw ArgumentError(
+            fmt::format("task graph: the link from {} to {} has latency {} and rate {}", p, q,
+                        latency[link], rate[link]));
+  for (const auto& edge : edges)
+    if (edge.from < 0 || edge.from >= edge.to || edge.to >= tasks || edge.bytes < 0)
+      throw ArgumentError(fmt::format("task graph: edge from {} to {} with {} bytes", edge.from,
+                                      edge.to, edge.bytes));
+  for (const int32_t g : group)
+    if (g < 0 || g >= tasks) throw ArgumentError(fmt::format("task graph: group {}", g));
+}
+
+void TaskGraph::index() {
+  if (group.empty()) {
+    group.resize(at(std::max(tasks, 0)));
+    std::iota(group.begin(), group.end(), 0);
+  }
+  check();
+  const auto key = [](const Edge& e) { return std::tuple(e.from, e.to, e.tensor); };
+  std::sort(edges.begin(), edges.end(),
+            [&](const Edge& a, const Edge& b) { return key(a) < key(b); });
+  edges.erase(std::unique(edges.begin(), edges.end(),
+                          [&](const Edge& a, const Edge& b) { return key(a) == key(b); }),
+              edges.end());
+  group_size.assign(at(*std::max_element(group.begin(), group.end())) + 1, 0);
+  for (const int32_t g : group) ++group_size[at(g)];
+  out_first.assign(at(tasks) + 1, 0);
+  in_first.assign(at(tasks) + 1, 0);
+  for (const auto& edge : edges) {
+    ++out_first[at(edge.from) + 1];
+    ++in_first[at(edge.to) + 1];
+  }
+  std::partial_sum(out_first.begin(), out_first.end(), out_first.begin());
+  std::partial_sum(in_first.begin(), in_first.end(), in_first.begin());
+  in.resize(edges.size());
+  auto next = in_first;
+  for (size_t e = 0; e < edges.size(); ++e)
+    in[at(next[at(edges[e].to)]++)] = static_cast<int32_t>(e);
+  std::tie(mean_latency_, mean_inverse_rate_) = mean_link(*this);
+  find_followers();
+}
+
+void TaskGraph::find_followers() {
+  follows.assign(at(tasks), false);
+  for (int32_t t = 0; t < tasks; ++t) {
+    bool free = true;
+    for (int32_t p = 0; p < processors; ++p) free = free && cost_of(t, p) == 0;
+    for (const int32_t e : inputs(t)) free = free && follows[at(edges[at(e)].from)];
+    follows[at(t)] = free;
+  }
+}
+
+std::vector<int32_t> TaskGraph::awaited_inputs() const {
+  std::vector<int32_t> missing(at(tasks), 0);
+  for (const auto& edge : edges)
+    if (!follows[at(edge.from)]) ++missing[at(edge.to)];
+  return missing;
+}
+
+double TaskGraph::mean_cost(int32_t task) const {
+  double sum = 0;
+  for (int32_t p = 0; p < processors; ++p) sum += static_cast<double>(cost_of(task, p));
+  return sum / processors;
+}
+
+int64_t TaskGraph::wire(int32_t from, int32_t to, int64_t bytes) const {
+  if (from == to) return 0;
+  const size_t link = at(from) * at(processors) + at(to);
+  return latency[link] + static_cast<int64_t>(static_cast<double>(bytes) / rate[link] + 0.5);
+}
+
+std::span<const TaskGraph::Edge> TaskGraph::readers(int32_t task) const {
+  const size_t first = at(out_first[at(task)]);
+  return {edges.data() + first, at(out_first[at(task) + 1]) - first};
+}
+
+std::span<const int32_t> TaskGraph::inputs(int32_t task) const {
+  const size_t first = at(in_first[at(task)]);
+  return {in.data() + first, at(in_first[at(task) + 1]) - first};
+}
+
+TaskGraph make_task_graph(const Problem& problem) {
+  TaskGraph graph;
+  graph.tasks = problem.operators();
+  graph.processors = problem.devices();
+  for (int32_t o = 0; o < graph.tasks; ++o) {
+    for (int32_t d = 0; d < graph.processors; ++d) graph.cost.push_back(problem.cost_ns(d, o));
+    for (const auto& reader : problem.readers(o))
+      graph.edges.push_back({o, reader.op, problem.first_output(o) + reader.output,
+                             problem.output_bytes(o, reader.output)});
+  }
+  for (int32_t p = 0; p < graph.processors; ++p)
+    for (int32_t q = 0; q < graph.processors; ++q) {
+      graph.latency.push_back(p == q ? 0 : problem.latency_ns(p, q));
+      graph.rate.push_back(p == q ? 1 : problem.cluster().bandwidth_bytes_per_s(p, q) / 1e9);
+    }
+  const auto units = problem.graph().units();
+  graph.group.assign(units.begin(), units.end());
+  graph.index();
+  return graph;
+}
+
+std::vector<int32_t> missing_followers(const TaskGraph& graph, std::span<const int32_t> processor,
+                                       int32_t task) {
+  const auto missing = [&](int32_t e) {
+    const int32_t from = graph.edges[at(e)].from;
+    return graph.follows[at(from)] && processor[at(from)] < 0;
+  };
+  const auto inputs = graph.inputs(task);
+  if (std::none_of(inputs.begin(), inputs.end(), missing)) return {};
+  std::set<int32_t> found;
+  std::vector<int32_t> open{task};
+  while (!open.empty()) {
+    const int32_t reader = open.back();
+    open.pop_back();
+    for (const int32_t e : graph.inputs(reader)) {
+      const int32_t from = graph.edges[at(e)].from;
+      if (missing(e) && found.insert(from).second) open.push_back(from);
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
+std::vector<double> upward_ranks(const TaskGraph& graph) {
+  std::vector<double> rank(at(graph.tasks), 0);
+  for (int32_t t = graph.tasks - 1; t >= 0; --t)
+    rank[at(t)] = graph.mean_cost(t) + longest_out(graph, t, rank);
+  return rank;
+}
+
+std::vector<double> downward_ranks(const TaskGraph& graph) {
+  std::vector<double> rank(at(graph.tasks), 0);
+  for (int32_t t = 0; t < graph.tasks; ++t) {
+    double wire = 0;
+    const auto inputs = graph.inputs(t);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const auto& edge = graph.edges[at(inputs[i])];
+      wire += graph.mean_wire(edge.bytes);
+      if (i + 1 < inputs.size() && graph.edges[at(inputs[i + 1])].from == edge.from) continue;
+      rank[at(t)] = std::max(rank[at(t)], rank[at(edge.from)] + graph.mean_cost(edge.from) + wire);
+      wire = 0;
+    }
+  }
+  return rank;
+}
+
+std::vector<double> static_levels(const TaskGraph& graph) {
+  std::vector<double> level(at(graph.tasks), 0);
+  for (int32_t t = graph.tasks - 1; t >= 0; --t) {
+    for (const auto& edge : graph.readers(t))
+      level[at(t)] = std::max(level[at(t)], level[at(edge.to)]);
+    level[at(t)] += graph.mean_cost(t);
+  }
+  return level;
+}
+
+}  // namespace trinity

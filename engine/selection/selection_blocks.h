@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/random.h"
+#include "selection/selection_net.h"
+
+namespace trinity {
+
+/// Large neighbourhood search on a selection: a random set of nodes that induces a forest is
+/// chosen, and dynamic programming over it finds the best states of all its nodes beside the fixed
+/// rest, usages priced. A result that breaks the limit raises the prices where it does and is
+/// solved again, some times. What is better is taken: less excess usage, then less cost; worse
+/// costs too, with the probability exp(-(more cost) / temperature).
+///
+/// Deterministic: the same seed, calls and arguments give the same selections.
+class SelectionBlocks {
+ public:
+  SelectionBlocks(const SelectionNet& net, uint64_t seed, uint64_t index);
+
+  /// Goes on from a selection.
+  void start(std::span<const int32_t> states);
+  bool started() const { return !states_.empty(); }
+  /// Prices by slot, and what usages cost at them, by node and state. Both must outlive the search.
+  void set_prices(std::span<const double> prices, std::span<const float> usage_costs);
+
+  /// Tries blocks for about so many steps (additions and comparisons), or until `late` says that
+  /// time is over.
+  void run(double steps, double temperature, const std::function<bool()>& late = {});
+
+  const std::vector<int32_t>& states() const { return states_; }
+  double cost() const { return cost_; }
+  /// The sum over slots of what the present usages exceed the room by.
+  double excess() const { return excess_; }
+
+  /// The best selection without excess; infinite cost while there is none.
+  double best_cost() const { return best_cost_; }
+  const std::vector<int32_t>& best_states() const { return best_states_; }
+
+ private:
+  void try_block(int32_t size, float price_factor, double temperature);
+  void grow(int32_t size);
+  bool join(int32_t v);
+  void leave();
+  void prepare(float price_factor);
+  void solve();
+  bool changed() const;
+  double cost_change() const;
+  double change_at(size_t i, const SelectionNet::Link& link) const;
+  void move(bool forward);
+  double level_excess(int64_t& worst) const;
+  void raise_prices(float price_factor, int64_t worst, bool first);
+  bool accept(double change, double excess, double temperature);
+
+  const SelectionNet& net_;
+  RandomStream random_;
+  double steps_ = 0;
+  std::span<const double> prices_;
+  std::span<const float> usage_costs_;
+  double mean_price_ = 0;
+
+  std::vector<int32_t> states_, best_states_;
+  std::vector<int64_t> changes_;  // of usages, by slot
+  double cost_ = 0, excess_ = 0, best_cost_;
+
+  // The block: nodes in an order in which every node comes after its parent.
+  std::vector<int32_t> block_, parent_, parent_link_, place_;
+  std::vector<int32_t> frontier_;
+  std::vector<int64_t> first_;               // of each node's states below
+  std::vector<float> fixed_, priced_, sum_;  // costs beside the rest; of usages; with children's
+  std::vector<float> message_;
+  std::vector<int32_t> next_;  // states found
+  std::vector<double> raised_, tail_;
+};
+
+}  // namespace trinity

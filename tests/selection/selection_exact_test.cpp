@@ -1,0 +1,268 @@
+// Strategy selection: the reduced model and elimination against trying all selections, and against
+// the optima of PaSE's own tables.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "formats/instances/selection_json.h"
+#include "selection/selection_exact.h"
+#include "selection/selection_memory.h"
+#include "selection/selection_model.h"
+#include "selection/selection_solver.h"
+#include "support/selection_cases.h"
+
+using namespace trinity;
+
+namespace {
+
+const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data";
+
+SelectionResult solve(const SelectionProblem& problem, int threads = 1, double seconds = 1e6) {
+  ThreadPool pool(threads);
+  SelectionOptions options;
+  options.seconds = seconds;
+  return solve_selection(problem, options, pool);
+}
+
+/// The best of a model by elimination alone, under either rule.
+double eliminated(const SelectionModel& model, EliminationRule rule) {
+  std::vector<int32_t> states;
+  std::vector<std::pair<int32_t, int32_t>> edges;
+  for (const auto& node : model.nodes) states.push_back(node.states());
+  for (const auto& edge : model.edges) edges.emplace_back(edge.u, edge.v);
+  const auto plan = plan_elimination(states, edges, rule, 1e9);
+  REQUIRE(plan.complete);
+  ThreadPool pool(2);
+  const auto best = eliminate(model, plan, pool);
+  CHECK(model.cost(best.states) == doctest::Approx(best.cost).epsilon(1e-12));
+  return best.cost;
+}
+
+}  // namespace
+
+TEST_CASE("elimination equals trying all selections, under both orders") {
+  for (uint64_t i = 0; i < 300; ++i) {
+    RandomStream random(1, "selection exact", i);
+    SelectionCase how;
+    how.nodes = 1 + static_cast<int32_t>(random.below(7));
+    how.most_states = 2 + static_cast<int32_t>(random.below(3));
+    how.edges = static_cast<int32_t>(random.below(14));
+    how.whole = i % 3 != 0;
+    const auto problem = random_selection(random, how);
+    const double best = try_all_selections(problem).cost;
+    const auto plain = plain_selection_model(problem);
+    for (const auto rule : {EliminationRule::generate_seq, EliminationRule::smallest_table})
+      CHECK(eliminated(plain, rule) == doctest::Approx(best).epsilon(1e-12));
+    const auto result = solve(problem);
+    CHECK(result.optimal);
+    CHECK(result.feasible);
+    CHECK(result.cost == doctest::Approx(best).epsilon(1e-12));
+    CHECK(result.bound == result.cost);
+  }
+}
+
+TEST_CASE("forbidden strategies and pairs are never chosen, and proven where they leave nothing") {
+  int infeasible = 0, merged = 0;
+  for (uint64_t i = 0; i < 400; ++i) {
+    RandomStream random(2, "selection forbidden", i);
+    SelectionCase how;
+    how.nodes = 2 + static_cast<int32_t>(random.below(6));
+    how.most_states = 3;
+    how.edges = static_cast<int32_t>(random.below(12));
+    how.forbid = static_cast<int>(random.below(5));
+    how.bijections = static_cast<int>(random.below(8));
+    const auto problem = random_selection(random, how);
+    const auto best = try_all_selections(problem);
+    const auto result = solve(problem);
+    CHECK(result.optimal);
+    CHECK(result.feasible == best.feasible);
+    if (best.feasible) CHECK(result.cost == doctest::Approx(best.cost).epsilon(1e-12));
+    infeasible += !best.feasible;
+    merged += make_selection_model(problem).size() < problem.nodes();
+  }
+  CHECK(infeasible > 20);
+  CHECK(merged > 100);
+}
+
+TEST_CASE("the least cost within the limit, by trying all where the limit binds") {
+  int infeasible = 0, bound = 0;
+  for (uint64_t i = 0; i < 400; ++i) {
+    RandomStream random(3, "selection memory", i);
+    SelectionCase how;
+    how.nodes = 2 + static_cast<int32_t>(random.below(6));
+    how.edges = static_cast<int32_t>(random.below(9));
+    how.bijections = static_cast<int>(random.below(6));
+    how.memory = true;
+    auto problem = random_selection(random, how);
+    const auto best = try_all_selections(problem);
+    const auto result = solve(problem);
+    CHECK(result.optimal);
+    CHECK(result.feasible == best.feasible);
+    if (best.feasible) {
+      CHECK(result.cost == doctest::Approx(best.cost).epsilon(1e-12));
+      CHECK(result.peak_usage <= *problem.usage_limit);
+    }
+    infeasible += !best.feasible;
+    problem.usage_limit.reset();
+    bound += best.feasible && solve(problem).cost < best.cost;
+  }
+  CHECK(infeasible > 20);
+  CHECK(bound > 20);
+}
+
+TEST_CASE("slots of memory see every peak that can break the limit") {
+  for (uint64_t i = 0; i < 200; ++i) {
+    RandomStream random(4, "selection slots", i);
+    SelectionCase how;
+    how.nodes = 1 + static_cast<int32_t>(random.below(9));
+    how.memory = true;
+    how.bijections = 4;
+    const auto problem = random_selection(random, how);
+    const auto model = make_selection_model(problem);
+    if (model.infeasible) continue;
+    const SelectionMemory memory(problem, model);
+    std::vector<int32_t> states;
+    for (const auto& node : model.nodes)
+      states.push_back(static_cast<int32_t>(random.below(static_cast<uint64_t>(node.states()))));
+    int64_t level = 0;
+    bool fits = true;
+    const auto changes = memory.sum_changes(states);
+    for (size_t t = 0; t < memory.room().size(); ++t) {
+      level += changes[t];
+      fits = fits && level <= memory.room()[t];
+    }
+    const auto choice = expand_states(model, problem.nodes(), states);
+    const auto score = score_selection(problem, choice);
+    CHECK(score.fits == fits);
+    CHECK(score.cost == doctest::Approx(model.cost(states)).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("a long chain of large tables: threads change nothing") {
+  RandomStream random(5, "selection chain");
+  SelectionProblem problem;
+  for (int32_t v = 0; v < 12; ++v) {
+    std::vector<double> costs;
+    for (int32_t s = 0; s < 40; ++s) costs.push_back(random.uniform());
+    problem.add_node(costs);
+  }
+  for (int32_t v = 0; v < 12; ++v)
+    for (const int32_t far : {1, 3}) {
+      if (v + far >= 12) continue;
+      std::vector<double> table;
+      for (int32_t i = 0; i < 1600; ++i) table.push_back(random.uniform());
+      problem.add_edge(v, v + far, table);
+    }
+  const auto one = solve(problem, 1), three = solve(problem, 3);
+  CHECK(one.optimal);
+  CHECK(one.choice == three.choice);
+  CHECK(one.cost == three.cost);
+  CHECK(one.table_entries > 0);
+  CHECK(one.peak_table_entries <= one.table_entries);
+}
+
+TEST_CASE("small and odd problems") {
+  SUBCASE("no node") {
+    const auto result = solve({});
+    CHECK(result.feasible);
+    CHECK(result.optimal);
+    CHECK(result.cost == 0);
+    CHECK(result.choice.empty());
+  }
+  SUBCASE("an edge from a node to itself counts its diagonal, parallel edges add up") {
+    SelectionProblem problem;
+    const double costs[] = {0, 0}, table[] = {5, -100, -100, 4}, other[] = {0, 3, 0, 3};
+    problem.add_node(costs);
+    problem.add_node(costs);
+    problem.add_edge(0, 0, table);
+    problem.add_edge(0, 1, other);
+    problem.add_edge(1, 0, other);
+    const auto result = solve(problem);
+    CHECK(result.cost == 5);
+    CHECK(result.choice == std::vector<int32_t>{0, 0});
+  }
+  SUBCASE("an interval without length uses nothing; usage ends before what starts") {
+    SelectionProblem problem;
+    const double costs[] = {1};
+    const int64_t usage[] = {10};
+    problem.add_node(costs, usage, {3, 3});
+    problem.add_node(costs, usage, {0, 3});
+    problem.add_node(costs, usage, {3, 5});
+    problem.usage_limit = 10;
+    const auto result = solve(problem);
+    CHECK(result.feasible);
+    CHECK(result.peak_usage == 10);
+    problem.usage_limit = 9;
+    const auto none = solve(problem);
+    CHECK_FALSE(none.feasible);
+    CHECK(none.optimal);
+  }
+  SUBCASE("infinity forbids like 1e18") {
+    SelectionProblem problem;
+    const double costs[] = {std::numeric_limits<double>::infinity(), 7};
+    problem.add_node(costs);
+    CHECK(solve(problem).cost == 7);
+    problem.add_node(std::span(costs).first(1));
+    const auto result = solve(problem);
+    CHECK_FALSE(result.feasible);
+    CHECK(result.optimal);
+  }
+}
+
+TEST_CASE("problems that are none are refused") {
+  SelectionProblem problem;
+  const double costs[] = {1, 2}, nan[] = {std::nan("")}, low[] = {-1e18};
+  const int64_t usage[] = {1}, negative[] = {1, -1};
+  const auto add = [&](std::span<const double> c, std::span<const int64_t> u = {},
+                       SelectionProblem::Interval live = {}) { problem.add_node(c, u, live); };
+  CHECK_THROWS_WITH_AS(add({}), "nodes.costs[0]: expected from 1 to 1000000 strategies, got 0",
+                       ArgumentError);
+  CHECK_THROWS_WITH_AS(add(costs, usage),
+                       "nodes.usages[0]: expected 2 entries (one a strategy), got 1",
+                       ArgumentError);
+  CHECK_THROWS_WITH_AS(add(costs, negative),
+                       "nodes.usages[0]: entry 1: expected a whole number from 0, got -1",
+                       ArgumentError);
+  CHECK_THROWS_AS(add(nan), ArgumentError);
+  CHECK_THROWS_AS(add(low), ArgumentError);
+  CHECK_THROWS_WITH_AS(add(costs, {}, {4, 3}), "nodes.intervals[0]: [4, 3) ends before it starts",
+                       ArgumentError);
+  add(costs);
+  CHECK_THROWS_WITH_AS(problem.add_edge(0, 1, costs),
+                       "edges.nodes[0]: node 1 does not exist (there are 1, counted from 0)",
+                       ArgumentError);
+  CHECK_THROWS_WITH_AS(problem.add_edge(0, 0, costs),
+                       "edges.costs[0]: expected 4 entries (2 strategies of node 0 times 2 of "
+                       "node 0), got 2",
+                       ArgumentError);
+  problem.usage_limit = -1;
+  CHECK_THROWS_AS(problem.check(), ArgumentError);
+}
+
+TEST_CASE("PaSE's own tables: its optima, proven") {
+  const auto folder = kData + "/pase/";
+  if (!std::filesystem::exists(folder)) {
+    MESSAGE("no " << folder << ": skipped");
+    return;
+  }
+  const auto expected = nlohmann::json::parse(read_file(folder + "expected.json"));
+  int cases = 0;
+  for (const auto& entry : expected["cases"]) {
+    const auto name = entry["case"].get<std::string>();
+    CAPTURE(name);
+    const auto problem = read_selection(folder + name.substr(5) + ".json.gz");
+    CHECK(problem.nodes() == entry["nodes"].get<int>());
+    const double optimum = entry["optimal"].get<double>();
+    const auto theirs = score_selection(problem, entry["solution"].get<std::vector<int32_t>>());
+    CHECK(theirs.cost == doctest::Approx(optimum).epsilon(1e-9));
+    const auto result = solve(problem, 2);
+    CHECK(result.optimal);
+    CHECK(result.cost == doctest::Approx(optimum).epsilon(1e-9));
+    ++cases;
+  }
+  CHECK(cases == 6);
+}
