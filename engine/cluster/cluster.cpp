@@ -134,7 +134,7 @@ uint64_t Cluster::fingerprint() const {
   Hasher hash;
   const auto add = [&hash](double value) { hash.add(std::bit_cast<uint64_t>(value)); };
   for (const auto& device : spec_.devices) {
-    const auto& type = spec_.device_types[static_cast<size_t>(device.type)];
+    const auto& type = spec_.device_types[device.type];
     hash.add(device.name).add(type.name).add(device.node);
     for (const auto& [dtype, rate] : type.peak_flops_per_s) {
       hash.add(static_cast<uint64_t>(dtype));

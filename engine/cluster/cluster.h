@@ -90,10 +90,8 @@ class Cluster {
 
   const std::string& name() const { return spec_.name; }
   int32_t device_count() const { return static_cast<int32_t>(spec_.devices.size()); }
-  const Device& device(int32_t d) const { return spec_.devices[static_cast<size_t>(d)]; }
-  const DeviceType& type_of(int32_t d) const {
-    return spec_.device_types[static_cast<size_t>(device(d).type)];
-  }
+  const Device& device(int32_t d) const { return spec_.devices[d]; }
+  const DeviceType& type_of(int32_t d) const { return spec_.device_types[device(d).type]; }
   const std::vector<Device>& devices() const { return spec_.devices; }
   const std::vector<Link>& links() const { return spec_.links; }
   QueueModel queue() const { return spec_.queue; }

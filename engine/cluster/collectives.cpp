@@ -38,8 +38,7 @@ Wires worst_wires(const Cluster& cluster, const std::vector<Group>& rings) {
   for (const Group& ring : rings)
     for_each_edge(ring, [&](int32_t from, int32_t to) {
       worst.latency_s = std::max(worst.latency_s, cluster.latency_s(from, to));
-      for (const int32_t channel : cluster.route(from, to))
-        ++crossings[static_cast<size_t>(channel)];
+      for (const int32_t channel : cluster.route(from, to)) ++crossings[channel];
     });
   for (size_t c = 0; c < crossings.size(); ++c)
     if (crossings[c] > 0)
@@ -63,8 +62,7 @@ Exchange exchange(const Cluster& cluster, const std::vector<Group>& groups) {
       for (const int32_t to : group) {
         if (from == to) continue;
         all.latency_s = std::max(all.latency_s, cluster.latency_s(from, to));
-        for (const int32_t channel : cluster.route(from, to))
-          ++crossings[static_cast<size_t>(channel)];
+        for (const int32_t channel : cluster.route(from, to)) ++crossings[channel];
       }
   for (size_t c = 0; c < crossings.size(); ++c)
     all.s_per_byte =

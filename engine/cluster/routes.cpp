@@ -8,13 +8,12 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/stop.h"
 #include "cluster/cluster.h"
 
 namespace trinity {
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// Length of a route: fewer devices entered first, since devices do not forward where switches
 /// lead on, then fewer hops, then the wider bottleneck, then the lower latency.
@@ -104,7 +103,7 @@ class RouteTree {
     const auto start = static_cast<std::ptrdiff_t>(crossed.size());
     const auto first_arc = static_cast<std::ptrdiff_t>(arcs ? arcs->size() : 0);
     for (size_t here = to; here != source_;) {
-      const Arc& arc = net_.arcs[at(last_[here])];
+      const Arc& arc = net_.arcs[last_[here]];
       if (net_.switch_channel[here] >= 0) crossed.push_back(net_.switch_channel[here]);
       crossed.push_back(arc.channel);
       if (arcs) arcs->push_back(last_[here]);
@@ -330,7 +329,7 @@ class RouteFinder {
     };
     for (const size_t i : part.arcs) {
       const Arc& arc = whole_.arcs[i];
-      auto& channel = local_channel_[at(arc.channel)];
+      auto& channel = local_channel_[arc.channel];
       if (channel < 0) channel = local(arc.channel);
       net.arcs.push_back({local_[arc.from], local_[arc.to], channel, arc.length});
     }
@@ -441,28 +440,28 @@ class RouteFinder {
 Routes::Routes(const ClusterSpec& spec, bool split) { RouteFinder(spec, *this).run(split); }
 
 Wire Routes::wire(int32_t from, int32_t to) const {
-  const auto& source = tables_[at(piece_of(from).table)];
-  const int32_t a = number_[at(from)], b = number_[at(to)];
-  if (piece_[at(from)] == piece_[at(to)]) return source.wires[at(a) * at(source.devices) + at(b)];
-  const auto& target = tables_[at(piece_of(to).table)];
-  const int32_t arrival = source.arrival[at(a)];
-  Wire wire = arrivals_[at(arrival)];
+  const auto& source = tables_[piece_of(from).table];
+  const int32_t a = number_[from], b = number_[to];
+  if (piece_[from] == piece_[to]) return source.wires[at(a) * at(source.devices) + at(b)];
+  const auto& target = tables_[piece_of(to).table];
+  const int32_t arrival = source.arrival[a];
+  Wire wire = arrivals_[arrival];
   for (const int32_t hop : target.in_hops[way_in(target, arrival, b)]) {
-    wire.latency_s += target.hops[at(hop)].latency_s;
+    wire.latency_s += target.hops[hop].latency_s;
     wire.bandwidth_bytes_per_s =
-        std::min(wire.bandwidth_bytes_per_s, target.hops[at(hop)].bandwidth_bytes_per_s);
+        std::min(wire.bandwidth_bytes_per_s, target.hops[hop].bandwidth_bytes_per_s);
   }
   return wire;
 }
 
 Route Routes::route(int32_t from, int32_t to) const {
   const Piece &here = piece_of(from), &there = piece_of(to);
-  const auto &source = tables_[at(here.table)], &target = tables_[at(there.table)];
-  const int32_t a = number_[at(from)], b = number_[at(to)];
-  if (piece_[at(from)] == piece_[at(to)])
+  const auto &source = tables_[here.table], &target = tables_[there.table];
+  const int32_t a = number_[from], b = number_[to];
+  if (piece_[from] == piece_[to])
     return Route(part(here, source.inside[at(a) * at(source.devices) + at(b)]));
-  return Route(part(here, source.out[at(a)]),
-               part(there, target.in[way_in(target, source.arrival[at(a)], b)]));
+  return Route(part(here, source.out[a]),
+               part(there, target.in[way_in(target, source.arrival[a], b)]));
 }
 
 size_t Routes::stored() const {

@@ -135,9 +135,7 @@ class Routes {
     size_t channels = 0;  ///< where those of its numbers begin in channel_numbers_
   };
 
-  const Piece& piece_of(int32_t device) const {
-    return pieces_[static_cast<size_t>(piece_[static_cast<size_t>(device)])];
-  }
+  const Piece& piece_of(int32_t device) const { return pieces_[piece_[device]]; }
   /// Where a table has the way from the switch to its device `number`.
   static size_t way_in(const Table& table, int32_t arrival, int32_t number) {
     return static_cast<size_t>(table.one_way ? 0 : arrival) * static_cast<size_t>(table.devices) +

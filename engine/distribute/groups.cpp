@@ -16,12 +16,12 @@ double InjectedLink::delay_s(double bytes, int members, bool is_broadcast) const
   return (is_broadcast ? others : 2 * others) * latency_s + transfer_s;
 }
 
-bool Job::Groups::drain(double patience_s) {
-  const double until_s = steady_s() + patience_s;
+bool Job::Groups::drain(double timeout_s) {
+  const double until_s = steady_s() + timeout_s;
   for (auto& group : scopes) {
     if (!group) continue;
     const auto last = std::make_shared<Work>("end", Scope::world, 0);
-    group->lane.begin(last, [] {});
+    group->stream.begin(last, [] {});
     if (!last->wait_for(std::max(0.1, until_s - steady_s())) || !last->failure().empty())
       return false;
   }

@@ -20,11 +20,12 @@ struct GroupOptions {
 /// Throws Error where this program has no NCCL.
 void require_nccl();
 
-/// The ranks of a scope, connected by Gloo, and the lane that their collectives run on. Collectives
-/// here block, and are called on the lane. With a GPU, reductions and broadcasts go over NCCL by
-/// way of a copy there; barriers and messages stay with Gloo. bfloat16, which Gloo cannot add, is
-/// exchanged as bytes: every member gets its share of all buffers, adds these in float32 in order
-/// of rank, rounds, and hands the sum to the others: the traffic of a ring all-reduce.
+/// The ranks of a scope, connected by Gloo, and the stream that their collectives run on.
+/// Collectives here block, and are called on the stream. With a GPU, reductions and broadcasts go
+/// over NCCL by way of a copy there; barriers and messages stay with Gloo. bfloat16, which Gloo
+/// cannot add, is exchanged as bytes: every member gets its share of all buffers, adds these in
+/// float32 in order of rank, rounds, and hands the sum to the others: the traffic of a ring
+/// all-reduce.
 class Group {
  public:
   Group(const JobStore& store, const GroupOptions& options);
@@ -51,15 +52,15 @@ class Group {
   std::unique_ptr<Backend> backend_;
 
  public:
-  Lane lane;  // last: its thread ends before the backend goes
+  CommunicationStream stream;  // last: its thread ends before the backend goes
 };
 
 struct Job::Groups {
   std::unique_ptr<JobStore> store;
   std::array<std::unique_ptr<Group>, 3> scopes;
 
-  /// Waits until all that was begun has ended; false when that takes longer than `patience_s`.
-  bool drain(double patience_s);
+  /// Waits until all that was begun has ended; false when that takes longer than `timeout_s`.
+  bool drain(double timeout_s);
 };
 
 }  // namespace trinity

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kReductions[] = {"sum", "mean", "max"};
 constexpr const char* kCollectives[] = {"gloo", "nccl"};
 constexpr const char* kHello = "hello";  // the first topic
-constexpr double kStoreExtra_s = 2;      // for a store to answer beyond the patience for ranks
+constexpr double kStoreExtra_s = 2;      // for a store to answer beyond the timeouts for ranks
 constexpr double kDrain_s = 5;           // for what was begun to end before a rank leaves
 
 std::atomic<bool> g_knows_of_copies = false;  // joined a job, or was warned
@@ -129,13 +129,13 @@ void Job::meet() {
   if (keeps_store()) server_ = JobStore::serve(variables_.address, variables_.port);
   const auto connect = [&] {
     try {
-      return JobStore::connect(variables_.address, variables_.port, options_.join_patience_s);
+      return JobStore::connect(variables_.address, variables_.port, options_.join_timeout_s);
     } catch (const Error& error) {
       throw Error(error.what() + store_advice());
     }
   };
   {
-    StoreWatch watch(options_.join_patience_s + kStoreExtra_s, [this](double silent_s) {
+    StoreWatch watch(options_.join_timeout_s + kStoreExtra_s, [this](double silent_s) {
       std::fprintf(stderr,
                    "trinity: rank %d: the job's store at %s:%d (MASTER_ADDR, MASTER_PORT) has not "
                    "answered for %.0f s: %s was stopped, or another program listens there%s\n",
@@ -151,11 +151,11 @@ void Job::meet() {
   monitor.size = size();
   monitor.node = node_;
   monitor.local_rank = local_rank_;
-  monitor.host = host_of_[static_cast<size_t>(rank())];
+  monitor.host = host_of_[rank()];
   monitor.keeper = keeper();
   monitor.is_watched = variables_.is_watched;
   monitor.prefix = key("");
-  monitor.patience = options_.patience;
+  monitor.timeouts = options_.timeouts;
   monitor_ = std::make_unique<Monitor>(connect(), monitor);
   connect_groups(connect());
 }
@@ -173,8 +173,8 @@ void Job::say_hello(StoreWatch& watch) {
   find_nodes(gather(kHello, hello.text()));
   compare_identities();
   if (rank() == 0)  // a launcher judges from now on
-    store_->set(key("patience"),
-                fmt::format("{} {}", options_.patience.silent_s, options_.patience.waiting_s));
+    store_->set(key("timeouts"),
+                fmt::format("{} {}", options_.timeouts.silent_s, options_.timeouts.waiting_s));
   joining_ = nullptr;
 }
 
@@ -185,7 +185,7 @@ void Job::take_rank() {
   } catch (const StoreError& error) {
     throw Error(error.what() + store_advice());
   }
-  if (store_->get(key("patience")))
+  if (store_->get(key("timeouts")))
     throw Error(fmt::format("rank {} is taken: the job at {}:{} runs already", rank(),
                             variables_.address, variables_.port));
   const auto message = fmt::format("two processes have rank {}", rank());
@@ -216,9 +216,9 @@ void Job::compare_identities() {
 std::vector<Seen> Job::seen_ranks() const {
   std::vector<Seen> ranks(node_of_.size());
   for (size_t r = 0; r < ranks.size(); ++r) {
-    ranks[r].pulse.beat = 1;
-    ranks[r].pulse.node = node_of_[r];
-    ranks[r].pulse.host = host_of_[r];
+    ranks[r].heartbeat.beat = 1;
+    ranks[r].heartbeat.node = node_of_[r];
+    ranks[r].heartbeat.host = host_of_[r];
   }
   return ranks;
 }
@@ -255,7 +255,7 @@ void Job::connect_groups(std::unique_ptr<JobStore> store) {
     group.on_one_host = on_one_host_;
     if (options_.collectives == Collectives::nccl) group.gpu = local_rank_;
     if (nodes_ > 1 && scope != Scope::node) group.link = options_.link;
-    groups_->scopes[static_cast<size_t>(scope)] = std::make_unique<Group>(*store, group);
+    groups_->scopes[scope] = std::make_unique<Group>(*store, group);
   }
   groups_->store = std::move(store);
   barrier();
@@ -272,7 +272,7 @@ void Job::find_nodes(const std::vector<std::string>& hellos) {
     if (is_new) members.push_back(0);
     node_of_.push_back(entry->second);
     host_of_.push_back(all[r].host);
-    auto& count = members[static_cast<size_t>(entry->second)];
+    auto& count = members[entry->second];
     if (all[r].local_rank >= 0 && all[r].local_rank != count)
       fail_joining(
           fmt::format("rank {} says local rank {}, expected {}: ranks of one node count up", r,
@@ -281,7 +281,7 @@ void Job::find_nodes(const std::vector<std::string>& hellos) {
     on_one_host_ = on_one_host_ && all[r].host == all[0].host;
   }
   for (size_t r = 0; r < all.size(); ++r) {
-    const int count = members[static_cast<size_t>(node_of_[r])];
+    const int count = members[node_of_[r]];
     if (count != members[0])
       fail_joining(
           fmt::format("the node of rank {} has {} ranks, that of rank 0 has {}: every node "
@@ -292,8 +292,8 @@ void Job::find_nodes(const std::vector<std::string>& hellos) {
           fmt::format("rank {} says {} ranks a node, there are {}", r, all[r].local_size, count));
   }
   nodes_ = static_cast<int>(members.size());
-  node_ = node_of_[static_cast<size_t>(rank())];
-  local_rank_ = local_rank_of_[static_cast<size_t>(rank())];
+  node_ = node_of_[rank()];
+  local_rank_ = local_rank_of_[rank()];
 }
 
 /// The texts of all ranks about a topic, whose name was never used before.
@@ -334,13 +334,13 @@ std::string Job::await(const std::string& topic, int r) {
 
 void Job::check_joining(int missing, double waited_s) {
   if (const auto verdict = store_->get(key("verdict"))) fail_joining(*verdict);
-  if (waited_s <= options_.join_patience_s) return;
+  if (waited_s <= options_.join_timeout_s) return;
   const int local_size = variables_.local_size;
   const bool several_nodes = local_size > 0 && local_size < size();
   fail_joining(fmt::format(
       "rank {} of {}{} has not joined within {:g} s: it never started, hangs, was stopped or ended",
       missing, size(), several_nodes ? fmt::format(" (node {})", missing / local_size) : "",
-      options_.join_patience_s));
+      options_.join_timeout_s));
 }
 
 int Job::members(Scope scope) const {
@@ -355,10 +355,10 @@ std::shared_ptr<Work> Job::begin(const std::string& what, Scope scope,
     work->finish("");
     return work;
   }
-  auto& group = *groups_->scopes[static_cast<size_t>(scope)];
+  auto& group = *groups_->scopes[scope];
   auto work = std::make_shared<Work>(what, scope, ++group.begun);
   monitor_->note_begun(scope, work->number());
-  group.lane.begin(work, [&group, body = std::move(body)] { body(group); });
+  group.stream.begin(work, [&group, body = std::move(body)] { body(group); });
   return work;
 }
 
@@ -399,7 +399,7 @@ void Job::wait(const Work& work) {
 
 void Job::end_broken(const std::string& what, const std::string& failure) {
   monitor_->note_broken(failure);
-  const double until_s = steady_s() + options_.patience.silent_s + 5;
+  const double until_s = steady_s() + options_.timeouts.silent_s + 5;
   while (steady_s() < until_s) {
     poll_stop();  // after Ctrl-C ranks do not end at the same moment
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -409,12 +409,12 @@ void Job::end_broken(const std::string& what, const std::string& failure) {
 
 std::shared_ptr<Message> Job::send(const at::Tensor& tensor, int to, int32_t tag) {
   if (closed_ || size() == 1) throw ArgumentError("the job is closed");
-  return groups_->scopes[static_cast<size_t>(Scope::world)]->send(tensor, to, tag);
+  return groups_->scopes[Scope::world]->send(tensor, to, tag);
 }
 
 std::shared_ptr<Message> Job::receive(const at::Tensor& tensor, int from, int32_t tag) {
   if (closed_ || size() == 1) throw ArgumentError("the job is closed");
-  return groups_->scopes[static_cast<size_t>(Scope::world)]->receive(tensor, from, tag);
+  return groups_->scopes[Scope::world]->receive(tensor, from, tag);
 }
 
 void Job::barrier() {
@@ -446,10 +446,10 @@ void Job::close() {
   monitor_->leave();
   if (keeps_store()) {
     Observer observer(*store_, key(""), size());
-    const double until_s = steady_s() + options_.patience.silent_s + options_.patience.waiting_s;
+    const double until_s = steady_s() + options_.timeouts.silent_s + options_.timeouts.waiting_s;
     while (steady_s() < until_s && !observer.all_have_left()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      if (stop_flag().load() || observer.look(options_.patience)) break;
+      if (stop_flag().load() || observer.look(options_.timeouts)) break;
     }
   }
   groups_.reset();

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "distribute/lane.h"
+#include "distribute/communication_stream.h"
+#include "distribute/heartbeat.h"
 #include "distribute/launch_variables.h"
 #include "distribute/monitor.h"
-#include "distribute/pulse.h"
 #include "distribute/store.h"
 
 namespace at {
@@ -22,8 +22,8 @@ class Message;
 
 /// A link between nodes that is slower than the real one, for experiments on one machine: every
 /// collective that crosses nodes ends later by what the formulas of simulator.md 5 (ring) give for
-/// this latency and bandwidth. The sleep is on the lane's thread, so computation goes on meanwhile,
-/// and later collectives of the same scope queue behind it, as on a wire.
+/// this latency and bandwidth. The sleep is on the stream's thread, so computation goes on
+/// meanwhile, and later collectives of the same scope queue behind it, as on a wire.
 struct InjectedLink {
   double latency_s = 0;
   double bandwidth_bytes_per_s = 0;  ///< 0: no limit
@@ -41,9 +41,9 @@ struct Identity {
 };
 
 struct JobOptions {
-  double join_patience_s = 25;  ///< for all ranks to come
+  double join_timeout_s = 25;  ///< for all ranks to come
   Identity identity;
-  Patience patience;
+  Timeouts timeouts;
   InjectedLink link;
   /// NCCL needs a LibTorch with CUDA and a GPU for every rank of a node; tensors travel over it.
   Collectives collectives = Collectives::gloo;

@@ -26,7 +26,7 @@ namespace {
 constexpr const char* kPrefix = "trinity/0/";
 constexpr const char* kVerdict = "trinity/0/verdict";
 constexpr const char* kTaken = "trinity/0/taken/";
-constexpr const char* kPatience = "trinity/0/patience";
+constexpr const char* kPatience = "trinity/0/timeouts";
 constexpr double kGrace_s = 3;         // for ranks to end by themselves after a verdict
 constexpr double kCtrlC_grace_s = 15;  // for ranks to finish after Ctrl-C
 
@@ -188,8 +188,8 @@ class Crew {
   Observer observer_;
   std::vector<Rank> ranks_;
   std::vector<Stream> streams_;
-  Patience patience_;
-  bool knows_patience_ = false, stopping_ = false;
+  Timeouts timeouts_;
+  bool knows_timeouts_ = false, stopping_ = false;
   double looked_s_ = 0, until_s_ = 0;
   int status_ = 0;
 };
@@ -233,7 +233,7 @@ void Crew::start(int r) {
   }
   if (child < 0) throw Error(fmt::format("cannot start rank {}: {}", r, std::strerror(error)));
   setpgid(child, child);
-  ranks_[static_cast<size_t>(r)].process = child;
+  ranks_[r].process = child;
 }
 
 void Crew::pass_on(int patience_ms) {
@@ -292,14 +292,14 @@ void Crew::look_for_missing() {
 void Crew::look_for_verdict() {
   if (status_ != 0 || stopping_ || steady_s() - looked_s_ < 0.5) return;
   looked_s_ = steady_s();
-  if (!knows_patience_)
+  if (!knows_timeouts_)
     if (const auto text = store_->get(kPatience))
-      knows_patience_ =
-          std::sscanf(text->c_str(), "%lf %lf", &patience_.silent_s, &patience_.waiting_s) == 2;
+      knows_timeouts_ =
+          std::sscanf(text->c_str(), "%lf %lf", &timeouts_.silent_s, &timeouts_.waiting_s) == 2;
   const auto verdict = store_->get(kVerdict);
   if (verdict) return end_job(*verdict, 1);
-  if (!knows_patience_) return;  // nobody has joined yet: ranks say what they miss
-  const auto found = observer_.look(patience_);
+  if (!knows_timeouts_) return;  // nobody has joined yet: ranks say what they miss
+  const auto found = observer_.look(timeouts_);
   if (found) end_job(*found, 1);
 }
 

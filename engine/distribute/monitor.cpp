@@ -25,10 +25,10 @@ void say(const std::string& message) {
   std::fprintf(stderr, "trinity: %s\n", message.c_str());  // unbuffered
 }
 
-Patience second_judge(Patience patience) {
-  patience.silent_s += 3;
-  patience.waiting_s += 3;
-  return patience;
+Timeouts second_judge(Timeouts timeouts) {
+  timeouts.silent_s += 3;
+  timeouts.waiting_s += 3;
+  return timeouts;
 }
 
 }  // namespace
@@ -40,22 +40,23 @@ double steady_s() {
 Observer::Observer(JobStore& store, std::string prefix, int ranks)
     : store_(store), prefix_(std::move(prefix)), ranks_(static_cast<size_t>(ranks)) {}
 
-std::optional<std::string> Observer::look(const Patience& patience) {
+std::optional<std::string> Observer::look(const Timeouts& timeouts) {
   const double now_s = steady_s();
   const double passed_s = looked_s_ < 0 ? 0 : std::min(1.0, now_s - looked_s_);
   looked_s_ = now_s;
   for (size_t r = 0; r < ranks_.size(); ++r) {
-    const auto text = store_.get(fmt::format("{}pulse/{}", prefix_, r));
-    auto pulse = text ? Pulse::parse(*text) : Pulse();
-    ranks_[r].silent_s = pulse.beat == ranks_[r].pulse.beat ? ranks_[r].silent_s + passed_s : 0;
-    ranks_[r].pulse = std::move(pulse);
+    const auto text = store_.get(fmt::format("{}heartbeat/{}", prefix_, r));
+    auto heartbeat = text ? Heartbeat::parse(*text) : Heartbeat();
+    ranks_[r].silent_s =
+        heartbeat.beat == ranks_[r].heartbeat.beat ? ranks_[r].silent_s + passed_s : 0;
+    ranks_[r].heartbeat = std::move(heartbeat);
   }
-  return judge(ranks_, patience);
+  return judge(ranks_, timeouts);
 }
 
 bool Observer::all_have_left() const {
   return std::all_of(ranks_.begin(), ranks_.end(),
-                     [](const Seen& seen) { return seen.pulse.has_left; });
+                     [](const Seen& seen) { return seen.heartbeat.has_left; });
 }
 
 void end_process() {
@@ -64,8 +65,8 @@ void end_process() {
   _exit(1);
 }
 
-StoreWatch::StoreWatch(double patience_s, std::function<void(double)> end)
-    : patience_s_(patience_s), end_(std::move(end)), thread_([this] { run(); }) {}
+StoreWatch::StoreWatch(double timeout_s, std::function<void(double)> end)
+    : patience_s_(timeout_s), end_(std::move(end)), thread_([this] { run(); }) {}
 
 StoreWatch::~StoreWatch() {
   {
@@ -97,12 +98,12 @@ Monitor::Monitor(std::unique_ptr<JobStore> store, const MonitorOptions& options)
       store_(std::move(store)),
       observer_(*store_, options.prefix, options.size),
       watch_(std::make_unique<StoreWatch>(
-          options.patience.silent_s + kStoreExtra_s, [this](double silent_s) {
+          options.timeouts.silent_s + kStoreExtra_s, [this](double silent_s) {
             end_without_store(fmt::format("has not answered for {:.0f} s", silent_s));
           })) {
-  pulse_.node = options.node;
-  pulse_.local_rank = options.local_rank;
-  pulse_.host = options.host;
+  heartbeat_.node = options.node;
+  heartbeat_.local_rank = options.local_rank;
+  heartbeat_.host = options.host;
   beat();
   thread_ = std::thread([this] { run(); });
 }
@@ -111,37 +112,37 @@ Monitor::~Monitor() { leave(); }
 
 void Monitor::note_begun(Scope scope, int64_t number) {
   const std::lock_guard lock(mutex_);
-  pulse_.begun[static_cast<size_t>(scope)] = number;
+  heartbeat_.begun[scope] = number;
 }
 
 void Monitor::note_wait(const std::string& what, Scope scope, int64_t number) {
   const std::lock_guard lock(mutex_);
-  pulse_.what = what;
-  pulse_.scope = scope;
-  pulse_.number = number;
+  heartbeat_.what = what;
+  heartbeat_.scope = scope;
+  heartbeat_.number = number;
   wait_began_s_ = steady_s();
 }
 
 void Monitor::note_done() {
   const std::lock_guard lock(mutex_);
-  pulse_.number = 0;
+  heartbeat_.number = 0;
 }
 
 void Monitor::note_broken(const std::string& failure) {
   const std::lock_guard lock(mutex_);
-  pulse_.broken = failure;
+  heartbeat_.broken = failure;
 }
 
 void Monitor::beat() {
   std::string text;
   {
     const std::lock_guard lock(mutex_);
-    ++pulse_.beat;
-    pulse_.waiting_s = pulse_.number > 0 ? steady_s() - wait_began_s_ : 0;
-    text = pulse_.text();
+    ++heartbeat_.beat;
+    heartbeat_.waiting_s = heartbeat_.number > 0 ? steady_s() - wait_began_s_ : 0;
+    text = heartbeat_.text();
   }
   const std::lock_guard lock(store_mutex_);
-  store_->set(key(fmt::format("pulse/{}", options_.rank)), text);
+  store_->set(key(fmt::format("heartbeat/{}", options_.rank)), text);
 }
 
 void Monitor::run() {
@@ -162,8 +163,8 @@ void Monitor::run() {
           end_process();
         }
         if (!options_.is_watched && options_.rank < 2)
-          verdict = observer_.look(options_.rank == 0 ? options_.patience
-                                                      : second_judge(options_.patience));
+          verdict = observer_.look(options_.rank == 0 ? options_.timeouts
+                                                      : second_judge(options_.timeouts));
       }
       if (verdict) end_job(*verdict);
       watch_->answered();
@@ -178,8 +179,8 @@ void Monitor::leave() {
     const std::lock_guard lock(mutex_);
     if (leaving_) return;
     leaving_ = true;
-    pulse_.has_left = true;
-    pulse_.number = 0;
+    heartbeat_.has_left = true;
+    heartbeat_.number = 0;
   }
   changed_.notify_all();
   thread_.join();

@@ -10,19 +10,19 @@
 #include <thread>
 #include <vector>
 
-#include "distribute/lane.h"
-#include "distribute/pulse.h"
+#include "distribute/communication_stream.h"
+#include "distribute/heartbeat.h"
 #include "distribute/store.h"
 
 namespace trinity {
 
-/// Reads the pulses of all ranks and judges them. Silence is counted in what passes between two
+/// Reads the heartbeats of all ranks and judges them. Silence is counted in what passes between two
 /// looks, at most a second each, so that a judge that was itself stopped accuses nobody.
 class Observer {
  public:
   Observer(JobStore& store, std::string prefix, int ranks);
   /// Throws Error when the store is gone.
-  std::optional<std::string> look(const Patience& patience);
+  std::optional<std::string> look(const Timeouts& timeouts);
   bool all_have_left() const;
   const std::vector<Seen>& ranks() const { return ranks_; }
 
@@ -37,9 +37,9 @@ class Observer {
 /// store at all, may never return. Silence is counted as Observer counts it.
 class StoreWatch {
  public:
-  /// `end` is called on a thread of this, once, after `patience_s` without answered(). It does not
+  /// `end` is called on a thread of this, once, after `timeout_s` without answered(). It does not
   /// return.
-  StoreWatch(double patience_s, std::function<void(double silent_s)> end);
+  StoreWatch(double timeout_s, std::function<void(double silent_s)> end);
   ~StoreWatch();
   StoreWatch(const StoreWatch&) = delete;
   StoreWatch& operator=(const StoreWatch&) = delete;
@@ -62,11 +62,11 @@ struct MonitorOptions {
   std::string keeper = "rank 0";  ///< who keeps the store
   bool is_watched = false;        ///< `trinity launch` judges and speaks
   std::string prefix;             ///< of all keys
-  Patience patience;
+  Timeouts timeouts;
 };
 
-/// The thread of a rank that writes its pulse, looks for a verdict, and ends the process on one.
-/// Ranks 0 and 1 also judge, the second more patiently, where no launcher does.
+/// The thread of a rank that writes its heartbeat, looks for a verdict, and ends the process on
+/// one. Ranks 0 and 1 also judge, the second more patiently, where no launcher does.
 class Monitor {
  public:
   Monitor(std::unique_ptr<JobStore> store, const MonitorOptions& options);
@@ -80,7 +80,7 @@ class Monitor {
   void note_wait(const std::string& what, Scope scope, int64_t number);
   void note_done();
   void note_broken(const std::string& failure);
-  /// Writes the last pulse and ends the thread.
+  /// Writes the last heartbeat and ends the thread.
   void leave();
   /// Makes `message` the verdict for all ranks, says it once in the whole job, ends this process.
   [[noreturn]] void end_job(const std::string& message);
@@ -97,7 +97,7 @@ class Monitor {
   Observer observer_;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
-  Pulse pulse_;
+  Heartbeat heartbeat_;
   double wait_began_s_ = 0;
   bool leaving_ = false;
   std::mutex store_mutex_;

@@ -34,12 +34,12 @@ void keep_without_libuv(Options& options) {
   if constexpr (requires { options.useLibUV; }) options.useLibUV = false;
 }
 
-c10d::TCPStoreOptions options_of(int port, double patience_s) {
+c10d::TCPStoreOptions options_of(int port, double timeout_s) {
   c10d::TCPStoreOptions options;
   keep_without_libuv(options);
   options.port = static_cast<uint16_t>(port);
   options.waitWorkers = false;
-  options.timeout = std::chrono::milliseconds(static_cast<int64_t>(patience_s * 1e3));
+  options.timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout_s * 1e3));
   return options;
 }
 
@@ -59,15 +59,15 @@ std::unique_ptr<JobStore> JobStore::serve(const std::string& address, int port) 
 }
 
 std::unique_ptr<JobStore> JobStore::connect(const std::string& address, int port,
-                                            double patience_s) {
+                                            double timeout_s) {
   auto parts = std::make_unique<Parts>();
   try {
-    parts->store = c10::make_intrusive<c10d::TCPStore>(address, options_of(port, patience_s));
+    parts->store = c10::make_intrusive<c10d::TCPStore>(address, options_of(port, timeout_s));
   } catch (const std::exception&) {
     throw Error(
         fmt::format("no store of the job at {}:{} (MASTER_ADDR, MASTER_PORT) within {:g} s: "
                     "has rank 0 started there?",
-                    address, port, patience_s));
+                    address, port, timeout_s));
   }
   return std::unique_ptr<JobStore>(new JobStore(std::move(parts)));
 }

@@ -22,8 +22,8 @@ class JobStore {
  public:
   /// Keeps a store on this machine; port 0 takes a free one. Throws Error when it cannot.
   static std::unique_ptr<JobStore> serve(const std::string& address, int port);
-  /// Connects to one; retries for `patience_s`, then throws Error.
-  static std::unique_ptr<JobStore> connect(const std::string& address, int port, double patience_s);
+  /// Connects to one; retries for `timeout_s`, then throws Error.
+  static std::unique_ptr<JobStore> connect(const std::string& address, int port, double timeout_s);
   ~JobStore();
 
   void set(const std::string& key, const std::string& value);

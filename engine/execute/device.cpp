@@ -43,7 +43,7 @@ std::vector<int32_t> worker_cores(const std::vector<WorkerDevice>& devices) {
     if (devices[i].cuda) continue;
     if (static_cast<size_t>(devices[i].index) >= there.size())
       return std::vector<int32_t>(devices.size(), -1);
-    cores[i] = there[static_cast<size_t>(devices[i].index)];
+    cores[i] = there[devices[i].index];
   }
   return cores;
 }

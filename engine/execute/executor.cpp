@@ -13,10 +13,10 @@
 #include "execute/device.h"
 #include "execute/memory.h"
 #include "execute/operators.h"
-#include "execute/post.h"
+#include "execute/peer_transport.h"
 #include "execute/reports.h"
-#include "execute/signals.h"
-#include "execute/values.h"
+#include "execute/task_completions.h"
+#include "execute/tensor_store.h"
 #include "libtorch/setup.h"
 
 namespace trinity {
@@ -56,11 +56,10 @@ std::vector<Worker> make_workers(int32_t devices, const ExecutorOptions& options
   std::vector<Worker> workers(static_cast<size_t>(devices));
   std::vector<WorkerDevice> all;
   for (int32_t d = 0; d < devices; ++d) {
-    Worker& worker = workers[static_cast<size_t>(d)];
+    Worker& worker = workers[d];
     worker.device = d;
-    worker.on =
-        parse_worker_device(options.devices.empty() ? fmt::format("cpu:{}", d)
-                                                    : options.devices[static_cast<size_t>(d)]);
+    worker.on = parse_worker_device(options.devices.empty() ? fmt::format("cpu:{}", d)
+                                                            : options.devices[d]);
     worker.memory = std::make_shared<MemoryAccount>(worker.on.name, options.memory_limit_bytes);
     all.push_back(worker.on);
   }
@@ -80,10 +79,10 @@ struct Executor::Impl {
         plan(*graph, placement, devices, chosen.micro_batches, order),
         operators(program, {chosen.seed, chosen.learning_rate, chosen.micro_batches}),
         values(plan),
-        signals(plan.tasks()),
+        completions(plan.tasks()),
         workers(make_workers(devices, chosen)),
         runs(static_cast<size_t>(plan.tasks())) {
-    if (options.job) post = std::make_unique<Post>(plan, *graph, options.job);
+    if (options.job) transport = std::make_unique<PeerTransport>(plan, *graph, options.job);
     for (auto& worker : workers) {
       cores.push_back(worker.core);
       if (is_here(worker.device)) make_weights(worker);
@@ -91,7 +90,7 @@ struct Executor::Impl {
   }
 
   /// Whether a device's worker is a thread of this process.
-  bool is_here(int32_t device) const { return !post || device == options.job->rank(); }
+  bool is_here(int32_t device) const { return !transport || device == options.job->rank(); }
 
   void make_weights(const Worker& worker) {
     const AccountScope scope(worker.memory);
@@ -126,11 +125,11 @@ struct Executor::Impl {
     copy.from = plan.device_of(producer);
     copy.to = worker.device;
     at::Tensor made;
-    if (post) {
+    if (transport) {
       copy.start_s = clock.seconds();
-      made = post->receive(slot, micro_batch).to(worker.torch_device());
+      made = transport->receive(slot, micro_batch).to(worker.torch_device());
     } else {
-      signals.wait_for(copy.task);
+      completions.wait_for(copy.task);
       copy.start_s = clock.seconds();
       const at::Tensor source = values.read(home, micro_batch);
       made = source.to(worker.torch_device(), source.scalar_type(), false, true);
@@ -149,9 +148,9 @@ struct Executor::Impl {
   void keep(int32_t tensor, int32_t micro_batch, const at::Tensor& made) {
     const int32_t home = plan.home_slot(tensor);
     values.keep(home, micro_batch, made);
-    if (!post) return;
+    if (!transport) return;
     for (int32_t slot = home + 1; slot < plan.end_slot(tensor); ++slot) {
-      post->send(slot, micro_batch, made);
+      transport->send(slot, micro_batch, made);
       values.release(home, micro_batch);
     }
   }
@@ -162,7 +161,7 @@ struct Executor::Impl {
     const auto& of = graph->op(op);
     std::vector<at::Tensor> inputs;
     for (const int32_t input : of.inputs) inputs.push_back(fetch(worker, input, micro_batch));
-    TaskRun& times = runs[static_cast<size_t>(task)];
+    TaskRun& times = runs[task];
     times.start_s = clock.seconds();
     auto outputs = operators.run(op, micro_batch, std::move(inputs));
     if (worker.on.cuda)  // some kernels without inputs fill memory of the processor
@@ -175,7 +174,7 @@ struct Executor::Impl {
     for (const int32_t input : of.inputs)
       values.release(plan.slot(input, worker.device), micro_batch);
     times.memory_bytes = worker.memory->current_bytes();
-    signals.finish(task);
+    completions.finish(task);
   }
 
   void prepare(Worker& worker) {
@@ -200,13 +199,13 @@ struct Executor::Impl {
       prepare(worker);
       has_begun = true;
       begin.arrive_and_wait();
-      if (post && !failed) meet();
+      if (transport && !failed) meet();
       worker.memory->restart_peak();
       for (const int32_t next : plan.queue(worker.device)) {
         if (failed) return;
         run(worker, device, task = next);
       }
-      if (post) post->flush();
+      if (transport) transport->flush();
     } catch (...) {
       fail(worker, task);
     }
@@ -232,7 +231,7 @@ struct Executor::Impl {
         failure = std::make_exception_ptr(Error(describe(worker, task, error)));
       }
     }
-    signals.fail();
+    completions.fail();
   }
 
   /// Every device that has operators in a thread of its own, until all have ended.
@@ -242,7 +241,7 @@ struct Executor::Impl {
       if (is_here(worker.device) && !plan.queue(worker.device).empty()) active.push_back(&worker);
     const auto on_begin = [this]() noexcept { clock.restart(); };
     std::barrier begin(static_cast<std::ptrdiff_t>(std::max<size_t>(1, active.size())), on_begin);
-    if (active.empty() && post) meet();
+    if (active.empty() && transport) meet();
     std::vector<std::thread> threads;
     std::atomic<size_t> ended{0};
     try {
@@ -258,30 +257,30 @@ struct Executor::Impl {
         failure = std::make_exception_ptr(Error(
             fmt::format("execute: no thread for worker {}: {}", threads.size() + 1, error.what())));
       }
-      signals.fail();
+      completions.fail();
       for (size_t missing = threads.size(); missing < active.size(); ++missing)
         begin.arrive_and_drop();
     }
-    while (post && ended < threads.size()) watch();
+    while (transport && ended < threads.size()) watch();
     for (auto& thread : threads) thread.join();
   }
 
   /// A worker that waits for another process cannot look whether the user stops.
   void watch() const {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (stop_flag()) post->abort();
+    if (stop_flag()) transport->abort();
   }
 
   ExecutedStep step() {
     if (failed) throw Error("execute: an earlier step failed; a new executor is needed");
-    signals.clear();
+    completions.clear();
     values.clear();
     std::fill(runs.begin(), runs.end(), TaskRun());
     run_workers();
     if (failure) std::rethrow_exception(failure);
     ++operators.steps;
     ExecutedStep result = report();
-    if (post) join_reports(*options.job, result);
+    if (transport) join_reports(*options.job, result);
     return result;
   }
 
@@ -297,7 +296,7 @@ struct Executor::Impl {
       }
       double busy = 0;
       for (const int32_t task : plan.queue(worker.device))
-        busy += runs[static_cast<size_t>(task)].end_s - runs[static_cast<size_t>(task)].start_s;
+        busy += runs[task].end_s - runs[task].start_s;
       result.busy_s.push_back(busy);
       result.peak_memory_bytes.push_back(worker.memory->peak_bytes());
       result.loss += worker.loss / plan.micro_batches();
@@ -312,12 +311,12 @@ struct Executor::Impl {
   ExecutorOptions options;
   RunPlan plan;
   Operators operators;
-  Values values;
-  Signals signals;
+  TensorStore values;
+  TaskCompletions completions;
   std::vector<Worker> workers;
   std::vector<TaskRun> runs;
   std::vector<int32_t> cores;
-  std::unique_ptr<Post> post;
+  std::unique_ptr<PeerTransport> transport;
   Clock clock;
   std::mutex mutex;
   std::atomic<bool> failed{false};

@@ -59,7 +59,7 @@ void Operators::make_weights(int32_t op, const at::Device& device) {
   for (const auto& parameter : graph_.op(op).parameters) {
     auto weight = first_weight(parameter, options_.seed, graph_.op(op)).to(device);
     if (parameter.trainable) weight.requires_grad_();
-    weights_[static_cast<size_t>(op)].push_back(std::move(weight));
+    weights_[op].push_back(std::move(weight));
   }
 }
 
@@ -109,7 +109,7 @@ Operators::Tensors Operators::run(int32_t op, int32_t micro_batch, Tensors input
 /// an operand that was not kept may have been larger).
 Operators::Tensors Operators::compute(int32_t op, int32_t micro_batch, Tensors inputs) const {
   const auto& of = graph_.op(op);
-  KernelCall call{of, std::move(inputs), weights_[static_cast<size_t>(op)], {}, 0};
+  KernelCall call{of, std::move(inputs), weights_[op], {}, 0};
   for (const int32_t output : of.outputs) call.outputs.push_back(graph_.tensor(output).shape);
   call.seed =
       seed_of(options_.seed, "operator", of.name, steps * options_.micro_batches + micro_batch);
@@ -183,7 +183,7 @@ Operators::Tensors Operators::backward(int32_t op, int32_t micro_batch, const Te
     outputs.push_back(keeps.outputs[0]);
     given.push_back(at::ones_like(like(outputs.back())));
   }
-  for (const auto& weight : weights_[static_cast<size_t>(forward)])
+  for (const auto& weight : weights_[forward])
     if (weight.requires_grad()) sources.push_back(torch::autograd::impl::gradient_edge(weight));
   auto found = torch::autograd::Engine::get_default_engine().execute(outputs, given, false, false,
                                                                      false, sources);
@@ -201,8 +201,8 @@ Operators::Tensors Operators::backward(int32_t op, int32_t micro_batch, const Te
 /// may be another operator's value too, so that the first sum is not made in place.
 void Operators::add_gradients(int32_t forward, Tensors gradients) {
   const at::NoGradGuard guard;
-  auto& sums = gradients_[static_cast<size_t>(forward)];
-  const int32_t before = added_[static_cast<size_t>(forward)]++;
+  auto& sums = gradients_[forward];
+  const int32_t before = added_[forward]++;
   if (before == 0) sums.resize(gradients.size());
   for (size_t i = 0; i < sums.size(); ++i) {
     if (before == 0)

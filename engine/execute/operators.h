@@ -30,7 +30,7 @@ class Operators {
   void make_data(int32_t op, int32_t micro_batch, const at::Device& device);
   Tensors data(int32_t op, int32_t micro_batch) const;
   /// Weights as they are; empty where another process has them.
-  const Tensors& weights(int32_t op) const { return weights_[static_cast<size_t>(op)]; }
+  const Tensors& weights(int32_t op) const { return weights_[op]; }
 
   /// Runs an operator of any phase in a micro-batch. Outputs are as the graph has them; an
   /// update has none.

@@ -51,8 +51,7 @@ void Program::find_kernels() {
 std::vector<int32_t> Program::wanted_inputs(int32_t op) const {
   std::vector<int32_t> result;
   for (const int32_t input : graph_->op(op).inputs)
-    if (wanted_[static_cast<size_t>(input)] &&
-        std::find(result.begin(), result.end(), input) == result.end())
+    if (wanted_[input] && std::find(result.begin(), result.end(), input) == result.end())
       result.push_back(input);
   return result;
 }
@@ -66,14 +65,14 @@ void Program::find_gradients() {
   for (int32_t id = 0; id < graph_->operator_count(); ++id) {
     const auto& op = graph_->op(id);
     if (is_sum(id))
-      for (const int32_t part : op.inputs) sum_of_[static_cast<size_t>(part)] = op.outputs[0];
+      for (const int32_t part : op.inputs) sum_of_[part] = op.outputs[0];
     else if (op.phase == Phase::backward)
       backward_.at(static_cast<size_t>(op.forward)) = id;
     if (op.phase != Phase::forward) continue;
     bool wants = op.trainable_bytes() > 0;
-    for (const int32_t input : op.inputs) wants = wants || wanted_[static_cast<size_t>(input)];
+    for (const int32_t input : op.inputs) wants = wants || wanted_[input];
     for (const int32_t output : op.outputs)
-      wanted_[static_cast<size_t>(output)] = wants && graph_->tensor(output).gradient;
+      wanted_[output] = wants && graph_->tensor(output).gradient;
   }
   std::vector<std::vector<int32_t>> arrived(graph_->tensors().size());
   for (int32_t id = graph_->operator_count() - 1; id >= 0; --id)
@@ -86,17 +85,16 @@ void Program::find_gradient(int32_t forward, std::vector<std::vector<int32_t>>& 
   std::vector<int32_t> outputs;
   int32_t passed = -1;
   for (size_t i = 0; i < op.outputs.size(); ++i) {
-    const auto& parts = arrived[static_cast<size_t>(op.outputs[i])];
+    const auto& parts = arrived[op.outputs[i]];
     if (parts.empty()) continue;
     outputs.push_back(static_cast<int32_t>(i));
-    passed = parts.size() == 1 ? parts[0] : sum_of_[static_cast<size_t>(parts[0])];
+    passed = parts.size() == 1 ? parts[0] : sum_of_[parts[0]];
   }
-  const int32_t id = backward_[static_cast<size_t>(forward)];
+  const int32_t id = backward_[forward];
   if (id < 0) {  // nothing is computed: the gradient goes on as it is
     if (!outputs.empty())
       for (const int32_t input : op.inputs)
-        if (wanted_[static_cast<size_t>(input)])
-          arrived[static_cast<size_t>(input)].push_back(passed);
+        if (wanted_[input]) arrived[input].push_back(passed);
     return;
   }
   if (graph_->op(id).unit != op.unit)
@@ -104,7 +102,7 @@ void Program::find_gradient(int32_t forward, std::vector<std::vector<int32_t>>& 
         fmt::format("graph {}: {} and its backward operator may lie apart, expected them in one "
                     "colocation unit",
                     graph_->name(), op.name));
-  auto& gradient = gradients_[static_cast<size_t>(id)];
+  auto& gradient = gradients_[id];
   gradient = {std::move(outputs), wanted_inputs(forward), op.trainable_bytes() > 0};
   const auto& given = graph_->op(id).outputs;
   if (given.size() != gradient.inputs.size() + (gradient.weights ? 1 : 0))
@@ -112,7 +110,7 @@ void Program::find_gradient(int32_t forward, std::vector<std::vector<int32_t>>& 
                                     graph_->name(), graph_->op(id).name, given.size(),
                                     gradient.inputs.size() + (gradient.weights ? 1 : 0)));
   for (size_t i = 0; i < gradient.inputs.size(); ++i)
-    arrived[static_cast<size_t>(gradient.inputs[i])].push_back(given[i]);
+    arrived[gradient.inputs[i]].push_back(given[i]);
 }
 
 int64_t Program::bound_of_reader(int32_t id, int32_t tensor) const {

@@ -28,11 +28,11 @@ class Program {
 
   const Graph& graph() const { return *graph_; }
   /// Null for backward operators with a gradient(), inputs and updates.
-  Kernel kernel(int32_t op) const { return kernels_[static_cast<size_t>(op)]; }
+  Kernel kernel(int32_t op) const { return kernels_[op]; }
   /// Of a backward operator other than a sum.
-  const Gradient& gradient(int32_t op) const { return gradients_[static_cast<size_t>(op)]; }
+  const Gradient& gradient(int32_t op) const { return gradients_[op]; }
   /// The backward operator of a forward one, or -1.
-  int32_t backward(int32_t op) const { return backward_[static_cast<size_t>(op)]; }
+  int32_t backward(int32_t op) const { return backward_[op]; }
   bool is_input(int32_t op) const { return graph_->op(op).type == "Input"; }
   bool is_sum(int32_t op) const;
   /// Integers of an input lie below this: the least extent that any reader indexes with them.

@@ -41,7 +41,7 @@ std::vector<at::Tensor> lstm_kernel(const KernelCall& call) {
     for (int64_t i = 0; i < steps; ++i) {
       const int64_t t = reverse ? steps - 1 - i : i;
       state = step(gates[t] + at::matmul(state.h, r[d].t()), state.c);
-      states[static_cast<size_t>(t)] = state.h;
+      states[t] = state.h;
     }
     outputs.push_back(at::stack(states, 0));
     last_h.push_back(state.h);
@@ -78,7 +78,7 @@ std::vector<at::Tensor> gru_kernel(const KernelCall& call) {
       const auto next =
           at::tanh(gates[2][t] + (linear_first ? reset * product(h, 2) : product(reset * h, 2)));
       h = (1 - update) * next + update * h;
-      states[static_cast<size_t>(t)] = h;
+      states[t] = h;
     }
     outputs.push_back(at::stack(states, 0));
     last.push_back(h);

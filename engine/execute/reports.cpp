@@ -12,7 +12,7 @@ constexpr size_t kCopyNumbers = 7;
 /// The copies of all ranks, in order of rank: each writes its own into a vector of zeros.
 std::vector<CopyRun> all_copies(Job& job, const std::vector<CopyRun>& own) {
   std::vector<double> counts(static_cast<size_t>(job.size()));
-  counts[static_cast<size_t>(job.rank())] = static_cast<double>(own.size());
+  counts[job.rank()] = static_cast<double>(own.size());
   job.sum(counts);
   size_t total = 0, first = 0;
   for (size_t rank = 0; rank < counts.size(); ++rank) {

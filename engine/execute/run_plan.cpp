@@ -48,20 +48,19 @@ void RunPlan::make_queues(const Graph& graph, std::span<const double> order) {
     if (!runs_once(graph.op(operator_of(task))) || micro_batch_of(task) + 1 == micro_batches_)
       all.push_back(task);
   if (!order.empty())
-    std::stable_sort(all.begin(), all.end(), [&](int32_t a, int32_t b) {
-      return order[static_cast<size_t>(a)] < order[static_cast<size_t>(b)];
-    });
+    std::stable_sort(all.begin(), all.end(),
+                     [&](int32_t a, int32_t b) { return order[a] < order[b]; });
   // No two devices wait for each other if all of them follow one order of the whole graph.
   std::vector<int32_t> place(static_cast<size_t>(tasks()), -1);
   for (size_t i = 0; i < all.size(); ++i) {
     const int32_t task = all[i], op = operator_of(task);
-    queues_[static_cast<size_t>(device_of(op))].push_back(task);
-    place[static_cast<size_t>(task)] = static_cast<int32_t>(i);
+    queues_[device_of(op)].push_back(task);
+    place[task] = static_cast<int32_t>(i);
     const int32_t from = runs_once(graph.op(op)) ? 0 : micro_batch_of(task);
     for (const int32_t input : graph.op(op).inputs)
       for (int32_t m = from; m <= micro_batch_of(task); ++m) {
         const int32_t producer = graph.tensor(input).producer;
-        if (place[static_cast<size_t>(this->task(m, producer))] < 0)
+        if (place[this->task(m, producer)] < 0)
           throw ArgumentError(fmt::format("execute: operator {} comes before {} that it reads",
                                           graph.op(op).name, graph.op(producer).name));
       }
@@ -72,13 +71,12 @@ void RunPlan::make_slots(const Graph& graph) {
   const auto tensors = static_cast<int32_t>(graph.tensors().size());
   std::vector<std::vector<int32_t>> readers(graph.tensors().size());
   for (int32_t op = 0; op < operators_; ++op)
-    for (const int32_t input : graph.op(op).inputs)
-      readers[static_cast<size_t>(input)].push_back(op);
+    for (const int32_t input : graph.op(op).inputs) readers[input].push_back(op);
   for (int32_t tensor = 0; tensor < tensors; ++tensor) {
     first_slot_.push_back(static_cast<int32_t>(slots_.size()));
     const size_t home = slots_.size();
     slots_.push_back({tensor, device_of(graph.tensor(tensor).producer), 0, 0});
-    for (const int32_t reader : readers[static_cast<size_t>(tensor)]) {
+    for (const int32_t reader : readers[tensor]) {
       size_t at = home;
       while (at < slots_.size() && slots_[at].device != device_of(reader)) ++at;
       if (at == slots_.size()) {  // the first reader there makes a copy
@@ -95,7 +93,7 @@ void RunPlan::make_slots(const Graph& graph) {
 
 int32_t RunPlan::slot(int32_t tensor, int32_t device) const {
   int32_t at = home_slot(tensor);
-  while (slots_[static_cast<size_t>(at)].device != device) ++at;
+  while (slots_[at].device != device) ++at;
   return at;
 }
 

@@ -35,20 +35,18 @@ class RunPlan {
   int32_t operator_of(int32_t task) const { return task % operators_; }
   int32_t micro_batch_of(int32_t task) const { return task / operators_; }
   int32_t task(int32_t micro_batch, int32_t op) const { return micro_batch * operators_ + op; }
-  int32_t device_of(int32_t op) const { return placement_[static_cast<size_t>(op)]; }
+  int32_t device_of(int32_t op) const { return placement_[op]; }
   /// The tasks of a device in turn.
-  const std::vector<int32_t>& queue(int32_t device) const {
-    return queues_[static_cast<size_t>(device)];
-  }
+  const std::vector<int32_t>& queue(int32_t device) const { return queues_[device]; }
   /// Every tensor's slots, its producer's first.
   std::span<const Slot> slots() const { return slots_; }
-  int32_t home_slot(int32_t tensor) const { return first_slot_[static_cast<size_t>(tensor)]; }
+  int32_t home_slot(int32_t tensor) const { return first_slot_[tensor]; }
   int32_t end_slot(int32_t tensor) const { return first_slot_[static_cast<size_t>(tensor) + 1]; }
   /// The slot that an operator on a device reads a tensor from.
   int32_t slot(int32_t tensor, int32_t device) const;
   /// How often a slot is read in a micro-batch.
   int32_t readers(int32_t slot, int32_t micro_batch) const {
-    const Slot& of = slots_[static_cast<size_t>(slot)];
+    const Slot& of = slots_[slot];
     return micro_batch + 1 == micro_batches_ ? of.last_readers : of.readers;
   }
 

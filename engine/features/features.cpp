@@ -16,25 +16,23 @@ namespace {
 void make_vocabulary(const UnitGraph& units, UnitFeatures& features) {
   const auto types = units.types.size();
   std::vector<int32_t> uses(types, 0), order(types), rank(types);
-  for (const int32_t type : units.type) ++uses[static_cast<size_t>(type)];
+  for (const int32_t type : units.type) ++uses[type];
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return uses[static_cast<size_t>(a)] > uses[static_cast<size_t>(b)];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return uses[a] > uses[b]; });
   for (size_t i = 0; i < types; ++i)
-    rank[static_cast<size_t>(order[i])] = std::min(static_cast<int32_t>(i), kTypeVocabulary - 1);
+    rank[order[i]] = std::min(static_cast<int32_t>(i), kTypeVocabulary - 1);
   features.type_count = std::min(static_cast<int32_t>(types), kTypeVocabulary);
   for (int32_t i = 0; i < features.type_count; ++i)
-    features.type_names.push_back(units.types[static_cast<size_t>(order[static_cast<size_t>(i)])]);
-  for (const int32_t type : units.type) features.type.push_back(rank[static_cast<size_t>(type)]);
+    features.type_names.push_back(units.types[order[i]]);
+  for (const int32_t type : units.type) features.type.push_back(rank[type]);
 }
 
 /// Vocabulary index of every unit's type in the vocabulary of all graphs.
 void take_shared_vocabulary(const UnitGraph& units, UnitFeatures& features) {
   features.type_names = shared_types();
   features.type_count = static_cast<int32_t>(features.type_names.size());
-  for (const int32_t type : units.type)
-    features.type.push_back(shared_type(units.types[static_cast<size_t>(type)]));
+  for (const int32_t type : units.type) features.type.push_back(shared_type(units.types[type]));
 }
 
 /// Replaces the columns of times and output sizes by their quotients with the mean.
@@ -74,7 +72,7 @@ std::vector<double> unit_times_s(const Problem& problem) {
   std::vector<double> times(static_cast<size_t>(problem.graph().unit_count()), 0);
   for (int32_t o = 0; o < problem.operators(); ++o)
     for (int32_t d = 0; d < problem.devices(); ++d)
-      times[static_cast<size_t>(problem.graph().op(o).unit)] +=
+      times[problem.graph().op(o).unit] +=
           static_cast<double>(problem.cost_ns(d, o)) * 1e-9 / problem.devices();
   return times;
 }
@@ -171,14 +169,13 @@ std::vector<double> work_position(const Problem& problem, const UnitGraph& units
   std::vector<int32_t> order(work.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return units.first_operator[static_cast<size_t>(a)] <
-           units.first_operator[static_cast<size_t>(b)];
+    return units.first_operator[a] < units.first_operator[b];
   });
   std::vector<double> position(work.size());
   double before = 0;
   for (const int32_t u : order) {
-    const double own = work[static_cast<size_t>(u)];
-    position[static_cast<size_t>(u)] = before + own / 2;
+    const double own = work[u];
+    position[u] = before + own / 2;
     before += own;
   }
   return position;
@@ -223,8 +220,8 @@ void GroupFeatures::embed(std::span<const int32_t> group_of, float* out, int64_t
           static_cast<float>(std::log1p(time_s[g] * 1e6) / std::log1p(all_time_s_ * 1e6));
   }
   for (const auto& edge : units_.edges) {
-    const auto from = static_cast<size_t>(group_of[static_cast<size_t>(edge.from)]);
-    const auto to = static_cast<size_t>(group_of[static_cast<size_t>(edge.to)]);
+    const auto from = static_cast<size_t>(group_of[edge.from]);
+    const auto to = static_cast<size_t>(group_of[edge.to]);
     if (from == to) continue;
     float &ahead = out[from * row + types + 2 + to], &back = out[to * row + types + 2 + k + from];
     ahead = counts_ ? ahead + 1 : 1;

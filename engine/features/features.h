@@ -37,7 +37,7 @@ struct FeatureOptions {
   bool shared_types = false;
   /// Z-score of the times themselves (the paper) instead of their logarithms.
   bool raw_time = false;
-  /// Group embeddings hold the mean output size of their members (the article's prose) instead of
+  /// Group embeddings hold the mean output size of their members (the paper's prose) instead of
   /// the sum (its Table 2).
   bool mean_output_size = false;
   /// Adds the unit's depth in the graph as a column, and as many pairs of sine and cosine of it, of

@@ -16,9 +16,9 @@ using Neighbours = std::vector<std::vector<int32_t>>;
 /// neighbours, 1/q elsewhere.
 int32_t next_node(const Neighbours& neighbours, const Node2VecOptions& options, int32_t previous,
                   int32_t at, std::vector<double>& weights, RandomStream& random) {
-  const auto& choices = neighbours[static_cast<size_t>(at)];
+  const auto& choices = neighbours[at];
   if (previous < 0) return choices[random.below(choices.size())];
-  const auto& near = neighbours[static_cast<size_t>(previous)];
+  const auto& near = neighbours[previous];
   weights.clear();
   double sum = 0;
   for (const int32_t choice : choices) {
@@ -33,7 +33,7 @@ int32_t next_node(const Neighbours& neighbours, const Node2VecOptions& options, 
   const auto at_weight = std::upper_bound(weights.begin(), weights.end(), random.uniform() * sum);
   const auto index = std::min<std::ptrdiff_t>(at_weight - weights.begin(),
                                               static_cast<std::ptrdiff_t>(choices.size()) - 1);
-  return choices[static_cast<size_t>(index)];
+  return choices[index];
 }
 
 std::vector<std::vector<int32_t>> make_walks(const Neighbours& neighbours,
@@ -46,7 +46,7 @@ std::vector<std::vector<int32_t>> make_walks(const Neighbours& neighbours,
       std::vector<int32_t> walk = {static_cast<int32_t>(start)};
       int32_t previous = -1;
       while (static_cast<int32_t>(walk.size()) < options.walk_length &&
-             !neighbours[static_cast<size_t>(walk.back())].empty()) {
+             !neighbours[walk.back()].empty()) {
         const int32_t next = next_node(neighbours, options, previous, walk.back(), weights, random);
         previous = walk.back();
         walk.push_back(next);
@@ -92,7 +92,7 @@ class SkipGram {
     const size_t nodes = vectors_.size() / dimensions_;
     std::vector<double> share(nodes, 0);
     for (const auto& walk : walks)
-      for (const int32_t node : walk) ++share[static_cast<size_t>(node)];
+      for (const int32_t node : walk) ++share[node];
     double sum = 0;
     for (double& count : share) sum += count = std::sqrt(count * std::sqrt(count));
     std::vector<size_t> small, large;
@@ -124,7 +124,7 @@ class SkipGram {
     for (int32_t i = 0; i < length; ++i) {
       const int32_t last = std::min(length - 1, i + options_.window);
       for (int32_t j = std::max(0, i - options_.window); j <= last; ++j)
-        if (j != i) train_pair(walk[static_cast<size_t>(i)], walk[static_cast<size_t>(j)]);
+        if (j != i) train_pair(walk[i], walk[j]);
     }
   }
 

@@ -7,11 +7,10 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace trinity {
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// The property map of a vector with an entry a vertex.
 template <class T>
@@ -52,7 +51,7 @@ std::vector<int32_t> breadth_first_order(const Graph& graph) {
   std::iota(order.begin(), order.end(), 0);
   const auto depth = graph.depth();
   std::stable_sort(order.begin(), order.end(),
-                   [&](int32_t a, int32_t b) { return depth[at(a)] < depth[at(b)]; });
+                   [&](int32_t a, int32_t b) { return depth[a] < depth[b]; });
   return order;
 }
 
@@ -64,7 +63,7 @@ LongestPath longest_path(const Graph& graph, std::span<const double> operator_ti
   if (!edge_time_s.empty()) check_times(edge_time_s, at(graph.edge_count()), "edge");
   const auto index = boost::get(boost::edge_index, csr);
   const auto edge_time = [&](const auto& edge) {
-    return edge_time_s.empty() ? 0.0 : edge_time_s[at(get(index, edge))];
+    return edge_time_s.empty() ? 0.0 : edge_time_s[get(index, edge)];
   };
   LongestPath path;
   path.start_s.assign(at(count), 0);
@@ -73,8 +72,8 @@ LongestPath longest_path(const Graph& graph, std::span<const double> operator_ti
   for (int32_t v = 0; v < count; ++v) {
     const auto [first, last] = boost::out_edges(v, csr);
     for (auto edge = first; edge != last; ++edge) {
-      double& start = path.start_s[at(boost::target(*edge, csr))];
-      start = std::max(start, path.start_s[at(v)] + operator_time_s[at(v)] + edge_time(*edge));
+      double& start = path.start_s[boost::target(*edge, csr)];
+      start = std::max(start, path.start_s[v] + operator_time_s[v] + edge_time(*edge));
     }
   }
   for (int32_t v = count - 1; v >= 0; --v) {
@@ -82,16 +81,16 @@ LongestPath longest_path(const Graph& graph, std::span<const double> operator_ti
     const auto [first, last] = boost::out_edges(v, csr);
     for (auto edge = first; edge != last; ++edge) {
       const int32_t to = boost::target(*edge, csr);
-      const double beyond = edge_time(*edge) + path.tail_s[at(to)];
-      if (next[at(v)] >= 0 && beyond <= rest) continue;
+      const double beyond = edge_time(*edge) + path.tail_s[to];
+      if (next[v] >= 0 && beyond <= rest) continue;
       rest = beyond;
-      next[at(v)] = to;
+      next[v] = to;
     }
-    path.tail_s[at(v)] = operator_time_s[at(v)] + rest;
+    path.tail_s[v] = operator_time_s[v] + rest;
   }
   const auto longest = std::max_element(path.tail_s.begin(), path.tail_s.end());
   path.length_s = *longest;
-  for (auto v = static_cast<int32_t>(longest - path.tail_s.begin()); v >= 0; v = next[at(v)])
+  for (auto v = static_cast<int32_t>(longest - path.tail_s.begin()); v >= 0; v = next[v])
     path.operators.push_back(v);
   return path;
 }

@@ -6,12 +6,11 @@
 #include <cmath>
 #include <utility>
 
+#include "base/index.h"
 #include "base/stop.h"
 
 namespace trinity {
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 enum Side : int32_t { kSource = 0, kSink = 1, kOpen = 2 };
 
@@ -137,7 +136,7 @@ class Cutter {
     if (!options_.edge_capacity.empty()) scale_capacities();
     assign_sides(sources, sinks);
     for (int32_t v = 0; v < graph_.operator_count(); ++v)
-      if (node_[at(v)] == kOpen) node_[at(v)] = network_.add_node();
+      if (node_[v] == kOpen) node_[v] = network_.add_node();
     options_.edge_capacity.empty() ? add_tensors() : add_edges();
     const int64_t flow = network_.solve();
     auto result = read_cut();
@@ -211,10 +210,10 @@ void Cutter::close(Side side, std::vector<int32_t>& origin) const {
   const auto& csr = graph_.csr();
   std::vector<int32_t> stack;
   for (int32_t v = 0; v < graph_.operator_count(); ++v)
-    if (origin[at(v)] >= 0) stack.push_back(v);
+    if (origin[v] >= 0) stack.push_back(v);
   const auto take = [&](int32_t v, int32_t with) {
-    if (origin[at(v)] >= 0) return;
-    origin[at(v)] = origin[at(with)];
+    if (origin[v] >= 0) return;
+    origin[v] = origin[with];
     stack.push_back(v);
   };
   while (!stack.empty()) {
@@ -234,18 +233,18 @@ void Cutter::close(Side side, std::vector<int32_t>& origin) const {
 void Cutter::assign_sides(std::span<const int32_t> sources, std::span<const int32_t> sinks) {
   const size_t count = at(graph_.operator_count());
   std::vector<int32_t> source_of(count, -1), sink_of(count, -1);
-  for (const int32_t v : sources) source_of[at(v)] = v;
+  for (const int32_t v : sources) source_of[v] = v;
   for (const int32_t v : sinks) {
-    if (source_of[at(v)] == v)
+    if (source_of[v] == v)
       throw ArgumentError(
           fmt::format("operator '{}' is both a source and a sink", graph_.op(v).name));
-    sink_of[at(v)] = v;
+    sink_of[v] = v;
   }
   close(kSource, source_of);
   for (const int32_t v : sinks)
-    if (source_of[at(v)] >= 0)
+    if (source_of[v] >= 0)
       throw ArgumentError(fmt::format("no cut can part '{}' from '{}'",
-                                      graph_.op(source_of[at(v)]).name, graph_.op(v).name));
+                                      graph_.op(source_of[v]).name, graph_.op(v).name));
   close(kSink, sink_of);
   node_.assign(count, kOpen);
   for (size_t v = 0; v < count; ++v) {
@@ -276,15 +275,15 @@ void Cutter::add_tensors() {
   for (const auto& flow : flows_) unlimited_ += flow.bytes * (counted() ? 2 : 1);
   ++unlimited_;
   for (const auto& flow : flows_) {
-    const int32_t producer = node_[at(flow.producer)];
+    const int32_t producer = node_[flow.producer];
     std::vector<int32_t> readers;
-    for (const int32_t reader : flow.readers) readers.push_back(node_[at(reader)]);
+    for (const int32_t reader : flow.readers) readers.push_back(node_[reader]);
     if (producer != kSink) add_group(producer, readers, flow.bytes, true);
     if (producer != kSource && counted()) add_group(producer, readers, flow.bytes, false);
   }
   if (forbidden())
     each_edge([&](size_t, int32_t from, int32_t to) {
-      network_.add_arc(node_[at(to)], node_[at(from)], unlimited_);
+      network_.add_arc(node_[to], node_[from], unlimited_);
     });
 }
 
@@ -293,15 +292,15 @@ void Cutter::add_edges() {
   ++unlimited_;
   each_edge([&](size_t edge, int32_t from, int32_t to) {
     const int64_t capacity = tied_forward(edge) ? unlimited_ : capacity_[edge];
-    network_.add_arc(node_[at(from)], node_[at(to)], capacity);
+    network_.add_arc(node_[from], node_[to], capacity);
     if (options_.backward == BackwardEdges::free) return;
-    network_.add_arc(node_[at(to)], node_[at(from)], forbidden() ? unlimited_ : capacity);
+    network_.add_arc(node_[to], node_[from], forbidden() ? unlimited_ : capacity);
   });
 }
 
 Cut Cutter::read_cut() const {
   const auto reached = network_.source_side();
-  const auto before = [&](int32_t v) { return reached[at(node_[at(v)])] != 0; };
+  const auto before = [&](int32_t v) { return reached[node_[v]] != 0; };
   Cut cut;
   for (int32_t v = 0; v < graph_.operator_count(); ++v)
     if (before(v)) cut.source_side.push_back(v);

@@ -6,8 +6,6 @@
 namespace trinity {
 namespace {
 
-size_t at(int32_t i) { return static_cast<size_t>(i); }
-
 }  // namespace
 
 void check_deadlock(const std::string& graph, const std::vector<Operator>& operators,
@@ -17,13 +15,13 @@ void check_deadlock(const std::string& graph, const std::vector<Operator>& opera
   // The graph in which a collective is one node: operators, then collectives.
   const auto count = static_cast<int32_t>(operators.size());
   const auto node = [&](int32_t op) {
-    const int32_t collective = operators[at(op)].collective;
+    const int32_t collective = operators[op].collective;
     return collective < 0 ? op : count + collective;
   };
   std::vector<Arrow> reads, arrows;  // from operator to operator, and between their nodes
   for (int32_t op = 0; op < count; ++op)
-    for (const int32_t tensor : operators[at(op)].inputs) {
-      reads.emplace_back(tensors[at(tensor)].producer, op);
+    for (const int32_t tensor : operators[op].inputs) {
+      reads.emplace_back(tensors[tensor].producer, op);
       arrows.emplace_back(node(reads.back().first), node(op));
     }
   const auto cycle = find_cycle(count + static_cast<int32_t>(collectives.size()), arrows);
@@ -35,8 +33,8 @@ void check_deadlock(const std::string& graph, const std::vector<Operator>& opera
     throw ArgumentError(fmt::format(
         "graph '{}': collective '{}' waits for itself: its member '{}' needs what its member '{}' "
         "gives out",
-        graph, collectives[at(operators[at(leaving)].collective)].name,
-        operators[at(entering)].name, operators[at(leaving)].name));
+        graph, collectives[operators[leaving].collective].name, operators[entering].name,
+        operators[leaving].name));
   }
 }
 

@@ -46,11 +46,11 @@ Graph fold_backward(const Graph& forward) {
     op.outputs.clear();
     const int32_t added = builder.add_operator(std::move(op));
     for (const int32_t t : forward.op(o).outputs)
-      tensor[static_cast<size_t>(t)] = builder.add_output(added, forward.tensor(t));
+      tensor[t] = builder.add_output(added, forward.tensor(t));
   }
   for (const int32_t o : order)
     for (const int32_t t : forward.op(o).inputs)
-      builder.read(builder.find(forward.op(o).name), tensor[static_cast<size_t>(t)]);
+      builder.read(builder.find(forward.op(o).name), tensor[t]);
   for (int32_t u = 0; u < forward.unit_count(); ++u)
     for (const int32_t o : forward.unit(u))
       builder.colocate(builder.find(forward.op(forward.unit(u)[0]).name),

@@ -168,7 +168,7 @@ int32_t GraphBuilder::add_operator(Operator op) {
 int32_t GraphBuilder::add_output(int32_t op, Tensor tensor) {
   if (op < 0 || op >= operator_count())
     throw ArgumentError(fmt::format("add_output: no operator number {}", op));
-  auto& owner = operators_[static_cast<size_t>(op)];
+  auto& owner = operators_[op];
   if (tensor.name.empty()) tensor.name = fmt::format("{}:{}", owner.name, owner.outputs.size());
   check_utf8("tensor", tensor.name);
   if (!tensor.shape.empty()) {
@@ -194,8 +194,8 @@ void GraphBuilder::read(int32_t op, int32_t tensor) {
     throw ArgumentError(fmt::format("read: no operator number {}", op));
   if (tensor < 0 || tensor >= tensor_count())
     throw ArgumentError(fmt::format("operator '{}' reads tensor number {}, which does not exist",
-                                    operators_[static_cast<size_t>(op)].name, tensor));
-  operators_[static_cast<size_t>(op)].inputs.push_back(tensor);
+                                    operators_[op].name, tensor));
+  operators_[op].inputs.push_back(tensor);
 }
 
 int32_t GraphBuilder::find(std::string_view name) const {
@@ -223,8 +223,7 @@ void GraphBuilder::add_collective(Collective collective) {
     const auto& other = op(member);
     if (other.collective >= 0)
       throw ArgumentError(fmt::format("{}: operator '{}' is a member of collective '{}'", owner,
-                                      other.name,
-                                      collectives_[static_cast<size_t>(other.collective)].name));
+                                      other.name, collectives_[other.collective].name));
     if (other.phase != first.phase)
       throw ArgumentError(fmt::format("{}: operator '{}' is of phase {} and '{}' of phase {}",
                                       owner, first.name, phase_name(first.phase), other.name,
@@ -237,14 +236,14 @@ void GraphBuilder::add_collective(Collective collective) {
 }
 
 int32_t GraphBuilder::unit_root(int32_t op) const {
-  while (unit_parent_[static_cast<size_t>(op)] != op) op = unit_parent_[static_cast<size_t>(op)];
+  while (unit_parent_[op] != op) op = unit_parent_[op];
   return op;
 }
 
 void GraphBuilder::colocate(int32_t a, int32_t b) {
   const int32_t x = unit_root(a), y = unit_root(b);
   const int32_t root = std::min(x, y);
-  for (const int32_t op : {a, b, x, y}) unit_parent_[static_cast<size_t>(op)] = root;
+  for (const int32_t op : {a, b, x, y}) unit_parent_[op] = root;
 }
 
 /// The order of addition where dependencies allow.
@@ -252,13 +251,13 @@ std::vector<int32_t> GraphBuilder::topological_order() const {
   std::vector<Arrow> arrows;
   for (size_t i = 0; i < operators_.size(); ++i)
     for (const int32_t tensor : operators_[i].inputs)
-      arrows.emplace_back(tensors_[static_cast<size_t>(tensor)].producer, static_cast<int32_t>(i));
+      arrows.emplace_back(tensors_[tensor].producer, static_cast<int32_t>(i));
   auto order = stable_order(operator_count(), arrows);
   if (order.size() < operators_.size())
-    throw ArgumentError(fmt::format(
-        "graph '{}' has a cycle: {}", name_,
-        cycle_text(arrows, find_cycle(operator_count(), arrows),
-                   [this](int32_t op) { return operators_[static_cast<size_t>(op)].name; })));
+    throw ArgumentError(
+        fmt::format("graph '{}' has a cycle: {}", name_,
+                    cycle_text(arrows, find_cycle(operator_count(), arrows),
+                               [this](int32_t op) { return operators_[op].name; })));
   return order;
 }
 
@@ -272,25 +271,25 @@ void GraphBuilder::check_forward() const {
 int32_t GraphBuilder::renumber(const std::vector<int32_t>& order, Graph& graph) {
   const auto n = order.size();
   std::vector<int32_t> new_op(n), new_tensor(tensors_.size());
-  for (size_t i = 0; i < n; ++i) new_op[static_cast<size_t>(order[i])] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < n; ++i) new_op[order[i]] = static_cast<int32_t>(i);
   graph.operators_.reserve(n);
   graph.tensors_.reserve(tensors_.size());
   std::vector<int32_t> unit_number(n, -1);
   int32_t units = 0;
   for (const int32_t old : order) {
-    auto& number = unit_number[static_cast<size_t>(unit_root(old))];
+    auto& number = unit_number[unit_root(old)];
     if (number < 0) number = units++;
-    auto& op = operators_[static_cast<size_t>(old)];
+    auto& op = operators_[old];
     op.unit = number;
-    if (op.forward >= 0) op.forward = new_op[static_cast<size_t>(op.forward)];
+    if (op.forward >= 0) op.forward = new_op[op.forward];
     for (int32_t& output : op.outputs) {
-      auto& tensor = tensors_[static_cast<size_t>(output)];
-      tensor.producer = new_op[static_cast<size_t>(old)];
-      new_tensor[static_cast<size_t>(output)] = static_cast<int32_t>(graph.tensors_.size());
-      output = new_tensor[static_cast<size_t>(output)];
+      auto& tensor = tensors_[output];
+      tensor.producer = new_op[old];
+      new_tensor[output] = static_cast<int32_t>(graph.tensors_.size());
+      output = new_tensor[output];
       graph.tensors_.push_back(std::move(tensor));
     }
-    for (int32_t& input : op.inputs) input = new_tensor[static_cast<size_t>(input)];
+    for (int32_t& input : op.inputs) input = new_tensor[input];
     graph.operators_.push_back(std::move(op));
   }
   renumber_collectives(new_op, graph);
@@ -299,7 +298,7 @@ int32_t GraphBuilder::renumber(const std::vector<int32_t>& order, Graph& graph) 
 
 void GraphBuilder::renumber_collectives(const std::vector<int32_t>& new_op, Graph& graph) {
   for (auto& collective : collectives_) {
-    for (int32_t& member : collective.members) member = new_op[static_cast<size_t>(member)];
+    for (int32_t& member : collective.members) member = new_op[member];
     std::sort(collective.members.begin(), collective.members.end());
   }
   graph.collectives_ = std::move(collectives_);
@@ -321,8 +320,8 @@ void GraphBuilder::index_edges(Graph& graph) {
   for (const auto& [edge, tensor] : all) {
     edges.push_back(edge);
     labels.push_back({tensor});
-    auto& depth = graph.depth_[static_cast<size_t>(edge.second)];
-    depth = std::max(depth, graph.depth_[static_cast<size_t>(edge.first)] + 1);
+    auto& depth = graph.depth_[edge.second];
+    depth = std::max(depth, graph.depth_[edge.first] + 1);
   }
   graph.csr_ = CsrGraph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(),
                         labels.begin(), static_cast<int32_t>(n));
@@ -341,8 +340,8 @@ void GraphBuilder::index_units(int32_t units, Graph& graph) {
   graph.unit_members_.resize(n);
   auto cursor = offsets;
   for (size_t i = 0; i < n; ++i) {
-    auto& slot = cursor[static_cast<size_t>(graph.unit_of_[i])];
-    graph.unit_members_[static_cast<size_t>(slot++)] = static_cast<int32_t>(i);
+    auto& slot = cursor[graph.unit_of_[i]];
+    graph.unit_members_[slot++] = static_cast<int32_t>(i);
   }
 }
 

@@ -32,8 +32,8 @@ class Graph {
   const std::string& name() const { return name_; }
   const std::vector<Operator>& operators() const { return operators_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }
-  const Operator& op(int32_t id) const { return operators_[static_cast<size_t>(id)]; }
-  const Tensor& tensor(int32_t id) const { return tensors_[static_cast<size_t>(id)]; }
+  const Operator& op(int32_t id) const { return operators_[id]; }
+  const Tensor& tensor(int32_t id) const { return tensors_[id]; }
   int32_t operator_count() const { return static_cast<int32_t>(operators_.size()); }
 
   const std::vector<Collective>& collectives() const { return collectives_; }

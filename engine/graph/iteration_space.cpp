@@ -121,7 +121,7 @@ class Space {
     return axes;
   }
   void set_role(const TensorAxes& axes, size_t axis, Role role) {
-    for (const int32_t d : axes[axis]) space_.dimensions[static_cast<size_t>(d)].role = role;
+    for (const int32_t d : axes[axis]) space_.dimensions[d].role = role;
   }
 
   /// Axes of `shape` where it broadcasts, from the right, to a tensor with these axes and extents.
@@ -419,7 +419,7 @@ class Space {
     TensorAxes axes = add_axes(out());
     for (size_t i = 0; i < axes.size(); ++i) {
       if (in(0)[i] == out()[i]) continue;
-      for (const int32_t d : axes[i]) space_.dimensions[static_cast<size_t>(d)].splits = false;
+      for (const int32_t d : axes[i]) space_.dimensions[d].splits = false;
       axes[i].clear();
     }
     space_.inputs = {axes};

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/index.h"
 #include "base/stop.h"
 
 namespace trinity {
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// The numbers of arrows by one of their ends, in the order of the list.
 class ArrowRows {
@@ -19,10 +18,10 @@ class ArrowRows {
     for (const auto& arrow : arrows) ++first_[at(end(arrow)) + 1];
     for (size_t v = 1; v < first_.size(); ++v) first_[v] += first_[v - 1];
     auto next = first_;
-    for (size_t a = 0; a < arrows.size(); ++a) number_[next[at(end(arrows[a]))]++] = a;
+    for (size_t a = 0; a < arrows.size(); ++a) number_[next[end(arrows[a])]++] = a;
   }
   std::span<const size_t> row(int32_t v) const {
-    return std::span(number_).subspan(first_[at(v)], first_[at(v) + 1] - first_[at(v)]);
+    return std::span(number_).subspan(first_[v], first_[at(v) + 1] - first_[v]);
   }
 
  private:
@@ -34,15 +33,15 @@ class ArrowRows {
 std::vector<int32_t> stable_order(int32_t count, std::span<const Arrow> arrows) {
   const ArrowRows leaving(count, arrows, [](const Arrow& arrow) { return arrow.first; });
   std::vector<int32_t> missing(at(count), 0), order, heap;
-  for (const auto& arrow : arrows) ++missing[at(arrow.second)];
+  for (const auto& arrow : arrows) ++missing[arrow.second];
   for (int32_t v = 0; v < count; ++v)
-    if (missing[at(v)] == 0) heap.push_back(v);  // ascending, so a heap already
+    if (missing[v] == 0) heap.push_back(v);  // ascending, so a heap already
   for (StopPoll stop; !heap.empty(); stop.step()) {
     std::pop_heap(heap.begin(), heap.end(), std::greater<>());
     order.push_back(heap.back());
     heap.pop_back();
     for (const size_t a : leaving.row(order.back()))
-      if (--missing[at(arrows[a].second)] == 0) {
+      if (--missing[arrows[a].second] == 0) {
         heap.push_back(arrows[a].second);
         std::push_heap(heap.begin(), heap.end(), std::greater<>());
       }
@@ -52,21 +51,21 @@ std::vector<int32_t> stable_order(int32_t count, std::span<const Arrow> arrows) 
 
 std::vector<size_t> find_cycle(int32_t count, std::span<const Arrow> arrows) {
   std::vector<char> blocked(at(count), 1);
-  for (const int32_t v : stable_order(count, arrows)) blocked[at(v)] = 0;
+  for (const int32_t v : stable_order(count, arrows)) blocked[v] = 0;
   const auto start = std::find(blocked.begin(), blocked.end(), 1);
   if (start == blocked.end()) return {};
   // Backwards from what never became free, by its first blocked input: the walk must close.
   const ArrowRows entering(count, arrows, [](const Arrow& arrow) { return arrow.second; });
   std::vector<size_t> path, place(at(count), arrows.size());
   auto v = static_cast<int32_t>(start - blocked.begin());
-  while (place[at(v)] == arrows.size()) {
-    place[at(v)] = path.size();
+  while (place[v] == arrows.size()) {
+    place[v] = path.size();
     const auto inputs = entering.row(v);
     path.push_back(*std::find_if(inputs.begin(), inputs.end(),
-                                 [&](size_t a) { return blocked[at(arrows[a].first)] != 0; }));
+                                 [&](size_t a) { return blocked[arrows[a].first] != 0; }));
     v = arrows[path.back()].first;
   }
-  path.erase(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(place[at(v)]));
+  path.erase(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(place[v]));
   std::reverse(path.begin(), path.end());
   return path;
 }

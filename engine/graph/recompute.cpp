@@ -6,11 +6,10 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace trinity {
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 class Recomputation {
  public:
@@ -27,13 +26,13 @@ class Recomputation {
   Recomputed run() {
     find_stages();
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
-      if (graph_.op(op).phase == Phase::backward) add_copies(stage_[at(op)]);
+      if (graph_.op(op).phase == Phase::backward) add_copies(stage_[op]);
       add_original(op);
     }
     for (int32_t op = 0; op < graph_.operator_count(); ++op) connect(op);
     for (int32_t unit = 0; unit < graph_.unit_count(); ++unit)
       for (const int32_t member : graph_.unit(unit))
-        builder_.colocate(id_[at(graph_.unit(unit)[0])], id_[at(member)]);
+        builder_.colocate(id_[graph_.unit(unit)[0]], id_[member]);
     add_collectives();
     return finish();
   }
@@ -49,18 +48,18 @@ class Recomputation {
   void find_stages() {
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       const auto& about = graph_.op(op);
-      const int32_t s = stage_[at(op)];
+      const int32_t s = stage_[op];
       if (about.phase != Phase::backward || s < 0) continue;
       auto& entry = stages_[s];
       for (const int32_t input : about.inputs) {
         const int32_t from = graph_.tensor(input).producer;
-        const bool gradient = graph_.op(from).phase == Phase::backward && stage_[at(from)] != s;
+        const bool gradient = graph_.op(from).phase == Phase::backward && stage_[from] != s;
         if (gradient && (entry.gate < 0 || input < entry.gate)) entry.gate = input;
       }
     }
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       const auto& about = graph_.op(op);
-      const auto found = stages_.find(stage_[at(op)]);
+      const auto found = stages_.find(stage_[op]);
       if (about.phase == Phase::forward && !about.inputs.empty() && found != stages_.end())
         found->second.repeated.push_back(op);
     }
@@ -69,11 +68,11 @@ class Recomputation {
   void add_original(int32_t op) {
     Operator added = graph_.op(op);
     added.inputs.clear();
-    if (added.forward >= 0) added.forward = id_[at(added.forward)];
-    id_[at(op)] = builder_.add_operator(std::move(added));
+    if (added.forward >= 0) added.forward = id_[added.forward];
+    id_[op] = builder_.add_operator(std::move(added));
     origin_.push_back(op);
     for (const int32_t output : graph_.op(op).outputs)
-      tensor_[at(output)] = builder_.add_output(id_[at(op)], graph_.tensor(output));
+      tensor_[output] = builder_.add_output(id_[op], graph_.tensor(output));
   }
 
   /// Before the first backward operator of the stage, so that they keep that place where several
@@ -90,46 +89,46 @@ class Recomputation {
       copy.parameters.clear();
       copy.extra_parameter_bytes = copy.persistent_bytes = 0;
       copy.measured_backward_time_s = -1;
-      copy.forward = id_[at(op)];
-      copy_[at(op)] = builder_.add_operator(std::move(copy));
+      copy.forward = id_[op];
+      copy_[op] = builder_.add_operator(std::move(copy));
       origin_.push_back(op);
-      builder_.colocate(id_[at(op)], copy_[at(op)]);
+      builder_.colocate(id_[op], copy_[op]);
       for (const int32_t output : graph_.op(op).outputs) {
         Tensor tensor = graph_.tensor(output);
         tensor.name += "/recompute";
-        again_[at(output)] = builder_.add_output(copy_[at(op)], std::move(tensor));
+        again_[output] = builder_.add_output(copy_[op], std::move(tensor));
       }
     }
   }
 
   bool repeated_in(int32_t tensor, int32_t s) const {
-    return again_[at(tensor)] >= 0 && stage_[at(graph_.tensor(tensor).producer)] == s;
+    return again_[tensor] >= 0 && stage_[graph_.tensor(tensor).producer] == s;
   }
 
   void connect(int32_t op) {
     const auto& about = graph_.op(op);
-    const int32_t s = stage_[at(op)];
+    const int32_t s = stage_[op];
     for (const int32_t input : about.inputs) {
       const bool second = about.phase == Phase::backward && repeated_in(input, s);
-      builder_.read(id_[at(op)], second ? again_[at(input)] : tensor_[at(input)]);
+      builder_.read(id_[op], second ? again_[input] : tensor_[input]);
     }
-    if (copy_[at(op)] < 0) return;
+    if (copy_[op] < 0) return;
     bool first = true;  // whether it reads no other copy
     for (const int32_t input : about.inputs) {
       const bool second = repeated_in(input, s);
       first = first && !second;
-      builder_.read(copy_[at(op)], second ? again_[at(input)] : tensor_[at(input)]);
+      builder_.read(copy_[op], second ? again_[input] : tensor_[input]);
     }
     const int32_t gate = stages_.at(s).gate;
-    if (first && gate >= 0 && !options_.eager) builder_.read(copy_[at(op)], tensor_[at(gate)]);
+    if (first && gate >= 0 && !options_.eager) builder_.read(copy_[op], tensor_[gate]);
   }
 
   void add_collectives() {
     for (const auto& collective : graph_.collectives()) {
       Collective same = collective, again = collective;
-      for (int32_t& member : same.members) member = id_[at(member)];
+      for (int32_t& member : same.members) member = id_[member];
       builder_.add_collective(std::move(same));
-      for (int32_t& member : again.members) member = copy_[at(member)];
+      for (int32_t& member : again.members) member = copy_[member];
       const auto missing = std::count(again.members.begin(), again.members.end(), -1);
       if (missing == static_cast<std::ptrdiff_t>(again.members.size())) continue;
       if (missing > 0)

@@ -10,12 +10,11 @@
 
 #include "base/error.h"
 #include "base/free_aside.h"
+#include "base/index.h"
 #include "graph/operator_types.h"
 
 namespace trinity {
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// Where a part of the batch begins: part / parts of it.
 struct Cut {
@@ -74,13 +73,13 @@ class Replication {
     int32_t op, stage, replica;
   };
 
-  int32_t replicas_of(int32_t op) const { return replicas_[at(stage_[at(op)])]; }
-  int32_t id_of(int32_t op, int32_t replica) const { return ids_[at(op)][at(replica)]; }
+  int32_t replicas_of(int32_t op) const { return replicas_[stage_[op]]; }
+  int32_t id_of(int32_t op, int32_t replica) const { return ids_[op][replica]; }
   const Operator& producer(int32_t tensor) const {
     return graph_.op(graph_.tensor(tensor).producer);
   }
   const Graph* at_share(int32_t op) const {
-    const auto s = at(stage_[at(op)]);
+    const auto s = at(stage_[op]);
     return s < options_.at_share.size() ? options_.at_share[s] : nullptr;
   }
 
@@ -88,9 +87,9 @@ class Replication {
   void find_whole() {
     for (const auto& op : graph_.operators()) {
       if (is_variable(op) || op.phase == Phase::update)
-        for (const int32_t output : op.outputs) whole_[at(output)] = true;
+        for (const int32_t output : op.outputs) whole_[output] = true;
       if (op.phase == Phase::update)
-        for (const int32_t input : op.inputs) whole_[at(input)] = true;
+        for (const int32_t input : op.inputs) whole_[input] = true;
     }
   }
 
@@ -113,9 +112,9 @@ class Replication {
   /// The tensor as a replica of its producer's stage writes it.
   Tensor shared_tensor(int32_t tensor) const {
     Tensor copy = graph_.tensor(tensor);
-    const int64_t parts = whole_[at(tensor)] ? 1 : replicas_of(copy.producer);
+    const int64_t parts = whole_[tensor] ? 1 : replicas_of(copy.producer);
     if (const Graph* share = at_share(copy.producer)) {
-      const auto& same = share->tensor(share->op(copy.producer).outputs[at(output_number(tensor))]);
+      const auto& same = share->tensor(share->op(copy.producer).outputs[output_number(tensor)]);
       copy.shape = same.shape;
       copy.bytes = same.bytes;
     } else if (parts > 1) {
@@ -136,8 +135,8 @@ class Replication {
       copy.forward = id_of(copy.forward, of);
     }
     const int32_t id = builder_.add_operator(std::move(copy));
-    ids_[at(op)].push_back(id);
-    origin_.push_back({op, stage_[at(op)], replica});
+    ids_[op].push_back(id);
+    origin_.push_back({op, stage_[op], replica});
     stop_.step();
     for (const int32_t output : graph_.op(op).outputs) add_pieces(output, id, replica);
   }
@@ -147,7 +146,7 @@ class Replication {
     const int32_t op = graph_.tensor(tensor).producer;
     const int64_t own = replicas_of(op);
     std::vector<Cut> cuts = {{replica, own}, {replica + 1, own}};
-    if (whole_[at(tensor)]) return cuts;
+    if (whole_[tensor]) return cuts;
     const auto [first, last] = boost::out_edges(op, graph_.csr());
     for (auto edge = first; edge != last; ++edge) {
       if (graph_.csr()[*edge].tensor != tensor) continue;
@@ -181,7 +180,7 @@ class Replication {
           k + 2 == cuts.size() ? all.bytes : std::llround(static_cast<double>(all.bytes) * upto);
       piece.bytes = end - given;
       given = end;
-      pieces_[at(tensor)].push_back({cuts[k], cuts[k + 1], builder_.add_output(id, piece)});
+      pieces_[tensor].push_back({cuts[k], cuts[k + 1], builder_.add_output(id, piece)});
     }
   }
 
@@ -204,8 +203,8 @@ class Replication {
         continue;
       }
       const int32_t from = graph_.tensor(input).producer;
-      if (whole_[at(input)] && replicas_of(from) != replicas_of(op)) refuse_whole(input, op);
-      for (const auto& piece : pieces_[at(input)])
+      if (whole_[input] && replicas_of(from) != replicas_of(op)) refuse_whole(input, op);
+      for (const auto& piece : pieces_[input])
         if (begin.before(piece.to) && piece.from.before(end))
           builder_.read(id_of(op, replica), piece.tensor);
     }
@@ -216,8 +215,8 @@ class Replication {
     throw ArgumentError(fmt::format(
         "replicating the stages of graph '{}': tensor '{}' has no samples to share out, and goes "
         "from stage {} with {} replicas to stage {} with {}",
-        graph_.name(), graph_.tensor(tensor).name, stage_[at(from)] + 1, replicas_of(from),
-        stage_[at(reader)] + 1, replicas_of(reader)));
+        graph_.name(), graph_.tensor(tensor).name, stage_[from] + 1, replicas_of(from),
+        stage_[reader] + 1, replicas_of(reader)));
   }
 
   /// Tensors are in the order of their producers.
@@ -225,15 +224,14 @@ class Replication {
     std::map<int32_t, size_t> open;  // by group
     for (int32_t t = 0; t < static_cast<int32_t>(graph_.tensors().size()); ++t) {
       const int32_t op = graph_.tensor(t).producer;
-      if (!whole_[at(t)] || graph_.op(op).phase != Phase::backward || replicas_of(op) == 1)
-        continue;
+      if (!whole_[t] || graph_.op(op).phase != Phase::backward || replicas_of(op) == 1) continue;
       const int64_t bytes = shared_tensor(t).bytes;
-      const auto found = open.find(group_[at(op)]);
+      const auto found = open.find(group_[op]);
       if (found == open.end() || buckets_[found->second].bytes + bytes > options_.bucket_bytes) {
-        open[group_[at(op)]] = buckets_.size();
-        buckets_.push_back({stage_[at(op)], {}, 0});
+        open[group_[op]] = buckets_.size();
+        buckets_.push_back({stage_[op], {}, 0});
       }
-      auto& bucket = buckets_[open[group_[at(op)]]];
+      auto& bucket = buckets_[open[group_[op]]];
       bucket.gradients.push_back(t);
       bucket.bytes += bytes;
     }
@@ -251,7 +249,7 @@ class Replication {
     collective.name = fmt::format("all_reduce{}", k);
     collective.algorithm = options_.algorithm;
     collective.bytes = bucket.bytes;
-    for (int32_t replica = 0; replica < replicas_[at(bucket.stage)]; ++replica) {
+    for (int32_t replica = 0; replica < replicas_[bucket.stage]; ++replica) {
       Operator member;
       member.name = fmt::format("{}@{}", collective.name, replica);
       member.type = "AllReduce";
@@ -260,7 +258,7 @@ class Replication {
       const int32_t id = builder_.add_operator(std::move(member));
       origin_.push_back({-1, bucket.stage, replica});
       for (const int32_t gradient : bucket.gradients) {
-        const auto& piece = pieces_[at(gradient)][at(replica)];
+        const auto& piece = pieces_[gradient][replica];
         builder_.read(id, piece.tensor);
         Tensor reduced = builder_.tensor(piece.tensor);
         reduced.name = fmt::format("{}/reduced@{}", graph_.tensor(gradient).name, replica);
@@ -278,7 +276,7 @@ class Replication {
     for (int32_t unit = 0; unit < graph_.unit_count(); ++unit) {
       std::map<int32_t, int32_t> first;  // of every stage
       for (const int32_t op : graph_.unit(unit)) {
-        const int32_t lead = first.emplace(stage_[at(op)], op).first->second;
+        const int32_t lead = first.emplace(stage_[op], op).first->second;
         for (int32_t replica = 0; replica < replicas_of(op); ++replica)
           builder_.colocate(id_of(lead, replica), id_of(op, replica));
       }
@@ -363,8 +361,8 @@ void check_copies(const Graph& graph, std::span<const int32_t> stage,
                   std::span<const int32_t> replicas) {
   size_t copies = 0, tensors = 0;
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
-    copies += at(replicas[at(stage[at(op)])]);
-    tensors += at(replicas[at(stage[at(op)])]) * graph.op(op).outputs.size();
+    copies += at(replicas[stage[op]]);
+    tensors += at(replicas[stage[op]]) * graph.op(op).outputs.size();
   }
   if (copies > kMaxOperators || tensors > std::numeric_limits<int32_t>::max())
     throw LimitError(fmt::format("replicating graph '{}': {} copies of operators are more than {}",
@@ -391,9 +389,9 @@ void check_stages(const Graph& graph, std::span<const int32_t> stage,
       check_share(graph, *options.at_share[s], s);
   }
   for (int32_t op = 0; op < graph.operator_count(); ++op)
-    if (stage[at(op)] < 0 || at(stage[at(op)]) >= replicas.size())
+    if (stage[op] < 0 || at(stage[op]) >= replicas.size())
       throw ArgumentError(fmt::format("{}: operator '{}' is in stage {}, expected 1 to {}", owner,
-                                      graph.op(op).name, stage[at(op)] + 1, replicas.size()));
+                                      graph.op(op).name, stage[op] + 1, replicas.size()));
 }
 
 }  // namespace

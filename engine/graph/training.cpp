@@ -32,14 +32,14 @@ class Lowering {
   void copy_forward() {
     for (const auto& op : forward_.operators()) {
       bool wants = op.trainable_bytes() > 0;
-      for (const int32_t input : op.inputs) wants = wants || wanted_[static_cast<size_t>(input)];
+      for (const int32_t input : op.inputs) wants = wants || wanted_[input];
       Operator copy = op;
       copy.inputs.clear();
       for (const int32_t input : op.inputs) copy.inputs.push_back(new_tensor(input));
       const int32_t id = builder_.add_operator(std::move(copy));
       for (const int32_t output : op.outputs) {
-        tensor_[static_cast<size_t>(output)] = builder_.add_output(id, forward_.tensor(output));
-        wanted_[static_cast<size_t>(output)] = wants && forward_.tensor(output).gradient;
+        tensor_[output] = builder_.add_output(id, forward_.tensor(output));
+        wanted_[output] = wants && forward_.tensor(output).gradient;
       }
     }
     for (int32_t id = 0; id < forward_.operator_count(); ++id)
@@ -52,8 +52,7 @@ class Lowering {
     for (Collective collective : forward_.collectives()) {
       std::vector<int32_t> members;
       for (const int32_t member : collective.members)
-        if (const int32_t grad = backward_[static_cast<size_t>(member)]; grad >= 0)
-          members.push_back(grad);
+        if (const int32_t grad = backward_[member]; grad >= 0) members.push_back(grad);
       if (members.empty()) continue;
       collective.name += "/grad";
       collective.members = std::move(members);
@@ -66,15 +65,12 @@ class Lowering {
     }
   }
 
-  int32_t new_tensor(int32_t forward_tensor) const {
-    return tensor_[static_cast<size_t>(forward_tensor)];
-  }
+  int32_t new_tensor(int32_t forward_tensor) const { return tensor_[forward_tensor]; }
 
   void add_backward(int32_t id) {
     const auto& op = forward_.op(id);
-    const bool wanted = std::any_of(op.outputs.begin(), op.outputs.end(), [&](int32_t output) {
-      return wanted_[static_cast<size_t>(output)];
-    });
+    const bool wanted = std::any_of(op.outputs.begin(), op.outputs.end(),
+                                    [&](int32_t output) { return wanted_[output]; });
     if (!wanted) return;
     std::vector<int32_t> gradients = output_gradients(id);
     const bool sink = boost::out_degree(static_cast<int32_t>(id), forward_.csr()) == 0;
@@ -99,7 +95,7 @@ class Lowering {
     const bool weights = op.trainable_bytes() > 0;
     backward.flops = op.flops * rule.backward_factor * wanted_share(op);
     const int32_t grad = builder_.add_operator(std::move(backward));
-    backward_[static_cast<size_t>(id)] = grad;
+    backward_[id] = grad;
     if (weights || options_.colocate == TrainingOptions::Colocate::forward)
       builder_.colocate(id, grad);
     add_input_gradients(op, grad);
@@ -112,12 +108,12 @@ class Lowering {
   bool passes_gradient(const Operator& op, const std::vector<int32_t>& gradients) {
     if (!operator_rule(op.type).passes || op.measured() || op.collective >= 0) return false;
     if (gradients.size() != 1 || op.outputs.size() != 1 || op.trainable_bytes() > 0) return false;
-    const auto wanted = [&](int32_t input) { return wanted_[static_cast<size_t>(input)]; };
+    const auto wanted = [&](int32_t input) { return wanted_[input]; };
     for (const int32_t input : op.inputs)
       if (wanted(input) && forward_.tensor(input).bytes != forward_.tensor(op.outputs[0]).bytes)
         return false;
     for (const int32_t input : op.inputs)
-      if (wanted(input)) arrived_[static_cast<size_t>(input)].push_back(gradients[0]);
+      if (wanted(input)) arrived_[input].push_back(gradients[0]);
     return true;
   }
 
@@ -125,7 +121,7 @@ class Lowering {
   double wanted_share(const Operator& op) const {
     if (!operator_rule(op.type).matrix) return 1;
     int32_t wanted = op.trainable_bytes() > 0 ? 1 : 0;
-    for (const int32_t input : op.inputs) wanted += wanted_[static_cast<size_t>(input)] ? 1 : 0;
+    for (const int32_t input : op.inputs) wanted += wanted_[input] ? 1 : 0;
     return wanted < 2 ? 0.5 : 1;
   }
 
@@ -135,7 +131,7 @@ class Lowering {
     const auto& op = forward_.op(id);
     std::vector<int32_t> result;
     for (const int32_t output : op.outputs) {
-      const auto& parts = arrived_[static_cast<size_t>(output)];
+      const auto& parts = arrived_[output];
       if (parts.size() < 2 || op.measured()) {
         result.insert(result.end(), parts.begin(), parts.end());
         continue;
@@ -168,10 +164,10 @@ class Lowering {
   void add_input_gradients(const Operator& op, int32_t grad) {
     std::vector<int32_t> done;
     for (const int32_t input : op.inputs) {
-      if (!wanted_[static_cast<size_t>(input)]) continue;
+      if (!wanted_[input]) continue;
       if (std::find(done.begin(), done.end(), input) != done.end()) continue;
       done.push_back(input);
-      arrived_[static_cast<size_t>(input)].push_back(builder_.add_output(grad, gradient_of(input)));
+      arrived_[input].push_back(builder_.add_output(grad, gradient_of(input)));
     }
   }
 

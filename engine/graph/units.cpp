@@ -36,8 +36,8 @@ UnitGraph make_unit_graph(const Graph& graph) {
   units.neighbours.resize(n);
   units.output_bytes.assign(n, 0);
   for (const auto& edge : units.edges) {
-    units.neighbours[static_cast<size_t>(edge.from)].push_back(edge.to);
-    units.neighbours[static_cast<size_t>(edge.to)].push_back(edge.from);
+    units.neighbours[edge.from].push_back(edge.to);
+    units.neighbours[edge.to].push_back(edge.from);
   }
   for (auto& list : units.neighbours) {
     std::sort(list.begin(), list.end());
@@ -51,7 +51,7 @@ UnitGraph make_unit_graph(const Graph& graph) {
     if (added) units.types.push_back(first.type);
     units.type.push_back(entry->second);
     units.first_operator.push_back(members[0]);
-    units.depth.push_back(graph.depth()[static_cast<size_t>(members[0])]);
+    units.depth.push_back(graph.depth()[members[0]]);
     for (const int32_t member : members)
       if (graph.op(member).phase == Phase::forward || members.size() == 1)
         for (const int32_t output : graph.op(member).outputs)

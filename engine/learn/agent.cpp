@@ -230,16 +230,15 @@ std::vector<int32_t> Agent::Impl::order(std::span<int32_t> group) const {
   if (!options.order_groups) return by_place;
   std::vector<double> place(k, 0), members(k, 0);
   for (size_t u = 0; u < group.size(); ++u) {
-    place[static_cast<size_t>(group[u])] += units.first_operator[u];
-    members[static_cast<size_t>(group[u])] += 1;
+    place[group[u]] += units.first_operator[u];
+    members[group[u]] += 1;
   }
   for (size_t g = 0; g < k; ++g)
     place[g] = members[g] > 0 ? place[g] / members[g] : std::numeric_limits<double>::infinity();
-  std::stable_sort(by_place.begin(), by_place.end(), [&](int32_t a, int32_t b) {
-    return place[static_cast<size_t>(a)] < place[static_cast<size_t>(b)];
-  });
-  for (size_t i = 0; i < k; ++i) rank[static_cast<size_t>(by_place[i])] = static_cast<int32_t>(i);
-  for (int32_t& g : group) g = rank[static_cast<size_t>(g)];
+  std::stable_sort(by_place.begin(), by_place.end(),
+                   [&](int32_t a, int32_t b) { return place[a] < place[b]; });
+  for (size_t i = 0; i < k; ++i) rank[by_place[i]] = static_cast<int32_t>(i);
+  for (int32_t& g : group) g = rank[g];
   return by_place;
 }
 
@@ -272,11 +271,11 @@ void Agent::Impl::sample() {
       draw_groups(c);
       streams.emplace_back(options.seed, "devices", stream(c));
     }
-    SchedulePasses& pass = passes[static_cast<size_t>(shard)];
+    SchedulePasses& pass = passes[shard];
     pass.groups_changed();
     if (torch_policy) return;
     pass.sample(parameters.values.data(), [&](int64_t i, int64_t, const float* row) {
-      return draw_noisy(row, problem->devices(), streams[static_cast<size_t>(i)], noise());
+      return draw_noisy(row, problem->devices(), streams[i], noise());
     });
     std::copy(pass.devices.begin(), pass.devices.end(),
               devices.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(first) * k));
@@ -295,7 +294,7 @@ void Agent::Impl::sample_by_torch() {
   torch_policy->sample(
       group_rows(), prior_rows(), samples,
       [&](int64_t s, int64_t, const float* row) {
-        return draw_noisy(row, problem->devices(), streams[static_cast<size_t>(s)], noise());
+        return draw_noisy(row, problem->devices(), streams[s], noise());
       },
       devices, device_taken);
 }

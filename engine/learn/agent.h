@@ -24,7 +24,7 @@ enum class DropoutMask : uint8_t {
 };
 
 /// Everything that may be set about the Trinity search. The defaults are what works best here;
-/// paper() gives the settings that the article prints, code() those of the released code
+/// paper() gives the settings that the paper prints, code() those of the released code
 /// (papers.md 1.7). Numbers of 1.9's items stand where an option is one of its readings.
 struct AgentOptions {
   uint64_t seed = 1;
@@ -66,7 +66,7 @@ struct AgentOptions {
   /// How strongly the untrained partition network puts units with neighbouring shares of the work
   /// into one group (see contiguous_prior()). 0: not at all.
   double contiguity = 6;
-  /// Width of each direction of the encoder; the decoder's is twice that. The article's "hidden
+  /// Width of each direction of the encoder; the decoder's is twice that. The paper's "hidden
   /// size 256" is 128 read as the decoder's, 256 as the released code reads it; on InceptionV3 64,
   /// 96 and 128 find equally good placements in 1200 samples.
   int32_t hidden = 96;

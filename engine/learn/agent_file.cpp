@@ -117,8 +117,8 @@ struct Transfer {
   Match unit_columns(int64_t columns) const {
     Match match(static_cast<size_t>(columns), -1);
     if (type_width != saved_type_width || own != saved_own) return match;
-    for (int64_t i = 0; i < type_width + own; ++i) match[static_cast<size_t>(i)] = i;
-    if (type_index && !same_types) match[static_cast<size_t>(type_width + own - 1)] = -1;
+    for (int64_t i = 0; i < type_width + own; ++i) match[i] = i;
+    if (type_index && !same_types) match[type_width + own - 1] = -1;
     return match;
   }
   bool matches(const Parameters::Weight& weight, const SavedArray& from, Match& rows,
@@ -150,7 +150,7 @@ int64_t copy_matched(const Parameters::Weight& weight, const Match& rows, const 
   int64_t copied = 0;
   for (int64_t r = 0; r < weight.rows(); ++r) {
     for (int64_t c = 0; c < weight.columns(); ++c) {
-      const int64_t row = rows[static_cast<size_t>(r)], column = columns[static_cast<size_t>(c)];
+      const int64_t row = rows[r], column = columns[c];
       if (row < 0 || column < 0 || row >= from_rows || column >= from_columns) continue;
       const auto at = static_cast<size_t>(row * from_columns + column) * sizeof(float);
       std::memcpy(to + r * weight.columns() + c, from.bytes.data() + at, sizeof(float));

@@ -43,7 +43,7 @@ Classes find_classes(const std::vector<std::vector<int32_t>>& device_of,
       classes.work.push_back(0);
     }
     classes.of_unit.push_back(at->second);
-    classes.work[static_cast<size_t>(at->second)] += work[u];
+    classes.work[at->second] += work[u];
   }
   return classes;
 }
@@ -89,12 +89,12 @@ std::vector<int32_t> class_of_groups(const Classes& classes, const std::vector<i
     double most = -1;
     size_t at = groups;
     for (size_t g = 0; g < groups; ++g) {
-      if (uses[static_cast<size_t>(result[g])] < 2 || in_group[g * count + c] <= most) continue;
+      if (uses[result[g]] < 2 || in_group[g * count + c] <= most) continue;
       most = in_group[g * count + c];
       at = g;
     }
     if (at == groups) break;
-    --uses[static_cast<size_t>(result[at])];
+    --uses[result[at]];
     result[at] = static_cast<int32_t>(c);
     ++uses[c];
   }
@@ -115,7 +115,7 @@ std::vector<std::vector<int32_t>> Agent::Impl::unit_devices(std::span<const int3
   for (size_t p = 0; p < count; ++p) {
     for (size_t o = 0; o < n; ++o) {
       const int32_t device = given[p * n + o];
-      int32_t& of_unit = result[p][static_cast<size_t>(unit_of[o])];
+      int32_t& of_unit = result[p][unit_of[o]];
       if (device < 0 || device >= problem->devices())
         throw ArgumentError(
             fmt::format("imitate: placement {}: operator {} has no device from 1 "
@@ -136,8 +136,7 @@ std::vector<std::vector<int32_t>> Agent::Impl::unit_devices(std::span<const int3
 std::vector<double> Agent::Impl::unit_work() const {
   std::vector<double> work(static_cast<size_t>(units.size()), 0);
   for (int32_t o = 0; o < problem->operators(); ++o)
-    work[static_cast<size_t>(problem->graph().op(o).unit)] +=
-        static_cast<double>(problem->least_cost_ns(o));
+    work[problem->graph().op(o).unit] += static_cast<double>(problem->least_cost_ns(o));
   const double all = std::accumulate(work.begin(), work.end(), 0.0);
   for (double& w : work) w = (all > 0 ? 0.9 * w / all : 0) + 0.1 / static_cast<double>(work.size());
   return work;
@@ -159,11 +158,11 @@ std::vector<int32_t> Agent::Impl::infer_groups(const std::vector<std::vector<int
   std::vector<int32_t> target(work.size());
   pool.parallel_for(units.size(), [&](int unit, int) {
     const auto u = static_cast<size_t>(unit);
-    const auto& own = classes.devices[static_cast<size_t>(classes.of_unit[u])];
+    const auto& own = classes.devices[classes.of_unit[u]];
     const float* row = partition->row(0, unit);
     double best = -std::numeric_limits<double>::infinity();
     for (size_t g = 0; g < k; ++g) {
-      const auto& other = classes.devices[static_cast<size_t>(class_of[g])];
+      const auto& other = classes.devices[class_of[g]];
       const double score = static_cast<double>(row[g]) - 1e9 * difference(own, other, weights);
       if (score <= best) continue;
       best = score;
@@ -317,7 +316,7 @@ void Agent::Impl::teach(const std::vector<int32_t>& target,
       const auto stream_index = static_cast<size_t>(r) < count ? 0 : static_cast<uint64_t>(r);
       imitation_row(rounds.back(), r - first, stream_index, target, device_of[p]);
       const double share = weights[p] * static_cast<double>(count) / rows / groups;
-      auto& own = coefficients[static_cast<size_t>(i)];
+      auto& own = coefficients[i];
       own.insert(own.end(), static_cast<size_t>(groups),
                  static_cast<float>((1 - how.smoothing) * share));
     }

@@ -83,7 +83,7 @@ struct Agent::Impl {
   SchedulePasses& pass_of(int32_t sample, int32_t& index) {
     const int32_t shard = shard_of(sample);
     index = sample - first_of(shard);
-    return passes[static_cast<size_t>(shard)];
+    return passes[shard];
   }
   uint64_t stream(int32_t sample) const {
     return batch * static_cast<uint64_t>(options.samples) +

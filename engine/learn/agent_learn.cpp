@@ -146,7 +146,7 @@ void Agent::Impl::forward() {
     poll_stop();
     if (item >= shards())
       return partition->forward_chunk(item - shards(), parameters.values.data());
-    SchedulePasses& pass = passes[static_cast<size_t>(item)];
+    SchedulePasses& pass = passes[item];
     pass.evaluate(parameters.values.data());
     const size_t first = static_cast<size_t>(first_of(item)) * k;
     std::copy(pass.taken.begin(), pass.taken.end(),
@@ -185,7 +185,7 @@ void Agent::Impl::backward(double entropy_weight) {
   const auto first = static_cast<size_t>(partition->weight_count());
   gradient_parts.resize(static_cast<size_t>(items));
   pool.parallel_for(items, [&](int item, int) {
-    auto& part = gradient_parts[static_cast<size_t>(item)];
+    auto& part = gradient_parts[item];
     if (item >= shards()) {
       part.assign(first, 0.0f);
       return partition->backward_chunk(item - shards(), parameters.values.data(), group_of,
@@ -196,9 +196,8 @@ void Agent::Impl::backward(double entropy_weight) {
     const size_t at = static_cast<size_t>(first_of(item)) * k;
     const size_t count = static_cast<size_t>(first_of(item + 1)) * k - at;
     // The schedule network's weights follow the partition network's.
-    passes[static_cast<size_t>(item)].backward(parameters.values.data(),
-                                               {device_coefficient.data() + at, count},
-                                               {on_groups, 0}, part.data() - first);
+    passes[item].backward(parameters.values.data(), {device_coefficient.data() + at, count},
+                          {on_groups, 0}, part.data() - first);
   });
   sum_parts(first);
 }
@@ -231,7 +230,7 @@ double Agent::Impl::apply(double rate) {
   std::vector<double> sums(static_cast<size_t>(blocks), 0);
   pool.parallel_for(blocks, [&](int block, int) {
     const int64_t first = block * kBlock, count = std::min(kBlock, size - first);
-    sums[static_cast<size_t>(block)] = kernels().square_sum(count, gradient.data() + first);
+    sums[block] = kernels().square_sum(count, gradient.data() + first);
   });
   double norm = 0;
   for (const double sum : sums) norm += sum;

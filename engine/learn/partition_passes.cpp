@@ -94,7 +94,7 @@ void PartitionPasses::pack(const float* weights) {
       float sum = weights[first_bias_ + h];
       for (int64_t i = 0; i < types; ++i)
         sum += first[h * input + i] * weights[embedding_ + type * kTypeWidth + i];
-      type_part_[static_cast<size_t>(type * kFirst + h)] = sum;
+      type_part_[type * kFirst + h] = sum;
     }
   }
 }
@@ -178,7 +178,7 @@ void PartitionPasses::backward_logits(const Range& rows, std::span<const int32_t
     float* d = logits.data() + i * k;
     float entropy = 0, all = 0;
     for (int64_t g = 0; g < k; ++g) entropy -= p[g] * logs[g];
-    for (int64_t s = first; s < end; ++s) all += coefficient[static_cast<size_t>(s * units + unit)];
+    for (int64_t s = first; s < end; ++s) all += coefficient[s * units + unit];
     for (int64_t g = 0; g < k; ++g) d[g] = -p[g] * (all + entropy_weight * (logs[g] + entropy));
     for (int64_t s = first; s < end; ++s) {
       const auto at = static_cast<size_t>(s * units + unit);
@@ -228,7 +228,7 @@ void PartitionPasses::backward_chunk(int chunk, const float* weights,
   }
   if (!masks_.empty()) {
     const float* mask = masks_.data() + rows.first * kFirst;
-    for (int64_t i = 0; i < n * kFirst; ++i) scratch.first[static_cast<size_t>(i)] *= mask[i];
+    for (int64_t i = 0; i < n * kFirst; ++i) scratch.first[i] *= mask[i];
   }
   const int64_t input = shape_.input(), types = shape_.type_width();
   std::vector<float> inputs(static_cast<size_t>(n * shape_.features));
@@ -252,7 +252,7 @@ void PartitionPasses::backward_types(const Range& rows, const std::vector<float>
     const float* embedding = weights + embedding_ + type * kTypeWidth;
     float* d_embedding = at(gradients, embedding_) + type * kTypeWidth;
     for (int64_t h = 0; h < kFirst; ++h) {
-      const float d = by_type[static_cast<size_t>(type * kFirst + h)];
+      const float d = by_type[type * kFirst + h];
       if (d == 0) continue;
       for (int64_t i = 0; i < kTypeWidth; ++i) {
         d_weight[h * input + i] += d * embedding[i];

@@ -85,9 +85,7 @@ class PartitionPasses {
   const float* unit_row(int64_t row) const {
     return features_.values.data() + (row % shape_.units) * shape_.features;
   }
-  int32_t type_of(int64_t row) const {
-    return features_.type[static_cast<size_t>(row % shape_.units)];
-  }
+  int32_t type_of(int64_t row) const { return features_.type[row % shape_.units]; }
   void first_layer(const Range& rows);
   void upper_layers(const Range& rows, const float* weights);
   void backward_logits(const Range& rows, std::span<const int32_t> group_of,

@@ -60,9 +60,9 @@ Objective clip_parts(const Actions& actions, std::span<const int32_t> part, int3
   for (size_t s = 0; s < advantage.size(); ++s) {
     std::vector<double> sum(static_cast<size_t>(parts), 0), members(sum), slope(sum);
     for (size_t at = s * count; at < (s + 1) * count; ++at) {
-      sum[static_cast<size_t>(part[at])] +=
+      sum[part[at]] +=
           static_cast<double>(actions.log_probability[at]) - static_cast<double>(actions.old[at]);
-      members[static_cast<size_t>(part[at])] += 1;
+      members[part[at]] += 1;
     }
     const auto filled = static_cast<double>(
         std::count_if(members.begin(), members.end(), [](double m) { return m > 0; }));
@@ -75,7 +75,7 @@ Objective clip_parts(const Actions& actions, std::span<const int32_t> part, int3
       objective.clipped += term.clipped ? share : 0;
     }
     for (size_t at = s * count; at < (s + 1) * count; ++at)
-      actions.coefficient[at] = static_cast<float>(slope[static_cast<size_t>(part[at])]);
+      actions.coefficient[at] = static_cast<float>(slope[part[at]]);
   }
   return objective;
 }

@@ -55,19 +55,18 @@ void SchedulePasses::backward_logits(int64_t sample, const float* coefficient, B
   for (int64_t t = 0; t < k; ++t) {
     const int64_t at = (sample * k + t) * d;
     const float *p = probability_.data() + at, *logs = log_probability.data() + at;
-    const int32_t chosen = devices[static_cast<size_t>(sample * k + t)];
+    const int32_t chosen = devices[sample * k + t];
     float entropy = 0;
     for (int64_t i = 0; i < d; ++i) entropy -= p[i] * logs[i];
     for (int64_t i = 0; i < d; ++i) {
       const float on_choice = coefficient[t] * ((i == chosen ? 1.0f : 0.0f) - p[i]);
       const float on_bonus = bonus.uniform * (1 / static_cast<float>(d) - p[i]) -
                              bonus.entropy * p[i] * (logs[i] + entropy);
-      const float squashed = squashed_[static_cast<size_t>(at + i)];
-      d_logit_[static_cast<size_t>(t * d + i)] =
-          (on_choice + on_bonus) * slope * (1 - squashed * squashed);
+      const float squashed = squashed_[at + i];
+      d_logit_[t * d + i] = (on_choice + on_bonus) * slope * (1 - squashed * squashed);
     }
     if (shape_.stays && previous(sample, t) < d)
-      gradients[layout_.stay] += d_logit_[static_cast<size_t>(t * d + previous(sample, t))];
+      gradients[layout_.stay] += d_logit_[t * d + previous(sample, t)];
   }
 }
 

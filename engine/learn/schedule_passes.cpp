@@ -80,7 +80,7 @@ void PackedSchedule::add(std::vector<float>& to, int64_t depth, int64_t columns,
 
 void PackedSchedule::pack_piece(int piece, const float* weights) {
   if (piece < static_cast<int>(items_.size())) {
-    const auto& item = items_[static_cast<size_t>(piece)];
+    const auto& item = items_[piece];
     kernels().pack(item.depth, item.columns, weights + item.offset, item.row, item.column,
                    item.to->data());
     return;
@@ -285,10 +285,8 @@ std::vector<double> SchedulePasses::own_logits(int64_t sample) const {
   const int64_t count = shape_.groups * shape_.devices;
   std::vector<double> logits;
   for (int64_t i = sample * count; i < (sample + 1) * count; ++i) {
-    const double squashed =
-        std::clamp(static_cast<double>(squashed_[static_cast<size_t>(i)]), -0.9999, 0.9999);
-    logits.push_back(shape_.temperature * std::atanh(squashed) -
-                     static_cast<double>(prior_[static_cast<size_t>(i)]));
+    const double squashed = std::clamp(static_cast<double>(squashed_[i]), -0.9999, 0.9999);
+    logits.push_back(shape_.temperature * std::atanh(squashed) - static_cast<double>(prior_[i]));
   }
   return logits;
 }

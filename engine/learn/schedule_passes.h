@@ -140,7 +140,7 @@ class SchedulePasses {
                           const Buffer& recurrent_back, bool reverse, float* gradients);
   int32_t previous(int64_t sample, int64_t step) const {
     return step == 0 ? static_cast<int32_t>(shape_.devices)
-                     : devices[static_cast<size_t>(sample * shape_.groups + step - 1)];
+                     : devices[sample * shape_.groups + step - 1];
   }
 
   const ScheduleShape& shape_;

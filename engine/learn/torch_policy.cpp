@@ -95,7 +95,7 @@ struct TorchPolicy::Impl {
     const auto copies = static_cast<int64_t>(partition_rows.size());
     torch::Tensor sum = torch::zeros({}, values.options());
     for (int64_t i = 0; i < copies; ++i) {
-      const auto& rows = partition_rows[static_cast<size_t>(i)];
+      const auto& rows = partition_rows[i];
       const auto range = [&](const torch::Tensor& all) {
         return copies == 1 ? all : all.slice(0, i, i + 1);
       };

@@ -27,13 +27,12 @@ class SelectionMemory {
 
   /// Breakpoints of node v: slots in rising order, at most slots().
   std::span<const int32_t> breakpoints(int32_t v) const {
-    return span_of(breakpoints_, first_[static_cast<size_t>(v)],
-                   first_[static_cast<size_t>(v) + 1]);
+    return span_of(breakpoints_, first_[v], first_[static_cast<size_t>(v) + 1]);
   }
   /// By how much the level of node v in `state` changes at its breakpoints.
   std::span<const int64_t> changes(int32_t v, int32_t state) const {
     const auto width = static_cast<int64_t>(breakpoints(v).size());
-    const int64_t first = first_change_[static_cast<size_t>(v)] + state * width;
+    const int64_t first = first_change_[v] + state * width;
     return span_of(changes_, first, first + width);
   }
   /// Whether the usages of node v depend on its state at any slot.

@@ -19,7 +19,7 @@
 //             from that of u: v becomes a member of u and its edges move over. On the contest's
 //             problems every forbidden pair belongs to such an edge, and 35,000 nodes become 1,400;
 //   split     a table a[s] + b[t] goes to the costs of its ends;
-//   misfit    a state that passes the limit beside the least that all others use is dropped;
+//   infeasible a state that passes the limit beside the least that all others use is dropped;
 //   dominated a state that another one beats whatever the neighbours do, and that uses no less
 //             memory at any time, is dropped.
 
@@ -43,10 +43,10 @@ class Reducer {
     drain();
     for (int round = 0; round < kMostRounds && !infeasible_ && !late_; ++round) {
       const bool split = split_edges();
-      const bool misfit = drop_misfits();
+      const bool infeasible = drop_infeasible();
       drain();
       const bool dropped = !infeasible_ && drop_dominated();
-      if (!split && !misfit && !dropped) break;
+      if (!split && !infeasible && !dropped) break;
       drain();
     }
     return compact();
@@ -111,7 +111,7 @@ class Reducer {
   }
   bool split_edges();
   bool split(int32_t e);
-  bool drop_misfits();
+  bool drop_infeasible();
   bool drop_dominated();
   std::vector<double> samples(int32_t v) const;
   bool beats(int32_t v, size_t better, size_t worse) const;
@@ -354,7 +354,7 @@ std::vector<double> Reducer::samples(int32_t v) const {
 }
 
 /// Leaves everything as it is where some node has no state that fits.
-bool Reducer::drop_misfits() {
+bool Reducer::drop_infeasible() {
   if (!fitting_ || !problem_.usage_limit || infeasible_ || late_) return false;
   SelectionModel model;
   std::vector<int32_t> number;

@@ -5,11 +5,10 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace trinity {
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// Whether devices copy what they read themselves, once they take a task that is ready.
 bool makes_copies(const Problem& problem) { return problem.rules().queue == QueueModel::receiver; }
@@ -40,7 +39,7 @@ Inputs::Inputs(const Problem& problem, std::span<const int32_t> placement, const
 
 /// With broadcast one transfer serves all receivers.
 Inputs::Key Inputs::key(int32_t transfer) const {
-  const auto& t = timeline_.transfers[at(transfer)];
+  const auto& t = timeline_.transfers[transfer];
   return {t.task, t.output, problem_.rules().broadcast ? -1 : t.to};
 }
 
@@ -68,11 +67,10 @@ Inputs::Source Inputs::source(int32_t task, int32_t tensor) const {
   if (!timeline_.stream && problem_.once(reader) && !problem_.once(producer))
     return accumulated(reader, producer, output);
   const int32_t writing = task - reader + producer;
-  if (placement_[at(reader)] == placement_[at(producer)])
-    return {timeline_.end_ns[at(writing)], writing, -1};
-  const int32_t sent = transfer({writing, output, placement_[at(reader)]});
+  if (placement_[reader] == placement_[producer]) return {timeline_.end_ns[writing], writing, -1};
+  const int32_t sent = transfer({writing, output, placement_[reader]});
   TRINITY_CHECK_LE(0, sent);
-  const auto& transfer = timeline_.transfers[at(sent)];
+  const auto& transfer = timeline_.transfers[sent];
   return {makes_copies(problem_) ? transfer.enqueued_ns : transfer.end_ns, writing, sent};
 }
 
@@ -81,17 +79,17 @@ Inputs::Source Inputs::source(int32_t task, int32_t tensor) const {
 Inputs::Source Inputs::accumulated(int32_t reader, int32_t producer, int32_t output) const {
   const int32_t n = problem_.operators();
   Source last;
-  if (placement_[at(reader)] == placement_[at(producer)]) {
+  if (placement_[reader] == placement_[producer]) {
     for (int32_t task = producer; task < n * timeline_.micro_batches; task += n)
-      if (last.task < 0 || timeline_.end_ns[at(task)] > last.arrival_ns)
-        last = {timeline_.end_ns[at(task)], task, -1};
+      if (last.task < 0 || timeline_.end_ns[task] > last.arrival_ns)
+        last = {timeline_.end_ns[task], task, -1};
     return last;
   }
   std::pair<int64_t, int64_t> booked{-1, -1};  // enqueued, start
   for (int32_t task = producer; task < n * timeline_.micro_batches; task += n) {
-    const int32_t found = transfer({task, output, placement_[at(reader)]});
+    const int32_t found = transfer({task, output, placement_[reader]});
     if (found < 0) continue;  // no reader of every micro-batch is there
-    const auto& sent = timeline_.transfers[at(found)];
+    const auto& sent = timeline_.transfers[found];
     if (std::pair(sent.enqueued_ns, sent.start_ns) < booked) continue;
     booked = {sent.enqueued_ns, sent.start_ns};
     last = {makes_copies(problem_) ? sent.enqueued_ns : sent.end_ns, task, found};
@@ -141,14 +139,14 @@ class PathWalk {
       const bool copied = makes_copies(problem_) && last.transfer >= 0;
       path_.compute_ns +=
           add(PathStep::Kind::compute, task,
-              copied ? timeline_.transfers[at(last.transfer)].end_ns : timeline_.ready_ns[at(task)],
-              timeline_.start_ns[at(task)], timeline_.end_ns[at(task)]);
+              copied ? timeline_.transfers[last.transfer].end_ns : timeline_.ready_ns[task],
+              timeline_.start_ns[task], timeline_.end_ns[task]);
     }
     const auto source = inputs_.latest(task);
-    TRINITY_CHECK_EQ(source.arrival_ns, timeline_.ready_ns[at(task)]);
+    TRINITY_CHECK_EQ(source.arrival_ns, timeline_.ready_ns[task]);
     const bool copied = op.collective < 0 || !makes_copies(problem_);
     if (source.transfer >= 0 && copied) {
-      const auto& sent = timeline_.transfers[at(source.transfer)];
+      const auto& sent = timeline_.transfers[source.transfer];
       path_.wire_ns += add(PathStep::Kind::transfer, source.transfer, sent.enqueued_ns,
                            sent.start_ns, sent.end_ns);
     }
@@ -161,13 +159,13 @@ class PathWalk {
     const int32_t run = runs_[at(micro_batch) * collectives.size() + at(collective)];
     TRINITY_CHECK_LE(0, run);
     int32_t last = -1;
-    for (const int32_t member : collectives[at(collective)].members) {
+    for (const int32_t member : collectives[collective].members) {
       const int32_t task = micro_batch * problem_.operators() + member;
-      if (last < 0 || timeline_.ready_ns[at(task)] > timeline_.ready_ns[at(last)]) last = task;
+      if (last < 0 || timeline_.ready_ns[task] > timeline_.ready_ns[last]) last = task;
     }
-    const auto& ran = timeline_.collectives[at(run)];
-    path_.collective_ns += add(PathStep::Kind::collective, run, timeline_.ready_ns[at(last)],
-                               ran.start_ns, ran.end_ns);
+    const auto& ran = timeline_.collectives[run];
+    path_.collective_ns +=
+        add(PathStep::Kind::collective, run, timeline_.ready_ns[last], ran.start_ns, ran.end_ns);
     return last;
   }
 
@@ -235,17 +233,17 @@ PerDevice incoming(const Problem& problem, std::span<const int32_t> placement,
   PerDevice incoming(at(problem.devices()));
   for (const auto& sent : timeline.transfers) {
     const Interval interval{sent.enqueued_ns, sent.end_ns};
-    incoming[at(sent.to)].push_back(interval);
+    incoming[sent.to].push_back(interval);
     if (!problem.rules().broadcast) continue;
     for (const auto& reader : problem.readers(sent.task % problem.operators())) {
-      const int32_t to = placement[at(reader.op)];
-      if (reader.output == sent.output && to != sent.from) incoming[at(to)].push_back(interval);
+      const int32_t to = placement[reader.op];
+      if (reader.output == sent.output && to != sent.from) incoming[to].push_back(interval);
     }
   }
   for (const auto& run : timeline.collectives)
-    for (const int32_t member : problem.graph().collectives()[at(run.collective)].members) {
+    for (const int32_t member : problem.graph().collectives()[run.collective].members) {
       const int32_t task = run.micro_batch * problem.operators() + member;
-      incoming[at(placement[at(member)])].push_back({timeline.ready_ns[at(task)], run.end_ns});
+      incoming[placement[member]].push_back({timeline.ready_ns[task], run.end_ns});
     }
   return incoming;
 }
@@ -256,7 +254,7 @@ PerDevice computing(const Problem& problem, std::span<const int32_t> placement,
   for (size_t task = 0; task < timeline.end_ns.size(); ++task) {
     const size_t op = task % placement.size();
     if (problem.graph().operators()[op].collective < 0)
-      computing[at(placement[op])].push_back({timeline.start_ns[task], timeline.end_ns[task]});
+      computing[placement[op]].push_back({timeline.start_ns[task], timeline.end_ns[task]});
   }
   return computing;
 }

@@ -94,8 +94,7 @@ void BatchSimulator::run(std::span<const Plan> plans, std::vector<Metrics>& metr
   metrics.resize(plans.size());
   pool_.parallel_for(static_cast<int>(plans.size()), [&](int item, int thread) {
     poll_stop();
-    run_one(plans[static_cast<size_t>(item)], simulators_[static_cast<size_t>(thread)],
-            metrics[static_cast<size_t>(item)], limit_ns, on_contradiction);
+    run_one(plans[item], simulators_[thread], metrics[item], limit_ns, on_contradiction);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/stop.h"
 #include "simulator/memory_bound.h"
 
@@ -12,8 +13,6 @@ namespace trinity {
 namespace {
 
 __extension__ typedef __int128 Wide;
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 int64_t ceil_divide(Wide value, Wide by) {
   TRINITY_CHECK_LT(Wide{0}, by);
@@ -34,7 +33,7 @@ struct DeviceClass {
 std::vector<DeviceClass> device_classes(const Problem& problem) {
   std::vector<DeviceClass> classes(at(problem.cost_classes()));
   for (int32_t d = problem.devices() - 1; d >= 0; --d) {
-    auto& found = classes[at(problem.cost_class(d))];
+    auto& found = classes[problem.cost_class(d)];
     found.device = d;
     ++found.devices;
   }
@@ -58,8 +57,7 @@ std::vector<int64_t> unit_costs(const Problem& problem, const std::vector<Device
     for (int32_t o = 0; o < problem.operators(); ++o) {
       auto& sum = costs[at(units[at(o)]) * classes.size() + k];
       int64_t all = 0;
-      if (__builtin_mul_overflow(cost[at(o)], !stream && problem.once(o) ? 1 : micro_batches,
-                                 &all) ||
+      if (__builtin_mul_overflow(cost[o], !stream && problem.once(o) ? 1 : micro_batches, &all) ||
           __builtin_add_overflow(sum, all, &sum))
         throw LimitError("the work of a step exceeds the simulator's 64-bit clock");
     }
@@ -162,10 +160,10 @@ int64_t bound_work(const std::vector<int64_t>& costs, std::vector<DeviceClass>& 
 std::vector<int64_t> earliest_starts(const Problem& problem, int32_t micro_batches) {
   std::vector<int64_t> earliest(at(problem.operators()), 0);
   for (int32_t o = 0; o < problem.operators(); ++o) {
-    const int64_t end = earliest[at(o)] + problem.least_cost_ns(o);
+    const int64_t end = earliest[o] + problem.least_cost_ns(o);
     for (const auto& reader : problem.readers(o)) {
       if (micro_batches > 1 && problem.once(o) && !problem.once(reader.op)) continue;
-      auto& start = earliest[at(reader.op)];
+      auto& start = earliest[reader.op];
       start = std::max(start, end);
     }
   }
@@ -202,7 +200,7 @@ class IntervalBound {
     earliest_ = earliest_starts(problem, micro_batches);
     heads_ = sample(earliest_, ends);
     std::vector<int64_t> tails(at(problem.operators()));
-    for (int32_t o = 0; o < problem.operators(); ++o) tails[at(o)] = problem.tail_ns(o);
+    for (int32_t o = 0; o < problem.operators(); ++o) tails[o] = problem.tail_ns(o);
     tails_ = sample(std::move(tails), ends);
     for (auto* grid : {&inside_, &over_tail_, &over_head_, &over_both_})
       grid->assign(heads_.size() * tails_.size(), 0);
@@ -241,7 +239,7 @@ class IntervalBound {
   /// inside all wider intervals too: accumulate() spreads these.
   void add(int32_t op, int32_t tasks) {
     constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-    const int64_t start = earliest_[at(op)], tail = problem_.tail_ns(op);
+    const int64_t start = earliest_[op], tail = problem_.tail_ns(op);
     const int64_t cost = problem_.least_cost_ns(op);
     const auto last_below = [](const std::vector<int64_t>& values, int64_t value) {
       return static_cast<size_t>(std::upper_bound(values.begin(), values.end(), value) -

@@ -12,7 +12,7 @@ struct Bounds {
   /// Longest path, every operator at its least cost, wires free.
   int64_t critical_path_ns = 0;
   /// The work spread over all devices as evenly as a split of every unit could: (total cost) /
-  /// devices, rounded up, on equal devices. Elsewhere a value of the dual of the linear programme
+  /// devices, rounded up, on equal devices. Elsewhere a value of the dual of the linear program
   /// "least T such that no device works longer" (simulator.md 9): for any price per time of each
   /// class of equal devices, the work bought at its cheapest class costs at most T of everything.
   int64_t work_ns = 0;

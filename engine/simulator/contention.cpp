@@ -24,8 +24,7 @@ Contention::Contention(const Problem& problem)
       alike[{cluster.device(d).node, cluster.device(d).type}].push_back(d);
   for (auto& [key, devices] : alike) {
     if (devices.size() < 2) continue;
-    for (const int32_t d : devices)
-      group_of_[static_cast<size_t>(d)] = static_cast<int32_t>(groups_.size());
+    for (const int32_t d : devices) group_of_[d] = static_cast<int32_t>(groups_.size());
     auto& slowing = slowing_.emplace_back();
     for (const auto& op : problem.graph().operators())
       slowing.push_back(std::llround((contention(op, cluster.type_of(devices[0])) - 1) *
@@ -38,26 +37,26 @@ void Contention::clear() { std::fill(work_.begin(), work_.end(), Work{}); }
 
 void Contention::start(int32_t device, int32_t op, int64_t now_ns, int64_t begin_ns,
                        int64_t cost_ns) {
-  const int32_t group = group_of_[static_cast<size_t>(device)];
-  const int64_t slowing = slowing_[static_cast<size_t>(group)][static_cast<size_t>(op)];
-  work_[static_cast<size_t>(device)] = {true, cost_ns << kBits, 0, begin_ns, -1, slowing};
+  const int32_t group = group_of_[device];
+  const int64_t slowing = slowing_[group][op];
+  work_[device] = {true, cost_ns << kBits, 0, begin_ns, -1, slowing};
   repace(group, now_ns);
 }
 
 void Contention::stop(int32_t device, int64_t now_ns) {
-  work_[static_cast<size_t>(device)].computes = false;
-  repace(group_of_[static_cast<size_t>(device)], now_ns);
+  work_[device].computes = false;
+  repace(group_of_[device], now_ns);
 }
 
 /// Brings what is left up to date and gives everyone in a group the rate of now.
 void Contention::repace(int32_t group, int64_t now_ns) {
-  const auto& devices = groups_[static_cast<size_t>(group)];
+  const auto& devices = groups_[group];
   moved_.clear();
   int64_t others = -1;
-  for (const int32_t d : devices) others += work_[static_cast<size_t>(d)].computes ? 1 : 0;
+  for (const int32_t d : devices) others += work_[d].computes ? 1 : 0;
   const auto most = static_cast<int64_t>(devices.size()) - 1;
   for (const int32_t d : devices) {
-    Work& work = work_[static_cast<size_t>(d)];
+    Work& work = work_[d];
     if (!work.computes) continue;
     if (now_ns > work.from_ns) {
       work.left = std::max<int64_t>(0, work.left - work.rate * (now_ns - work.from_ns));

@@ -17,7 +17,7 @@ class Contention {
   explicit Contention(const Problem& problem);
 
   /// Whether a device contends with any other.
-  bool applies(int32_t device) const { return group_of_[static_cast<size_t>(device)] >= 0; }
+  bool applies(int32_t device) const { return group_of_[device] >= 0; }
 
   void clear();
   /// A device takes `op`, whose `cost_ns` > 0 begin at `begin_ns`, which is `now_ns` or later.
@@ -25,7 +25,7 @@ class Contention {
   /// The device's operator has ended.
   void stop(int32_t device, int64_t now_ns);
   /// When the device's operator will end if nothing starts or ends before.
-  int64_t end_ns(int32_t device) const { return work_[static_cast<size_t>(device)].end_ns; }
+  int64_t end_ns(int32_t device) const { return work_[device].end_ns; }
   /// The devices whose end start() or stop() has just changed.
   std::span<const int32_t> moved() const { return moved_; }
 

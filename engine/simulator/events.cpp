@@ -108,7 +108,7 @@ void EventLoop::begin_tasks() {
     for (int32_t o = 0; o < n; ++o) {
       if (once(o) && k + 1 < micro_batches_) continue;
       ++unfinished_;
-      missing_[static_cast<size_t>(k * n + o)] = problem_.missing(o);
+      missing_[k * n + o] = problem_.missing(o);
     }
   }
   for (int32_t k = 0; k < micro_batches_; ++k)
@@ -121,10 +121,9 @@ void EventLoop::begin_tasks() {
 int64_t EventLoop::next_end() {
   while (problem_.contends() && !ends_.empty()) {
     const int32_t task = ends_.front().what, device = device_of(op_of(task));
-    const bool holds = running_[static_cast<size_t>(device)] == task;
-    if (holds &&
-        (begin_ns_[static_cast<size_t>(device)] == ends_.front().first ||
-         !contention_.applies(device) || contention_.end_ns(device) == ends_.front().first))
+    const bool holds = running_[device] == task;
+    if (holds && (begin_ns_[device] == ends_.front().first || !contention_.applies(device) ||
+                  contention_.end_ns(device) == ends_.front().first))
       break;
     pop(ends_);
   }
@@ -159,16 +158,14 @@ void EventLoop::begin_instant() {
     ended_flows_.clear();
     flows_.advance(now_ns_, ended_flows_);
     for (const int32_t arrival : ended_flows_)
-      if (--arrivals_[static_cast<size_t>(arrival)].flows == 0)
-        push(arriving_, Entry{now_ns_, arrival, arrival});
+      if (--arrivals_[arrival].flows == 0) push(arriving_, Entry{now_ns_, arrival, arrival});
   }
   while (first_of(frees_) == now_ns_) touch(pop(frees_));
   while (first_of(begins_) == now_ns_) begin_flows(pop(begins_));
 }
 
 bool EventLoop::idle(int32_t device) const {
-  return running_[static_cast<size_t>(device)] < 0 &&
-         record_->devices[static_cast<size_t>(device)].free_ns <= now_ns_;
+  return running_[device] < 0 && record_->devices[device].free_ns <= now_ns_;
 }
 
 /// The task that a device would run next, or -1.
@@ -177,11 +174,11 @@ int32_t EventLoop::choice(int32_t device) {
   if (policy_ != Policy::order) return waiting_[d].empty() ? -1 : waiting_[d].front().what;
   int32_t& at = next_in_order_[d];
   for (; at < plan_.schedule->order_first[d + 1]; ++at) {
-    const int32_t task = plan_.schedule->order[static_cast<size_t>(at)];
+    const int32_t task = plan_.schedule->order[at];
     const int32_t op = op_of(task);
     const bool absent = once(op) && micro_of(task) + 1 < micro_batches_;
     if (absent || member(op)) continue;
-    return missing_[static_cast<size_t>(task)] == 0 ? task : -1;
+    return missing_[task] == 0 ? task : -1;
   }
   return -1;
 }
@@ -199,13 +196,13 @@ bool EventLoop::start_best() {
   int32_t best = -1;
   bool instantaneous = false;
   const auto before = [this](int32_t a, int32_t b) {
-    const auto x = ready_ns_[static_cast<size_t>(a)], y = ready_ns_[static_cast<size_t>(b)];
+    const auto x = ready_ns_[a], y = ready_ns_[b];
     return x != y ? x < y : a < b;
   };
   std::erase_if(touched_list_, [&](int32_t device) {
     const int32_t task = idle(device) ? choice(device) : -1;
     if (task < 0) {
-      touched_[static_cast<size_t>(device)] = false;
+      touched_[device] = false;
       return true;
     }
     if (best < 0 || before(task, best)) best = task;
@@ -218,7 +215,7 @@ bool EventLoop::start_best() {
     return true;
   }
   for (const int32_t device : touched_list_) {
-    touched_[static_cast<size_t>(device)] = false;
+    touched_[device] = false;
     start(choice(device), device);
   }
   touched_list_.clear();
@@ -246,7 +243,7 @@ void EventLoop::start(int32_t task, int32_t device) {
   if (record_->tasks) {
     const int32_t position = next_position_[d]++;
     record_->place[t] = {position, device};
-    record_->start_at[static_cast<size_t>(position)] = begin;
+    record_->start_at[position] = begin;
   }
   record_->step_ns = std::max(record_->step_ns, end);
   if (limit_ns_ == kNoLimit) return;
@@ -259,23 +256,23 @@ void EventLoop::start(int32_t task, int32_t device) {
 
 void EventLoop::push_moved_ends() {
   for (const int32_t device : contention_.moved()) {
-    const int32_t task = running_[static_cast<size_t>(device)];
+    const int32_t task = running_[device];
     push(ends_, Entry{contention_.end_ns(device), task, task});
   }
 }
 
 void EventLoop::make_ready(int32_t task, int32_t op) {
-  ready_ns_[static_cast<size_t>(task)] = now_ns_;
+  ready_ns_[task] = now_ns_;
   if (member(op)) {
     const int32_t collective = problem_.graph().op(op).collective, micro = micro_of(task);
     const auto count = static_cast<int32_t>(problem_.graph().collectives().size());
-    if (--members_missing_[static_cast<size_t>(micro * count + collective)] == 0)
+    if (--members_missing_[micro * count + collective] == 0)
       push(bookable_, Entry{micro, collective, collective});
     return;
   }
   const int32_t device = device_of(op);
   touch(device);
-  auto& heap = waiting_[static_cast<size_t>(device)];
+  auto& heap = waiting_[device];
   switch (policy_) {
     case Policy::fifo:
       push(heap, Entry{now_ns_, task, task});
@@ -284,7 +281,7 @@ void EventLoop::make_ready(int32_t task, int32_t op) {
       push(heap, Entry{-now_ns_, -static_cast<int64_t>(task), task});
       break;
     case Policy::priority:
-      push(heap, Entry{~plan_.schedule->priority[static_cast<size_t>(op)], task, task});
+      push(heap, Entry{~plan_.schedule->priority[op], task, task});
       break;
     case Policy::order:
       break;
@@ -292,15 +289,15 @@ void EventLoop::make_ready(int32_t task, int32_t op) {
 }
 
 void EventLoop::give(int32_t task, int32_t op) {
-  if (--missing_[static_cast<size_t>(task)] == 0) make_ready(task, op);
+  if (--missing_[task] == 0) make_ready(task, op);
 }
 
 void EventLoop::end_task(int32_t task) {
   const int32_t op = op_of(task), device = device_of(op);
   const auto& rules = problem_.rules();
-  auto& state = record_->devices[static_cast<size_t>(device)];
-  running_[static_cast<size_t>(device)] = -1;
-  state.compute_ns += now_ns_ - begin_ns_[static_cast<size_t>(device)];
+  auto& state = record_->devices[device];
+  running_[device] = -1;
+  state.compute_ns += now_ns_ - begin_ns_[device];
   record_->step_ns = std::max(record_->step_ns, now_ns_);
   if (state.cost_ns[op] > 0 && contention_.applies(device)) {
     contention_.stop(device, now_ns_);
@@ -324,9 +321,9 @@ void EventLoop::hand_out(int32_t task, int32_t op) {
     record_->order.push_back(task);
     if (record_->times) record_->end_ns[t] = now_ns_;
   }
-  if (stream_) record_->run_end_ns[static_cast<size_t>(micro)] = now_ns_;
-  const bool last = --to_end_[static_cast<size_t>(op)] == 0;
-  if (last) last_ended_[static_cast<size_t>(op)] = task;
+  if (stream_) record_->run_end_ns[micro] = now_ns_;
+  const bool last = --to_end_[op] == 0;
+  if (last) last_ended_[op] = task;
   for (const auto& reader : problem_.readers(op)) {
     const bool sum = accumulates(op, reader.op);
     if (sum && !last) continue;
@@ -359,26 +356,25 @@ int64_t EventLoop::copy_inputs(int32_t task, int32_t device) {
   int64_t done = now_ns_;
   for (const int32_t tensor : graph.op(op).inputs) {
     const int32_t producer = graph.tensor(tensor).producer;
-    const int32_t made = accumulates(producer, op) ? last_ended_[static_cast<size_t>(producer)]
-                                                   : task - op + producer;
+    const int32_t made = accumulates(producer, op) ? last_ended_[producer] : task - op + producer;
     const int32_t output = tensor - graph.op(producer).outputs.front();
     int32_t& number = copy_of(made, problem_.first_output(producer) + output, device);
     if (number < 0) continue;
-    auto& copy = record_->copies[static_cast<size_t>(number)];
+    auto& copy = record_->copies[number];
     number = -1;
     copy.start_ns = done;
     copy.end_ns = done +=
         problem_.wire_ns(copy.from, device, problem_.output_bytes(producer, copy.output));
-    record_->devices[static_cast<size_t>(copy.from)].send_ns += copy.end_ns - copy.start_ns;
+    record_->devices[copy.from].send_ns += copy.end_ns - copy.start_ns;
   }
   return done;
 }
 
 void EventLoop::enqueue(int32_t task, int32_t output, int32_t from, int32_t to) {
   const int64_t bytes = problem_.output_bytes(op_of(task), output);
-  auto& sender = record_->devices[static_cast<size_t>(from)];
+  auto& sender = record_->devices[from];
   sender.sent_bytes += bytes;
-  record_->devices[static_cast<size_t>(to)].received_bytes += bytes;
+  record_->devices[to].received_bytes += bytes;
   ++record_->transfers;
   const auto index = static_cast<int32_t>(record_->copy_count);
   const auto arrival = static_cast<int32_t>(arrivals_.size());
@@ -395,7 +391,7 @@ void EventLoop::enqueue(int32_t task, int32_t output, int32_t from, int32_t to) 
   queues_.clear();
   collect_queues(from, to);
   const int64_t wire = problem_.wire_ns(from, to, bytes), start = book(wire);
-  auto& copy = record_->copies[static_cast<size_t>(index)];
+  auto& copy = record_->copies[index];
   copy.start_ns = start;
   copy.end_ns = start + wire;
   push(arriving_, Entry{copy.end_ns, arrival, arrival});
@@ -414,7 +410,7 @@ void EventLoop::collect_queues(int32_t from, int32_t to) {
       break;
     case QueueModel::route:
       for (const int32_t channel : problem_.cluster().route(from, to))
-        queues_.push_back(&queue_free_[static_cast<size_t>(channel)]);
+        queues_.push_back(&queue_free_[channel]);
       break;
     case QueueModel::none:
     case QueueModel::fair:
@@ -434,7 +430,7 @@ int64_t EventLoop::book(int64_t duration_ns) {
 /// Lets the flows of an arrival begin after its latency; without bytes it arrives then.
 void EventLoop::flow(int32_t arrival, int64_t latency_ns) {
   const int64_t begin_ns = now_ns_ + latency_ns;
-  if (arrivals_[static_cast<size_t>(arrival)].bytes == 0)
+  if (arrivals_[arrival].bytes == 0)
     push(arriving_, Entry{begin_ns, arrival, arrival});
   else if (latency_ns > 0)
     push(begins_, Entry{begin_ns, arrival, arrival});
@@ -443,38 +439,38 @@ void EventLoop::flow(int32_t arrival, int64_t latency_ns) {
 }
 
 void EventLoop::begin_flows(int32_t arrival) {
-  const auto entry = arrivals_[static_cast<size_t>(arrival)];
+  const auto entry = arrivals_[arrival];
   if (!entry.collective) {
-    const auto& copy = record_->copies[static_cast<size_t>(entry.index)];
+    const auto& copy = record_->copies[entry.index];
     flows_.begin(copy.from, copy.to, entry.bytes, arrival);
     return;
   }
-  const auto& run = record_->collectives[static_cast<size_t>(entry.index)];
+  const auto& run = record_->collectives[entry.index];
   find_ring(run.collective);
   for (size_t i = 0; i < ring_.size(); ++i)
     flows_.begin(ring_[i], ring_[(i + 1) % ring_.size()], entry.bytes, arrival);
 }
 
 void EventLoop::arrive(int32_t arrival) {
-  const auto entry = arrivals_[static_cast<size_t>(arrival)];
+  const auto entry = arrivals_[arrival];
   if (entry.collective)
-    arrive_collective(record_->collectives[static_cast<size_t>(entry.index)]);
+    arrive_collective(record_->collectives[entry.index]);
   else
-    arrive_copy(record_->copies[static_cast<size_t>(entry.index)]);
+    arrive_copy(record_->copies[entry.index]);
 }
 
 /// Gives a copy to the readers on its device. (By value: giving may book more copies.)
 void EventLoop::arrive_copy(Copy& booked) {
   booked.end_ns = now_ns_;
   const Copy copy = booked;
-  auto& sender = record_->devices[static_cast<size_t>(copy.from)];
+  auto& sender = record_->devices[copy.from];
   sender.send_ns += copy.end_ns - copy.start_ns;
   record_->last_ns = std::max(record_->last_ns, copy.end_ns);
   const int32_t op = op_of(copy.task), n = problem_.operators();
   for (const auto& reader : problem_.readers(op)) {
     if (reader.output != copy.output || device_of(reader.op) != copy.to) continue;
     const bool sum = accumulates(op, reader.op);
-    if (sum && last_ended_[static_cast<size_t>(op)] != copy.task) continue;
+    if (sum && last_ended_[op] != copy.task) continue;
     give((sum ? micro_batches_ - 1 : micro_of(copy.task)) * n + reader.op, reader.op);
   }
 }
@@ -482,14 +478,14 @@ void EventLoop::arrive_copy(Copy& booked) {
 /// The distinct devices of a collective, ascending.
 void EventLoop::find_ring(int32_t collective) {
   ring_.clear();
-  for (const int32_t op : problem_.graph().collectives()[static_cast<size_t>(collective)].members)
+  for (const int32_t op : problem_.graph().collectives()[collective].members)
     ring_.push_back(device_of(op));
   std::sort(ring_.begin(), ring_.end());
   ring_.erase(std::unique(ring_.begin(), ring_.end()), ring_.end());
 }
 
 void EventLoop::book_collective(int32_t collective, int32_t micro) {
-  const auto& about = problem_.graph().collectives()[static_cast<size_t>(collective)];
+  const auto& about = problem_.graph().collectives()[collective];
   find_ring(collective);
   const auto algorithm = fair() ? CollectiveAlgorithm::ring : about.algorithm;
   const auto cost = collective_cost(problem_.cluster(), about.kind, algorithm, ring_, about.bytes);
@@ -503,8 +499,8 @@ void EventLoop::book_collective(int32_t collective, int32_t micro) {
   record_->collectives.push_back({collective, micro, now_ns_, now_ns_, now_ns_});
   if (!alone)
     for (const int32_t device : ring_) {
-      record_->devices[static_cast<size_t>(device)].sent_bytes += sent;
-      record_->devices[static_cast<size_t>(device)].received_bytes += sent;
+      record_->devices[device].sent_bytes += sent;
+      record_->devices[device].received_bytes += sent;
     }
   if (fair() && !alone) {
     flow(arrival, std::llround(cost.latency_s * 1e9));
@@ -532,11 +528,10 @@ void EventLoop::arrive_collective(CollectiveRun& booked) {
   find_ring(run.collective);
   if (ring_.size() > 1)
     for (const int32_t device : ring_)
-      record_->devices[static_cast<size_t>(device)].send_ns += run.end_ns - run.start_ns;
+      record_->devices[device].send_ns += run.end_ns - run.start_ns;
   record_->step_ns = std::max(record_->step_ns, now_ns_);
   if (now_ns_ > limit_ns_) record_->rejected = true;
-  for (const int32_t op :
-       problem_.graph().collectives()[static_cast<size_t>(run.collective)].members)
+  for (const int32_t op : problem_.graph().collectives()[run.collective].members)
     hand_out(run.micro_batch * problem_.operators() + op, op);
 }
 
@@ -545,10 +540,10 @@ void EventLoop::report_deadlock() {
   int shown = 0;
   for (int32_t d = 0; d < problem_.devices(); ++d) {
     if (policy_ == Policy::order) choice(d);  // passes over what does not run on devices
-    const int32_t at = policy_ == Policy::order ? next_in_order_[static_cast<size_t>(d)] : 0;
+    const int32_t at = policy_ == Policy::order ? next_in_order_[d] : 0;
     if (policy_ != Policy::order || at >= plan_.schedule->order_first[static_cast<size_t>(d) + 1])
       continue;
-    const int32_t task = plan_.schedule->order[static_cast<size_t>(at)];
+    const int32_t task = plan_.schedule->order[at];
     if (++shown <= 8)
       text += fmt::format("{}device '{}' waits for '{}' of micro-batch {}", shown > 1 ? "; " : "",
                           problem_.cluster().device(d).name, problem_.graph().op(op_of(task)).name,

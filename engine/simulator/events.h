@@ -8,8 +8,8 @@
 namespace trinity {
 
 /// The road that takes every plan: a loop over instants with events for the ends of tasks,
-/// transfers and collectives (the rules: simulator.h). Five to eight times the time of the sweep,
-/// to whose results its own are equal where both apply.
+/// transfers and collectives (the rules: simulator.h). Five to eight times the time of the FIFO
+/// engine, to whose results its own are equal where both apply.
 class EventLoop {
  public:
   explicit EventLoop(const Problem& problem);
@@ -69,7 +69,7 @@ class EventLoop {
 
   int32_t op_of(int32_t task) const { return task % problem_.operators(); }
   int32_t micro_of(int32_t task) const { return task / problem_.operators(); }
-  int32_t device_of(int32_t op) const { return plan_.placement[static_cast<size_t>(op)]; }
+  int32_t device_of(int32_t op) const { return plan_.placement[op]; }
   bool member(int32_t op) const { return members_ && problem_.graph().op(op).collective >= 0; }
   /// Whether `reader` waits for the last micro-batch of those that `op` runs in.
   bool accumulates(int32_t op, int32_t reader) const {

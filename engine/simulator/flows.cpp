@@ -49,7 +49,7 @@ int32_t Flows::pair_of(int32_t from, int32_t to) {
 
 void Flows::begin(int32_t from, int32_t to, int64_t bytes, int32_t owner) {
   const int32_t pair = pair_of(from, to);
-  auto& entry = pairs_[static_cast<size_t>(pair)];
+  auto& entry = pairs_[pair];
   ++entry.flows;
   if (!entry.live) live_.push_back(pair);
   entry.live = true;
@@ -62,12 +62,12 @@ void Flows::advance(int64_t now_ns, std::vector<int32_t>& ended) {
   now_ns_ = now_ns;
   if (passed > 0)
     for (auto& flow : flows_)
-      flow.remaining -= static_cast<__int128>(pairs_[static_cast<size_t>(flow.pair)].rate) * passed;
+      flow.remaining -= static_cast<__int128>(pairs_[flow.pair].rate) * passed;
   if (now_ns < next_end_ns_) return;
   std::erase_if(flows_, [&](const Flow& flow) {
     if (flow.remaining > 0) return false;
     ended.push_back(flow.owner);
-    --pairs_[static_cast<size_t>(flow.pair)].flows;
+    --pairs_[flow.pair].flows;
     changed_ = true;
     return true;
   });
@@ -77,7 +77,7 @@ void Flows::settle() {
   if (!changed_) return;
   changed_ = false;
   std::erase_if(live_, [this](int32_t pair) {
-    auto& entry = pairs_[static_cast<size_t>(pair)];
+    auto& entry = pairs_[pair];
     entry.live = entry.flows > 0;
     entry.least = -1;
     return !entry.live;
@@ -85,12 +85,12 @@ void Flows::settle() {
   share();
   // Of the flows of one pair the one with least left ends first.
   for (const auto& flow : flows_) {
-    auto& least = pairs_[static_cast<size_t>(flow.pair)].least;
+    auto& least = pairs_[flow.pair].least;
     if (least < 0 || flow.remaining < least) least = flow.remaining;
   }
   next_end_ns_ = kNever;
   for (const int32_t index : live_) {
-    const auto& pair = pairs_[static_cast<size_t>(index)];
+    const auto& pair = pairs_[index];
     const auto wait = (pair.least + pair.rate - 1) / pair.rate;
     if (wait > kLongest - now_ns_)
       throw LimitError(
@@ -105,7 +105,7 @@ void Flows::settle() {
 void Flows::share() {
   used_.clear();
   for (const int32_t index : live_) {
-    auto& pair = pairs_[static_cast<size_t>(index)];
+    auto& pair = pairs_[index];
     pair.rate = 0;
     for (const int32_t channel : channels_of(pair)) {
       const auto c = static_cast<size_t>(channel);
@@ -127,7 +127,7 @@ void Flows::share() {
       if (each < least) least = each, narrowest = channel;
     }
     for (const int32_t index : live_) {
-      auto& pair = pairs_[static_cast<size_t>(index)];
+      auto& pair = pairs_[index];
       if (pair.rate > 0) continue;
       const auto route = channels_of(pair);
       if (std::find(route.begin(), route.end(), narrowest) == route.end()) continue;
@@ -142,9 +142,9 @@ void Flows::fix(Pair& pair, int64_t rate) {
   pair.rate = rate;
   const auto taken = static_cast<__int128>(rate) * pair.flows;
   for (const int32_t channel : channels_of(pair)) {
-    auto& left = left_[static_cast<size_t>(channel)];
+    auto& left = left_[channel];
     left = taken < left ? left - static_cast<int64_t>(taken) : 0;
-    unfixed_[static_cast<size_t>(channel)] -= pair.flows;
+    unfixed_[channel] -= pair.flows;
   }
 }
 

@@ -26,17 +26,16 @@ SlotMemory::SlotMemory(const Problem& problem)
     int32_t edge = problem.first_edge(o);
     for (const auto& reader : problem.readers(o)) {
       const int32_t tensor = problem.first_output(o) + reader.output;
-      if (!problem.once(o) && problem.once(reader.op))
-        accumulates_[static_cast<size_t>(tensor)] = true;
-      if (problem.alias(reader.op) == tensor) viewed[static_cast<size_t>(reader.op)] = edge;
+      if (!problem.once(o) && problem.once(reader.op)) accumulates_[tensor] = true;
+      if (problem.alias(reader.op) == tensor) viewed[reader.op] = edge;
       ++edge;
     }
   }
   for (int32_t o = problem.operators() - 1; o >= 0; --o) {
     if (problem.alias(o) < 0) continue;
     view_.push_back(o);
-    viewed_.push_back(viewed[static_cast<size_t>(o)]);
-    held_bytes_[static_cast<size_t>(problem.first_output(o))] = 0;
+    viewed_.push_back(viewed[o]);
+    held_bytes_[problem.first_output(o)] = 0;
   }
   const int32_t d = problem.devices();
   if (d <= kHintedDevices) hints_.resize(static_cast<size_t>(d) * static_cast<size_t>(d));
@@ -64,7 +63,7 @@ void SlotMemory::begin(std::span<const int32_t> placement, const Record& record)
 inline int32_t SlotMemory::slot_at(int32_t device, int64_t time_ns, int32_t from) {
   if (hints_.empty()) return search(device, time_ns);
   const int64_t* start = record_->start_at.data();
-  const int32_t first = record_->first_position[static_cast<size_t>(device)];
+  const int32_t first = record_->first_position[device];
   const int32_t last = record_->first_position[static_cast<size_t>(device) + 1] - 2;
   int32_t& hint = hints_[static_cast<size_t>(from) * static_cast<size_t>(problem_.devices()) +
                          static_cast<size_t>(device)];
@@ -82,7 +81,7 @@ inline int32_t SlotMemory::slot_at(int32_t device, int64_t time_ns, int32_t from
 
 int32_t SlotMemory::search(int32_t device, int64_t time_ns) const {
   const auto& start = record_->start_at;
-  const int32_t first = record_->first_position[static_cast<size_t>(device)];
+  const int32_t first = record_->first_position[device];
   const int32_t end = record_->first_position[static_cast<size_t>(device) + 1] - 1;
   const auto after = std::upper_bound(start.begin() + first, start.begin() + end, time_ns);
   return std::max(first, static_cast<int32_t>(after - start.begin()) - 1);
@@ -98,8 +97,8 @@ void SlotMemory::place_copies() {
   }
 }
 
-/// One micro-batch without collectives, in a few passes over flat arrays: the sweep has noted what
-/// every edge reads.
+/// One micro-batch without collectives, in a few passes over flat arrays: the FIFO engine has noted
+/// what every edge reads.
 void SlotMemory::account_swept() {
   const Place* const place = record_->place.data();
   const auto outputs = producer_.size();
@@ -118,7 +117,7 @@ void SlotMemory::account_swept() {
     use = std::max(use, place[reader.op].position);
   }
   for (size_t i = 0; i < view_.size(); ++i) {
-    int32_t& use = last[record_->source[static_cast<size_t>(viewed_[i])]];
+    int32_t& use = last[record_->source[viewed_[i]]];
     use = std::max(use, last[problem_.first_output(view_[i])]);
   }
   for (size_t i = 0; i < outputs; ++i)
@@ -154,9 +153,9 @@ void SlotMemory::account_tasks() {
 void SlotMemory::place_members() {
   member_.resize(record_->place.size());
   for (const auto& run : record_->collectives) {
-    const auto& collective = problem_.graph().collectives()[static_cast<size_t>(run.collective)];
+    const auto& collective = problem_.graph().collectives()[run.collective];
     for (const int32_t op : collective.members) {
-      const int32_t device = placement_[static_cast<size_t>(op)];
+      const int32_t device = placement_[op];
       const auto task = static_cast<size_t>(run.micro_batch * problem_.operators() + op);
       member_[task].first = slot_at(device, run.start_ns, device);
       member_[task].last = slot_at(device, run.end_ns, device);
@@ -168,7 +167,7 @@ void SlotMemory::place_members() {
 void SlotMemory::visit(int32_t task, size_t first_copy, size_t end_copy) {
   const auto t = static_cast<size_t>(task);
   const int32_t micro = task / problem_.operators(), op = task - micro * problem_.operators();
-  const int32_t device = placement_[static_cast<size_t>(op)];
+  const int32_t device = placement_[op];
   const bool member = members_ && problem_.graph().op(op).collective >= 0;
   const int32_t position = member ? member_[t].first : record_->place[t].position;
   const int32_t outputs = problem_.first_output(op + 1) - problem_.first_output(op);
@@ -193,15 +192,15 @@ void SlotMemory::note_readers(int32_t op, int32_t micro) {
   const int32_t last_micro = accumulating_ ? record_->micro_batches - 1 : 0;
   bool hands_out = true;  // whether readers that run once a step have it from this task
   if (last_micro > 0 && !problem_.once(op)) {
-    hands_out = !ended_[static_cast<size_t>(op)];
-    ended_[static_cast<size_t>(op)] = true;
+    hands_out = !ended_[op];
+    ended_[op] = true;
   }
   for (const auto& reader : problem_.readers(op)) {
     const bool once = last_micro > 0 && problem_.once(reader.op);
     if (once && !hands_out) continue;
     const int32_t reading = (once ? last_micro : micro) * n + reader.op;
     note_reader(reading, reader.op, problem_.first_output(op) + reader.output,
-                last_use(reader.output, placement_[static_cast<size_t>(reader.op)]));
+                last_use(reader.output, placement_[reader.op]));
   }
 }
 
@@ -219,7 +218,7 @@ void SlotMemory::hold_output(int32_t task, int32_t op, int32_t output, Held held
     whole.first = whole.first < 0 ? held.first : std::min(whole.first, held.first);
     whole.last = std::max(whole.last, held.last);
   } else if (output == 0 && problem_.alias(op) >= 0) {
-    view_last_[static_cast<size_t>(task)] = held.last;
+    view_last_[task] = held.last;
   } else {
     hold(held, held_bytes_[tensor]);
   }
@@ -233,7 +232,7 @@ void SlotMemory::hold_accumulated() {
 void SlotMemory::sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* levels) const {
   const auto versions = record_->weight_versions;
   for (int32_t o = 0; o < problem_.operators(); ++o) {
-    const auto d = static_cast<size_t>(placement_[static_cast<size_t>(o)]);
+    const auto d = static_cast<size_t>(placement_[o]);
     const int64_t stashed = versions.empty() ? 0 : versions[d] - 1;
     metrics.devices[d].peak_memory_bytes +=
         problem_.fixed_bytes(o) + stashed * problem_.graph().op(o).parameter_bytes();
@@ -263,11 +262,11 @@ void account_outputs_only(const Problem& problem, std::span<const int32_t> place
     const auto o = static_cast<size_t>(op);
     int64_t bytes = 0, released = -1;
     for (int32_t i = problem.first_output(op); i < problem.first_output(op + 1); ++i)
-      bytes += problem.all_output_bytes()[static_cast<size_t>(i)];
+      bytes += problem.all_output_bytes()[i];
     for (const auto& reader : problem.readers(op))
-      released = std::max(released, record.end_ns[static_cast<size_t>(reader.op)] - 1000);
-    auto& device = changes[static_cast<size_t>(placement[o])];
-    device.push_back({record.start_at[static_cast<size_t>(record.place[o].position)], bytes});
+      released = std::max(released, record.end_ns[reader.op] - 1000);
+    auto& device = changes[placement[o]];
+    device.push_back({record.start_at[record.place[o].position], bytes});
     if (released >= 0) device.push_back({released, -bytes});
   }
   for (size_t d = 0; d < changes.size(); ++d) {

@@ -32,7 +32,7 @@ class SlotMemory {
   void note_reader(int32_t task, int32_t op, int32_t tensor, int32_t& last) const;
   void hold_output(int32_t task, int32_t op, int32_t output, Held held);
   void hold(Held held, int64_t bytes) {
-    delta_[static_cast<size_t>(held.first)] += bytes;
+    delta_[held.first] += bytes;
     delta_[static_cast<size_t>(held.last) + 1] -= bytes;
   }
   void hold_accumulated();

@@ -4,24 +4,23 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
 #include "base/stop.h"
 
 namespace trinity {
 namespace {
 
-size_t at(int32_t i) { return static_cast<size_t>(i); }
-
 /// Bytes that a tensor takes on the device of an operator that reads it, at least: its own, or,
 /// where it is a view, those of what it views. `storage` gets the tensor viewed in the end.
 int64_t least_bytes(const Problem& problem, const std::vector<int32_t>& producers, int32_t output,
                     int32_t& storage) {
-  int64_t bytes = problem.held_bytes()[at(output)];
+  int64_t bytes = problem.held_bytes()[output];
   storage = output;
   for (;;) {
-    const int32_t op = producers[at(storage)];
+    const int32_t op = producers[storage];
     if (problem.first_output(op) != storage || problem.alias(op) < 0) return bytes;
     storage = problem.alias(op);
-    bytes = std::min(bytes, problem.held_bytes()[at(storage)]);
+    bytes = std::min(bytes, problem.held_bytes()[storage]);
   }
 }
 
@@ -33,15 +32,14 @@ class OperatorMemory {
     producers_.resize(at(problem.outputs()));
     for (int32_t o = 0; o < problem.operators(); ++o)
       for (int32_t i = problem.first_output(o); i < problem.first_output(o + 1); ++i)
-        producers_[at(i)] = o;
+        producers_[i] = o;
   }
 
   int64_t bytes(int32_t op) {
     const auto& graph = problem_.graph();
     int64_t sum = graph.op(op).collective < 0 ? problem_.workspace_bytes(op) : 0;
     for (int32_t i = problem_.first_output(op); i < problem_.first_output(op + 1); ++i)
-      if (i != problem_.first_output(op) || problem_.alias(op) < 0)
-        sum += problem_.held_bytes()[at(i)];
+      if (i != problem_.first_output(op) || problem_.alias(op) < 0) sum += problem_.held_bytes()[i];
     if (problem_.rules().broadcast) return sum;  // only the first receiver holds the copy
     inputs_.clear();
     for (const int32_t tensor : graph.op(op).inputs) {
@@ -82,8 +80,8 @@ class InstantMemory {
       const bool member = problem.graph().op(o).collective >= 0;
       for (int32_t i = problem.first_output(o); i < problem.first_output(o + 1); ++i) {
         const bool view = i == problem.first_output(o) && problem.alias(o) >= 0;
-        origin_[at(i)] = view ? origin_[at(problem.alias(o))] : i;
-        bytes_[at(i)] = member ? 0 : problem.held_bytes()[at(i)];
+        origin_[i] = view ? origin_[problem.alias(o)] : i;
+        bytes_[i] = member ? 0 : problem.held_bytes()[i];
       }
     }
     counted_.assign(at(problem.outputs()), -1);  // no round
@@ -95,9 +93,9 @@ class InstantMemory {
     ++round_;
     int64_t sum = problem_.workspace_bytes(op);
     for (int32_t o = 0; o <= op; ++o) {
-      if (state_[at(o)] != State::before) continue;
+      if (state_[o] != State::before) continue;
       for (const auto& reader : problem_.readers(o))
-        if (state_[at(reader.op)] == State::after && binds(o, reader.op))
+        if (state_[reader.op] == State::after && binds(o, reader.op))
           sum += count(problem_.first_output(o) + reader.output);
     }
     for (int32_t i = problem_.first_output(op); i < problem_.first_output(op + 1); ++i)
@@ -116,27 +114,27 @@ class InstantMemory {
   /// Ancestors of an operator are before it; itself and its descendants after.
   void mark(int32_t op) {
     std::fill(state_.begin(), state_.end(), State::aside);
-    state_[at(op)] = State::before;  // for its ancestors to be found
+    state_[op] = State::before;  // for its ancestors to be found
     for (int32_t o = op - 1; o >= 0; --o)
       for (const auto& reader : problem_.readers(o))
-        if (reader.op <= op && state_[at(reader.op)] == State::before && binds(o, reader.op)) {
-          state_[at(o)] = State::before;
+        if (reader.op <= op && state_[reader.op] == State::before && binds(o, reader.op)) {
+          state_[o] = State::before;
           break;
         }
-    state_[at(op)] = State::after;
+    state_[op] = State::after;
     for (int32_t o = op; o < problem_.operators(); ++o) {
-      if (state_[at(o)] != State::after) continue;
+      if (state_[o] != State::after) continue;
       for (const auto& reader : problem_.readers(o))
-        if (binds(o, reader.op)) state_[at(reader.op)] = State::after;
+        if (binds(o, reader.op)) state_[reader.op] = State::after;
     }
   }
 
   /// A tensor's bytes, unless it or another view of the same was counted in this round.
   int64_t count(int32_t output) {
-    const int32_t origin = origin_[at(output)];
-    if (counted_[at(origin)] == round_) return 0;
-    counted_[at(origin)] = round_;
-    return bytes_[at(origin)];
+    const int32_t origin = origin_[output];
+    if (counted_[origin] == round_) return 0;
+    counted_[origin] = round_;
+    return bytes_[origin];
   }
 
   const Problem& problem_;
@@ -154,19 +152,19 @@ std::vector<int32_t> heaviest_path(const Problem& problem, const InstantMemory& 
   std::vector<int32_t> next(at(problem.operators()), -1);
   int32_t start = 0;
   for (int32_t o = problem.operators() - 1; o >= 0; --o) {
-    auto& mine = weight[at(o)];
+    auto& mine = weight[o];
     for (const auto& reader : problem.readers(o))
-      if (weight[at(reader.op)] > mine && memory.binds(o, reader.op)) {
-        mine = weight[at(reader.op)];
-        next[at(o)] = reader.op;
+      if (weight[reader.op] > mine && memory.binds(o, reader.op)) {
+        mine = weight[reader.op];
+        next[o] = reader.op;
       }
     mine += 1;  // of equal ones the longer
     for (int32_t i = problem.first_output(o); i < problem.first_output(o + 1); ++i)
-      mine += problem.held_bytes()[at(i)];
-    if (mine >= weight[at(start)]) start = o;
+      mine += problem.held_bytes()[i];
+    if (mine >= weight[start]) start = o;
   }
   std::vector<int32_t> path;
-  for (int32_t o = start; o >= 0; o = next[at(o)])
+  for (int32_t o = start; o >= 0; o = next[o])
     if (problem.graph().op(o).collective < 0) path.push_back(o);
   return path;
 }
@@ -218,14 +216,14 @@ int64_t bound_slots(const Problem& problem, bool runs_differ) {
   int64_t fixed = 0;
   for (int32_t o = 0; o < problem.operators(); ++o) {
     fixed += problem.fixed_bytes(o);
-    unit_fixed[at(units[at(o)])] += problem.fixed_bytes(o);
+    unit_fixed[units[o]] += problem.fixed_bytes(o);
   }
   int64_t most = 0;
   OperatorMemory memory(problem);
   std::vector<std::pair<int64_t, int32_t>> largest;  // by what they need at once
   for (int32_t o = 0; o < problem.operators(); ++o) {
     const int64_t bytes = memory.bytes(o);
-    most = std::max(most, unit_fixed[at(units[at(o)])] + bytes);
+    most = std::max(most, unit_fixed[units[o]] + bytes);
     if (problem.graph().op(o).collective < 0) largest.emplace_back(-bytes, o);
   }
   const size_t tries = problem.operators() <= 100000 ? 16 : 4;
@@ -249,7 +247,7 @@ int64_t bound_outputs(const Problem& problem) {
   for (int32_t o = 0; o < problem.operators(); ++o) {
     int64_t bytes = 0, reader_ns = 0;
     for (int32_t i = problem.first_output(o); i < problem.first_output(o + 1); ++i)
-      bytes += problem.all_output_bytes()[at(i)];
+      bytes += problem.all_output_bytes()[i];
     for (const auto& reader : problem.readers(o))
       reader_ns = std::max(reader_ns, problem.least_cost_ns(reader.op));
     const int64_t cost = problem.least_cost_ns(o);

@@ -69,7 +69,7 @@ void Problem::check_rules() const {
                       rules_.queue == QueueModel::receiver;
   if (queued && (rules_.broadcast || rules_.last_event || rules_.link_dead_ns > 0))
     throw ArgumentError(fmt::format(
-        "queue model '{}' has no published rules (broadcast, pauses of links); use 'sender'",
+        "queue model '{}' does not go with rules 'placeto' (broadcast, pauses of links); use 'sender'",
         queue_model_name(rules_.queue)));
   if (rules_.broadcast && rules_.memory == MemoryModel::slots)
     throw ArgumentError("one transfer for several devices (broadcast) has no slots of memory");
@@ -77,7 +77,7 @@ void Problem::check_rules() const {
     throw ArgumentError("the order of events (event_order) needs broadcast and queue 'sender'");
   const bool published = rules_.broadcast || rules_.memory == MemoryModel::outputs_only;
   if (published && !graph_->collectives().empty())
-    throw ArgumentError("the published rules know no collectives");
+    throw ArgumentError("rules 'placeto' know no collectives");
 }
 
 /// Whether two devices of a type that contends are on one node.
@@ -151,7 +151,7 @@ void Problem::bind_edges() {
       const int32_t tensor = graph_->csr()[*edge].tensor;
       const auto reader = static_cast<int32_t>(boost::target(*edge, graph_->csr()));
       readers_.push_back({reader, tensor - outputs.front()});
-      auto& missing = missing_[static_cast<size_t>(reader)];
+      auto& missing = missing_[reader];
       most_missing_ = std::max(most_missing_, ++missing);
     }
     std::sort(readers_.begin() + reader_offsets_.back(), readers_.end(),
@@ -202,8 +202,7 @@ void Problem::bind_aliases() {
     const auto& input = graph_->tensor(op.inputs.front());
     if (input.bytes != graph_->tensor(op.outputs.front()).bytes) continue;
     const auto& written = graph_->op(input.producer).outputs;
-    alias_[static_cast<size_t>(o)] =
-        first_output(input.producer) + op.inputs.front() - written.front();
+    alias_[o] = first_output(input.producer) + op.inputs.front() - written.front();
   }
 }
 
@@ -211,7 +210,7 @@ void Problem::bind_tails() {
   tail_ns_.assign(static_cast<size_t>(operators()), 0);
   for (int32_t o = operators() - 1; o >= 0; --o)
     for (const auto& reader : readers(o)) {
-      auto& tail = tail_ns_[static_cast<size_t>(o)];
+      auto& tail = tail_ns_[o];
       tail = std::max(tail, least_cost_ns(reader.op) + tail_ns(reader.op));
     }
 }
@@ -250,7 +249,7 @@ void Problem::check_memory() const {
   std::vector<int64_t> unit_fixed(static_cast<size_t>(graph_->unit_count()), 0);
   for (int32_t o = 0; o < operators(); ++o) {
     fixed += fixed_bytes(o);
-    auto& unit = unit_fixed[static_cast<size_t>(graph_->op(o).unit)];
+    auto& unit = unit_fixed[graph_->op(o).unit];
     unit += fixed_bytes(o);
     int64_t live = 0;
     auto tensors = graph_->op(o).inputs;
@@ -259,8 +258,7 @@ void Problem::check_memory() const {
     for (const int32_t tensor : tensors)
       if (!is_variable(graph_->op(graph_->tensor(tensor).producer)))
         live += graph_->tensor(tensor).bytes;
-    for (int32_t i = first_output(o); i < first_output(o + 1); ++i)
-      live += held_bytes_[static_cast<size_t>(i)];
+    for (int32_t i = first_output(o); i < first_output(o + 1); ++i) live += held_bytes_[i];
     if (unit + live > largest)
       throw LimitError(fmt::format(
           "graph '{}' does not fit: operator '{}' alone needs {} and the largest device of "

@@ -29,7 +29,7 @@ struct SimulationRules {
   bool broadcast = false;
   /// The step ends with the last event, pauses included, instead of the last operator's end.
   bool last_event = false;
-  /// What is ready at one instant follows the order of events (see PublishedLoop) instead of the
+  /// What is ready at one instant follows the order of events (see PlacetoEngine) instead of the
   /// operators' numbers. Needs broadcast.
   bool event_order = false;
 
@@ -66,22 +66,20 @@ class Problem {
   int32_t devices() const { return cluster_->device_count(); }
 
   /// Time of `op` on `device`; 0 for members of collectives.
-  int64_t cost_ns(int32_t device, int32_t op) const {
-    return costs(device)[static_cast<size_t>(op)];
-  }
+  int64_t cost_ns(int32_t device, int32_t op) const { return costs(device)[op]; }
   /// Times of all operators on a device. Devices of one type and speed share them.
   std::span<const int64_t> costs(int32_t device) const {
     const auto n = static_cast<size_t>(operators());
     return {cost_ns_.data() + n * static_cast<size_t>(cost_class(device)), n};
   }
-  int32_t cost_class(int32_t device) const { return cost_class_[static_cast<size_t>(device)]; }
+  int32_t cost_class(int32_t device) const { return cost_class_[device]; }
   /// Whether devices of a node slow each other down (see Contention).
   bool contends() const { return contends_; }
   int32_t cost_classes() const { return cost_classes_; }
   /// The least time of `op` over all devices.
-  int64_t least_cost_ns(int32_t op) const { return least_cost_ns_[static_cast<size_t>(op)]; }
+  int64_t least_cost_ns(int32_t op) const { return least_cost_ns_[op]; }
   /// Longest path from the end of `op` to the end of the step, at least costs, wires free.
-  int64_t tail_ns(int32_t op) const { return tail_ns_[static_cast<size_t>(op)]; }
+  int64_t tail_ns(int32_t op) const { return tail_ns_[op]; }
 
   /// Latency plus bytes over bandwidth, rounded once.
   int64_t wire_ns(int32_t from, int32_t to, int64_t bytes) const {
@@ -105,34 +103,34 @@ class Problem {
   }
   /// Those of all operators in turn: entry e is edge number e.
   std::span<const Reader> all_readers() const { return readers_; }
-  int32_t first_edge(int32_t op) const { return reader_offsets_[static_cast<size_t>(op)]; }
+  int32_t first_edge(int32_t op) const { return reader_offsets_[op]; }
   int32_t edges() const { return static_cast<int32_t>(readers_.size()); }
   /// Number of edges into `op`.
-  int32_t missing(int32_t op) const { return missing_[static_cast<size_t>(op)]; }
+  int32_t missing(int32_t op) const { return missing_[op]; }
   int32_t most_missing() const { return most_missing_; }
 
   /// Bytes of output number `output` of `op`.
   int64_t output_bytes(int32_t op, int32_t output) const {
-    return output_bytes_[static_cast<size_t>(first_output(op) + output)];
+    return output_bytes_[first_output(op) + output];
   }
   std::span<const int64_t> all_output_bytes() const { return output_bytes_; }
   /// What these outputs take on their producer's device: nothing for the weights of a Variable,
   /// which are among its fixed bytes, their size for all others.
   std::span<const int64_t> held_bytes() const { return held_bytes_; }
-  int32_t first_output(int32_t op) const { return output_offsets_[static_cast<size_t>(op)]; }
+  int32_t first_output(int32_t op) const { return output_offsets_[op]; }
   int32_t outputs() const { return static_cast<int32_t>(output_bytes_.size()); }
   int32_t max_outputs() const { return max_outputs_; }
   /// For a view (Reshape, Flatten, ...) or an in-place operator: the output (first_output() +
   /// index) of another operator whose storage its own first output shares when both are on one
   /// device. -1 for others.
-  int32_t alias(int32_t op) const { return alias_[static_cast<size_t>(op)]; }
+  int32_t alias(int32_t op) const { return alias_[op]; }
 
   /// Weights and optimiser state resident on the operator's device.
-  int64_t fixed_bytes(int32_t op) const { return fixed_bytes_[static_cast<size_t>(op)]; }
+  int64_t fixed_bytes(int32_t op) const { return fixed_bytes_[op]; }
   int64_t workspace_bytes(int32_t op) const { return graph_->op(op).workspace_bytes; }
   bool has_workspace() const { return has_workspace_; }
   /// Whether `op` runs once a step, however many micro-batches there are.
-  bool once(int32_t op) const { return once_[static_cast<size_t>(op)]; }
+  bool once(int32_t op) const { return once_[op]; }
 
   /// No step of one micro-batch on one copy of the graph takes longer, whatever the plan.
   double longest_step_ns() const { return longest_step_ns_; }

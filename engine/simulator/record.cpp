@@ -25,7 +25,7 @@ void Record::begin(const Problem& problem, std::span<const int32_t> placement,
   collectives.clear();
   if (limited)
     for (size_t o = 0; o < n; ++o) {
-      auto& device = devices[static_cast<size_t>(placement[o])];
+      auto& device = devices[placement[o]];
       const bool once = !stream && problem.once(static_cast<int32_t>(o));
       device.remaining_ns += device.cost_ns[o] * (once ? 1 : micro_batches);
     }
@@ -42,7 +42,7 @@ void Record::begin(const Problem& problem, std::span<const int32_t> placement,
   for (size_t d = 0; d < d_count; ++d) {
     const int32_t first = first_position[d], count = first_position[d + 1];
     first_position[d + 1] = first + std::max(count, 1) + 1;
-    if (count == 0) start_at[static_cast<size_t>(first)] = 0;
+    if (count == 0) start_at[first] = 0;
   }
   place.resize(all);
   order.reserve(all);

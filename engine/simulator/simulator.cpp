@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "simulator/events.h"
+#include "simulator/fifo_engine.h"
 #include "simulator/memory.h"
-#include "simulator/published.h"
-#include "simulator/sweep.h"
+#include "simulator/placeto_engine.h"
 
 namespace trinity {
 namespace {
@@ -26,21 +26,21 @@ void check_order(const Problem& problem, const Schedule& schedule) {
   for (const int32_t task : schedule.order) {
     if (task < 0 || task >= tasks)
       throw ArgumentError(fmt::format("an order names task {}, expected 0 to {}", task, tasks - 1));
-    if (seen[static_cast<size_t>(task)])
+    if (seen[task])
       throw ArgumentError(fmt::format("an order names operator '{}' of micro-batch {} twice",
                                       problem.graph().op(task % problem.operators()).name,
                                       task / problem.operators() + 1));
-    seen[static_cast<size_t>(task)] = true;
+    seen[task] = true;
   }
 }
 
 void check_order_devices(const Problem& problem, const Plan& plan) {
   const auto& schedule = *plan.schedule;
   for (int32_t d = 0; d < problem.devices(); ++d) {
-    for (int32_t i = schedule.order_first[static_cast<size_t>(d)];
-         i < schedule.order_first[static_cast<size_t>(d) + 1]; ++i) {
-      const int32_t op = schedule.order[static_cast<size_t>(i)] % problem.operators();
-      const int32_t placed = plan.placement[static_cast<size_t>(op)];
+    for (int32_t i = schedule.order_first[d]; i < schedule.order_first[static_cast<size_t>(d) + 1];
+         ++i) {
+      const int32_t op = schedule.order[i] % problem.operators();
+      const int32_t placed = plan.placement[op];
       if (placed != d)
         throw ArgumentError(
             fmt::format("the order of device '{}' names operator '{}', which is placed on '{}'",
@@ -93,7 +93,7 @@ void check(const Problem& problem, const Plan& plan) {
   const bool published =
       rules.broadcast || rules.last_event || rules.memory == MemoryModel::outputs_only;
   if (published && (schedule.policy != Policy::fifo || schedule.runs() > 1))
-    throw ArgumentError("the published rules know one micro-batch, first in first out, only");
+    throw ArgumentError("rules 'placeto' know one micro-batch, first in first out, only");
   if (schedule.policy == Policy::priority &&
       schedule.priority.size() != static_cast<size_t>(problem.operators()))
     throw ArgumentError(fmt::format("priorities of graph '{}' need {} entries, got {}",
@@ -111,9 +111,9 @@ struct Simulator::Scratch {
 
   const Problem& problem;
   Record record;
-  std::unique_ptr<Sweep> sweep;  // each made when first needed
+  std::unique_ptr<FifoEngine> fifo;  // each made when first needed
   std::unique_ptr<EventLoop> events;
-  std::unique_ptr<PublishedLoop> published;
+  std::unique_ptr<PlacetoEngine> placeto;
   std::unique_ptr<SlotMemory> memory;
 
   void simulate(const Plan& plan, int64_t limit_ns);
@@ -125,18 +125,18 @@ struct Simulator::Scratch {
 
 void Simulator::Scratch::simulate(const Plan& plan, int64_t limit_ns) {
   if (problem.rules().event_order) {
-    if (!published) published = std::make_unique<PublishedLoop>(problem);
-    published->run(plan.placement, record);
+    if (!placeto) placeto = std::make_unique<PlacetoEngine>(problem);
+    placeto->run(plan.placement, record);
     return;
   }
-  if (Sweep::takes(problem, plan.schedule)) {
-    if (!sweep) sweep = std::make_unique<Sweep>(problem);
-    sweep->run(plan.placement, limit_ns, record);
+  if (FifoEngine::takes(problem, plan.schedule)) {
+    if (!fifo) fifo = std::make_unique<FifoEngine>(problem);
+    fifo->run(plan.placement, limit_ns, record);
     return;
   }
   const auto& rules = problem.rules();
   if (rules.broadcast || rules.last_event)
-    throw LimitError(fmt::format("graph '{}' is too large or slow for the published rules",
+    throw LimitError(fmt::format("graph '{}' is too large or slow for rules 'placeto'",
                                  problem.graph().name()));
   if (!events) events = std::make_unique<EventLoop>(problem);
   events->run(plan, limit_ns, record);
@@ -149,7 +149,7 @@ void Simulator::Scratch::settle_stream(const Schedule& schedule) {
     __extension__ typedef __int128 Wide;
     return static_cast<int64_t>((Wide{value} * schedule.micro_batches + of / 2) / of);
   };
-  const auto end = [this](int32_t k) { return record.run_end_ns[static_cast<size_t>(k)]; };
+  const auto end = [this](int32_t k) { return record.run_end_ns[k]; };
   record.step_ns = scaled(end(schedule.measured_to) - end(schedule.measured_from),
                           schedule.measured_to - schedule.measured_from);
   const bool one_queue = problem.rules().queue == QueueModel::sender;
@@ -190,7 +190,7 @@ void Simulator::Scratch::account(const Plan& plan, Metrics& metrics, Timeline* t
   metrics.peak_memory_bytes = 0;
   metrics.excess_memory_bytes = std::numeric_limits<int64_t>::min();
   for (int32_t d = 0; d < problem.devices(); ++d) {
-    const int64_t peak = metrics.devices[static_cast<size_t>(d)].peak_memory_bytes;
+    const int64_t peak = metrics.devices[d].peak_memory_bytes;
     metrics.peak_memory_bytes = std::max(metrics.peak_memory_bytes, peak);
     metrics.excess_memory_bytes =
         std::max(metrics.excess_memory_bytes, peak - problem.cluster().capacity_bytes(d));
@@ -207,20 +207,19 @@ void Simulator::Scratch::fill(const Plan& plan, Timeline& timeline) const {
   timeline.device.resize(record.end_ns.size());
   for (size_t t = 0; t < record.end_ns.size(); ++t) {
     const auto op = static_cast<int32_t>(t) % n;
-    timeline.device[t] = plan.placement[static_cast<size_t>(op)];
+    timeline.device[t] = plan.placement[op];
     if (record.end_ns[t] >= 0 && problem.graph().op(op).collective < 0)
-      timeline.start_ns[t] = record.start_at[static_cast<size_t>(record.place[t].position)];
+      timeline.start_ns[t] = record.start_at[record.place[t].position];
   }
   timeline.collectives = record.collectives;
   for (const auto& run : record.collectives)
-    for (const int32_t op :
-         problem.graph().collectives()[static_cast<size_t>(run.collective)].members)
-      timeline.start_ns[static_cast<size_t>(run.micro_batch * n + op)] = run.start_ns;
+    for (const int32_t op : problem.graph().collectives()[run.collective].members)
+      timeline.start_ns[run.micro_batch * n + op] = run.start_ns;
   timeline.transfers.clear();
   for (const auto& copy : std::span(record.copies).first(record.copy_count))
-    timeline.transfers.push_back({record.end_ns[static_cast<size_t>(copy.task)], copy.start_ns,
-                                  copy.end_ns, problem.output_bytes(copy.task % n, copy.output),
-                                  copy.task, copy.output, copy.from, copy.to});
+    timeline.transfers.push_back({record.end_ns[copy.task], copy.start_ns, copy.end_ns,
+                                  problem.output_bytes(copy.task % n, copy.output), copy.task,
+                                  copy.output, copy.from, copy.to});
   std::sort(timeline.transfers.begin(), timeline.transfers.end(),
             [](const Transfer& a, const Transfer& b) {
               return std::tie(a.start_ns, a.task, a.output, a.to) <

@@ -99,7 +99,7 @@ std::vector<int32_t> Cut::groups(const std::vector<int32_t>& dimensions) const {
   std::vector<int32_t> group;
   for (int32_t part = 0; part < parts_; ++part) {
     auto at = coordinates(part);
-    for (const int32_t d : dimensions) at[static_cast<size_t>(d)] = 0;
+    for (const int32_t d : dimensions) at[d] = 0;
     group.push_back(numbers.emplace(at, static_cast<int32_t>(numbers.size())).first->second);
   }
   return group;

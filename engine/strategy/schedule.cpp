@@ -43,7 +43,7 @@ void check_priority(const std::vector<double>& priority, const Graph& graph) {
   if (priority.empty()) return;
   check_length("priorities", priority.size(), graph);
   for (int32_t op = 0; op < graph.operator_count(); ++op)
-    if (std::isnan(priority[static_cast<size_t>(op)]))
+    if (std::isnan(priority[op]))
       throw ArgumentError(
           fmt::format("the priority of operator '{}' is not a number (NaN)", graph.op(op).name));
 }
@@ -52,7 +52,7 @@ void check_stage(const std::vector<int32_t>& stage, const Graph& graph) {
   if (stage.empty()) return;
   check_length("stages", stage.size(), graph);
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
-    const int32_t number = stage[static_cast<size_t>(op)];
+    const int32_t number = stage[op];
     if (graph.op(op).collective < 0 && (number < 0 || number >= graph.operator_count()))
       throw ArgumentError(fmt::format("operator '{}' is in stage {}, expected 1 to {}",
                                       graph.op(op).name, int64_t{number} + 1,
@@ -117,7 +117,7 @@ class DeviceLinks {
       for (const int32_t tensor : graph_.op(op).inputs) {
         const int32_t from = graph_.tensor(tensor).producer;
         if (graph_.op(from).phase == phase && graph_.op(from).collective < 0 &&
-            placement_[static_cast<size_t>(from)] != placement_[static_cast<size_t>(op)])
+            placement_[from] != placement_[op])
           body(from, op);
       }
     }
@@ -125,9 +125,7 @@ class DeviceLinks {
   uint64_t number(int32_t from, int32_t to) const {
     return static_cast<uint64_t>(from) * devices_ + static_cast<uint64_t>(to);
   }
-  uint64_t pair(int32_t from, int32_t to) const {
-    return number(placement_[static_cast<size_t>(from)], placement_[static_cast<size_t>(to)]);
-  }
+  uint64_t pair(int32_t from, int32_t to) const { return number(placement_[from], placement_[to]); }
 
   const Graph& graph_;
   std::span<const int32_t> placement_;
@@ -196,9 +194,9 @@ class Pipeline {
                                       int64_t{stage} + 1, graph_.operator_count()));
     if (static_cast<size_t>(stage) >= stages_.size())
       stages_.resize(static_cast<size_t>(stage) + 1);
-    Part& part = part_on(stages_[static_cast<size_t>(stage)], device, op);
+    Part& part = part_on(stages_[stage], device, op);
     if (runs_once(graph_.op(op)))
-      updates_[static_cast<size_t>(device)].push_back(op);
+      updates_[device].push_back(op);
     else
       (graph_.op(op).phase == Phase::forward ? part.forward : part.backward).push_back(op);
   }
@@ -223,13 +221,13 @@ class Pipeline {
         const Part& part = stages_[s][i];
         if (i > 0 && (interleaved || !part.replicates(stages_[s][0])))
           refuse_two_devices(s, stages_[s][0], part);
-        auto& rank = rank_[static_cast<size_t>(part.device)];
+        auto& rank = rank_[part.device];
         if (rank >= 0 && stages_[s].size() > 1) refuse_two_devices(s, stages_[s][0], stages_[s][1]);
         if (rank >= 0 && !interleaved) refuse_shared_device(rank, s, part.device);
         if (rank >= 0) continue;
         leads = true;
         rank = static_cast<int32_t>(s);
-        part_[static_cast<size_t>(part.device)] = i;
+        part_[part.device] = i;
       }
       used_ += leads;
     }
@@ -273,21 +271,19 @@ class Pipeline {
   /// it.
   void check_circles() const {
     const auto ahead = [&](int32_t device) {
-      const int32_t rank = rank_[static_cast<size_t>(device)];
+      const int32_t rank = rank_[device];
       return rank < 0 ? 0 : std::min<int64_t>(warm_up(static_cast<size_t>(rank)), runs_ - 1);
     };
     const DeviceLinks links(graph_, placement_, rank_.size());
     links.for_edges([&](int32_t from, int32_t to) {
-      const int32_t u = placement_[static_cast<size_t>(from)],
-                    v = placement_[static_cast<size_t>(to)];
+      const int32_t u = placement_[from], v = placement_[to];
       if (!links.returns(u, v) || ahead(v) <= ahead(u)) return;
       throw ScheduleError(fmt::format(
           "the order contradicts graph '{}': operator '{}' in stage {} on device {} reads '{}' in "
           "stage {} on device {}, and its gradient goes back there; schedule '{}' needs stages in "
           "the order of the graph (field 'stage' can state them), a device each",
-          graph_.name(), graph_.op(to).name, stage_[static_cast<size_t>(to)] + 1, v + 1,
-          graph_.op(from).name, stage_[static_cast<size_t>(from)] + 1, u + 1,
-          pipeline_schedule_name(schedule_)));
+          graph_.name(), graph_.op(to).name, stage_[to] + 1, v + 1, graph_.op(from).name,
+          stage_[from] + 1, u + 1, pipeline_schedule_name(schedule_)));
     });
   }
 
@@ -375,24 +371,24 @@ void sort_stages(const DeviceLinks& links, int32_t stages, std::vector<int32_t>&
   std::vector<std::vector<int32_t>> later(static_cast<size_t>(stages));
   std::vector<int32_t> missing(later.size(), 0), number(later.size(), -1);
   for (const auto& [from, to] : links.before()) {
-    const int32_t after = stage_of_device[static_cast<size_t>(to)];
-    later[static_cast<size_t>(stage_of_device[static_cast<size_t>(from)])].push_back(after);
-    ++missing[static_cast<size_t>(after)];
+    const int32_t after = stage_of_device[to];
+    later[stage_of_device[from]].push_back(after);
+    ++missing[after];
   }
   std::set<int32_t> ready;
   for (int32_t s = 0; s < stages; ++s)
-    if (missing[static_cast<size_t>(s)] == 0) ready.insert(s);
+    if (missing[s] == 0) ready.insert(s);
   int32_t next = 0;
   while (!ready.empty()) {
     const int32_t stage = *ready.begin();
     ready.erase(ready.begin());
-    number[static_cast<size_t>(stage)] = next++;
-    for (const int32_t after : later[static_cast<size_t>(stage)])
-      if (--missing[static_cast<size_t>(after)] == 0) ready.insert(after);
+    number[stage] = next++;
+    for (const int32_t after : later[stage])
+      if (--missing[after] == 0) ready.insert(after);
   }
   if (next < stages) return;
   for (auto& stage : stage_of_device)
-    if (stage >= 0) stage = number[static_cast<size_t>(stage)];
+    if (stage >= 0) stage = number[stage];
 }
 
 }  // namespace
@@ -436,7 +432,7 @@ std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_
   // Devices without forward operators follow, by the first operator they hold.
   for (const bool forward : {true, false}) {
     for (int32_t op = 0; op < graph.operator_count(); ++op) {
-      const int32_t device = placement[static_cast<size_t>(op)];
+      const int32_t device = placement[op];
       if (device < 0)
         throw ArgumentError(fmt::format("operator '{}' is placed on device {}, expected 1 or more",
                                         graph.op(op).name, device + 1));
@@ -450,8 +446,7 @@ std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_
   }
   sort_stages(DeviceLinks(graph, placement, stage_of_device.size()), stages, stage_of_device);
   std::vector<int32_t> stage;
-  for (const int32_t device : placement)
-    stage.push_back(stage_of_device[static_cast<size_t>(device)]);
+  for (const int32_t device : placement) stage.push_back(stage_of_device[device]);
   return stage;
 }
 

@@ -4,13 +4,12 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "base/index.h"
 #include "base/stop.h"
 #include "graph/operator_types.h"
 
 namespace trinity {
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 bool is_sum(const Operator& op) { return op.phase == Phase::backward && op.type == "Sum"; }
 
@@ -26,22 +25,21 @@ SplitPlan::SplitPlan(const Graph& graph, const Splits& splits, std::span<const i
   StopPoll poll;
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
     poll.step();
-    const OperatorSplit split = splits.empty() ? OperatorSplit{} : splits[at(op)];
+    const OperatorSplit split = splits.empty() ? OperatorSplit{} : splits[op];
     const bool leads = leader(op) == op;
-    if (leads) cuts_[at(op)] = Cut(iteration_space(graph, op), split.factors, split.copies);
+    if (leads) cuts_[op] = Cut(iteration_space(graph, op), split.factors, split.copies);
     views_.push_back(leads ? forward_view(op) : backward_view(op));
-    if (source_[at(op)]) continue;
+    if (source_[op]) continue;
     if (leads) assign(op, split, placement, devices);
     settle_outputs(op);
     demand_sources(op);
   }
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
-    if (!source_[at(op)]) continue;
-    devices_of_[at(op)] = {placement[at(op)]};
+    if (!source_[op]) continue;
+    devices_of_[op] = {placement[op]};
     for (const int32_t output : graph.op(op).outputs)
-      if (homes_[at(output)].empty())
-        homes_[at(output)].push_back(
-            {whole_block(graph.tensor(output).shape), placement[at(op)], 0});
+      if (homes_[output].empty())
+        homes_[output].push_back({whole_block(graph.tensor(output).shape), placement[op], 0});
   }
 }
 
@@ -51,18 +49,18 @@ void SplitPlan::find_leaders(const Splits& splits) {
     const bool follows = op.phase != Phase::forward && op.forward >= 0;
     leader_.push_back(follows ? op.forward : id);
     source_.push_back(false);
-    const bool split = !splits.empty() && splits[at(leader(id))].parts() > 1;
+    const bool split = !splits.empty() && splits[leader(id)].parts() > 1;
     for (const int32_t input : split ? op.inputs : std::vector<int32_t>()) {
       const auto& source = graph_.op(graph_.tensor(input).producer);
       if (source.type == "Input" || source.type == "Constant")
-        source_[at(graph_.tensor(input).producer)] =
+        source_[graph_.tensor(input).producer] =
             source.inputs.empty() && source.parameter_bytes() == 0 && source.outputs.size() == 1;
     }
   }
 }
 
 SplitPlan::View SplitPlan::forward_view(int32_t op) const {
-  const auto& space = cuts_[at(op)].space();
+  const auto& space = cuts_[op].space();
   View view{space.inputs, space.outputs, std::vector<bool>(space.inputs.size(), false), -1};
   const auto& type = graph_.op(op).type;
   if (!view.window.empty()) view.window[0] = type == "Conv" || type.ends_with("Pool");
@@ -83,7 +81,7 @@ TensorAxes SplitPlan::weight_axes(const Operator& forward) const {
 SplitPlan::View SplitPlan::backward_view(int32_t id) const {
   const auto& op = graph_.op(id);
   const auto& forward = graph_.op(leader(id));
-  const View& of = views_[at(leader(id))];
+  const View& of = views_[leader(id)];
   View view;
   const auto shape = [&](int32_t tensor) -> const auto& { return graph_.tensor(tensor).shape; };
   size_t next_output = 0;
@@ -130,7 +128,7 @@ std::vector<double> SplitPlan::local_bytes(int32_t op, int32_t part, int32_t dev
     const Block block = needed(op, k, part);
     std::fill(most.begin(), most.end(), 0);
     for (const auto& home : homes(graph_.op(op).inputs[k]))
-      most[at(home.device)] = std::max(most[at(home.device)], shared_elements(block, home.block));
+      most[home.device] = std::max(most[home.device], shared_elements(block, home.block));
     const auto whole =
         std::max<double>(1, static_cast<double>(tensor.shape.empty() ? 1 : tensor.elements()));
     for (size_t d = 0; d < bytes.size(); ++d)
@@ -144,14 +142,14 @@ std::vector<double> SplitPlan::local_bytes(int32_t op, int32_t part, int32_t dev
 /// nothing anywhere would take the device that holds all that the next one needs.
 void SplitPlan::assign(int32_t op, const OperatorSplit& split, std::span<const int32_t> placement,
                        int32_t devices) {
-  const int32_t parts = cuts_[at(op)].parts();
+  const int32_t parts = cuts_[op].parts();
   std::vector<int32_t> open = split.devices;
-  if (open.empty() && parts == 1) open = {placement[at(op)]};
+  if (open.empty() && parts == 1) open = {placement[op]};
   if (open.empty()) {
     open.resize(at(devices));
     std::iota(open.begin(), open.end(), 0);
   }
-  auto& chosen = devices_of_[at(op)];
+  auto& chosen = devices_of_[op];
   chosen.assign(at(parts), open[0]);
   if (open.size() == 1) return;
   std::vector<bool> taken(open.size(), false);
@@ -162,7 +160,7 @@ void SplitPlan::assign(int32_t op, const OperatorSplit& split, std::span<const i
                    [](const Choice& a, const Choice& b) { return a.bytes > b.bytes; });
   const auto take = [&](const Choice& choice) {
     taken[choice.place] = true;
-    chosen[at(choice.part)] = open[choice.place];
+    chosen[choice.part] = open[choice.place];
   };
   for (const auto& choice : choices) {
     if (choice.bytes > 0 && !taken[choice.place])
@@ -177,14 +175,14 @@ void SplitPlan::assign(int32_t op, const OperatorSplit& split, std::span<const i
 /// where the part would be if all parts were spread evenly over these devices.
 SplitPlan::Choice SplitPlan::choose(int32_t op, int32_t part, const std::vector<int32_t>& open,
                                     const std::vector<bool>& taken, int32_t devices) const {
-  const auto parts = static_cast<int64_t>(cuts_[at(op)].parts());
+  const auto parts = static_cast<int64_t>(cuts_[op].parts());
   const int64_t even = part * static_cast<int64_t>(open.size()) / parts;
   const auto local = local_bytes(op, part, devices);
   const auto distance = [even](size_t i) { return std::abs(static_cast<int64_t>(i) - even); };
   Choice best{part, open.size(), 0};
   for (size_t i = 0; i < open.size(); ++i) {
     if (taken[i]) continue;
-    const double bytes = local[at(open[i])];
+    const double bytes = local[open[i]];
     const bool better = best.place == open.size() || bytes > best.bytes ||
                         (bytes == best.bytes && distance(i) < distance(best.place));
     if (better) best = {part, i, bytes};
@@ -195,15 +193,14 @@ SplitPlan::Choice SplitPlan::choose(int32_t op, int32_t part, const std::vector<
 void SplitPlan::settle_outputs(int32_t op) {
   for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o)
     for (int32_t part = 0; part < cut(op).parts(); ++part)
-      homes_[at(graph_.op(op).outputs[o])].push_back(
-          {written(op, o, part), device(op, part), part});
+      homes_[graph_.op(op).outputs[o]].push_back({written(op, o, part), device(op, part), part});
 }
 
 void SplitPlan::demand_sources(int32_t op) {
   for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k) {
     const int32_t tensor = graph_.op(op).inputs[k];
     if (!is_source(graph_.tensor(tensor).producer)) continue;
-    auto& homes = homes_[at(tensor)];
+    auto& homes = homes_[tensor];
     for (int32_t part = 0; part < cut(op).parts(); ++part) {
       const Home wanted{needed(op, k, part), device(op, part), static_cast<int32_t>(homes.size())};
       const bool there = std::any_of(homes.begin(), homes.end(), [&](const Home& home) {
@@ -221,8 +218,8 @@ void SplitPlan::widen(const Operator& forward, int32_t op, int32_t part, Block& 
   const auto pads = integers_attribute(forward, "pads");
   if (kernel.size() != 2 || block.size() != 4 || forward.outputs.empty()) return;
   const auto& image = graph_.tensor(forward.inputs[0]).shape;
-  const Block out = cut(op).block(graph_.tensor(forward.outputs[0]).shape,
-                                  views_[at(leader(op))].outputs[0], part);
+  const Block out =
+      cut(op).block(graph_.tensor(forward.outputs[0]).shape, views_[leader(op)].outputs[0], part);
   for (size_t i = 0; i < 2; ++i) {
     const int64_t stride = i < strides.size() ? strides[i] : 1, pad = i < pads.size() ? pads[i] : 0;
     auto& range = block[i + 2];
@@ -234,7 +231,7 @@ void SplitPlan::widen(const Operator& forward, int32_t op, int32_t part, Block& 
 }
 
 Block SplitPlan::needed(int32_t op, size_t input, int32_t part) const {
-  const auto& view = views_[at(op)];
+  const auto& view = views_[op];
   const auto& shape = graph_.tensor(graph_.op(op).inputs[input]).shape;
   Block block = cut(op).block(shape, view.inputs[input], part);
   if (view.window[input] && cut(op).parts() > 1) widen(graph_.op(leader(op)), op, part, block);
@@ -243,7 +240,7 @@ Block SplitPlan::needed(int32_t op, size_t input, int32_t part) const {
 
 Block SplitPlan::written(int32_t op, size_t output, int32_t part) const {
   return cut(op).block(graph_.tensor(graph_.op(op).outputs[output]).shape,
-                       views_[at(op)].outputs[output], part);
+                       views_[op].outputs[output], part);
 }
 
 /// Parts of a sum of gradients and of an update that write the same block do the same work.

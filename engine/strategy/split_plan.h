@@ -25,28 +25,24 @@ class SplitPlan {
             int32_t devices);
 
   /// The operator whose split `op` follows: its forward operator, or itself.
-  int32_t leader(int32_t op) const { return leader_[static_cast<size_t>(op)]; }
-  const Cut& cut(int32_t op) const { return cuts_[static_cast<size_t>(leader(op))]; }
-  int32_t device(int32_t op, int32_t part) const {
-    return devices_of_[static_cast<size_t>(leader(op))][static_cast<size_t>(part)];
-  }
+  int32_t leader(int32_t op) const { return leader_[op]; }
+  const Cut& cut(int32_t op) const { return cuts_[leader(op)]; }
+  int32_t device(int32_t op, int32_t part) const { return devices_of_[leader(op)][part]; }
   /// Whether an operator stands wherever its output is read: a source that some split operator
   /// reads.
-  bool is_source(int32_t op) const { return source_[static_cast<size_t>(op)]; }
+  bool is_source(int32_t op) const { return source_[op]; }
   /// Blocks of a tensor, by part; of a source's output: one for every place where it is read.
-  const std::vector<Home>& homes(int32_t tensor) const {
-    return homes_[static_cast<size_t>(tensor)];
-  }
+  const std::vector<Home>& homes(int32_t tensor) const { return homes_[tensor]; }
 
   /// The block of its k-th input that a part needs.
   Block needed(int32_t op, size_t input, int32_t part) const;
   Block written(int32_t op, size_t output, int32_t part) const;
   const TensorAxes& output_axes(int32_t op, size_t output) const {
-    return views_[static_cast<size_t>(op)].outputs[output];
+    return views_[op].outputs[output];
   }
   /// Whether output `output` of a backward operator is the gradient of its weights.
   bool is_weight_gradient(int32_t op, size_t output) const {
-    return views_[static_cast<size_t>(op)].weight_gradient == static_cast<int32_t>(output);
+    return views_[op].weight_gradient == static_cast<int32_t>(output);
   }
   /// Split dimensions along which parts hold partial sums of an output.
   std::vector<int32_t> summed(int32_t op, size_t output) const;

@@ -7,14 +7,13 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/stop.h"
 #include "graph/operator_types.h"
 #include "strategy/split_plan.h"
 
 namespace trinity {
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// Builds the lowered graph from a plan.
 class SplitLowering {
@@ -37,7 +36,7 @@ class SplitLowering {
     }
     for (int32_t unit = 0; unit < graph_.unit_count(); ++unit) colocate(graph_.unit(unit));
     for (Collective collective : graph_.collectives()) {
-      for (int32_t& member : collective.members) member = parts_of_[at(member)][0];
+      for (int32_t& member : collective.members) member = parts_of_[member][0];
       builder_.add_collective(std::move(collective));
     }
     return finish();
@@ -74,8 +73,8 @@ class SplitLowering {
       Operator copy = original;
       copy.name = part_name(original.name, static_cast<int32_t>(k), homes.size());
       const int32_t id = add(std::move(copy), homes[k].device, op, static_cast<int32_t>(k));
-      parts_of_[at(op)].push_back(id);
-      held_[at(tensor)].push_back(add_block(id, tensor, homes[k].block, homes.size(), ""));
+      parts_of_[op].push_back(id);
+      held_[tensor].push_back(add_block(id, tensor, homes[k].block, homes.size(), ""));
     }
   }
 
@@ -87,13 +86,13 @@ class SplitLowering {
         made.inputs.push_back(fetch(op, k, part));
       if (parts > 1) restate_traffic(op, part, made);
       const int32_t id = add(std::move(made), plan_.device(op, part), op, part);
-      parts_of_[at(op)].push_back(id);
+      parts_of_[op].push_back(id);
       for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o) {
         const double share = plan_.is_weight_gradient(op, o) ? plan_.weight_share(op, part)
                                                              : plan_.cut(op).share(part);
-        held_[at(graph_.op(op).outputs[o])].push_back(
-            add_block(id, graph_.op(op).outputs[o], plan_.written(op, o, part), at(parts), "",
-                      parts == 1 ? 1 : share));
+        held_[graph_.op(op).outputs[o]].push_back(add_block(id, graph_.op(op).outputs[o],
+                                                            plan_.written(op, o, part), at(parts),
+                                                            "", parts == 1 ? 1 : share));
       }
     }
     for (size_t o = 0; o < graph_.op(op).outputs.size() && parts > 1; ++o) join_parts(op, o);
@@ -106,7 +105,7 @@ class SplitLowering {
     made.name = part_name(original.name, part, at(cut.parts()));
     made.inputs.clear();
     if (original.forward >= 0) {
-      const auto& forwards = parts_of_[at(original.forward)];
+      const auto& forwards = parts_of_[original.forward];
       made.forward = forwards[std::min(at(part), forwards.size() - 1)];
     }
     if (cut.parts() == 1) return made;
@@ -163,7 +162,7 @@ class SplitLowering {
     const auto sums = plan_.summed(op, output);
     if (!sums.empty())
       return all_reduce(op, output, sums, [&](int32_t part) {
-        const int32_t tensor = held_[at(graph_.op(op).outputs[output])][at(part)];
+        const int32_t tensor = held_[graph_.op(op).outputs[output]][part];
         return builder_.tensor(tensor).bytes;
       });
     const auto coupled = coupled_dimensions(op);
@@ -199,12 +198,12 @@ class SplitLowering {
     const bool weights = plan_.is_weight_gradient(op, output);
     const auto group = plan_.cut(op).groups(dimensions);
     const auto name = fmt::format("{}/sum{}", original.name, output + 1);
-    auto& held = held_[at(original.outputs[output])];
+    auto& held = held_[original.outputs[output]];
     std::map<int32_t, Collective> collectives;
     for (int32_t part = 0; part < plan_.cut(op).parts(); ++part) {
-      auto& collective = collectives[group[at(part)]];
+      auto& collective = collectives[group[part]];
       if (collective.members.empty()) {
-        collective.name = fmt::format("{}.{}", name, group[at(part)]);
+        collective.name = fmt::format("{}.{}", name, group[part]);
         collective.bytes = bytes(part);
       }
       Operator member;
@@ -212,11 +211,11 @@ class SplitLowering {
       member.type = "AllReduce";
       member.phase = weights ? Phase::update : original.phase;
       member.traffic_bytes = 0;
-      member.inputs = {held[at(part)]};
+      member.inputs = {held[part]};
       const int32_t id = add(std::move(member), plan_.device(op, part), -1, part);
-      builder_.colocate(id, parts_of_[at(op)][at(part)]);
-      Tensor sum = builder_.tensor(held[at(part)]);
-      held[at(part)] = builder_.add_output(id, std::move(sum));
+      builder_.colocate(id, parts_of_[op][part]);
+      Tensor sum = builder_.tensor(held[part]);
+      held[part] = builder_.add_output(id, std::move(sum));
       collective.members.push_back(id);
     }
     for (auto& [number, collective] : collectives) builder_.add_collective(std::move(collective));
@@ -227,7 +226,7 @@ class SplitLowering {
     const int32_t tensor = graph_.op(op).inputs[input];
     const int32_t device = plan_.device(op, part);
     const auto& homes = plan_.homes(tensor);
-    const auto& held = held_[at(tensor)];
+    const auto& held = held_[tensor];
     const Block block = plan_.needed(op, input, part);
     if (block.empty()) {  // no shape: parts of one operator match
       const auto same = std::min(at(part), homes.size() - 1);
@@ -273,14 +272,14 @@ class SplitLowering {
   }
 
   int32_t slice(int32_t tensor, size_t home, const Block& piece) {
-    if (plan_.homes(tensor)[home].block == piece) return held_[at(tensor)][home];
+    if (plan_.homes(tensor)[home].block == piece) return held_[tensor][home];
     const auto key = std::make_tuple(tensor, static_cast<int32_t>(home), piece);
     if (const auto found = sliced_.find(key); found != sliced_.end()) return found->second;
     Operator slice;
     slice.name = fmt::format("{}/piece{}", producer_name(tensor), sliced_.size() + 1);
     slice.type = "Slice";
     slice.phase = graph_.op(graph_.tensor(tensor).producer).phase;
-    slice.inputs = {held_[at(tensor)][home]};
+    slice.inputs = {held_[tensor][home]};
     const int32_t id = add(std::move(slice), plan_.homes(tensor)[home].device, -1, 0);
     return sliced_[key] = add_block(id, tensor, piece, 2, "piece");
   }
@@ -293,7 +292,7 @@ class SplitLowering {
   void colocate(std::span<const int32_t> unit) {
     std::map<int32_t, int32_t> first;  // by device
     for (const int32_t op : unit)
-      for (const int32_t part : parts_of_[at(op)]) {
+      for (const int32_t part : parts_of_[op]) {
         const int32_t device = by_name_.at(builder_.op(part).name).device;
         const auto [found, fresh] = first.emplace(device, part);
         if (!fresh) builder_.colocate(found->second, part);
@@ -364,7 +363,7 @@ void check_splits(const Splits& splits, const Graph& graph, int32_t devices) {
     throw ArgumentError(fmt::format("splits: expected an entry for each of {} operators, got {}",
                                     graph.operator_count(), splits.size()));
   for (int32_t id = 0; id < graph.operator_count(); ++id) {
-    const auto& split = splits[at(id)];
+    const auto& split = splits[id];
     if (split == OperatorSplit{}) continue;
     const auto& op = graph.op(id);
     const auto owner = fmt::format("splits of operator '{}'", op.name);

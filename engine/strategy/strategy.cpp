@@ -140,7 +140,7 @@ std::vector<T> Reader::by_operator(const Json& object, const char* field, Read r
     given[at] = true;
   }
   for (int32_t i = 0; i < graph_.operator_count(); ++i)
-    if (!given[static_cast<size_t>(i)] && !(left && left(graph_.op(i))))
+    if (!given[i] && !(left && left(graph_.op(i))))
       fail(fmt::format("{}: operator '{}' of graph '{}' is missing", field, graph_.op(i).name,
                        graph_.name()));
   return values;
@@ -291,16 +291,16 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
                                     graph.name(), operators, placement.size()));
   const auto units = graph.units();  // flat, unlike the operators themselves
   for (int32_t i = 0; i < operators; ++i) {
-    const int32_t device = placement[static_cast<size_t>(i)];
+    const int32_t device = placement[i];
     if (device < 0 || device >= devices)
       throw ArgumentError(fmt::format("operator '{}' is placed on device {}, expected 1 to {}",
                                       graph.op(i).name, int64_t{device} + 1, devices));
-    const int32_t first = graph.unit(units[static_cast<size_t>(i)])[0];
-    if (placement[static_cast<size_t>(first)] != device)
-      throw ArgumentError(fmt::format(
-          "operators '{}' and '{}' are colocated but placed on devices '{}' and '{}'",
-          graph.op(first).name, graph.op(i).name,
-          cluster.device(placement[static_cast<size_t>(first)]).name, cluster.device(device).name));
+    const int32_t first = graph.unit(units[i])[0];
+    if (placement[first] != device)
+      throw ArgumentError(
+          fmt::format("operators '{}' and '{}' are colocated but placed on devices '{}' and '{}'",
+                      graph.op(first).name, graph.op(i).name, cluster.device(placement[first]).name,
+                      cluster.device(device).name));
   }
 }
 

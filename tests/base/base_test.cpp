@@ -51,7 +51,7 @@ TEST_CASE("a pool runs every item once and rethrows the first failing item's err
     std::vector<std::atomic<int>> runs(100);
     pool.parallel_for(100, [&](int i, int thread) {
       CHECK(thread < threads);
-      ++runs[static_cast<size_t>(i)];
+      ++runs[i];
     });
     for (const auto& count : runs) CHECK(count == 1);
     CHECK_THROWS_WITH(pool.parallel_for(50,

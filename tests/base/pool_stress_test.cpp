@@ -19,7 +19,7 @@ namespace {
 /// Squares of 0 to count - 1 by way of a pool.
 int64_t sum_of_squares(ThreadPool& pool, int count) {
   std::vector<int64_t> squares(static_cast<size_t>(count));
-  pool.parallel_for(count, [&](int i, int) { squares[static_cast<size_t>(i)] = int64_t{i} * i; });
+  pool.parallel_for(count, [&](int i, int) { squares[i] = int64_t{i} * i; });
   return std::accumulate(squares.begin(), squares.end(), int64_t{0});
 }
 
@@ -40,9 +40,9 @@ TEST_CASE("a loop inside a loop runs in the item's thread, also through another 
     });
     CHECK(items == i);
     // Through the other pool's threads and back: those wait for their turn.
-    if (i % 50 == 0) sums[static_cast<size_t>(i)] = sum_of_squares(other, i);
+    if (i % 50 == 0) sums[i] = sum_of_squares(other, i);
   });
-  for (int i = 0; i < 200; i += 50) CHECK(sums[static_cast<size_t>(i)] == closed_form(i));
+  for (int i = 0; i < 200; i += 50) CHECK(sums[i] == closed_form(i));
   CHECK_THROWS_WITH(pool.parallel_for(8,
                                       [&](int i, int) {
                                         pool.parallel_for(5, [i](int j, int) {

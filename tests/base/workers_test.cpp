@@ -119,7 +119,7 @@ TEST_CASE("stopping and failing ends the workers") {
 TEST_CASE("thread pools survive a fork") {
   auto pool = std::make_unique<ThreadPool>(4);
   std::vector<int> squares(100);
-  const auto square = [&](int i, int) { squares[static_cast<size_t>(i)] = i * i; };
+  const auto square = [&](int i, int) { squares[i] = i * i; };
   pool->parallel_for(100, square);
   const auto all = replies(4, 2, [&](int item) {
     squares.assign(100, 0);

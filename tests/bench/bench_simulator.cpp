@@ -430,7 +430,7 @@ void bench_events(const Subject& subject, MemoryModel memory) {
   Schedule four;
   four.micro_batches = 4;
   const auto results =
-      race({simulator("fifo, sender queue: the sweep", problem, placements),
+      race({simulator("fifo, sender queue: the FIFO engine", problem, placements),
             simulator("order: a replay of these runs", problem, placements,
                       replays(*problem, placements)),
             simulator("priority: critical path", problem, placements, {critical_path(*problem)}),
@@ -480,7 +480,7 @@ void run() {
   bench_threads(inception);
   bench_rejection({&inception, &gnmt});
   print_head(
-      "5. Plans that the sweep does not take (InceptionV3 size, groups)",
+      "5. Plans that the FIFO engine does not take (InceptionV3 size, groups)",
       "plan                            memory       us/placement  placements/s  ns/(task+edge)");
   bench_events(inception, MemoryModel::none);
   bench_events(inception, MemoryModel::slots);

@@ -13,7 +13,7 @@ namespace {
 std::vector<std::string> route(const Cluster& cluster, int32_t from, int32_t to) {
   std::vector<std::string> names;
   for (const int32_t channel : cluster.route(from, to))
-    names.push_back(cluster.channels()[static_cast<size_t>(channel)].name);
+    names.push_back(cluster.channels()[channel].name);
   return names;
 }
 
@@ -107,8 +107,7 @@ TEST_CASE("every route's channels agree with its bandwidth, and reach from end t
         if (from == to) continue;
         double least = 1e30;
         for (const int32_t channel : cluster.route(from, to))
-          least = std::min(least,
-                           cluster.channels()[static_cast<size_t>(channel)].bandwidth_bytes_per_s);
+          least = std::min(least, cluster.channels()[channel].bandwidth_bytes_per_s);
         CHECK(least == cluster.bandwidth_bytes_per_s(from, to));
         CHECK(cluster.bandwidth_bytes_per_s(to, from) == cluster.bandwidth_bytes_per_s(from, to));
         const auto names = route(cluster, from, to);

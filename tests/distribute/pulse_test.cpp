@@ -1,4 +1,4 @@
-#include "distribute/pulse.h"
+#include "distribute/heartbeat.h"
 
 #include <ATen/ATen.h>
 
@@ -17,36 +17,36 @@ namespace {
 std::vector<Seen> four_ranks() {
   std::vector<Seen> ranks(4);
   for (size_t r = 0; r < 4; ++r) {
-    ranks[r].pulse.node = static_cast<int>(r / 2);
-    ranks[r].pulse.local_rank = static_cast<int>(r % 2);
-    ranks[r].pulse.begun = {5, 9, 3, 1};
+    ranks[r].heartbeat.node = static_cast<int>(r / 2);
+    ranks[r].heartbeat.local_rank = static_cast<int>(r % 2);
+    ranks[r].heartbeat.begun = {5, 9, 3, 1};
   }
   return ranks;
 }
 
 void wait_for(Seen& rank, Scope scope, double seconds) {
-  rank.pulse.what = "all_reduce";
-  rank.pulse.scope = scope;
-  rank.pulse.number = ++rank.pulse.begun[static_cast<size_t>(scope)];
-  rank.pulse.waiting_s = seconds;
+  rank.heartbeat.what = "all_reduce";
+  rank.heartbeat.scope = scope;
+  rank.heartbeat.number = ++rank.heartbeat.begun[scope];
+  rank.heartbeat.waiting_s = seconds;
 }
 
 }  // namespace
 
-TEST_CASE("pulse: text and back") {
-  auto pulse = four_ranks()[3].pulse;
-  pulse.beat = 17;
-  pulse.has_left = true;
-  pulse.number = 4;
-  pulse.scope = Scope::across;
-  pulse.waiting_s = 1.5;
-  pulse.what = "broadcast";
-  pulse.broken = "connection closed by peer";
-  const auto back = Pulse::parse(pulse.text());
-  CHECK(back.text() == pulse.text());
-  CHECK(back.broken == pulse.broken);
+TEST_CASE("heartbeat: text and back") {
+  auto heartbeat = four_ranks()[3].heartbeat;
+  heartbeat.beat = 17;
+  heartbeat.has_left = true;
+  heartbeat.number = 4;
+  heartbeat.scope = Scope::across;
+  heartbeat.waiting_s = 1.5;
+  heartbeat.what = "broadcast";
+  heartbeat.broken = "connection closed by peer";
+  const auto back = Heartbeat::parse(heartbeat.text());
+  CHECK(back.text() == heartbeat.text());
+  CHECK(back.broken == heartbeat.broken);
   CHECK(back.scope == Scope::across);
-  CHECK_THROWS_AS(Pulse::parse("nothing"), Error);
+  CHECK_THROWS_AS(Heartbeat::parse("nothing"), Error);
 }
 
 TEST_CASE("judge: all is well") {
@@ -60,7 +60,7 @@ TEST_CASE("judge: a silent rank is dead") {
   auto ranks = four_ranks();
   ranks[2].silent_s = 11;
   CHECK(judge(ranks, {}).value().starts_with("rank 2 has not answered for 11 s"));
-  ranks[2].pulse.has_left = true;
+  ranks[2].heartbeat.has_left = true;
   CHECK_FALSE(judge(ranks, {}));
 }
 
@@ -74,12 +74,12 @@ TEST_CASE("judge: the rank that others wait for hangs, not one that waits itself
 
 TEST_CASE("judge: a rank that left while others wait for it") {
   auto ranks = four_ranks();
-  ranks[1].pulse.has_left = true;
+  ranks[1].heartbeat.has_left = true;
   CHECK_FALSE(judge(ranks, {}));
   wait_for(ranks[0], Scope::world, 0);
   CHECK(judge(ranks, {}).value().starts_with("rank 1 has left the job"));
-  ranks[0].pulse.scope = Scope::across;  // rank 1 has no part in it
-  ranks[0].pulse.number = 4;
+  ranks[0].heartbeat.scope = Scope::across;  // rank 1 has no part in it
+  ranks[0].heartbeat.number = 4;
   CHECK_FALSE(judge(ranks, {}));
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("judge: ranks that wait for each other") {
   auto ranks = four_ranks();
   wait_for(ranks[0], Scope::world, 25);
   wait_for(ranks[1], Scope::node, 25);
-  ranks[2].pulse.begun[0] = ranks[3].pulse.begun[0] = 6;
+  ranks[2].heartbeat.begun[0] = ranks[3].heartbeat.begun[0] = 6;
   CHECK(judge(ranks, {}).value() ==
         "rank 0 and rank 1 wait for each other, rank 0 in all_reduce 6 (world), rank 1 in "
         "all_reduce 10 "
@@ -122,13 +122,13 @@ TEST_CASE("job of one process: collectives leave tensors alone") {
 TEST_CASE("ranks are named with their node where there are several, and its machine") {
   auto ranks = four_ranks();
   CHECK(name_rank(ranks, 3) == "rank 3");  // nobody has said anything yet
-  for (auto& rank : ranks) rank.pulse.beat = 1;
+  for (auto& rank : ranks) rank.heartbeat.beat = 1;
   CHECK(name_rank(ranks, 3) == "rank 3 (node 1)");
   ranks[2].silent_s = 11;
   CHECK(judge(ranks, {}).value().starts_with("rank 2 (node 1) has not answered for 11 s"));
-  ranks[2].pulse.host = ranks[3].pulse.host = "jwb0017";
+  ranks[2].heartbeat.host = ranks[3].heartbeat.host = "jwb0017";
   CHECK(name_rank(ranks, 3) == "rank 3 (node 1, jwb0017)");
-  CHECK(Pulse::parse(ranks[3].pulse.text()).host == "jwb0017");
-  for (auto& rank : ranks) rank.pulse.node = 0;
+  CHECK(Heartbeat::parse(ranks[3].heartbeat.text()).host == "jwb0017");
+  for (auto& rank : ranks) rank.heartbeat.node = 0;
   CHECK(name_rank(ranks, 3) == "rank 3");
 }

@@ -77,7 +77,7 @@ bool is_ready(const Graph& graph, const std::vector<double>& keys, int32_t task)
   const int32_t first = graph.op(op).phase == Phase::update ? 0 : task / ops;
   for (const int32_t read : graph.op(op).inputs)
     for (int32_t m = first; m <= task / ops; ++m)
-      if (keys[static_cast<size_t>(m * ops + graph.tensor(read).producer)] < 0) return false;
+      if (keys[m * ops + graph.tensor(read).producer] < 0) return false;
   return true;
 }
 
@@ -93,7 +93,7 @@ std::vector<double> random_order(const Graph& graph, int32_t micro_batches, Rand
     for (size_t i = 0; i < left.size(); ++i)
       if (is_ready(graph, keys, left[i])) ready.push_back(i);
     const size_t chosen = ready.at(random.below(ready.size()));
-    keys[static_cast<size_t>(left[chosen])] = time;
+    keys[left[chosen]] = time;
     left.erase(left.begin() + static_cast<std::ptrdiff_t>(chosen));
   }
   return keys;
@@ -103,7 +103,7 @@ std::vector<int32_t> random_placement(const Graph& graph, int32_t devices, Rando
   std::vector<int32_t> placement(static_cast<size_t>(graph.operator_count()));
   for (int32_t unit = 0; unit < graph.unit_count(); ++unit) {
     const auto device = static_cast<int32_t>(random.below(static_cast<uint64_t>(devices)));
-    for (const int32_t op : graph.unit(unit)) placement[static_cast<size_t>(op)] = device;
+    for (const int32_t op : graph.unit(unit)) placement[op] = device;
   }
   return placement;
 }

@@ -18,15 +18,15 @@ std::vector<std::vector<int32_t>> two_cliques(int32_t size) {
   for (int32_t a = 0; a < 2 * size; ++a)
     for (int32_t b = 0; b < 2 * size; ++b)
       if (a != b && (a / size == b / size || (a + b == 2 * size - 1 && std::abs(a - b) == 1)))
-        neighbours[static_cast<size_t>(a)].push_back(b);
+        neighbours[a].push_back(b);
   return neighbours;
 }
 
 double cosine(const std::vector<float>& vectors, int32_t a, int32_t b, int32_t width) {
   double dot = 0, aa = 0, bb = 0;
   for (int32_t k = 0; k < width; ++k) {
-    const double x = vectors[static_cast<size_t>(a * width + k)];
-    const double y = vectors[static_cast<size_t>(b * width + k)];
+    const double x = vectors[a * width + k];
+    const double y = vectors[b * width + k];
     dot += x * y;
     aa += x * x;
     bb += y * y;
@@ -130,7 +130,7 @@ TEST_CASE("shared types: buckets, then every known type with its gradient") {
     const auto at = kOtherTypes + static_cast<int32_t>(2 * i);
     CHECK(shared_type(known[i]) == at);
     CHECK(shared_type(known[i] + "Grad") == at + 1);
-    CHECK(names[static_cast<size_t>(at + 1)] == known[i] + "Grad");
+    CHECK(names[at + 1] == known[i] + "Grad");
   }
   CHECK(shared_type("MyOwnType") == 20);  // FNV-1a, modulo 32
   CHECK(shared_type("AnotherOwnType") == 2);

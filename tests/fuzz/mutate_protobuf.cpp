@@ -139,7 +139,7 @@ void change(std::vector<Field>& fields, std::vector<Field>& others, RandomStream
   auto& list = any_list(fields, random);
   if (list.empty()) return;
   const auto at = static_cast<std::ptrdiff_t>(random.below(list.size()));
-  auto& field = list[static_cast<size_t>(at)];
+  auto& field = list[at];
   switch (random.below(7)) {
     case 0:
       list.erase(list.begin() + at);

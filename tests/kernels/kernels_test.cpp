@@ -22,7 +22,7 @@ std::vector<float> numbers(size_t count, uint64_t seed, double range = 1) {
 }
 
 double at(const std::vector<float>& values, int64_t index) {
-  return static_cast<double>(values[static_cast<size_t>(index)]);
+  return static_cast<double>(values[index]);
 }
 
 const Kernels* const kBoth[] = {&kernels(), &plain_kernels()};
@@ -48,7 +48,7 @@ TEST_CASE("products of every shape, plain and transposed, equal plain loops") {
               sum += at(a, i * depth + d) * at(b, transposed ? n * depth + d : d * columns + n);
             CHECK(at(c, i * (columns + 2) + n) == doctest::Approx(sum).epsilon(1e-4));
           }
-          CHECK(c[static_cast<size_t>(i * (columns + 2) + columns)] == 0.5f);  // not beyond
+          CHECK(c[i * (columns + 2) + columns] == 0.5f);  // not beyond
         }
       }
     }

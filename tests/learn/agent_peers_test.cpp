@@ -36,7 +36,7 @@ class Meeting {
 
   template <class Number>
   void sum(int rank, std::span<Number> values) {
-    parts_[static_cast<size_t>(rank)].assign(values.begin(), values.end());
+    parts_[rank].assign(values.begin(), values.end());
     barrier_.arrive_and_wait();
     for (size_t i = 0; i < values.size(); ++i) {
       Number all = 0;
@@ -95,11 +95,10 @@ std::vector<Course> learn_together(const std::shared_ptr<const Problem>& problem
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
-      courses[static_cast<size_t>(rank)] =
-          learn(problem, options,
-                {rank, size, [&, rank](std::span<float> x) { meeting.sum(rank, x); },
-                 [&, rank](std::span<double> x) { meeting.sum(rank, x); }},
-                batches);
+      courses[rank] = learn(problem, options,
+                            {rank, size, [&, rank](std::span<float> x) { meeting.sum(rank, x); },
+                             [&, rank](std::span<double> x) { meeting.sum(rank, x); }},
+                            batches);
     });
   for (auto& thread : threads) thread.join();
   return courses;

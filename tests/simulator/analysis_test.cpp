@@ -81,14 +81,14 @@ std::shared_ptr<const Graph> data_parallel(int devices) {
     auto member = named("member" + std::to_string(d), "AllReduce", 0);
     member.phase = Phase::update;
     const int op = builder.add_operator(member);
-    builder.read(op, gradients[static_cast<size_t>(d)]);
+    builder.read(op, gradients[d]);
     reduce.members.push_back(op);
   }
   for (int d = 0; d < devices; ++d) {
     auto update = named("update" + std::to_string(d), "Update", 2000 * kNs);
     update.phase = Phase::update;
     const int op = builder.add_operator(update);
-    builder.read(op, output(builder, reduce.members[static_cast<size_t>(d)], 8000));
+    builder.read(op, output(builder, reduce.members[d], 8000));
   }
   builder.add_collective(reduce);
   return std::make_shared<const Graph>(builder.build());
@@ -153,10 +153,9 @@ bool exposed_at(const Ran& ran, int32_t d, int64_t t) {
   for (const auto& sent : ran.timeline.transfers)
     if (sent.to == d && sent.enqueued_ns <= t && t < sent.end_ns) return true;
   for (const auto& run : ran.timeline.collectives)
-    for (const int32_t member : graph.collectives()[static_cast<size_t>(run.collective)].members) {
+    for (const int32_t member : graph.collectives()[run.collective].members) {
       const auto task = static_cast<size_t>(run.micro_batch) * n + static_cast<size_t>(member);
-      if (ran.placement[static_cast<size_t>(member)] == d && ran.timeline.ready_ns[task] <= t &&
-          t < run.end_ns)
+      if (ran.placement[member] == d && ran.timeline.ready_ns[task] <= t && t < run.end_ns)
         return true;
     }
   return false;
@@ -174,7 +173,7 @@ Exposure naive_exposure(const Ran& ran) {
     bool any = false;
     for (int32_t d = 0; d < ran.problem->devices(); ++d)
       if (*t >= 0 && exposed_at(ran, d, *t)) {
-        naive.device_ns[static_cast<size_t>(d)] += *std::next(t) - *t;
+        naive.device_ns[d] += *std::next(t) - *t;
         any = true;
       }
     if (any) naive.any_ns += *std::next(t) - *t;

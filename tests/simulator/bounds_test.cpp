@@ -52,8 +52,7 @@ ClusterSpec two_types(int of_first, int of_second) {
   fast.peak_flops_per_s[DType::float32] = 4e9;
   fast.memory_bandwidth_bytes_per_s = 0.25e9;
   spec.device_types.push_back(fast);
-  for (int d = of_first; d < of_first + of_second; ++d)
-    spec.devices[static_cast<size_t>(d)].type = 1;
+  for (int d = of_first; d < of_first + of_second; ++d) spec.devices[d].type = 1;
   return spec;
 }
 
@@ -98,8 +97,8 @@ int64_t naive_interval_bound(const Problem& problem, int64_t known) {
   std::vector<int64_t> earliest(static_cast<size_t>(n), 0);
   for (int32_t o = 0; o < n; ++o)
     for (const auto& reader : problem.readers(o)) {
-      auto& start = earliest[static_cast<size_t>(reader.op)];
-      start = std::max(start, earliest[static_cast<size_t>(o)] + problem.cost_ns(0, o));
+      auto& start = earliest[reader.op];
+      start = std::max(start, earliest[o] + problem.cost_ns(0, o));
     }
   const auto overlap = [](int64_t start, int64_t cost, int64_t a, int64_t b) {
     return std::max<int64_t>(0, std::min(start + cost, b) - std::max(start, a));
@@ -111,8 +110,7 @@ int64_t naive_interval_bound(const Problem& problem, int64_t known) {
         for (int32_t o = 0; o < n; ++o) {
           const int64_t cost = problem.cost_ns(0, o);
           const int64_t latest = t - problem.tail_ns(o) - cost;
-          demand += std::min(overlap(earliest[static_cast<size_t>(o)], cost, a, b),
-                             overlap(latest, cost, a, b));
+          demand += std::min(overlap(earliest[o], cost, a, b), overlap(latest, cost, a, b));
         }
         if (demand > (b - a) * problem.devices()) return false;
       }
@@ -197,8 +195,7 @@ Best best_of_all(const Problem& problem, const Schedule& schedule) {
   Metrics metrics;
   Best best;
   for (;;) {
-    for (size_t o = 0; o < placement.size(); ++o)
-      placement[o] = unit_device[static_cast<size_t>(graph.units()[o])];
+    for (size_t o = 0; o < placement.size(); ++o) placement[o] = unit_device[graph.units()[o]];
     simulator.run(Plan{placement, &schedule}, metrics);
     best.step_time_ns = std::min(best.step_time_ns, metrics.step_time_ns);
     best.peak_memory_bytes = std::min(best.peak_memory_bytes, metrics.peak_memory_bytes);
@@ -283,7 +280,7 @@ TEST_CASE("devices of one type at two speeds share work by speed, exactly") {
   CHECK(bounds.interval_ns == 40000);
 }
 
-TEST_CASE("devices of two types: the linear programme's optimum") {
+TEST_CASE("devices of two types: the linear program's optimum") {
   GraphBuilder builder("types");
   // 4000 and 1000 ns on the two types, three times; then 1000 and 4000 ns, once
   for (int i = 0; i < 3; ++i) roofline_op(builder, i, 4000, 0);
@@ -321,7 +318,7 @@ TEST_CASE("the interval bound never exceeds the naive one, and seldom misses it"
     for (int o = 0; o < 9; ++o) {
       const int op = make.op("op" + std::to_string(o), static_cast<double>(random.below(9)) * kNs);
       if (o > 0) make.read(op, outputs[random.below(3) ? 0 : random.below(outputs.size())]);
-      for (int r = 1; r < o && o == 8; ++r) make.read(op, outputs[static_cast<size_t>(r)]);
+      for (int r = 1; r < o && o == 8; ++r) make.read(op, outputs[r]);
       outputs.push_back(make.output(op, 8));
     }
     const auto problem = make_problem(make.share(), test::uniform_spec(2 + int(i % 2), 1e9, 0));

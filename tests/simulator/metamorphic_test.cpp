@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "simulator/sweep.h"
+#include "simulator/fifo_engine.h"
 #include "support/cases.h"
 #include "support/laws.h"
 #include "support/rebuild.h"
@@ -66,7 +66,7 @@ void check_same(const Result& plain, Result other) {
 
 }  // namespace
 
-TEST_CASE("the sweep equals the event loop, with pauses too") {
+TEST_CASE("the FIFO engine equals the event loop, with pauses too") {
   for (uint64_t i = 0; i < 600; ++i) {
     CAPTURE(i);
     auto c = test::random_case(i, {.queue = kQueues[i % 3]});
@@ -77,8 +77,8 @@ TEST_CASE("the sweep equals the event loop, with pauses too") {
     const Problem plain(std::make_shared<const Graph>(c.problem->graph()),
                         std::make_shared<const Cluster>(c.spec), rules);
     const auto slow = test::changed(plain, c.spec, add_idle_collective);
-    REQUIRE(Sweep::takes(plain, &c.schedule));
-    REQUIRE_FALSE(Sweep::takes(slow, &c.schedule));
+    REQUIRE(FifoEngine::takes(plain, &c.schedule));
+    REQUIRE_FALSE(FifoEngine::takes(slow, &c.schedule));
     const auto swept = run(plain, c.placement, c.schedule);
     c.placement.insert(c.placement.end(), 2, 0);
     check_same(swept, run(slow, c.placement, c.schedule));
@@ -101,7 +101,7 @@ std::shared_ptr<const Graph> wide_graph(RandomStream& random, int operators) {
 
 }  // namespace
 
-TEST_CASE("the sweep equals the event loop when hundreds are ready at once") {
+TEST_CASE("the FIFO engine equals the event loop when hundreds are ready at once") {
   for (uint64_t i = 0; i < 45; ++i) {
     CAPTURE(i);
     RandomStream random(1, "wide", i);
@@ -155,13 +155,13 @@ TEST_CASE("relabelling equal devices permutes their metrics and changes nothing 
     RandomStream random(1, "labels", i);
     for (size_t d = label.size(); d > 1; --d) std::swap(label[d - 1], label[random.below(d)]);
     const auto before = run(problem, c.placement, c.schedule);
-    for (int32_t& device : c.placement) device = label[static_cast<size_t>(device)];
+    for (int32_t& device : c.placement) device = label[device];
     auto after = run(problem, c.placement, c.schedule);
     CHECK(after.timeline.start_ns == before.timeline.start_ns);
     CHECK(after.timeline.end_ns == before.timeline.end_ns);
     auto permuted = before.metrics;
     for (size_t d = 0; d < label.size(); ++d)
-      permuted.devices[static_cast<size_t>(label[d])] = before.metrics.devices[d];
+      permuted.devices[label[d]] = before.metrics.devices[d];
     CHECK(after.metrics == permuted);
   }
 }
@@ -202,16 +202,14 @@ Graph shuffled(const Graph& graph, RandomStream& random) {
   for (const int32_t op : order) {
     auto bare = graph.op(op);
     bare.inputs.clear();
-    op_of[static_cast<size_t>(op)] = builder.add_operator(std::move(bare));
+    op_of[op] = builder.add_operator(std::move(bare));
   }
   std::reverse(order.begin(), order.end());
   for (const int32_t op : order)
     for (const int32_t tensor : graph.op(op).outputs)
-      tensor_of[static_cast<size_t>(tensor)] =
-          builder.add_output(op_of[static_cast<size_t>(op)], graph.tensor(tensor));
+      tensor_of[tensor] = builder.add_output(op_of[op], graph.tensor(tensor));
   for (const int32_t op : order)
-    for (const int32_t input : graph.op(op).inputs)
-      builder.read(op_of[static_cast<size_t>(op)], tensor_of[static_cast<size_t>(input)]);
+    for (const int32_t input : graph.op(op).inputs) builder.read(op_of[op], tensor_of[input]);
   return builder.build();
 }
 
@@ -312,7 +310,7 @@ std::shared_ptr<const Graph> halved(const Graph& graph, RandomStream& random) {
     half.measured_time_s = static_cast<double>(cost - first) * 1e-9;
     const int32_t b = builder.add_operator(half);
     builder.read(b, builder.add_output(a, Tensor{}));
-    for (const int32_t input : op.inputs) builder.read(a, tensor_of[static_cast<size_t>(input)]);
+    for (const int32_t input : op.inputs) builder.read(a, tensor_of[input]);
     for (const int32_t output : op.outputs)
       tensor_of.push_back(builder.add_output(b, graph.tensor(output)));
   }

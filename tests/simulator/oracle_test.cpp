@@ -80,7 +80,7 @@ TEST_CASE("default mode gives the worked example of the simulator reference") {
     tensor.push_back(make.output(make.op(names[i], cost_ns[i] * 1e-9), bytes[i]));
   const std::pair<int, int> edges[] = {{0, 1}, {0, 2}, {0, 4}, {1, 3},
                                        {1, 4}, {2, 3}, {3, 5}, {4, 5}};
-  for (const auto& [from, to] : edges) make.read(to, tensor[static_cast<size_t>(from)]);
+  for (const auto& [from, to] : edges) make.read(to, tensor[from]);
   const Problem problem(make.share(), test::uniform_cluster(2, 1e9, 1000e-9), SimulationRules{});
   Metrics metrics;
   Timeline timeline;

@@ -106,8 +106,8 @@ TEST_CASE("GPipe keeps m activations a stage, 1F1B at most p - s") {
       CAPTURE(m);
       const auto gpipe = pipeline(p, m, 1, kGpipe), other = pipeline(p, m, 1, k1F1B);
       for (int s = 0; s < p; ++s) {
-        CHECK(gpipe.most_kept[static_cast<size_t>(s)] == m);
-        CHECK(other.most_kept[static_cast<size_t>(s)] == std::min(p - s, m));
+        CHECK(gpipe.most_kept[s] == m);
+        CHECK(other.most_kept[s] == std::min(p - s, m));
       }
     }
   CHECK(pipeline(4, 8, 2, kInterleaved).most_kept == std::vector<int64_t>{11, 9, 7, 5});

@@ -143,10 +143,10 @@ TEST_CASE("members of collectives in an order are passed over") {
     auto& schedule = c.schedule = test::order_of(*c.problem, timeline);
     for (int32_t d = c.problem->devices() - 1; d >= 0; --d)
       for (int32_t o = 0; o < c.problem->operators(); ++o)
-        if (c.problem->graph().op(o).collective >= 0 && c.placement[static_cast<size_t>(o)] == d) {
+        if (c.problem->graph().op(o).collective >= 0 && c.placement[o] == d) {
           schedule.order.insert(schedule.order.begin() + schedule.order_first[d], o);
           for (int32_t after = d + 1; after <= c.problem->devices(); ++after)
-            ++schedule.order_first[static_cast<size_t>(after)];
+            ++schedule.order_first[after];
         }
     simulator.run(c.plan(), again);
     CHECK(again.step_time_ns == metrics.step_time_ns);
@@ -203,8 +203,8 @@ TEST_CASE("rules that contradict each other are refused") {
     refuses<ArgumentError>(text, [&] { Problem(chain().share(), cluster, rules); });
   };
   for (const auto queue : {QueueModel::route, QueueModel::fair}) {
-    refused("has no published rules", [=](SimulationRules& r) { r.queue = queue; });
-    refused("has no published rules", [=](SimulationRules& r) {
+    refused("does not go with rules", [=](SimulationRules& r) { r.queue = queue; });
+    refused("does not go with rules", [=](SimulationRules& r) {
       r = {};
       r.queue = queue;
       r.link_dead_ns = 1;
@@ -213,7 +213,7 @@ TEST_CASE("rules that contradict each other are refused") {
   test::GraphMaker reduce("reduce");
   const int x = reduce.op("x", 0);
   reduce.collective("sum", 8, {x});
-  refuses<ArgumentError>("the published rules know no collectives",
+  refuses<ArgumentError>("rules 'placeto' know no collectives",
                          [&] { Problem(reduce.share(), cluster, SimulationRules::compat()); });
   const Problem published(chain().share(), cluster, SimulationRules::compat());
   Schedule schedule;
@@ -222,10 +222,10 @@ TEST_CASE("rules that contradict each other are refused") {
   const auto run = [&] { Simulator(published).run(Plan{placement, &schedule}, metrics); };
   run();
   schedule.policy = Policy::lifo;
-  refuses<ArgumentError>("the published rules know one micro-batch", run);
+  refuses<ArgumentError>("rules 'placeto' know one micro-batch", run);
   schedule.policy = Policy::fifo;
   schedule.micro_batches = 2;
-  refuses<ArgumentError>("the published rules know one micro-batch", run);
+  refuses<ArgumentError>("rules 'placeto' know one micro-batch", run);
 }
 
 TEST_CASE("negative pauses are refused") {

@@ -82,7 +82,7 @@ TEST_CASE("recomputation repeats forward operators in the place of their activat
   CHECK(g.op(again).phase == Phase::backward);
   CHECK(g.op(again).parameter_bytes() == 0);
   CHECK(g.op(again).unit == g.op(g.find("f1")).unit);
-  CHECK(result.origin[static_cast<size_t>(again)] == graph.find("f1"));
+  CHECK(result.origin[again] == graph.find("f1"));
   CHECK(g.tensor(g.op(backward).inputs[0]).producer == again);
   CHECK(g.tensor(g.op(g.find("b0")).inputs[0]).producer == g.find("f0"));
   CHECK(g.op(again).inputs.size() == 1);  // the last stage waits for no gradient
@@ -167,7 +167,7 @@ std::vector<int32_t> devices_of(const Replicated& result,
   std::vector<int32_t> first = {0}, placement;
   for (const int32_t count : replicas) first.push_back(first.back() + count);
   for (size_t op = 0; op < result.stage.size(); ++op)
-    placement.push_back(first[static_cast<size_t>(result.stage[op])] + result.replica[op]);
+    placement.push_back(first[result.stage[op]] + result.replica[op]);
   return placement;
 }
 

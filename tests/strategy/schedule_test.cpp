@@ -51,7 +51,7 @@ std::vector<int32_t> around(std::vector<int32_t> stage, int32_t devices) {
 std::string text_of(const Graph& graph, const Schedule& schedule, size_t device) {
   std::string text;
   for (int32_t i = schedule.order_first[device]; i < schedule.order_first[device + 1]; ++i) {
-    const int32_t task = schedule.order[static_cast<size_t>(i)];
+    const int32_t task = schedule.order[i];
     text +=
         fmt::format("{}{}.{}", text.empty() ? "" : " ",
                     graph.op(task % graph.operator_count()).name, task / graph.operator_count());
@@ -76,17 +76,16 @@ Run execute(const Graph& graph, const Schedule& schedule, size_t devices, double
     moved = false;
     for (size_t d = 0; d < devices; ++d) {
       if (next[d] == schedule.order_first[d + 1]) continue;
-      const int32_t task = schedule.order[static_cast<size_t>(next[d])];
+      const int32_t task = schedule.order[next[d]];
       const auto& op = graph.op(task % n);
       double ready = 0;
       for (const int32_t input : op.inputs) {
-        const double arrived =
-            end[static_cast<size_t>(task / n * n + graph.tensor(input).producer)];
+        const double arrived = end[task / n * n + graph.tensor(input).producer];
         ready = arrived < 0 ? 1e300 : std::max(ready, arrived);
       }
       if (ready == 1e300) continue;
       free[d] = std::max(free[d], ready) + scale * op.measured_time_s;
-      end[static_cast<size_t>(task)] = free[d];
+      end[task] = free[d];
       run.step = std::max(run.step, free[d]);
       alive[d] += op.phase == Phase::forward ? 1 : op.phase == Phase::backward ? -1 : 0;
       run.most_alive[d] = std::max(run.most_alive[d], alive[d]);
@@ -178,9 +177,9 @@ TEST_CASE("every task is run exactly once, on its device, and nothing blocks") {
           std::set<int32_t> seen;
           for (size_t d = 0; d < static_cast<size_t>(p); ++d)
             for (int32_t i = schedule.order_first[d]; i < schedule.order_first[d + 1]; ++i) {
-              const int32_t task = schedule.order[static_cast<size_t>(i)];
+              const int32_t task = schedule.order[i];
               CHECK(seen.insert(task).second);
-              CHECK(device[static_cast<size_t>(task % n)] == static_cast<int32_t>(d));
+              CHECK(device[task % n] == static_cast<int32_t>(d));
               if (runs_once(graph.op(task % n))) CHECK(task / n == m - 1);
             }
           CHECK(seen.size() == static_cast<size_t>(p * v * (2 * m + 1)));
@@ -201,8 +200,8 @@ TEST_CASE("step times and living activations are the published ones") {
     CHECK(gpipe.step == step);
     CHECK(other.step == step);
     for (int s = 0; s < p; ++s) {
-      CHECK(gpipe.most_alive[static_cast<size_t>(s)] == m);
-      CHECK(other.most_alive[static_cast<size_t>(s)] == std::min(p - s, m));
+      CHECK(gpipe.most_alive[s] == m);
+      CHECK(other.most_alive[s] == std::min(p - s, m));
     }
   }
   const auto interleaved = [](int p, int m, int v) {
@@ -234,9 +233,9 @@ TEST_CASE("stages by device follow the first forward operators") {
   std::vector<int32_t> placement;
   for (const int32_t s : stage) placement.push_back(2 - s);
   CHECK(stages_by_device(graph, placement) == stage);
-  placement[static_cast<size_t>(graph.find("b1"))] = 5;  // a device of backward operators alone
-  CHECK(stages_by_device(graph, placement)[static_cast<size_t>(graph.find("b1"))] == 3);
-  CHECK(stages_by_device(graph, placement)[static_cast<size_t>(graph.find("u1"))] == 1);
+  placement[graph.find("b1")] = 5;  // a device of backward operators alone
+  CHECK(stages_by_device(graph, placement)[graph.find("b1")] == 3);
+  CHECK(stages_by_device(graph, placement)[graph.find("u1")] == 1);
 
   test::GraphMaker make("backwards");
   make.op_of(Phase::backward, "b", 1);
@@ -330,7 +329,7 @@ TEST_CASE("schedules that do not fit are refused") {
   wrong[1] = 12;
   fails(stage, 4, wrong, 4, k1F1B, "operator 'f1' is in stage 13, expected 1 to 12");
   wrong = stage;
-  wrong[static_cast<size_t>(graph.find("b1"))] = 0;
+  wrong[graph.find("b1")] = 0;
   fails(stage, 4, wrong, 4, k1F1B,
         "stage 1 is on two devices: operator 'f0' on device 1, 'b1' on device 2");
   wrong = stage;

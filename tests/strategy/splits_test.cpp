@@ -38,7 +38,7 @@ Graph two_products() {
 Splits split(const Graph& graph, const char* name, std::vector<int32_t> factors,
              int32_t copies = 1) {
   Splits splits(static_cast<size_t>(graph.operator_count()));
-  auto& entry = splits[static_cast<size_t>(graph.find(name))];
+  auto& entry = splits[graph.find(name)];
   entry.factors = std::move(factors);
   entry.copies = copies;
   return splits;
@@ -98,11 +98,9 @@ TEST_CASE("a reduced dimension makes partial sums, columns sum in backward") {
 TEST_CASE("a finer split stays where its data is, the rest goes near") {
   const Graph graph = two_products();
   auto splits = split(graph, "first", {2, 1, 1});
-  splits[static_cast<size_t>(graph.find("softmax"))].factors = {2, 2};
+  splits[graph.find("softmax")].factors = {2, 2};
   const auto fine = lowered(graph, splits);
-  const auto device = [&](const char* name) {
-    return fine.placement[static_cast<size_t>(fine.graph.find(name))];
-  };
+  const auto device = [&](const char* name) { return fine.placement[fine.graph.find(name)]; };
   CHECK(device("first@0") == 0);
   CHECK(device("first@1") == 4);  // two parts spread over eight devices
   CHECK(device("softmax@0") == device("first@0"));

@@ -119,8 +119,7 @@ inline std::vector<int32_t> random_placement(RandomStream& random, const Graph& 
   std::vector<int32_t> unit_device, placement;
   for (int32_t u = 0; u < graph.unit_count(); ++u)
     unit_device.push_back(static_cast<int32_t>(random.below(static_cast<uint64_t>(devices))));
-  for (const int32_t unit : graph.units())
-    placement.push_back(unit_device[static_cast<size_t>(unit)]);
+  for (const int32_t unit : graph.units()) placement.push_back(unit_device[unit]);
   return placement;
 }
 

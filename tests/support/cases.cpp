@@ -119,10 +119,9 @@ ClusterSpec random_cluster(RandomStream& random, int devices) {
       spec.links.push_back({"d" + std::to_string(d), "d" + std::to_string((d + 1) % devices),
                             bandwidth, latency_s, random.below(2) == 0});
   } else if (shape == 2 && devices > 1) {
-    for (int d = devices / 2; d < devices; ++d) spec.links[static_cast<size_t>(d)].to = "other";
+    for (int d = devices / 2; d < devices; ++d) spec.links[d].to = "other";
     spec.links.push_back({"switch", "other", bandwidth / 3, 2e-6, random.below(2) == 0});
-    for (int d = 0; d < devices; ++d)
-      spec.devices[static_cast<size_t>(d)].node = d < devices / 2 ? "n0" : "n1";
+    for (int d = 0; d < devices; ++d) spec.devices[d].node = d < devices / 2 ? "n0" : "n1";
     if (random.below(2) == 0) spec.switches.push_back({"switch", bandwidth * 1.5});
   } else if (shape == 3) {
     return spec;  // equal devices, equal wires

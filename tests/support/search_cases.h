@@ -28,7 +28,7 @@ inline std::shared_ptr<const Problem> small_problem(uint64_t index, int operator
     const int first = std::max(0, i - 4);
     for (int draw = 0; draw < 2; ++draw) {
       const int from = first + static_cast<int>(random.below(static_cast<uint64_t>(i - first)));
-      if (draw == 0 || random.below(2) == 0) make.read(i, tensors[static_cast<size_t>(from)]);
+      if (draw == 0 || random.below(2) == 0) make.read(i, tensors[from]);
     }
   }
   if (index % 4 == 2) {
@@ -39,7 +39,7 @@ inline std::shared_ptr<const Problem> small_problem(uint64_t index, int operator
   if (index % 4 == 1) {
     spec.links.clear();
     for (int d = 0; d < devices; ++d) {
-      spec.devices[static_cast<size_t>(d)].speed = 1 + 0.5 * d;
+      spec.devices[d].speed = 1 + 0.5 * d;
       if (devices == 2 && d == 1) break;
       spec.links.push_back({"d" + std::to_string(d), "d" + std::to_string((d + 1) % devices),
                             1e9 / (1 + d), 2e-6 * (1 + d)});

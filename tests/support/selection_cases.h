@@ -70,8 +70,7 @@ inline BestOfAll try_all_selections(const SelectionProblem& problem) {
     const auto score = score_selection(problem, choice);
     if (score.feasible() && score.cost < best.cost) best = {true, score.cost};
     int32_t v = problem.nodes() - 1;
-    while (v >= 0 && ++choice[static_cast<size_t>(v)] == problem.strategies(v))
-      choice[static_cast<size_t>(v--)] = 0;
+    while (v >= 0 && ++choice[v] == problem.strategies(v)) choice[v--] = 0;
     if (v < 0) return best;
   }
 }

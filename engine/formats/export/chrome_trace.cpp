@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "simulator/analysis.h"
 
 namespace {
@@ -34,8 +35,6 @@ struct fmt::formatter<Micros> {
 
 namespace trinity {
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// A JSON string, quotes included.
 std::string quoted(const std::string& text) {
@@ -88,7 +87,7 @@ class Threads {
   }
 
   /// Names by number.
-  const std::vector<std::string>& names(int32_t device) const { return names_[at(device)]; }
+  const std::vector<std::string>& names(int32_t device) const { return names_[device]; }
   Slice transfer(size_t i) const {
     const auto& sent = timeline_.transfers[i];
     return {sent.from, first_.at(group(sent)) + transfer_lane_[i], sent.start_ns, sent.end_ns};
@@ -122,8 +121,8 @@ class Threads {
     });
     for (const size_t i : runs) {
       const auto& run = timeline_.collectives[i];
-      for (const int32_t member : problem_.graph().collectives()[at(run.collective)].members) {
-        const int32_t device = placement_[at(member)];
+      for (const int32_t member : problem_.graph().collectives()[run.collective].members) {
+        const int32_t device = placement_[member];
         const auto [lane, added] = collective_lane_.insert({{i, device}, 0});
         if (added) lane->second = lanes_[{device, kCollectives}].take(run.start_ns, run.end_ns);
       }
@@ -134,7 +133,7 @@ class Threads {
     names_.assign(at(problem_.devices()), {"compute"});
     for (const auto& [group, lanes] : lanes_) {
       const auto [device, kind] = group;
-      auto& names = names_[at(device)];
+      auto& names = names_[device];
       first_[group] = static_cast<int32_t>(names.size());
       const std::string name = kind == kSend ? "send"
                                : kind == kCollectives
@@ -244,17 +243,17 @@ class TraceWriter {
     const int32_t n = problem_.operators();
     for (int32_t task = 0; task < n * timeline_.micro_batches; ++task) {
       const auto& op = problem_.graph().op(task % n);
-      if (op.collective >= 0 || timeline_.end_ns[at(task)] < 0) continue;
+      if (op.collective >= 0 || timeline_.end_ns[task] < 0) continue;
       int64_t bytes = 0;
       for (const int32_t tensor : op.outputs) bytes += problem_.graph().tensor(tensor).bytes;
-      const int64_t ready = timeline_.ready_ns[at(task)];
-      begin_slice(slice_of(task), names_[at(task % n)], phase_name(op.phase));
+      const int64_t ready = timeline_.ready_ns[task];
+      begin_slice(slice_of(task), names_[task % n], phase_name(op.phase));
       append(FMT_COMPILE(
                  R"("operator":{},"type":{},"micro_batch":{},"flops":{},"bytes":{},"ready_us":{},)"
                  R"("queued_us":{}}}}})"),
-             names_[at(task % n)], types_[at(task % n)], task / n + 1,
+             names_[task % n], types_[task % n], task / n + 1,
              std::isfinite(op.flops) ? op.flops : 0, bytes, Micros{ready},
-             Micros{timeline_.start_ns[at(task)] - ready});
+             Micros{timeline_.start_ns[task] - ready});
     }
   }
 
@@ -265,14 +264,14 @@ class TraceWriter {
     for (size_t i = 0; i < timeline_.transfers.size(); ++i) {
       const auto& sent = timeline_.transfers[i];
       const int32_t op = sent.task % n;
-      std::string name = names_[at(op)];
+      std::string name = names_[op];
       if (problem_.graph().op(op).outputs.size() > 1)  // "operator:output"
         name.insert(name.size() - 1, fmt::format(":{}", sent.output));
       begin_slice(threads_.transfer(i), name, "transfer");
       append(FMT_COMPILE(
                  R"("operator":{},"type":{},"micro_batch":{},"to":{},"bytes":{},"ready_us":{},)"
                  R"("queued_us":{}}}}})"),
-             names_[at(op)], types_[at(op)], sent.task / n + 1, devices[at(sent.to)], sent.bytes,
+             names_[op], types_[op], sent.task / n + 1, devices[sent.to], sent.bytes,
              Micros{sent.enqueued_ns}, Micros{sent.start_ns - sent.enqueued_ns});
     }
   }
@@ -280,19 +279,18 @@ class TraceWriter {
   void write_collectives() {
     for (size_t i = 0; i < timeline_.collectives.size(); ++i) {
       const auto& run = timeline_.collectives[i];
-      const auto& collective = problem_.graph().collectives()[at(run.collective)];
+      const auto& collective = problem_.graph().collectives()[run.collective];
       std::vector<bool> written(at(problem_.devices()), false);
       for (const int32_t member : collective.members) {
-        const int32_t device = placement_[at(member)];
-        if (written[at(device)]) continue;
-        written[at(device)] = true;
-        const int64_t ready =
-            timeline_.ready_ns[at(run.micro_batch * problem_.operators() + member)];
+        const int32_t device = placement_[member];
+        if (written[device]) continue;
+        written[device] = true;
+        const int64_t ready = timeline_.ready_ns[run.micro_batch * problem_.operators() + member];
         begin_slice(threads_.collective(i, device), quoted(collective.name), "collective");
         append(FMT_COMPILE(R"("operator":{},"type":{},"micro_batch":{},"bytes":{},"ready_us":{},)"
                            R"("queued_us":{}}}}})"),
-               names_[at(member)], types_[at(member)], run.micro_batch + 1, collective.bytes,
-               Micros{ready}, Micros{run.start_ns - ready});
+               names_[member], types_[member], run.micro_batch + 1, collective.bytes, Micros{ready},
+               Micros{run.start_ns - ready});
       }
     }
   }
@@ -302,8 +300,8 @@ class TraceWriter {
     const int32_t n = problem_.operators();
     const int32_t collective = problem_.graph().op(task % n).collective;
     if (collective >= 0)
-      return threads_.collective(runs_.at({collective, task / n}), placement_[at(task % n)]);
-    return {placement_[at(task % n)], 0, timeline_.start_ns[at(task)], timeline_.end_ns[at(task)]};
+      return threads_.collective(runs_.at({collective, task / n}), placement_[task % n]);
+    return {placement_[task % n], 0, timeline_.start_ns[task], timeline_.end_ns[task]};
   }
 
   /// The first reader on the receiver of every transfer; -1 where there is none.
@@ -313,10 +311,10 @@ class TraceWriter {
     for (size_t task = 0; task < timeline_.end_ns.size(); ++task) {
       if (timeline_.end_ns[task] < 0) continue;
       for (const auto& source : inputs.of(static_cast<int32_t>(task))) {
-        if (source.transfer < 0 || first[at(source.transfer)] >= 0) continue;
-        if (placement_[task % placement_.size()] != timeline_.transfers[at(source.transfer)].to)
+        if (source.transfer < 0 || first[source.transfer] >= 0) continue;
+        if (placement_[task % placement_.size()] != timeline_.transfers[source.transfer].to)
           continue;  // another receiver of a broadcast
-        first[at(source.transfer)] = static_cast<int32_t>(task);
+        first[source.transfer] = static_cast<int32_t>(task);
       }
     }
     return first;

@@ -64,7 +64,7 @@ class Writer {
         throw ArgumentError(fmt::format("operator '{}' is placed on device {}, of {} with a name",
                                         graph.op(o).name, int64_t{device} + 1,
                                         options.devices.size()));
-      used_[static_cast<size_t>(device)] = true;
+      used_[device] = true;
     }
   }
 
@@ -83,7 +83,7 @@ class Writer {
 
  private:
   bool placed() const { return !options_.placement.empty(); }
-  int32_t device_of(int32_t op) const { return options_.placement[static_cast<size_t>(op)]; }
+  int32_t device_of(int32_t op) const { return options_.placement[op]; }
   void line(const std::string& text) { text_ += text + "\n"; }
 
   std::string colours(int32_t device) const {
@@ -99,7 +99,7 @@ class Writer {
       const int32_t device = device_of(first_operator);
       look += colours(device);
       if (options_.devices.size() > kColours.size())
-        label += "\\n" + escaped(options_.devices[static_cast<size_t>(device)]);
+        label += "\\n" + escaped(options_.devices[device]);
     }
     line(fmt::format("  n{} [label=\"{}\", {}];", number, label, look));
   }

@@ -58,8 +58,8 @@ class Writer {
   }
 
  private:
-  int32_t device_of(int32_t op) const { return strategy_.placement[static_cast<size_t>(op)]; }
-  const std::string& name_of(int32_t device) const { return names_[static_cast<size_t>(device)]; }
+  int32_t device_of(int32_t op) const { return strategy_.placement[op]; }
+  const std::string& name_of(int32_t device) const { return names_[device]; }
 
   Json devices() const {
     Json list = Json::array();
@@ -98,7 +98,7 @@ class Writer {
     const auto stage = given.empty() ? stages_by_device(graph_, strategy_.placement) : given;
     std::map<int32_t, std::vector<int32_t>> members;
     for (const int32_t op : forward_)
-      if (graph_.op(op).collective < 0) members[stage[static_cast<size_t>(op)]].push_back(op);
+      if (graph_.op(op).collective < 0) members[stage[op]].push_back(op);
     Json list = Json::array();
     for (const auto& [number, operators] : members) {
       const int32_t device = device_of(operators[0]);
@@ -121,7 +121,7 @@ class Writer {
     Json list = Json::array();
     for (const auto& [path, operators] : modules_)
       if (std::all_of(operators.begin(), operators.end(),
-                      [&](int32_t op) { return stage[static_cast<size_t>(op)] == number; }))
+                      [&](int32_t op) { return stage[op] == number; }))
         list.push_back(path);
     return list;
   }

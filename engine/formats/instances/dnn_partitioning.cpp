@@ -132,7 +132,7 @@ class Reader {
     Edge edge{node_number(entry.field("sourceId")), node_number(entry.field("destId")), {}};
     if (edge.source == edge.target) entry.fail("an edge from a node to itself");
     const auto cost = entry.field("cost");
-    auto& source = nodes_[static_cast<size_t>(edge.source)];
+    auto& source = nodes_[edge.source];
     const double time = cost.number(0), cost_s = time * kSecondsPerUnit;
     if (source.transfer_time >= 0 && std::abs(source.transfer_time - time) > kSameCost)
       cost.expected(fmt::format("{}, as on other edges of its source", source.transfer_time));
@@ -151,7 +151,7 @@ class Reader {
     std::map<std::pair<int32_t, int64_t>, int32_t> tensors;
     std::set<std::pair<int32_t, int32_t>> reads;  // tensor and reader
     for (const auto& edge : edges_) {
-      const double time_s = nodes_[static_cast<size_t>(edge.source)].transfer_time_s;
+      const double time_s = nodes_[edge.source].transfer_time_s;
       const int64_t bytes =
           whole_bytes(edge.size_bytes.value_or(time_s * kDnnPartitioningBytesPerSecond));
       auto [found, added] = tensors.try_emplace({edge.source, bytes}, 0);
@@ -164,7 +164,7 @@ class Reader {
         builder_.read(edge.target, found->second);
     }
     for (int32_t o = 0; o < builder_.operator_count(); ++o) {
-      auto& time_s = nodes_[static_cast<size_t>(o)].transfer_time_s;
+      auto& time_s = nodes_[o].transfer_time_s;
       time_s = std::max(time_s, 0.0);
       builder_.op(o).attributes["transfer_time_s"] = time_s;
     }
@@ -186,7 +186,7 @@ class Reader {
   void fill(DnnPartitioning& instance) const {
     for (const auto& op : instance.graph.operators()) {
       const auto id = std::get<int64_t>(op.attributes.at("id"));
-      const auto& node = nodes_[static_cast<size_t>(numbers_.at(id))];
+      const auto& node = nodes_[numbers_.at(id)];
       instance.id.push_back(id);
       instance.cpu_time_s.push_back(node.cpu_time_s);
       instance.accelerator_time_s.push_back(node.accelerator_time_s);
@@ -249,13 +249,11 @@ std::vector<int32_t> parse_dnn_split(std::string_view text, const std::string& s
   const auto& graph = instance.graph;
   for (int32_t u = 0; u < graph.unit_count(); ++u) {
     int32_t device = -1;
-    for (const int32_t op : graph.unit(u))
-      device = std::max(device, placement[static_cast<size_t>(op)]);
+    for (const int32_t op : graph.unit(u)) device = std::max(device, placement[op]);
     for (const int32_t op : graph.unit(u)) {
-      auto& own = placement[static_cast<size_t>(op)];
+      auto& own = placement[op];
       if (own < 0) own = device;
-      if (own < 0)
-        root.fail(fmt::format("node {} is on no device", instance.id[static_cast<size_t>(op)]));
+      if (own < 0) root.fail(fmt::format("node {} is on no device", instance.id[op]));
     }
   }
   return placement;

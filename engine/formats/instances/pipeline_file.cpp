@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/index.h"
 #include "formats/instances/dnn_partitioning.h"
 #include "formats/instances/pipedream.h"
 #include "formats/instances/piper.h"
@@ -12,8 +13,6 @@
 
 namespace trinity {
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 enum class Kind { dnn_partitioning, piper, profile, other };
 
@@ -41,9 +40,9 @@ void link(const Graph& graph, const std::vector<int32_t>& place, PipelineNetwork
   for (int32_t o = 0; o < graph.operator_count(); ++o) {
     const auto& op = graph.op(o);
     for (const int32_t tensor : op.inputs)
-      network.edges.emplace_back(place[at(graph.tensor(tensor).producer)], place[at(o)]);
-    if (first[at(op.unit)] < 0) first[at(op.unit)] = place[at(o)];
-    network.nodes[at(place[at(o)])].unit = first[at(op.unit)];
+      network.edges.emplace_back(place[graph.tensor(tensor).producer], place[o]);
+    if (first[op.unit] < 0) first[op.unit] = place[o];
+    network.nodes[place[o]].unit = first[op.unit];
   }
   std::sort(network.edges.begin(), network.edges.end());
   network.edges.erase(std::unique(network.edges.begin(), network.edges.end()), network.edges.end());
@@ -61,7 +60,7 @@ PipelineNetwork from_dnn_partitioning(const DnnPartitioning& file) {
   network.bandwidth_bytes_per_s = kDnnPartitioningBytesPerSecond;
   network.nodes.resize(file.id.size());
   for (size_t o = 0; o < file.id.size(); ++o) {
-    auto& node = network.nodes[at(file.file_position[o])];
+    auto& node = network.nodes[file.file_position[o]];
     node.id = fmt::format("{}", file.id[o]);
     node.time = file.file_accelerator_time[o];
     node.cpu_time = file.file_cpu_time[o];
@@ -83,7 +82,7 @@ PipelineNetwork from_profile(const Graph& graph) {
   for (const auto& op : graph.operators()) {
     const auto position = std::get<int64_t>(op.attributes.at("file_position"));
     place.push_back(static_cast<int32_t>(position) - 1);
-    auto& node = network.nodes[at(place.back())];
+    auto& node = network.nodes[place.back()];
     node.id = op.name;
     node.time = op.measured_time_s + op.measured_backward_time_s;
     const auto stage = op.attributes.find("stage");
@@ -108,10 +107,10 @@ PipelineNetwork from_profile(const Graph& graph) {
 PiperProblem::Layer piper_layer(const PiperInstance& file, int32_t op,
                                 const std::vector<int32_t>& operator_at,
                                 const PiperProblem& problem) {
-  const int32_t place = file.file_position[at(op)];
+  const int32_t place = file.file_position[op];
   PiperProblem::Layer layer;
-  layer.edges = problem.layers[at(place)].edges;
-  for (const auto& [degree, list] : file.configurations[at(op)]) {
+  layer.edges = problem.layers[place].edges;
+  for (const auto& [degree, list] : file.configurations[op]) {
     if (list.empty()) continue;
     auto& made = layer.degrees.emplace_back();
     made.degree = degree;
@@ -123,10 +122,10 @@ PiperProblem::Layer piper_layer(const PiperInstance& file, int32_t op,
       configuration.bytes_per_batch = static_cast<double>(one.bytes_per_batch);
       configuration.fixed_bytes = static_cast<double>(one.fixed_bytes);
       for (const int32_t e : layer.edges) {
-        const auto& edge = problem.edges[at(e)];
+        const auto& edge = problem.edges[e];
         const bool enters = edge.to == place;
         const auto& sync = enters ? one.forward_sync_bytes : one.backward_sync_bytes;
-        const int32_t other = operator_at[at(enters ? edge.from : edge.to)];
+        const int32_t other = operator_at[enters ? edge.from : edge.to];
         configuration.sync_bytes.push_back(static_cast<double>(sync.at(other)));
       }
       made.configurations.push_back(std::move(configuration));
@@ -146,30 +145,28 @@ PipelineNetwork from_piper(const PiperInstance& file) {
   network.nodes.resize(file.id.size());
   const auto& graph = file.graph;
   std::vector<int32_t> operator_at(file.id.size());
-  for (int32_t o = 0; o < graph.operator_count(); ++o)
-    operator_at[at(file.file_position[at(o)])] = o;
+  for (int32_t o = 0; o < graph.operator_count(); ++o) operator_at[file.file_position[o]] = o;
   for (int32_t o = 0; o < graph.operator_count(); ++o) {
-    auto& node = network.nodes[at(file.file_position[at(o)])];
-    node.id = fmt::format("{}", file.id[at(o)]);
+    auto& node = network.nodes[file.file_position[o]];
+    node.id = fmt::format("{}", file.id[o]);
     const auto* plain = file.find(o, 1, "vanilla");
-    const auto& chosen = plain ? *plain : file.configurations[at(o)].at(1).front();
+    const auto& chosen = plain ? *plain : file.configurations[o].at(1).front();
     node.time = chosen.time_per_sample_s;
     node.parameter_bytes = static_cast<double>(chosen.parameter_bytes);
     node.memory_bytes = chosen.bytes_per_batch + chosen.fixed_bytes;
     for (const int32_t tensor : graph.op(o).inputs) {
       const auto& read = graph.tensor(tensor);
-      auto& source = network.nodes[at(file.file_position[at(read.producer)])];
+      auto& source = network.nodes[file.file_position[read.producer]];
       source.output_bytes = std::max(source.output_bytes, static_cast<double>(read.bytes));
-      network.piper.edges.push_back({file.file_position[at(read.producer)],
-                                     file.file_position[at(o)], static_cast<double>(read.bytes)});
+      network.piper.edges.push_back({file.file_position[read.producer], file.file_position[o],
+                                     static_cast<double>(read.bytes)});
     }
   }
   link(graph, file.file_position, network);
   network.piper.layers.resize(file.id.size());
   network.piper.index();
   for (int32_t o = 0; o < graph.operator_count(); ++o)
-    network.piper.layers[at(file.file_position[at(o)])] =
-        piper_layer(file, o, operator_at, network.piper);
+    network.piper.layers[file.file_position[o]] = piper_layer(file, o, operator_at, network.piper);
   return network;
 }
 
@@ -206,8 +203,7 @@ std::vector<int32_t> read_pipeline_split(const std::string& path,
   const auto instance = parse_dnn_partitioning(text, instance_path, stem(instance_path));
   const auto placement = read_dnn_split(path, instance);
   std::vector<int32_t> device(placement.size());
-  for (size_t o = 0; o < placement.size(); ++o)
-    device[at(instance.file_position[o])] = placement[o];
+  for (size_t o = 0; o < placement.size(); ++o) device[instance.file_position[o]] = placement[o];
   return device;
 }
 

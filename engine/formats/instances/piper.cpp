@@ -98,9 +98,8 @@ class Reader {
     const int32_t source = layer_number(entry.field("sourceId"));
     const int32_t target = layer_number(entry.field("destId"));
     if (source == target) entry.fail("an edge from a layer to itself");
-    if (!edges_out_[static_cast<size_t>(source)].insert(target).second)
-      entry.fail("this edge stands twice");
-    edges_in_[static_cast<size_t>(target)].insert(source);
+    if (!edges_out_[source].insert(target).second) entry.fail("this edge stands twice");
+    edges_in_[target].insert(source);
     const int64_t bytes = read_bytes(entry.field("communicationCost"));
     const auto [tensor, added] = tensors_.try_emplace({source, bytes}, 0);
     if (added) {
@@ -186,16 +185,15 @@ class Reader {
     for (int32_t o = 0; o < instance.graph.operator_count(); ++o) {
       instance.id.push_back(std::get<int64_t>(instance.graph.op(o).attributes.at("id")));
       instance.file_position.push_back(numbers_.at(instance.id.back()));
-      new_number[static_cast<size_t>(instance.file_position.back())] = o;
+      new_number[instance.file_position.back()] = o;
     }
     const auto renumber = [&](std::map<int32_t, int64_t>& sync) {
       std::map<int32_t, int64_t> renumbered;
-      for (const auto& [layer, bytes] : sync)
-        renumbered.emplace(new_number[static_cast<size_t>(layer)], bytes);
+      for (const auto& [layer, bytes] : sync) renumbered.emplace(new_number[layer], bytes);
       sync = std::move(renumbered);
     };
     for (const int64_t id : instance.id) {
-      auto& degrees = configurations_[static_cast<size_t>(numbers_.at(id))];
+      auto& degrees = configurations_[numbers_.at(id)];
       for (auto& [degree, list] : degrees) {
         for (auto& configuration : list) {
           renumber(configuration.forward_sync_bytes);

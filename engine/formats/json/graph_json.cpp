@@ -377,7 +377,7 @@ class Reader {
   }
 
   void connect(int32_t id) {
-    const auto& entry = operators_[static_cast<size_t>(id)];
+    const auto& entry = operators_[id];
     if (const auto inputs = entry.find("inputs"))
       for (const auto& input : inputs->elements()) builder_.read(id, tensor_number(input));
     if (const auto forward = entry.find("forward"))
@@ -425,7 +425,7 @@ class Reader {
   }
 
   void default_flops(int32_t id) {
-    const auto& entry = operators_[static_cast<size_t>(id)];
+    const auto& entry = operators_[id];
     if (entry.find("flops")) return;
     auto& op = builder_.op(id);
     std::vector<const Tensor*> inputs, outputs;

@@ -72,9 +72,9 @@ void add_warnings(const Model& model, const Findings& findings, const Dimensions
         fmt::format("nodes that hold subgraphs (If, Loop, Scan): {}; each is one "
                     "operator, whose inner nodes cost nothing",
                     model.control_flow));
-  if (findings.misfits.count > 0)
+  if (findings.mismatches.count > 0)
     warnings.push_back(fmt::format("nodes whose inputs do not fit together: {} (the first: {})",
-                                   findings.misfits.count, findings.misfits.first));
+                                   findings.mismatches.count, findings.mismatches.first));
   if (findings.conflicts.count > 0)
     warnings.push_back(
         fmt::format("shapes in the file that differ from what the operators make: "

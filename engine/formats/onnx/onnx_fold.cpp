@@ -187,7 +187,7 @@ Result gather(const Folding& fold) {
   for (Number index : indices->numbers) {
     if (index < 0) index += count;
     if (!(index >= 0 && index < count)) return std::nullopt;
-    result.push_back(data->numbers[static_cast<size_t>(index)]);
+    result.push_back(data->numbers[index]);
   }
   return result;
 }
@@ -213,7 +213,7 @@ Result slice(const Folding& fold) {
   Numbers result;
   for (size_t i = 0; i < fold.elements(); ++i, at += *step) {
     if (at < 0 || at >= count) return std::nullopt;
-    result.push_back(data->numbers[static_cast<size_t>(at)]);
+    result.push_back(data->numbers[at]);
   }
   return result;
 }

@@ -91,7 +91,7 @@ class Maker {
   }
 
  private:
-  const Node& node(int32_t id) const { return model_.nodes[static_cast<size_t>(id)]; }
+  const Node& node(int32_t id) const { return model_.nodes[id]; }
 
   /// Nodes from which an output of the graph is reached (all, where it declares none). What only a
   /// folded node read is dropped here.
@@ -99,8 +99,8 @@ class Maker {
     std::vector<int32_t> pending;
     const auto reach = [&](int32_t value) {
       const int32_t producer = value < 0 ? -1 : model_.value(value).producer;
-      if (producer < 0 || alive_[static_cast<size_t>(producer)] || node(producer).folded) return;
-      alive_[static_cast<size_t>(producer)] = true;
+      if (producer < 0 || alive_[producer] || node(producer).folded) return;
+      alive_[producer] = true;
       pending.push_back(producer);
     };
     for (const int32_t output : model_.outputs) reach(output);
@@ -129,9 +129,7 @@ class Maker {
     }
   }
 
-  void add_read(int32_t value, Read read) {
-    reads_[static_cast<size_t>(model_.value(value).origin)].push_back(read);
-  }
+  void add_read(int32_t value, Read read) { reads_[model_.value(value).origin].push_back(read); }
 
   /// A weight belongs to its only reader, if that reads data, too: an operator on weights alone (a
   /// Transpose of a table) is nothing that could own them. A table belongs to what looks it up.
@@ -147,10 +145,10 @@ class Maker {
   }
 
   void settle_home(int32_t id) {
-    const auto& reads = reads_[static_cast<size_t>(id)];
+    const auto& reads = reads_[id];
     if (reads.empty()) return;
     const auto& value = model_.value(id);
-    auto& home = homes_[static_cast<size_t>(id)];
+    auto& home = homes_[id];
     const bool all_own =
         std::all_of(reads.begin(), reads.end(), [&](const Read& read) { return may_own(read); });
     if (reads.size() == 1 && all_own) {
@@ -195,7 +193,7 @@ class Maker {
     const int32_t added = builder_.add_operator(std::move(op));
     Tensor made = tensor(id);
     made.gradient = made.gradient && is_variable(builder_.op(added));
-    tensors_[static_cast<size_t>(id)] = builder_.add_output(added, std::move(made));
+    tensors_[id] = builder_.add_output(added, std::move(made));
   }
 
   Tensor tensor(int32_t id) {
@@ -252,8 +250,7 @@ class Maker {
     const int32_t added = builder_.add_operator(std::move(op));
     auto made = outputs.begin();
     for (const int32_t value : from.outputs)
-      if (value >= 0)
-        tensors_[static_cast<size_t>(value)] = builder_.add_output(added, std::move(*made++));
+      if (value >= 0) tensors_[value] = builder_.add_output(added, std::move(*made++));
   }
 
   void add_argument(int32_t id, size_t argument, Operator& op, std::vector<int64_t>& positions) {
@@ -262,24 +259,24 @@ class Maker {
     if (value < 0) return;
     if (reads_weight(model_, from, argument)) {
       const int32_t origin = model_.value(value).origin;
-      if (homes_[static_cast<size_t>(origin)] == Home::variable) {
-        op.inputs.push_back(tensors_[static_cast<size_t>(origin)]);
+      if (homes_[origin] == Home::variable) {
+        op.inputs.push_back(tensors_[origin]);
         return;
       }
       op.parameters.push_back(parameter(origin, from, static_cast<int32_t>(argument)));
       positions.push_back(static_cast<int64_t>(argument));
     } else if (model_.value(value).role == Role::activation) {
-      op.inputs.push_back(tensors_[static_cast<size_t>(value)]);
+      op.inputs.push_back(tensors_[value]);
     }
   }
 
   void add_captured(int32_t id, int32_t value, Operator& op) {
     const auto& from = model_.value(value);
     if (from.role == Role::activation) {
-      op.inputs.push_back(tensors_[static_cast<size_t>(value)]);
+      op.inputs.push_back(tensors_[value]);
     } else if (captures_weight(model_, value)) {
-      if (homes_[static_cast<size_t>(from.origin)] == Home::variable)
-        op.inputs.push_back(tensors_[static_cast<size_t>(from.origin)]);
+      if (homes_[from.origin] == Home::variable)
+        op.inputs.push_back(tensors_[from.origin]);
       else
         op.parameters.push_back(parameter(from.origin, node(id), -1));
     }

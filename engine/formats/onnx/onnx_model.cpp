@@ -166,9 +166,8 @@ class Loader {
     const auto taken = stable_order(count, arrows);
     if (taken.size() < model_.nodes.size())
       fail("its nodes form a cycle: " +
-           cycle_text(arrows, find_cycle(count, arrows), [this](int32_t node) {
-             return clip(model_.nodes[static_cast<size_t>(node)].name);
-           }));
+           cycle_text(arrows, find_cycle(count, arrows),
+                      [this](int32_t node) { return clip(model_.nodes[node].name); }));
     renumber(taken);
   }
 
@@ -177,12 +176,12 @@ class Loader {
     std::vector<Node> nodes;
     nodes.reserve(taken.size());
     for (size_t i = 0; i < taken.size(); ++i) {
-      number[static_cast<size_t>(taken[i])] = static_cast<int32_t>(i);
-      nodes.push_back(std::move(model_.nodes[static_cast<size_t>(taken[i])]));
+      number[taken[i]] = static_cast<int32_t>(i);
+      nodes.push_back(std::move(model_.nodes[taken[i]]));
     }
     model_.nodes = std::move(nodes);
     for (auto& value : model_.values)
-      if (value.producer >= 0) value.producer = number[static_cast<size_t>(value.producer)];
+      if (value.producer >= 0) value.producer = number[value.producer];
   }
 
   const onnx::ModelProto& proto_;

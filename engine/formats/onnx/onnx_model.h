@@ -98,8 +98,8 @@ struct Model {
   std::deque<onnx::AttributeProto> defaults;  ///< of functions
   size_t control_flow = 0;                    ///< nodes with subgraphs
 
-  Value& value(int32_t id) { return values[static_cast<size_t>(id)]; }
-  const Value& value(int32_t id) const { return values[static_cast<size_t>(id)]; }
+  Value& value(int32_t id) { return values[id]; }
+  const Value& value(int32_t id) const { return values[id]; }
   [[noreturn]] void fail(const Node& node, const std::string& what) const;
 };
 

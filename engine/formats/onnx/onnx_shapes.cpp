@@ -239,8 +239,8 @@ const Shape* View::shape(size_t argument) const {
 const Shape* View::shape(size_t argument, size_t rank) const {
   const auto* known = shape(argument);
   if (known && known->size() < rank)
-    misfit(fmt::format("argument {} has shape {}, expected {} dimensions or more", argument,
-                       describe(*known), rank));
+    mismatch(fmt::format("argument {} has shape {}, expected {} dimensions or more", argument,
+                         describe(*known), rank));
   return known;
 }
 
@@ -305,7 +305,7 @@ void View::set(size_t output, Shape shape) {
   Shape least = shape;
   for (int64_t& extent : least) {
     if (extent == kOpen) extent = 1;
-    if (extent < 0) misfit(fmt::format("its output would be {}", describe(shape)));
+    if (extent < 0) mismatch(fmt::format("its output would be {}", describe(shape)));
   }
   if (const auto problem = shape_problem(least, elements_[output]); !problem.empty())
     fail(fmt::format("output {} {}", output, problem));

@@ -9,7 +9,7 @@ namespace trinity::onnx_import {
 
 /// Thrown by a rule whose inputs do not fit together; the node's outputs stay without a shape. Not
 /// an error of the file: sizes taken for open dimensions may not suit it.
-struct Misfit {
+struct ShapeMismatch {
   std::string text;
 };
 
@@ -34,7 +34,8 @@ class View {
   const Literal* literal(size_t argument) const;
   std::optional<Shape> integers(size_t argument) const;
   int32_t element(size_t argument) const;
-  /// The shape, which must have at least `rank` dimensions, else a Misfit; null where not known.
+  /// The shape, which must have at least `rank` dimensions, else a ShapeMismatch; null where not
+  /// known.
   const Shape* shape(size_t argument, size_t rank) const;
 
   int64_t integer(std::string_view name, int64_t fallback) const;
@@ -51,7 +52,7 @@ class View {
   /// A number as an axis.
   size_t axis(int64_t number, size_t rank) const;
   size_t outputs() const { return node_.outputs.size(); }
-  /// Ignored for outputs that the node leaves out. A negative extent but kOpen is a Misfit.
+  /// Ignored for outputs that the node leaves out. A negative extent but kOpen is a ShapeMismatch.
   void set(size_t output, Shape shape);
   void set_element(size_t output, int32_t element);
   const std::optional<Shape>& result(size_t output) const { return shapes_[output]; }
@@ -62,7 +63,7 @@ class View {
   void note(std::string text) { noted_ = std::move(text); }
   bool fits() const { return noted_.empty(); }
   const std::string& noted() const { return noted_; }
-  [[noreturn]] static void misfit(std::string text) { throw Misfit{std::move(text)}; }
+  [[noreturn]] static void mismatch(std::string text) { throw ShapeMismatch{std::move(text)}; }
   [[noreturn]] void fail(const std::string& what) const { model_.fail(node_, what); }
 
  private:

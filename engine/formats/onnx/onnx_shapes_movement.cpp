@@ -18,7 +18,7 @@ void reshape(View& view) {
   for (size_t i = 0; i < result.size(); ++i) {
     if (result[i] == 0 && keeps) {
       if (!x) return;
-      if (i >= x->size()) View::misfit(fmt::format("a 0 at position {} of the new shape", i));
+      if (i >= x->size()) View::mismatch(fmt::format("a 0 at position {} of the new shape", i));
       result[i] = (*x)[i];
     }
     if (result[i] < -1 || (result[i] == -1 && rest >= 0))
@@ -30,7 +30,7 @@ void reshape(View& view) {
   }
   if (!x && rest >= 0) return;
   const int64_t count = x ? element_count(*x) : product;
-  if (rest >= 0) result[static_cast<size_t>(rest)] = product > 0 ? count / product : 0;
+  if (rest >= 0) result[rest] = product > 0 ? count / product : 0;
   if (product == 0 ? count != 0 : rest >= 0 ? count % product != 0 : count != product)
     view.note(fmt::format("{} elements as {}", count, describe(*target)));
   view.set(0, std::move(result));
@@ -91,7 +91,7 @@ void transpose(View& view) {
   if (const auto order = view.list("perm")) {
     std::set<size_t> seen;
     if (order->size() != x->size())
-      View::misfit(fmt::format("an order of {} axes for {}", order->size(), x->size()));
+      View::mismatch(fmt::format("an order of {} axes for {}", order->size(), x->size()));
     for (size_t i = 0; i < x->size(); ++i) {
       const size_t axis = view.axis((*order)[i], x->size());
       if (!seen.insert(axis).second)
@@ -112,7 +112,7 @@ void concat(View& view) {
     const auto* next = view.shape(i);
     if (!next) return;
     if (next->size() != first->size())
-      View::misfit(fmt::format("shapes of {} and {} dimensions", first->size(), next->size()));
+      View::mismatch(fmt::format("shapes of {} and {} dimensions", first->size(), next->size()));
     for (size_t k = 0; k < result.size(); ++k)
       if (k != axis && (*next)[k] != result[k] && view.fits())
         view.note(fmt::format("{} beside {}", describe(result), describe(*next)));
@@ -131,7 +131,7 @@ void split(View& view) {
   const auto sizes = view.list("split", 1);
   if (!sizes && view.has(1)) return;
   if (sizes && sizes->size() != parts)
-    View::misfit(fmt::format("{} sizes for {} outputs", sizes->size(), parts));
+    View::mismatch(fmt::format("{} sizes for {} outputs", sizes->size(), parts));
   const auto count = static_cast<int64_t>(parts);
   const int64_t whole = (*x)[axis], each = (whole + count - 1) / count;
   for (size_t i = 0; i < parts; ++i) {
@@ -172,8 +172,8 @@ void slice(View& view) {
   if (!steps) steps = Shape(starts->size(), 1);
   if (ends->size() != starts->size() || axes->size() != starts->size() ||
       steps->size() != starts->size())
-    View::misfit(fmt::format("{} starts, {} ends, {} axes, {} steps", starts->size(), ends->size(),
-                             axes->size(), steps->size()));
+    View::mismatch(fmt::format("{} starts, {} ends, {} axes, {} steps", starts->size(),
+                               ends->size(), axes->size(), steps->size()));
   Shape result = *x;
   for (size_t i = 0; i < starts->size(); ++i) {
     const size_t axis = view.axis((*axes)[i], x->size());
@@ -190,7 +190,7 @@ void expand(View& view) {
   const auto target = view.integers(1);
   if (!x || !target) return;
   for (const int64_t extent : *target)
-    if (extent < 0) View::misfit(fmt::format("to shape {}", describe(*target)));
+    if (extent < 0) View::mismatch(fmt::format("to shape {}", describe(*target)));
   view.set(0, broadcast(view, *x, *target));
 }
 
@@ -200,7 +200,7 @@ void tile(View& view) {
   const auto repeats = view.integers(1);
   if (!x || !repeats) return;
   if (repeats->size() != x->size())
-    View::misfit(fmt::format("{} repeats for {} axes", repeats->size(), x->size()));
+    View::mismatch(fmt::format("{} repeats for {} axes", repeats->size(), x->size()));
   Shape result = *x;
   for (size_t i = 0; i < result.size(); ++i) {
     if ((*repeats)[i] < 0) view.fail(fmt::format("repeats an axis {} times", (*repeats)[i]));
@@ -222,7 +222,7 @@ void pad(View& view) {
     for (size_t i = 0; i < x->size(); ++i) axes->push_back(static_cast<int64_t>(i));
   }
   if (pads->size() != 2 * axes->size())
-    View::misfit(fmt::format("{} pads for {} axes", pads->size(), axes->size()));
+    View::mismatch(fmt::format("{} pads for {} axes", pads->size(), axes->size()));
   Shape result = *x;
   for (size_t i = 0; i < axes->size(); ++i) {
     const int64_t before = (*pads)[i], after = (*pads)[i + axes->size()];

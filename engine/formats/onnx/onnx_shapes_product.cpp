@@ -45,7 +45,7 @@ void gemm(View& view) {
   const auto* a = view.shape(0, 2);
   const auto* b = view.shape(1, 2);
   if (!a || !b) return;
-  if (a->size() != 2 || b->size() != 2) View::misfit("Gemm takes matrices");
+  if (a->size() != 2 || b->size() != 2) View::mismatch("Gemm takes matrices");
   const bool turned_a = view.integer("transA", 0) != 0, turned_b = view.integer("transB", 0) != 0;
   const int64_t inner = (*a)[turned_a ? 0 : 1];
   if (inner != (*b)[turned_b ? 1 : 0])
@@ -71,7 +71,7 @@ struct Equation {
     const auto named = letters(text);
     const bool has_dots = text.find("...") != std::string_view::npos;
     if (named.size() > shape.size() || (!has_dots && named.size() != shape.size()))
-      View::misfit(fmt::format("equation term '{}' for shape {}", clip(text), describe(shape)));
+      View::mismatch(fmt::format("equation term '{}' for shape {}", clip(text), describe(shape)));
     const size_t free = shape.size() - named.size();
     size_t at = 0;
     for (size_t i = 0; i < text.size(); ++i) {
@@ -96,7 +96,7 @@ struct Equation {
         i += 2;
       } else if (letter(text[i])) {
         const auto found = extents.find(text[i]);
-        if (found == extents.end()) View::misfit("the equation's output has an unknown letter");
+        if (found == extents.end()) View::mismatch("the equation's output has an unknown letter");
         result.push_back(found->second);
       }
     }
@@ -159,7 +159,7 @@ void attention(View& view) {
   const auto* past = view.shape(4, 4);
   if (!q || !k || !v || (view.has(4) && !past)) return;
   if (std::max({q->size(), k->size(), v->size()}) > 4)
-    View::misfit("Attention takes 3 or 4 dimensions");
+    View::mismatch("Attention takes 3 or 4 dimensions");
   const Heads queries(view, *q, "q_num_heads"), keys(view, *k, "kv_num_heads"),
       values(view, *v, "kv_num_heads");
   const int64_t batch = q->front();

@@ -41,8 +41,8 @@ void gather_nd(View& view) {
   const int64_t batch = view.integer("batch_dims", 0);
   const auto rank = static_cast<int64_t>(x->size());
   if (batch < 0 || batch > rank || indices->back() > rank - batch)
-    View::misfit(fmt::format("indices of {} axes after {} into {} dimensions", indices->back(),
-                             batch, rank));
+    View::mismatch(fmt::format("indices of {} axes after {} into {} dimensions", indices->back(),
+                               batch, rank));
   Shape result(indices->begin(), indices->end() - 1);
   append(result, *x, static_cast<size_t>(batch + indices->back()), x->size());
   view.set(0, std::move(result));

@@ -48,13 +48,13 @@ struct Window {
 /// Spatial extents of a window: the attribute, or the weight's.
 Shape kernel_of(const View& view, const Shape* weight, size_t spatial) {
   const bool given = view.node().attribute("kernel_shape") != nullptr;
-  if (!given && !weight) View::misfit("the kernel's shape is not known");
+  if (!given && !weight) View::mismatch("the kernel's shape is not known");
   const Shape fallback = weight
                              ? Shape(weight->end() - static_cast<int64_t>(spatial), weight->end())
                              : Shape(spatial, 1);
   if (!given) {
     for (const int64_t extent : fallback)
-      if (extent < 1) View::misfit("the kernel is empty");
+      if (extent < 1) View::mismatch("the kernel is empty");
     return fallback;
   }
   return view.list_of("kernel_shape", spatial, 1, 1);
@@ -73,7 +73,7 @@ void convolve(View& view, size_t data, size_t weight) {
   const int64_t group = group_of(view);
   if (!x || !w) return;
   if (x->size() != w->size())
-    View::misfit(fmt::format("input of {} dimensions, weights of {}", x->size(), w->size()));
+    View::mismatch(fmt::format("input of {} dimensions, weights of {}", x->size(), w->size()));
   if ((*x)[1] != saturated_product((*w)[1], group))
     view.note(
         fmt::format("{} input channels, weights for {} groups of {}", (*x)[1], group, (*w)[1]));
@@ -105,7 +105,7 @@ void conv_transpose(View& view) {
   const int64_t group = group_of(view);
   if (!x || !w) return;
   if (x->size() != w->size())
-    View::misfit(fmt::format("input of {} dimensions, weights of {}", x->size(), w->size()));
+    View::mismatch(fmt::format("input of {} dimensions, weights of {}", x->size(), w->size()));
   const size_t spatial = x->size() - 2;
   const Window window(view, kernel_of(view, w, spatial));
   const Shape added = view.list_of("output_padding", spatial, 0, 0);
@@ -237,7 +237,7 @@ void keep_aspect(const View& view, const Shape& input, const std::vector<size_t>
 void scale(View& view, const Shape& input, const std::vector<long double>& factors) {
   const auto axes = resized_axes(view, input.size());
   if (factors.size() != axes.size())
-    View::misfit(fmt::format("{} scales for {} axes", factors.size(), axes.size()));
+    View::mismatch(fmt::format("{} scales for {} axes", factors.size(), axes.size()));
   Shape result = input;
   for (size_t i = 0; i < axes.size(); ++i)
     result[axes[i]] = scaled(view, input[axes[i]], factors[i]);
@@ -254,7 +254,7 @@ void resize(View& view) {
     if (!sizes) return;
     const auto axes = resized_axes(view, x->size());
     if (sizes->size() != axes.size())
-      View::misfit(fmt::format("{} sizes for {} axes", sizes->size(), axes.size()));
+      View::mismatch(fmt::format("{} sizes for {} axes", sizes->size(), axes.size()));
     keep_aspect(view, *x, axes, *sizes);
     Shape result = *x;
     for (size_t i = 0; i < axes.size(); ++i) result[axes[i]] = (*sizes)[i];

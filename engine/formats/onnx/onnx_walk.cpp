@@ -91,17 +91,17 @@ class Walker {
         rule(view);
       else if (node.type == "If")
         take_branch(view);
-    } catch (const Misfit& misfit) {
-      note_misfit(node, misfit.text);
+    } catch (const ShapeMismatch& mismatch) {
+      note_mismatch(node, mismatch.text);
     }
-    if (!view.fits()) note_misfit(node, view.noted());
+    if (!view.fits()) note_mismatch(node, view.noted());
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i] >= 0)
         settle(node, model_.value(node.outputs[i]), view.result(i), view.result_element(i));
   }
 
-  void note_misfit(const Node& node, const std::string& text) {
-    findings_.misfits.add(
+  void note_mismatch(const Node& node, const std::string& text) {
+    findings_.mismatches.add(
         fmt::format("node '{}' ({}): {}", clip(node.name), clip(node.type), text));
   }
 

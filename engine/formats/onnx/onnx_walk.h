@@ -15,7 +15,7 @@ struct Finding {
 };
 
 struct Findings {
-  Finding misfits;    ///< inputs that do not fit together
+  Finding mismatches;  ///< inputs that do not fit together
   Finding conflicts;  ///< shapes of the file that differ from what the operators make
 };
 

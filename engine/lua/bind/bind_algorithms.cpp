@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/index.h"
 #include "graph/algorithms.h"
 #include "graph/cuts.h"
 #include "graph/operator_types.h"
@@ -21,8 +22,6 @@ struct TypeName<IndexVector> {
 };
 
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 void add_one(std::vector<int32_t>& values) {
   for (int32_t& value : values) ++value;
@@ -136,7 +135,7 @@ std::vector<int32_t> of_in_edges(const Graph& graph, Value value) {
   const auto [first, last] = boost::edges(csr);
   int32_t number = 0;
   for (auto edge = first; edge != last; ++edge, ++number)
-    values[at(next[at(boost::target(*edge, csr))]++)] = value(boost::source(*edge, csr), number);
+    values[next[boost::target(*edge, csr)]++] = value(boost::source(*edge, csr), number);
   return values;
 }
 

@@ -197,7 +197,7 @@ int cluster_route(lua_State* L) {
   lua_newtable(L);
   int i = 0;
   for (const int32_t channel : cluster.route(from, to)) {
-    const auto& name = cluster.channels()[static_cast<size_t>(channel)].name;
+    const auto& name = cluster.channels()[channel].name;
     lua_pushlstring(L, name.data(), name.size());
     lua_rawseti(L, -2, ++i);
   }

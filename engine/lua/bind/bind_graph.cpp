@@ -497,8 +497,7 @@ int graph_operator(lua_State* L) {
   set_field(L, "workspace_bytes", static_cast<double>(op.workspace_bytes));
   if (op.measured()) set_field(L, "measured_time_s", op.measured_time_s);
   if (op.forward >= 0) set_field(L, "forward", op.forward + 1);
-  if (op.collective >= 0)
-    set_field(L, "collective", graph.collectives()[static_cast<size_t>(op.collective)].name);
+  if (op.collective >= 0) set_field(L, "collective", graph.collectives()[op.collective].name);
   set_field(L, "unit", op.unit + 1);
   push_attributes(L, op.attributes);
   lua_setfield(L, -2, "attributes");

@@ -91,7 +91,7 @@ int pase_configuration(lua_State* L) {
   const auto& self = object_arg<Bound>(L, 1);
   const auto& list = self.configurations[layer_arg(L, self, 2)];
   const auto strategy = integer_arg(L, 3, "strategy", 1, static_cast<int64_t>(list.size()));
-  return push_numbers(L, list[static_cast<size_t>(strategy - 1)]);
+  return push_numbers(L, list[strategy - 1]);
 }
 
 Configuration read_configuration(lua_State* L, int index, const std::string& owner) {
@@ -145,8 +145,7 @@ int pase_cost(lua_State* L) {
   const auto layer = layer_arg(L, self, 2);
   const auto& list = self.configurations[layer];
   const auto strategy = integer_arg(L, 3, "strategy", 1, static_cast<int64_t>(list.size()));
-  const auto cost =
-      layer_cost(self.graph.layers[layer], list[static_cast<size_t>(strategy - 1)], self.options);
+  const auto cost = layer_cost(self.graph.layers[layer], list[strategy - 1], self.options);
   lua_pushnumber(L, cost.compute);
   lua_pushnumber(L, cost.communication);
   return 2;
@@ -161,8 +160,7 @@ int pase_edge_cost(lua_State* L) {
   const auto [from, to] = selection.edges[edge];
   const auto row = integer_arg(L, 3, "from", 1, selection.strategies(from)) - 1;
   const auto column = integer_arg(L, 4, "to", 1, selection.strategies(to)) - 1;
-  lua_pushnumber(
-      L, selection.edge_table(edge)[static_cast<size_t>(row * selection.strategies(to) + column)]);
+  lua_pushnumber(L, selection.edge_table(edge)[row * selection.strategies(to) + column]);
   return 1;
 }
 

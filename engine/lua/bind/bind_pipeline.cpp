@@ -19,8 +19,6 @@ namespace {
 
 constexpr int64_t kMostDevices = 65536;
 
-size_t at(int32_t i) { return static_cast<size_t>(i); }
-
 /// { devices =, cpus =, memory_bytes =, bandwidth_bytes_per_s =, micro_batches = }
 PipelineMachine machine_arg(lua_State* L, int index) {
   table_arg(L, index, "machine");
@@ -103,7 +101,7 @@ int network_about(lua_State* L) {
   lua_newtable(L);
   std::vector<int32_t> expert;
   for (int32_t n = 0; n < network.count(); ++n) {
-    const auto& node = network.nodes[at(n)];
+    const auto& node = network.nodes[n];
     if (network.numbered_ids)
       lua_pushnumber(L, std::stod(node.id));
     else
@@ -116,18 +114,20 @@ int network_about(lua_State* L) {
   return 1;
 }
 
-/// Sets field `misfit` of the table on top: { device = and needed_bytes =, node = }, what there is.
-void set_misfit(lua_State* L, const LoadMisfit& misfit, const PipelineMachine& machine) {
+/// Sets field `infeasibility` of the table on top: { device = and needed_bytes =, node = }, what
+/// there is.
+void set_infeasibility(lua_State* L, const LoadInfeasibility& infeasibility,
+                       const PipelineMachine& machine) {
   lua_newtable(L);
-  if (misfit.device >= 0) {
-    set_field(L, "device", shown_device(misfit.device, machine));
-    set_field(L, "needed_bytes", static_cast<double>(misfit.needed_bytes));
+  if (infeasibility.device >= 0) {
+    set_field(L, "device", shown_device(infeasibility.device, machine));
+    set_field(L, "needed_bytes", static_cast<double>(infeasibility.needed_bytes));
   }
-  if (misfit.node >= 0) set_field(L, "node", misfit.node + 1);
+  if (infeasibility.node >= 0) set_field(L, "node", infeasibility.node + 1);
   lua_setfield(L, -2, "misfit");
 }
 
-/// Pushes { feasible =, max_load =, optimal =, assignment =, loads =, misfit = } of a split.
+/// Pushes { feasible =, max_load =, optimal =, assignment =, loads =, infeasibility = } of a split.
 void push_split(lua_State* L, const LoadInstance& instance, const PipelineMachine& machine,
                 const MaxLoadSplit& split) {
   lua_newtable(L);
@@ -139,7 +139,7 @@ void push_split(lua_State* L, const LoadInstance& instance, const PipelineMachin
   std::vector<int32_t> shown;
   for (const int32_t d : split.device) shown.push_back(shown_device(d, machine));
   set_numbers(L, "assignment", shown);
-  if (!split.feasible) set_misfit(L, misfit_of(instance, split.device), machine);
+  if (!split.feasible) set_infeasibility(L, infeasibility_of(instance, split.device), machine);
 }
 
 /// network:max_load(machine, { seconds =, most_ideals =, most_pairs =, orders = }) -> split
@@ -247,14 +247,14 @@ std::vector<int32_t> stages_of(const PipelineNetwork& network, const PipedreamCu
                                const PipedreamPlan& plan) {
   std::vector<int32_t> stage(network.nodes.size(), -1);
   for (size_t s = 0; s < plan.stages.size(); ++s)
-    for (const int32_t node : cuts.states[at(plan.stages[s].last)].layers)
-      if (stage[at(node)] < 0) stage[at(node)] = static_cast<int32_t>(s);
+    for (const int32_t node : cuts.states[plan.stages[s].last].layers)
+      if (stage[node] < 0) stage[node] = static_cast<int32_t>(s);
   auto all = stage;
   for (const auto& [from, to] : network.edges) {
-    auto &before = all[at(from)], &after = all[at(to)];
-    const int32_t known = stage[at(to)];
-    if (stage[at(from)] < 0 && known >= 0) before = before < 0 ? known : std::min(before, known);
-    if (known < 0) after = std::max(after, stage[at(from)]);
+    auto &before = all[from], &after = all[to];
+    const int32_t known = stage[to];
+    if (stage[from] < 0 && known >= 0) before = before < 0 ? known : std::min(before, known);
+    if (known < 0) after = std::max(after, stage[from]);
   }
   for (auto& s : all) s = std::max(s, 0);
   return all;
@@ -282,21 +282,21 @@ void push_stages(lua_State* L, const PipelineNetwork& network, const PipedreamCu
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     std::vector<int32_t> nodes;
     for (int32_t n = 0; n < network.count(); ++n)
-      if (stage[at(n)] == static_cast<int32_t>(s)) nodes.push_back(n);
+      if (stage[n] == static_cast<int32_t>(s)) nodes.push_back(n);
     const auto& about = plan.stages[s];
     first.push_back(next);
     push_stage(L, nodes, about.replicas, next);
-    const double before = about.first < 0 ? 0 : cuts.states[at(about.first)].time_s;
-    set_field(L, "compute", (cuts.states[at(about.last)].time_s - before) / network.unit_s);
+    const double before = about.first < 0 ? 0 : cuts.states[about.first].time_s;
+    set_field(L, "compute", (cuts.states[about.last].time_s - before) / network.unit_s);
     lua_rawseti(L, -2, static_cast<int>(s) + 1);
   }
   lua_setfield(L, -2, "stages");
   std::vector<int32_t> assignment;
-  for (const int32_t s : stage) assignment.push_back(first[at(s)]);
+  for (const int32_t s : stage) assignment.push_back(first[s]);
   set_numbers(L, "assignment", assignment);
 }
 
-/// network:pipedream(levels, { transfers =, compression =, straight =, fewer =, article =,
+/// network:pipedream(levels, { transfers =, compression =, straight =, fewer =, paper =,
 /// memory_bytes =, compress = 'auto' | 'yes' | 'no', seconds = }) -> plan
 int network_pipedream(lua_State* L) {
   const auto& network = object_arg<const PipelineNetwork>(L, 1);
@@ -308,7 +308,7 @@ int network_pipedream(lua_State* L) {
   options.compression = fields.number("compression", options.compression);
   options.straight = fields.boolean("straight", options.straight);
   options.fewer = fields.boolean("fewer", options.fewer);
-  options.article = fields.boolean("article", options.article);
+  options.paper = fields.boolean("paper", options.paper);
   options.memory_bytes = fields.number("memory_bytes", 0);
   const auto compress = fields.string("compress", "auto");
   const double seconds = fields.number("seconds", 1e9);
@@ -335,9 +335,9 @@ void push_piper_stage(lua_State* L, const PiperProblem& problem, const PiperStag
                       std::vector<int32_t>& assignment) {
   std::vector<int32_t> nodes;
   for (const int32_t layer : stage.layers)
-    nodes.insert(nodes.end(), members[at(layer)].begin(), members[at(layer)].end());
+    nodes.insert(nodes.end(), members[layer].begin(), members[layer].end());
   std::sort(nodes.begin(), nodes.end());
-  for (const int32_t node : nodes) assignment[at(node)] = next;
+  for (const int32_t node : nodes) assignment[node] = next;
   push_stage(L, nodes, {stage.degree, stage.replicas}, next);
   lua_pushnil(L);
   lua_setfield(L, -2, "replicas");
@@ -347,10 +347,10 @@ void push_piper_stage(lua_State* L, const PiperProblem& problem, const PiperStag
   set_field(L, "memory_bytes", stage.memory_bytes);
   int32_t recomputed = 0;
   for (size_t i = 0; i < stage.layers.size(); ++i)
-    for (const auto& degree : problem.layers[at(stage.layers[i])].degrees)
+    for (const auto& degree : problem.layers[stage.layers[i]].degrees)
       if (degree.degree == stage.degree)
         recomputed +=
-            degree.configurations[at(stage.configuration[i])].id == "activation recomp" ? 1 : 0;
+            degree.configurations[stage.configuration[i]].id == "activation recomp" ? 1 : 0;
   set_field(L, "recomputed_layers", recomputed);
 }
 

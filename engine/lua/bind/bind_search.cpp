@@ -209,7 +209,7 @@ void set_order(lua_State* L, const ListSchedule& list, int32_t devices) {
   const auto schedule = order_schedule(list, devices);
   lua_newtable(L);
   for (int32_t d = 0; d < devices; ++d) {
-    const auto first = schedule.order_first[static_cast<size_t>(d)];
+    const auto first = schedule.order_first[d];
     const auto last = schedule.order_first[static_cast<size_t>(d) + 1];
     push_numbers(L, std::span(schedule.order.data() + first, schedule.order.data() + last), 1);
     lua_rawseti(L, -2, d + 1);

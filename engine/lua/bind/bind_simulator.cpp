@@ -226,8 +226,7 @@ void push_transfer(lua_State* L, const BoundTimeline& self, const Transfer& tran
 
 void push_collective(lua_State* L, const BoundTimeline& self, const CollectiveRun& run) {
   lua_newtable(L);
-  set_field(L, "collective",
-            self.problem->graph().collectives()[static_cast<size_t>(run.collective)].name);
+  set_field(L, "collective", self.problem->graph().collectives()[run.collective].name);
   set_field(L, "micro_batch", run.micro_batch + 1);
   set_times(L, run.ready_ns, run.start_ns, run.end_ns);
 }
@@ -258,7 +257,7 @@ int timeline_memory(lua_State* L) {
   const auto device = integer_arg(L, 2, "device", 1, self.problem->devices());
   lua_newtable(L);
   if (self.timeline.memory.empty()) return 1;
-  const auto& levels = self.timeline.memory[static_cast<size_t>(device - 1)];
+  const auto& levels = self.timeline.memory[device - 1];
   for (size_t i = 0; i < levels.size(); ++i) {
     lua_newtable(L);
     set_field(L, "time_s", seconds(levels[i].time_ns));

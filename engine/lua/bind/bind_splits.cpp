@@ -48,7 +48,7 @@ Splits splits_arg(lua_State* L, int index, const Graph& graph, int32_t devices) 
     const auto op = fields.integer("operator", 0, 0, graph.operator_count());
     if (op == 0)
       throw ArgumentError(fmt::format("{}: field 'operator' is missing", fields.owner()));
-    auto& split = splits[static_cast<size_t>(op - 1)];
+    auto& split = splits[op - 1];
     split.factors = integer_list(L, fields, "factors", 1, 4096, 0);
     split.devices = integer_list(L, fields, "devices", 1, devices, 1);
     split.copies = static_cast<int32_t>(fields.integer("copies", 1, 1, 4096));

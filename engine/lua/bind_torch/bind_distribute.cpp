@@ -72,9 +72,9 @@ int dist_join(lua_State* L) {
   refuse_safe_scripts();
   Fields fields(L, 1, "dist.init");
   JobOptions options;
-  options.join_patience_s = seconds(fields, "join_timeout_s", options.join_patience_s);
-  options.patience.waiting_s = seconds(fields, "timeout_s", options.patience.waiting_s);
-  options.patience.silent_s = seconds(fields, "silence_s", options.patience.silent_s);
+  options.join_timeout_s = seconds(fields, "join_timeout_s", options.join_timeout_s);
+  options.timeouts.waiting_s = seconds(fields, "timeout_s", options.timeouts.waiting_s);
+  options.timeouts.silent_s = seconds(fields, "silence_s", options.timeouts.silent_s);
   options.link = read_link(L, fields);
   options.identity = read_identity(L, fields);
   const auto asked = process_environment("TRINITY_BACKEND").value_or("gloo");

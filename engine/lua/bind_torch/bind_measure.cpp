@@ -115,7 +115,7 @@ int executors_step(lua_State* L) {
   const auto steps = step_at_once(executors);
   lua_createtable(L, count, 0);
   for (int i = 0; i < count; ++i) {
-    const auto& step = steps[static_cast<size_t>(i)];
+    const auto& step = steps[i];
     lua_newtable(L);
     set_field(L, "step_time_s", step.step_time_s);
     push_times(L, "start_s", step.tasks, &TaskRun::start_s);

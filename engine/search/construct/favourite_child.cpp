@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/index.h"
 #include "base/stop.h"
 
 namespace trinity {
@@ -19,77 +20,73 @@ constexpr double kSavings = 1e-3;
 /// for 4,000), and the primal simplex without it fast (0.4 s).
 constexpr int32_t kHub = 1000;
 
-size_t at(int32_t i) { return static_cast<size_t>(i); }
-
-int32_t most_edges_of_one(const SctProgramme& programme) {
-  std::vector<int32_t> out(programme.time.size(), 0), in(programme.time.size(), 0);
+int32_t most_edges_of_one(const SctProgram& program) {
+  std::vector<int32_t> out(program.time.size(), 0), in(program.time.size(), 0);
   int32_t most = 0;
-  for (const auto& edge : programme.edges)
-    most = std::max({most, ++out[at(edge.from)], ++in[at(edge.to)]});
+  for (const auto& edge : program.edges) most = std::max({most, ++out[edge.from], ++in[edge.to]});
   return most;
 }
 
 /// The longest path through every edge, wires included.
-std::vector<double> path_through(const SctProgramme& programme) {
-  const auto& edges = programme.edges;
-  std::vector<double> before(programme.time.size(), 0), after(programme.time.size(), 0);
+std::vector<double> path_through(const SctProgram& program) {
+  const auto& edges = program.edges;
+  std::vector<double> before(program.time.size(), 0), after(program.time.size(), 0);
   std::vector<int32_t> order(edges.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
-                   [&](int32_t a, int32_t b) { return edges[at(a)].from < edges[at(b)].from; });
+                   [&](int32_t a, int32_t b) { return edges[a].from < edges[b].from; });
   for (const int32_t e : order) {
-    const auto& [from, to, wire, joined] = edges[at(e)];
-    before[at(to)] = std::max(before[at(to)], before[at(from)] + programme.time[at(from)] + wire);
+    const auto& [from, to, wire, joined] = edges[e];
+    before[to] = std::max(before[to], before[from] + program.time[from] + wire);
   }
   for (auto e = order.rbegin(); e != order.rend(); ++e) {
-    const auto& [from, to, wire, joined] = edges[at(*e)];
-    after[at(from)] = std::max(after[at(from)], wire + programme.time[at(to)] + after[at(to)]);
+    const auto& [from, to, wire, joined] = edges[*e];
+    after[from] = std::max(after[from], wire + program.time[to] + after[to]);
   }
   std::vector<double> length;
   for (const auto& [from, to, wire, joined] : edges)
-    length.push_back(before[at(from)] + programme.time[at(from)] + wire + programme.time[at(to)] +
-                     after[at(to)]);
+    length.push_back(before[from] + program.time[from] + wire + program.time[to] + after[to]);
   return length;
 }
 
 /// Takes edges in order of `key`, then of number, while both ends are free.
-void match(const SctProgramme& programme, const std::vector<int32_t>& candidates,
+void match(const SctProgram& program, const std::vector<int32_t>& candidates,
            const std::vector<double>& key, FavouriteChildren& result) {
   auto order = candidates;
   std::stable_sort(order.begin(), order.end(),
-                   [&](int32_t a, int32_t b) { return key[at(a)] < key[at(b)]; });
+                   [&](int32_t a, int32_t b) { return key[a] < key[b]; });
   for (const int32_t e : order) {
-    auto& child = result.child[at(programme.edges[at(e)].from)];
-    auto& parent = result.parent[at(programme.edges[at(e)].to)];
+    auto& child = result.child[program.edges[e].from];
+    auto& parent = result.parent[program.edges[e].to];
     if (child >= 0 || parent >= 0) continue;
-    child = programme.edges[at(e)].to;
-    parent = programme.edges[at(e)].from;
+    child = program.edges[e].to;
+    parent = program.edges[e].from;
   }
 }
 
-/// Collects the programme row by row. Columns: x of every edge, s of every operator, w.
+/// Collects the program row by row. Columns: x of every edge, s of every operator, w.
 class Rows {
  public:
-  explicit Rows(const SctProgramme& programme, double scale)
-      : edges_(static_cast<int32_t>(programme.edges.size())),
-        operators_(static_cast<int32_t>(programme.time.size())) {
-    std::vector<int32_t> out(programme.time.size(), 0);
-    for (const auto& edge : programme.edges) ++out[at(edge.from)];
+  explicit Rows(const SctProgram& program, double scale)
+      : edges_(static_cast<int32_t>(program.edges.size())),
+        operators_(static_cast<int32_t>(program.time.size())) {
+    std::vector<int32_t> out(program.time.size(), 0);
+    for (const auto& edge : program.edges) ++out[edge.from];
     for (int32_t e = 0; e < edges_; ++e) {
-      const auto& [from, to, wire, joined] = programme.edges[at(e)];
+      const auto& [from, to, wire, joined] = program.edges[e];
       add(start(from), 1);
       add(start(to), -1);
       if (!joined) add(e, wire * scale);
-      end_row(-COIN_DBL_MAX, -programme.time[at(from)] * scale);
+      end_row(-COIN_DBL_MAX, -program.time[from] * scale);
     }
     for (int32_t o = 0; o < operators_; ++o) {
-      if (out[at(o)] > 0) continue;  // the rows of edges say the same of all others
+      if (out[o] > 0) continue;  // the rows of edges say the same of all others
       add(start(o), 1);
       add(makespan(), -1);
-      end_row(-COIN_DBL_MAX, -programme.time[at(o)] * scale);
+      end_row(-COIN_DBL_MAX, -program.time[o] * scale);
     }
-    add_degrees(programme, [](const auto& edge) { return edge.from; });
-    add_degrees(programme, [](const auto& edge) { return edge.to; });
+    add_degrees(program, [](const auto& edge) { return edge.from; });
+    add_degrees(program, [](const auto& edge) { return edge.to; });
   }
 
   int32_t start(int32_t op) const { return edges_ + op; }
@@ -119,10 +116,10 @@ class Rows {
   /// The sum of x over the edges of an operator is at least their number less one. Says nothing of
   /// a single edge.
   template <typename End>
-  void add_degrees(const SctProgramme& programme, End end) {
+  void add_degrees(const SctProgram& program, End end) {
     std::vector<std::vector<int32_t>> edges_of(at(operators_));
     for (int32_t e = 0; e < edges_; ++e)
-      if (!programme.edges[at(e)].joined) edges_of[at(end(programme.edges[at(e)]))].push_back(e);
+      if (!program.edges[e].joined) edges_of[end(program.edges[e])].push_back(e);
     for (const auto& list : edges_of) {
       if (list.size() < 2) continue;
       for (const int32_t e : list) add(e, 1);
@@ -146,19 +143,19 @@ class StopOnWish : public ClpEventHandler {
 };
 
 /// Fills x and makespan; false when the solver stopped before the optimum.
-bool solve(const SctProgramme& programme, const SctLimits& limits, FavouriteChildren& result) {
+bool solve(const SctProgram& program, const SctLimits& limits, FavouriteChildren& result) {
   double longest = 0, wires = 0;
-  for (const double length : path_through(programme)) longest = std::max(longest, length);
-  for (const auto& edge : programme.edges) wires += edge.wire;
+  for (const double length : path_through(program)) longest = std::max(longest, length);
+  for (const auto& edge : program.edges) wires += edge.wire;
   if (longest <= 0) longest = 1;
   const double scale = 1000 / longest;  // the solver's tolerances are absolute
-  const Rows rows(programme, scale);
+  const Rows rows(program, scale);
   std::vector<double> objective(at(rows.makespan()) + 1, 0);
   objective.back() = 1;
   double least = 0;  // w is no less than the path of operators alone
-  for (const double time : programme.time) least = std::max(least, time * scale);
-  for (size_t e = 0; e < programme.edges.size() && wires > 0; ++e)
-    objective[e] = kSavings * least * programme.edges[e].wire / wires;
+  for (const double time : program.time) least = std::max(least, time * scale);
+  for (size_t e = 0; e < program.edges.size() && wires > 0; ++e)
+    objective[e] = kSavings * least * program.edges[e].wire / wires;
 
   ClpSimplex model;
   model.setLogLevel(0);
@@ -167,7 +164,7 @@ bool solve(const SctProgramme& programme, const SctLimits& limits, FavouriteChil
   const StopOnWish stop;
   model.passInEventHandler(&stop);
   ClpSolve options;
-  const bool hub = most_edges_of_one(programme) > kHub;
+  const bool hub = most_edges_of_one(program) > kHub;
   options.setSolveType(hub ? ClpSolve::usePrimal : ClpSolve::useDual);
   options.setPresolveType(hub ? ClpSolve::presolveOff : ClpSolve::presolveOn);
   options.setSpecialOption(kInterruptOption, 1);
@@ -176,36 +173,34 @@ bool solve(const SctProgramme& programme, const SctLimits& limits, FavouriteChil
   result.iterations = model.numberIterations();
   if (model.status() != 0) return false;
   const double* solution = model.primalColumnSolution();
-  result.x.assign(solution, solution + programme.edges.size());
+  result.x.assign(solution, solution + program.edges.size());
   result.makespan = solution[rows.makespan()] / scale;
   return true;
 }
 
 }  // namespace
 
-FavouriteChildren favourite_children(const SctProgramme& programme, const SctLimits& limits) {
+FavouriteChildren favourite_children(const SctProgram& program, const SctLimits& limits) {
   FavouriteChildren result;
-  result.child.assign(programme.time.size(), -1);
-  result.parent.assign(programme.time.size(), -1);
-  const auto edges = static_cast<int32_t>(programme.edges.size());
+  result.child.assign(program.time.size(), -1);
+  result.parent.assign(program.time.size(), -1);
+  const auto edges = static_cast<int32_t>(program.edges.size());
   std::vector<int32_t> candidates;
-  result.solved = edges <= limits.most_edges && (edges == 0 || solve(programme, limits, result));
+  result.solved = edges <= limits.most_edges && (edges == 0 || solve(program, limits, result));
   if (result.solved) {
     for (int32_t e = 0; e < edges; ++e)
-      if (!programme.edges[at(e)].joined && result.x[at(e)] <= kThreshold + 1e-6)
-        candidates.push_back(e);
-    match(programme, candidates, result.x, result);
+      if (!program.edges[e].joined && result.x[e] <= kThreshold + 1e-6) candidates.push_back(e);
+    match(program, candidates, result.x, result);
     return result;
   }
   for (int32_t e = 0; e < edges; ++e)
-    if (!programme.edges[at(e)].joined) candidates.push_back(e);
-  auto key = path_through(programme);
+    if (!program.edges[e].joined) candidates.push_back(e);
+  auto key = path_through(program);
   for (auto& length : key) length = -length;
-  match(programme, candidates, key, result);
+  match(program, candidates, key, result);
   result.x.assign(at(edges), 1);
   for (int32_t e = 0; e < edges; ++e)
-    if (result.child[at(programme.edges[at(e)].from)] == programme.edges[at(e)].to)
-      result.x[at(e)] = 0;
+    if (result.child[program.edges[e].from] == program.edges[e].to) result.x[e] = 0;
   return result;
 }
 

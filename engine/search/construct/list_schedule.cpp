@@ -6,14 +6,13 @@
 #include <queue>
 #include <tuple>
 
+#include "base/index.h"
 #include "base/stop.h"
 
 namespace trinity {
 namespace {
 
 constexpr int32_t kPollEvery = 1024;
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// A list schedule under construction.
 class Builder {
@@ -27,7 +26,7 @@ class Builder {
   }
 
   /// The processor of the task's group, or -1 while it is open.
-  int32_t pinned(int32_t task) const { return group_processor_[at(graph_.group[at(task)])]; }
+  int32_t pinned(int32_t task) const { return group_processor_[graph_.group[task]]; }
 
   /// When all that `task` reads has arrived on a processor. What follows and is not placed yet is
   /// taken to be there from the start.
@@ -35,12 +34,12 @@ class Builder {
     int64_t latest = 0, wires = 0;
     const auto inputs = graph_.inputs(task);
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const auto& edge = graph_.edges[at(inputs[i])];
-      const int32_t at_present = list_.processor[at(edge.from)];
+      const auto& edge = graph_.edges[inputs[i]];
+      const int32_t at_present = list_.processor[edge.from];
       const int32_t from = at_present >= 0 ? at_present : pinned(edge.from);
       if (from >= 0) wires += graph_.wire(from, processor, edge.bytes);
-      if (i + 1 < inputs.size() && graph_.edges[at(inputs[i + 1])].from == edge.from) continue;
-      latest = std::max(latest, list_.end[at(edge.from)] + wires);
+      if (i + 1 < inputs.size() && graph_.edges[inputs[i + 1]].from == edge.from) continue;
+      latest = std::max(latest, list_.end[edge.from] + wires);
       wires = 0;
     }
     return latest;
@@ -48,7 +47,7 @@ class Builder {
 
   /// The earliest start from `ready` on in a gap of a processor that `time` fits into.
   int64_t gap(int32_t processor, int64_t ready, int64_t time) const {
-    const auto& slots = slots_[at(processor)];
+    const auto& slots = slots_[processor];
     auto slot = std::upper_bound(slots.begin(), slots.end(), ready,
                                  [](int64_t value, const Slot& s) { return value < s.end; });
     int64_t start = ready;
@@ -85,24 +84,24 @@ class Builder {
   /// The schedule, after placing what follows but is read by nobody.
   ListSchedule take() {
     for (int32_t t = 0; t < graph_.tasks; ++t)
-      if (list_.processor[at(t)] < 0) place(t, std::max(pinned(t), 0));
+      if (list_.processor[t] < 0) place(t, std::max(pinned(t), 0));
     return std::move(list_);
   }
 
  private:
   int64_t put(int32_t task, int32_t processor, bool append) {
     const int64_t ready = arrival(task, processor), time = graph_.cost_of(task, processor);
-    auto& slots = slots_[at(processor)];
+    auto& slots = slots_[processor];
     int64_t start = append && !slots.empty() ? std::max(ready, slots.back().end) : ready;
     if (!append) start = gap(processor, ready, time);
     const Slot slot{start, start + time};
     slots.insert(std::upper_bound(slots.begin(), slots.end(), slot), slot);
-    list_.processor[at(task)] = processor;
-    list_.start[at(task)] = slot.start;
-    list_.end[at(task)] = slot.end;
+    list_.processor[task] = processor;
+    list_.start[task] = slot.start;
+    list_.end[task] = slot.end;
     list_.makespan = std::max(list_.makespan, slot.end);
     list_.sequence.push_back(task);
-    group_processor_[at(graph_.group[at(task)])] = processor;
+    group_processor_[graph_.group[task]] = processor;
     if (list_.sequence.size() % kPollEvery == 0) poll_stop();
     return start;
   }
@@ -124,15 +123,15 @@ class Builder {
 /// largest rank (ties: the lowest). Equality of sums is not asked for, as rounding would decide it.
 std::vector<bool> critical_path(const TaskGraph& graph, const std::vector<double>& priority) {
   std::vector<bool> entry(at(graph.tasks), true), critical(at(graph.tasks), false);
-  for (const auto& edge : graph.edges) entry[at(edge.to)] = false;
+  for (const auto& edge : graph.edges) entry[edge.to] = false;
   int32_t task = -1;
   for (int32_t t = 0; t < graph.tasks; ++t)
-    if (entry[at(t)] && (task < 0 || priority[at(t)] > priority[at(task)])) task = t;
+    if (entry[t] && (task < 0 || priority[t] > priority[task])) task = t;
   while (task >= 0) {
-    critical[at(task)] = true;
+    critical[task] = true;
     int32_t next = -1;
     for (const auto& edge : graph.readers(task))
-      if (next < 0 || priority[at(edge.to)] > priority[at(next)]) next = edge.to;
+      if (next < 0 || priority[edge.to] > priority[next]) next = edge.to;
     task = next;
   }
   return critical;
@@ -144,7 +143,7 @@ int32_t critical_processor(const TaskGraph& graph, const std::vector<bool>& crit
   for (int32_t p = 0; p < graph.processors; ++p) {
     int64_t sum = 0;
     for (int32_t t = 0; t < graph.tasks; ++t)
-      if (critical[at(t)]) sum += graph.cost_of(t, p);
+      if (critical[t]) sum += graph.cost_of(t, p);
     if (sum < least) std::tie(least, best) = std::pair(sum, p);
   }
   return best;
@@ -165,7 +164,7 @@ class EtfQueues {
   void add(int32_t task) {
     const int32_t own = builder_.pinned(task);
     for (int32_t p = own >= 0 ? own : 0; p < (own >= 0 ? own + 1 : graph_.processors); ++p)
-      processors_[at(p)].later.push({builder_.arrival(task, p), level_[at(task)], task});
+      processors_[p].later.push({builder_.arrival(task, p), level_[task], task});
   }
 
   struct Choice {
@@ -179,16 +178,16 @@ class EtfQueues {
     for (int32_t p = 0; p < graph_.processors; ++p) {
       const Entry* entry = top(p);
       if (!entry) continue;
-      const int64_t start = std::max(entry->arrival, processors_[at(p)].free);
+      const int64_t start = std::max(entry->arrival, processors_[p].free);
       if (best.task < 0 || std::tuple(start, -entry->level, entry->task) <
-                               std::tuple(best.start, -level_[at(best.task)], best.task))
+                               std::tuple(best.start, -level_[best.task], best.task))
         best = {start, entry->task, p};
     }
-    placed_[at(best.task)] = true;
+    placed_[best.task] = true;
     return best;
   }
 
-  void set_free(int32_t processor, int64_t time) { processors_[at(processor)].free = time; }
+  void set_free(int32_t processor, int64_t time) { processors_[processor].free = time; }
 
  private:
   struct Entry {
@@ -214,12 +213,12 @@ class EtfQueues {
 
   bool stale(const Entry& entry, int32_t p) const {
     const int32_t own = builder_.pinned(entry.task);
-    return placed_[at(entry.task)] || (own >= 0 && own != p);
+    return placed_[entry.task] || (own >= 0 && own != p);
   }
 
   /// The task that can start first on a processor, or null.
   const Entry* top(int32_t p) {
-    auto& processor = processors_[at(p)];
+    auto& processor = processors_[p];
     while (!processor.later.empty() && processor.later.top().arrival <= processor.free) {
       processor.now.push(processor.later.top());
       processor.later.pop();
@@ -244,10 +243,10 @@ ListSchedule heft(const TaskGraph& graph) {
   std::vector<int32_t> order(at(graph.tasks));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
-                   [&](int32_t a, int32_t b) { return rank[at(a)] > rank[at(b)]; });
+                   [&](int32_t a, int32_t b) { return rank[a] > rank[b]; });
   Builder builder(graph);
   for (const int32_t task : order)
-    if (!graph.follows[at(task)]) builder.place_earliest_end(task, -1);
+    if (!graph.follows[task]) builder.place_earliest_end(task, -1);
   return builder.take();
 }
 
@@ -259,16 +258,16 @@ ListSchedule cpop(const TaskGraph& graph) {
   const int32_t processor = critical_processor(graph, critical);
   auto missing = graph.awaited_inputs();
   std::priority_queue<std::pair<double, int32_t>> ready;  // ties: the lower task
-  const auto add = [&](int32_t task) { ready.push({priority[at(task)], -task}); };
+  const auto add = [&](int32_t task) { ready.push({priority[task], -task}); };
   for (int32_t t = 0; t < graph.tasks; ++t)
-    if (missing[at(t)] == 0 && !graph.follows[at(t)]) add(t);
+    if (missing[t] == 0 && !graph.follows[t]) add(t);
   Builder builder(graph);
   while (!ready.empty()) {
     const int32_t task = -ready.top().second;
     ready.pop();
-    builder.place_earliest_end(task, critical[at(task)] ? processor : -1);
+    builder.place_earliest_end(task, critical[task] ? processor : -1);
     for (const auto& edge : graph.readers(task))
-      if (--missing[at(edge.to)] == 0) add(edge.to);
+      if (--missing[edge.to] == 0) add(edge.to);
   }
   return builder.take();
 }
@@ -280,16 +279,16 @@ ListSchedule etf(const TaskGraph& graph) {
   EtfQueues queues(graph, level, builder);
   int32_t left = 0;
   for (int32_t t = 0; t < graph.tasks; ++t) {
-    if (graph.follows[at(t)]) continue;
+    if (graph.follows[t]) continue;
     ++left;
-    if (missing[at(t)] == 0) queues.add(t);
+    if (missing[t] == 0) queues.add(t);
   }
   for (; left > 0; --left) {
     const auto choice = queues.take();
     const int64_t start = builder.place(choice.task, choice.processor, true);
     queues.set_free(choice.processor, start + graph.cost_of(choice.task, choice.processor));
     for (const auto& edge : graph.readers(choice.task))
-      if (--missing[at(edge.to)] == 0) queues.add(edge.to);
+      if (--missing[edge.to] == 0) queues.add(edge.to);
   }
   return builder.take();
 }
@@ -297,8 +296,7 @@ ListSchedule etf(const TaskGraph& graph) {
 Schedule order_schedule(const ListSchedule& list, int32_t processors) {
   auto order = list.sequence;
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return std::tie(list.processor[at(a)], list.start[at(a)]) <
-           std::tie(list.processor[at(b)], list.start[at(b)]);
+    return std::tie(list.processor[a], list.start[a]) < std::tie(list.processor[b], list.start[b]);
   });
   Schedule schedule;
   schedule.policy = Policy::order;

@@ -33,7 +33,7 @@ struct ListSchedule {
 /// between tasks where one is long enough. O(edges * processors + tasks^2) at worst.
 ListSchedule heft(const TaskGraph& graph);
 
-/// CPOP of the same article: the ready task of largest upward plus downward rank first; those of
+/// CPOP of the same paper: the ready task of largest upward plus downward rank first; those of
 /// the critical path on the one processor where their costs sum to least, others as in HEFT.
 ListSchedule cpop(const TaskGraph& graph);
 

@@ -35,19 +35,18 @@ bool refine_pair(const Hypergraph& hypergraph, const PartitionWeights& weights, 
   std::vector<int32_t> units;
   std::vector<bool> side;
   for (int32_t unit = 0; unit < hypergraph.units; ++unit) {
-    const int32_t device = assignment[static_cast<size_t>(unit)];
+    const int32_t device = assignment[unit];
     if (device != a && device != b) continue;
     units.push_back(unit);
     side.push_back(device == b);
   }
   if (units.size() < 3) return false;
-  const double first = weights.shares[static_cast<size_t>(a)].combined;
-  const double second = weights.shares[static_cast<size_t>(b)].combined;
+  const double first = weights.shares[a].combined;
+  const double second = weights.shares[b].combined;
   FmSides sides(hypergraph, weights.graph.combined, units, first / (first + second), imbalance);
   const auto before = side;
   sides.refine(side, kPasses);
-  for (size_t i = 0; i < units.size(); ++i)
-    assignment[static_cast<size_t>(units[i])] = side[i] ? b : a;
+  for (size_t i = 0; i < units.size(); ++i) assignment[units[i]] = side[i] ? b : a;
   return side != before;
 }
 

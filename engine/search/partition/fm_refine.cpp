@@ -31,31 +31,31 @@ struct FmSides::Buckets {
 
   int32_t bucket(int32_t cell) const {
     const auto middle = static_cast<int64_t>(head[0].size() / 2);
-    return static_cast<int32_t>(gain[static_cast<size_t>(cell)] / quantum + middle);
+    return static_cast<int32_t>(gain[cell] / quantum + middle);
   }
   void insert(int32_t cell, int side) {
     const int32_t at = bucket(cell);
-    auto& first = head[side][static_cast<size_t>(at)];
-    next[static_cast<size_t>(cell)] = first;
-    previous[static_cast<size_t>(cell)] = -1;
-    if (first >= 0) previous[static_cast<size_t>(first)] = cell;
+    auto& first = head[side][at];
+    next[cell] = first;
+    previous[cell] = -1;
+    if (first >= 0) previous[first] = cell;
     first = cell;
     top[side] = std::max(top[side], at);
   }
   void remove(int32_t cell, int side) {
-    const int32_t after = next[static_cast<size_t>(cell)];
-    const int32_t before = previous[static_cast<size_t>(cell)];
-    if (after >= 0) previous[static_cast<size_t>(after)] = before;
+    const int32_t after = next[cell];
+    const int32_t before = previous[cell];
+    if (after >= 0) previous[after] = before;
     if (before >= 0) {
-      next[static_cast<size_t>(before)] = after;
+      next[before] = after;
     } else {
-      head[side][static_cast<size_t>(bucket(cell))] = after;
+      head[side][bucket(cell)] = after;
     }
   }
   void change(int32_t cell, int side, int64_t by) {
-    if (!free[static_cast<size_t>(cell)]) return;
+    if (!free[cell]) return;
     remove(cell, side);
-    gain[static_cast<size_t>(cell)] += by;
+    gain[cell] += by;
     insert(cell, side);
   }
 };
@@ -65,28 +65,28 @@ FmSides::FmSides(const Hypergraph& hypergraph, std::span<const int32_t> weight,
     : share_(share) {
   std::vector<int32_t> cell(static_cast<size_t>(hypergraph.units), -1);
   for (size_t i = 0; i < units.size(); ++i) {
-    cell[static_cast<size_t>(units[i])] = static_cast<int32_t>(i);
-    weight_.push_back(weight[static_cast<size_t>(units[i])]);
+    cell[units[i]] = static_cast<int32_t>(i);
+    weight_.push_back(weight[units[i]]);
   }
   first_pin_.push_back(0);
   std::vector<std::vector<int32_t>> lists(units.size());
   for (int32_t net = 0; net < hypergraph.nets(); ++net) {
     const auto begin = pins_.size();
     for (const int32_t unit : hypergraph.net(net))
-      if (cell[static_cast<size_t>(unit)] >= 0) pins_.push_back(cell[static_cast<size_t>(unit)]);
+      if (cell[unit] >= 0) pins_.push_back(cell[unit]);
     if (pins_.size() - begin < 2) {
       pins_.resize(begin);
       continue;
     }
     for (size_t pin = begin; pin < pins_.size(); ++pin)
-      lists[static_cast<size_t>(pins_[pin])].push_back(static_cast<int32_t>(bytes_.size()));
-    bytes_.push_back(hypergraph.bytes[static_cast<size_t>(net)]);
+      lists[pins_[pin]].push_back(static_cast<int32_t>(bytes_.size()));
+    bytes_.push_back(hypergraph.bytes[net]);
     first_pin_.push_back(static_cast<int32_t>(pins_.size()));
   }
   first_net_.push_back(0);
   for (const auto& list : lists) {
     int64_t sum = 0;
-    for (const int32_t net : list) sum += bytes_[static_cast<size_t>(net)];
+    for (const int32_t net : list) sum += bytes_[net];
     largest_gain_ = std::max(largest_gain_, sum);
     nets_.insert(nets_.end(), list.begin(), list.end());
     first_net_.push_back(static_cast<int32_t>(nets_.size()));
@@ -124,10 +124,9 @@ int64_t FmSides::cut_bytes(const std::vector<bool>& side) const {
   int64_t sum = 0;
   for (size_t net = 0; net < bytes_.size(); ++net) {
     const auto list = pins(static_cast<int32_t>(net));
-    const bool first = side[static_cast<size_t>(list[0])];
-    const bool cut = std::any_of(list.begin(), list.end(), [&](int32_t cell) {
-      return side[static_cast<size_t>(cell)] != first;
-    });
+    const bool first = side[list[0]];
+    const bool cut =
+        std::any_of(list.begin(), list.end(), [&](int32_t cell) { return side[cell] != first; });
     if (cut) sum += bytes_[net];
   }
   return sum;
@@ -154,10 +153,10 @@ std::vector<bool> FmSides::grown(RandomStream& random) const {
   double sum = 0;
   size_t next = 0, left = side.size();
   const auto add = [&](int32_t cell) {
-    if (!side[static_cast<size_t>(cell)]) return;
-    const auto weight = static_cast<double>(weight_[static_cast<size_t>(cell)]);
+    if (!side[cell]) return;
+    const auto weight = static_cast<double>(weight_[cell]);
     if (sum + weight / 2 > wanted) return;
-    side[static_cast<size_t>(cell)] = false;
+    side[cell] = false;
     sum += weight;
     --left;
     queue.push_back(cell);
@@ -174,8 +173,7 @@ std::vector<bool> FmSides::grown(RandomStream& random) const {
 void FmSides::count(const std::vector<bool>& side) {
   for (auto& counts : on_side_) counts.assign(bytes_.size(), 0);
   for (size_t net = 0; net < bytes_.size(); ++net)
-    for (const int32_t cell : pins(static_cast<int32_t>(net)))
-      ++on_side_[side[static_cast<size_t>(cell)]][net];
+    for (const int32_t cell : pins(static_cast<int32_t>(net))) ++on_side_[side[cell]][net];
 }
 
 /// The free cell of the largest gain whose move keeps the balance or betters it; -1 for none.
@@ -184,17 +182,15 @@ int32_t FmSides::choose(Buckets& buckets, int64_t first_weight) const {
   const int64_t now = violation(first_weight);
   for (int from = 0; from < 2; ++from) {
     auto& top = buckets.top[from];
-    while (top >= 0 && buckets.head[from][static_cast<size_t>(top)] < 0) --top;
+    while (top >= 0 && buckets.head[from][top] < 0) --top;
     int looks = kLooks;
     for (int32_t at = top; at >= 0 && looks > 0; --at) {
-      for (int32_t cell = buckets.head[from][static_cast<size_t>(at)]; cell >= 0 && looks > 0;
-           cell = buckets.next[static_cast<size_t>(cell)], --looks) {
-        const int64_t weight = weight_[static_cast<size_t>(cell)];
+      for (int32_t cell = buckets.head[from][at]; cell >= 0 && looks > 0;
+           cell = buckets.next[cell], --looks) {
+        const int64_t weight = weight_[cell];
         const int64_t after = violation(first_weight + (from ? weight : -weight));
         if (after > 0 && after >= now) continue;
-        if (chosen < 0 ||
-            buckets.gain[static_cast<size_t>(cell)] > buckets.gain[static_cast<size_t>(chosen)])
-          chosen = cell;
+        if (chosen < 0 || buckets.gain[cell] > buckets.gain[chosen]) chosen = cell;
         looks = 0;
         break;
       }
@@ -205,18 +201,18 @@ int32_t FmSides::choose(Buckets& buckets, int64_t first_weight) const {
 
 /// Moves a cell over, locks it and updates the gains of the cells on its nets.
 void FmSides::move(int32_t cell, std::vector<bool>& side, Buckets& buckets) {
-  const int from = side[static_cast<size_t>(cell)], to = 1 - from;
+  const int from = side[cell], to = 1 - from;
   buckets.remove(cell, from);
-  buckets.free[static_cast<size_t>(cell)] = false;
+  buckets.free[cell] = false;
   const auto change_on = [&](int32_t net, int on, int64_t by) {
     for (const int32_t other : pins(net))
-      if (other != cell && (on < 0 || side[static_cast<size_t>(other)] == (on == 1)))
-        buckets.change(other, side[static_cast<size_t>(other)], by);
+      if (other != cell && (on < 0 || side[other] == (on == 1)))
+        buckets.change(other, side[other], by);
   };
   for (const int32_t net : nets(cell)) {
-    const int64_t bytes = bytes_[static_cast<size_t>(net)];
-    auto& left = on_side_[from][static_cast<size_t>(net)];
-    auto& there = on_side_[to][static_cast<size_t>(net)];
+    const int64_t bytes = bytes_[net];
+    auto& left = on_side_[from][net];
+    auto& there = on_side_[to][net];
     if (there == 0) change_on(net, -1, bytes);
     if (there == 1) change_on(net, to, -bytes);
     --left;
@@ -224,7 +220,7 @@ void FmSides::move(int32_t cell, std::vector<bool>& side, Buckets& buckets) {
     if (left == 0) change_on(net, -1, -bytes);
     if (left == 1) change_on(net, from, bytes);
   }
-  side[static_cast<size_t>(cell)] = to == 1;
+  side[cell] = to == 1;
 }
 
 bool FmSides::pass(std::vector<bool>& side) {
@@ -234,10 +230,8 @@ bool FmSides::pass(std::vector<bool>& side) {
     const auto cell = static_cast<int32_t>(c);
     const int from = side[c];
     for (const int32_t net : nets(cell)) {
-      if (on_side_[from][static_cast<size_t>(net)] == 1)
-        buckets.gain[c] += bytes_[static_cast<size_t>(net)];
-      if (on_side_[1 - from][static_cast<size_t>(net)] == 0)
-        buckets.gain[c] -= bytes_[static_cast<size_t>(net)];
+      if (on_side_[from][net] == 1) buckets.gain[c] += bytes_[net];
+      if (on_side_[1 - from][net] == 0) buckets.gain[c] -= bytes_[net];
     }
     buckets.insert(cell, from);
   }
@@ -251,9 +245,9 @@ bool FmSides::pass(std::vector<bool>& side) {
   std::vector<int32_t> moved;
   size_t kept = 0;
   for (int32_t cell; (cell = choose(buckets, weight)) >= 0;) {
-    cut -= buckets.gain[static_cast<size_t>(cell)];
-    const int64_t by = weight_[static_cast<size_t>(cell)];
-    weight += side[static_cast<size_t>(cell)] ? by : -by;
+    cut -= buckets.gain[cell];
+    const int64_t by = weight_[cell];
+    weight += side[cell] ? by : -by;
     move(cell, side, buckets);
     moved.push_back(cell);
     const Moment now{violation(weight), cut};
@@ -261,8 +255,7 @@ bool FmSides::pass(std::vector<bool>& side) {
     best = now;
     kept = moved.size();
   }
-  for (size_t i = kept; i < moved.size(); ++i)
-    side[static_cast<size_t>(moved[i])] = !side[static_cast<size_t>(moved[i])];
+  for (size_t i = kept; i < moved.size(); ++i) side[moved[i]] = !side[moved[i]];
   return best < begin;
 }
 

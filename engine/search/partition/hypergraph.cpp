@@ -11,13 +11,12 @@ Hypergraph::Hypergraph(const PlacementSpace& space) : units(space.units()) {
   std::map<std::vector<int32_t>, int64_t> nets;
   std::vector<std::vector<int32_t>> readers;
   for (int32_t op = 0; op < problem.operators(); ++op) {
-    const int32_t home = unit_of[static_cast<size_t>(op)];
+    const int32_t home = unit_of[op];
     const auto outputs =
         static_cast<size_t>(problem.first_output(op + 1) - problem.first_output(op));
     readers.assign(outputs, {home});
     for (const auto& reader : problem.readers(op))
-      readers[static_cast<size_t>(reader.output)].push_back(
-          unit_of[static_cast<size_t>(reader.op)]);
+      readers[reader.output].push_back(unit_of[reader.op]);
     for (size_t output = 0; output < outputs; ++output) {
       auto& list = readers[output];
       std::sort(list.begin(), list.end());
@@ -39,10 +38,10 @@ int64_t Hypergraph::sent_bytes(const Assignment& assignment) const {
   std::vector<int32_t> devices;
   for (int32_t number = 0; number < nets(); ++number) {
     devices.clear();
-    for (const int32_t unit : net(number)) devices.push_back(assignment[static_cast<size_t>(unit)]);
+    for (const int32_t unit : net(number)) devices.push_back(assignment[unit]);
     std::sort(devices.begin(), devices.end());
     const auto distinct = std::unique(devices.begin(), devices.end()) - devices.begin();
-    sum += bytes[static_cast<size_t>(number)] * (distinct - 1);
+    sum += bytes[number] * (distinct - 1);
   }
   return sum;
 }

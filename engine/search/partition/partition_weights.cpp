@@ -26,8 +26,7 @@ std::vector<double> mean_work_ns(const PlacementSpace& space) {
   std::vector<double> work(static_cast<size_t>(space.units()), 0);
   for (int32_t unit = 0; unit < space.units(); ++unit)
     for (int32_t device = 0; device < space.devices(); ++device)
-      work[static_cast<size_t>(unit)] +=
-          static_cast<double>(space.cost_ns(unit, device)) / space.devices();
+      work[unit] += static_cast<double>(space.cost_ns(unit, device)) / space.devices();
   return work;
 }
 
@@ -47,11 +46,11 @@ std::vector<double> memory_bytes(const PlacementSpace& space) {
   const auto& problem = space.problem();
   std::vector<double> memory(static_cast<size_t>(space.units()), 0);
   for (int32_t op = 0; op < problem.operators(); ++op) {
-    auto& bytes = memory[static_cast<size_t>(problem.graph().units()[static_cast<size_t>(op)])];
+    auto& bytes = memory[problem.graph().units()[op]];
     bytes += static_cast<double>(problem.fixed_bytes(op));
     if (problem.graph().op(op).phase != Phase::forward || problem.alias(op) >= 0) continue;
     for (int32_t out = problem.first_output(op); out < problem.first_output(op + 1); ++out)
-      bytes += static_cast<double>(problem.held_bytes()[static_cast<size_t>(out)]);
+      bytes += static_cast<double>(problem.held_bytes()[out]);
   }
   return memory;
 }
@@ -69,8 +68,7 @@ std::vector<int32_t> scaled_weights(const std::vector<double>& values, double to
 
 PartitionGraph PartitionGraph::restricted(std::span<const int32_t> units) const {
   std::vector<int32_t> number(work.size(), -1);
-  for (size_t i = 0; i < units.size(); ++i)
-    number[static_cast<size_t>(units[i])] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < units.size(); ++i) number[units[i]] = static_cast<int32_t>(i);
   PartitionGraph part;
   part.first.push_back(0);
   for (const int32_t unit : units) {
@@ -79,7 +77,7 @@ PartitionGraph PartitionGraph::restricted(std::span<const int32_t> units) const 
     part.memory.push_back(memory[u]);
     part.combined.push_back(combined[u]);
     for (auto e = static_cast<size_t>(first[u]); e < static_cast<size_t>(first[u + 1]); ++e) {
-      const int32_t other = number[static_cast<size_t>(neighbour[e])];
+      const int32_t other = number[neighbour[e]];
       if (other < 0) continue;
       part.neighbour.push_back(other);
       part.bytes.push_back(bytes[e]);
@@ -138,7 +136,7 @@ class Recursion {
     poll_stop();
     if (units.empty()) return;
     if (to - from == 1) {
-      for (const int32_t unit : units) assignment_[static_cast<size_t>(unit)] = from;
+      for (const int32_t unit : units) assignment_[unit] = from;
       return;
     }
     if (static_cast<int32_t>(units.size()) <= to - from) return one_each(units, from, to);
@@ -155,7 +153,7 @@ class Recursion {
   PartitionShare total(int32_t from, int32_t to) const {
     PartitionShare sum;
     for (int32_t d = from; d < to; ++d) {
-      const auto& share = weights_.shares[static_cast<size_t>(d)];
+      const auto& share = weights_.shares[d];
       sum.work += share.work;
       sum.memory += share.memory;
       sum.combined += share.combined;
@@ -165,17 +163,14 @@ class Recursion {
 
   void one_each(std::vector<int32_t> units, int32_t from, int32_t to) {
     const auto& weight = weights_.graph.combined;
-    std::stable_sort(units.begin(), units.end(), [&](int32_t a, int32_t b) {
-      return weight[static_cast<size_t>(a)] > weight[static_cast<size_t>(b)];
-    });
+    std::stable_sort(units.begin(), units.end(),
+                     [&](int32_t a, int32_t b) { return weight[a] > weight[b]; });
     std::vector<int32_t> devices(static_cast<size_t>(to - from));
     std::iota(devices.begin(), devices.end(), from);
     std::stable_sort(devices.begin(), devices.end(), [&](int32_t a, int32_t b) {
-      return weights_.shares[static_cast<size_t>(a)].combined >
-             weights_.shares[static_cast<size_t>(b)].combined;
+      return weights_.shares[a].combined > weights_.shares[b].combined;
     });
-    for (size_t i = 0; i < units.size(); ++i)
-      assignment_[static_cast<size_t>(units[i])] = devices[i];
+    for (size_t i = 0; i < units.size(); ++i) assignment_[units[i]] = devices[i];
   }
 
   const PartitionWeights& weights_;

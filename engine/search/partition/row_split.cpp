@@ -6,12 +6,11 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "search/placement/task_graph.h"
 
 namespace trinity {
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// The loads of all elements on a part.
 std::span<const int64_t> loads_of(std::span<const int64_t> work, size_t elements, int32_t part) {
@@ -82,22 +81,21 @@ std::vector<int32_t> pipeline_order(const Problem& problem) {
   constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
   std::vector<int32_t> key(at(units), kNone);
   for (int32_t o = 0; o < tasks.tasks; ++o)
-    if (!tasks.follows[at(o)]) {
-      auto& first = key[at(tasks.group[at(o)])];
+    if (!tasks.follows[o]) {
+      auto& first = key[tasks.group[o]];
       first = std::min(first, o);
     }
   // A weight's own gradient and update cost something, but its first reader comes before them.
   for (int32_t o = tasks.tasks - 1; o >= 0; --o) {
-    if (!tasks.follows[at(o)]) continue;
-    auto& first = key[at(tasks.group[at(o)])];
+    if (!tasks.follows[o]) continue;
+    auto& first = key[tasks.group[o]];
     for (const auto& edge : tasks.readers(o))
-      first =
-          std::min(first, tasks.follows[at(edge.to)] ? key[at(tasks.group[at(edge.to)])] : edge.to);
+      first = std::min(first, tasks.follows[edge.to] ? key[tasks.group[edge.to]] : edge.to);
   }
   std::vector<int32_t> order(at(units));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
-                   [&](int32_t a, int32_t b) { return key[at(a)] < key[at(b)]; });
+                   [&](int32_t a, int32_t b) { return key[a] < key[b]; });
   return order;
 }
 
@@ -108,7 +106,7 @@ Assignment contiguous_split(const PlacementSpace& space) {
     for (const int32_t unit : order) work.push_back(space.cost_ns(unit, device));
   const auto part = split_row(work, order.size(), space.devices());
   Assignment assignment(order.size());
-  for (size_t i = 0; i < order.size(); ++i) assignment[at(order[i])] = part[i];
+  for (size_t i = 0; i < order.size(); ++i) assignment[order[i]] = part[i];
   return assignment;
 }
 

@@ -159,7 +159,7 @@ Side side_of(const PaseEdge& edge, const TensorAxes& axes, const Configuration& 
   Side side;
   for (size_t i = 0; i < edge.shape.size(); ++i) {
     double cut = 1;
-    for (const int32_t d : axes[i]) cut *= factors[static_cast<size_t>(d)];
+    for (const int32_t d : axes[i]) cut *= factors[d];
     side.extents.push_back(static_cast<double>(edge.shape[i]) / cut);
     side.parts *= cut;
   }
@@ -225,8 +225,8 @@ void add_edges(PaseProblem& problem) {
   size_t entries = 0;
   for (const auto& edge : problem.graph.edges) {
     poll_stop();
-    const auto& from = problem.configurations[static_cast<size_t>(edge.from)];
-    const auto& to = problem.configurations[static_cast<size_t>(edge.to)];
+    const auto& from = problem.configurations[edge.from];
+    const auto& to = problem.configurations[edge.to];
     auto& table = tables[{edge.from, edge.to}];
     if (table.empty()) entries += from.size() * to.size();
     if (entries > kMostEntries)
@@ -317,7 +317,7 @@ double edge_cost(const PaseEdge& edge, const Configuration& from, const Configur
 }
 
 int32_t PaseProblem::find(int32_t layer, const Configuration& configuration) const {
-  const auto& list = configurations[static_cast<size_t>(layer)];
+  const auto& list = configurations[layer];
   const auto found = std::find(list.begin(), list.end(), configuration);
   return found == list.end() ? -1 : static_cast<int32_t>(found - list.begin());
 }
@@ -336,8 +336,7 @@ PaseCost price_strategy(const PaseProblem& problem, std::span<const Configuratio
   }
   std::map<std::pair<int32_t, int32_t>, double> between;
   for (const auto& edge : problem.graph.edges) {
-    const double words = edge_cost(edge, strategy[static_cast<size_t>(edge.from)],
-                                   strategy[static_cast<size_t>(edge.to)], problem.options);
+    const double words = edge_cost(edge, strategy[edge.from], strategy[edge.to], problem.options);
     auto& sum = between[{edge.from, edge.to}];
     sum = problem.options.sum_edges ? sum + words : words;
   }

@@ -80,7 +80,7 @@ class Folding {
     readers_.assign(graph.tensors().size(), 0);
     for (const auto& op : graph.operators())
       if (op.phase == Phase::forward)
-        for (const int32_t input : op.inputs) ++readers_[static_cast<size_t>(input)];
+        for (const int32_t input : op.inputs) ++readers_[input];
   }
 
   PaseGraph run() {
@@ -99,8 +99,8 @@ class Folding {
   }
 
  private:
-  Carried& carried(int32_t tensor) { return carried_[static_cast<size_t>(tensor)]; }
-  PaseLayer& layer(int32_t id) { return result_.layers[static_cast<size_t>(id)]; }
+  Carried& carried(int32_t tensor) { return carried_[tensor]; }
+  PaseLayer& layer(int32_t id) { return result_.layers[id]; }
   const Tensor& tensor(int32_t id) const { return graph_.tensor(id); }
 
   void join(int32_t id, int32_t tensor_in, TensorAxes axes) {
@@ -143,8 +143,7 @@ class Folding {
       operand = input;
     }
     if (operand < 0 || carried(operand).layer < 0 || op.parameter_bytes() > 0) return false;
-    if (readers_[static_cast<size_t>(operand)] != 1 ||
-        tensor(operand).shape != tensor(op.outputs[0]).shape)
+    if (readers_[operand] != 1 || tensor(operand).shape != tensor(op.outputs[0]).shape)
       return false;
     auto& into = layer(carried(operand).layer);
     if (into.kind == LayerKind::product || into.kind == LayerKind::elementwise ||
@@ -161,7 +160,7 @@ class Folding {
     auto& below = layer(carried(op.inputs[0]).layer);
     const IterationSpace space = iteration_space(graph_, id);
     if (below.kind != LayerKind::lstm || space.dimensions.size() != 4 || below.pointwise > 0 ||
-        readers_[static_cast<size_t>(op.inputs[0])] != 1)
+        readers_[op.inputs[0]] != 1)
       return false;
     const int64_t hidden = below.dimensions[3].size;
     if (space.dimensions[2].size != hidden || space.dimensions[3].size != hidden) return false;
@@ -207,11 +206,11 @@ class Folding {
     lettered_.push_back(added.type == "Einsum");
     if (added.kind == LayerKind::product || added.kind == LayerKind::lstm) return;
     for (const auto& edge : result_.edges) {
-      if (edge.to != id || !lettered_[static_cast<size_t>(edge.from)]) continue;
+      if (edge.to != id || !lettered_[edge.from]) continue;
       for (size_t i = 0; i < edge.shape.size(); ++i)
         if (edge.source[i].size() == 1 && edge.target[i].size() == 1)
-          added.dimensions[static_cast<size_t>(edge.target[i][0])].name =
-              layer(edge.from).dimensions[static_cast<size_t>(edge.source[i][0])].name;
+          added.dimensions[edge.target[i][0]].name =
+              layer(edge.from).dimensions[edge.source[i][0]].name;
       lettered_.back() = true;
       return;
     }

@@ -20,15 +20,15 @@ class Neighbours {
       : problem_(problem), edges_(static_cast<size_t>(problem.nodes())) {
     for (size_t e = 0; e < problem.edges.size(); ++e) {
       const auto [from, to] = problem.edges[e];
-      edges_[static_cast<size_t>(from)].push_back(e);
-      if (to != from) edges_[static_cast<size_t>(to)].push_back(e);
+      edges_[from].push_back(e);
+      if (to != from) edges_[to].push_back(e);
     }
   }
 
   /// Cost of a node and its edges.
   double around(int32_t node, const std::vector<int32_t>& choice) const {
     double cost = problem_.costs(node)[at(choice, node)];
-    for (const size_t e : edges_[static_cast<size_t>(node)]) {
+    for (const size_t e : edges_[node]) {
       const auto [from, to] = problem_.edges[e];
       const auto columns = static_cast<size_t>(problem_.strategies(to));
       cost += problem_.edge_table(e)[at(choice, from) * columns + at(choice, to)];
@@ -38,7 +38,7 @@ class Neighbours {
 
  private:
   static size_t at(const std::vector<int32_t>& choice, int32_t node) {
-    return static_cast<size_t>(choice[static_cast<size_t>(node)]);
+    return static_cast<size_t>(choice[node]);
   }
   const SelectionProblem& problem_;
   std::vector<std::vector<size_t>> edges_;
@@ -80,9 +80,9 @@ SelectionProblem communication_problem(const PaseProblem& problem,
   std::map<std::pair<int32_t, int32_t>, std::vector<double>> tables;
   for (const auto& edge : problem.graph.edges) {
     auto& table = tables[{edge.from, edge.to}];
-    const auto& to = choices[static_cast<size_t>(edge.to)];
+    const auto& to = choices[edge.to];
     std::vector<double> added;
-    for (const auto& a : choices[static_cast<size_t>(edge.from)])
+    for (const auto& a : choices[edge.from])
       for (const auto& b : to) added.push_back(edge_cost(edge, a, b, problem.options));
     if (problem.options.sum_edges && !table.empty())
       std::transform(added.begin(), added.end(), table.begin(), added.begin(), std::plus<>());
@@ -110,7 +110,7 @@ Walk flexflow_walk(const SelectionProblem& problem, const WalkOptions& options) 
     ++walk.iterations;
     chain.begin_proposal();
     const auto node = static_cast<int32_t>(random.below(problem.nodes() - 1));
-    auto& strategy = chain.state[static_cast<size_t>(node)];
+    auto& strategy = chain.state[node];
     const int32_t before = strategy;
     const double old_cost = neighbours.around(node, chain.state);
     strategy = static_cast<int32_t>(random.below(problem.strategies(node)));
@@ -139,8 +139,7 @@ TofuSplit tofu_split(const PaseProblem& problem, ThreadPool& pool) {
     const auto level = communication_problem(problem, choices);
     const SelectionResult solved = solve_selection(level, {}, pool);
     found.optimal = found.optimal && solved.optimal;
-    for (size_t i = 0; i < layers.size(); ++i)
-      found.strategy[i] = choices[i][static_cast<size_t>(solved.choice[i])];
+    for (size_t i = 0; i < layers.size(); ++i) found.strategy[i] = choices[i][solved.choice[i]];
   }
   const PaseCost cost = price_strategy(problem, found.strategy);
   found.communication = cost.communication + cost.edges;

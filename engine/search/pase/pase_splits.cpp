@@ -21,10 +21,10 @@ std::vector<int32_t> followed(const IterationSpace& space, const TensorAxes& wri
   const auto& axes = space.outputs[0];
   for (size_t i = 0; i < axes.size() && i < written.size(); ++i) {
     int32_t cut = 1;
-    for (const int32_t d : written[i]) cut *= factors[static_cast<size_t>(d)];
+    for (const int32_t d : written[i]) cut *= factors[d];
     if (axes[i].size() != 1) continue;
-    const auto& dimension = space.dimensions[static_cast<size_t>(axes[i][0])];
-    if (dimension.splits && cut <= dimension.size) own[static_cast<size_t>(axes[i][0])] = cut;
+    const auto& dimension = space.dimensions[axes[i][0]];
+    if (dimension.splits && cut <= dimension.size) own[axes[i][0]] = cut;
   }
   return own;
 }
@@ -59,7 +59,7 @@ Splits pase_splits(const Graph& graph, const PaseProblem& problem,
     const auto& factors = strategy[i];
     int32_t number = 0;  // of an LSTM in its stack
     for (size_t k = 0; k < layer.operators.size(); ++k) {
-      auto& split = splits[static_cast<size_t>(layer.operators[k])];
+      auto& split = splits[layer.operators[k]];
       const bool lstm = layer.kind == LayerKind::lstm;
       if (lstm && graph.op(layer.operators[k]).type == "LSTM") {
         split = stacked(layer, factors, number++, devices);
@@ -69,11 +69,10 @@ Splits pase_splits(const Graph& graph, const PaseProblem& problem,
       const bool first = k == 0 && !layer.contiguous;
       split.factors = first ? factors : followed(space, layer.written[k], factors);
       const int32_t whole =
-          lstm ? product(splits[static_cast<size_t>(layer.operators[k - 1])].factors)
-               : product(factors);
+          lstm ? product(splits[layer.operators[k - 1]].factors) : product(factors);
       split.copies = std::max(1, whole / product(split.factors));
       split.devices.assign(devices.begin(), devices.end());
-      if (lstm) split.devices = splits[static_cast<size_t>(layer.operators[k - 1])].devices;
+      if (lstm) split.devices = splits[layer.operators[k - 1]].devices;
     }
   }
   return splits;

@@ -8,14 +8,13 @@
 #include <set>
 
 #include "base/hash.h"
+#include "base/index.h"
 #include "base/random.h"
 #include "graph/order.h"
 #include "search/pipeline/max_load_split.h"
 
 namespace trinity {
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// Numbers distinct rows of bits, kept one after the other; found by open addressing.
 class RowTable {
@@ -62,13 +61,13 @@ using Edges = std::set<std::pair<int32_t, int32_t>>;
 Edges unit_edges(const LoadInstance& instance) {
   std::vector<bool> forward(instance.nodes.size(), false);
   for (const auto& node : instance.nodes)
-    if (!node.backward) forward[at(node.unit)] = true;
+    if (!node.backward) forward[node.unit] = true;
   Edges edges;
   for (const auto& [from, to] : instance.edges) {
-    const auto &a = instance.nodes[at(from)], &b = instance.nodes[at(to)];
+    const auto &a = instance.nodes[from], &b = instance.nodes[to];
     if (a.unit == b.unit) continue;
     if (!a.backward && !b.backward) edges.emplace(a.unit, b.unit);
-    if (a.backward && b.backward && !(forward[at(a.unit)] && forward[at(b.unit)]))
+    if (a.backward && b.backward && !(forward[a.unit] && forward[b.unit]))
       edges.emplace(b.unit, a.unit);
   }
   return edges;
@@ -86,15 +85,15 @@ class Merger {
     }
   }
 
-  int32_t group_of(int32_t node) const { return group_[at(instance_.nodes[at(node)].unit)]; }
+  int32_t group_of(int32_t node) const { return group_[instance_.nodes[node].unit]; }
   const Edges& edges() const { return edges_; }
 
  private:
   void rename(const std::vector<int32_t>& target) {
-    for (auto& group : group_) group = target[at(group)];
+    for (auto& group : group_) group = target[group];
     Edges renamed;
     for (const auto& [from, to] : edges_)
-      if (target[at(from)] != target[at(to)]) renamed.emplace(target[at(from)], target[at(to)]);
+      if (target[from] != target[to]) renamed.emplace(target[from], target[to]);
     edges_ = std::move(renamed);
   }
 
@@ -108,7 +107,7 @@ class Merger {
     // A component is called by its lowest unit.
     std::vector<int32_t> name(at(count), -1), target(group_.size());
     for (size_t u = 0; u < component.size(); ++u) {
-      auto& lowest = name[at(component[u])];
+      auto& lowest = name[component[u]];
       if (lowest < 0) lowest = static_cast<int32_t>(u);
       target[u] = lowest;
     }
@@ -121,11 +120,11 @@ class Merger {
     for (const auto& node : instance_.nodes)
       if (node.accelerator_s + node.cpu_s > 0 || (node.memory_bytes > 0 && !heavy_leaves_) ||
           !node.supported)
-        idle[at(group_[at(node.unit)])] = false;
+        idle[group_[node.unit]] = false;
     std::vector<std::set<int32_t>> neighbours(group_.size());
     for (const auto& [from, to] : all_edges()) {
-      neighbours[at(from)].insert(to);
-      neighbours[at(to)].insert(from);
+      neighbours[from].insert(to);
+      neighbours[to].insert(from);
     }
     std::vector<int32_t> target(group_.size());
     std::iota(target.begin(), target.end(), 0);
@@ -134,9 +133,9 @@ class Merger {
     for (size_t g = 0; g < neighbours.size(); ++g) {
       if (!idle[g] || neighbours[g].size() != 1 || taken[g]) continue;
       const int32_t other = *neighbours[g].begin();
-      if (target[at(other)] != other) continue;
+      if (target[other] != other) continue;
       target[g] = other;
-      taken[at(other)] = merged = true;
+      taken[other] = merged = true;
     }
     if (merged) rename(target);
     return merged;
@@ -211,17 +210,17 @@ LoadOrder make_load_order(const LoadInstance& instance, bool heavy_leaves) {
     const auto [group, fresh] =
         rank.emplace(merger.group_of(n), static_cast<int32_t>(members.size()));
     if (fresh) members.emplace_back();
-    members[at(group->second)].push_back(n);
+    members[group->second].push_back(n);
   }
   std::vector<Arrow> arrows;
   for (const auto& [from, to] : merger.edges()) arrows.emplace_back(rank.at(from), rank.at(to));
   LoadOrder order;
   std::vector<int32_t> number(members.size(), -1);
   for (const int32_t group : stable_order(static_cast<int32_t>(members.size()), arrows)) {
-    number[at(group)] = static_cast<int32_t>(order.groups.size());
-    order.groups.push_back(members[at(group)]);
+    number[group] = static_cast<int32_t>(order.groups.size());
+    order.groups.push_back(members[group]);
   }
-  for (const auto& [from, to] : arrows) order.edges.emplace_back(number[at(from)], number[at(to)]);
+  for (const auto& [from, to] : arrows) order.edges.emplace_back(number[from], number[to]);
   return order;
 }
 
@@ -231,8 +230,8 @@ LoadOrder reordered(const LoadOrder& order, uint64_t variant) {
   std::vector<int32_t> missing(count, 0), number(count, -1), ready;
   std::vector<std::vector<int32_t>> readers(count);
   for (const auto& [from, to] : order.edges) {
-    ++missing[at(to)];
-    readers[at(from)].push_back(to);
+    ++missing[to];
+    readers[from].push_back(to);
   }
   for (size_t g = count; g-- > 0;)
     if (missing[g] == 0) ready.push_back(static_cast<int32_t>(g));
@@ -243,13 +242,12 @@ LoadOrder reordered(const LoadOrder& order, uint64_t variant) {
                                          : random.below(ready.size());
     const int32_t group = ready[chosen];
     ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(chosen));
-    number[at(group)] = static_cast<int32_t>(made.groups.size());
-    made.groups.push_back(order.groups[at(group)]);
-    for (auto reader = readers[at(group)].rbegin(); reader != readers[at(group)].rend(); ++reader)
-      if (--missing[at(*reader)] == 0) ready.push_back(*reader);
+    number[group] = static_cast<int32_t>(made.groups.size());
+    made.groups.push_back(order.groups[group]);
+    for (auto reader = readers[group].rbegin(); reader != readers[group].rend(); ++reader)
+      if (--missing[*reader] == 0) ready.push_back(*reader);
   }
-  for (const auto& [from, to] : order.edges)
-    made.edges.emplace_back(number[at(from)], number[at(to)]);
+  for (const auto& [from, to] : order.edges) made.edges.emplace_back(number[from], number[to]);
   std::sort(made.edges.begin(), made.edges.end());
   return made;
 }

@@ -7,9 +7,10 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/random.h"
 #include "base/stop.h"
-#include "search/pipeline/max_load_programme.h"
+#include "search/pipeline/max_load_dynamic_program.h"
 
 namespace trinity {
 namespace {
@@ -19,18 +20,16 @@ constexpr double kNone = std::numeric_limits<double>::infinity();
 /// accepted with probability 1/e.
 constexpr double kHot = 0.05, kWarm = 0.01, kCold = 2e-5;
 
-size_t at(int32_t i) { return static_cast<size_t>(i); }
-
 std::vector<std::vector<int32_t>> units_of(const LoadInstance& instance) {
   std::vector<int32_t> number(instance.nodes.size(), -1);
   std::vector<std::vector<int32_t>> units;
   for (size_t n = 0; n < instance.nodes.size(); ++n) {
-    auto& unit = number[at(instance.nodes[n].unit)];
+    auto& unit = number[instance.nodes[n].unit];
     if (unit < 0) {
       unit = static_cast<int32_t>(units.size());
       units.emplace_back();
     }
-    units[at(unit)].push_back(static_cast<int32_t>(n));
+    units[unit].push_back(static_cast<int32_t>(n));
   }
   return units;
 }
@@ -45,7 +44,7 @@ struct Units {
       memory_bytes.push_back(0);
       supported.push_back(true);
       for (const int32_t node : group) {
-        const auto& about = from.nodes[at(node)];
+        const auto& about = from.nodes[node];
         accelerator.back() += about.accelerator_s;
         cpu.back() += about.cpu_s;
         memory_bytes.back() += about.memory_bytes;
@@ -84,19 +83,19 @@ class Coarsening {
     std::sort(order.begin(), order.end());
     int32_t left = units.count();
     for (const auto& [cost, number] : order) {
-      const auto& net = units.nets.nets[at(number)];
+      const auto& net = units.nets.nets[number];
       for (const int32_t reader : net.readers)
         if (left > target && merge(net.source, reader)) --left;
     }
     number_.assign(at(units.count()), -1);
     for (int32_t u = 0; u < units.count(); ++u) {
-      auto& cluster = number_[at(find(u))];
+      auto& cluster = number_[find(u)];
       if (cluster < 0) {
         cluster = static_cast<int32_t>(groups_.size());
         groups_.emplace_back();
       }
-      auto& nodes = groups_[at(cluster)];
-      nodes.insert(nodes.end(), units.groups[at(u)].begin(), units.groups[at(u)].end());
+      auto& nodes = groups_[cluster];
+      nodes.insert(nodes.end(), units.groups[u].begin(), units.groups[u].end());
     }
   }
 
@@ -104,28 +103,27 @@ class Coarsening {
   /// The device of every unit where clusters are on such devices.
   std::vector<int32_t> project(const std::vector<int32_t>& device) const {
     std::vector<int32_t> projected;
-    for (int32_t u = 0; u < units_.count(); ++u)
-      projected.push_back(device[at(number_[at(find(u))])]);
+    for (int32_t u = 0; u < units_.count(); ++u) projected.push_back(device[number_[find(u)]]);
     return projected;
   }
 
  private:
   int32_t find(int32_t unit) const {
-    while (leader_[at(unit)] != unit) unit = leader_[at(unit)];
+    while (leader_[unit] != unit) unit = leader_[unit];
     return unit;
   }
   bool merge(int32_t a, int32_t b) {
     a = find(a);
     b = find(b);
     const double parts = 3.0 * std::max(1, units_.instance.accelerators);
-    if (a == b || units_.supported[at(a)] != units_.supported[at(b)] ||
-        work_[at(a)] + work_[at(b)] > all_ / parts ||
-        static_cast<double>(memory_bytes_[at(a)] + memory_bytes_[at(b)]) >
+    if (a == b || units_.supported[a] != units_.supported[b] ||
+        work_[a] + work_[b] > all_ / parts ||
+        static_cast<double>(memory_bytes_[a] + memory_bytes_[b]) >
             static_cast<double>(units_.instance.memory_bytes) / 3)
       return false;
-    leader_[at(std::max(a, b))] = std::min(a, b);
-    work_[at(std::min(a, b))] += work_[at(std::max(a, b))];
-    memory_bytes_[at(std::min(a, b))] += memory_bytes_[at(std::max(a, b))];
+    leader_[std::max(a, b)] = std::min(a, b);
+    work_[std::min(a, b)] += work_[std::max(a, b)];
+    memory_bytes_[std::min(a, b)] += memory_bytes_[std::max(a, b)];
     return true;
   }
 
@@ -147,15 +145,15 @@ class Split {
         load_(at(units.devices()), 0),
         memory_bytes_(at(units.devices()), 0) {
     for (size_t n = 0; n < units.nets.nets.size(); ++n)
-      for (const int32_t reader : units.nets.nets[n].readers) ++readers(n, device_[at(reader)]);
+      for (const int32_t reader : units.nets.nets[n].readers) ++readers(n, device_[reader]);
     recount();
   }
 
   const std::vector<int32_t>& devices() const { return device_; }
-  int32_t device(int32_t unit) const { return device_[at(unit)]; }
-  double load(int32_t device) const { return load_[at(device)]; }
+  int32_t device(int32_t unit) const { return device_[unit]; }
+  double load(int32_t device) const { return load_[device]; }
   double largest() const { return *std::max_element(load_.begin(), load_.end()); }
-  int64_t memory_bytes(int32_t device) const { return memory_bytes_[at(device)]; }
+  int64_t memory_bytes(int32_t device) const { return memory_bytes_[device]; }
   bool fits() const {
     return std::all_of(memory_bytes_.begin(), memory_bytes_.begin() + units_.instance.accelerators,
                        [&](int64_t bytes) { return bytes <= units_.instance.memory_bytes; });
@@ -166,20 +164,20 @@ class Split {
     std::fill(load_.begin(), load_.end(), 0.0);
     std::fill(memory_bytes_.begin(), memory_bytes_.end(), 0);
     for (int32_t u = 0; u < units_.count(); ++u) {
-      load_[at(device(u))] += work(u, device(u));
-      memory_bytes_[at(device(u))] += units_.memory_bytes[at(u)];
+      load_[device(u)] += work(u, device(u));
+      memory_bytes_[device(u)] += units_.memory_bytes[u];
     }
     for (size_t n = 0; n < units_.nets.nets.size(); ++n)
       for (int32_t d = 0; d < units_.instance.accelerators; ++d)
-        if (charged(n, d)) load_[at(d)] += units_.nets.nets[n].transfer_s;
+        if (charged(n, d)) load_[d] += units_.nets.nets[n].transfer_s;
   }
 
   /// By how much the loads of a unit's device and of `to` would grow if it moved.
   std::pair<double, double> change(int32_t unit, int32_t to) const {
     const int32_t from = device(unit);
     double here = -work(unit, from), there = work(unit, to);
-    for (const int32_t number : units_.nets.touching[at(unit)]) {
-      const auto& net = units_.nets.nets[at(number)];
+    for (const int32_t number : units_.nets.touching[unit]) {
+      const auto& net = units_.nets.nets[number];
       const auto n = at(number);
       const auto total = static_cast<int32_t>(net.readers.size());
       const bool is_source = net.source == unit;
@@ -200,16 +198,16 @@ class Split {
 
   void move(int32_t unit, int32_t to, const std::pair<double, double>& grown) {
     const int32_t from = device(unit);
-    load_[at(from)] += grown.first;
-    load_[at(to)] += grown.second;
-    memory_bytes_[at(from)] -= units_.memory_bytes[at(unit)];
-    memory_bytes_[at(to)] += units_.memory_bytes[at(unit)];
-    for (const int32_t net : units_.nets.touching[at(unit)])
-      if (units_.nets.nets[at(net)].source != unit) {
+    load_[from] += grown.first;
+    load_[to] += grown.second;
+    memory_bytes_[from] -= units_.memory_bytes[unit];
+    memory_bytes_[to] += units_.memory_bytes[unit];
+    for (const int32_t net : units_.nets.touching[unit])
+      if (units_.nets.nets[net].source != unit) {
         --readers(at(net), from);
         ++readers(at(net), to);
       }
-    device_[at(unit)] = to;
+    device_[unit] = to;
   }
 
  private:
@@ -225,7 +223,7 @@ class Split {
                                      : readers(net, d) > 0;
   }
   double work(int32_t unit, int32_t d) const {
-    return units_.is_cpu(d) ? units_.cpu[at(unit)] : units_.accelerator[at(unit)];
+    return units_.is_cpu(d) ? units_.cpu[unit] : units_.accelerator[unit];
   }
 
   const Units& units_;
@@ -289,13 +287,13 @@ class Chain {
   }
 
   bool may_be(int32_t unit, int32_t device) const {
-    return units_.supported[at(unit)] || units_.is_cpu(device);
+    return units_.supported[unit] || units_.is_cpu(device);
   }
 
   /// The growth of the energy when a unit moves.
   double growth(int32_t unit, int32_t to, const std::pair<double, double>& grown) const {
     const int32_t from = split_.device(unit);
-    const int64_t bytes = units_.memory_bytes[at(unit)];
+    const int64_t bytes = units_.memory_bytes[unit];
     return energy(split_.load(from) + grown.first, excess_with(from, -bytes)) +
            energy(split_.load(to) + grown.second, excess_with(to, bytes)) -
            energy(split_.load(from), excess_with(from, 0)) -
@@ -314,11 +312,10 @@ class Chain {
   /// A unit moves to the device of a neighbour, or to any.
   void try_move() {
     int32_t unit = draw(at(units_.count())), to = draw(at(units_.devices()));
-    const auto& touching = units_.nets.touching[at(unit)];
+    const auto& touching = units_.nets.touching[unit];
     if (!touching.empty() && random_.below(3) > 0) {
-      const auto& net = units_.nets.nets[at(touching[at(draw(touching.size()))])];
-      const int32_t other =
-          net.source == unit ? net.readers[at(draw(net.readers.size()))] : net.source;
+      const auto& net = units_.nets.nets[touching[draw(touching.size())]];
+      const int32_t other = net.source == unit ? net.readers[draw(net.readers.size())] : net.source;
       to = split_.device(other);
     }
     if (to == split_.device(unit) || !may_be(unit, to)) return;
@@ -337,8 +334,8 @@ class Chain {
     if (to == from) return;
     cluster_.assign(1, first);
     for (size_t next = 0; next < cluster_.size() && cluster_.size() < most; ++next)
-      for (const int32_t number : units_.nets.touching[at(cluster_[next])]) {
-        const auto& net = units_.nets.nets[at(number)];
+      for (const int32_t number : units_.nets.touching[cluster_[next]]) {
+        const auto& net = units_.nets.nets[number];
         join(net.source, from, most);
         for (const int32_t reader : net.readers) join(reader, from, most);
       }
@@ -400,7 +397,7 @@ class Search {
         throw ArgumentError(fmt::format("max-load search: a start of {} nodes, expected {}",
                                         start.size(), instance.nodes.size()));
       std::vector<int32_t> device;
-      for (const auto& unit : units_.groups) device.push_back(start[at(unit[0])]);
+      for (const auto& unit : units_.groups) device.push_back(start[unit[0]]);
       starts_.push_back(device);
       if (is_feasible(instance, start)) take(device);
     }
@@ -417,7 +414,7 @@ class Search {
     if (!split.feasible) return split;
     split.device.assign(units_.instance.nodes.size(), 0);
     for (size_t u = 0; u < best_devices_.size(); ++u)
-      for (const int32_t node : units_.groups[u]) split.device[at(node)] = best_devices_[u];
+      for (const int32_t node : units_.groups[u]) split.device[node] = best_devices_[u];
     const auto loads = max_load_loads_s(units_.instance, split.device);
     split.load_s = *std::max_element(loads.begin(), loads.end());
     split.exact = is_optimal();
@@ -437,7 +434,7 @@ class Search {
   static std::vector<int32_t> anywhere(const Units& units, RandomStream& random) {
     std::vector<int32_t> device;
     for (int32_t u = 0; u < units.count(); ++u) {
-      const bool cpu_only = !units.supported[at(u)] || units.instance.accelerators == 0;
+      const bool cpu_only = !units.supported[u] || units.instance.accelerators == 0;
       const auto first = cpu_only ? units.instance.accelerators : 0;
       const auto choices = cpu_only ? units.instance.cpus : units.instance.accelerators;
       device.push_back(first + static_cast<int32_t>(random.below(static_cast<uint64_t>(choices))));
@@ -491,7 +488,7 @@ class Search {
 
   void run_round(int32_t round, ThreadPool& pool) {
     std::vector<Found> found(at(options_.chains));
-    pool.parallel_for(options_.chains, [&](int c, int) { found[at(c)] = run_chain(round, c); });
+    pool.parallel_for(options_.chains, [&](int c, int) { found[c] = run_chain(round, c); });
     for (const auto& one : found)
       if (one.largest < best_) take(one.device);
   }
@@ -522,30 +519,31 @@ bool is_feasible(const LoadInstance& instance, const std::vector<int32_t>& devic
   std::vector<int32_t> of_unit(instance.nodes.size(), -1);
   for (size_t n = 0; n < device.size(); ++n) {
     const auto& node = instance.nodes[n];
-    auto& unit = of_unit[at(node.unit)];
+    auto& unit = of_unit[node.unit];
     if (unit < 0) unit = device[n];
     if (unit != device[n] || (device[n] < instance.accelerators && !node.supported)) return false;
-    bytes[at(device[n])] += node.memory_bytes;
+    bytes[device[n]] += node.memory_bytes;
   }
   return std::all_of(bytes.begin(), bytes.begin() + instance.accelerators,
                      [&](int64_t sum) { return sum <= instance.memory_bytes; });
 }
 
-LoadMisfit misfit_of(const LoadInstance& instance, const std::vector<int32_t>& device) {
-  LoadMisfit misfit;
+LoadInfeasibility infeasibility_of(const LoadInstance& instance,
+                                   const std::vector<int32_t>& device) {
+  LoadInfeasibility infeasibility;
   std::vector<int64_t> bytes(at(instance.accelerators + instance.cpus), 0);
   for (size_t n = 0; n < device.size(); ++n) {
     const bool on_accelerator = device[n] < instance.accelerators;
-    if (on_accelerator && !instance.nodes[n].supported && misfit.node < 0)
-      misfit.node = static_cast<int32_t>(n);
-    bytes[at(device[n])] += instance.nodes[n].memory_bytes;
+    if (on_accelerator && !instance.nodes[n].supported && infeasibility.node < 0)
+      infeasibility.node = static_cast<int32_t>(n);
+    bytes[device[n]] += instance.nodes[n].memory_bytes;
   }
   const auto end = bytes.begin() + instance.accelerators;
   const auto fullest = std::max_element(bytes.begin(), end);
-  if (fullest == end || *fullest <= instance.memory_bytes) return misfit;
-  misfit.device = static_cast<int32_t>(fullest - bytes.begin());
-  misfit.needed_bytes = *fullest;
-  return misfit;
+  if (fullest == end || *fullest <= instance.memory_bytes) return infeasibility;
+  infeasibility.device = static_cast<int32_t>(fullest - bytes.begin());
+  infeasibility.needed_bytes = *fullest;
+  return infeasibility;
 }
 
 double max_load_bound_s(const LoadInstance& instance) {

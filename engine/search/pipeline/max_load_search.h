@@ -9,7 +9,7 @@
 namespace trinity {
 
 /// The least largest load without the rule that parts are contiguous (the "non-contiguous splits"
-/// of Tarnawski et al. 2020, which their integer programme looks for): simulated annealing over the
+/// of Tarnawski et al. 2020, which their integer program looks for): simulated annealing over the
 /// device of every unit, the same load as max_load_split(). A unit that moves changes the loads of
 /// two devices alone, so that a trial costs the nets that the unit touches and nothing else.
 ///
@@ -37,12 +37,13 @@ MaxLoadSplit max_load_search(const LoadInstance& instance, const MaxLoadSearchOp
 bool is_feasible(const LoadInstance& instance, const std::vector<int32_t>& device);
 
 /// What keeps a split from fitting; -1: that does not.
-struct LoadMisfit {
+struct LoadInfeasibility {
   int32_t device = -1;       ///< the accelerator with the most memory, where that is too much
   int64_t needed_bytes = 0;  ///< of that device
   int32_t node = -1;         ///< the first one on an accelerator that only CPUs support
 };
-LoadMisfit misfit_of(const LoadInstance& instance, const std::vector<int32_t>& device);
+LoadInfeasibility infeasibility_of(const LoadInstance& instance,
+                                   const std::vector<int32_t>& device);
 
 /// The least largest load that the work alone allows any split.
 double max_load_bound_s(const LoadInstance& instance);

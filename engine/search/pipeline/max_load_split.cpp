@@ -4,8 +4,9 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "search/pipeline/ideals.h"
-#include "search/pipeline/max_load_programme.h"
+#include "search/pipeline/max_load_dynamic_program.h"
 #include "search/pipeline/max_load_search.h"
 #include "search/pipeline/pipeline_cuts.h"
 #include "search/placement/task_graph.h"
@@ -16,8 +17,6 @@ namespace {
 constexpr int32_t kMostUnits = 20000;
 constexpr int64_t kMostEntries = 20'000'000;
 constexpr int64_t kMostWords = 16'000'000;  // of the bits of all ideals
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// What the steps below share: the best so far, and when to end.
 struct Run {
@@ -114,7 +113,7 @@ void check_load_instance(const LoadInstance& instance) {
     throw ArgumentError(fmt::format("max-load split: {} nodes on {} accelerators and {} CPUs",
                                     count, instance.accelerators, instance.cpus));
   for (int32_t n = 0; n < count; ++n) {
-    const auto& node = instance.nodes[at(n)];
+    const auto& node = instance.nodes[n];
     if (!(node.accelerator_s >= 0 && node.cpu_s >= 0 && node.transfer_s >= 0) ||
         node.memory_bytes < 0 || node.unit < 0 || node.unit >= count)
       throw ArgumentError(
@@ -155,11 +154,11 @@ std::vector<double> max_load_loads_s(const LoadInstance& instance,
   const int32_t devices = instance.accelerators + instance.cpus;
   std::vector<double> loads(at(devices), 0);
   std::vector<std::vector<int32_t>> readers(instance.nodes.size());
-  for (const auto& [from, to] : instance.edges) readers[at(from)].push_back(device[at(to)]);
+  for (const auto& [from, to] : instance.edges) readers[from].push_back(device[to]);
   for (size_t n = 0; n < instance.nodes.size(); ++n) {
     const auto& node = instance.nodes[n];
     const bool cpu = device[n] >= instance.accelerators;
-    loads[at(device[n])] += cpu ? node.cpu_s : node.accelerator_s;
+    loads[device[n]] += cpu ? node.cpu_s : node.accelerator_s;
     auto& elsewhere = readers[n];
     std::sort(elsewhere.begin(), elsewhere.end());
     elsewhere.erase(std::unique(elsewhere.begin(), elsewhere.end()), elsewhere.end());
@@ -167,9 +166,9 @@ std::vector<double> max_load_loads_s(const LoadInstance& instance,
     for (const int32_t to : elsewhere) {
       if (to == device[n]) continue;
       sent = true;
-      if (to < instance.accelerators) loads[at(to)] += node.transfer_s;
+      if (to < instance.accelerators) loads[to] += node.transfer_s;
     }
-    if (sent && !cpu) loads[at(device[n])] += node.transfer_s;
+    if (sent && !cpu) loads[device[n]] += node.transfer_s;
   }
   return loads;
 }
@@ -199,16 +198,16 @@ LoadInstance make_load_instance(const Problem& problem) {
     node.backward = graph.op(o).phase != Phase::forward;
     std::vector<bool> read(graph.op(o).outputs.size(), false), kept = read;
     for (const auto& reader : problem.readers(o)) {
-      read[at(reader.output)] = true;
-      if (graph.op(reader.op).phase != Phase::forward) kept[at(reader.output)] = true;
+      read[reader.output] = true;
+      if (graph.op(reader.op).phase != Phase::forward) kept[reader.output] = true;
       if (instance.edges.empty() || instance.edges.back() != std::pair(o, reader.op))
         instance.edges.emplace_back(o, reader.op);
     }
     for (size_t i = 0; i < read.size(); ++i) {
       const int32_t output = problem.first_output(o) + static_cast<int32_t>(i);
-      const int64_t bytes = problem.all_output_bytes()[at(output)];
+      const int64_t bytes = problem.all_output_bytes()[output];
       if (read[i]) node.transfer_s += tasks.mean_wire(bytes) / 1e9;
-      if (kept[i] && !node.backward) node.memory_bytes += problem.held_bytes()[at(output)];
+      if (kept[i] && !node.backward) node.memory_bytes += problem.held_bytes()[output];
     }
     instance.nodes.push_back(node);
   }

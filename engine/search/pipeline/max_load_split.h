@@ -32,7 +32,7 @@ struct LoadInstance {
   int64_t memory_bytes = 0;  ///< of an accelerator
 };
 
-/// When the dynamic programme over all ideals is given up. Counts give the same result on every
+/// When the dynamic program over all ideals is given up. Counts give the same result on every
 /// machine, `seconds` does not. Without it, orders of the graph are all that is looked at.
 struct MaxLoadLimits {
   int32_t most_ideals = 100'000;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace trinity {
 namespace {
@@ -12,8 +13,6 @@ namespace {
 constexpr double kNone = std::numeric_limits<double>::infinity();
 constexpr int64_t kMostEntries = 32'000'000;
 constexpr int32_t kMostWorkers = 1024;
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// The best of a part of the graph on some workers: its slowest stage, and the last cut.
 struct Entry {
@@ -79,7 +78,7 @@ class Level {
     return (row + at(j - i)) * at(about_.workers) + at(m);
   }
   double part(double PipedreamState::*field, int32_t i, int32_t j) const {
-    return states_[at(j)].*field - (i > 0 ? states_[at(i - 1)].*field : 0);
+    return states_[j].*field - (i > 0 ? states_[i - 1].*field : 0);
   }
   /// Seconds of states i .. j as one stage of the level below.
   double compute_s(int32_t i, int32_t j) const {
@@ -95,7 +94,7 @@ class Level {
   /// Seconds of a stage of such a compute and such weights on so many workers. `shared` divides
   /// what is exchanged.
   double stage_s(double compute, double weights, int32_t replicas, double shared) const {
-    if (options_.article)
+    if (options_.paper)
       return std::max(compute, 2.0 * (replicas - 1) * weights / about_.bandwidth_bytes_per_s) /
              replicas;
     const double exchange =
@@ -104,8 +103,8 @@ class Level {
   }
   double transfer_s(int32_t state, int32_t replicas) const {
     const double whole =
-        2 * states_[at(state)].output_bytes / (about_.bandwidth_bytes_per_s * options_.compression);
-    return options_.article ? whole : whole / replicas;
+        2 * states_[state].output_bytes / (about_.bandwidth_bytes_per_s * options_.compression);
+    return options_.paper ? whole : whole / replicas;
   }
 
   void fill_one_stage(int32_t i, int32_t j) {
@@ -119,7 +118,7 @@ class Level {
 
   void fill_splits(int32_t i, int32_t j) {
     Entry* best = &table_[index(i, j, 0)];
-    for (const int32_t k : states_[at(j)].before) {
+    for (const int32_t k : states_[j].before) {
       if (k < i || (i > 0 && !before_(i - 1, k))) continue;
       const double compute = compute_s(k + 1, j);
       const double weights = part(&PipedreamState::parameter_bytes, k + 1, j);
@@ -219,7 +218,7 @@ PipedreamPlan pipedream_split(std::span<const PipedreamState> states,
     const int32_t workers = levels[l].workers;
     const double weights = states.back().parameter_bytes / levels[l].bandwidth_bytes_per_s;
     plan.data_parallel_s =
-        options.article
+        options.paper
             ? std::max(plan.data_parallel_s, 2.0 * (workers - 1) * weights) / workers
             : (plan.data_parallel_s + 4.0 * (workers - 1) * weights / workers / below) / workers;
     below = workers;

@@ -10,13 +10,13 @@
 namespace trinity {
 
 /// PipeDream's optimiser (Narayanan et al., SOSP 2019; papers.md 6.8), as its released code
-/// computes (which differs from the article): layers to stages and stages to numbers of replicas,
+/// computes (which differs from the paper): layers to stages and stages to numbers of replicas,
 /// so that the slowest stage takes least.
 ///
 /// The time of a stage of compute T, weights W bytes, on m workers joined by b bytes/s:
 ///   (T + 4 (m - 1) W / (b m)) / m
 /// and with `transfers` a cut of A bytes bounds the pipeline by 2 A / (b m) on either side. The
-/// article's form, by option: max(T, 2 (m - 1) W / b) / m, and 2 A / b for a cut.
+/// paper's form, by option: max(T, 2 (m - 1) W / b) / m, and 2 A / b for a cut.
 
 /// What is planned: a forward graph of layers with what they cost.
 struct PipedreamLayers {
@@ -68,7 +68,7 @@ struct PipedreamOptions {
   bool transfers = true;    ///< count the transfers of activations and their gradients
   bool straight = false;    ///< no replicas: as many stages as workers
   bool fewer = false;       ///< a plan may leave workers idle (PipeDream's use_fewer_machines)
-  bool article = false;     ///< the article's costs in place of the code's
+  bool paper = false;       ///< the paper's costs in place of the code's
   double memory_bytes = 0;  ///< what a worker may stash, by each level's count; 0: no limit
   double compression = 1;   ///< transfers are so many times smaller
 };

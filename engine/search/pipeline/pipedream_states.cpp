@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "search/pipeline/pipedream_split.h"
 
 namespace trinity {
@@ -15,15 +16,13 @@ constexpr int32_t kMostOperators = 20000, kMostStates = 4000;
 /// States hold all layers up to them: memory grows by the square of a chain.
 constexpr int32_t kMostChain = 4000;
 
-size_t at(int32_t i) { return static_cast<size_t>(i); }
-
 /// Layers with their neighbours.
 struct Neighbours {
   explicit Neighbours(const PipedreamLayers& from)
       : layers(from), inputs(at(from.count())), readers(at(from.count())) {
     for (const auto& [a, b] : from.edges) {
-      inputs[at(b)].push_back(a);
-      readers[at(a)].push_back(b);
+      inputs[b].push_back(a);
+      readers[a].push_back(b);
     }
   }
   int32_t count() const { return layers.count(); }
@@ -48,13 +47,13 @@ PipedreamState state_of(const PipedreamLayers& layers, const std::vector<int32_t
   PipedreamState state;
   std::vector<uint64_t> bits;
   for (const int32_t i : held) {
-    for (const int32_t member : layers.members[at(i)]) {
+    for (const int32_t member : layers.members[i]) {
       if (at(member) / 64 >= bits.size()) bits.resize(at(member) / 64 + 1, 0);
       bits[at(member) / 64] |= uint64_t{1} << (member % 64);
     }
-    state.time_s += layers.time_s[at(i)];
-    state.parameter_bytes += layers.parameter_bytes[at(i)];
-    state.activation_bytes += layers.output_bytes[at(i)];
+    state.time_s += layers.time_s[i];
+    state.parameter_bytes += layers.parameter_bytes[i];
+    state.activation_bytes += layers.output_bytes[i];
   }
   append_set(bits, state.layers);
   return state;
@@ -71,7 +70,7 @@ class Antichains {
     before_.assign(at(layers.count()) * words_, 0);
     open_.resize(at(layers.count()));
     for (int32_t i = 0; i < layers.count(); ++i)
-      for (const int32_t from : layers.inputs[at(i)]) {
+      for (const int32_t from : layers.inputs[i]) {
         for (size_t w = 0; w < words_; ++w) row(i)[w] |= row(from)[w];
         row(i)[at(from) / 64] |= uint64_t{1} << (from % 64);
       }
@@ -109,7 +108,7 @@ class Antichains {
 
   /// The layers before one that have a reader beside the way to it.
   const Set& open_before(int32_t member) {
-    auto& known = open_[at(member)];
+    auto& known = open_[member];
     if (known) return *known;
     known.emplace();
     for (size_t w = 0; w < words_; ++w)
@@ -118,7 +117,7 @@ class Antichains {
         const auto is_beside = [&](int32_t reader) {
           return reader != member && !leads(reader, member);
         };
-        const auto& readers = layers_.readers[at(i)];
+        const auto& readers = layers_.readers[i];
         if (std::any_of(readers.begin(), readers.end(), is_beside)) known->push_back(i);
       }
     return *known;
@@ -138,16 +137,16 @@ class Antichains {
 
   /// All antichains with one operator of the augmented one moved on to a reader.
   void advance(int32_t state) {
-    const Set antichain = found_[at(state)], augmented = augmented_[at(state)];
+    const Set antichain = found_[state], augmented = augmented_[state];
     for (const int32_t member : augmented)
-      for (const int32_t reader : layers_.readers[at(member)]) {
+      for (const int32_t reader : layers_.readers[member]) {
         if (std::binary_search(antichain.begin(), antichain.end(), reader)) continue;
         const auto is_behind = [&](int32_t other) { return leads(reader, other); };
         if (std::any_of(augmented.begin(), augmented.end(), is_behind)) continue;
         Set moved;
         for (const int32_t other : augmented) moved.push_back(other == member ? reader : other);
         const int32_t next = find(without_predecessors(moved));
-        next_[at(state)].push_back(next);
+        next_[state].push_back(next);
       }
   }
 
@@ -180,21 +179,21 @@ class Antichains {
       deadline_.poll();
       all.push_back(state_of(layers_.layers, held_by(found_[s])));
       for (const int32_t i : augmented_[s])
-        all.back().output_bytes += layers_.layers.output_bytes[at(i)];
+        all.back().output_bytes += layers_.layers.output_bytes[i];
     }
     std::vector<int32_t> order(all.size()), place(all.size());
     for (size_t s = 0; s < all.size(); ++s) order[s] = static_cast<int32_t>(s);
     std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-      return all[at(a)].layers.size() < all[at(b)].layers.size();
+      return all[a].layers.size() < all[b].layers.size();
     });
-    for (size_t s = 0; s < order.size(); ++s) place[at(order[s])] = static_cast<int32_t>(s);
+    for (size_t s = 0; s < order.size(); ++s) place[order[s]] = static_cast<int32_t>(s);
     std::vector<PipedreamState> sorted;
-    for (const int32_t s : order) sorted.push_back(std::move(all[at(s)]));
+    for (const int32_t s : order) sorted.push_back(std::move(all[s]));
     const size_t words = sorted.size() / 64 + 1;
     std::vector<uint64_t> before(sorted.size() * words, 0);
     for (size_t s = 0; s < sorted.size(); ++s)
-      for (const int32_t next : next_[at(order[s])]) {
-        const size_t reached = at(place[at(next)]) * words;
+      for (const int32_t next : next_[order[s]]) {
+        const size_t reached = at(place[next]) * words;
         for (size_t w = 0; w < words; ++w) before[reached + w] |= before[s * words + w];
         before[reached + s / 64] |= uint64_t{1} << (s % 64);
       }
@@ -217,7 +216,7 @@ class Antichains {
 std::vector<PipedreamState> states_in_order(const PipedreamLayers& layers, int32_t most,
                                             const Deadline& deadline) {
   std::vector<int32_t> last_reader(at(layers.count()), -1);
-  for (const auto& [a, b] : layers.edges) last_reader[at(a)] = std::max(last_reader[at(a)], b);
+  for (const auto& [a, b] : layers.edges) last_reader[a] = std::max(last_reader[a], b);
   std::vector<PipedreamState> states;
   std::vector<int32_t> held;
   for (int32_t i = 0; i < layers.count(); ++i) {
@@ -226,7 +225,7 @@ std::vector<PipedreamState> states_in_order(const PipedreamLayers& layers, int32
     deadline.poll();
     auto state = state_of(layers, held);
     for (const int32_t h : held)
-      if (last_reader[at(h)] > i) state.output_bytes += layers.output_bytes[at(h)];
+      if (last_reader[h] > i) state.output_bytes += layers.output_bytes[h];
     for (size_t b = 0; b < states.size(); ++b) state.before.push_back(static_cast<int32_t>(b));
     states.push_back(std::move(state));
   }
@@ -239,37 +238,37 @@ PipedreamLayers compress_branches(const PipedreamLayers& layers) {
   const Neighbours graph(layers);
   std::vector<int32_t> chain(at(layers.count()), -1);  // the first layer of the chain a layer is in
   for (int32_t i = 0; i < layers.count(); ++i) {
-    if (graph.inputs[at(i)].size() != 1) continue;
-    const int32_t from = graph.inputs[at(i)][0];
+    if (graph.inputs[i].size() != 1) continue;
+    const int32_t from = graph.inputs[i][0];
     // A chain begins behind a branch and goes on while nothing joins or leaves it.
-    if (graph.readers[at(from)].size() > 1)
-      chain[at(i)] = i;
+    if (graph.readers[from].size() > 1)
+      chain[i] = i;
     else
-      chain[at(i)] = chain[at(from)];
+      chain[i] = chain[from];
   }
   PipedreamLayers made;
   std::vector<int32_t> number(at(layers.count()));
   for (int32_t i = 0; i < layers.count(); ++i) {
-    const bool merged = chain[at(i)] >= 0 && chain[at(i)] != i;
-    const int32_t layer = merged ? number[at(chain[at(i)])] : made.count();
-    number[at(i)] = layer;
+    const bool merged = chain[i] >= 0 && chain[i] != i;
+    const int32_t layer = merged ? number[chain[i]] : made.count();
+    number[i] = layer;
     if (!merged) {
       made.members.emplace_back();
       made.time_s.push_back(0);
       made.parameter_bytes.push_back(0);
       made.output_bytes.push_back(0);
     }
-    auto& members = made.members[at(layer)];
-    members.insert(members.end(), layers.members[at(i)].begin(), layers.members[at(i)].end());
-    made.time_s[at(layer)] += layers.time_s[at(i)];
-    made.parameter_bytes[at(layer)] += layers.parameter_bytes[at(i)];
-    made.output_bytes[at(layer)] = layers.output_bytes[at(i)];
+    auto& members = made.members[layer];
+    members.insert(members.end(), layers.members[i].begin(), layers.members[i].end());
+    made.time_s[layer] += layers.time_s[i];
+    made.parameter_bytes[layer] += layers.parameter_bytes[i];
+    made.output_bytes[layer] = layers.output_bytes[i];
   }
   for (const auto& [a, b] : layers.edges)
-    if (number[at(a)] != number[at(b)]) made.edges.emplace_back(number[at(a)], number[at(b)]);
+    if (number[a] != number[b]) made.edges.emplace_back(number[a], number[b]);
   std::sort(made.edges.begin(), made.edges.end());
   made.edges.erase(std::unique(made.edges.begin(), made.edges.end()), made.edges.end());
-  made.source = number[at(layers.source)];
+  made.source = number[layers.source];
   return made;
 }
 

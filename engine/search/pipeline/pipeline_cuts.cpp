@@ -6,6 +6,7 @@
 
 #include "base/deadline.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "base/random.h"
 #include "search/partition/row_split.h"
 #include "search/pipeline/ideals.h"
@@ -14,13 +15,11 @@
 namespace trinity {
 namespace {
 
-size_t at(int32_t i) { return static_cast<size_t>(i); }
-
 std::vector<double> work_of(const LoadInstance& instance, const LoadOrder& order) {
   std::vector<double> work;
   for (const auto& group : order.groups) {
     work.push_back(0);
-    for (const int32_t node : group) work.back() += instance.nodes[at(node)].accelerator_s;
+    for (const int32_t node : group) work.back() += instance.nodes[node].accelerator_s;
   }
   return work;
 }
@@ -30,7 +29,7 @@ std::vector<double> memory_of(const LoadInstance& instance, const LoadOrder& ord
   for (const auto& group : order.groups) {
     bytes.push_back(0);
     for (const int32_t node : group)
-      bytes.back() += static_cast<double>(instance.nodes[at(node)].memory_bytes);
+      bytes.back() += static_cast<double>(instance.nodes[node].memory_bytes);
   }
   return bytes;
 }
@@ -43,8 +42,8 @@ std::vector<int32_t> devices_of(const LoadInstance& instance, const LoadOrder& o
   std::vector<int32_t> device(instance.nodes.size(), 0);
   int32_t part = 0;
   for (int32_t g = 0; g < static_cast<int32_t>(order.groups.size()); ++g) {
-    while (part < static_cast<int32_t>(cuts.size()) && g >= cuts[at(part)]) ++part;
-    for (const int32_t node : order.groups[at(g)]) device[at(node)] = part;
+    while (part < static_cast<int32_t>(cuts.size()) && g >= cuts[part]) ++part;
+    for (const int32_t node : order.groups[g]) device[node] = part;
   }
   return device;
 }
@@ -156,7 +155,7 @@ class Blocks {
         const int32_t q = smallest_near(p);
         if (most <= size(q) + 1 + 1e-12 || --left < 0) return;
         next = p < q ? q - 1 : q + 1;
-        p < q ? --ends_[at(next)] : ++ends_[at(q)];
+        p < q ? --ends_[next] : ++ends_[q];
       }
     }
   }
@@ -164,14 +163,12 @@ class Blocks {
   std::vector<int32_t> block_of() const {
     std::vector<int32_t> block;
     for (int32_t p = 0; p < static_cast<int32_t>(ends_.size()); ++p)
-      while (static_cast<int32_t>(block.size()) < ends_[at(p)]) block.push_back(p);
+      while (static_cast<int32_t>(block.size()) < ends_[p]) block.push_back(p);
     return block;
   }
 
  private:
-  double size(int32_t p) const {
-    return sums_[at(ends_[at(p)])] - (p > 0 ? sums_[at(ends_[at(p - 1)])] : 0);
-  }
+  double size(int32_t p) const { return sums_[ends_[p]] - (p > 0 ? sums_[ends_[p - 1]] : 0); }
   int32_t largest() const {
     int32_t chosen = 0;
     for (int32_t p = 1; p < static_cast<int32_t>(ends_.size()); ++p)

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "graph/order.h"
 #include "search/pipeline/ideals.h"
 #include "search/placement/task_graph.h"
@@ -13,11 +14,9 @@
 namespace trinity {
 namespace {
 
-size_t at(int32_t i) { return static_cast<size_t>(i); }
-
 /// What a cut at a node's output moves in one direction.
 double output_bytes(const PipelineNetwork& network, int32_t node) {
-  const auto& about = network.nodes[at(node)];
+  const auto& about = network.nodes[node];
   if (about.transfer < 0) return about.output_bytes;
   return about.transfer * network.unit_s * network.bandwidth_bytes_per_s;
 }
@@ -26,8 +25,8 @@ double output_bytes(const PipelineNetwork& network, int32_t node) {
 bool is_plain(const PipelineNetwork& network) {
   std::vector<bool> seen(network.nodes.size(), false);
   for (const auto& node : network.nodes) {
-    if (node.backward || seen[at(node.unit)]) return false;
-    seen[at(node.unit)] = true;
+    if (node.backward || seen[node.unit]) return false;
+    seen[node.unit] = true;
   }
   return true;
 }
@@ -42,11 +41,10 @@ LoadOrder layer_order(const PipelineNetwork& network) {
   LoadOrder order;
   std::vector<int32_t> number(network.nodes.size(), -1);
   for (const int32_t node : stable_order(network.count(), network.edges)) {
-    number[at(node)] = static_cast<int32_t>(order.groups.size());
+    number[node] = static_cast<int32_t>(order.groups.size());
     order.groups.push_back({node});
   }
-  for (const auto& [from, to] : network.edges)
-    order.edges.emplace_back(number[at(from)], number[at(to)]);
+  for (const auto& [from, to] : network.edges) order.edges.emplace_back(number[from], number[to]);
   std::sort(order.edges.begin(), order.edges.end());
   return order;
 }
@@ -59,19 +57,18 @@ struct Folded {
 std::vector<Folded> fold(const PipelineNetwork& network, const LoadOrder& order) {
   std::vector<int32_t> layer(network.nodes.size(), -1);
   for (size_t g = 0; g < order.groups.size(); ++g)
-    for (const int32_t node : order.groups[g]) layer[at(node)] = static_cast<int32_t>(g);
+    for (const int32_t node : order.groups[g]) layer[node] = static_cast<int32_t>(g);
   std::vector<bool> crosses(network.nodes.size(), false);
   for (const auto& [from, to] : network.edges)
-    if (layer[at(from)] != layer[at(to)] && !network.nodes[at(from)].backward)
-      crosses[at(from)] = true;
+    if (layer[from] != layer[to] && !network.nodes[from].backward) crosses[from] = true;
   std::vector<Folded> folded(order.groups.size());
   for (int32_t n = 0; n < network.count(); ++n) {
-    const auto& node = network.nodes[at(n)];
-    auto& into = folded[at(layer[at(n)])];
+    const auto& node = network.nodes[n];
+    auto& into = folded[layer[n]];
     into.time += node.time;
     into.parameter_bytes += node.parameter_bytes;
     into.memory_bytes += static_cast<double>(node.memory_bytes);
-    if (crosses[at(n)] || order.groups[at(layer[at(n)])].size() == 1)
+    if (crosses[n] || order.groups[layer[n]].size() == 1)
       into.output_bytes += output_bytes(network, n);
   }
   return folded;
@@ -85,7 +82,7 @@ PiperProblem plain_problem(const PipelineNetwork& network,
   PiperProblem problem;
   problem.layers.resize(order.groups.size());
   for (const auto& [from, to] : order.edges)
-    problem.edges.push_back({from, to, folded[at(from)].output_bytes});
+    problem.edges.push_back({from, to, folded[from].output_bytes});
   problem.index();
   for (size_t l = 0; l < folded.size(); ++l) {
     auto& layer = problem.layers[l];
@@ -118,7 +115,7 @@ class ProblemNetwork {
     add_nodes();
     const auto tasks = make_task_graph(problem_);
     for (int32_t o = 0; o < graph_.operator_count(); ++o) {
-      auto& node = network_.nodes[at(node_of_[at(o)])];
+      auto& node = network_.nodes[node_of_[o]];
       node.time += tasks.mean_cost(o) / 1e9;
       node.parameter_bytes += static_cast<double>(graph_.op(o).parameter_bytes());
       node.memory_bytes += problem_.fixed_bytes(o);
@@ -149,17 +146,17 @@ class ProblemNetwork {
     std::map<int32_t, int32_t> first_of_unit;
     for (const auto& [place, o] : ahead) {
       const int32_t number = network_.count();
-      node_of_[at(o)] = number;
+      node_of_[o] = number;
       auto& node = network_.nodes.emplace_back();
       node.id = graph_.op(o).name;
       node.unit = first_of_unit.emplace(graph_.op(o).unit, number).first->second;
     }
     for (int32_t o = 0; o < graph_.operator_count(); ++o) {
-      if (node_of_[at(o)] >= 0) continue;
+      if (node_of_[o] >= 0) continue;
       const int32_t serves = graph_.op(o).forward;
       const auto unit = first_of_unit.find(graph_.op(o).unit);
-      if (serves >= 0) node_of_[at(o)] = node_of_[at(serves)];
-      if (node_of_[at(o)] < 0) node_of_[at(o)] = unit == first_of_unit.end() ? 0 : unit->second;
+      if (serves >= 0) node_of_[o] = node_of_[serves];
+      if (node_of_[o] < 0) node_of_[o] = unit == first_of_unit.end() ? 0 : unit->second;
     }
   }
 
@@ -167,11 +164,11 @@ class ProblemNetwork {
   void add_outputs(int32_t o, PipelineNetwork::Node& node) {
     std::vector<bool> sent(graph_.op(o).outputs.size(), false), kept = sent;
     for (const auto& reader : problem_.readers(o)) {
-      const int32_t to = node_of_[at(reader.op)];
-      if (!is_ahead(reader.op)) kept[at(reader.output)] = true;
-      if (!is_ahead(reader.op) || to == node_of_[at(o)]) continue;
-      sent[at(reader.output)] = true;
-      edges_.emplace(node_of_[at(o)], to);
+      const int32_t to = node_of_[reader.op];
+      if (!is_ahead(reader.op)) kept[reader.output] = true;
+      if (!is_ahead(reader.op) || to == node_of_[o]) continue;
+      sent[reader.output] = true;
+      edges_.emplace(node_of_[o], to);
     }
     for (size_t i = 0; i < sent.size(); ++i) {
       const size_t output = at(problem_.first_output(o)) + i;
@@ -217,7 +214,7 @@ PipedreamLayers pipedream_layers(const PipelineNetwork& network) {
   for (size_t g = 0; g < order.groups.size(); ++g) {
     const auto& group = order.groups[g];
     if (std::none_of(group.begin(), group.end(),
-                     [&](int32_t node) { return network.nodes[at(node)].planned; }))
+                     [&](int32_t node) { return network.nodes[node].planned; }))
       continue;
     number[g] = layers.count();
     layers.members.push_back(group);
@@ -228,15 +225,15 @@ PipedreamLayers pipedream_layers(const PipelineNetwork& network) {
   if (layers.count() == 0) throw ArgumentError("PipeDream's optimiser: no layer takes part");
   std::vector<bool> is_read(at(layers.count()), false);
   for (const auto& [from, to] : order.edges)
-    if (number[at(from)] >= 0 && number[at(to)] >= 0) {
-      layers.edges.emplace_back(number[at(from)], number[at(to)]);
-      is_read[at(number[at(to)])] = true;
+    if (number[from] >= 0 && number[to] >= 0) {
+      layers.edges.emplace_back(number[from], number[to]);
+      is_read[number[to]] = true;
     }
   // The source that stands first in the file, as in PipeDream.
   int32_t first = network.count();
   for (int32_t l = 0; l < layers.count(); ++l)
-    if (!is_read[at(l)] && layers.members[at(l)][0] < first) {
-      first = layers.members[at(l)][0];
+    if (!is_read[l] && layers.members[l][0] < first) {
+      first = layers.members[l][0];
       layers.source = l;
     }
   return layers;

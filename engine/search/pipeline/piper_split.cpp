@@ -57,10 +57,11 @@ struct Choices {
 
 /// Whether there is a plan within a time. Sets of layers that are closed under readers grow from
 /// the end of the pipeline, since the memory of a stage depends on the stages behind it.
-class Programme {
+class StageProgram {
  public:
-  Programme(const PiperProblem& problem, const Ideals& ideals, const std::vector<int32_t>& layer_of,
-            const Choices& choices, const Deadline& deadline)
+  StageProgram(const PiperProblem& problem, const Ideals& ideals,
+               const std::vector<int32_t>& layer_of, const Choices& choices,
+               const Deadline& deadline)
       : problem_(problem),
         ideals_(ideals),
         layer_of_(layer_of),
@@ -279,12 +280,12 @@ std::vector<int32_t> topological(const PiperProblem& problem) {
 }
 
 /// Improves `plan` by a search for the least limit that has a plan.
-void find_least(const PiperProblem& problem, Programme& programme, PiperPlan& plan) {
+void find_least(const PiperProblem& problem, StageProgram& program, PiperPlan& plan) {
   const double longest = longest_time(problem);
   const bool given = plan.feasible;
-  double low = programme.work() / problem.devices, high = plan.feasible ? plan.time : kNone;
+  double low = program.work() / problem.devices, high = plan.feasible ? plan.time : kNone;
   const auto attempt = [&](double limit) {
-    auto stages = programme.run(limit);
+    auto stages = program.run(limit);
     if (!stages) {
       low = limit;
       return false;
@@ -451,14 +452,14 @@ PiperPlan piper_split(const PiperProblem& problem, const PiperLimits& limits) {
   PiperPlan plan;
   try {
     const auto along = Ideals::of_order(count, chain, count + 1, deadline);
-    Programme first(problem, *along, layer_of, choices, deadline);
+    StageProgram first(problem, *along, layer_of, choices, deadline);
     find_least(problem, first, plan);
     const auto most = std::min(limits.most_ideals, kMostWords / (count / 64 + 1));
     const auto ideals = Ideals::of_order(count, order, most, deadline);
     if (!ideals) return plan;
     plan.ideals = ideals->count();
-    Programme programme(problem, *ideals, layer_of, choices, deadline);
-    find_least(problem, programme, plan);
+    StageProgram program(problem, *ideals, layer_of, choices, deadline);
+    find_least(problem, program, plan);
     plan.exact = true;
   } catch (const TimeIsUp&) {
     SimplePlans(problem, choices, layer_of).take(plan);

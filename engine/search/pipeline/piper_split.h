@@ -78,7 +78,7 @@ struct PiperLimits {
 };
 
 /// The plan of least time. A threshold is searched: whether there is a plan within a time is a
-/// dynamic programme over down-sets that keeps, of each, only the pairs (devices used, sum of d)
+/// dynamic program over down-sets that keeps, of each, only the pairs (devices used, sum of d)
 /// that no other beats, and looks at few stages, because what is left must fit the devices that are
 /// left. When time is up, the best so far is returned, or stages of one shape along one order where
 /// such fit. Deterministic; throws ArgumentError for a problem that cannot be, Interrupted.

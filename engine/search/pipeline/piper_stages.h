@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/index.h"
 #include "search/pipeline/piper_split.h"
 
 // What a stage of Piper's costs, for its planner (piper_split.cpp).
@@ -14,8 +15,6 @@ namespace trinity::piper {
 constexpr double kNone = std::numeric_limits<double>::infinity();
 /// What Piper's code takes for nothing when it compares bytes.
 constexpr double kByteSlack = 1e-9;
-
-inline size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 inline const PiperProblem::Degree* find_degree(const PiperProblem::Layer& layer, int32_t degree) {
   for (const auto& entry : layer.degrees)
@@ -124,9 +123,9 @@ class Pricer {
 
   /// Sets the layers of the stage that is priced next.
   void set_layers(const std::vector<int32_t>& layers) {
-    for (const int32_t layer : layers_) inside_[at(layer)] = false;
+    for (const int32_t layer : layers_) inside_[layer] = false;
     layers_ = layers;
-    for (const int32_t layer : layers_) inside_[at(layer)] = true;
+    for (const int32_t layer : layers_) inside_[layer] = true;
     degree_ = replicas_ = 0;
   }
   const std::vector<int32_t>& layers() const { return layers_; }
@@ -137,7 +136,7 @@ class Pricer {
     entries_.clear();
     work = 0;
     for (const int32_t layer : layers_) {
-      const auto* entry = find_degree(problem_.layers[at(layer)], degree);
+      const auto* entry = find_degree(problem_.layers[layer], degree);
       if (!entry) return false;
       entries_.push_back(entry);
       double least = kNone;
@@ -159,11 +158,11 @@ class Pricer {
   /// The time of given configurations.
   Choice cost(size_t position, const PiperProblem::Configuration& configuration,
               int32_t replicas) const {
-    const auto& layer = problem_.layers[at(layers_[position])];
+    const auto& layer = problem_.layers[layers_[position]];
     double edge_bytes = 0;
     for (size_t e = 0; e < layer.edges.size(); ++e) {
-      const auto& edge = problem_.edges[at(layer.edges[e])];
-      if (inside_[at(edge.from)] && inside_[at(edge.to)]) continue;
+      const auto& edge = problem_.edges[layer.edges[e]];
+      if (inside_[edge.from] && inside_[edge.to]) continue;
       edge_bytes += 2 * (edge.bytes + configuration.sync_bytes[e]);
     }
     const double resync_bytes = 4.0 * (replicas - 1) * configuration.parameter_bytes / replicas /

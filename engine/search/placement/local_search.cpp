@@ -35,7 +35,7 @@ void LocalSearch::shuffle() {
 bool LocalSearch::next_single(Assignment& trial) {
   while (next_move_ < round_.size()) {
     const int32_t move = round_[next_move_++];
-    auto& device = trial[static_cast<size_t>(move / space().devices())];
+    auto& device = trial[move / space().devices()];
     if (device == move % space().devices()) continue;
     device = move % space().devices();
     return true;
@@ -123,8 +123,7 @@ void LocalSearch::learn(std::span<const Assignment> trials, std::span<const Scor
   if (kicked_) return go_to(trials[0], scores[0]);
   failures_ += static_cast<int32_t>(trials.size());
   const auto least = std::min_element(scores.begin(), scores.end()) - scores.begin();
-  if (scores[static_cast<size_t>(least)] < score_)
-    go_to(trials[static_cast<size_t>(least)], scores[static_cast<size_t>(least)]);
+  if (scores[least] < score_) go_to(trials[least], scores[least]);
 }
 
 }  // namespace trinity

@@ -16,8 +16,8 @@ Moves::Moves(const PlacementSpace& space, RandomStream random, const MoveMix& mi
   before_.resize(n);
   after_.resize(n);
   for (const auto& edge : space.graph().edges) {
-    after_[static_cast<size_t>(edge.from)].push_back(edge.to);
-    before_[static_cast<size_t>(edge.to)].push_back(edge.from);
+    after_[edge.from].push_back(edge.to);
+    before_[edge.to].push_back(edge.from);
   }
   in_picked_.assign(n, false);
 }
@@ -32,11 +32,10 @@ class Blame {
       : problem_(problem), timeline_(timeline), time_ns_(units, 0) {
     tasks_.resize(static_cast<size_t>(problem.devices()));
     for (int32_t task = 0; task < problem.operators(); ++task)
-      tasks_[static_cast<size_t>(placement[static_cast<size_t>(task)])].push_back(task);
+      tasks_[placement[task]].push_back(task);
     for (auto& list : tasks_)
       std::sort(list.begin(), list.end(), [&](int32_t a, int32_t b) {
-        return std::pair(timeline_.start_ns[static_cast<size_t>(a)], a) <
-               std::pair(timeline_.start_ns[static_cast<size_t>(b)], b);
+        return std::pair(timeline_.start_ns[a], a) < std::pair(timeline_.start_ns[b], b);
       });
   }
 
@@ -51,7 +50,7 @@ class Blame {
         add_queue(*step);
         continue;
       }
-      add(timeline_.transfers[static_cast<size_t>(step->index)].task, length_ns);
+      add(timeline_.transfers[step->index].task, length_ns);
       if (reader >= 0) add(reader, length_ns);
     }
   }
@@ -64,16 +63,16 @@ class Blame {
 
  private:
   void add(int32_t task, int64_t time_ns) {
-    const int32_t unit = problem_.graph().units()[static_cast<size_t>(task)];
-    time_ns_[static_cast<size_t>(unit)] += static_cast<double>(time_ns);
+    const int32_t unit = problem_.graph().units()[task];
+    time_ns_[unit] += static_cast<double>(time_ns);
   }
 
   /// What ran on the device while the task waited for it.
   void add_queue(const PathStep& step) {
-    const auto device = timeline_.device[static_cast<size_t>(step.index)];
-    const auto& list = tasks_[static_cast<size_t>(device)];
+    const auto device = timeline_.device[step.index];
+    const auto& list = tasks_[device];
     const auto first = std::partition_point(list.begin(), list.end(), [&](int32_t task) {
-      return timeline_.end_ns[static_cast<size_t>(task)] <= step.ready_ns;
+      return timeline_.end_ns[task] <= step.ready_ns;
     });
     for (auto task = first; task != list.end(); ++task) {
       const auto at = static_cast<size_t>(*task);
@@ -124,7 +123,7 @@ int32_t Moves::draw_device(const Assignment& assignment, int32_t home) {
     const auto neighbours = space_.neighbours(unit);
     if (!neighbours.empty()) {
       const int32_t other = neighbours[random_.below(neighbours.size())].unit;
-      const int32_t device = assignment[static_cast<size_t>(other)];
+      const int32_t device = assignment[other];
       if (device != home) return device;
     }
   }
@@ -134,15 +133,13 @@ int32_t Moves::draw_device(const Assignment& assignment, int32_t home) {
 }
 
 void Moves::cluster(int32_t seed, int32_t size, const Assignment& assignment) {
-  const int32_t home = assignment[static_cast<size_t>(seed)];
+  const int32_t home = assignment[seed];
   std::vector<PlacementSpace::Neighbour> edge;  // units beside the picked ones
   const auto pick = [&](int32_t unit) {
     picked_.push_back(unit);
-    in_picked_[static_cast<size_t>(unit)] = true;
+    in_picked_[unit] = true;
     for (const auto& next : space_.neighbours(unit))
-      if (assignment[static_cast<size_t>(next.unit)] == home &&
-          !in_picked_[static_cast<size_t>(next.unit)])
-        edge.push_back(next);
+      if (assignment[next.unit] == home && !in_picked_[next.unit]) edge.push_back(next);
   };
   pick(seed);
   while (static_cast<int32_t>(picked_.size()) < size && !edge.empty()) {
@@ -155,21 +152,21 @@ void Moves::cluster(int32_t seed, int32_t size, const Assignment& assignment) {
     const int32_t unit = edge[chosen].unit;
     edge[chosen] = edge.back();
     edge.pop_back();
-    if (!in_picked_[static_cast<size_t>(unit)]) pick(unit);
+    if (!in_picked_[unit]) pick(unit);
   }
-  for (const int32_t unit : picked_) in_picked_[static_cast<size_t>(unit)] = false;
+  for (const int32_t unit : picked_) in_picked_[unit] = false;
 }
 
 void Moves::chain(int32_t seed, int32_t size, const Assignment& assignment) {
-  const int32_t home = assignment[static_cast<size_t>(seed)];
+  const int32_t home = assignment[seed];
   picked_.push_back(seed);
   const auto follow = [&](const auto& forward, const auto& back) {
     int32_t unit = seed;
     while (static_cast<int32_t>(picked_.size()) < size) {
-      const auto& next = forward[static_cast<size_t>(unit)];
-      if (next.size() != 1 || back[static_cast<size_t>(next[0])].size() != 1) break;
+      const auto& next = forward[unit];
+      if (next.size() != 1 || back[next[0]].size() != 1) break;
       unit = next[0];
-      if (assignment[static_cast<size_t>(unit)] != home || unit == seed) break;
+      if (assignment[unit] != home || unit == seed) break;
       picked_.push_back(unit);
     }
   };
@@ -185,8 +182,8 @@ void Moves::range(int32_t seed, int32_t size) {
 bool Moves::swap(int32_t seed, Assignment& assignment) {
   for (int draw = 0; draw < 8; ++draw) {
     const size_t other = random_.below(assignment.size());
-    if (assignment[other] == assignment[static_cast<size_t>(seed)]) continue;
-    std::swap(assignment[other], assignment[static_cast<size_t>(seed)]);
+    if (assignment[other] == assignment[seed]) continue;
+    std::swap(assignment[other], assignment[seed]);
     return true;
   }
   return false;
@@ -217,8 +214,8 @@ void Moves::apply(Assignment& assignment) {
   const int32_t seed = draw_seed();
   if (random_.below(20) == 0 && swap(seed, assignment)) return;
   pick(seed, assignment);
-  const int32_t device = draw_device(assignment, assignment[static_cast<size_t>(seed)]);
-  for (const int32_t unit : picked_) assignment[static_cast<size_t>(unit)] = device;
+  const int32_t device = draw_device(assignment, assignment[seed]);
+  for (const int32_t unit : picked_) assignment[unit] = device;
 }
 
 }  // namespace trinity

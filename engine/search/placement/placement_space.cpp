@@ -37,8 +37,8 @@ PlacementSpace::PlacementSpace(const Problem& problem)
 void PlacementSpace::bind_neighbours() {
   std::vector<std::map<int32_t, int64_t>> lists(static_cast<size_t>(units()));
   for (const auto& edge : graph_.edges) {
-    lists[static_cast<size_t>(edge.from)][edge.to] += edge.bytes;
-    lists[static_cast<size_t>(edge.to)][edge.from] += edge.bytes;
+    lists[edge.from][edge.to] += edge.bytes;
+    lists[edge.to][edge.from] += edge.bytes;
   }
   first_neighbour_.push_back(0);
   for (const auto& list : lists) {
@@ -56,7 +56,7 @@ void PlacementSpace::bind_costs() {
     if (bound[row]) continue;
     bound[row] = true;
     for (int32_t op = 0; op < problem_.operators(); ++op) {
-      const auto unit = static_cast<size_t>(problem_.graph().units()[static_cast<size_t>(op)]);
+      const auto unit = static_cast<size_t>(problem_.graph().units()[op]);
       cost_ns_[row * n + unit] += problem_.cost_ns(device, op);
     }
   }
@@ -78,8 +78,7 @@ double PlacementSpace::choices() const {
 std::vector<int32_t> PlacementSpace::placement(const Assignment& assignment) const {
   const auto unit_of = problem_.graph().units();
   std::vector<int32_t> placement(unit_of.size());
-  for (size_t op = 0; op < unit_of.size(); ++op)
-    placement[op] = assignment[static_cast<size_t>(unit_of[op])];
+  for (size_t op = 0; op < unit_of.size(); ++op) placement[op] = assignment[unit_of[op]];
   return placement;
 }
 
@@ -87,7 +86,7 @@ Assignment PlacementSpace::assignment(std::span<const int32_t> placement) const 
   check_placement(placement, problem_.graph(), problem_.cluster());
   Assignment assignment(static_cast<size_t>(units()));
   for (size_t unit = 0; unit < assignment.size(); ++unit)
-    assignment[unit] = placement[static_cast<size_t>(graph_.first_operator[unit])];
+    assignment[unit] = placement[graph_.first_operator[unit]];
   return assignment;
 }
 
@@ -106,7 +105,7 @@ uint64_t PlacementSpace::key(const Assignment& assignment) const {
   int32_t next = 0;
   uint64_t hash = assignment.size();
   for (const int32_t device : assignment) {
-    auto& known = name[static_cast<size_t>(device)];
+    auto& known = name[device];
     if (known < 0) known = interchangeable_ ? next++ : device;
     hash = mix64(hash ^ static_cast<uint64_t>(known));
   }

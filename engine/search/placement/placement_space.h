@@ -30,7 +30,7 @@ class PlacementSpace {
   };
   /// Ascending by unit.
   std::span<const Neighbour> neighbours(int32_t unit) const {
-    const auto first = static_cast<size_t>(first_neighbour_[static_cast<size_t>(unit)]);
+    const auto first = static_cast<size_t>(first_neighbour_[unit]);
     const auto last = static_cast<size_t>(first_neighbour_[static_cast<size_t>(unit) + 1]);
     return {neighbours_.data() + first, last - first};
   }

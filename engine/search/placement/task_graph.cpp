@@ -7,11 +7,10 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace trinity {
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// Means of latency and 1 / rate over ordered pairs of different processors.
 std::pair<double, double> mean_link(const TaskGraph& graph) {
@@ -36,7 +35,7 @@ double longest_out(const TaskGraph& graph, int32_t task, const std::vector<doubl
   for (size_t i = 0; i < readers.size(); ++i) {
     wire += graph.mean_wire(readers[i].bytes);
     if (i + 1 < readers.size() && readers[i + 1].to == readers[i].to) continue;
-    longest = std::max(longest, wire + value[at(readers[i].to)]);
+    longest = std::max(longest, wire + value[readers[i].to]);
     wire = 0;
   }
   return longest;
@@ -80,7 +79,7 @@ void TaskGraph::index() {
                           [&](const Edge& a, const Edge& b) { return key(a) == key(b); }),
               edges.end());
   group_size.assign(at(*std::max_element(group.begin(), group.end())) + 1, 0);
-  for (const int32_t g : group) ++group_size[at(g)];
+  for (const int32_t g : group) ++group_size[g];
   out_first.assign(at(tasks) + 1, 0);
   in_first.assign(at(tasks) + 1, 0);
   for (const auto& edge : edges) {
@@ -91,8 +90,7 @@ void TaskGraph::index() {
   std::partial_sum(in_first.begin(), in_first.end(), in_first.begin());
   in.resize(edges.size());
   auto next = in_first;
-  for (size_t e = 0; e < edges.size(); ++e)
-    in[at(next[at(edges[e].to)]++)] = static_cast<int32_t>(e);
+  for (size_t e = 0; e < edges.size(); ++e) in[next[edges[e].to]++] = static_cast<int32_t>(e);
   std::tie(mean_latency_, mean_inverse_rate_) = mean_link(*this);
   find_followers();
 }
@@ -102,15 +100,15 @@ void TaskGraph::find_followers() {
   for (int32_t t = 0; t < tasks; ++t) {
     bool free = true;
     for (int32_t p = 0; p < processors; ++p) free = free && cost_of(t, p) == 0;
-    for (const int32_t e : inputs(t)) free = free && follows[at(edges[at(e)].from)];
-    follows[at(t)] = free;
+    for (const int32_t e : inputs(t)) free = free && follows[edges[e].from];
+    follows[t] = free;
   }
 }
 
 std::vector<int32_t> TaskGraph::awaited_inputs() const {
   std::vector<int32_t> missing(at(tasks), 0);
   for (const auto& edge : edges)
-    if (!follows[at(edge.from)]) ++missing[at(edge.to)];
+    if (!follows[edge.from]) ++missing[edge.to];
   return missing;
 }
 
@@ -127,12 +125,12 @@ int64_t TaskGraph::wire(int32_t from, int32_t to, int64_t bytes) const {
 }
 
 std::span<const TaskGraph::Edge> TaskGraph::readers(int32_t task) const {
-  const size_t first = at(out_first[at(task)]);
+  const size_t first = at(out_first[task]);
   return {edges.data() + first, at(out_first[at(task) + 1]) - first};
 }
 
 std::span<const int32_t> TaskGraph::inputs(int32_t task) const {
-  const size_t first = at(in_first[at(task)]);
+  const size_t first = at(in_first[task]);
   return {in.data() + first, at(in_first[at(task) + 1]) - first};
 }
 
@@ -160,8 +158,8 @@ TaskGraph make_task_graph(const Problem& problem) {
 std::vector<int32_t> missing_followers(const TaskGraph& graph, std::span<const int32_t> processor,
                                        int32_t task) {
   const auto missing = [&](int32_t e) {
-    const int32_t from = graph.edges[at(e)].from;
-    return graph.follows[at(from)] && processor[at(from)] < 0;
+    const int32_t from = graph.edges[e].from;
+    return graph.follows[from] && processor[from] < 0;
   };
   const auto inputs = graph.inputs(task);
   if (std::none_of(inputs.begin(), inputs.end(), missing)) return {};
@@ -171,7 +169,7 @@ std::vector<int32_t> missing_followers(const TaskGraph& graph, std::span<const i
     const int32_t reader = open.back();
     open.pop_back();
     for (const int32_t e : graph.inputs(reader)) {
-      const int32_t from = graph.edges[at(e)].from;
+      const int32_t from = graph.edges[e].from;
       if (missing(e) && found.insert(from).second) open.push_back(from);
     }
   }
@@ -181,7 +179,7 @@ std::vector<int32_t> missing_followers(const TaskGraph& graph, std::span<const i
 std::vector<double> upward_ranks(const TaskGraph& graph) {
   std::vector<double> rank(at(graph.tasks), 0);
   for (int32_t t = graph.tasks - 1; t >= 0; --t)
-    rank[at(t)] = graph.mean_cost(t) + longest_out(graph, t, rank);
+    rank[t] = graph.mean_cost(t) + longest_out(graph, t, rank);
   return rank;
 }
 
@@ -191,10 +189,10 @@ std::vector<double> downward_ranks(const TaskGraph& graph) {
     double wire = 0;
     const auto inputs = graph.inputs(t);
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const auto& edge = graph.edges[at(inputs[i])];
+      const auto& edge = graph.edges[inputs[i]];
       wire += graph.mean_wire(edge.bytes);
-      if (i + 1 < inputs.size() && graph.edges[at(inputs[i + 1])].from == edge.from) continue;
-      rank[at(t)] = std::max(rank[at(t)], rank[at(edge.from)] + graph.mean_cost(edge.from) + wire);
+      if (i + 1 < inputs.size() && graph.edges[inputs[i + 1]].from == edge.from) continue;
+      rank[t] = std::max(rank[t], rank[edge.from] + graph.mean_cost(edge.from) + wire);
       wire = 0;
     }
   }
@@ -204,9 +202,8 @@ std::vector<double> downward_ranks(const TaskGraph& graph) {
 std::vector<double> static_levels(const TaskGraph& graph) {
   std::vector<double> level(at(graph.tasks), 0);
   for (int32_t t = graph.tasks - 1; t >= 0; --t) {
-    for (const auto& edge : graph.readers(t))
-      level[at(t)] = std::max(level[at(t)], level[at(edge.to)]);
-    level[at(t)] += graph.mean_cost(t);
+    for (const auto& edge : graph.readers(t)) level[t] = std::max(level[t], level[edge.to]);
+    level[t] += graph.mean_cost(t);
   }
   return level;
 }

@@ -65,9 +65,8 @@ class Round {
         bytes_(graph.groups(), 0) {
     std::iota(root_.begin(), root_.end(), 0);
     std::vector<int32_t> order = root_;
-    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-      return graph.work_ns[static_cast<size_t>(a)] < graph.work_ns[static_cast<size_t>(b)];
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int32_t a, int32_t b) { return graph.work_ns[a] < graph.work_ns[b]; });
     for (const int32_t group : order) join(group);
   }
 
@@ -76,7 +75,7 @@ class Round {
     std::vector<int32_t> number(root_.size(), -1), result;
     int32_t count = 0;
     for (size_t group = 0; group < root_.size(); ++group) {
-      auto& known = number[static_cast<size_t>(find(static_cast<int32_t>(group)))];
+      auto& known = number[find(static_cast<int32_t>(group))];
       if (known < 0) known = count++;
       result.push_back(known);
     }
@@ -87,7 +86,7 @@ class Round {
   int32_t find(int32_t group) {
     auto at = static_cast<size_t>(group);
     while (static_cast<size_t>(root_[at]) != at) {
-      root_[at] = root_[static_cast<size_t>(root_[at])];
+      root_[at] = root_[root_[at]];
       at = static_cast<size_t>(root_[at]);
     }
     return static_cast<int32_t>(at);
@@ -96,24 +95,22 @@ class Round {
   void join(int32_t group) {
     poll_.step();
     const int32_t own = find(group);
-    const auto begin = graph_.edges.begin() + graph_.first[static_cast<size_t>(group)];
+    const auto begin = graph_.edges.begin() + graph_.first[group];
     const auto end = graph_.edges.begin() + graph_.first[static_cast<size_t>(group) + 1];
-    for (auto edge = begin; edge != end; ++edge)
-      bytes_[static_cast<size_t>(find(edge->to))] += edge->bytes;
+    for (auto edge = begin; edge != end; ++edge) bytes_[find(edge->to)] += edge->bytes;
     int32_t best = -1;
     for (auto edge = begin; edge != end; ++edge) {
       const int32_t other = find(edge->to);
       if (other == own || work(own) + work(other) > most_work_ns_) continue;
-      if (best < 0 || bytes_[static_cast<size_t>(other)] > bytes_[static_cast<size_t>(best)])
-        best = other;
+      if (best < 0 || bytes_[other] > bytes_[best]) best = other;
     }
-    for (auto edge = begin; edge != end; ++edge) bytes_[static_cast<size_t>(find(edge->to))] = 0;
+    for (auto edge = begin; edge != end; ++edge) bytes_[find(edge->to)] = 0;
     if (best < 0) return;
-    work_ns_[static_cast<size_t>(best)] += work(own);
-    root_[static_cast<size_t>(own)] = best;
+    work_ns_[best] += work(own);
+    root_[own] = best;
   }
 
-  double work(int32_t group) const { return work_ns_[static_cast<size_t>(group)]; }
+  double work(int32_t group) const { return work_ns_[group]; }
 
   const Coarse& graph_;
   double most_work_ns_;
@@ -126,10 +123,10 @@ Coarse contract(const Coarse& fine, const std::vector<int32_t>& number, int32_t 
   Coarse graph;
   graph.work_ns.assign(static_cast<size_t>(count), 0);
   for (size_t group = 0; group < number.size(); ++group)
-    graph.work_ns[static_cast<size_t>(number[group])] += fine.work_ns[group];
+    graph.work_ns[number[group]] += fine.work_ns[group];
   for (const auto& edge : fine.edges) {
-    const int32_t from = number[static_cast<size_t>(edge.from)];
-    const int32_t to = number[static_cast<size_t>(edge.to)];
+    const int32_t from = number[edge.from];
+    const int32_t to = number[edge.to];
     if (from != to) graph.edges.push_back({from, to, edge.bytes});
   }
   graph.index();
@@ -145,7 +142,7 @@ UnitGroups::UnitGroups(const PlacementSpace& space) {
   std::iota(group.begin(), group.end(), 0);
   for (double share = kFirstShare; share <= kLastShare; share *= 2) {
     const auto [number, count] = Round(graph, share * total).numbers();
-    for (auto& of_unit : group) of_unit = number[static_cast<size_t>(of_unit)];
+    for (auto& of_unit : group) of_unit = number[of_unit];
     graph = contract(graph, number, count);
     if (count >= 2 && static_cast<size_t>(count) <= group.size() / kUnitsPerGroup)
       add_level(group, count);
@@ -159,15 +156,15 @@ void UnitGroups::add_level(const std::vector<int32_t>& group, int32_t groups) {
   std::partial_sum(level.first.begin(), level.first.end(), level.first.begin());
   auto next = level.first;
   for (size_t unit = 0; unit < group.size(); ++unit) {
-    auto& at = next[static_cast<size_t>(group[unit])];
-    level.members[static_cast<size_t>(at++)] = static_cast<int32_t>(unit);
+    auto& at = next[group[unit]];
+    level.members[at++] = static_cast<int32_t>(unit);
   }
   levels_.push_back(std::move(level));
 }
 
 std::span<const int32_t> UnitGroups::around(int32_t level, int32_t unit) const {
-  const auto& at = levels_[static_cast<size_t>(level)];
-  const auto group = static_cast<size_t>(at.group[static_cast<size_t>(unit)]);
+  const auto& at = levels_[level];
+  const auto group = static_cast<size_t>(at.group[unit]);
   const auto begin = static_cast<size_t>(at.first[group]);
   const auto end = static_cast<size_t>(at.first[group + 1]);
   return {at.members.data() + begin, end - begin};

@@ -23,7 +23,7 @@ local trinity = {}
 ---@field heft trinity.SearchMethod List scheduling by upward rank and earliest finish.
 ---@field local_search trinity.SearchMethod Iterated local search over the simulator.
 ---@field m_etf trinity.SearchMethod Baechi's earliest start within memory.
----@field m_sct trinity.SearchMethod Baechi's favourite children from a linear programme.
+---@field m_sct trinity.SearchMethod Baechi's favourite children from a linear program.
 ---@field m_topo trinity.SearchMethod Baechi's devices filled in topological order.
 ---@field max_load trinity.SearchMethod Contiguous parts of least load, transfers counted.
 ---@field mcmc trinity.SearchMethod FlexFlow's Markov chain over placements.

@@ -15,7 +15,7 @@ local all = {
   { 'heft', {}, 'list scheduling by upward rank and earliest finish', 'Topcuoglu et al. 2002', schedules = true },
   { 'm_etf', {}, 'Baechi: earliest start within memory', 'Jeon et al. 2020',
     schedules = true, needs = 'room for all on the devices together' },
-  { 'm_sct', {}, 'Baechi: favourite children from a linear programme',
+  { 'm_sct', {}, 'Baechi: favourite children from a linear program',
     'Jeon et al. 2020', schedules = true, needs = 'room for all on the devices together' },
   { 'm_topo', {}, 'Baechi: fills devices in topological order', 'Jeon et al. 2020',
     needs = 'room for all on the devices together' },

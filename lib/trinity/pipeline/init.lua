@@ -162,7 +162,7 @@ register_rule('local_search', 'search', 'consecutive parts, cuts moved while tha
 local exact_s = 120 -- the longest proof that is tried: what it leaves open is not called optimal
 
 pipeline.register('max_load_dp', {
-  help = 'least largest load of contiguous parts (dynamic programme over down-sets; exact)', run = function(plan)
+  help = 'least largest load of contiguous parts (dynamic program over down-sets; exact)', run = function(plan)
     return split_result(plan, plan.network:max_load(plan.machine, {
       seconds = math.min(plan.options.seconds, exact_s), orders = 8,
       most_ideals = 400000, most_pairs = 2e8 }))
@@ -265,7 +265,7 @@ pipeline.register('pipedream', {
   local compression = options.activation_compression or 1
   local found = plan.network:pipedream(plan.levels, { transfers = compression > 0,
     compression = compression > 0 and compression or 1, straight = options.straight or false,
-    fewer = options.fewer_devices or false, article = options.cost == 'paper',
+    fewer = options.fewer_devices or false, paper = options.cost == 'paper',
     memory_bytes = options.memory_bytes or 0, seconds = options.seconds < math.huge and options.seconds or nil,
     compress = options.compress_branches or 'auto' })
   found.optimal, found.complete = found.complete and found.cuts ~= 'one order', nil

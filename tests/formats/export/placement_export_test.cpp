@@ -127,7 +127,7 @@ TEST_CASE("the file that the PyTorch example reads is what the exporter writes")
 TEST_CASE("a module on two devices is told apart, and stages that have it leave it out") {
   const auto graph = network();
   Strategy strategy{halves(graph), {}};
-  strategy.placement[static_cast<size_t>(graph.find("/blocks/blocks.0/Add"))] = 1;
+  strategy.placement[graph.find("/blocks/blocks.0/Add")] = 1;
   strategy.schedule.name = "gpipe";
   const auto json = exported(strategy, graph);
   CHECK(json.at("split_modules") == nlohmann::json{{"blocks.0", {"cpu:0", "cpu:1"}}});

@@ -119,9 +119,9 @@ TEST_CASE("a Piper instance keeps every configuration") {
   CHECK(network->piper.edges.size() == 67);
   const auto json = nlohmann::json::parse(read_file(kData + "/piper/bert32a100.json"));
   for (int32_t n = 0; n < network->count(); ++n) {
-    const auto& layer = network->piper.layers[static_cast<size_t>(n)];
-    const auto& node = json["nodes"][static_cast<size_t>(n)];
-    CHECK(network->nodes[static_cast<size_t>(n)].id == node["id"].dump());
+    const auto& layer = network->piper.layers[n];
+    const auto& node = json["nodes"][n];
+    CHECK(network->nodes[n].id == node["id"].dump());
     REQUIRE(layer.degrees.size() == 4);
     const auto& last = layer.degrees[3].configurations[1];
     CHECK(last.time == node["TMPCs"]["8"][1]["timePerSample"].get<double>());

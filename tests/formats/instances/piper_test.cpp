@@ -71,10 +71,10 @@ double time_per_sample(const PiperInstance& instance, const std::vector<Stage>& 
   const auto& graph = instance.graph;
   std::vector<size_t> stage_of(static_cast<size_t>(graph.operator_count()), stages.size());
   for (size_t s = 0; s < stages.size(); ++s)
-    for (const int32_t layer : stages[s].layers) stage_of[static_cast<size_t>(layer)] = s;
+    for (const int32_t layer : stages[s].layers) stage_of[layer] = s;
   std::vector<double> edge_bytes(stages.size(), 0);
   const auto configuration = [&](int32_t layer) {
-    const auto& stage = stages[stage_of[static_cast<size_t>(layer)]];
+    const auto& stage = stages[stage_of[layer]];
     const auto* found = instance.find(layer, stage.t, stage.configuration);
     REQUIRE(found);
     return found;
@@ -83,8 +83,8 @@ double time_per_sample(const PiperInstance& instance, const std::vector<Stage>& 
   for (auto [edge, last] = boost::edges(csr); edge != last; ++edge) {
     const auto from = static_cast<int32_t>(boost::source(*edge, csr));
     const auto to = static_cast<int32_t>(boost::target(*edge, csr));
-    const size_t left = stage_of[static_cast<size_t>(from)];
-    const size_t right = stage_of[static_cast<size_t>(to)];
+    const size_t left = stage_of[from];
+    const size_t right = stage_of[to];
     REQUIRE(left <= right);
     if (left == right) continue;
     const auto bytes = static_cast<double>(graph.tensor(csr[*edge].tensor).bytes);
@@ -118,7 +118,7 @@ std::vector<Stage> equal_stages(const PiperInstance& instance, int count, int d,
   int seen = 0;
   for (int32_t o = 0; o < graph.operator_count(); ++o) {
     if (graph.op(o).type == "ParallelTransformerLayer")
-      stages[static_cast<size_t>(seen++ / (transformers / count))].layers.push_back(o);
+      stages[seen++ / (transformers / count)].layers.push_back(o);
     else
       (graph.op(o).type == "Pooler" ? stages.back() : stages.front()).layers.push_back(o);
   }
@@ -219,7 +219,7 @@ TEST_CASE("every published instance: counts and sums") {
       const auto* vanilla = instance.find(o, 1, "vanilla");
       batch_bytes += static_cast<double>(vanilla->bytes_per_batch);
       fixed_bytes += static_cast<double>(vanilla->fixed_bytes);
-      for (const auto& [degree, list] : instance.configurations[static_cast<size_t>(o)])
+      for (const auto& [degree, list] : instance.configurations[o])
         configurations += static_cast<int>(list.size());
       for (const int32_t input : instance.graph.op(o).inputs)
         edge_bytes += static_cast<double>(instance.graph.tensor(input).bytes);

@@ -72,7 +72,7 @@ TEST_CASE("the contest's example") {
       return;
     }
     for (int32_t s = 0; s < problem.strategies(node); ++s) {
-      choice[static_cast<size_t>(node)] = s;
+      choice[node] = s;
       self(self, node + 1);
     }
   };

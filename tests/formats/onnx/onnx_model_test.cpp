@@ -294,7 +294,7 @@ TEST_CASE("names of operators are made unique: the output's, then a number") {
   for (int i = 0; i < 3; ++i) net.graph().mutable_node(i)->set_name(i == 2 ? "b" : "same");
   const auto graph = net.read().graph;
   const Names expected = {"x", "same", "b", "c"};
-  for (int32_t i = 0; i < 4; ++i) CHECK(graph.op(i).name == expected[static_cast<size_t>(i)]);
+  for (int32_t i = 0; i < 4; ++i) CHECK(graph.op(i).name == expected[i]);
 }
 
 TEST_CASE("functions of the model are replaced by their nodes, attributes handed down") {

@@ -25,27 +25,27 @@ const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data/pip
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
-SctProgramme random_programme(RandomStream& random, int32_t most) {
-  SctProgramme programme;
+SctProgram random_program(RandomStream& random, int32_t most) {
+  SctProgram program;
   const auto below = [&](uint64_t bound) { return static_cast<int32_t>(random.below(bound)); };
   const int32_t count = 2 + below(static_cast<uint64_t>(most) - 1);
   for (int32_t o = 0; o < count; ++o) {
-    programme.time.push_back(1 + below(9));
+    program.time.push_back(1 + below(9));
     for (int32_t from = 0; from < o; ++from)
-      if (below(3) == 0) programme.edges.push_back({from, o, 1.0 + below(9)});
+      if (below(3) == 0) program.edges.push_back({from, o, 1.0 + below(9)});
   }
-  return programme;
+  return program;
 }
 
 /// The favourites form paths: at most one child an operator and one parent, along edges.
-void check_paths(const SctProgramme& programme, const FavouriteChildren& found) {
+void check_paths(const SctProgram& program, const FavouriteChildren& found) {
   int32_t children = 0;
-  for (size_t o = 0; o < programme.time.size(); ++o) {
+  for (size_t o = 0; o < program.time.size(); ++o) {
     const int32_t child = found.child[o];
     if (child < 0) continue;
     ++children;
     CHECK(found.parent[at(child)] == static_cast<int32_t>(o));
-    CHECK(std::any_of(programme.edges.begin(), programme.edges.end(), [&](const auto& e) {
+    CHECK(std::any_of(program.edges.begin(), program.edges.end(), [&](const auto& e) {
       return at(e.from) == o && e.to == child && !e.joined;
     }));
   }
@@ -54,33 +54,32 @@ void check_paths(const SctProgramme& programme, const FavouriteChildren& found) 
 }
 
 /// The longest path when the wires of edges with x = 0 are free.
-double longest(const SctProgramme& programme, const std::vector<bool>& free) {
-  std::vector<double> end(programme.time);
+double longest(const SctProgram& program, const std::vector<bool>& free) {
+  std::vector<double> end(program.time);
   double last = 0;
   for (size_t o = 0; o < end.size(); ++o) {
-    for (size_t e = 0; e < programme.edges.size(); ++e)
-      if (at(programme.edges[e].to) == o)
-        end[o] = std::max(end[o], end[at(programme.edges[e].from)] + programme.time[o] +
-                                      (free[e] ? 0 : programme.edges[e].wire));
+    for (size_t e = 0; e < program.edges.size(); ++e)
+      if (at(program.edges[e].to) == o)
+        end[o] = std::max(end[o], end[at(program.edges[e].from)] + program.time[o] +
+                                      (free[e] ? 0 : program.edges[e].wire));
     last = std::max(last, end[o]);
   }
   return last;
 }
 
 /// The least of longest() over all integer choices of favourites.
-double best_integer(const SctProgramme& programme) {
+double best_integer(const SctProgram& program) {
   double best = 1e300;
-  for (uint32_t set = 0; set < 1u << programme.edges.size(); ++set) {
-    std::vector<int32_t> out(programme.time.size(), 0), in = out;
+  for (uint32_t set = 0; set < 1u << program.edges.size(); ++set) {
+    std::vector<int32_t> out(program.time.size(), 0), in = out;
     std::vector<bool> free;
     bool valid = true;
-    for (size_t e = 0; e < programme.edges.size(); ++e) {
+    for (size_t e = 0; e < program.edges.size(); ++e) {
       free.push_back(set >> e & 1);
       if (!free.back()) continue;
-      valid =
-          valid && ++out[at(programme.edges[e].from)] <= 1 && ++in[at(programme.edges[e].to)] <= 1;
+      valid = valid && ++out[at(program.edges[e].from)] <= 1 && ++in[at(program.edges[e].to)] <= 1;
     }
-    if (valid) best = std::min(best, longest(programme, free));
+    if (valid) best = std::min(best, longest(program, free));
   }
   return best;
 }
@@ -122,17 +121,17 @@ void check_result(const Problem& problem, const BaechiResult& result) {
 
 }  // namespace
 
-TEST_CASE("favourite children: the programme bounds every choice, and rounding gives paths") {
+TEST_CASE("favourite children: the program bounds every choice, and rounding gives paths") {
   int integral = 0;
   for (uint64_t seed = 0; seed < 80; ++seed) {
     CAPTURE(seed);
     RandomStream random(seed, "programme");
-    const auto programme = random_programme(random, 6);
-    const auto found = favourite_children(programme);
+    const auto program = random_program(random, 6);
+    const auto found = favourite_children(program);
     CHECK(found.solved);
-    check_paths(programme, found);
-    if (programme.edges.size() > 14) continue;
-    const double best = best_integer(programme);
+    check_paths(program, found);
+    if (program.edges.size() > 14) continue;
+    const double best = best_integer(program);
     // The preferred savings may cost a thousandth.
     CHECK(found.makespan <= best * 1.0011);
     std::vector<bool> free;
@@ -143,14 +142,14 @@ TEST_CASE("favourite children: the programme bounds every choice, and rounding g
     }
     if (!whole) continue;
     ++integral;
-    CHECK(longest(programme, free) == doctest::Approx(best).epsilon(2e-3));
+    CHECK(longest(program, free) == doctest::Approx(best).epsilon(2e-3));
   }
   CHECK(integral > 20);
 }
 
-TEST_CASE("Ctrl-C stays ours while a programme is solved") {
+TEST_CASE("Ctrl-C stays ours while a program is solved") {
   RandomStream random(5, "favourite children", 1);
-  const auto programme = random_programme(random, 200);
+  const auto program = random_program(random, 200);
   struct sigaction ours = {}, before = {};
   ours.sa_handler = [](int) {};
   sigaction(SIGINT, &ours, &before);
@@ -162,7 +161,7 @@ TEST_CASE("Ctrl-C stays ours while a programme is solved") {
       if (now.sa_handler != ours.sa_handler) taken = true;
     }
   });
-  const auto found = favourite_children(programme);
+  const auto found = favourite_children(program);
   done = true;
   watcher.join();
   sigaction(SIGINT, &before, nullptr);
@@ -172,7 +171,7 @@ TEST_CASE("Ctrl-C stays ours while a programme is solved") {
 }
 
 TEST_CASE("a fork has one favourite, the one on the longer path; joined edges have none") {
-  SctProgramme fork;
+  SctProgram fork;
   fork.time = {1, 5, 9};
   fork.edges = {{0, 1, 4}, {0, 2, 4}};
   auto found = favourite_children(fork);
@@ -184,23 +183,23 @@ TEST_CASE("a fork has one favourite, the one on the longer path; joined edges ha
   CHECK(found.child == std::vector<int32_t>{1, -1, -1});
 }
 
-TEST_CASE("beyond its limits the programme is not solved, and the longest paths have favourites") {
-  SctProgramme fork;
+TEST_CASE("beyond its limits the program is not solved, and the longest paths have favourites") {
+  SctProgram fork;
   fork.time = {1, 9, 5};
   fork.edges = {{0, 1, 4}, {0, 2, 4}};
   const auto found = favourite_children(fork, {.most_edges = 1});
   CHECK_FALSE(found.solved);
   CHECK(found.child == std::vector<int32_t>{1, -1, -1});
   RandomStream random(3, "programme");
-  const auto programme = random_programme(random, 60);
-  const auto stopped = favourite_children(programme, {.most_iterations = 2});
+  const auto program = random_program(random, 60);
+  const auto stopped = favourite_children(program, {.most_iterations = 2});
   CHECK_FALSE(stopped.solved);
-  check_paths(programme, stopped);
-  const auto solved = favourite_children(programme);
+  check_paths(program, stopped);
+  const auto solved = favourite_children(program);
   CHECK(solved.solved);
-  CHECK(solved.x == favourite_children(programme).x);
+  CHECK(solved.x == favourite_children(program).x);
   stop_flag() = true;
-  CHECK_THROWS_AS(favourite_children(programme), Interrupted);
+  CHECK_THROWS_AS(favourite_children(program), Interrupted);
   stop_flag() = false;
 }
 

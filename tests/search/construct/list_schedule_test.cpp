@@ -1,4 +1,4 @@
-// HEFT, CPOP and ETF: the article's example, and what any schedule must obey.
+// HEFT, CPOP and ETF: the paper's example, and what any schedule must obey.
 #include "search/construct/list_schedule.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ using namespace trinity;
 
 namespace {
 
-/// The 10-task example of the HEFT article (papers.md 8.5): unit rates, no latency.
+/// The 10-task example of the HEFT paper (papers.md 8.5): unit rates, no latency.
 TaskGraph article_example() {
   const int cost[10][3] = {{14, 16, 9}, {13, 19, 18}, {11, 13, 19}, {13, 8, 17},  {12, 13, 10},
                            {13, 16, 9}, {7, 15, 11},  {5, 11, 14},  {18, 12, 20}, {21, 7, 16}};
@@ -93,7 +93,7 @@ void check_schedule_of(const TaskGraph& graph, const ListSchedule& list) {
 
 }  // namespace
 
-TEST_CASE("HEFT and CPOP on the article's example") {
+TEST_CASE("HEFT and CPOP on the paper's example") {
   const auto graph = article_example();
   const double expected[] = {108, 77, 80, 80, 69, 63.333, 42.667, 35.667, 44.333, 14.667};
   const auto rank = upward_ranks(graph);
@@ -180,7 +180,7 @@ TEST_CASE("a problem's task graph has its costs, tensors, wires and units; the o
       Simulator(problem).run(Plan{list.processor, &schedule}, metrics);
       std::vector<int64_t> busy(metrics.devices.size(), 0);
       for (size_t task = 0; task < list.start.size(); ++task)
-        busy[static_cast<size_t>(list.processor[task])] += list.end[task] - list.start[task];
+        busy[list.processor[task]] += list.end[task] - list.start[task];
       for (size_t d = 0; d < busy.size(); ++d) CHECK(metrics.devices[d].compute_busy_ns == busy[d]);
     }
   }

@@ -36,7 +36,7 @@ std::vector<double> loads(const PartitionWeights& weights, const Assignment& ass
   std::vector<double> load(weights.shares.size(), 0);
   double total = 0;
   for (size_t unit = 0; unit < assignment.size(); ++unit) {
-    load[static_cast<size_t>(assignment[unit])] += weights.graph.work[unit];
+    load[assignment[unit]] += weights.graph.work[unit];
     total += weights.graph.work[unit];
   }
   for (double& value : load) value /= total;
@@ -148,7 +148,7 @@ TEST_CASE("static mapping keeps groups that talk on devices that are near") {
   const auto assignment = scotch_map(space);
   const auto at = [&](int op) {
     const int32_t number = problem.graph().find(name(op));
-    return assignment[static_cast<size_t>(problem.graph().units()[static_cast<size_t>(number)])];
+    return assignment[problem.graph().units()[number]];
   };
   std::set<int32_t> used;
   for (const int group : {0, 1, 2, 3}) used.insert(at(group * 40 + 20));
@@ -217,8 +217,7 @@ TEST_CASE("partitioners are deterministic, whoever calls them at the same time")
     const auto once = partition(space);
     ThreadPool pool(3);
     std::vector<Assignment> others(6);
-    pool.parallel_for(6,
-                      [&](int item, int) { others[static_cast<size_t>(item)] = partition(space); });
+    pool.parallel_for(6, [&](int item, int) { others[item] = partition(space); });
     for (const auto& other : others) CHECK(other == once);
   }
 }

@@ -41,7 +41,7 @@ LoadInstance random_instance(RandomStream& random) {
   if (random.below(2)) {
     const auto edges = instance.edges;
     for (int32_t n = 0; n < count; ++n) {
-      auto node = instance.nodes[static_cast<size_t>(n)];
+      auto node = instance.nodes[n];
       node.backward = true;
       instance.nodes.push_back(node);
     }
@@ -89,11 +89,11 @@ double exhaustive(const LoadInstance& instance) {
       const auto loads = max_load_loads_s(instance, device);
       std::vector<int64_t> memory(loads.size(), 0);
       for (size_t n = 0; n < count; ++n) {
-        memory[static_cast<size_t>(device[n])] += instance.nodes[n].memory_bytes;
+        memory[device[n]] += instance.nodes[n].memory_bytes;
         if (device[n] < instance.accelerators && !instance.nodes[n].supported) return;
       }
       for (int32_t d = 0; d < instance.accelerators; ++d)
-        if (memory[static_cast<size_t>(d)] > instance.memory_bytes) return;
+        if (memory[d] > instance.memory_bytes) return;
       best = std::min(best, *std::max_element(loads.begin(), loads.end()));
       return;
     }

@@ -40,8 +40,8 @@ double price(const std::vector<PipedreamState>& states, const PipedreamPlan& pla
              double bandwidth) {
   double worst = 0;
   for (const auto& stage : plan.stages) {
-    const auto& last = states[static_cast<size_t>(stage.last)];
-    const auto* first = stage.first < 0 ? nullptr : &states[static_cast<size_t>(stage.first)];
+    const auto& last = states[stage.last];
+    const auto* first = stage.first < 0 ? nullptr : &states[stage.first];
     const double m = stage.replicas[0];
     const double time_s = last.time_s - (first ? first->time_s : 0);
     const double weights = last.parameter_bytes - (first ? first->parameter_bytes : 0);
@@ -118,7 +118,7 @@ TEST_CASE("a straight pipeline needs as many cuts as workers; memory can forbid 
                   .feasible);
 }
 
-TEST_CASE("the article's costs, compressed transfers and idle workers") {
+TEST_CASE("the paper's costs, compressed transfers and idle workers") {
   // Layers of 4 and 2 seconds, of 8 and 2 bytes of weights; 1 byte crosses.
   const auto states = chain({{4, 8, 1}, {2, 2, 1}});
   const PipedreamLevel two{2, 1};
@@ -129,8 +129,8 @@ TEST_CASE("the article's costs, compressed transfers and idle workers") {
   // / 2.
   CHECK(time({}) == 4);
   CHECK(time({.transfers = true, .compression = 0.25}) == 8);
-  // By the article replicas take max(6, 2 * 10) / 2 = 10.
-  CHECK(time({.transfers = true, .article = true, .compression = 0.1}) == 10);
+  // By the paper replicas take max(6, 2 * 10) / 2 = 10.
+  CHECK(time({.transfers = true, .paper = true, .compression = 0.1}) == 10);
   CHECK(time({.transfers = true, .compression = 0.1}) == 13);
   // One worker alone takes 6, better than either.
   CHECK(time({.transfers = true, .fewer = true, .compression = 0.1}) == 6);

@@ -44,7 +44,7 @@ TEST_CASE("a block partition's largest block is at most the smallest plus the la
     REQUIRE(block.size() == work.size());
     CHECK(std::is_sorted(block.begin(), block.end()));
     std::vector<double> sums(static_cast<size_t>(parts), 0);
-    for (size_t i = 0; i < work.size(); ++i) sums[static_cast<size_t>(block[i])] += work[i];
+    for (size_t i = 0; i < work.size(); ++i) sums[block[i]] += work[i];
     CHECK(*std::max_element(sums.begin(), sums.end()) <=
           *std::min_element(sums.begin(), sums.end()) +
               *std::max_element(work.begin(), work.end()) + 1e-9);

@@ -68,8 +68,7 @@ double exhaustive(const PiperProblem& problem) {
       for (stage.degree = 1; stage.degree <= 2; ++stage.degree) {
         bool known = true;
         for (const int32_t l : stage.layers)
-          known =
-              known && problem.layers[static_cast<size_t>(l)].degrees.back().degree >= stage.degree;
+          known = known && problem.layers[l].degrees.back().degree >= stage.degree;
         for (stage.replicas = 1; known && stage.replicas <= problem.micro_batches;
              ++stage.replicas) {
           if (problem.micro_batches % stage.replicas != 0 ||

@@ -42,8 +42,8 @@ Score brute_force(const Problem& problem) {
   for (;;) {
     bool together = true;
     for (int32_t op = 0; op < problem.operators(); ++op) {
-      const auto first = graph.unit(graph.units()[static_cast<size_t>(op)])[0];
-      together &= placement[static_cast<size_t>(op)] == placement[static_cast<size_t>(first)];
+      const auto first = graph.unit(graph.units()[op])[0];
+      together &= placement[op] == placement[first];
     }
     if (together) {
       simulator.run(placement, metrics);

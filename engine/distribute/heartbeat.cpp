@@ -1,4 +1,4 @@
-#include "distribute/pulse.h"
+#include "distribute/heartbeat.h"
 
 #include <sstream>
 
@@ -14,15 +14,14 @@ constexpr double kBegunPatience = 1.3;
 constexpr const char* kScopeWords[] = {"world", "node", "across"};  // those of scripts
 
 /// Whether rank `other` takes part in the collectives of `rank` in a scope.
-bool is_member(const Pulse& rank, const Pulse& other, Scope scope) {
+bool is_member(const Heartbeat& rank, const Heartbeat& other, Scope scope) {
   if (scope == Scope::node) return rank.node == other.node;
   if (scope == Scope::across) return rank.local_rank == other.local_rank;
   return true;
 }
 
-bool is_late(const Pulse& waiting, const Pulse& other) {
-  return is_member(waiting, other, waiting.scope) &&
-         other.begun[static_cast<size_t>(waiting.scope)] < waiting.number;
+bool is_late(const Heartbeat& waiting, const Heartbeat& other) {
+  return is_member(waiting, other, waiting.scope) && other.begun[waiting.scope] < waiting.number;
 }
 
 /// Whether what ranks say of themselves differs.
@@ -30,45 +29,45 @@ template <class Field>
 bool differs(const std::vector<Seen>& ranks, Field field) {
   const Seen* first = nullptr;
   for (const auto& rank : ranks) {
-    if (rank.pulse.beat == 0) continue;
+    if (rank.heartbeat.beat == 0) continue;
     if (!first) first = &rank;
-    if (rank.pulse.*field != first->pulse.*field) return true;
+    if (rank.heartbeat.*field != first->heartbeat.*field) return true;
   }
   return false;
 }
 
-std::string describe_wait(const Pulse& pulse) {
-  return fmt::format("{} {} ({})", pulse.what, pulse.number, scope_name(pulse.scope));
+std::string describe_wait(const Heartbeat& heartbeat) {
+  return fmt::format("{} {} ({})", heartbeat.what, heartbeat.number, scope_name(heartbeat.scope));
 }
 
 /// Ranks that `waiting` waits for, in order.
-std::vector<size_t> late_ranks(const std::vector<Seen>& ranks, const Pulse& waiting) {
+std::vector<size_t> late_ranks(const std::vector<Seen>& ranks, const Heartbeat& waiting) {
   std::vector<size_t> late;
   for (size_t r = 0; r < ranks.size(); ++r)
-    if (is_late(waiting, ranks[r].pulse)) late.push_back(r);
+    if (is_late(waiting, ranks[r].heartbeat)) late.push_back(r);
   return late;
 }
 
 std::optional<std::string> judge_wait(const std::vector<Seen>& ranks, size_t waiter,
-                                      const Patience& patience) {
-  const Pulse& waiting = ranks[waiter].pulse;
+                                      const Timeouts& timeouts) {
+  const Heartbeat& waiting = ranks[waiter].heartbeat;
   const auto late = late_ranks(ranks, waiting);
   for (const size_t r : late)
-    if (ranks[r].pulse.has_left)
+    if (ranks[r].heartbeat.has_left)
       return fmt::format(
           "{} has left the job (its script ended or failed) while rank {} waits for it in {}",
           name_rank(ranks, r), waiter, describe_wait(waiting));
-  if (waiting.waiting_s < patience.waiting_s) return std::nullopt;
+  if (waiting.waiting_s < timeouts.waiting_s) return std::nullopt;
   for (const size_t r : late)
-    if (ranks[r].pulse.number == 0)
+    if (ranks[r].heartbeat.number == 0)
       return fmt::format("{} hangs: for {:.0f} s rank {} has waited for it in {}",
                          name_rank(ranks, r), waiting.waiting_s, waiter, describe_wait(waiting));
   for (const size_t r : late)
-    if (ranks[r].pulse.waiting_s >= patience.waiting_s && is_late(ranks[r].pulse, waiting))
+    if (ranks[r].heartbeat.waiting_s >= timeouts.waiting_s && is_late(ranks[r].heartbeat, waiting))
       return fmt::format("{} and {} wait for each other, rank {} in {}, rank {} in {}",
                          name_rank(ranks, waiter), name_rank(ranks, r), waiter,
-                         describe_wait(waiting), r, describe_wait(ranks[r].pulse));
-  if (late.empty() && waiting.waiting_s >= kBegunPatience * patience.waiting_s)
+                         describe_wait(waiting), r, describe_wait(ranks[r].heartbeat));
+  if (late.empty() && waiting.waiting_s >= kBegunPatience * timeouts.waiting_s)
     return fmt::format("{} has waited {:.0f} s for {}, which every rank has begun{}",
                        name_rank(ranks, waiter), waiting.waiting_s, describe_wait(waiting),
                        waiting.broken.empty() ? "" : ": " + waiting.broken);
@@ -81,47 +80,47 @@ Scope parse_scope(std::string_view name) {
   return static_cast<Scope>(parse_word("scope", name, kScopeWords));
 }
 
-const char* scope_name(Scope scope) { return kScopeNames[static_cast<size_t>(scope)]; }
+const char* scope_name(Scope scope) { return kScopeNames[scope]; }
 
-std::string Pulse::text() const {
+std::string Heartbeat::text() const {
   return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {:.3f} {}\n{}", beat, node, local_rank, host,
                      has_left ? 1 : 0, begun[0], begun[1], begun[2], begun[3], number,
                      static_cast<int>(scope), waiting_s, what.empty() ? "-" : what, broken);
 }
 
-Pulse Pulse::parse(const std::string& text) {
+Heartbeat Heartbeat::parse(const std::string& text) {
   std::istringstream in(text);
-  Pulse pulse;
+  Heartbeat heartbeat;
   int left = 0, scope = 0;
-  in >> pulse.beat >> pulse.node >> pulse.local_rank >> pulse.host >> left;
-  for (auto& count : pulse.begun) in >> count;
-  in >> pulse.number >> scope >> pulse.waiting_s >> pulse.what;
+  in >> heartbeat.beat >> heartbeat.node >> heartbeat.local_rank >> heartbeat.host >> left;
+  for (auto& count : heartbeat.begun) in >> count;
+  in >> heartbeat.number >> scope >> heartbeat.waiting_s >> heartbeat.what;
   if (!in || scope < 0 || scope >= kScopes)
-    throw Error("the job's store holds a pulse of another program");
-  pulse.has_left = left != 0;
-  pulse.scope = static_cast<Scope>(scope);
+    throw Error("the job's store holds a heartbeat of another program");
+  heartbeat.has_left = left != 0;
+  heartbeat.scope = static_cast<Scope>(scope);
   in.ignore();
-  std::getline(in, pulse.broken, '\0');
-  return pulse;
+  std::getline(in, heartbeat.broken, '\0');
+  return heartbeat;
 }
 
 std::string name_rank(const std::vector<Seen>& ranks, size_t rank) {
-  const Pulse& pulse = ranks[rank].pulse;
-  if (pulse.beat == 0 || !differs(ranks, &Pulse::node)) return fmt::format("rank {}", rank);
-  const bool several_hosts = differs(ranks, &Pulse::host);
-  return fmt::format("rank {} (node {}{}{})", rank, pulse.node, several_hosts ? ", " : "",
-                     several_hosts ? pulse.host : "");
+  const Heartbeat& heartbeat = ranks[rank].heartbeat;
+  if (heartbeat.beat == 0 || !differs(ranks, &Heartbeat::node)) return fmt::format("rank {}", rank);
+  const bool several_hosts = differs(ranks, &Heartbeat::host);
+  return fmt::format("rank {} (node {}{}{})", rank, heartbeat.node, several_hosts ? ", " : "",
+                     several_hosts ? heartbeat.host : "");
 }
 
-std::optional<std::string> judge(const std::vector<Seen>& ranks, const Patience& patience) {
+std::optional<std::string> judge(const std::vector<Seen>& ranks, const Timeouts& timeouts) {
   for (size_t r = 0; r < ranks.size(); ++r)
-    if (!ranks[r].pulse.has_left && ranks[r].silent_s > patience.silent_s)
+    if (!ranks[r].heartbeat.has_left && ranks[r].silent_s > timeouts.silent_s)
       return fmt::format(
           "{} has not answered for {:.0f} s: it was killed or stopped, or its machine is gone",
           name_rank(ranks, r), ranks[r].silent_s);
   for (size_t r = 0; r < ranks.size(); ++r)
-    if (ranks[r].pulse.number > 0 && !ranks[r].pulse.has_left)
-      if (auto verdict = judge_wait(ranks, r, patience)) return verdict;
+    if (ranks[r].heartbeat.number > 0 && !ranks[r].heartbeat.has_left)
+      if (auto verdict = judge_wait(ranks, r, timeouts)) return verdict;
   return std::nullopt;
 }
 

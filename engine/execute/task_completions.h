@@ -10,16 +10,16 @@
 namespace trinity {
 
 /// What workers tell each other within a step: which tasks are done, and that one has failed.
-class Signals {
+class TaskCompletions {
  public:
-  explicit Signals(int32_t tasks) : done_(static_cast<size_t>(tasks)) {}
+  explicit TaskCompletions(int32_t tasks) : done_(static_cast<size_t>(tasks)) {}
 
   void clear() {
     for (auto& flag : done_) flag.store(kWaiting, std::memory_order_relaxed);
   }
 
   void finish(int32_t task) {
-    auto& flag = done_[static_cast<size_t>(task)];
+    auto& flag = done_[task];
     flag.store(kDone, std::memory_order_release);
     flag.notify_all();
   }
@@ -29,7 +29,7 @@ class Signals {
   /// before it sleeps: waking up takes tens of microseconds, hundreds in a guest whose idle cores
   /// are given away, and what runs on the core meanwhile empties its caches.
   void wait_for(int32_t task) const {
-    const auto& flag = done_[static_cast<size_t>(task)];
+    const auto& flag = done_[task];
     int state = flag.load(std::memory_order_acquire);
     for (int look = 0; state == kWaiting && look < kLooks + kYields; ++look) {
       if (look < kLooks)

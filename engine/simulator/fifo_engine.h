@@ -8,9 +8,9 @@ namespace trinity {
 /// The fast road: one event per operator. Processing operators in the global order of (ready time,
 /// number) fills every device and every queue that one device feeds in first-in-first-out order
 /// (simulator.md 2.4), so neither ends nor transfers need events of their own.
-class Sweep {
+class FifoEngine {
  public:
-  explicit Sweep(const Problem& problem);
+  explicit FifoEngine(const Problem& problem);
 
   /// Whether this road can take the schedule: first in first out, one micro-batch, queues fed by
   /// one device, no collectives, times within its packed keys.

@@ -1,4 +1,4 @@
-#include "simulator/sweep.h"
+#include "simulator/fifo_engine.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,7 @@ bool plain(const Problem& problem) {
 
 }  // namespace
 
-Sweep::Sweep(const Problem& problem)
+FifoEngine::FifoEngine(const Problem& problem)
     : problem_(problem),
       store_(static_cast<size_t>(problem.operators())),
       state_(static_cast<size_t>(problem.operators())),
@@ -46,7 +46,7 @@ Sweep::Sweep(const Problem& problem)
   if (problem.rules().queue == QueueModel::pair) pair_free_.resize(d * d);
 }
 
-bool Sweep::takes(const Problem& problem, const Schedule* schedule) {
+bool FifoEngine::takes(const Problem& problem, const Schedule* schedule) {
   const auto queue = problem.rules().queue;
   if (queue == QueueModel::route || queue == QueueModel::fair || queue == QueueModel::receiver)
     return false;
@@ -58,11 +58,11 @@ bool Sweep::takes(const Problem& problem, const Schedule* schedule) {
 
 /// Books a transfer under any of this road's rules, from copy.start_ns on at the earliest; returns
 /// when it arrives.
-int64_t Sweep::book(Copy copy, Record& record, int32_t number) {
+int64_t FifoEngine::book(Copy copy, Record& record, int32_t number) {
   const auto& rules = problem_.rules();
   const int64_t bytes = problem_.output_bytes(copy.task, copy.output);
   const int64_t wire = problem_.wire_ns(copy.from, copy.to, bytes);
-  auto& sender = record.devices[static_cast<size_t>(copy.from)];
+  auto& sender = record.devices[copy.from];
   int64_t unqueued = 0;
   int64_t& free = rules.queue == QueueModel::pair
                       ? pair_free_[static_cast<size_t>(copy.from) * record.devices.size() +
@@ -75,32 +75,32 @@ int64_t Sweep::book(Copy copy, Record& record, int32_t number) {
   record.last_ns = std::max(record.last_ns, free);
   sender.send_ns += wire;
   sender.sent_bytes += bytes;
-  record.devices[static_cast<size_t>(copy.to)].received_bytes += bytes;
-  if (record.tasks) record.copies[static_cast<size_t>(number)] = copy;
+  record.devices[copy.to].received_bytes += bytes;
+  if (record.tasks) record.copies[number] = copy;
   return copy.end_ns;
 }
 
 /// One run with everything that is fixed while it lasts in reach. kPlain: one send queue a device,
 /// equal wires, no pauses. kRecord: positions, starts and copies are wanted.
 template <int kShift, bool kPlain, bool kRecord>
-class Sweep::Run {
+class FifoEngine::Run {
  public:
-  Run(Sweep& sweep, const int32_t* placement, int64_t limit_ns, Record& record)
-      : sweep_(sweep),
-        problem_(sweep.problem_),
+  Run(FifoEngine& engine, const int32_t* placement, int64_t limit_ns, Record& record)
+      : engine_(engine),
+        problem_(engine.problem_),
         placement_(placement),
         limit_ns_(limit_ns),
         record_(record),
-        queue_(sweep.store_),
+        queue_(engine.store_),
         devices_(record.devices.data()),
-        state_(sweep.state_.data()),
-        arrivals_(sweep.arrivals_.data()),
+        state_(engine.state_.data()),
+        arrivals_(engine.arrivals_.data()),
         device_count_(record.devices.size()),
         outputs_(problem_.outputs()),
-        nodes_(sweep.nodes_.data()),
+        nodes_(engine.nodes_.data()),
         readers_(problem_.all_readers().data()),
-        wires_(sweep.wires_.data()),
-        next_position_(sweep.next_position_.data()),
+        wires_(engine.wires_.data()),
+        next_position_(engine.next_position_.data()),
         place_(record.place.data()),
         start_at_(record.start_at.data()),
         copies_(record.copies.data()),
@@ -110,7 +110,7 @@ class Sweep::Run {
   /// Sources are ready at 0 in order of number; what operators that take no time make ready at 0
   /// comes in between.
   [[gnu::always_inline]] void run() {
-    for (const int32_t source : sweep_.sources_) {
+    for (const int32_t source : engine_.sources_) {
       while (beyond_ns_ == 0 && !queue_.empty() && queue_.below(static_cast<uint64_t>(source)))
         next();
       if (beyond_ns_ > 0) break;
@@ -163,8 +163,8 @@ class Sweep::Run {
     start_at_[position] = start;
     *order_++ = op;
     if (!record_.times) return;
-    record_.ready_ns[static_cast<size_t>(op)] = ready;
-    record_.end_ns[static_cast<size_t>(op)] = end;
+    record_.ready_ns[op] = ready;
+    record_.end_ns[op] = end;
   }
 
   /// Hands an operator's outputs to their readers; those that miss nothing more are ready.
@@ -198,7 +198,7 @@ class Sweep::Run {
     sent.op = op;
     sent.copy = transfers_++;
     if constexpr (!kPlain) {
-      sent.time_ns = sweep_.book({end, end, op, output, from, to}, record_, sent.copy);
+      sent.time_ns = engine_.book({end, end, op, output, from, to}, record_, sent.copy);
     } else {
       const Wire wire = wires_[first_output + output];
       DeviceState& sender = devices_[from];
@@ -212,7 +212,7 @@ class Sweep::Run {
     return sent;
   }
 
-  Sweep& sweep_;
+  FifoEngine& engine_;
   const Problem& problem_;
   const int32_t* const placement_;
   const int64_t limit_ns_;
@@ -238,7 +238,7 @@ class Sweep::Run {
 };
 
 template <int kShift>
-void Sweep::choose(const int32_t* placement, int64_t limit_ns, Record& record) {
+void FifoEngine::choose(const int32_t* placement, int64_t limit_ns, Record& record) {
   if (plain(problem_)) {
     if (record.tasks)
       Run<kShift, true, true>(*this, placement, limit_ns, record).run();
@@ -252,7 +252,7 @@ void Sweep::choose(const int32_t* placement, int64_t limit_ns, Record& record) {
   }
 }
 
-void Sweep::run(std::span<const int32_t> placement, int64_t limit_ns, Record& record) {
+void FifoEngine::run(std::span<const int32_t> placement, int64_t limit_ns, Record& record) {
   record.begin(problem_, placement, nullptr, limit_ns != kNoLimit);
   std::memcpy(state_.data(), missing_image_.data(), state_.size() * sizeof(uint64_t));
   for (auto& arrival : arrivals_) arrival.op = -1;

@@ -15,11 +15,11 @@ namespace trinity {
 /// it, and received where it is first read. A message's tag is its slot and micro-batch; the kind
 /// of numbers goes ahead in a message of its own, once a slot. Sends end on a thread of their
 /// own, so that no worker waits for a reader.
-class Post {
+class PeerTransport {
  public:
-  Post(const RunPlan& plan, const Graph& graph, std::shared_ptr<Job> job)
+  PeerTransport(const RunPlan& plan, const Graph& graph, std::shared_ptr<Job> job)
       : plan_(plan), graph_(graph), job_(std::move(job)), kind_(plan.slots().size(), -1) {}
-  ~Post() { abort(); }
+  ~PeerTransport() { abort(); }
 
   /// Begins to send a tensor to the device of a slot.
   void send(int32_t slot, int32_t micro_batch, const at::Tensor& tensor);
@@ -45,7 +45,7 @@ class Post {
   std::shared_ptr<Message> awaited_;
   std::vector<std::weak_ptr<Message>> sent_;  // since the last flush
   bool aborted_ = false;
-  Lane lane_;
+  CommunicationStream stream_;
 };
 
 }  // namespace trinity

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-// How a job notices that a rank died, hangs or left. Every rank writes a pulse twice a second into
-// the job's store; whoever judges (`trinity launch`, else rank 0, else rank 1) reads all of them.
+// How a job notices that a rank died, hangs or left. Every rank writes a heartbeat twice a second
+// into the job's store; whoever judges (`trinity launch`, else rank 0, else rank 1) reads all of
+// them.
 
 namespace trinity {
 
@@ -25,8 +26,8 @@ Scope parse_scope(std::string_view name);
 const char* scope_name(Scope scope);
 
 /// What a rank says of itself.
-struct Pulse {
-  int64_t beat = 0;  ///< grows with every pulse
+struct Heartbeat {
+  int64_t beat = 0;  ///< grows with every heartbeat
   int node = 0, local_rank = 0;
   std::string host = "-";                   ///< the machine's name
   bool has_left = false;                    ///< it closed the job
@@ -40,25 +41,25 @@ struct Pulse {
 
   std::string text() const;
   /// Throws Error for anything that text() does not write.
-  static Pulse parse(const std::string& text);
+  static Heartbeat parse(const std::string& text);
 };
 
 /// A rank as its judge sees it.
 struct Seen {
-  Pulse pulse;
-  double silent_s = 0;  ///< since its pulse last changed
+  Heartbeat heartbeat;
+  double silent_s = 0;  ///< since its heartbeat last changed
 };
 
-struct Patience {
-  double silent_s = 10;   ///< without a pulse a rank is dead
+struct Timeouts {
+  double silent_s = 10;   ///< without a heartbeat a rank is dead
   double waiting_s = 20;  ///< a rank that others wait for this long hangs
 };
 
 /// "rank 3", in a job of several nodes "rank 3 (node 1)", on several machines "rank 3 (node 1,
-/// host)". What has not pulsed yet is on a node that nobody knows.
+/// host)". What has not heartbeatd yet is on a node that nobody knows.
 std::string name_rank(const std::vector<Seen>& ranks, size_t rank);
 
 /// The sentence that ends the job, naming the rank at fault; nullopt while all is well.
-std::optional<std::string> judge(const std::vector<Seen>& ranks, const Patience& patience);
+std::optional<std::string> judge(const std::vector<Seen>& ranks, const Timeouts& timeouts);
 
 }  // namespace trinity

@@ -10,9 +10,9 @@ namespace trinity {
 
 /// The tensors that wait for readers, by slot of a RunPlan and micro-batch. A value goes with its
 /// last reader; it is kept by the worker of its device and read, from another slot, by others.
-class Values {
+class TensorStore {
  public:
-  explicit Values(const RunPlan& plan)
+  explicit TensorStore(const RunPlan& plan)
       : plan_(plan), values_(plan.slots().size() * static_cast<size_t>(plan.micro_batches())) {}
 
   /// Nothing is there, nothing has been read.

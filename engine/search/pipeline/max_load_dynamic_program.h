@@ -10,7 +10,7 @@
 
 namespace trinity {
 
-/// The dynamic programmes behind max_load_split(): over the prefixes of one order, and over all
+/// The dynamic programs behind max_load_split(): over the prefixes of one order, and over all
 /// ideals of a partial order. Both fill least[I][a][c], the least largest load of ideal I on a
 /// accelerators and c CPUs, and look only for splits whose loads are at most a limit. That cuts
 /// most of the table away: what is left of I must fit the devices that are left, each within the

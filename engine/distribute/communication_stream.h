@@ -9,11 +9,11 @@
 #include <string>
 #include <thread>
 
-#include "distribute/pulse.h"
+#include "distribute/heartbeat.h"
 
 namespace trinity {
 
-/// A collective that was begun. It ends on the thread of its lane.
+/// A collective that was begun. It ends on the thread of its stream.
 class Work {
  public:
   Work(std::string what, Scope scope, int64_t number)
@@ -42,13 +42,13 @@ class Work {
 
 /// Runs the collectives of one scope one after the other, in the order in which they were begun,
 /// on a thread of its own: the script computes meanwhile. After a failure nothing more runs.
-class Lane {
+class CommunicationStream {
  public:
-  Lane();
+  CommunicationStream();
   /// Waits for what is queued. With a broken connection that may take for ever.
-  ~Lane();
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  ~CommunicationStream();
+  CommunicationStream(const CommunicationStream&) = delete;
+  CommunicationStream& operator=(const CommunicationStream&) = delete;
 
   void begin(std::shared_ptr<Work> work, std::function<void()> body);
 

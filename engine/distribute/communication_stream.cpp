@@ -1,4 +1,4 @@
-#include "distribute/lane.h"
+#include "distribute/communication_stream.h"
 
 #include <chrono>
 
@@ -30,9 +30,9 @@ void Work::finish(const std::string& failure) {
   ended_.notify_all();
 }
 
-Lane::Lane() : thread_([this] { run(); }) {}
+CommunicationStream::CommunicationStream() : thread_([this] { run(); }) {}
 
-Lane::~Lane() {
+CommunicationStream::~CommunicationStream() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
@@ -41,7 +41,7 @@ Lane::~Lane() {
   thread_.join();
 }
 
-void Lane::begin(std::shared_ptr<Work> work, std::function<void()> body) {
+void CommunicationStream::begin(std::shared_ptr<Work> work, std::function<void()> body) {
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back({std::move(work), std::move(body)});
@@ -49,7 +49,7 @@ void Lane::begin(std::shared_ptr<Work> work, std::function<void()> body) {
   changed_.notify_all();
 }
 
-void Lane::run() {
+void CommunicationStream::run() {
   at::set_num_threads(1);  // the cores belong to the ranks
   const at::NoGradGuard no_grad;
   std::string failure;

@@ -1,4 +1,4 @@
-#include "simulator/published.h"
+#include "simulator/placeto_engine.h"
 
 #include <algorithm>
 #include <numeric>
@@ -8,12 +8,12 @@
 
 namespace trinity {
 
-bool PublishedLoop::Event::operator>(const Event& other) const {
+bool PlacetoEngine::Event::operator>(const Event& other) const {
   return std::tie(time_ns, kind, first, second) >
          std::tie(other.time_ns, other.kind, other.first, other.second);
 }
 
-PublishedLoop::PublishedLoop(const Problem& problem)
+PlacetoEngine::PlacetoEngine(const Problem& problem)
     : problem_(problem),
       rank_(static_cast<size_t>(problem.operators())),
       by_rank_(rank_.size()),
@@ -22,8 +22,7 @@ PublishedLoop::PublishedLoop(const Problem& problem)
   std::sort(by_rank_.begin(), by_rank_.end(), [&](int32_t a, int32_t b) {
     return problem.graph().op(a).name < problem.graph().op(b).name;
   });
-  for (size_t i = 0; i < by_rank_.size(); ++i)
-    rank_[static_cast<size_t>(by_rank_[i])] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < by_rank_.size(); ++i) rank_[by_rank_[i]] = static_cast<int32_t>(i);
   for (int32_t o = 0; o < problem.operators(); ++o)
     if (problem.missing(o) == 0) sources_.push_back(o);
   const auto position = [&](int32_t o) {
@@ -36,11 +35,11 @@ PublishedLoop::PublishedLoop(const Problem& problem)
                    [&](int32_t a, int32_t b) { return position(a) < position(b); });
 }
 
-PublishedLoop::Unit& PublishedLoop::unit(int32_t kind, int32_t number) {
-  return units_[static_cast<size_t>(kind == bus ? number : number + problem_.devices())];
+PlacetoEngine::Unit& PlacetoEngine::unit(int32_t kind, int32_t number) {
+  return units_[kind == bus ? number : number + problem_.devices()];
 }
 
-void PublishedLoop::offer(int64_t time_ns, int32_t kind, int32_t number, int32_t op,
+void PlacetoEngine::offer(int64_t time_ns, int32_t kind, int32_t number, int32_t op,
                           int32_t output) {
   auto& to = unit(kind, number);
   to.jobs.push({time_ns, ++arrivals_, op, output});
@@ -49,7 +48,7 @@ void PublishedLoop::offer(int64_t time_ns, int32_t kind, int32_t number, int32_t
   events_.push({time_ns, kind, number, 0});
 }
 
-void PublishedLoop::run(std::span<const int32_t> placement, Record& record) {
+void PlacetoEngine::run(std::span<const int32_t> placement, Record& record) {
   placement_ = placement;
   record_ = &record;
   record.begin(problem_, placement, nullptr, false);
@@ -57,8 +56,7 @@ void PublishedLoop::run(std::span<const int32_t> placement, Record& record) {
   for (int32_t o = 0; o < problem_.operators(); ++o) missing_.push_back(problem_.missing(o));
   if (record.tasks)
     next_position_.assign(record.first_position.begin(), record.first_position.end());
-  for (const int32_t source : sources_)
-    offer(0, device, placement[static_cast<size_t>(source)], source, 0);
+  for (const int32_t source : sources_) offer(0, device, placement[source], source, 0);
   for (int64_t count = 0; !events_.empty(); ++count) {
     if (count % 4096 == 0 && stop_flag().load(std::memory_order_relaxed)) {
       events_ = {};
@@ -71,13 +69,12 @@ void PublishedLoop::run(std::span<const int32_t> placement, Record& record) {
   }
 }
 
-void PublishedLoop::take_release(const Event& event) {
-  const int32_t reader = by_rank_[static_cast<size_t>(event.second)];
-  if (--missing_[static_cast<size_t>(reader)] == 0)
-    offer(event.time_ns, device, placement_[static_cast<size_t>(reader)], reader, 0);
+void PlacetoEngine::take_release(const Event& event) {
+  const int32_t reader = by_rank_[event.second];
+  if (--missing_[reader] == 0) offer(event.time_ns, device, placement_[reader], reader, 0);
 }
 
-void PublishedLoop::take_unit(const Event& event) {
+void PlacetoEngine::take_unit(const Event& event) {
   auto& from = unit(event.kind, event.first);
   if (from.jobs.empty()) {
     from.active = false;
@@ -92,30 +89,29 @@ void PublishedLoop::take_unit(const Event& event) {
   Job taken = job;
   taken.ready_ns = event.time_ns;
   if (event.kind == device) {
-    if (record_->times) record_->ready_ns[static_cast<size_t>(job.op)] = job.ready_ns;
+    if (record_->times) record_->ready_ns[job.op] = job.ready_ns;
     compute(taken, event.first);
   } else {
     send(taken, event.first);
   }
 }
 
-void PublishedLoop::release_at(int64_t time_ns, int32_t from, int32_t reader) {
-  events_.push(
-      {time_ns, release, rank_[static_cast<size_t>(from)], rank_[static_cast<size_t>(reader)]});
+void PlacetoEngine::release_at(int64_t time_ns, int32_t from, int32_t reader) {
+  events_.push({time_ns, release, rank_[from], rank_[reader]});
 }
 
-void PublishedLoop::compute(const Job& job, int32_t device_number) {
+void PlacetoEngine::compute(const Job& job, int32_t device_number) {
   const auto o = static_cast<size_t>(job.op);
-  auto& state = record_->devices[static_cast<size_t>(device_number)];
+  auto& state = record_->devices[device_number];
   const int64_t cost_ns = state.cost_ns[o], end_ns = job.ready_ns + cost_ns;
   state.compute_ns += cost_ns;
   state.free_ns = end_ns + problem_.rules().device_dead_ns;
   record_->step_ns = std::max(record_->step_ns, end_ns);
   record_->last_ns = std::max(record_->last_ns, state.free_ns);
   if (record_->tasks) {
-    const int32_t position = next_position_[static_cast<size_t>(device_number)]++;
+    const int32_t position = next_position_[device_number]++;
     record_->place[o] = {position, device_number};
-    record_->start_at[static_cast<size_t>(position)] = job.ready_ns;
+    record_->start_at[position] = job.ready_ns;
     record_->order.push_back(job.op);
   }
   if (record_->times) record_->end_ns[o] = end_ns;
@@ -123,10 +119,10 @@ void PublishedLoop::compute(const Job& job, int32_t device_number) {
   std::vector<bool> away(
       static_cast<size_t>(problem_.first_output(job.op + 1) - problem_.first_output(job.op)));
   for (const auto& reader : problem_.readers(job.op)) {
-    if (placement_[static_cast<size_t>(reader.op)] == device_number)
+    if (placement_[reader.op] == device_number)
       release_at(end_ns, job.op, reader.op);
     else
-      away[static_cast<size_t>(reader.output)] = true;
+      away[reader.output] = true;
   }
   for (const bool wanted : away) {
     ++sent;
@@ -135,23 +131,22 @@ void PublishedLoop::compute(const Job& job, int32_t device_number) {
   events_.push({state.free_ns, device, device_number, 0});
 }
 
-void PublishedLoop::send(const Job& job, int32_t device_number) {
+void PlacetoEngine::send(const Job& job, int32_t device_number) {
   const int64_t bytes = problem_.output_bytes(job.op, job.output);
   int32_t to = -1;
   for (const auto& reader : problem_.readers(job.op))
-    if (reader.output == job.output && to < 0 &&
-        placement_[static_cast<size_t>(reader.op)] != device_number)
-      to = placement_[static_cast<size_t>(reader.op)];
+    if (reader.output == job.output && to < 0 && placement_[reader.op] != device_number)
+      to = placement_[reader.op];
   const int64_t wire_ns = problem_.wire_ns(device_number, to, bytes);
   const int64_t end_ns = job.ready_ns + wire_ns;
   for (const auto& reader : problem_.readers(job.op))
-    if (reader.output == job.output && placement_[static_cast<size_t>(reader.op)] != device_number)
+    if (reader.output == job.output && placement_[reader.op] != device_number)
       release_at(end_ns, job.op, reader.op);
-  auto& state = record_->devices[static_cast<size_t>(device_number)];
+  auto& state = record_->devices[device_number];
   state.send_free_ns = end_ns + problem_.rules().link_dead_ns;
   state.send_ns += wire_ns;
   state.sent_bytes += bytes;
-  record_->devices[static_cast<size_t>(to)].received_bytes += bytes;
+  record_->devices[to].received_bytes += bytes;
   record_->last_ns = std::max(record_->last_ns, state.send_free_ns);
   ++record_->transfers;
   if (record_->tasks)

@@ -1,22 +1,22 @@
-#include "execute/post.h"
+#include "execute/peer_transport.h"
 
 #include "base/error.h"
 
 namespace trinity {
 
-void Post::begin(const at::Tensor& tensor, int32_t to, int32_t tag) {
+void PeerTransport::begin(const at::Tensor& tensor, int32_t to, int32_t tag) {
   const auto message = job_->send(tensor, to, tag);
   {
     const std::lock_guard lock(mutex_);
     sent_.push_back(message);
   }
-  lane_.begin(std::make_shared<Work>("send", Scope::world, tag),
-              [message, tensor] { message->wait(); });
+  stream_.begin(std::make_shared<Work>("send", Scope::world, tag),
+                [message, tensor] { message->wait(); });
 }
 
-void Post::send(int32_t slot, int32_t micro_batch, const at::Tensor& tensor) {
-  const int32_t to = plan_.slots()[static_cast<size_t>(slot)].device;
-  int64_t& kind = kind_[static_cast<size_t>(slot)];
+void PeerTransport::send(int32_t slot, int32_t micro_batch, const at::Tensor& tensor) {
+  const int32_t to = plan_.slots()[slot].device;
+  int64_t& kind = kind_[slot];
   if (kind < 0) {
     kind = static_cast<int64_t>(tensor.scalar_type());
     begin(at::full({1}, kind, at::kLong), to, tag(slot, 0) + 1);
@@ -24,7 +24,7 @@ void Post::send(int32_t slot, int32_t micro_batch, const at::Tensor& tensor) {
   begin(tensor.cpu().contiguous(), to, tag(slot, micro_batch));
 }
 
-void Post::wait(const at::Tensor& tensor, int32_t from, int32_t tag) {
+void PeerTransport::wait(const at::Tensor& tensor, int32_t from, int32_t tag) {
   {
     const std::lock_guard lock(mutex_);
     if (aborted_) throw Interrupted();
@@ -43,10 +43,10 @@ void Post::wait(const at::Tensor& tensor, int32_t from, int32_t tag) {
   awaited_.reset();
 }
 
-at::Tensor Post::receive(int32_t slot, int32_t micro_batch) {
-  const auto& of = graph_.tensor(plan_.slots()[static_cast<size_t>(slot)].tensor);
+at::Tensor PeerTransport::receive(int32_t slot, int32_t micro_batch) {
+  const auto& of = graph_.tensor(plan_.slots()[slot].tensor);
   const int32_t from = plan_.device_of(of.producer);
-  int64_t& kind = kind_[static_cast<size_t>(slot)];
+  int64_t& kind = kind_[slot];
   if (kind < 0) {
     const at::Tensor first = at::empty({1}, at::kLong);
     wait(first, from, tag(slot, 0) + 1);
@@ -57,15 +57,15 @@ at::Tensor Post::receive(int32_t slot, int32_t micro_batch) {
   return made;
 }
 
-void Post::flush() {
+void PeerTransport::flush() {
   const auto last = std::make_shared<Work>("end of a step", Scope::world, 0);
-  lane_.begin(last, [] {});
+  stream_.begin(last, [] {});
   job_->wait(*last);
   const std::lock_guard lock(mutex_);
   sent_.clear();
 }
 
-void Post::abort() {
+void PeerTransport::abort() {
   const std::lock_guard lock(mutex_);
   aborted_ = true;
   if (awaited_) awaited_->abort();

@@ -12,9 +12,9 @@ namespace trinity {
 /// offers one transfer per output to its device's bus, which releases all remote readers together.
 /// Devices and buses take what was offered first; at one instant releases come first (in order of
 /// the names of producer and reader), then buses, then devices, each by number.
-class PublishedLoop {
+class PlacetoEngine {
  public:
-  explicit PublishedLoop(const Problem& problem);
+  explicit PlacetoEngine(const Problem& problem);
 
   /// Fills `record` (begun by this).
   void run(std::span<const int32_t> placement, Record& record);

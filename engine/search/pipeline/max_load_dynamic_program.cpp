@@ -1,10 +1,11 @@
-#include "search/pipeline/max_load_programme.h"
+#include "search/pipeline/max_load_dynamic_program.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <map>
+#include "base/index.h"
 
 namespace trinity {
 namespace {
@@ -13,15 +14,13 @@ constexpr double kNone = std::numeric_limits<double>::infinity();
 /// Sums differ in their last bits by the order of additions.
 constexpr double kSlack = 1 + 1e-9;
 
-size_t at(int32_t i) { return static_cast<size_t>(i); }
-
 /// The neighbours of every node.
 struct Links {
   explicit Links(const LoadInstance& instance)
       : inputs(instance.nodes.size()), readers(instance.nodes.size()) {
     for (const auto& [from, to] : instance.edges) {
-      inputs[at(to)].push_back(from);
-      readers[at(from)].push_back(to);
+      inputs[to].push_back(from);
+      readers[from].push_back(to);
     }
   }
   std::vector<std::vector<int32_t>> inputs, readers;
@@ -37,7 +36,7 @@ struct Sums {
 Sums sums_of(const LoadInstance& instance, const std::vector<int32_t>& group) {
   Sums sums;
   for (const int32_t node : group) {
-    const auto& about = instance.nodes[at(node)];
+    const auto& about = instance.nodes[node];
     sums.work += about.accelerator_s;
     sums.cpu += about.cpu_s;
     sums.memory_bytes += about.memory_bytes;
@@ -77,7 +76,7 @@ class Table {
   void take(int32_t ideal, int32_t sub, double accelerator_s, double cpu_s,
             const std::vector<int32_t>& most) {
     for (int32_t c = 0; c <= cpus_; ++c)
-      for (int32_t a = 0; a <= most[at(c)]; ++a) {
+      for (int32_t a = 0; a <= most[c]; ++a) {
         if (a > 0) improve(slot(ideal, a, c), slot(sub, a - 1, c), accelerator_s, sub, false);
         if (c > 0) improve(slot(ideal, a, c), slot(sub, a, c - 1), cpu_s, sub, true);
       }
@@ -100,7 +99,7 @@ class Table {
   double lowerable(int32_t ideal, int32_t sub, const std::vector<int32_t>& most) const {
     double largest = 0;
     for (int32_t c = 0; c <= cpus_; ++c)
-      for (int32_t a = 1; a <= most[at(c)]; ++a) {
+      for (int32_t a = 1; a <= most[c]; ++a) {
         const double known = std::min(least_[slot(ideal, a, c)], limit_);
         if (least_[slot(sub, a - 1, c)] < known) largest = std::max(largest, known);
       }
@@ -167,18 +166,18 @@ class GrowingPart {
         inside_(instance.nodes.size(), false) {}
 
   void add(int32_t group) {
-    for (const int32_t node : groups_[at(group)]) {
-      const auto& about = instance_.nodes[at(node)];
+    for (const int32_t node : groups_[group]) {
+      const auto& about = instance_.nodes[node];
       accelerator_ += about.accelerator_s;
       cpu_ += about.cpu_s;
       memory_bytes_ += about.memory_bytes;
       unsupported_ = unsupported_ || !about.supported;
       transfers_ -= transfer(node);
-      inside_[at(node)] = true;
+      inside_[node] = true;
       transfers_ += transfer(node);
-      for (const int32_t from : links_.inputs[at(node)]) {
+      for (const int32_t from : links_.inputs[node]) {
         transfers_ -= transfer(from);
-        ++readers_inside_[at(from)];
+        ++readers_inside_[from];
         transfers_ += transfer(from);
       }
     }
@@ -186,9 +185,9 @@ class GrowingPart {
   }
   void clear() {
     for (const int32_t group : added_)
-      for (const int32_t node : groups_[at(group)]) {
-        inside_[at(node)] = false;
-        for (const int32_t from : links_.inputs[at(node)]) readers_inside_[at(from)] = 0;
+      for (const int32_t node : groups_[group]) {
+        inside_[node] = false;
+        for (const int32_t from : links_.inputs[node]) readers_inside_[from] = 0;
       }
     added_.clear();
     accelerator_ = cpu_ = transfers_ = 0;
@@ -209,10 +208,10 @@ class GrowingPart {
 
  private:
   double transfer(int32_t node) const {
-    const auto readers = static_cast<int32_t>(links_.readers[at(node)].size());
+    const auto readers = static_cast<int32_t>(links_.readers[node].size());
     const bool crosses =
-        inside_[at(node)] ? readers_inside_[at(node)] < readers : readers_inside_[at(node)] > 0;
-    return crosses ? instance_.nodes[at(node)].transfer_s : 0;
+        inside_[node] ? readers_inside_[node] < readers : readers_inside_[node] > 0;
+    return crosses ? instance_.nodes[node].transfer_s : 0;
   }
 
   const LoadInstance& instance_;
@@ -225,12 +224,12 @@ class GrowingPart {
   bool unsupported_ = false;
 };
 
-/// The programme over all ideals. Those that end a part are kept by their work, so that the parts
+/// The program over all ideals. Those that end a part are kept by their work, so that the parts
 /// of an ideal that fit a device are few to look through.
-class IdealProgramme {
+class IdealProgram {
  public:
-  IdealProgramme(const LoadInstance& instance, const std::vector<std::vector<int32_t>>& groups,
-                 const Ideals& ideals, const LoadWindow& window, const Deadline& deadline)
+  IdealProgram(const LoadInstance& instance, const std::vector<std::vector<int32_t>>& groups,
+               const Ideals& ideals, const LoadWindow& window, const Deadline& deadline)
       : instance_(instance),
         groups_(groups),
         ideals_(ideals),
@@ -245,7 +244,7 @@ class IdealProgramme {
     for (int32_t i = 0; i < ideals.count(); ++i) {
       Sums sums;
       poll_.step(static_cast<int64_t>(groups.size()));
-      ideals.for_difference(i, 0, [&](int32_t g) { add(sums, group_sums[at(g)]); });
+      ideals.for_difference(i, 0, [&](int32_t g) { add(sums, group_sums[g]); });
       sums_.push_back(sums);
     }
     buckets_.resize(kBuckets + 1);
@@ -256,7 +255,7 @@ class IdealProgramme {
     pairs_left_ = pairs;
     for (int32_t ideal = 1; ideal < ideals_.count(); ++ideal) {
       poll_.step(kPriceSteps);
-      most_ = most_used(instance_, window_, sums_.back(), sums_[at(ideal)]);
+      most_ = most_used(instance_, window_, sums_.back(), sums_[ideal]);
       if (*std::max_element(most_.begin(), most_.end()) < 0) continue;
       if (!visit(ideal)) return LoadOutcome::stopped;
       if (table_.finish(ideal)) alive(ideal);
@@ -271,7 +270,7 @@ class IdealProgramme {
     read_back(instance_, table_, ideals_.count() - 1,
               [&](int32_t sub, int32_t ideal, int32_t number) {
                 ideals_.for_difference(ideal, sub, [&](int32_t group) {
-                  for (const int32_t node : groups_[at(group)]) device[at(node)] = number;
+                  for (const int32_t node : groups_[group]) device[node] = number;
                 });
               });
     return device;
@@ -290,7 +289,7 @@ class IdealProgramme {
     return all > 0 ? static_cast<size_t>(std::clamp(work / all, 0.0, 1.0) * kBuckets) : 0;
   }
   void alive(int32_t ideal) {
-    const double work = sums_[at(ideal)].work;
+    const double work = sums_[ideal].work;
     buckets_[bucket_of(work)].push_back({ideal, work});
     auto& first = first_.emplace_back();
     first.ideal = ideal;
@@ -300,12 +299,12 @@ class IdealProgramme {
       first.accelerators.push_back(a);
     }
     if (number_.size() <= at(ideal)) number_.resize(at(ideal) + 1, -1);
-    number_[at(ideal)] = static_cast<int32_t>(first_.size()) - 1;
+    number_[ideal] = static_cast<int32_t>(first_.size()) - 1;
   }
 
   /// Looks at all parts that end at `ideal`.
   bool visit(int32_t ideal) {
-    const auto& whole = sums_[at(ideal)];
+    const auto& whole = sums_[ideal];
     const double widest = std::max(window_.limit(), window_.cpu_work());
     const size_t last = bucket_of(whole.work);
     for (size_t b = bucket_of(std::max(0.0, whole.work - widest * kSlack)); b <= last; ++b) {
@@ -313,7 +312,7 @@ class IdealProgramme {
       pairs_left_ -= static_cast<int64_t>(buckets_[b].size() / 32);
       poll_.step(static_cast<int64_t>(buckets_[b].size()));
       for (const auto& [sub, work] : buckets_[b]) {
-        const auto& part = sums_[at(sub)];
+        const auto& part = sums_[sub];
         bool accelerator = instance_.accelerators > 0 && whole.work - work <= window_.limit() &&
                            whole.unsupported == part.unsupported &&
                            whole.memory_bytes - part.memory_bytes <= instance_.memory_bytes;
@@ -335,11 +334,11 @@ class IdealProgramme {
 
   /// Whether `sub` has an entry from which a part on such a device leads to a useful one.
   void keep_useful(int32_t sub, bool& accelerator, bool& cpu) const {
-    const auto& first = first_[at(number_[at(sub)])].accelerators;
+    const auto& first = first_[number_[sub]].accelerators;
     bool any_accelerator = false, any_cpu = false;
     for (int32_t c = 0; c <= instance_.cpus; ++c) {
-      any_accelerator = any_accelerator || first[at(c)] + 1 <= most_[at(c)];
-      any_cpu = any_cpu || (c > 0 && first[at(c - 1)] <= most_[at(c)]);
+      any_accelerator = any_accelerator || first[c] + 1 <= most_[c];
+      any_cpu = any_cpu || (c > 0 && first[c - 1] <= most_[c]);
     }
     accelerator = accelerator && any_accelerator;
     cpu = cpu && any_cpu;
@@ -347,23 +346,23 @@ class IdealProgramme {
 
   /// The accelerator load of ideal \ sub; kNone when it is above `enough`.
   double price(int32_t ideal, int32_t sub, double enough) {
-    double load = std::max(0.0, sums_[at(ideal)].work - sums_[at(sub)].work);
+    double load = std::max(0.0, sums_[ideal].work - sums_[sub].work);
     if (load > enough * kSlack) return kNone;
     ++stamp_;
-    ideals_.for_difference(ideal, sub, [&](int32_t group) { inside_[at(group)] = stamp_; });
+    ideals_.for_difference(ideal, sub, [&](int32_t group) { inside_[group] = stamp_; });
     ideals_.for_difference(ideal, sub, [&](int32_t group) {
       if (load > enough) return;
-      for (const int32_t net : nets_.touching[at(group)]) load += price_net(net);
+      for (const int32_t net : nets_.touching[group]) load += price_net(net);
     });
     return load > enough ? kNone : load;
   }
 
   /// What a net that the part touches costs it, once.
   double price_net(int32_t net) {
-    if (counted_[at(net)] == stamp_) return 0;
-    counted_[at(net)] = stamp_;
-    const auto& about = nets_.nets[at(net)];
-    const auto outside = [&](int32_t group) { return inside_[at(group)] != stamp_; };
+    if (counted_[net] == stamp_) return 0;
+    counted_[net] = stamp_;
+    const auto& about = nets_.nets[net];
+    const auto outside = [&](int32_t group) { return inside_[group] != stamp_; };
     const bool crosses =
         outside(about.source) || std::any_of(about.readers.begin(), about.readers.end(), outside);
     return crosses ? about.transfer_s : 0;
@@ -395,10 +394,10 @@ LoadNets::LoadNets(const LoadInstance& instance, const std::vector<std::vector<i
     : touching(groups.size()) {
   std::vector<int32_t> group_of(instance.nodes.size());
   for (size_t g = 0; g < groups.size(); ++g)
-    for (const int32_t node : groups[g]) group_of[at(node)] = static_cast<int32_t>(g);
+    for (const int32_t node : groups[g]) group_of[node] = static_cast<int32_t>(g);
   std::vector<std::vector<int32_t>> readers(instance.nodes.size());
   for (const auto& [from, to] : instance.edges)
-    if (group_of[at(from)] != group_of[at(to)]) readers[at(from)].push_back(group_of[at(to)]);
+    if (group_of[from] != group_of[to]) readers[from].push_back(group_of[to]);
   std::map<std::pair<int32_t, std::vector<int32_t>>, double> costs;
   for (size_t n = 0; n < readers.size(); ++n) {
     auto& list = readers[n];
@@ -410,8 +409,8 @@ LoadNets::LoadNets(const LoadInstance& instance, const std::vector<std::vector<i
   for (const auto& [ends, transfer_s] : costs) {
     const auto number = static_cast<int32_t>(nets.size());
     nets.push_back({ends.first, ends.second, transfer_s});
-    touching[at(ends.first)].push_back(number);
-    for (const int32_t reader : ends.second) touching[at(reader)].push_back(number);
+    touching[ends.first].push_back(number);
+    for (const int32_t reader : ends.second) touching[reader].push_back(number);
   }
 }
 
@@ -490,7 +489,7 @@ LoadOutcome split_along_order(const LoadInstance& instance,
   DeadlinePoll poll(deadline);
   for (int32_t ideal = 1; ideal <= count; ++ideal) {
     deadline.poll();
-    const auto most = most_used(instance, window, sums.back(), sums[at(ideal)]);
+    const auto most = most_used(instance, window, sums.back(), sums[ideal]);
     if (*std::max_element(most.begin(), most.end()) < 0) continue;
     part.clear();
     for (int32_t sub = ideal - 1; sub >= 0; --sub) {
@@ -506,7 +505,7 @@ LoadOutcome split_along_order(const LoadInstance& instance,
   device.assign(instance.nodes.size(), -1);
   read_back(instance, table, count, [&](int32_t sub, int32_t ideal, int32_t number) {
     for (int32_t group = sub; group < ideal; ++group)
-      for (const int32_t node : groups[at(group)]) device[at(node)] = number;
+      for (const int32_t node : groups[group]) device[node] = number;
   });
   return LoadOutcome::found;
 }
@@ -515,9 +514,9 @@ LoadOutcome split_over_all(const LoadInstance& instance,
                            const std::vector<std::vector<int32_t>>& groups, const Ideals& ideals,
                            const LoadWindow& window, int64_t pairs, const Deadline& deadline,
                            std::vector<int32_t>& device) {
-  IdealProgramme programme(instance, groups, ideals, window, deadline);
-  const auto outcome = programme.run(pairs);
-  if (outcome == LoadOutcome::found) device = programme.devices();
+  IdealProgram program(instance, groups, ideals, window, deadline);
+  const auto outcome = program.run(pairs);
+  if (outcome == LoadOutcome::found) device = program.devices();
   return outcome;
 }
 
