@@ -21,7 +21,7 @@ bool is_member(const Heartbeat& rank, const Heartbeat& other, Scope scope) {
 }
 
 bool is_late(const Heartbeat& waiting, const Heartbeat& other) {
-  return is_member(waiting, other, waiting.scope) && other.begun[waiting.scope] < waiting.number;
+  return is_member(waiting, other, waiting.scope) && other.begun[static_cast<size_t>(waiting.scope)] < waiting.number;
 }
 
 /// Whether what ranks say of themselves differs.
@@ -80,7 +80,7 @@ Scope parse_scope(std::string_view name) {
   return static_cast<Scope>(parse_word("scope", name, kScopeWords));
 }
 
-const char* scope_name(Scope scope) { return kScopeNames[scope]; }
+const char* scope_name(Scope scope) { return kScopeNames[static_cast<size_t>(scope)]; }
 
 std::string Heartbeat::text() const {
   return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {:.3f} {}\n{}", beat, node, local_rank, host,

@@ -255,7 +255,7 @@ void Job::connect_groups(std::unique_ptr<JobStore> store) {
     group.on_one_host = on_one_host_;
     if (options_.collectives == Collectives::nccl) group.gpu = local_rank_;
     if (nodes_ > 1 && scope != Scope::node) group.link = options_.link;
-    groups_->scopes[scope] = std::make_unique<Group>(*store, group);
+    groups_->scopes[static_cast<size_t>(scope)] = std::make_unique<Group>(*store, group);
   }
   groups_->store = std::move(store);
   barrier();
@@ -355,7 +355,7 @@ std::shared_ptr<Work> Job::begin(const std::string& what, Scope scope,
     work->finish("");
     return work;
   }
-  auto& group = *groups_->scopes[scope];
+  auto& group = *groups_->scopes[static_cast<size_t>(scope)];
   auto work = std::make_shared<Work>(what, scope, ++group.begun);
   monitor_->note_begun(scope, work->number());
   group.stream.begin(work, [&group, body = std::move(body)] { body(group); });
@@ -409,12 +409,12 @@ void Job::end_broken(const std::string& what, const std::string& failure) {
 
 std::shared_ptr<Message> Job::send(const at::Tensor& tensor, int to, int32_t tag) {
   if (closed_ || size() == 1) throw ArgumentError("the job is closed");
-  return groups_->scopes[Scope::world]->send(tensor, to, tag);
+  return groups_->scopes[static_cast<size_t>(Scope::world)]->send(tensor, to, tag);
 }
 
 std::shared_ptr<Message> Job::receive(const at::Tensor& tensor, int from, int32_t tag) {
   if (closed_ || size() == 1) throw ArgumentError("the job is closed");
-  return groups_->scopes[Scope::world]->receive(tensor, from, tag);
+  return groups_->scopes[static_cast<size_t>(Scope::world)]->receive(tensor, from, tag);
 }
 
 void Job::barrier() {

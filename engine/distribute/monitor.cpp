@@ -112,7 +112,7 @@ Monitor::~Monitor() { leave(); }
 
 void Monitor::note_begun(Scope scope, int64_t number) {
   const std::lock_guard lock(mutex_);
-  heartbeat_.begun[scope] = number;
+  heartbeat_.begun[static_cast<size_t>(scope)] = number;
 }
 
 void Monitor::note_wait(const std::string& what, Scope scope, int64_t number) {

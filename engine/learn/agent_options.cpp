@@ -73,7 +73,7 @@ struct Texts {
   void operator()(const char* name, const std::string& value) { all.emplace_back(name, value); }
   template <class Choice, size_t Words>
   void operator()(const char* name, Choice value, const std::array<const char*, Words>& words) {
-    all.emplace_back(name, words[value]);
+    all.emplace_back(name, words[static_cast<size_t>(value)]);
   }
 };
 

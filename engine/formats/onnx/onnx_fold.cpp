@@ -187,7 +187,7 @@ Result gather(const Folding& fold) {
   for (Number index : indices->numbers) {
     if (index < 0) index += count;
     if (!(index >= 0 && index < count)) return std::nullopt;
-    result.push_back(data->numbers[index]);
+    result.push_back(data->numbers[static_cast<size_t>(index)]);
   }
   return result;
 }

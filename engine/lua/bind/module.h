@@ -91,27 +91,6 @@ ThreadPool& shared_pool();
 /// Sets the number of its threads (0: one per core). Throws ArgumentError once the pool exists.
 void set_threads(int threads);
 
-/// The type of FFI values, which LuaJIT's headers keep to themselves (LUA_TCDATA).
-inline constexpr int kCdata = 10;
-
-/// The payload of one of our FFI structs at `index`; nullptr for anything else.
-template <class T>
-T* find_struct(lua_State* L, int index, Magic magic) {
-  if (lua_type(L, index) != kCdata) return nullptr;
-  auto* payload = static_cast<T*>(const_cast<void*>(lua_topointer(L, index)));
-  return is_struct(L, payload, magic) ? payload : nullptr;
-}
-
-/// The same for an argument. Throws ArgumentError for anything else; `expected` says what it needs.
-template <class T>
-T* struct_arg(lua_State* L, int index, Magic magic, const char* name, const char* expected) {
-  auto* payload = find_struct<T>(L, index, magic);
-  if (!payload)
-    throw WrongArgument(index, name,
-                        fmt::format("expected {}, got {}", expected, type_name(L, index)));
-  return payload;
-}
-
 /// Reads a placement (1-based device per operator, an int32 array) at `index` into `out`, 0-based
 /// and checked.
 void placement_arg(lua_State* L, int index, const Problem& problem, int32_t* out);

@@ -46,7 +46,7 @@ struct OptionReader {
   template <class Choice, size_t Words>
   void operator()(const char* name, Choice& value,
                   const std::array<const char*, Words>& words) const {
-    const auto word = fields.string(name, words[value]);
+    const auto word = fields.string(name, words[static_cast<size_t>(value)]);
     const auto found = std::find(words.begin(), words.end(), word);
     if (found == words.end())
       throw ArgumentError(

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lua/bind/module.h"
-
 namespace trinity::lua {
 namespace {
 

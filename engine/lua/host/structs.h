@@ -2,6 +2,7 @@
 
 #include <lua.hpp>
 
+#include "lua/host/check.h"
 #include "lua/host/trinity_ffi.h"
 
 // Which cdata are our structs. The first word of a struct says what it is, but a script can write a
@@ -18,5 +19,26 @@ bool is_struct(lua_State* L, const void* payload, Magic magic);
 
 /// Pops a value and keeps it as long as the cdata at `index` lives.
 void keep_with(lua_State* L, int index);
+
+/// The type of FFI values, which LuaJIT's headers keep to themselves (LUA_TCDATA).
+inline constexpr int kCdata = 10;
+
+/// The payload of one of our FFI structs at `index`; nullptr for anything else.
+template <class T>
+T* find_struct(lua_State* L, int index, Magic magic) {
+  if (lua_type(L, index) != kCdata) return nullptr;
+  auto* payload = static_cast<T*>(const_cast<void*>(lua_topointer(L, index)));
+  return is_struct(L, payload, magic) ? payload : nullptr;
+}
+
+/// The same for an argument. Throws ArgumentError for anything else; `expected` says what it needs.
+template <class T>
+T* struct_arg(lua_State* L, int index, Magic magic, const char* name, const char* expected) {
+  auto* payload = find_struct<T>(L, index, magic);
+  if (!payload)
+    throw WrongArgument(index, name,
+                        fmt::format("expected {}, got {}", expected, type_name(L, index)));
+  return payload;
+}
 
 }  // namespace trinity::lua
