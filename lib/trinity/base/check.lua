@@ -85,18 +85,45 @@ function check.object(owner, place, name, value, class)
   return value
 end
 
---- The object that a method is called on; says so where '.' was written for ':'.
-function check.self(owner, self, class)
+local function refuse_self(owner, self, class)
   if type(self) ~= 'table' or util.class_of(self) ~= class then
     util.fail("%s: the object before ':' ('self'): expected a %s, got %s (methods are called with ':')", owner, class,
       util.describe(self))
   end
-  if rawget(self, 'closed') then util.fail("%s: the object before ':' ('self'): this %s is closed", owner, class) end
+  util.fail("%s: the object before ':' ('self'): this %s is closed", owner, class)
+end
+
+--- What check.guard and check.methods made of which function.
+check.guarded = setmetatable({}, { __mode = 'k' })
+
+--- Has verify(self, name) called before every method of `class`, all of which are there by now. It raises what is wrong
+--- with `self`; close() is left to itself.
+function check.guard(class, verify)
+  for name, method in util.sorted_pairs(class) do
+    if type(method) == 'function' and not name:match '^__' and name ~= 'close' then
+      class[name] = function(self, ...)
+        verify(self, name)
+        return method(self, ...)
+      end
+      check.guarded[class[name]] = method
+    end
+  end
+end
+
+--- Makes the methods of `class` refuse what is no open object of it. `prefix`: what messages call such an object.
+function check.methods(class, prefix)
+  local kind = class.__name
+  prefix = prefix or kind
+  check.guard(class, function(self, name)
+    if type(self) ~= 'table' or util.class_of(self) ~= kind or rawget(self, 'closed') then
+      refuse_self(('%s:%s'):format(prefix, name), self, kind)
+    end
+  end)
 end
 
 --- The object that close() is called on, which may be closed already; marks it as closed.
 function check.closing(owner, self, class)
-  if type(self) ~= 'table' or util.class_of(self) ~= class then check.self(owner, self, class) end
+  if type(self) ~= 'table' or util.class_of(self) ~= class then refuse_self(owner, self, class) end
   return rawset(self, 'closed', true)
 end
 
@@ -174,6 +201,20 @@ function check.options(owner, place, name, given, rules)
   if given == nil then return {} end
   check.argument(owner, place, name, given, 'table')
   return check.fields(owner, given, rules)
+end
+
+--- Refuses options that lack one of those named.
+function check.needed(owner, given, ...)
+  for _, name in ipairs { ... } do
+    if given[name] == nil then util.fail("%s: option '%s' is missing", owner, name) end
+  end
+  return given
+end
+
+--- An argument that must be a table of options, with those that follow `rules` among them.
+function check.table(owner, place, name, given, rules, ...)
+  check.fields(owner, check.argument(owner, place, name, given, 'table'), rules)
+  return check.needed(owner, given, ...)
 end
 
 return check

@@ -2,6 +2,7 @@
 --
 --   json.decode(text, what)  objects and lists become tables, null becomes nil (false inside lists, which keep their
 --                            length); an error names `what`, line and column
+--   json.read(path), json.try(path)  the same of a file; try() gives nil where no table can be read
 --   json.encode(value)       keys sorted, numbers so that they read back to the same value, '<' as an escape, so that
 --                            the text can stand inside a page; json.list marks a table as a list though it is empty
 
@@ -17,6 +18,15 @@ function json.decode(text, what)
   local ok, value = pcall(core.from_json, text, what or 'JSON')
   if ok then return value end
   error((util.unplaced(value):gsub('^trinity%.from_json: ', '')), 0)
+end
+
+--- The value in a file.
+function json.read(path) return json.decode(core.read_file(path), path) end
+
+--- The object or list in a file; nil where there is none.
+function json.try(path)
+  local ok, value = pcall(json.read, path)
+  return ok and type(value) == 'table' and value or nil
 end
 
 local List = {}

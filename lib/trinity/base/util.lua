@@ -56,6 +56,54 @@ function util.sorted_keys(t)
   return keys
 end
 
+--- A new table with the fields of those given (nil: none), of which the later ones win.
+---@param ... table?
+---@return table
+function util.merged(...)
+  local all = {}
+  for i = 1, select('#', ...) do
+    for key, value in util.sorted_pairs(select(i, ...) or {}) do all[key] = value end
+  end
+  return all
+end
+
+--- The words of a text between commas and blanks.
+---@param text string
+---@return string[]
+function util.words(text)
+  local list = {}
+  for word in text:gmatch '[^,%s]+' do list[#list + 1] = word end
+  return list
+end
+
+--- The numbers of an option of the command line between commas, from `low` to `high` (each optional).
+---@param option string
+---@param text string
+---@param low? number
+---@param high? number
+---@param integer? boolean
+---@return number[]
+function util.numbers(option, text, low, high, integer)
+  local list = {}
+  for i, word in ipairs(util.words(text)) do
+    local value = tonumber(word)
+    if not value or value < (low or value) or value > (high or value) or integer and value % 1 ~= 0 then
+      util.fail_usage("option '--%s': expected %s%s%s with commas, got '%s'", option,
+        integer and 'integers' or 'numbers', low and (' from %g'):format(low) or '',
+        high and (' to %g'):format(high) or '', word)
+    end
+    list[i] = value
+  end
+  return list
+end
+
+--- Whether a file can be opened.
+function util.exists(path)
+  local file = io.open(path, 'r')
+  if file then file:close() end
+  return file ~= nil
+end
+
 --- The middle of numbers in any order; of an even count the mean of the two in the middle.
 ---@param list number[] at least one
 ---@return number

@@ -21,14 +21,7 @@ cli.problem_options = {
 }
 
 --- A declaration of a command: `own` beside the options that name a problem.
-function cli.declare(own)
-  local all = {}
-  for _, set in ipairs { cli.problem_options, own } do
-    for key, value in util.sorted_pairs(set) do all[key] = value end
-  end
-  all[1] = own[1]
-  return all
-end
+function cli.declare(own) return util.merged(cli.problem_options, own) end
 
 -- Placeto's machine: devices joined by buses of 7600 bytes a microsecond, without latency (papers.md 1.6). Profiles
 -- bring their times, and the published rules know no memory limit.
@@ -94,7 +87,7 @@ end
 --- colocation unit.
 function cli.read_placement(problem, words)
   local devices, graph = {}, problem.graph
-  for word in words:gmatch '[^,%s]+' do
+  for _, word in ipairs(util.words(words)) do
     local device = tonumber(word)
     if not device or device % 1 ~= 0 or device < 0 or device >= #problem.cluster.devices then
       util.fail_usage("option '--placement': entry %d: expected a device from 0 to %d, got '%s'", #devices + 1,

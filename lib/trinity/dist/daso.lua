@@ -99,11 +99,9 @@ end
 ---@param options trinity.ScheduleOptions
 ---@return trinity.DasoSchedule
 function daso.schedule(options)
-  check.argument('daso.schedule', 1, 'options', options, 'table')
-  check.fields('daso.schedule', options, rules)
-  if not options.epochs then util.fail "daso.schedule: option 'epochs' is missing" end
+  check.table('daso.schedule', 1, 'options', options, rules, 'epochs')
   local held = options.held and check.fields('daso.schedule: held', options.held, held_rules)
-  if held and not held.global_skips then util.fail "daso.schedule: held: option 'global_skips' is missing" end
+  if held then check.needed('daso.schedule: held', held, 'global_skips') end
   local self = setmetatable({ epochs = options.epochs, warmup_epochs = options.warmup_epochs or 4,
     cooldown_epochs = options.cooldown_epochs or 4, stability_level = options.stability_level or 0.05,
     patience = options.patience or 2, max_global_skips = options.max_global_skips or 8,
@@ -173,7 +171,6 @@ end
 ---@param batches integer of the epoch
 ---@return trinity.SyncAction[]
 function Schedule:after_batch(batches)
-  check.self('schedule:after_batch', self, 'schedule of DASO')
   check.integer('schedule:after_batch', 1, 'batches', batches, self.batch + 1, 2 ^ 40)
   local actions, t, last = {}, self.batch, batches - 1
   if self.nodes > 1 and self.max_global_skips > 0 then
@@ -217,7 +214,6 @@ end
 --- Sets the skips of the next epoch from the loss of the one that ended.
 ---@param loss number mean of all ranks
 function Schedule:after_epoch(loss)
-  check.self('schedule:after_epoch', self, 'schedule of DASO')
   if type(loss) ~= 'number' then check.wrong('schedule:after_epoch', 1, 'loss', loss, 'a number') end
   if self.batch ~= 0 then util.fail('schedule:after_epoch: the epoch is at batch %d', self.batch) end
   if self.epoch < self.warmup_epochs then return set(self, 0, 0, 0) end
@@ -236,7 +232,6 @@ end
 --- 'warm-up', 'cycling' or 'cool-down': of the running epoch.
 ---@return string
 function Schedule:phase()
-  check.self('schedule:phase', self, 'schedule of DASO')
   if self.epoch >= self.epochs - self.cooldown_epochs then return 'cool-down' end
   return self.epoch < self.warmup_epochs and 'warm-up' or 'cycling'
 end
@@ -246,7 +241,6 @@ local saved = { 'epoch', 'global_skips', 'local_skips', 'batches_to_wait', 'best
 --- What changes from epoch to epoch, as numbers by name; between epochs.
 ---@return table<string, number>
 function Schedule:state()
-  check.self('schedule:state', self, 'schedule of DASO')
   if self.batch ~= 0 then util.fail('schedule:state: the epoch is at batch %d', self.batch) end
   local state = {}
   for _, name in ipairs(saved) do state[name] = self[name] end
@@ -256,7 +250,6 @@ end
 --- Takes back what state() gave.
 ---@param state table<string, number>
 function Schedule:load_state(state)
-  check.self('schedule:load_state', self, 'schedule of DASO')
   check.argument('schedule:load_state', 1, 'state', state, 'table')
   for _, name in ipairs(saved) do
     self[name] = check.number('schedule:load_state', 'field', name, state[name])
@@ -264,5 +257,7 @@ function Schedule:load_state(state)
   self.batch, self.group, self.sent, self.previous, self.local_sync = 0, 0, nil, nil, true
   set_gradients(self)
 end
+
+check.methods(Schedule, 'schedule')
 
 return daso

@@ -172,11 +172,8 @@ end
 ---@return trinity.Replication
 function synchronisation.replicate(spec)
   local owner = 'synchronisation.replicate'
-  check.argument(owner, 1, 'spec', spec, 'table')
-  spec = from_strategy(owner, check.fields(owner, spec, spec_rules))
-  for _, name in ipairs { 'graph', 'cluster', 'policy' } do
-    if not spec[name] then util.fail("%s: option '%s' is missing", owner, name) end
-  end
+  spec = from_strategy(owner, check.table(owner, 1, 'spec', spec, spec_rules))
+  check.needed(owner, spec, 'graph', 'cluster', 'policy')
   if spec.placement ~= nil and not array.is_int32(spec.placement) then
     check.wrong(owner, 'option', 'placement', spec.placement, 'a placement')
   end
@@ -199,7 +196,6 @@ end
 ---@param problem trinity.Problem of the same graph and cluster
 ---@return trinity.Strategy
 function Run:strategy(problem)
-  check.self('replication:strategy', self, 'replication')
   check.object('replication:strategy', 1, 'problem', problem, 'problem')
   for _, name in ipairs { 'graph', 'cluster' } do
     if problem[name].fingerprint ~= self[name].fingerprint then
@@ -468,11 +464,8 @@ local most_batches = 1e8
 ---@param options trinity.ReplicatedTraining
 ---@return trinity.TrainingTime
 function Run:train(options)
-  check.self('replication:train', self, 'replication')
-  check.argument('replication:train', 1, 'options', options, 'table')
-  check.fields('replication:train', options, train_rules)
+  check.table('replication:train', 1, 'options', options, train_rules, 'batches')
   local epochs, batches, given = options.epochs or 1, options.batches, options.loss
-  if not batches then util.fail "replication:train: option 'batches' is missing" end
   if given ~= nil and type(given) ~= 'function' and (type(given) ~= 'table' or #given == 0) then
     check.wrong('replication:train', 'option', 'loss', given, 'a list of numbers or a function')
   end
@@ -480,9 +473,8 @@ function Run:train(options)
   local result = { epochs = {}, time_s = 0, compute_s = epochs * batches * slowest_node(self, compute_s) }
   local schedule, clock, even_s
   if self.policy.kind == 'daso' then
-    local settings = { epochs = epochs, groups = self.per_node, nodes = self.nodes }
-    for key, value in util.sorted_pairs(self.policy.options) do settings[key] = value end
-    schedule, clock = daso.schedule(settings), new_clock(self)
+    schedule, clock = daso.schedule(util.merged({ epochs = epochs, groups = self.per_node, nodes = self.nodes },
+      self.policy.options)), new_clock(self)
   else
     even_s = even_epoch_s(self, batches)
   end
@@ -504,5 +496,7 @@ function strategies.read_replication(problem, placement, path, text)
   if not ok then util.fail('%s: %s', path, util.unplaced(result)) end
   return result
 end
+
+check.methods(Run)
 
 return synchronisation

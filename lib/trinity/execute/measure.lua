@@ -225,9 +225,13 @@ function Copies:latency_s(link)
   return list and math.max(0, util.median(list)) or link.latency_s
 end
 
-local function default_sizes()
-  local sizes = {}
-  for i = 1, 10 do sizes[i] = 1024 * 4 ^ (i - 1) end
+--- Sizes of copies from 1 KiB on, each four times the last, to `largest`.
+function measure.copy_sizes(largest)
+  local sizes, bytes = {}, 1024
+  while bytes <= largest do
+    sizes[#sizes + 1] = bytes
+    bytes = 4 * bytes
+  end
   return sizes
 end
 
@@ -242,9 +246,8 @@ end
 --- The options with what they leave out, checked.
 local function complete(owner, graph, options)
   options = check.options(owner, 2, 'options', options, rules)
-  local chosen = { steps = 10, warm_up = 5, seed = 1, copies = 7, devices = { 'cpu:0' }, batch_size = 0,
-    gpu_memory_bytes = 2 ^ 34, model = graph.name, sizes = default_sizes() }
-  for key, value in util.sorted_pairs(options) do chosen[key] = value end
+  local chosen = util.merged({ steps = 10, warm_up = 5, seed = 1, copies = 7, devices = { 'cpu:0' }, batch_size = 0,
+    gpu_memory_bytes = 2 ^ 34, model = graph.name, sizes = measure.copy_sizes(2 ^ 28) }, options)
   for _, key in ipairs { 'devices', 'sizes' } do
     check.list(owner, 'option', key, chosen[key], key == 'sizes' and 'number' or 'string')
     if #chosen[key] == 0 then check.refuse(owner, 'option', key, 'expected at least one') end
@@ -312,11 +315,7 @@ function Session:profile()
     devices[d] = { name = device.name, kind = device.kind, speed = speed_of[device.name] }
   end
   local links = {}
-  for i, link in ipairs(self.links) do
-    links[i] = {}
-    for key, value in util.sorted_pairs(link) do links[i][key] = value end
-    links[i].latency_s = self.copies:latency_s(link)
-  end
+  for i, link in ipairs(self.links) do links[i] = util.merged(link, { latency_s = self.copies:latency_s(link) }) end
   return object.new('trinity.profile.measure', { format = file.format, version = file.version, trinity = core.version,
     date = os.date '!%Y-%m-%dT%H:%M:%SZ', machine = machine(),
     libraries = { torch = (core.describe_torch()), threads = 1 },

@@ -276,9 +276,8 @@ end
 
 -- Writes a checkpoint after `batch` batches.
 local function keep(self, run, batch, own)
-  local notes = { batch = batch, baseline = self.baseline, squares = self.squares }
-  for key, value in util.sorted_pairs(own.notes and own.notes() or {}) do notes[key] = value end
-  learner_checkpoint.write(run, self.parameters, self.optimiser, notes)
+  learner_checkpoint.write(run, self.parameters, self.optimiser, util.merged({ batch = batch, baseline = self.baseline,
+    squares = self.squares }, own.notes and own.notes()))
 end
 
 -- One batch: drawn, priced, learned from.

@@ -94,7 +94,6 @@ end
 --- The row of the best method: most runs that fit, then the largest median reward; nil where none fits.
 ---@return trinity.ComparisonRow?
 function Comparison:best()
-  check.self('comparison:best', self, 'comparison')
   local best
   for _, row in ipairs(self.rows) do
     if row.best and row.best.metrics.feasible and (not best or beats(row, best)) then best = row end
@@ -169,7 +168,6 @@ end
 ---@param name string
 ---@return trinity.Strategy?
 function Comparison:find(name)
-  check.self('comparison:find', self, 'comparison')
   check.argument('comparison:find', 1, 'name', name, 'string')
   for _, row in ipairs(self.rows) do if row.method == name then return row.best end end
 end
@@ -184,7 +182,6 @@ end
 --- What was found as a sentence.
 ---@return string
 function Comparison:summary()
-  check.self('comparison:summary', self, 'comparison')
   local best, problem = self:best(), self.problem
   local where = ('%s on %s'):format(problem.graph.name, problem.cluster.name)
   if not best then
@@ -204,7 +201,6 @@ end
 --- The comparison as plain data, as scripts/compare.lua prints it as JSON.
 ---@return table
 function Comparison:totable()
-  check.self('comparison:totable', self, 'comparison')
   local rows, best, closest = {}, self:best(), least_infeasible(self)
   for r, row in ipairs(self.rows) do
     local runs = {}
@@ -224,7 +220,6 @@ end
 --- kept in option out.
 ---@return boolean
 function Comparison:failed()
-  check.self('comparison:failed', self, 'comparison')
   local runs = 0
   for _, row in ipairs(self.rows) do
     runs = runs + #row.runs
@@ -250,5 +245,7 @@ function comparison.add(row, found, failure)
   row.runs[#row.runs + 1] = found
   if found.problem.better(found, row.best) then row.best = found end
 end
+
+check.methods(Comparison)
 
 return comparison

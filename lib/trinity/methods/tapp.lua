@@ -128,9 +128,7 @@ local function tapp(problem, options)
   check_options(problem, options)
   return search.run('tapp', problem, options, function(run)
     local policy = make_policy(problem, options)
-    local own = {}
-    for key, value in util.sorted_pairs(options) do own[key] = value end
-    local self, floor = learner.new('methods.tapp', policy, problem, own), options.entropy_weight
+    local self, floor = learner.new('methods.tapp', policy, problem, util.merged(options)), options.entropy_weight
     local notes = learner.begin(self, run) or false
     local refining = notes and notes.stage == 'refine' and notes or nil
     if not refining then

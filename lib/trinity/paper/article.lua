@@ -52,7 +52,7 @@ local function check_words(option, list, known)
     if not set[word] then names[#names + 1] = word end
     set[word] = true
   end
-  for word in list:gmatch '[^,%s]+' do
+  for _, word in ipairs(util.words(list)) do
     if not set[word] then
       util.fail_usage("option --%s: no row of the article has '%s'%s; known: %s", option, word,
         core.suggestion(word, names), table.concat(names, ', '))
@@ -61,7 +61,7 @@ local function check_words(option, list, known)
 end
 
 local function chosen(list, word)
-  for name in list:gmatch '[^,%s]+' do
+  for _, name in ipairs(util.words(list)) do
     if name == word then return true end
   end
   return list == ''
@@ -76,14 +76,7 @@ article.options = {
 }
 
 --- A declaration for trinity.options: `own` beside article.options.
-function article.declare(own)
-  local all = {}
-  for _, set in ipairs { article.options, own } do
-    for key, value in util.sorted_pairs(set) do all[key] = value end
-  end
-  all[1] = own[1]
-  return all
-end
+function article.declare(own) return util.merged(article.options, own) end
 
 --- Iterates over the rows that `options` choose: for label, problem, row in article.rows(options, reward) do. Rows that
 --- differ in cards only share a graph. reward: of the problems; default minus the step time.

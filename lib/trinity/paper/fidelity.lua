@@ -191,21 +191,4 @@ function fidelity.network(text)
   return words[1], options
 end
 
---- Sizes of copies from 1 KiB on, each four times the last, to `largest`.
-function fidelity.copy_sizes(largest)
-  local sizes, bytes = {}, 1024
-  while bytes <= largest do
-    sizes[#sizes + 1] = bytes
-    bytes = 4 * bytes
-  end
-  return sizes
-end
-
---- Names between commas.
-function fidelity.names(text)
-  local list = {}
-  for word in text:gmatch '[^,%s]+' do list[#list + 1] = word end
-  return list
-end
-
 return fidelity

@@ -9,7 +9,6 @@
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
-local run_folder = require 'trinity.runs.folder'
 local progress = require 'trinity.base.progress'
 local simulator = require 'trinity.strategy.simulator'
 local tensorboard = require 'trinity.runs.tensorboard'
@@ -277,7 +276,7 @@ end
 --- told of and removed.
 function checkpoints.reached(folder)
   local path = folder .. '/checkpoint.json'
-  if not run_folder.exists(path) then return 0 end
+  if not util.exists(path) then return 0 end
   local text, wrong = read_checked(path)
   local ok, saved = pcall(json.decode, text or '', path)
   local notes = text and ok and type(saved) == 'table' and saved.notes or {}

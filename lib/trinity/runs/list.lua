@@ -4,17 +4,11 @@
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local progress = require 'trinity.base.progress'
-local run_folder = require 'trinity.runs.folder'
 local run_metrics = require 'trinity.runs.metrics'
 local state = require 'trinity.runs.state'
 local util = require 'trinity.base.util'
 
 local run_list = {}
-
-local function read_json(path)
-  local ok, value = pcall(function() return json.decode(core.read_file(path), path) end)
-  return ok and type(value) == 'table' and value or nil
-end
 
 --- A field of what may be anybody's JSON, when it has the type that is expected.
 local function field(t, key, kind)
@@ -37,7 +31,7 @@ end
 local function best_search(path)
   local best, count = nil, 0
   for _, id in ipairs(core.list_folder(path .. '/searches')) do
-    local about = read_json(('%s/searches/%s/search.json'):format(path, id))
+    local about = json.try(('%s/searches/%s/search.json'):format(path, id))
     local step_time_s = about and field(about, 'best_step_time_s', 'number')
     count = count + 1
     if step_time_s and about.fits ~= false and (not best or step_time_s < best.step_time_s) then
@@ -61,7 +55,7 @@ end
 --- A run: { path =, name =, status =, note =, script =, model =, cluster =, started_s =, age_s =, seconds =,
 --- searches =, step_time_s =, over_bound =, method =, about = its run.json }; nil and why where the folder is none.
 function run_list.read(path)
-  local about = read_json(path .. '/run.json')
+  local about = json.try(path .. '/run.json')
   if not about or about.kind ~= 'trinity run 1' then return nil, ('%s is not the folder of a run'):format(path) end
   local best, searches = best_search(path)
   local started_s = epoch(field(about, 'started_at', 'string'))
@@ -87,7 +81,7 @@ end
 --- The run called `name` (or the folder of that path); a usage error with a suggestion where there is none.
 function run_list.find(root, name)
   for _, path in ipairs { root .. '/' .. name, name } do
-    if run_folder.exists(path .. '/run.json') then
+    if util.exists(path .. '/run.json') then
       local run = run_list.read((path:gsub('/+$', '')))
       if not run then util.fail_usage('%s/run.json: not of a run, or damaged', path) end
       return run
@@ -119,7 +113,7 @@ end
 function run_list.searches(run)
   local list = {}
   for _, id in ipairs(core.list_folder(run.path .. '/searches')) do
-    local about = read_json(('%s/searches/%s/search.json'):format(run.path, id)) or { status = 'running' }
+    local about = json.try(('%s/searches/%s/search.json'):format(run.path, id)) or { status = 'running' }
     about.id = id
     list[#list + 1] = about
   end
@@ -136,7 +130,7 @@ end
 function run_list.results(run)
   local list = {}
   for _, file in ipairs(core.list_folder(run.path .. '/results')) do
-    list[#list + 1] = read_json(('%s/results/%s'):format(run.path, file))
+    list[#list + 1] = json.try(('%s/results/%s'):format(run.path, file))
   end
   local function padded(result)
     return (tostring(result.label):gsub('%d+', function(digits) return ('%9s'):format(digits) end))

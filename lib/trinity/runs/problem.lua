@@ -77,7 +77,7 @@ end
 
 --- Writes a file that many may need, once.
 local function write_once(folder, path, text)
-  if not run_folder.exists(folder.path .. '/' .. path) then folder:write(path, text()) end
+  if not util.exists(folder.path .. '/' .. path) then folder:write(path, text()) end
   return path
 end
 

@@ -35,4 +35,17 @@ function misfit.distance(metrics)
   return metrics.excess_memory_bytes > 0 and metrics.excess_memory_bytes or math.huge
 end
 
+--- Whether result `a` { metrics =, reward = } is better than `b` (or nil): one that fits before one that does not; of
+--- two that do not fit the one with the smaller excess of memory; then the larger reward. Of metrics it reads feasible
+--- and excess_memory_bytes.
+function misfit.better(a, b)
+  if not b then return true end
+  if a.metrics.feasible ~= b.metrics.feasible then return a.metrics.feasible end
+  if not a.metrics.feasible then
+    local far_a, far_b = misfit.distance(a.metrics), misfit.distance(b.metrics)
+    if far_a ~= far_b then return far_a < far_b end
+  end
+  return a.reward > b.reward
+end
+
 return misfit

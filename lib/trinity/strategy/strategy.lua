@@ -39,8 +39,7 @@ function strategy.is(value) return getmetatable(value) == Strategy end
 --- Prices a plan. Fields: problem, placement, those of its schedule (schedule, micro_batches, ...),
 --- metrics, reward, and those of `about`. any: see simulator.run.
 function strategy.new(owner, problem, plan, about, any)
-  local self = { problem = problem }
-  for key, value in util.sorted_pairs(about or {}) do self[key] = value end
+  local self = util.merged({ problem = problem }, about)
   local placement, schedule = simulator.parts(owner, problem, plan)
   self.placement = placement
   self.splits = type(plan) == 'table' and plan.splits or nil
@@ -52,9 +51,8 @@ end
 
 --- A strategy whose metrics and reward are known: `result` of a search, with the fields of `about`.
 function strategy.of_result(problem, placement, result, about)
-  local self = { problem = problem, placement = placement, metrics = result.metrics, reward = result.reward }
-  for key, value in util.sorted_pairs(about) do self[key] = value end
-  return setmetatable(self, Strategy)
+  return setmetatable(util.merged({ problem = problem, placement = placement, metrics = result.metrics,
+    reward = result.reward }, about), Strategy)
 end
 
 local saved_metrics = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
@@ -71,7 +69,6 @@ end
 --- Seconds that no strategy with as many micro-batches is below.
 ---@return number
 function Strategy:lower_bound_s()
-  check.self('strategy:lower_bound_s', self, 'strategy')
   return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo').step_time_s
 end
 
@@ -79,7 +76,6 @@ end
 ---@param options trinity.ReplicatedTraining
 ---@return trinity.TrainingTime
 function Strategy:train(options)
-  check.self('strategy:train', self, 'strategy')
   if not self.replication then
     util.fail 'strategy:train: this strategy has no replication (replication:strategy gives one that has)'
   end
@@ -88,10 +84,7 @@ end
 
 --- What keeps it from fitting: which device is over its memory and by how much; nil where it fits.
 ---@return trinity.Misfit?
-function Strategy:misfit()
-  check.self('strategy:misfit', self, 'strategy')
-  return misfit.of(self.metrics, self.problem.cluster)
-end
+function Strategy:misfit() return misfit.of(self.metrics, self.problem.cluster) end
 
 --- A strategy as JSON text: see strategy:save.
 function strategy.text(self)
@@ -110,7 +103,6 @@ end
 ---@param path string
 ---@return string path
 function Strategy:save(path)
-  check.self('strategy:save', self, 'strategy')
   check.argument('strategy:save', 1, 'path', path, 'string')
   util.write_file('strategy:save', path, strategy.text(self))
   return path
@@ -144,5 +136,7 @@ function strategy.load(problem, path)
   found.replication = replication and strategy.read_replication(problem, placement, path, replication)
   return found
 end
+
+check.methods(Strategy)
 
 return strategy

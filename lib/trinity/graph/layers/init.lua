@@ -21,7 +21,6 @@ Layers.__index = Layers
 ---@param shape integer[]
 ---@return trinity.TensorSpec
 function Layers:output(shape)
-  check.self('layers:output', self, 'layers')
   return { shape = check.integers('layers:output', 1, 'shape', shape, 1), dtype = self.dtype }
 end
 
@@ -31,7 +30,7 @@ end
 ---@param trainable? boolean
 ---@return trinity.ParameterSpec
 function Layers:weight(name, shape, trainable)
-  begin('layers:weight', self, name)
+  begin('layers:weight', name)
   check.integers('layers:weight', 2, 'shape', shape, 1)
   if trainable ~= nil then check.argument('layers:weight', 3, 'trainable', trainable, 'boolean') end
   return { name = name, shape = shape, dtype = self.dtype, trainable = trainable }
@@ -47,7 +46,6 @@ local operator_rules = { inputs = { 'list', 'table' }, shapes = { 'list', 'table
 ---@param o table<string, any>
 ---@return trinity.Tensor ...
 function Layers:operator(type, name, o)
-  check.self('layers:operator', self, 'layers')
   check.argument('layers:operator', 1, 'type', type, 'string')
   check.argument('layers:operator', 2, 'name', name, 'string')
   check.fields('layers:operator', check.argument('layers:operator', 3, 'o', o, 'table'), operator_rules)
@@ -66,7 +64,7 @@ end
 ---@param dtype? string
 ---@return trinity.Tensor
 function Layers:input(name, shape, dtype)
-  begin('layers:input', self, name)
+  begin('layers:input', name)
   check.integers('layers:input', 2, 'shape', shape, 1)
   if dtype ~= nil then check.argument('layers:input', 3, 'dtype', dtype, 'string') end
   return (self.builder:add { name = name, type = 'Input',
@@ -80,7 +78,7 @@ end
 ---@param dtype? string
 ---@return trinity.Tensor
 function Layers:constant(name, value, shape, dtype)
-  begin('layers:constant', self, name)
+  begin('layers:constant', name)
   check.number('layers:constant', 2, 'value', value)
   check.integers('layers:constant', 3, 'shape', shape, 1)
   if dtype ~= nil then check.argument('layers:constant', 4, 'dtype', dtype, 'string') end
@@ -94,7 +92,7 @@ end
 ---@param shape integer[]
 ---@return trinity.Tensor
 function Layers:variable(name, shape)
-  begin('layers:variable', self, name)
+  begin('layers:variable', name)
   check.integers('layers:variable', 2, 'shape', shape, 1)
   return (self:operator('Variable', name, { shapes = { shape }, parameters = { self:weight('weight', shape) } }))
 end
@@ -103,7 +101,7 @@ end
 local function same_shape(type)
   local owner = 'layers:' .. type:lower()
   return function(self, name, x, attributes)
-    begin_tensor(owner, self, name, x)
+    begin_tensor(owner, name, x)
     if attributes ~= nil then check.argument(owner, 3, 'attributes', attributes, 'table') end
     return (self:operator(type, name, { inputs = { x }, shapes = { x.shape }, attributes = attributes }))
   end
@@ -141,7 +139,7 @@ end
 local function binary(type)
   local owner = 'layers:' .. type:lower()
   return function(self, name, a, b)
-    begin(owner, self, name)
+    begin(owner, name)
     check.tensor(owner, 2, 'a', a)
     check.tensor(owner, 3, 'b', b)
     return (self:operator(type, name, { inputs = { a, b }, shapes = { broadcast(type, name, a, b) } }))
@@ -158,7 +156,7 @@ Layers.div = binary 'Div'
 ---@param axis? integer
 ---@return trinity.Tensor
 function Layers:concat(name, tensors, axis)
-  begin('layers:concat', self, name)
+  begin('layers:concat', name)
   check.tensors('layers:concat', 2, 'tensors', tensors)
   if axis ~= nil then check.integer('layers:concat', 3, 'axis', axis, 1,#tensors[1].shape) end
   axis = axis or 2
@@ -184,7 +182,7 @@ end
 ---@param shape integer[]
 ---@return trinity.Tensor
 function Layers:reshape(name, x, shape)
-  begin_tensor('layers:reshape', self, name, x)
+  begin_tensor('layers:reshape', name, x)
   check.integers('layers:reshape', 3, 'shape', shape, -1)
   local total, known, open = 1, 1, nil
   for _, extent in ipairs(x.shape) do total = total * extent end
@@ -207,7 +205,7 @@ end
 ---@param order integer[]
 ---@return trinity.Tensor
 function Layers:transpose(name, x, order)
-  begin_tensor('layers:transpose', self, name, x)
+  begin_tensor('layers:transpose', name, x)
   local shape, permutation = {}, {}
   arguments.permutation('layers:transpose', 3, 'order', order, #x.shape)
   for i, axis in ipairs(order) do shape[i], permutation[i] = x.shape[axis], axis - 1 end
@@ -220,7 +218,7 @@ end
 ---@param x trinity.Tensor
 ---@return trinity.Tensor
 function Layers:flatten(name, x)
-  begin_tensor('layers:flatten', self, name, x)
+  begin_tensor('layers:flatten', name, x)
   local features = 1
   for i = 2, #x.shape do features = features * x.shape[i] end
   return (self:operator('Flatten', name, { inputs = { x }, shapes = { { x.shape[1], features } }, dtype = x.dtype,
@@ -237,7 +235,7 @@ local linear_rules = { bias = 'boolean', weight = { 'tensor', 2 } }
 ---@param o? { bias?: boolean, weight?: trinity.Tensor }
 ---@return trinity.Tensor
 function Layers:linear(name, x, features, o)
-  begin_tensor('layers:linear', self, name, x)
+  begin_tensor('layers:linear', name, x)
   check.integer('layers:linear', 3, 'features', features, 1, 2 ^ 31)
   o = check.options('layers:linear', 4, 'o', o, linear_rules)
   local shape, inner = {}, x.shape[#x.shape]
@@ -263,7 +261,7 @@ end
 ---@param b trinity.Tensor
 ---@return trinity.Tensor
 function Layers:matmul(name, a, b)
-  begin('layers:matmul', self, name)
+  begin('layers:matmul', name)
   check.tensor('layers:matmul', 2, 'a', a)
   check.tensor('layers:matmul', 3, 'b', b)
   local rank = #a.shape
@@ -282,7 +280,7 @@ end
 ---@param labels trinity.Tensor
 ---@return trinity.Tensor
 function Layers:softmax_cross_entropy(name, logits, labels)
-  begin('layers:softmax_cross_entropy', self, name)
+  begin('layers:softmax_cross_entropy', name)
   check.tensor('layers:softmax_cross_entropy', 2, 'logits', logits)
   check.tensor('layers:softmax_cross_entropy', 3, 'labels', labels)
   return (self:operator('SoftmaxCrossEntropyLoss', name, { inputs = { logits, labels }, shapes = { { 1 } } }))
@@ -295,7 +293,7 @@ end
 ---@param weight number
 ---@return trinity.Tensor
 function Layers:add_loss(name, loss, other, weight)
-  begin('layers:add_loss', self, name)
+  begin('layers:add_loss', name)
   check.tensor('layers:add_loss', 2, 'loss', loss)
   check.tensor('layers:add_loss', 3, 'other', other)
   check.number('layers:add_loss', 4, 'weight', weight)
@@ -304,15 +302,14 @@ end
 
 --- Finishes and returns the graph.
 ---@return trinity.Graph
-function Layers:build()
-  check.self('layers:build', self, 'layers')
-  return self.builder:build()
-end
+function Layers:build() return self.builder:build() end
 
 for _, part in ipairs { 'images', 'sequences' } do
   local methods = require('trinity.graph.layers.' .. part)
   for name, method in util.sorted_pairs(methods) do Layers[name] = method end
 end
+
+check.methods(Layers)
 
 ---@class trinity.LayersModule
 local layers = {}
