@@ -11,6 +11,7 @@ local core = require 'trinity.core'
 local fidelity = require 'trinity.paper.fidelity'
 local measure = require 'trinity.execute.measure'
 local plot = require 'trinity.base.plot'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Simulated against measured step times of many placements on real devices.',
@@ -31,12 +32,12 @@ local options = trinity.options {
     help = 'where PATH.csv, PATH.svg, PATH.png and the profiles go' },
 }
 
-local devices = fidelity.names(options.devices)
+local devices = util.words(options.devices)
 
 --- The networks of the command line, all made before the first is measured: { text =, name =, batch_size =, graph = }.
 local function networks()
   local list = {}
-  for text in options.networks:gmatch '[^,%s]+' do
+  for _, text in ipairs(util.words(options.networks)) do
     local name, chosen = fidelity.network(text)
     chosen.optimiser = 'sgd' -- what the executor does
     list[#list + 1] = { text = text, name = name, batch_size = chosen.batch_size or 0,
@@ -49,7 +50,7 @@ end
 local function begin(network)
   local session = measure.start('figure9', network.graph, { devices = devices, steps = options.steps,
     warm_up = options.warm_up, seed = options.seed, copies = options.copies, model = network.name,
-    batch_size = network.batch_size, sizes = fidelity.copy_sizes(options.largest_copy) })
+    batch_size = network.batch_size, sizes = measure.copy_sizes(options.largest_copy) })
   for _ = 1, options.warm_up do session:visit(false) end
   for _ = 1, options.steps do session:visit(true) end
   return session

@@ -54,11 +54,7 @@ local options = trinity.options {
 if options.file == '' then util.fail_usage "expected a file to cut (--help lists options)" end
 
 local function numbers(option)
-  local list = {}
-  for word in options[option]:gmatch '[^,]+' do
-    list[#list + 1] = tonumber(word)
-      or util.fail_usage("option '--%s': expected numbers with commas, got '%s'", option, word)
-  end
+  local list = util.numbers(option, options[option])
   return #list > 0 and list or nil
 end
 

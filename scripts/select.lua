@@ -13,6 +13,7 @@
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Chooses a strategy for every node of a graph so that costs of nodes and edges are least within a memory limit.',
@@ -21,7 +22,7 @@ local options = trinity.options {
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
-if options.file == '' then error({ usage = true, message = 'no problem was given: trinity select FILE.json' }, 0) end
+if options.file == '' then util.fail_usage 'no problem was given: trinity select FILE.json' end
 
 local ok, result = pcall(trinity.select, options.file, { seconds = options.seconds, seed = options.seed })
 if not ok then error((tostring(result):gsub('^.-: select: ', '')), 0) end

@@ -13,6 +13,7 @@
 -- pnasnet_large, since two cards do much of it at once.
 
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Sets simulated step times and memory of all methods beside those that the Trinity article measured (table 4).',
@@ -43,10 +44,8 @@ local why_winners = 'as above: transfers are cheaper here, and the searches that
 -- The methods that the article has.
 local four = { 'single_device', 'expert', 'hierarchical', 'trinity' }
 
-local names, wanted = {}, {}
-for name in options.methods:gmatch '[^,%s]+' do
-  names[#names + 1], wanted[name] = name, true
-end
+local names, wanted = util.words(options.methods), {}
+for _, name in ipairs(names) do wanted[name] = true end
 
 --- What a row of a comparison found: its best strategy's metrics where one fits, and the text of its cell.
 local function cell_of(row)

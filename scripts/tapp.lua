@@ -59,9 +59,7 @@ local gpus = { 'v100_pcie', 'gtx1080ti', 'p100', 'k80' }
 local own_options = { bert_base = { head = 'none' } }
 
 local function graph_of(model, batch_size)
-  local given = { batch_size = batch_size }
-  for key, value in util.sorted_pairs(own_options[model] or {}) do given[key] = value end
-  return trinity.model(model, given)
+  return trinity.model(model, util.merged({ batch_size = batch_size }, own_options[model]))
 end
 
 local function cluster_of(nodes)
@@ -290,12 +288,8 @@ end
 
 local function cases_of()
   local cases = {}
-  for model in options.models:gmatch '[^,%s]+' do
-    for text in options.nodes:gmatch '[^,%s]+' do
-      local nodes = tonumber(text)
-      if not nodes or nodes < 2 or nodes > 8 or nodes % 1 ~= 0 then
-        util.fail_usage("option '--nodes': expected integers from 2 to 8 with commas, got '%s'", text)
-      end
+  for _, model in ipairs(util.words(options.models)) do
+    for _, nodes in ipairs(util.numbers('nodes', options.nodes, 2, 8, true)) do
       cases[#cases + 1] = { number = #cases + 1, model = model, nodes = nodes }
     end
   end
