@@ -36,7 +36,7 @@ function daso.merge(x, sum, batches, members)
   return (x * weight + sum) / (weight + members)
 end
 
----@class trinity.DasoSchedule
+---@class trinity.DasoSchedule: trinity.ScheduleOptions
 ---@field epoch integer from 0
 ---@field batch integer from 0
 ---@field group integer the one that synchronises next, from 0
@@ -47,19 +47,6 @@ end
 ---@field local_sync boolean
 ---@field best_loss number
 ---@field bad_epochs integer
----@field epochs integer
----@field warmup_epochs integer
----@field cooldown_epochs integer
----@field stability_level number
----@field patience integer
----@field max_global_skips integer
----@field skip_reduction_factor integer
----@field local_skip_factor integer
----@field groups integer
----@field nodes integer
----@field age trinity.DataAge
----@field bfloat16 boolean
----@field held? trinity.HeldSkips
 local Schedule = { __name = 'schedule of DASO' }
 Schedule.__index = Schedule
 
