@@ -173,8 +173,7 @@ local function curves(data, x, names)
   local series = {}
   for c, key in ipairs(data.keys) do
     if names[key] then
-      local points = {}
-      for i, row in ipairs(data.rows) do points[i] = { tonumber(row[x]), tonumber(row[c]) } end
+      local points = util.map(data.rows, function(row) return { tonumber(row[x]), tonumber(row[c]) } end)
       table.sort(points, function(a, b) return a[1] < b[1] end)
       series[#series + 1] = { name = names[key], points = points }
     end

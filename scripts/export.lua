@@ -3,6 +3,7 @@
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Writes a model, or where its operators go, for other programs.',
@@ -44,9 +45,7 @@ end
 
 local function device_names(cluster)
   if options.device == '' then return nil end
-  local names = {}
-  for i = 1, #cluster.devices do names[i] = ('%s:%d'):format(options.device, i - 1) end
-  return names
+  return util.listed(#cluster.devices, function(i) return ('%s:%d'):format(options.device, i - 1) end)
 end
 
 local function make_text()

@@ -5,6 +5,7 @@
 local trinity = require 'trinity'
 local article = require 'trinity.paper.article'
 local plot = require 'trinity.base.plot'
+local util = require 'trinity.base.util'
 
 local options = trinity.options(article.declare {
   'Convergence of the Trinity policy: loss and best reward by update, with seeds as a band.',
@@ -37,8 +38,7 @@ end
 
 --- The least, the middle and the largest of column `c` over the seeds at an update.
 local function band(runs, update, c)
-  local list = {}
-  for s, points in ipairs(runs) do list[s] = points[update][c] end
+  local list = util.map(runs, function(points) return points[update][c] end)
   table.sort(list)
   return list[1], list[math.floor((#list + 1) / 2)], list[#list]
 end

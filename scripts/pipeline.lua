@@ -71,11 +71,7 @@ local found = trinity.pipeline(options.file, { method = options.method, devices 
   tensor_parallel = options.tensor_parallel })
 
 --- The nodes of a stage as the file calls them.
-local function named(stage)
-  local nodes = {}
-  for i, node in ipairs(stage.nodes) do nodes[i] = found.nodes[node] end
-  return nodes
-end
+local function named(stage) return util.map(stage.nodes, function(node) return found.nodes[node] end) end
 
 --- What the run keeps: stages, and the simulated schedule where the network can be simulated.
 local function keep()

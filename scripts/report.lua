@@ -19,8 +19,7 @@ local options = trinity.options {
 local names = options.names
 if #names == 0 then util.fail_usage 'expected the name or the folder of a run (trinity runs lists them)' end
 if #names > 8 then util.fail_usage('expected at most 8 runs, got %d', #names) end
-local folders = {}
-for n, name in ipairs(names) do folders[n] = report.folder(name, run_state.root()) end
+local folders = util.map(names, function(name) return report.folder(name, run_state.root()) end)
 
 local out = options.out
 if out == '' then

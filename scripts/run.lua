@@ -98,8 +98,7 @@ local function by_type(problem, plan, found)
 end
 
 local function copying(devices, copies)
-  local seconds = {}
-  for d = 1, #devices do seconds[d] = 0 end
+  local seconds = util.listed(#devices, function() return 0 end)
   for _, copy in ipairs(copies) do seconds[copy.to] = seconds[copy.to] + copy.end_s - copy.start_s end
   return seconds
 end

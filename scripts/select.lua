@@ -28,8 +28,7 @@ local ok, result = pcall(trinity.select, options.file, { seconds = options.secon
 if not ok then error((tostring(result):gsub('^.-: select: ', '')), 0) end
 
 if options.json then
-  local solution = {}
-  for v = 1, #result.solution do solution[v] = result.solution[v] - 1 end
+  local solution = util.listed(#result.solution, function(v) return result.solution[v] - 1 end)
   local facts = { solution = solution }
   for _, name in ipairs { 'name', 'cost', 'feasible', 'peak_usage', 'bound', 'optimal', 'seconds', 'table_entries',
     'peak_table_entries', 'stopped', 'misfit' } do facts[name] = result[name] end

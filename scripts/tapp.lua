@@ -149,8 +149,7 @@ local function shards(batch, speed)
 end
 
 local function equal_shards(nodes)
-  local speed = {}
-  for d = 1, nodes do speed[d] = 1 end
+  local speed = util.listed(nodes, function() return 1 end)
   return shards(options.batch_size, speed)
 end
 

@@ -5,6 +5,7 @@
 
 local trinity = require 'trinity'
 local plot = require 'trinity.base.plot'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Step time, communication and memory of what Trinity finds under ten settings of alpha, beta and gamma.',
@@ -27,8 +28,7 @@ local settings = {
 
 --- The median of value(run) over runs.
 local function median(runs, value)
-  local list = {}
-  for i, found in ipairs(runs) do list[i] = value(found.metrics) end
+  local list = util.map(runs, function(found) return value(found.metrics) end)
   return trinity.median(list)
 end
 

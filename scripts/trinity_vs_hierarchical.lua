@@ -46,8 +46,7 @@ end
 
 --- The median of value(run) over runs.
 local function median(runs, value)
-  local list = {}
-  for i, found in ipairs(runs) do list[i] = value(found, i) end
+  local list = util.map(runs, function(found, i) return value(found, i) end)
   return trinity.median(list)
 end
 

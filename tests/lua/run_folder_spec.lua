@@ -14,7 +14,7 @@ local runs = folder .. '/runs'
 
 local function read_json(path) return json.decode(core.read_file(path), path) end
 
-local exists = require('trinity.runs.folder').exists
+local exists = require('trinity.base.util').exists
 
 --- Writes a script into the folder and returns its path.
 local function script(name, text)

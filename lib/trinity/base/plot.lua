@@ -8,6 +8,7 @@
 -- who see fewer colours tell apart; bars also differ in their filling, curves in their points.
 
 local core = require 'trinity.core'
+local util = require 'trinity.base.util'
 
 local plot = {}
 
@@ -23,8 +24,7 @@ end
 function plot.csv(path, head, rows)
   local lines = {}
   for i, row in ipairs { head, unpack(rows) } do
-    local cells = {}
-    for c = 1, #head do cells[c] = cell(row[c] == nil and '' or row[c]) end
+    local cells = util.listed(#head, function(c) return cell(row[c] == nil and '' or row[c]) end)
     lines[i] = table.concat(cells, ',')
   end
   core.write_file(path, table.concat(lines, '\n') .. '\n')

@@ -67,6 +67,28 @@ function util.merged(...)
   return all
 end
 
+--- The list of f(entry, i) over the entries of a list.
+---@generic T, R
+---@param list T[]
+---@param f fun(entry: T, i: integer): R
+---@return R[]
+function util.map(list, f)
+  local made = {}
+  for i = 1, #list do made[i] = f(list[i], i) end
+  return made
+end
+
+--- The list of make(i) for i from 1 to `count`.
+---@generic R
+---@param count integer
+---@param make fun(i: integer): R
+---@return R[]
+function util.listed(count, make)
+  local made = {}
+  for i = 1, count do made[i] = make(i) end
+  return made
+end
+
 --- The words of a text between commas and blanks.
 ---@param text string
 ---@return string[]

@@ -109,9 +109,7 @@ end
 
 --- The devices (from 0) of all operators in the order of the file.
 function cli.placement_of(problem, placement)
-  local devices = {}
-  for i, op in ipairs(file_order(problem.graph)) do devices[i] = placement[op] - 1 end
-  return devices
+  return util.map(file_order(problem.graph), function(op) return placement[op] - 1 end)
 end
 
 --- Tells a strategy: as JSON with the fields of scripts/simulate.lua, or in words.

@@ -2,6 +2,7 @@
 
 local misfit = require 'trinity.strategy.misfit'
 local tensor = require 'trinity.nn.tensor'
+local util = require 'trinity.base.util'
 
 local ranks = {}
 
@@ -33,8 +34,7 @@ end
 
 --- Fills the placement `into` with that of rank `owner`, which has it in `from`.
 function ranks.take_placement(job, owner, from, into)
-  local devices = {}
-  for op = 1, #into do devices[op] = job.rank == owner and from[op] or 0 end
+  local devices = util.listed(#into, function(op) return job.rank == owner and from[op] or 0 end)
   local chosen = job:broadcast(tensor.new(devices, { dtype = 'int64' }), { root = owner }):totable()
   for op = 1, #into do into[op] = chosen[op] end
 end

@@ -279,8 +279,7 @@ end
 local function collective_s(self, kind, algorithm, replicas, share)
   local slowest = 0
   for d, bytes in ipairs(self.device_bytes) do
-    local devices = {}
-    for i, r in ipairs(replicas) do devices[i] = device_of(self, r, d) end
+    local devices = util.map(replicas, function(r) return device_of(self, r, d) end)
     slowest = math.max(slowest, self.cluster:collective({ kind = kind, algorithm = algorithm, devices = devices,
       bytes = math.floor(bytes * share) }).time_s)
   end
@@ -305,16 +304,14 @@ local function exchange_s(self, workers, servers)
   local builder, sent, place = graphs.new { name = 'parameter server' }, {}, {}
   local share = math.ceil(self.parameter_bytes / servers)
   local function add(name, replica, inputs, outputs)
-    local list = {}
-    for i = 1, outputs do list[i] = { bytes = share } end
+    local list = util.listed(outputs, function() return { bytes = share } end)
     place[#place + 1] = device_of(self, replica, 1)
     return { builder:add { name = name, type = 'Work', measured_time_s = 0, inputs = inputs, outputs = list } }
   end
   for w = 1, workers do sent[w] = add('gradients' .. w, w - 1, {}, servers) end
   local parameters = {}
   for k = 1, servers do
-    local arrived = {}
-    for w = 1, workers do arrived[w] = sent[w][k] end
+    local arrived = util.listed(workers, function(w) return sent[w][k] end)
     parameters[k] = add('server' .. k, math.floor((k - 1) * self.replicas / servers), arrived, 1)[1]
   end
   for w = 1, workers do add('worker' .. w, w - 1, parameters, 0) end
@@ -330,11 +327,7 @@ local function slowest_node(self, time_of)
   return slowest
 end
 
-local function all_replicas(self)
-  local list = {}
-  for r = 1, self.replicas do list[r] = r - 1 end
-  return list
-end
+local function all_replicas(self) return util.listed(self.replicas, function(r) return r - 1 end) end
 
 --- An epoch under a policy whose epochs are all alike.
 local function even_epoch_s(self, batches)

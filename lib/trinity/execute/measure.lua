@@ -30,8 +30,7 @@ end
 
 --- Adds to spans[op] the time from an operator's start to that of the next on its device.
 local function add_spans(graph, step, spans)
-  local order = {}
-  for op = 1, graph.operators do order[op] = op end
+  local order = util.listed(graph.operators, function(op) return op end)
   table.sort(order, function(a, b)
     if step.start_s[a] ~= step.start_s[b] then return step.start_s[a] < step.start_s[b] end
     return step.end_s[a] < step.end_s[b]
@@ -42,11 +41,7 @@ local function add_spans(graph, step, spans)
   end
 end
 
-local function new_spans(graph)
-  local spans = {}
-  for op = 1, graph.operators do spans[op] = {} end
-  return spans
-end
+local function new_spans(graph) return util.listed(graph.operators, function() return {} end) end
 
 --- When the simulator starts each operator of a placement: the order in which they are executed. (By number all updates
 --- would come last, long after their gradients have left the caches.)
@@ -73,8 +68,7 @@ end
 
 --- Steps of all devices of a kind: `spans` of every operator, and how long the steps of each device took.
 local function new_record(graph, devices)
-  local steps = {}
-  for d = 1, devices do steps[d] = {} end
+  local steps = util.listed(devices, function() return {} end)
   return { graph = graph, spans = new_spans(graph), steps = steps }
 end
 

@@ -76,8 +76,7 @@ local function advantages(self, rewards)
   local function average(old, new) return old and (2 * new + (o.baseline_n - 1) * old) / (o.baseline_n + 1) or new end
   self.squares = average(self.squares, squares)
   local scale = o.normalise_advantage and self.squares > 1e-24 and math.sqrt(math.max(squares, self.squares)) or 1
-  local rows = {}
-  for i = 1, #rewards do rows[i] = { (rewards[i] - self.baseline) / scale } end
+  local rows = util.listed(#rewards, function(i) return { (rewards[i] - self.baseline) / scale } end)
   self.baseline = average(self.baseline, mean)
   return tensor.new(rows)
 end
@@ -181,8 +180,7 @@ end
 
 -- Numbers of the `count` largest rewards; among equals the earlier sample.
 local function elite(rewards, count)
-  local order = {}
-  for i = 1, #rewards do order[i] = i end
+  local order = util.listed(#rewards, function(i) return i end)
   table.sort(order, function(a, b)
     if rewards[a] ~= rewards[b] then return rewards[a] > rewards[b] end
     return a < b

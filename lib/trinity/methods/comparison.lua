@@ -26,8 +26,7 @@ local comparison = { class = Comparison }
 
 --- Values of all runs of a row, ascending.
 local function values_of(row, value)
-  local list = {}
-  for i, found in ipairs(row.runs) do list[i] = value(found) end
+  local list = util.map(row.runs, value)
   table.sort(list)
   return list
 end
@@ -203,8 +202,7 @@ end
 function Comparison:totable()
   local rows, best, closest = {}, self:best(), least_infeasible(self)
   for r, row in ipairs(self.rows) do
-    local runs = {}
-    for i, found in ipairs(row.runs) do runs[i] = comparison.facts(found) end
+    local runs = util.map(row.runs, comparison.facts)
     rows[r] = { method = row.method, runs = runs, failures = row.failures,
       median_step_time_s = #runs > 0
         and util.median(values_of(row, function(s) return s.metrics.step_time_s end)) or nil }

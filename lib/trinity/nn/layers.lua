@@ -214,8 +214,7 @@ function layers.normalised_edges(nodes, pairs_list)
     add(pair[1], pair[2])
     add(pair[2], pair[1])
   end
-  local weight = {}
-  for i = 1, #from do weight[i] = 1 / math.sqrt(degree[from[i]] * degree[to[i]]) end
+  local weight = util.listed(#from, function(i) return 1 / math.sqrt(degree[from[i]] * degree[to[i]]) end)
   return { from = tensor.new(from, { dtype = 'int64' }), to = tensor.new(to, { dtype = 'int64' }),
     weight = tensor.new(weight) }
 end

@@ -11,8 +11,7 @@ local fidelity = {}
 
 --- Whether a placement is new among those of `seen`, by text.
 local function is_new(placement, seen)
-  local parts = {}
-  for op = 1, #placement do parts[op] = string.char(64 + placement[op]) end
+  local parts = util.listed(#placement, function(op) return string.char(64 + placement[op]) end)
   local text = table.concat(parts)
   if seen[text] then return false end
   seen[text] = true

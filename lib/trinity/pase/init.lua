@@ -95,9 +95,7 @@ function Pase:selection() return self.handle:selection() end
 
 --- The configurations behind a list of strategies, one a layer.
 local function configurations_of(self, solution)
-  local list = {}
-  for i = 1, #self.layers do list[i] = self.handle:configuration(i, solution[i]) end
-  return list
+  return util.listed(#self.layers, function(i) return self.handle:configuration(i, solution[i]) end)
 end
 
 --- The strategies behind configurations, and whether all are in the space; 1 (unsplit) for those that are not.
@@ -190,8 +188,7 @@ end
 --- table ranges over, and the most combinations of a layer and such a set.
 ---@return { widest_set: integer, largest_table: number }
 function Pase:breadth_first()
-  local neighbours = {}
-  for i = 1, #self.layers do neighbours[i] = {} end
+  local neighbours = util.listed(#self.layers, function() return {} end)
   for _, ends in ipairs(self.edges) do
     table.insert(neighbours[ends[1]], ends[2])
     table.insert(neighbours[ends[2]], ends[1])
@@ -301,8 +298,7 @@ function Pase:splits(found, devices)
 end
 
 local function dimension_text(layer)
-  local names = {}
-  for i, dimension in ipairs(layer.dimensions) do names[i] = dimension.name end
+  local names = util.map(layer.dimensions, function(dimension) return dimension.name end)
   return table.concat(names, ' ')
 end
 

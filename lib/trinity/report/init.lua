@@ -59,8 +59,7 @@ end
 --- The data of a page on the runs in `paths` (folders).
 function report.data(paths)
   local page = { graphs = {}, known = {}, bytes = 0 }
-  local runs = {}
-  for i, path in ipairs(paths) do runs[i] = run_data(page, path) end
+  local runs = util.map(paths, function(path) return run_data(page, path) end)
   return { runs = runs, graphs = page.graphs, made_by = 'trinity ' .. core.version }
 end
 
@@ -70,10 +69,8 @@ local function part(name) return core.read_file(folder .. name) end
 function report.page(data)
   local library, reason = vega.text()
   data.no_charts = reason
-  local code = {}
-  for i, name in ipairs(scripts) do code[i] = part(name .. '.js') end
-  local names = {}
-  for i, run in ipairs(data.runs) do names[i] = run.name end
+  local code = util.map(scripts, function(name) return part(name .. '.js') end)
+  local names = util.map(data.runs, function(run) return run.name end)
   local values = { TITLE = (table.concat(names, ' and '):gsub('[&<>"\']', function(c)
     return ('&#%d;'):format(c:byte())
   end)), STYLE = part 'page.css', DATA = json.encode(data), VEGA = library or '', CODE = table.concat(code, '\n') }

@@ -126,8 +126,7 @@ local function strategy_of(page, run, search, graph, devices)
 end
 
 local function strings(list, fallback)
-  local out = {}
-  for i, value in ipairs(type(list) == 'table' and list or {}) do out[i] = tostring(value) end
+  local out = util.map(type(list) == 'table' and list or {}, tostring)
   if #out == 0 then
     for d = 1, math.min(4096, number(fallback) or 0) do out[d] = ('device %d'):format(d - 1) end
   end

@@ -28,8 +28,7 @@ local kind = 'trinity search checkpoint 3'
 
 --- Numbers as text without loss.
 function checkpoints.pack(list, count)
-  local parts = {}
-  for i = 1, count or #list do parts[i] = ('%.17g'):format(list[i]) end
+  local parts = util.listed(count or #list, function(i) return ('%.17g'):format(list[i]) end)
   return table.concat(parts, ' ')
 end
 

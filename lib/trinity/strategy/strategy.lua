@@ -111,8 +111,7 @@ end
 --- What a strategy costs as plain data.
 function strategy.facts(found)
   local m = found.metrics
-  local memory = {}
-  for d = 1, m.device_count do memory[d] = m:memory_bytes(d) end
+  local memory = util.listed(m.device_count, function(d) return m:memory_bytes(d) end)
   return { seed = found.seed, step_time_s = m.step_time_s, fits = m.feasible, misfit = found:misfit(),
     peak_memory_bytes = memory,
     peak_communication_bytes = m.peak_communication_bytes, total_communication_bytes = m.total_communication_bytes,

@@ -116,8 +116,7 @@ local function build_forward(t, graph)
     for _, tensor in ipairs(layers[i].inputs) do o.read[tensor.producer .. '|' .. tensor.name] = true end
   end
   for i, layer in ipairs(layers) do
-    local inputs = {}
-    for k, tensor in ipairs(layer.inputs) do inputs[k] = made[tensor.producer .. '|' .. tensor.name] end
+    local inputs = util.map(layer.inputs, function(tensor) return made[tensor.producer .. '|' .. tensor.name] end)
     outputs[i] = build_layer(t, layer, i, inputs, o)
     for k, tensor in ipairs(layer.outputs) do made[i .. '|' .. tensor.name] = outputs[i][k] end
   end

@@ -12,9 +12,7 @@ local rules = {}
 
 --- The weights of a layer, read, in their order.
 local function weights(t, layer)
-  local list = {}
-  for i, parameter in ipairs(layer.parameters) do list[i] = t:variable(parameter.name, parameter) end
-  return list
+  return util.map(layer.parameters, function(parameter) return t:variable(parameter.name, parameter) end)
 end
 
 --- Inputs and weights of a layer: its operands.
@@ -33,8 +31,7 @@ local function axis_of(layer, rank, default)
 end
 
 function rules.Input(t, layer)
-  local outputs = {}
-  for i, tensor in ipairs(layer.outputs) do outputs[i] = { shape = tensor.shape, dtype = tensor.dtype } end
+  local outputs = util.map(layer.outputs, function(tensor) return { shape = tensor.shape, dtype = tensor.dtype } end)
   return t:operation('Placeholder', 'Placeholder', {}, outputs).outputs
 end
 
@@ -136,8 +133,7 @@ function rules.Softmax(t, layer, inputs)
     x = t:binary('Sub', 'sub', t:binary('Mul', 'mul', x, mask), far)
   end
   if axis == rank then return { t:unary('Softmax', 'Softmax', x) } end
-  local order = {}
-  for i = 1, rank do order[i] = i end
+  local order = util.listed(rank, function(i) return i end)
   order[axis], order[rank] = rank, axis
   return { t:transpose('transpose', t:unary('Softmax', 'Softmax', t:transpose('transpose', x, order)), order) }
 end

@@ -2,6 +2,7 @@
 -- the constants that it reads. Axes are counted from 1.
 
 local shapes = require 'trinity.graph.framework.shapes'
+local util = require 'trinity.base.util'
 
 local Tape = {}
 
@@ -46,8 +47,7 @@ end
 
 --- The same over all axes, to a scalar: its constant is called 'Const'.
 function Tape:reduce_all(type, name, x)
-  local axes = {}
-  for axis = 1, #x.shape do axes[axis] = axis end
+  local axes = util.listed(#x.shape, function(axis) return axis end)
   return self:op(type, name, { x, self:shape_constant('Const', #x.shape) }, {}, { axes = axes })
 end
 
@@ -67,8 +67,7 @@ end
 
 --- tf.transpose; order is of axes from 1.
 function Tape:transpose(name, x, order)
-  local shape = {}
-  for i, axis in ipairs(order) do shape[i] = x.shape[axis] end
+  local shape = util.map(order, function(axis) return x.shape[axis] end)
   return self:op('Transpose', name, { x, self:shape_constant(name .. '/perm', #order) }, shape, { order = order })
 end
 

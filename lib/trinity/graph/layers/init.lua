@@ -161,8 +161,7 @@ function Layers:concat(name, tensors, axis)
   if axis ~= nil then check.integer('layers:concat', 3, 'axis', axis, 1,#tensors[1].shape) end
   axis = axis or 2
   for i = 1, #tensors do check.tensor('layers:concat', 2, 'tensors', tensors[i], #tensors[1].shape) end
-  local shape = {}
-  for i, extent in ipairs(tensors[1].shape) do shape[i] = extent end
+  local shape = util.map(tensors[1].shape, function(extent) return extent end)
   for t = 2, #tensors do
     for i, extent in ipairs(tensors[t].shape) do
       if i ~= axis and extent ~= shape[i] then
@@ -268,8 +267,7 @@ function Layers:matmul(name, a, b)
   local fits = rank == #b.shape and a.shape[rank] == b.shape[rank - 1]
   for i = 1, rank - 2 do fits = fits and a.shape[i] == b.shape[i] end
   if not fits then util.fail("matmul '%s': shapes %s and %s do not go together", name, shape_text(a), shape_text(b)) end
-  local shape = {}
-  for i = 1, rank - 1 do shape[i] = a.shape[i] end
+  local shape = util.listed(rank - 1, function(i) return a.shape[i] end)
   shape[rank] = b.shape[rank]
   return (self:operator('MatMul', name, { inputs = { a, b }, shapes = { shape } }))
 end

@@ -19,11 +19,7 @@ local attention_rules = { heads = { 'integer', 1 }, key_heads = { 'integer', 1 }
   dropout = { 'number', 0, 1 }, causal = 'boolean', bias = 'boolean', fused = 'boolean', rotary = { 'tensors' },
   feed_forward = { 'integer', 1 }, approximate = 'string', norm_first = 'boolean', epsilon = { 'number', 0 } }
 
-local function copy(shape)
-  local result = {}
-  for i, extent in ipairs(shape) do result[i] = extent end
-  return result
-end
+local function copy(shape) return util.map(shape, function(extent) return extent end) end
 
 local function without(shape, axis)
   local result = copy(shape)
@@ -118,8 +114,7 @@ end
 function Layers:unstack(name, x, axis)
   begin_tensor('layers:unstack', name, x)
   check.integer('layers:unstack', 3, 'axis', axis, 1, #x.shape)
-  local shapes = {}
-  for i = 1, x.shape[axis] do shapes[i] = without(x.shape, axis) end
+  local shapes = util.listed(x.shape[axis], function() return without(x.shape, axis) end)
   return { self:operator('Split', name, { inputs = { x }, shapes = shapes, dtype = x.dtype,
     attributes = { axis = axis - 1, num_outputs = #shapes, keepdims = 0 } }) }
 end
