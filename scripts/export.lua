@@ -23,10 +23,8 @@ local options = trinity.options {
   units = { default = false, help = 'dot: a node per colocation unit, for large graphs' },
 }
 
-local formats = { json = true, dot = true, placement = true }
-if not formats[options.format] then
-  error(("unknown format '%s'%s (known: dot, json, placement)"):format(options.format,
-    core.suggestion(options.format, { 'dot', 'json', 'placement' })), 0)
+if not ({ json = true, dot = true, placement = true })[options.format] then
+  error('unknown format ' .. util.unknown(options.format, { 'dot', 'json', 'placement' }), 0)
 end
 
 local function load_graph(training)

@@ -28,10 +28,9 @@ local ok, result = pcall(trinity.select, options.file, { seconds = options.secon
 if not ok then error((tostring(result):gsub('^.-: select: ', '')), 0) end
 
 if options.json then
-  local solution = util.listed(#result.solution, function(v) return result.solution[v] - 1 end)
-  local facts = { solution = solution }
-  for _, name in ipairs { 'name', 'cost', 'feasible', 'peak_usage', 'bound', 'optimal', 'seconds', 'table_entries',
-    'peak_table_entries', 'stopped', 'misfit' } do facts[name] = result[name] end
+  local facts = util.picked(result, { 'name', 'cost', 'feasible', 'peak_usage', 'bound', 'optimal', 'seconds',
+    'table_entries', 'peak_table_entries', 'stopped', 'misfit' })
+  facts.solution = util.map(result.solution, function(strategy) return strategy - 1 end)
   print(core.to_json(facts)) -- which writes an infinite number as null
 else
   print(('%s: %d nodes, %d edges, %d strategies%s'):format(result.name, result.nodes, result.edges, result.strategies,

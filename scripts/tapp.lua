@@ -96,10 +96,8 @@ end
 -- Seconds of every operator by name on device `d`, and what it holds there.
 local function times_on(graph, cluster, d)
   local problem, times = trinity.problem { graph = graph, cluster = cluster }, {}
-  local placement = problem:placement()
-  for op = 1, #placement do placement[op] = d end
-  local timeline = problem:timeline(placement)
-  for op = 1, #placement do times[graph:operator(op).name] = timeline.end_s[op] - timeline.start_s[op] end
+  local timeline = problem:timeline(problem:placement_by_unit(function() return d end))
+  for op = 1, graph.operators do times[graph:operator(op).name] = timeline.end_s[op] - timeline.start_s[op] end
   return times, timeline.metrics
 end
 

@@ -7,7 +7,6 @@
 -- 'field'), the name there, and the value, which it returns. The good path makes no strings and no
 -- closures, so that a checked method still compiles to a few instructions.
 
-local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
 local check = {}
@@ -67,9 +66,7 @@ end
 function check.choice(owner, place, name, value, choices)
   if type(value) ~= 'string' then check.wrong(owner, place, name, value, 'a string') end
   if choices[value] == nil then
-    local names = util.sorted_keys(choices)
-    check.refuse(owner, place, name, "unknown value %s%s (known: %s)", util.quoted(value),
-      core.suggestion(value, names), table.concat(names, ', '))
+    check.refuse(owner, place, name, 'unknown value %s', util.unknown(value, util.sorted_keys(choices)))
   end
   return value
 end

@@ -67,6 +67,19 @@ function util.merged(...)
   return all
 end
 
+--- A new table with those fields of `from` that `names` lists, but for values equal to `unset`.
+---@param from table
+---@param names string[]
+---@param unset? any
+---@return table
+function util.picked(from, names, unset)
+  local some = {}
+  for _, name in ipairs(names) do
+    if from[name] ~= unset then some[name] = from[name] end
+  end
+  return some
+end
+
 --- The list of f(entry, i) over the entries of a list.
 ---@generic T, R
 ---@param list T[]
@@ -156,6 +169,12 @@ end
 --- A text in quotes on one line, cut when long.
 function util.quoted(text) return ("'%s'"):format(util.shortened(text, 40)) end
 
+--- A word that is none of `names`, for a message that says what was meant and which there are.
+function util.unknown(word, names)
+  return ('%s%s (known: %s)'):format(util.quoted(tostring(word)), core.suggestion(tostring(word), names),
+    table.concat(names, ', '))
+end
+
 --- The class of an object of ours (the __name of its metatable, or what the engine calls it), or nil.
 function util.class_of(value)
   if type(value) == 'table' then
@@ -187,9 +206,7 @@ end
 function util.refuse_unknown(owner, given, known, kind)
   for key in util.sorted_pairs(given) do
     if known[key] == nil then
-      local names = util.sorted_keys(known)
-      util.fail('%s: unknown %s %s%s (known: %s)', owner, kind or 'option', util.quoted(tostring(key)),
-        core.suggestion(tostring(key), names), table.concat(names, ', '))
+      util.fail('%s: unknown %s %s', owner, kind or 'option', util.unknown(key, util.sorted_keys(known)))
     end
   end
 end

@@ -15,7 +15,6 @@
 -- trinity.cluster 'path/to/file.lua'. Endpoints of links are devices, or switches, which need no other
 -- mention. spec() is the plain table that trinity.cluster takes, to be changed at will before.
 
-local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local util = require 'trinity.base.util'
 
@@ -80,9 +79,7 @@ function topology.wires() return util.sorted_keys(wires) end
 function topology.wire(name, changes)
   check.argument('topology.wire', 1, 'name', name, 'string')
   if not wires[name] then
-    local names = topology.wires()
-    check.refuse('topology.wire', 1, 'name', 'no wire %s%s (known: %s)', util.quoted(name),
-      core.suggestion(name, names), table.concat(names, ', '))
+    check.refuse('topology.wire', 1, 'name', 'no wire %s', util.unknown(name, topology.wires()))
   end
   return util.merged(wires[name], check.options('topology.wire', 2, 'changes', changes, wire_rules))
 end

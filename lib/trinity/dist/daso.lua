@@ -229,9 +229,7 @@ local saved = { 'epoch', 'global_skips', 'local_skips', 'batches_to_wait', 'best
 ---@return table<string, number>
 function Schedule:state()
   if self.batch ~= 0 then util.fail('schedule:state: the epoch is at batch %d', self.batch) end
-  local state = {}
-  for _, name in ipairs(saved) do state[name] = self[name] end
-  return state
+  return util.picked(self, saved)
 end
 
 --- Takes back what state() gave.

@@ -218,8 +218,7 @@ end
 
 --- A step of replicas `first` to `last` (from 0), their gradients averaged in buckets. One alone has no all-reduce.
 local function simulate(self, first, last, bucket_bytes, algorithm)
-  local one = array.int32(self.graph.operators)
-  for i = 1, #one do one[i] = self.placement and self.placement[i] or 1 end
+  local one = self.placement or array.filled(self.graph.operators, 1)
   local graph, origin, replica = self.graph:replicate { replicas = last - first + 1, placement = one,
     algorithm = algorithm, bucket_bytes = bucket_bytes > 0 and bucket_bytes or 2 ^ 50 }
   local placement, gathers = array.int32(graph.operators), {}
@@ -294,9 +293,7 @@ local function addition_s(self, inputs)
   end
   builder:add { name = 'sum', type = 'Add', inputs = read, outputs = { { bytes = self.parameter_bytes } } }
   local graph = builder:build()
-  local placement = array.int32(graph.operators)
-  for i = 1, #placement do placement[i] = 1 end
-  return price(self, graph, placement, { memory = 'none' }).step_time_s
+  return price(self, graph, array.filled(graph.operators, 1), { memory = 'none' }).step_time_s
 end
 
 --- Gradients of `workers` replicas to the servers and parameters back, as a graph of transfers. Adding up is free.
@@ -315,10 +312,7 @@ local function exchange_s(self, workers, servers)
     parameters[k] = add('server' .. k, math.floor((k - 1) * self.replicas / servers), arrived, 1)[1]
   end
   for w = 1, workers do add('worker' .. w, w - 1, parameters, 0) end
-  local graph = builder:build()
-  local placement = array.int32(graph.operators)
-  for i = 1, #placement do placement[i] = place[i] end
-  return price(self, graph, placement, { memory = 'none' }).step_time_s
+  return price(self, builder:build(), array.int32_of(place), { memory = 'none' }).step_time_s
 end
 
 local function slowest_node(self, time_of)

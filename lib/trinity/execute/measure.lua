@@ -58,8 +58,7 @@ local function executors(graph, devices, seed)
   local problem = problems.new { graph = graph, cluster = model.cluster(plain_cluster(devices)) }
   local list = {}
   for d = 1, #devices do
-    local placement = problem:placement()
-    for op = 1, #placement do placement[op] = d end
+    local placement = array.filled(graph.operators, d)
     list[d] = core.executor(graph.handle, placement, #devices, measure.order_of(problem, placement),
       { seed = seed, devices = devices })
   end
@@ -249,12 +248,6 @@ local function complete(owner, graph, options)
   return chosen
 end
 
---- Of the machine, what a profile says.
-local function machine()
-  local about = core.describe_machine()
-  return { processor = about.processor, cores = about.cores, memory_bytes = about.memory_bytes }
-end
-
 local Session = {}
 Session.__index = Session
 
@@ -311,7 +304,8 @@ function Session:profile()
   local links = {}
   for i, link in ipairs(self.links) do links[i] = util.merged(link, { latency_s = self.copies:latency_s(link) }) end
   return object.new('trinity.profile.measure', { format = file.format, version = file.version, trinity = core.version,
-    date = os.date '!%Y-%m-%dT%H:%M:%SZ', machine = machine(),
+    date = os.date '!%Y-%m-%dT%H:%M:%SZ',
+    machine = util.picked(core.describe_machine(), { 'processor', 'cores', 'memory_bytes' }),
     libraries = { torch = (core.describe_torch()), threads = 1 },
     model = { name = options.model, batch_size = options.batch_size, operators = graph.operators,
       fingerprint = graph.fingerprint },

@@ -265,8 +265,8 @@ local function device_types(spec, name)
       types[wanted] = devices.find(wanted)
       if not types[wanted] then
         for _, preset in ipairs(devices.names()) do listed[#listed + 1] = preset end
-        util.fail("cluster '%s': device %d: unknown device type '%s'%s (known: %s)", tostring(name or 'unnamed'), i,
-          wanted, core.suggestion(wanted, listed), table.concat(listed, ', '))
+        util.fail("cluster '%s': device %d: unknown device type %s", tostring(name or 'unnamed'), i,
+          util.unknown(wanted, listed))
       end
     end
   end

@@ -302,19 +302,15 @@ end
 -- A list of numbers as a double array; what is no table goes through as it is.
 local function doubles(owner, name, list)
   if type(list) ~= 'table' then return list end
-  check.list(owner, 1, name, list, 'number')
-  local values = array.double(#list)
-  for i = 1, #list do values[i] = list[i] end
-  return values
+  return array.double_of(check.list(owner, 1, name, list, 'number'))
 end
 
 -- Booleans as an int32 array of 0 and 1.
 local function marks(owner, list)
   if list == nil then return nil end
-  check.list(owner, 2, 'failing', list, 'boolean')
-  local values = array.int32(#list)
-  for i = 1, #list do values[i] = list[i] and 1 or 0 end
-  return values
+  return array.int32_of(util.map(check.list(owner, 2, 'failing', list, 'boolean'), function(fails)
+    return fails and 1 or 0
+  end))
 end
 
 --- Learns from the rewards of the latest batch, larger is better.

@@ -156,12 +156,8 @@ local solve_rules = { seconds = { 'number', 0 }, seed = { 'integer', 0, 2 ^ 53 }
 function Pase:solve(options)
   options = check.options('pase:solve', 1, 'options', options, solve_rules)
   local result = select_strategy(self.handle:selection(), options)
-  local found = self:price(configurations_of(self, result.solution), 'pase')
-  for _, field in ipairs { 'optimal', 'bound', 'seconds', 'table_entries', 'peak_table_entries', 'largest_table',
-    'widest_set', 'solution', 'stopped' } do
-    found[field] = result[field]
-  end
-  return found
+  return util.merged(self:price(configurations_of(self, result.solution), 'pase'), util.picked(result, { 'optimal',
+    'bound', 'seconds', 'table_entries', 'peak_table_entries', 'largest_table', 'widest_set', 'solution', 'stopped' }))
 end
 
 --- Layers from the first one outwards, each layer's neighbours by number.

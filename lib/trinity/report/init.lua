@@ -19,12 +19,6 @@ local scripts = { 'base', 'data', 'charts', 'tables', 'colours', 'placement', 'o
 
 local folder = core.home .. '/lib/trinity/report/'
 
-local function fields(from, names)
-  local to = {}
-  for name in names:gmatch '%S+' do to[name] = from[name] end
-  return to
-end
-
 --- The problem that a comparison was about, by one of its searches; nil where none of them is in the run.
 local function problem_of(run, data)
   for _, row in ipairs(type(data.rows) == 'table' and data.rows or {}) do
@@ -38,8 +32,8 @@ end
 local function run_data(page, path)
   local run = read.run(path)
   local about = run.about
-  local data = fields(about, 'name status error script command options seed started_at ended_at seconds versions blas '
-    .. 'machine model cluster ranks')
+  local data = util.picked(about, { 'name', 'status', 'error', 'script', 'command', 'options', 'seed', 'started_at',
+    'ended_at', 'seconds', 'versions', 'blas', 'machine', 'model', 'cluster', 'ranks' })
   data.problems = problems.of(page, run)
   data.curves = curves.of(run)
   data.results = run.results

@@ -63,11 +63,7 @@ function problems.simulator(spec) return make('trinity.simulator', spec) end
 
 --- A placement to fill: the device (1-based) of every operator, an int32 array, all on device 1.
 ---@return trinity.Placement
-function Problem:placement()
-  local placement = array.int32(self.graph.operators)
-  for i = 1, #placement do placement[i] = 1 end
-  return placement
-end
+function Problem:placement() return array.filled(self.graph.operators, 1) end
 
 local function refuse_device(choose, unit, value, devices)
   util.fail('problem:placement_by_unit: the function at %s returned %s for unit %d, expected a device from 1 to %d',

@@ -88,13 +88,11 @@ function Strategy:misfit() return misfit.of(self.metrics, self.problem.cluster) 
 
 --- A strategy as JSON text: see strategy:save.
 function strategy.text(self)
-  local notes = { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
+  local notes = util.merged(util.picked(self.metrics, saved_metrics), util.picked(self, { 'method', 'seed',
+    'evaluations' }), { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
     lower_bound_s = not self.splits and self:lower_bound_s() or nil, -- it binds whole operators
-    feasible = tostring(self.metrics.feasible) }
-  for _, name in ipairs(saved_metrics) do notes[name] = self.metrics[name] end
-  for _, name in ipairs { 'method', 'seed', 'evaluations' } do notes[name] = self[name] end
-  notes.splits = self.splits and splits.to_text(self.splits)
-  notes.replication = self.replication and replication_text.write(self.replication)
+    feasible = tostring(self.metrics.feasible), splits = self.splits and splits.to_text(self.splits),
+    replication = self.replication and replication_text.write(self.replication) })
   return self.problem:to_json(self, notes)
 end
 

@@ -3,7 +3,6 @@
 -- from type, shapes and parameters. Layers of images (NCHW) are in trinity.graph.layers.images, those of
 -- sequences ([N, T, H]) in trinity.graph.layers.sequences; all are methods of one object.
 
-local core = require 'trinity.core'
 local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
 local graph = require 'trinity.graph'
@@ -336,9 +335,7 @@ function layers.choice(model, option, value, choices)
   check.argument('layers.choice', 3, 'value', value, 'string')
   check.argument('layers.choice', 4, 'choices', choices, 'table')
   if choices[value] ~= nil then return choices[value] end
-  local names = util.sorted_keys(choices)
-  util.fail("model '%s': option '%s': unknown value %s%s (known: %s)", model, option, util.quoted(value),
-    core.suggestion(value, names), table.concat(names, ', '))
+  util.fail("model '%s': option '%s': unknown value %s", model, option, util.unknown(value, util.sorted_keys(choices)))
 end
 
 return layers
