@@ -1,15 +1,8 @@
 #!/usr/bin/env trinity
 -- Solves a strategy-selection problem in the format of the IOPDDL contest (ASPLOS 2025), which is also that of PaSE's
--- tables. With --json one object with the fields of the contest, counted from 0 as in the file:
---   cost, feasible      of the best selection found; feasible: within usage_limit and nothing forbidden
---   misfit              what keeps it from that: the selection is then the least infeasible that was met
---   peak_usage          the largest sum of usages over time
---   bound               no feasible selection costs less; null where there is none, or where nothing is feasible
---   optimal             proven
---   solution            the strategy of every node
---   seconds             of reading and solving
---   stopped             by Ctrl-C; the exit status is then 130
---   table_entries, peak_table_entries   of the exact solver's tables, 0 where it did not run
+-- tables. With --json one object with fields of what trinity.select gives (trinity reference SelectResult): name, cost,
+-- feasible, misfit, peak_usage, bound (null where there is none, or where nothing is feasible), optimal, solution
+-- (counted from 0 as in the file), seconds, stopped (the exit status is then 130), table_entries, peak_table_entries.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'

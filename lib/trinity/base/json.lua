@@ -1,10 +1,4 @@
 -- JSON for the library: text to Lua values and back, on one line. (core.to_json writes JSON for people, indented.)
---
---   json.decode(text, what)  objects and lists become tables, null becomes nil (false inside lists, which keep their
---                            length); an error names `what`, line and column
---   json.read(path), json.try(path)  the same of a file; try() gives nil where no table can be read
---   json.encode(value)       keys sorted, numbers so that they read back to the same value, '<' as an escape, so that
---                            the text can stand inside a page; json.list marks a table as a list though it is empty
 
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
@@ -13,7 +7,8 @@ local json = {}
 
 local deepest = 60 -- as deep as decode reads
 
---- A value from JSON text. `what` (default 'JSON') begins the message of an error.
+--- A value from JSON text: objects and lists become tables, null becomes nil (false inside lists, which keep their
+--- length). `what` (default 'JSON') begins the message of an error, before line and column.
 function json.decode(text, what)
   local ok, value = pcall(core.from_json, text, what or 'JSON')
   if ok then return value end
@@ -86,7 +81,8 @@ local function encode(value, out, depth)
   end
 end
 
---- A value as JSON on one line. Not a number and infinities become null.
+--- A value as JSON on one line: keys sorted, numbers so that they read back to the same value, '<' as an escape, so
+--- that the text can stand inside a page. Not a number and infinities become null.
 function json.encode(value)
   local out = {}
   encode(value, out, 0)

@@ -1,11 +1,6 @@
--- Tables as CSV and pictures as SVG and PNG, drawn by gnuplot where it is installed, for scripts.
---
---   plot.csv(path, head, rows)                       a table
---   plot.picture(path, commands, width, height)      gnuplot's commands as PATH.gp, PATH.svg, PATH.png
---   plot.bars(path, spec)                            groups of bars
---   plot.lines(path, spec)                           curves with points
--- Pictures return the path of the SVG, or nil and why there is none. Colours are those of Okabe and Ito, which people
--- who see fewer colours tell apart; bars also differ in their filling, curves in their points.
+-- Tables as CSV and pictures as SVG and PNG, drawn by gnuplot where it is installed, for scripts. Pictures return the
+-- path of the SVG, or nil and why there is none. Colours are those of Okabe and Ito, which people who see fewer colours
+-- tell apart; bars also differ in their filling, curves in their points.
 
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'

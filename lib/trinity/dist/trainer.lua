@@ -56,9 +56,8 @@ local function check_parameters(owner, parameters)
   end
 end
 
---- A trainer: { module =, optimiser = (of its parameters), method = 'bsp' | 'daso', schedule = (options of
---- daso.schedule; groups and nodes are the job's), chunk_elements = 10,000,000 }. All ranks begin with rank 0's
---- parameters. Ends the job when a rank's module has other shapes.
+--- A trainer of trinity.TrainerOptions. All ranks begin with rank 0's parameters. Ends the job when a rank's module has
+--- other shapes.
 local function new(job, options)
   local owner = 'dist.trainer'
   check.object(owner, 1, 'job', job, 'job')

@@ -8,14 +8,8 @@
 --              has been left is not taken again: every scheme is a pipeline. 'isotonic': a group for every layer by
 --              itself, then the running maximum along the layers. 'literal': a group for every layer, no repair;
 --              stages are the runs of layers on one node. There a scheme that is no pipeline counts as not fitting.
---   groups     the most groups, 0: as many as there are nodes
---   repeats, noise   a scheme's time is the mean of so many evaluations, each off by a normal factor of this deviation
---   explore    the share of choices that are drawn uniformly: a policy that has settled still tries its neighbours
---   entropy_start, entropy_decay   the weight of the entropy bonus begins at the one and falls by the other every
---              batch, down to entropy_weight: policies settle later
---   greedy_every     batches between evaluations of the most likely scheme
---   published_reward   learns from minus the square root of the step time, -10 where it does not fit; false: from the
---              problem's reward
+-- The others: trinity.TappOptions. A policy that has settled still tries its neighbours (explore), and settles later by an
+-- entropy bonus that falls from batch to batch.
 
 local check = require 'trinity.base.check'
 local checkpoints = require 'trinity.runs.checkpoints'

@@ -35,25 +35,14 @@ Search.__index = Search
 ---@field rescued trinity.Strategy[] the best of searches that failed where no file keeps it, the last 16
 local search = {}
 
---- A number of evaluations that no search reaches.
 search.unlimited = 2 ^ 53
 
---- Options that every method takes, with their defaults.
-search.common = {
-  seed = 1,              -- fixes every random number
-  evaluations = 2000,    -- placements to simulate
-  seconds = math.huge,   -- wall-clock limit; results then depend on the machine's speed
-  quiet = false,         -- no progress line
-  rescue = '',           -- a file for the best so far when the script fails; '': in the run's folder
-}
+search.common = { seed = 1, evaluations = 2000, seconds = math.huge, quiet = false, rescue = '' }
 
---- The best of searches that failed where no file keeps it (no run, option rescue not given): strategies, the latest
---- last.
 search.rescued = {}
 
 local most_rescued = 16
 
---- Rules of those options.
 search.rules = { seed = { 'integer', 0 }, evaluations = { 'integer', 1 }, seconds = { 'positive' }, quiet = 'boolean',
   rescue = 'string' }
 

@@ -5,12 +5,7 @@ local core = require 'trinity.core'
 
 local misfit = {}
 
---- What limits a plan on the devices of `cluster`: nil where it fits, else a table with
----   text            it in words
----   device          the device that is over by most (from 1), name its name
----   needed_bytes    its peak in a step; capacity_bytes what a step may use; over_bytes the difference
----   devices_over    how many devices are over
---- A plan whose schedule contradicts its placement has `text` alone.
+--- What limits a plan on the devices of `cluster`, a trinity.Misfit; nil where it fits.
 function misfit.of(metrics, cluster)
   if metrics.feasible then return nil end
   if metrics.rejected then return { text = 'it was given up as too slow before its memory was known' } end

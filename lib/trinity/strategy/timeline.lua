@@ -32,8 +32,6 @@ function Timeline.__tostring(self)
   return ('timeline of %d tasks, %.6g s'):format(self.tasks, self.metrics.step_time_s)
 end
 
---- Fields: tasks, micro_batches, metrics, and per task (micro_batch - 1) * operators + operator the
---- arrays ready_s, start_s, end_s (NaN where a task does not run) and device.
 local function new(cluster, handle)
   local tasks, micro_batches = handle:tasks()
   local self = setmetatable({ cluster = cluster, handle = handle, tasks = tasks,
