@@ -8,8 +8,8 @@
 --              has been left is not taken again: every scheme is a pipeline. 'isotonic': a group for every layer by
 --              itself, then the running maximum along the layers. 'literal': a group for every layer, no repair;
 --              stages are the runs of layers on one node. There a scheme that is no pipeline counts as not fitting.
--- The others: trinity.TappOptions. A policy that has settled still tries its neighbours (explore), and settles later by an
--- entropy bonus that falls from batch to batch.
+-- The others: trinity.TappOptions. A policy that has settled still tries its neighbours (explore), and settles later by
+-- an entropy bonus that falls from batch to batch.
 
 local check = require 'trinity.base.check'
 local checkpoints = require 'trinity.runs.checkpoints'

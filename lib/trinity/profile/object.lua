@@ -8,7 +8,7 @@ local util = require 'trinity.base.util'
 
 local profile = {}
 
---- What was measured and fitted. The fields are those of its file (lib/trinity/profile/file.lua).
+--- What was measured and fitted. The fields but `path` are those of its file.
 ---@class trinity.Profile
 ---@field format string
 ---@field version integer of the format

@@ -78,6 +78,4 @@ function report.write(paths, out)
   return #text
 end
 
-report.folder = read.folder
-
 return report

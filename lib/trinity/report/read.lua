@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
+local run_list = require 'trinity.runs.list'
 local util = require 'trinity.base.util'
 
 local read = {}
@@ -9,25 +10,6 @@ local read = {}
 local function folder_names(path)
   local ok, names = pcall(core.list_folder, path)
   return ok and names or {}
-end
-
---- Ids such as '2', '10', 'm1i2-1' in their natural order.
-local function natural(a, b)
-  local function key(text) return text:gsub('%d+', function(digits) return ('%09d'):format(tonumber(digits)) end) end
-  return key(a) < key(b)
-end
-
---- The folder of a run: a path, or a name in `runs`.
-function read.folder(word, runs)
-  for _, path in ipairs { word, ('%s/%s'):format(runs, word) } do
-    if util.exists(path .. '/run.json') then return (path:gsub('/+$', '')) end
-  end
-  local names = {}
-  for _, name in ipairs(folder_names(runs)) do
-    if util.exists(('%s/%s/run.json'):format(runs, name)) then names[#names + 1] = name end
-  end
-  util.fail_usage("report: no run '%s': neither that folder nor one of that name in '%s' has a run.json%s "
-    .. '(trinity runs lists them)', util.shortened(word, 100), runs, core.suggestion(word, names))
 end
 
 --- A part of a folder by id: { [id] = the content of file }, and ids in order. What cannot be read goes to `notes`.
@@ -44,14 +26,14 @@ local function read_parts(folder, part, file, notes)
       end
     end
   end
-  table.sort(ids, natural)
+  table.sort(ids, run_list.before)
   return parts, ids
 end
 
 local function read_results(folder, notes)
   local list = {}
   local names = folder_names(folder .. '/results')
-  table.sort(names, natural)
+  table.sort(names, run_list.before)
   for _, name in ipairs(names) do
     local label = name:match '^(.*)%.json$'
     if label then

@@ -4,7 +4,6 @@
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local progress = require 'trinity.base.progress'
-local run_metrics = require 'trinity.runs.metrics'
 local state = require 'trinity.runs.state'
 local util = require 'trinity.base.util'
 
@@ -24,6 +23,12 @@ local function epoch(text)
   local utc = os.date('!*t', now)
   utc.isdst = false
   return local_s + now - os.time(utc)
+end
+
+--- Whether id or label `a` comes before `b`: numbers in them by their size ('2', '10', 'm1i2-1').
+function run_list.before(a, b)
+  local function key(text) return text:gsub('%d+', function(digits) return ('%9s'):format(digits) end) end
+  return key(a) < key(b)
 end
 
 --- The fastest strategy that fits among the searches of a run: { step_time_s =, over_bound =, search =, method =,
@@ -117,12 +122,7 @@ function run_list.searches(run)
     about.id = id
     list[#list + 1] = about
   end
-  table.sort(list, function(a, b)
-    local x, y = tonumber(a.id), tonumber(b.id)
-    if x and y then return x < y end
-    if x or y then return x ~= nil end
-    return a.id < b.id
-  end)
+  table.sort(list, function(a, b) return run_list.before(a.id, b.id) end)
   return list
 end
 
@@ -132,10 +132,7 @@ function run_list.results(run)
   for _, file in ipairs(core.list_folder(run.path .. '/results')) do
     list[#list + 1] = json.try(('%s/results/%s'):format(run.path, file))
   end
-  local function padded(result)
-    return (tostring(result.label):gsub('%d+', function(digits) return ('%9s'):format(digits) end))
-  end
-  table.sort(list, function(a, b) return padded(a) < padded(b) end)
+  table.sort(list, function(a, b) return run_list.before(tostring(a.label), tostring(b.label)) end)
   return list
 end
 
@@ -164,24 +161,6 @@ function run_list.remove(run, force)
   end
   core.remove_tree(run.path)
 end
-
---- The last row of metrics.jsonl, read from the end of the file.
-function run_list.last_row(run)
-  local file = io.open(run.path .. '/metrics.jsonl', 'r')
-  if not file then return nil end
-  file:seek('set', math.max(0, file:seek 'end' - 65536))
-  local text = file:read '*a'
-  file:close()
-  local row
-  for line in text:gmatch '[^\n]+' do
-    local ok, value = pcall(json.decode, line)
-    if ok and type(value) == 'table' then row = value end
-  end
-  return row
-end
-
---- All rows of a run.
-function run_list.rows(run) return run_metrics.read(run.path .. '/metrics.jsonl') end
 
 --- An age for people: '12 s', '3 min', '5 h', '8 d'.
 function run_list.age_text(seconds)

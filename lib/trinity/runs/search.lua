@@ -137,10 +137,9 @@ function Record:save_best(search)
 end
 
 local function curve_text(curve)
-  local lines = { 'evaluations,mean_reward,best_reward,best_step_time_s' }
+  local lines = { table.concat(checkpoints.point, ',') }
   for i, point in ipairs(curve) do
-    lines[i + 1] = ('%.17g,%.17g,%.17g,%.17g'):format(point.evaluations, point.mean_reward, point.best_reward,
-      point.best_step_time_s)
+    lines[i + 1] = checkpoints.pack(checkpoints.curve_numbers { point }):gsub(' ', ',')
   end
   return table.concat(lines, '\n') .. '\n'
 end
@@ -170,8 +169,7 @@ end
 --- The last row, of a search that made none since or none at all.
 function Record:last_row(found)
   if self.skipped then
-    self:flush()
-    self.waiting = self:row_of(self.skipped)
+    self:flush_skipped()
   elseif self.rows == 0 and not self.waiting and found then
     self.waiting = self:row_of { best = found, step = 1, evaluations = found.evaluations or 1,
       start = self.start }
@@ -192,13 +190,7 @@ function Record:finish(found, reason, failure)
     return
   end
   local stopped = found.stopped or core.stop_requested()
-  if stopped then
-    local ok, text = pcall(strategy.text, found)
-    if ok then self.run.folder:write(self.path .. '/strategy.json', text) end
-    if found.curve then self.run.folder:write(self.path .. '/curve.csv', curve_text(found.curve)) end
-  else
-    self:save_found(found)
-  end
+  self:save_found(found)
   ids[found] = self.id
   self:remember(found)
   if found.splits then self.facts = setmetatable({ lower_bound_s = false }, { __index = self.facts }) end
@@ -216,12 +208,7 @@ end
 local function read_curve(path)
   local ok, text = pcall(core.read_file, path)
   if not ok then return nil end
-  local curve = {}
-  for a, b, c, d in text:gmatch '\n([^,\n]+),([^,\n]+),([^,\n]+),([^,\n]+)' do
-    curve[#curve + 1] = { evaluations = tonumber(a), mean_reward = tonumber(b), best_reward = tonumber(c),
-      best_step_time_s = tonumber(d) }
-  end
-  return curve
+  return checkpoints.curve_of(checkpoints.unpack((text:gsub('^[^\n]*', ''):gsub(',', ' '))))
 end
 
 --- The strategy of a search that is done, or nil and what is wrong with its files.
@@ -404,9 +391,6 @@ function Record:checkpoint_path() return ('%s/%s/checkpoint.json'):format(self.r
 
 --- Writes one.
 function Record:write_checkpoint(text) self.run.folder:keep(self.path .. '/checkpoint.json', text) end
-
---- Called before a checkpoint is written: everything up to it is kept.
-function Record:before_checkpoint() self:flush() end
 
 --- Writes the timelines of the best strategies of a context, one a problem.
 function run_search.save_timelines(run)
