@@ -213,11 +213,10 @@ end
 local reason
 for _, network in ipairs(networks) do reason = draw(network) or reason end
 print(('\ntables%s in %s'):format(reason and (' (no pictures: %s)'):format(reason) or ' and pictures', options.output))
-local kept = {}
-for i, n in ipairs(networks) do
-  kept[i] = { network = n.name, batch_size = n.batch_size, epochs = n.epochs, gpus = n.gpus, bandwidth = n.bandwidth,
+local kept = util.map(networks, function(n)
+  return { network = n.name, batch_size = n.batch_size, epochs = n.epochs, gpus = n.gpus, bandwidth = n.bandwidth,
     skips = n.skips, schedule = n.schedule }
-end
+end)
 trinity.run:result('daso', { networks = kept }, ('A training of %s takes %.2f %% %s time with DASO than with an '
   .. 'all-reduce in buckets on %s GPUs, simulated.'):format(networks[1].name, math.abs(networks[1].gain),
   networks[1].gain < 0 and 'more' or 'less', options.gpus:match '[^,%s]+%s*$'))

@@ -21,10 +21,9 @@ local names = util.words(options.methods .. ',trinity')
 
 --- The middle of a row's step times over the bound where all runs fit, or infinity.
 local function over_bound(row, bound_s)
-  local times = {}
-  for i, found in ipairs(row.runs) do
-    times[i] = found.metrics.feasible and found.metrics.step_time_s / bound_s or math.huge
-  end
+  local times = util.map(row.runs, function(found)
+    return found.metrics.feasible and found.metrics.step_time_s / bound_s or math.huge
+  end)
   table.sort(times)
   return times[math.floor((#times + 1) / 2)] or math.huge
 end

@@ -79,11 +79,10 @@ local function dot_text(counts)
   return table.concat(lines, '\n')
 end
 
-local cells = {}
-for op, layer in ipairs(layer_of) do
-  cells[op] = { about[op].name, names[layer], about[op].phase, found.placement[op],
+local cells = util.map(layer_of, function(layer, op)
+  return { about[op].name, names[layer], about[op].phase, found.placement[op],
     problem.cluster.devices[found.placement[op]].name }
-end
+end)
 plot.csv(options.output .. '.csv', { 'operator', 'layer', 'phase', 'device', 'name' }, cells)
 local counts = counts_of()
 core.write_file(options.output .. '.dot', dot_text(counts))

@@ -80,16 +80,14 @@ local function percent(x) return ('%.1f %%'):format(100 * x) end
 local rows, cells, blocks, names, all = {}, {}, {}, {}, {}
 for _, network in ipairs(networks()) do
   local name, text, entries = network.name, network.text, entries_of(network)
-  local lines = { ('$data%d << EOD'):format(#names + 1) }
+  local points = util.map(entries, function(entry) return { entry.measured_s, entry.simulated_s } end)
   for _, entry in ipairs(entries) do
-    lines[#lines + 1] = ('%.9g %.9g'):format(entry.measured_s, entry.simulated_s)
     cells[#cells + 1] = { text, entry.name, entry.steps, entry.measured_s, entry.simulated_s,
       entry.simulated_s / entry.measured_s - 1, fidelity.memory_ratio(entry),
       table.concat(entry.simulated_bytes, ' '), table.concat(entry.measured_bytes, ' ') }
     all[#all + 1] = entry
   end
-  lines[#lines + 1] = 'EOD\n'
-  names[#names + 1], blocks[#blocks + 1] = name, table.concat(lines, '\n')
+  names[#names + 1], blocks[#blocks + 1] = name, plot.block('data' .. #names + 1, points)
   local found = fidelity.summary(entries)
   rows[#rows + 1] = { text:match '^[^:]*:?%d*', tostring(#entries), ('%.3f to %.3f s'):format(found.best_s,
     found.worst_s), percent(found.mean_error), percent(found.largest_error), ('%.3f'):format(found.tau),

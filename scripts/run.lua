@@ -104,12 +104,11 @@ local function copying(devices, copies)
 end
 
 local function print_report(problem, found, about)
-  local rows = {}
-  for d, name in ipairs(about.devices) do
-    rows[d] = { name, found.cores[d] < 0 and '-' or tostring(found.cores[d]), ('%.4f s'):format(about.busy_s[d]),
+  local rows = util.map(about.devices, function(name, d)
+    return { name, found.cores[d] < 0 and '-' or tostring(found.cores[d]), ('%.4f s'):format(about.busy_s[d]),
       ('%.4f s'):format(about.copy_s[d]), trinity.format_bytes(about.peak_memory_bytes[d]),
       trinity.format_bytes(about.simulated_memory_bytes[d]) }
-  end
+  end)
   print(trinity.format_table({ 'device', 'core', 'busy', 'copies', 'peak memory', 'simulated' }, rows))
   local types = {}
   for i = 1, math.min(10, #about.types) do

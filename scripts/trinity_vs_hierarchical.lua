@@ -45,10 +45,7 @@ local function reached(found, step_time_s)
 end
 
 --- The median of value(run) over runs.
-local function median(runs, value)
-  local list = util.map(runs, function(found, i) return value(found, i) end)
-  return trinity.median(list)
-end
+local function median(runs, value) return trinity.median(util.map(runs, value)) end
 
 local kinds = { { 'hierarchical', 'hierarchical', {} }, { 'trinity', 'trinity', {} } }
 if options.policy_only then

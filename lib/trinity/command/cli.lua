@@ -71,10 +71,9 @@ end
 
 --- Operators in the order of their file (as the graph numbers them where no file has an order).
 local function file_order(graph)
-  local order = {}
-  for op = 1, graph.operators do
-    order[op] = { op = op, at = graph:operator(op).attributes.file_position or op }
-  end
+  local order = util.listed(graph.operators, function(op)
+    return { op = op, at = graph:operator(op).attributes.file_position or op }
+  end)
   table.sort(order, function(a, b)
     if a.at ~= b.at then return a.at < b.at end
     return a.op < b.op

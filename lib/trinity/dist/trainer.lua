@@ -39,10 +39,9 @@ local rules = { module = 'table', optimiser = 'any', method = { 'choice', { bsp 
 
 --- What all ranks must have in common, a line a parameter.
 local function describe_module(module)
-  local lines = {}
-  for i, item in ipairs(module:named_parameters()) do
-    lines[i] = ("parameter %d '%s' [%s %s]"):format(i, item[1], table.concat(item[2]:size(), ' x '), item[2].dtype)
-  end
+  local lines = util.map(module:named_parameters(), function(item, i)
+    return ("parameter %d '%s' [%s %s]"):format(i, item[1], table.concat(item[2]:size(), ' x '), item[2].dtype)
+  end)
   return table.concat(lines, '\n')
 end
 

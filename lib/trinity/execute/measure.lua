@@ -297,10 +297,9 @@ function Session:profile()
     kinds[name] = described
     for d, device in ipairs(kind.devices) do speed_of[device] = speeds[d] end
   end
-  local devices = {}
-  for d, device in ipairs(self.devices) do
-    devices[d] = { name = device.name, kind = device.kind, speed = speed_of[device.name] }
-  end
+  local devices = util.map(self.devices, function(device)
+    return { name = device.name, kind = device.kind, speed = speed_of[device.name] }
+  end)
   local links = {}
   for i, link in ipairs(self.links) do links[i] = util.merged(link, { latency_s = self.copies:latency_s(link) }) end
   return object.new('trinity.profile.measure', { format = file.format, version = file.version, trinity = core.version,

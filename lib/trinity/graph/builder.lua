@@ -31,10 +31,9 @@ return function(wrap)
       end
       numbers[i] = tensor.number
     end
-    local outputs = {}
-    for i, number in ipairs(self.handle:add_operator(util.merged(spec, { inputs = numbers }))) do
-      outputs[i] = { number = number, shape = spec.outputs[i].shape, dtype = spec.outputs[i].dtype or 'float32' }
-    end
+    local outputs = util.map(self.handle:add_operator(util.merged(spec, { inputs = numbers })), function(number, i)
+      return { number = number, shape = spec.outputs[i].shape, dtype = spec.outputs[i].dtype or 'float32' }
+    end)
     return unpack(outputs)
   end
 

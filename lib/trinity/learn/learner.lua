@@ -250,10 +250,9 @@ function learner.more(self, run) return dist_search.more(run, self.job) end
 local function join(self, run)
   self.job = dist_search.begin(run, dist.current())
   if not self.job then return end
-  local lines = {}
-  for i, parameter in ipairs(self.parameters) do
-    lines[i] = ('parameter %d: %s %s'):format(i, table.concat(parameter:size(), ' x '), parameter.dtype)
-  end
+  local lines = util.map(self.parameters, function(parameter, i)
+    return ('parameter %d: %s %s'):format(i, table.concat(parameter:size(), ' x '), parameter.dtype)
+  end)
   self.job:agree("the policy's shape", table.concat(lines, '\n'))
   for _, parameter in ipairs(self.parameters) do
     local values = parameter:detach():clone()

@@ -113,11 +113,9 @@ local function least_infeasible(self)
 end
 
 local function cells_of(row, best)
-  local cells = {}
-  for c, column in ipairs(columns) do
-    cells[c] = (#row.runs > 0 and column[2](row, best)) or (c == 1 and row.method) or '-'
-  end
-  return cells
+  return util.map(columns, function(column, c)
+    return (#row.runs > 0 and column[2](row, best)) or (c == 1 and row.method) or '-'
+  end)
 end
 
 local function budget_text(self)

@@ -181,10 +181,9 @@ function rules.Tile(t, layer, inputs)
 end
 
 function rules.Transpose(t, layer, inputs)
-  local order = {}
-  for i = 1, #inputs[1].shape do
-    order[i] = layer.attributes.perm and layer.attributes.perm[i] + 1 or #inputs[1].shape + 1 - i
-  end
+  local order = util.listed(#inputs[1].shape, function(i)
+    return layer.attributes.perm and layer.attributes.perm[i] + 1 or #inputs[1].shape + 1 - i
+  end)
   return { t:transpose('transpose', inputs[1], order) }
 end
 

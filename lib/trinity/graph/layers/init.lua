@@ -49,10 +49,7 @@ function Layers:operator(type, name, o)
   check.argument('layers:operator', 2, 'name', name, 'string')
   check.fields('layers:operator', check.argument('layers:operator', 3, 'o', o, 'table'), operator_rules)
   if o.shapes == nil then check.refuse('layers:operator', 3, 'o', "field 'shapes' is missing") end
-  local outputs = {}
-  for i, shape in ipairs(o.shapes) do
-    outputs[i] = { shape = shape, dtype = o.dtype or self.dtype }
-  end
+  local outputs = util.map(o.shapes, function(shape) return { shape = shape, dtype = o.dtype or self.dtype } end)
   return self.builder:add { name = name, type = type, inputs = o.inputs, outputs = outputs,
     attributes = o.attributes, parameters = o.parameters }
 end
