@@ -47,9 +47,12 @@ function check.number(owner, place, name, value, low, high)
   return value
 end
 
---- A number above zero.
-function check.positive(owner, place, name, value)
-  if type(value) ~= 'number' or not (value > 0) then check.wrong(owner, place, name, value, 'a positive number') end
+--- A number above zero, at most `high` where that is given.
+function check.positive(owner, place, name, value, high)
+  if type(value) ~= 'number' or not (value > 0 and value <= (high or value)) then
+    local expected = high and ('a number above 0, at most %g'):format(high) or 'a positive number'
+    check.wrong(owner, place, name, value, expected)
+  end
   return value
 end
 
@@ -191,6 +194,13 @@ function check.fields(owner, given, rules, kind)
   util.refuse_unknown(owner, given, rules, kind)
   for key, value in util.sorted_pairs(given) do check_value(owner, kind, key, value, rules[key]) end
   return given
+end
+
+--- Those options of `given` that have a rule here; others go unchecked.
+function check.some(owner, given, rules)
+  for key, rule in util.sorted_pairs(rules) do
+    if given[key] ~= nil then check_value(owner, 'option', key, given[key], rule) end
+  end
 end
 
 --- An argument that is a table of options, or nil: then an empty one comes back.

@@ -61,6 +61,9 @@ local rules = { epochs = { 'integer', 1, 1e6 }, warmup_epochs = { 'integer', 0, 
   local_skip_factor = { 'integer', 1, 1e6 }, held = 'table', groups = { 'integer', 1, 1e6 },
   nodes = { 'integer', 1, 1e6 }, age = { 'choice', { ['true'] = true, code = true } }, bfloat16 = 'boolean' }
 
+local defaults = { warmup_epochs = 4, cooldown_epochs = 4, stability_level = 0.05, patience = 2, max_global_skips = 8,
+  skip_reduction_factor = 2, local_skip_factor = 4, groups = 1, nodes = 2, age = 'true', bfloat16 = true }
+
 local held_rules = { global_skips = { 'integer', 1, 1e6 }, local_skips = { 'integer', 1, 1e6 },
   batches_to_wait = { 'integer', 0, 1e6 } }
 
@@ -89,13 +92,8 @@ function daso.schedule(options)
   check.table('daso.schedule', 1, 'options', options, rules, 'epochs')
   local held = options.held and check.fields('daso.schedule: held', options.held, held_rules)
   if held then check.needed('daso.schedule: held', held, 'global_skips') end
-  local self = setmetatable({ epochs = options.epochs, warmup_epochs = options.warmup_epochs or 4,
-    cooldown_epochs = options.cooldown_epochs or 4, stability_level = options.stability_level or 0.05,
-    patience = options.patience or 2, max_global_skips = options.max_global_skips or 8,
-    skip_reduction_factor = options.skip_reduction_factor or 2, local_skip_factor = options.local_skip_factor or 4,
-    held = held, groups = options.groups or 1, nodes = options.nodes or 2, age = options.age or 'true',
-    bfloat16 = options.bfloat16 ~= false, epoch = 0, batch = 0, group = 0, local_sync = true, best_loss = math.huge,
-    bad_epochs = 0 }, Schedule)
+  local self = setmetatable(util.merged(defaults, options, { epoch = 0, batch = 0, group = 0, local_sync = true,
+    best_loss = math.huge, bad_epochs = 0 }), Schedule)
   set(self, 0, 0, 0)
   if self.warmup_epochs == 0 and self.epochs > self.cooldown_epochs then start_cycling(self) end
   set_gradients(self)

@@ -19,33 +19,13 @@ local util = require 'trinity.base.util'
 
 local learner = {}
 
-local function integer(low, high)
-  return function(owner, name, value) check.integer(owner, 'option', name, value, low, high) end
-end
-
-local function above_zero(high)
-  return function(owner, name, value)
-    if type(value) ~= 'number' or not (value > 0 and value <= high) then
-      check.wrong(owner, 'option', name, value, ('a number above 0, at most %g'):format(high))
-    end
-  end
-end
-
-local function number(low, high)
-  return function(owner, name, value) check.number(owner, 'option', name, value, low, high) end
-end
-
 -- What the settings of all learners may be.
-local rules = { samples = integer(1, 65536), epochs = integer(1, 10000), learning_rate = above_zero(1000),
-  entropy_weight = number(0, 1e6), gradient_norm = above_zero(1e9), baseline_n = number(1, 1e9), clip = above_zero(1e6),
-  elite = above_zero(1) }
+local rules = { samples = { 'integer', 1, 65536 }, epochs = { 'integer', 1, 10000 },
+  learning_rate = { 'positive', 1000 }, entropy_weight = { 'number', 0, 1e6 }, gradient_norm = { 'positive', 1e9 },
+  baseline_n = { 'number', 1, 1e9 }, clip = { 'positive', 1e6 }, elite = { 'positive', 1 } }
 
---- Refuses settings out of range.
-function learner.check_settings(owner, given)
-  for name, value in util.sorted_pairs(given) do
-    if rules[name] then rules[name](owner, name, value) end
-  end
-end
+--- Refuses settings out of range; `own` are rules of the method's.
+function learner.check_settings(owner, given, own) check.some(owner, given, util.merged(rules, own)) end
 
 -- What the last step of an update was made on, for the run's rows.
 local function note(self, loss, entropy)

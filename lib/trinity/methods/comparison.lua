@@ -31,58 +31,49 @@ local function values_of(row, value)
   return list
 end
 
---- 'median [least to largest]', or the one value where all are equal.
-local function spread(row, value, show)
-  local list = values_of(row, value)
-  local middle = show(util.median(list))
-  if show(list[1]) == show(list[#list]) then return middle end
-  return ('%s [%s - %s]'):format(middle, show(list[1]), show(list[#list]))
+--- How many runs of a row fit.
+local function fitting(row)
+  local fit = 0
+  for _, found in ipairs(row.runs) do if found.metrics.feasible then fit = fit + 1 end end
+  return fit
 end
 
-local function seconds_text(value) return ('%.4f s'):format(value) end
-local function times_text(value) return ('%.2fx'):format(value) end
+local function metric(name)
+  return function(s) return s.metrics[name] end
+end
+
+--- A function that gives 'median [least to largest]' of a row's values, or the one value where all are equal.
+local function spread(value, show)
+  return function(row)
+    local list = values_of(row, value)
+    local middle, least, most = show(util.median(list)), show(list[1]), show(list[#list])
+    return least == most and middle or ('%s [%s - %s]'):format(middle, least, most)
+  end
+end
 
 local columns = {
   { 'method', function(row, best) return row.method .. (row == best and ' *' or '') end },
-  { 'step time', function(row)
-    return spread(row, function(s) return s.metrics.step_time_s end, seconds_text)
-  end },
-  { 'over bound', function(row)
-    return spread(row, function(s) return s.metrics.step_time_s / s:lower_bound_s() end, times_text)
-  end },
-  { 'peak memory', function(row)
-    return spread(row, function(s) return s.metrics.peak_memory_bytes end, core.format_bytes)
-  end },
-  { 'peak communication', function(row)
-    return spread(row, function(s) return s.metrics.peak_communication_bytes end, core.format_bytes)
-  end },
+  { 'step time', spread(metric 'step_time_s', function(v) return ('%.4f s'):format(v) end) },
+  { 'over bound', spread(function(s) return s.metrics.step_time_s / s:lower_bound_s() end,
+    function(v) return ('%.2fx'):format(v) end) },
+  { 'peak memory', spread(metric 'peak_memory_bytes', core.format_bytes) },
+  { 'peak communication', spread(metric 'peak_communication_bytes', core.format_bytes) },
   { 'feasible', function(row)
-    local fit = 0
-    for _, found in ipairs(row.runs) do if found.metrics.feasible then fit = fit + 1 end end
+    local fit = fitting(row)
     if fit == #row.runs then return 'yes' end
     return fit == 0 and 'no' or ('%d of %d'):format(fit, #row.runs)
   end },
-  { 'reward', function(row)
-    return spread(row, function(s) return s.reward end, function(v) return ('%.4f'):format(v) end)
-  end },
-  { 'evaluations', function(row)
-    return spread(row, function(s) return s.evaluations or 0 end, function(v)
-      return v > 0 and tostring(v) or '-'
-    end)
-  end },
-  { 'seconds', function(row)
-    return spread(row, function(s) return s.seconds or -1 end, function(v)
-      return v >= 0 and ('%.1f'):format(v) or '-'
-    end)
-  end },
+  { 'reward', spread(function(s) return s.reward end, function(v) return ('%.4f'):format(v) end) },
+  { 'evaluations', spread(function(s) return s.evaluations or 0 end,
+    function(v) return v > 0 and tostring(v) or '-' end) },
+  { 'seconds', spread(function(s) return s.seconds or -1 end,
+    function(v) return v >= 0 and ('%.1f'):format(v) or '-' end) },
 }
 
 --- Whether row `a` beats `b`: by how many runs fit, then by the median reward.
 local function beats(a, b)
   local function facts(row)
-    local fit = 0
-    for _, found in ipairs(row.runs) do if found.metrics.feasible then fit = fit + 1 / #row.runs end end
-    return fit, util.median(values_of(row, function(s) return s.reward end))
+    return fitting(row) / #row.runs, util.median(values_of(row, function(s) return s.reward end))
   end
   local fit_a, reward_a = facts(a)
   local fit_b, reward_b = facts(b)
@@ -203,7 +194,7 @@ function Comparison:totable()
     local runs = util.map(row.runs, comparison.facts)
     rows[r] = { method = row.method, runs = runs, failures = row.failures,
       median_step_time_s = #runs > 0
-        and util.median(values_of(row, function(s) return s.metrics.step_time_s end)) or nil }
+        and util.median(values_of(row, metric 'step_time_s')) or nil }
   end
   return { model = self.problem.graph.name, cluster = self.problem.cluster.name, seed = self.seed, seeds = self.seeds,
     evaluations = self.evaluations < search.unlimited and self.evaluations or nil,

@@ -56,22 +56,10 @@ local function signal_of(options)
   end, own
 end
 
-local modes = { cuts = true, isotonic = true, literal = true }
-
-local function check_options(problem, options)
-  learner.check_settings('methods.tapp', options)
-  local function integer(name, low, high) check.integer('methods.tapp', 'option', name, options[name], low, high) end
-  integer('groups', 0, math.min(problem.graph.units, 4096))
-  integer('hidden', 1, 8192)
-  integer('repeats', 1, 1e6)
-  integer('greedy_every', 1, 1e9)
-  check.number('methods.tapp', 'option', 'explore', options.explore, 0, 1)
-  check.number('methods.tapp', 'option', 'refine', options.refine, 0, 1)
-  check.number('methods.tapp', 'option', 'noise', options.noise, 0, 10)
-  check.number('methods.tapp', 'option', 'entropy_start', options.entropy_start, 0, 1e6)
-  check.number('methods.tapp', 'option', 'entropy_decay', options.entropy_decay, 0, 1)
-  check.choice('methods.tapp', 'option', 'mode', options.mode, modes)
-end
+local rules = { hidden = { 'integer', 1, 8192 }, repeats = { 'integer', 1, 1e6 }, greedy_every = { 'integer', 1, 1e9 },
+  explore = { 'number', 0, 1 }, refine = { 'number', 0, 1 }, noise = { 'number', 0, 10 },
+  entropy_start = { 'number', 0, 1e6 }, entropy_decay = { 'number', 0, 1 },
+  mode = { 'choice', { cuts = true, isotonic = true, literal = true } } }
 
 -- A search whose budget ends at a share of it, at least one evaluation.
 local function shortened(run, share)
@@ -119,7 +107,8 @@ end
 
 local function tapp(problem, options)
   options = search.options('tapp', defaults, options)
-  check_options(problem, options)
+  learner.check_settings('methods.tapp', options, rules)
+  check.integer('methods.tapp', 'option', 'groups', options.groups, 0, math.min(problem.graph.units, 4096))
   return search.run('tapp', problem, options, function(run)
     local policy = make_policy(problem, options)
     local self, floor = learner.new('methods.tapp', policy, problem, util.merged(options)), options.entropy_weight

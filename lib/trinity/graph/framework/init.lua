@@ -47,11 +47,7 @@ end
 
 --- One operation for a layer that TensorFlow has none for, with the layer graph's costs.
 local function generic(t, layer, inputs, backward_flops)
-  local operands, outputs = {}, {}
-  for i, tensor in ipairs(inputs) do operands[i] = tensor end
-  for _, parameter in ipairs(layer.parameters) do operands[#operands + 1] = t:variable(parameter.name, parameter) end
-  for i, tensor in ipairs(layer.outputs) do outputs[i] = { shape = tensor.shape, dtype = tensor.dtype } end
-  return t:operation(layer.type, layer.type, operands, outputs, { is_layer = true, flops = layer.flops,
+  return t:operation(layer.type, layer.type, t:operands(layer, inputs), layer.outputs, { is_layer = true, flops = layer.flops,
     backward_flops = backward_flops(layer.name), attributes = layer.attributes }).outputs
 end
 

@@ -10,20 +10,6 @@ local util = require 'trinity.base.util'
 
 local rules = {}
 
---- The weights of a layer, read, in their order.
-local function weights(t, layer)
-  return util.map(layer.parameters, function(parameter) return t:variable(parameter.name, parameter) end)
-end
-
---- Inputs and weights of a layer: its operands.
-local function operands(t, layer, inputs)
-  local list = {}
-  for _, tensors in ipairs { inputs, weights(t, layer) } do
-    for _, tensor in ipairs(tensors) do list[#list + 1] = tensor end
-  end
-  return list
-end
-
 --- An ONNX axis (from 0, negative from the end) counted from 1.
 local function axis_of(layer, rank, default)
   local axis = layer.attributes.axis or default
@@ -31,11 +17,10 @@ local function axis_of(layer, rank, default)
 end
 
 function rules.Input(t, layer)
-  local outputs = util.map(layer.outputs, function(tensor) return { shape = tensor.shape, dtype = tensor.dtype } end)
-  return t:operation('Placeholder', 'Placeholder', {}, outputs).outputs
+  return t:operation('Placeholder', 'Placeholder', {}, layer.outputs).outputs
 end
 
-function rules.Variable(t, layer) return weights(t, layer) end
+function rules.Variable(t, layer) return t:operands(layer, {}) end
 
 -- A Python number, tf.fill, or whatever else is known before the step.
 function rules.Constant(t, layer)
@@ -47,7 +32,7 @@ function rules.Constant(t, layer)
 end
 
 local function unary(type)
-  return function(t, layer, inputs) return { t:unary(type, type, operands(t, layer, inputs)[1]) } end
+  return function(t, layer, inputs) return { t:unary(type, type, t:operands(layer, inputs)[1]) } end
 end
 for _, type in ipairs { 'Relu', 'Sigmoid', 'Tanh', 'Exp', 'Log', 'Sqrt', 'Abs', 'Neg', 'Erf', 'Elu', 'Selu', 'Softplus',
   'Softsign', 'Reciprocal', 'Identity' } do
@@ -57,7 +42,7 @@ rules.LeakyRelu = unary 'LeakyRelu'
 
 local function binary(type, name)
   return function(t, layer, inputs)
-    local list = operands(t, layer, inputs)
+    local list = t:operands(layer, inputs)
     return list[2] and { t:binary(type, name, list[1], list[2]) }
   end
 end
@@ -66,7 +51,7 @@ rules.Div, rules.Pow = binary('RealDiv', 'truediv'), binary('Pow', 'Pow')
 
 --- tf.add_n.
 function rules.Sum(t, layer, inputs)
-  local list = operands(t, layer, inputs)
+  local list = t:operands(layer, inputs)
   return { t:op('AddN', 'AddN', list, list[1].shape) }
 end
 
@@ -140,7 +125,7 @@ end
 
 --- tf.concat, or tf.stack along a new axis.
 function rules.Concat(t, layer, inputs)
-  local list = operands(t, layer, inputs)
+  local list = t:operands(layer, inputs)
   local shape = layer.outputs[1].shape
   if layer.attributes.new_axis == 1 then return { t:op('Pack', 'stack', list, shape) } end
   return { t:concat('concat', list, axis_of(layer, #shape, 0)) }

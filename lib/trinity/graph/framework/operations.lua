@@ -18,6 +18,13 @@ function Tape:shape_constant(name, length) return self:constant(name, { length }
 --- A constant int32 scalar, as axes are.
 function Tape:axis_constant(name) return self:constant(name, {}, 'int32') end
 
+--- Inputs of a layer, and its weights, read, in their order.
+function Tape:operands(layer, inputs)
+  local list = util.map(inputs, function(tensor) return tensor end)
+  for _, parameter in ipairs(layer.parameters) do list[#list + 1] = self:variable(parameter.name, parameter) end
+  return list
+end
+
 function Tape:unary(type, name, x, extra) return self:op(type, name, { x }, x.shape, extra) end
 
 --- An element-wise operation with broadcasting.
