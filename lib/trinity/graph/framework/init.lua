@@ -47,8 +47,8 @@ end
 
 --- One operation for a layer that TensorFlow has none for, with the layer graph's costs.
 local function generic(t, layer, inputs, backward_flops)
-  return t:operation(layer.type, layer.type, t:operands(layer, inputs), layer.outputs, { is_layer = true, flops = layer.flops,
-    backward_flops = backward_flops(layer.name), attributes = layer.attributes }).outputs
+  return t:operation(layer.type, layer.type, t:operands(layer, inputs), layer.outputs, { is_layer = true,
+    flops = layer.flops, backward_flops = backward_flops(layer.name), attributes = layer.attributes }).outputs
 end
 
 --- FLOP of a layer's backward operator, looked up in the layer graph's training step when first needed.
