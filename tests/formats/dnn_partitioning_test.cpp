@@ -13,18 +13,13 @@
 #include "formats/pipeline_file.h"
 #include "search/max_load_split.h"
 #include "support/damage.h"
+#include "support/data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data/dnn-partitioning";
-
-bool no_data() {
-  if (std::filesystem::exists(kData)) return false;
-  MESSAGE("skipped: no ", kData);
-  return true;
-}
+const std::string kData = test::kShared + "/dnn-partitioning";
 
 /// Four nodes out of order: 7 -> 3 -> 5, 7 -> 5, and 5's gradient 9 of its colour class.
 const char* const kInstance = R"({
@@ -202,7 +197,7 @@ TEST_CASE("every cut-off or damaged instance gives one error that names it, or a
 }
 
 TEST_CASE("every published instance: counts, sums and limits") {
-  if (no_data()) return;
+  if (test::lacks(kData)) return;
   for (const auto& row : kPublished) {
     CAPTURE(row.file);
     const auto instance = read(kData + "/" + row.file + ".json");
@@ -224,7 +219,7 @@ TEST_CASE("every published instance: counts, sums and limits") {
 }
 
 TEST_CASE("sizes and costs of the published instances agree with the bandwidth they come from") {
-  if (no_data()) return;
+  if (test::lacks(kData)) return;
   int64_t checked = 0;
   for (const auto* folder : {"/throughput-inputs/OperatorGraphs", "/latency-inputs/OperatorGraphs",
                              "/latency-inputs/LayerGraphs"}) {
@@ -242,7 +237,7 @@ TEST_CASE("sizes and costs of the published instances agree with the bandwidth t
 }
 
 TEST_CASE("one accelerator and the experts' splits have the published objective") {
-  if (no_data()) return;
+  if (test::lacks(kData)) return;
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json")).at("throughput");
   int single = 0, experts = 0;
   std::set<std::string> without;

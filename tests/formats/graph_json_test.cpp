@@ -12,12 +12,13 @@
 #include "graph/training.h"
 #include "support/build.h"
 #include "support/damage.h"
+#include "support/data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data";
+const std::string kData = test::kShared;
 
 /// A file around a list of operators.
 std::string file(const std::string& operators, const std::string& more = "") {
@@ -224,10 +225,7 @@ TEST_CASE("attribute that is not a number comes back, and a graph whose file is 
 }
 
 TEST_CASE("published profiles come back equal") {
-  if (!std::filesystem::exists(kData)) {
-    MESSAGE("skipped: no ", kData);
-    return;
-  }
+  if (test::lacks(kData)) return;
   int files = 0;
   for (const auto* folder : {"/pipedream", "/dapple"})
     for (const auto& entry : std::filesystem::directory_iterator(kData + folder)) {

@@ -88,7 +88,7 @@ function run_list.find(root, name)
   for _, path in ipairs { root .. '/' .. name, name } do
     if util.exists(path .. '/run.json') then
       local run = run_list.read((path:gsub('/+$', '')))
-      if not run then util.fail_usage('%s/run.json: not of a run, or damaged', path) end
+      if not run then util.fail_usage("%s/run.json: expected a 'trinity run 1', or it is damaged", path) end
       return run
     end
   end
