@@ -247,7 +247,7 @@ print(trinity.compare(problem, { 'random', 'trinity' }, { evaluations = options.
     core.write_file(broken .. '/run.json', 'x')
     status, output = run 'runs resume broken'
     expect(status):equals(2)
-    expect(output):matches 'run.json: expected a 'trinity run 1', or it is damaged'
+    expect(output):matches "run.json: expected a 'trinity run 1', or it is damaged"
   end)
   it('is the same for any number of workers', function()
     local path = script('map', [[
