@@ -40,19 +40,10 @@ const char* const kInstance = R"({
     {"sourceId": 5, "destId": 9, "cost": 0.125, "size": 0.125}]})";
 
 std::string error_of(const std::string& text) {
-  try {
-    parse_dnn_partitioning(text, "x.json", "x");
-  } catch (const FileError& error) {
-    return error.what();
-  }
-  return "no error";
+  return test::message_of<FileError>([&] { parse_dnn_partitioning(text, "x.json", "x"); });
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  const auto at = text.find(what);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, what.size(), by);
-}
+using test::replaced;
 
 double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
@@ -143,12 +134,7 @@ TEST_CASE("an instance is read into graph and columns") {
 TEST_CASE("a split becomes a placement; gradients follow their colour class") {
   const auto instance = parse_dnn_partitioning(kInstance, "x.json", "x");
   const auto split = [&](const std::string& text) {
-    try {
-      parse_dnn_split(text, "s.json", instance);
-    } catch (const FileError& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return test::message_of<FileError>([&] { parse_dnn_split(text, "s.json", instance); });
   };
   CHECK(parse_dnn_split(R"({"fpgas": [{"load": -1, "nodes": [7]}, {"nodes": [5]}],
                             "cpus": [{"nodes": [3]}]})",

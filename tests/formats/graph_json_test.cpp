@@ -29,12 +29,7 @@ std::string file(const std::string& operators, const std::string& more = "") {
 Graph parse(const std::string& text) { return parse_graph_json(text, "x.json"); }
 
 std::string error_of(const std::string& text) {
-  try {
-    parse(text);
-  } catch (const FileError& error) {
-    return error.what();
-  }
-  return "no error";
+  return test::message_of<FileError>([&] { parse(text); });
 }
 
 void check_same(const Operator& a, const Operator& b) {
@@ -213,7 +208,8 @@ TEST_CASE("random graphs, lowered to training and replicated, come back equal") 
   }
 }
 
-TEST_CASE("attribute that is not a number comes back, and a graph whose file is called in Latin-1") {
+TEST_CASE(
+    "attribute that is not a number comes back, and a graph whose file is called in Latin-1") {
   GraphBuilder builder("caf\xe9");
   Operator op;
   op.name = "a";

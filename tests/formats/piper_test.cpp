@@ -31,19 +31,10 @@ const char* const kInstance = R"({
   "edges": [{"sourceId": 10, "destId": 20, "communicationCost": 64.0}]})";
 
 std::string error_of(const std::string& text) {
-  try {
-    parse_piper(text, "x.json", "x");
-  } catch (const FileError& error) {
-    return error.what();
-  }
-  return "no error";
+  return test::message_of<FileError>([&] { parse_piper(text, "x.json", "x"); });
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  const auto at = text.find(what);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, what.size(), by);
-}
+using test::replaced;
 
 PiperInstance read(const std::string& name) {
   const auto path = kData + "/" + name + ".json";
