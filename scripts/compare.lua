@@ -10,6 +10,7 @@
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local core = require 'trinity.core'
+local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare {
   'Compares methods on a model and a cluster, with equal budgets and several seeds.',
@@ -26,11 +27,7 @@ local options = trinity.options(cli.declare {
     help = 'a folder that keeps finished runs: the same command goes on from there' },
 })
 
-local names = {}
-local wanted = options.methods == 'all' and table.concat(trinity.methods.names(), ',') or options.methods
-for name in wanted:gmatch '[^,%s]+' do
-  names[#names + 1] = name
-end
+local names = options.methods == 'all' and trinity.methods.names() or util.words(options.methods)
 local problem = cli.problem(options)
 local comparison = trinity.compare(problem, names, { seed = options.seed, seeds = options.seeds,
   evaluations = options.evaluations > 0 and options.evaluations or nil,

@@ -9,6 +9,7 @@
 local core = require 'trinity.core'
 local plot = require 'trinity.base.plot'
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 local sync = trinity.synchronisation
 
 local options = trinity.options {
@@ -29,22 +30,11 @@ local per_node = 4
 -- Training images of ImageNet-2012 (classification) and of CityScapes (fine annotations).
 local samples = { resnet50 = 1281167, hrnet_w48 = 2975 }
 
-local function numbers(name)
-  local list = {}
-  for word in options[name]:gmatch '[^,%s]+' do
-    list[#list + 1] = tonumber(word)
-    if not tonumber(word) or tonumber(word) <= 0 then
-      error({ usage = true, message = ("option '--%s': expected numbers with commas, got '%s'"):format(name, word) }, 0)
-    end
-  end
-  return list
-end
+local function numbers(name) return util.numbers(name, options[name], 1e-6) end
 
 --- JUWELS Booster with `gpus` GPUs; `bandwidth_gb_s` of every network card where it is not the machine's.
 local function cluster_of(gpus, bandwidth_gb_s)
-  if gpus % per_node ~= 0 then
-    error({ usage = true, message = ('%d GPUs do not fill nodes of %d'):format(gpus, per_node) }, 0)
-  end
+  if gpus % per_node ~= 0 then util.fail_usage('%d GPUs do not fill nodes of %d', gpus, per_node) end
   local spec = assert(loadfile(core.home .. '/models/clusters/juwels_booster.lua'))()(gpus / per_node)
   spec.name = ('juwels_boosterx%d'):format(gpus / per_node)
   if options.tf32 then
@@ -57,10 +47,9 @@ local function cluster_of(gpus, bandwidth_gb_s)
 end
 
 local networks = {}
-for name in options.networks:gmatch '[^,%s]+' do
+for _, name in ipairs(util.words(options.networks)) do
   if not samples[name] then
-    local message = ("option '--networks': expected resnet50 or hrnet_w48, got '%s'"):format(name)
-    error({ usage = true, message = message }, 0)
+    util.fail_usage("option '--networks': expected resnet50 or hrnet_w48, got '%s'", name)
   end
   local batch_size = options[name .. '_batch']
   networks[#networks + 1] = { name = name, graph = trinity.model(name, { batch_size = batch_size }),
@@ -112,7 +101,7 @@ local function shown(x) return ('%.4g'):format(x) end
 
 --- Training hours of every policy over the number of GPUs.
 local function study_gpus(network)
-  local head, rows, csv = { 'GPUs', 'batches', 'computing ms' }, {}, {}
+  local head, rows = { 'GPUs', 'batches', 'computing ms' }, {}
   local keys = { 'gpus', 'batches', 'compute_ms' }
   for _, entry in ipairs(policies) do head[#head + 1], keys[#keys + 1] = entry.key .. ' h', entry.key .. '_hours' end
   for _, key in ipairs { 'gain_bucketed', 'gain_hierarchical', 'gain_flat' } do
@@ -126,13 +115,13 @@ local function study_gpus(network)
     for _, key in ipairs { 'bucketed', 'hierarchical', 'flat' } do
       row[#row + 1] = ('%.2f'):format(gain(found[key], found.daso))
     end
-    rows[#rows + 1], csv[#csv + 1] = row, row
+    rows[#rows + 1] = row
     network.schedule, network.gain = schedule_of(found.daso.epochs), gain(found.bucketed, found.daso)
   end
   print(('\n%s, %d a GPU, %d epochs: training hours; gain: less time with DASO (the article: up to 34 %%)\n'):format(
     network.name, network.batch_size, network.epochs))
   print(trinity.format_table(head, rows))
-  write_csv(network, 'gpus', keys, csv)
+  write_csv(network, 'gpus', keys, rows)
 end
 
 --- The gain over the bandwidth of a network card.
@@ -184,8 +173,7 @@ local function curves(data, x, names)
   local series = {}
   for c, key in ipairs(data.keys) do
     if names[key] then
-      local points = {}
-      for i, row in ipairs(data.rows) do points[i] = { tonumber(row[x]), tonumber(row[c]) } end
+      local points = util.map(data.rows, function(row) return { tonumber(row[x]), tonumber(row[c]) } end)
       table.sort(points, function(a, b) return a[1] < b[1] end)
       series[#series + 1] = { name = names[key], points = points }
     end
@@ -225,11 +213,10 @@ end
 local reason
 for _, network in ipairs(networks) do reason = draw(network) or reason end
 print(('\ntables%s in %s'):format(reason and (' (no pictures: %s)'):format(reason) or ' and pictures', options.output))
-local kept = {}
-for i, n in ipairs(networks) do
-  kept[i] = { network = n.name, batch_size = n.batch_size, epochs = n.epochs, gpus = n.gpus, bandwidth = n.bandwidth,
+local kept = util.map(networks, function(n)
+  return { network = n.name, batch_size = n.batch_size, epochs = n.epochs, gpus = n.gpus, bandwidth = n.bandwidth,
     skips = n.skips, schedule = n.schedule }
-end
+end)
 trinity.run:result('daso', { networks = kept }, ('A training of %s takes %.2f %% %s time with DASO than with an '
   .. 'all-reduce in buckets on %s GPUs, simulated.'):format(networks[1].name, math.abs(networks[1].gain),
   networks[1].gain < 0 and 'more' or 'less', options.gpus:match '[^,%s]+%s*$'))

@@ -6,6 +6,7 @@
 local trinity = require 'trinity'
 local article = require 'trinity.paper.article'
 local plot = require 'trinity.base.plot'
+local util = require 'trinity.base.util'
 
 local options = trinity.options(article.declare {
   'Compares Trinity with all other methods under equal wall-clock time.',
@@ -16,15 +17,13 @@ local options = trinity.options(article.declare {
   csv = { default = 'runs/equal_time.csv', help = 'where all runs go' },
 })
 
-local names = {}
-for name in (options.methods .. ',trinity'):gmatch '[^,%s]+' do names[#names + 1] = name end
+local names = util.words(options.methods .. ',trinity')
 
 --- The middle of a row's step times over the bound where all runs fit, or infinity.
 local function over_bound(row, bound_s)
-  local times = {}
-  for i, found in ipairs(row.runs) do
-    times[i] = found.metrics.feasible and found.metrics.step_time_s / bound_s or math.huge
-  end
+  local times = util.map(row.runs, function(found)
+    return found.metrics.feasible and found.metrics.step_time_s / bound_s or math.huge
+  end)
   table.sort(times)
   return times[math.floor((#times + 1) / 2)] or math.huge
 end

@@ -3,6 +3,7 @@
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Writes a model, or where its operators go, for other programs.',
@@ -22,10 +23,8 @@ local options = trinity.options {
   units = { default = false, help = 'dot: a node per colocation unit, for large graphs' },
 }
 
-local formats = { json = true, dot = true, placement = true }
-if not formats[options.format] then
-  error(("unknown format '%s'%s (known: dot, json, placement)"):format(options.format,
-    core.suggestion(options.format, { 'dot', 'json', 'placement' })), 0)
+if not ({ json = true, dot = true, placement = true })[options.format] then
+  error('unknown format ' .. util.unknown(options.format, { 'dot', 'json', 'placement' }), 0)
 end
 
 local function load_graph(training)
@@ -44,9 +43,7 @@ end
 
 local function device_names(cluster)
   if options.device == '' then return nil end
-  local names = {}
-  for i = 1, #cluster.devices do names[i] = ('%s:%d'):format(options.device, i - 1) end
-  return names
+  return util.listed(#cluster.devices, function(i) return ('%s:%d'):format(options.device, i - 1) end)
 end
 
 local function make_text()

@@ -7,6 +7,7 @@ local core = require 'trinity.core'
 local layers = require 'trinity.report.layers'
 local plot = require 'trinity.base.plot'
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Draws a found placement on the layers of its graph, coloured by device.',
@@ -37,8 +38,7 @@ local names, layer_of, edges, _, about = layers.collapse(problem.graph)
 
 --- How many operators of every layer each device runs.
 local function counts_of()
-  local counts = {}
-  for layer = 1, #names do counts[layer] = {} end
+  local counts = util.listed(#names, function() return {} end)
   for op, layer in ipairs(layer_of) do
     local device = found.placement[op]
     counts[layer][device] = (counts[layer][device] or 0) + 1
@@ -79,11 +79,10 @@ local function dot_text(counts)
   return table.concat(lines, '\n')
 end
 
-local cells = {}
-for op, layer in ipairs(layer_of) do
-  cells[op] = { about[op].name, names[layer], about[op].phase, found.placement[op],
+local cells = util.map(layer_of, function(layer, op)
+  return { about[op].name, names[layer], about[op].phase, found.placement[op],
     problem.cluster.devices[found.placement[op]].name }
-end
+end)
 plot.csv(options.output .. '.csv', { 'operator', 'layer', 'phase', 'device', 'name' }, cells)
 local counts = counts_of()
 core.write_file(options.output .. '.dot', dot_text(counts))

@@ -5,6 +5,7 @@
 local trinity = require 'trinity'
 local article = require 'trinity.paper.article'
 local plot = require 'trinity.base.plot'
+local util = require 'trinity.base.util'
 
 local options = trinity.options(article.declare {
   'Convergence of the Trinity policy: loss and best reward by update, with seeds as a band.',
@@ -37,8 +38,7 @@ end
 
 --- The least, the middle and the largest of column `c` over the seeds at an update.
 local function band(runs, update, c)
-  local list = {}
-  for s, points in ipairs(runs) do list[s] = points[update][c] end
+  local list = util.map(runs, function(points) return points[update][c] end)
   table.sort(list)
   return list[1], list[math.floor((#list + 1) / 2)], list[#list]
 end
@@ -46,7 +46,7 @@ end
 local cells, blocks, labels, summary = {}, {}, {}, {}
 for label, problem in article.rows(options, trinity.rewards.mdpe()) do
   local runs = trinity.parallel_map(options.seeds, function(seed) return train(problem, seed) end, { workers = 1 })
-  local lines = { ('$data%d << EOD'):format(#labels + 1) }
+  local lines = {}
   for update = 1, options.updates do
     for seed, points in ipairs(runs) do
       local p = points[update]
@@ -56,11 +56,9 @@ for label, problem in article.rows(options, trinity.rewards.mdpe()) do
     for _, c in ipairs { 2, 4 } do
       values[#values + 1], values[#values + 2], values[#values + 3] = band(runs, update, c)
     end
-    for i = 1, #values do values[i] = ('%.9g'):format(values[i]) end
-    lines[#lines + 1] = table.concat(values, ' ')
+    lines[update] = values
   end
-  lines[#lines + 1] = 'EOD\n'
-  labels[#labels + 1], blocks[#blocks + 1] = label, table.concat(lines, '\n')
+  labels[#labels + 1], blocks[#blocks + 1] = label, plot.block('data' .. #labels + 1, lines)
   local _, first = band(runs, 1, 4)
   local _, last = band(runs, options.updates, 4)
   local _, mean_first = band(runs, 1, 3)

@@ -11,6 +11,7 @@ local core = require 'trinity.core'
 local fidelity = require 'trinity.paper.fidelity'
 local measure = require 'trinity.execute.measure'
 local plot = require 'trinity.base.plot'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Simulated against measured step times of many placements on real devices.',
@@ -31,12 +32,12 @@ local options = trinity.options {
     help = 'where PATH.csv, PATH.svg, PATH.png and the profiles go' },
 }
 
-local devices = fidelity.names(options.devices)
+local devices = util.words(options.devices)
 
 --- The networks of the command line, all made before the first is measured: { text =, name =, batch_size =, graph = }.
 local function networks()
   local list = {}
-  for text in options.networks:gmatch '[^,%s]+' do
+  for _, text in ipairs(util.words(options.networks)) do
     local name, chosen = fidelity.network(text)
     chosen.optimiser = 'sgd' -- what the executor does
     list[#list + 1] = { text = text, name = name, batch_size = chosen.batch_size or 0,
@@ -49,7 +50,7 @@ end
 local function begin(network)
   local session = measure.start('figure9', network.graph, { devices = devices, steps = options.steps,
     warm_up = options.warm_up, seed = options.seed, copies = options.copies, model = network.name,
-    batch_size = network.batch_size, sizes = fidelity.copy_sizes(options.largest_copy) })
+    batch_size = network.batch_size, sizes = measure.copy_sizes(options.largest_copy) })
   for _ = 1, options.warm_up do session:visit(false) end
   for _ = 1, options.steps do session:visit(true) end
   return session
@@ -79,16 +80,14 @@ local function percent(x) return ('%.1f %%'):format(100 * x) end
 local rows, cells, blocks, names, all = {}, {}, {}, {}, {}
 for _, network in ipairs(networks()) do
   local name, text, entries = network.name, network.text, entries_of(network)
-  local lines = { ('$data%d << EOD'):format(#names + 1) }
+  local points = util.map(entries, function(entry) return { entry.measured_s, entry.simulated_s } end)
   for _, entry in ipairs(entries) do
-    lines[#lines + 1] = ('%.9g %.9g'):format(entry.measured_s, entry.simulated_s)
     cells[#cells + 1] = { text, entry.name, entry.steps, entry.measured_s, entry.simulated_s,
       entry.simulated_s / entry.measured_s - 1, fidelity.memory_ratio(entry),
       table.concat(entry.simulated_bytes, ' '), table.concat(entry.measured_bytes, ' ') }
     all[#all + 1] = entry
   end
-  lines[#lines + 1] = 'EOD\n'
-  names[#names + 1], blocks[#blocks + 1] = name, table.concat(lines, '\n')
+  names[#names + 1], blocks[#blocks + 1] = name, plot.block('data' .. #names + 1, points)
   local found = fidelity.summary(entries)
   rows[#rows + 1] = { text:match '^[^:]*:?%d*', tostring(#entries), ('%.3f to %.3f s'):format(found.best_s,
     found.worst_s), percent(found.mean_error), percent(found.largest_error), ('%.3f'):format(found.tau),

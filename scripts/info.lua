@@ -93,12 +93,11 @@ local function print_text(about)
   print(('simulated    one step on one %s: %.6f s, %s of %s%s\n'):format(one.device, one.step_time_s,
     trinity.format_bytes(one.peak_memory_bytes), trinity.format_bytes(one.capacity_bytes),
     one.fits and '' or ' (out of memory)'))
-  local rows = {}
-  for i, entry in ipairs(about.types) do
-    rows[i] = { util.shortened(entry.type, 64), tostring(entry.operators), ('%.4g'):format(entry.flop),
+  local rows = util.map(about.types, function(entry)
+    return { util.shortened(entry.type, 64), tostring(entry.operators), ('%.4g'):format(entry.flop),
       ('%.1f %%'):format(about.flop > 0 and 100 * entry.flop / about.flop or 0),
       trinity.format_bytes(entry.parameter_bytes) }
-  end
+  end)
   print(trinity.format_table({ 'type', 'operators', 'flop', 'of all', 'weights' }, rows))
 end
 

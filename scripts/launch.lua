@@ -8,6 +8,7 @@
 -- use torchrun, mpirun or srun: trinity.dist reads their variables.
 
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 
 local declaration = {
   'Runs a script in several processes: trinity launch -n 4 script.lua [arguments].',
@@ -39,9 +40,8 @@ end
 for k = i, #words do rest[#rest + 1] = words[k] end
 
 local options = trinity.options(declaration, ours)
-if #rest == 0 then error({ usage = true, message = 'launch: which script? (trinity launch -n 4 script.lua)' }, 0) end
+if #rest == 0 then util.fail_usage 'launch: which script? (trinity launch -n 4 script.lua)' end
 if options.per_node > 0 and options.processes % options.per_node ~= 0 then
-  error({ usage = true, message = ("option '--per_node': %d processes do not fill nodes of %d"):format(
-    options.processes, options.per_node) }, 0)
+  util.fail_usage("option '--per_node': %d processes do not fill nodes of %d", options.processes, options.per_node)
 end
 os.exit(trinity.dist.launch(rest, options))

@@ -7,6 +7,7 @@ local core = require 'trinity.core'
 local plot = require 'trinity.base.plot'
 local progress = require 'trinity.base.progress'
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Searches the splits of networks over devices as PaSE does, and compares.',
@@ -62,20 +63,7 @@ local paper = {
   resnet101 = { options = { batch_size = 128 }, pase_s = {}, flexflow_s = {} },
 }
 
-local function words(text)
-  local list = {}
-  for word in text:gmatch '[^,%s]+' do list[#list + 1] = word end
-  return list
-end
-
-local function number(text)
-  local value = tonumber(text)
-  if not value or value < 1 or value > 4096 or value % 1 ~= 0 then
-    local message = ("option '--devices': expected integers from 1 to 4096, got '%s'"):format(text)
-    error({ usage = true, message = message }, 0)
-  end
-  return value
-end
+local clusters, device_counts = util.words(options.clusters), util.numbers('devices', options.devices, 1, 4096, true)
 
 local function seconds(value) return value and ('%.3f s'):format(value) or '-' end
 local function ratio(found, best) return found and ('%.3f'):format(found.cost / best.cost) or '-' end
@@ -122,7 +110,7 @@ end
 --- A strategy's simulated step on every cluster: { [cluster] = { step_time_s =, feasible = } }.
 local function simulate(graph, devices, pase, found)
   local times, lowered = {}, nil
-  for _, family in ipairs(words(options.clusters)) do
+  for _, family in ipairs(clusters) do
     local cluster = trinity.cluster(('%sx%d'):format(family, devices))
     lowered = lowered or trinity.lower { graph = graph, cluster = cluster, splits = pase:splits(found) }
     local problem = trinity.simulator { graph = lowered.graph, cluster = cluster,
@@ -172,11 +160,11 @@ local function step_rows(name, devices, graph, found, known, entry)
   for _, kind in ipairs(kinds) do
     times[kind] = found[kind] and simulate(graph, devices, found.pase, found[kind]) or {}
   end
-  for _, family in ipairs(words(options.clusters)) do
+  for _, family in ipairs(clusters) do
     local base, best = times.data_parallel[family], times.best[family]
     local base_s = base and base.step_time_s or 0 / 0
     local row = { name, family, tostring(devices), ('%.4f s'):format(base_s), ('%.4f s'):format(best.step_time_s) }
-    for _, kind in ipairs { 'tofu', 'expert', 'mcmc', 'best' } do
+    for _, kind in ipairs(figure.series) do
       row[#row + 1] = speed_up(base_s, times[kind][family])
     end
     row[#row + 1] = paper_text(known, family, devices)
@@ -215,13 +203,13 @@ local function study(name, devices, graph)
     end
   end
   line:update { text = ('%s, p = %d: simulating'):format(name, devices) }
-  if options.clusters ~= '' then step_rows(name, devices, graph, found, known, entry) end
+  if #clusters > 0 then step_rows(name, devices, graph, found, known, entry) end
   found.pase:close()
 end
 
-for _, name in ipairs(words(options.models)) do
+for _, name in ipairs(util.words(options.models)) do
   local graph = trinity.model(name, paper[name] and paper[name].options or {})
-  for _, text in ipairs(words(options.devices)) do study(name, number(text), graph) end
+  for _, devices in ipairs(device_counts) do study(name, devices, graph) end
 end
 line:finish()
 

@@ -1,20 +1,7 @@
 #!/usr/bin/env trinity
--- Cuts a network into the stages of a pipeline. With --json one object with the fields
---   network, format, method, unit    what was cut, how; the unit of times ("s", or "ms" as the file has them)
---   max_load      of the slowest device or stage, in that unit (Piper: time per sample); null where nothing fits
---   feasible      whether the split fits memory and devices; where not, there are
---   misfit        { text, device, needed_bytes, capacity_bytes, over_bytes, node }: what limits it, and
---   least_infeasible   where there is no split: cuts whose fullest device has least, with fields as of this object
---   optimal       whether nothing better can be, by the method's own measure
---   seconds       of planning, reading not counted
---   stages        a list in pipeline order: { nodes = [as the file calls them], devices, first_device, load or
---                 compute, replicas = [one a level] (pipedream), data_parallel, tensor_parallel, memory_bytes,
---                 recomputed_layers (piper) }
---   assignment    the device of every node in the order of the file: accelerators from 1, 0 the CPU (-1, -2, ... more
---                 of them); the first of a stage that has several
---   nodes         what the file calls them, in that order
---   machine       { devices, cpus, memory_bytes (0: no limit), bandwidth_bytes_per_s, micro_batches }
---   and what the method says: states and cuts (pipedream), ideals (those looked at), data_parallel (its time), loads
+-- Cuts a network into the stages of a pipeline. With --json one object with the fields of what trinity.pipeline gives
+-- (trinity reference PipelineResult, PipelineStage); nodes of stages are what the file calls them, and max_load is null
+-- where nothing fits.
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
@@ -54,11 +41,7 @@ local options = trinity.options {
 if options.file == '' then util.fail_usage "expected a file to cut (--help lists options)" end
 
 local function numbers(option)
-  local list = {}
-  for word in options[option]:gmatch '[^,]+' do
-    list[#list + 1] = tonumber(word)
-      or util.fail_usage("option '--%s': expected numbers with commas, got '%s'", option, word)
-  end
+  local list = util.numbers(option, options[option])
   return #list > 0 and list or nil
 end
 
@@ -75,11 +58,7 @@ local found = trinity.pipeline(options.file, { method = options.method, devices 
   tensor_parallel = options.tensor_parallel })
 
 --- The nodes of a stage as the file calls them.
-local function named(stage)
-  local nodes = {}
-  for i, node in ipairs(stage.nodes) do nodes[i] = found.nodes[node] end
-  return nodes
-end
+local function named(stage) return util.map(stage.nodes, function(node) return found.nodes[node] end) end
 
 --- What the run keeps: stages, and the simulated schedule where the network can be simulated.
 local function keep()

@@ -4,6 +4,7 @@
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Compares placement methods on all profiles of a folder.',
@@ -18,8 +19,7 @@ local options = trinity.options {
   only = { default = '', help = "one graph of the folder; '': all" },
 }
 
-local names = {}
-for name in options.methods:gmatch '[^,%s]+' do names[#names + 1] = name end
+local names = util.words(options.methods)
 
 local function graphs()
   local list = {}

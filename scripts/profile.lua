@@ -3,11 +3,12 @@
 -- devices, and the parameters of the cost model fitted to them. The file serves as a cluster (--cluster FILE.json in
 -- every command, trinity.cluster 'FILE.json') and brings its times to the network that it was made of
 -- (trinity.problem { graph =, profile = 'FILE.json' }). With --json the profile itself on standard output; its fields:
--- lib/trinity/profile/file.lua.
+-- trinity reference Profile.
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
-local fidelity = require 'trinity.paper.fidelity'
+local measure = require 'trinity.execute.measure'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Times operators and copies on real devices and fits the cost model to them.',
@@ -26,12 +27,12 @@ local options = trinity.options {
 }
 
 local devices = { options.device }
-for name in options.devices:gmatch '[^,%s]+' do
+for _, name in ipairs(util.words(options.devices)) do
   if name ~= options.device then devices[#devices + 1] = name end
 end
 local graph = trinity.model(options.model, { batch_size = options.batch_size > 0 and options.batch_size or nil })
 local profile = trinity.profile.measure(graph, { devices = devices, steps = options.steps, warm_up = options.warm_up,
-  copies = options.copies, sizes = fidelity.copy_sizes(options.largest_copy),
+  copies = options.copies, sizes = measure.copy_sizes(options.largest_copy),
   gpu_memory_bytes = options.gpu_memory, seed = options.seed,
   model = options.model, batch_size = options.batch_size, quiet = options.json })
 profile:save(options.out)

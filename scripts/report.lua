@@ -5,6 +5,7 @@
 
 local core = require 'trinity.core'
 local report = require 'trinity.report'
+local run_list = require 'trinity.runs.list'
 local run_state = require 'trinity.runs.state'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
@@ -19,8 +20,7 @@ local options = trinity.options {
 local names = options.names
 if #names == 0 then util.fail_usage 'expected the name or the folder of a run (trinity runs lists them)' end
 if #names > 8 then util.fail_usage('expected at most 8 runs, got %d', #names) end
-local folders = {}
-for n, name in ipairs(names) do folders[n] = report.folder(name, run_state.root()) end
+local folders = util.map(names, function(name) return run_list.find(run_state.root(), name).path end)
 
 local out = options.out
 if out == '' then

@@ -42,21 +42,12 @@ local options = trinity.options {
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 
-local function usage(message, ...) error({ usage = true, message = message:format(...) }, 0) end
-
-local function device_names()
-  local devices = {}
-  for name in options.devices:gmatch '[^,%s]+' do devices[#devices + 1] = name end
-  if #devices == 0 then usage "option '--devices': expected at least one device" end
-  return devices
-end
-
 local function memory_limit()
   if options.memory_limit == '' then return nil end
   local number, unit = options.memory_limit:match '^([%d.]+)([kMG]?)B?$'
   local factor = { [''] = 1, k = 1e3, M = 1e6, G = 1e9 }
   if not tonumber(number) or tonumber(number) * factor[unit] < 1 then
-    usage("option '--memory_limit': expected bytes as 500000, 200M or 2G, got '%s'", options.memory_limit)
+    util.fail_usage("option '--memory_limit': expected bytes as 500000, 200M or 2G, got '%s'", options.memory_limit)
   end
   return math.floor(tonumber(number) * factor[unit])
 end
@@ -65,7 +56,7 @@ end
 local function find_strategy(problem)
   if options.strategy == '' then return trinity.methods.get(options.method)(problem, { seed = options.seed }) end
   local ok, found = pcall(problem.load, problem, options.strategy)
-  if not ok then usage("option '--strategy': %s", util.unplaced(found)) end
+  if not ok then util.fail_usage("option '--strategy': %s", util.unplaced(found)) end
   return found
 end
 
@@ -107,19 +98,17 @@ local function by_type(problem, plan, found)
 end
 
 local function copying(devices, copies)
-  local seconds = {}
-  for d = 1, #devices do seconds[d] = 0 end
+  local seconds = util.listed(#devices, function() return 0 end)
   for _, copy in ipairs(copies) do seconds[copy.to] = seconds[copy.to] + copy.end_s - copy.start_s end
   return seconds
 end
 
 local function print_report(problem, found, about)
-  local rows = {}
-  for d, name in ipairs(about.devices) do
-    rows[d] = { name, found.cores[d] < 0 and '-' or tostring(found.cores[d]), ('%.4f s'):format(about.busy_s[d]),
+  local rows = util.map(about.devices, function(name, d)
+    return { name, found.cores[d] < 0 and '-' or tostring(found.cores[d]), ('%.4f s'):format(about.busy_s[d]),
       ('%.4f s'):format(about.copy_s[d]), trinity.format_bytes(about.peak_memory_bytes[d]),
       trinity.format_bytes(about.simulated_memory_bytes[d]) }
-  end
+  end)
   print(trinity.format_table({ 'device', 'core', 'busy', 'copies', 'peak memory', 'simulated' }, rows))
   local types = {}
   for i = 1, math.min(10, #about.types) do
@@ -136,7 +125,8 @@ local function print_report(problem, found, about)
   print(('simulated on %s: %.4f s'):format(problem.cluster.name, about.simulated_step_time_s))
 end
 
-local devices = device_names()
+local devices = util.words(options.devices)
+if #devices == 0 then util.fail_usage "option '--devices': expected at least one device" end
 local graph = trinity.model(options.model, { batch_size = options.batch_size > 0 and options.batch_size or nil })
 local cluster = options.cluster:match '%.json$' and options.cluster or ('%sx%d'):format(options.cluster, #devices)
 local problem = cli.problem_on(graph, cluster)
@@ -157,8 +147,7 @@ for d = 1, #devices do about.simulated_memory_bytes[d] = plan.metrics:memory_byt
 if options.trace ~= '' then
   core.write_file(options.trace, require('trinity.execute.trace')(problem, plan, found, devices))
 end
-local kept = { simulated_busy_s = {} }
-for key, value in trinity.sorted_pairs(about) do kept[key] = value end
+local kept = util.merged(about, { simulated_busy_s = {} })
 for d = 1, #devices do kept.simulated_busy_s[d] = plan.metrics:compute_busy_s(d) end
 trinity.run:result('measured', kept, ('A step of %s on %d devices took %.4g s, measured; %.4g s simulated on %s.')
   :format(about.model, #devices, about.step_time_s, about.simulated_step_time_s, problem.cluster.name))

@@ -123,8 +123,7 @@ local function compare(first, second)
     return print(core.to_json { a = run_list.plain(a), b = run_list.plain(b), differences = differences,
       searches = searches })
   end
-  local rows = {}
-  for i, difference in ipairs(differences) do rows[i] = { difference.name, difference.a, difference.b } end
+  local rows = util.map(differences, function(difference) return { difference.name, difference.a, difference.b } end)
   print(#rows > 0 and text.format_table({ 'option', a.name, b.name }, rows) or 'the same options')
   rows = {}
   for i, search in ipairs(searches) do
@@ -173,8 +172,7 @@ local function resume(name)
 end
 
 local function delete(names)
-  local runs = {}
-  for i, name in ipairs(names) do runs[i] = run_list.find(root, name) end
+  local runs = util.map(names, function(name) return run_list.find(root, name) end)
   for _, run in ipairs(runs) do
     run_list.remove(run, options.force)
     if not options.json then print('deleted ' .. run.path) end

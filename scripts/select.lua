@@ -1,18 +1,12 @@
 #!/usr/bin/env trinity
 -- Solves a strategy-selection problem in the format of the IOPDDL contest (ASPLOS 2025), which is also that of PaSE's
--- tables. With --json one object with the fields of the contest, counted from 0 as in the file:
---   cost, feasible      of the best selection found; feasible: within usage_limit and nothing forbidden
---   misfit              what keeps it from that: the selection is then the least infeasible that was met
---   peak_usage          the largest sum of usages over time
---   bound               no feasible selection costs less; null where there is none, or where nothing is feasible
---   optimal             proven
---   solution            the strategy of every node
---   seconds             of reading and solving
---   stopped             by Ctrl-C; the exit status is then 130
---   table_entries, peak_table_entries   of the exact solver's tables, 0 where it did not run
+-- tables. With --json one object with fields of what trinity.select gives (trinity reference SelectResult): name, cost,
+-- feasible, misfit, peak_usage, bound (null where there is none, or where nothing is feasible), optimal, solution
+-- (counted from 0 as in the file), seconds, stopped (the exit status is then 130), table_entries, peak_table_entries.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Chooses a strategy for every node of a graph so that costs of nodes and edges are least within a memory limit.',
@@ -21,17 +15,15 @@ local options = trinity.options {
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
-if options.file == '' then error({ usage = true, message = 'no problem was given: trinity select FILE.json' }, 0) end
+if options.file == '' then util.fail_usage 'no problem was given: trinity select FILE.json' end
 
 local ok, result = pcall(trinity.select, options.file, { seconds = options.seconds, seed = options.seed })
 if not ok then error((tostring(result):gsub('^.-: select: ', '')), 0) end
 
 if options.json then
-  local solution = {}
-  for v = 1, #result.solution do solution[v] = result.solution[v] - 1 end
-  local facts = { solution = solution }
-  for _, name in ipairs { 'name', 'cost', 'feasible', 'peak_usage', 'bound', 'optimal', 'seconds', 'table_entries',
-    'peak_table_entries', 'stopped', 'misfit' } do facts[name] = result[name] end
+  local facts = util.picked(result, { 'name', 'cost', 'feasible', 'peak_usage', 'bound', 'optimal', 'seconds',
+    'table_entries', 'peak_table_entries', 'stopped', 'misfit' })
+  facts.solution = util.map(result.solution, function(strategy) return strategy - 1 end)
   print(core.to_json(facts)) -- which writes an infinite number as null
 else
   print(('%s: %d nodes, %d edges, %d strategies%s'):format(result.name, result.nodes, result.edges, result.strategies,

@@ -11,6 +11,7 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
+local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare {
   'Simulates a step of a model on a cluster under a placement or a saved strategy.',
@@ -21,7 +22,7 @@ local options = trinity.options(cli.declare {
 
 local problem = cli.problem(options)
 if options.placement ~= '' and options.strategy ~= '' then
-  error { usage = true, message = "options '--placement' and '--strategy' exclude each other" }
+  util.fail_usage "options '--placement' and '--strategy' exclude each other"
 end
 local found
 if options.strategy ~= '' then

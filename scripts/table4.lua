@@ -12,20 +12,17 @@
 -- round). The expert wins on gnmt and nmt here: its few cuts cost less than in the article. One card loses on
 -- pnasnet_large, since two cards do much of it at once.
 
+local article = require 'trinity.paper.article'
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 
-local options = trinity.options {
+local options = trinity.options(article.declare {
   'Sets simulated step times and memory of all methods beside those that the Trinity article measured (table 4).',
-  cluster = { default = 'p100_paper', help = 'a cluster that takes a count' },
-  granularity = { default = 'framework', help = "framework (TensorFlow 1.15's operators) or layer" },
   methods = { default = 'single_device,expert,contiguous,metis,scotch,heft,m_topo,m_etf,m_sct,random,annealing,'
     .. 'local_search,best,post,colocrl,hierarchical,placeto,trinity', help = 'methods with commas' },
   evaluations = { default = 16, help = 'placements that each may simulate', min = 1, integer = true },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
-  only = { default = '', help = "one model of the table; '': all" },
-}
-
-local article = require('trinity.paper.article').table4
+})
 
 -- Who is compared with whom, and why an order may differ.
 local questions = {
@@ -43,10 +40,8 @@ local why_winners = 'as above: transfers are cheaper here, and the searches that
 -- The methods that the article has.
 local four = { 'single_device', 'expert', 'hierarchical', 'trinity' }
 
-local names, wanted = {}, {}
-for name in options.methods:gmatch '[^,%s]+' do
-  names[#names + 1], wanted[name] = name, true
-end
+local names, wanted = util.words(options.methods), {}
+for _, name in ipairs(names) do wanted[name] = true end
 
 --- What a row of a comparison found: its best strategy's metrics where one fits, and the text of its cell.
 local function cell_of(row)
@@ -59,9 +54,9 @@ local function cell_of(row)
 end
 
 --- One network on so many cards: { label =, cards =, texts = by method, metrics = by method, best = a method }.
-local function measure(graph, label, cards)
-  local problem = trinity.problem { graph = graph, cluster = trinity.cluster(('%sx%d'):format(options.cluster, cards)) }
-  io.stderr:write(('%s on %d cards: %d operators, %d units\n'):format(label, cards, graph.operators, graph.units))
+local function measure(problem, label, cards)
+  io.stderr:write(('%s on %d cards: %d operators, %d units\n'):format(label, cards, problem.graph.operators,
+    problem.graph.units))
   local comparison = trinity.compare(problem, names, { evaluations = options.evaluations, seed = options.seed })
   if comparison.stopped then os.exit(130) end
   local found = { label = label, cards = cards, texts = {}, metrics = {}, bound_s = problem.lower_bound_s }
@@ -84,20 +79,10 @@ local function published_of(row, cell)
 end
 
 local measured = {}
-for _, row in ipairs(article) do
-  if options.only == '' or options.only == row.model then
-    local graph = trinity.model(row.model, { batch_size = row.batch_size, hidden = row.hidden,
-      granularity = options.granularity })
-    for _, cell in ipairs(row) do
-      local found = measure(graph, ('%s (%d)'):format(row.model, row.batch_size), cell.cards)
-      found.published, found.cell = published_of(row, cell), cell
-      measured[#measured + 1] = found
-    end
-  end
-end
-if #measured == 0 then
-  error(("no model '%s' in table 4 (known: gnmt, inception_v3, nasnet_large, nmt, pnasnet_large)"):format(
-    options.only), 0)
+for _, problem, row, cell in article.rows(options) do
+  local found = measure(problem, ('%s (%d)'):format(row.model, row.batch_size), cell.cards)
+  found.published, found.cell = published_of(row, cell), cell
+  measured[#measured + 1] = found
 end
 
 local function time(value) return type(value) == 'number' and ('%.2f'):format(value) or value end

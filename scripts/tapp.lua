@@ -59,9 +59,7 @@ local gpus = { 'v100_pcie', 'gtx1080ti', 'p100', 'k80' }
 local own_options = { bert_base = { head = 'none' } }
 
 local function graph_of(model, batch_size)
-  local given = { batch_size = batch_size }
-  for key, value in util.sorted_pairs(own_options[model] or {}) do given[key] = value end
-  return trinity.model(model, given)
+  return trinity.model(model, util.merged({ batch_size = batch_size }, own_options[model]))
 end
 
 local function cluster_of(nodes)
@@ -98,10 +96,8 @@ end
 -- Seconds of every operator by name on device `d`, and what it holds there.
 local function times_on(graph, cluster, d)
   local problem, times = trinity.problem { graph = graph, cluster = cluster }, {}
-  local placement = problem:placement()
-  for op = 1, #placement do placement[op] = d end
-  local timeline = problem:timeline(placement)
-  for op = 1, #placement do times[graph:operator(op).name] = timeline.end_s[op] - timeline.start_s[op] end
+  local timeline = problem:timeline(problem:placement_by_unit(function() return d end))
+  for op = 1, graph.operators do times[graph:operator(op).name] = timeline.end_s[op] - timeline.start_s[op] end
   return times, timeline.metrics
 end
 
@@ -151,8 +147,7 @@ local function shards(batch, speed)
 end
 
 local function equal_shards(nodes)
-  local speed = {}
-  for d = 1, nodes do speed[d] = 1 end
+  local speed = util.listed(nodes, function() return 1 end)
   return shards(options.batch_size, speed)
 end
 
@@ -290,12 +285,8 @@ end
 
 local function cases_of()
   local cases = {}
-  for model in options.models:gmatch '[^,%s]+' do
-    for text in options.nodes:gmatch '[^,%s]+' do
-      local nodes = tonumber(text)
-      if not nodes or nodes < 2 or nodes > 8 or nodes % 1 ~= 0 then
-        util.fail_usage("option '--nodes': expected integers from 2 to 8 with commas, got '%s'", text)
-      end
+  for _, model in ipairs(util.words(options.models)) do
+    for _, nodes in ipairs(util.numbers('nodes', options.nodes, 2, 8, true)) do
       cases[#cases + 1] = { number = #cases + 1, model = model, nodes = nodes }
     end
   end

@@ -5,6 +5,7 @@
 
 local trinity = require 'trinity'
 local plot = require 'trinity.base.plot'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Step time, communication and memory of what Trinity finds under ten settings of alpha, beta and gamma.',
@@ -25,13 +26,6 @@ local settings = {
   { 0.5, 0.3, 0.2, 'article' },
 }
 
---- The median of value(run) over runs.
-local function median(runs, value)
-  local list = {}
-  for i, found in ipairs(runs) do list[i] = value(found.metrics) end
-  return trinity.median(list)
-end
-
 local graph = trinity.model(options.model, { batch_size = options.batch_size })
 local cluster = trinity.cluster(options.cluster)
 
@@ -45,9 +39,11 @@ local function measure(setting)
     runs[seed] = trinity.methods.trinity(problem, { evaluations = options.evaluations, seed = seed })
     if runs[seed].stopped then os.exit(130) end
   end
-  return { setting = setting, time_s = median(runs, function(m) return m.step_time_s end),
-    sends = median(runs, function(m) return m.peak_communication_bytes end),
-    holds = median(runs, function(m) return m.peak_memory_bytes end) }
+  local function median(name)
+    return trinity.median(util.map(runs, function(found) return found.metrics[name] end))
+  end
+  return { setting = setting, time_s = median 'step_time_s', sends = median 'peak_communication_bytes',
+    holds = median 'peak_memory_bytes' }
 end
 
 local found, rows, cells = {}, {}, {}

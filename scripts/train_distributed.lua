@@ -8,6 +8,7 @@
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 local nn, tensor = trinity.nn, trinity.tensor
 
 local options = trinity.options {
@@ -101,15 +102,13 @@ function tasks.characters(seed)
   end
 end
 
-if not tasks[options.task] then
-  error({ usage = true, message = "option '--task': expected images or characters" }, 0)
-end
+if not tasks[options.task] then util.fail_usage "option '--task': expected images or characters" end
 for name, value in trinity.sorted_pairs(usual[options.task]) do
   if options[name] == 0 then options[name] = value end
 end
 local methods = options.method == 'both' and { 'bsp', 'daso' } or { options.method }
 if options.checkpoint ~= '' and (#methods > 1 or options.seeds > 1) then
-  error({ usage = true, message = "option '--checkpoint' goes with one method and one seed" }, 0)
+  util.fail_usage "option '--checkpoint' goes with one method and one seed"
 end
 
 --- One training: wall time, seconds in communication that computation did not hide, loss on data that no rank saw.

@@ -7,6 +7,7 @@ local trinity = require 'trinity'
 local core = require 'trinity.core'
 local article = require 'trinity.paper.article'
 local plot = require 'trinity.base.plot'
+local util = require 'trinity.base.util'
 
 local options = trinity.options(article.declare {
   'Compares Trinity and Hierarchical under equal evaluations: step time and search time.',
@@ -28,9 +29,8 @@ end
 
 local function run(problem, method, settings, seed)
   trace = { best_s = math.huge, start_s = core.clock_s() }
-  local given = { seed = seed, evaluations = options.evaluations }
-  for key, value in trinity.sorted_pairs(settings) do given[key] = value end
-  local found = trinity.methods[method](problem, given)
+  local found = trinity.methods[method](problem, util.merged(settings, { seed = seed,
+    evaluations = options.evaluations }))
   if found.stopped then os.exit(130) end
   return { step_time_s = found.metrics.step_time_s, fits = found.metrics.feasible, seconds = found.seconds,
     trace = trace, evaluations = found.evaluations }
@@ -45,11 +45,7 @@ local function reached(found, step_time_s)
 end
 
 --- The median of value(run) over runs.
-local function median(runs, value)
-  local list = {}
-  for i, found in ipairs(runs) do list[i] = value(found, i) end
-  return trinity.median(list)
-end
+local function median(runs, value) return trinity.median(util.map(runs, value)) end
 
 local kinds = { { 'hierarchical', 'hierarchical', {} }, { 'trinity', 'trinity', {} } }
 if options.policy_only then

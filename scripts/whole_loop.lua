@@ -6,7 +6,9 @@
 local trinity = require 'trinity'
 local core = require 'trinity.core'
 local fidelity = require 'trinity.paper.fidelity'
+local measure = require 'trinity.execute.measure'
 local plot = require 'trinity.base.plot'
+local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Profile, search, execute: measured step times of what Trinity finds beside a single device, expert and METIS.',
@@ -24,7 +26,7 @@ local options = trinity.options {
     help = 'where PATH.csv, the profiles and the strategies go' },
 }
 
-local devices = fidelity.names(options.devices)
+local devices = util.words(options.devices)
 
 --- Entries of what is compared, Trinity's last: one a method that finds a placement.
 local function found_by(problem, name)
@@ -45,12 +47,12 @@ local function found_by(problem, name)
 end
 
 local rows, cells, verdicts = {}, {}, {}
-for text in options.networks:gmatch '[^,%s]+' do
+for _, text in ipairs(util.words(options.networks)) do
   local name, chosen = fidelity.network(text)
   chosen.optimiser = 'sgd' -- what the executor does
   local graph = trinity.model(name, chosen)
   local profile = trinity.profile.measure(graph, { devices = devices, steps = options.steps, warm_up = options.warm_up,
-    copies = options.copies, sizes = fidelity.copy_sizes(options.largest_copy), model = name,
+    copies = options.copies, sizes = measure.copy_sizes(options.largest_copy), model = name,
     batch_size = chosen.batch_size or 0, seed = options.seed })
   local label = text:gsub('[:=]', '_')
   profile:save(('%s.%s.json'):format(options.output, label))

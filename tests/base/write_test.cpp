@@ -8,13 +8,13 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "support/damage.h"
 
 using namespace trinity;
 namespace fs = std::filesystem;
@@ -59,15 +59,6 @@ class FileSizeLimit {
   void (*handler_)(int);
 };
 
-std::string message_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const FileError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 }  // namespace
 
 TEST_CASE("a file that cannot be written whole is what it was, and nothing is left beside it") {
@@ -77,14 +68,16 @@ TEST_CASE("a file that cannot be written whole is what it was, and nothing is le
   write_file(path, "before");
   {
     const FileSizeLimit limit(4096);
-    CHECK(message_of([&] { write_file(path, large); }) == path + ": cannot write: File too large");
-    CHECK(message_of([&] { append_file(path, large); }) == path + ": cannot write: File too large");
-    CHECK(message_of([&] { make_folder(folder.at("run"), "run.json", large); }) ==
+    CHECK(test::message_of<FileError>([&] { write_file(path, large); }) ==
+          path + ": cannot write: File too large");
+    CHECK(test::message_of<FileError>([&] { append_file(path, large); }) ==
+          path + ": cannot write: File too large");
+    CHECK(test::message_of<FileError>([&] { make_folder(folder.at("run"), "run.json", large); }) ==
           folder.at("run") + ": cannot make the folder: File too large");
   }
   CHECK(read_file(path) == "before");
   CHECK(folder.count() == 1);
-  CHECK(message_of([&] { write_file("/dev/full", "x"); }) ==
+  CHECK(test::message_of<FileError>([&] { write_file("/dev/full", "x"); }) ==
         "/dev/full: cannot write: No space left on device");
 }
 

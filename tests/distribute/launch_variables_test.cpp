@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "support/damage.h"
 
 using namespace trinity;
 
@@ -20,12 +21,7 @@ LaunchVariables read(const Variables& variables) {
 }
 
 std::string refusal(const Variables& variables) {
-  try {
-    read(variables);
-  } catch (const ArgumentError& error) {
-    return error.what();
-  }
-  return "none";
+  return test::message_of<ArgumentError>([&] { read(variables); });
 }
 
 const Variables kTorchrun = {

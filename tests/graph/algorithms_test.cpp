@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <numeric>
 
@@ -15,6 +14,7 @@
 #include "formats/instances/pipedream.h"
 #include "graph/training.h"
 #include "support/build.h"
+#include "support/data.h"
 
 using namespace trinity;
 
@@ -150,12 +150,8 @@ TEST_CASE("deep graphs overflow no stack") {
 }
 
 TEST_CASE("a published graph: ResNet-18 as PipeDream profiled it") {
-  const auto path =
-      std::string(TRINITY_SOURCE_DIR) + "/../shared/data/pipedream/resnet18.graph.txt";
-  if (!std::filesystem::exists(path)) {
-    MESSAGE("skipped: no ", path);
-    return;
-  }
+  const auto path = test::kShared + "/pipedream/resnet18.graph.txt";
+  if (test::lacks(path)) return;
   const auto graph = read_pipedream(path);
   CHECK(is_topological(graph, depth_first_order(graph)));
   std::vector<double> ones(static_cast<size_t>(graph.operator_count()), 1.0);

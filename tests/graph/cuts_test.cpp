@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/stop.h"
 #include "support/build.h"
+#include "support/damage.h"
 
 using namespace trinity;
 
@@ -158,12 +159,7 @@ TEST_CASE("a cut says what is wrong with what it was given") {
   const auto graph = make.build();
   const std::vector<int32_t> first{0}, second{1};
   const auto text = [&](const auto& sources, const auto& sinks, const CutOptions& options) {
-    try {
-      min_cut(graph, sources, sinks, options);
-    } catch (const ArgumentError& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return test::message_of<ArgumentError>([&] { min_cut(graph, sources, sinks, options); });
   };
   CHECK(text(first, first, {}) == "operator 'alpha' is both a source and a sink");
   CHECK(text(second, first, {BackwardEdges::forbidden, {}}) ==

@@ -7,6 +7,7 @@
 #include "graph/training.h"
 #include "graph/units.h"
 #include "support/build.h"
+#include "support/damage.h"
 
 using namespace trinity;
 
@@ -44,16 +45,11 @@ TEST_CASE("a cycle is reported by the names of its operators") {
   make.edge(b, c, 1);
   make.edge(c, b, 1);
   make.edge(c, d, 1);
-  try {
-    make.build();
-    FAIL("no error");
-  } catch (const ArgumentError& error) {
-    const std::string text = error.what();
-    CHECK(text.find("graph 'loop' has a cycle: ") == 0);
-    const bool named = text.find("b -> c -> b") != std::string::npos ||
-                       text.find("c -> b -> c") != std::string::npos;
-    CHECK(named);
-  }
+  const auto text = test::message_of<ArgumentError>([&] { make.build(); });
+  CHECK(text.starts_with("graph 'loop' has a cycle: "));
+  const bool named = text.find("b -> c -> b") != std::string::npos ||
+                     text.find("c -> b -> c") != std::string::npos;
+  CHECK(named);
 }
 
 TEST_CASE("colocation makes units, numbered by their first operator") {
@@ -177,21 +173,17 @@ TEST_CASE("units sum tensors once per pair, whoever reads them") {
 TEST_CASE("names that are no UTF-8 are refused with the byte, wherever they stand") {
   const auto refused = [](auto body) {
     GraphBuilder builder("g");
-    try {
-      body(builder);
-    } catch (const ArgumentError& error) {
-      return std::string(error.what());
-    }
-    return std::string("nothing refused");
+    return test::message_of<ArgumentError>([&] { body(builder); });
   };
   const auto named = [](const char* name) {
     Operator op;
     op.name = name;
     return op;
   };
-  CHECK(refused([&](GraphBuilder& b) { b.add_operator(named("caf\xe9/two")); }) ==
-        "operator 'caf\\xE9/two': expected a name in UTF-8, got byte 0xE9 at position 4 (of Latin-1, "
-        "iconv -f latin1 -t utf8 makes UTF-8)");
+  CHECK(
+      refused([&](GraphBuilder& b) { b.add_operator(named("caf\xe9/two")); }) ==
+      "operator 'caf\\xE9/two': expected a name in UTF-8, got byte 0xE9 at position 4 (of Latin-1, "
+      "iconv -f latin1 -t utf8 makes UTF-8)");
   CHECK(refused([&](GraphBuilder& b) {
           auto op = named("a");
           op.type = "\xff";
@@ -215,5 +207,5 @@ TEST_CASE("names that are no UTF-8 are refused with the byte, wherever they stan
         }).starts_with("collective '\\xC0\\xAF'"));
   CHECK(refused([&](GraphBuilder& b) {
           b.add_operator(named("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"));
-        }) == "nothing refused");
+        }) == "no error");
 }

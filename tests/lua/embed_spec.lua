@@ -18,7 +18,7 @@ local function succeeds(command)
 end
 
 local function needs(path)
-  if not require('trinity.runs.folder').exists(path) then skip(path .. ' is not built') end
+  if not require('trinity.base.util').exists(path) then skip(path .. ' is not built') end
 end
 
 describe('the engine outside its program', function()

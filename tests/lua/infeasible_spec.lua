@@ -75,6 +75,12 @@ describe('the least infeasible plan', function()
     expect(fits.better(good, near)):equals(true)
     expect(fits.better(near, good)):equals(false)
   end)
+  it('is the one that the ranks of a job take', function()
+    local best = require('trinity.dist.ranks').best
+    expect(best({ { 0, 5e9, -1 }, { 0, 2e9, -9 }, { 0, 3e9, -2 } }, 1)):equals(1)
+    expect(best({ { 0, 5e9, -1 }, { 0, 0, 9 }, { 1, 0, -20 } }, 1)):equals(2)
+    expect(best({ { 7, 1, 0, -3 }, { 7, 1, 0, -3 } }, 2)):equals(0)
+  end)
   it('is named by a comparison, and by its summary and data', function()
     local comparison = trinity.compare(heavy(3), { 'single_device', 'm_sct', 'random' }, { quiet = true, evaluations = 50 })
     local sentence = 'the least infeasible is of random: ' .. limits

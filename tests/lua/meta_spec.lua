@@ -1,6 +1,7 @@
 -- The editor types against what is there at run time: options that functions know, words of choices, and names of
 -- what functions give. Examples of every function are called for it; those that give more are below.
 
+local check = require 'trinity.base.check'
 local declarations = require 'trinity.command.declarations'
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
@@ -266,6 +267,7 @@ end
 
 local function parameters_of(f)
   local names = {}
+  f = check.guarded[f] or f
   for i = 1, debug.getinfo(f, 'u').nparams do names[i] = debug.getlocal(f, i) end
   return table.concat(names, ', ')
 end

@@ -285,6 +285,19 @@ describe('a report', function()
     expect(of('Seeds differ little.', 1)):matches '^Seeds differ little%. Searched where'
     expect(of('significance', 0)):equals 'This run has 1 result and no search.'
   end)
+  it('shows of searches that found nothing that fits the one with the least excess first', function()
+    local function search(method, over_bytes)
+      return { problem = '1', method = method, fits = false, best_step_time_s = over_bytes / 1e9,
+        best_reward = over_bytes, misfit = { over_bytes = over_bytes } }
+    end
+    local run = { folder = folder .. '/nothing', notes = {}, problem_ids = { '1' }, problems = { ['1'] = {} },
+      search_ids = { '1', '2', '3' },
+      searches = { ['1'] = search('random', 9), ['2'] = search('random', 4), ['3'] = search('mcmc', 6) } }
+    local shown = require('trinity.report.problems').of({ bytes = 0 }, run)[1].strategies
+    expect(#shown):equals(2)
+    expect(shown[1].search):equals '2'
+    expect(shown[2].search):equals '3'
+  end)
 end)
 
 describe('pictures', function()

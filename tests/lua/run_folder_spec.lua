@@ -14,7 +14,7 @@ local runs = folder .. '/runs'
 
 local function read_json(path) return json.decode(core.read_file(path), path) end
 
-local exists = require('trinity.runs.folder').exists
+local exists = require('trinity.base.util').exists
 
 --- Writes a script into the folder and returns its path.
 local function script(name, text)
@@ -247,7 +247,7 @@ print(trinity.compare(problem, { 'random', 'trinity' }, { evaluations = options.
     core.write_file(broken .. '/run.json', 'x')
     status, output = run 'runs resume broken'
     expect(status):equals(2)
-    expect(output):matches 'run.json: not of a run, or damaged'
+    expect(output):matches "run.json: expected a 'trinity run 1', or it is damaged"
   end)
   it('is the same for any number of workers', function()
     local path = script('map', [[

@@ -283,7 +283,7 @@ local function run(pieces, in_workers)
   return results, table.concat(rest, '\n'), written
 end
 
-local exists = require('trinity.runs.folder').exists
+local exists = require('trinity.base.util').exists
 
 -- Runs attempts; every one must end as its group says, and leave no file.
 local function try(groups, in_workers)

@@ -13,13 +13,14 @@
 #include "selection/selection_memory.h"
 #include "selection/selection_model.h"
 #include "selection/selection_solver.h"
+#include "support/data.h"
 #include "support/selection_cases.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data";
+const std::string kData = test::kShared;
 
 SelectionResult solve(const SelectionProblem& problem, int threads = 1, double seconds = 1e6) {
   ThreadPool pool(threads);

@@ -8,13 +8,14 @@
 #include "formats/instances/selection_json.h"
 #include "selection/selection_search.h"
 #include "selection/selection_solver.h"
+#include "support/data.h"
 #include "support/selection_cases.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data/iopddl/";
+const std::string kData = test::kShared + "/iopddl/";
 
 /// The anytime search alone, even where the exact solver could do it.
 SelectionFound search(const SelectionProblem& problem, int threads, int64_t rounds,

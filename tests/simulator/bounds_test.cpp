@@ -20,12 +20,6 @@ namespace {
 
 constexpr double kNs = 1e-9;
 
-Problem make_problem(std::shared_ptr<const Graph> graph, const ClusterSpec& spec) {
-  auto cluster = std::make_shared<const Cluster>(spec);
-  const auto rules = SimulationRules::standard(*cluster);
-  return {std::move(graph), std::move(cluster), rules};
-}
-
 /// One operator before and one after `middle` parallel ones, all of one time.
 std::shared_ptr<const Graph> spindle(int middle, double time_ns) {
   test::GraphMaker make("spindle");
@@ -223,7 +217,7 @@ TEST_CASE("a chain: the path, and half of it as work on two devices") {
   const int a = make.op("a", 3 * kNs), b = make.op("b", 4 * kNs), c = make.op("c", 6 * kNs);
   make.edge(a, b, 10);
   make.edge(b, c, 10);
-  const auto bounds = lower_bounds(make_problem(make.share(), test::uniform_spec(2, 1e9, 0)));
+  const auto bounds = lower_bounds(test::make_problem(make.share(), test::uniform_spec(2, 1e9, 0)));
   CHECK(bounds.critical_path_ns == 13);
   CHECK(bounds.work_ns == 7);
   CHECK(bounds.interval_ns == 13);
@@ -231,22 +225,23 @@ TEST_CASE("a chain: the path, and half of it as work on two devices") {
 }
 
 TEST_CASE("the interval between the first and the last operator beats path and work") {
-  const auto problem = make_problem(spindle(4, 10), test::uniform_spec(2, 1e9, 0));
+  const auto problem = test::make_problem(spindle(4, 10), test::uniform_spec(2, 1e9, 0));
   const auto bounds = lower_bounds(problem);
   CHECK(bounds.critical_path_ns == 30);
   CHECK(bounds.work_ns == 30);
   CHECK(bounds.interval_ns == 40);  // 10, then 40 of work on two devices, then 10
   CHECK(bounds.step_time_ns == 40);
-  CHECK(lower_bounds(make_problem(spindle(4, 10), test::uniform_spec(1, 1e9, 0))).step_time_ns ==
-        60);
-  CHECK(lower_bounds(make_problem(spindle(4, 10), test::uniform_spec(4, 1e9, 0))).step_time_ns ==
-        30);
+  CHECK(lower_bounds(test::make_problem(spindle(4, 10), test::uniform_spec(1, 1e9, 0)))
+            .step_time_ns == 60);
+  CHECK(lower_bounds(test::make_problem(spindle(4, 10), test::uniform_spec(4, 1e9, 0)))
+            .step_time_ns == 30);
 }
 
 TEST_CASE("work rounds up, and counts every micro-batch but updates once") {
   test::GraphMaker three("three");
   for (const char* name : {"a", "b", "c"}) three.op(name, 5 * kNs);
-  CHECK(lower_bounds(make_problem(three.share(), test::uniform_spec(2, 1e9, 0))).work_ns == 8);
+  CHECK(lower_bounds(test::make_problem(three.share(), test::uniform_spec(2, 1e9, 0))).work_ns ==
+        8);
 
   GraphBuilder builder("update");
   Operator op;
@@ -259,8 +254,8 @@ TEST_CASE("work rounds up, and counts every micro-batch but updates once") {
   op.phase = Phase::update;
   const int update = builder.add_operator(op);
   builder.read(update, builder.add_output(gradient, Tensor{}));
-  const auto problem =
-      make_problem(std::make_shared<const Graph>(builder.build()), test::uniform_spec(1, 1e9, 0));
+  const auto problem = test::make_problem(std::make_shared<const Graph>(builder.build()),
+                                          test::uniform_spec(1, 1e9, 0));
   const auto bounds = lower_bounds(problem, 4);
   CHECK(bounds.critical_path_ns == 15);
   CHECK(bounds.work_ns == 45);
@@ -274,7 +269,7 @@ TEST_CASE("devices of one type at two speeds share work by speed, exactly") {
   spec.devices[2].speed = 0.5;
   test::GraphMaker make("independent");
   for (int i = 0; i < 100; ++i) make.op("op" + std::to_string(i), 1e-6);
-  const auto bounds = lower_bounds(make_problem(make.share(), spec));
+  const auto bounds = lower_bounds(test::make_problem(make.share(), spec));
   CHECK(bounds.critical_path_ns == 1000);
   CHECK(bounds.work_ns == 40000);  // 100 us at 1 + 1 + 1/2
   CHECK(bounds.interval_ns == 40000);
@@ -286,7 +281,7 @@ TEST_CASE("devices of two types: the linear program's optimum") {
   for (int i = 0; i < 3; ++i) roofline_op(builder, i, 4000, 0);
   roofline_op(builder, 3, 0, 1000);
   const auto graph = std::make_shared<const Graph>(builder.build());
-  const auto problem = make_problem(graph, two_types(1, 1));
+  const auto problem = test::make_problem(graph, two_types(1, 1));
   REQUIRE(problem.cost_ns(0, 0) == 4000);
   REQUIRE(problem.cost_ns(1, 0) == 1000);
   REQUIRE(problem.cost_ns(0, 3) == 1000);
@@ -304,7 +299,7 @@ TEST_CASE("one operator a device, a slow and a fast one, is no violation") {
   test::GraphMaker make("pair");
   make.op("a", 10 * kNs);
   make.op("b", 10 * kNs);
-  const auto problem = make_problem(make.share(), spec);
+  const auto problem = test::make_problem(make.share(), spec);
   REQUIRE(problem.cost_ns(1, 0) == 12);
   CHECK(lower_bounds(problem).step_time_ns <= 12);
 }
@@ -321,7 +316,8 @@ TEST_CASE("the interval bound never exceeds the naive one, and seldom misses it"
       for (int r = 1; r < o && o == 8; ++r) make.read(op, outputs[r]);
       outputs.push_back(make.output(op, 8));
     }
-    const auto problem = make_problem(make.share(), test::uniform_spec(2 + int(i % 2), 1e9, 0));
+    const auto problem =
+        test::make_problem(make.share(), test::uniform_spec(2 + int(i % 2), 1e9, 0));
     const auto bounds = lower_bounds(problem);
     const int64_t known = std::max(bounds.critical_path_ns, bounds.work_ns);
     const int64_t naive = naive_interval_bound(problem, known);
@@ -337,7 +333,7 @@ TEST_CASE("the interval bound never exceeds the naive one, and seldom misses it"
 TEST_CASE("memory: fixed bytes spread, one operator's needs, views for nothing") {
   const auto graph = viewed_twice(1000, 500);
   const auto bound_at = [&](int64_t memory_bytes) {
-    return lower_bounds(make_problem(graph, test::uniform_spec(4, 1e9, 0, memory_bytes)));
+    return lower_bounds(test::make_problem(graph, test::uniform_spec(4, 1e9, 0, memory_bytes)));
   };
   CHECK(bound_at(600).peak_memory_bytes == 1100);  // a: 1000 fixed, 100 out
   CHECK(bound_at(600).least_devices == 3);
@@ -353,7 +349,7 @@ TEST_CASE("memory: fixed bytes spread, one operator's needs, views for nothing")
 }
 
 TEST_CASE("two inputs that are views of one tensor count once") {
-  const auto problem = make_problem(viewed_twice(0, 0), test::uniform_spec(1, 1e9, 0));
+  const auto problem = test::make_problem(viewed_twice(0, 0), test::uniform_spec(1, 1e9, 0));
   const std::vector<int32_t> placement(3, 0);
   Metrics metrics;
   Simulator(problem).run(placement, metrics);
@@ -442,7 +438,7 @@ TEST_CASE("memory: what backward reads of forward exists when it turns") {
   }
   const auto graph = make.share();
   const auto bound_on = [&](int devices, int32_t micro_batches, bool stream) {
-    return peak_memory_bound(make_problem(graph, test::uniform_spec(devices, 1e9, 0)),
+    return peak_memory_bound(test::make_problem(graph, test::uniform_spec(devices, 1e9, 0)),
                              micro_batches, stream);
   };
   // 900 fixed, 7000 kept, what the loss reads and writes; alone, the last layer needs most.
@@ -450,7 +446,7 @@ TEST_CASE("memory: what backward reads of forward exists when it turns") {
   CHECK(bound_on(1, 4, false) == 7920);
   CHECK(bound_on(1, 4, true) == 7920);
   CHECK(bound_on(2, 1, false) == 300 + 10 + 10 + 4000);
-  const Problem problem = make_problem(graph, test::uniform_spec(1, 1e9, 0));
+  const Problem problem = test::make_problem(graph, test::uniform_spec(1, 1e9, 0));
   Metrics metrics;
   Simulator(problem).run(std::vector<int32_t>(7, 0), metrics);
   CHECK(metrics.peak_memory_bytes == 7920);
@@ -471,7 +467,7 @@ TEST_CASE("no plan's fullest device holds less than the bound") {
     const auto graph = random_training_step(random, 2 + int(random.below(9)));
     auto spec = test::random_cluster(random, 1 + int(random.below(4)));
     spec.queue = i % 7 == 6 ? QueueModel::receiver : test::kQueues[i % 5];
-    const auto problem = make_problem(graph, spec);
+    const auto problem = test::make_problem(graph, spec);
     std::vector<int32_t> unit_device, placement;
     for (int32_t u = 0; u < graph->unit_count(); ++u)
       unit_device.push_back(int32_t(random.below(uint64_t(problem.devices()))));
@@ -577,7 +573,7 @@ TEST_CASE("the least peak of all placements of training steps is near the bound"
     RandomStream random(10, "optima", i);
     const auto graph = random_training_step(random, 3 + int(random.below(3)));
     if (graph->unit_count() > 12) continue;
-    const auto problem = make_problem(graph, test::uniform_spec(2, 1e9, 1e-6));
+    const auto problem = test::make_problem(graph, test::uniform_spec(2, 1e9, 1e-6));
     const auto best = best_of_all(problem, Schedule{});
     const auto bound = lower_bounds(problem).peak_memory_bytes;
     CHECK(bound <= best.peak_memory_bytes);

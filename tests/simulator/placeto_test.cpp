@@ -12,12 +12,13 @@
 #include "graph/fold.h"
 #include "simulator/simulator.h"
 #include "support/build.h"
+#include "support/data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data";
+const std::string kData = test::kShared;
 
 }  // namespace
 

@@ -39,12 +39,6 @@ Graph chain(const std::vector<double>& forward, int64_t crossing_bytes) {
   return make.build();
 }
 
-std::vector<int32_t> stages_of(const Graph& graph) {
-  std::vector<int32_t> stage;
-  for (const auto& op : graph.operators()) stage.push_back(std::stoi(op.name.substr(1)));
-  return stage;
-}
-
 struct Ran {
   Metrics metrics;
   Timeline timeline;
@@ -74,7 +68,7 @@ constexpr auto k1F1B = PipelineSchedule::one_f_one_b;
 
 TEST_CASE("recomputation repeats forward operators in the place of their activations") {
   const auto graph = chain({1, 1}, 10);
-  const auto result = recompute(graph, stages_of(graph));
+  const auto result = recompute(graph, test::stages_of(graph));
   const auto& g = result.graph;
   CHECK(g.operator_count() == graph.operator_count() + 1);  // f0 reads nothing: a source
   const int32_t again = g.find("f1/recompute"), backward = g.find("b1");
@@ -86,7 +80,7 @@ TEST_CASE("recomputation repeats forward operators in the place of their activat
   CHECK(g.tensor(g.op(backward).inputs[0]).producer == again);
   CHECK(g.tensor(g.op(g.find("b0")).inputs[0]).producer == g.find("f0"));
   CHECK(g.op(again).inputs.size() == 1);  // the last stage waits for no gradient
-  auto left = stages_of(graph);
+  auto left = test::stages_of(graph);
   for (int32_t& s : left) s = s == 1 ? -1 : s;
   CHECK(recompute(graph, left).graph.operator_count() == graph.operator_count());
 }
@@ -112,8 +106,8 @@ Ran recomputed(int p, int m, PipelineSchedule kind, bool eager) {
   const auto graph = make.build();
   RecomputeOptions options;
   options.eager = eager;
-  const auto result = recompute(graph, stages_of(graph), options);
-  const auto stage = stages_of(result.graph);
+  const auto result = recompute(graph, test::stages_of(graph), options);
+  const auto stage = test::stages_of(result.graph);
   auto spec = test::uniform_spec(p, 1e18, 0);
   const auto cluster = std::make_shared<const Cluster>(spec);
   const Problem problem(std::make_shared<const Graph>(result.graph), cluster,
@@ -155,15 +149,14 @@ TEST_CASE("recomputation is refused where it cannot be") {
   make.op("a", 1e-6);
   CHECK_THROWS_WITH_AS(recompute(make.build(), std::vector<int32_t>{0}),
                        doctest::Contains("no backward operators"), ArgumentError);
-  const auto once = recompute(graph, stages_of(graph));
-  CHECK_THROWS_AS(recompute(once.graph, stages_of(once.graph)), ArgumentError);
+  const auto once = recompute(graph, test::stages_of(graph));
+  CHECK_THROWS_AS(recompute(once.graph, test::stages_of(once.graph)), ArgumentError);
 }
 
 namespace {
 
 /// Every (stage, replica) on a device of its own, in order.
-std::vector<int32_t> devices_of(const Replicated& result,
-                                const std::vector<int32_t>& replicas) {
+std::vector<int32_t> devices_of(const Replicated& result, const std::vector<int32_t>& replicas) {
   std::vector<int32_t> first = {0}, placement;
   for (const int32_t count : replicas) first.push_back(first.back() + count);
   for (size_t op = 0; op < result.stage.size(); ++op)
@@ -174,7 +167,7 @@ std::vector<int32_t> devices_of(const Replicated& result,
 Replicated replicated(const Graph& graph, const std::vector<int32_t>& replicas) {
   ReplicaOptions options;
   options.algorithm = CollectiveAlgorithm::ring;
-  return replicate_stages(graph, stages_of(graph), replicas, options);
+  return replicate_stages(graph, test::stages_of(graph), replicas, options);
 }
 
 }  // namespace
@@ -194,7 +187,7 @@ TEST_CASE("a stage of two replicas takes half the time and an all-reduce at the 
   }
   // Halved activations, whole weights.
   const auto ran = run(result.graph, placement, result.stage, 8, kGpipe);
-  const auto alone = run(graph, stages_of(graph), stages_of(graph), 8, kGpipe);
+  const auto alone = run(graph, test::stages_of(graph), test::stages_of(graph), 8, kGpipe);
   CHECK(alone.metrics.devices[0].peak_memory_bytes >= 8 * kKept + kWeights);
   CHECK(ran.metrics.devices[0].peak_memory_bytes < 5 * kKept);
   CHECK(ran.metrics.devices[0].peak_memory_bytes >= 4 * kKept + kWeights);
@@ -235,14 +228,14 @@ TEST_CASE("replicas take the costs of the network at their share of the batch") 
   options.algorithm = CollectiveAlgorithm::ring;
   options.at_share = {&half, nullptr};
   const auto result =
-      replicate_stages(graph, stages_of(graph), std::vector<int32_t>{2, 1}, options);
+      replicate_stages(graph, test::stages_of(graph), std::vector<int32_t>{2, 1}, options);
   const auto ran = run(result.graph, devices_of(result, {2, 1}), result.stage, 3, k1F1B);
   CHECK(ran.metrics.devices[1].compute_busy_ns == 3 * 4.5 * kUnit);
 }
 
 TEST_CASE("replicated stages that do not fit are refused") {
   const auto graph = chain({1, 1}, 600);
-  const auto stage = stages_of(graph);
+  const auto stage = test::stages_of(graph);
   const auto fails = [&](const std::vector<int32_t>& stages, const std::vector<int32_t>& replicas,
                          const ReplicaOptions& options, const char* text) {
     CHECK_THROWS_WITH_AS(replicate_stages(graph, stages, replicas, options),

@@ -10,13 +10,14 @@
 #include <sstream>
 
 #include "support/cases.h"
+#include "support/data.h"
 #include "support/laws.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data/synthetic";
+const std::string kData = test::kShared + "/synthetic";
 
 /// The content of a gzip file, as the system's zcat gives it.
 std::string read_gzip(const std::string& path) {

@@ -35,13 +35,6 @@ Graph pipeline_graph(int stages) {
   return make.build();
 }
 
-/// Stage of every operator of pipeline_graph(), from its name.
-std::vector<int32_t> stages_of(const Graph& graph) {
-  std::vector<int32_t> stage;
-  for (const auto& op : graph.operators()) stage.push_back(std::stoi(op.name.substr(1)));
-  return stage;
-}
-
 std::vector<int32_t> around(std::vector<int32_t> stage, int32_t devices) {
   for (int32_t& device : stage) device %= devices;
   return stage;
@@ -99,7 +92,7 @@ Run execute(const Graph& graph, const Schedule& schedule, size_t devices, double
 
 Schedule schedule_of(const Graph& graph, int32_t devices, int32_t micro_batches,
                      PipelineSchedule kind) {
-  const auto stage = stages_of(graph);
+  const auto stage = test::stages_of(graph);
   return pipeline_schedule(graph, around(stage, devices), devices, stage, micro_batches, kind);
 }
 
@@ -172,7 +165,7 @@ TEST_CASE("every task is run exactly once, on its device, and nothing blocks") {
           if (kind != kInterleaved && v > 1) continue;
           const auto graph = pipeline_graph(p * v);
           const auto schedule = schedule_of(graph, p, m, kind);
-          const auto device = around(stages_of(graph), p);
+          const auto device = around(test::stages_of(graph), p);
           const int32_t n = graph.operator_count();
           std::set<int32_t> seen;
           for (size_t d = 0; d < static_cast<size_t>(p); ++d)
@@ -229,7 +222,7 @@ TEST_CASE("members of collectives are in no sequence") {
 
 TEST_CASE("stages by device follow the first forward operators") {
   const auto graph = pipeline_graph(3);
-  const auto stage = stages_of(graph);
+  const auto stage = test::stages_of(graph);
   std::vector<int32_t> placement;
   for (const int32_t s : stage) placement.push_back(2 - s);
   CHECK(stages_by_device(graph, placement) == stage);
@@ -299,10 +292,11 @@ TEST_CASE("stages against the order of the graph are refused by the operators in
       doctest::Contains("the order contradicts graph 'labelled': operator 'loss' in stage 1 on "
                         "device 1 reads 'b' in stage 2 on device 2"),
       ScheduleError);
-  CHECK_THROWS_WITH_AS(order(natural, against, 4, k1F1B),
-                       doctest::Contains("operator 'loss' in stage 1 on device 3 reads 'b' in stage "
-                                         "3 on device 2, and its gradient goes back there"),
-                       ScheduleError);
+  CHECK_THROWS_WITH_AS(
+      order(natural, against, 4, k1F1B),
+      doctest::Contains("operator 'loss' in stage 1 on device 3 reads 'b' in stage "
+                        "3 on device 2, and its gradient goes back there"),
+      ScheduleError);
   CHECK_THROWS_WITH_AS(order(natural, against, 4, PipelineSchedule::pipedream),
                        doctest::Contains("field 'stage' can state them"), ScheduleError);
   // One micro-batch has no order to break, and GPipe's has none between stages.
@@ -313,7 +307,7 @@ TEST_CASE("stages against the order of the graph are refused by the operators in
 
 TEST_CASE("schedules that do not fit are refused") {
   const auto graph = pipeline_graph(4);
-  const auto stage = stages_of(graph);
+  const auto stage = test::stages_of(graph);
   const auto fails = [&](std::vector<int32_t> placement, int32_t devices,
                          std::vector<int32_t> stages, int32_t micro_batches, PipelineSchedule kind,
                          const char* text) {

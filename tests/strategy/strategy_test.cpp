@@ -167,13 +167,9 @@ TEST_CASE("any damage to a strategy file is a file error, never a crash") {
                            ScheduleSpec{"priority", 1, {3, 1, 2}, {}, {}},
                            ScheduleSpec{"order", 2, {}, {}, {{1, 2, 4, 5}, {0, 3}}}})
     texts.push_back(strategy_to_json({{1, 0, 0}, spec}, *graph, *cluster, {{"seed", "3"}}));
-  const auto error_of = [&](const std::string& text) -> std::string {
-    try {
-      strategy_from_json(text, "x.json", *graph, *cluster);
-    } catch (const FileError& error) {
-      return error.what();
-    }
-    return "no error";
+  const auto error_of = [&](const std::string& text) {
+    return test::message_of<FileError>(
+        [&] { strategy_from_json(text, "x.json", *graph, *cluster); });
   };
   for (const auto& text : texts) test::check_damaged(text, error_of);  // it ends with a newline
 }

@@ -123,4 +123,11 @@ inline std::vector<int32_t> random_placement(RandomStream& random, const Graph& 
   return placement;
 }
 
+/// The stage of every operator of a graph that names each by a letter and its stage ("f0", "b12").
+inline std::vector<int32_t> stages_of(const Graph& graph) {
+  std::vector<int32_t> stage;
+  for (const auto& op : graph.operators()) stage.push_back(std::stoi(op.name.substr(1)));
+  return stage;
+}
+
 }  // namespace trinity::test

@@ -7,6 +7,13 @@
 
 namespace trinity::test {
 
+/// The problem of a graph on a cluster under the rules that nothing else is said of.
+inline Problem make_problem(std::shared_ptr<const Graph> graph, const ClusterSpec& spec) {
+  auto cluster = std::make_shared<const Cluster>(spec);
+  const auto rules = SimulationRules::standard(*cluster);
+  return {std::move(graph), std::move(cluster), rules};
+}
+
 /// A plan of a problem with everything it refers to.
 struct Case {
   std::shared_ptr<const Problem> problem;
@@ -26,7 +33,8 @@ struct CaseOptions {
 };
 
 /// A random training step: layered forward, backward and update operators with several outputs,
-/// views, variables, workspace, operators and tensors that cost nothing, and (if wanted) collectives.
+/// views, variables, workspace, operators and tensors that cost nothing, and (if wanted)
+/// collectives.
 std::shared_ptr<const Graph> random_step(RandomStream& random, int operators, bool collectives);
 
 /// A random cluster: devices of two types and several speeds around a switch, on a ring of

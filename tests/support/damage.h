@@ -7,6 +7,24 @@
 
 namespace trinity::test {
 
+/// The message of the error of kind E that body() ends with, "no error" where there is none.
+template <class E, class Body>
+std::string message_of(Body body) {
+  try {
+    body();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+/// `text` with its first `what`, which it must have, replaced.
+inline std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  const auto at = text.find(what);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, what.size(), by);
+}
+
 /// Cuts a text off at every byte and damages every byte in turn: `error_of` reads what comes of it
 /// as a file whose name begins with "x." and returns the message of the error, "no error" where
 /// there is none. A text cut off must be refused (until `whole` bytes of its end are missing, which

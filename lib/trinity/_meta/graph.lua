@@ -1,5 +1,5 @@
 ---@meta _
--- Graphs and what makes them. See lib/trinity/graph/init.lua.
+-- Graphs, what makes them, and layers. See trinity.lua.
 error 'this file is for editors'
 
 ---@alias trinity.OrderKind 'number'|'depth_first'|'breadth_first'
@@ -35,20 +35,23 @@ error 'this file is for editors'
 ---@field source_side integer[] the fewest operators that such a cut has
 
 --- An operator made by hand.
----@class trinity.HandOperatorSpec
----@field name string
+---@class trinity.HandOperatorSpec: trinity.AnyOperatorSpec
 ---@field type? string default 'Work'
 ---@field time_s? number measured seconds of its forward run
 ---@field backward_time_s? number measured seconds of its backward operator
 ---@field memory_bytes? number resident all step beside the weights
----@field flops? number
----@field parameter_bytes? number of weights
----@field workspace_bytes? number needed only while it runs
----@field traffic_bytes? number memory traffic (default: inputs, outputs and weights)
----@field phase? 'forward'|'backward'|'update'
----@field forward? string the operator that a backward or update one serves
----@field colocate_with? string an operator on the same device
----@field inputs? trinity.Tensor[]
----@field outputs? trinity.TensorSpec[]
----@field parameters? trinity.ParameterSpec[]
----@field attributes? table<string, any>
+
+--- Of attention and the blocks around it; see the methods for which they take.
+---@class trinity.AttentionOptions
+---@field heads integer
+---@field key_heads? integer heads of keys and values (default heads)
+---@field mask? trinity.Tensor added to the scores
+---@field dropout? number
+---@field causal? boolean
+---@field bias? boolean of the projections (default true)
+---@field fused? boolean one product for queries, keys and values
+---@field rotary? trinity.Tensor[] tables of cosines and sines
+---@field feed_forward? integer width between the two linear layers
+---@field approximate? string of the GELU
+---@field norm_first? boolean normalise before the sublayers
+---@field epsilon? number of the normalisations

@@ -8,10 +8,10 @@ error 'this file is for editors'
 ---@field width integer columns of `values`
 ---@field type_count integer
 ---@field edges integer
----@field values trinity.TorchTensor float32 [units, width], columns standardised
+---@field values trinity.TorchTensor float32 [units, width], each column standardised over the units of the graph
 ---@field columns trinity.FeatureColumns where `values` has what
 ---@field types trinity.TorchTensor int64 [units]: the operator type of the unit's first operator, 1 to type_count
----@field type_names string[] by number; the same for all graphs unless vocabulary = 'graph'
+---@field type_names string[] by number. With vocabulary = 'shared' the same for all graphs: 'other 1' to 'other 32' for types that the engine does not know, by a hash of their name, then those that it knows, each with its gradient behind it (engine/features/features.h). With 'graph' those of this graph, the most common first; from the 200th on they share a number
 ---@field position trinity.DoubleArray share of the work that comes before the unit's middle
 ---@field time_s trinity.DoubleArray of every unit's operators, averaged over devices
 ---@field output_bytes trinity.DoubleArray of every unit's forward operators
@@ -24,9 +24,9 @@ error 'this file is for editors'
 ---@field [integer] trinity.FeatureColumn
 ---@field time trinity.FeatureColumn of the unit's operators, log1p of microseconds or, with raw_time, microseconds
 ---@field output_bytes trinity.FeatureColumn log1p
----@field depth? trinity.FeatureColumn
----@field depth_waves? trinity.FeatureColumn
----@field node2vec? trinity.FeatureColumn
+---@field depth? trinity.FeatureColumn in the graph, 0 to 1
+---@field depth_waves? trinity.FeatureColumn sine and cosine of pi 2^k depth for k = 0, 1, ...
+---@field node2vec? trinity.FeatureColumn the unit's surroundings, in directions that every graph and seed has its own of
 
 ---@class trinity.FeatureColumn
 ---@field name string

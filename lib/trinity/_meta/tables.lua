@@ -1,6 +1,63 @@
 ---@meta _
--- Tables that functions of trinity take or give. Unknown names in those that they take are refused.
+-- The objects of trinity, and tables that its functions take or give. Unknown names in those that they take are refused.
+-- See trinity.lua.
 error 'this file is for editors'
+
+--- Why a strategy does not fit. One whose schedule contradicts its placement has `text` alone.
+---@class trinity.Misfit
+---@field text string it in words
+---@field device? integer the device that is over by most
+---@field name? string its name
+---@field needed_bytes? number its peak in a step
+---@field capacity_bytes? number what a step may use
+---@field over_bytes? number the difference
+---@field devices_over? integer how many devices are over
+
+--- What a simulated step cost. Read-only; an unknown field is an error.
+---@class trinity.Metrics
+---@field step_time_s number seconds of the step; of a rejected plan the limit plus 1 ns
+---@field peak_memory_bytes number largest peak of a device
+---@field peak_communication_bytes number largest sum of bytes sent and received by a device
+---@field total_communication_bytes number bytes sent by all devices together
+---@field excess_memory_bytes number largest excess of a device over its capacity, 0 where all fits
+---@field transfers number copies between two devices; collectives are not counted
+---@field feasible boolean whether it fits into memory, and was not rejected
+---@field rejected boolean whether it was given up as slower than reject_above_s
+---@field device_count integer
+---@field compute_busy_s fun(self: trinity.Metrics, d: integer): number Seconds in which the device runs operators.
+---@field send_busy_s fun(self: trinity.Metrics, d: integer): number Seconds of the device's outgoing transfers and collectives, summed.
+---@field memory_bytes fun(self: trinity.Metrics, d: integer): number Peak memory of the device in bytes.
+---@field sent_bytes fun(self: trinity.Metrics, d: integer): number
+---@field received_bytes fun(self: trinity.Metrics, d: integer): number
+
+---@class trinity.RandomStream
+---@field uniform fun(self: trinity.RandomStream): number A number from 0 to below 1.
+---@field normal fun(self: trinity.RandomStream): number A number of mean 0 and variance 1.
+---@field integer fun(self: trinity.RandomStream, bound: integer): integer An integer from 1 to `bound`.
+---@field close fun(self: trinity.RandomStream)
+
+--- The device, from 1, of every operator.
+---@class trinity.Placement
+---@field [integer] integer
+---@field length integer
+---@operator len: integer
+---@field totable fun(self: trinity.Placement): integer[]
+---@field each fun(self: trinity.Placement) for i, value in a:each() do ... end
+
+---@class trinity.DoubleArray
+---@field [integer] number
+---@field length integer
+---@operator len: integer
+---@field totable fun(self: trinity.DoubleArray): number[]
+---@field each fun(self: trinity.DoubleArray)
+
+--- A read-only array of the engine.
+---@class trinity.Int32View
+---@field [integer] integer
+---@field length integer
+---@operator len: integer
+---@field totable fun(self: trinity.Int32View): integer[]
+---@field each fun(self: trinity.Int32View)
 
 ---@alias trinity.ScheduleName 'fifo'|'lifo'|'critical_path'|'priority'|'order'|'gpipe'|'1f1b'|'interleaved'|'pipedream'
 ---@alias trinity.QueueModel 'sender'|'pair'|'none'|'route'|'fair'|'receiver'
@@ -108,30 +165,28 @@ error 'this file is for editors'
 ---@field tasks integer
 ---@field total_s number
 
----@class trinity.ClusterSpec
+---@class trinity.TopologyOptions
 ---@field name? string
+---@field queue? trinity.QueueModel what transfers contend for (default 'sender')
+
+---@class trinity.ClusterSpec: trinity.TopologyOptions
 ---@field device_types? table<string, trinity.DeviceTypeSpec> beside those of trinity.devices
 ---@field devices trinity.DeviceSpec[]
 ---@field links? trinity.LinkSpec[]
 ---@field switches? trinity.SwitchSpec[]
----@field queue? trinity.QueueModel what transfers contend for (default 'sender')
 
----@class trinity.DeviceTypeSpec
+---@class trinity.DeviceTypeSpec: trinity.EfficiencySpec
 ---@field peak_flops_per_s table<string, number> by dtype
 ---@field memory_bandwidth_bytes_per_s number
 ---@field memory_bytes number
 ---@field reserved_memory_bytes? number what the runtime takes for itself
+---@field operators? table<string, trinity.EfficiencySpec> by operator type, where it reaches something else
+
+---@class trinity.EfficiencySpec
 ---@field launch_s? number per operator
 ---@field compute_efficiency? number share of the peak that matrix operators reach
 ---@field memory_efficiency? number share of the bandwidth that other operators reach
 ---@field contention? number how many times as long operators take while all such devices of a node compute
----@field operators? table<string, trinity.EfficiencySpec> by operator type, where it reaches something else
-
----@class trinity.EfficiencySpec
----@field compute_efficiency? number
----@field memory_efficiency? number
----@field launch_s? number
----@field contention? number
 
 ---@class trinity.DeviceSpec
 ---@field name string
@@ -139,22 +194,15 @@ error 'this file is for editors'
 ---@field speed? number times the type's (default 1)
 ---@field node? string its machine (default: what comes before the '/' of its name)
 
----@class trinity.LinkSpec
+---@class trinity.LinkSpec: trinity.Wire
 ---@field from string device or switch
 ---@field to string
----@field bandwidth_bytes_per_s number a direction, or of both together when half duplex
----@field latency_s? number
----@field duplex? trinity.Duplex default 'full'
 
 --- What a link is made of, without its ends.
 ---@class trinity.Wire
 ---@field bandwidth_bytes_per_s? number a direction, or of both together when half duplex
 ---@field latency_s? number
 ---@field duplex? trinity.Duplex default 'full'
-
----@class trinity.TopologyOptions
----@field name? string
----@field queue? trinity.QueueModel what transfers contend for (default 'sender')
 
 ---@class trinity.TopologyDevices
 ---@field name? string what stands before the number in their names (default 'gpu')
@@ -191,9 +239,9 @@ error 'this file is for editors'
 ---@field members string[] names of operators
 ---@field algorithm? trinity.CollectiveAlgorithm default 'automatic'
 
----@class trinity.OperatorSpec
+--- What graph builders take of an operator however it is added.
+---@class trinity.AnyOperatorSpec
 ---@field name string
----@field type string ONNX's where it has one
 ---@field inputs? trinity.Tensor[]
 ---@field outputs? trinity.TensorSpec[]
 ---@field attributes? table<string, number|string|integer[]>
@@ -202,10 +250,13 @@ error 'this file is for editors'
 ---@field flops? number default: by type and shapes
 ---@field traffic_bytes? number default: by type and shapes
 ---@field workspace_bytes? integer memory while it runs
----@field persistent_bytes? integer resident all step beside the weights
 ---@field phase? 'forward'|'backward'|'update' default 'forward'
 ---@field forward? string name of the operator that a backward or update one serves
 ---@field colocate_with? string name of an operator that shares its device
+
+---@class trinity.OperatorSpec: trinity.AnyOperatorSpec
+---@field type string ONNX's where it has one
+---@field persistent_bytes? integer resident all step beside the weights
 ---@field measured_time_s? number instead of what flops and traffic give
 ---@field measured_backward_time_s? number
 
@@ -395,13 +446,8 @@ error 'this file is for editors'
 ---@field deterministic? boolean whether the seed changes nothing
 
 --- What is known of a method.
----@class trinity.MethodInfo
+---@class trinity.MethodInfo: trinity.MethodOptions
 ---@field run trinity.Method
----@field help string
----@field source string who published it
----@field needs string what it asks of a problem
----@field budget boolean whether it spends evaluations
----@field deterministic boolean whether the seed changes nothing
 
 --- An option of a script.
 ---@class trinity.OptionSpec

@@ -127,6 +127,26 @@ function array.double(n)
   return ffi.new(double_array, n, magic.double_array, n)
 end
 
+--- `n` integers that are all `value`.
+function array.filled(n, value)
+  local made = array.int32(n)
+  for i = 1, n do made[i] = value end
+  return made
+end
+
+--- The numbers of a list.
+function array.int32_of(list)
+  local made = array.int32(#list)
+  for i = 1, #list do made[i] = list[i] end
+  return made
+end
+
+function array.double_of(list)
+  local made = array.double(#list)
+  for i = 1, #list do made[i] = list[i] end
+  return made
+end
+
 function array.is_int32(value) return ffi.istype(int32_array, value) end
 
 --- A read-only view of a vector of the engine, which lives as long as the view.
@@ -165,8 +185,7 @@ metrics = ffi.metatype('struct trinity_metrics', {
   __index = function(_, name)
     local method = metrics_methods[name]
     if method then return method end
-    util.fail("metrics have no field '%s'%s (known: %s)", tostring(name),
-      core.suggestion(tostring(name), metrics_names), table.concat(metrics_names, ', '))
+    util.fail('metrics have no field %s', util.unknown(name, metrics_names))
   end,
   __newindex = function() util.fail('metrics are read-only') end,
   __tostring = function(self)

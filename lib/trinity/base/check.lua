@@ -7,7 +7,6 @@
 -- 'field'), the name there, and the value, which it returns. The good path makes no strings and no
 -- closures, so that a checked method still compiles to a few instructions.
 
-local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
 local check = {}
@@ -48,9 +47,12 @@ function check.number(owner, place, name, value, low, high)
   return value
 end
 
---- A number above zero.
-function check.positive(owner, place, name, value)
-  if type(value) ~= 'number' or not (value > 0) then check.wrong(owner, place, name, value, 'a positive number') end
+--- A number above zero, at most `high` where that is given.
+function check.positive(owner, place, name, value, high)
+  if type(value) ~= 'number' or not (value > 0 and value <= (high or value)) then
+    local expected = high and ('a number above 0, at most %g'):format(high) or 'a positive number'
+    check.wrong(owner, place, name, value, expected)
+  end
   return value
 end
 
@@ -67,9 +69,7 @@ end
 function check.choice(owner, place, name, value, choices)
   if type(value) ~= 'string' then check.wrong(owner, place, name, value, 'a string') end
   if choices[value] == nil then
-    local names = util.sorted_keys(choices)
-    check.refuse(owner, place, name, "unknown value %s%s (known: %s)", util.quoted(value),
-      core.suggestion(value, names), table.concat(names, ', '))
+    check.refuse(owner, place, name, 'unknown value %s', util.unknown(value, util.sorted_keys(choices)))
   end
   return value
 end
@@ -85,18 +85,45 @@ function check.object(owner, place, name, value, class)
   return value
 end
 
---- The object that a method is called on; says so where '.' was written for ':'.
-function check.self(owner, self, class)
+local function refuse_self(owner, self, class)
   if type(self) ~= 'table' or util.class_of(self) ~= class then
     util.fail("%s: the object before ':' ('self'): expected a %s, got %s (methods are called with ':')", owner, class,
       util.describe(self))
   end
-  if rawget(self, 'closed') then util.fail("%s: the object before ':' ('self'): this %s is closed", owner, class) end
+  util.fail("%s: the object before ':' ('self'): this %s is closed", owner, class)
+end
+
+--- What check.guard and check.methods made of which function.
+check.guarded = setmetatable({}, { __mode = 'k' })
+
+--- Has verify(self, name) called before every method of `class`, all of which are there by now. It raises what is wrong
+--- with `self`; close() is left to itself.
+function check.guard(class, verify)
+  for name, method in util.sorted_pairs(class) do
+    if type(method) == 'function' and not name:match '^__' and name ~= 'close' then
+      class[name] = function(self, ...)
+        verify(self, name)
+        return method(self, ...)
+      end
+      check.guarded[class[name]] = method
+    end
+  end
+end
+
+--- Makes the methods of `class` refuse what is no open object of it. `prefix`: what messages call such an object.
+function check.methods(class, prefix)
+  local kind = class.__name
+  prefix = prefix or kind
+  check.guard(class, function(self, name)
+    if type(self) ~= 'table' or util.class_of(self) ~= kind or rawget(self, 'closed') then
+      refuse_self(('%s:%s'):format(prefix, name), self, kind)
+    end
+  end)
 end
 
 --- The object that close() is called on, which may be closed already; marks it as closed.
 function check.closing(owner, self, class)
-  if type(self) ~= 'table' or util.class_of(self) ~= class then check.self(owner, self, class) end
+  if type(self) ~= 'table' or util.class_of(self) ~= class then refuse_self(owner, self, class) end
   return rawset(self, 'closed', true)
 end
 
@@ -169,11 +196,32 @@ function check.fields(owner, given, rules, kind)
   return given
 end
 
+--- Those options of `given` that have a rule here; others go unchecked.
+function check.some(owner, given, rules)
+  for key, rule in util.sorted_pairs(rules) do
+    if given[key] ~= nil then check_value(owner, 'option', key, given[key], rule) end
+  end
+end
+
 --- An argument that is a table of options, or nil: then an empty one comes back.
 function check.options(owner, place, name, given, rules)
   if given == nil then return {} end
   check.argument(owner, place, name, given, 'table')
   return check.fields(owner, given, rules)
+end
+
+--- Refuses options that lack one of those named.
+function check.needed(owner, given, ...)
+  for _, name in ipairs { ... } do
+    if given[name] == nil then util.fail("%s: option '%s' is missing", owner, name) end
+  end
+  return given
+end
+
+--- An argument that must be a table of options, with those that follow `rules` among them.
+function check.table(owner, place, name, given, rules, ...)
+  check.fields(owner, check.argument(owner, place, name, given, 'table'), rules)
+  return check.needed(owner, given, ...)
 end
 
 return check

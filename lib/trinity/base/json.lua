@@ -1,9 +1,4 @@
 -- JSON for the library: text to Lua values and back, on one line. (core.to_json writes JSON for people, indented.)
---
---   json.decode(text, what)  objects and lists become tables, null becomes nil (false inside lists, which keep their
---                            length); an error names `what`, line and column
---   json.encode(value)       keys sorted, numbers so that they read back to the same value, '<' as an escape, so that
---                            the text can stand inside a page; json.list marks a table as a list though it is empty
 
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
@@ -12,11 +7,21 @@ local json = {}
 
 local deepest = 60 -- as deep as decode reads
 
---- A value from JSON text. `what` (default 'JSON') begins the message of an error.
+--- A value from JSON text: objects and lists become tables, null becomes nil (false inside lists, which keep their
+--- length). `what` (default 'JSON') begins the message of an error, before line and column.
 function json.decode(text, what)
   local ok, value = pcall(core.from_json, text, what or 'JSON')
   if ok then return value end
   error((util.unplaced(value):gsub('^trinity%.from_json: ', '')), 0)
+end
+
+--- The value in a file.
+function json.read(path) return json.decode(core.read_file(path), path) end
+
+--- The object or list in a file; nil where there is none.
+function json.try(path)
+  local ok, value = pcall(json.read, path)
+  return ok and type(value) == 'table' and value or nil
 end
 
 local List = {}
@@ -76,7 +81,8 @@ local function encode(value, out, depth)
   end
 end
 
---- A value as JSON on one line. Not a number and infinities become null.
+--- A value as JSON on one line: keys sorted, numbers so that they read back to the same value, '<' as an escape, so
+--- that the text can stand inside a page. Not a number and infinities become null.
 function json.encode(value)
   local out = {}
   encode(value, out, 0)

@@ -1,13 +1,9 @@
--- Tables as CSV and pictures as SVG and PNG, drawn by gnuplot where it is installed, for scripts.
---
---   plot.csv(path, head, rows)                       a table
---   plot.picture(path, commands, width, height)      gnuplot's commands as PATH.gp, PATH.svg, PATH.png
---   plot.bars(path, spec)                            groups of bars
---   plot.lines(path, spec)                           curves with points
--- Pictures return the path of the SVG, or nil and why there is none. Colours are those of Okabe and Ito, which people
--- who see fewer colours tell apart; bars also differ in their filling, curves in their points.
+-- Tables as CSV and pictures as SVG and PNG, drawn by gnuplot where it is installed, for scripts. Pictures return the
+-- path of the SVG, or nil and why there is none. Colours are those of Okabe and Ito, which people who see fewer colours
+-- tell apart; bars also differ in their filling, curves in their points.
 
 local core = require 'trinity.core'
+local util = require 'trinity.base.util'
 
 local plot = {}
 
@@ -23,8 +19,7 @@ end
 function plot.csv(path, head, rows)
   local lines = {}
   for i, row in ipairs { head, unpack(rows) } do
-    local cells = {}
-    for c = 1, #head do cells[c] = cell(row[c] == nil and '' or row[c]) end
+    local cells = util.listed(#head, function(c) return cell(row[c] == nil and '' or row[c]) end)
     lines[i] = table.concat(cells, ',')
   end
   core.write_file(path, table.concat(lines, '\n') .. '\n')
@@ -65,20 +60,25 @@ function plot.picture(path, commands, width, height)
   return path .. '.svg'
 end
 
+--- Data for gnuplot's commands, which call it `name`: a line a row of numbers.
+function plot.block(name, rows)
+  local lines = util.map(rows, function(row)
+    return table.concat(util.map(row, function(number) return ('%.9g'):format(number) end), ' ')
+  end)
+  return ('$%s << EOD\n%s\nEOD\n'):format(name, table.concat(lines, '\n'))
+end
+
 -- What a bar stands on: groups lie at 1, 2, ..., their bars beside each other in a width of 0.8.
 local function bar_place(group, series, count) return group + ((series - 0.5) / count - 0.5) * 0.8 end
 
 --- Lines of a block of data, 'x y' each, of the bars of series s.
 local function bar_block(spec, name, values, s)
-  local lines = { ('$%s%d << EOD'):format(name, s) }
+  local rows = {}
   for g in ipairs(spec.groups) do
     local value = values and values[g] and values[g][s]
-    if type(value) == 'number' then
-      lines[#lines + 1] = ('%.6g %.9g'):format(bar_place(g, s, #spec.series), value)
-    end
+    if type(value) == 'number' then rows[#rows + 1] = { bar_place(g, s, #spec.series), value } end
   end
-  lines[#lines + 1] = 'EOD\n'
-  return table.concat(lines, '\n'), #lines > 2
+  return plot.block(name .. s, rows), #rows > 0
 end
 
 --- Texts in place of bars, such as 'OOM'.
@@ -139,10 +139,7 @@ end
 function plot.lines(path, spec)
   local blocks, parts = {}, {}
   for s, series in ipairs(spec.series) do
-    local lines = { ('$line%d << EOD'):format(s) }
-    for i, point in ipairs(series.points) do lines[i + 1] = ('%.9g %.9g'):format(point[1], point[2]) end
-    lines[#lines + 1] = 'EOD\n'
-    blocks[s] = table.concat(lines, '\n')
+    blocks[s] = plot.block('line' .. s, series.points)
     parts[s] = ("$line%d using 1:2 with linespoints linetype %d title %s noenhanced"):format(s, s,
       in_quotes(series.name))
   end

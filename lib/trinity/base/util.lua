@@ -56,6 +56,89 @@ function util.sorted_keys(t)
   return keys
 end
 
+--- A new table with the fields of those given (nil: none), of which the later ones win.
+---@param ... table?
+---@return table
+function util.merged(...)
+  local all = {}
+  for i = 1, select('#', ...) do
+    for key, value in util.sorted_pairs(select(i, ...) or {}) do all[key] = value end
+  end
+  return all
+end
+
+--- A new table with those fields of `from` that `names` lists, but for values equal to `unset`.
+---@param from table
+---@param names string[]
+---@param unset? any
+---@return table
+function util.picked(from, names, unset)
+  local some = {}
+  for _, name in ipairs(names) do
+    if from[name] ~= unset then some[name] = from[name] end
+  end
+  return some
+end
+
+--- The list of f(entry, i) over the entries of a list.
+---@generic T, R
+---@param list T[]
+---@param f fun(entry: T, i: integer): R
+---@return R[]
+function util.map(list, f)
+  local made = {}
+  for i = 1, #list do made[i] = f(list[i], i) end
+  return made
+end
+
+--- The list of make(i) for i from 1 to `count`.
+---@generic R
+---@param count integer
+---@param make fun(i: integer): R
+---@return R[]
+function util.listed(count, make)
+  local made = {}
+  for i = 1, count do made[i] = make(i) end
+  return made
+end
+
+--- The words of a text between commas and blanks.
+---@param text string
+---@return string[]
+function util.words(text)
+  local list = {}
+  for word in text:gmatch '[^,%s]+' do list[#list + 1] = word end
+  return list
+end
+
+--- The numbers of an option of the command line between commas, from `low` to `high` (each optional).
+---@param option string
+---@param text string
+---@param low? number
+---@param high? number
+---@param integer? boolean
+---@return number[]
+function util.numbers(option, text, low, high, integer)
+  local list = {}
+  for i, word in ipairs(util.words(text)) do
+    local value = tonumber(word)
+    if not value or value < (low or value) or value > (high or value) or integer and value % 1 ~= 0 then
+      util.fail_usage("option '--%s': expected %s%s%s with commas, got '%s'", option,
+        integer and 'integers' or 'numbers', low and (' from %g'):format(low) or '',
+        high and (' to %g'):format(high) or '', word)
+    end
+    list[i] = value
+  end
+  return list
+end
+
+--- Whether a file can be opened.
+function util.exists(path)
+  local file = io.open(path, 'r')
+  if file then file:close() end
+  return file ~= nil
+end
+
 --- The middle of numbers in any order; of an even count the mean of the two in the middle.
 ---@param list number[] at least one
 ---@return number
@@ -85,6 +168,12 @@ end
 
 --- A text in quotes on one line, cut when long.
 function util.quoted(text) return ("'%s'"):format(util.shortened(text, 40)) end
+
+--- A word that is none of `names`, for a message that says what was meant and which there are.
+function util.unknown(word, names)
+  return ('%s%s (known: %s)'):format(util.quoted(tostring(word)), core.suggestion(tostring(word), names),
+    table.concat(names, ', '))
+end
 
 --- The class of an object of ours (the __name of its metatable, or what the engine calls it), or nil.
 function util.class_of(value)
@@ -117,9 +206,7 @@ end
 function util.refuse_unknown(owner, given, known, kind)
   for key in util.sorted_pairs(given) do
     if known[key] == nil then
-      local names = util.sorted_keys(known)
-      util.fail('%s: unknown %s %s%s (known: %s)', owner, kind or 'option', util.quoted(tostring(key)),
-        core.suggestion(tostring(key), names), table.concat(names, ', '))
+      util.fail('%s: unknown %s %s', owner, kind or 'option', util.unknown(key, util.sorted_keys(known)))
     end
   end
 end

@@ -16,7 +16,6 @@
 -- the driver shows less are inside reserved_memory_bytes. Efficiencies (but those with a source below),
 -- launch_s and reserved_memory_bytes are not published: starting values, to be fitted to measurements.
 
-local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local util = require 'trinity.base.util'
 
@@ -149,9 +148,7 @@ function devices.names() return util.sorted_keys(presets) end
 function devices.find(name) return copy(presets[check.argument('devices.find', 1, 'name', name, 'string')]) end
 
 local function refuse_name(owner, name)
-  local names = devices.names()
-  util.fail('%s: no device type %s%s (known: %s)', owner, util.quoted(name), core.suggestion(name, names),
-    table.concat(names, ', '))
+  util.fail('%s: no device type %s', owner, util.unknown(name, devices.names()))
 end
 
 --- A copy of a kind with fields changed; tables such as peak_flops_per_s are changed entry by entry.
@@ -167,5 +164,5 @@ function devices.with(base, changes)
 end
 
 return setmetatable(devices, { __index = function(_, name)
-  return copy(presets[name]) or refuse_name('trinity.devices', tostring(name))
+  return copy(presets[name]) or refuse_name('trinity.devices', name)
 end })

@@ -15,7 +15,6 @@
 -- trinity.cluster 'path/to/file.lua'. Endpoints of links are devices, or switches, which need no other
 -- mention. spec() is the plain table that trinity.cluster takes, to be changed at will before.
 
-local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local util = require 'trinity.base.util'
 
@@ -80,15 +79,9 @@ function topology.wires() return util.sorted_keys(wires) end
 function topology.wire(name, changes)
   check.argument('topology.wire', 1, 'name', name, 'string')
   if not wires[name] then
-    local names = topology.wires()
-    check.refuse('topology.wire', 1, 'name', 'no wire %s%s (known: %s)', util.quoted(name),
-      core.suggestion(name, names), table.concat(names, ', '))
+    check.refuse('topology.wire', 1, 'name', 'no wire %s', util.unknown(name, topology.wires()))
   end
-  local wire = {}
-  for key, value in util.sorted_pairs(wires[name]) do wire[key] = value end
-  changes = check.options('topology.wire', 2, 'changes', changes, wire_rules)
-  for key, value in util.sorted_pairs(changes) do wire[key] = value end
-  return wire
+  return util.merged(wires[name], check.options('topology.wire', 2, 'changes', changes, wire_rules))
 end
 
 --- A cluster that is being written.
@@ -131,7 +124,6 @@ end
 ---@param name string
 ---@param fields trinity.DeviceTypeSpec
 function Topology:device_type(name, fields)
-  check.self('topology:device_type', self, 'topology')
   check.argument('topology:device_type', 1, 'name', name, 'string')
   self.description.device_types[name] = check.argument('topology:device_type', 2, 'fields', fields, 'table')
 end
@@ -144,7 +136,6 @@ end
 ---@param options? trinity.TopologyDevices
 ---@return string[] names
 function Topology:devices(node, which, type, options)
-  check.self('topology:devices', self, 'topology')
   check.argument('topology:devices', 1, 'node', node, 'string')
   check.argument('topology:devices', 3, 'type', type, 'string')
   options = check.options('topology:devices', 4, 'options', options, { name = 'string', speed = { 'positive' } })
@@ -160,7 +151,6 @@ end
 ---@param name string
 ---@param bandwidth_bytes_per_s number
 function Topology:switch(name, bandwidth_bytes_per_s)
-  check.self('topology:switch', self, 'topology')
   check.argument('topology:switch', 1, 'name', name, 'string')
   check.positive('topology:switch', 2, 'bandwidth_bytes_per_s', bandwidth_bytes_per_s)
   table.insert(self.description.switches, { name = name, bandwidth_bytes_per_s = bandwidth_bytes_per_s })
@@ -201,7 +191,6 @@ end
 ---@param wire trinity.WireName|trinity.Wire
 ---@param count? integer
 function Topology:link(from, to, wire, count)
-  check.self('topology:link', self, 'topology')
   local sources, targets = endpoints_of(1, 'from', from), endpoints_of(2, 'to', to)
   local one, bandwidth = bundle('topology:link', 3, wire, count)
   for _, a in ipairs(sources) do
@@ -214,7 +203,6 @@ end
 ---@param wire trinity.WireName|trinity.Wire
 ---@param count? integer
 function Topology:mesh(endpoints, wire, count)
-  check.self('topology:mesh', self, 'topology')
   check.list('topology:mesh', 1, 'endpoints', endpoints, 'string')
   local one, bandwidth = bundle('topology:mesh', 2, wire, count)
   for i = 1, #endpoints do
@@ -224,9 +212,8 @@ end
 
 --- The description so far, as trinity.cluster takes it.
 ---@return trinity.ClusterSpec
-function Topology:spec()
-  check.self('topology:spec', self, 'topology')
-  return self.description
-end
+function Topology:spec() return self.description end
+
+check.methods(Topology)
 
 return topology

@@ -21,14 +21,7 @@ cli.problem_options = {
 }
 
 --- A declaration of a command: `own` beside the options that name a problem.
-function cli.declare(own)
-  local all = {}
-  for _, set in ipairs { cli.problem_options, own } do
-    for key, value in util.sorted_pairs(set) do all[key] = value end
-  end
-  all[1] = own[1]
-  return all
-end
+function cli.declare(own) return util.merged(cli.problem_options, own) end
 
 -- Placeto's machine: devices joined by buses of 7600 bytes a microsecond, without latency (papers.md 1.6). Profiles
 -- bring their times, and the published rules know no memory limit.
@@ -78,10 +71,9 @@ end
 
 --- Operators in the order of their file (as the graph numbers them where no file has an order).
 local function file_order(graph)
-  local order = {}
-  for op = 1, graph.operators do
-    order[op] = { op = op, at = graph:operator(op).attributes.file_position or op }
-  end
+  local order = util.listed(graph.operators, function(op)
+    return { op = op, at = graph:operator(op).attributes.file_position or op }
+  end)
   table.sort(order, function(a, b)
     if a.at ~= b.at then return a.at < b.at end
     return a.op < b.op
@@ -94,7 +86,7 @@ end
 --- colocation unit.
 function cli.read_placement(problem, words)
   local devices, graph = {}, problem.graph
-  for word in words:gmatch '[^,%s]+' do
+  for _, word in ipairs(util.words(words)) do
     local device = tonumber(word)
     if not device or device % 1 ~= 0 or device < 0 or device >= #problem.cluster.devices then
       util.fail_usage("option '--placement': entry %d: expected a device from 0 to %d, got '%s'", #devices + 1,
@@ -116,9 +108,7 @@ end
 
 --- The devices (from 0) of all operators in the order of the file.
 function cli.placement_of(problem, placement)
-  local devices = {}
-  for i, op in ipairs(file_order(problem.graph)) do devices[i] = placement[op] - 1 end
-  return devices
+  return util.map(file_order(problem.graph), function(op) return placement[op] - 1 end)
 end
 
 --- Tells a strategy: as JSON with the fields of scripts/simulate.lua, or in words.

@@ -30,10 +30,9 @@ local function modules_of(declared)
 end
 
 local function signature(owner, method)
-  local names = {}
-  for i, parameter in ipairs(method.parameters) do
-    names[i] = parameter.name .. (parameter.optional and '?' or '')
-  end
+  local names = util.map(method.parameters, function(parameter)
+    return parameter.name .. (parameter.optional and '?' or '')
+  end)
   return ('%s%s%s(%s)'):format(owner, method.separator, method.name, table.concat(names, ', '))
 end
 

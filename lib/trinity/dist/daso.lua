@@ -36,7 +36,7 @@ function daso.merge(x, sum, batches, members)
   return (x * weight + sum) / (weight + members)
 end
 
----@class trinity.DasoSchedule
+---@class trinity.DasoSchedule: trinity.ScheduleOptions
 ---@field epoch integer from 0
 ---@field batch integer from 0
 ---@field group integer the one that synchronises next, from 0
@@ -47,19 +47,6 @@ end
 ---@field local_sync boolean
 ---@field best_loss number
 ---@field bad_epochs integer
----@field epochs integer
----@field warmup_epochs integer
----@field cooldown_epochs integer
----@field stability_level number
----@field patience integer
----@field max_global_skips integer
----@field skip_reduction_factor integer
----@field local_skip_factor integer
----@field groups integer
----@field nodes integer
----@field age trinity.DataAge
----@field bfloat16 boolean
----@field held? trinity.HeldSkips
 local Schedule = { __name = 'schedule of DASO' }
 Schedule.__index = Schedule
 
@@ -73,6 +60,9 @@ local rules = { epochs = { 'integer', 1, 1e6 }, warmup_epochs = { 'integer', 0, 
   max_global_skips = { 'integer', 0, 1e6 }, skip_reduction_factor = { 'integer', 2, 1e6 },
   local_skip_factor = { 'integer', 1, 1e6 }, held = 'table', groups = { 'integer', 1, 1e6 },
   nodes = { 'integer', 1, 1e6 }, age = { 'choice', { ['true'] = true, code = true } }, bfloat16 = 'boolean' }
+
+local defaults = { warmup_epochs = 4, cooldown_epochs = 4, stability_level = 0.05, patience = 2, max_global_skips = 8,
+  skip_reduction_factor = 2, local_skip_factor = 4, groups = 1, nodes = 2, age = 'true', bfloat16 = true }
 
 local held_rules = { global_skips = { 'integer', 1, 1e6 }, local_skips = { 'integer', 1, 1e6 },
   batches_to_wait = { 'integer', 0, 1e6 } }
@@ -99,18 +89,11 @@ end
 ---@param options trinity.ScheduleOptions
 ---@return trinity.DasoSchedule
 function daso.schedule(options)
-  check.argument('daso.schedule', 1, 'options', options, 'table')
-  check.fields('daso.schedule', options, rules)
-  if not options.epochs then util.fail "daso.schedule: option 'epochs' is missing" end
+  check.table('daso.schedule', 1, 'options', options, rules, 'epochs')
   local held = options.held and check.fields('daso.schedule: held', options.held, held_rules)
-  if held and not held.global_skips then util.fail "daso.schedule: held: option 'global_skips' is missing" end
-  local self = setmetatable({ epochs = options.epochs, warmup_epochs = options.warmup_epochs or 4,
-    cooldown_epochs = options.cooldown_epochs or 4, stability_level = options.stability_level or 0.05,
-    patience = options.patience or 2, max_global_skips = options.max_global_skips or 8,
-    skip_reduction_factor = options.skip_reduction_factor or 2, local_skip_factor = options.local_skip_factor or 4,
-    held = held, groups = options.groups or 1, nodes = options.nodes or 2, age = options.age or 'true',
-    bfloat16 = options.bfloat16 ~= false, epoch = 0, batch = 0, group = 0, local_sync = true, best_loss = math.huge,
-    bad_epochs = 0 }, Schedule)
+  if held then check.needed('daso.schedule: held', held, 'global_skips') end
+  local self = setmetatable(util.merged(defaults, options, { epoch = 0, batch = 0, group = 0, local_sync = true,
+    best_loss = math.huge, bad_epochs = 0 }), Schedule)
   set(self, 0, 0, 0)
   if self.warmup_epochs == 0 and self.epochs > self.cooldown_epochs then start_cycling(self) end
   set_gradients(self)
@@ -173,7 +156,6 @@ end
 ---@param batches integer of the epoch
 ---@return trinity.SyncAction[]
 function Schedule:after_batch(batches)
-  check.self('schedule:after_batch', self, 'schedule of DASO')
   check.integer('schedule:after_batch', 1, 'batches', batches, self.batch + 1, 2 ^ 40)
   local actions, t, last = {}, self.batch, batches - 1
   if self.nodes > 1 and self.max_global_skips > 0 then
@@ -217,7 +199,6 @@ end
 --- Sets the skips of the next epoch from the loss of the one that ended.
 ---@param loss number mean of all ranks
 function Schedule:after_epoch(loss)
-  check.self('schedule:after_epoch', self, 'schedule of DASO')
   if type(loss) ~= 'number' then check.wrong('schedule:after_epoch', 1, 'loss', loss, 'a number') end
   if self.batch ~= 0 then util.fail('schedule:after_epoch: the epoch is at batch %d', self.batch) end
   if self.epoch < self.warmup_epochs then return set(self, 0, 0, 0) end
@@ -236,7 +217,6 @@ end
 --- 'warm-up', 'cycling' or 'cool-down': of the running epoch.
 ---@return string
 function Schedule:phase()
-  check.self('schedule:phase', self, 'schedule of DASO')
   if self.epoch >= self.epochs - self.cooldown_epochs then return 'cool-down' end
   return self.epoch < self.warmup_epochs and 'warm-up' or 'cycling'
 end
@@ -246,17 +226,13 @@ local saved = { 'epoch', 'global_skips', 'local_skips', 'batches_to_wait', 'best
 --- What changes from epoch to epoch, as numbers by name; between epochs.
 ---@return table<string, number>
 function Schedule:state()
-  check.self('schedule:state', self, 'schedule of DASO')
   if self.batch ~= 0 then util.fail('schedule:state: the epoch is at batch %d', self.batch) end
-  local state = {}
-  for _, name in ipairs(saved) do state[name] = self[name] end
-  return state
+  return util.picked(self, saved)
 end
 
 --- Takes back what state() gave.
 ---@param state table<string, number>
 function Schedule:load_state(state)
-  check.self('schedule:load_state', self, 'schedule of DASO')
   check.argument('schedule:load_state', 1, 'state', state, 'table')
   for _, name in ipairs(saved) do
     self[name] = check.number('schedule:load_state', 'field', name, state[name])
@@ -264,5 +240,7 @@ function Schedule:load_state(state)
   self.batch, self.group, self.sent, self.previous, self.local_sync = 0, 0, nil, nil, true
   set_gradients(self)
 end
+
+check.methods(Schedule, 'schedule')
 
 return daso

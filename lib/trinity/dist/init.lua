@@ -13,6 +13,7 @@
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local progress = require 'trinity.base.progress'
+local ranks = require 'trinity.dist.ranks'
 local run_state = require 'trinity.runs.state'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
@@ -128,7 +129,6 @@ end
 ---@param options? trinity.AllReduceOptions
 ---@return trinity.Work
 function Job:start_all_reduce(x, options)
-  check.self('job:start_all_reduce', self, 'job')
   check_tensor('job:start_all_reduce', x)
   options = check.options('job:start_all_reduce', 2, 'options', options, reduce_rules)
   return setmetatable({ job = self, handle = self.handle:all_reduce(x, options) }, Work)
@@ -139,7 +139,6 @@ end
 ---@param options? trinity.AllReduceOptions
 ---@return trinity.TorchTensor x
 function Job:all_reduce(x, options)
-  check.self('job:all_reduce', self, 'job')
   check_tensor('job:all_reduce', x)
   options = check.options('job:all_reduce', 2, 'options', options, reduce_rules)
   self.handle:wait(self.handle:all_reduce(x, options))
@@ -153,7 +152,6 @@ local broadcast_rules = { scope = { 'choice', scopes }, root = { 'integer', 0, 2
 ---@param options? trinity.BroadcastOptions
 ---@return trinity.TorchTensor x
 function Job:broadcast(x, options)
-  check.self('job:broadcast', self, 'job')
   check_tensor('job:broadcast', x)
   options = check.options('job:broadcast', 2, 'options', options, broadcast_rules)
   self.handle:wait(self.handle:broadcast(x, options.scope or 'world', options.root or 0))
@@ -161,23 +159,16 @@ function Job:broadcast(x, options)
 end
 
 --- Waits until the reduction has ended.
-function Work:wait()
-  check.self('work:wait', self, 'work')
-  self.job.handle:wait(self.handle)
-end
+function Work:wait() self.job.handle:wait(self.handle) end
 
 --- Whether it has ended.
 ---@return boolean
-function Work:done()
-  check.self('work:done', self, 'work')
-  return self.job.handle:is_done(self.handle)
-end
+function Work:done() return self.job.handle:is_done(self.handle) end
 
 --- The mean of a number over all ranks.
 ---@param number number
 ---@return number
 function Job:mean(number)
-  check.self('job:mean', self, 'job')
   check.argument('job:mean', 1, 'number', number, 'number')
   if self.size == 1 then return number end
   return self:all_reduce(tensor.new({ number }, { dtype = 'float64' }), { reduction = 'mean' }):select(1, 1):item()
@@ -186,7 +177,6 @@ end
 --- Averages the gradients of parameters over all ranks.
 ---@param parameters trinity.TorchTensor[]
 function Job:average_gradients(parameters)
-  check.self('job:average_gradients', self, 'job')
   check.argument('job:average_gradients', 1, 'parameters', parameters, 'table')
   if self.size == 1 then return end
   local count = 0
@@ -207,37 +197,22 @@ end
 ---@param strategy trinity.Strategy
 ---@return trinity.Strategy
 function Job:best(strategy)
-  check.self('job:best', self, 'job')
   check.object('job:best', 1, 'strategy', strategy, 'strategy')
   if self.size == 1 then return strategy end
-  local worth = tensor.full({ 2 * self.size }, 0, { dtype = 'float64' })
-  worth:narrow(1, 2 * self.rank + 1, 1):fill_(strategy.metrics.feasible and 1 or 0)
-  worth:narrow(1, 2 * self.rank + 2, 1):fill_(strategy.reward)
-  self:all_reduce(worth)
-  local values, winner = worth:totable(), 0
-  for r = 1, self.size - 1 do
-    local fits, best_fits = values[2 * r + 1], values[2 * winner + 1]
-    if fits > best_fits or fits == best_fits and values[2 * r + 2] > values[2 * winner + 2] then winner = r end
-  end
-  local devices, placement = {}, strategy.problem:placement()
-  for i = 1, #placement do devices[i] = strategy.placement[i] end
-  local chosen = self:broadcast(tensor.new(devices, { dtype = 'int64' }), { root = winner }):totable()
-  for i = 1, #placement do placement[i] = chosen[i] end
+  local placement = strategy.problem:placement()
+  local winner = ranks.best(ranks.rows(self, { ranks.worth(strategy) }), 1)
+  ranks.take_placement(self, winner, strategy.placement, placement)
   return strategy.problem:strategy(placement, { method = strategy.method, seed = strategy.seed,
     evaluations = strategy.evaluations })
 end
 
 --- Waits for all ranks.
-function Job:barrier()
-  check.self('job:barrier', self, 'job')
-  self.handle:barrier()
-end
+function Job:barrier() self.handle:barrier() end
 
 --- Ends the job, naming the rank that differs, unless all ranks give the same text.
 ---@param what string what it is about
 ---@param text string
 function Job:agree(what, text)
-  check.self('job:agree', self, 'job')
   check.argument('job:agree', 1, 'what', what, 'string')
   self.handle:agree(what, check.argument('job:agree', 2, 'text', text, 'string'))
 end
@@ -245,7 +220,6 @@ end
 --- Prints a text on rank 0 alone.
 ---@param text string
 function Job:print(text)
-  check.self('job:print', self, 'job')
   check.argument('job:print', 1, 'text', text, 'string')
   if self.rank == 0 then print(text) end
 end
@@ -276,13 +250,15 @@ function dist.launch(arguments, options)
   options = check.options('dist.launch', 2, 'options', options, launch_rules)
   local script = arguments[1]
   if (script:find '/' or script:match '%.lua$') and not script:match '^%-' then -- no rank has to start for that
-    local file = io.open(script)
-    if not file then check.refuse('dist.launch', 1, 'arguments', '%s: no such script', util.shortened(script)) end
-    file:close()
+    if not util.exists(script) then
+      check.refuse('dist.launch', 1, 'arguments', '%s: no such script', util.shortened(script))
+    end
   end
   return core.dist.launch(arguments, options)
 end
 
+check.methods(Job)
+check.methods(Work)
 run_state.job = dist.current
 
 return dist

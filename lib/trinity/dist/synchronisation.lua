@@ -172,11 +172,8 @@ end
 ---@return trinity.Replication
 function synchronisation.replicate(spec)
   local owner = 'synchronisation.replicate'
-  check.argument(owner, 1, 'spec', spec, 'table')
-  spec = from_strategy(owner, check.fields(owner, spec, spec_rules))
-  for _, name in ipairs { 'graph', 'cluster', 'policy' } do
-    if not spec[name] then util.fail("%s: option '%s' is missing", owner, name) end
-  end
+  spec = from_strategy(owner, check.table(owner, 1, 'spec', spec, spec_rules))
+  check.needed(owner, spec, 'graph', 'cluster', 'policy')
   if spec.placement ~= nil and not array.is_int32(spec.placement) then
     check.wrong(owner, 'option', 'placement', spec.placement, 'a placement')
   end
@@ -199,7 +196,6 @@ end
 ---@param problem trinity.Problem of the same graph and cluster
 ---@return trinity.Strategy
 function Run:strategy(problem)
-  check.self('replication:strategy', self, 'replication')
   check.object('replication:strategy', 1, 'problem', problem, 'problem')
   for _, name in ipairs { 'graph', 'cluster' } do
     if problem[name].fingerprint ~= self[name].fingerprint then
@@ -222,8 +218,7 @@ end
 
 --- A step of replicas `first` to `last` (from 0), their gradients averaged in buckets. One alone has no all-reduce.
 local function simulate(self, first, last, bucket_bytes, algorithm)
-  local one = array.int32(self.graph.operators)
-  for i = 1, #one do one[i] = self.placement and self.placement[i] or 1 end
+  local one = self.placement or array.filled(self.graph.operators, 1)
   local graph, origin, replica = self.graph:replicate { replicas = last - first + 1, placement = one,
     algorithm = algorithm, bucket_bytes = bucket_bytes > 0 and bucket_bytes or 2 ^ 50 }
   local placement, gathers = array.int32(graph.operators), {}
@@ -283,8 +278,7 @@ end
 local function collective_s(self, kind, algorithm, replicas, share)
   local slowest = 0
   for d, bytes in ipairs(self.device_bytes) do
-    local devices = {}
-    for i, r in ipairs(replicas) do devices[i] = device_of(self, r, d) end
+    local devices = util.map(replicas, function(r) return device_of(self, r, d) end)
     slowest = math.max(slowest, self.cluster:collective({ kind = kind, algorithm = algorithm, devices = devices,
       bytes = math.floor(bytes * share) }).time_s)
   end
@@ -299,9 +293,7 @@ local function addition_s(self, inputs)
   end
   builder:add { name = 'sum', type = 'Add', inputs = read, outputs = { { bytes = self.parameter_bytes } } }
   local graph = builder:build()
-  local placement = array.int32(graph.operators)
-  for i = 1, #placement do placement[i] = 1 end
-  return price(self, graph, placement, { memory = 'none' }).step_time_s
+  return price(self, graph, array.filled(graph.operators, 1), { memory = 'none' }).step_time_s
 end
 
 --- Gradients of `workers` replicas to the servers and parameters back, as a graph of transfers. Adding up is free.
@@ -309,23 +301,18 @@ local function exchange_s(self, workers, servers)
   local builder, sent, place = graphs.new { name = 'parameter server' }, {}, {}
   local share = math.ceil(self.parameter_bytes / servers)
   local function add(name, replica, inputs, outputs)
-    local list = {}
-    for i = 1, outputs do list[i] = { bytes = share } end
+    local list = util.listed(outputs, function() return { bytes = share } end)
     place[#place + 1] = device_of(self, replica, 1)
     return { builder:add { name = name, type = 'Work', measured_time_s = 0, inputs = inputs, outputs = list } }
   end
   for w = 1, workers do sent[w] = add('gradients' .. w, w - 1, {}, servers) end
   local parameters = {}
   for k = 1, servers do
-    local arrived = {}
-    for w = 1, workers do arrived[w] = sent[w][k] end
+    local arrived = util.listed(workers, function(w) return sent[w][k] end)
     parameters[k] = add('server' .. k, math.floor((k - 1) * self.replicas / servers), arrived, 1)[1]
   end
   for w = 1, workers do add('worker' .. w, w - 1, parameters, 0) end
-  local graph = builder:build()
-  local placement = array.int32(graph.operators)
-  for i = 1, #placement do placement[i] = place[i] end
-  return price(self, graph, placement, { memory = 'none' }).step_time_s
+  return price(self, builder:build(), array.int32_of(place), { memory = 'none' }).step_time_s
 end
 
 local function slowest_node(self, time_of)
@@ -334,11 +321,7 @@ local function slowest_node(self, time_of)
   return slowest
 end
 
-local function all_replicas(self)
-  local list = {}
-  for r = 1, self.replicas do list[r] = r - 1 end
-  return list
-end
+local function all_replicas(self) return util.listed(self.replicas, function(r) return r - 1 end) end
 
 --- An epoch under a policy whose epochs are all alike.
 local function even_epoch_s(self, batches)
@@ -468,11 +451,8 @@ local most_batches = 1e8
 ---@param options trinity.ReplicatedTraining
 ---@return trinity.TrainingTime
 function Run:train(options)
-  check.self('replication:train', self, 'replication')
-  check.argument('replication:train', 1, 'options', options, 'table')
-  check.fields('replication:train', options, train_rules)
+  check.table('replication:train', 1, 'options', options, train_rules, 'batches')
   local epochs, batches, given = options.epochs or 1, options.batches, options.loss
-  if not batches then util.fail "replication:train: option 'batches' is missing" end
   if given ~= nil and type(given) ~= 'function' and (type(given) ~= 'table' or #given == 0) then
     check.wrong('replication:train', 'option', 'loss', given, 'a list of numbers or a function')
   end
@@ -480,9 +460,8 @@ function Run:train(options)
   local result = { epochs = {}, time_s = 0, compute_s = epochs * batches * slowest_node(self, compute_s) }
   local schedule, clock, even_s
   if self.policy.kind == 'daso' then
-    local settings = { epochs = epochs, groups = self.per_node, nodes = self.nodes }
-    for key, value in util.sorted_pairs(self.policy.options) do settings[key] = value end
-    schedule, clock = daso.schedule(settings), new_clock(self)
+    schedule, clock = daso.schedule(util.merged({ epochs = epochs, groups = self.per_node, nodes = self.nodes },
+      self.policy.options)), new_clock(self)
   else
     even_s = even_epoch_s(self, batches)
   end
@@ -504,5 +483,7 @@ function strategies.read_replication(problem, placement, path, text)
   if not ok then util.fail('%s: %s', path, util.unplaced(result)) end
   return result
 end
+
+check.methods(Run)
 
 return synchronisation

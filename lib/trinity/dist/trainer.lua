@@ -13,7 +13,6 @@ local checkpoints = require 'trinity.runs.checkpoints'
 local daso = require 'trinity.dist.daso'
 local nn = require 'trinity.nn'
 local optimisers = require 'trinity.nn.optimisers'
-local run_folder = require 'trinity.runs.folder'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
@@ -40,10 +39,9 @@ local rules = { module = 'table', optimiser = 'any', method = { 'choice', { bsp 
 
 --- What all ranks must have in common, a line a parameter.
 local function describe_module(module)
-  local lines = {}
-  for i, item in ipairs(module:named_parameters()) do
-    lines[i] = ("parameter %d '%s' [%s %s]"):format(i, item[1], table.concat(item[2]:size(), ' x '), item[2].dtype)
-  end
+  local lines = util.map(module:named_parameters(), function(item, i)
+    return ("parameter %d '%s' [%s %s]"):format(i, item[1], table.concat(item[2]:size(), ' x '), item[2].dtype)
+  end)
   return table.concat(lines, '\n')
 end
 
@@ -57,14 +55,12 @@ local function check_parameters(owner, parameters)
   end
 end
 
---- A trainer: { module =, optimiser = (of its parameters), method = 'bsp' | 'daso', schedule = (options of
---- daso.schedule; groups and nodes are the job's), chunk_elements = 10,000,000 }. All ranks begin with rank 0's
---- parameters. Ends the job when a rank's module has other shapes.
+--- A trainer of trinity.TrainerOptions. All ranks begin with rank 0's parameters. Ends the job when a rank's module has
+--- other shapes.
 local function new(job, options)
   local owner = 'dist.trainer'
   check.object(owner, 1, 'job', job, 'job')
-  check.argument(owner, 2, 'options', options, 'table')
-  check.fields(owner, options, rules)
+  check.table(owner, 2, 'options', options, rules)
   if not nn.is_module(options.module) then check.wrong(owner, 'option', 'module', options.module, 'a module') end
   if util.class_of(options.optimiser) ~= 'optimiser' then
     check.wrong(owner, 'option', 'optimiser', options.optimiser, 'an optimiser')
@@ -75,9 +71,7 @@ local function new(job, options)
   check_parameters(owner, self.parameters)
   self.count = options.module:parameter_count()
   if self.method == 'daso' then
-    local given = { groups = job.local_size, nodes = job.nodes }
-    for key, value in util.sorted_pairs(options.schedule or {}) do given[key] = value end
-    self.schedule = daso.schedule(given)
+    self.schedule = daso.schedule(util.merged({ groups = job.local_size, nodes = job.nodes }, options.schedule))
   elseif options.schedule then
     util.fail("%s: option 'schedule' belongs to method 'daso'", owner)
   end
@@ -91,7 +85,6 @@ end
 --- All parameters as one new vector.
 ---@return trinity.TorchTensor
 function Trainer:pack()
-  check.self('trainer:pack', self, 'trainer')
   local flat = tensor.zeros(self.count)
   core.dist.pack(self.parameters, flat)
   return flat
@@ -100,7 +93,6 @@ end
 --- Sets all parameters from such a vector.
 ---@param flat trinity.TorchTensor
 function Trainer:unpack(flat)
-  check.self('trainer:unpack', self, 'trainer')
   core.dist.unpack(flat, self.parameters)
 end
 
@@ -193,7 +185,6 @@ end
 ---@param loss_of fun(batch: integer): trinity.TorchTensor
 ---@return number loss mean of all batches and ranks
 function Trainer:epoch(batches, loss_of)
-  check.self('trainer:epoch', self, 'trainer')
   check.integer('trainer:epoch', 1, 'batches', batches, 1, 2 ^ 40)
   check.argument('trainer:epoch', 2, 'loss_of', loss_of, 'function')
   if self.schedule and self.schedule.epoch >= self.schedule.epochs then
@@ -229,7 +220,6 @@ end
 --- before is only replaced once all ranks have written, so whenever a rank ends, one checkpoint is whole.
 ---@param folder string
 function Trainer:save(folder)
-  check.self('trainer:save', self, 'trainer')
   check.argument('trainer:save', 1, 'folder', folder, 'string')
   local epoch, tensors = self.epochs_done, { parameters = self:pack() }
   for name, value in util.sorted_pairs(self.schedule and self.schedule:state() or {}) do
@@ -249,7 +239,7 @@ end
 -- The epoch that was saved last by ranks as many and of the same kind as these; nil where there is none.
 local function epoch_of(self, folder)
   local path = folder .. '/last'
-  local last = run_folder.exists(path) and read_signed(path) or 'none'
+  local last = util.exists(path) and read_signed(path) or 'none'
   self.job:agree('the checkpoint in ' .. folder, last)
   if last == 'none' then return nil end
   local epoch, ranks, method = last:match '^epoch (%d+), (%d+) ranks, (%w+)$'
@@ -272,7 +262,6 @@ end
 ---@param folder string
 ---@return boolean found false when there is nothing
 function Trainer:load(folder)
-  check.self('trainer:load', self, 'trainer')
   check.argument('trainer:load', 1, 'folder', folder, 'string')
   local epoch, state = epoch_of(self, folder), {}
   if not epoch then return false end
@@ -292,5 +281,7 @@ function Trainer:load(folder)
   self.epochs_done, self.saved_epoch = epoch, epoch
   return true
 end
+
+check.methods(Trainer)
 
 return { new = new }

@@ -12,12 +12,6 @@ local util = require 'trinity.base.util'
 local rules = { steps = { 'integer', 1, 1e6 }, warm_up = { 'integer', 0 }, seed = { 'integer', 0 },
   learning_rate = { 'number', 0 }, devices = 'table', memory_limit_bytes = { 'integer', 0, 2 ^ 53 } }
 
-local function doubles(list)
-  local values = array.double(#list)
-  for i = 1, #list do values[i] = list[i] end
-  return values
-end
-
 --- What the simulator says of a plan: its micro-batches, and the start of every task.
 local function simulated_order(problem, plan)
   local timeline = problem:timeline(plan)
@@ -123,7 +117,7 @@ return function(problem, plan, options)
   local result = { losses = losses, steps = steps, warm_up = warm_up, micro_batches = micro_batches, last = last,
     step_times_s = times, step_time_s = util.median(times), cores = executor:cores(),
     operator_time_s = operator_medians(problem.graph.operators, runs),
-    operator_start_s = doubles(last.start_s),
+    operator_start_s = array.double_of(last.start_s),
     transferred_bytes = last.transferred_bytes,
     peak_memory_bytes = peaks }
   executor:close()

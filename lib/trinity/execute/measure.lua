@@ -30,8 +30,7 @@ end
 
 --- Adds to spans[op] the time from an operator's start to that of the next on its device.
 local function add_spans(graph, step, spans)
-  local order = {}
-  for op = 1, graph.operators do order[op] = op end
+  local order = util.listed(graph.operators, function(op) return op end)
   table.sort(order, function(a, b)
     if step.start_s[a] ~= step.start_s[b] then return step.start_s[a] < step.start_s[b] end
     return step.end_s[a] < step.end_s[b]
@@ -42,11 +41,7 @@ local function add_spans(graph, step, spans)
   end
 end
 
-local function new_spans(graph)
-  local spans = {}
-  for op = 1, graph.operators do spans[op] = {} end
-  return spans
-end
+local function new_spans(graph) return util.listed(graph.operators, function() return {} end) end
 
 --- When the simulator starts each operator of a placement: the order in which they are executed. (By number all updates
 --- would come last, long after their gradients have left the caches.)
@@ -63,8 +58,7 @@ local function executors(graph, devices, seed)
   local problem = problems.new { graph = graph, cluster = model.cluster(plain_cluster(devices)) }
   local list = {}
   for d = 1, #devices do
-    local placement = problem:placement()
-    for op = 1, #placement do placement[op] = d end
+    local placement = array.filled(graph.operators, d)
     list[d] = core.executor(graph.handle, placement, #devices, measure.order_of(problem, placement),
       { seed = seed, devices = devices })
   end
@@ -73,8 +67,7 @@ end
 
 --- Steps of all devices of a kind: `spans` of every operator, and how long the steps of each device took.
 local function new_record(graph, devices)
-  local steps = {}
-  for d = 1, devices do steps[d] = {} end
+  local steps = util.listed(devices, function() return {} end)
   return { graph = graph, spans = new_spans(graph), steps = steps }
 end
 
@@ -225,9 +218,13 @@ function Copies:latency_s(link)
   return list and math.max(0, util.median(list)) or link.latency_s
 end
 
-local function default_sizes()
-  local sizes = {}
-  for i = 1, 10 do sizes[i] = 1024 * 4 ^ (i - 1) end
+--- Sizes of copies from 1 KiB on, each four times the last, to `largest`.
+function measure.copy_sizes(largest)
+  local sizes, bytes = {}, 1024
+  while bytes <= largest do
+    sizes[#sizes + 1] = bytes
+    bytes = 4 * bytes
+  end
   return sizes
 end
 
@@ -242,20 +239,13 @@ end
 --- The options with what they leave out, checked.
 local function complete(owner, graph, options)
   options = check.options(owner, 2, 'options', options, rules)
-  local chosen = { steps = 10, warm_up = 5, seed = 1, copies = 7, devices = { 'cpu:0' }, batch_size = 0,
-    gpu_memory_bytes = 2 ^ 34, model = graph.name, sizes = default_sizes() }
-  for key, value in util.sorted_pairs(options) do chosen[key] = value end
+  local chosen = util.merged({ steps = 10, warm_up = 5, seed = 1, copies = 7, devices = { 'cpu:0' }, batch_size = 0,
+    gpu_memory_bytes = 2 ^ 34, model = graph.name, sizes = measure.copy_sizes(2 ^ 28) }, options)
   for _, key in ipairs { 'devices', 'sizes' } do
     check.list(owner, 'option', key, chosen[key], key == 'sizes' and 'number' or 'string')
     if #chosen[key] == 0 then check.refuse(owner, 'option', key, 'expected at least one') end
   end
   return chosen
-end
-
---- Of the machine, what a profile says.
-local function machine()
-  local about = core.describe_machine()
-  return { processor = about.processor, cores = about.cores, memory_bytes = about.memory_bytes }
 end
 
 local Session = {}
@@ -307,18 +297,14 @@ function Session:profile()
     kinds[name] = described
     for d, device in ipairs(kind.devices) do speed_of[device] = speeds[d] end
   end
-  local devices = {}
-  for d, device in ipairs(self.devices) do
-    devices[d] = { name = device.name, kind = device.kind, speed = speed_of[device.name] }
-  end
+  local devices = util.map(self.devices, function(device)
+    return { name = device.name, kind = device.kind, speed = speed_of[device.name] }
+  end)
   local links = {}
-  for i, link in ipairs(self.links) do
-    links[i] = {}
-    for key, value in util.sorted_pairs(link) do links[i][key] = value end
-    links[i].latency_s = self.copies:latency_s(link)
-  end
+  for i, link in ipairs(self.links) do links[i] = util.merged(link, { latency_s = self.copies:latency_s(link) }) end
   return object.new('trinity.profile.measure', { format = file.format, version = file.version, trinity = core.version,
-    date = os.date '!%Y-%m-%dT%H:%M:%SZ', machine = machine(),
+    date = os.date '!%Y-%m-%dT%H:%M:%SZ',
+    machine = util.picked(core.describe_machine(), { 'processor', 'cores', 'memory_bytes' }),
     libraries = { torch = (core.describe_torch()), threads = 1 },
     model = { name = options.model, batch_size = options.batch_size, operators = graph.operators,
       fingerprint = graph.fingerprint },

@@ -10,8 +10,8 @@
 -- does between two operators is in it; a median over the steps after a warm-up. A link's copies are made as the
 -- executor makes them: the receiving worker clones what the sender has just written (engine/execute/measure.h). Rows of
 -- such copies give a link's bandwidth; its latency is what the copies of whole steps take beyond that, where the units
--- are on devices by chance: between kernels a copy takes several times as long to begin as in a row. The
--- file: lib/trinity/profile/file.lua; how parameters are fitted: lib/trinity/profile/fit.lua.
+-- are on devices by chance: between kernels a copy takes several times as long to begin as in a row. How parameters are
+-- fitted: lib/trinity/profile/fit.lua.
 
 ---@class trinity.ProfileModule
 local profile = { measure = require('trinity.execute.measure').run, load = require('trinity.profile.object').load }

@@ -32,7 +32,6 @@ return function(class)
   ---@param kind? trinity.OrderKind
   ---@return trinity.Int32View
   function Graph:topological_order(kind)
-    check.self('graph:topological_order', self, 'graph')
     if kind == nil then kind = 'number' end
     check.choice('graph:topological_order', 1, 'kind', kind, orders)
     return arrays.view(self.handle:topological_order(kind))
@@ -42,10 +41,8 @@ return function(class)
   ---@param options trinity.GraphPathOptions
   ---@return trinity.GraphPath
   function Graph:critical_path(options)
-    check.self('graph:critical_path', self, 'graph')
     local owner = 'graph:critical_path'
-    check.argument(owner, 1, 'options', options, 'table')
-    check.fields(owner, options, path_rules)
+    check.table(owner, 1, 'options', options, path_rules)
     local times = arguments.numbers(owner, 'time_s', options.time_s, self.operators, call_with_operator)
     local transfers = options.transfer_s and
       arguments.numbers(owner, 'transfer_s', options.transfer_s, self.edges, caller_of_edges(self))
@@ -60,7 +57,6 @@ return function(class)
   ---@param options? trinity.CutOptions
   ---@return trinity.Cut
   function Graph:min_cut(sources, sinks, options)
-    check.self('graph:min_cut', self, 'graph')
     local owner = 'graph:min_cut'
     sources = arguments.operators(owner, 1, 'sources', self, sources)
     sinks = arguments.operators(owner, 2, 'sinks', self, sinks)

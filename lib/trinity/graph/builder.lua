@@ -21,9 +21,8 @@ return function(wrap)
   ---@param spec trinity.OperatorSpec
   ---@return trinity.Tensor ...
   function Builder:add(spec)
-    check.self('builder:add', self, 'graph builder')
     check.argument('builder:add', 1, 'spec', spec, 'table')
-    local numbers, plain = {}, {}
+    local numbers = {}
     if spec.inputs ~= nil then check.argument('builder:add', 'field', 'inputs', spec.inputs, 'table') end
     for i, tensor in ipairs(spec.inputs or {}) do
       if type(tensor) ~= 'table' or type(tensor.number) ~= 'number' then
@@ -32,13 +31,9 @@ return function(wrap)
       end
       numbers[i] = tensor.number
     end
-    for key, value in util.sorted_pairs(spec) do plain[key] = value end
-    plain.inputs = numbers
-    local added = self.handle:add_operator(plain)
-    local outputs = {}
-    for i, number in ipairs(added) do
-      outputs[i] = { number = number, shape = spec.outputs[i].shape, dtype = spec.outputs[i].dtype or 'float32' }
-    end
+    local outputs = util.map(self.handle:add_operator(util.merged(spec, { inputs = numbers })), function(number, i)
+      return { number = number, shape = spec.outputs[i].shape, dtype = spec.outputs[i].dtype or 'float32' }
+    end)
     return unpack(outputs)
   end
 
@@ -46,7 +41,6 @@ return function(wrap)
   ---@param spec trinity.HandOperatorSpec
   ---@return string name
   function Builder:add_operator(spec)
-    check.self('builder:add_operator', self, 'graph builder')
     check.argument('builder:add_operator', 1, 'spec', spec, 'table')
     check.fields('builder:add_operator', spec, by_hand, 'field')
     local full = { type = 'Work' }
@@ -69,7 +63,6 @@ return function(wrap)
   ---@param size_bytes? number may be left out where `from` is a tensor
   ---@return trinity.Tensor
   function Builder:add_edge(from, to, size_bytes)
-    check.self('builder:add_edge', self, 'graph builder')
     local tail, head = edge_end(1, 'from', from), edge_end(2, 'to', to)
     local number = self.handle:add_edge(tail, head, size_bytes)
     return type(from) == 'table' and from or { number = number, dtype = 'float32' }
@@ -79,17 +72,15 @@ return function(wrap)
   --- see cluster:collective.
   ---@param spec trinity.CollectiveSpec
   function Builder:collective(spec)
-    check.self('builder:collective', self, 'graph builder')
     check.argument('builder:collective', 1, 'spec', spec, 'table')
     self.handle:collective(spec)
   end
 
   --- Finishes: returns the graph; the builder is empty afterwards.
   ---@return trinity.Graph
-  function Builder:build()
-    check.self('builder:build', self, 'graph builder')
-    return wrap(self.handle:build())
-  end
+  function Builder:build() return wrap(self.handle:build()) end
+
+  check.methods(Builder, 'builder')
 
   -- Layers are in trinity.layers; this is the level below.
   return function(options)

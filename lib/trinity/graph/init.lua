@@ -69,16 +69,12 @@ end
 --- Operator `i` (a number or a name) in words and numbers.
 ---@param i trinity.OperatorRef
 ---@return trinity.Operator
-function Graph:operator(i)
-  check.self('graph:operator', self, 'graph')
-  return self.handle:operator(arguments.operator('graph:operator', 1, 'i', self, i))
-end
+function Graph:operator(i) return self.handle:operator(arguments.operator('graph:operator', 1, 'i', self, i)) end
 
 --- The graph of one training step: forward, backward, update (engine/graph/training.h).
 ---@param options? trinity.TrainingOptions
 ---@return trinity.Graph
 function Graph:to_training(options)
-  check.self('graph:to_training', self, 'graph')
   if options ~= nil then check.argument('graph:to_training', 1, 'options', options, 'table') end
   return graph.wrap(self.handle:training(options or {}))
 end
@@ -86,10 +82,7 @@ end
 --- A profile's forward graph with one operator a layer that takes as long as its forward and backward pass
 --- together; see engine/graph/fold.h.
 ---@return trinity.Graph
-function Graph:fold_backward()
-  check.self('graph:fold_backward', self, 'graph')
-  return graph.wrap(self.handle:fold_backward())
-end
+function Graph:fold_backward() return graph.wrap(self.handle:fold_backward()) end
 
 --- Data parallelism: copies of the graph with all-reduces of the gradients between them (engine/graph/replicas.h). An
 --- all-reduce belongs where its first input is produced.
@@ -98,12 +91,9 @@ end
 ---@return integer[] origin per operator: the operator of this graph that it copies, 0 for an all-reduce
 ---@return integer[] replica per operator, from 0
 function Graph:replicate(options)
-  check.self('graph:replicate', self, 'graph')
   check.argument('graph:replicate', 1, 'options', options, 'table')
-  local plain = {}
-  for key, value in util.sorted_pairs(options) do
-    if key ~= 'placement' then plain[key] = value end
-  end
+  local plain = util.merged(options)
+  plain.placement = nil
   local handle, origin, replica = self.handle:replicate(plain, options.placement)
   return graph.wrap(handle), origin, replica
 end
@@ -114,7 +104,6 @@ end
 ---@return trinity.Graph graph
 ---@return integer[] origin per operator: the operator of this graph that it is or repeats
 function Graph:recompute(options)
-  check.self('graph:recompute', self, 'graph')
   check.argument('graph:recompute', 1, 'options', options, 'table')
   local handle, origin = self.handle:recompute(options)
   return graph.wrap(handle), origin
@@ -128,12 +117,9 @@ end
 ---@return integer[] stage per operator
 ---@return integer[] replica per operator, from 1
 function Graph:replicate_stages(options)
-  check.self('graph:replicate_stages', self, 'graph')
   check.argument('graph:replicate_stages', 1, 'options', options, 'table')
-  local plain, shares = {}, {}
-  for key, value in util.sorted_pairs(options) do
-    if key ~= 'at_share' then plain[key] = value end
-  end
+  local plain, shares = util.merged(options), {}
+  plain.at_share = nil
   if options.at_share ~= nil then
     check.argument('graph:replicate_stages', 'option', 'at_share', options.at_share, 'table')
   end
@@ -147,15 +133,11 @@ end
 --- The graph as JSON text in the project's own format (engine/formats/json/graph_json.h), which
 --- trinity.model reads back to an equal graph.
 ---@return string
-function Graph:to_json()
-  check.self('graph:to_json', self, 'graph')
-  return core.graph_to_json(self.handle)
-end
+function Graph:to_json() return core.graph_to_json(self.handle) end
 
 --- Writes the graph as JSON.
 ---@param path string
 function Graph:save(path)
-  check.self('graph:save', self, 'graph')
   util.write_file('graph:save', check.argument('graph:save', 1, 'path', path, 'string'), self:to_json())
 end
 
@@ -163,7 +145,6 @@ end
 ---@param options? trinity.DotOptions
 ---@return string
 function Graph:to_dot(options)
-  check.self('graph:to_dot', self, 'graph')
   options = check.options('graph:to_dot', 1, 'options', options, { units = 'boolean' })
   return core.graph_to_dot(self.handle, options.units)
 end
@@ -174,6 +155,7 @@ function Graph:close()
   for key in pairs(arrays.fields) do rawset(self, key, nil) end -- all of them: needs no sorted order
 end
 
+check.methods(Graph)
 graph.new = require 'trinity.graph.builder'(graph.wrap)
 
 return graph

@@ -9,12 +9,6 @@ local util = require 'trinity.base.util'
 
 local home = core.home
 
-local function exists(path)
-  local file = io.open(path, 'r')
-  if file then file:close() end
-  return file ~= nil
-end
-
 --- Names of the Lua files in a folder, sorted.
 local function lua_names(folder)
   local names = {}
@@ -114,14 +108,14 @@ local function read(name, shared, rest)
   local extension = name:match('%.(%w+)$')
   local known = extension == 'lua' or extension == 'onnx' or extension == 'json' or extension == 'txt'
   if known then
-    if not exists(name) then util.fail('no model file %s', util.shortened(name)) end
+    if not util.exists(name) then util.fail('no model file %s', util.shortened(name)) end
     if extension == 'lua' then return build(name, name, rest, shared.dtype) end
     return import(name, rest, shared)
   elseif name:find('/', 1, true) or extension then
     util.fail('model file %s: expected the ending %s', util.shortened(name), file_types)
   end
   local path = ('%s/models/%s.lua'):format(home, name)
-  if not exists(path) then
+  if not util.exists(path) then
     missing('model', name, home .. '/models', '; or a file ' .. file_types)
   end
   return build(name, path, rest, shared.dtype)
@@ -183,31 +177,26 @@ end
 ---@param to integer
 ---@return number latency_s
 ---@return number bandwidth_bytes_per_s
-function Cluster:wire(from, to)
-  check.self('cluster:wire', self, 'cluster')
-  return self.handle:wire(from, to)
-end
+function Cluster:wire(from, to) return self.handle:wire(from, to) end
 
 --- The names of the channels on the route between two devices, in order: a direction of a link
 --- ('a -> b'), a half-duplex link ('a - b'), a switch with a bandwidth.
 ---@param from integer
 ---@param to integer
 ---@return string[]
-function Cluster:route(from, to)
-  check.self('cluster:route', self, 'cluster')
-  return self.handle:route(from, to)
-end
+function Cluster:route(from, to) return self.handle:route(from, to) end
 
 --- What a collective costs; see engine/cluster/collectives.h.
 ---@param spec trinity.CollectiveQuery
 ---@return trinity.CollectiveCost
 function Cluster:collective(spec)
-  check.self('cluster:collective', self, 'cluster')
   check.argument('cluster:collective', 1, 'spec', spec, 'table')
   return self.handle:collective(spec)
 end
 
 function Cluster:close() check.closing('cluster:close', self, 'cluster').handle:close() end
+
+check.methods(Cluster)
 
 local most_devices = 4096 -- of any cluster
 local descriptions = setmetatable({}, { __mode = 'k' }) -- what clusters were made of
@@ -243,21 +232,21 @@ end
 --- The description behind a name or a path: the table, the cluster's name, the file.
 local function cluster_spec(name)
   if name:match('%.json$') then
-    if not exists(name) then util.fail('no profile or cluster file %s', util.shortened(name)) end
+    if not util.exists(name) then util.fail('no profile or cluster file %s', util.shortened(name)) end
     local kept = kept_cluster(name)
     if kept then return kept, nil, name end
     return model.read_profile(name):cluster_spec(), name, name
   end
   if name:match('%.lua$') then
-    if not exists(name) then util.fail('no cluster file %s', util.shortened(name)) end
+    if not util.exists(name) then util.fail('no cluster file %s', util.shortened(name)) end
     return cluster_file(name, name:match('([^/]*)%.lua$'))
   end
   local folder = home .. '/models/clusters'
-  if exists(('%s/%s.lua'):format(folder, name)) then
+  if util.exists(('%s/%s.lua'):format(folder, name)) then
     return cluster_file(('%s/%s.lua'):format(folder, name), name)
   end
   local family, count = name:match('^(.-)x(%d+)$')
-  if family and exists(('%s/%s.lua'):format(folder, family)) then
+  if family and util.exists(('%s/%s.lua'):format(folder, family)) then
     return cluster_file(('%s/%s.lua'):format(folder, family), name, tonumber(count))
   end
   missing('cluster', name, folder, ', most with a count as in p100x2; or a file .lua, a profile .json')
@@ -276,8 +265,8 @@ local function device_types(spec, name)
       types[wanted] = devices.find(wanted)
       if not types[wanted] then
         for _, preset in ipairs(devices.names()) do listed[#listed + 1] = preset end
-        util.fail("cluster '%s': device %d: unknown device type '%s'%s (known: %s)", tostring(name or 'unnamed'), i,
-          wanted, core.suggestion(wanted, listed), table.concat(listed, ', '))
+        util.fail("cluster '%s': device %d: unknown device type %s", tostring(name or 'unnamed'), i,
+          util.unknown(wanted, listed))
       end
     end
   end
@@ -286,8 +275,7 @@ end
 
 --- The description as the engine takes it; fields of the wrong type are left for it to refuse.
 local function complete(spec, name)
-  local full = {}
-  for key, value in util.sorted_pairs(spec) do full[key] = value end
+  local full = util.merged(spec)
   full.name = spec.name or name
   if full.device_types == nil then full.device_types = {} end
   if type(spec.devices) == 'table' and type(full.device_types) == 'table' then

@@ -4,6 +4,7 @@
 local arguments = require 'trinity.graph.arguments'
 local arrays = require 'trinity.graph.arrays'
 local check = require 'trinity.base.check'
+local util = require 'trinity.base.util'
 
 local directions = { out = true, ['in'] = true }
 
@@ -38,24 +39,17 @@ return function(class)
   --- The number of the operator called `name`, or nil.
   ---@param name string
   ---@return integer?
-  function Graph:find(name)
-    check.self('graph:find', self, 'graph')
-    return self.handle:find(check.argument('graph:find', 1, 'name', name, 'string'))
-  end
+  function Graph:find(name) return self.handle:find(check.argument('graph:find', 1, 'name', name, 'string')) end
 
   --- Iterates over operators in topological order: for i in graph:nodes() do ... end
   ---@return fun(operators: integer, i: integer): integer?
   ---@return integer operators
   ---@return integer start
-  function Graph:nodes()
-    check.self('graph:nodes', self, 'graph')
-    return next_number, self.operators, 0
-  end
+  function Graph:nodes() return next_number, self.operators, 0 end
 
   --- Iterates over edges, one a tensor and reader: for from, to, bytes in graph:each_edge() do ... end
   ---@return fun(): integer?, integer?, number?
   function Graph:each_edge()
-    check.self('graph:each_edge', self, 'graph')
     local out, edges, from, edge = arrays.rows(self, 'out'), self.edges, 1, 0
     local first, target, bytes = out.first, out.target, out.bytes
     return function()
@@ -70,19 +64,15 @@ return function(class)
   ---@param direction? 'out'|'in'
   ---@return trinity.GraphRows
   function Graph:csr(direction)
-    check.self('graph:csr', self, 'graph')
     if direction == nil then direction = 'out' end
     check.choice('graph:csr', 1, 'direction', direction, directions)
-    local rows, copy = arrays.rows(self, direction), {}
-    for name, values in pairs(rows) do copy[name] = values end -- into a table: needs no sorted order
-    return copy
+    return util.merged(arrays.rows(self, direction))
   end
 
   --- The operators that read outputs of operator `i`, each once, ascending.
   ---@param i trinity.OperatorRef
   ---@return integer[]
   function Graph:successors(i)
-    check.self('graph:successors', self, 'graph')
     local out = arrays.rows(self, 'out')
     return distinct(out.first, out.target, arguments.operator('graph:successors', 1, 'i', self, i))
   end
@@ -91,7 +81,6 @@ return function(class)
   ---@param i trinity.OperatorRef
   ---@return integer[]
   function Graph:predecessors(i)
-    check.self('graph:predecessors', self, 'graph')
     local rows = arrays.rows(self, 'in')
     return distinct(rows.first, rows.source, arguments.operator('graph:predecessors', 1, 'i', self, i))
   end
@@ -100,7 +89,6 @@ return function(class)
   ---@param i trinity.OperatorRef
   ---@return integer[]
   function Graph:inputs(i)
-    check.self('graph:inputs', self, 'graph')
     local list = {}
     for k, tensor in ipairs(self.handle:operator(arguments.operator('graph:inputs', 1, 'i', self, i)).inputs) do
       list[k] = tensor.producer
@@ -110,30 +98,20 @@ return function(class)
 
   --- The operators that read nothing.
   ---@return integer[]
-  function Graph:sources()
-    check.self('graph:sources', self, 'graph')
-    return without_edges(self, arrays.rows(self, 'in').first)
-  end
+  function Graph:sources() return without_edges(self, arrays.rows(self, 'in').first) end
 
   --- The operators that nobody reads.
   ---@return integer[]
-  function Graph:sinks()
-    check.self('graph:sinks', self, 'graph')
-    return without_edges(self, arrays.rows(self, 'out').first)
-  end
+  function Graph:sinks() return without_edges(self, arrays.rows(self, 'out').first) end
 
   --- The operators of colocation unit `u` (see unit_of), which share a device.
   ---@param u integer
   ---@return integer[]
-  function Graph:unit(u)
-    check.self('graph:unit', self, 'graph')
-    return self.handle:unit(check.integer('graph:unit', 1, 'u', u, 1, self.units))
-  end
+  function Graph:unit(u) return self.handle:unit(check.integer('graph:unit', 1, 'u', u, 1, self.units)) end
 
   --- Operators by depth: a list of lists, the first of operators that read nothing.
   ---@return integer[][]
   function Graph:levels()
-    check.self('graph:levels', self, 'graph')
     local levels, depth = {}, self.depth
     for i = 1, self.operators do
       local d = depth[i] + 1

@@ -24,20 +24,7 @@ local function checked(options)
   return options
 end
 
---- What policies are told of a problem: a table with, beside others,
----   values      float32 tensor [units, width], each column standardised over the units of the graph
----   columns     what they are: a list of { name =, first =, count = } from left to right, each also under its name:
----                 time          microseconds of the unit's operators on the mean device, log1p of them unless raw_time
----                 output_bytes  log1p
----                 depth         in the graph, 0 to 1; not there with depth_feature = false
----                 depth_waves   sine and cosine of pi 2^k depth for k = 0, 1, ...; not there with depth_waves = 0
----                 node2vec      the unit's surroundings, in directions that every graph and seed has its own of; not
----                               there with node2vec = false
----   types       int64 tensor [units]: the operator type of the unit's first operator, from 1 to type_count
----   type_names  the types by number. With vocabulary = 'shared' they are the same for all graphs: 'other 1'
----               to 'other 32' for types that the engine does not know, by a hash of their name, then the types
----               that it knows, each with its gradient behind it (shared_types() in engine/features/features.h). With
----               'graph' they are those of this graph, the most common first; from the 200th on they share a number
+--- What policies are told of a problem.
 ---@param problem trinity.Problem
 ---@param options? trinity.FeatureOptions
 ---@return trinity.Features

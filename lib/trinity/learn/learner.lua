@@ -19,33 +19,13 @@ local util = require 'trinity.base.util'
 
 local learner = {}
 
-local function integer(low, high)
-  return function(owner, name, value) check.integer(owner, 'option', name, value, low, high) end
-end
-
-local function above_zero(high)
-  return function(owner, name, value)
-    if type(value) ~= 'number' or not (value > 0 and value <= high) then
-      check.wrong(owner, 'option', name, value, ('a number above 0, at most %g'):format(high))
-    end
-  end
-end
-
-local function number(low, high)
-  return function(owner, name, value) check.number(owner, 'option', name, value, low, high) end
-end
-
 -- What the settings of all learners may be.
-local rules = { samples = integer(1, 65536), epochs = integer(1, 10000), learning_rate = above_zero(1000),
-  entropy_weight = number(0, 1e6), gradient_norm = above_zero(1e9), baseline_n = number(1, 1e9), clip = above_zero(1e6),
-  elite = above_zero(1) }
+local rules = { samples = { 'integer', 1, 65536 }, epochs = { 'integer', 1, 10000 },
+  learning_rate = { 'positive', 1000 }, entropy_weight = { 'number', 0, 1e6 }, gradient_norm = { 'positive', 1e9 },
+  baseline_n = { 'number', 1, 1e9 }, clip = { 'positive', 1e6 }, elite = { 'positive', 1 } }
 
---- Refuses settings out of range.
-function learner.check_settings(owner, given)
-  for name, value in util.sorted_pairs(given) do
-    if rules[name] then rules[name](owner, name, value) end
-  end
-end
+--- Refuses settings out of range; `own` are rules of the method's.
+function learner.check_settings(owner, given, own) check.some(owner, given, util.merged(rules, own)) end
 
 -- What the last step of an update was made on, for the run's rows.
 local function note(self, loss, entropy)
@@ -76,8 +56,7 @@ local function advantages(self, rewards)
   local function average(old, new) return old and (2 * new + (o.baseline_n - 1) * old) / (o.baseline_n + 1) or new end
   self.squares = average(self.squares, squares)
   local scale = o.normalise_advantage and self.squares > 1e-24 and math.sqrt(math.max(squares, self.squares)) or 1
-  local rows = {}
-  for i = 1, #rewards do rows[i] = { (rewards[i] - self.baseline) / scale } end
+  local rows = util.listed(#rewards, function(i) return { (rewards[i] - self.baseline) / scale } end)
   self.baseline = average(self.baseline, mean)
   return tensor.new(rows)
 end
@@ -181,8 +160,7 @@ end
 
 -- Numbers of the `count` largest rewards; among equals the earlier sample.
 local function elite(rewards, count)
-  local order = {}
-  for i = 1, #rewards do order[i] = i end
+  local order = util.listed(#rewards, function(i) return i end)
   table.sort(order, function(a, b)
     if rewards[a] ~= rewards[b] then return rewards[a] > rewards[b] end
     return a < b
@@ -252,10 +230,9 @@ function learner.more(self, run) return dist_search.more(run, self.job) end
 local function join(self, run)
   self.job = dist_search.begin(run, dist.current())
   if not self.job then return end
-  local lines = {}
-  for i, parameter in ipairs(self.parameters) do
-    lines[i] = ('parameter %d: %s %s'):format(i, table.concat(parameter:size(), ' x '), parameter.dtype)
-  end
+  local lines = util.map(self.parameters, function(parameter, i)
+    return ('parameter %d: %s %s'):format(i, table.concat(parameter:size(), ' x '), parameter.dtype)
+  end)
   self.job:agree("the policy's shape", table.concat(lines, '\n'))
   for _, parameter in ipairs(self.parameters) do
     local values = parameter:detach():clone()
@@ -276,9 +253,8 @@ end
 
 -- Writes a checkpoint after `batch` batches.
 local function keep(self, run, batch, own)
-  local notes = { batch = batch, baseline = self.baseline, squares = self.squares }
-  for key, value in util.sorted_pairs(own.notes and own.notes() or {}) do notes[key] = value end
-  learner_checkpoint.write(run, self.parameters, self.optimiser, notes)
+  learner_checkpoint.write(run, self.parameters, self.optimiser, util.merged({ batch = batch, baseline = self.baseline,
+    squares = self.squares }, own.notes and own.notes()))
 end
 
 -- One batch: drawn, priced, learned from.

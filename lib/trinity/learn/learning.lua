@@ -33,10 +33,7 @@ local function read_settings(owner, defaults, given)
 end
 
 local function define(name, own_defaults, update)
-  local owner, defaults = 'trinity.' .. name, {}
-  for _, set in ipairs { common, own_defaults } do
-    for key, value in util.sorted_pairs(set) do defaults[key] = value end
-  end
+  local owner, defaults = 'trinity.' .. name, util.merged(common, own_defaults)
   --- trinity.NAME { policy = function(problem, seed) -> policy, or a policy that goes on learning, name = NAME,
   --- ...settings } -> method
   learning[name] = function(settings)

@@ -4,7 +4,6 @@
 -- time, unless published_reward = false has them learn from the problem's reward. The published learning rate of 0.1
 -- does not train here; the default does.
 
-local check = require 'trinity.base.check'
 local learner = require 'trinity.learn.learner'
 local nn = require 'trinity.nn'
 local search = require 'trinity.search'
@@ -92,9 +91,8 @@ function placer.method(name, make_policy)
   return function(problem, options)
     local owner = 'methods.' .. name
     options = search.options(name, defaults, options)
-    learner.check_settings(owner, options)
-    check.integer(owner, 'option', 'groups', options.groups, 0, problem.graph.units)
-    check.integer(owner, 'option', 'hidden', options.hidden, 1, 8192)
+    learner.check_settings(owner, options, { groups = { 'integer', 0, problem.graph.units },
+      hidden = { 'integer', 1, 8192 } })
     return search.run(name, problem, options, function(run)
       local self = learner.new(owner, make_policy(problem, options), problem, options)
       learner.train(self, run, learner.reinforce, options.published_reward and signal or nil)

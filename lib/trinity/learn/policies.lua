@@ -49,7 +49,6 @@ local function check_actions(self, owner, actions)
 end
 
 local function check_sampling(self, count, stream)
-  check.self('policy:sample', self, 'policy')
   check.integer('policy:sample', 1, 'count', count, 1, math.floor(2 ^ 28 / (self.choices * self.devices)))
   if util.class_of(stream) ~= 'random stream' then
     check.wrong('policy:sample', 2, 'stream', stream, 'a random stream (trinity.random)')
@@ -58,16 +57,12 @@ end
 
 --- The tensors that are learned.
 ---@return trinity.TorchTensor[]
-function Policy:parameters()
-  check.self('policy:parameters', self, 'policy')
-  return self.learned
-end
+function Policy:parameters() return self.learned end
 
 --- A placement for every row of actions.
 ---@param actions trinity.TorchTensor
 ---@return trinity.Placement[]
 function Policy:placements(actions)
-  check.self('policy:placements', self, 'policy')
   check_actions(self, 'policy:placements', actions)
   local rows, device = self.problem:placements(actions:size(1)), actions:to_array()
   local choices, choice_of = self.choices, self.choice_of
@@ -176,7 +171,6 @@ end
 ---@return trinity.TorchTensor log_probabilities
 ---@return trinity.TorchTensor entropy
 function Independent:evaluate(actions)
-  check.self('policy:evaluate', self, 'policy')
   check_actions(self, 'policy:evaluate', actions)
   local logits = check_logits(self, 'policy:evaluate', self.logits(), { self.choices, self.devices })
   local rows = logits:log_softmax(-1)
@@ -204,7 +198,6 @@ function Chain:sample(count, stream)
 end
 
 function Chain:evaluate(actions)
-  check.self('policy:evaluate', self, 'policy')
   check_actions(self, 'policy:evaluate', actions)
   local count = actions:size(1)
   local start = tensor.full({ count, 1 }, self.devices + 1, { dtype = 'int64' })
@@ -302,7 +295,6 @@ Agent.__index = Agent
 --- Draws a batch of placements; the next call overwrites them.
 ---@return trinity.Placement[]
 function Agent:sample()
-  check.self('agent:sample', self, 'agent')
   self.handle:sample(self.batch)
   return self.batch
 end
@@ -310,19 +302,15 @@ end
 -- A list of numbers as a double array; what is no table goes through as it is.
 local function doubles(owner, name, list)
   if type(list) ~= 'table' then return list end
-  check.list(owner, 1, name, list, 'number')
-  local values = array.double(#list)
-  for i = 1, #list do values[i] = list[i] end
-  return values
+  return array.double_of(check.list(owner, 1, name, list, 'number'))
 end
 
 -- Booleans as an int32 array of 0 and 1.
 local function marks(owner, list)
   if list == nil then return nil end
-  check.list(owner, 2, 'failing', list, 'boolean')
-  local values = array.int32(#list)
-  for i = 1, #list do values[i] = list[i] and 1 or 0 end
-  return values
+  return array.int32_of(util.map(check.list(owner, 2, 'failing', list, 'boolean'), function(fails)
+    return fails and 1 or 0
+  end))
 end
 
 --- Learns from the rewards of the latest batch, larger is better.
@@ -330,7 +318,6 @@ end
 ---@param failing? boolean[] samples that broke a limit, for exclude_failing_after
 ---@return trinity.AgentReport
 function Agent:update(rewards, failing)
-  check.self('agent:update', self, 'agent')
   return self.handle:update(doubles('agent:update', 'rewards', rewards), marks('agent:update', failing))
 end
 
@@ -339,7 +326,6 @@ end
 ---@param settings? trinity.ImitationSettings
 ---@return trinity.ImitationReport
 function Agent:imitate(placements, settings)
-  check.self('agent:imitate', self, 'agent')
   check.argument('agent:imitate', 1, 'placements', placements, 'table')
   for i = 1, #placements do
     if not array.is_int32(placements[i]) then
@@ -355,22 +341,15 @@ end
 
 --- Forgets the moving averages of reward and advantage, or sets the baseline.
 ---@param value? number
-function Agent:reset_baseline(value)
-  check.self('agent:reset_baseline', self, 'agent')
-  self.handle:reset_baseline(value)
-end
+function Agent:reset_baseline(value) self.handle:reset_baseline(value) end
 
 --- Saves weights, state of the optimiser, baseline and step, for the options `load` and `resume`.
 ---@param path string
-function Agent:save(path)
-  check.self('agent:save', self, 'agent')
-  self.handle:save(path)
-end
+function Agent:save(path) self.handle:save(path) end
 
 --- What was drawn in the latest batch.
 ---@return trinity.AgentActions
 function Agent:actions()
-  check.self('agent:actions', self, 'agent')
   local by_unit, by_group = self.samples * self.units, self.samples * self.groups
   local groups, devices = array.int32(by_unit), array.int32(by_group)
   local group_logs, device_logs = array.double(by_unit), array.double(by_group)
@@ -382,15 +361,11 @@ end
 
 --- Seconds spent so far in the parts of sample() and update().
 ---@return trinity.AgentProfile
-function Agent:profile()
-  check.self('agent:profile', self, 'agent')
-  return self.handle:profile()
-end
+function Agent:profile() return self.handle:profile() end
 
 --- The most likely placement.
 ---@return trinity.Placement
 function Agent:greedy()
-  check.self('agent:greedy', self, 'agent')
   local list = self.problem:placements(1)
   self.handle:greedy(list)
   return list[1]
@@ -412,5 +387,9 @@ function policies.trinity(problem, options)
   self.handle, self.problem, self.batch, self.loaded = handle, problem, problem:placements(self.samples), loaded
   return setmetatable(self, Agent)
 end
+
+check.methods(Independent)
+check.methods(Chain)
+check.methods(Agent)
 
 return policies

@@ -21,8 +21,7 @@ local function check_arguments(problem, list, options)
         util.describe(list[i]))
     end
   end
-  local rules = { seeds = { 'integer', 1, 10000 }, out = 'string' }
-  for key, rule in util.sorted_pairs(search.rules) do rules[key] = rule end
+  local rules = util.merged(search.rules, { seeds = { 'integer', 1, 10000 }, out = 'string' })
   for _, name in ipairs(methods.names()) do rules[name] = 'table' end
   options = check.options('trinity.compare', 3, 'options', options, rules)
   if options.out then
@@ -46,9 +45,7 @@ end
 
 --- The run that an earlier comparison kept, when it was of this problem and this reward.
 local function resume(problem, path)
-  local file = path and io.open(path, 'r')
-  if not file then return nil end
-  file:close()
+  if not path or not util.exists(path) then return nil end
   local ok, found = pcall(strategy.load, problem, path)
   if not ok or not found.same_graph or not found.same_cluster then return nil end
   local notes = found.saved
@@ -84,9 +81,8 @@ local function run_once(self, name, seed, options)
   if core.stop_requested() then return nil, nil, true end
   if not read then error(found, 0) end
   if found then return found end
-  local settings = { seed = seed, evaluations = options.evaluations, seconds = options.seconds, quiet = options.quiet,
-    rescue = rescue_of(options, name, seed) }
-  for key, value in util.sorted_pairs(options[name] or {}) do settings[key] = value end
+  local settings = util.merged({ seed = seed, evaluations = options.evaluations, seconds = options.seconds,
+    quiet = options.quiet, rescue = rescue_of(options, name, seed) }, options[name])
   local ok, result, reason = pcall(methods.get(name), problem, settings)
   if not ok then
     local message = tostring(result)
@@ -152,10 +148,8 @@ end
 ---@return trinity.Comparison
 return function(problem, list, options)
   options = check_arguments(problem, list, options)
-  local given = {}
-  for key, value in util.sorted_pairs(options) do given[key] = value end
-  given.evaluations = options.evaluations or (options.seconds and search.unlimited or 2000)
-  given.seconds = options.seconds or math.huge
+  local usual = { evaluations = options.seconds and search.unlimited or 2000, seconds = math.huge }
+  local given = util.merged(usual, options)
   local self = comparison.new(problem, options.seed or 1, options.seeds or 1, given.evaluations, given.seconds)
   run_state.current(problem) -- a run that cannot be kept is an error of the comparison, not of its first method
   core.begin_series() -- Ctrl-C between two searches, too, ends the comparison and not its script

@@ -26,64 +26,54 @@ local comparison = { class = Comparison }
 
 --- Values of all runs of a row, ascending.
 local function values_of(row, value)
-  local list = {}
-  for i, found in ipairs(row.runs) do list[i] = value(found) end
+  local list = util.map(row.runs, value)
   table.sort(list)
   return list
 end
 
---- 'median [least to largest]', or the one value where all are equal.
-local function spread(row, value, show)
-  local list = values_of(row, value)
-  local middle = show(util.median(list))
-  if show(list[1]) == show(list[#list]) then return middle end
-  return ('%s [%s - %s]'):format(middle, show(list[1]), show(list[#list]))
+--- How many runs of a row fit.
+local function fitting(row)
+  local fit = 0
+  for _, found in ipairs(row.runs) do if found.metrics.feasible then fit = fit + 1 end end
+  return fit
 end
 
-local function seconds_text(value) return ('%.4f s'):format(value) end
-local function times_text(value) return ('%.2fx'):format(value) end
+local function metric(name)
+  return function(s) return s.metrics[name] end
+end
+
+--- A function that gives 'median [least to largest]' of a row's values, or the one value where all are equal.
+local function spread(value, show)
+  return function(row)
+    local list = values_of(row, value)
+    local middle, least, most = show(util.median(list)), show(list[1]), show(list[#list])
+    return least == most and middle or ('%s [%s - %s]'):format(middle, least, most)
+  end
+end
 
 local columns = {
   { 'method', function(row, best) return row.method .. (row == best and ' *' or '') end },
-  { 'step time', function(row)
-    return spread(row, function(s) return s.metrics.step_time_s end, seconds_text)
-  end },
-  { 'over bound', function(row)
-    return spread(row, function(s) return s.metrics.step_time_s / s:lower_bound_s() end, times_text)
-  end },
-  { 'peak memory', function(row)
-    return spread(row, function(s) return s.metrics.peak_memory_bytes end, core.format_bytes)
-  end },
-  { 'peak communication', function(row)
-    return spread(row, function(s) return s.metrics.peak_communication_bytes end, core.format_bytes)
-  end },
+  { 'step time', spread(metric 'step_time_s', function(v) return ('%.4f s'):format(v) end) },
+  { 'over bound', spread(function(s) return s.metrics.step_time_s / s:lower_bound_s() end,
+    function(v) return ('%.2fx'):format(v) end) },
+  { 'peak memory', spread(metric 'peak_memory_bytes', core.format_bytes) },
+  { 'peak communication', spread(metric 'peak_communication_bytes', core.format_bytes) },
   { 'feasible', function(row)
-    local fit = 0
-    for _, found in ipairs(row.runs) do if found.metrics.feasible then fit = fit + 1 end end
+    local fit = fitting(row)
     if fit == #row.runs then return 'yes' end
     return fit == 0 and 'no' or ('%d of %d'):format(fit, #row.runs)
   end },
-  { 'reward', function(row)
-    return spread(row, function(s) return s.reward end, function(v) return ('%.4f'):format(v) end)
-  end },
-  { 'evaluations', function(row)
-    return spread(row, function(s) return s.evaluations or 0 end, function(v)
-      return v > 0 and tostring(v) or '-'
-    end)
-  end },
-  { 'seconds', function(row)
-    return spread(row, function(s) return s.seconds or -1 end, function(v)
-      return v >= 0 and ('%.1f'):format(v) or '-'
-    end)
-  end },
+  { 'reward', spread(function(s) return s.reward end, function(v) return ('%.4f'):format(v) end) },
+  { 'evaluations', spread(function(s) return s.evaluations or 0 end,
+    function(v) return v > 0 and tostring(v) or '-' end) },
+  { 'seconds', spread(function(s) return s.seconds or -1 end,
+    function(v) return v >= 0 and ('%.1f'):format(v) or '-' end) },
 }
 
 --- Whether row `a` beats `b`: by how many runs fit, then by the median reward.
 local function beats(a, b)
   local function facts(row)
-    local fit = 0
-    for _, found in ipairs(row.runs) do if found.metrics.feasible then fit = fit + 1 / #row.runs end end
-    return fit, util.median(values_of(row, function(s) return s.reward end))
+    return fitting(row) / #row.runs, util.median(values_of(row, function(s) return s.reward end))
   end
   local fit_a, reward_a = facts(a)
   local fit_b, reward_b = facts(b)
@@ -94,7 +84,6 @@ end
 --- The row of the best method: most runs that fit, then the largest median reward; nil where none fits.
 ---@return trinity.ComparisonRow?
 function Comparison:best()
-  check.self('comparison:best', self, 'comparison')
   local best
   for _, row in ipairs(self.rows) do
     if row.best and row.best.metrics.feasible and (not best or beats(row, best)) then best = row end
@@ -115,11 +104,9 @@ local function least_infeasible(self)
 end
 
 local function cells_of(row, best)
-  local cells = {}
-  for c, column in ipairs(columns) do
-    cells[c] = (#row.runs > 0 and column[2](row, best)) or (c == 1 and row.method) or '-'
-  end
-  return cells
+  return util.map(columns, function(column, c)
+    return (#row.runs > 0 and column[2](row, best)) or (c == 1 and row.method) or '-'
+  end)
 end
 
 local function budget_text(self)
@@ -169,7 +156,6 @@ end
 ---@param name string
 ---@return trinity.Strategy?
 function Comparison:find(name)
-  check.self('comparison:find', self, 'comparison')
   check.argument('comparison:find', 1, 'name', name, 'string')
   for _, row in ipairs(self.rows) do if row.method == name then return row.best end end
 end
@@ -184,7 +170,6 @@ end
 --- What was found as a sentence.
 ---@return string
 function Comparison:summary()
-  check.self('comparison:summary', self, 'comparison')
   local best, problem = self:best(), self.problem
   local where = ('%s on %s'):format(problem.graph.name, problem.cluster.name)
   if not best then
@@ -204,14 +189,12 @@ end
 --- The comparison as plain data, as scripts/compare.lua prints it as JSON.
 ---@return table
 function Comparison:totable()
-  check.self('comparison:totable', self, 'comparison')
   local rows, best, closest = {}, self:best(), least_infeasible(self)
   for r, row in ipairs(self.rows) do
-    local runs = {}
-    for i, found in ipairs(row.runs) do runs[i] = comparison.facts(found) end
+    local runs = util.map(row.runs, comparison.facts)
     rows[r] = { method = row.method, runs = runs, failures = row.failures,
       median_step_time_s = #runs > 0
-        and util.median(values_of(row, function(s) return s.metrics.step_time_s end)) or nil }
+        and util.median(values_of(row, metric 'step_time_s')) or nil }
   end
   return { model = self.problem.graph.name, cluster = self.problem.cluster.name, seed = self.seed, seeds = self.seeds,
     evaluations = self.evaluations < search.unlimited and self.evaluations or nil,
@@ -224,7 +207,6 @@ end
 --- kept in option out.
 ---@return boolean
 function Comparison:failed()
-  check.self('comparison:failed', self, 'comparison')
   local runs = 0
   for _, row in ipairs(self.rows) do
     runs = runs + #row.runs
@@ -250,5 +232,7 @@ function comparison.add(row, found, failure)
   row.runs[#row.runs + 1] = found
   if found.problem.better(found, row.best) then row.best = found end
 end
+
+check.methods(Comparison)
 
 return comparison

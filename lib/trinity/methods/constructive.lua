@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local search = require 'trinity.search'
+local util = require 'trinity.base.util'
 
 -- name, own options, what it is, who published it. `schedules`: it also gives an order, see option `order`.
 -- `needs`: what it asks of a problem.
@@ -30,12 +31,9 @@ local timed = { max_load = true } -- end by themselves with the best so far
 
 --- The engine's settings: what the caller gave of the method's own options.
 local function settings_of(name, own, options)
-  local settings = { seed = seeded[name] and options.seed or nil,
-    seconds = timed[name] and options.seconds < math.huge and options.seconds or nil }
-  for i = 1, #own do
-    if options[own[i]] ~= false then settings[own[i]] = options[own[i]] end
-  end
-  return settings
+  return util.merged({ seed = seeded[name] and options.seed or nil,
+    seconds = timed[name] and options.seconds < math.huge and options.seconds or nil },
+    util.picked(options, own, false))
 end
 
 --- The memory that a construction had to keep to, for why it has no placement.

@@ -6,6 +6,7 @@
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local search = require 'trinity.search'
+local util = require 'trinity.base.util'
 
 local rules = {
   gnmt = 'lstm', inception_v3 = 'single', nasnet_large = 'layers', nmt = 'lstm', pnasnet_large = 'layers',
@@ -57,9 +58,7 @@ local function split_by(keys, work, devices, order)
   for i, name in ipairs(names) do loads[i] = sums[name] end
   local part = core.split_row(loads, devices)
   for i, name in ipairs(names) do device[name] = part[i] end
-  local placed = {}
-  for unit = 1, #work do placed[unit] = keys[unit] and device[keys[unit]] or 1 end
-  return placed
+  return util.listed(#work, function(unit) return keys[unit] and device[keys[unit]] or 1 end)
 end
 
 --- Layers as keys by unit: the shortest part of the names that tells enough layers apart. Nothing when names
@@ -80,8 +79,7 @@ local function layers_of(leaders, units, devices)
 end
 
 local function by_depth(leaders, work, devices)
-  local keys = {}
-  for unit = 1, #work do keys[unit] = leaders[unit] and leaders[unit].depth end
+  local keys = util.listed(#work, function(unit) return leaders[unit] and leaders[unit].depth end)
   return split_by(keys, work, devices, function(a, b) return a < b end)
 end
 

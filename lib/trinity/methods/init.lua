@@ -37,9 +37,8 @@ function methods.names() return util.sorted_keys(registered) end
 
 local function find(owner, name)
   check.argument(owner, 1, 'name', name, 'string')
-  local names, entry = methods.names(), registered[name] or registered[earlier_names[name]]
-  return entry or check.refuse(owner, 1, 'name', 'no method %s%s (known: %s)', util.quoted(name),
-    core.suggestion(name, names), table.concat(names, ', '))
+  return registered[name] or registered[earlier_names[name]]
+    or check.refuse(owner, 1, 'name', 'no method %s', util.unknown(name, methods.names()))
 end
 
 --- What is known of a method.
@@ -97,9 +96,7 @@ end
 
 setmetatable(methods, { __index = function(_, name)
   if registered[name] or earlier_names[name] then return methods.get(name) end
-  local names = methods.names()
-  util.fail('trinity.methods: no method %s%s (known: %s)', util.quoted(tostring(name)),
-    core.suggestion(tostring(name), names), table.concat(names, ', '))
+  util.fail('trinity.methods: no method %s', util.unknown(name, methods.names()))
 end })
 
 require 'trinity.methods.simple'(methods)

@@ -2,10 +2,10 @@
 -- compared with (trinity.pase). They are priced by the simulator like any other; lower bounds of a problem, which
 -- take operators as whole, do not bind them.
 
+local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local pase = require 'trinity.pase'
 local search = require 'trinity.search'
-local util = require 'trinity.base.util'
 
 local options = { choose = 'best', cutoff = 1, factors = 'divisors', peak_flops = 10e12, bandwidth_bytes_per_s = 0,
   seconds = 60, iterations = 250000 }
@@ -35,10 +35,7 @@ local choices = {
 
 local function split(problem, given)
   local o = search.options('pase', options, given)
-  if not choices[o.choose] then
-    util.fail("methods.pase: option 'choose': unknown value %s (known: %s)", util.quoted(tostring(o.choose)),
-      table.concat(util.sorted_keys(choices), ', '))
-  end
+  check.choice('methods.pase', 'option', 'choose', o.choose, choices)
   local start = core.clock_s()
   local bandwidth = o.bandwidth_bytes_per_s > 0 and o.bandwidth_bytes_per_s or slowest(problem.cluster)
   local layers = pase(problem.graph, { devices = #problem.cluster.devices, cutoff = o.cutoff, factors = o.factors,

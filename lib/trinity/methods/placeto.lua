@@ -3,7 +3,6 @@
 -- step is what it changes. Nodes are contiguous groups of colocation units; every episode visits all of them, and all
 -- start with everything on device 1. REINFORCE with a baseline per step.
 
-local check = require 'trinity.base.check'
 local checks = require 'trinity.learn.policy_checks'
 local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
@@ -221,11 +220,8 @@ end
 
 local function placeto(problem, options)
   options = search.options('placeto', defaults, options)
-  learner.check_settings('methods.placeto', options)
-  check.integer('methods.placeto', 'option', 'groups', options.groups, 0, math.min(problem.graph.units, 1024))
-  check.integer('methods.placeto', 'option', 'hidden', options.hidden, 1, 8192)
-  check.integer('methods.placeto', 'option', 'rounds', options.rounds, 1, 100)
-  check.integer('methods.placeto', 'option', 'baseline_episodes', options.baseline_episodes, 1, 1e6)
+  learner.check_settings('methods.placeto', options, { groups = { 'integer', 0, math.min(problem.graph.units, 1024) },
+    hidden = { 'integer', 1, 8192 }, rounds = { 'integer', 1, 100 }, baseline_episodes = { 'integer', 1, 1e6 } })
   return search.run('placeto', problem, options, function(run)
     local self = prepare(problem, options)
     local number, start_reward = begin(self, run)

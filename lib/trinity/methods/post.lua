@@ -1,7 +1,6 @@
 -- Post (Gao, Chen, Li 2018; papers.md 5.4): independent categorical distributions over groups, no network. PPO
 -- learns from every few placements, cross-entropy from the best of a longer stretch of them.
 
-local check = require 'trinity.base.check'
 local learner = require 'trinity.learn.learner'
 local policies = require 'trinity.learn.policies'
 local search = require 'trinity.search'
@@ -12,9 +11,8 @@ local defaults = { samples = 12, epochs = 4, clip = 0.2, learning_rate = 5e-2, e
 
 local function post(problem, options)
   options = search.options('post', defaults, options)
-  learner.check_settings('methods.post', options)
-  check.integer('methods.post', 'option', 'groups', options.groups, 0, problem.graph.units)
-  check.integer('methods.post', 'option', 'elite_every', options.elite_every, 1, 1e6)
+  learner.check_settings('methods.post', options, { groups = { 'integer', 0, problem.graph.units },
+    elite_every = { 'integer', 1, 1e6 } })
   return search.run('post', problem, options, function(run)
     local policy = policies.table(problem, { groups = options.groups > 0 and options.groups or nil })
     local kept, values = {}, {}

@@ -7,27 +7,18 @@ local core = require 'trinity.core'
 local drive = require 'trinity.search.drive'
 local drive_checkpoint = require 'trinity.search.drive_checkpoint'
 local search = require 'trinity.search'
-
---- The searcher's settings: what the caller gave of the method's own options, and the common ones. `false` stands
---- for the engine's default.
-local function settings_of(own, options)
-  local settings = { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }
-  for i = 1, #own do
-    local value = options[own[i]]
-    if value ~= false then settings[own[i]] = value end
-  end
-  return settings
-end
+local util = require 'trinity.base.util'
 
 local function register(methods, name, own, about)
-  local defaults = {}
+  local defaults = {} -- `false` stands for the engine's
   for i = 1, #own do defaults[own[i]] = false end
   methods.register(name, function(problem, options)
     options = search.options(name, defaults, options)
     return search.run(name, problem, options, function(self)
       checkpoints.begin(self)
       local resumed = checkpoints.restore_kept('methods.' .. name, self)
-      local searcher = core.searcher(problem.handle, name, settings_of(own, options))
+      local searcher = core.searcher(problem.handle, name, util.merged(util.picked(options, own, false),
+        { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }))
       drive(self, searcher, drive_checkpoint.hooks(self, resumed, 0, {}))
       searcher:close()
     end)

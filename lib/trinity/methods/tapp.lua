@@ -8,14 +8,8 @@
 --              has been left is not taken again: every scheme is a pipeline. 'isotonic': a group for every layer by
 --              itself, then the running maximum along the layers. 'literal': a group for every layer, no repair;
 --              stages are the runs of layers on one node. There a scheme that is no pipeline counts as not fitting.
---   groups     the most groups, 0: as many as there are nodes
---   repeats, noise   a scheme's time is the mean of so many evaluations, each off by a normal factor of this deviation
---   explore    the share of choices that are drawn uniformly: a policy that has settled still tries its neighbours
---   entropy_start, entropy_decay   the weight of the entropy bonus begins at the one and falls by the other every
---              batch, down to entropy_weight: policies settle later
---   greedy_every     batches between evaluations of the most likely scheme
---   published_reward   learns from minus the square root of the step time, -10 where it does not fit; false: from the
---              problem's reward
+-- The others: trinity.TappOptions. A policy that has settled still tries its neighbours (explore), and settles later by
+-- an entropy bonus that falls from batch to batch.
 
 local check = require 'trinity.base.check'
 local checkpoints = require 'trinity.runs.checkpoints'
@@ -62,22 +56,10 @@ local function signal_of(options)
   end, own
 end
 
-local modes = { cuts = true, isotonic = true, literal = true }
-
-local function check_options(problem, options)
-  learner.check_settings('methods.tapp', options)
-  local function integer(name, low, high) check.integer('methods.tapp', 'option', name, options[name], low, high) end
-  integer('groups', 0, math.min(problem.graph.units, 4096))
-  integer('hidden', 1, 8192)
-  integer('repeats', 1, 1e6)
-  integer('greedy_every', 1, 1e9)
-  check.number('methods.tapp', 'option', 'explore', options.explore, 0, 1)
-  check.number('methods.tapp', 'option', 'refine', options.refine, 0, 1)
-  check.number('methods.tapp', 'option', 'noise', options.noise, 0, 10)
-  check.number('methods.tapp', 'option', 'entropy_start', options.entropy_start, 0, 1e6)
-  check.number('methods.tapp', 'option', 'entropy_decay', options.entropy_decay, 0, 1)
-  check.choice('methods.tapp', 'option', 'mode', options.mode, modes)
-end
+local rules = { hidden = { 'integer', 1, 8192 }, repeats = { 'integer', 1, 1e6 }, greedy_every = { 'integer', 1, 1e9 },
+  explore = { 'number', 0, 1 }, refine = { 'number', 0, 1 }, noise = { 'number', 0, 10 },
+  entropy_start = { 'number', 0, 1e6 }, entropy_decay = { 'number', 0, 1 },
+  mode = { 'choice', { cuts = true, isotonic = true, literal = true } } }
 
 -- A search whose budget ends at a share of it, at least one evaluation.
 local function shortened(run, share)
@@ -125,12 +107,11 @@ end
 
 local function tapp(problem, options)
   options = search.options('tapp', defaults, options)
-  check_options(problem, options)
+  learner.check_settings('methods.tapp', options, rules)
+  check.integer('methods.tapp', 'option', 'groups', options.groups, 0, math.min(problem.graph.units, 4096))
   return search.run('tapp', problem, options, function(run)
     local policy = make_policy(problem, options)
-    local own = {}
-    for key, value in util.sorted_pairs(options) do own[key] = value end
-    local self, floor = learner.new('methods.tapp', policy, problem, own), options.entropy_weight
+    local self, floor = learner.new('methods.tapp', policy, problem, util.merged(options)), options.entropy_weight
     local notes = learner.begin(self, run) or false
     local refining = notes and notes.stage == 'refine' and notes or nil
     if not refining then

@@ -87,10 +87,7 @@ end
 
 --- Reads the options of method `name`: the search's, the stages, and where it `learns` the policy's and the agent's.
 local function read_options(name, learns, methods, given)
-  local owner, defaults = 'methods.' .. name, {}
-  for _, set in ipairs { stage_options, learns and policy_options or {} } do
-    for key, default in util.sorted_pairs(set) do defaults[key] = default end
-  end
+  local owner, defaults = 'methods.' .. name, util.merged(stage_options, learns and policy_options or nil)
   for _, key in ipairs(learns and agent_options or {}) do defaults[key] = false end
   local options = search.options(name, defaults, given)
   if learns then check.integer(owner, 'option', 'patience', options.patience, 1) end

@@ -1,5 +1,4 @@
--- Layers without state over time: linear, embedding, layer norm, dropout, attention, graph convolution.
--- Initial matrices are Glorot-uniform, biases zero.
+-- Layers without state over time. What they compute: trinity.nn.
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
@@ -55,7 +54,6 @@ function linear:reset(stream_of)
   if self.bias then fill(self.bias, 0) end
 end
 
---- x [..., inputs] to [..., outputs].
 function linear:forward(x) return operations.linear(x, self.weight, self.bias) end
 
 function linear:describe()
@@ -73,7 +71,6 @@ end
 
 function embedding:reset(stream_of) glorot(self.weight, stream_of 'weight') end
 
---- Indices from 1 to count, of any shape, to [..., size].
 function embedding:forward(indices) return operations.embedding(indices, self.weight) end
 
 function embedding:describe()
@@ -94,7 +91,6 @@ function layer_norm:reset()
   fill(self.bias, 0)
 end
 
---- x [..., size]: mean 0 and variance 1 along the last dimension, then scaled and shifted.
 function layer_norm:forward(x) return operations.layer_norm(x, self.weight, self.bias, self.epsilon) end
 
 function layer_norm:describe()
@@ -109,7 +105,6 @@ function dropout:build(options) self.p = options.p or 0.5 end
 
 function dropout:reset(stream_of) self.stream = stream_of 'mask' end
 
---- In training, elements are zero with probability p and the others scaled by 1 / (1 - p).
 function dropout:forward(x)
   if not self.training or self.p == 0 then return x end
   return operations.dropout(x, self.p, self.stream)
@@ -138,9 +133,8 @@ local function split(x, heads)
   return x:reshape { x:size(1), x:size(2), heads, x:size(3) / heads }:transpose(2, 3)
 end
 
---- Multi-head scaled dot-product attention (Vaswani et al. 2017). query [N, T, size]; key and value
---- [N, S, size], by default the query and the key. options.mask: a bool tensor that broadcasts to
---- [N, heads, T, S], true where attention is allowed; at least one place in every row.
+--- Scaled dot-product attention (Vaswani et al. 2017). Key and value [N, S, size] are by default the query and the key;
+--- options.mask allows at least one place in every row.
 function attention:forward(query, key, value, options)
   key = key or query
   value = value or key
@@ -214,8 +208,7 @@ function layers.normalised_edges(nodes, pairs_list)
     add(pair[1], pair[2])
     add(pair[2], pair[1])
   end
-  local weight = {}
-  for i = 1, #from do weight[i] = 1 / math.sqrt(degree[from[i]] * degree[to[i]]) end
+  local weight = util.listed(#from, function(i) return 1 / math.sqrt(degree[from[i]] * degree[to[i]]) end)
   return { from = tensor.new(from, { dtype = 'int64' }), to = tensor.new(to, { dtype = 'int64' }),
     weight = tensor.new(weight) }
 end

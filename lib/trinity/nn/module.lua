@@ -81,7 +81,6 @@ local function nothing() end
 --- Every parameter as { name, tensor }, in order; names are paths of fields.
 ---@return any[][]
 function Module:named_parameters()
-  checked(self, 'named_parameters')
   local list = {}
   walk(self, '', function(name, value) list[#list + 1] = { name, value } end, nil, {})
   return list
@@ -90,7 +89,6 @@ end
 --- Every parameter, in order of assignment, each once.
 ---@return trinity.TorchTensor[]
 function Module:parameters()
-  checked(self, 'parameters')
   local list = {}
   walk(self, '', function(_, value) list[#list + 1] = value end, nil, {})
   return list
@@ -99,7 +97,6 @@ end
 --- Number of trainable numbers.
 ---@return integer
 function Module:parameter_count()
-  checked(self, 'parameter_count')
   local count = 0
   for _, parameter in ipairs(self:parameters()) do count = count + parameter:numel() end
   return count
@@ -109,7 +106,6 @@ end
 ---@param on? boolean
 ---@return trinity.Module itself
 function Module:train(on)
-  checked(self, 'train')
   if on == nil then on = true end
   check.argument('module:train', 1, 'on', on, 'boolean')
   walk(self, '', nothing, function(_, module) rawset(module, 'training', on) end, {})
@@ -118,7 +114,6 @@ end
 
 --- Forgets gradients.
 function Module:zero_grad()
-  checked(self, 'zero_grad')
   for _, parameter in ipairs(self:parameters()) do parameter:zero_grad() end
 end
 
@@ -143,7 +138,6 @@ end
 ---@param seed integer
 ---@return trinity.Module itself
 function Module:initialise(seed)
-  checked(self, 'initialise')
   check.integer('module:initialise', 1, 'seed', seed, 0, 2 ^ 53)
   walk(self, '', nothing, function(path, module)
     if module.reset then reset(module, seed, path, false) end
@@ -170,7 +164,6 @@ end
 ---@param options trinity.TensorTarget
 ---@return trinity.Module itself
 function Module:to(options)
-  checked(self, 'to')
   check.options('module:to', 1, 'options', check.argument('module:to', 1, 'options', options, 'table'),
     { dtype = 'string', device = 'string' })
   for _, parameter in ipairs(self:parameters()) do
@@ -183,7 +176,6 @@ end
 --- Saves all parameters by path (safetensors).
 ---@param path string
 function Module:save(path)
-  checked(self, 'save')
   check.argument('module:save', 1, 'path', path, 'string')
   local tensors = {}
   for _, item in ipairs(self:named_parameters()) do tensors[item[1]] = item[2] end
@@ -214,7 +206,6 @@ end
 ---@param path string
 ---@return trinity.Module itself
 function Module:load(path)
-  checked(self, 'load')
   local named = self:named_parameters()
   check.argument('module:load', 1, 'path', path, 'string')
   local tensors = tensor.load(path)
@@ -239,16 +230,14 @@ end
 
 --- What stands in brackets when printed; modules of one layer say their sizes. May be defined in classes.
 ---@return string
-function Module:describe()
-  checked(self, 'describe')
-  return ''
-end
+function Module:describe() return '' end
 
 --- What calling the module computes; classes define it.
 function Module:forward()
-  checked(self, 'forward')
   util.fail('%s: this class has no forward()', getmetatable(self).__name)
 end
+
+check.guard(Module, checked)
 
 local function print_child(child, label, indent, lines, print_lines)
   if not is_module(child) then return end

@@ -111,20 +111,17 @@ local function new(kind, options, made, rate)
   return setmetatable({ handle = made, kind = kind, rate = rate, count = #options.parameters }, class)
 end
 
--- The options of an optimiser, checked; `parameters` must be there.
-local function read(owner, options, rules)
-  check.argument(owner, 1, 'options', options, 'table')
+-- Checks the options of an optimiser, of which `parameters` and those that follow `rules` must be there.
+local function check_options(owner, options, rules, ...)
   rules.parameters, rules.learning_rate, rules.weight_decay = 'table', { 'number', 0 }, { 'number', 0 }
-  check.fields(owner, options, rules)
-  if not options.parameters then util.fail("%s: option 'parameters' is missing", owner) end
-  return options
+  check.table(owner, 1, 'options', options, rules, 'parameters', ...)
 end
 
 --- Adam (Kingma and Ba 2015).
 ---@param options trinity.AdamOptions
 ---@return trinity.NetworkOptimiser
 function optimisers.adam(options)
-  read('nn.adam', options, { betas = 'table', epsilon = { 'number', 0 } })
+  check_options('nn.adam', options, { betas = 'table', epsilon = { 'number', 0 } })
   local betas, rate = options.betas or { 0.9, 0.999 }, options.learning_rate or 1e-3
   for i = 1, 2 do
     if type(betas[i]) ~= 'number' or not (betas[i] >= 0 and betas[i] < 1) then
@@ -139,9 +136,8 @@ end
 ---@param options trinity.SgdOptions
 ---@return trinity.NetworkOptimiser
 function optimisers.sgd(options)
-  read('nn.sgd', options, { momentum = 'number' })
+  check_options('nn.sgd', options, { momentum = 'number' }, 'learning_rate')
   local rate = options.learning_rate
-  if not rate then util.fail "nn.sgd: option 'learning_rate' is missing" end
   local made = operations.sgd(options.parameters, rate, options.momentum or 0, options.weight_decay or 0)
   return new('sgd', options, made, rate)
 end

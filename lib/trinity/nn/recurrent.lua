@@ -89,9 +89,7 @@ local function recurrent_class(kind)
   return class
 end
 
---- x [T, N, inputs], state {h, c} or nil -> output [T, N, hidden * directions], {h, c}.
 recurrent.lstm = recurrent_class 'lstm'
---- x [T, N, inputs], state h or nil -> output, h.
 recurrent.gru = recurrent_class 'gru'
 
 return recurrent

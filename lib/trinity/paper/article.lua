@@ -1,23 +1,11 @@
 -- The networks that the Trinity article (Algorithms 2022, 15(4), 108; papers.md 1.8) placed, on its cards, as problems:
 -- for scripts that repeat its experiments.
 
-local core = require 'trinity.core'
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
 local util = require 'trinity.base.util'
 
 local article = {}
-
---- Rows of its tables 4 and 5. The article states no sizes of its translation networks: NMT has as many units here as
---- make one card too small and two not, as in the article.
-article.networks = {
-  { model = 'inception_v3', batch_size = 64, cards = { 2, 4 } },
-  { model = 'gnmt', batch_size = 64, cards = { 2, 4 } },
-  { model = 'nmt', batch_size = 64, hidden = 1728, cards = { 2, 4 } },
-  { model = 'nasnet_large', batch_size = 8, cards = { 2, 4 } },
-  { model = 'nasnet_large', batch_size = 32, cards = { 4 } },
-  { model = 'pnasnet_large', batch_size = 8, cards = { 2, 4 } },
-}
 
 --- What its table 4 states, in its units (s, GB). one: step time on one card, or 'OOM'. Then per number of cards: the
 --- expert's step time, and step time, peak communication and peak memory of Hierarchical and of Trinity. It states no
@@ -45,26 +33,16 @@ article.table4 = {
     { cards = 4, expert = 2.01, hierarchical = { 1.85, 4.5, 4.3 }, trinity = { 1.71, 1.8, 6.0 } } },
 }
 
---- Refuses a word of an option that no row has.
-local function check_words(option, list, known)
-  local names, set = {}, {}
-  for _, word in ipairs(known) do
-    if not set[word] then names[#names + 1] = word end
-    set[word] = true
-  end
-  for word in list:gmatch '[^,%s]+' do
-    if not set[word] then
-      util.fail_usage("option --%s: no row of the article has '%s'%s; known: %s", option, word,
-        core.suggestion(word, names), table.concat(names, ', '))
+--- The words of an option as a set, nil for none; refuses one that no row has.
+local function chosen(option, text, known)
+  local set
+  for _, word in ipairs(util.words(text)) do
+    if not known[word] then
+      util.fail_usage('option --%s: no row of the article has %s', option, util.unknown(word, util.sorted_keys(known)))
     end
+    set = util.merged(set, { [word] = true })
   end
-end
-
-local function chosen(list, word)
-  for name in list:gmatch '[^,%s]+' do
-    if name == word then return true end
-  end
-  return list == ''
+  return set
 end
 
 --- Options of scripts that choose among these rows, for trinity.options.
@@ -76,37 +54,30 @@ article.options = {
 }
 
 --- A declaration for trinity.options: `own` beside article.options.
-function article.declare(own)
-  local all = {}
-  for _, set in ipairs { article.options, own } do
-    for key, value in util.sorted_pairs(set) do all[key] = value end
-  end
-  all[1] = own[1]
-  return all
-end
+function article.declare(own) return util.merged(article.options, own) end
 
---- Iterates over the rows that `options` choose: for label, problem, row in article.rows(options, reward) do. Rows that
---- differ in cards only share a graph. reward: of the problems; default minus the step time.
+--- Iterates over the cells of table 4 that `options` choose: for label, problem, row, cell in article.rows(options,
+--- reward) do. Those of a row share a graph. reward: of the problems; default minus the step time.
 function article.rows(options, reward)
   local models, counts = {}, {}
-  for _, row in ipairs(article.networks) do
-    models[#models + 1] = row.model
-    for _, cards in ipairs(row.cards) do counts[#counts + 1] = tostring(cards) end
+  for _, row in ipairs(article.table4) do
+    models[row.model] = true
+    for _, cell in ipairs(row) do counts[tostring(cell.cards)] = true end
   end
-  check_words('only', options.only, models)
-  check_words('cards', options.cards, counts)
+  local only, wanted = chosen('only', options.only, models), chosen('cards', options.cards, counts)
   return coroutine.wrap(function()
     local any = false
-    for _, row in ipairs(article.networks) do
+    for _, row in ipairs(article.table4) do
       local graph
-      for _, cards in ipairs(row.cards) do
-        if chosen(options.only, row.model) and chosen(options.cards, tostring(cards)) then
+      for _, cell in ipairs(row) do
+        local cards = cell.cards
+        if (not only or only[row.model]) and (not wanted or wanted[tostring(cards)]) then
           graph = graph or model.load(row.model, { batch_size = row.batch_size, hidden = row.hidden,
             granularity = options.granularity })
           local problem = problems.new { graph = graph, reward = reward,
             cluster = model.cluster(('%sx%d'):format(options.cluster, cards)) }
           any = true
-          coroutine.yield(('%s (%d) x%d'):format(row.model, row.batch_size, cards), problem, row)
+          coroutine.yield(('%s (%d) x%d'):format(row.model, row.batch_size, cards), problem, row, cell)
         end
       end
     end

@@ -11,8 +11,7 @@ local fidelity = {}
 
 --- Whether a placement is new among those of `seen`, by text.
 local function is_new(placement, seen)
-  local parts = {}
-  for op = 1, #placement do parts[op] = string.char(64 + placement[op]) end
+  local parts = util.listed(#placement, function(op) return string.char(64 + placement[op]) end)
   local text = table.concat(parts)
   if seen[text] then return false end
   seen[text] = true
@@ -189,23 +188,6 @@ function fidelity.network(text)
   end
   if not words[1] then util.fail_usage("network '%s': expected NAME:BATCH:OPTION=NUMBER...", text) end
   return words[1], options
-end
-
---- Sizes of copies from 1 KiB on, each four times the last, to `largest`.
-function fidelity.copy_sizes(largest)
-  local sizes, bytes = {}, 1024
-  while bytes <= largest do
-    sizes[#sizes + 1] = bytes
-    bytes = 4 * bytes
-  end
-  return sizes
-end
-
---- Names between commas.
-function fidelity.names(text)
-  local list = {}
-  for word in text:gmatch '[^,%s]+' do list[#list + 1] = word end
-  return list
 end
 
 return fidelity

@@ -12,19 +12,10 @@ local article_figures = {}
 
 local methods = { 'single_device', 'expert', 'hierarchical', 'trinity' }
 
---- What the article states of a row on so many cards: by method { step time, communication, memory } in s and GB.
-local function stated(row, cards)
-  for _, network in ipairs(article.table4) do
-    if network.model == row.model and network.batch_size == row.batch_size then
-      for _, cell in ipairs(network) do
-        if cell.cards == cards then
-          return { single_device = { network.one }, expert = { cell.expert }, hierarchical = cell.hierarchical,
-            trinity = cell.trinity }
-        end
-      end
-    end
-  end
-  return {}
+--- What the article states in a cell of its table 4: by method { step time, communication, memory } in s and GB.
+local function stated(row, cell)
+  return { single_device = { row.one }, expert = { cell.expert }, hierarchical = cell.hierarchical,
+    trinity = cell.trinity }
 end
 
 --- What a method's best strategy gives, or 'OOM' where none fits.
@@ -47,12 +38,12 @@ local function declared(figure)
 end
 
 --- Runs the searches of a row and adds its group of bars.
-local function add(spec, cells, rows, figure, options, label, problem, row)
-  local cards = #problem.cluster.devices
+local function add(spec, cells, rows, figure, options, label, problem, row, cell)
+  local cards = cell.cards
   local kept = options.kept ~= '' and ('%s/%s-%d-%s-x%d'):format(options.kept, row.model, row.batch_size,
     options.granularity, cards) or nil
   local comparison = compare(problem, methods, { evaluations = options.evaluations, seed = options.seed, out = kept })
-  local group, published, bound = #spec.groups + 1, stated(row, cards), problem:bounds()
+  local group, published, bound = #spec.groups + 1, stated(row, cell), problem:bounds()
   spec.groups[group], spec.values[group], spec.marks[group] = label, {}, {}
   local line = { label, figure.bound and ('%.3f'):format(bound[figure.field] / figure.unit) or '-' }
   for m, method in ipairs(methods) do
@@ -74,8 +65,8 @@ function article_figures.draw(figure)
   local spec = { groups = {}, series = methods, values = {}, marks = {}, mark = 'measured in the article', y = figure.y,
     width = 1100, height = 520 }
   local cells, rows = {}, {}
-  for label, problem, row in article.rows(options) do
-    if add(spec, cells, rows, figure, options, label, problem, row) then os.exit(130) end
+  for label, problem, row, cell in article.rows(options) do
+    if add(spec, cells, rows, figure, options, label, problem, row, cell) then os.exit(130) end
   end
   plot.csv(options.output .. '.csv', { 'model', 'batch_size', 'cards', 'method', figure.csv, 'article' }, cells)
   local picture, reason = plot.bars(options.output, spec)

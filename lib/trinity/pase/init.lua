@@ -38,11 +38,8 @@ local spaces = { code = {}, paper = { factors = 'all', cutoff = 1, halo = true, 
 local function new(graph, options)
   check.object('trinity.pase', 1, 'graph', graph, 'graph')
   options = check.options('trinity.pase', 2, 'options', options, option_rules)
-  local full = {}
-  for key, value in util.sorted_pairs(spaces[options.space or 'code']) do full[key] = value end
-  for key, value in util.sorted_pairs(options) do
-    if key ~= 'space' then full[key] = value end
-  end
+  local full = util.merged(spaces[options.space or 'code'], options)
+  full.space = nil
   local handle = core.pase(graph.handle, full)
   local self = handle:summary()
   self.handle, self.graph = handle, graph
@@ -54,7 +51,6 @@ end
 ---@param strategy integer
 ---@return integer[]
 function Pase:configuration(layer, strategy)
-  check.self('pase:configuration', self, 'pase')
   check.integer('pase:configuration', 1, 'layer', layer, 1, #self.layers)
   check.integer('pase:configuration', 2, 'strategy', strategy, 1, self.layers[layer].configurations)
   return self.handle:configuration(layer, strategy)
@@ -66,7 +62,6 @@ end
 ---@return number compute
 ---@return number communication
 function Pase:layer_cost(layer, strategy)
-  check.self('pase:layer_cost', self, 'pase')
   check.integer('pase:layer_cost', 1, 'layer', layer, 1, #self.layers)
   check.integer('pase:layer_cost', 2, 'strategy', strategy, 1, self.layers[layer].configurations)
   return self.handle:cost(layer, strategy)
@@ -78,7 +73,6 @@ end
 ---@param to integer
 ---@return number
 function Pase:edge_cost(edge, from, to)
-  check.self('pase:edge_cost', self, 'pase')
   check.integer('pase:edge_cost', 1, 'edge', edge, 1, #self.edges)
   check.integer('pase:edge_cost', 2, 'from', from, 1, self.layers[self.edges[edge][1]].configurations)
   check.integer('pase:edge_cost', 3, 'to', to, 1, self.layers[self.edges[edge][2]].configurations)
@@ -90,7 +84,6 @@ end
 ---@param factors integer[]
 ---@return integer?
 function Pase:find(layer, factors)
-  check.self('pase:find', self, 'pase')
   check.integer('pase:find', 1, 'layer', layer, 1, #self.layers)
   check.integers('pase:find', 2, 'factors', factors, 1, 4096)
   return self.handle:find(layer, factors)
@@ -98,16 +91,11 @@ end
 
 --- The problem as trinity.select takes it: a node a layer, a strategy a configuration.
 ---@return userdata
-function Pase:selection()
-  check.self('pase:selection', self, 'pase')
-  return self.handle:selection()
-end
+function Pase:selection() return self.handle:selection() end
 
 --- The configurations behind a list of strategies, one a layer.
 local function configurations_of(self, solution)
-  local list = {}
-  for i = 1, #self.layers do list[i] = self.handle:configuration(i, solution[i]) end
-  return list
+  return util.listed(#self.layers, function(i) return self.handle:configuration(i, solution[i]) end)
 end
 
 --- The strategies behind configurations, and whether all are in the space; 1 (unsplit) for those that are not.
@@ -150,7 +138,6 @@ end
 ---@param name? string
 ---@return trinity.PaseStrategy
 function Pase:price(configurations, name)
-  check.self('pase:price', self, 'pase')
   check_configurations('pase:price', self, 'configurations', configurations)
   if name ~= nil then check.argument('pase:price', 2, 'name', name, 'string') end
   local found = { name = name or 'own', configurations = configurations }
@@ -167,15 +154,10 @@ local solve_rules = { seconds = { 'number', 0 }, seed = { 'integer', 0, 2 ^ 53 }
 ---@param options? trinity.PaseSolveOptions
 ---@return trinity.PaseStrategy
 function Pase:solve(options)
-  check.self('pase:solve', self, 'pase')
   options = check.options('pase:solve', 1, 'options', options, solve_rules)
   local result = select_strategy(self.handle:selection(), options)
-  local found = self:price(configurations_of(self, result.solution), 'pase')
-  for _, field in ipairs { 'optimal', 'bound', 'seconds', 'table_entries', 'peak_table_entries', 'largest_table',
-    'widest_set', 'solution', 'stopped' } do
-    found[field] = result[field]
-  end
-  return found
+  return util.merged(self:price(configurations_of(self, result.solution), 'pase'), util.picked(result, { 'optimal',
+    'bound', 'seconds', 'table_entries', 'peak_table_entries', 'largest_table', 'widest_set', 'solution', 'stopped' }))
 end
 
 --- Layers from the first one outwards, each layer's neighbours by number.
@@ -202,9 +184,7 @@ end
 --- table ranges over, and the most combinations of a layer and such a set.
 ---@return { widest_set: integer, largest_table: number }
 function Pase:breadth_first()
-  check.self('pase:breadth_first', self, 'pase')
-  local neighbours = {}
-  for i = 1, #self.layers do neighbours[i] = {} end
+  local neighbours = util.listed(#self.layers, function() return {} end)
   for _, ends in ipairs(self.edges) do
     table.insert(neighbours[ends[1]], ends[2])
     table.insert(neighbours[ends[2]], ends[1])
@@ -227,9 +207,7 @@ end
 
 ---@return fun(self: trinity.Pase): trinity.PaseStrategy?, reason: string?
 local function by_rule(name)
-  local owner = 'pase:' .. name
   return function(self)
-    check.self(owner, self, 'pase')
     local configurations, reason = rules[name](self)
     if not configurations then return nil, reason end
     return self:price(configurations, name)
@@ -251,7 +229,6 @@ local mcmc_rules = { seed = { 'integer', 0, 2 ^ 53 }, iterations = { 'integer', 
 ---@param options? trinity.PaseWalkOptions
 ---@return trinity.PaseStrategy
 function Pase:mcmc(options)
-  check.self('pase:mcmc', self, 'pase')
   options = check.options('pase:mcmc', 1, 'options', options, mcmc_rules)
   if options.start then check_configurations('pase:mcmc', self, 'start', options.start) end
   local first = options.start or (self:expert() or self:data_parallel() or {}).configurations or rules.serial(self)
@@ -267,7 +244,6 @@ end
 --- Tofu's recursive splits: one dimension more a layer and prime factor of the devices, by communication alone.
 ---@return trinity.PaseStrategy
 function Pase:tofu()
-  check.self('pase:tofu', self, 'pase')
   local begun = core.clock_s()
   local configurations = self.handle:tofu()
   local found = self:price(configurations, 'tofu')
@@ -279,7 +255,6 @@ end
 ---@param most? number
 ---@return trinity.PaseStrategy
 function Pase:brute_force(most)
-  check.self('pase:brute_force', self, 'pase')
   most = most or 1e6
   check.number('pase:brute_force', 1, 'most', most, 1)
   local count = 1
@@ -308,7 +283,6 @@ end
 ---@param devices? integer[]
 ---@return trinity.Splits
 function Pase:splits(found, devices)
-  check.self('pase:splits', self, 'pase')
   check_found('pase:splits', self, found)
   if devices ~= nil then
     check.integers('pase:splits', 2, 'devices', devices, 1, 4096)
@@ -320,8 +294,7 @@ function Pase:splits(found, devices)
 end
 
 local function dimension_text(layer)
-  local names = {}
-  for i, dimension in ipairs(layer.dimensions) do names[i] = dimension.name end
+  local names = util.map(layer.dimensions, function(dimension) return dimension.name end)
   return table.concat(names, ' ')
 end
 
@@ -330,7 +303,6 @@ end
 ---@param found trinity.PaseStrategy
 ---@return trinity.PaseRow[]
 function Pase:rows(found)
-  check.self('pase:rows', self, 'pase')
   check_found('pase:rows', self, found)
   local list, last_of = {}, {}
   for i, layer in ipairs(self.layers) do
@@ -351,5 +323,7 @@ function Pase:rows(found)
 end
 
 function Pase:close() check.closing('pase:close', self, 'pase').handle:close() end
+
+check.methods(Pase)
 
 return new

@@ -1,6 +1,8 @@
 -- Strategies for the splits of layers that follow a rule: what trinity.pase compares its optimum with. Each
 -- takes a pase object and returns a list of factors a layer, or nil and why there is none.
 
+local util = require 'trinity.base.util'
+
 local rules = {}
 
 --- The largest factor up to `most` that divides `size`.
@@ -24,11 +26,7 @@ local function of_role(role)
   return function(dimension) return dimension.role == role end
 end
 
-local function ones(layer)
-  local factors = {}
-  for i = 1, #layer.dimensions do factors[i] = 1 end
-  return factors
-end
+local function ones(layer) return util.listed(#layer.dimensions, function() return 1 end) end
 
 --- Factors of 1 but for dimension `i`, cut in up to `most`.
 local function only(layer, i, most)

@@ -20,12 +20,6 @@ local methods = {}
 
 local most_devices = 65536
 
-local function exists(path)
-  local file = io.open(path, 'r')
-  if file then file:close() end
-  return file ~= nil
-end
-
 -- Options of every method, and those of single ones.
 local rules = {
   method = 'string', cluster = 'string', expert = 'string', quiet = 'boolean',
@@ -59,7 +53,7 @@ end
 local function read(source, options)
   if type(source) ~= 'string' then return core.pipeline_of(source.handle), source.cluster, true end
   if source:match '%.json$' or source:match '%.txt$' then
-    if not exists(source) then util.fail('no file %s', util.shortened(source)) end
+    if not util.exists(source) then util.fail('no file %s', util.shortened(source)) end
     local network = core.pipeline_network(source)
     if network then return network end
   end
@@ -176,7 +170,7 @@ local function expert_file(source)
     local base = folder .. place .. (place == '' and '' or 'human-experts/')
     for _, variant in ipairs { stem, (stem:gsub('_training$', '_inference')) } do
       local path = base .. variant .. '_expert.json'
-      if exists(path) then return path end
+      if util.exists(path) then return path end
     end
   end
 end
@@ -340,9 +334,8 @@ local function plan_pipeline(_, source, options)
   options = check.options(name, 2, 'options', options, rules)
   local method = check.choice(name, 'option', 'method', options.method or 'max_load', methods)
   local network, cluster, whole = read(source, options)
-  local plan = { network = network, about = network:about(), source = source, options = {} }
-  for key, value in util.sorted_pairs(options) do plan.options[key] = value end
-  plan.options.seconds, plan.options.seed = options.seconds or math.huge, options.seed or 1
+  local plan = { network = network, about = network:about(), source = source,
+    options = util.merged({ seconds = math.huge, seed = 1 }, options) }
   plan.machine, plan.levels = machine_of(plan.about, cluster, whole, plan.options)
   check_levels(method, plan.levels)
   local found = run(plan, method)

@@ -1,16 +1,5 @@
--- trinity.profile.file: profiles as JSON files, and their checks. A file says
---
---   format 'trinity-profile', version, trinity, date (UTC)
---   machine      processor, cores, memory_bytes
---   libraries    torch (LibTorch and its BLAS), threads (of LibTorch a worker)
---   model        name, batch_size (0: as the model has it), operators, fingerprint
---   settings     steps, warm_up, copies (repeats of every copy)
---   devices      a list of { name = 'cpu:0', kind = 'cpu', speed = relative to the mean of the kind }
---   kinds        by kind of device: memory_bytes, peak_flops_per_s, memory_bandwidth_bytes_per_s, launch_s,
---                compute_efficiency, memory_efficiency, operators = { type = { compute_efficiency =,
---                memory_efficiency =, contention = } }, residuals, operator_time_s = { name = s } at speed 1,
---                contention (how many times as long operators take while all devices of the kind compute)
---   links        a list of { from =, to =, bytes = [], time_s = [], latency_s =, bandwidth_bytes_per_s =, residuals }
+-- trinity.profile.file: profiles as JSON files of format 'trinity-profile', and their checks. What a file says: the
+-- classes trinity.Profile, ProfileKind and ProfileLink (trinity reference).
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'

@@ -201,8 +201,7 @@ function fit.link(points)
     latency_s, per_byte = solve_line(points, weights)
     for i, p in ipairs(points) do weights[i] = weight((latency_s + per_byte * p.bytes) / p.time_s - 1) end
   end
-  local errors = {}
-  for i, p in ipairs(points) do errors[i] = (latency_s + per_byte * p.bytes) / p.time_s - 1 end
+  local errors = util.map(points, function(p) return (latency_s + per_byte * p.bytes) / p.time_s - 1 end)
   return { latency_s = latency_s, bandwidth_bytes_per_s = 1 / per_byte, residuals = fit.residuals(errors) }
 end
 

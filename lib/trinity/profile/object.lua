@@ -8,7 +8,7 @@ local util = require 'trinity.base.util'
 
 local profile = {}
 
---- What was measured and fitted. The fields are those of its file (lib/trinity/profile/file.lua).
+--- What was measured and fitted. The fields but `path` are those of its file.
 ---@class trinity.Profile
 ---@field format string
 ---@field version integer of the format
@@ -46,7 +46,6 @@ end
 --- Writes the profile as JSON.
 ---@param path string
 function Profile:save(path)
-  check.self('profile:save', self, 'profile')
   file.write(check.argument('profile:save', 1, 'path', path, 'string'), self)
 end
 
@@ -66,7 +65,6 @@ end
 --- receiving device makes itself (queue 'receiver').
 ---@return trinity.ClusterSpec
 function Profile:cluster_spec()
-  check.self('profile:cluster_spec', self, 'profile')
   local spec = { name = 'profile', queue = 'receiver', device_types = {}, devices = {}, links = {} }
   for kind, of in util.sorted_pairs(self.kinds) do
     spec.device_types[kind] = { peak_flops_per_s = { float32 = of.peak_flops_per_s },
@@ -88,16 +86,12 @@ end
 
 --- The cluster of the profile's devices.
 ---@return trinity.Cluster
-function Profile:cluster()
-  check.self('profile:cluster', self, 'profile')
-  return model.cluster(self:cluster_spec())
-end
+function Profile:cluster() return model.cluster(self:cluster_spec()) end
 
 --- Whether the profile is of this graph.
 ---@param graph trinity.Graph
 ---@return boolean
 function Profile:is_of(graph)
-  check.self('profile:is_of', self, 'profile')
   return check.object('profile:is_of', 1, 'graph', graph, 'graph').fingerprint == self.model.fingerprint
 end
 
@@ -116,7 +110,6 @@ end
 ---@param below? fun(op: trinity.Operator, device: trinity.Device, default_s: number): number?
 ---@return fun(op: trinity.Operator, device: trinity.Device, default_s: number): number
 function Profile:cost(graph, below)
-  check.self('profile:cost', self, 'profile')
   check.object('profile:cost', 1, 'graph', graph, 'graph')
   if below ~= nil then check.argument('profile:cost', 2, 'below', below, 'function') end
   if not self:is_of(graph) then refuse_graph('profile:cost', self, graph) end
@@ -138,12 +131,12 @@ function profile.apply(owner, spec)
   end
   check.object(owner, 'option', 'graph', spec.graph, 'graph')
   if not of:is_of(spec.graph) then refuse_graph(owner, of, spec.graph) end
-  local full = {}
-  for key, value in util.sorted_pairs(spec) do full[key] = value end
-  full.profile, full.cluster, full.cost = nil, spec.cluster or of:cluster(), of:cost(spec.graph, spec.cost)
+  local full = util.merged({ cluster = not spec.cluster and of:cluster() or nil }, spec)
+  full.profile, full.cost = nil, of:cost(spec.graph, spec.cost)
   return full
 end
 
+check.methods(Profile)
 model.read_profile = profile.load -- so that a profile's path names a cluster, too
 
 return profile

@@ -19,12 +19,6 @@ local scripts = { 'base', 'data', 'charts', 'tables', 'colours', 'placement', 'o
 
 local folder = core.home .. '/lib/trinity/report/'
 
-local function fields(from, names)
-  local to = {}
-  for name in names:gmatch '%S+' do to[name] = from[name] end
-  return to
-end
-
 --- The problem that a comparison was about, by one of its searches; nil where none of them is in the run.
 local function problem_of(run, data)
   for _, row in ipairs(type(data.rows) == 'table' and data.rows or {}) do
@@ -38,8 +32,8 @@ end
 local function run_data(page, path)
   local run = read.run(path)
   local about = run.about
-  local data = fields(about, 'name status error script command options seed started_at ended_at seconds versions blas '
-    .. 'machine model cluster ranks')
+  local data = util.picked(about, { 'name', 'status', 'error', 'script', 'command', 'options', 'seed', 'started_at',
+    'ended_at', 'seconds', 'versions', 'blas', 'machine', 'model', 'cluster', 'ranks' })
   data.problems = problems.of(page, run)
   data.curves = curves.of(run)
   data.results = run.results
@@ -59,8 +53,7 @@ end
 --- The data of a page on the runs in `paths` (folders).
 function report.data(paths)
   local page = { graphs = {}, known = {}, bytes = 0 }
-  local runs = {}
-  for i, path in ipairs(paths) do runs[i] = run_data(page, path) end
+  local runs = util.map(paths, function(path) return run_data(page, path) end)
   return { runs = runs, graphs = page.graphs, made_by = 'trinity ' .. core.version }
 end
 
@@ -70,10 +63,8 @@ local function part(name) return core.read_file(folder .. name) end
 function report.page(data)
   local library, reason = vega.text()
   data.no_charts = reason
-  local code = {}
-  for i, name in ipairs(scripts) do code[i] = part(name .. '.js') end
-  local names = {}
-  for i, run in ipairs(data.runs) do names[i] = run.name end
+  local code = util.map(scripts, function(name) return part(name .. '.js') end)
+  local names = util.map(data.runs, function(run) return run.name end)
   local values = { TITLE = (table.concat(names, ' and '):gsub('[&<>"\']', function(c)
     return ('&#%d;'):format(c:byte())
   end)), STYLE = part 'page.css', DATA = json.encode(data), VEGA = library or '', CODE = table.concat(code, '\n') }
@@ -86,7 +77,5 @@ function report.write(paths, out)
   util.write_file('report', out, text)
   return #text
 end
-
-report.folder = read.folder
 
 return report

@@ -5,6 +5,8 @@
 -- paths = (a list by edge: { x1, y1, x2, y2, ... }, a start and cubic Bezier points, or false) }. The page cuts long
 -- networks into columns, as many as its window has room for (placement.js).
 
+local util = require 'trinity.base.util'
+
 local layout = {}
 
 local node_width, node_height = 150, 34 -- units of the picture; dot counts in inches of 72
@@ -54,8 +56,7 @@ local function read_plain(plain, count, edges)
       path_of[from .. ' ' .. to] = path
     end
   end
-  local paths = {}
-  for i = 1, #edges.from do paths[i] = path_of[edges.from[i] .. ' ' .. edges.to[i]] or false end
+  local paths = util.listed(#edges.from, function(i) return path_of[edges.from[i] .. ' ' .. edges.to[i]] or false end)
   if #x < count then return nil end
   return { by = 'dot', x = x, y = y, paths = paths }
 end

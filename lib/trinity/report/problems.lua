@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local layers = require 'trinity.report.layers'
+local misfit = require 'trinity.strategy.misfit'
 local model = require 'trinity.graph.model'
 local pack = require 'trinity.report.pack'
 local read = require 'trinity.report.read'
@@ -16,12 +17,19 @@ local most_bytes = 11e6        -- of all pictures of a page together
 
 local function number(value) return type(value) == 'number' and value or nil end
 
---- Whether search `a` found more than `b`: something that fits before something that does not, then the larger reward.
+local function fits(search) return search.fits ~= false and search.fits ~= 0 end
+
+--- What a search found as misfit.better compares it.
+local function result_of(search)
+  local over = type(search.misfit) == 'table' and number(search.misfit.over_bytes) or 0
+  return { metrics = { feasible = fits(search), excess_memory_bytes = over },
+    reward = number(search.best_reward) or -math.huge }
+end
+
+--- Whether search `a` found something better than `b`; of two that are alike, the faster step.
 local function beats(a, b)
-  local fits_a, fits_b = a.fits ~= false and a.fits ~= 0, b.fits ~= false and b.fits ~= 0
-  if fits_a ~= fits_b then return fits_a end
-  local reward_a, reward_b = number(a.best_reward) or -math.huge, number(b.best_reward) or -math.huge
-  if reward_a ~= reward_b then return reward_a > reward_b end
+  local x, y = result_of(a), result_of(b)
+  if misfit.better(x, y) or misfit.better(y, x) then return misfit.better(x, y) end
   return (number(a.best_step_time_s) or math.huge) < (number(b.best_step_time_s) or math.huge)
 end
 
@@ -103,7 +111,7 @@ end
 
 local function strategy_of(page, run, search, graph, devices)
   local found = { search = search.id, method = tostring(search.method), seed = number(search.seed),
-    step_time_s = search.best_step_time_s, fits = search.fits ~= false and search.fits ~= 0,
+    step_time_s = search.best_step_time_s, fits = fits(search),
     evaluations = number(search.evaluations), seconds = number(search.seconds), status = search.status,
     lower_bound_s = number(search.lower_bound_s) }
   if page.bytes < most_bytes then
@@ -118,8 +126,7 @@ local function strategy_of(page, run, search, graph, devices)
 end
 
 local function strings(list, fallback)
-  local out = {}
-  for i, value in ipairs(type(list) == 'table' and list or {}) do out[i] = tostring(value) end
+  local out = util.map(type(list) == 'table' and list or {}, tostring)
   if #out == 0 then
     for d = 1, math.min(4096, number(fallback) or 0) do out[d] = ('device %d'):format(d - 1) end
   end

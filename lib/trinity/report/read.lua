@@ -2,40 +2,14 @@
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
+local run_list = require 'trinity.runs.list'
 local util = require 'trinity.base.util'
 
 local read = {}
 
-local function exists(path)
-  local file = io.open(path, 'r')
-  if file then file:close() end
-  return file ~= nil
-end
-
-local function read_json(path) return json.decode(core.read_file(path), path) end
-
 local function folder_names(path)
   local ok, names = pcall(core.list_folder, path)
   return ok and names or {}
-end
-
---- Ids such as '2', '10', 'm1i2-1' in their natural order.
-local function natural(a, b)
-  local function key(text) return text:gsub('%d+', function(digits) return ('%09d'):format(tonumber(digits)) end) end
-  return key(a) < key(b)
-end
-
---- The folder of a run: a path, or a name in `runs`.
-function read.folder(word, runs)
-  for _, path in ipairs { word, ('%s/%s'):format(runs, word) } do
-    if exists(path .. '/run.json') then return (path:gsub('/+$', '')) end
-  end
-  local names = {}
-  for _, name in ipairs(folder_names(runs)) do
-    if exists(('%s/%s/run.json'):format(runs, name)) then names[#names + 1] = name end
-  end
-  util.fail_usage("report: no run '%s': neither that folder nor one of that name in '%s' has a run.json%s "
-    .. '(trinity runs lists them)', util.shortened(word, 100), runs, core.suggestion(word, names))
 end
 
 --- A part of a folder by id: { [id] = the content of file }, and ids in order. What cannot be read goes to `notes`.
@@ -43,8 +17,8 @@ local function read_parts(folder, part, file, notes)
   local parts, ids = {}, {}
   for _, id in ipairs(folder_names(('%s/%s'):format(folder, part))) do
     local path = ('%s/%s/%s/%s'):format(folder, part, id, file)
-    if exists(path) then
-      local ok, value = pcall(read_json, path)
+    if util.exists(path) then
+      local ok, value = pcall(json.read, path)
       if ok and type(value) == 'table' then
         parts[id], ids[#ids + 1] = value, id
       else
@@ -52,18 +26,18 @@ local function read_parts(folder, part, file, notes)
       end
     end
   end
-  table.sort(ids, natural)
+  table.sort(ids, run_list.before)
   return parts, ids
 end
 
 local function read_results(folder, notes)
   local list = {}
   local names = folder_names(folder .. '/results')
-  table.sort(names, natural)
+  table.sort(names, run_list.before)
   for _, name in ipairs(names) do
     local label = name:match '^(.*)%.json$'
     if label then
-      local ok, value = pcall(read_json, ('%s/results/%s'):format(folder, name))
+      local ok, value = pcall(json.read, ('%s/results/%s'):format(folder, name))
       if ok and type(value) == 'table' and type(value.data) == 'table' then
         list[#list + 1] = { kind = tostring(value.kind), label = label, data = value.data,
           summary = type(value.summary) == 'string' and value.summary or nil }
@@ -78,7 +52,7 @@ end
 --- { folder, about (run.json), problems, problem_ids, searches, search_ids, results, notes (what could not be read) }.
 function read.run(folder)
   local notes = {}
-  local about = read_json(folder .. '/run.json')
+  local about = json.read(folder .. '/run.json')
   if type(about) ~= 'table' or about.kind ~= 'trinity run 1' then
     util.fail("%s/run.json: expected a 'trinity run 1', got %s", folder,
       util.describe(type(about) == 'table' and about.kind or about))
@@ -92,7 +66,7 @@ end
 --- The text of a file of a run, or nil.
 function read.text(run, path)
   local full = ('%s/%s'):format(run.folder, path)
-  if exists(full) then return core.read_file(full) end
+  if util.exists(full) then return core.read_file(full) end
 end
 
 --- A file of a run as a table, or nil; what is wrong with it goes to the notes.

@@ -12,6 +12,7 @@
 
 local json = require 'trinity.base.json'
 local pack = require 'trinity.report.pack'
+local util = require 'trinity.base.util'
 
 local trace = {}
 
@@ -85,8 +86,7 @@ local function pack_track(d, track)
   end)
   local packed = { device = d, name = track.name, kind = track.kind or 'compute', count = #track.events }
   for c, name in ipairs(trace.columns) do
-    local values = {}
-    for i, event in ipairs(track.events) do values[i] = event[c] end
+    local values = util.map(track.events, function(event) return event[c] end)
     packed[name] = pack.integers(values)
   end
   return packed

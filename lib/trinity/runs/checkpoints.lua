@@ -9,7 +9,6 @@
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
-local run_folder = require 'trinity.runs.folder'
 local progress = require 'trinity.base.progress'
 local simulator = require 'trinity.strategy.simulator'
 local tensorboard = require 'trinity.runs.tensorboard'
@@ -29,8 +28,7 @@ local kind = 'trinity search checkpoint 3'
 
 --- Numbers as text without loss.
 function checkpoints.pack(list, count)
-  local parts = {}
-  for i = 1, count or #list do parts[i] = ('%.17g'):format(list[i]) end
+  local parts = util.listed(count or #list, function(i) return ('%.17g'):format(list[i]) end)
   return table.concat(parts, ' ')
 end
 
@@ -41,19 +39,24 @@ function checkpoints.unpack(text)
   return list
 end
 
-local point = { 'evaluations', 'mean_reward', 'best_reward', 'best_step_time_s' }
+--- What a point of a search's curve holds.
+checkpoints.point = { 'evaluations', 'mean_reward', 'best_reward', 'best_step_time_s' }
 
-local function pack_curve(curve)
+local point = checkpoints.point
+
+--- The numbers of a curve, point by point.
+function checkpoints.curve_numbers(curve)
   local values = {}
   for _, entry in ipairs(curve) do
     for _, name in ipairs(point) do values[#values + 1] = entry[name] end
   end
-  return checkpoints.pack(values)
+  return values
 end
 
-local function unpack_curve(text)
-  local curve, values = {}, checkpoints.unpack(text)
-  for first = 1, #values, #point do
+--- The curve of such numbers.
+function checkpoints.curve_of(values)
+  local curve = {}
+  for first = 1, #values - #point + 1, #point do -- a point that is not whole is left out
     local entry = {}
     for i, name in ipairs(point) do entry[name] = values[first + i - 1] end
     curve[#curve + 1] = entry
@@ -143,9 +146,10 @@ end
 --- Writes the search `self` with its best so far to `path`; `notes` are the method's own, text or numbers.
 function checkpoints.write(path, self, notes)
   local begun, record = core.clock_s(), self.record
-  if record then record:before_checkpoint() end
+  if record then record:flush() end -- everything up to it is kept
   local all = { kind = kind, method = self.method, evaluations_so_far = self.evaluations, step = self.step,
-    curve = pack_curve(self.curve), mean_reward = ('is %.17g'):format(self.mean_reward or 0) }
+    curve = checkpoints.pack(checkpoints.curve_numbers(self.curve)),
+    mean_reward = ('is %.17g'):format(self.mean_reward or 0) }
   for key, value in util.sorted_pairs(notes) do all['at_' .. key] = value end
   local texts = checkpoints.option_texts(self.options)
   for key, text in util.sorted_pairs(texts) do all['option_' .. key] = 'is ' .. text end
@@ -239,7 +243,8 @@ function checkpoints.restore(owner, self, path)
   for op = 1, #placement do self.placement[op] = placement[op] end
   self.best = { metrics = metrics, reward = problem:score(metrics) }
   self.evaluations, self.step = tonumber(notes.evaluations_so_far), tonumber(notes.step)
-  self.curve, self.mean_reward = unpack_curve(notes.curve), tonumber((tostring(notes.mean_reward):sub(4)))
+  self.curve = checkpoints.curve_of(checkpoints.unpack(notes.curve))
+  self.mean_reward = tonumber((tostring(notes.mean_reward):sub(4)))
   -- What ranks of a job compare that go on together.
   self.resumed_at = ('one of %d evaluations with the sum %s'):format(self.evaluations, tostring(notes.sum))
   local own = {}
@@ -277,7 +282,7 @@ end
 --- told of and removed.
 function checkpoints.reached(folder)
   local path = folder .. '/checkpoint.json'
-  if not run_folder.exists(path) then return 0 end
+  if not util.exists(path) then return 0 end
   local text, wrong = read_checked(path)
   local ok, saved = pcall(json.decode, text or '', path)
   local notes = text and ok and type(saved) == 'table' and saved.notes or {}

@@ -30,7 +30,7 @@ end
 --- shows that when it is read (JSON that does not end, a reward or a number of steps that does not fit), and a resumed
 --- run finds it anew.
 function Folder:write(path, text, durability)
-  if not self.broken and not folder.exists(self.path .. '/run.json') then
+  if not self.broken and not util.exists(self.path .. '/run.json') then
     self:give_up(('%s/run.json: it is not there any more'):format(self.path))
   end
   return self:try(core.write_file, path, text, durability or 'unsynced')
@@ -41,13 +41,6 @@ function Folder:keep(path, text) return self:write(path, text, 'synced') end
 
 --- Adds to a file whose folder is there.
 function Folder:append(path, text) return self:try(core.append_file, path, text) end
-
---- Whether a file can be opened.
-function folder.exists(path)
-  local file = io.open(path, 'r')
-  if file then file:close() end
-  return file ~= nil
-end
 
 --- A name as part of the name of a folder or file.
 function folder.word(text) return (tostring(text):gsub('[^%w._+-]+', '_'):gsub('^[.-]', '_'):sub(1, 48)) end

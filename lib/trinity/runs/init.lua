@@ -96,7 +96,6 @@ end
 ---@param label? string
 ---@return string? path in the run's folder; nil where no run is kept
 function Run:result(kind, data, summary, label)
-  check.self('run:result', self, 'run')
   check_word('run:result', 1, 'kind', kind)
   check.argument('run:result', 2, 'data', data, 'table')
   if summary ~= nil then check.argument('run:result', 3, 'summary', summary, 'string') end
@@ -107,7 +106,6 @@ end
 --- Adds a row of your own to metrics.csv, metrics.jsonl and TensorBoard.
 ---@param fields table<string, number|string|boolean> `step` counts them in TensorBoard
 function Run:log(fields)
-  check.self('run:log', self, 'run')
   check.argument('run:log', 1, 'fields', fields, 'table')
   for name, value in util.sorted_pairs(fields) do
     if type(name) ~= 'string' or type(value) ~= 'number' and type(value) ~= 'string' and type(value) ~= 'boolean' then
@@ -117,5 +115,7 @@ function Run:log(fields)
   end
   run_state.log(fields)
 end
+
+check.methods(Run)
 
 return setmetatable({}, Run)

@@ -4,17 +4,10 @@
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local progress = require 'trinity.base.progress'
-local run_folder = require 'trinity.runs.folder'
-local run_metrics = require 'trinity.runs.metrics'
 local state = require 'trinity.runs.state'
 local util = require 'trinity.base.util'
 
 local run_list = {}
-
-local function read_json(path)
-  local ok, value = pcall(function() return json.decode(core.read_file(path), path) end)
-  return ok and type(value) == 'table' and value or nil
-end
 
 --- A field of what may be anybody's JSON, when it has the type that is expected.
 local function field(t, key, kind)
@@ -32,12 +25,18 @@ local function epoch(text)
   return local_s + now - os.time(utc)
 end
 
+--- Whether id or label `a` comes before `b`: numbers in them by their size ('2', '10', 'm1i2-1').
+function run_list.before(a, b)
+  local function key(text) return text:gsub('%d+', function(digits) return ('%9s'):format(digits) end) end
+  return key(a) < key(b)
+end
+
 --- The fastest strategy that fits among the searches of a run: { step_time_s =, over_bound =, search =, method =,
 --- evaluations = }, or nil; and how many searches there are.
 local function best_search(path)
   local best, count = nil, 0
   for _, id in ipairs(core.list_folder(path .. '/searches')) do
-    local about = read_json(('%s/searches/%s/search.json'):format(path, id))
+    local about = json.try(('%s/searches/%s/search.json'):format(path, id))
     local step_time_s = about and field(about, 'best_step_time_s', 'number')
     count = count + 1
     if step_time_s and about.fits ~= false and (not best or step_time_s < best.step_time_s) then
@@ -61,7 +60,7 @@ end
 --- A run: { path =, name =, status =, note =, script =, model =, cluster =, started_s =, age_s =, seconds =,
 --- searches =, step_time_s =, over_bound =, method =, about = its run.json }; nil and why where the folder is none.
 function run_list.read(path)
-  local about = read_json(path .. '/run.json')
+  local about = json.try(path .. '/run.json')
   if not about or about.kind ~= 'trinity run 1' then return nil, ('%s is not the folder of a run'):format(path) end
   local best, searches = best_search(path)
   local started_s = epoch(field(about, 'started_at', 'string'))
@@ -87,9 +86,9 @@ end
 --- The run called `name` (or the folder of that path); a usage error with a suggestion where there is none.
 function run_list.find(root, name)
   for _, path in ipairs { root .. '/' .. name, name } do
-    if run_folder.exists(path .. '/run.json') then
+    if util.exists(path .. '/run.json') then
       local run = run_list.read((path:gsub('/+$', '')))
-      if not run then util.fail_usage('%s/run.json: not of a run, or damaged', path) end
+      if not run then util.fail_usage("%s/run.json: expected a 'trinity run 1', or it is damaged", path) end
       return run
     end
   end
@@ -119,16 +118,11 @@ end
 function run_list.searches(run)
   local list = {}
   for _, id in ipairs(core.list_folder(run.path .. '/searches')) do
-    local about = read_json(('%s/searches/%s/search.json'):format(run.path, id)) or { status = 'running' }
+    local about = json.try(('%s/searches/%s/search.json'):format(run.path, id)) or { status = 'running' }
     about.id = id
     list[#list + 1] = about
   end
-  table.sort(list, function(a, b)
-    local x, y = tonumber(a.id), tonumber(b.id)
-    if x and y then return x < y end
-    if x or y then return x ~= nil end
-    return a.id < b.id
-  end)
+  table.sort(list, function(a, b) return run_list.before(a.id, b.id) end)
   return list
 end
 
@@ -136,12 +130,9 @@ end
 function run_list.results(run)
   local list = {}
   for _, file in ipairs(core.list_folder(run.path .. '/results')) do
-    list[#list + 1] = read_json(('%s/results/%s'):format(run.path, file))
+    list[#list + 1] = json.try(('%s/results/%s'):format(run.path, file))
   end
-  local function padded(result)
-    return (tostring(result.label):gsub('%d+', function(digits) return ('%9s'):format(digits) end))
-  end
-  table.sort(list, function(a, b) return padded(a) < padded(b) end)
+  table.sort(list, function(a, b) return run_list.before(tostring(a.label), tostring(b.label)) end)
   return list
 end
 
@@ -170,24 +161,6 @@ function run_list.remove(run, force)
   end
   core.remove_tree(run.path)
 end
-
---- The last row of metrics.jsonl, read from the end of the file.
-function run_list.last_row(run)
-  local file = io.open(run.path .. '/metrics.jsonl', 'r')
-  if not file then return nil end
-  file:seek('set', math.max(0, file:seek 'end' - 65536))
-  local text = file:read '*a'
-  file:close()
-  local row
-  for line in text:gmatch '[^\n]+' do
-    local ok, value = pcall(json.decode, line)
-    if ok and type(value) == 'table' then row = value end
-  end
-  return row
-end
-
---- All rows of a run.
-function run_list.rows(run) return run_metrics.read(run.path .. '/metrics.jsonl') end
 
 --- An age for people: '12 s', '3 min', '5 h', '8 d'.
 function run_list.age_text(seconds)

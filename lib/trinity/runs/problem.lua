@@ -77,7 +77,7 @@ end
 
 --- Writes a file that many may need, once.
 local function write_once(folder, path, text)
-  if not run_folder.exists(folder.path .. '/' .. path) then folder:write(path, text()) end
+  if not util.exists(folder.path .. '/' .. path) then folder:write(path, text()) end
   return path
 end
 
@@ -92,9 +92,8 @@ end
 --- Lower bounds, or nil where the problem has none to tell (a graph that no device can hold).
 local function bounds_of(problem)
   local ok, bounds = pcall(problem.bounds, problem)
-  if not ok then return nil end
-  return { step_time_s = bounds.step_time_s, critical_path_s = bounds.critical_path_s, work_s = bounds.work_s,
-    interval_s = bounds.interval_s, peak_memory_bytes = bounds.peak_memory_bytes }
+  return ok and util.picked(bounds, { 'step_time_s', 'critical_path_s', 'work_s', 'interval_s', 'peak_memory_bytes' })
+    or nil
 end
 
 --- Writes problems/ID; returns { id =, model =, cluster =, lower_bound_s = }.

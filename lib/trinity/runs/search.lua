@@ -54,13 +54,11 @@ end
 
 --- search.json as it is now.
 function Record:about(status, extra)
-  local about = { kind = 'trinity search 1', id = self.id, problem = self.facts.id, method = self.method,
+  return util.merged({ kind = 'trinity search 1', id = self.id, problem = self.facts.id, method = self.method,
     seed = self.seed, options = checkpoints.option_texts(self.options), status = status,
     started_at = state.time_text(self.started_s), started_s = self.started_s, seconds = core.clock_s() - self.start,
     lower_bound_s = self.facts.lower_bound_s or nil, resumed_from = self.resumed_from, began_anew = self.began_anew,
-    outside = self.outside }
-  for key, value in util.sorted_pairs(extra or {}) do about[key] = value end
-  return about
+    outside = self.outside }, extra)
 end
 
 function Record:save_about(status, extra)
@@ -139,10 +137,9 @@ function Record:save_best(search)
 end
 
 local function curve_text(curve)
-  local lines = { 'evaluations,mean_reward,best_reward,best_step_time_s' }
+  local lines = { table.concat(checkpoints.point, ',') }
   for i, point in ipairs(curve) do
-    lines[i + 1] = ('%.17g,%.17g,%.17g,%.17g'):format(point.evaluations, point.mean_reward, point.best_reward,
-      point.best_step_time_s)
+    lines[i + 1] = checkpoints.pack(checkpoints.curve_numbers { point }):gsub(' ', ',')
   end
   return table.concat(lines, '\n') .. '\n'
 end
@@ -172,8 +169,7 @@ end
 --- The last row, of a search that made none since or none at all.
 function Record:last_row(found)
   if self.skipped then
-    self:flush()
-    self.waiting = self:row_of(self.skipped)
+    self:flush_skipped()
   elseif self.rows == 0 and not self.waiting and found then
     self.waiting = self:row_of { best = found, step = 1, evaluations = found.evaluations or 1,
       start = self.start }
@@ -189,20 +185,12 @@ function Record:finish(found, reason, failure)
   if not found then
     local stopped = core.was_interrupted()
     local status = stopped and 'stopped' or failure and 'failed' or 'done'
-    local about = { error = not stopped and failure or nil, nothing = reason }
-    for key, value in util.sorted_pairs(self.reached or {}) do about[key] = value end
-    self:save_about(status, about)
+    self:save_about(status, util.merged({ error = not stopped and failure or nil, nothing = reason }, self.reached))
     self.ended = true
     return
   end
   local stopped = found.stopped or core.stop_requested()
-  if stopped then
-    local ok, text = pcall(strategy.text, found)
-    if ok then self.run.folder:write(self.path .. '/strategy.json', text) end
-    if found.curve then self.run.folder:write(self.path .. '/curve.csv', curve_text(found.curve)) end
-  else
-    self:save_found(found)
-  end
+  self:save_found(found)
   ids[found] = self.id
   self:remember(found)
   if found.splits then self.facts = setmetatable({ lower_bound_s = false }, { __index = self.facts }) end
@@ -213,11 +201,6 @@ function Record:finish(found, reason, failure)
   if self.keeps and not stopped then self:remove_checkpoint() end -- only now: killed before, it goes on from it
 end
 
-local function read_json(path)
-  local ok, value = pcall(function() return json.decode(core.read_file(path)) end)
-  return ok and type(value) == 'table' and value or nil
-end
-
 local function same_options(was, options)
   return json.encode(was or {}) == json.encode(json.decode(json.encode(checkpoints.option_texts(options))))
 end
@@ -225,12 +208,7 @@ end
 local function read_curve(path)
   local ok, text = pcall(core.read_file, path)
   if not ok then return nil end
-  local curve = {}
-  for a, b, c, d in text:gmatch '\n([^,\n]+),([^,\n]+),([^,\n]+),([^,\n]+)' do
-    curve[#curve + 1] = { evaluations = tonumber(a), mean_reward = tonumber(b), best_reward = tonumber(c),
-      best_step_time_s = tonumber(d) }
-  end
-  return curve
+  return checkpoints.curve_of(checkpoints.unpack((text:gsub('^[^\n]*', ''):gsub(',', ' '))))
 end
 
 --- The strategy of a search that is done, or nil and what is wrong with its files.
@@ -251,13 +229,13 @@ end
 function Record:earlier()
   if not self.run.resumed then return nil end
   local path = self.run.path .. '/' .. self.path
-  local about = read_json(path .. '/search.json')
+  local about = json.try(path .. '/search.json')
   if not about then return nil end
   if about.method ~= self.method or about.seed ~= self.seed or about.problem ~= self.facts.id
     or not same_options(about.options, self.options) then return { anew = 'what was kept is of another search' } end
   if about.status ~= 'done' then
     local file = path .. '/checkpoint.json'
-    if not run_folder.exists(file) then return { anew = 'it had not come to its first checkpoint' } end
+    if not util.exists(file) then return { anew = 'it had not come to its first checkpoint' } end
     local row = self.run.last_row[self.id]
     if row then self.last, self.reward, self.rows = row.evaluations, row.best_reward, 1 end
     return { checkpoint = file }
@@ -271,13 +249,13 @@ end
 -- What is wrong with the files of a search that is done, as a loss of power may leave them; nil: nothing.
 local function spoilt(path, about)
   if about.nothing then return nil end
-  if not read_json(path .. '/strategy.json') then return 'strategy.json is missing or not whole' end
+  if not json.try(path .. '/strategy.json') then return 'strategy.json is missing or not whole' end
   if about.points and #(read_curve(path .. '/curve.csv') or {}) ~= about.points then return 'curve.csv is not whole' end
 end
 
 -- What search.json in a folder says, and how many evaluations of the search stay; nil where it starts anew.
 local function kept_of(path)
-  local about = read_json(path .. '/search.json')
+  local about = json.try(path .. '/search.json')
   if not about then return nil end
   if about.outside then return about, 0 end
   if about.status ~= 'done' then return about, checkpoints.reached(path) end
@@ -414,9 +392,6 @@ function Record:checkpoint_path() return ('%s/%s/checkpoint.json'):format(self.r
 --- Writes one.
 function Record:write_checkpoint(text) self.run.folder:keep(self.path .. '/checkpoint.json', text) end
 
---- Called before a checkpoint is written: everything up to it is kept.
-function Record:before_checkpoint() self:flush() end
-
 --- Writes the timelines of the best strategies of a context, one a problem.
 function run_search.save_timelines(run)
   for _, found in util.sorted_pairs(run.best) do
@@ -435,7 +410,7 @@ end
 -- Searches of workers (trinity.parallel_map) that Ctrl-C left no time to say so themselves.
 local function end_stopped_workers(run)
   for _, id in ipairs(core.list_folder(run.path .. '/searches')) do
-    local about = id:match '^m%d' and read_json(('%s/searches/%s/search.json'):format(run.path, id))
+    local about = id:match '^m%d' and json.try(('%s/searches/%s/search.json'):format(run.path, id))
     if about and about.status == 'running' then
       about.status = 'stopped'
       run.folder:write(('searches/%s/search.json'):format(id), json.encode(about))

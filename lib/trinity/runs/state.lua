@@ -73,7 +73,7 @@ local types = { status = 'string', options = 'table', pid = 'number', process_st
   resumed_at = 'table' }
 
 local function read_about(path)
-  local about = json.decode(core.read_file(path), path)
+  local about = json.read(path)
   if type(about) ~= 'table' or about.kind ~= kind then
     util.fail_usage("option '--resume': %s is not of a run that can go on", path)
   end
@@ -88,7 +88,7 @@ end
 
 --- Refuses to go on with a run that is not this script's, done, or still running. Returns its run.json.
 local function check_resume(path, name, script, options)
-  if not run_folder.exists(path .. '/run.json') then util.fail_usage("option '--resume': there is no run %s", path) end
+  if not util.exists(path .. '/run.json') then util.fail_usage("option '--resume': there is no run %s", path) end
   local about = read_about(path .. '/run.json')
   if about.status == 'done' then util.fail_usage("option '--resume': run '%s' is done", name) end
   if about.status == 'running' and state.is_alive(about) then
@@ -124,7 +124,7 @@ function state.configure(settings)
   local path = root .. '/' .. name
   if settings.resume then
     check_resume(path, name, script_text(script), settings.options)
-  elseif run_folder.exists(path .. '/run.json') then
+  elseif util.exists(path .. '/run.json') then
     util.fail_usage("option '--run': there is a run '%s' already (%s); take another name, or --resume", name, path)
   end
 end
@@ -341,7 +341,7 @@ end
 function state.take_item(map, i)
   local run = state.run
   local path = map and run and ('%s/spool/%si%d.jsonl'):format(run.path, map.name, i)
-  if not path or not run_folder.exists(path) then return end
+  if not path or not util.exists(path) then return end
   for _, row in ipairs(run_metrics.read(path)) do run.metrics:write(row, run.started_s + (row.seconds or 0)) end
   pcall(core.remove_tree, path)
 end
@@ -366,7 +366,7 @@ function state.finish(status, message)
   about.ended_at, about.seconds, about.now = state.time_text(os.time()), core.clock_s() - run.started, nil
   state.run = false
   if run.folder.broken then
-    if run_folder.exists(run.path .. '/run.json') then
+    if util.exists(run.path .. '/run.json') then
       pcall(core.write_file, run.path .. '/run.json', core.to_json(about))
     end
   elseif run.kept == 0 and run.results == 0 and not run.metrics.begun and not run.resumed and about.status == 'done'

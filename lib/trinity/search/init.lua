@@ -35,25 +35,14 @@ Search.__index = Search
 ---@field rescued trinity.Strategy[] the best of searches that failed where no file keeps it, the last 16
 local search = {}
 
---- A number of evaluations that no search reaches.
 search.unlimited = 2 ^ 53
 
---- Options that every method takes, with their defaults.
-search.common = {
-  seed = 1,              -- fixes every random number
-  evaluations = 2000,    -- placements to simulate
-  seconds = math.huge,   -- wall-clock limit; results then depend on the machine's speed
-  quiet = false,         -- no progress line
-  rescue = '',           -- a file for the best so far when the script fails; '': in the run's folder
-}
+search.common = { seed = 1, evaluations = 2000, seconds = math.huge, quiet = false, rescue = '' }
 
---- The best of searches that failed where no file keeps it (no run, option rescue not given): strategies, the latest
---- last.
 search.rescued = {}
 
 local most_rescued = 16
 
---- Rules of those options.
 search.rules = { seed = { 'integer', 0 }, evaluations = { 'integer', 1 }, seconds = { 'positive' }, quiet = 'boolean',
   rescue = 'string' }
 
@@ -81,7 +70,6 @@ end
 --- Whether budget is left and nobody asked to stop.
 ---@return boolean
 function Search:more()
-  check.self('search:more', self, 'search')
   if core.stop_requested() then self.stopped = true end
   return not self.stopped and self.evaluations < self.options.evaluations
     and core.clock_s() - self.start < self.options.seconds
@@ -91,7 +79,6 @@ end
 ---@param wanted integer
 ---@return integer
 function Search:allowance(wanted)
-  check.self('search:allowance', self, 'search')
   check.integer('search:allowance', 1, 'wanted', wanted, 0)
   return math.min(wanted, self.options.evaluations - self.evaluations)
 end
@@ -116,7 +103,6 @@ end
 ---@return trinity.DoubleArray rewards
 ---@return trinity.Metrics[] metrics
 function Search:evaluate(placements, options)
-  check.self('search:evaluate', self, 'search')
   check_placements(placements)
   local problem = self.problem
   local metrics = simulator.run_batch('search:evaluate', problem, placements, options, true)
@@ -139,7 +125,6 @@ end
 --- Draws the progress line and keeps the step in the run's folder.
 ---@param batch integer size of the last batch
 function Search:show(batch)
-  check.self('search:show', self, 'search')
   check.integer('search:show', 1, 'batch', batch, 1)
   local record = self.record
   if record then record:step(self) end
@@ -154,7 +139,6 @@ end
 --- Adds what a learner says of its latest update to the run's row of this step.
 ---@param fields table<string, number> entropy, loss, ...
 function Search:learned(fields)
-  check.self('search:learned', self, 'search')
   check.argument('search:learned', 1, 'fields', fields, 'table')
   if self.record then self.record:learned(fields) end
 end
@@ -162,7 +146,6 @@ end
 --- The best so far as a strategy.
 ---@return trinity.Strategy
 function Search:result()
-  check.self('search:result', self, 'search')
   if not self.best then
     if self.stopped then util.fail 'interrupted' end -- it began after Ctrl-C
     util.fail("method '%s' ended without evaluating a placement", self.method)
@@ -265,5 +248,7 @@ function search.run(method, problem, options, body)
   keep(self, found)
   return found or self:result()
 end
+
+check.methods(Search)
 
 return search

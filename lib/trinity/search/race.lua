@@ -6,6 +6,7 @@
 
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
+local warm_start = require 'trinity.search.warm_start'
 
 local Race = {}
 Race.__index = Race
@@ -16,7 +17,6 @@ local heat_share = 0.25    -- of the budget, for each of the two
 local most_slower = 1.25   -- step time of a rival over the best start's
 local least_budget = 200   -- evaluations that are worth a race
 local least_s = 1          -- seconds that are
-local most_operators = 20000 -- of a graph on which Fiduccia and Mattheyses's partition takes well under a second
 local imbalances = { 0.03, 0.3 }
 
 --- Annealing as both do it: cooler than by default, since it begins from a good placement, with moves of whole layers
@@ -29,7 +29,7 @@ end
 -- Whether a race fits what is left of the budget of the search `self`; ranks of a job agree on it.
 local function has_room(self)
   local options = self.options
-  return dist_search.agreed(self.job, self.problem.graph.operators <= most_operators
+  return dist_search.agreed(self.job, not warm_start.is_large(self.problem.graph)
     and options.evaluations - self.evaluations >= least_budget
     and options.seconds - (core.clock_s() - self.start) >= least_s)
 end

@@ -7,6 +7,8 @@
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
+local misfit = require 'trinity.strategy.misfit'
+local ranks = require 'trinity.dist.ranks'
 local search_curve = require 'trinity.search.curve'
 local simulator = require 'trinity.strategy.simulator'
 local tensor = require 'trinity.nn.tensor'
@@ -66,10 +68,8 @@ end
 
 -- Makes rank `owner`'s placement the best of all ranks.
 local function adopt(run, job, owner, placement)
-  local devices, problem = {}, run.problem
-  for op = 1, #run.placement do devices[op] = job.rank == owner and placement[op] or 0 end
-  local chosen = job:broadcast(tensor.new(devices, { dtype = 'int64' }), { root = owner }):totable()
-  for op = 1, #chosen do run.placement[op] = chosen[op] end
+  local problem = run.problem
+  ranks.take_placement(job, owner, placement, run.placement)
   local metrics = simulator.run_batch('search:evaluate', problem, { run.placement }, nil, true)[1]
   run.best = { metrics = metrics, reward = problem:score(metrics) }
 end
@@ -120,10 +120,8 @@ function dist_search.evaluate(run, job, placements, first, total, whole)
   local winner, best, sum = nil, run.best, 0
   for i = 1, total do
     sum = sum + rewards[i]
-    local fits, best_fits = list[i].feasible, best and (best.feasible or best.metrics and best.metrics.feasible)
-    if not best or fits and not best_fits or fits == best_fits and rewards[i] > best.reward then
-      winner, best = i, { reward = rewards[i], feasible = fits }
-    end
+    local result = { metrics = list[i], reward = rewards[i] }
+    if misfit.better(result, best) then winner, best = i, result end
   end
   if winner then adopt(run, job, rank_of(job, winner, whole or total), placements[winner - first + 1]) end
   run.evaluations = run.evaluations + total
@@ -161,14 +159,11 @@ end
 
 --- A search of this rank alone that begins where `run` is: with `evaluations` of the budget, and its own best.
 function dist_search.branch(run, evaluations)
-  local own = setmetatable({}, getmetatable(run))
-  for key, value in util.sorted_pairs(run) do own[key] = value end
-  own.options, own.curve, own.placement, own.sum_of_means = {}, {}, run.problem:placement(), 0
-  for key, value in util.sorted_pairs(run.options) do own.options[key] = value end
+  local own = util.merged(run, { placement = run.problem:placement(), sum_of_means = 0, curve = {},
+    options = util.merged(run.options, { evaluations = run.evaluations + evaluations }) })
   for i = 1, #run.curve do own.curve[i] = run.curve[i] end
   for op = 1, #own.placement do own.placement[op] = run.placement[op] end
-  own.options.evaluations = run.evaluations + evaluations
-  return own
+  return setmetatable(own, getmetatable(run))
 end
 
 local pulse_s = 1 -- between two meetings of ranks that search on their own
@@ -196,20 +191,14 @@ end
 --- Ends what branch() began: the best of all ranks (ties: the lowest rank), and the evaluations of all; `alike`: all
 --- did the same, which counts once.
 function dist_search.join(run, job, own, alike)
-  local row = { own.evaluations - run.evaluations, own.best.metrics.feasible and 1 or 0, own.best.reward,
-    own.sum_of_means, own.step - run.step }
-  local table_of_ranks = {}
-  for i = 1, 5 * job.size do table_of_ranks[i] = 0 end
-  for i = 1, 5 do table_of_ranks[5 * job.rank + i] = row[i] end
-  local all, winner, used, sum, batches = summed(job, table_of_ranks), 0, 0, 0, 0
-  for rank = 0, job.size - 1 do
-    local at, best = 5 * rank, 5 * winner
-    local fits, best_fits = all[at + 2], all[best + 2]
-    if fits > best_fits or fits == best_fits and all[at + 3] > all[best + 3] then winner = rank end
-    used = alike and math.max(used, all[at + 1]) or used + all[at + 1]
-    sum, batches = sum + all[at + 4], batches + all[at + 5]
+  local used, sum, batches = 0, 0, 0
+  local rows = ranks.rows(job, { own.evaluations - run.evaluations, own.sum_of_means, own.step - run.step,
+    ranks.worth(own.best) })
+  for _, row in ipairs(rows) do
+    used = alike and math.max(used, row[1]) or used + row[1]
+    sum, batches = sum + row[2], batches + row[3]
   end
-  adopt(run, job, winner, own.placement)
+  adopt(run, job, ranks.best(rows, 4), own.placement)
   run.evaluations = run.evaluations + used
   if batches > 0 then search_curve.note(run, sum / batches) end
 end

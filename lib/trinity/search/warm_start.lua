@@ -12,8 +12,11 @@ warm_start.portfolio = { 'single_device', 'etf', 'm_etf', 'm_sct', 'expert', 'he
   'contiguous', 'fm' }
 
 local first_entries = 5 -- tried whatever the clock says
-local most_operators = 20000 -- of a graph on which those are tried that take longer than the others
+local most_operators = 20000
 local slow = { m_sct = true, expert = true, etf = true, m_etf = true, heft = true, cpop = true, fm = true }
+
+--- Whether a graph is too large for heuristics that take longer than the others: here, and for a race's partitions.
+function warm_start.is_large(graph) return graph.operators > most_operators end
 
 local function same(a, b)
   for op = 1, #a do
@@ -57,7 +60,7 @@ end
 --- first five, about a third of its seconds, yet at least one placement. Placements that two entries share count once.
 function warm_start.run(self, methods, entries)
   local most, list = math.max(1, math.floor(self.options.evaluations / 2)), {}
-  local default, large = entries == warm_start.portfolio, self.problem.graph.operators > most_operators
+  local default, large = entries == warm_start.portfolio, warm_start.is_large(self.problem.graph)
   for i, entry in ipairs(entries) do
     local late = i > first_entries and core.clock_s() - self.start > self.options.seconds / 3
     if self.evaluations + #list >= most or #list > 0 and (late or core.stop_requested()) then break end

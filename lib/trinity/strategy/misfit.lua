@@ -5,12 +5,7 @@ local core = require 'trinity.core'
 
 local misfit = {}
 
---- What limits a plan on the devices of `cluster`: nil where it fits, else a table with
----   text            it in words
----   device          the device that is over by most (from 1), name its name
----   needed_bytes    its peak in a step; capacity_bytes what a step may use; over_bytes the difference
----   devices_over    how many devices are over
---- A plan whose schedule contradicts its placement has `text` alone.
+--- What limits a plan on the devices of `cluster`, a trinity.Misfit; nil where it fits.
 function misfit.of(metrics, cluster)
   if metrics.feasible then return nil end
   if metrics.rejected then return { text = 'it was given up as too slow before its memory was known' } end
@@ -33,6 +28,19 @@ end
 --- given up early and what contradicts its schedule have no excess and come last.
 function misfit.distance(metrics)
   return metrics.excess_memory_bytes > 0 and metrics.excess_memory_bytes or math.huge
+end
+
+--- Whether result `a` { metrics =, reward = } is better than `b` (or nil): one that fits before one that does not; of
+--- two that do not fit the one with the smaller excess of memory; then the larger reward. Of metrics it reads feasible
+--- and excess_memory_bytes.
+function misfit.better(a, b)
+  if not b then return true end
+  if a.metrics.feasible ~= b.metrics.feasible then return a.metrics.feasible end
+  if not a.metrics.feasible then
+    local far_a, far_b = misfit.distance(a.metrics), misfit.distance(b.metrics)
+    if far_a ~= far_b then return far_a < far_b end
+  end
+  return a.reward > b.reward
 end
 
 return misfit

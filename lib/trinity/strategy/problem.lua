@@ -40,8 +40,7 @@ local rules = { graph = { 'object', 'graph' }, cluster = { 'object', 'cluster' }
 local problems = {}
 
 local function make(owner, spec)
-  check.argument(owner, 1, 'spec', spec, 'table')
-  check.fields(owner, spec, rules)
+  check.table(owner, 1, 'spec', spec, rules)
   if spec.profile ~= nil then spec = require('trinity.profile.object').apply(owner, spec) end
   local self = setmetatable(simulator.make(owner, spec), Problem)
   self.reward = spec.reward or rewards.step_time()
@@ -64,12 +63,7 @@ function problems.simulator(spec) return make('trinity.simulator', spec) end
 
 --- A placement to fill: the device (1-based) of every operator, an int32 array, all on device 1.
 ---@return trinity.Placement
-function Problem:placement()
-  check.self('problem:placement', self, 'problem')
-  local placement = array.int32(self.graph.operators)
-  for i = 1, #placement do placement[i] = 1 end
-  return placement
-end
+function Problem:placement() return array.filled(self.graph.operators, 1) end
 
 local function refuse_device(choose, unit, value, devices)
   util.fail('problem:placement_by_unit: the function at %s returned %s for unit %d, expected a device from 1 to %d',
@@ -80,7 +74,6 @@ end
 ---@param choose fun(unit: integer, operator: integer): integer
 ---@return trinity.Placement
 function Problem:placement_by_unit(choose)
-  check.self('problem:placement_by_unit', self, 'problem')
   check.argument('problem:placement_by_unit', 1, 'choose', choose, 'function')
   local placement, unit_of, device, devices = self:placement(), self.graph.unit_of, {}, #self.cluster.devices
   for op = 1, #placement do
@@ -103,7 +96,6 @@ local most_entries = 2 ^ 28 -- of a list of placements: a gibibyte
 ---@param count integer
 ---@return trinity.Placement[]
 function Problem:placements(count)
-  check.self('problem:placements', self, 'problem')
   local most = math.min(1e6, math.floor(most_entries / self.graph.operators))
   check.integer('problem:placements', 1, 'count', count, 0, most)
   local list = {}
@@ -114,34 +106,26 @@ end
 --- Prices one plan.
 ---@param plan trinity.Plan
 ---@return trinity.Metrics
-function Problem:evaluate(plan)
-  check.self('problem:evaluate', self, 'problem')
-  return simulator.run('problem:evaluate', self, plan)
-end
+function Problem:evaluate(plan) return simulator.run('problem:evaluate', self, plan) end
 
 --- Prices a list of plans on all threads.
 ---@param plans trinity.Plan[]
 ---@param options? trinity.BatchOptions
 ---@return trinity.Metrics[]
 function Problem:evaluate_batch(plans, options)
-  check.self('problem:evaluate_batch', self, 'problem')
   return simulator.run_batch('problem:evaluate_batch', self, plans, options)
 end
 
 --- What happened when in a step.
 ---@param plan trinity.Plan
 ---@return trinity.Timeline
-function Problem:timeline(plan)
-  check.self('problem:timeline', self, 'problem')
-  return simulator.timeline('problem:timeline', self, plan)
-end
+function Problem:timeline(plan) return simulator.timeline('problem:timeline', self, plan) end
 
 --- What no strategy can beat, by default with the problem's number of micro-batches and schedule.
 ---@param micro_batches? integer
 ---@param schedule? trinity.ScheduleName 'pipedream': mini-batches overlap, and work alone binds them
 ---@return trinity.Bounds
 function Problem:bounds(micro_batches, schedule)
-  check.self('problem:bounds', self, 'problem')
   if micro_batches ~= nil then
     check.integer('problem:bounds', 1, 'micro_batches', micro_batches, 1, most_micro_batches)
   end
@@ -160,7 +144,6 @@ end
 ---@param metrics trinity.Metrics
 ---@return number
 function Problem:score(metrics)
-  check.self('problem:score', self, 'problem')
   if not array.is_metrics(metrics) then check.wrong('problem:score', 1, 'metrics', metrics, 'metrics') end
   local value = self.reward(metrics)
   if type(value) ~= 'number' then refuse_reward(self.reward, value, 'a number') end
@@ -173,7 +156,6 @@ end
 ---@param about? table<string, any>
 ---@return trinity.Strategy
 function Problem:strategy(plan, about)
-  check.self('problem:strategy', self, 'problem')
   if about ~= nil then check.argument('problem:strategy', 2, 'about', about, 'table') end
   return strategy.new('problem:strategy', self, plan, about)
 end
@@ -181,20 +163,42 @@ end
 --- Loads a strategy that strategy:save() wrote, schedule included, and simulates it.
 ---@param path string
 ---@return trinity.Strategy
-function Problem:load(path)
-  check.self('problem:load', self, 'problem')
-  return strategy.load(self, check.argument('problem:load', 1, 'path', path, 'string'))
-end
+function Problem:load(path) return strategy.load(self, check.argument('problem:load', 1, 'path', path, 'string')) end
 
 --- A plan (placement and schedule) as JSON text; `notes` are its further facts by name.
 ---@param plan trinity.Plan
 ---@param notes table<string, string|number>
 ---@return string
 function Problem:to_json(plan, notes)
-  check.self('problem:to_json', self, 'problem')
   local placement, schedule = simulator.parts('problem:to_json', self, plan)
   return self.handle:to_json(placement, check.argument('problem:to_json', 2, 'notes', notes, 'table'), schedule)
 end
+
+--- The graph with the devices of a plan as colours, in Graphviz's DOT language.
+---@param plan trinity.Plan
+---@param options? trinity.DotOptions
+---@return string
+function Problem:to_dot(plan, options)
+  local placement = simulator.parts('problem:to_dot', self, plan)
+  options = check.options('problem:to_dot', 2, 'options', options, { units = 'boolean' })
+  return core.graph_to_dot(self.graph.handle, options.units, self.handle, placement)
+end
+
+--- A plan as a file for PyTorch: device of every forward operator and module, and the stages of a pipeline, as JSON
+--- text (engine/formats/export/placement_export.h).
+---@param plan trinity.Plan
+---@param device_names? string[] 'cuda:0', ... (default the cluster's)
+---@return string
+function Problem:placement_json(plan, device_names)
+  local placement, schedule = simulator.parts('problem:placement_json', self, plan)
+  if device_names ~= nil then check.list('problem:placement_json', 2, 'device_names', device_names, 'string') end
+  return core.placement_to_json(self.handle, placement, schedule, device_names)
+end
+
+--- Frees the engine's memory; any further use is an error.
+function Problem:close() check.closing('problem:close', self, 'problem').handle:close() end
+
+check.methods(Problem)
 
 local function check_result(place, name, result)
   if type(result) ~= 'table' or not array.is_metrics(result.metrics) or type(result.reward) ~= 'number' then
@@ -209,40 +213,8 @@ end
 ---@return boolean
 function Problem.better(a, b)
   check_result(1, 'a', a)
-  if b == nil then return true end
-  check_result(2, 'b', b)
-  if a.metrics.feasible ~= b.metrics.feasible then return a.metrics.feasible end
-  if not a.metrics.feasible then
-    local far_a, far_b = misfit.distance(a.metrics), misfit.distance(b.metrics)
-    if far_a ~= far_b then return far_a < far_b end
-  end
-  return a.reward > b.reward
+  if b ~= nil then check_result(2, 'b', b) end
+  return misfit.better(a, b)
 end
-
---- The graph with the devices of a plan as colours, in Graphviz's DOT language.
----@param plan trinity.Plan
----@param options? trinity.DotOptions
----@return string
-function Problem:to_dot(plan, options)
-  check.self('problem:to_dot', self, 'problem')
-  local placement = simulator.parts('problem:to_dot', self, plan)
-  options = check.options('problem:to_dot', 2, 'options', options, { units = 'boolean' })
-  return core.graph_to_dot(self.graph.handle, options.units, self.handle, placement)
-end
-
---- A plan as a file for PyTorch: device of every forward operator and module, and the stages of a pipeline, as JSON
---- text (engine/formats/export/placement_export.h).
----@param plan trinity.Plan
----@param device_names? string[] 'cuda:0', ... (default the cluster's)
----@return string
-function Problem:placement_json(plan, device_names)
-  check.self('problem:placement_json', self, 'problem')
-  local placement, schedule = simulator.parts('problem:placement_json', self, plan)
-  if device_names ~= nil then check.list('problem:placement_json', 2, 'device_names', device_names, 'string') end
-  return core.placement_to_json(self.handle, placement, schedule, device_names)
-end
-
---- Frees the engine's memory; any further use is an error.
-function Problem:close() check.closing('problem:close', self, 'problem').handle:close() end
 
 return problems

@@ -54,11 +54,7 @@ mdpe_rules.communication_tolerance_bytes, mdpe_rules.memory_tolerance_bytes = { 
 ---@return trinity.Reward
 function rewards.mdpe(options)
   options = check.options('rewards.mdpe', 1, 'options', options, mdpe_rules)
-  local o = {}
-  for key, default in util.sorted_pairs(mdpe_defaults) do
-    o[key] = options[key]
-    if o[key] == nil then o[key] = default end
-  end
+  local o = util.merged(mdpe_defaults, options)
   local q, scale, failing_signal = modes[o.mode], scales[o.scale], options.failing_signal
   local alpha, beta, gamma, factor = o.alpha, o.beta, o.gamma, o.hinge_factor
   local tolerated_communication = o.communication_tolerance_bytes

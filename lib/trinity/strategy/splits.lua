@@ -83,16 +83,14 @@ end
 
 function splits.apply(owner, graph, cluster, given, placement)
   if placement == nil then
-    placement = array.int32(graph.operators)
-    for i = 1, #placement do placement[i] = 1 end
+    placement = array.filled(graph.operators, 1)
   elseif not array.is_int32(placement) then
     check.wrong(owner, 'field', 'placement', placement, 'a placement (problem:placement())')
   end
   local entries = entries_of(owner, graph, given)
   local handle, devices, origin, part = core.lower_splits(graph.handle, #cluster.devices, placement, entries)
-  local lowered = { graph = graphs.wrap(handle), placement = array.int32(#devices), origin = origin, part = part }
-  for i, device in ipairs(devices) do lowered.placement[i] = device end
-  return setmetatable(lowered, Lowered)
+  return setmetatable({ graph = graphs.wrap(handle), placement = array.int32_of(devices), origin = origin,
+    part = part }, Lowered)
 end
 
 --- Stages of a lowered graph's operators: those of the operators that they are parts of; slices, joins and

@@ -39,8 +39,7 @@ function strategy.is(value) return getmetatable(value) == Strategy end
 --- Prices a plan. Fields: problem, placement, those of its schedule (schedule, micro_batches, ...),
 --- metrics, reward, and those of `about`. any: see simulator.run.
 function strategy.new(owner, problem, plan, about, any)
-  local self = { problem = problem }
-  for key, value in util.sorted_pairs(about or {}) do self[key] = value end
+  local self = util.merged({ problem = problem }, about)
   local placement, schedule = simulator.parts(owner, problem, plan)
   self.placement = placement
   self.splits = type(plan) == 'table' and plan.splits or nil
@@ -52,9 +51,8 @@ end
 
 --- A strategy whose metrics and reward are known: `result` of a search, with the fields of `about`.
 function strategy.of_result(problem, placement, result, about)
-  local self = { problem = problem, placement = placement, metrics = result.metrics, reward = result.reward }
-  for key, value in util.sorted_pairs(about) do self[key] = value end
-  return setmetatable(self, Strategy)
+  return setmetatable(util.merged({ problem = problem, placement = placement, metrics = result.metrics,
+    reward = result.reward }, about), Strategy)
 end
 
 local saved_metrics = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
@@ -71,7 +69,6 @@ end
 --- Seconds that no strategy with as many micro-batches is below.
 ---@return number
 function Strategy:lower_bound_s()
-  check.self('strategy:lower_bound_s', self, 'strategy')
   return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo').step_time_s
 end
 
@@ -79,7 +76,6 @@ end
 ---@param options trinity.ReplicatedTraining
 ---@return trinity.TrainingTime
 function Strategy:train(options)
-  check.self('strategy:train', self, 'strategy')
   if not self.replication then
     util.fail 'strategy:train: this strategy has no replication (replication:strategy gives one that has)'
   end
@@ -88,20 +84,15 @@ end
 
 --- What keeps it from fitting: which device is over its memory and by how much; nil where it fits.
 ---@return trinity.Misfit?
-function Strategy:misfit()
-  check.self('strategy:misfit', self, 'strategy')
-  return misfit.of(self.metrics, self.problem.cluster)
-end
+function Strategy:misfit() return misfit.of(self.metrics, self.problem.cluster) end
 
 --- A strategy as JSON text: see strategy:save.
 function strategy.text(self)
-  local notes = { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
+  local notes = util.merged(util.picked(self.metrics, saved_metrics), util.picked(self, { 'method', 'seed',
+    'evaluations' }), { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
     lower_bound_s = not self.splits and self:lower_bound_s() or nil, -- it binds whole operators
-    feasible = tostring(self.metrics.feasible) }
-  for _, name in ipairs(saved_metrics) do notes[name] = self.metrics[name] end
-  for _, name in ipairs { 'method', 'seed', 'evaluations' } do notes[name] = self[name] end
-  notes.splits = self.splits and splits.to_text(self.splits)
-  notes.replication = self.replication and replication_text.write(self.replication)
+    feasible = tostring(self.metrics.feasible), splits = self.splits and splits.to_text(self.splits),
+    replication = self.replication and replication_text.write(self.replication) })
   return self.problem:to_json(self, notes)
 end
 
@@ -110,7 +101,6 @@ end
 ---@param path string
 ---@return string path
 function Strategy:save(path)
-  check.self('strategy:save', self, 'strategy')
   check.argument('strategy:save', 1, 'path', path, 'string')
   util.write_file('strategy:save', path, strategy.text(self))
   return path
@@ -119,8 +109,7 @@ end
 --- What a strategy costs as plain data.
 function strategy.facts(found)
   local m = found.metrics
-  local memory = {}
-  for d = 1, m.device_count do memory[d] = m:memory_bytes(d) end
+  local memory = util.listed(m.device_count, function(d) return m:memory_bytes(d) end)
   return { seed = found.seed, step_time_s = m.step_time_s, fits = m.feasible, misfit = found:misfit(),
     peak_memory_bytes = memory,
     peak_communication_bytes = m.peak_communication_bytes, total_communication_bytes = m.total_communication_bytes,
@@ -144,5 +133,7 @@ function strategy.load(problem, path)
   found.replication = replication and strategy.read_replication(problem, placement, path, replication)
   return found
 end
+
+check.methods(Strategy)
 
 return strategy

@@ -32,8 +32,6 @@ function Timeline.__tostring(self)
   return ('timeline of %d tasks, %.6g s'):format(self.tasks, self.metrics.step_time_s)
 end
 
---- Fields: tasks, micro_batches, metrics, and per task (micro_batch - 1) * operators + operator the
---- arrays ready_s, start_s, end_s (NaN where a task does not run) and device.
 local function new(cluster, handle)
   local tasks, micro_batches = handle:tasks()
   local self = setmetatable({ cluster = cluster, handle = handle, tasks = tasks,
@@ -44,66 +42,48 @@ end
 
 --- Every copy of a tensor, by start.
 ---@return trinity.Transfer[]
-function Timeline:transfers()
-  check.self('timeline:transfers', self, 'timeline')
-  return self.handle:transfers()
-end
+function Timeline:transfers() return self.handle:transfers() end
 
 --- Every run of a collective.
 ---@return trinity.CollectiveRun[]
-function Timeline:collectives()
-  check.self('timeline:collectives', self, 'timeline')
-  return self.handle:collectives()
-end
+function Timeline:collectives() return self.handle:collectives() end
 
 --- Memory of device `d`: levels that each hold until the next.
 ---@param d integer
 ---@return trinity.MemoryLevel[]
 function Timeline:memory(d)
-  check.self('timeline:memory', self, 'timeline')
   check.integer('timeline:memory', 1, 'd', d, 1, #self.cluster.devices)
   return self.handle:memory(d)
 end
 
 --- The chain of events that ends the step, and the time it spends in each way; the four sum to the step time.
 ---@return trinity.CriticalPath
-function Timeline:critical_path()
-  check.self('timeline:critical_path', self, 'timeline')
-  return self.handle:critical_path()
-end
+function Timeline:critical_path() return self.handle:critical_path() end
 
 --- Seconds in which a device runs nothing while one of its inputs is on its way.
 ---@return number any on at least one device
 ---@return number[] by_device
-function Timeline:exposed_communication()
-  check.self('timeline:exposed_communication', self, 'timeline')
-  return self.handle:exposed_communication()
-end
+function Timeline:exposed_communication() return self.handle:exposed_communication() end
 
 --- Time per operator type, the largest first.
 ---@return trinity.TypeShare[]
-function Timeline:by_type()
-  check.self('timeline:by_type', self, 'timeline')
-  return self.handle:by_type()
-end
+function Timeline:by_type() return self.handle:by_type() end
 
 --- The step as Chrome trace JSON, which ui.perfetto.dev opens; save() writes it to a file.
 ---@return string
-function Timeline:chrome_trace()
-  check.self('timeline:chrome_trace', self, 'timeline')
-  return self.handle:chrome_trace()
-end
+function Timeline:chrome_trace() return self.handle:chrome_trace() end
 
 --- Writes the trace to a file.
 ---@param path string
 ---@return string path
 function Timeline:save(path)
-  check.self('timeline:save', self, 'timeline')
   check.argument('timeline:save', 1, 'path', path, 'string')
   util.write_file('timeline:save', path, self:chrome_trace())
   return path
 end
 
 function Timeline:close() check.closing('timeline:close', self, 'timeline').handle:close() end
+
+check.methods(Timeline)
 
 return { new = new }

@@ -35,8 +35,7 @@ local function layer_times(problem, self, operators)
   for d, device in ipairs(problem.cluster.devices) do
     local key = ('%s x %.17g'):format(device.type, device.speed or 1)
     if not kinds[key] then
-      local placement = problem:placement()
-      for op = 1, #placement do placement[op] = d end
+      local placement = array.filled(problem.graph.operators, d)
       local timeline = problem:timeline { placement = placement }
       local forward, backward, update = {}, {}, {}
       for l = 1, self.layers do forward[l], backward[l], update[l] = 0, 0, 0 end

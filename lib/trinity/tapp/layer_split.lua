@@ -5,6 +5,7 @@
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local layer_chain = require 'trinity.tapp.layer_chain'
+local util = require 'trinity.base.util'
 
 local layer_split = {}
 
@@ -62,16 +63,14 @@ local function costs_of(problem, chain)
     Costs)
   local per_kind = {}
   for k, kind in ipairs(chain.kinds) do
-    local times = {}
-    for l = 1, chain.layers do times[l] = kind.forward_s[l] + kind.backward_s[l] end
+    local times = util.listed(chain.layers, function(l) return kind.forward_s[l] + kind.backward_s[l] end)
     per_kind[k] = prefix(times)
   end
   for d, device in ipairs(problem.cluster.devices) do
     self.time_s[d] = per_kind[chain.kind_of[d]]
     self.capacity[d] = device.capacity_bytes
   end
-  local stored = {}
-  for l = 1, chain.layers do stored[l] = chain.fixed_bytes[l] + chain.parameter_bytes[l] end
+  local stored = util.listed(chain.layers, function(l) return chain.fixed_bytes[l] + chain.parameter_bytes[l] end)
   self.stored, self.activations = prefix(stored), prefix(chain.activation_bytes)
   return self
 end

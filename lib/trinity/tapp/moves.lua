@@ -2,6 +2,8 @@
 -- there are could be otherwise. A scheme is the node of every layer, as trinity.tapp.policy gives it; what it is worth
 -- is for the caller to say.
 
+local util = require 'trinity.base.util'
+
 local tapp_moves = {}
 
 -- A scheme as a list of stages { node =, first = layer }.
@@ -24,9 +26,7 @@ local function scheme_of(stages, layers)
 end
 
 local function copy(stages)
-  local other = {}
-  for s, stage in ipairs(stages) do other[s] = { node = stage.node, first = stage.first } end
-  return other
+  return util.map(stages, function(stage) return { node = stage.node, first = stage.first } end)
 end
 
 -- A node without a stage, nil where all have one.

@@ -8,6 +8,7 @@ local learner = require 'trinity.learn.learner'
 local progress = require 'trinity.base.progress'
 local tapp_moves = require 'trinity.tapp.moves'
 local tapp_policy = require 'trinity.tapp.policy'
+local util = require 'trinity.base.util'
 
 local settings = { samples = 8, learning_rate = 6e-3, entropy_weight = 1e-2, entropy_start = 0.1,
   entropy_decay = 0.99, gradient_norm = 1, baseline_n = 19, normalise_advantage = true, hidden = 64, groups = 0,
@@ -21,10 +22,8 @@ local most_layers = 1024 -- as many as planners take devices
 -- Loads of the parts that the rule 'equal' makes when every layer may have a device of its own, and the part of every
 -- node. In longer networks neighbours share a part.
 local function parts_of(plan, bandwidth_bytes_per_s)
-  local all = {}
-  for key, value in pairs(plan.machine) do all[key] = value end -- a copy: needs no sorted order
-  all.devices, all.cpus, all.memory_bytes = math.max(1, math.min(#plan.about.nodes, most_layers)), 0, 0
-  all.bandwidth_bytes_per_s = bandwidth_bytes_per_s or all.bandwidth_bytes_per_s
+  local all = util.merged(plan.machine, { devices = math.max(1, math.min(#plan.about.nodes, most_layers)), cpus = 0,
+    memory_bytes = 0, bandwidth_bytes_per_s = bandwidth_bytes_per_s })
   local split = plan.network:cuts(all, 'equal', {})
   return split.loads, split.assignment
 end
@@ -111,8 +110,7 @@ end
 --- Learns and moves for so many batches or seconds; returns the best split that was priced.
 local function run(plan)
   local options = plan.options
-  local own = { seed = options.seed }
-  for key, value in pairs(settings) do own[key] = value end -- a copy: needs no sorted order
+  local own = util.merged({ seed = options.seed }, settings)
   local row, layer_of = row_of(plan)
   local limited = options.seconds < math.huge
   local self = setmetatable({ plan = plan, layer_of = layer_of, start = core.clock_s(), round = 0, limited = limited,

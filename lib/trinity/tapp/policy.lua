@@ -26,11 +26,7 @@ local function standardised(values)
   return result
 end
 
-local function sums(a, b)
-  local result = {}
-  for i = 1, #a do result[i] = a[i] + b[i] end
-  return result
-end
+local function sums(a, b) return util.listed(#a, function(i) return a[i] + b[i] end) end
 
 local function shares(values)
   local sum, result = 0, {}
@@ -59,11 +55,7 @@ local function matrix(columns)
   return tensor.new(rows)
 end
 
-local function logs(values)
-  local result = {}
-  for i, value in ipairs(values) do result[i] = math.log(1 + value) / 20 end
-  return result
-end
+local function logs(values) return util.map(values, function(value) return math.log(1 + value) / 20 end) end
 
 -- What is known of layers: their types as numbers, features [layers, ...], and shares that groups sum up.
 local function describe(chain)

@@ -11,6 +11,7 @@
 
 #include "simulator/simulator.h"
 #include "support/build.h"
+#include "support/cases.h"
 
 using namespace trinity;
 using nlohmann::json;
@@ -18,12 +19,6 @@ using nlohmann::json;
 namespace {
 
 constexpr double kNs = 1e-9;
-
-Problem make_problem(std::shared_ptr<const Graph> graph, const ClusterSpec& spec) {
-  auto cluster = std::make_shared<const Cluster>(spec);
-  const auto rules = SimulationRules::standard(*cluster);
-  return {std::move(graph), std::move(cluster), rules};
-}
 
 Timeline simulate(const Problem& problem, const std::vector<int32_t>& placement,
                   const Schedule& schedule = {}) {
@@ -150,7 +145,7 @@ Problem two_receivers(QueueModel queue) {
   make.read(make.op("e", 1000 * kNs), shared);
   auto spec = test::uniform_spec(3, 1e9, 0);
   spec.queue = queue;
-  return make_problem(make.share(), spec);
+  return test::make_problem(make.share(), spec);
 }
 
 /// a (d0) -> b (d1) -> c (d1): 1000 bytes take 1 us of latency and 1 us of wire.
@@ -187,7 +182,7 @@ TEST_CASE("the trace of three operators, byte for byte") {
   const int a = make.op("a", 1500 * kNs), b = make.op("b", 2000 * kNs), c = make.op("c", 7 * kNs);
   make.edge(a, b, 1000);
   make.edge(b, c, 10);
-  const auto problem = make_problem(make.share(), test::uniform_spec(2, 1e9, 1e-6));
+  const auto problem = test::make_problem(make.share(), test::uniform_spec(2, 1e9, 1e-6));
   const auto timeline = simulate(problem, {0, 1, 1});
   CHECK(chrome_trace(problem, timeline) == kThreeOperators);
 }
@@ -202,7 +197,7 @@ TEST_CASE("parsed back: slices, arrows, counters and names, whatever the queue m
     spec.queue = kQueues[i % 5];
     const auto graph = random_training_graph(random);
     const auto placement = test::random_placement(random, *graph, 4);
-    const auto problem = make_problem(graph, spec);
+    const auto problem = test::make_problem(graph, spec);
     Schedule schedule;
     schedule.micro_batches = static_cast<int32_t>(1 + i % 3);
     const auto timeline = simulate(problem, placement, schedule);
@@ -248,7 +243,7 @@ TEST_CASE("transfers lie on one thread a queue, and on further ones where they o
 TEST_CASE("a trace takes names with control characters, and a graph called after any file") {
   test::GraphMaker make("\xff");
   make.op("\x1f\\\"", 1000 * kNs);
-  const auto problem = make_problem(make.share(), test::uniform_spec(1, 1e9, 0));
+  const auto problem = test::make_problem(make.share(), test::uniform_spec(1, 1e9, 0));
   const auto trace = json::parse(chrome_trace(problem, simulate(problem, {0})));
   CHECK(trace.at("otherData").at("graph") == "\\xFF");
   const auto& events = trace.at("traceEvents");

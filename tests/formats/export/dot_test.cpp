@@ -2,13 +2,13 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <set>
 
 #include "base/error.h"
 #include "formats/instances/pipedream.h"
 #include "graph/training.h"
 #include "support/build.h"
+#include "support/data.h"
 
 using namespace trinity;
 
@@ -97,11 +97,8 @@ TEST_CASE("placements that fit neither graph nor names are refused") {
 }
 
 TEST_CASE("a profile lowered to training: a node per operator, an edge per pair") {
-  const std::string path = TRINITY_SOURCE_DIR "/../shared/data/pipedream/resnet18.graph.txt";
-  if (!std::filesystem::exists(path)) {
-    MESSAGE("skipped: no ", path);
-    return;
-  }
+  const std::string path = test::kShared + "/pipedream/resnet18.graph.txt";
+  if (test::lacks(path)) return;
   const auto graph = lower_to_training(read_pipedream(path), {});
   const auto text = graph_to_dot(graph);
   std::set<std::pair<int32_t, int32_t>> pairs;

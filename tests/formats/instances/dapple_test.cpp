@@ -1,7 +1,6 @@
 // Profiles in PipeDream's format: PipeDream's own and DAPPLE's, every published file.
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -11,18 +10,13 @@
 #include "formats/instances/pipedream.h"
 #include "graph/operator_types.h"
 #include "graph/training.h"
+#include "support/data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data";
-
-bool no_data() {
-  if (std::filesystem::exists(kData)) return false;
-  MESSAGE("skipped: no ", kData);
-  return true;
-}
+const std::string kData = test::kShared;
 
 double time_s(const Graph& graph) {
   double sum = 0;
@@ -122,7 +116,7 @@ TEST_CASE("DAPPLE's habits: whole numbers, edges indented by spaces, white space
 }
 
 TEST_CASE("every published profile: counts, sums and types") {
-  if (no_data()) return;
+  if (test::lacks(kData)) return;
   for (const auto& row : kPublished) {
     CAPTURE(row.file);
     const auto graph = read_pipedream(kData + "/" + row.file);
@@ -139,7 +133,7 @@ TEST_CASE("every published profile: counts, sums and types") {
 }
 
 TEST_CASE("profiles take the time that PipeDream's own optimizer finds for one machine") {
-  if (no_data()) return;
+  if (test::lacks(kData)) return;
   std::set<std::string> models;
   for (const std::string folder : {"/pipedream", "/dapple"}) {
     const auto expected = nlohmann::json::parse(read_file(kData + folder + "/expected.json"));

@@ -13,18 +13,13 @@
 #include "formats/instances/pipeline_file.h"
 #include "search/pipeline/max_load_split.h"
 #include "support/damage.h"
+#include "support/data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data/dnn-partitioning";
-
-bool no_data() {
-  if (std::filesystem::exists(kData)) return false;
-  MESSAGE("skipped: no ", kData);
-  return true;
-}
+const std::string kData = test::kShared + "/dnn-partitioning";
 
 /// Four nodes out of order: 7 -> 3 -> 5, 7 -> 5, and 5's gradient 9 of its colour class.
 const char* const kInstance = R"({
@@ -45,19 +40,10 @@ const char* const kInstance = R"({
     {"sourceId": 5, "destId": 9, "cost": 0.125, "size": 0.125}]})";
 
 std::string error_of(const std::string& text) {
-  try {
-    parse_dnn_partitioning(text, "x.json", "x");
-  } catch (const FileError& error) {
-    return error.what();
-  }
-  return "no error";
+  return test::message_of<FileError>([&] { parse_dnn_partitioning(text, "x.json", "x"); });
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  const auto at = text.find(what);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, what.size(), by);
-}
+using test::replaced;
 
 double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
@@ -148,12 +134,7 @@ TEST_CASE("an instance is read into graph and columns") {
 TEST_CASE("a split becomes a placement; gradients follow their colour class") {
   const auto instance = parse_dnn_partitioning(kInstance, "x.json", "x");
   const auto split = [&](const std::string& text) {
-    try {
-      parse_dnn_split(text, "s.json", instance);
-    } catch (const FileError& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return test::message_of<FileError>([&] { parse_dnn_split(text, "s.json", instance); });
   };
   CHECK(parse_dnn_split(R"({"fpgas": [{"load": -1, "nodes": [7]}, {"nodes": [5]}],
                             "cpus": [{"nodes": [3]}]})",
@@ -202,7 +183,7 @@ TEST_CASE("every cut-off or damaged instance gives one error that names it, or a
 }
 
 TEST_CASE("every published instance: counts, sums and limits") {
-  if (no_data()) return;
+  if (test::lacks(kData)) return;
   for (const auto& row : kPublished) {
     CAPTURE(row.file);
     const auto instance = read(kData + "/" + row.file + ".json");
@@ -224,7 +205,7 @@ TEST_CASE("every published instance: counts, sums and limits") {
 }
 
 TEST_CASE("sizes and costs of the published instances agree with the bandwidth they come from") {
-  if (no_data()) return;
+  if (test::lacks(kData)) return;
   int64_t checked = 0;
   for (const auto* folder : {"/throughput-inputs/OperatorGraphs", "/latency-inputs/OperatorGraphs",
                              "/latency-inputs/LayerGraphs"}) {
@@ -242,7 +223,7 @@ TEST_CASE("sizes and costs of the published instances agree with the bandwidth t
 }
 
 TEST_CASE("one accelerator and the experts' splits have the published objective") {
-  if (no_data()) return;
+  if (test::lacks(kData)) return;
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json")).at("throughput");
   int single = 0, experts = 0;
   std::set<std::string> without;

@@ -11,12 +11,13 @@
 #include "base/file.h"
 #include "formats/instances/pipedream.h"
 #include "support/build.h"
+#include "support/data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data";
+const std::string kData = test::kShared;
 
 /// A file of its own for the time of a test.
 struct Written {
@@ -108,10 +109,7 @@ TEST_CASE("a profile's stages are the expert's; inputs cost nothing") {
 }
 
 TEST_CASE("a Piper instance keeps every configuration") {
-  if (!std::filesystem::exists(kData)) {
-    MESSAGE("skipped: no ", kData);
-    return;
-  }
+  if (test::lacks(kData)) return;
   const auto network = read_pipeline_network(kData + "/piper/bert32a100.json");
   REQUIRE(network);
   CHECK(network->count() == 37);

@@ -3,25 +3,19 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "support/damage.h"
+#include "support/data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data/piper";
+const std::string kData = test::kShared + "/piper";
 constexpr double kGib = 1073741824.0;
-
-bool no_data() {
-  if (std::filesystem::exists(kData)) return false;
-  MESSAGE("skipped: no ", kData);
-  return true;
-}
 
 const char* const kInstance = R"({
   "maxMemoryPerDevice": 1e9, "maxDevices": 4, "bandwidth": 1e6, "mbsInBatch": 8,
@@ -37,19 +31,10 @@ const char* const kInstance = R"({
   "edges": [{"sourceId": 10, "destId": 20, "communicationCost": 64.0}]})";
 
 std::string error_of(const std::string& text) {
-  try {
-    parse_piper(text, "x.json", "x");
-  } catch (const FileError& error) {
-    return error.what();
-  }
-  return "no error";
+  return test::message_of<FileError>([&] { parse_piper(text, "x.json", "x"); });
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  const auto at = text.find(what);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, what.size(), by);
-}
+using test::replaced;
 
 PiperInstance read(const std::string& name) {
   const auto path = kData + "/" + name + ".json";
@@ -208,7 +193,7 @@ TEST_CASE("every cut-off or damaged instance gives one error that names it, or a
 }
 
 TEST_CASE("every published instance: counts and sums") {
-  if (no_data()) return;
+  if (test::lacks(kData)) return;
   for (const auto& row : kPublished) {
     CAPTURE(row.file);
     const auto instance = read(row.file);
@@ -239,7 +224,7 @@ TEST_CASE("every published instance: counts and sums") {
 }
 
 TEST_CASE("equal splits have the published time per sample") {
-  if (no_data()) return;
+  if (test::lacks(kData)) return;
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json"));
   const auto instance = read("bert32a100");
   int rows = 0;

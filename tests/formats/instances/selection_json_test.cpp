@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "selection/selection_solver.h"
+#include "support/damage.h"
 
 using namespace trinity;
 
@@ -26,20 +27,12 @@ const std::string kExample = R"({ "problem": { "name": "example",
     "costs": [[30, 40], [50, 10, 40], [90, 10, 20, 80], [60, 20, 30], [70, 60]] },
   "usage_limit": 50 } })";
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const auto at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
-}
+using test::replaced;
 
 /// The message about the example with one piece replaced.
 std::string refusal(const std::string& from, const std::string& to) {
-  try {
-    parse_selection(replaced(kExample, from, to), "x.json");
-  } catch (const FileError& error) {
-    return error.what();
-  }
-  return "taken";
+  return test::message_of<FileError>(
+      [&] { parse_selection(replaced(kExample, from, to), "x.json"); });
 }
 
 std::string temporary(const std::string& name) {

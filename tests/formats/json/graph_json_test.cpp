@@ -12,12 +12,13 @@
 #include "graph/training.h"
 #include "support/build.h"
 #include "support/damage.h"
+#include "support/data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data";
+const std::string kData = test::kShared;
 
 /// A file around a list of operators.
 std::string file(const std::string& operators, const std::string& more = "") {
@@ -28,12 +29,7 @@ std::string file(const std::string& operators, const std::string& more = "") {
 Graph parse(const std::string& text) { return parse_graph_json(text, "x.json"); }
 
 std::string error_of(const std::string& text) {
-  try {
-    parse(text);
-  } catch (const FileError& error) {
-    return error.what();
-  }
-  return "no error";
+  return test::message_of<FileError>([&] { parse(text); });
 }
 
 void check_same(const Operator& a, const Operator& b) {
@@ -225,10 +221,7 @@ TEST_CASE(
 }
 
 TEST_CASE("published profiles come back equal") {
-  if (!std::filesystem::exists(kData)) {
-    MESSAGE("skipped: no ", kData);
-    return;
-  }
+  if (test::lacks(kData)) return;
   int files = 0;
   for (const auto* folder : {"/pipedream", "/dapple"})
     for (const auto& entry : std::filesystem::directory_iterator(kData + folder)) {

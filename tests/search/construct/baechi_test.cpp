@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <thread>
 
 #include "base/error.h"
@@ -16,12 +15,13 @@
 #include "search/construct/favourite_child.h"
 #include "strategy/strategy.h"
 #include "support/cases.h"
+#include "support/data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data/pipedream/";
+const std::string kData = test::kShared + "/pipedream/";
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
@@ -287,10 +287,7 @@ TEST_CASE("m-TOPO fills devices up to a share of the memory") {
 }
 
 TEST_CASE("real profiles: m-ETF fits into less memory than one device needs") {
-  if (!std::filesystem::exists(kData)) {
-    MESSAGE("skipped: no ", kData);
-    return;
-  }
+  if (test::lacks(kData)) return;
   const auto graph = std::make_shared<const Graph>(
       lower_to_training(read_pipedream(kData + "inception_v3.graph.txt"), {}));
   const auto problem = problem_of(graph, 4, int64_t{8} << 30);

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -13,6 +12,7 @@
 #include "simulator/simulator.h"
 #include "strategy/strategy.h"
 #include "support/cases.h"
+#include "support/data.h"
 
 using namespace trinity;
 
@@ -108,11 +108,8 @@ TEST_CASE("HEFT and CPOP on the paper's example") {
 }
 
 TEST_CASE("the recorded example gives the same") {
-  const std::string path = TRINITY_SOURCE_DIR "/../shared/data/heft/canonical10.json";
-  if (!std::filesystem::exists(path)) {
-    MESSAGE("skipped: no ", path);
-    return;
-  }
+  const std::string path = test::kShared + "/heft/canonical10.json";
+  if (test::lacks(path)) return;
   const auto file = nlohmann::json::parse(read_file(path));
   const auto graph = article_example();
   for (int32_t t = 0; t < 10; ++t)

@@ -4,19 +4,19 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "formats/instances/pipeline_file.h"
+#include "support/data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data/dnn-partitioning";
+const std::string kData = test::kShared + "/dnn-partitioning";
 
 LoadInstance random_instance(RandomStream& random) {
   LoadInstance instance;
@@ -98,10 +98,7 @@ TEST_CASE("the search gives the same on any number of threads, and goes on from 
 }
 
 TEST_CASE("the search meets the best known splits that are not contiguous") {
-  if (!std::filesystem::exists(kData)) {
-    MESSAGE("skipped: no ", kData);
-    return;
-  }
+  if (test::lacks(kData)) return;
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json")).at("throughput");
   ThreadPool pool(2);
   int compared = 0;

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -14,12 +13,13 @@
 #include "search/pipeline/ideals.h"
 #include "strategy/strategy.h"
 #include "support/cases.h"
+#include "support/data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data/dnn-partitioning";
+const std::string kData = test::kShared + "/dnn-partitioning";
 
 LoadInstance random_instance(RandomStream& random) {
   LoadInstance instance;
@@ -180,10 +180,7 @@ TEST_CASE("what the max-load split refuses") {
 }
 
 TEST_CASE("the optimum of every published instance whose ideals are few") {
-  if (!std::filesystem::exists(kData)) {
-    MESSAGE("skipped: no ", kData);
-    return;
-  }
+  if (test::lacks(kData)) return;
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json")).at("throughput");
   int compared = 0;
   for (const auto& [name, figures] : expected.items()) {

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -12,12 +11,13 @@
 #include "base/random.h"
 #include "formats/instances/pipeline_file.h"
 #include "search/pipeline/pipeline_network.h"
+#include "support/data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data";
+const std::string kData = test::kShared;
 
 /// A chain of states from (time_s, weights, output) of every layer.
 std::vector<PipedreamState> chain(const std::vector<std::array<double, 3>>& layers) {
@@ -183,10 +183,7 @@ TEST_CASE("what PipeDream's optimiser refuses") {
 }
 
 TEST_CASE("every published result of PipeDream's code") {
-  if (!std::filesystem::exists(kData)) {
-    MESSAGE("skipped: no ", kData);
-    return;
-  }
+  if (test::lacks(kData)) return;
   int compared = 0;
   for (const std::string folder : {"/pipedream", "/dapple"}) {
     const auto expected = nlohmann::json::parse(read_file(kData + folder + "/expected.json"));

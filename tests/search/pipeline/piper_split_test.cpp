@@ -3,19 +3,19 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "formats/instances/pipeline_file.h"
+#include "support/data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data/piper";
+const std::string kData = test::kShared + "/piper";
 
 /// Layers with one configuration a degree, so that no choice between configurations is left.
 PiperProblem random_problem(RandomStream& random) {
@@ -141,10 +141,7 @@ TEST_CASE("what Piper's planner refuses") {
 }
 
 TEST_CASE("every published optimum of Piper") {
-  if (!std::filesystem::exists(kData)) {
-    MESSAGE("skipped: no ", kData);
-    return;
-  }
+  if (test::lacks(kData)) return;
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json"));
   int compared = 0;
   for (const auto& row : expected.at("optimum")) {

@@ -2,6 +2,7 @@
 -- trinity.graph.framework.gradients for what a rule is.
 
 local shapes = require 'trinity.graph.framework.shapes'
+local util = require 'trinity.base.util'
 
 local rules = {}
 
@@ -39,8 +40,7 @@ end
 
 -- _ConcatGradHelper.
 function rules.ConcatV2(t, node, grad)
-  local parts = {}
-  for i = 1, #node.inputs - 1 do parts[i] = node.inputs[i] end
+  local parts = util.listed(#node.inputs - 1, function(i) return node.inputs[i] end)
   local axis = t:op('FloorMod', 'mod', { node.inputs[#node.inputs], t:axis_constant 'Rank' }, {})
   if #parts > 16 then return split_concatenation(t, parts, grad, axis) end
   local sizes, outputs, list = { axis }, {}, {}
@@ -56,22 +56,19 @@ function rules.ConcatV2(t, node, grad)
 end
 
 function rules.Split(t, node, _, grads)
-  local parts = {}
-  for i = 1, #node.outputs do parts[i] = grads[i] end
+  local parts = util.listed(#node.outputs, function(i) return grads[i] end)
   parts[#parts + 1] = node.inputs[1]
   return { false, t:op('ConcatV2', 'concat', parts, node.inputs[2].shape) }
 end
 
 function rules.SplitV(t, node, _, grads)
-  local parts = {}
-  for i = 1, #node.outputs do parts[i] = grads[i] end
+  local parts = util.listed(#node.outputs, function(i) return grads[i] end)
   parts[#parts + 1] = node.inputs[3]
   return { t:op('ConcatV2', 'concat', parts, node.inputs[1].shape) }
 end
 
 function rules.Pack(t, node, grad)
-  local outputs = {}
-  for i, part in ipairs(node.inputs) do outputs[i] = { shape = part.shape, dtype = grad.dtype } end
+  local outputs = util.map(node.inputs, function(part) return { shape = part.shape, dtype = grad.dtype } end)
   return t:operation('Unpack', 'unstack', { grad }, outputs).outputs
 end
 

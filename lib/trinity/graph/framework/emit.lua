@@ -2,6 +2,7 @@
 
 local costs = require 'trinity.graph.framework.costs'
 local graph = require 'trinity.graph'
+local util = require 'trinity.base.util'
 
 local emit = {}
 
@@ -53,10 +54,9 @@ local function shared_devices(nodes, colocate)
 end
 
 local function outputs_of(node, is_awaited)
-  local outputs = {}
-  for i, tensor in ipairs(node.outputs) do
-    outputs[i] = { shape = tensor.shape, dtype = tensor.dtype, bytes = costs.bytes(tensor), gradient = false }
-  end
+  local outputs = util.map(node.outputs, function(tensor)
+    return { shape = tensor.shape, dtype = tensor.dtype, bytes = costs.bytes(tensor), gradient = false }
+  end)
   -- What waits for an operation reads nothing of it: a control edge is a tensor without bytes.
   if is_awaited then outputs[#outputs + 1] = { name = '^' .. node.name, bytes = 0, gradient = false } end
   return outputs

@@ -162,11 +162,7 @@ end
 
 function rules.Identity(_, _, grad) return { grad } end
 
-function rules.AddN(_, node, grad)
-  local list = {}
-  for i = 1, #node.inputs do list[i] = grad end
-  return list
-end
+function rules.AddN(_, node, grad) return util.listed(#node.inputs, function() return grad end) end
 
 function rules.Softmax(t, node, grad)
   local y = node.outputs[1]

@@ -47,12 +47,8 @@ end
 
 --- One operation for a layer that TensorFlow has none for, with the layer graph's costs.
 local function generic(t, layer, inputs, backward_flops)
-  local operands, outputs = {}, {}
-  for i, tensor in ipairs(inputs) do operands[i] = tensor end
-  for _, parameter in ipairs(layer.parameters) do operands[#operands + 1] = t:variable(parameter.name, parameter) end
-  for i, tensor in ipairs(layer.outputs) do outputs[i] = { shape = tensor.shape, dtype = tensor.dtype } end
-  return t:operation(layer.type, layer.type, operands, outputs, { is_layer = true, flops = layer.flops,
-    backward_flops = backward_flops(layer.name), attributes = layer.attributes }).outputs
+  return t:operation(layer.type, layer.type, t:operands(layer, inputs), layer.outputs, { is_layer = true,
+    flops = layer.flops, backward_flops = backward_flops(layer.name), attributes = layer.attributes }).outputs
 end
 
 --- FLOP of a layer's backward operator, looked up in the layer graph's training step when first needed.
@@ -116,8 +112,7 @@ local function build_forward(t, graph)
     for _, tensor in ipairs(layers[i].inputs) do o.read[tensor.producer .. '|' .. tensor.name] = true end
   end
   for i, layer in ipairs(layers) do
-    local inputs = {}
-    for k, tensor in ipairs(layer.inputs) do inputs[k] = made[tensor.producer .. '|' .. tensor.name] end
+    local inputs = util.map(layer.inputs, function(tensor) return made[tensor.producer .. '|' .. tensor.name] end)
     outputs[i] = build_layer(t, layer, i, inputs, o)
     for k, tensor in ipairs(layer.outputs) do made[i .. '|' .. tensor.name] = outputs[i][k] end
   end

@@ -10,22 +10,6 @@ local util = require 'trinity.base.util'
 
 local rules = {}
 
---- The weights of a layer, read, in their order.
-local function weights(t, layer)
-  local list = {}
-  for i, parameter in ipairs(layer.parameters) do list[i] = t:variable(parameter.name, parameter) end
-  return list
-end
-
---- Inputs and weights of a layer: its operands.
-local function operands(t, layer, inputs)
-  local list = {}
-  for _, tensors in ipairs { inputs, weights(t, layer) } do
-    for _, tensor in ipairs(tensors) do list[#list + 1] = tensor end
-  end
-  return list
-end
-
 --- An ONNX axis (from 0, negative from the end) counted from 1.
 local function axis_of(layer, rank, default)
   local axis = layer.attributes.axis or default
@@ -33,12 +17,10 @@ local function axis_of(layer, rank, default)
 end
 
 function rules.Input(t, layer)
-  local outputs = {}
-  for i, tensor in ipairs(layer.outputs) do outputs[i] = { shape = tensor.shape, dtype = tensor.dtype } end
-  return t:operation('Placeholder', 'Placeholder', {}, outputs).outputs
+  return t:operation('Placeholder', 'Placeholder', {}, layer.outputs).outputs
 end
 
-function rules.Variable(t, layer) return weights(t, layer) end
+function rules.Variable(t, layer) return t:operands(layer, {}) end
 
 -- A Python number, tf.fill, or whatever else is known before the step.
 function rules.Constant(t, layer)
@@ -50,7 +32,7 @@ function rules.Constant(t, layer)
 end
 
 local function unary(type)
-  return function(t, layer, inputs) return { t:unary(type, type, operands(t, layer, inputs)[1]) } end
+  return function(t, layer, inputs) return { t:unary(type, type, t:operands(layer, inputs)[1]) } end
 end
 for _, type in ipairs { 'Relu', 'Sigmoid', 'Tanh', 'Exp', 'Log', 'Sqrt', 'Abs', 'Neg', 'Erf', 'Elu', 'Selu', 'Softplus',
   'Softsign', 'Reciprocal', 'Identity' } do
@@ -60,7 +42,7 @@ rules.LeakyRelu = unary 'LeakyRelu'
 
 local function binary(type, name)
   return function(t, layer, inputs)
-    local list = operands(t, layer, inputs)
+    local list = t:operands(layer, inputs)
     return list[2] and { t:binary(type, name, list[1], list[2]) }
   end
 end
@@ -69,7 +51,7 @@ rules.Div, rules.Pow = binary('RealDiv', 'truediv'), binary('Pow', 'Pow')
 
 --- tf.add_n.
 function rules.Sum(t, layer, inputs)
-  local list = operands(t, layer, inputs)
+  local list = t:operands(layer, inputs)
   return { t:op('AddN', 'AddN', list, list[1].shape) }
 end
 
@@ -136,15 +118,14 @@ function rules.Softmax(t, layer, inputs)
     x = t:binary('Sub', 'sub', t:binary('Mul', 'mul', x, mask), far)
   end
   if axis == rank then return { t:unary('Softmax', 'Softmax', x) } end
-  local order = {}
-  for i = 1, rank do order[i] = i end
+  local order = util.listed(rank, function(i) return i end)
   order[axis], order[rank] = rank, axis
   return { t:transpose('transpose', t:unary('Softmax', 'Softmax', t:transpose('transpose', x, order)), order) }
 end
 
 --- tf.concat, or tf.stack along a new axis.
 function rules.Concat(t, layer, inputs)
-  local list = operands(t, layer, inputs)
+  local list = t:operands(layer, inputs)
   local shape = layer.outputs[1].shape
   if layer.attributes.new_axis == 1 then return { t:op('Pack', 'stack', list, shape) } end
   return { t:concat('concat', list, axis_of(layer, #shape, 0)) }
@@ -185,10 +166,9 @@ function rules.Tile(t, layer, inputs)
 end
 
 function rules.Transpose(t, layer, inputs)
-  local order = {}
-  for i = 1, #inputs[1].shape do
-    order[i] = layer.attributes.perm and layer.attributes.perm[i] + 1 or #inputs[1].shape + 1 - i
-  end
+  local order = util.listed(#inputs[1].shape, function(i)
+    return layer.attributes.perm and layer.attributes.perm[i] + 1 or #inputs[1].shape + 1 - i
+  end)
   return { t:transpose('transpose', inputs[1], order) }
 end
 

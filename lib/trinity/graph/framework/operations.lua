@@ -2,6 +2,7 @@
 -- the constants that it reads. Axes are counted from 1.
 
 local shapes = require 'trinity.graph.framework.shapes'
+local util = require 'trinity.base.util'
 
 local Tape = {}
 
@@ -16,6 +17,13 @@ function Tape:shape_constant(name, length) return self:constant(name, { length }
 
 --- A constant int32 scalar, as axes are.
 function Tape:axis_constant(name) return self:constant(name, {}, 'int32') end
+
+--- Inputs of a layer, and its weights, read, in their order.
+function Tape:operands(layer, inputs)
+  local list = util.map(inputs, function(tensor) return tensor end)
+  for _, parameter in ipairs(layer.parameters) do list[#list + 1] = self:variable(parameter.name, parameter) end
+  return list
+end
 
 function Tape:unary(type, name, x, extra) return self:op(type, name, { x }, x.shape, extra) end
 
@@ -46,8 +54,7 @@ end
 
 --- The same over all axes, to a scalar: its constant is called 'Const'.
 function Tape:reduce_all(type, name, x)
-  local axes = {}
-  for axis = 1, #x.shape do axes[axis] = axis end
+  local axes = util.listed(#x.shape, function(axis) return axis end)
   return self:op(type, name, { x, self:shape_constant('Const', #x.shape) }, {}, { axes = axes })
 end
 
@@ -67,8 +74,7 @@ end
 
 --- tf.transpose; order is of axes from 1.
 function Tape:transpose(name, x, order)
-  local shape = {}
-  for i, axis in ipairs(order) do shape[i] = x.shape[axis] end
+  local shape = util.map(order, function(axis) return x.shape[axis] end)
   return self:op('Transpose', name, { x, self:shape_constant(name .. '/perm', #order) }, shape, { order = order })
 end
 

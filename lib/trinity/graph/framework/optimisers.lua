@@ -3,6 +3,7 @@
 -- regularisers have it, clipping by the global norm as contrib.training and tensorflow/nmt do.
 
 local shapes = require 'trinity.graph.framework.shapes'
+local util = require 'trinity.base.util'
 
 local optimisers = {}
 
@@ -160,8 +161,7 @@ function kinds.adam(t)
     sparse = function(variable, gradient, slots) return adam_rows(t, variable, gradient, slots, state) end,
     -- _finish: the powers of beta for the next step.
     finish = function(applied)
-      local weights = {}
-      for i, node in ipairs(applied) do weights[i] = node end
+      local weights = util.map(applied, function(node) return node end)
       for i = 1, 2 do
         local power = t:op('Mul', 'Adam/mul', { state.powers[i], state.betas[i] }, {},
           { controls = weights, serves = variables[i] })

@@ -1,5 +1,7 @@
 -- Shapes as TensorFlow's static inference has them: lists of extents, {} for a scalar.
 
+local util = require 'trinity.base.util'
+
 local shapes = {}
 
 function shapes.same(a, b)
@@ -16,11 +18,7 @@ function shapes.elements(shape)
   return count
 end
 
-function shapes.copy(shape)
-  local result = {}
-  for i, extent in ipairs(shape) do result[i] = extent end
-  return result
-end
+function shapes.copy(shape) return util.map(shape, function(extent) return extent end) end
 
 --- The shape of two operands under broadcasting. Images are [N, C, H, W] here and a vector beside them
 --- goes along the channels, as along TensorFlow's last axis.

@@ -98,8 +98,7 @@ local function aggregate(self, list)
     return { sparse = true, values = self:concat('concat', values, 1), indices = self:concat('concat_1', indices, 1),
       dense_shape = list[1].dense_shape, shape = list[1].shape, dtype = list[1].dtype }
   end
-  local tensors = {}
-  for i, grad in ipairs(list) do tensors[i] = dense(self, grad) end
+  local tensors = util.map(list, function(grad) return dense(self, grad) end)
   return self:op('AddN', 'AddN', tensors, tensors[1].shape)
 end
 

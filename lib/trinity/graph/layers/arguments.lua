@@ -5,14 +5,13 @@ local check = require 'trinity.base.check'
 local arguments = {}
 
 --- The beginning of every layer: the object and argument 1 'name'.
-function arguments.begin(owner, self, name)
-  check.self(owner, self, 'layers')
+function arguments.begin(owner, name)
   check.argument(owner, 1, 'name', name, 'string')
 end
 
 --- The same with a tensor as argument 2 'x'.
-function arguments.begin_tensor(owner, self, name, x)
-  arguments.begin(owner, self, name)
+function arguments.begin_tensor(owner, name, x)
+  arguments.begin(owner, name)
   check.tensor(owner, 2, 'x', x)
 end
 

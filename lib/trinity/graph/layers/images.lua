@@ -13,15 +13,15 @@ local window_rules = { kernel = 'any', stride = 'any', padding = 'any', group = 
   include_padding = 'boolean', channels = { 'integer', 1, 2 ^ 31 }, bias = 'boolean' }
 
 --- Arguments of a layer of images: (name, x, o).
-local function begin_image(owner, self, name, x)
-  begin_tensor(owner, self, name, x)
+local function begin_image(owner, name, x)
+  begin_tensor(owner, name, x)
   if #x.shape ~= 4 then
     check.refuse(owner, 2, 'x', 'expected an image [N, C, H, W], got a tensor of %d axes', #x.shape)
   end
 end
 
-local function begin_window(owner, self, name, x, o)
-  begin_image(owner, self, name, x)
+local function begin_window(owner, name, x, o)
+  begin_image(owner, name, x)
   check.fields(owner, check.argument(owner, 3, 'o', o, 'table'), window_rules)
 end
 
@@ -96,7 +96,7 @@ end
 ---@param o trinity.WindowOptions
 ---@return trinity.Tensor
 function Layers:conv(name, x, o)
-  begin_window('layers:conv', self, name, x, o)
+  begin_window('layers:conv', name, x, o)
   local height, width, attributes = window('conv', name, x, o)
   local kernel, group, inputs = attributes.kernel_shape, o.group or 1, x.shape[2]
   if not is_integer(o.channels, 1) then
@@ -119,7 +119,7 @@ end
 ---@param o trinity.WindowOptions
 ---@return trinity.Tensor
 function Layers:depthwise_conv(name, x, o)
-  begin_window('layers:depthwise_conv', self, name, x, o)
+  begin_window('layers:depthwise_conv', name, x, o)
   return self:conv(name, x, { channels = x.shape[2], group = x.shape[2], kernel = o.kernel, stride = o.stride,
     padding = o.padding, bias = o.bias })
 end
@@ -131,7 +131,7 @@ end
 ---@param o trinity.WindowOptions
 ---@return trinity.Tensor
 function Layers:separable_conv(name, x, o)
-  begin_window('layers:separable_conv', self, name, x, o)
+  begin_window('layers:separable_conv', name, x, o)
   local y = self:depthwise_conv(name .. '/depthwise', x, { kernel = o.kernel, stride = o.stride, padding = o.padding })
   return self:conv(name .. '/pointwise', y, { channels = o.channels, kernel = 1 })
 end
@@ -146,7 +146,7 @@ local norm_rules = { epsilon = { 'number', 0 }, scale = 'boolean', fused = { 'in
 ---@param o? { epsilon?: number, scale?: boolean, fused?: integer }
 ---@return trinity.Tensor
 function Layers:batch_norm(name, x, o)
-  begin_image('layers:batch_norm', self, name, x)
+  begin_image('layers:batch_norm', name, x)
   o = check.options('layers:batch_norm', 3, 'o', o, norm_rules)
   local channels = { x.shape[2] }
   local parameters = { self:weight('bias', channels), self:weight('mean', channels, false),
@@ -163,7 +163,7 @@ end
 local function pool(method, type, state)
   local owner = 'layers:' .. method
   return function(self, name, x, o)
-    begin_window(owner, self, name, x, o)
+    begin_window(owner, name, x, o)
     local height, width, attributes = window(type, name, x, o)
     if o.ceil then attributes.ceil_mode = 1 end
     if state then state(attributes, o) end
@@ -181,7 +181,7 @@ end)
 ---@param x trinity.Tensor
 ---@return trinity.Tensor
 function Layers:global_average_pool(name, x)
-  begin_image('layers:global_average_pool', self, name, x)
+  begin_image('layers:global_average_pool', name, x)
   return (self:operator('GlobalAveragePool', name, { inputs = { x }, shapes = { { x.shape[1], x.shape[2], 1, 1 } } }))
 end
 
@@ -193,7 +193,7 @@ local lrn_rules = { size = { 'integer', 1, 2 ^ 31 }, alpha = { 'number' }, beta 
 ---@param o { size: integer, alpha?: number, beta?: number, bias?: number }
 ---@return trinity.Tensor
 function Layers:lrn(name, x, o)
-  begin_image('layers:lrn', self, name, x)
+  begin_image('layers:lrn', name, x)
   check.fields('layers:lrn', check.argument('layers:lrn', 3, 'o', o, 'table'), lrn_rules)
   check.integer('layers:lrn', 'option', 'size', o.size, 1, 2 ^ 31)
   return (self:operator('LRN', name, { inputs = { x }, shapes = { x.shape }, attributes = { size = o.size,
@@ -216,7 +216,7 @@ end
 ---@param sides integer[]
 ---@return trinity.Tensor
 function Layers:zero_pad(name, x, sides)
-  begin_image('layers:zero_pad', self, name, x)
+  begin_image('layers:zero_pad', name, x)
   local top, left, bottom, right = sides_of('layers:zero_pad', sides)
   local n, c, h, w = unpack(x.shape)
   return (self:operator('Pad', name, { inputs = { x }, shapes = { { n, c, h + top + bottom, w + left + right } },
@@ -229,7 +229,7 @@ end
 ---@param sides integer[]
 ---@return trinity.Tensor
 function Layers:crop(name, x, sides)
-  begin_image('layers:crop', self, name, x)
+  begin_image('layers:crop', name, x)
   local top, left, bottom, right = sides_of('layers:crop', sides)
   local n, c, h, w = unpack(x.shape)
   if top + bottom >= h or left + right >= w then

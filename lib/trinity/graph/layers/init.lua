@@ -3,7 +3,6 @@
 -- from type, shapes and parameters. Layers of images (NCHW) are in trinity.graph.layers.images, those of
 -- sequences ([N, T, H]) in trinity.graph.layers.sequences; all are methods of one object.
 
-local core = require 'trinity.core'
 local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
 local graph = require 'trinity.graph'
@@ -21,7 +20,6 @@ Layers.__index = Layers
 ---@param shape integer[]
 ---@return trinity.TensorSpec
 function Layers:output(shape)
-  check.self('layers:output', self, 'layers')
   return { shape = check.integers('layers:output', 1, 'shape', shape, 1), dtype = self.dtype }
 end
 
@@ -31,7 +29,7 @@ end
 ---@param trainable? boolean
 ---@return trinity.ParameterSpec
 function Layers:weight(name, shape, trainable)
-  begin('layers:weight', self, name)
+  begin('layers:weight', name)
   check.integers('layers:weight', 2, 'shape', shape, 1)
   if trainable ~= nil then check.argument('layers:weight', 3, 'trainable', trainable, 'boolean') end
   return { name = name, shape = shape, dtype = self.dtype, trainable = trainable }
@@ -47,15 +45,11 @@ local operator_rules = { inputs = { 'list', 'table' }, shapes = { 'list', 'table
 ---@param o table<string, any>
 ---@return trinity.Tensor ...
 function Layers:operator(type, name, o)
-  check.self('layers:operator', self, 'layers')
   check.argument('layers:operator', 1, 'type', type, 'string')
   check.argument('layers:operator', 2, 'name', name, 'string')
   check.fields('layers:operator', check.argument('layers:operator', 3, 'o', o, 'table'), operator_rules)
   if o.shapes == nil then check.refuse('layers:operator', 3, 'o', "field 'shapes' is missing") end
-  local outputs = {}
-  for i, shape in ipairs(o.shapes) do
-    outputs[i] = { shape = shape, dtype = o.dtype or self.dtype }
-  end
+  local outputs = util.map(o.shapes, function(shape) return { shape = shape, dtype = o.dtype or self.dtype } end)
   return self.builder:add { name = name, type = type, inputs = o.inputs, outputs = outputs,
     attributes = o.attributes, parameters = o.parameters }
 end
@@ -66,7 +60,7 @@ end
 ---@param dtype? string
 ---@return trinity.Tensor
 function Layers:input(name, shape, dtype)
-  begin('layers:input', self, name)
+  begin('layers:input', name)
   check.integers('layers:input', 2, 'shape', shape, 1)
   if dtype ~= nil then check.argument('layers:input', 3, 'dtype', dtype, 'string') end
   return (self.builder:add { name = name, type = 'Input',
@@ -80,7 +74,7 @@ end
 ---@param dtype? string
 ---@return trinity.Tensor
 function Layers:constant(name, value, shape, dtype)
-  begin('layers:constant', self, name)
+  begin('layers:constant', name)
   check.number('layers:constant', 2, 'value', value)
   check.integers('layers:constant', 3, 'shape', shape, 1)
   if dtype ~= nil then check.argument('layers:constant', 4, 'dtype', dtype, 'string') end
@@ -94,7 +88,7 @@ end
 ---@param shape integer[]
 ---@return trinity.Tensor
 function Layers:variable(name, shape)
-  begin('layers:variable', self, name)
+  begin('layers:variable', name)
   check.integers('layers:variable', 2, 'shape', shape, 1)
   return (self:operator('Variable', name, { shapes = { shape }, parameters = { self:weight('weight', shape) } }))
 end
@@ -103,7 +97,7 @@ end
 local function same_shape(type)
   local owner = 'layers:' .. type:lower()
   return function(self, name, x, attributes)
-    begin_tensor(owner, self, name, x)
+    begin_tensor(owner, name, x)
     if attributes ~= nil then check.argument(owner, 3, 'attributes', attributes, 'table') end
     return (self:operator(type, name, { inputs = { x }, shapes = { x.shape }, attributes = attributes }))
   end
@@ -141,7 +135,7 @@ end
 local function binary(type)
   local owner = 'layers:' .. type:lower()
   return function(self, name, a, b)
-    begin(owner, self, name)
+    begin(owner, name)
     check.tensor(owner, 2, 'a', a)
     check.tensor(owner, 3, 'b', b)
     return (self:operator(type, name, { inputs = { a, b }, shapes = { broadcast(type, name, a, b) } }))
@@ -158,13 +152,12 @@ Layers.div = binary 'Div'
 ---@param axis? integer
 ---@return trinity.Tensor
 function Layers:concat(name, tensors, axis)
-  begin('layers:concat', self, name)
+  begin('layers:concat', name)
   check.tensors('layers:concat', 2, 'tensors', tensors)
   if axis ~= nil then check.integer('layers:concat', 3, 'axis', axis, 1,#tensors[1].shape) end
   axis = axis or 2
   for i = 1, #tensors do check.tensor('layers:concat', 2, 'tensors', tensors[i], #tensors[1].shape) end
-  local shape = {}
-  for i, extent in ipairs(tensors[1].shape) do shape[i] = extent end
+  local shape = util.map(tensors[1].shape, function(extent) return extent end)
   for t = 2, #tensors do
     for i, extent in ipairs(tensors[t].shape) do
       if i ~= axis and extent ~= shape[i] then
@@ -184,7 +177,7 @@ end
 ---@param shape integer[]
 ---@return trinity.Tensor
 function Layers:reshape(name, x, shape)
-  begin_tensor('layers:reshape', self, name, x)
+  begin_tensor('layers:reshape', name, x)
   check.integers('layers:reshape', 3, 'shape', shape, -1)
   local total, known, open = 1, 1, nil
   for _, extent in ipairs(x.shape) do total = total * extent end
@@ -207,7 +200,7 @@ end
 ---@param order integer[]
 ---@return trinity.Tensor
 function Layers:transpose(name, x, order)
-  begin_tensor('layers:transpose', self, name, x)
+  begin_tensor('layers:transpose', name, x)
   local shape, permutation = {}, {}
   arguments.permutation('layers:transpose', 3, 'order', order, #x.shape)
   for i, axis in ipairs(order) do shape[i], permutation[i] = x.shape[axis], axis - 1 end
@@ -220,7 +213,7 @@ end
 ---@param x trinity.Tensor
 ---@return trinity.Tensor
 function Layers:flatten(name, x)
-  begin_tensor('layers:flatten', self, name, x)
+  begin_tensor('layers:flatten', name, x)
   local features = 1
   for i = 2, #x.shape do features = features * x.shape[i] end
   return (self:operator('Flatten', name, { inputs = { x }, shapes = { { x.shape[1], features } }, dtype = x.dtype,
@@ -237,7 +230,7 @@ local linear_rules = { bias = 'boolean', weight = { 'tensor', 2 } }
 ---@param o? { bias?: boolean, weight?: trinity.Tensor }
 ---@return trinity.Tensor
 function Layers:linear(name, x, features, o)
-  begin_tensor('layers:linear', self, name, x)
+  begin_tensor('layers:linear', name, x)
   check.integer('layers:linear', 3, 'features', features, 1, 2 ^ 31)
   o = check.options('layers:linear', 4, 'o', o, linear_rules)
   local shape, inner = {}, x.shape[#x.shape]
@@ -263,15 +256,14 @@ end
 ---@param b trinity.Tensor
 ---@return trinity.Tensor
 function Layers:matmul(name, a, b)
-  begin('layers:matmul', self, name)
+  begin('layers:matmul', name)
   check.tensor('layers:matmul', 2, 'a', a)
   check.tensor('layers:matmul', 3, 'b', b)
   local rank = #a.shape
   local fits = rank == #b.shape and a.shape[rank] == b.shape[rank - 1]
   for i = 1, rank - 2 do fits = fits and a.shape[i] == b.shape[i] end
   if not fits then util.fail("matmul '%s': shapes %s and %s do not go together", name, shape_text(a), shape_text(b)) end
-  local shape = {}
-  for i = 1, rank - 1 do shape[i] = a.shape[i] end
+  local shape = util.listed(rank - 1, function(i) return a.shape[i] end)
   shape[rank] = b.shape[rank]
   return (self:operator('MatMul', name, { inputs = { a, b }, shapes = { shape } }))
 end
@@ -282,7 +274,7 @@ end
 ---@param labels trinity.Tensor
 ---@return trinity.Tensor
 function Layers:softmax_cross_entropy(name, logits, labels)
-  begin('layers:softmax_cross_entropy', self, name)
+  begin('layers:softmax_cross_entropy', name)
   check.tensor('layers:softmax_cross_entropy', 2, 'logits', logits)
   check.tensor('layers:softmax_cross_entropy', 3, 'labels', labels)
   return (self:operator('SoftmaxCrossEntropyLoss', name, { inputs = { logits, labels }, shapes = { { 1 } } }))
@@ -295,7 +287,7 @@ end
 ---@param weight number
 ---@return trinity.Tensor
 function Layers:add_loss(name, loss, other, weight)
-  begin('layers:add_loss', self, name)
+  begin('layers:add_loss', name)
   check.tensor('layers:add_loss', 2, 'loss', loss)
   check.tensor('layers:add_loss', 3, 'other', other)
   check.number('layers:add_loss', 4, 'weight', weight)
@@ -304,15 +296,14 @@ end
 
 --- Finishes and returns the graph.
 ---@return trinity.Graph
-function Layers:build()
-  check.self('layers:build', self, 'layers')
-  return self.builder:build()
-end
+function Layers:build() return self.builder:build() end
 
 for _, part in ipairs { 'images', 'sequences' } do
   local methods = require('trinity.graph.layers.' .. part)
   for name, method in util.sorted_pairs(methods) do Layers[name] = method end
 end
+
+check.methods(Layers)
 
 ---@class trinity.LayersModule
 local layers = {}
@@ -341,9 +332,7 @@ function layers.choice(model, option, value, choices)
   check.argument('layers.choice', 3, 'value', value, 'string')
   check.argument('layers.choice', 4, 'choices', choices, 'table')
   if choices[value] ~= nil then return choices[value] end
-  local names = util.sorted_keys(choices)
-  util.fail("model '%s': option '%s': unknown value %s%s (known: %s)", model, option, util.quoted(value),
-    core.suggestion(value, names), table.concat(names, ', '))
+  util.fail("model '%s': option '%s': unknown value %s", model, option, util.unknown(value, util.sorted_keys(choices)))
 end
 
 return layers

@@ -95,8 +95,7 @@ function nasnet.cell(net, name, current, previous, description, o)
     end
     states[i] = net:add(('%s/block_%d/add'):format(name, i), sides[1], sides[2])
   end
-  local joined = {}
-  for i, source in ipairs(description.output) do joined[i] = states[source] end
+  local joined = util.map(description.output, function(source) return states[source] end)
   return net:concat(name .. '/concat', joined)
 end
 

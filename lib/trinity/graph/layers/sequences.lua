@@ -19,19 +19,7 @@ local attention_rules = { heads = { 'integer', 1 }, key_heads = { 'integer', 1 }
   dropout = { 'number', 0, 1 }, causal = 'boolean', bias = 'boolean', fused = 'boolean', rotary = { 'tensors' },
   feed_forward = { 'integer', 1 }, approximate = 'string', norm_first = 'boolean', epsilon = { 'number', 0 } }
 
---- Refuses options that lack one of these fields.
-local function need(owner, o, ...)
-  for i = 1, select('#', ...) do
-    local field = select(i, ...)
-    if o[field] == nil then check.refuse(owner, 'option', field, 'is missing') end
-  end
-end
-
-local function copy(shape)
-  local result = {}
-  for i, extent in ipairs(shape) do result[i] = extent end
-  return result
-end
+local function copy(shape) return util.map(shape, function(extent) return extent end) end
 
 local function without(shape, axis)
   local result = copy(shape)
@@ -45,7 +33,7 @@ end
 ---@param numbers trinity.Tensor
 ---@return trinity.Tensor
 function Layers:gather(name, x, numbers)
-  begin_tensor('layers:gather', self, name, x)
+  begin_tensor('layers:gather', name, x)
   check.tensor('layers:gather', 3, 'numbers', numbers)
   local shape = copy(numbers.shape)
   for i = 2, #x.shape do shape[#shape + 1] = x.shape[i] end
@@ -60,11 +48,10 @@ end
 ---@param o { rows?: integer, features?: integer, weight?: trinity.Tensor }
 ---@return trinity.Tensor
 function Layers:embedding(name, numbers, o)
-  begin('layers:embedding', self, name)
+  begin('layers:embedding', name)
   check.tensor('layers:embedding', 2, 'numbers', numbers)
-  check.argument('layers:embedding', 3, 'o', o, 'table')
-  check.fields('layers:embedding', o, embedding_rules)
-  if o.weight == nil then need('layers:embedding', o, 'rows', 'features') end
+  check.table('layers:embedding', 3, 'o', o, embedding_rules)
+  if o.weight == nil then check.needed('layers:embedding', o, 'rows', 'features') end
   if o.weight then return self:gather(name, o.weight, numbers) end
   local shape = copy(numbers.shape)
   shape[#shape + 1] = o.features
@@ -78,7 +65,7 @@ end
 ---@param o? { epsilon?: number }
 ---@return trinity.Tensor
 function Layers:layer_norm(name, x, o)
-  begin_tensor('layers:layer_norm', self, name, x)
+  begin_tensor('layers:layer_norm', name, x)
   o = check.options('layers:layer_norm', 3, 'o', o, norm_rules)
   local width = { x.shape[#x.shape] }
   return (self:operator('LayerNormalization', name, { inputs = { x }, shapes = { x.shape },
@@ -92,7 +79,7 @@ end
 ---@param o? { epsilon?: number }
 ---@return trinity.Tensor
 function Layers:rms_norm(name, x, o)
-  begin_tensor('layers:rms_norm', self, name, x)
+  begin_tensor('layers:rms_norm', name, x)
   o = check.options('layers:rms_norm', 3, 'o', o, norm_rules)
   return (self:operator('RMSNormalization', name, { inputs = { x }, shapes = { x.shape },
     parameters = { self:weight('scale', { x.shape[#x.shape] }) },
@@ -106,7 +93,7 @@ end
 ---@param sizes integer[]
 ---@return trinity.Tensor[]
 function Layers:split(name, x, axis, sizes)
-  begin_tensor('layers:split', self, name, x)
+  begin_tensor('layers:split', name, x)
   check.integer('layers:split', 3, 'axis', axis, 1, #x.shape)
   check.integers('layers:split', 4, 'sizes', sizes, 1)
   local shapes = {}
@@ -125,10 +112,9 @@ end
 ---@param axis integer
 ---@return trinity.Tensor[]
 function Layers:unstack(name, x, axis)
-  begin_tensor('layers:unstack', self, name, x)
+  begin_tensor('layers:unstack', name, x)
   check.integer('layers:unstack', 3, 'axis', axis, 1, #x.shape)
-  local shapes = {}
-  for i = 1, x.shape[axis] do shapes[i] = without(x.shape, axis) end
+  local shapes = util.listed(x.shape[axis], function() return without(x.shape, axis) end)
   return { self:operator('Split', name, { inputs = { x }, shapes = shapes, dtype = x.dtype,
     attributes = { axis = axis - 1, num_outputs = #shapes, keepdims = 0 } }) }
 end
@@ -140,7 +126,7 @@ end
 ---@param axis integer
 ---@return trinity.Tensor
 function Layers:stack(name, tensors, axis)
-  begin('layers:stack', self, name)
+  begin('layers:stack', name)
   check.tensors('layers:stack', 2, 'tensors', tensors)
   check.integer('layers:stack', 3, 'axis', axis, 1, #tensors[1].shape + 1)
   local shape = copy(tensors[1].shape)
@@ -157,7 +143,7 @@ end
 ---@param count integer
 ---@return trinity.Tensor
 function Layers:slice(name, x, axis, first, count)
-  begin_tensor('layers:slice', self, name, x)
+  begin_tensor('layers:slice', name, x)
   check.integer('layers:slice', 3, 'axis', axis, 1, #x.shape)
   check.integer('layers:slice', 4, 'first', first, 1)
   check.integer('layers:slice', 5, 'count', count, 1)
@@ -173,7 +159,7 @@ end
 ---@param shape integer[]
 ---@return trinity.Tensor
 function Layers:expand(name, x, shape)
-  begin_tensor('layers:expand', self, name, x)
+  begin_tensor('layers:expand', name, x)
   check.integers('layers:expand', 3, 'shape', shape, 1)
   return (self:operator('Expand', name, { inputs = { x }, shapes = { shape }, dtype = x.dtype,
     attributes = { shape = shape } }))
@@ -186,7 +172,7 @@ end
 ---@return trinity.Tensor values
 ---@return trinity.Tensor numbers
 function Layers:top_k(name, x, k)
-  begin_tensor('layers:top_k', self, name, x)
+  begin_tensor('layers:top_k', name, x)
   check.integer('layers:top_k', 3, 'k', k, 1, x.shape[#x.shape])
   local shape = copy(x.shape)
   shape[#shape] = k
@@ -201,7 +187,7 @@ end
 ---@param axis integer
 ---@return trinity.Tensor
 function Layers:one_hot(name, numbers, depth, axis)
-  begin('layers:one_hot', self, name)
+  begin('layers:one_hot', name)
   check.tensor('layers:one_hot', 2, 'numbers', numbers)
   check.integer('layers:one_hot', 3, 'depth', depth, 1, 2 ^ 31)
   check.integer('layers:one_hot', 4, 'axis', axis, 1, #numbers.shape + 1)
@@ -218,7 +204,7 @@ end
 ---@param rows trinity.Tensor
 ---@return trinity.Tensor
 function Layers:scatter_add(name, x, numbers, rows)
-  begin_tensor('layers:scatter_add', self, name, x)
+  begin_tensor('layers:scatter_add', name, x)
   check.tensor('layers:scatter_add', 3, 'numbers', numbers)
   check.tensor('layers:scatter_add', 4, 'rows', rows)
   return (self:operator('ScatterND', name, { inputs = { x, numbers, rows }, shapes = { x.shape },
@@ -230,7 +216,7 @@ end
 local function reduction(method, type)
   local owner = 'layers:' .. method
   return function(self, name, x, axis)
-    begin_tensor(owner, self, name, x)
+    begin_tensor(owner, name, x)
     check.integer(owner, 3, 'axis', axis, 1, #x.shape)
     local shape = copy(x.shape)
     shape[axis] = 1
@@ -248,7 +234,7 @@ Layers.reduce_l2 = reduction('reduce_l2', 'ReduceL2')
 local function variadic(type)
   local owner = 'layers:' .. type:lower()
   return function(self, name, tensors)
-    begin(owner, self, name)
+    begin(owner, name)
     check.tensors(owner, 2, 'tensors', tensors)
     return (self:operator(type, name, { inputs = tensors, shapes = { tensors[1].shape } }))
   end
@@ -267,12 +253,10 @@ Layers.mean = variadic 'Mean'
 ---@return trinity.Tensor h
 ---@return trinity.Tensor c
 function Layers:lstm_cell(name, x, h, c, o)
-  begin_tensor('layers:lstm_cell', self, name, x)
+  begin_tensor('layers:lstm_cell', name, x)
   check.tensor('layers:lstm_cell', 3, 'h', h)
   check.tensor('layers:lstm_cell', 4, 'c', c)
-  check.argument('layers:lstm_cell', 5, 'o', o, 'table')
-  check.fields('layers:lstm_cell', o, cell_rules)
-  need('layers:lstm_cell', o, 'weight', 'bias')
+  check.table('layers:lstm_cell', 5, 'o', o, cell_rules, 'weight', 'bias')
   return self:operator('LSTMCell', name, { inputs = { x, h, c, o.weight, o.bias }, shapes = { h.shape, c.shape },
     attributes = { hidden_size = h.shape[2] } })
 end
@@ -284,11 +268,9 @@ end
 ---@param o table<string, any>
 ---@return fun(x: trinity.Tensor): trinity.Tensor, trinity.Tensor
 function Layers:lstm_steps(name, o)
-  begin('layers:lstm_steps', self, name)
-  check.argument('layers:lstm_steps', 2, 'o', o, 'table')
-  check.fields('layers:lstm_steps', o, steps_rules)
-  need('layers:lstm_steps', o, 'inputs', 'hidden')
-  if o.h == nil then need('layers:lstm_steps', o, 'batch_size') end
+  begin('layers:lstm_steps', name)
+  check.table('layers:lstm_steps', 2, 'o', o, steps_rules, 'inputs', 'hidden')
+  if o.h == nil then check.needed('layers:lstm_steps', o, 'batch_size') end
   local weights = { weight = self:variable(name .. '/weight', { o.inputs + o.hidden, 4 * o.hidden }),
     bias = self:variable(name .. '/bias', { 4 * o.hidden }) }
   local h, c, step = o.h, o.c, 0
@@ -312,11 +294,9 @@ end
 ---@return trinity.Tensor h
 ---@return trinity.Tensor c
 function Layers:lstm(name, x, o)
-  begin_tensor('layers:lstm', self, name, x)
+  begin_tensor('layers:lstm', name, x)
   check.tensor('layers:lstm', 2, 'x', x, 3)
-  check.argument('layers:lstm', 3, 'o', o, 'table')
-  check.fields('layers:lstm', o, lstm_rules)
-  need('layers:lstm', o, 'hidden')
+  check.table('layers:lstm', 3, 'o', o, lstm_rules, 'hidden')
   local first, second, inputs = x.shape[1], x.shape[2], x.shape[3]
   local d, h = o.bidirectional and 2 or 1, o.hidden
   local outputs = o.time_major and { first, d, second, h } or { first, second, d, h }
@@ -334,7 +314,7 @@ end
 ---@param ratio? number
 ---@return trinity.Tensor
 function Layers:drop(name, x, ratio)
-  begin_tensor('layers:drop', self, name, x)
+  begin_tensor('layers:drop', name, x)
   if ratio ~= nil then check.number('layers:drop', 3, 'ratio', ratio, 0,1) end
   if not ratio or ratio == 0 then return x end
   return self:dropout(name, x, { ratio = ratio })
@@ -384,13 +364,11 @@ end
 ---@param o trinity.AttentionOptions
 ---@return trinity.Tensor
 function Layers:attention(name, q, k, v, o)
-  begin('layers:attention', self, name)
+  begin('layers:attention', name)
   check.tensor('layers:attention', 2, 'q', q, 3)
   check.tensor('layers:attention', 3, 'k', k, 3)
   check.tensor('layers:attention', 4, 'v', v, 3)
-  check.argument('layers:attention', 5, 'o', o, 'table')
-  check.fields('layers:attention', o, attention_rules)
-  need('layers:attention', o, 'heads')
+  check.table('layers:attention', 5, 'o', o, attention_rules, 'heads')
   local heads, groups = o.heads, o.key_heads or o.heads
   check_heads(name, q.shape[3], heads, groups)
   local n, t, s, width = q.shape[1], q.shape[2], k.shape[2], q.shape[3] / heads
@@ -418,11 +396,9 @@ end
 ---@param o trinity.AttentionOptions
 ---@return trinity.Tensor
 function Layers:self_attention(name, x, o)
-  begin_tensor('layers:self_attention', self, name, x)
+  begin_tensor('layers:self_attention', name, x)
   check.tensor('layers:self_attention', 2, 'x', x, 3)
-  check.argument('layers:self_attention', 3, 'o', o, 'table')
-  check.fields('layers:self_attention', o, attention_rules)
-  need('layers:self_attention', o, 'heads')
+  check.table('layers:self_attention', 3, 'o', o, attention_rules, 'heads')
   local width, bias, groups = x.shape[3], { bias = o.bias }, o.key_heads or o.heads
   check_heads(name, width, o.heads, groups)
   local narrow = width / o.heads * groups
@@ -448,7 +424,7 @@ end
 ---@param heads integer
 ---@return trinity.Tensor
 function Layers:rotary(name, x, tables, heads)
-  begin_tensor('layers:rotary', self, name, x)
+  begin_tensor('layers:rotary', name, x)
   check.tensors('layers:rotary', 3, 'tables', tables)
   check.integer('layers:rotary', 4, 'heads', heads, 1)
   return (self:operator('RotaryEmbedding', name, { inputs = { x, tables[1], tables[2] }, shapes = { x.shape },
@@ -461,10 +437,8 @@ end
 ---@param o trinity.AttentionOptions
 ---@return trinity.Tensor
 function Layers:feed_forward(name, x, o)
-  begin_tensor('layers:feed_forward', self, name, x)
-  check.argument('layers:feed_forward', 3, 'o', o, 'table')
-  check.fields('layers:feed_forward', o, attention_rules)
-  need('layers:feed_forward', o, 'feed_forward')
+  begin_tensor('layers:feed_forward', name, x)
+  check.table('layers:feed_forward', 3, 'o', o, attention_rules, 'feed_forward')
   local inner = self:linear(name .. '/inner', x, o.feed_forward)
   inner = self:gelu(name .. '/gelu', inner, { approximate = o.approximate or 'none' })
   return self:linear(name .. '/outer', inner, x.shape[#x.shape])
@@ -478,10 +452,8 @@ end
 ---@param o trinity.AttentionOptions
 ---@return trinity.Tensor
 function Layers:transformer_block(name, x, o)
-  begin_tensor('layers:transformer_block', self, name, x)
-  check.argument('layers:transformer_block', 3, 'o', o, 'table')
-  check.fields('layers:transformer_block', o, attention_rules)
-  need('layers:transformer_block', o, 'heads', 'feed_forward')
+  begin_tensor('layers:transformer_block', name, x)
+  check.table('layers:transformer_block', 3, 'o', o, attention_rules, 'heads', 'feed_forward')
   local epsilon = { epsilon = o.epsilon }
   local function residual(part, layer, norm)
     local inner = o.norm_first and self:layer_norm(norm, x, epsilon) or x
@@ -509,7 +481,7 @@ end
 ---@param units integer
 ---@return fun(query: trinity.Tensor): trinity.Tensor
 function Layers:additive_attention(name, memory, units)
-  begin('layers:additive_attention', self, name)
+  begin('layers:additive_attention', name)
   check.tensor('layers:additive_attention', 2, 'memory', memory, 3)
   check.integer('layers:additive_attention', 3, 'units', units, 1, 2 ^ 31)
   local n, s = memory.shape[1], memory.shape[2]
@@ -537,7 +509,7 @@ end
 ---@param units integer
 ---@return fun(query: trinity.Tensor): trinity.Tensor
 function Layers:multiplicative_attention(name, memory, units)
-  begin('layers:multiplicative_attention', self, name)
+  begin('layers:multiplicative_attention', name)
   check.tensor('layers:multiplicative_attention', 2, 'memory', memory, 3)
   check.integer('layers:multiplicative_attention', 3, 'units', units, 1, 2 ^ 31)
   local keys = self:linear(name .. '/keys', memory, units, { bias = false })

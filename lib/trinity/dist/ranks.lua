@@ -1,0 +1,42 @@
+-- What the ranks of a job (trinity.dist) tell each other of what they found.
+
+local misfit = require 'trinity.strategy.misfit'
+local tensor = require 'trinity.nn.tensor'
+local util = require 'trinity.base.util'
+
+local ranks = {}
+
+--- The list of numbers `row` of every rank, rank 0's first.
+function ranks.rows(job, row)
+  local all, rows = {}, {}
+  for i = 1, #row * job.size do all[i] = 0 end
+  for i, number in ipairs(row) do all[#row * job.rank + i] = number end
+  all = job:all_reduce(tensor.new(all, { dtype = 'float64' })):totable()
+  for r = 1, job.size do rows[r] = { unpack(all, #row * (r - 1) + 1, #row * r) } end
+  return rows
+end
+
+--- A result { metrics =, reward = } as the three numbers by which ranks.best compares it.
+function ranks.worth(result)
+  return result.metrics.feasible and 1 or 0, result.metrics.excess_memory_bytes, result.reward
+end
+
+--- The rank whose row has the best result (ties: the lowest), from number `first` of the row on.
+function ranks.best(rows, first)
+  local winner, best
+  for r, row in ipairs(rows) do
+    local result = { metrics = { feasible = row[first] == 1, excess_memory_bytes = row[first + 1] },
+      reward = row[first + 2] }
+    if misfit.better(result, best) then winner, best = r - 1, result end
+  end
+  return winner
+end
+
+--- Fills the placement `into` with that of rank `owner`, which has it in `from`.
+function ranks.take_placement(job, owner, from, into)
+  local devices = util.listed(#into, function(op) return job.rank == owner and from[op] or 0 end)
+  local chosen = job:broadcast(tensor.new(devices, { dtype = 'int64' }), { root = owner }):totable()
+  for op = 1, #into do into[op] = chosen[op] end
+end
+
+return ranks
