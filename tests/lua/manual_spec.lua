@@ -136,7 +136,7 @@ describe('a chapter in a terminal', function()
     .. '1. Do:\n   ```sh\n   ls  *\n   ```\n```lua file=a.lua append\nx\n```\n'):format(long))
   it('has no marks of Markdown', function()
     expect(shown):matches '^One thing\n=========\n\nSee two and three%.\n\n%- a b\n'
-    expect(shown):matches '\nx    y\n%-%-%-%-%-%-%-\na|b  2\n'
+    expect(shown):matches '\nx    y\n%-%-%-%-%-%-\na|b  2\n'
     expect(shown):matches '\n1%. Do:\n       ls  %*\n'
     expect(shown):matches '\n  file a%.lua, append:\n    x\n'
   end)

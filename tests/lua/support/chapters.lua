@@ -3,7 +3,8 @@
 -- What the info string of a block says:
 --   lua                     a part of the chapter's script: all of them run in one state, after all other blocks
 --   LANGUAGE file=PATH      the file PATH; with `append`, at its end; with `after LINE`, behind that line
---   sh                      a command; with `status=N`, it ends with N
+--   sh                      a command; with `status=N`, it ends with N; with `needs=A,B`, only where the commands A and
+--                           B (or files, with a / in their names) are there
 --   output                  what the block before shows: ... stands for anything; with `last-word-free`, the last word
 --                           of a line that ends with a number is (seconds)
 --   text                    no code; any other language is refused
@@ -36,7 +37,9 @@ function chapters.blocks(source)
 end
 
 --- Whether a block is shown only.
-function chapters.is_shown_only(block) return block.info:match '%f[%S]not%-run%f[%s\0]' ~= nil or block.language == 'text' end
+function chapters.is_shown_only(block) 
+  return (block.info .. ' '):find(' not-run ', 1, true) ~= nil or block.language == 'text'
+end
 
 --- What `text` becomes with a block's lines appended, or put behind the one line that reads as its `after` says.
 local function inserted(block, text, path)
@@ -94,10 +97,15 @@ function chapters.difference(block, text)
     lines[where] or '(the end)', text)
 end
 
---- A folder in which commands of the manual run: build/trinity is `program`, lib and so on are those of `root`.
+--- A folder in which commands of the manual run: build/trinity is `program`, what stands beside it and the tree are
+--- those of `root`.
 function chapters.folder(path, root, program)
-  os.execute(("mkdir -p '%s/build' && cd '%s' && ln -s '%s' build/trinity && ln -s '%s'/lib '%s'/models '%s'/scripts '%s'/tests .")
-    :format(path, path, program, root, root, root, root))
+  os.execute(([[mkdir -p '%s/build' && cd '%s' && ln -s '%s' build/trinity
+    for f in '%s'/*; do [ -e "${f##*/}" ] || ln -s "$f" .; done]]):format(path, path, program, root))
+  for _, name in ipairs { 'lua', 'libtrinity.so', 'package' } do
+    local beside = ('%s/%s'):format(program:match '^(.*)/', name)
+    os.execute(("[ ! -e '%s' ] || ln -s '%s' '%s/build/'"):format(beside, beside, path))
+  end
   return path
 end
 
@@ -109,6 +117,13 @@ local function run(folder, command)
   pipe:close()
   local text, status = output:match '^(.*)status=(%d+)\n$'
   return tonumber(status), text
+end
+
+--- What a block needs and is not there; nil where all is.
+local function missing(folder, block)
+  for name in (block.info:match 'needs=(%S+)' or ''):gmatch '[^,]+' do
+    if run(folder, (name:find('/', 1, true) and '[ -e %s ]' or 'command -v %s'):format(name)) ~= 0 then return name end
+  end
 end
 
 --- Runs a block of `sh`; what it shows.
@@ -136,13 +151,16 @@ local function run_lua(folder, blocks)
 end
 
 --- Runs a chapter's blocks in a folder. Raises an error that names the line of the chapter where one fails or shows
---- something else than the chapter says; the number of blocks that ran.
+--- something else than the chapter says; the number of blocks that ran, and what blocks that did not lacked.
 function chapters.run(source, folder)
-  local blocks, script, ran = chapters.blocks(source), {}, 0
+  local blocks, script, ran, lacked = chapters.blocks(source), {}, 0, {}
   for _, block in ipairs(blocks) do
     if not chapters.is_shown_only(block) and block.language ~= 'output' then
       ran = ran + 1
-      if block.info:match 'file=' then
+      block.lacks = missing(folder, block)
+      if block.lacks then
+        ran, lacked[#lacked + 1] = ran - 1, block.lacks
+      elseif block.info:match 'file=' then
         write(folder, block)
       elseif block.language == 'sh' then
         block.shown = run_sh(folder, block)
@@ -157,12 +175,14 @@ function chapters.run(source, folder)
   for i, block in ipairs(blocks) do
     if block.language == 'output' and not chapters.is_shown_only(block) then
       local before = i > 1 and blocks[i - 1]
-      if not before or not before.shown then error(('line %d: no block ran before'):format(block.line), 0) end
-      local difference = chapters.difference(block, before.shown)
+      if not before or not (before.shown or before.lacks) then
+        error(('line %d: no block ran before'):format(block.line), 0)
+      end
+      local difference = before.shown and chapters.difference(block, before.shown)
       if difference then error(difference, 0) end
     end
   end
-  return ran
+  return ran, lacked
 end
 
 return chapters
