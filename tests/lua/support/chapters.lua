@@ -38,7 +38,7 @@ end
 
 --- Whether a block is shown only.
 function chapters.is_shown_only(block) 
-  return (block.info .. ' '):find(' not-run ', 1, true) ~= nil or block.language == 'text'
+  return (block.info .. ' '):find(' not-run ', 1, true) ~= nil or block.info == 'text'
 end
 
 --- What `text` becomes with a block's lines appended, or put behind the one line that reads as its `after` says.
@@ -109,10 +109,10 @@ function chapters.folder(path, root, program)
   return path
 end
 
---- Runs a command in a folder: its status and all that it shows.
-local function run(folder, command)
-  local pipe = io.popen(("cd '%s' && unset TRINITY_RUNS && { timeout -k 5 300 sh -e <<'END OF THE BLOCK'\n%s\nEND OF THE BLOCK\n} 2>&1; echo \"status=$?\"")
-    :format(folder, command))
+--- Runs a command in a folder, with variables as the shell sets them: its status and all that it shows.
+local function run(folder, set, command)
+  local pipe = io.popen(("cd '%s' && unset TRINITY_RUNS && export X= %s && { timeout -k 5 300 sh -e <<'END OF THE BLOCK'\n%s\nEND OF THE BLOCK\n} 2>&1; echo \"status=$?\"")
+    :format(folder, set, command))
   local output = pipe:read '*a'
   pipe:close()
   local text, status = output:match '^(.*)status=(%d+)\n$'
@@ -120,15 +120,15 @@ local function run(folder, command)
 end
 
 --- What a block needs and is not there; nil where all is.
-local function missing(folder, block)
+local function missing(folder, set, block)
   for name in (block.info:match 'needs=(%S+)' or ''):gmatch '[^,]+' do
-    if run(folder, (name:find('/', 1, true) and '[ -e %s ]' or 'command -v %s'):format(name)) ~= 0 then return name end
+    if run(folder, set, (name:find('/', 1, true) and '[ -e %s ]' or 'command -v %s'):format(name)) ~= 0 then return name end
   end
 end
 
 --- Runs a block of `sh`; what it shows.
-local function run_sh(folder, block)
-  local status, text = run(folder, table.concat(block.lines, '\n'))
+local function run_sh(folder, set, block)
+  local status, text = run(folder, set, table.concat(block.lines, '\n'))
   local wanted = tonumber(block.info:match 'status=(%d+)') or 0
   if status ~= wanted then
     error(('line %d: status %s, expected %d\n%s'):format(block.line, tostring(status), wanted, text), 0)
@@ -137,7 +137,7 @@ local function run_sh(folder, block)
 end
 
 -- The chapter's Lua in one script, in which everything stands at the line that it has in the chapter.
-local function run_lua(folder, blocks)
+local function run_lua(folder, set, blocks)
   local lines, mark = {}, '\1'
   for number, block in ipairs(blocks) do
     for _ = #lines + 1, block.line - 1 do lines[#lines + 1] = '' end
@@ -145,25 +145,27 @@ local function run_lua(folder, blocks)
     for _, line in ipairs(block.lines) do lines[#lines + 1] = line end
   end
   core.write_file(folder .. '/chapter.lua', table.concat(lines, '\n') .. '\n')
-  local status, text = run(folder, 'build/trinity chapter.lua')
+  local status, text = run(folder, set, 'build/trinity chapter.lua')
   if status ~= 0 then error(text, 0) end
   for number, shown in text:gmatch '\1(%d+)\1([^\1]*)' do blocks[tonumber(number)].shown = shown end
 end
 
 --- Runs a chapter's blocks in a folder. Raises an error that names the line of the chapter where one fails or shows
 --- something else than the chapter says; the number of blocks that ran, and what blocks that did not lacked.
-function chapters.run(source, folder)
+--- `set`: variables for its commands, as the shell sets them.
+function chapters.run(source, folder, set)
+  set = set or ''
   local blocks, script, ran, lacked = chapters.blocks(source), {}, 0, {}
   for _, block in ipairs(blocks) do
     if not chapters.is_shown_only(block) and block.language ~= 'output' then
       ran = ran + 1
-      block.lacks = missing(folder, block)
+      block.lacks = missing(folder, set, block)
       if block.lacks then
         ran, lacked[#lacked + 1] = ran - 1, block.lacks
       elseif block.info:match 'file=' then
         write(folder, block)
       elseif block.language == 'sh' then
-        block.shown = run_sh(folder, block)
+        block.shown = run_sh(folder, set, block)
       elseif block.language == 'lua' then
         script[#script + 1] = block
       else
@@ -171,7 +173,7 @@ function chapters.run(source, folder)
       end
     end
   end
-  if #script > 0 then run_lua(folder, script) end
+  if #script > 0 then run_lua(folder, set, script) end
   for i, block in ipairs(blocks) do
     if block.language == 'output' and not chapters.is_shown_only(block) then
       local before = i > 1 and blocks[i - 1]
