@@ -195,3 +195,22 @@ describe('citations', function()
       :equals 'lib/trinity/manual/x.md:1: chapter simulator has no section "Lows"'
   end)
 end)
+
+describe('maps', function()
+  local function rooms_of(folder)
+    local list = {}
+    for _, name in ipairs(core.list_folder(root .. '/' .. folder)) do
+      if os.execute(("[ -d '%s/%s/%s' ]"):format(root, folder, name)) == 0 then list[#list + 1] = name end
+    end
+    return list
+  end
+  it('name every room of the engine, which has a page, and of the library', function()
+    for folder, pages in pairs { engine = true, ['lib/trinity'] = false } do -- in any order
+      local map = core.read_file(('%s/%s/README.md'):format(root, folder))
+      for _, room in ipairs(rooms_of(folder)) do
+        if not map:find(('`%s`'):format(room), 1, true) then error(('%s/README.md does not name %s'):format(folder, room), 0) end
+        if pages then expect(core.read_file(('%s/%s/%s/README.md'):format(root, folder, room))):matches '^# ' end
+      end
+    end
+  end)
+end)

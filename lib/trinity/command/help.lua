@@ -1,5 +1,5 @@
--- `trinity help [TOPIC]`: scripts and chapters, or one chapter of the manual, the methods, or an entry of the reference.
--- The program itself shows the options of a script.
+-- `trinity help [TOPIC]`: scripts and chapters, or one chapter of the manual, the methods, or an entry of the
+-- reference. The program itself shows the options of a script.
 
 local core = require 'trinity.core'
 local declarations = require 'trinity.command.declarations'

@@ -22,7 +22,8 @@ function manual.title(name) return manual.source(name):match '^# ([^\n]+)' end
 
 --- Markdown within a line as plain text.
 local function inline(line)
-  line = line:gsub('<img [^>]-alt="([^"]*)"[^>]*>', '[picture: %1]'):gsub('!?%[([^%]]*)%]%((https?://[^)]*)%)', '%1 (%2)')
+  line = line:gsub('<img [^>]-alt="([^"]*)"[^>]*>', '[picture: %1]')
+  line = line:gsub('!?%[([^%]]*)%]%((https?://[^)]*)%)', '%1 (%2)')
   line = line:gsub('!?%[([^%]]*)%]%([^)]*%)', '%1')
   local plain = {}
   for outside, code in (line .. '``'):gmatch '([^`]*)`([^`]*)`' do -- stars and bars in code are what they are
@@ -48,7 +49,9 @@ end
 local function cells_of(line)
   local cells = {}
   local hidden = line:gsub('\\|', '\1')
-  for cell in hidden:match('^|(.*)|%s*$'):gmatch '([^|]*)|?' do cells[#cells + 1] = inline((cell:gsub('\1', '|'):match '^%s*(.-)%s*$')) end
+  for cell in hidden:match('^|(.*)|%s*$'):gmatch '([^|]*)|?' do
+    cells[#cells + 1] = inline((cell:gsub('\1', '|'):match '^%s*(.-)%s*$'))
+  end
   if cells[#cells] == '' then cells[#cells] = nil end
   return cells
 end
@@ -85,6 +88,7 @@ end
 --- What an info string says of a block, as a line above it; nil where it says nothing for readers.
 local function about_block(info)
   local path, place = info:match 'file=(%S+)%s*(.*)$'
+  if info:match '^output' then return 'shows:' end
   if not path then return info:match 'not%-run' and '(not run by the tests)' or nil end
   if place == '' then return ('file %s:'):format(path) end
   return ('file %s, %s:'):format(path, place)

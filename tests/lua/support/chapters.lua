@@ -37,7 +37,7 @@ function chapters.blocks(source)
 end
 
 --- Whether a block is shown only.
-function chapters.is_shown_only(block) 
+function chapters.is_shown_only(block)
   return (block.info .. ' '):find(' not-run ', 1, true) ~= nil or block.info == 'text'
 end
 
@@ -109,10 +109,15 @@ function chapters.folder(path, root, program)
   return path
 end
 
+-- A block as the shell gets it, in a folder, with variables set.
+local command_of = [[cd '%s' && unset TRINITY_RUNS && export X= %s && { timeout -k 5 300 sh -e <<'END OF THE BLOCK'
+%s
+END OF THE BLOCK
+} 2>&1; echo "status=$?"]]
+
 --- Runs a command in a folder, with variables as the shell sets them: its status and all that it shows.
 local function run(folder, set, command)
-  local pipe = io.popen(("cd '%s' && unset TRINITY_RUNS && export X= %s && { timeout -k 5 300 sh -e <<'END OF THE BLOCK'\n%s\nEND OF THE BLOCK\n} 2>&1; echo \"status=$?\"")
-    :format(folder, set, command))
+  local pipe = io.popen(command_of:format(folder, set, command))
   local output = pipe:read '*a'
   pipe:close()
   local text, status = output:match '^(.*)status=(%d+)\n$'
