@@ -10,7 +10,6 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,55 +56,17 @@ std::string find_script(const std::string& word, const std::string& home) {
       fmt::format("{}: {}", word, is_folder ? "is a folder, expected a script" : "no such script"));
 }
 
-/// The first sentence of a script's comment, at most a line.
-std::string summary(const std::string& path) {
-  constexpr size_t kWidth = 84;
-  std::ifstream file(path);
-  std::string text;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("-- ")) text += (text.empty() ? "" : " ") + line.substr(3);
-    const bool goes_on = line.starts_with("--") && !line.ends_with('.') && !line.ends_with(':');
-    if (!text.empty() && !goes_on) break;
-  }
-  text = text.substr(0, std::min(text.find(". "), text.find_last_not_of(".:") + 1));
-  if (text.size() <= kWidth) return text;
-  return text.substr(0, text.rfind(' ', kWidth)) + " ...";
-}
-
-void print_help(const std::string& home) {
-  std::fputs(trinity::lua::kUsage, stdout);
-  fmt::print("scripts (trinity help NAME lists the options of one):\n");
-  for (const auto& name : script_names(home))
-    fmt::print("  {:<14} {}\n", name, summary(fmt::format("{}/scripts/{}.lua", home, name)));
-}
-
-constexpr const char* kListMethods = R"lua(
-local methods = require 'trinity.methods'
-for _, name in ipairs(methods.names()) do
-  local about = methods.info(name)
-  local notes = {}
-  if about.source ~= '' then notes[#notes + 1] = about.source end
-  if about.budget then notes[#notes + 1] = 'spends evaluations' end
-  if about.deterministic then notes[#notes + 1] = 'no random numbers' end
-  if about.needs ~= '' then notes[#notes + 1] = 'needs ' .. about.needs end
-  print(('  %-16s %s%s'):format(name, about.help, #notes > 0 and ' (' .. table.concat(notes, '; ') .. ')' or ''))
-end)lua";
-
-/// trinity help [NAME | methods]
+/// trinity help [TOPIC]: the options of a script, or what lib/trinity/command/help.lua knows.
 int help(Runtime& runtime, const std::vector<std::string>& topics) {
-  if (topics.size() > 1)
-    throw UsageError(fmt::format("help: expected one name, got {}", topics.size()));
-  if (topics.empty()) {
-    print_help(runtime.home());
-    return 0;
+  if (topics.empty()) std::fputs(trinity::lua::kUsage, stdout);
+  const bool is_name = topics.size() == 1 && topics[0].find('/') == std::string::npos;
+  const auto path = is_name ? fmt::format("{}/scripts/{}.lua", runtime.home(), topics[0]) : "";
+  if (fs::exists(path)) {
+    runtime.set_arguments(path, {"--help"}, {"trinity"});
+    return runtime.run_file(path, {"--help"});
   }
-  if (topics[0] == "methods") {
-    fmt::print("methods of trinity.methods (trinity.compare takes their names):\n");
-    return runtime.run_text(kListMethods, "=(help)");
-  }
-  const auto path = named_script(topics[0], runtime.home());
-  runtime.set_arguments(path, {"--help"}, {"trinity"});
-  return runtime.run_file(path, {"--help"});
+  runtime.set_arguments("help", topics, {"trinity"});
+  return runtime.run_text("require('trinity.command.help').show(arg)", "=(help)");
 }
 
 int perform(Runtime& runtime, const std::vector<Action>& actions) {
@@ -150,10 +111,6 @@ int run_main(Runtime& runtime, const CommandLine& line, const std::vector<std::s
 int run(const std::vector<std::string>& words) {
   const auto line = trinity::lua::parse_command_line(words);
   const auto home = trinity::find_home();
-  if (line.help) {
-    print_help(home);
-    return 0;
-  }
   if (line.version) {
     fmt::print("trinity {} ({}, {})\n", TRINITY_VERSION, trinity::describe_torch().text,
                LUAJIT_VERSION);
@@ -164,14 +121,16 @@ int run(const std::vector<std::string>& words) {
   options.home = home;
   options.keep_runs = true;
   options.owns_process = true;
-  const bool wants_help = line.script < words.size() && words[line.script] == "help";
+  const bool wants_help =
+      line.help || (line.script < words.size() && words[line.script] == "help");
+  if (wants_help) options.safe = false;  // nobody's script runs but our own, with --help
   std::string script;
   if (line.script < words.size() && !wants_help) script = find_script(words[line.script], home);
   auto runtime = std::make_unique<Runtime>(options);
-  const int status =
-      wants_help ? help(*runtime,
-                        {words.begin() + static_cast<std::ptrdiff_t>(line.script) + 1, words.end()})
-                 : run_main(*runtime, line, words, script);
+  const auto first = static_cast<std::ptrdiff_t>(std::min(line.script + 1, words.size()));
+  const std::vector<std::string> topics(words.begin() + first, words.end());
+  const int status = wants_help ? help(*runtime, line.help ? std::vector<std::string>{} : topics)
+                                : run_main(*runtime, line, words, script);
   std::fflush(nullptr);
   trinity::lua::leave_on_interrupt(status);
   // A script that was stopped may have left open a command, whose end closing would wait for.

@@ -4,7 +4,8 @@
 -- The article states two averages: a step 1.37 times faster than with BSP data parallelism, and a share of
 -- communication in it that is 48.92 % lower. It states neither its networks nor its clusters, batches or settings, so
 -- that nothing here can be its experiment: networks and machines are ours, step times are simulated, and only the
--- direction and the rough size of the two averages can be compared. What is measured (papers.md 2.2):
+-- direction and the rough size of the two averages can be compared. What is measured (manual/papers.md "TAPP: what is
+-- ours"):
 --   time ratio   T_BSP / T, BSP with equal shards
 --   rho          the share of a step in which a device computes nothing while something is on its way to it (a
 --                transfer, or an all-reduce that it has joined), averaged over the devices in use

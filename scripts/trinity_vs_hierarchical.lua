@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
 -- Trinity against Hierarchical under equal evaluations, on the article's networks and cards: step times, and how long
 -- Trinity takes until its best is as good as Hierarchical's last one. The article reports 36.4 % less search time on
--- average (papers.md, table 5).
+-- average (manual/papers.md "Trinity: experiments").
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'

@@ -14,7 +14,8 @@ enum class CollectiveKind : uint8_t {
   all_to_all,      ///< member i ends with part i of every member's tensor
 };
 
-/// How it is carried out (simulator.md 5). `automatic` takes the fastest that applies.
+/// How it is carried out (manual/simulator.md "Collectives"). `automatic` takes the fastest that
+/// applies.
 enum class CollectiveAlgorithm : uint8_t {
   automatic,
   ring,

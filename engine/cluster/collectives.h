@@ -19,9 +19,9 @@ struct CollectiveCost {
 
 /// The time of a collective over `bytes` (the full size of the tensor; of an all-to-all what one
 /// member has) between distinct `devices`. All-reduces, rings and broadcasts in a ring follow
-/// simulator.md 5. Rings run in order of device number; a ring's latency is the largest, its
-/// bandwidth the least over its edges, where a link (or switch) that several of its edges cross is
-/// divided among them.
+/// manual/simulator.md "Collectives". Rings run in order of device number; a ring's latency is the
+/// largest, its bandwidth the least over its edges, where a link (or switch) that several of its
+/// edges cross is divided among them.
 ///
 /// The other collectives by the same algorithms, n bytes on p devices in N nodes of g (a1, B1
 /// inside, a2, B2 between nodes):

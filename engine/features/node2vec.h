@@ -7,8 +7,8 @@ namespace trinity {
 
 /// Node2vec (Grover and Leskovec 2016): second-order random walks, then skip-gram with negative
 /// sampling. The defaults for p, q, walks and window are those of the published Trinity code
-/// (papers.md 1.3); walks are longer and epochs fewer, which gives neighbours closer vectors on
-/// graphs of some hundred nodes.
+/// (manual/papers.md "Trinity: features"); walks are longer and epochs fewer, which gives
+/// neighbours closer vectors on graphs of some hundred nodes.
 struct Node2VecOptions {
   int32_t dimensions = 64;
   double return_parameter = 0.25;  ///< p: below 1 favours going back

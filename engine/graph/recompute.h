@@ -21,9 +21,10 @@ struct Recomputed {
       origin;  ///< per operator: the one of the original graph that it is or repeats
 };
 
-/// Recomputation (GPipe, Huang et al. 2019; simulator.md 4): of a stage only what comes in from
-/// other stages stays alive between forward and backward, and backward costs a forward more.
-/// stage[o] numbers the stage of operator o from 0; operators of stage -1 are left as they are.
+/// Recomputation (GPipe, Huang et al. 2019; manual/simulator.md "Pipelines"): of a stage only what
+/// comes in from other stages stays alive between forward and backward, and backward costs a
+/// forward more. stage[o] numbers the stage of operator o from 0; operators of stage -1 are left as
+/// they are.
 ///
 /// Every forward operator of a stage with backward operators, except sources (those without inputs:
 /// data, variables), gets a copy "<name>/recompute" of phase backward in its colocation unit, with

@@ -15,7 +15,8 @@
 
 namespace trinity {
 
-/// When the partition network's dropout mask is drawn (papers.md 1.9 item 12).
+/// When the partition network's dropout mask is drawn (manual/papers.md "Trinity: contradictions
+/// and gaps", 12).
 enum class DropoutMask : uint8_t {
   batch,   ///< one for a batch, kept while its ratios are evaluated
   sample,  ///< one for every sample, kept likewise; costs a forward pass a sample
@@ -25,7 +26,8 @@ enum class DropoutMask : uint8_t {
 
 /// Everything that may be set about the Trinity search. The defaults are what works best here;
 /// paper() gives the settings that the paper prints, code() those of the released code
-/// (papers.md 1.7). Numbers of 1.9's items stand where an option is one of its readings.
+/// (manual/papers.md "Trinity: settings"). Numbers of its "Trinity: contradictions and gaps" stand
+/// where an option is one of its readings.
 struct AgentOptions {
   uint64_t seed = 1;
   int32_t groups = 0;           ///< 0: min(256, 20 x devices, units) (item 8)
@@ -142,10 +144,10 @@ struct BatchActions {
   std::span<const float> group_log_probability, device_log_probability;
 };
 
-/// The Trinity policy (papers.md 1.4): a partition network draws a group for every colocation unit,
-/// a schedule network draws a device for every group; both trained by PPO (1.5). Results depend on
-/// the options and the problem, not on the thread count; on the number of peers only as far as sums
-/// of gradients are rounded differently.
+/// The Trinity policy (manual/papers.md "Trinity: networks"): a partition network draws a group for
+/// every colocation unit, a schedule network draws a device for every group; both trained by PPO.
+/// Results depend on the options and the problem, not on the thread count; on the number of peers
+/// only as far as sums of gradients are rounded differently.
 class Agent {
  public:
   /// `pool` runs shards of a batch; its threads must run LibTorch single-threaded

@@ -10,7 +10,8 @@
 
 namespace trinity {
 
-/// The partition network (papers.md 1.4) without LibTorch, as schedule_passes.h has the other one:
+/// The partition network (manual/papers.md "Trinity: networks") without LibTorch, as
+/// schedule_passes.h has the other one:
 /// for every unit, log-probabilities of the groups.
 struct PartitionShape {
   int64_t units = 0;     ///< U

@@ -5,10 +5,11 @@
 
 namespace trinity {
 
-/// What the clipped objective of PPO (papers.md eq. 14) takes for a ratio.
+/// What the clipped objective of PPO (eq. 14 of manual/papers.md "Trinity: equations") takes for a
+/// ratio.
 enum class Ratio : uint8_t {
   action,      ///< every unit's group and every group's device has its own (the released code)
-  group_mean,  ///< units: the exponential of the mean log-ratio of a group's members (1.9 item 13)
+  group_mean,  ///< units: the exponential of the mean log-ratio of a group's members
   joint,       ///< one for all actions of a sample, as eq. 14 is written
 };
 

@@ -10,9 +10,9 @@
 
 namespace trinity {
 
-/// The schedule network (papers.md 1.4) without LibTorch: forward and backward passes written out
-/// over kernels.h. networks.h holds the same network on LibTorch's operators, as the reference that
-/// tests compare with and for GPUs.
+/// The schedule network (manual/papers.md "Trinity: networks") without LibTorch: forward and
+/// backward passes written out over kernels.h. networks.h holds the same network on LibTorch's
+/// operators, as the reference that tests compare with and for GPUs.
 struct ScheduleShape {
   int64_t groups = 0;   ///< K, steps of encoder and decoder
   int64_t width = 0;    ///< W, columns of a group's embedding

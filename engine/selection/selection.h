@@ -9,7 +9,8 @@
 
 namespace trinity {
 
-/// The strategy-selection problem of PaSE (papers.md 4.1) and of the IOPDDL contest (ASPLOS 2025):
+/// The strategy-selection problem of PaSE (manual/papers.md "PaSE: formulation") and of the IOPDDL
+/// contest (ASPLOS 2025):
 /// choose a strategy s_v for every node v so that
 ///
 ///     sum over nodes of node_cost(v)[s_v] + sum over edges of edge_cost(u, v)[s_u][s_v]

@@ -11,8 +11,9 @@
 
 namespace trinity {
 
-/// An order of elimination with what it takes (papers.md 4.2): node order[i] is minimised out over
-/// all assignments of sets[i], its neighbours by then that come later, PaSE's dependent set.
+/// An order of elimination with what it takes (manual/papers.md "PaSE: elimination"): node order[i]
+/// is minimised out over all assignments of sets[i], its neighbours by then that come later, PaSE's
+/// dependent set.
 struct EliminationPlan {
   std::vector<int32_t> order;
   std::vector<std::vector<int32_t>> sets;

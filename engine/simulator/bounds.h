@@ -13,8 +13,9 @@ struct Bounds {
   int64_t critical_path_ns = 0;
   /// The work spread over all devices as evenly as a split of every unit could: (total cost) /
   /// devices, rounded up, on equal devices. Elsewhere a value of the dual of the linear program
-  /// "least T such that no device works longer" (simulator.md 9): for any price per time of each
-  /// class of equal devices, the work bought at its cheapest class costs at most T of everything.
+  /// "least T such that no device works longer" (manual/simulator.md "Bounds and oracles"): for any
+  /// price per time of each class of equal devices, the work bought at its cheapest class costs at
+  /// most T of everything.
   int64_t work_ns = 0;
   /// The work that must fall into some interval, spread evenly (Fernandez and Bussell, IEEE Trans.
   /// Computers 1973); never below the two above.

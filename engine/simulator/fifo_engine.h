@@ -7,7 +7,8 @@ namespace trinity {
 
 /// The fast road: one event per operator. Processing operators in the global order of (ready time,
 /// number) fills every device and every queue that one device feeds in first-in-first-out order
-/// (simulator.md 2.4), so neither ends nor transfers need events of their own.
+/// (manual/simulator.md "The ready-order sweep"), so neither ends nor transfers need events of
+/// their own.
 class FifoEngine {
  public:
   explicit FifoEngine(const Problem& problem);

@@ -64,8 +64,9 @@ class SlotMemory {
   std::vector<Held> accumulated_;   // per output
 };
 
-/// papers.md 1.6: all outputs of an operator appear at its start and go one microsecond before its
-/// last reader ends (never where nobody reads); allocations come before releases at one instant.
+/// manual/papers.md "Trinity: the published simulator": all outputs of an operator appear at its
+/// start and go one microsecond before its last reader ends (never where nobody reads); allocations
+/// come before releases at one instant.
 void account_outputs_only(const Problem& problem, std::span<const int32_t> placement,
                           const Record& record, Metrics& metrics);
 

@@ -35,7 +35,8 @@ struct SimulationRules {
 
   /// The rules of a cluster: its queue model, everything else by default.
   static SimulationRules standard(const Cluster& cluster);
-  /// The published Placeto / Trinity simulator (papers.md 1.6): pauses of 5.7 us and 25 us.
+  /// The published Placeto / Trinity simulator (manual/papers.md "Trinity: the published
+  /// simulator"): pauses of 5.7 us and 25 us.
   static SimulationRules compat();
   /// The same to the letter, event by event: a pause after every operator, the step ends with the
   /// last operator. Reproduces the numbers that its code gives.

@@ -26,7 +26,7 @@ enum class Policy : uint8_t {
   order,     ///< a fixed sequence a device, whose head the device waits for
 };
 
-/// The orders that pipelines are named by (simulator.md 4, papers.md 2.2).
+/// The orders that pipelines are named by (manual/simulator.md "Pipelines").
 enum class PipelineSchedule : uint8_t {
   gpipe,        ///< all forward micro-batches, then all backward ones, last first
   one_f_one_b,  ///< warm-up, then forward and backward in turn

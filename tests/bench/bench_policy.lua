@@ -16,7 +16,7 @@ local options = trinity.options {
   reference = { default = true, help = 'measures the plain LibTorch reference too' },
 }
 
--- Thousands of seconds for 1000 steps (papers.md 1.8).
+-- Thousands of seconds for 1000 steps (manual/papers.md "Trinity: experiments").
 local article = {
   { model = 'inception_v3', gpus = 2, search = 0.7 }, { model = 'inception_v3', gpus = 4, search = 2.0 },
   { model = 'gnmt', sequence = 15, gpus = 2, search = 8.9 }, { model = 'gnmt', sequence = 15, gpus = 4, search = 9.8 },

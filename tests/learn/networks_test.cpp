@@ -58,7 +58,7 @@ TEST_CASE("attention scores equal the plain formula, forward and gradients") {
     CHECK(torch::allclose(ours[i].grad(), plain[i].grad(), 1e-4, 1e-5));
 }
 
-/// papers.md 8.2: clipped logits bound the largest probability.
+/// manual/papers.md "Trinity: equations": clipped logits bound the largest probability.
 TEST_CASE("the tanh constant bounds probabilities as computed by hand") {
   for (const auto& [constant, devices, bound] : {std::tuple{5.0, 2, 0.99995},
                                                  {5.0, 4, 0.99986},

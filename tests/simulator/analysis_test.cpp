@@ -35,7 +35,8 @@ struct Ran {
   Exposure exposure() const { return exposed_communication(*problem, placement, timeline); }
 };
 
-/// simulator.md 2.6. One output an operator; A, B, ... are operators 0, 1, ...
+/// manual/simulator.md "A worked example". One output an operator; A, B, ... are operators 0, 1,
+/// ...
 Ran worked_example() {
   test::GraphMaker make("example");
   constexpr int kCost[] = {10000, 5000, 7000, 3000, 4000, 6000};

@@ -1,4 +1,4 @@
-// The laws of simulator.md 8 on random plans under every queue model and policy.
+// The laws of manual/simulator.md "Laws" on random plans under every queue model and policy.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -8,7 +8,8 @@ using namespace trinity;
 
 namespace {
 
-/// papers.md 8.1: A(10 us) -> B(20), A -> C(30), B -> D(5), C -> D. A writes two tensors.
+/// manual/papers.md "Trinity: the published simulator": A(10 us) -> B(20), A -> C(30), B -> D(5), C
+/// -> D. A writes two tensors.
 std::shared_ptr<const Graph> diamond() {
   test::GraphMaker make("diamond");
   const int a = make.op("A", 10e-6), b = make.op("B", 20e-6), c = make.op("C", 30e-6);
@@ -69,7 +70,7 @@ TEST_CASE("compat mode reproduces the published simulator's chain") {
   CHECK(metrics.step_time_ns == 45700);
 }
 
-/// simulator.md 2.6: latency 1000 ns, 1 byte/ns.
+/// manual/simulator.md "A worked example": latency 1000 ns, 1 byte/ns.
 TEST_CASE("default mode gives the worked example of the simulator reference") {
   test::GraphMaker make("worked");
   const int64_t bytes[] = {4000, 2000, 1000, 500, 100, 3000};

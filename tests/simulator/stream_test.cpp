@@ -1,5 +1,6 @@
 // Pipelines with wires, unequal stages and an asynchronous stream (PipeDream), against values
-// worked out by hand (papers.md 2.2 and 8.5), and the laws on random pipelines.
+// worked out by hand (manual/papers.md "Pipelines: closed forms"), and the laws on random
+// pipelines.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -88,7 +89,7 @@ int64_t most_kept(const Ran& ran, size_t device, int64_t versions) {
 
 }  // namespace
 
-TEST_CASE("three unequal stages with wires take what papers.md 8.5 says") {
+TEST_CASE("three unequal stages with wires take what the closed forms say") {
   const Stages stages{{1, 2, 1}, {2, 4, 2}, 500, 0};
   for (const auto queue : {QueueModel::pair, QueueModel::none, QueueModel::sender}) {
     CAPTURE(std::string(queue_model_name(queue)));

@@ -7,7 +7,7 @@
 // Ctrl-C. While a search runs, the first one asks it to stop and keep its best, with which the
 // script has five seconds to finish; otherwise, and from the second on, the script is stopped with
 // an error; the third ends the process. Compiled Lua loops are stopped too: LuaJIT's profiler makes
-// them look at their hooks (style.md 4.5).
+// them look at their hooks.
 
 namespace trinity::lua {
 

@@ -6,8 +6,8 @@
 namespace trinity {
 
 /// The linear program of SCT (Hanen and Munier 1995), as Baechi (Jeon et al., SoCC 2020) states
-/// it (papers.md 6.9). Of all edges out of an operator at most one leads to its favourite child,
-/// whose data it need not send; a child is the favourite of at most one parent.
+/// it (manual/papers.md "Baechi"). Of all edges out of an operator at most one leads to its
+/// favourite child, whose data it need not send; a child is the favourite of at most one parent.
 ///
 ///   minimise w:  s_i + p_i + c_ij x_ij <= s_j     for every edge (i, j)
 ///                s_i + p_i <= w                   for every operator

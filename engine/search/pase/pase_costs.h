@@ -50,7 +50,8 @@ struct LayerCost {
   double total() const { return compute + communication; }
 };
 
-/// The reference cost model (papers.md 4.3). With block sizes m, n, k, e, ... (size / factor):
+/// The reference cost model (manual/papers.md "PaSE: cost model"). With block sizes m, n, k, e, ...
+/// (size / factor):
 ///   product        3 m n k + 3 pointwise m n, all-reduces of m n over k's factor, m k over n's and
 ///                  n k over m's, all times the batch blocks
 ///   pooling        a FLOP an output; a halo of the input where h or w is split

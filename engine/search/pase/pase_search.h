@@ -38,9 +38,9 @@ struct TofuSplit {
   bool optimal = true;                  ///< every level was solved to optimality
 };
 
-/// Tofu's recursive partition (Wang, Huang, Li 2019; papers.md 6.5): for every prime factor k of
-/// the devices, largest first, every layer splits exactly one more dimension in k (none where none
-/// can be split), chosen for all layers together by the least communication.
+/// Tofu's recursive partition (Wang, Huang, Li 2019; manual/papers.md "Tofu"): for every prime
+/// factor k of the devices, largest first, every layer splits exactly one more dimension in k (none
+/// where none can be split), chosen for all layers together by the least communication.
 TofuSplit tofu_split(const PaseProblem& problem, ThreadPool& pool);
 
 }  // namespace trinity

@@ -9,8 +9,9 @@
 namespace trinity {
 
 /// The exact max-load split of Tarnawski et al., "Efficient Algorithms for Device Placement of DNN
-/// Graph Operators" (NeurIPS 2020; papers.md 6.11): contiguous parts of a graph on accelerators and
-/// CPUs so that the largest load of a device is least. In a pipeline, that is the time per sample.
+/// Graph Operators" (NeurIPS 2020; manual/papers.md "Exact split by load"): contiguous parts of a
+/// graph on accelerators and CPUs so that the largest load of a device is least. In a pipeline,
+/// that is the time per sample.
 ///
 /// load(accelerator) = times of its nodes + the transfer time of each of its nodes with a reader
 /// elsewhere, once, + that of each node elsewhere with a reader on it, once. load(CPU) = times of

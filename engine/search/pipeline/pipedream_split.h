@@ -9,9 +9,9 @@
 
 namespace trinity {
 
-/// PipeDream's optimiser (Narayanan et al., SOSP 2019; papers.md 6.8), as its released code
-/// computes (which differs from the paper): layers to stages and stages to numbers of replicas,
-/// so that the slowest stage takes least.
+/// PipeDream's optimiser (Narayanan et al., SOSP 2019; manual/papers.md "PipeDream"), as its
+/// released code computes (which differs from the paper): layers to stages and stages to numbers
+/// of replicas, so that the slowest stage takes least.
 ///
 /// The time of a stage of compute T, weights W bytes, on m workers joined by b bytes/s:
 ///   (T + 4 (m - 1) W / (b m)) / m
@@ -88,8 +88,8 @@ struct PipedreamPlan {
 /// A plan through the states: a stage lies between two states of which one is before the other.
 /// O(states^2 * predecessors * workers^2) for all but the last of several levels. Deterministic;
 /// throws Interrupted, TimeIsUp, and ArgumentError for no state or level, workers below 1 or above
-/// 1024, bandwidths that are not positive, LimitError when its tables would exceed 32 million
-/// entries.
+/// 1024, bandwidths that are not positive, LimitError
+/// when its tables would exceed 32 million entries.
 PipedreamPlan pipedream_split(std::span<const PipedreamState> states,
                               std::span<const PipedreamLevel> levels,
                               const PipedreamOptions& options = {}, const Deadline& deadline = {});

@@ -8,9 +8,9 @@
 namespace trinity {
 
 /// The rules of FlexFlow's execution optimiser (Jia, Zaharia and Aiken, MLSys 2019, section 6;
-/// papers.md 6.4): Markov chain Monte Carlo over a choice per node, with what its release of 2019
-/// adds to the paper: every clamp(budget / 100, 1, 1000) proposals the chain goes back to the best.
-/// What a proposal changes and what a state costs is the caller's.
+/// manual/papers.md "FlexFlow's chain"): Markov chain Monte Carlo over a choice per node, with what
+/// its release of 2019 adds to the paper: every clamp(budget / 100, 1, 1000) proposals the chain
+/// goes back to the best. What a proposal changes and what a state costs is the caller's.
 struct MarkovChain {
   int64_t budget;         ///< proposals
   double alpha = 0;       ///< per unit of cost; see scale()

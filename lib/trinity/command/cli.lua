@@ -23,8 +23,8 @@ cli.problem_options = {
 --- A declaration of a command: `own` beside the options that name a problem.
 function cli.declare(own) return util.merged(cli.problem_options, own) end
 
--- Placeto's machine: devices joined by buses of 7600 bytes a microsecond, without latency (papers.md 1.6). Profiles
--- bring their times, and the published rules know no memory limit.
+-- Placeto's machine: devices joined by buses of 7600 bytes a microsecond, without latency (manual/papers.md "Trinity:
+-- the published simulator"). Profiles bring their times, and the published rules know no memory limit.
 local function compat_cluster(devices)
   local spec = { name = ('compat_x%d'):format(devices), devices = {}, links = {}, device_types = { any = {
     peak_flops_per_s = { float32 = 1 }, memory_bandwidth_bytes_per_s = 1, memory_bytes = 2 ^ 50 } } }

@@ -134,6 +134,9 @@ local function entries_of(declared)
   return entries
 end
 
+--- What can be asked for: a set of names.
+function reference.names(declared) return entries_of(declared) end
+
 --- The entry of a class, function, field or type ('problem:evaluate', 'PlanSpec', 'evaluate'); a name
 --- of several things gives all of them.
 function reference.entry(name)

@@ -43,8 +43,9 @@ function learner.step(self, loss)
   self.optimiser:step()
 end
 
--- Rewards of a batch as advantages [count, 1] against a moving average (papers.md eq. 15: decay (N - 1) / (N + 1)),
--- divided by their root mean square in the batch or its moving average, whichever is larger.
+-- Rewards of a batch as advantages [count, 1] against a moving average (eq. 15 of manual/papers.md "Trinity:
+-- equations": decay (N - 1) / (N + 1)), divided by their root mean square in the batch or its moving average, whichever
+-- is larger.
 local function advantages(self, rewards)
   local o, mean, squares = self.options, 0, 0
   for i = 1, #rewards do mean = mean + rewards[i] / #rewards end
@@ -129,7 +130,7 @@ local function step_on_share(self, weight, loss_of)
   learner.step(self, weight ~= 1 and loss and loss * weight or loss)
 end
 
---- PPO with a ratio per choice (papers.md 1.5, 1.9 item 13).
+--- PPO with a ratio per choice (manual/papers.md "Trinity: contradictions and gaps", 13).
 function learner.ppo(self, actions, rewards)
   local o, advantage = self.options, advantages(self, rewards)
   local share, weight = share_of(self, #rewards)
@@ -169,7 +170,8 @@ local function elite(rewards, count)
   return order
 end
 
---- Cross-entropy (Rubinstein 1999; as Post uses it, papers.md 5.4): raises the likelihood of the best samples.
+--- Cross-entropy (Rubinstein 1999; as Post uses it, manual/papers.md "Post"): raises the likelihood of the best
+--- samples.
 function learner.cross_entropy(self, actions, rewards)
   local o = self.options
   local count = math.max(1, math.floor(o.elite * #rewards + 0.5))

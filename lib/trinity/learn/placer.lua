@@ -1,8 +1,8 @@
--- What ColocRL and Hierarchical have in common (papers.md 5.1, 5.2): the sequence-to-sequence placer, where a
--- bidirectional LSTM reads the groups and another one gives every group a device in turn, knowing the device before
--- and attending to all groups; and its training by REINFORCE. Both learn from minus the square root of the step
--- time, unless published_reward = false has them learn from the problem's reward. The published learning rate of 0.1
--- does not train here; the default does.
+-- What ColocRL and Hierarchical have in common (manual/papers.md "Hierarchical", "ColocRL"): the sequence-to-sequence
+-- placer, where a bidirectional LSTM reads the groups and another one gives every group a device in turn, knowing the
+-- device before and attending to all groups; and its training by REINFORCE. Both learn from minus the square root of
+-- the step time, unless published_reward = false has them learn from the problem's reward. The published learning rate
+-- of 0.1 does not train here; the default does.
 
 local learner = require 'trinity.learn.learner'
 local nn = require 'trinity.nn'
@@ -12,7 +12,7 @@ local tensor = require 'trinity.nn.tensor'
 local placer = {}
 
 local device_size = 16 -- of a device's embedding
-local temperature, tanh_constant = 10, 5 -- logits are C tanh(u / T), papers.md 5.1
+local temperature, tanh_constant = 10, 5 -- logits are C tanh(u / T), manual/papers.md "Hierarchical"
 
 local Placer = nn.class 'placer'
 placer.class = Placer
@@ -79,7 +79,7 @@ function placer.group_rows(rows, group_of, groups)
   return sums / counts:clamp(1)
 end
 
-local infeasible = -10 -- papers.md 5.1
+local infeasible = -10 -- manual/papers.md "Hierarchical"
 
 local defaults = { samples = 16, learning_rate = 1e-2, entropy_weight = 1e-2, gradient_norm = 1, baseline_n = 19,
   normalise_advantage = true, hidden = 64, groups = 0, published_reward = true }

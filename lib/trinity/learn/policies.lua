@@ -223,7 +223,7 @@ local function group_count(owner, problem, given)
   return check.integer(owner, 'option', 'groups', given, 1, units)
 end
 
---- A table of free logits over contiguous groups of equal work, no network (Post, papers.md 5.4).
+--- A table of free logits over contiguous groups of equal work, no network (Post, manual/papers.md "Post").
 ---@param problem trinity.Problem
 ---@param options? trinity.PolicyTableOptions
 ---@return trinity.Policy

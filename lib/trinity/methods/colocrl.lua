@@ -1,5 +1,5 @@
--- ColocRL (Mirhoseini et al. 2017; papers.md 5.2): REINFORCE on a sequence-to-sequence placer over groups that are
--- given, here contiguous ones of colocation units. See trinity.learn.placer.
+-- ColocRL (Mirhoseini et al. 2017; manual/papers.md "ColocRL"): REINFORCE on a sequence-to-sequence placer over groups
+-- that are given, here contiguous ones of colocation units. See trinity.learn.placer.
 
 local features = require 'trinity.learn.features'
 local placer = require 'trinity.learn.placer'

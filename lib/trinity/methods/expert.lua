@@ -1,7 +1,7 @@
--- Layered expert placements: what a person does by hand, by rules for each network. Sources (papers.md
--- 1.8, 5.1): the Trinity article keeps InceptionV3 on a single device, gives each LSTM layer of NMT a
--- device with attention and softmax together, and splits NASNet and PNASNet by layers; in the table of
--- Hierarchical the expert of ResNet is one GPU too. Other networks are split by layers.
+-- Layered expert placements: what a person does by hand, by rules for each network. Sources: the Trinity article
+-- (Algorithms 2022, 15(4), 108, section 5) keeps InceptionV3 on a single device, gives each LSTM layer of NMT a
+-- device with attention and softmax together, and splits NASNet and PNASNet by layers; in the table of Hierarchical
+-- (Mirhoseini et al., ICLR 2018) the expert of ResNet is one GPU too. Other networks are split by layers.
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'

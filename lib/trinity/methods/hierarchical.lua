@@ -1,5 +1,6 @@
--- Hierarchical (Mirhoseini et al. 2018; papers.md 5.1): one network draws a group for every colocation unit, a
--- sequence-to-sequence placer a device for every group; both learn by REINFORCE. See trinity.learn.placer.
+-- Hierarchical (Mirhoseini et al. 2018; manual/papers.md "Hierarchical"): one network draws a group for every
+-- colocation unit, a sequence-to-sequence placer a device for every group; both learn by REINFORCE. See
+-- trinity.learn.placer.
 
 local features = require 'trinity.learn.features'
 local nn = require 'trinity.nn'

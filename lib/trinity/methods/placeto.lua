@@ -1,7 +1,7 @@
--- Placeto (Addanki et al. 2019; papers.md 5.3): improves a placement node by node. A network that passes messages
--- along the graph, both ways, looks at the nodes with their devices and places the current one anew; the reward of a
--- step is what it changes. Nodes are contiguous groups of colocation units; every episode visits all of them, and all
--- start with everything on device 1. REINFORCE with a baseline per step.
+-- Placeto (Addanki et al. 2019; manual/papers.md "Placeto"): improves a placement node by node. A network that passes
+-- messages along the graph, both ways, looks at the nodes with their devices and places the current one anew; the
+-- reward of a step is what it changes. Nodes are contiguous groups of colocation units; every episode visits all of
+-- them, and all start with everything on device 1. REINFORCE with a baseline per step.
 
 local checks = require 'trinity.learn.policy_checks'
 local checkpoints = require 'trinity.runs.checkpoints'

@@ -1,5 +1,5 @@
--- Post (Gao, Chen, Li 2018; papers.md 5.4): independent categorical distributions over groups, no network. PPO
--- learns from every few placements, cross-entropy from the best of a longer stretch of them.
+-- Post (Gao, Chen, Li 2018; manual/papers.md "Post"): independent categorical distributions over groups, no network.
+-- PPO learns from every few placements, cross-entropy from the best of a longer stretch of them.
 
 local learner = require 'trinity.learn.learner'
 local policies = require 'trinity.learn.policies'

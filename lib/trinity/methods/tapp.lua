@@ -1,9 +1,11 @@
--- TAPP (Appl. Sci. 2021, 11(11), 4785; papers.md 2): a partition network puts the layers of a model into groups, an
--- allocation network with attention gives every group a node, both learn by policy gradient from the time of a batch.
+-- TAPP (Appl. Sci. 2021, 11(11), 4785; manual/papers.md "TAPP: what is stated"): a partition network puts the layers of
+-- a model into groups, an allocation network with attention gives every group a node, both learn by policy gradient
+-- from the time of a batch.
 --
 -- The article gives no sizes, rates, models or clusters. What is its own: groups by layers, one network for the
 -- groups and one with attention for the nodes, joint policy gradient on the time of one batch, several evaluations of
--- a scheme averaged. Everything else is a proposal of ours (papers.md 2.2), above all the defaults of all options:
+-- a scheme averaged. Everything else is a proposal of ours (manual/papers.md "TAPP: what is ours"), above all the
+-- defaults of all options:
 --   mode       'cuts': the partition network scores where groups end, so that they are contiguous, and a node that
 --              has been left is not taken again: every scheme is a pipeline. 'isotonic': a group for every layer by
 --              itself, then the running maximum along the layers. 'literal': a group for every layer, no repair;
@@ -26,7 +28,7 @@ local defaults = { samples = 8, learning_rate = 6e-3, entropy_weight = 1e-2, ent
   gradient_norm = 1, baseline_n = 19, normalise_advantage = true, hidden = 64, groups = 0, mode = 'cuts', repeats = 5,
   explore = 0.1, noise = 0.02, greedy_every = 10, published_reward = true, refine = 0.5 }
 
-local infeasible = -10 -- papers.md 2.2: a constant; its value is Hierarchical's (5.1)
+local infeasible = -10 -- a constant; its value is Hierarchical's: manual/papers.md "Hierarchical"
 
 local function make_policy(problem, options)
   local policy = tapp_policy.new(layer_chain.of(problem), #problem.cluster.devices, options)

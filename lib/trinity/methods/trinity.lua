@@ -1,8 +1,8 @@
 -- The Trinity search in three stages, each of which can be switched off:
 --   warm start  heuristics that cost a placement each are priced (search/warm_start.lua), and the policy is taught
 --               to draw placements like the best of them;
---   policy      the article's search (papers.md 1.5): sample placements from the partition and schedule networks,
---               simulate them, reward them, improve the networks by PPO;
+--   policy      the article's search (manual/papers.md "Trinity: the search"): sample placements from the partition and
+--               schedule networks, simulate them, reward them, improve the networks by PPO;
 --   refinement  annealing from the best so far, in a race with a partition where that is nearly as fast
 --               (lib/trinity/search/race.lua), judged by the simulator.
 -- Options warm_start, policy and refine are true or false. warm_start may be a list of methods and placements instead,

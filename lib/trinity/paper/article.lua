@@ -1,4 +1,5 @@
--- The networks that the Trinity article (Algorithms 2022, 15(4), 108; papers.md 1.8) placed, on its cards, as problems:
+-- The networks that the Trinity article (Algorithms 2022, 15(4), 108; manual/papers.md "Trinity: experiments") placed,
+-- on its cards, as problems:
 -- for scripts that repeat its experiments.
 
 local model = require 'trinity.graph.model'

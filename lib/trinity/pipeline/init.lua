@@ -275,7 +275,7 @@ pipeline.register('piper', {
   end })
 
 pipeline.register('tapp', {
-  help = 'TAPP: cuts and devices by policy gradient, from the largest load (papers.md 2)', run = function(plan)
+  help = 'TAPP: cuts and devices by policy gradient, from the largest load', run = function(plan)
     return split_result(plan, require('trinity.tapp.planner')(plan))
   end })
 

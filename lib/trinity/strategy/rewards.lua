@@ -38,8 +38,9 @@ for key, default in util.sorted_pairs(mdpe_defaults) do
 end
 mdpe_rules.communication_tolerance_bytes, mdpe_rules.memory_tolerance_bytes = { 'positive' }, { 'positive' }
 
---- Trinity's multi-dimensional performance evaluation (papers.md eq. 8): T is the step time in seconds, C and M are the
---- largest device's traffic and memory over their tolerances. The readings of 1.9, item by item:
+--- Trinity's multi-dimensional performance evaluation (eq. 8 of manual/papers.md "Trinity: equations"): T is the step
+--- time in seconds, C and M are the largest device's traffic and memory over their tolerances. The readings of
+--- "Trinity: contradictions and gaps" there, item by item:
 ---   1  the reward falls with T, C and M: eq. 8 as printed grows with what it should lower;
 ---   2  three weights, alpha for T, beta for C, gamma for M;
 ---   3  scale: 'log' -log(alpha T + beta q(C) + gamma q(M)); 'log_time' -log(alpha T) - beta q(C) - gamma q(M), the

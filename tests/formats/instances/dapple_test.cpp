@@ -33,9 +33,9 @@ std::string type_of(const std::string& description) {
   return graph.op(0).type;
 }
 
-// Nodes and edges of PipeDream's files stand in papers.md 10, times without loaders in
-// expected.json (`total`, checked below too); the rest are counts and sums over the files made by
-// another program.
+// Nodes and edges of PipeDream's files stand in manual/papers.md "Profiles that were published",
+// times without loaders in expected.json (`total`, checked below too); the rest are counts and sums
+// over the files made by another program.
 struct Row {
   const char* file;
   int nodes, edges;

@@ -60,8 +60,9 @@ struct Row {
   int accelerators, cpus;
 };
 // Nodes and edges of gnmt, inceptionv3 (/2), BERT-12 and resnet50 training also stand in
-// papers.md 10; accelerator sums of throughput inputs in expected.json (one_accelerator). The
-// other figures are sums over the files made by another program (Python's json).
+// manual/papers.md "Profiles that were published"; accelerator sums of throughput inputs in
+// expected.json (one_accelerator). The other figures are sums over the files made by another
+// program (Python's json).
 const Row kPublished[] = {
     {"latency-inputs/LayerGraphs/bert24_inference", 32, 55, 0, 92.406, 924.06, 1824824592, 5, 8},
     {"latency-inputs/LayerGraphs/gnmt_inference", 96, 122, 0, 182.563, 1825.63, 2466507520, 6, 8},

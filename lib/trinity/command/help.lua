@@ -1,0 +1,94 @@
+-- `trinity help [TOPIC]`: scripts and chapters, or one chapter of the manual, the methods, or an entry of the
+-- reference. The program itself shows the options of a script.
+
+local core = require 'trinity.core'
+local declarations = require 'trinity.command.declarations'
+local manual = require 'trinity.command.manual'
+local reference = require 'trinity.command.reference'
+local util = require 'trinity.base.util'
+
+local help = {}
+
+--- The first sentence of a comment: a full stop within brackets or before a small letter does not end it.
+---@param comment string
+---@return string
+function help.first_sentence(comment)
+  local depth = 0
+  for at = 1, #comment do
+    local letter = comment:sub(at, at)
+    if letter == '(' then depth = depth + 1 elseif letter == ')' then depth = math.max(0, depth - 1) end
+    if letter == '.' and depth == 0 and comment:match('^%s+%u', at + 1) then return comment:sub(1, at - 1) end
+  end
+  return (comment:gsub('[.:]%s*$', ''))
+end
+
+--- What a script's comment says first, at most a line.
+local function summary(path)
+  local words, most = {}, 84
+  for line in io.lines(path) do
+    local comment = line:match '^%-%-+ *(.*)$'
+    if comment then words[#words + 1] = comment elseif #words > 0 then break end
+    if line:match '[.:]$' then break end
+  end
+  local sentence = help.first_sentence(table.concat(words, ' '))
+  if #sentence <= most then return sentence end
+  return sentence:sub(1, most):match '^(.*) ' .. ' ...'
+end
+
+local function script_names()
+  local names = {}
+  for _, file in ipairs(core.list_folder(core.home .. '/scripts')) do names[#names + 1] = file:match '^(.*)%.lua$' end
+  return names
+end
+
+local function show_all()
+  local scripts, chapters = {}, {}
+  for i, name in ipairs(script_names()) do
+    scripts[i] = { name, summary(('%s/scripts/%s.lua'):format(core.home, name)) }
+  end
+  for i, name in ipairs(manual.names()) do chapters[i] = { name, manual.title(name) } end
+  io.write('chapters of the manual (trinity help NAME shows one):\n', manual.listing(chapters),
+    'scripts (trinity help NAME lists the options of one):\n', manual.listing(scripts))
+end
+
+local function show_methods()
+  local methods, rows = require 'trinity.methods', {}
+  for i, name in ipairs(methods.names()) do
+    local about, notes = methods.info(name), {}
+    if about.source ~= '' then notes[#notes + 1] = about.source end
+    if about.budget then notes[#notes + 1] = 'spends evaluations' end
+    if about.deterministic then notes[#notes + 1] = 'no random numbers' end
+    if about.needs ~= '' then notes[#notes + 1] = 'needs ' .. about.needs end
+    rows[i] = { name, about.help .. (#notes > 0 and (' (%s)'):format(table.concat(notes, '; ')) or '') }
+  end
+  io.write('methods of trinity.methods (trinity.compare takes their names; see trinity help searching):\n',
+    manual.listing(rows))
+end
+
+--- What there is to be asked for, for a suggestion.
+local function topics()
+  local all = { 'methods' }
+  for _, list in ipairs { script_names(), manual.names() } do
+    for _, name in ipairs(list) do all[#all + 1] = name end
+  end
+  return all
+end
+
+--- Shows what `words`, the arguments of `trinity help`, ask for.
+function help.show(words)
+  if #words > 1 then util.fail_usage('help: expected one name, got %d', #words) end
+  local topic = words[1]
+  if not topic then return show_all() end
+  if topic == 'methods' then return show_methods() end
+  for _, name in ipairs(manual.names()) do
+    if name == topic then return io.write(manual.plain(manual.source(name))) end
+  end
+  local entries = reference.names(declarations.read())
+  if entries[topic] then return io.write(manual.plain(reference.entry(topic))) end
+  local known = topics()
+  local near = core.suggestion(topic, known)
+  if near == '' then near = core.suggestion(topic, util.sorted_keys(entries)) end
+  util.fail_usage("help: nothing about %s%s ('trinity help' lists scripts and chapters)", util.quoted(topic), near)
+end
+
+return help

@@ -1,0 +1,153 @@
+-- The manual: chapters in lib/trinity/manual, which `trinity help CHAPTER` shows in the terminal.
+
+local core = require 'trinity.core'
+
+local manual = {}
+
+local folder = core.home .. '/lib/trinity/manual/'
+local width = 96 -- of what is shown
+
+-- In the order in which a newcomer reads them.
+local names = { 'tutorial', 'command', 'networks', 'clusters', 'strategies', 'simulator', 'searching', 'reporting',
+  'processes', 'executing', 'reproducing', 'papers', 'embedding', 'extending' }
+
+--- Names of the chapters, in order.
+function manual.names() return { unpack(names) } end
+
+--- A chapter as it is written, Markdown.
+function manual.source(name) return core.read_file(folder .. name .. '.md') end
+
+--- The title of a chapter: its first heading.
+function manual.title(name) return manual.source(name):match '^# ([^\n]+)' end
+
+--- Markdown within a line as plain text.
+local function inline(line)
+  line = line:gsub('<img [^>]-alt="([^"]*)"[^>]*>', '[picture: %1]')
+  line = line:gsub('!?%[([^%]]*)%]%((https?://[^)]*)%)', '%1 (%2)')
+  line = line:gsub('!?%[([^%]]*)%]%([^)]*%)', '%1')
+  local plain = {}
+  for outside, code in (line .. '``'):gmatch '([^`]*)`([^`]*)`' do -- stars and bars in code are what they are
+    plain[#plain + 1] = outside:gsub('%*%*', '') .. code
+  end
+  return table.concat(plain)
+end
+
+--- Words in lines of at most `width`, the first behind `first`, the others behind as many spaces.
+local function wrap(lines, first, words)
+  local line, indent = first, (' '):rep(#first)
+  for word in words:gmatch '%S+' do
+    if #line > #indent and #line + 1 + #word > width then
+      lines[#lines + 1] = line
+      line = indent
+    end
+    line = line .. (#line > #indent and ' ' or '') .. word
+  end
+  lines[#lines + 1] = line
+end
+
+--- The cells of a line of a table.
+local function cells_of(line)
+  local cells = {}
+  local hidden = line:gsub('\\|', '\1')
+  for cell in hidden:match('^|(.*)|%s*$'):gmatch '([^|]*)|?' do
+    cells[#cells + 1] = inline((cell:gsub('\1', '|'):match '^%s*(.-)%s*$'))
+  end
+  if cells[#cells] == '' then cells[#cells] = nil end
+  return cells
+end
+
+--- A table with aligned columns, or where it is too wide, a paragraph a row.
+local function show_table(lines, rows)
+  local head, widths, whole = rows[1], {}, 0
+  for _, row in ipairs(rows) do
+    for c = 1, #head do widths[c] = math.max(widths[c] or 0, #(row[c] or '')) end
+  end
+  for _, cell_width in ipairs(widths) do whole = whole + cell_width + 2 end
+  for r, row in ipairs(rows) do
+    if whole <= width then
+      local line = ''
+      for c = 1, #head do line = line .. ('%-' .. math.min(99, widths[c]) .. 's  '):format(row[c] or '') end
+      lines[#lines + 1] = line:match '^(.-)%s*$'
+      if r == 1 then lines[#lines + 1] = ('-'):rep(whole - 2) end
+    elseif r > 1 then
+      lines[#lines + 1] = row[1]
+      for c = 2, #head do
+        if (row[c] or '') ~= '' then wrap(lines, '    ', (head[c] ~= '' and head[c] .. ': ' or '') .. row[c]) end
+      end
+    end
+  end
+end
+
+--- The lines of a text with a cursor: next() takes one, peek() looks at it.
+local function reader(source)
+  local all, at = {}, 0
+  for line in (source:gsub('\n$', '') .. '\n'):gmatch '([^\n]*)\n' do all[#all + 1] = line end
+  return { peek = function() return all[at + 1] end, next = function() at = at + 1 return all[at] end }
+end
+
+--- What an info string says of a block, as a line above it; nil where it says nothing for readers.
+local function about_block(info)
+  local path, place = info:match 'file=(%S+)%s*(.*)$'
+  if info:match '^output' then return 'shows:' end
+  if not path then return info:match 'not%-run' and '(not run by the tests)' or nil end
+  if place == '' then return ('file %s:'):format(path) end
+  return ('file %s, %s:'):format(path, place)
+end
+
+local function show_block(lines, from, indent, info)
+  lines[#lines + 1] = about_block(info) and indent .. '  ' .. about_block(info)
+  for line in from.next do
+    if line:match '^%s*```%s*$' then return end
+    lines[#lines + 1] = line == '' and '' or indent .. '    ' .. line:sub(#indent + 1)
+  end
+end
+
+local function show_heading(lines, level, title)
+  lines[#lines + 1] = title
+  lines[#lines + 1] = (level == 1 and '=' or '-'):rep(#title)
+end
+
+--- Markdown as plain text for a terminal: aligned tables, wrapped paragraphs, indented blocks of code.
+---@param source string
+---@return string
+function manual.plain(source)
+  local lines, from = {}, reader(source)
+  for line in from.next do
+    local marks, title = line:match '^(#+) (.*)$'
+    local indent, info = line:match '^(%s*)```(.+)$'
+    local mark, rest = line:match '^(%s*[-*%d]+%.? )(.*)$'
+    if marks then
+      show_heading(lines, #marks, inline(title))
+    elseif indent then
+      show_block(lines, from, indent, info)
+    elseif line:match '^|' then
+      local rows = { cells_of(line) }
+      while from.peek() and from.peek():match '^|' do
+        local row = from.next()
+        if not row:match '^|[-:| ]+$' then rows[#rows + 1] = cells_of(row) end
+      end
+      show_table(lines, rows)
+    elseif line:match '^%s*$' then
+      lines[#lines + 1] = ''
+    else
+      if not mark or not (mark:match '^%s*[-*] $' or mark:match '^%s*%d+%. $') then
+        mark, rest = line:match '^(%s*)(.*)$'
+      end
+      while from.peek() and from.peek():match '^%s*[^%s#|`*-]' and not from.peek():match '^%s*%d+%. ' do
+        rest = rest .. ' ' .. from.next()
+      end
+      wrap(lines, mark, inline(rest))
+    end
+  end
+  return table.concat(lines, '\n') .. '\n'
+end
+
+--- Rows of names and what they are, for a terminal.
+function manual.listing(rows)
+  local longest, lines = 0, {}
+  for _, row in ipairs(rows) do longest = math.max(longest, #row[1]) end
+  for i, row in ipairs(rows) do lines[i] = ('  %-' .. longest .. 's  %s'):format(row[1], row[2]) end
+  return table.concat(lines, '\n') .. '\n'
+end
+
+return manual

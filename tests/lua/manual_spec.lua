@@ -1,0 +1,147 @@
+-- README.md and the chapters of the manual: their blocks run as they are printed, and show what the text says.
+
+local core = require 'trinity.core'
+local help = require 'trinity.command.help'
+local manual = require 'trinity.command.manual'
+local chapters = dofile(root .. '/tests/lua/support/chapters.lua')
+
+-- Blocks that do not run here, by their first line, and why.
+local not_run = {
+  ['scripts/bootstrap run     # installs what is missing, builds to build/, runs the main job'] =
+    'installs packages; a test of the suite would start the suite',
+}
+
+local function read_all()
+  local all = { { 'README', core.read_file(root .. '/README.md') } }
+  for i, name in ipairs(manual.names()) do all[i + 1] = { name, manual.source(name) } end
+  return all
+end
+
+--- Calls body(folder) with a folder in which commands of the manual run.
+local function within_folder(body) return body(chapters.folder(temporary '.manual', root, program)) end
+
+describe('the manual', function()
+  for _, chapter in ipairs(read_all()) do
+    it(chapter[1] .. ' does what it says', function()
+      if chapter[1] == 'extending' then skip 'extending_spec.lua follows it in a copy of the tree' end
+      local ok, problem = pcall(within_folder, function(folder) return chapters.run(chapter[2], folder) end)
+      if not ok then error(('%s, %s'):format(chapter[1], tostring(problem)), 0) end
+      expect(ok):truthy()
+    end)
+  end
+  it('says why a block does not run', function()
+    local seen = {}
+    for _, chapter in ipairs(read_all()) do
+      for _, block in ipairs(chapters.blocks(chapter[2])) do
+        if block.language ~= 'text' and chapters.is_shown_only(block) then
+          local reason = not_run[block.lines[1]]
+          if not reason then error(('%s, line %d: no reason in manual_spec.lua'):format(chapter[1], block.line), 0) end
+          seen[block.lines[1]] = true
+        end
+      end
+    end
+    for line in pairs(not_run) do expect(seen[line] or 'not in the manual: ' .. line):equals(true) end -- in any order
+  end)
+  it('fits two screens in README.md', function()
+    local _, words = core.read_file(root .. '/README.md'):gsub('%S+', '')
+    expect(words):below(1001)
+  end)
+end)
+
+describe('what runs a chapter', function()
+  local function outcome(source)
+    return within_folder(function(folder)
+      local ok, problem = pcall(chapters.run, source, folder)
+      return ok and 'ran ' .. problem or problem
+    end)
+  end
+  it('finds a command that fails, or shows something else', function()
+    expect(outcome '```sh\ntrue\n```\n'):equals 'ran 1'
+    expect(outcome 'One\n```sh\nfalse\n```\n'):matches '^line 2: status 1, expected 0'
+    expect(outcome '```sh status=3\nexit 3\n```\n'):equals 'ran 1'
+    expect(outcome '```sh\nprintf "a 1 s\\nb\\n"\n```\n```output\na ... s\nb\n```\n'):equals 'ran 1'
+    expect(outcome '```sh\nprintf "a\\nb\\n"\n```\n```output\na\nc\n```\n'):matches '^line 6: expected\n  c\ngot\n  b\n'
+    expect(outcome '```sh\necho took 0.3\n```\n```output last-word-free\ntook 0.4\n```\n'):equals 'ran 1'
+    expect(outcome '```sh\necho took 0.3\n```\n```output\ntook 0.4\n```\n'):matches 'expected\n  took 0.4'
+  end)
+  it("runs a chapter's Lua in one state, each line at its own number", function()
+    expect(outcome '```lua\nlocal x = 2\n```\n\n```lua\nprint(x + 1)\n```\n```output\n3\n```\n'):equals 'ran 2'
+    expect(outcome '```lua\nlocal x = 2\n```\n\n```lua\nprint(y + 1)\n```\n'):matches "chapter%.lua:6: .-'y'"
+  end)
+  it('writes files, appends to them and puts blocks behind a line', function()
+    expect(outcome([[
+1. First:
+   ```text
+   shown only
+   ```
+   ```lua file=own/thing.lua
+   local thing = {}
+   return thing
+   ```
+   ```lua file=own/thing.lua after local thing = {}
+   thing.size = 3
+   ```
+   ```sh
+   cat own/thing.lua
+   ```
+   ```output
+   local thing = {}
+   thing.size = 3
+   return thing
+   ```
+]])):equals 'ran 3'
+    expect(outcome '```lua file=a.lua\nx()\n```\n```lua file=a.lua after y()\nz()\n```\n'):matches 'line 4: a.lua has 0 lines "y%(%)"'
+  end)
+  it('refuses blocks that it does not know, and that do not end', function()
+    expect(outcome '```python\n```\n'):matches 'line 1: a block of "python"'
+    expect(outcome 'a\n```lua\nx()\n'):matches 'line 2: the block does not end'
+    expect(outcome '```output\nx\n```\n'):matches 'line 1: no block ran before'
+  end)
+end)
+
+describe('trinity help', function()
+  local function shows(topic, pattern)
+    local status, output = run_trinity('help ' .. topic)
+    expect(status == 0 and output or ('status %d\n%s'):format(status, output)):matches(pattern)
+    return output
+  end
+  it('lists the chapters, and shows one', function()
+    shows('', 'chapters of the manual.-\n  tutorial +%u[^\n]+\n.-\n  extending +%u')
+    for _, name in ipairs(manual.names()) do
+      shows(name, '^' .. manual.title(name):gsub('`', ''):gsub('%p', '%%%0') .. '\n===')
+    end
+  end)
+  it('shows a script, the methods, or an entry of the reference', function()
+    shows('info', 'options:\n.*%-%-granularity')
+    shows('methods', '\n  round_robin +devices in turn')
+    shows('problem:evaluate', '^problem:evaluate%(plan%)\n%-%-%-')
+  end)
+  it('suggests a chapter where a name is misspelt', function()
+    local status, output = run_trinity 'help clustres'
+    expect(status):equals(2)
+    expect(output):matches "help: nothing about 'clustres', did you mean 'clusters'%? %('trinity help' lists scripts and chapters%)"
+  end)
+  it('gives the first sentence of a script whole', function()
+    expect(help.first_sentence 'TAPP (Appl. Sci. 2021, 11(11), 4785) beside data parallelism. More.')
+      :equals 'TAPP (Appl. Sci. 2021, 11(11), 4785) beside data parallelism'
+    expect(help.first_sentence 'Trees, i.e. graphs. Then'):equals 'Trees, i.e. graphs'
+    expect(help.first_sentence 'All of it.'):equals 'All of it'
+    shows('', '\n  tapp +TAPP %(Appl%. Sci%. 2021, 11%(11%), 4785%) beside data parallelism')
+  end)
+end)
+
+describe('a chapter in a terminal', function()
+  local long = ('word '):rep(30)
+  local shown = manual.plain(('# One `thing`\n\nSee [two](two.md) and **three**.\n\n- a\n  b\n- %s\n\n| x | y |\n|---|---|\n| `a\\|b` | 2 |\n\n'
+    .. '1. Do:\n   ```sh\n   ls  *\n   ```\n```lua file=a.lua append\nx\n```\n'):format(long))
+  it('has no marks of Markdown', function()
+    expect(shown):matches '^One thing\n=========\n\nSee two and three%.\n\n%- a b\n'
+    expect(shown):matches '\nx    y\n%-%-%-%-%-%-\na|b  2\n'
+    expect(shown):matches '\n1%. Do:\n       ls  %*\n'
+    expect(shown):matches '\n  file a%.lua, append:\n    x\n'
+  end)
+  it('has lines of at most 96 letters where it can', function()
+    for line in shown:gmatch '[^\n]+' do expect(#line):below(97) end
+    expect(shown):matches '\n%- word [word ]+\n  word'
+  end)
+end)
