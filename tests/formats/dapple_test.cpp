@@ -1,7 +1,6 @@
 // Profiles in PipeDream's format: PipeDream's own and DAPPLE's, every published file.
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -11,18 +10,13 @@
 #include "formats/pipedream.h"
 #include "graph/operator_types.h"
 #include "graph/training.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data";
-
-bool no_data() {
-  if (std::filesystem::exists(kData)) return false;
-  MESSAGE("skipped: no ", kData);
-  return true;
-}
+const std::string kData = test::shared_data();
 
 double time_s(const Graph& graph) {
   double sum = 0;
@@ -121,8 +115,7 @@ TEST_CASE("DAPPLE's habits: whole numbers, edges indented by spaces, white space
   CHECK(graph.op(1).extra_parameter_bytes == 50384896);
 }
 
-TEST_CASE("every published profile: counts, sums and types") {
-  if (no_data()) return;
+TEST_CASE("every published profile: counts, sums and types" * test::shared) {
   for (const auto& row : kPublished) {
     CAPTURE(row.file);
     const auto graph = read_pipedream(kData + "/" + row.file);
@@ -138,8 +131,8 @@ TEST_CASE("every published profile: counts, sums and types") {
   }
 }
 
-TEST_CASE("profiles take the time that PipeDream's own optimizer finds for one machine") {
-  if (no_data()) return;
+TEST_CASE("profiles take the time that PipeDream's own optimizer finds for one machine" *
+          test::shared) {
   std::set<std::string> models;
   for (const std::string folder : {"/pipedream", "/dapple"}) {
     const auto expected = nlohmann::json::parse(read_file(kData + folder + "/expected.json"));

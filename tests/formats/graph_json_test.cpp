@@ -12,12 +12,13 @@
 #include "graph/training.h"
 #include "support/build.h"
 #include "support/damage.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data";
+const std::string kData = test::shared_data();
 
 /// A file around a list of operators.
 std::string file(const std::string& operators, const std::string& more = "") {
@@ -223,11 +224,15 @@ TEST_CASE("attribute that is not a number comes back, and a graph whose file is 
   CHECK(again.name() == "caf\\xE9");
 }
 
-TEST_CASE("published profiles come back equal") {
-  if (!std::filesystem::exists(kData)) {
-    MESSAGE("skipped: no ", kData);
-    return;
+TEST_CASE("profiles come back equal") {
+  for (const auto* name : {"profiles/small", "transfer/narrow", "transfer/wide"}) {
+    const auto graph = read_pipedream(test::data(std::string(name) + ".graph.txt"));
+    check_round_trip(graph);
+    check_round_trip(lower_to_training(graph, {}));
   }
+}
+
+TEST_CASE("published profiles come back equal" * test::shared) {
   int files = 0;
   for (const auto* folder : {"/pipedream", "/dapple"})
     for (const auto& entry : std::filesystem::directory_iterator(kData + folder)) {

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -10,12 +9,13 @@
 #include "base/error.h"
 #include "graph/operator_types.h"
 #include "graph/training.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kLight = std::string(TRINITY_SOURCE_DIR) + "/../shared/data/onnx-light";
+const std::string kLight = test::shared_data("onnx-light");
 const std::string kExports = std::string(TRINITY_SOURCE_DIR) + "/tests/data/onnx";
 
 nlohmann::json read_json(const std::string& path) {
@@ -75,11 +75,8 @@ OnnxOptions sizes_for(const nlohmann::json& facts) {
 
 }  // namespace
 
-TEST_CASE("ONNX's light models: operators, edges, parameters, statistics, products as expected") {
-  if (!std::filesystem::exists(kLight + "/expected.json")) {
-    MESSAGE("skipped: no " << kLight);
-    return;
-  }
+TEST_CASE("ONNX's light models: operators, edges, parameters, statistics, products as expected" *
+          test::shared) {
   const auto all = read_json(kLight + "/expected.json");
   CHECK(all.size() == 6);
   for (const auto& [name, expected] : all.items()) {

@@ -3,25 +3,19 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "support/damage.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data/piper";
+const std::string kData = test::shared_data("piper");
 constexpr double kGib = 1073741824.0;
-
-bool no_data() {
-  if (std::filesystem::exists(kData)) return false;
-  MESSAGE("skipped: no ", kData);
-  return true;
-}
 
 const char* const kInstance = R"({
   "maxMemoryPerDevice": 1e9, "maxDevices": 4, "bandwidth": 1e6, "mbsInBatch": 8,
@@ -207,8 +201,7 @@ TEST_CASE("every cut-off or damaged instance gives one error that names it, or a
   test::check_damaged(kInstance, [](const std::string& text) { return error_of(text); });
 }
 
-TEST_CASE("every published instance: counts and sums") {
-  if (no_data()) return;
+TEST_CASE("every published instance: counts and sums" * test::shared) {
   for (const auto& row : kPublished) {
     CAPTURE(row.file);
     const auto instance = read(row.file);
@@ -238,8 +231,7 @@ TEST_CASE("every published instance: counts and sums") {
   }
 }
 
-TEST_CASE("equal splits have the published time per sample") {
-  if (no_data()) return;
+TEST_CASE("equal splits have the published time per sample" * test::shared) {
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json"));
   const auto instance = read("bert32a100");
   int rows = 0;

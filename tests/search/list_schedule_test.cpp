@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -13,6 +12,7 @@
 #include "simulator/simulator.h"
 #include "strategy/strategy.h"
 #include "support/cases.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
@@ -107,12 +107,8 @@ TEST_CASE("HEFT and CPOP on the article's example") {
   check_schedule_of(graph, other);
 }
 
-TEST_CASE("the recorded example gives the same") {
-  const std::string path = TRINITY_SOURCE_DIR "/../shared/data/heft/canonical10.json";
-  if (!std::filesystem::exists(path)) {
-    MESSAGE("skipped: no ", path);
-    return;
-  }
+TEST_CASE("the recorded example gives the same" * test::shared) {
+  const std::string path = test::shared_data("heft/canonical10.json");
   const auto file = nlohmann::json::parse(read_file(path));
   const auto graph = article_example();
   for (int32_t t = 0; t < 10; ++t)

@@ -4,19 +4,19 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "formats/pipeline_file.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data/dnn-partitioning";
+const std::string kData = test::shared_data("dnn-partitioning");
 
 LoadInstance random_instance(RandomStream& random) {
   LoadInstance instance;
@@ -97,11 +97,7 @@ TEST_CASE("the search gives the same on any number of threads, and goes on from 
   CHECK_THROWS_AS(max_load_search(instance, options, one), ArgumentError);
 }
 
-TEST_CASE("the search meets the best known splits that are not contiguous") {
-  if (!std::filesystem::exists(kData)) {
-    MESSAGE("skipped: no ", kData);
-    return;
-  }
+TEST_CASE("the search meets the best known splits that are not contiguous" * test::shared) {
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json")).at("throughput");
   ThreadPool pool(2);
   int compared = 0;

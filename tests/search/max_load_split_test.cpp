@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -14,12 +13,13 @@
 #include "search/ideals.h"
 #include "strategy/strategy.h"
 #include "support/cases.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data/dnn-partitioning";
+const std::string kData = test::shared_data("dnn-partitioning");
 
 LoadInstance random_instance(RandomStream& random) {
   LoadInstance instance;
@@ -179,11 +179,7 @@ TEST_CASE("what the max-load split refuses") {
   CHECK_THROWS_AS(max_load_split(instance), ArgumentError);
 }
 
-TEST_CASE("the optimum of every published instance whose ideals are few") {
-  if (!std::filesystem::exists(kData)) {
-    MESSAGE("skipped: no ", kData);
-    return;
-  }
+TEST_CASE("the optimum of every published instance whose ideals are few" * test::shared) {
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json")).at("throughput");
   int compared = 0;
   for (const auto& [name, figures] : expected.items()) {

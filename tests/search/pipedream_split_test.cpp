@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -12,12 +11,13 @@
 #include "base/random.h"
 #include "formats/pipeline_file.h"
 #include "search/pipeline_network.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = std::string(TRINITY_SOURCE_DIR) + "/../shared/data";
+const std::string kData = test::shared_data();
 
 /// A chain of states from (time_s, weights, output) of every layer.
 std::vector<PipedreamState> chain(const std::vector<std::array<double, 3>>& layers) {
@@ -182,11 +182,7 @@ TEST_CASE("what PipeDream's optimiser refuses") {
   CHECK(states_of_chain[0].output_bytes == 1);
 }
 
-TEST_CASE("every published result of PipeDream's code") {
-  if (!std::filesystem::exists(kData)) {
-    MESSAGE("skipped: no ", kData);
-    return;
-  }
+TEST_CASE("every published result of PipeDream's code" * test::shared) {
   int compared = 0;
   for (const std::string folder : {"/pipedream", "/dapple"}) {
     const auto expected = nlohmann::json::parse(read_file(kData + folder + "/expected.json"));
