@@ -8,7 +8,8 @@ local specs = dofile(core.home .. '/tests/lua/support/specs.lua')
 local function has_tests(folder)
   local ok, entries = pcall(core.list_folder, folder)
   for _, entry in ipairs(ok and entries or {}) do
-    if entry:find '_test%.cpp$' or not entry:find('.', 1, true) and has_tests(folder .. '/' .. entry) then return true end
+    local is_folder = not entry:find('.', 1, true)
+    if entry:find '_test%.cpp$' or is_folder and has_tests(folder .. '/' .. entry) then return true end
   end
   return false
 end

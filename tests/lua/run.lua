@@ -71,6 +71,17 @@ local function describe(name, body)
   names[#names] = nil
 end
 
+-- A folder of this process for what specs write.
+local folder, files = os.tmpname(), 0
+os.remove(folder)
+
+--- Ends the process with the counts.
+local function finish()
+  if files > 0 then core.remove_tree(folder) end
+  print(('%d passed, %d failed, %d skipped'):format(passed, failed, skipped))
+  os.exit(failed == 0 and 0 or 1)
+end
+
 local function run_test(name, body)
   local full = table.concat(names, ' ') .. ' ' .. name
   local start, before = core.clock_s(), expected
@@ -90,6 +101,7 @@ local function run_test(name, body)
   else
     failed = failed + 1
     print(('FAIL  %s\n      %s'):format(full, (message:gsub('\n', '\n      '))))
+    if os.getenv 'TRINITY_FIRST' then finish() end -- the first failure suffices
   end
 end
 
@@ -115,10 +127,6 @@ local function it_shared(name, body)
   if golden.accepting then return end
   run_test(name, has_shared and body or function() skip '../shared is not here' end)
 end
-
--- A folder of this process for what specs write.
-local folder, files = os.tmpname(), 0
-os.remove(folder)
 
 --- What a shell command prints.
 local function output_of(command)
@@ -194,6 +202,4 @@ for _, name in ipairs(wanted) do
     describe(name:match '[^/]+$', chunk)
   end
 end
-if files > 0 then core.remove_tree(folder) end
-print(('%d passed, %d failed, %d skipped'):format(passed, failed, skipped))
-os.exit(failed == 0 and 0 or 1)
+finish()

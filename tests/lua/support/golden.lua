@@ -29,8 +29,12 @@ local function columns_of(line)
   return columns
 end
 
+--- The cells of a row; nil for a line that is none, since something stands between two columns.
 local function cells_of(line, columns)
   local cells = {}
+  for c = 2, #columns do
+    if line:sub(columns[c][1], columns[c][1] + 1):find '%S' then return nil end
+  end
   for c, column in ipairs(columns) do
     cells[c] = line:sub(column[1], c < #columns and column[2] or -1):match '^%s*(.-)%s*$'
   end
@@ -46,8 +50,11 @@ local function rendered(rows)
   for r, cells in ipairs(rows) do
     local padded = {}
     for c, cell in ipairs(cells) do padded[c] = (c == 1 and '%%-%ds' or '%%%ds'):format(widths[c]):format(cell) end
-    lines[r] = table.concat(padded, '  ')
-    if r == 1 then lines[1] = lines[1] .. '\n' .. lines[1]:gsub('.', '-') end
+    lines[r] = table.concat(padded, '  '):gsub(' +$', '')
+    if r == 1 then
+      for c = 1, #cells do padded[c] = ('-'):rep(widths[c]) end
+      lines[1] = lines[1] .. '\n' .. table.concat(padded, '  ')
+    end
   end
   return lines
 end
@@ -60,11 +67,12 @@ function golden.tables(text, masked)
   while i <= #lines do
     local columns = lines[i + 1] and columns_of(lines[i + 1])
     if columns then
-      local heading, first, any = cells_of(lines[i], columns), i, false
+      local heading, first, any = cells_of(lines[i], columns) or {}, i, false
       local rows = { heading }
       count, i = count + 1, i + 2
       while lines[i] and lines[i] ~= '' do
         local cells = cells_of(lines[i], columns)
+        if not cells then break end
         local row = { unpack(cells) }
         for c = 1, #cells do
           if masked(heading[c], cells, c, count) then row[c], any = '~', true end
