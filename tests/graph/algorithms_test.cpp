@@ -14,7 +14,7 @@
 #include "formats/instances/pipedream.h"
 #include "graph/training.h"
 #include "support/build.h"
-#include "support/data.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
@@ -149,13 +149,23 @@ TEST_CASE("deep graphs overflow no stack") {
   CHECK(depth_first_order(graph).size() == static_cast<size_t>(last) + 1);
 }
 
-TEST_CASE("a published graph: ResNet-18 as PipeDream profiled it") {
-  const auto path = test::kShared + "/pipedream/resnet18.graph.txt";
-  if (test::lacks(path)) return;
+namespace {
+
+void check_profile(const std::string& path) {
   const auto graph = read_pipedream(path);
   CHECK(is_topological(graph, depth_first_order(graph)));
   std::vector<double> ones(static_cast<size_t>(graph.operator_count()), 1.0);
   const auto longest = longest_path(graph, ones);
   const auto deepest = *std::max_element(graph.depth().begin(), graph.depth().end());
   CHECK(longest.length_s == deepest + 1);
+}
+
+}  // namespace
+
+TEST_CASE("a profile's orders and longest path") {
+  check_profile(test::data("profiles/small.graph.txt"));
+}
+
+TEST_CASE("a published graph: ResNet-18 as PipeDream profiled it" * test::shared) {
+  check_profile(test::shared_data("pipedream/resnet18.graph.txt"));
 }

@@ -96,7 +96,7 @@ end)
 
 describe('trinity simulate', function()
   for _, name in ipairs { 'alexnet', 'gnmt', 'inception_v3', 'nasnetamobile', 'resnet50', 'vgg16' } do
-    it('--compat gives the published step times of ' .. name, function()
+    it_shared('--compat gives the published step times of ' .. name, function()
       local text = core.read_file(shared(('placeto-sim/%s.expected.json'):format(name)))
       local forward = trinity.model(shared(('pipedream/%s.graph.txt'):format(name)), { training = false })
       local cases = 0
@@ -111,8 +111,8 @@ describe('trinity simulate', function()
     end)
   end
   it('prints JSON with the placement it was given', function()
-    local path = shared 'pipedream/alexnet.graph.txt'
-    local words = ('1,'):rep(22) .. '0'
+    local path = root .. '/tests/data/profiles/small.graph.txt'
+    local words = ('1,'):rep(7) .. '0'
     local status, output = run_trinity(("simulate --compat --devices 2 --model '%s' --placement %s --json"):format(path, words))
     expect(status):equals(0)
     expect(output):matches '"fits":%s*true'
@@ -151,7 +151,7 @@ describe('trinity search and trinity compare', function()
     expect(status):equals(0)
     expect(output):matches 'made by: trinity scripts/compare.lua'
   end)
-  it('the house method beats the published annealing with the same 3000 evaluations', function()
+  it_shared('the house method beats the published annealing with the same 3000 evaluations', function()
     local text = core.read_file(shared 'placeto-sim/search_reference.json')
     for _, entry in ipairs(json.decode(text).results) do
       local forward = trinity.model(shared(('pipedream/%s.graph.txt'):format(entry.graph)), { training = false })

@@ -396,6 +396,13 @@ describe('lowering to the framework', function()
     end
   end)
   it('takes networks from ONNX files', function()
+    local forward = trinity.model(root .. '/tests/data/onnx/mobilenet_v3.onnx', { batch_size = 2, training = false })
+    local graph = framework.lower(forward)
+    expect(graph.parameters):equals(forward.parameters)
+    local types = count(graph)
+    expect(types.Conv2DBackpropFilter + types.DepthwiseConv2dNativeBackpropFilter):equals(count(forward).Conv)
+  end)
+  it_shared('takes published networks from ONNX files', function()
     local forward = trinity.model(shared 'onnx-light/light_resnet50.onnx', { batch_size = 2, training = false })
     local graph = framework.lower(forward)
     expect(graph.parameters):equals(forward.parameters)
@@ -410,7 +417,7 @@ describe('lowering to the framework', function()
     expect(function() framework.lower(forward, { colocate = true }) end):raises "option 'colocate': expected a string, got true"
     expect(function() framework.lower(forward:to_training()) end)
       :raises "operator '.-' is of phase backward, expected a forward graph"
-    local profile = trinity.model(shared 'pipedream/vgg16.graph.txt', { training = false })
+    local profile = trinity.model(root .. '/tests/data/profiles/small.graph.txt', { training = false })
     expect(function() framework.lower(profile) end):raises "has a measured time; granularity 'framework' needs types"
     local net = layers.new 'two_ends'
     local x = net:linear('first', net:input('x', { 4, 8 }), 8)

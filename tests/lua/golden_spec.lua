@@ -1,8 +1,9 @@
--- What the simulator says of fixed placements, as text. A change of any prediction shows in the
--- diff of tests/golden. To write the files anew: TRINITY_REGENERATE=1 build/trinity tests/lua/run.lua golden
+-- Golden texts of what the simulator says of fixed placements, and of what every method and every planner finds at a small
+-- size. A change of any prediction shows in the diff of tests/golden (support/golden.lua says how it is accepted).
 
-local core = require 'trinity.core'
 local trinity = require 'trinity'
+local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
+local varies = dofile(root .. '/tests/lua/support/varying_methods.lua')
 
 local function playthrough(graph, cluster)
   local problem = trinity.problem { graph = graph, cluster = trinity.cluster(cluster) }
@@ -34,23 +35,81 @@ local function playthrough(graph, cluster)
   return table.concat(lines, '\n') .. '\n'
 end
 
-local function check(name, text)
-  local path = ('%s/tests/golden/%s.txt'):format(root, name)
-  if os.getenv 'TRINITY_REGENERATE' then core.write_file(path, text) end
-  local golden = core.read_file(path)
-  local wanted, got = golden:gmatch '[^\n]*', text:gmatch '[^\n]*'
-  for line in wanted do expect(got()):equals(line) end
-  expect(text):equals(golden)
+describe('the simulator', function()
+  local graph
+  local function inception(options) return trinity.model('inception_v3', merged({ batch_size = 64 }, options or {})) end
+  it_golden('inception_v3_p100x2', function()
+    graph = graph or inception()
+    return playthrough(graph, 'p100x2')
+  end)
+  it_golden('inception_v3_p100x4', function()
+    graph = graph or inception()
+    return playthrough(graph, 'p100x4')
+  end)
+  it_golden('inception_v3_free_backward_p100x2', function()
+    return playthrough(inception { batch_size = 8, colocate = 'parameters', optimiser = 'adam' }, 'p100x2')
+  end)
+end)
+
+-- Devices of a placement, in the order of its operators: 1 for 10 of the first is 1*10.
+local function runs_of(placement)
+  local parts, i = {}, 1
+  while i <= #placement do
+    local last = i
+    while last < #placement and placement[last + 1] == placement[i] do last = last + 1 end
+    parts[#parts + 1] = last > i and ('%d*%d'):format(placement[i], last - i + 1) or tostring(placement[i])
+    i = last + 1
+  end
+  return table.concat(parts, ' ')
 end
 
-describe('golden', function()
-  it('InceptionV3 on two and four P100', function()
-    local graph = trinity.model('inception_v3', { batch_size = 64 })
-    check('inception_v3_p100x2', playthrough(graph, 'p100x2'))
-    check('inception_v3_p100x4', playthrough(graph, 'p100x4'))
-  end)
-  it('InceptionV3 with free backward operators and Adam', function()
-    local graph = trinity.model('inception_v3', { batch_size = 8, colocate = 'parameters', optimiser = 'adam' })
-    check('inception_v3_free_backward_p100x2', playthrough(graph, 'p100x2'))
+-- Budgets so small that all methods take seconds; the others' are 60 evaluations.
+local budgets = { post = 16, colocrl = 16, hierarchical = 16, placeto = 24, trinity = 16, tapp = 24 }
+
+local function found_by(name, problem)
+  local options = { quiet = true, seed = 1 }
+  if trinity.methods.info(name).budget then options.evaluations = budgets[name] or 60 end
+  local ok, found, reason = pcall(trinity.methods[name], problem, options)
+  if not ok then found, reason = nil, found end
+  if not found then return ('%s: none, %s'):format(name, reason) end
+  if varies[name] then return ('%s: ~ after %d evaluations'):format(name, found.evaluations) end
+  return ('%s: step %.9f s, fits %s, reward %.9f, schedule %s, %d evaluations\n  %s'):format(name, found.metrics.step_time_s,
+    tostring(found.metrics.feasible), found.reward, found.schedule or 'fifo', found.evaluations, runs_of(found.placement))
+end
+
+describe('methods', function()
+  local problems = {
+    branches = function()
+      return trinity.problem { graph = graphs.branches(3, 16, 32, 32), cluster = trinity.cluster 'p100x4' }
+    end,
+    heavy = function() return trinity.problem { graph = graphs.heavy(5), cluster = trinity.cluster 'p100x4' } end,
+    profile = function()
+      return trinity.problem { graph = trinity.model(root .. '/tests/data/profiles/small.graph.txt'),
+        cluster = trinity.cluster 'p100x2' }
+    end,
+  }
+  for _, name in ipairs { 'branches', 'heavy', 'profile' } do
+    it_golden('methods/' .. name, function()
+      local problem, lines = problems[name](), {}
+      for _, method in ipairs(trinity.methods.names()) do lines[#lines + 1] = found_by(method, problem) end
+      return table.concat(lines, '\n') .. '\n'
+    end)
+  end
+end)
+
+describe('planners of pipelines', function()
+  local files = { 'pipeline/training.json', 'pipeline/piper.json', 'profiles/small.graph.txt' }
+  local methods = { 'expert', 'gpipe', 'max_load', 'max_load_dp', 'pipedream', 'piper' }
+  it_golden('planners', function()
+    local lines = {}
+    for _, file in ipairs(files) do
+      for _, method in ipairs(methods) do
+        local ok, found = pcall(trinity.pipeline, root .. '/tests/data/' .. file, { method = method, devices = 3, quiet = true })
+        lines[#lines + 1] = not ok and ('%s by %s: %s'):format(file, method, (tostring(found):gsub(root:gsub('%p', '%%%0'), '<root>')))
+          or ('%s by %s: max load %s %s, optimal %s\n  %s'):format(file, method, found.max_load and ('%.9g'):format(found.max_load),
+            found.unit, tostring(found.optimal), table.concat(found.assignment, ' '))
+      end
+    end
+    return table.concat(lines, '\n') .. '\n'
   end)
 end)

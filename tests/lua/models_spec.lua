@@ -65,8 +65,7 @@ describe('inception_v3', function()
 end)
 
 describe('PipeDream profiles', function()
-  it('keep their measured times, forward and backward', function()
-    local path = shared 'pipedream/vgg16.graph.txt'
+  local function keep_times(path)
     local forward_ms, backward_ms, parameters = 0, 0, 0
     for line in io.lines(path) do
       local f, b, p = line:match 'forward_compute_time=([%d.]+), backward_compute_time=([%d.]+), .*parameter_size=([%d.]+)'
@@ -82,9 +81,10 @@ describe('PipeDream profiles', function()
     expect(sum.forward):near(forward_ms / 1e3, 1e-9)
     expect(sum.backward):near(backward_ms / 1e3, 1e-9)
     expect(graph.parameter_bytes):equals(parameters)
-  end)
-  it('all load, and simulate above their bound', function()
-    shared 'pipedream/vgg16.graph.txt'
+  end
+  it('keep their measured times, forward and backward', function() keep_times(root .. '/tests/data/profiles/small.graph.txt') end)
+  it_shared('keep the measured times of a published network', function() keep_times(shared 'pipedream/vgg16.graph.txt') end)
+  it_shared('all load, and simulate above their bound', function()
     local cluster = trinity.cluster 'p100x4'
     for _, name in ipairs { 'alexnet', 'densenet121', 'gnmt', 'inception_v3', 'nasnetamobile', 'resnet18',
       'resnet50', 'resnext50', 'squeezenet1_0', 'vgg16' } do

@@ -39,7 +39,7 @@ describe('the cost tables', function()
   for _, case in ipairs { { 'alexnet', 4, 128 }, { 'alexnet', 32, 128 }, { 'rnnlm', 8, 64 }, { 'inception3', 4, 128 },
     { 'resnet101', 4, 128 } } do
     local name, devices, batch = unpack(case)
-    it(('of %s for p = %d are those of the reference code, entry by entry'):format(name, devices), function()
+    it_shared(('of %s for p = %d are those of the reference code, entry by entry'):format(name, devices), function()
       local path = shared(('pase/%s-p%d-b%d.json.gz'):format(name, devices, batch))
       local pipe = io.popen("zcat '" .. path .. "'")
       local data = json.decode(pipe:read '*a', path).problem

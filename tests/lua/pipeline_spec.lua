@@ -197,7 +197,7 @@ describe('trinity pipeline, the command', function()
 end)
 
 describe('published pipelines', function()
-  it('are met through the library', function()
+  it_shared('are met through the library', function()
     local bert = shared 'dnn-partitioning/throughput-inputs/LayerGraphs/bert24_training.json'
     expect(cut(bert, { method = 'max_load_dp' }).max_load):equals(41.7458125)
     expect(cut(bert, { method = 'expert' }).max_load):near(49.4049, 1e-4)

@@ -1,5 +1,6 @@
--- Runs tests/lua/*_spec.lua inside the program: describe, it, expect, skip. Use:
---   trinity tests/lua/run.lua [part of a file's name [folder]]
+-- Runs the specs, *_spec.lua anywhere below tests/lua, inside the program: describe, it, expect, skip. Use:
+--   trinity tests/lua/run.lua [NAMES [FOLDER]]    NAMES: see tests/lua/support/specs.lua; all without them
+--   trinity tests/lua/run.lua --shared            only the tests that read ../shared
 -- Processes given the same (empty) folder share the files: each takes the next one that no other has taken, and prints
 -- every test's seconds, as doctest's --duration does, for tests/run's list.
 
@@ -9,7 +10,10 @@ local core = require 'trinity.core'
 local root = core.home
 local passed, failed, skipped, expected = 0, 0, 0, 0
 local names = {}
-local wanted, claims = arg[1] or '', arg[2]
+local specs = dofile(root .. '/tests/lua/support/specs.lua')
+local golden = dofile(root .. '/tests/lua/support/golden.lua')
+local only_shared = arg[1] == '--shared'
+local wanted, claims = specs.find(only_shared and '' or arg[1] or ''), arg[2]
 
 local Skip = {}
 
@@ -67,7 +71,18 @@ local function describe(name, body)
   names[#names] = nil
 end
 
-local function it(name, body)
+-- A folder of this process for what specs write.
+local folder, files = os.tmpname(), 0
+os.remove(folder)
+
+--- Ends the process with the counts.
+local function finish()
+  if files > 0 then core.remove_tree(folder) end
+  print(('%d passed, %d failed, %d skipped'):format(passed, failed, skipped))
+  os.exit(failed == 0 and 0 or 1)
+end
+
+local function run_test(name, body)
   local full = table.concat(names, ' ') .. ' ' .. name
   local start, before = core.clock_s(), expected
   local ok, message = xpcall(function()
@@ -86,12 +101,32 @@ local function it(name, body)
   else
     failed = failed + 1
     print(('FAIL  %s\n      %s'):format(full, (message:gsub('\n', '\n      '))))
+    if os.getenv 'TRINITY_FIRST' then finish() end -- the first failure suffices
   end
 end
 
--- A folder of this process for what specs write.
-local folder, files = os.tmpname(), 0
-os.remove(folder)
+local function it(name, body)
+  if not only_shared and not golden.accepting then run_test(name, body) end
+end
+
+--- A test that the text which body returns is the golden one of this name (support/golden.lua).
+local function it_golden(name, body)
+  if only_shared or not golden.wanted(name) then return end
+  run_test('prints the golden text ' .. name, function()
+    local text = body()
+    expected = expected + 1
+    golden.check(name, text)
+  end)
+end
+
+local has_shared = io.open(root .. '/../shared/data')
+if has_shared then has_shared:close() end
+
+--- A test that reads rows of ../shared: skipped by name where they are not.
+local function it_shared(name, body)
+  if golden.accepting then return end
+  run_test(name, has_shared and body or function() skip '../shared is not here' end)
+end
 
 --- What a shell command prints.
 local function output_of(command)
@@ -115,7 +150,7 @@ end
 --- What specs see beside Lua: the words above, the root folder, the program and what runs it.
 local environment = setmetatable({
   output_of = output_of, merged = merged,
-  describe = describe, it = it, skip = skip, root = root, program = program,
+  describe = describe, it = it, it_shared = it_shared, it_golden = it_golden, skip = skip, root = root, program = program,
   expect = function(value)
     expected = expected + 1
     return setmetatable({ value = value }, Expectation)
@@ -132,14 +167,8 @@ local environment = setmetatable({
     if files == 1 then os.execute(("mkdir '%s'"):format(folder)) end
     return ('%s/lua_%d%s'):format(folder, files, ending or '')
   end,
-  --- A path in the shared data folder, or skips the test where there is none.
-  shared = function(path)
-    local full = root .. '/../shared/data/' .. path
-    local file = io.open(full)
-    if not file then skip('../shared is not here') end
-    file:close()
-    return full
-  end,
+  --- A path in the shared data folder, for it_shared.
+  shared = function(path) return root .. '/../shared/data/' .. path end,
 }, { __index = _G })
 
 --- Writes a text to a file that is removed in the end; its path.
@@ -161,17 +190,16 @@ ffi.cdef 'int setenv(const char *name, const char *value, int overwrite);'
 ffi.C.setenv('TRINITY_RUNS', 'none', 1)
 
 --- Whether this process is the first to take a file: a folder is made by one only.
-local function take(file)
-  return not claims or os.execute(("mkdir '%s/%s' 2>/dev/null"):format(claims, file)) == 0
+local function take(name)
+  return not claims or os.execute(("mkdir '%s/%s' 2>/dev/null"):format(claims, (name:gsub('/', '-')))) == 0
 end
 
-for _, file in ipairs(core.list_folder(root .. '/tests/lua')) do
-  if file:match '_spec%.lua$' and file:find(wanted, 1, true) and take(file) then
-    local chunk = assert(loadfile(root .. '/tests/lua/' .. file))
+for _, name in ipairs(wanted) do
+  local path = ('%s/tests/lua/%s_spec.lua'):format(root, name)
+  if take(name) and (not only_shared or core.read_file(path):find 'it_shared') then
+    local chunk = assert(loadfile(path))
     setfenv(chunk, environment)
-    describe(file:match '^(.*)_spec', chunk)
+    describe(name:match '[^/]+$', chunk)
   end
 end
-if files > 0 then core.remove_tree(folder) end
-print(('%d passed, %d failed, %d skipped'):format(passed, failed, skipped))
-os.exit(failed == 0 and 0 or 1)
+finish()

@@ -1,12 +1,14 @@
--- Every script runs, at a size that takes seconds; the main job does what README.md says.
+-- Every script prints its golden text (support/golden.lua), at a size that takes seconds; the main job does what README.md
+-- says.
 
 local core = require 'trinity.core'
+local masked = setfenv(loadfile(root .. '/tests/lua/support/script_masks.lua'), getfenv())()
 
 --- A folder of runs with one that has ended.
 local function example_runs()
   local folder = temporary '.runs'
   core.write_file(folder .. '/example/run.json', core.to_json { kind = 'trinity run 1', name = 'example',
-    status = 'done' })
+    status = 'done', script = 'example.lua', model = 'vgg16', cluster = 'p100x2', started = '2026-01-02T03:04:05Z' })
   return folder
 end
 
@@ -33,7 +35,7 @@ local smoke = {
     .. '--largest_copy 65536 --output ' .. temporary(),
   compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',
   export = 'resnet50 --batch_size 1 --format placement --device cuda',
-  runs = '--sort name',
+  runs = '--sort name --runs ' .. example_runs(),
   watch = '--once --runs ' .. example_runs(),
   own_reward = '--model vgg16 --evaluations 20',
   own_heuristic = '--model vgg16', own_path = '--model vgg16',
@@ -62,10 +64,13 @@ describe('scripts', function()
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'
     if name then
-      it(name .. ' runs in smoke mode', function()
+      it_golden('scripts/' .. name, function()
         if not smoke[name] then error('no smoke arguments for scripts/' .. file) end
-        local status, output = run_trinity(('%s %s'):format(name, smoke[name]))
-        expect(status == 0 or output):equals(true)
+        local errors = temporary()
+        local text, status = output_of(("cd '%s' && timeout -k 5 300 '%s' %s %s 2>'%s'; echo \"status=$?\""):format(root, program,
+          name, smoke[name], errors)):match '^(.*)status=(%d+)\n$'
+        expect(status == '0' or text .. core.read_file(errors)):equals(true)
+        return masked(name, text)
       end)
       it(name .. ' explains itself', function()
         local status, output = run_trinity(name .. ' --help')
@@ -89,10 +94,10 @@ describe('the main job', function()
     expect(output):matches 'trinity  seed 1  step time [%d.]+ s  reward [%d.]+  24 evaluations'
   end)
   it('runs on a PipeDream profile', function()
-    local status, output = run_trinity(("quickstart --model '%s' --cluster p100x4 --steps 1 --samples 4 --save %s")
-      :format(shared 'pipedream/vgg16.graph.txt', save))
+    local status, output = run_trinity(("quickstart --model '%s/tests/data/profiles/small.graph.txt' --cluster p100x4 --steps 1 --samples 4 --save %s")
+      :format(root, save))
     expect(status):equals(0)
-    expect(output):matches 'vgg16 on p100x4'
+    expect(output):matches 'small on p100x4'
   end)
   it('ends on Ctrl-C with its best, its table and status 130', function()
     local output = output_of(("cd '%s' && timeout --preserve-status -s INT -k 60 6 '%s' quickstart --steps 500 --preset code --save %s 2>&1; echo status=$?")

@@ -143,7 +143,7 @@ describe('trinity learns', function()
   it('more than random search on InceptionV3, 4 devices', function()
     beats_random(trinity.model 'inception_v3', 'p100x4')
   end)
-  it('more than random search on a PipeDream profile', function()
+  it_shared('more than random search on a PipeDream profile', function()
     beats_random(trinity.model(shared 'pipedream/resnet50.graph.txt'), 'p100x2')
   end)
 

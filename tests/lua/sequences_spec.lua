@@ -260,7 +260,7 @@ describe('gnmt', function()
       :equals(parameters(64, 100, 2) - 30 * 64)
     expect(forward('gnmt', { projection = 'step' }).parameters):equals(parameters(1024, 32000, 2))
   end)
-  it('has the layers of the profiled GNMT', function()
+  it_shared('has the layers of the profiled GNMT', function()
     -- PipeDream's profile of NVIDIA's GNMT: bytes of layers. PyTorch's LSTM has a second bias, so one more
     -- 4 H a direction; that profile's attention has neither b nor g, and its first decoder layer gets no context.
     local bytes = {}

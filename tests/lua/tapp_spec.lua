@@ -238,7 +238,7 @@ describe('tapp', function()
     expect(cut('tapp', { rounds = 20 }).max_load):equals(found.max_load)
     expect(function() cut('tapp', { devices = 0, cpus = 1 }) end):raises 'tapp: expected 1 to 65536 a level, got 0'
   end)
-  it('cuts published networks about as well as can be, and long ones at all', function()
+  it_shared('cuts published networks about as well as can be, and long ones at all', function()
     local folder = 'dnn-partitioning/throughput-inputs/'
     local bert = shared(folder .. 'LayerGraphs/bert24_training.json')
     local found = trinity.pipeline(bert, { method = 'tapp', rounds = 200, quiet = true })

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Campaigns of libFuzzer, guided by the code that inputs reach, with address and undefined-behaviour sanitizers, and
-# after them those of tests/robustness/*.lua (kill, interrupt, ...) on build/trinity. Use:
+# Campaigns of libFuzzer, guided by the code that inputs reach, with address and undefined-behaviour sanitizers. Use:
 #   scripts/bootstrap test fuzz [SECONDS [TARGET ...]]
 # SECONDS of each target of libFuzzer (60), all by default. A target ends at its first failure: the input is then in
 # build-fuzz/failures, what the program said in build-fuzz/TARGET.log. Inputs that reached new code stay in
@@ -11,23 +10,12 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$1 seconds=${2:-60}
 shift; [ $# -eq 0 ] || shift
 # shellcheck disable=SC2046
-[ $# -gt 0 ] || set -- $("$build/fuzz_campaign" --list) $(cd "$root/tests/robustness" && ls ./*.lua | sed 's/..\(.*\).lua/\1/')
+[ $# -gt 0 ] || set -- $("$build/fuzz_campaign" --list)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 passed=0 failed=0
 mkdir -p "$build/failures"
 for target; do
-  if [ -f "$root/tests/robustness/$target.lua" ]; then
-    if "$root/build/trinity" "$root/tests/robustness/$target.lua" >"$build/$target.log" 2>&1; then
-      passed=$((passed + 1))
-      printf 'ok    %-16s %s\n' "$target" "$(tail -n 1 "$build/$target.log")"
-    else
-      failed=$((failed + 1))
-      printf 'FAIL  %-16s %s/%s.log ends:\n' "$target" "$build" "$target"
-      tail -n 12 "$build/$target.log" | sed 's/^/      /'
-    fi
-    continue
-  fi
   corpus=$build/corpus/$target
   mkdir -p "$corpus" "$scratch/$target"
   if [ -d "$root/tests/fuzz/corpus/$target" ]; then cp "$root/tests/fuzz/corpus/$target"/* "$corpus"; fi

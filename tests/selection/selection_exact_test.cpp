@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -13,14 +12,14 @@
 #include "selection/selection_memory.h"
 #include "selection/selection_model.h"
 #include "selection/selection_solver.h"
-#include "support/data.h"
 #include "support/selection_cases.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = test::kShared;
+const std::string kData = test::shared_data();
 
 SelectionResult solve(const SelectionProblem& problem, int threads = 1, double seconds = 1e6) {
   ThreadPool pool(threads);
@@ -244,12 +243,8 @@ TEST_CASE("problems that are none are refused") {
   CHECK_THROWS_AS(problem.check(), ArgumentError);
 }
 
-TEST_CASE("PaSE's own tables: its optima, proven") {
+TEST_CASE("PaSE's own tables: its optima, proven" * test::shared) {
   const auto folder = kData + "/pase/";
-  if (!std::filesystem::exists(folder)) {
-    MESSAGE("no " << folder << ": skipped");
-    return;
-  }
   const auto expected = nlohmann::json::parse(read_file(folder + "expected.json"));
   int cases = 0;
   for (const auto& entry : expected["cases"]) {

@@ -2,20 +2,19 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "base/stop.h"
 #include "formats/instances/selection_json.h"
 #include "selection/selection_search.h"
 #include "selection/selection_solver.h"
-#include "support/data.h"
 #include "support/selection_cases.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = test::kShared + "/iopddl/";
+const std::string kData = test::shared_data("iopddl/");
 
 /// The anytime search alone, even where the exact solver could do it.
 SelectionFound search(const SelectionProblem& problem, int threads, int64_t rounds,
@@ -154,12 +153,8 @@ TEST_CASE("a wish to stop ends the search with the best so far") {
   CHECK(result.seconds < 60);
 }
 
-TEST_CASE("the contest's transformer: 217039 and a bound within a thousandth") {
+TEST_CASE("the contest's transformer: 217039 and a bound within a thousandth" * test::shared) {
   const auto path = kData + "asplos-2025-iopddl-G.json.gz";
-  if (!std::filesystem::exists(path)) {
-    MESSAGE("no " << path << ": skipped");
-    return;
-  }
   const auto problem = read_selection(path);
   ThreadPool pool(2);
   SelectionOptions options;

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "graph/recompute.h"
 #include "graph/replicas.h"
@@ -294,4 +295,29 @@ TEST_CASE("a collective within a replicated stage moves its replica's part of th
   options.at_share = {&share};
   const auto shared = replicate_stages(graph, stage, replicas, options).graph;
   for (const auto& collective : shared.collectives()) CHECK(collective.bytes == 7);
+}
+
+TEST_CASE("a replica's part of bytes is rounded up, of tensors and of collectives") {
+  for (const int64_t bytes : {1, 9, 10, 11, 12})
+    for (const int32_t count : {1, 2, 3, 4}) {
+      CAPTURE(bytes);
+      CAPTURE(count);
+      test::GraphMaker make("parts");
+      const int a = make.op("a", 1e-6), b = make.op("b", 1e-6);
+      make.edge(a, make.op("c", 1e-6), bytes);
+      make.collective("sum", bytes, {a, b});
+      const std::vector<int32_t> stage = {0, 0, 0}, replicas = {count};
+      const auto graph = replicate_stages(make.build(), stage, replicas).graph;
+      const auto part = static_cast<int64_t>(
+          std::ceil(static_cast<double>(bytes) / static_cast<double>(count)));
+      REQUIRE(graph.collectives().size() == static_cast<size_t>(count));
+      for (const auto& collective : graph.collectives()) CHECK(collective.bytes == part);
+      int32_t copies = 0;
+      for (const auto& op : graph.operators()) {
+        if (!op.name.starts_with("a@")) continue;
+        CHECK(graph.tensor(op.outputs.front()).bytes == part);
+        ++copies;
+      }
+      CHECK(copies == count);
+    }
 }

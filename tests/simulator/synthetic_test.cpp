@@ -4,20 +4,19 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "support/cases.h"
-#include "support/data.h"
 #include "support/laws.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = test::kShared + "/synthetic";
+const std::string kData = test::shared_data("synthetic");
 
 /// The content of a gzip file, as the system's zcat gives it.
 std::string read_gzip(const std::string& path) {
@@ -77,7 +76,7 @@ std::map<std::string, Problem> read_problems(const nlohmann::json& expected) {
 }  // namespace
 
 TEST_CASE("step times of a textbook loop on graphs of the published sizes, to the nanosecond" *
-          doctest::skip(!std::filesystem::exists(kData))) {
+          test::shared) {
   const auto expected = nlohmann::json::parse(read_gzip(kData + "/expected.json.gz"));
   const auto problems = read_problems(expected);
   CHECK(expected["cases"].size() == 24);

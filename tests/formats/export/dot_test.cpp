@@ -8,7 +8,7 @@
 #include "formats/instances/pipedream.h"
 #include "graph/training.h"
 #include "support/build.h"
-#include "support/data.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
@@ -96,9 +96,9 @@ TEST_CASE("placements that fit neither graph nor names are refused") {
   CHECK_THROWS_AS(graph_to_dot(small_graph(), options), ArgumentError);
 }
 
-TEST_CASE("a profile lowered to training: a node per operator, an edge per pair") {
-  const std::string path = test::kShared + "/pipedream/resnet18.graph.txt";
-  if (test::lacks(path)) return;
+namespace {
+
+void check_profile(const std::string& path) {
   const auto graph = lower_to_training(read_pipedream(path), {});
   const auto text = graph_to_dot(graph);
   std::set<std::pair<int32_t, int32_t>> pairs;
@@ -109,4 +109,14 @@ TEST_CASE("a profile lowered to training: a node per operator, an edge per pair"
   CHECK(count(text, " -> ") == pairs.size());
   const auto units = graph_to_dot(graph, {.units = true});
   CHECK(count(units, "\", style=\"filled,") == static_cast<size_t>(graph.unit_count()));
+}
+
+}  // namespace
+
+TEST_CASE("a profile lowered to training: a node per operator, an edge per pair") {
+  check_profile(test::data("profiles/small.graph.txt"));
+}
+
+TEST_CASE("a published profile lowered to training" * test::shared) {
+  check_profile(test::shared_data("pipedream/resnet18.graph.txt"));
 }

@@ -10,13 +10,13 @@
 #include "formats/instances/pipedream.h"
 #include "graph/operator_types.h"
 #include "graph/training.h"
-#include "support/data.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = test::kShared;
+const std::string kData = test::shared_data();
 
 double time_s(const Graph& graph) {
   double sum = 0;
@@ -115,8 +115,7 @@ TEST_CASE("DAPPLE's habits: whole numbers, edges indented by spaces, white space
   CHECK(graph.op(1).extra_parameter_bytes == 50384896);
 }
 
-TEST_CASE("every published profile: counts, sums and types") {
-  if (test::lacks(kData)) return;
+TEST_CASE("every published profile: counts, sums and types" * test::shared) {
   for (const auto& row : kPublished) {
     CAPTURE(row.file);
     const auto graph = read_pipedream(kData + "/" + row.file);
@@ -132,8 +131,8 @@ TEST_CASE("every published profile: counts, sums and types") {
   }
 }
 
-TEST_CASE("profiles take the time that PipeDream's own optimizer finds for one machine") {
-  if (test::lacks(kData)) return;
+TEST_CASE("profiles take the time that PipeDream's own optimizer finds for one machine" *
+          test::shared) {
   std::set<std::string> models;
   for (const std::string folder : {"/pipedream", "/dapple"}) {
     const auto expected = nlohmann::json::parse(read_file(kData + folder + "/expected.json"));

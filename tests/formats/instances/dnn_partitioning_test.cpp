@@ -13,13 +13,13 @@
 #include "formats/instances/pipeline_file.h"
 #include "search/pipeline/max_load_split.h"
 #include "support/damage.h"
-#include "support/data.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = test::kShared + "/dnn-partitioning";
+const std::string kData = test::shared_data("dnn-partitioning");
 
 /// Four nodes out of order: 7 -> 3 -> 5, 7 -> 5, and 5's gradient 9 of its colour class.
 const char* const kInstance = R"({
@@ -183,8 +183,7 @@ TEST_CASE("every cut-off or damaged instance gives one error that names it, or a
   test::check_damaged(kInstance, [](const std::string& text) { return error_of(text); });
 }
 
-TEST_CASE("every published instance: counts, sums and limits") {
-  if (test::lacks(kData)) return;
+TEST_CASE("every published instance: counts, sums and limits" * test::shared) {
   for (const auto& row : kPublished) {
     CAPTURE(row.file);
     const auto instance = read(kData + "/" + row.file + ".json");
@@ -205,8 +204,8 @@ TEST_CASE("every published instance: counts, sums and limits") {
   }
 }
 
-TEST_CASE("sizes and costs of the published instances agree with the bandwidth they come from") {
-  if (test::lacks(kData)) return;
+TEST_CASE("sizes and costs of the published instances agree with the bandwidth they come from" *
+          test::shared) {
   int64_t checked = 0;
   for (const auto* folder : {"/throughput-inputs/OperatorGraphs", "/latency-inputs/OperatorGraphs",
                              "/latency-inputs/LayerGraphs"}) {
@@ -223,8 +222,7 @@ TEST_CASE("sizes and costs of the published instances agree with the bandwidth t
   CHECK(checked > 5000);
 }
 
-TEST_CASE("one accelerator and the experts' splits have the published objective") {
-  if (test::lacks(kData)) return;
+TEST_CASE("one accelerator and the experts' splits have the published objective" * test::shared) {
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json")).at("throughput");
   int single = 0, experts = 0;
   std::set<std::string> without;

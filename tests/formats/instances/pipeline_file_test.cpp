@@ -11,13 +11,11 @@
 #include "base/file.h"
 #include "formats/instances/pipedream.h"
 #include "support/build.h"
-#include "support/data.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
-
-const std::string kData = test::kShared;
 
 /// A file of its own for the time of a test.
 struct Written {
@@ -71,7 +69,7 @@ TEST_CASE("a split of the experts' is read in the order of the file") {
   const Written split("trinity_split_test.json",
                       R"({"cpus": [{"nodes": [3]}], "fpgas": [{"nodes": []}, {"nodes": [5]}]})");
   CHECK(read_pipeline_split(split.path, file.path) == std::vector<int32_t>{2, 2, 1});
-  CHECK_THROWS_AS(read_pipeline_split(split.path, kData + "/piper/none.json"), FileError);
+  CHECK_THROWS_AS(read_pipeline_split(split.path, test::data("pipeline/none.json")), FileError);
 }
 
 TEST_CASE("files of other kinds are no networks; wrong ones name file and field") {
@@ -108,26 +106,38 @@ TEST_CASE("a profile's stages are the expert's; inputs cost nothing") {
                        FileError);
 }
 
-TEST_CASE("a Piper instance keeps every configuration") {
-  if (test::lacks(kData)) return;
-  const auto network = read_pipeline_network(kData + "/piper/bert32a100.json");
+namespace {
+
+/// The last configuration of the largest degree of every layer, as its file has it.
+void check_piper(const std::string& path, size_t degrees, size_t layers, size_t edges) {
+  const auto network = read_pipeline_network(path);
   REQUIRE(network);
-  CHECK(network->count() == 37);
-  CHECK(network->edges.size() == 67);
-  CHECK(network->piper.edges.size() == 67);
-  const auto json = nlohmann::json::parse(read_file(kData + "/piper/bert32a100.json"));
+  CHECK(network->piper.layers.size() == layers);
+  CHECK(network->edges.size() == edges);
+  CHECK(network->piper.edges.size() == edges);
+  const auto json = nlohmann::json::parse(read_file(path));
   for (int32_t n = 0; n < network->count(); ++n) {
-    const auto& layer = network->piper.layers[n];
-    const auto& node = json["nodes"][n];
-    CHECK(network->nodes[n].id == node["id"].dump());
-    REQUIRE(layer.degrees.size() == 4);
-    const auto& last = layer.degrees[3].configurations[1];
-    CHECK(last.time == node["TMPCs"]["8"][1]["timePerSample"].get<double>());
+    const auto& layer = network->piper.layers[static_cast<size_t>(n)];
+    const auto& node = json["nodes"][static_cast<size_t>(n)];
+    CHECK(network->nodes[static_cast<size_t>(n)].id == node["id"].dump());
+    REQUIRE(layer.degrees.size() == degrees);
+    const auto& last = layer.degrees.back().configurations[1];
+    const auto& written = node["TMPCs"][std::to_string(layer.degrees.back().degree)][1];
+    CHECK(last.time == written["timePerSample"].get<double>());
     double sync = 0, expected = 0;
     for (const double bytes : last.sync_bytes) sync += bytes;
     for (const char* key : {"syncTimeFw", "syncTimeBw"})
-      for (const auto& [other, bytes] : node["TMPCs"]["8"][1][key].items())
-        expected += bytes.get<double>();
+      for (const auto& [other, bytes] : written[key].items()) expected += bytes.get<double>();
     CHECK(sync == expected);
   }
+}
+
+}  // namespace
+
+TEST_CASE("a Piper instance keeps every configuration") {
+  check_piper(test::data("pipeline/piper.json"), 2, 6, 7);
+}
+
+TEST_CASE("a published Piper instance keeps every configuration" * test::shared) {
+  check_piper(test::shared_data("piper/bert32a100.json"), 4, 37, 67);
 }

@@ -8,13 +8,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "support/damage.h"
-#include "support/data.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = test::kShared + "/piper";
+const std::string kData = test::shared_data("piper");
 constexpr double kGib = 1073741824.0;
 
 const char* const kInstance = R"({
@@ -192,8 +192,7 @@ TEST_CASE("every cut-off or damaged instance gives one error that names it, or a
   test::check_damaged(kInstance, [](const std::string& text) { return error_of(text); });
 }
 
-TEST_CASE("every published instance: counts and sums") {
-  if (test::lacks(kData)) return;
+TEST_CASE("every published instance: counts and sums" * test::shared) {
   for (const auto& row : kPublished) {
     CAPTURE(row.file);
     const auto instance = read(row.file);
@@ -223,8 +222,7 @@ TEST_CASE("every published instance: counts and sums") {
   }
 }
 
-TEST_CASE("equal splits have the published time per sample") {
-  if (test::lacks(kData)) return;
+TEST_CASE("equal splits have the published time per sample" * test::shared) {
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json"));
   const auto instance = read("bert32a100");
   int rows = 0;

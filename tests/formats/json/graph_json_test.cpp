@@ -12,13 +12,13 @@
 #include "graph/training.h"
 #include "support/build.h"
 #include "support/damage.h"
-#include "support/data.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = test::kShared;
+const std::string kData = test::shared_data();
 
 /// A file around a list of operators.
 std::string file(const std::string& operators, const std::string& more = "") {
@@ -220,8 +220,15 @@ TEST_CASE(
   CHECK(again.name() == "caf\\xE9");
 }
 
-TEST_CASE("published profiles come back equal") {
-  if (test::lacks(kData)) return;
+TEST_CASE("profiles come back equal") {
+  for (const auto* name : {"profiles/small", "transfer/narrow", "transfer/wide"}) {
+    const auto graph = read_pipedream(test::data(std::string(name) + ".graph.txt"));
+    check_round_trip(graph);
+    check_round_trip(lower_to_training(graph, {}));
+  }
+}
+
+TEST_CASE("published profiles come back equal" * test::shared) {
   int files = 0;
   for (const auto* folder : {"/pipedream", "/dapple"})
     for (const auto& entry : std::filesystem::directory_iterator(kData + folder)) {

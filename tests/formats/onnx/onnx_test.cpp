@@ -9,13 +9,13 @@
 #include "base/error.h"
 #include "graph/operator_types.h"
 #include "graph/training.h"
-#include "support/data.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kLight = test::kShared + "/onnx-light";
+const std::string kLight = test::shared_data("onnx-light");
 const std::string kExports = std::string(TRINITY_SOURCE_DIR) + "/tests/data/onnx";
 
 nlohmann::json read_json(const std::string& path) {
@@ -75,8 +75,8 @@ OnnxOptions sizes_for(const nlohmann::json& facts) {
 
 }  // namespace
 
-TEST_CASE("ONNX's light models: operators, edges, parameters, statistics, products as expected") {
-  if (test::lacks(kLight + "/expected.json")) return;
+TEST_CASE("ONNX's light models: operators, edges, parameters, statistics, products as expected" *
+          test::shared) {
   const auto all = read_json(kLight + "/expected.json");
   CHECK(all.size() == 6);
   for (const auto& [name, expected] : all.items()) {

@@ -7,7 +7,7 @@ local json = require 'trinity.base.json'
 
 local faults = {}
 
-faults.program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
+faults.program = io.popen('readlink -f /proc/$PPID/exe'):read '*l'
 
 --- The content of a file, or nil.
 function faults.read(path)

@@ -15,13 +15,11 @@
 #include "search/construct/favourite_child.h"
 #include "strategy/strategy.h"
 #include "support/cases.h"
-#include "support/data.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
-
-const std::string kData = test::kShared + "/pipedream/";
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
@@ -286,16 +284,28 @@ TEST_CASE("m-TOPO fills devices up to a share of the memory") {
         std::vector<int32_t>{0, 0, 0, 0, 1, 1, 1, 1, 2});
 }
 
-TEST_CASE("real profiles: m-ETF fits into less memory than one device needs") {
-  if (test::lacks(kData)) return;
-  const auto graph = std::make_shared<const Graph>(
-      lower_to_training(read_pipedream(kData + "inception_v3.graph.txt"), {}));
-  const auto problem = problem_of(graph, 4, int64_t{8} << 30);
+namespace {
+
+/// A profile that one device has no memory for, and four have.
+void check_profile(const std::string& path, int64_t memory_bytes) {
+  const auto graph =
+      std::make_shared<const Graph>(lower_to_training(read_pipedream(path), {}));
+  const auto problem = problem_of(graph, 4, memory_bytes);
   for (const auto method : {m_etf, m_sct}) {
     const auto result = method(*problem);
     check_result(*problem, result);
-    CHECK_FALSE(method(*problem_of(graph, 1, int64_t{8} << 30)).feasible);
+    CHECK_FALSE(method(*problem_of(graph, 1, memory_bytes)).feasible);
     CHECK(std::count(result.list.processor.begin(), result.list.processor.end(), 0) <
           problem->operators());
   }
+}
+
+}  // namespace
+
+TEST_CASE("profiles: m-ETF fits into less memory than one device needs") {
+  check_profile(test::data("profiles/small.graph.txt"), 40'000'000);
+}
+
+TEST_CASE("real profiles: m-ETF fits into less memory than one device needs" * test::shared) {
+  check_profile(test::shared_data("pipedream/inception_v3.graph.txt"), int64_t{8} << 30);
 }

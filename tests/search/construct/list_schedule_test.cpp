@@ -12,7 +12,7 @@
 #include "simulator/simulator.h"
 #include "strategy/strategy.h"
 #include "support/cases.h"
-#include "support/data.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
@@ -107,9 +107,8 @@ TEST_CASE("HEFT and CPOP on the paper's example") {
   check_schedule_of(graph, other);
 }
 
-TEST_CASE("the recorded example gives the same") {
-  const std::string path = test::kShared + "/heft/canonical10.json";
-  if (test::lacks(path)) return;
+TEST_CASE("the recorded example gives the same" * test::shared) {
+  const std::string path = test::shared_data("heft/canonical10.json");
   const auto file = nlohmann::json::parse(read_file(path));
   const auto graph = article_example();
   for (int32_t t = 0; t < 10; ++t)

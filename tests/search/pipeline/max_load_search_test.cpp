@@ -10,13 +10,13 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "formats/instances/pipeline_file.h"
-#include "support/data.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = test::kShared + "/dnn-partitioning";
+const std::string kData = test::shared_data("dnn-partitioning");
 
 LoadInstance random_instance(RandomStream& random) {
   LoadInstance instance;
@@ -97,8 +97,7 @@ TEST_CASE("the search gives the same on any number of threads, and goes on from 
   CHECK_THROWS_AS(max_load_search(instance, options, one), ArgumentError);
 }
 
-TEST_CASE("the search meets the best known splits that are not contiguous") {
-  if (test::lacks(kData)) return;
+TEST_CASE("the search meets the best known splits that are not contiguous" * test::shared) {
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json")).at("throughput");
   ThreadPool pool(2);
   int compared = 0;

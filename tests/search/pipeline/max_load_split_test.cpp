@@ -13,13 +13,13 @@
 #include "search/pipeline/ideals.h"
 #include "strategy/strategy.h"
 #include "support/cases.h"
-#include "support/data.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = test::kShared + "/dnn-partitioning";
+const std::string kData = test::shared_data("dnn-partitioning");
 
 LoadInstance random_instance(RandomStream& random) {
   LoadInstance instance;
@@ -179,8 +179,7 @@ TEST_CASE("what the max-load split refuses") {
   CHECK_THROWS_AS(max_load_split(instance), ArgumentError);
 }
 
-TEST_CASE("the optimum of every published instance whose ideals are few") {
-  if (test::lacks(kData)) return;
+TEST_CASE("the optimum of every published instance whose ideals are few" * test::shared) {
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json")).at("throughput");
   int compared = 0;
   for (const auto& [name, figures] : expected.items()) {

@@ -11,13 +11,13 @@
 #include "base/random.h"
 #include "formats/instances/pipeline_file.h"
 #include "search/pipeline/pipeline_network.h"
-#include "support/data.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = test::kShared;
+const std::string kData = test::shared_data();
 
 /// A chain of states from (time_s, weights, output) of every layer.
 std::vector<PipedreamState> chain(const std::vector<std::array<double, 3>>& layers) {
@@ -182,8 +182,7 @@ TEST_CASE("what PipeDream's optimiser refuses") {
   CHECK(states_of_chain[0].output_bytes == 1);
 }
 
-TEST_CASE("every published result of PipeDream's code") {
-  if (test::lacks(kData)) return;
+TEST_CASE("every published result of PipeDream's code" * test::shared) {
   int compared = 0;
   for (const std::string folder : {"/pipedream", "/dapple"}) {
     const auto expected = nlohmann::json::parse(read_file(kData + folder + "/expected.json"));

@@ -9,13 +9,13 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "formats/instances/pipeline_file.h"
-#include "support/data.h"
+#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
 
-const std::string kData = test::kShared + "/piper";
+const std::string kData = test::shared_data("piper");
 
 /// Layers with one configuration a degree, so that no choice between configurations is left.
 PiperProblem random_problem(RandomStream& random) {
@@ -140,8 +140,7 @@ TEST_CASE("what Piper's planner refuses") {
   CHECK_THROWS_WITH_AS(piper_split(problem), "Piper: the layers form a cycle", ArgumentError);
 }
 
-TEST_CASE("every published optimum of Piper") {
-  if (test::lacks(kData)) return;
+TEST_CASE("every published optimum of Piper" * test::shared) {
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json"));
   int compared = 0;
   for (const auto& row : expected.at("optimum")) {

@@ -1,0 +1,23 @@
+-- Writes golden texts anew, by the specs that compare them: trinity tests/lua/golden.lua --accept NAME
+-- NAME is that of a file below tests/golden without .txt, a folder there, or all.
+
+local core = require 'trinity.core'
+
+local name = arg[2]
+if arg[1] ~= '--accept' or not name then
+  io.stderr:write 'usage: trinity tests/lua/golden.lua --accept NAME\n'
+  os.exit(2)
+end
+local pipe = io.popen('readlink -f /proc/$PPID/exe')
+local program = pipe:read '*l'
+pipe:close()
+local specs = dofile(core.home .. '/tests/lua/support/specs.lua')
+local owners = {}
+for _, spec in ipairs(specs.all()) do
+  if core.read_file(('%s/tests/lua/%s_spec.lua'):format(core.home, spec)):find 'it_golden' then
+    owners[#owners + 1] = spec
+  end
+end
+local status = os.execute(("cd '%s' && TRINITY_ACCEPT='%s' '%s' tests/lua/run.lua %s"):format(core.home, name, program,
+  table.concat(owners, ',')))
+os.exit(status == 0 and 0 or 1)

@@ -1,0 +1,88 @@
+-- What of the scripts' output depends on machine, moment or the version of a library: masked by `~` in the golden texts.
+
+local golden = dofile(root .. '/tests/lua/support/golden.lua')
+
+local varies = dofile(root .. '/tests/lua/support/varying_methods.lua')
+
+-- Columns that are masked wherever they stand, and those that a row of such a method keeps.
+local seconds = { seconds = true, ['search seconds'] = true }
+local kept = { evaluations = true, cards = true, seed = true }
+
+--- Cells of seconds, rows and columns of methods that vary.
+local function usual(heading, cells, column)
+  if seconds[heading] then return true end
+  for _, cell in ipairs(cells) do
+    local name = cell:gsub(' %*$', '')
+    if varies[name] then return cells[column] ~= cell and not kept[heading] and cells[column]:find '%w' ~= nil end
+  end
+  return varies[heading] and cells[column]:find '%d' ~= nil
+end
+
+--- The cells of these columns (numbers) of each table, and the usual ones.
+local function columns(of_table)
+  local sets = {}
+  for t, list in ipairs(of_table) do
+    sets[t] = {}
+    for _, c in ipairs(list) do sets[t][c] = true end
+  end
+  return function(heading, cells, column, count)
+    return sets[count] and sets[count][column] or usual(heading, cells, column)
+  end
+end
+
+local numbers = { '%-?%d[%d.]*', '~' }
+local measured = { '(%d+%.%d%d)%d%d%f[^%d.]', '%1~~' } -- the last digits of what is learned
+
+local tables = {
+  equal_time = columns { { 4, 5, 6, 7 } },
+  figure5 = columns { { 2, 3, 4, 5 } },
+  figure9 = columns { { 2, 3, 4, 5, 6, 7, 8, 9 } },
+  launch = columns { { 3, 4 } },
+  pase = columns { { 8, 10 } },
+  placement_benchmark = function(heading, cells, column, count)
+    return cells[1] == 'mean rank' and column > 1 or usual(heading, cells, column, count)
+  end,
+  profile = columns { { 2, 3, 4, 5, 6, 7, 8 }, { 2, 3, 4, 5 } },
+  run = columns { { 2, 3, 4, 5 }, { 1, 2, 3, 4 } },
+  table4 = columns { { 9, 11 }, {}, { 4, 6, 8, 10, 11, 12, 13 } },
+  train_distributed = columns { { 3, 4 } },
+  transfer = columns { { 3, 4, 5, 6 } },
+  trinity_ablation = function(heading, cells, column)
+    return heading == 'seconds' or cells[2] == 'yes' and column > 3 and column < 6
+  end,
+  trinity_policy = columns { { 4, 5 } },
+  trinity_vs_hierarchical = columns { { 3, 4, 5, 6, 7, 8, 9 } },
+  whole_loop = columns { { 3, 4, 5, 6 } },
+}
+
+local texts = {
+  equal_time = { { 'on %d of 1 rows, at worst [^;]*', 'on ~ of 1 rows, at worst ~' } },
+  figure9 = { { '%(AMD[^)]*%)', '(~)' }, { '%([^()]*%d+ cores%)', '(~)' } },
+  launch = { measured },
+  pase = { { '%d+ s in all', '~ s in all' } },
+  pipeline = { { 'planned in [%d.]+ s', 'planned in ~ s' } },
+  profile = { { 'batch size 1 on [^\n]*', 'batch size 1 on ~' }, { '\n[^\n]* cores, [^\n]*', '\n~' } },
+  quickstart = { { '^[^\n]*', 'trinity ~' }, { 'to the same [%d.]+ s', 'to the same ~ s' } },
+  report = { { '%d+ kB', '~ kB' } },
+  run = { { '(operator type[^\n]*\n[- ]+\n).-\nand', '%1~\nand' }, { 'measured: step time[^\n]*', 'measured: step time ~' } },
+  select = { { '"seconds": [%d.e-]+', '"seconds": ~' } },
+  table4 = { { '\nsingle_device against trinity:.-\n\nFitted', '\n~\n\nFitted' } },
+  tapp = { { '\ntapp .-\nThe article does', function(part) return (part:gsub(unpack(numbers))) end } },
+  timeline = { { 'simulated in [%d.]+ ms', 'simulated in ~ ms' } },
+  train_distributed = { measured },
+  transfer = { { 'on %d of 2 graphs', 'on ~ of 2 graphs' } },
+  trinity_policy = { { '(%-?%d%.%d%d%d)%d%d%d', '%1~~~' } },
+  trinity_vs_hierarchical = { { 'Trinity is worse [^(]*', 'Trinity is worse ~ ' } },
+  watch = { { 'started [^\n]*', 'started ~' } },
+  whole_loop = { { 'vocabulary=40: [^\n]*', 'vocabulary=40: ~' }, { '%([^()]*%d+ cores%)', '(~)' } },
+}
+
+--- The output of a script as its golden text has it.
+return function(name, text)
+  text = golden.masked(text, { { root:gsub('%p', '%%%0'), '<root>' }, { '/tmp/lua_%w+/lua_%d+[%w_.]*', '<file>' } })
+  local found = golden.tables(text, tables[name] or usual)
+  if found ~= text and text:find '\n%* best: ' then -- who is the best may vary
+    found = golden.masked(found, { { '\n%* best: [^\n]*', '\n* best: ~' }, { '(\n[%w_]+) %*', '%1  ' } })
+  end
+  return golden.masked(found, texts[name] or {})
+end

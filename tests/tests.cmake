@@ -1,0 +1,25 @@
+# The tests for ctest: rooms of the C++ tests, specs, fuzz targets' kept inputs. `ctest -N` lists them, `ctest -R NAME`
+# runs some. They are those of tests/run, which adds luacheck and counts what was skipped.
+
+function(trinity_rooms program)
+  foreach(file ${ARGN})
+    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR}/tests ${file})
+    string(REGEX REPLACE "/.*" "" room ${path})
+    list(APPEND rooms ${room})
+  endforeach()
+  list(REMOVE_DUPLICATES rooms)
+  foreach(room ${rooms})
+    add_test(NAME cpp/${room} COMMAND ${program} --room=${room} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  endforeach()
+endfunction()
+trinity_rooms(test_core ${CORE_TESTS})
+trinity_rooms(test_learn ${LEARN_TESTS})
+
+file(GLOB_RECURSE SPECS CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/tests/lua lua/*_spec.lua)
+foreach(spec ${SPECS})
+  string(REPLACE "_spec.lua" "" spec ${spec})
+  add_test(NAME lua/${spec} COMMAND trinity tests/lua/run.lua ${spec} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+endforeach()
+if(NOT TRINITY_FUZZ)
+  add_test(NAME fuzz COMMAND fuzz WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+endif()
