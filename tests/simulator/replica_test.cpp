@@ -308,8 +308,8 @@ TEST_CASE("a replica's part of bytes is rounded up, of tensors and of collective
       make.collective("sum", bytes, {a, b});
       const std::vector<int32_t> stage = {0, 0, 0}, replicas = {count};
       const auto graph = replicate_stages(make.build(), stage, replicas).graph;
-      const auto part = static_cast<int64_t>(
-          std::ceil(static_cast<double>(bytes) / static_cast<double>(count)));
+      const auto part =
+          static_cast<int64_t>(std::ceil(static_cast<double>(bytes) / static_cast<double>(count)));
       REQUIRE(graph.collectives().size() == static_cast<size_t>(count));
       for (const auto& collective : graph.collectives()) CHECK(collective.bytes == part);
       int32_t copies = 0;

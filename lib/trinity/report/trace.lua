@@ -1,5 +1,5 @@
--- A Chrome trace as this program writes it (engine/formats/export/chrome_trace.h) as columns for the page's timeline, read
--- line by line: an event stands on a line of its own.
+-- A Chrome trace as this program writes it (engine/formats/export/chrome_trace.h) as columns for the page's timeline,
+-- read line by line: an event stands on a line of its own.
 --
 -- trace.read(text, index_of) gives { step_ns, tracks, names, memory, sent_bytes, received_bytes, schedule, events }:
 --   tracks   a list by device and lane: { device = (from 0), name = 'compute' | 'send' | 'to gpu1' | ..., kind =

@@ -1,6 +1,6 @@
--- The loop of searches whose moves live in the engine (engine/search/placement/searcher.h): asks for placements, prices them
--- within the budget of a search, tells what they are worth. Any reward, budget and Ctrl-C hold for them as for every
--- method.
+-- The loop of searches whose moves live in the engine (engine/search/placement/searcher.h): asks for placements, prices
+-- them within the budget of a search, tells what they are worth. Any reward, budget and Ctrl-C hold for them as for
+-- every method.
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'

@@ -288,8 +288,7 @@ namespace {
 
 /// A profile that one device has no memory for, and four have.
 void check_profile(const std::string& path, int64_t memory_bytes) {
-  const auto graph =
-      std::make_shared<const Graph>(lower_to_training(read_pipedream(path), {}));
+  const auto graph = std::make_shared<const Graph>(lower_to_training(read_pipedream(path), {}));
   const auto problem = problem_of(graph, 4, memory_bytes);
   for (const auto method : {m_etf, m_sct}) {
     const auto result = method(*problem);
