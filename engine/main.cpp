@@ -121,8 +121,7 @@ int run(const std::vector<std::string>& words) {
   options.home = home;
   options.keep_runs = true;
   options.owns_process = true;
-  const bool wants_help =
-      line.help || (line.script < words.size() && words[line.script] == "help");
+  const bool wants_help = line.help || (line.script < words.size() && words[line.script] == "help");
   if (wants_help) options.safe = false;  // nobody's script runs but our own, with --help
   std::string script;
   if (line.script < words.size() && !wants_help) script = find_script(words[line.script], home);

@@ -27,7 +27,7 @@ std::vector<Seen> four_ranks() {
 void wait_for(Seen& rank, Scope scope, double seconds) {
   rank.heartbeat.what = "all_reduce";
   rank.heartbeat.scope = scope;
-  rank.heartbeat.number = ++rank.heartbeat.begun[scope];
+  rank.heartbeat.number = ++rank.heartbeat.begun[static_cast<size_t>(scope)];
   rank.heartbeat.waiting_s = seconds;
 }
 
