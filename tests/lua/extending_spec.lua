@@ -25,7 +25,7 @@ for file in $(find engine -name '*.cpp'); do
   [ -n "$command" ] || { echo "no command compiles $neighbour" >&2; exit 1; }
   command=$(printf '%s' "$command" | sed -e "s#-c $neighbour#-c $copy/$file#" -e "s#-o [^ ]*#-o $object#" \
     -e 's#-M[TF] [^ ]*##g' -e 's#-MD##' -e 's#-Winvalid-pch##' \
-    -e "s#-include [^ ]*#-include $copy/engine/base/precompiled.h#" -e "s#SOURCE/engine#$copy/engine#g")
+    -e "s#-include [^ ]*#-include $copy/engine/base/precompiled.h#" -e "s# -I# -I$copy/engine -I#")
   eval "$command -O0"
 done
 link=$(printf '%s\n' "$commands" | grep -F -e '-o trinity ' | tail -1 | sed "s#-o trinity #$objects -o $copy/build/trinity #")
