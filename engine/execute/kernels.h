@@ -11,7 +11,7 @@
 namespace trinity {
 
 /// One forward run of an operator. Graphs that were imported have lost the operands that are the
-/// same in every step (formats/onnx.h): what kernels need of them follows from shapes; else a
+/// same in every step (formats/onnx/onnx.h): what kernels need of them follows from shapes; else a
 /// factor is 1, a term 0, an exponent 2, a condition true, and a part begins where the whole does.
 struct KernelCall {
   const Operator& op;

@@ -1,5 +1,5 @@
-// Saved policies: files of arrays (formats/safetensors.h) with the weights, each by its name,
-// Adam's first and second moments and the constant logits of both networks, all float32. The
+// Saved policies: files of arrays (formats/export/safetensors.h) with the weights, each by its
+// name, Adam's first and second moments and the constant logits of both networks, all float32. The
 // metadata names the options, the types of the vocabulary and the state that is no array, each as
 // JSON. Doubles stand in it as their bits.
 #include <algorithm>

@@ -36,7 +36,7 @@ struct OnnxOptions {
 ///   statistics and 8-bit weights of quantised operators are not trainable.
 /// - Nodes that read only constants, and Shape and Size, vanish, as do nodes that reach no output.
 /// - Shapes come from the file's value_info, completed by rules of our own for ONNX's operators up
-///   to opset 23, with shape arithmetic evaluated (formats/onnx_shapes.h). ONNX's own shape
+///   to opset 23, with shape arithmetic evaluated (onnx_shapes.h). ONNX's own shape
 ///   inference is not called: Debian's (1.12) ends at opset 17 and divides by a stride of 0.
 ///
 /// Weights may be missing (stripped) or in external files, which are not read.

@@ -15,7 +15,7 @@
 #include "formats/onnx/onnx.h"
 
 /// What the ONNX importer's files share: the model as numbered nodes and values, checked. Not for
-/// the rest of the engine, which sees formats/onnx.h only.
+/// the rest of the engine, which sees formats/onnx/onnx.h only.
 ///
 /// The road of a file: onnx.cpp parses the bytes; onnx_functions expands functions to one flat list
 /// of nodes; onnx_model numbers nodes and values, checks names and puts the nodes in topological

@@ -5,8 +5,8 @@
 #include "lua/host/interrupt.h"
 #include "selection/selection_solver.h"
 
-// Strategy-selection problems and their solver (search/selection_solver.h). Nodes, strategies and
-// edges count from 1 here.
+// Strategy-selection problems and their solver (selection/selection_solver.h). Nodes, strategies
+// and edges count from 1 here.
 
 namespace trinity::lua {
 namespace {
