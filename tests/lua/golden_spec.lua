@@ -70,7 +70,7 @@ local function found_by(name, problem)
   local options = { quiet = true, seed = 1 }
   if trinity.methods.info(name).budget then options.evaluations = budgets[name] or 60 end
   local ok, found, reason = pcall(trinity.methods[name], problem, options)
-  if not ok then found, reason = nil, found end
+  if not ok then found, reason = nil, found:gsub('^%S+:%d+: ', '') end
   if not found then return ('%s: none, %s'):format(name, reason) end
   if varies[name] then return ('%s: ~ after %d evaluations'):format(name, found.evaluations) end
   return ('%s: step %.9f s, fits %s, reward %.9f, schedule %s, %d evaluations\n  %s'):format(name, found.metrics.step_time_s,
@@ -105,9 +105,14 @@ describe('planners of pipelines', function()
     for _, file in ipairs(files) do
       for _, method in ipairs(methods) do
         local ok, found = pcall(trinity.pipeline, root .. '/tests/data/' .. file, { method = method, devices = 3, quiet = true })
-        lines[#lines + 1] = not ok and ('%s by %s: %s'):format(file, method, (tostring(found):gsub(root:gsub('%p', '%%%0'), '<root>')))
-          or ('%s by %s: max load %s %s, optimal %s\n  %s'):format(file, method, found.max_load and ('%.9g'):format(found.max_load),
-            found.unit, tostring(found.optimal), table.concat(found.assignment, ' '))
+        local text
+        if ok then
+          text = ('max load %s %s, optimal %s\n  %s'):format(found.max_load and ('%.9g'):format(found.max_load), found.unit,
+            tostring(found.optimal), table.concat(found.assignment, ' '))
+        else
+          text = tostring(found):gsub(root:gsub('%p', '%%%0'), '<root>'):gsub('^%S+:%d+: ', '')
+        end
+        lines[#lines + 1] = ('%s by %s: %s'):format(file, method, text)
       end
     end
     return table.concat(lines, '\n') .. '\n'
