@@ -3,16 +3,20 @@
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local report = require 'trinity.report'
+local trace = require 'trinity.report.trace'
 local trinity = require 'trinity'
+local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 
 -- Two problems, one of which one device has no memory for; every kind of search; a result of its own.
 local text = [[
 local trinity = require 'trinity'
 local graphs = dofile('%s/tests/lua/support/graphs.lua')
 local options = trinity.options { 'A small run.', evaluations = { default = 12 } }
+local scale, unit, weights = 10, 's', { time = 1, of = 'step' }
+local function cost(m) return scale * weights.time * m.step_time_s, unit end
 for _, graph in ipairs { graphs.branches(1, 4, 8, 8), graphs.heavy(3) } do
   local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2',
-    reward = function(m) return -10 * m.step_time_s end }
+    reward = function(m) return -cost(m) end }
   local comparison = trinity.compare(problem, { 'single_device', 'contiguous', 'local_search', 'random' },
     { evaluations = options.evaluations, seeds = 2, quiet = true })
   print(comparison.rows[1].method)
@@ -91,6 +95,16 @@ describe('a run', function()
       end
     end
     return table.concat(parts, '\n') .. '\n'
+  end)
+  it_golden('report/timeline', function()
+    local graph = graphs.branches(1, 4, 8, 8)
+    local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
+    local stage = problem:placement_by_unit(function(unit) return unit * 2 > graph.units and 2 or 1 end)
+    local path = temporary '.json'
+    problem:timeline({ placement = stage, stage = stage, schedule = '1f1b', micro_batches = 3 }):save(path)
+    local known = {}
+    for op = 1, graph.operators - 2 do known[graph:operator(op).name] = op end -- two are news to the reader
+    return json_text(trace.read(core.read_file(path), known, graph.operators - 2), '') .. '\n'
   end)
   it_golden('report/data', function() return json_text(masking(report.data { made() }), '') .. '\n' end)
 end)
