@@ -208,6 +208,7 @@ describe('the method pase', function()
     expect(splits_at(nil)):equals(splits_at(12e9))
     expect(splits_at(1e15) ~= splits_at(1e6)):truthy()
     expect(splits_at(nil) ~= splits_at(1e15)):truthy()
+    expect(splits_at(0.5) ~= splits_at(nil)):truthy()
   end)
 end)
 
