@@ -11,9 +11,6 @@ local options = trinity.options {
   'Seconds of a policy step on the networks of the article, beside its own and a plain LibTorch reference.',
   steps = { default = 5, help = 'policy steps to take the median of', min = 1, integer = true },
   only = { default = '', help = "one model; '': all" },
-  preset = { default = 'default', help = 'default, code or paper' },
-  hidden = { default = 0, help = "width of each direction of the encoder; 0: the preset's", min = 0, integer = true },
-  reference = { default = true, help = 'measures the plain LibTorch reference too' },
 }
 
 -- Thousands of seconds for 1000 steps (manual/papers.md "Trinity: experiments").
@@ -28,9 +25,8 @@ local article = {
 
 -- The median seconds of a step and of its simulation, and the sums of the policy's own clocks.
 local function measure(problem, steps, plain)
-  local settings = { samples = 20, epochs = 5, preset = options.preset, plain_torch = plain,
+  local settings = { samples = 20, epochs = 5, plain_torch = plain,
     node2vec = { epochs = 1, walks_per_node = 1 } }
-  if options.hidden > 0 then settings.hidden = options.hidden end
   local agent = trinity.policies.trinity(problem, settings)
   local whole, simulation = {}, {}
   for step = 1, steps do
@@ -56,7 +52,7 @@ for _, row in ipairs(article) do
     local problem = trinity.problem { graph = graph, cluster = trinity.cluster('p100x' .. row.gpus),
       reward = trinity.rewards.mdpe {} }
     local step, simulation, profile, groups = measure(problem, options.steps, false)
-    local plain = options.reference and measure(problem, 2, true) or 0 / 0
+    local plain = measure(problem, 2, true)
     local goal = row.search / 4
     local function ms(seconds) return ('%.0f'):format(seconds / options.steps * 1e3) end
     rows[#rows + 1] = { row.model, tostring(row.gpus), tostring(graph.units), tostring(groups), ('%.3f'):format(goal),
@@ -65,7 +61,6 @@ for _, row in ipairs(article) do
       ('%.1f'):format(plain / step) }
   end
 end
-print(('%s; preset %s; medians of %d steps; parts in ms'):format(core.describe_torch(), options.preset,
-  options.steps))
+print(('%s; medians of %d steps; parts in ms'):format(core.describe_torch(), options.steps))
 print(trinity.format_table({ 'network', 'GPUs', 'units', 'groups', 'goal s', 'step s', 'of goal', 'sample', 'simulate',
   'forward', 'objective', 'backward', 'optimise', 'plain / ours' }, rows))

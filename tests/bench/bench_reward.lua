@@ -6,12 +6,7 @@
 local core = require 'trinity.core'
 local trinity = require 'trinity'
 
-local options = trinity.options {
-  'Measures the reward callback and the boundary to Lua on batches of InceptionV3.',
-  placements = { default = 64, help = 'in a batch', min = 1, integer = true },
-  repetitions = { default = 41, help = 'of which the median counts', min = 11, integer = true },
-  warm_up = { default = 5, help = 'repetitions before that', min = 0, integer = true },
-}
+local placements, repetitions, warm_up = 64, 41, 5 -- in a batch, of which the median counts, before that
 
 local problem = trinity.problem {
   graph = trinity.model('inception_v3', { batch_size = 64 }),
@@ -23,7 +18,7 @@ local devices = #problem.cluster.devices
 local drawn = 0
 local function draw()
   local batch = {}
-  for i = 1, options.placements do
+  for i = 1, placements do
     drawn = drawn + 1
     local stream = trinity.random(1, 'bench', drawn)
     batch[i] = problem:placement_by_unit(function() return stream:integer(devices) end)
@@ -67,20 +62,20 @@ local function repetition(number)
   note('again', core.clock_s() - start)
 end
 
-for i = 1, options.warm_up do repetition(i) end
+for i = 1, warm_up do repetition(i) end
 for name in trinity.sorted_pairs(times) do times[name] = {} end
 collectgarbage()
-for i = 1, options.repetitions do repetition(i) end
+for i = 1, repetitions do repetition(i) end
 
 local alone, rewarded = trinity.median(times.alone), trinity.median(times.rewarded)
 local reward, again = trinity.median(times.reward), trinity.median(times.again)
 local function line(what, seconds)
   print(('%-42s %9.3f ms a batch %8.3f us each %8.3f %% of simulating'):format(what, 1e3 * seconds,
-    1e6 * seconds / options.placements, 100 * seconds / alone))
+    1e6 * seconds / placements, 100 * seconds / alone))
 end
 print(('%s, %d operators, %d edges, on %s: batches of %d placements, %d threads, median of %d\n'):format(
-  problem.graph.name, problem.graph.operators, problem.graph.edges, problem.cluster.name, options.placements,
-  trinity.threads(), options.repetitions))
+  problem.graph.name, problem.graph.operators, problem.graph.edges, problem.cluster.name, placements,
+  trinity.threads(), repetitions))
 line('evaluate_batch', alone)
 line('evaluate_batch and the reward of each', rewarded)
 line('  the reward alone, timed within', reward)

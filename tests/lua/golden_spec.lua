@@ -1,6 +1,7 @@
 -- Golden texts of what the simulator says of fixed placements, and of what every method and every planner finds at a small
 -- size. A change of any prediction shows in the diff of tests/golden (support/golden.lua says how it is accepted).
 
+local pipeline_schedule = require 'trinity.pipeline.schedule'
 local trinity = require 'trinity'
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local varies = dofile(root .. '/tests/lua/support/varying_methods.lua')
@@ -70,7 +71,7 @@ local function found_by(name, problem)
   local options = { quiet = true, seed = 1 }
   if trinity.methods.info(name).budget then options.evaluations = budgets[name] or 60 end
   local ok, found, reason = pcall(trinity.methods[name], problem, options)
-  if not ok then found, reason = nil, found end
+  if not ok then found, reason = nil, found:gsub('^%S+:%d+: ', '') end
   if not found then return ('%s: none, %s'):format(name, reason) end
   if varies[name] then return ('%s: ~ after %d evaluations'):format(name, found.evaluations) end
   return ('%s: step %.9f s, fits %s, reward %.9f, schedule %s, %d evaluations\n  %s'):format(name, found.metrics.step_time_s,
@@ -103,14 +104,32 @@ end)
 describe('planners of pipelines', function()
   local files = { 'pipeline/training.json', 'pipeline/piper.json', 'profiles/small.graph.txt' }
   local methods = { 'expert', 'gpipe', 'max_load', 'max_load_dp', 'pipedream', 'piper' }
+  it_golden('pipeline_schedule', function()
+    local lines = {}
+    for _, method in ipairs { 'gpipe', 'max_load_dp' } do
+      local plan = trinity.pipeline('alexnet', { method = method, devices = 3, quiet = true })
+      local spans, name = pipeline_schedule.of(plan, 'alexnet', 'p100')
+      lines[#lines + 1] = ('%s: %s'):format(method, name)
+      for _, span in ipairs(spans) do
+        lines[#lines + 1] = ('  device %d, micro-batch %d, phase %d: %.0f to %.0f ns, %.0f of them busy'):format(span.device,
+          span.micro_batch, span.phase, span.start_ns, span.end_ns, span.busy_ns)
+      end
+    end
+    return table.concat(lines, '\n') .. '\n'
+  end)
   it_golden('planners', function()
     local lines = {}
     for _, file in ipairs(files) do
       for _, method in ipairs(methods) do
         local ok, found = pcall(trinity.pipeline, root .. '/tests/data/' .. file, { method = method, devices = 3, quiet = true })
-        lines[#lines + 1] = not ok and ('%s by %s: %s'):format(file, method, (tostring(found):gsub(root:gsub('%p', '%%%0'), '<root>')))
-          or ('%s by %s: max load %s %s, optimal %s\n  %s'):format(file, method, found.max_load and ('%.9g'):format(found.max_load),
-            found.unit, tostring(found.optimal), table.concat(found.assignment, ' '))
+        local text
+        if ok then
+          text = ('max load %s %s, optimal %s\n  %s'):format(found.max_load and ('%.9g'):format(found.max_load), found.unit,
+            tostring(found.optimal), table.concat(found.assignment, ' '))
+        else
+          text = tostring(found):gsub(root:gsub('%p', '%%%0'), '<root>'):gsub('^%S+:%d+: ', '')
+        end
+        lines[#lines + 1] = ('%s by %s: %s'):format(file, method, text)
       end
     end
     return table.concat(lines, '\n') .. '\n'

@@ -199,6 +199,19 @@ describe('spaces', function()
   end)
 end)
 
+describe('the method pase', function()
+  it('prices transfers at the bandwidth of its option, else at that of the slowest route', function()
+    local problem = trinity.problem { graph = graph_of('alexnet', { batch_size = 4 }):to_training(), cluster = trinity.cluster 'p100x4' }
+    local function splits_at(bandwidth)
+      return json.encode(trinity.methods.pase(problem, { quiet = true, bandwidth_bytes_per_s = bandwidth }).splits)
+    end
+    expect(splits_at(nil)):equals(splits_at(12e9))
+    expect(splits_at(1e15) ~= splits_at(1e6)):truthy()
+    expect(splits_at(nil) ~= splits_at(1e15)):truthy()
+    expect(splits_at(0.5) ~= splits_at(nil)):truthy()
+  end)
+end)
+
 describe('misuse of pase', function()
   it('is one clear error', function()
     local g = graph 'alexnet'
@@ -207,7 +220,7 @@ describe('misuse of pase', function()
     expect(function() trinity.pase(g, { device = 4 }) end):raises "did you mean 'devices'"
     expect(function() trinity.pase({}) end):raises "argument 1 %('graph'%): expected a graph"
     local pase = trinity.pase(g, { devices = 4 })
-    expect(function() pase:price {} end):raises 'expected configurations of 14 layers, got 0'
+    expect(function() pase:price {} end):raises "argument 1 %('configurations'%): expected configurations of 14 layers, got 0"
     local list = pase:data_parallel().configurations
     list[1] = { 4, 4, 1, 1, 1, 1, 1 }
     expect(function() pase:price(list) end):raises "layer 'conv_1'"

@@ -68,6 +68,17 @@ describe('a race', function()
     expect(second.asked):equals(75)
     expect(second.progressed):near(74 / 75, 0.02)
   end)
+  it('is worth 200 evaluations and a second at least', function()
+    local function evaluations(options)
+      return trinity.search.run('mine', problem, trinity.search.options('mine', {}, merged({ quiet = true }, options)), function(search)
+        search:evaluate { problem:placement() }
+        race.rival(search)
+      end).evaluations
+    end
+    expect(evaluations { evaluations = 200 }):equals(1)
+    expect(evaluations { evaluations = 201 }):equals(3)
+    expect(evaluations { evaluations = 201, seconds = 0.9 }):equals(1)
+  end)
   it('is lost by one that does not fit', function()
     local first, second = run(function() return 10 end, function() return 1 end, { 0, 5 })
     expect(first.asked):equals(75)

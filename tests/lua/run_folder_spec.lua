@@ -158,6 +158,13 @@ comparison:find('trinity'):save(arg[1] == '--quiet' and arg[2] or trinity.run.pa
     end
     expect(files):equals(1)
   end)
+  it('leaves out rows that a crash cut short, and counts them', function()
+    local rows, torn = run_metrics.read(file_with '{"step":1}\n{"step":2}\n{"ste')
+    expect(#rows):equals(2)
+    expect(torn):equals(1)
+    rows, torn = run_metrics.read '/nowhere'
+    expect(#rows + torn):equals(0)
+  end)
   it('has a name that nobody else has, and no existing folder is touched', function()
     local path = script('name', head .. "trinity.methods.metis(problem)\n")
     os.execute(("for i in 1 2 3; do '%s' '%s' --quiet --runs '%s' & done; wait"):format(program, path, runs))

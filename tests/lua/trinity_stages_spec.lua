@@ -43,6 +43,13 @@ describe('the stages of the Trinity search', function()
     expect(4):below(tried)
     expect(warm.evaluations):below(20)
   end)
+  it('price at most half of the budget, and one at least', function()
+    local p = trinity.problem { graph = graphs.branches(3, 16, 32, 32), cluster = trinity.cluster 'p100x4' }
+    for _, count in ipairs { 12, 16, 20 } do
+      local found = trinity.methods.trinity(p, { evaluations = count, policy = false, refine = false, quiet = true })
+      expect(found.evaluations):equals(count / 2)
+    end
+  end)
   it('have their options checked before anything is priced', function()
     local priced = 0
     local counting = problem_of(2, function(m)

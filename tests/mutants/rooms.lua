@@ -2,12 +2,14 @@
 return {
   most_seconds = 300, -- that a spec may take before it counts as failed
   rooms = {
-    methods = { 'golden', 'expert', 'optimum', 'race', 'infeasible', 'tapp', 'trinity_stages', 'search', 'compare',
-      'neural_methods' },
+    methods = { 'golden', 'expert', 'pase', 'race', 'agent', 'trinity_stages', 'optimum', 'infeasible', 'tapp',
+      'search', 'compare', 'neural_methods', 'dist_search' },
     pase = { 'pase', 'splits', 'golden' },
-    pipeline = { 'pipeline', 'pipeline_machine', 'golden', 'pipelines' },
-    report = { 'report' },
-    runs = { 'run_folder', 'seconds', 'rescue', 'callbacks', 'report' },
-    search = { 'race', 'callbacks', 'seconds', 'golden', 'rescue', 'run_folder', 'search', 'compare' },
+    pipeline = { 'golden', 'pipeline_machine', 'pipelines', 'pipeline' },
+    report = { 'golden_runs', 'report' },
+    runs = { 'golden_runs', 'damaged', 'callbacks', 'run_folder', 'report', 'seconds', 'rescue', 'interrupt',
+      'parallel_map', 'dist_search', 'safe' },
+    search = { 'race', 'golden', 'golden_runs', 'damaged', 'callbacks', 'search', 'rescue', 'seconds', 'run_folder',
+      'compare', 'dist_search' },
   },
 }

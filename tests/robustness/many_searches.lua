@@ -12,11 +12,11 @@ local trinity = require 'trinity'
 local options = trinity.options({
   'Many searches, objects, maps and prompt lines in one process.',
   searches = { default = 10000, min = 10, integer = true, help = 'of all methods on several networks' },
-  objects = { default = 10000, min = 10, integer = true, help = 'graphs, problems and tensors that are never closed' },
-  maps = { default = 1000, min = 10, integer = true, help = 'calls of trinity.parallel_map, with workers that die' },
-  lines = { default = 1000, min = 10, integer = true, help = 'lines of a prompt, each an error' },
   only = { default = '', help = 'one part: searches, objects, maps or lines' },
 })
+-- Graphs, problems and tensors that are never closed; calls of trinity.parallel_map, with workers that die; lines of a
+-- prompt, each an error.
+local objects, maps, prompt_lines = 10000, 1000, 1000
 
 local alive = setmetatable({}, { __mode = 'k' }) -- engine objects that were made here and not yet collected
 
@@ -117,14 +117,14 @@ end)
 problem = nil
 for kind, count in trinity.sorted_pairs(outcomes) do print(('searches  %6d gave a %s'):format(count, kind)) end
 
-part('objects', options.objects, function(i)
+part('objects', objects, function(i)
   local made = new_problem(i)
   note(trinity.tensor.zeros { 64, 64 })
   note(made:strategy(made:placement()))
   if i % 10 == 0 then made:timeline { placement = made:placement() } end
 end)
 
-part('maps', options.maps, function(i)
+part('maps', maps, function(i)
   local result = trinity.parallel_map({ 1, 2, 3, 4 }, function(item)
     if item == 3 and i % 5 == 0 then error 'expected here' end
     if item == 2 and i % 7 == 0 then os.execute 'kill -9 $PPID' end
@@ -134,7 +134,7 @@ part('maps', options.maps, function(i)
 end)
 
 -- The prompt is another process; it says itself what it holds after a tenth and after all lines.
-part('lines', options.lines, (function()
+part('lines', prompt_lines, (function()
   local errors = { 'error "expected here"', 'local x = nil + 1', 'x y z', 'return trinity.model "inceptoin_v3"',
     'misspelt()', 'error({})',
     '(function() local function f() return 1 + f() end f() end)()', 'trinity.tensor.zeros(-1)' }
@@ -142,9 +142,9 @@ part('lines', options.lines, (function()
   local file = io.open(path, 'w')
   file:write("function held() for _ = 1, 3 do collectgarbage() end ",
     "return io.open '/proc/self/status':read '*a':match 'VmRSS:%s+(%d+)' end\n")
-  for i = 1, options.lines do
+  for i = 1, prompt_lines do
     file:write(errors[i % #errors + 1], '\n')
-    if i == options.lines / 10 or i == options.lines then file:write "print('held', held())\n" end
+    if i == prompt_lines / 10 or i == prompt_lines then file:write "print('held', held())\n" end
   end
   file:close()
   local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
@@ -158,7 +158,7 @@ part('lines', options.lines, (function()
   return function(i)
     if i > 1 then return end
     assert(#held == 2, output)
-    print(('lines     %6d: the prompt held %.1f MB, before %.1f MB; %d messages'):format(options.lines, held[2],
+    print(('lines     %6d: the prompt held %.1f MB, before %.1f MB; %d messages'):format(prompt_lines, held[2],
       held[1], messages))
     all_flat = all_flat and held[2] - held[1] < 10
   end
