@@ -69,7 +69,7 @@ function readers.run(text)
   if not ok then return end
   for _, key in ipairs(ages) do run_list.sort({ run, run_list.read(root .. '/one') }, key) end
   frame.try(run_list.age_text, run.age_s)
-  for _, name in ipairs { 'searches', 'results', 'rows', 'last_row', 'now' } do frame.try(run_list[name], run) end
+  for _, name in ipairs { 'searches', 'results', 'now' } do frame.try(run_list[name], run) end
   frame.try(run_list.differences, run, run)
   frame.try(core.to_json, run_list.plain(run))
 end
