@@ -1,6 +1,7 @@
 -- What can be tested by name: the rooms of the C++ tests (folders of tests) and the specs below tests/lua. Use:
 --   trinity tests/names.lua           prints all
 --   trinity tests/names.lua NAME ...  prints what the names call: lines 'room NAME' and 'specs NAME,NAME'
+-- A name calls C++ tests and specs alike; cpp/NAME and lua/NAME, as ctest has them, only those.
 
 local core = require 'trinity.core'
 local specs = dofile(core.home .. '/tests/lua/support/specs.lua')
@@ -30,15 +31,15 @@ if #arg == 0 then
 end
 local chosen = {}
 for _, word in ipairs(arg) do
-  local found = false
+  local found, kind, rest = false, word:match '^(%a+)/(.+)$'
   for _, room in ipairs(rooms) do
-    if room == word then
+    if room == word or kind == 'cpp' and room == rest then
       print('room ' .. room)
       found = true
     end
   end
   for _, name in ipairs(names) do
-    if specs.is_called(name, word) then
+    if specs.is_called(name, word) or kind == 'lua' and specs.is_called(name, rest) then
       chosen[#chosen + 1] = name
       found = true
     end

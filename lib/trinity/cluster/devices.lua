@@ -45,7 +45,7 @@ end
 
 -- Fitted to what TensorFlow's own benchmarks reached (tensorflow/docs, site/en/r1/guide/performance/
 -- benchmarks.md, May 2017, cuDNN 5.1, one GPU, synthetic data): images/s of InceptionV3, ResNet-50 and
--- VGG-16, P100 SXM2 142, 219, 154, K80 30.5, 51.9, 35.4. tests/lua/costs_spec.lua holds the model to them.
+-- VGG-16, P100 SXM2 142, 219, 154, K80 30.5, 51.9, 35.4. tests/lua/graph/costs_spec.lua holds the model to them.
 -- Depthwise: tensorflow/tensorflow issue 12132, comment of 2018-03-29: TensorFlow 1.6 takes 31 ms on a GTX
 -- 1080 Ti for 7.55 GFLOP (batch 64, 32 channels times 8, 32 x 32 pixels, 15 x 15 kernels).
 local pascal_depthwise = 7.55e9 / 31e-3 / 11.34e12

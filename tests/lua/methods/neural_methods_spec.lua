@@ -1,4 +1,4 @@
--- The neural baselines on a problem whose optimum is known (tests/lua/policies_spec.lua tries all its placements).
+-- The neural baselines on a problem whose optimum is known (tests/lua/learn/policies_spec.lua tries all its placements).
 
 local trinity = require 'trinity'
 local two_chains = dofile(root .. '/tests/lua/support/two_chains.lua')

@@ -1,4 +1,4 @@
--- Valid arguments for every function that scripts can call: what tests/lua/arguments_spec.lua replaces
+-- Valid arguments for every function that scripts can call: what tests/lua/whole/arguments_spec.lua replaces
 -- one by one with values of the wrong kind. Everything is small, so that thousands of calls take seconds.
 
 local core = require 'trinity.core'

@@ -9,7 +9,7 @@ golden.accepting = accepted ~= nil -- tests of anything else rest then
 
 --- Whether the test of a text is to run: while texts are accepted (a name, a folder, 'all') no others are.
 function golden.wanted(name)
-  return not accepted or accepted == 'all' or name == accepted or name:match '^(.-)/' == accepted
+  return not accepted or accepted == 'all' or name == accepted or name:sub(1, #accepted + 1) == accepted .. '/'
 end
 
 --- Replaces what depends on machine and moment: { pattern, replacement } one after another.

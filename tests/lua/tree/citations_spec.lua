@@ -5,6 +5,7 @@ local core = require 'trinity.core'
 local declarations = require 'trinity.command.declarations'
 local manual = require 'trinity.command.manual'
 local reference = require 'trinity.command.reference'
+local trinity = require 'trinity'
 
 -- Files of others, and one that a reader writes.
 local elsewhere = { ['benchmarks.md'] = true, ['site/en/r1/guide/performance/benchmarks.md'] = true, -- tensorflow/docs
@@ -171,7 +172,7 @@ describe('citations', function()
     for _, path in ipairs(tree.paths) do
       local ending = path:match '%.(%w+)$'
       local is_read = (marks[ending] or ending == 'md') and not path:match '^tests/data/' and not path:match '^tests/golden/'
-        and path ~= 'tests/lua/citations_spec.lua'
+        and path ~= 'tests/lua/tree/citations_spec.lua'
       if is_read then
         read = read + 1
         for _, what in ipairs(missing(path, core.read_file(root .. '/' .. path), tree)) do all[#all + 1] = what end
@@ -193,6 +194,45 @@ describe('citations', function()
       :equals 'lib/trinity/manual/x.md:1: trinity help knows no netwroks; lib/trinity/manual/x.md:1: no file twoo.md'
     expect(refused('lib/trinity/manual/x.md', 'section "Lows" of `trinity help simulator`; ![x](simulator.md)\n'))
       :equals 'lib/trinity/manual/x.md:1: chapter simulator has no section "Lows"'
+  end)
+end)
+
+describe('folders', function()
+  -- scripts: `trinity NAME` looks for NAME.lua right there and in no folder below.
+  local most, excepted = 40, { scripts = true }
+  local function crowded(paths)
+    local counts, found = {}, {}
+    for _, path in ipairs(paths) do
+      local folder = path:match '^(.*)/' or '.'
+      counts[folder] = (counts[folder] or 0) + 1
+    end
+    for folder, count in trinity.sorted_pairs(counts) do
+      if count > most and not excepted[folder] then found[#found + 1] = ('%s holds %d files'):format(folder, count) end
+    end
+    return table.concat(found, '; ')
+  end
+  it('hold no more files than one looks through', function()
+    expect(crowded(read_tree().paths)):equals ''
+    local many = {}
+    for i = 1, most + 1 do many[i] = ('lib/room/%d.lua'):format(i) end
+    expect(crowded(many)):equals(('lib/room holds %d files'):format(most + 1))
+  end)
+end)
+
+describe('lists of specs', function()
+  it('name specs that are there', function()
+    local known, specs = {}, dofile(root .. '/tests/lua/support/specs.lua')
+    for _, name in ipairs(specs.all()) do known[name] = true end
+    local quick = core.read_file(root .. '/tests/quick.txt'):gsub('#[^\n]*', ''):gsub('cpp/%S+', '')
+    local count = 0
+    for name in quick:gmatch '%S+' do
+      count = count + 1
+      expect(known[name] and name):equals(name)
+    end
+    expect(10):below(count)
+    for _, list in trinity.sorted_pairs(dofile(root .. '/tests/mutants/rooms.lua').rooms) do
+      for _, name in ipairs(list) do expect(known[name] and name):equals(name) end
+    end
   end)
 end)
 

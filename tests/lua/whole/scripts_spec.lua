@@ -13,62 +13,77 @@ local function example_runs()
 end
 
 local smoke = {
-  quickstart = '--steps 2 --samples 4 --save ' .. temporary(),
-  timeline = '--batch_size 1 --output ' .. temporary(),
-  info = 'resnet50 --batch_size 1 --json',
-  reference = '--save ' .. temporary(),
-  table3 = '',
-  pase = '--models alexnet,rnnlm --devices 4 --iterations 1000 --strategy 4 --clusters gtx1080ti_ib --output ' .. temporary(),
-  table4 = '--only gnmt --granularity layer --evaluations 8 --methods single_device,expert,m_etf,random,hierarchical,trinity',
-  placement_benchmark = ("--folder '%s/tests/data/profiles' --devices 2 --evaluations 20 --seeds 1"):format(root),
-  simulate = '--model vgg16 --json',
-  select = ("'%s/tests/data/selection/example.json' --json"):format(root),
-  pipeline = ("'%s/tests/data/profiles/small.graph.txt' --method pipedream --devices 2"):format(root),
-  tapp = '--models vgg16 --nodes 2 --batch_size 8 --micro_batches 2 --evaluations 40 --seeds 1 --most_splits 100',
-  search = '--model vgg16 --method annealing --evaluations 20',
-  run = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 2',
-  profile = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 1 --warm_up 0 --copies 1 --largest_copy 65536 --out '
-    .. temporary(),
-  figure9 = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --placements 6 --steps 2 --warm_up 1 --copies 1 '
-    .. '--largest_copy 65536 --searches 20 --output ' .. temporary(),
-  whole_loop = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --evaluations 20 --steps 2 --warm_up 1 --copies 1 '
-    .. '--largest_copy 65536 --output ' .. temporary(),
-  compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',
-  export = 'resnet50 --batch_size 1 --format placement --device cuda',
-  runs = '--sort name --runs ' .. example_runs(),
-  watch = '--once --runs ' .. example_runs(),
-  own_reward = '--model vgg16 --evaluations 20',
-  own_heuristic = '--model vgg16', own_path = '--model vgg16',
-  own_baseline = '--model vgg16 --evaluations 64',
-  trinity_policy = '--batches 1 --samples 4 --hidden 8',
-  custom_policy = '--model vgg16 --evaluations 16 --groups 8',
-  daso = '--networks resnet50 --gpus 4,8 --study_gpus 8 --bandwidths 24,1 --resnet50_epochs 10 --output ' .. temporary '.folder',
-  launch = '-n 2 scripts/train_distributed.lua --epochs 1 --batches 2 --batch_size 2',
-  train_distributed = '--task characters --epochs 2 --batches 2 --batch_size 2 --warmup 0',
-  trinity_ablation = '--only gnmt --cards 2 --granularity layer --evaluations 20 --seeds 1 --csv ' .. temporary(),
-  trinity_vs_hierarchical = '--only gnmt --cards 2 --granularity layer --evaluations 16 --seeds 1 --csv ' .. temporary(),
-  equal_time = '--only gnmt --cards 2 --granularity layer --seconds 0.2 --seeds 1 --methods metis,best,random --csv '
-    .. temporary(),
-  tradeoff = '--model vgg16 --evaluations 40 --seeds 1 --output ' .. temporary(),
-  figure5 = '--only inception_v3 --granularity layer --updates 2 --samples 2 --seeds 2 --output ' .. temporary(),
-  figure4 = '--model vgg16 --cluster p100x2 --evaluations 20 --method annealing --output ' .. temporary(),
-  figure6 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. temporary(),
-  figure7 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. temporary(),
-  figure8 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. temporary(),
-  report = ("'%s/tests/data/run' --out %s"):format(root, temporary()),
-  transfer = ("--folder '%s/tests/data/transfer' --rounds 1 --updates 1 --tuning 1 --seeds 1 --output %s"):format(root,
-    temporary()),
+  commands = {
+    timeline = '--batch_size 1 --output ' .. temporary(),
+    info = 'resnet50 --batch_size 1 --json',
+    reference = '--save ' .. temporary(),
+    simulate = '--model vgg16 --json',
+    select = ("'%s/tests/data/selection/example.json' --json"):format(root),
+    pipeline = ("'%s/tests/data/profiles/small.graph.txt' --method pipedream --devices 2"):format(root),
+    search = '--model vgg16 --method annealing --evaluations 20',
+    run = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 2',
+    profile = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 1 --warm_up 0 --copies 1 --largest_copy 65536 --out '
+      .. temporary(),
+    compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',
+    export = 'resnet50 --batch_size 1 --format placement --device cuda',
+    runs = '--sort name --runs ' .. example_runs(),
+    watch = '--once --runs ' .. example_runs(),
+    launch = '-n 2 scripts/train_distributed.lua --epochs 1 --batches 2 --batch_size 2',
+    report = ("'%s/tests/data/run' --out %s"):format(root, temporary()),
+  },
+  examples = {
+    quickstart = '--steps 2 --samples 4 --save ' .. temporary(),
+    whole_loop = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --evaluations 20 --steps 2 --warm_up 1 --copies 1 '
+      .. '--largest_copy 65536 --output ' .. temporary(),
+    own_reward = '--model vgg16 --evaluations 20',
+    own_heuristic = '--model vgg16',
+    own_path = '--model vgg16',
+    own_baseline = '--model vgg16 --evaluations 64',
+    trinity_policy = '--batches 1 --samples 4 --hidden 8',
+    custom_policy = '--model vgg16 --evaluations 16 --groups 8',
+    train_distributed = '--task characters --epochs 2 --batches 2 --batch_size 2 --warmup 0',
+  },
+  papers = {
+    table3 = '',
+    pase = '--models alexnet,rnnlm --devices 4 --iterations 1000 --strategy 4 --clusters gtx1080ti_ib --output ' .. temporary(),
+    table4 = '--only gnmt --granularity layer --evaluations 8 --methods single_device,expert,m_etf,random,hierarchical,trinity',
+    placement_benchmark = ("--folder '%s/tests/data/profiles' --devices 2 --evaluations 20 --seeds 1"):format(root),
+    tapp = '--models vgg16 --nodes 2 --batch_size 8 --micro_batches 2 --evaluations 40 --seeds 1 --most_splits 100',
+    figure9 = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --placements 6 --steps 2 --warm_up 1 --copies 1 '
+      .. '--largest_copy 65536 --searches 20 --output ' .. temporary(),
+    daso = '--networks resnet50 --gpus 4,8 --study_gpus 8 --bandwidths 24,1 --resnet50_epochs 10 --output ' .. temporary '.folder',
+    trinity_ablation = '--only gnmt --cards 2 --granularity layer --evaluations 20 --seeds 1 --csv ' .. temporary(),
+    trinity_vs_hierarchical = '--only gnmt --cards 2 --granularity layer --evaluations 16 --seeds 1 --csv ' .. temporary(),
+    equal_time = '--only gnmt --cards 2 --granularity layer --seconds 0.2 --seeds 1 --methods metis,best,random --csv '
+      .. temporary(),
+    tradeoff = '--model vgg16 --evaluations 40 --seeds 1 --output ' .. temporary(),
+    figure5 = '--only inception_v3 --granularity layer --updates 2 --samples 2 --seeds 2 --output ' .. temporary(),
+    figure4 = '--model vgg16 --cluster p100x2 --evaluations 20 --method annealing --output ' .. temporary(),
+    figure6 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. temporary(),
+    figure7 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. temporary(),
+    figure8 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. temporary(),
+    transfer = ("--folder '%s/tests/data/transfer' --rounds 1 --updates 1 --tuning 1 --seeds 1 --output %s"):format(root,
+      temporary()),
+  },
 }
+
+--- The golden text of a script, scripts/GROUP/NAME, and its arguments there.
+local function small(name)
+  for group, arguments in pairs(smoke) do -- in any order: a name stands in one
+    if arguments[name] then return ('scripts/%s/%s'):format(group, name), arguments[name] end
+  end
+  error(('no small arguments for scripts/%s.lua'):format(name), 0)
+end
 
 describe('scripts', function()
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'
     if name then
-      it_golden('scripts/' .. name, function()
-        if not smoke[name] then error('no smoke arguments for scripts/' .. file) end
+      local text_name, arguments = small(name)
+      it_golden(text_name, function()
         local errors = temporary()
         local text, status = output_of(("cd '%s' && timeout -k 5 300 '%s' %s %s 2>'%s'; echo \"status=$?\""):format(root, program,
-          name, smoke[name], errors)):match '^(.*)status=(%d+)\n$'
+          name, arguments, errors)):match '^(.*)status=(%d+)\n$'
         expect(status == '0' or text .. core.read_file(errors)):equals(true)
         return masked(name, text)
       end)
