@@ -9,7 +9,6 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
-local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare {
@@ -32,6 +31,6 @@ local problem = cli.problem(options)
 local comparison = trinity.compare(problem, names, { seed = options.seed, seeds = options.seeds,
   evaluations = options.evaluations > 0 and options.evaluations or nil,
   seconds = options.seconds < math.huge and options.seconds or nil, out = options.out ~= '' and options.out or nil })
-print(options.json and core.to_json(comparison:totable()) or comparison)
+print(options.json and trinity.json.encode(comparison:totable()) or comparison)
 if comparison.stopped then os.exit(130) end
 if comparison:failed() then os.exit(1) end

@@ -6,7 +6,6 @@
 -- The article (Coquelin et al. 2022) reports up to 34 % less training time than Horovod for such networks on this
 -- machine. What the simulated gain is depends above all on what the all-reduce is able to hide: see the last lines.
 
-local core = require 'trinity.core'
 local plot = require 'trinity.base.plot'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
@@ -35,7 +34,7 @@ local function numbers(name) return util.numbers(name, options[name], 1e-6) end
 --- JUWELS Booster with `gpus` GPUs; `bandwidth_gb_s` of every network card where it is not the machine's.
 local function cluster_of(gpus, bandwidth_gb_s)
   if gpus % per_node ~= 0 then util.fail_usage('%d GPUs do not fill nodes of %d', gpus, per_node) end
-  local spec = assert(loadfile(core.home .. '/models/clusters/juwels_booster.lua'))()(gpus / per_node)
+  local spec = assert(loadfile(trinity.home .. '/models/clusters/juwels_booster.lua'))()(gpus / per_node)
   spec.name = ('juwels_boosterx%d'):format(gpus / per_node)
   if options.tf32 then
     spec.device_types.a100 = trinity.devices.with(trinity.devices.a100, { peak_flops_per_s = { float32 = 156e12 } })

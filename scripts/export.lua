@@ -1,7 +1,6 @@
 #!/usr/bin/env trinity
 -- A model or a placement as a file for other programs.
 
-local core = require 'trinity.core'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 
@@ -60,6 +59,6 @@ local text = make_text()
 if options.output == '' then
   io.write(text)
 else
-  core.write_file(options.output, text)
+  trinity.files.write(options.output, text)
   print(('wrote %s (%s)'):format(options.output, trinity.format_bytes(#text)))
 end

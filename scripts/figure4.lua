@@ -3,7 +3,6 @@
 -- card. Graphviz draws it; the placement stands beside it as CSV, an operator a row. The article's strategy takes
 -- 2.56 s on its machine; here a step is simulated.
 
-local core = require 'trinity.core'
 local layers = require 'trinity.report.layers'
 local plot = require 'trinity.base.plot'
 local trinity = require 'trinity'
@@ -85,7 +84,7 @@ local cells = util.map(layer_of, function(layer, op)
 end)
 plot.csv(options.output .. '.csv', { 'operator', 'layer', 'phase', 'device', 'name' }, cells)
 local counts = counts_of()
-core.write_file(options.output .. '.dot', dot_text(counts))
+trinity.files.write(options.output .. '.dot', dot_text(counts))
 
 --- Draws the picture; says why where it cannot.
 local function draw()

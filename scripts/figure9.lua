@@ -7,7 +7,6 @@
 -- as CSV and a picture.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 local fidelity = require 'trinity.paper.fidelity'
 local measure = require 'trinity.execute.measure'
 local plot = require 'trinity.base.plot'
@@ -117,6 +116,6 @@ plot %s, \
   0.9*x with lines dt 2 lc 'gray' notitle
 ]]):format(1.05 * most, 1.05 * most, table.concat(parts, ', \\\n  ')), 700, 650)
 print(('\nin %s.csv%s'):format(options.output, picture and ' and ' .. picture or '; no picture: ' .. reason))
-local machine = core.describe_machine()
+local machine = trinity.describe_machine()
 print(('measured on %s (%s, %d cores); seed %d\nmade by: trinity scripts/figure9.lua %s'):format(options.devices,
   machine.processor, machine.cores, options.seed, table.concat(arg, ' ')))

@@ -1,7 +1,6 @@
 #!/usr/bin/env trinity
 -- What a model file or builder holds.
 
-local core = require 'trinity.core'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 
@@ -102,4 +101,4 @@ local function print_text(about)
 end
 
 local about = describe(load_graph())
-if options.json then print(core.to_json(about)) else print_text(about) end
+if options.json then print(trinity.json.encode(about)) else print_text(about) end

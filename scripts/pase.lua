@@ -3,7 +3,6 @@
 -- figures: search times (table I), cost against other strategies, strategies (table II), simulated steps
 -- on the clusters that it measured (figure 6).
 
-local core = require 'trinity.core'
 local plot = require 'trinity.base.plot'
 local progress = require 'trinity.base.progress'
 local trinity = require 'trinity'
@@ -188,7 +187,7 @@ local function keep_search(name, devices, found)
   return entry
 end
 
-local line, start = progress.new 'pase', core.clock_s()
+local line, start = progress.new 'pase', trinity.clock_s()
 
 local function study(name, devices, graph)
   local known = paper[name]
@@ -247,4 +246,4 @@ trinity.run:result('pase', { networks = kept, seed = options.seed }, first
     first.over_best.data_parallel and ('%.2f times less than data parallelism'):format(first.over_best.data_parallel)
     or ('%.4g'):format(first.cost)))
 print(('\nseed %d, %d iterations of the chain, %.0f s in all; made by: trinity scripts/pase.lua %s'):format(
-  options.seed, options.iterations, core.clock_s() - start, table.concat(arg, ' ')))
+  options.seed, options.iterations, trinity.clock_s() - start, table.concat(arg, ' ')))

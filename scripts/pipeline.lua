@@ -4,7 +4,6 @@
 -- where nothing fits.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 local pipeline_schedule = require 'trinity.pipeline.schedule'
 local util = require 'trinity.base.util'
 
@@ -84,7 +83,7 @@ keep()
 
 if options.json then
   for _, stage in ipairs((found.least_infeasible or found).stages) do stage.nodes = named(stage) end
-  local text = core.to_json(found)
+  local text = trinity.json.encode(found)
   if not found.max_load then text = text:gsub('^{', '{\n  "max_load": null,') end
   print(text)
   os.exit(found.stopped and 130 or 0)

@@ -3,7 +3,6 @@
 -- times: simulated step times over the lower bound, the best of each row marked, and the ranks.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -23,7 +22,7 @@ local names = util.words(options.methods)
 
 local function graphs()
   local list = {}
-  for _, file in ipairs(core.list_folder(options.folder)) do
+  for _, file in ipairs(trinity.files.list(options.folder)) do
     local name = file:match '^(.*)%.graph%.txt$'
     if name and (options.only == '' or options.only == name) then list[#list + 1] = name end
   end

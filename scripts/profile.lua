@@ -6,7 +6,6 @@
 -- trinity reference Profile.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 local measure = require 'trinity.execute.measure'
 local util = require 'trinity.base.util'
 
@@ -37,7 +36,7 @@ local profile = trinity.profile.measure(graph, { devices = devices, steps = opti
   model = options.model, batch_size = options.batch_size, quiet = options.json })
 profile:save(options.out)
 if options.json then
-  io.write(core.read_file(options.out))
+  io.write(trinity.files.read(options.out))
   return
 end
 

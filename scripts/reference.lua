@@ -3,7 +3,6 @@
 --   trinity reference problem:evaluate
 --   trinity reference --save reference.md
 
-local core = require 'trinity.core'
 local reference = require 'trinity.command.reference'
 local trinity = require 'trinity'
 
@@ -17,5 +16,5 @@ local text = options.name == '' and reference.markdown() or reference.entry(opti
 if options.save == '' then
   io.write(text)
 else
-  core.write_file(options.save, text)
+  trinity.files.write(options.save, text)
 end

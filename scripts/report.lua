@@ -3,7 +3,6 @@
 -- placement, timeline, memory, and what single experiments add. Several runs stand side by side. With --json one object
 -- with the fields out and bytes.
 
-local core = require 'trinity.core'
 local report = require 'trinity.report'
 local run_list = require 'trinity.runs.list'
 local run_state = require 'trinity.runs.state'
@@ -27,5 +26,5 @@ if out == '' then
   out = folders[1] .. (#folders == 1 and '/report.html' or '/report-together.html')
 end
 local bytes = report.write(folders, out)
-if options.json then print(core.to_json { out = out, bytes = bytes })
-else print(('%s (%s), opens in any browser'):format(out, core.format_bytes(bytes))) end
+if options.json then print(trinity.json.encode { out = out, bytes = bytes })
+else print(('%s (%s), opens in any browser'):format(out, trinity.format_bytes(bytes))) end

@@ -20,7 +20,6 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
-local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -145,14 +144,14 @@ local about = { model = problem.graph.name, devices = devices, steps = found.ste
   copy_s = copying(devices, found.last.copies), types = by_type(problem, plan, found) }
 for d = 1, #devices do about.simulated_memory_bytes[d] = plan.metrics:memory_bytes(d) end
 if options.trace ~= '' then
-  core.write_file(options.trace, require('trinity.execute.trace')(problem, plan, found, devices))
+  trinity.files.write(options.trace, require('trinity.execute.trace')(problem, plan, found, devices))
 end
 local kept = util.merged(about, { simulated_busy_s = {} })
 for d = 1, #devices do kept.simulated_busy_s[d] = plan.metrics:compute_busy_s(d) end
 trinity.run:result('measured', kept, ('A step of %s on %d devices took %.4g s, measured; %.4g s simulated on %s.')
   :format(about.model, #devices, about.step_time_s, about.simulated_step_time_s, problem.cluster.name))
 if options.json then
-  print(core.to_json(about))
+  print(trinity.json.encode(about))
 else
   print_report(problem, found, about)
   if options.trace ~= '' then print(('to see it, open %s in https://ui.perfetto.dev'):format(options.trace)) end

@@ -12,7 +12,6 @@
 -- all_searches and results; `compare` gives { a, b, differences = [{ name, a, b }], searches = [{ method, a, b }] }.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 local run_list = require 'trinity.runs.list'
 local run_state = require 'trinity.runs.state'
 local text = require 'trinity.base.text'
@@ -47,8 +46,7 @@ local sortable = { name = true, status = true, script = true, model = true, clus
 
 local function list(filter)
   if not sortable[options.sort] then
-    util.fail_usage("option '--sort': unknown field '%s'%s", options.sort,
-      core.suggestion(options.sort, util.sorted_keys(sortable)))
+    util.fail_usage("option '--sort': unknown field %s", util.unknown(options.sort, util.sorted_keys(sortable)))
   end
   local runs = {}
   for _, run in ipairs(run_list.all(root)) do
@@ -57,7 +55,7 @@ local function list(filter)
   run_list.sort(runs, options.sort)
   if options.json then
     for i, run in ipairs(runs) do runs[i] = run_list.plain(run) end
-    return print(core.to_json(runs))
+    return print(trinity.json.encode(runs))
   end
   if #runs == 0 then return print('no runs in ' .. root .. (filter ~= '' and ' match ' .. filter or '')) end
   local rows = {}
@@ -75,7 +73,7 @@ local function show(name)
   if options.json then
     local plain = run_list.plain(run)
     plain.run, plain.all_searches, plain.results = about, searches, results
-    return print(core.to_json(plain))
+    return print(trinity.json.encode(plain))
   end
   print(('%s: %s%s, %s searches, started %s%s'):format(run.name, run.status, run.note and ' (' .. run.note .. ')' or '',
     run.searches, tostring(about.started_at), run.seconds and (', %.1f s'):format(run.seconds) or ''))
@@ -120,7 +118,7 @@ local function compare(first, second)
     searches[#searches + 1] = { method = method, a = of_a[method], b = of_b[method] }
   end
   if options.json then
-    return print(core.to_json { a = run_list.plain(a), b = run_list.plain(b), differences = differences,
+    return print(trinity.json.encode { a = run_list.plain(a), b = run_list.plain(b), differences = differences,
       searches = searches })
   end
   local rows = util.map(differences, function(difference) return { difference.name, difference.a, difference.b } end)
@@ -163,7 +161,7 @@ local function resume(name)
   local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
   local ranks = tonumber(run.about.ranks) or 1
   local launch = ranks > 1 and ('launch -n %d '):format(ranks) or ''
-  local runs_at = root:match '^/' and root or core.process().folder .. '/' .. root
+  local runs_at = run_list.absolute(root)
   local command = ("cd %s && exec %s %s%s --run %s --runs %s --resume"):format(quoted(run.about.folder),
     program:find '/' and quoted(io.popen('readlink -f ' .. quoted(program)):read '*l' or program) or quoted(program),
     launch, table.concat(kept, ' '), quoted(run.name), quoted(runs_at))

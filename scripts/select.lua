@@ -4,7 +4,6 @@
 -- feasible, misfit, peak_usage, bound (null where there is none, or where nothing is feasible), optimal, solution
 -- (counted from 0 as in the file), seconds, stopped (the exit status is then 130), table_entries, peak_table_entries.
 
-local core = require 'trinity.core'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 
@@ -24,7 +23,7 @@ if options.json then
   local facts = util.picked(result, { 'name', 'cost', 'feasible', 'peak_usage', 'bound', 'optimal', 'seconds',
     'table_entries', 'peak_table_entries', 'stopped', 'misfit' })
   facts.solution = util.map(result.solution, function(strategy) return strategy - 1 end)
-  print(core.to_json(facts)) -- which writes an infinite number as null
+  print(trinity.json.encode(facts)) -- which writes an infinite number as null
 else
   print(('%s: %d nodes, %d edges, %d strategies%s'):format(result.name, result.nodes, result.edges, result.strategies,
     result.usage_limit and (', usage limit %.0f'):format(result.usage_limit) or ''))

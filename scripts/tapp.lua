@@ -35,7 +35,6 @@
 -- ResNet-50 and InceptionV3, whose gradients are small and hidden; with parts by speed it does on four for these too.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 local layer_chain = require 'trinity.tapp.layer_chain'
 local layer_split = require 'trinity.tapp.layer_split'
 local pipeline_schedule = require 'trinity.pipeline.schedule'
@@ -338,7 +337,7 @@ local function table_text(studies)
       lines[#lines + 1] = { i == 1 and ('%s, %d'):format(case.model, case.nodes) or '', row.method,
         ('%.4f'):format(row.step_time_s), ('%.2f'):format(row.time_ratio), ('%.1f %%'):format(100 * row.rho),
         ('%.1f %%'):format(100 * row.reduction), ratio_text(row.over_least_load), ratio_text(row.over_fastest),
-        core.format_bytes(row.peak_memory_bytes), notes_of(row) }
+        trinity.format_bytes(row.peak_memory_bytes), notes_of(row) }
     end
   end
   return trinity.format_table(head, lines)
@@ -404,7 +403,7 @@ keep()
 
 local means = { tapp = summary_of(studies, 'tapp'), tapp_moves = summary_of(studies, 'tapp_moves') }
 if options.json then
-  print(core.to_json { command = command(), seed = options.seed, seeds = options.seeds,
+  print(trinity.json.encode { command = command(), seed = options.seed, seeds = options.seeds,
     evaluations = options.evaluations, batch_size = options.batch_size, micro_batches = options.micro_batches,
     cases = studies, mean = means, paper = paper })
   return

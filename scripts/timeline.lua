@@ -1,7 +1,6 @@
 #!/usr/bin/env trinity
 -- One step under the magnifying glass: where its time goes, and a trace of it to look at.
 
-local core = require 'trinity.core'
 local trinity = require 'trinity'
 
 local options = trinity.options {
@@ -94,9 +93,9 @@ end
 
 local problem = make_problem()
 local plan = make_plan(problem)
-local start = core.clock_s()
+local start = trinity.clock_s()
 local timeline = problem:timeline(plan)
-local took = core.clock_s() - start
+local took = trinity.clock_s() - start
 
 print(('%s on %s, %s: %s, %d micro-batch%s'):format(problem.graph.name, problem.cluster.name,
   options.strategy ~= '' and options.strategy or options.method, plan.schedule or 'fifo', plan.micro_batches or 1,

@@ -6,7 +6,6 @@
 -- Data are generated: 'images' are pictures of 3 x 32 x 32 of ten classes under noise, 'characters' a text of
 -- invented words whose next character is to be told.
 
-local core = require 'trinity.core'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 local nn, tensor = trinity.nn, trinity.tensor
@@ -122,7 +121,7 @@ local function train(method, seed)
     job:print(('goes on after epoch %d'):format(trainer.epochs_done))
   end
   job:barrier()
-  local began_s = core.clock_s()
+  local began_s = trinity.clock_s()
   while trainer.epochs_done < options.epochs do
     local epoch = trainer.epochs_done + 1
     local skips = trainer.schedule and trainer.schedule.global_skips or 0
@@ -134,7 +133,7 @@ local function train(method, seed)
     if options.checkpoint ~= '' then trainer:save(options.checkpoint) end
   end
   job:barrier()
-  local seconds = core.clock_s() - began_s
+  local seconds = trinity.clock_s() - began_s
   local test_loss = tensor.no_grad(function() return loss_of(trinity.random(1, 'test'), 1000):item() end)
   return { method = method, seed = seed, seconds = seconds, waited_s = trainer.wait_s, loss = job:mean(test_loss) }
 end

@@ -5,7 +5,6 @@
 -- policy and uniform random placements.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 local plot = require 'trinity.base.plot'
 
 local options = trinity.options {
@@ -21,7 +20,7 @@ local options = trinity.options {
 }
 
 local problems, names = {}, {}
-for _, file in ipairs(core.list_folder(options.folder)) do
+for _, file in ipairs(trinity.files.list(options.folder)) do
   local name = file:match '^(.*)%.graph%.txt$'
   if name then
     names[#names + 1] = name

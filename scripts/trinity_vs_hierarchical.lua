@@ -4,7 +4,6 @@
 -- average (manual/papers.md "Trinity: experiments").
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 local article = require 'trinity.paper.article'
 local plot = require 'trinity.base.plot'
 local util = require 'trinity.base.util'
@@ -22,13 +21,13 @@ local trace
 local function reward(m)
   if trace and m.feasible and m.step_time_s < trace.best_s then
     trace.best_s = m.step_time_s
-    trace[#trace + 1] = { seconds = core.clock_s() - trace.start_s, step_time_s = m.step_time_s }
+    trace[#trace + 1] = { seconds = trinity.clock_s() - trace.start_s, step_time_s = m.step_time_s }
   end
   return -m.step_time_s * (m.feasible and 1 or 10)
 end
 
 local function run(problem, method, settings, seed)
-  trace = { best_s = math.huge, start_s = core.clock_s() }
+  trace = { best_s = math.huge, start_s = trinity.clock_s() }
   local found = trinity.methods[method](problem, util.merged(settings, { seed = seed,
     evaluations = options.evaluations }))
   if found.stopped then os.exit(130) end

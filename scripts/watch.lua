@@ -3,7 +3,6 @@
 -- run goes on); it ends by itself when the run does. With --once it prints how things are and ends.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 local progress = require 'trinity.base.progress'
 local run_list = require 'trinity.runs.list'
 local run_state = require 'trinity.runs.state'
@@ -28,7 +27,7 @@ local function latest()
   return chosen or util.fail_usage('there are no runs in %s', root)
 end
 
-local look = core.terminal(1)
+local look = progress.terminal(1)
 
 local function show_line(run)
   local now = run_list.now(run)
@@ -69,23 +68,25 @@ end
 local run = options.name ~= '' and run_list.find(root, options.name) or latest()
 print(('%s: %s on %s, started %s'):format(run.path, run.model or '?', run.cluster or '?',
   tostring(run.about.started_at)))
-core.begin_search() -- Ctrl-C only asks to stop
-local shown_s, wait_s = -math.huge, options.interval_s
-while true do
-  tell_searches(run)
-  local running = run.status == 'running'
-  local due = look.redraws or options.once or core.clock_s() - shown_s >= wait_s
-  if running and due then
-    show_line(run)
-    -- Into a file or pipe, lines become rarer.
-    if shown_s > -math.huge and not look.redraws then wait_s = math.min(600, 1.25 * wait_s) end
-    shown_s = core.clock_s()
+local function follow()
+  local shown_s, wait_s = -math.huge, options.interval_s
+  while true do
+    tell_searches(run)
+    local running = run.status == 'running'
+    local due = look.redraws or options.once or trinity.clock_s() - shown_s >= wait_s
+    if running and due then
+      show_line(run)
+      -- Into a file or pipe, lines become rarer.
+      if shown_s > -math.huge and not look.redraws then wait_s = math.min(600, 1.25 * wait_s) end
+      shown_s = trinity.clock_s()
+    end
+    if options.once or not running or trinity.stop_requested() then break end
+    os.execute(('sleep %.3f'):format(options.interval_s))
+    local path = run.path
+    run = run_list.read(path)
+    if not run then util.fail('%s is not there any more', path) end
   end
-  if options.once or not running or core.stop_requested() then break end
-  os.execute(('sleep %.3f'):format(options.interval_s))
-  local path = run.path
-  run = run_list.read(path)
-  if not run then util.fail('%s is not there any more', path) end
 end
-core.end_search()
+
+trinity.stoppable(follow)
 if run.status ~= 'running' then tell_end(run) elseif look.redraws then print '' end

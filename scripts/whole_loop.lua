@@ -4,7 +4,6 @@
 -- with several batch sizes says at which of them a second device pays.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 local fidelity = require 'trinity.paper.fidelity'
 local measure = require 'trinity.execute.measure'
 local plot = require 'trinity.base.plot'
@@ -34,7 +33,7 @@ local function found_by(problem, name)
   for _, method in ipairs { 'single_device', 'expert', 'metis', 'trinity' } do
     local ok, found = pcall(trinity.methods[method], problem, { seed = options.seed,
       evaluations = method == 'trinity' and options.evaluations or 1, quiet = true })
-    if core.was_interrupted() and not ok then error(found, 0) end
+    if trinity.was_interrupted() and not ok then error(found, 0) end
     if ok then
       entries[#entries + 1] = { name = method, placement = found.placement }
       if method == 'trinity' then found:save(('%s.%s.strategy.json'):format(options.output, name)) end
@@ -75,7 +74,7 @@ end
 print(trinity.format_table({ 'network', 'method', 'measured', 'times as fast', 'simulated', 'times as fast' }, rows))
 print('\n' .. table.concat(verdicts, '\n'))
 plot.csv(options.output .. '.csv', { 'network', 'method', 'measured_s', 'simulated_s' }, cells)
-local machine = core.describe_machine()
+local machine = trinity.describe_machine()
 print(('\nmeasured on %s (%s, %d cores), medians of %d steps after %d; in %s.csv'):format(options.devices,
   machine.processor, machine.cores, options.steps, options.warm_up, options.output))
 print('made by: trinity scripts/whole_loop.lua ' .. table.concat(arg, ' '))

@@ -6,6 +6,7 @@ if not package.loaded['trinity.core'] and not package.preload['trinity.core'] th
   package.cpath = ('%s;%s/../build/lua/?.so;%s/../../../lib/lua/5.1/?.so'):format(package.cpath, lib, lib)
 end
 
+local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local model = require 'trinity.graph.model'
 local util = require 'trinity.base.util'
@@ -27,6 +28,9 @@ local util = require 'trinity.base.util'
 ---@field daso trinity.DasoModule the schedule of DASO
 ---@field synchronisation trinity.SynchronisationModule how long data-parallel training takes
 ---@field run trinity.Run the folder of the running script
+---@field home string the folder of lib, models and scripts
+---@field files trinity.FilesModule files and folders
+---@field json trinity.JsonModule JSON as people read it
 ---@field pipeline trinity.PipelineModule cuts networks into pipelines: trinity.pipeline(source, options)
 --- A method that trains a policy by proximal policy optimisation, with a ratio per choice.
 ---@field ppo fun(settings: trinity.PpoSettings): trinity.Method
@@ -77,6 +81,29 @@ local trinity = {
 }
 
 for name, learner in util.sorted_pairs(require 'trinity.learn.learning') do trinity[name] = learner end
+
+-- What scripts need of the program itself: they take nothing from trinity.core.
+trinity.home = core.home
+trinity.files = require 'trinity.files'
+trinity.json = require 'trinity.files.json'
+for _, name in ipairs { 'clock_s', 'describe_machine', 'stop_requested', 'was_interrupted' } do
+  trinity[name] = core[name]
+end
+
+--- Runs a loop that ends by itself once trinity.stop_requested() is true: the first Ctrl-C meanwhile does not stop the
+--- script's own lines but asks; a search, a simulation or a command that runs there raises 'interrupted'. Returns
+--- whether anybody asked. The second Ctrl-C stops the script.
+---@param body fun()
+---@return boolean
+function trinity.stoppable(body)
+  check.argument('trinity.stoppable', 1, 'body', body, 'function')
+  core.begin_search()
+  local ok, message = xpcall(body, function(raised) return raised end)
+  local stopped = core.stop_requested()
+  core.end_search()
+  if not ok then error(message, 0) end
+  return stopped
+end
 
 --- LibTorch and the BLAS in use, as a line of text; warns on standard error about a slow BLAS.
 ---@return string

@@ -9,7 +9,16 @@ error 'this file is for editors'
 ---@field format_bytes fun(bytes: number): string Bytes as text: '3.21 GB'.
 ---@field random fun(seed: integer, name: string, index?: integer): trinity.RandomStream A stream of random numbers that seed, name and index (default 0) determine.
 ---@field threads fun(): integer Number of worker threads; results do not depend on it.
+---@field clock_s fun(): number Seconds of a clock that only goes forward, to measure with.
+---@field describe_machine fun(): trinity.Machine The processor that runs the script.
+---@field stop_requested fun(): boolean Whether Ctrl-C or a time limit asked what runs to end: within trinity.stoppable and searches.
+---@field was_interrupted fun(): boolean Whether Ctrl-C was pressed since the script began; the program then exits with status 130.
 local trinity = {}
+
+---@class trinity.Machine
+---@field processor string its name
+---@field cores integer that this process may use
+---@field memory_bytes integer
 
 ---@alias trinity.SearchMethod fun(problem: trinity.Problem, options?: trinity.SearchOptions): trinity.Strategy?, reason_why_there_is_none: string?
 

@@ -16,8 +16,9 @@ local function duration(seconds)
 end
 
 --- `silent` is true while items of trinity.parallel_map run: their searches show nothing. `quiet`: the user wants to
---- see nothing. listener(self, state) is called with every update, shown or not.
-local progress = { silent = false, quiet = false, listener = nil, duration = duration }
+--- see nothing. listener(self, state) is called with every update, shown or not. terminal(1) and terminal(2) say what
+--- standard output and error are: redraws, columns, utf8, colour.
+local progress = { silent = false, quiet = false, listener = nil, duration = duration, terminal = core.terminal }
 
 --- A progress display called `label`. `quiet` shows nothing.
 function progress.new(label, quiet)

@@ -14,7 +14,7 @@ local profile = {}
 ---@field version integer of the format
 ---@field trinity string version of the program that measured
 ---@field date string UTC
----@field machine table processor, cores, memory_bytes
+---@field machine trinity.Machine
 ---@field libraries table torch (LibTorch and its BLAS), threads
 ---@field model table name, batch_size, operators, fingerprint
 ---@field settings table steps, warm_up, copies

@@ -9,6 +9,9 @@ local util = require 'trinity.base.util'
 
 local run_list = {}
 
+--- A path from the root of the file system.
+function run_list.absolute(path) return path:match '^/' and path or core.process().folder .. '/' .. path end
+
 --- A field of what may be anybody's JSON, when it has the type that is expected.
 local function field(t, key, kind)
   local value = type(t) == 'table' and t[key]

@@ -98,10 +98,10 @@ function chapters.difference(block, text)
 end
 
 --- A folder in which commands of the manual run: build/trinity is `program`, what stands beside it and the tree are
---- those of `root`.
+--- those of `root`, but for its runs.
 function chapters.folder(path, root, program)
   os.execute(([[mkdir -p '%s/build' && cd '%s' && ln -s '%s' build/trinity
-    for f in '%s'/*; do [ -e "${f##*/}" ] || ln -s "$f" .; done]]):format(path, path, program, root))
+    for f in '%s'/*; do [ "${f##*/}" = runs ] || [ -e "${f##*/}" ] || ln -s "$f" .; done]]):format(path, path, program, root))
   for _, name in ipairs { 'lua', 'libtrinity.so', 'package' } do
     local beside = ('%s/%s'):format(program:match '^(.*)/', name)
     os.execute(("[ ! -e '%s' ] || ln -s '%s' '%s/build/'"):format(beside, beside, path))

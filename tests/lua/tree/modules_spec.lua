@@ -4,7 +4,7 @@ local core = require 'trinity.core'
 local trinity = require 'trinity'
 
 -- Rooms from the ground up; the library's init.lua stands on top.
-local floors = { 'base', 'cluster', 'graph', 'profile', 'strategy', 'select', 'nn', 'runs', 'dist', 'search', 'learn', 'tapp',
+local floors = { 'base', 'files', 'cluster', 'graph', 'profile', 'strategy', 'select', 'nn', 'runs', 'dist', 'search', 'learn', 'tapp',
   'pase', 'pipeline', 'execute', 'methods', 'parallel', 'report', 'command', 'paper', 'layers',
   'topology', 'init' }
 
@@ -79,6 +79,20 @@ describe('modules of the library', function()
   it('go by the names that files of networks and clusters know', function()
     expect(require 'trinity.layers'):equals(trinity.layers)
     expect(require 'trinity.topology'):equals(trinity.topology)
+  end)
+  it('are all that scripts, networks and clusters see: what is bound to the engine is not theirs', function()
+    for _, folder in ipairs { 'scripts', 'models', 'models/clusters' } do
+      local count = 0
+      for _, file in ipairs(core.list_folder(root .. '/' .. folder)) do
+        local path = folder .. '/' .. file
+        for _, name in ipairs(file:find '%.lua$' and required(core.read_file(root .. '/' .. path)) or {}) do
+          count = count + 1
+          if name == 'core' then error(path .. " requires trinity.core; what it needs is for the library to give", 0) end
+        end
+      end
+      expect(5):below(count)
+    end
+    expect(required "local core = require('trinity.core')"[1]):equals 'core'
   end)
   it('are found in a circle by this spec', function()
     expect(circle_of { a = { 'b', 'd' }, b = { 'c' }, c = { 'a' }, d = {} }):equals 'a -> b -> c -> a'

@@ -102,6 +102,7 @@ local callers = {
     trinity.pipeline.register('hostile', { run = function() f() return { feasible = false } end })
     trinity.pipeline(w.problem, { method = 'hostile', devices = 2, quiet = true })
   end,
+  ['trinity.stoppable'] = function(_, f) trinity.stoppable(f) end,
   ['trinity.model'] = function(_, f)
     model_file('return { build = function() attack_of_hostile_spec() return 3 end }', trinity.model, f)
   end,

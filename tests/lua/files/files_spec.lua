@@ -1,0 +1,91 @@
+-- trinity.files, trinity.json, trinity.stoppable and what else scripts ask of the program itself.
+
+local trinity = require 'trinity'
+
+describe('trinity.files', function()
+  it('gives back what was written, in a folder that it makes', function()
+    local folder = temporary()
+    trinity.files.write(folder .. '/deep/b', 'one\0two')
+    trinity.files.write(folder .. '/deep/a', '')
+    trinity.files.write(folder .. '/deep/.hidden', 'x')
+    expect(trinity.files.read(folder .. '/deep/b')):equals 'one\0two'
+    expect(table.concat(trinity.files.list(folder .. '/deep'), ' ')):equals 'a b'
+    os.execute(("rm -r '%s'"):format(folder))
+  end)
+  it('says which file or folder it cannot read or write', function()
+    expect(function() trinity.files.read '/nowhere/x' end):raises '_spec%.lua:%d+: files%.read: /nowhere/x: cannot read'
+    expect(function() trinity.files.write('/proc/nowhere/x', '') end):raises '_spec%.lua:%d+: files%.write: /proc/nowhere/x: cannot'
+    expect(function() trinity.files.list '/nowhere' end):raises '_spec%.lua:%d+: files%.list: /nowhere: no such folder'
+    expect(function() trinity.files.list(root .. '/README.md') end):raises 'README%.md: no such folder'
+    expect(function() trinity.files.read(3) end):raises "files%.read: argument 1 %('path'%): expected a string, got number 3"
+    expect(function() trinity.files.write('x', 3) end):raises "files%.write: argument 2 %('content'%)"
+  end)
+  it('opens for safe scripts what is below their folder only', function()
+    for _, call in ipairs { 'read "/etc/passwd"', 'list "/etc"', 'write("/tmp/safe_escape", "")', 'list ".git"' } do
+      local status, output = run_trinity(("--safe -e 'require(\"trinity\").files.%s'"):format(call))
+      expect(status):equals(1)
+      expect(output):matches 'files%.%l+: [%w/._]+: cannot %l+: '
+    end
+    local status, output = run_trinity [[--safe -e 'print(#require("trinity").files.list "models/clusters" > 5)']]
+    expect(status):equals(0)
+    expect(output):equals 'true\n'
+  end)
+end)
+
+describe('trinity.json', function()
+  it('reads back what it writes', function()
+    local value = { name = 'a "b"', list = { 1, 2.5, { deep = true } }, empty = {} }
+    local text = trinity.json.encode(value)
+    expect(text):equals(trinity.json.encode(trinity.json.decode(text)))
+    expect(text):matches '^{\n  "empty": %[%],\n  "list": %['
+    expect(trinity.json.encode { 1 / 0, 0 / 0 }):equals '[\n  null,\n  null\n]'
+    local back = trinity.json.read(file_with(text))
+    expect(back.name):equals 'a "b"'
+    expect(back.list[3].deep):equals(true)
+  end)
+  it('says what is wrong, and where', function()
+    expect(function() trinity.json.encode(print) end):raises "_spec%.lua:%d+: json%.encode: argument 1 %('value'%): no JSON for a function"
+    expect(function() trinity.json.encode { 1, a = 2 } end):raises 'json%.encode: .*both a list and named fields'
+    expect(function() trinity.json.decode '{' end):raises '_spec%.lua:%d+: json%.decode: JSON:1:1: not valid JSON'
+    expect(function() trinity.json.read(root .. '/README.md') end):raises 'json%.read: .*README%.md:1:1: not valid JSON'
+    expect(function() trinity.json.read '/nowhere' end):raises 'json%.read: /nowhere: cannot read'
+  end)
+end)
+
+describe('trinity.stoppable', function()
+  it('says that nobody asked to stop, and hands on an error as it is', function()
+    expect(trinity.stoppable(function() end)):equals(false)
+    local problem = {}
+    local ok, message = pcall(trinity.stoppable, function() error(problem) end)
+    expect(not ok and message):equals(problem)
+  end)
+  it('lets a loop end by itself on Ctrl-C; the script goes on', function()
+    local status, output = run_script('SCRIPT', [[
+      local trinity = require 'trinity'
+      local rounds = 0
+      local stopped = trinity.stoppable(function()
+        os.execute '(sleep 0.1; kill -INT $PPID) &'
+        local start_s = trinity.clock_s()
+        while not trinity.stop_requested() do
+          rounds = rounds + 1
+          if trinity.clock_s() - start_s > 60 then error 'nobody stopped it' end
+        end
+      end)
+      print(stopped, rounds > 1, trinity.stop_requested(), trinity.was_interrupted())
+    ]])
+    expect(output):equals 'true\ttrue\tfalse\ttrue\n'
+    expect(status):equals(130)
+  end)
+end)
+
+describe('what scripts ask of the program', function()
+  it('has the names that trinity gives it', function()
+    expect(trinity.home):equals(root)
+    local before_s = trinity.clock_s()
+    expect(before_s <= trinity.clock_s()):equals(true)
+    local machine = trinity.describe_machine()
+    expect(0):below(machine.cores)
+    expect(0):below(machine.memory_bytes)
+    expect(#machine.processor > 0):equals(true)
+  end)
+end)
