@@ -90,15 +90,15 @@ for _, name in ipairs { 'clock_s', 'describe_machine', 'stop_requested', 'was_in
   trinity[name] = core[name]
 end
 
---- Runs a loop that ends by itself once trinity.stop_requested() is true: the first Ctrl-C meanwhile does not stop the
---- script's own lines but asks; a search, a simulation or a command that runs there raises 'interrupted'. Returns
---- whether anybody asked. The second Ctrl-C stops the script.
----@param body fun()
+--- Runs body(stop_requested), a loop that ends by itself once stop_requested() is true: the first Ctrl-C meanwhile does
+--- not stop the script's own lines but asks; a search, a simulation or a command that runs there raises 'interrupted'.
+--- Returns whether anybody asked. The second Ctrl-C stops the script.
+---@param body fun(stop_requested: fun(): boolean)
 ---@return boolean
 function trinity.stoppable(body)
   check.argument('trinity.stoppable', 1, 'body', body, 'function')
   core.begin_search()
-  local ok, message = xpcall(body, function(raised) return raised end)
+  local ok, message = xpcall(function() body(core.stop_requested) end, function(raised) return raised end)
   local stopped = core.stop_requested()
   core.end_search()
   if not ok then error(message, 0) end

@@ -9,7 +9,7 @@ local util = require 'trinity.base.util'
 local json = {}
 
 --- A value as JSON, indented, with sorted keys. A table without fields is a list; not a number and infinities are null.
----@param value any
+---@param value? any
 ---@return string
 function json.encode(value)
   local ok, text = pcall(core.to_json, value)

@@ -63,10 +63,10 @@ describe('trinity.stoppable', function()
     local status, output = run_script('SCRIPT', [[
       local trinity = require 'trinity'
       local rounds = 0
-      local stopped = trinity.stoppable(function()
+      local stopped = trinity.stoppable(function(stop_requested)
         os.execute '(sleep 0.1; kill -INT $PPID) &'
         local start_s = trinity.clock_s()
-        while not trinity.stop_requested() do
+        while not stop_requested() do
           rounds = rounds + 1
           if trinity.clock_s() - start_s > 60 then error 'nobody stopped it' end
         end
