@@ -4,7 +4,7 @@
 -- fed to the next step beside its token (Luong's input feeding, as in github.com/tensorflow/nmt and
 -- OpenNMT).
 --
--- The article on Trinity states neither sizes nor lengths. 32 tokens give its number of operators at
+-- The paper on Trinity states neither sizes nor lengths. 32 tokens give its number of operators at
 -- framework granularity (scripts/table3.lua).
 
 local layers = require 'trinity.graph.layers'

@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
 -- Compares methods under one budget. With --json one object with the fields
 --   model, cluster, seed (the first), seeds, evaluations, seconds, lower_bound_s, best (a method), stopped,
---   least_infeasible (a method, where nothing fits: the misfit of its best run says what limits it)
+--   least_infeasible (a method, where nothing fits: the infeasibility of its best run says what limits it)
 --   rows   one a method: { method, median_step_time_s, failures = [texts], runs = [one a seed: { seed, step_time_s,
 --          fits, peak_memory_bytes = [one a device], peak_communication_bytes, total_communication_bytes, reward,
 --          lower_bound_s, evaluations, seconds }] }

@@ -3,7 +3,7 @@
 -- ImageNet and HRNet-W48 on CityScapes, on nodes of JUWELS Booster, and how the gain depends on the network's
 -- bandwidth, on nodes and on skips. Writes tables, and plots with gnuplot where that is installed.
 --
--- The article (Coquelin et al. 2022) reports up to 34 % less training time than Horovod for such networks on this
+-- The paper (Coquelin et al. 2022) reports up to 34 % less training time than Horovod for such networks on this
 -- machine. What the simulated gain is depends above all on what the all-reduce is able to hide: see the last lines.
 
 local plot = require 'trinity.base.plot'
@@ -17,8 +17,8 @@ local options = trinity.options {
   networks = { default = 'resnet50,hrnet_w48', help = 'of resnet50, hrnet_w48' },
   resnet50_batch = { default = 256, help = 'images on a GPU', min = 1, integer = true },
   hrnet_w48_batch = { default = 2, help = 'crops of 512 x 1024 on a GPU', min = 1, integer = true },
-  resnet50_epochs = { default = 90, help = 'as in the code of the article', min = 1, integer = true },
-  hrnet_w48_epochs = { default = 175, help = 'as in the multi-scale attention article', min = 1, integer = true },
+  resnet50_epochs = { default = 90, help = 'as in the code of the paper', min = 1, integer = true },
+  hrnet_w48_epochs = { default = 175, help = 'as in the multi-scale attention paper', min = 1, integer = true },
   tf32 = { default = true, help = "convolutions on the A100's tensor cores, PyTorch's default" },
   study_gpus = { default = 64, help = 'GPUs of the studies of bandwidth and skips', min = 8, integer = true },
   bandwidths = { default = '24,12,6,3,1.5,0.75,0.375', help = "of a GPU's network card, GB/s" },
@@ -117,7 +117,7 @@ local function study_gpus(network)
     rows[#rows + 1] = row
     network.schedule, network.gain = schedule_of(found.daso.epochs), gain(found.bucketed, found.daso)
   end
-  print(('\n%s, %d a GPU, %d epochs: training hours; gain: less time with DASO (the article: up to 34 %%)\n'):format(
+  print(('\n%s, %d a GPU, %d epochs: training hours; gain: less time with DASO (the paper: up to 34 %%)\n'):format(
     network.name, network.batch_size, network.epochs))
   print(trinity.format_table(head, rows))
   write_csv(network, 'gpus', keys, rows)
@@ -222,5 +222,5 @@ trinity.run:result('daso', { networks = kept }, ('A training of %s takes %.2f %%
 print [[
 Simulated, not measured: links without blocking or noise, gradients of float32, a constant loss, on which DASO's skips
 cycle every three epochs. "bucketed" hides what it can behind the backward pass, as Horovod and PyTorch do at best;
-"hierarchical" and "flat" hide nothing. A gain near the article's needs an all-reduce that is slower, or hides less,
+"hierarchical" and "flat" hide nothing. A gain near the paper's needs an all-reduce that is slower, or hides less,
 than this network allows: the table over bandwidths says how slow.]]

@@ -1,14 +1,14 @@
 #!/usr/bin/env trinity
--- Trinity beside every other method under equal wall-clock time, on the article's networks and cards: simulated step
+-- Trinity beside every other method under equal wall-clock time, on the paper's networks and cards: simulated step
 -- times over the lower bound, and how far Trinity is from the best other method of a row. What depends on the clock
 -- depends on the machine and its load: compare figures of one run only.
 
 local trinity = require 'trinity'
-local article = require 'trinity.paper.article'
+local paper = require 'trinity.paper.trinity'
 local plot = require 'trinity.base.plot'
 local util = require 'trinity.base.util'
 
-local options = trinity.options(article.declare {
+local options = trinity.options(paper.declare {
   'Compares Trinity with all other methods under equal wall-clock time.',
   methods = { default = 'single_device,expert,contiguous,metis,scotch,heft,m_topo,m_etf,m_sct,random,mcmc,annealing,'
     .. 'local_search,best,post,colocrl,hierarchical,placeto', help = 'the other methods, with commas' },
@@ -32,7 +32,7 @@ local head, rows, cells = { 'row', 'bound' }, {}, {}
 for i, name in ipairs(names) do head[i + 2] = name end
 head[#head + 1] = 'trinity over best other'
 local within, worst = 0, 0
-for label, problem in article.rows(options) do
+for label, problem in paper.rows(options) do
   local comparison = trinity.compare(problem, names, { seconds = options.seconds, seeds = options.seeds })
   if comparison.stopped then os.exit(130) end
   local values, best = {}, math.huge

@@ -1,6 +1,6 @@
 #!/usr/bin/env trinity
--- Figure 4 of the Trinity article: the best placement of NMT on four cards, drawn on the graph's layers, coloured by
--- card. Graphviz draws it; the placement stands beside it as CSV, an operator a row. The article's strategy takes
+-- Figure 4 of the Trinity paper: the best placement of NMT on four cards, drawn on the graph's layers, coloured by
+-- card. Graphviz draws it; the placement stands beside it as CSV, an operator a row. The paper's strategy takes
 -- 2.56 s on its machine; here a step is simulated.
 
 local layers = require 'trinity.report.layers'

@@ -1,13 +1,13 @@
 #!/usr/bin/env trinity
--- Figure 5 of the Trinity article: how the policy converges on NMT, NASNet and InceptionV3. The policy alone, without
+-- Figure 5 of the Trinity paper: how the policy converges on NMT, NASNet and InceptionV3. The policy alone, without
 -- warm start and refinement; loss, mean and best reward of every update, as CSV and as a picture, seeds as a band.
 
 local trinity = require 'trinity'
-local article = require 'trinity.paper.article'
+local paper = require 'trinity.paper.trinity'
 local plot = require 'trinity.base.plot'
 local util = require 'trinity.base.util'
 
-local options = trinity.options(article.declare {
+local options = trinity.options(paper.declare {
   'Convergence of the Trinity policy: loss and best reward by update, with seeds as a band.',
   updates = { default = 100, help = 'policy updates', min = 1, integer = true },
   seeds = { default = 3, help = 'searches of every network', min = 1, integer = true },
@@ -44,7 +44,7 @@ local function band(runs, update, c)
 end
 
 local cells, blocks, labels, summary = {}, {}, {}, {}
-for label, problem in article.rows(options, trinity.rewards.mdpe()) do
+for label, problem in paper.rows(options, trinity.rewards.mdpe()) do
   local runs = trinity.parallel_map(options.seeds, function(seed) return train(problem, seed) end, { workers = 1 })
   local lines = {}
   for update = 1, options.updates do

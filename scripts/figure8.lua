@@ -1,5 +1,5 @@
 #!/usr/bin/env trinity
--- Figure 8 of the Trinity article: peak memory of a device on two and four cards, by one card, expert,
+-- Figure 8 of the Trinity paper: peak memory of a device on two and four cards, by one card, expert,
 -- Hierarchical and Trinity, as CSV and pictures. Searches are shared with figures 6, 7 and 8 (--kept).
 
 require('trinity.paper.figures').draw { number = 8, title = 'peak memory of a device', y = 'peak memory in GB',

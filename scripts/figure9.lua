@@ -1,5 +1,5 @@
 #!/usr/bin/env trinity
--- Figure 9 of the Trinity article: do simulated and measured step times agree? For every network this machine is
+-- Figure 9 of the Trinity paper: do simulated and measured step times agree? For every network this machine is
 -- profiled, then at least 30 placements from random to good, none of which served a fit, are simulated on the profile
 -- and executed: medians of 20 steps in 10 rounds over all placements, each visit with one step of warm-up. Says mean
 -- and largest error, Kendall's tau (and that of the measured times of odd rounds with those of even ones), what the

@@ -95,8 +95,8 @@ print(('%s (%s) by %s: %s%s'):format(found.network, found.format, found.method,
   found.max_load and 'max load ' .. load_text(found.max_load)
     or found.optimal and 'no split fits' or 'no split was found that fits',
   found.optimal and (found.feasible and ', optimal' or ', proved') or ''))
-if found.misfit then
-  print((found.max_load and 'it does not fit: ' or 'what limits it: ') .. found.misfit.text)
+if found.infeasibility then
+  print((found.max_load and 'it does not fit: ' or 'what limits it: ') .. found.infeasibility.text)
   if found.least_infeasible then print 'nearest to fitting:' end
 end
 local stages = (found.least_infeasible or found).stages

@@ -11,7 +11,7 @@ local options = trinity.options {
   batch_size = { default = 64, help = 'samples per step (a profile has its own)', min = 1, integer = true },
   steps = { default = 90, help = 'policy updates', min = 1, integer = true },
   samples = { default = 16, help = 'placements per policy update', min = 1, integer = true },
-  preset = { default = 'default', help = "settings of the search: default, or paper (the article's)" },
+  preset = { default = 'default', help = "settings of the search: default, or paper (the paper's)" },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
   alpha = { default = 0.5, help = 'weight of the step time in the reward', min = 0 },
   beta = { default = 0.3, help = 'weight of the peak communication', min = 0 },

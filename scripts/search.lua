@@ -4,7 +4,7 @@
 --   evaluations, seconds    what it took
 --   saved                   where the strategy is, with --out
 -- Exit status 1 where no strategy that fits was found: what is shown and saved is then the least infeasible one, and
--- misfit says what limits it.
+-- infeasibility says what limits it.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'

@@ -1,8 +1,9 @@
 #!/usr/bin/env trinity
 -- Solves a strategy-selection problem in the format of the IOPDDL contest (ASPLOS 2025), which is also that of PaSE's
 -- tables. With --json one object with fields of what trinity.select gives (trinity reference SelectResult): name, cost,
--- feasible, misfit, peak_usage, bound (null where there is none, or where nothing is feasible), optimal, solution
--- (counted from 0 as in the file), seconds, stopped (the exit status is then 130), table_entries, peak_table_entries.
+-- feasible, infeasibility, peak_usage, bound (null where there is none, or where nothing is feasible), optimal,
+-- solution (counted from 0 as in the file), seconds, stopped (the exit status is then 130), table_entries,
+-- peak_table_entries.
 
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
@@ -21,7 +22,7 @@ if not ok then error((tostring(result):gsub('^.-: select: ', '')), 0) end
 
 if options.json then
   local facts = util.picked(result, { 'name', 'cost', 'feasible', 'peak_usage', 'bound', 'optimal', 'seconds',
-    'table_entries', 'peak_table_entries', 'stopped', 'misfit' })
+    'table_entries', 'peak_table_entries', 'stopped', 'infeasibility' })
   facts.solution = util.map(result.solution, function(strategy) return strategy - 1 end)
   print(trinity.json.encode(facts)) -- which writes an infinite number as null
 else
@@ -31,7 +32,7 @@ else
     or (result.optimal and 'proven: no selection is feasible' or 'not feasible')
   if result.stopped then state = state .. ', stopped by Ctrl-C' end
   print(('cost           %.17g  (%s)'):format(result.cost, state))
-  if result.misfit then print('misfit         ' .. result.misfit) end
+  if result.infeasibility then print('infeasibility  ' .. result.infeasibility) end
   if math.abs(result.bound) < math.huge then
     print(('bound          %.17g  (gap %.3g %%)'):format(result.bound,
       100 * (result.cost - result.bound) / math.max(math.abs(result.cost), 1e-300)))

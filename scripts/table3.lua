@@ -1,18 +1,18 @@
 #!/usr/bin/env trinity
--- Table 3 of the Trinity article (Algorithms 2022, 15(4), 108): operators and edges of its networks as
+-- Table 3 of the Trinity paper (Algorithms 2022, 15(4), 108): operators and edges of its networks as
 -- TensorFlow 1.15's graphs, beside ours at both granularities.
 
 local trinity = require 'trinity'
 
 local options = trinity.options {
-  'Sets the sizes of our graphs beside those that the Trinity article states (table 3).',
+  'Sets the sizes of our graphs beside those that the Trinity paper states (table 3).',
   only = { default = '', help = "one model of the table; '': all" },
   optimiser = { default = 'momentum', help = 'sgd, momentum or adam' },
 }
 
--- Operators and edges as the article has them. It says nothing of how long its sentences are (PTB's have 21
+-- Operators and edges as the paper has them. It says nothing of how long its sentences are (PTB's have 21
 -- words on average); with these lengths its sizes come out.
-local article = {
+local paper = {
   { model = 'inception_v3', operators = 12745, edges = 21928 },
   { model = 'nasnet_large', operators = 18644, edges = 27505 },
   { model = 'pnasnet_large', operators = 14063, edges = 20718 },
@@ -23,7 +23,7 @@ local article = {
 local function deviation(ours, theirs) return ('%+.1f %%'):format((ours / theirs - 1) * 100) end
 
 local rows, layers = {}, {}
-for _, row in ipairs(article) do
+for _, row in ipairs(paper) do
   if options.only == '' or options.only == row.model then
     local function graph(granularity)
       return trinity.model(row.model, { sequence = row.sequence, granularity = granularity,

@@ -1,23 +1,23 @@
 #!/usr/bin/env trinity
--- Table 4 of the Trinity article (Algorithms 2022, 15(4), 108) beside the simulator's: step times, communication
+-- Table 4 of the Trinity paper (Algorithms 2022, 15(4), 108) beside the simulator's: step times, communication
 -- and memory of its networks on its P100 cards, as TensorFlow 1.15's operations, by every method under one budget.
 --
--- The article measured on machines, with cards of "11 GB" and thousands of placements a search; here steps are
+-- The paper measured on machines, with cards of "11 GB" and thousands of placements a search; here steps are
 -- simulated, and the default budget is small. So what can be compared is order: which cells are out of memory, and
 -- who is faster than whom. The summary at the end tells it cell by cell, from the results, with reasons (below).
 --
--- At its defaults (9 minutes on two cores) these agree with the article: whether one card suffices 4 of 6, whether the
+-- At its defaults (9 minutes on two cores) these agree with the paper: whether one card suffices 4 of 6, whether the
 -- expert's placement fits 10 of 11, one card against Trinity 8 of 11, the expert against Trinity 5 of 11, Hierarchical
--- against Trinity 7 of 11 (Trinity is ahead on every row here; the article has three draws and one row the other way
--- round). The expert wins on gnmt and nmt here: its few cuts cost less than in the article. One card loses on
+-- against Trinity 7 of 11 (Trinity is ahead on every row here; the paper has three draws and one row the other way
+-- round). The expert wins on gnmt and nmt here: its few cuts cost less than in the paper. One card loses on
 -- pnasnet_large, since two cards do much of it at once.
 
-local article = require 'trinity.paper.article'
+local paper = require 'trinity.paper.trinity'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 
-local options = trinity.options(article.declare {
-  'Sets simulated step times and memory of all methods beside those that the Trinity article measured (table 4).',
+local options = trinity.options(paper.declare {
+  'Sets simulated step times and memory of all methods beside those that the Trinity paper measured (table 4).',
   methods = { default = 'single_device,expert,contiguous,metis,scotch,heft,m_topo,m_etf,m_sct,random,annealing,'
     .. 'local_search,best,post,colocrl,hierarchical,placeto,trinity', help = 'methods with commas' },
   evaluations = { default = 16, help = 'placements that each may simulate', min = 1, integer = true },
@@ -26,18 +26,18 @@ local options = trinity.options(article.declare {
 
 -- Who is compared with whom, and why an order may differ.
 local questions = {
-  { 'single_device', 'OOM', 'the article does not say how it measured memory, and some of its cells contradict others '
+  { 'single_device', 'OOM', 'the paper does not say how it measured memory, and some of its cells contradict others '
     .. '(see the script)' },
-  { 'expert', 'OOM', 'what the article calls layers is not known, and its limit is that of TensorFlow\'s allocator' },
-  { 'single_device', 'trinity', 'a placement over several cards gains here what runs at the same time; in the article '
+  { 'expert', 'OOM', 'what the paper calls layers is not known, and its limit is that of TensorFlow\'s allocator' },
+  { 'single_device', 'trinity', 'a placement over several cards gains here what runs at the same time; in the paper '
     .. 'one card is ahead wherever it fits, so that its transfers cost more than the simulated ones' },
   { 'expert', 'trinity', 'Trinity has drawn few placements here, and what the expert\'s parts send costs less than in '
-    .. 'the article' },
+    .. 'the paper' },
   { 'hierarchical', 'trinity', 'both have drawn few placements: the order is that of their first ones' },
 }
 local why_winners = 'as above: transfers are cheaper here, and the searches that learn have drawn few placements'
 
--- The methods that the article has.
+-- The methods that the paper has.
 local four = { 'single_device', 'expert', 'hierarchical', 'trinity' }
 
 local names, wanted = util.words(options.methods), {}
@@ -72,14 +72,14 @@ local function measure(problem, label, cards)
   return found
 end
 
---- The article's cells of a row in the form of measure's: step times by method.
+--- The paper's cells of a row in the form of measure's: step times by method.
 local function published_of(row, cell)
   return { single_device = row.one, expert = cell.expert, hierarchical = cell.hierarchical[1],
     trinity = cell.trinity[1] }
 end
 
 local measured = {}
-for _, problem, row, cell in article.rows(options) do
+for _, problem, row, cell in paper.rows(options) do
   local found = measure(problem, ('%s (%d)'):format(row.model, row.batch_size), cell.cards)
   found.published, found.cell = published_of(row, cell), cell
   measured[#measured + 1] = found
@@ -87,11 +87,11 @@ end
 
 local function time(value) return type(value) == 'number' and ('%.2f'):format(value) or value end
 
---- Step times: the article's four columns with ours beside them.
-local function article_table()
+--- Step times: the paper's four columns with ours beside them.
+local function paper_table()
   local head, rows = { 'network (batch)', 'cards', 'bound' }, {}
   for _, name in ipairs(four) do
-    head[#head + 1], head[#head + 2] = name .. ': article', 'here'
+    head[#head + 1], head[#head + 2] = name .. ': paper', 'here'
   end
   for i, found in ipairs(measured) do
     rows[i] = { found.label, tostring(found.cards), ('%.3f'):format(found.bound_s) }
@@ -114,7 +114,7 @@ local function methods_table()
   return trinity.format_table(head, rows)
 end
 
---- Peak communication and memory (GB): the article's Hierarchical and Trinity beside ours, and our best.
+--- Peak communication and memory (GB): the paper's Hierarchical and Trinity beside ours, and our best.
 local function traffic_table()
   local head = { 'network (batch)', 'cards' }
   for _, name in ipairs { 'hierarchical', 'trinity' } do
@@ -173,7 +173,7 @@ local function compare_order(one, other, why)
     local here = order(found.texts[one], found.texts[other] or 'OOM')
     local once = one == 'single_device' and other == 'OOM'
     if not (once and asked[found.label]) then
-      lines[#lines + 1] = { agrees = there == here, text = ('%s%s: article %s, here %s'):format(found.label,
+      lines[#lines + 1] = { agrees = there == here, text = ('%s%s: paper %s, here %s'):format(found.label,
         once and '' or (' on %d cards'):format(found.cards), there, here) }
     end
     asked[found.label] = true
@@ -181,7 +181,7 @@ local function compare_order(one, other, why)
   tell(other == 'OOM' and one .. ', in memory or not' or ('%s against %s'):format(one, other), lines, why)
 end
 
---- Those of the article's four methods that no other beats by more than 1 %.
+--- Those of the paper's four methods that no other beats by more than 1 %.
 local function winners(texts)
   local best, list = math.huge, {}
   for _, name in ipairs(four) do best = wanted[name] and math.min(best, tonumber(texts[name]) or math.huge) or best end
@@ -199,19 +199,19 @@ local function compare_winners(why)
     for _, a in ipairs(there) do
       for _, b in ipairs(here) do common = common or a == b end
     end
-    lines[i] = { agrees = common, text = ('%s on %d cards: article %s, here %s'):format(found.label, found.cards,
+    lines[i] = { agrees = common, text = ('%s on %d cards: paper %s, here %s'):format(found.label, found.cards,
       table.concat(there, ' and '), table.concat(here, ' and ')) }
   end
   tell('the best of ' .. table.concat(four, ', '), lines, why)
 end
 
-print 'Step times in s; "bound" is a lower bound of the simulated step. "single_device" in the article is one card.\n'
-print(article_table())
+print 'Step times in s; "bound" is a lower bound of the simulated step. "single_device" in the paper is one card.\n'
+print(paper_table())
 print '\nAll methods; * best of the row.\n'
 print(methods_table())
 print '\nThe busiest card sends and receives, the fullest card holds, in GB.\n'
 print(traffic_table())
-print "\nOrder of the cells, the article's against these ('<' is faster, '=' within 1 %):"
+print "\nOrder of the cells, the paper's against these ('<' is faster, '=' within 1 %):"
 for _, question in ipairs(questions) do
   local one, other, why = unpack(question)
   if wanted[one] and (other == 'OOM' or wanted[other]) then compare_order(one, other, why) end

@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
 -- TAPP (Appl. Sci. 2021, 11(11), 4785) beside data parallelism, GPipe, PipeDream and exact splits, on unequal machines.
 --
--- The article states two averages: a step 1.37 times faster than with BSP data parallelism, and a share of
+-- The paper states two averages: a step 1.37 times faster than with BSP data parallelism, and a share of
 -- communication in it that is 48.92 % lower. It states neither its networks nor its clusters, batches or settings, so
 -- that nothing here can be its experiment: networks and machines are ours, step times are simulated, and only the
 -- direction and the rough size of the two averages can be compared. What is measured (manual/papers.md "TAPP: what is
@@ -344,8 +344,8 @@ local function table_text(studies)
 end
 
 local function print_summary(method, summary)
-  print(('%-10s  over BSP with equal shards, mean of %d cases: %.2f times as fast (article, its own cases: %.2f), '
-    .. 'share of communication %.1f %% lower (article: %.2f %%)'):format(method, summary.cases, summary.time_ratio,
+  print(('%-10s  over BSP with equal shards, mean of %d cases: %.2f times as fast (paper, its own cases: %.2f), '
+    .. 'share of communication %.1f %% lower (paper: %.2f %%)'):format(method, summary.cases, summary.time_ratio,
     paper.time_ratio, 100 * summary.reduction, 100 * paper.reduction))
   for _, pair in ipairs { { 'least_load', 'the exact split of least load' },
     { 'fastest', 'the fastest of all splits' } } do
@@ -411,6 +411,6 @@ end
 print(table_text(studies) .. '\n')
 print_summary('tapp', means.tapp)
 print_summary('tapp_moves', means.tapp_moves)
-print(('The article does not name its networks, clusters or batches; these are ours (see the script). Simulated; '
+print(('The paper does not name its networks, clusters or batches; these are ours (see the script). Simulated; '
   .. 'batch %d in %d micro-batches, %d schemes a run, seeds %d to %d:\n  %s'):format(options.batch_size,
   options.micro_batches, options.evaluations, options.seed, options.seed + options.seeds - 1, command()))

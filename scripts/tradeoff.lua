@@ -1,6 +1,6 @@
 #!/usr/bin/env trinity
 -- What alpha, beta and gamma of Trinity's reward do: the same search under ten settings of the weights, from step time
--- alone towards little communication (beta) and towards little memory (gamma), and the article's own. Writes a table,
+-- alone towards little communication (beta) and towards little memory (gamma), and the paper's own. Writes a table,
 -- CSV and a picture.
 
 local trinity = require 'trinity'
@@ -23,7 +23,7 @@ local settings = {
   { 1, 0, 0, 'both' },
   { 0.95, 0.05, 0, 'beta' }, { 0.8, 0.2, 0, 'beta' }, { 0.5, 0.5, 0, 'beta' }, { 0.1, 0.9, 0, 'beta' },
   { 0.95, 0, 0.05, 'gamma' }, { 0.8, 0, 0.2, 'gamma' }, { 0.5, 0, 0.5, 'gamma' }, { 0.1, 0, 0.9, 'gamma' },
-  { 0.5, 0.3, 0.2, 'article' },
+  { 0.5, 0.3, 0.2, 'paper' },
 }
 
 local graph = trinity.model(options.model, { batch_size = options.batch_size })

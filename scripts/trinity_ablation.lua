@@ -1,12 +1,12 @@
 #!/usr/bin/env trinity
 -- What each stage of the Trinity search adds: all combinations of warm start, policy (PPO) and refinement under equal
--- evaluations, on the article's networks. Without any stage there is one placement: everything on the first card.
+-- evaluations, on the paper's networks. Without any stage there is one placement: everything on the first card.
 
 local trinity = require 'trinity'
-local article = require 'trinity.paper.article'
+local paper = require 'trinity.paper.trinity'
 local plot = require 'trinity.base.plot'
 
-local options = trinity.options(article.declare {
+local options = trinity.options(paper.declare {
   'Step time of the Trinity search with each of its stages on and off, over the lower bound.',
   evaluations = { default = 320, help = 'placements that each search may simulate', min = 1, integer = true },
   seeds = { default = 3, help = 'searches of each kind; the table has medians', min = 1, integer = true },
@@ -28,7 +28,7 @@ end
 
 local head, runs = { 'warm_start', 'policy', 'refine' }, {}
 local columns, sums, seconds, fitting = {}, {}, {}, {}
-for label, problem in article.rows(options) do
+for label, problem in paper.rows(options) do
   head[#head + 1] = label
   columns[#columns + 1] = {}
   for c, stages in ipairs(combinations) do

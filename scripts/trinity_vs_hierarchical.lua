@@ -1,14 +1,14 @@
 #!/usr/bin/env trinity
--- Trinity against Hierarchical under equal evaluations, on the article's networks and cards: step times, and how long
--- Trinity takes until its best is as good as Hierarchical's last one. The article reports 36.4 % less search time on
+-- Trinity against Hierarchical under equal evaluations, on the paper's networks and cards: step times, and how long
+-- Trinity takes until its best is as good as Hierarchical's last one. The paper reports 36.4 % less search time on
 -- average (manual/papers.md "Trinity: experiments").
 
 local trinity = require 'trinity'
-local article = require 'trinity.paper.article'
+local paper = require 'trinity.paper.trinity'
 local plot = require 'trinity.base.plot'
 local util = require 'trinity.base.util'
 
-local options = trinity.options(article.declare {
+local options = trinity.options(paper.declare {
   'Compares Trinity and Hierarchical under equal evaluations: step time and search time.',
   evaluations = { default = 320, help = 'placements that each search may simulate', min = 1, integer = true },
   seeds = { default = 5, help = 'searches of each; the table has medians', min = 1, integer = true },
@@ -55,7 +55,7 @@ local head = { 'row', 'bound', 'hierarchical', 'trinity', 'ratio', 'hierarchical
   'share' }
 if options.policy_only then head[#head + 1], head[#head + 2] = 'policy only', 'its s' end
 local rows, all, sums = {}, {}, { ratio = 0, share = 0, worse = 0 }
-for label, problem in article.rows(options, reward) do
+for label, problem in paper.rows(options, reward) do
   local runs = {}
   for k, kind in ipairs(kinds) do
     runs[k] = {}
@@ -91,6 +91,6 @@ plot.csv(options.csv, { 'row', 'method', 'seed', 'step_time_s', 'feasible', 'eva
 print(("\nsimulated; medians of seeds 1 to %d, at most %d evaluations; share: of Hierarchical's search time until "
   .. 'Trinity is as good as its result'):format(options.seeds, options.evaluations))
 print(('Trinity is worse on %d of %d rows; mean ratio of step times %.3f, mean share of search time %.1f %% '
-  .. '(the article: 63.6 %%)'):format(sums.worse, #rows, sums.ratio / #rows, 100 * sums.share / #rows))
+  .. '(the paper: 63.6 %%)'):format(sums.worse, #rows, sums.ratio / #rows, 100 * sums.share / #rows))
 print(('all runs are in %s\nmade by: trinity scripts/trinity_vs_hierarchical.lua %s'):format(options.csv,
   table.concat(arg, ' ')))

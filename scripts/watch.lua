@@ -40,13 +40,13 @@ local function show_line(run)
   end
 end
 
-local told = {}
+local shown = {}
 
 -- The searches that have ended since the last look.
 local function tell_searches(run)
   for _, search in ipairs(run_list.searches(run)) do
-    if search.status ~= 'running' and not told[search.id] then
-      told[search.id] = true
+    if search.status ~= 'running' and not shown[search.id] then
+      shown[search.id] = true
       local best_s, bound_s = tonumber(search.best_step_time_s), tonumber(search.lower_bound_s)
       if look.redraws then io.write '\r\27[K' end
       print(('%s  seed %s  %s%s'):format(tostring(search.method), tostring(search.seed or '-'),
@@ -68,7 +68,7 @@ end
 local run = options.name ~= '' and run_list.find(root, options.name) or latest()
 print(('%s: %s on %s, started %s'):format(run.path, run.model or '?', run.cluster or '?',
   tostring(run.about.started_at)))
-local function follow()
+local function follow(stop_requested)
   local shown_s, wait_s = -math.huge, options.interval_s
   while true do
     tell_searches(run)
@@ -80,7 +80,7 @@ local function follow()
       if shown_s > -math.huge and not look.redraws then wait_s = math.min(600, 1.25 * wait_s) end
       shown_s = trinity.clock_s()
     end
-    if options.once or not running or trinity.stop_requested() then break end
+    if options.once or not running or stop_requested() then break end
     os.execute(('sleep %.3f'):format(options.interval_s))
     local path = run.path
     run = run_list.read(path)

@@ -1,20 +1,20 @@
--- Policy steps of the main networks against the search times of the article's table 5, and against the same networks
+-- Policy steps of the main networks against the search times of the paper's table 5, and against the same networks
 -- on LibTorch's operators with autograd, in one run:
 --   build/trinity tests/bench/bench_policy.lua [--steps 5] [--only inception_v3] [--hidden 128]
--- A step draws 20 placements, simulates them and learns from them in 5 epochs. The article's time is per 1000 steps;
+-- A step draws 20 placements, simulates them and learns from them in 5 epochs. The paper's time is per 1000 steps;
 -- ours is to be a quarter of it.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
 
 local options = trinity.options {
-  'Seconds of a policy step on the networks of the article, beside its own and a plain LibTorch reference.',
+  'Seconds of a policy step on the networks of the paper, beside its own and a plain LibTorch reference.',
   steps = { default = 5, help = 'policy steps to take the median of', min = 1, integer = true },
   only = { default = '', help = "one model; '': all" },
 }
 
 -- Thousands of seconds for 1000 steps (manual/papers.md "Trinity: experiments").
-local article = {
+local paper = {
   { model = 'inception_v3', gpus = 2, search = 0.7 }, { model = 'inception_v3', gpus = 4, search = 2.0 },
   { model = 'gnmt', sequence = 15, gpus = 2, search = 8.9 }, { model = 'gnmt', sequence = 15, gpus = 4, search = 9.8 },
   { model = 'nmt', sequence = 32, gpus = 2, search = 10.3 }, { model = 'nmt', sequence = 32, gpus = 4, search = 17.1 },
@@ -45,7 +45,7 @@ local function measure(problem, steps, plain)
 end
 
 local rows = {}
-for _, row in ipairs(article) do
+for _, row in ipairs(paper) do
   if options.only == '' or options.only == row.model then
     local graph = trinity.model(row.model, { sequence = row.sequence, batch_size = row.batch_size,
       granularity = 'framework' })

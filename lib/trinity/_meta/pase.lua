@@ -127,7 +127,7 @@ error 'this file is for editors'
 ---@field feasible boolean whether the solution is within the limit and nothing in it is forbidden
 ---@field peak_usage integer the largest sum of usages over time
 ---@field bound number no feasible selection costs less
----@field misfit? string what keeps the solution from being feasible: then it is the least infeasible that was met
+---@field infeasibility? string what keeps the solution from being feasible: then it is the least infeasible that was met
 ---@field optimal boolean proven; where feasible is false: proven that nothing is feasible
 ---@field solution integer[] the strategy of every node
 ---@field seconds number of reading and solving

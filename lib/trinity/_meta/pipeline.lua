@@ -43,7 +43,7 @@ error 'this file is for editors'
 ---@field recomputed_layers? integer that compute their activations again (piper)
 
 --- Why a split does not fit.
----@class trinity.PipelineMisfit
+---@class trinity.PipelineInfeasibility
 ---@field text string in words
 ---@field device? integer the accelerator that is over its memory by most, from 1
 ---@field needed_bytes? integer of that device
@@ -71,7 +71,7 @@ error 'this file is for editors'
 ---@field data_parallel? number pipedream: all devices as replicas of one stage
 ---@field ideals? integer down-sets that were looked at
 ---@field by? string whose split expert is: 'the authors' or 'equal layers'
----@field misfit? trinity.PipelineMisfit where it does not fit
+---@field infeasibility? trinity.PipelineInfeasibility where it does not fit
 ---@field least_infeasible? trinity.PipelineResult where the method has no split: cuts that balance memory (assignment, loads, max_load)
 ---@field stopped? boolean true after Ctrl-C
 
@@ -88,7 +88,7 @@ error 'this file is for editors'
 
 ---@alias trinity.TappMode 'cuts'|'isotonic'|'literal'
 
---- Settings of methods.tapp; all defaults are proposals, the article states none (lib/trinity/methods/tapp.lua).
+--- Settings of methods.tapp; all defaults are proposals, the paper states none (lib/trinity/methods/tapp.lua).
 ---@class trinity.TappOptions: trinity.SearchOptions
 ---@field groups? integer the most groups of layers; 0: as many as there are devices
 ---@field mode? trinity.TappMode contiguous groups by their ends, or a group a layer, repaired or not ('cuts')

@@ -4,7 +4,7 @@
 error 'this file is for editors'
 
 --- Why a strategy does not fit. One whose schedule contradicts its placement has `text` alone.
----@class trinity.Misfit
+---@class trinity.Infeasibility
 ---@field text string it in words
 ---@field device? integer the device that is over by most
 ---@field name? string its name
@@ -375,7 +375,7 @@ error 'this file is for editors'
 ---@field patience? integer policy updates without a better placement after which the refinement begins (4)
 ---@field load? string weights of a trained policy to start from
 ---@field save? string where the weights of the trained policy go
----@field preset? trinity.Preset 'paper': the settings that the article prints
+---@field preset? trinity.Preset 'paper': the settings that the paper prints
 ---@field groups? integer 0: min(256, 20 x devices, units)
 ---@field samples? integer placements per policy update
 ---@field epochs? integer gradient steps on one batch of samples
@@ -406,7 +406,7 @@ error 'this file is for editors'
 ---@field decay_every? integer gradient steps between two decays
 ---@field decay_after? integer gradient steps without decay
 ---@field baseline_every_epoch? boolean whether every gradient step moves the baseline
----@field partition_network? 'mlp'|'linear' the article's, or that of the released code
+---@field partition_network? 'mlp'|'linear' the paper's, or that of the released code
 ---@field type_feature? 'embedding'|'index' how the type of an operator is told
 ---@field scale_by_mean? boolean times and sizes divided by their mean
 ---@field group_counts? boolean counts instead of shares in group embeddings

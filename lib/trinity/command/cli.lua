@@ -134,7 +134,7 @@ function cli.report(options, found, further)
   end
   print(('communication   %s, the busiest device %s'):format(core.format_bytes(m.total_communication_bytes),
     core.format_bytes(m.peak_communication_bytes)))
-  print(('fits            %s'):format(m.feasible and 'yes' or 'no: ' .. found:misfit().text))
+  print(('fits            %s'):format(m.feasible and 'yes' or 'no: ' .. found:infeasibility().text))
   for key, value in util.sorted_pairs(further or {}) do print(('%-15s %s'):format(key, tostring(value))) end
 end
 

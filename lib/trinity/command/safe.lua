@@ -119,7 +119,7 @@ local public = {}
 for name in ([[base.json base.plot base.progress base.text base.util cluster.devices cluster.topology command.cli
     command.options command.reference dist dist.daso dist.synchronisation execute execute.profile graph
     graph.framework graph.layers graph.model layers learn.learning learn.policies methods methods.compare nn nn.tensor
-    paper.article paper.fidelity pase pipeline report runs search search.warm_start select strategy.problem
+    paper.trinity paper.fidelity pase pipeline report runs search search.warm_start select strategy.problem
     strategy.rewards strategy.simulator strategy.splits strategy.strategy strategy.timeline
     topology]]):gmatch '%S+' do
   public['trinity.' .. name] = true

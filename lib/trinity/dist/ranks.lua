@@ -1,6 +1,6 @@
 -- What the ranks of a job (trinity.dist) tell each other of what they found.
 
-local misfit = require 'trinity.strategy.misfit'
+local infeasibility = require 'trinity.strategy.infeasibility'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
@@ -27,7 +27,7 @@ function ranks.best(rows, first)
   for r, row in ipairs(rows) do
     local result = { metrics = { feasible = row[first] == 1, excess_memory_bytes = row[first + 1] },
       reward = row[first + 2] }
-    if misfit.better(result, best) then winner, best = r - 1, result end
+    if infeasibility.better(result, best) then winner, best = r - 1, result end
   end
   return winner
 end

@@ -2,7 +2,7 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
-local misfit = require 'trinity.strategy.misfit'
+local infeasibility = require 'trinity.strategy.infeasibility'
 local run_search = require 'trinity.runs.search'
 local search = require 'trinity.search'
 local strategy = require 'trinity.strategy.strategy'
@@ -93,11 +93,12 @@ end
 
 --- Where nothing fits: the row whose best run is closest to it; nil where something fits, or nothing was found.
 local function least_infeasible(self)
-  local closest
+  local closest, least = nil, math.huge
   for _, row in ipairs(self.rows) do
     if row.best then
       if row.best.metrics.feasible then return nil end
-      if not closest or misfit.distance(row.best.metrics) < misfit.distance(closest.best.metrics) then closest = row end
+      local distance = infeasibility.distance(row.best.metrics)
+      if not closest or distance < least then closest, least = row, distance end
     end
   end
   return closest
@@ -143,7 +144,7 @@ function Comparison:__tostring()
   local closest = least_infeasible(self)
   if closest then
     lines[#lines + 1] = ('no method found a strategy that fits; the least infeasible is of %s: %s'):format(
-      closest.method, closest.best:misfit().text)
+      closest.method, closest.best:infeasibility().text)
   end
   if best and #self.rows > 1 then lines[#lines + 1] = ('* best: %s'):format(best.method) end
   lines[#lines + 1] = ('%s on %s, %s'):format(self.problem.graph.name, self.problem.cluster.name, budget_text(self))
@@ -175,7 +176,8 @@ function Comparison:summary()
   if not best then
     local closest = least_infeasible(self)
     return ('Of %d methods for %s, none found a strategy that fits%s.'):format(#self.rows, where,
-      closest and ('; the least infeasible is of %s: %s'):format(closest.method, closest.best:misfit().text) or '')
+      closest and ('; the least infeasible is of %s: %s'):format(closest.method,
+        closest.best:infeasibility().text) or '')
   end
   local step_time_s = best.best.metrics.step_time_s
   local bound = ('a step of %.4g s'):format(step_time_s)

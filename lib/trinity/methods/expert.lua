@@ -1,4 +1,4 @@
--- Layered expert placements: what a person does by hand, by rules for each network. Sources: the Trinity article
+-- Layered expert placements: what a person does by hand, by rules for each network. Sources: the Trinity paper
 -- (Algorithms 2022, 15(4), 108, section 5) keeps InceptionV3 on a single device, gives each LSTM layer of NMT a
 -- device with attention and softmax together, and splits NASNet and PNASNet by layers; in the table of Hierarchical
 -- (Mirhoseini et al., ICLR 2018) the expert of ResNet is one GPU too. Other networks are split by layers.

@@ -87,7 +87,7 @@ function methods.get(name)
       found, reason = finish(name, entry.run, problem, core.clock_s() - start, found, reason)
       if found and not found.metrics.feasible and not (options and options.quiet) then
         progress.note(('%s found no strategy that fits; the least infeasible one: %s'):format(name,
-          found:misfit().text))
+          found:infeasibility().text))
       end
       return found, reason
     end)

@@ -2,10 +2,10 @@
 -- Markov chain and exhaustive search. The loop is here, so that any reward, budget and Ctrl-C hold for them as for
 -- every other method.
 
+local ask_tell = require 'trinity.search.ask_tell'
+local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
 local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
-local drive = require 'trinity.search.drive'
-local drive_checkpoint = require 'trinity.search.drive_checkpoint'
 local search = require 'trinity.search'
 local util = require 'trinity.base.util'
 
@@ -19,7 +19,7 @@ local function register(methods, name, own, about)
       local resumed = checkpoints.restore_kept('methods.' .. name, self)
       local searcher = core.searcher(problem.handle, name, util.merged(util.picked(options, own, false),
         { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }))
-      drive(self, searcher, drive_checkpoint.hooks(self, resumed, 0, {}))
+      ask_tell(self, searcher, ask_tell_checkpoint.hooks(self, resumed, 0, {}))
       searcher:close()
     end)
   end, about)

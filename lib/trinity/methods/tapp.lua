@@ -2,7 +2,7 @@
 -- a model into groups, an allocation network with attention gives every group a node, both learn by policy gradient
 -- from the time of a batch.
 --
--- The article gives no sizes, rates, models or clusters. What is its own: groups by layers, one network for the
+-- The paper gives no sizes, rates, models or clusters. What is its own: groups by layers, one network for the
 -- groups and one with attention for the nodes, joint policy gradient on the time of one batch, several evaluations of
 -- a scheme averaged. Everything else is a proposal of ours (manual/papers.md "TAPP: what is ours"), above all the
 -- defaults of all options:

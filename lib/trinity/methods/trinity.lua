@@ -21,8 +21,8 @@ local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
 local dist = require 'trinity.dist'
 local dist_search = require 'trinity.search.shared'
-local drive = require 'trinity.search.drive'
-local drive_checkpoint = require 'trinity.search.drive_checkpoint'
+local ask_tell = require 'trinity.search.ask_tell'
+local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
 local race = require 'trinity.search.race'
 local search = require 'trinity.search'
 local util = require 'trinity.base.util'
@@ -237,10 +237,10 @@ local function refine_together(self, start, rival)
   if not alike and job.rank > 0 then
     own.options.seed = core.random(options.seed, 'refinement of a rank', job.rank):integer(2 ^ 53) - 1
   end
-  local told, finish = dist_search.pulse(own, job)
+  local on_scores, finish = dist_search.pulse(own, job)
   if part > 0 then
     local searcher = refiner(own, start, rival, part)
-    drive(own, searcher, { told = told })
+    ask_tell(own, searcher, { on_scores = on_scores })
     searcher:close()
   end
   finish()
@@ -255,10 +255,10 @@ local function refine(self, resumed)
     self.evaluations = first
     return refine_together(self, start, rival)
   end
-  local hooks = drive_checkpoint.hooks(self, resumed, first,
+  local hooks = ask_tell_checkpoint.hooks(self, resumed, first,
     { stage = 'refine', start = checkpoints.pack(start), rival = packed(rival) })
   local searcher = refiner(self, start, rival, self.options.evaluations - first)
-  drive(self, searcher, hooks)
+  ask_tell(self, searcher, hooks)
   searcher:close()
 end
 

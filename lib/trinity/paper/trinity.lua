@@ -1,4 +1,4 @@
--- The networks that the Trinity article (Algorithms 2022, 15(4), 108; manual/papers.md "Trinity: experiments") placed,
+-- The networks that the Trinity paper (Algorithms 2022, 15(4), 108; manual/papers.md "Trinity: experiments") placed,
 -- on its cards, as problems:
 -- for scripts that repeat its experiments.
 
@@ -6,15 +6,15 @@ local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
 local util = require 'trinity.base.util'
 
-local article = {}
+local paper = {}
 
 --- What its table 4 states, in its units (s, GB). one: step time on one card, or 'OOM'. Then per number of cards: the
 --- expert's step time, and step time, peak communication and peak memory of Hierarchical and of Trinity. It states no
 --- sizes of its translation networks: NMT has as many units here as make one card too small and two not, as in the
---- article. InceptionV3's single card is a riddle: TensorFlow's own benchmark (tensorflow/docs,
+--- paper. InceptionV3's single card is a riddle: TensorFlow's own benchmark (tensorflow/docs,
 --- site/en/r1/guide/performance/benchmarks.md) trained it with 64 images on K80s, which have 12 GB. So is
---- NASNet-Large's (8): on two cards the article has 3.7 GB at most, twice which is no more than one card has.
-article.table4 = {
+--- NASNet-Large's (8): on two cards the paper has 3.7 GB at most, twice which is no more than one card has.
+paper.table4 = {
   { model = 'inception_v3', batch_size = 64, one = 'OOM',
     { cards = 2, expert = 0.75, hierarchical = { 0.73, 6.0, 5.8 }, trinity = { 0.73, 5.6, 5.3 } },
     { cards = 4, expert = 0.75, hierarchical = { 0.75, 7.8, 6.0 }, trinity = { 0.75, 7.9, 3.4 } } },
@@ -39,7 +39,7 @@ local function chosen(option, text, known)
   local set
   for _, word in ipairs(util.words(text)) do
     if not known[word] then
-      util.fail_usage('option --%s: no row of the article has %s', option, util.unknown(word, util.sorted_keys(known)))
+      util.fail_usage('option --%s: no row of the paper has %s', option, util.unknown(word, util.sorted_keys(known)))
     end
     set = util.merged(set, { [word] = true })
   end
@@ -47,28 +47,28 @@ local function chosen(option, text, known)
 end
 
 --- Options of scripts that choose among these rows, for trinity.options.
-article.options = {
-  only = { default = '', help = "models with commas; '': all five of the article" },
+paper.options = {
+  only = { default = '', help = "models with commas; '': all five of the paper" },
   cards = { default = '2,4', help = 'numbers of cards' },
   cluster = { default = 'p100_paper', help = 'a cluster that takes a count' },
   granularity = { default = 'framework', help = "framework (TensorFlow 1.15's operators) or layer" },
 }
 
---- A declaration for trinity.options: `own` beside article.options.
-function article.declare(own) return util.merged(article.options, own) end
+--- A declaration for trinity.options: `own` beside paper.options.
+function paper.declare(own) return util.merged(paper.options, own) end
 
---- Iterates over the cells of table 4 that `options` choose: for label, problem, row, cell in article.rows(options,
+--- Iterates over the cells of table 4 that `options` choose: for label, problem, row, cell in paper.rows(options,
 --- reward) do. Those of a row share a graph. reward: of the problems; default minus the step time.
-function article.rows(options, reward)
+function paper.rows(options, reward)
   local models, counts = {}, {}
-  for _, row in ipairs(article.table4) do
+  for _, row in ipairs(paper.table4) do
     models[row.model] = true
     for _, cell in ipairs(row) do counts[tostring(cell.cards)] = true end
   end
   local only, wanted = chosen('only', options.only, models), chosen('cards', options.cards, counts)
   return coroutine.wrap(function()
     local any = false
-    for _, row in ipairs(article.table4) do
+    for _, row in ipairs(paper.table4) do
       local graph
       for _, cell in ipairs(row) do
         local cards = cell.cards
@@ -83,10 +83,10 @@ function article.rows(options, reward)
       end
     end
     if not any then
-      util.fail_usage("no row of the article has a model of --only '%s' and cards of --cards '%s'", options.only,
+      util.fail_usage("no row of the paper has a model of --only '%s' and cards of --cards '%s'", options.only,
         options.cards)
     end
   end)
 end
 
-return article
+return paper

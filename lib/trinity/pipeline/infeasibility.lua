@@ -3,7 +3,7 @@
 
 local core = require 'trinity.core'
 
-local pipeline_misfit = {}
+local pipeline_infeasibility = {}
 
 local most_devices = 1024 -- that consecutive cuts are made for (engine/search/pipeline/max_load_split.h)
 
@@ -22,33 +22,34 @@ local function in_words(why, plan, capacity_bytes)
   return table.concat(words, '; ')
 end
 
---- Completes `misfit` of a result of the engine: { text =, device =, needed_bytes =, capacity_bytes =, over_bytes =,
---- node = }, what there is of it.
+--- Completes `infeasibility` (`misfit` in some builds of the engine) of a result of the engine: { text =, device =,
+--- needed_bytes =, capacity_bytes =, over_bytes =, node = }, what there is of it.
 local function complete(split, plan)
-  local why, capacity_bytes = split.misfit, plan.machine.memory_bytes
+  local why, capacity_bytes = split.infeasibility or split.misfit, plan.machine.memory_bytes
+  split.infeasibility, split.misfit = why, nil
   if why.device then why.capacity_bytes, why.over_bytes = capacity_bytes, why.needed_bytes - capacity_bytes end
   why.text = in_words(why, plan, capacity_bytes)
   return why
 end
 
---- Adds to what a planner `found` that does not fit: misfit, and least_infeasible where it has no split, with stages by
---- as_result(plan, split).
-function pipeline_misfit.tell(found, plan, as_result)
+--- Adds to what a planner `found` that does not fit: infeasibility, and least_infeasible where it has no split, with
+--- stages by as_result(plan, split).
+function pipeline_infeasibility.tell(found, plan, as_result)
   if found.feasible then return end
   if #found.assignment > 0 then
-    if found.misfit then complete(found, plan) end
+    if found.infeasibility or found.misfit then complete(found, plan) end
     return
   end
   if plan.machine.devices < 1 or plan.machine.devices > most_devices then return end
   local split = as_result(plan, plan.network:cuts(plan.machine, 'memory', {}))
   found.least_infeasible = split
   if split.feasible then
-    found.misfit = { text = 'what it keeps for micro-batches in flight, or its order of stages: cuts fit where memory '
-      .. 'is balanced and one micro-batch is kept' }
+    found.infeasibility = { text = 'what it keeps for micro-batches in flight, or its order of stages: cuts fit where '
+      .. 'memory is balanced and one micro-batch is kept' }
   else
-    found.misfit = complete(split, plan)
-    found.misfit.text = 'where consecutive cuts balance memory, ' .. found.misfit.text
+    found.infeasibility = complete(split, plan)
+    found.infeasibility.text = 'where consecutive cuts balance memory, ' .. found.infeasibility.text
   end
 end
 
-return pipeline_misfit
+return pipeline_infeasibility

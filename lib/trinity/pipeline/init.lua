@@ -4,7 +4,7 @@ local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local model = require 'trinity.graph.model'
 local pipeline_machine = require 'trinity.pipeline.machine'
-local pipeline_misfit = require 'trinity.pipeline.misfit'
+local pipeline_infeasibility = require 'trinity.pipeline.infeasibility'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
@@ -344,7 +344,7 @@ local function plan_pipeline(_, source, options)
   found.stages, found.assignment = found.stages or {}, found.assignment or {}
   if found.optimal == nil then found.optimal = false end
   if not found.feasible and #found.assignment == 0 then found.max_load = nil end
-  pipeline_misfit.tell(found, plan, split_result)
+  pipeline_infeasibility.tell(found, plan, split_result)
   return found
 end
 

@@ -2,7 +2,7 @@
 
 local core = require 'trinity.core'
 local layers = require 'trinity.report.layers'
-local misfit = require 'trinity.strategy.misfit'
+local infeasibility = require 'trinity.strategy.infeasibility'
 local model = require 'trinity.graph.model'
 local pack = require 'trinity.report.pack'
 local read = require 'trinity.report.read'
@@ -19,9 +19,10 @@ local function number(value) return type(value) == 'number' and value or nil end
 
 local function fits(search) return search.fits ~= false and search.fits ~= 0 end
 
---- What a search found as misfit.better compares it.
+--- What a search found as infeasibility.better compares it. Runs of before have its infeasibility as `misfit`.
 local function result_of(search)
-  local over = type(search.misfit) == 'table' and number(search.misfit.over_bytes) or 0
+  local why = search.infeasibility or search.misfit
+  local over = type(why) == 'table' and number(why.over_bytes) or 0
   return { metrics = { feasible = fits(search), excess_memory_bytes = over },
     reward = number(search.best_reward) or -math.huge }
 end
@@ -29,7 +30,7 @@ end
 --- Whether search `a` found something better than `b`; of two that are alike, the faster step.
 local function beats(a, b)
   local x, y = result_of(a), result_of(b)
-  if misfit.better(x, y) or misfit.better(y, x) then return misfit.better(x, y) end
+  if infeasibility.better(x, y) or infeasibility.better(y, x) then return infeasibility.better(x, y) end
   return (number(a.best_step_time_s) or math.huge) < (number(b.best_step_time_s) or math.huge)
 end
 

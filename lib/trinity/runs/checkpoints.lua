@@ -1,6 +1,6 @@
 -- Checkpoints of searches: strategies as problem:load() reads them, whose notes hold what the search goes on from.
 -- A checkpoint replaces the one before as a whole, so that a crash at any moment leaves one that is good. What is not
--- text lies beside it: weights in one of two files in turn, scores in one that only grows (drive_checkpoint.lua in
+-- text lies beside it: weights in one of two files in turn, scores in one that only grows (ask_tell_checkpoint.lua in
 -- search). A checkpoint holds the CRC-32C of its notes and of what it names of that file: one that was changed or cut
 -- short on the disk is refused.
 --

@@ -195,7 +195,7 @@ function Record:finish(found, reason, failure)
   self:remember(found)
   if found.splits then self.facts = setmetatable({ lower_bound_s = false }, { __index = self.facts }) end
   self:save_about(stopped and 'stopped' or 'done', { evaluations = found.evaluations, best_reward = found.reward,
-    best_step_time_s = found.metrics.step_time_s, fits = found.metrics.feasible, misfit = found:misfit(),
+    best_step_time_s = found.metrics.step_time_s, fits = found.metrics.feasible, infeasibility = found:infeasibility(),
     steps = self.steps, points = found.curve and #found.curve, taken_s = found.seconds })
   self.ended = true
   if self.keeps and not stopped then self:remove_checkpoint() end -- only now: killed before, it goes on from it

@@ -1,6 +1,6 @@
--- The loop of searches whose moves live in the engine (engine/search/placement/searcher.h): asks for placements, prices
--- them within the budget of a search, tells what they are worth. Any reward, budget and Ctrl-C hold for them as for
--- every method.
+-- The ask-tell loop of searches whose moves live in the engine (engine/search/placement/searcher.h): asks for
+-- placements, prices them within the budget of a search, tells their scores. Any reward, budget and Ctrl-C hold for
+-- them as for every method.
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
@@ -11,7 +11,7 @@ local batch_size = 256
 
 --- Scores that were told before, handed out again in their order without any simulation: what continues an interrupted
 --- search. Fills `values` and `excess`; false at their end.
-local function retell(replay, count, values, excess)
+local function replayed(replay, count, values, excess)
   if not replay or replay.at >= replay.count then return false end
   if replay.at + count > replay.count then
     util.fail('checkpoint: it holds the scores of %d placements, which this search does not ask for', replay.count)
@@ -38,10 +38,10 @@ local function price(self, batch, limit, values, excess)
   end
 end
 
---- Runs the engine's `searcher` with what is left of the budget of the search `self`. Optional hooks: told(values,
+--- Runs the engine's `searcher` with what is left of the budget of the search `self`. Optional hooks: on_scores(values,
 --- excess, count) after every batch, replay = { scores = doubles from 0: value, excess, value, ..., count =, at = 0 }
---- as retell() takes it. Returns when the budget is used up or the searcher has nothing left to try.
-local function drive(self, searcher, hooks)
+--- as replayed() takes it. Returns when the budget is used up or the searcher has nothing left to try.
+local function ask_tell(self, searcher, hooks)
   hooks = hooks or {}
   local options, first, begin = self.options, self.evaluations, core.clock_s()
   local most = math.min(batch_size, options.evaluations)
@@ -51,7 +51,7 @@ local function drive(self, searcher, hooks)
     if left_s < math.huge then searcher:progress((core.clock_s() - begin) / left_s) end
     local count, limit = searcher:ask(room, math.min(most, self:allowance(most)))
     if count == 0 then break end
-    if retell(hooks.replay, count, values, excess) then
+    if replayed(hooks.replay, count, values, excess) then
       self.evaluations = self.evaluations + count
     else
       local batch = {}
@@ -60,8 +60,8 @@ local function drive(self, searcher, hooks)
     end
     searcher:tell(values, excess)
     self.evaluations = math.max(self.evaluations, first + searcher:evaluations()) -- with its own simulations
-    if hooks.told then hooks.told(values, excess, count) end
+    if hooks.on_scores then hooks.on_scores(values, excess, count) end
   end
 end
 
-return drive
+return ask_tell

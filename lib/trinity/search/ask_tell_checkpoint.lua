@@ -1,4 +1,4 @@
--- What a search of the engine (search/drive.lua) goes on from: the scores of all placements that its searcher was
+-- What a search of the engine (search/ask_tell.lua) goes on from: the scores of all placements that its searcher was
 -- told. A new searcher with the same seed asks for the same placements and is told the same, without any simulation.
 -- The scores lie in a file beside the checkpoint, pairs of doubles (value, excess memory), to whose end each checkpoint
 -- adds what is new; the checkpoint says how many bytes of it are its own and their sum. So a checkpoint costs what it
@@ -9,7 +9,7 @@ local checkpoints = require 'trinity.runs.checkpoints'
 local ffi = require 'ffi'
 local tensorboard = require 'trinity.runs.tensorboard'
 
-local drive_checkpoint = {}
+local ask_tell_checkpoint = {}
 
 local doubles, pair_bytes = ffi.typeof 'double[?]', 16
 
@@ -57,17 +57,17 @@ local function kept_of(self, resumed)
   return { content = content, file = file, length = length, sum = tensorboard.crc32c(content) }
 end
 
--- The same as drive() hands them out again.
+-- The same as ask_tell() hands them out again.
 local function replay_of(kept)
   local scores = doubles(#kept.content / pair_bytes * 2)
   ffi.copy(scores, kept.content, ffi.sizeof(scores))
   return { scores = scores, count = #kept.content / pair_bytes, at = 0 }
 end
 
---- Hooks for drive(): one that writes checkpoints with the method's own `notes`, and what `resumed`, the notes of one,
---- says was told before. `first`: evaluations of the search before the searcher's own, to which self.evaluations is set
---- where the search goes on.
-function drive_checkpoint.hooks(self, resumed, first, notes)
+--- Hooks for ask_tell(): one that writes checkpoints with the method's own `notes`, and what `resumed`, the notes of
+--- one, says was told before. `first`: evaluations of the search before the searcher's own, to which self.evaluations
+--- is set where the search goes on.
+function ask_tell_checkpoint.hooks(self, resumed, first, notes)
   if not self.checkpoint and not resumed then return {} end
   local options, last, hooks, kept = self.options, self.evaluations, {}, kept_of(self, resumed)
   local every = (options.checkpoint_every or 1) * (options.samples or 16)
@@ -75,7 +75,7 @@ function drive_checkpoint.hooks(self, resumed, first, notes)
   if resumed then self.evaluations, last = first, first end
   hooks.replay = kept and replay_of(kept)
   local again = kept and hooks.replay.count or 0 -- scores that are still to be told again
-  function hooks.told(values, excess, count)
+  function hooks.on_scores(values, excess, count)
     if not scores or checkpoints.too_many(self, scores.count) then return end
     if again <= 0 then scores:add(values, excess, count) end
     again = again - count
@@ -92,4 +92,4 @@ function drive_checkpoint.hooks(self, resumed, first, notes)
   return hooks
 end
 
-return drive_checkpoint
+return ask_tell_checkpoint

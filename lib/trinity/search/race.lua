@@ -2,7 +2,7 @@
 -- quarter of the budget each, one goes on with the rest: the one that will be further ahead if both go on as in the
 -- second half of their quarter. A best start near a local optimum, as blocks of layers are, falls behind here though
 -- its rival begins far above it; where it does not, the race costs a quarter of the budget. Spoken to like one searcher
--- of the engine (lib/trinity/search/drive.lua).
+-- of the engine (lib/trinity/search/ask_tell.lua).
 
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'

@@ -7,7 +7,7 @@
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
-local misfit = require 'trinity.strategy.misfit'
+local infeasibility = require 'trinity.strategy.infeasibility'
 local ranks = require 'trinity.dist.ranks'
 local search_curve = require 'trinity.search.curve'
 local simulator = require 'trinity.strategy.simulator'
@@ -74,27 +74,27 @@ local function adopt(run, job, owner, placement)
   run.best = { metrics = metrics, reward = problem:score(metrics) }
 end
 
--- What all ranks are told of a placement, in this order.
-local told = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes', 'total_communication_bytes',
+-- What ranks share of a placement's metrics, in this order.
+local shared_fields = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes', 'total_communication_bytes',
   'excess_memory_bytes', 'transfers' }
-local told_values = #told + 2
+local values_each = #shared_fields + 2
 
 -- Rewards and metrics of `total` samples of which this rank priced those from `first` on, and whether rank 0 says that
 -- time is left.
 local function gather(run, job, metrics, first, total)
   local mine, problem, in_time = {}, run.problem, job.rank == 0 and run:more()
-  for i = 1, total * told_values do mine[i] = 0 end
+  for i = 1, total * values_each do mine[i] = 0 end
   mine[#mine + 1] = in_time and 1 or 0
   for i = 1, #metrics do
-    local at = (first + i - 2) * told_values
+    local at = (first + i - 2) * values_each
     mine[at + 1], mine[at + 2] = problem:score(metrics[i]), metrics[i].feasible and 1 or 0
-    for k, name in ipairs(told) do mine[at + 2 + k] = metrics[i][name] end
+    for k, name in ipairs(shared_fields) do mine[at + 2 + k] = metrics[i][name] end
   end
   local all, rewards, list = summed(job, mine), array.double(total), {}
   for i = 1, total do
-    local at = (i - 1) * told_values
+    local at = (i - 1) * values_each
     rewards[i], list[i] = all[at + 1], { feasible = all[at + 2] == 1 }
-    for k, name in ipairs(told) do list[i][name] = all[at + 2 + k] end
+    for k, name in ipairs(shared_fields) do list[i][name] = all[at + 2 + k] end
   end
   run.in_time = all[#all] == 1
   return rewards, list
@@ -121,7 +121,7 @@ function dist_search.evaluate(run, job, placements, first, total, whole)
   for i = 1, total do
     sum = sum + rewards[i]
     local result = { metrics = list[i], reward = rewards[i] }
-    if misfit.better(result, best) then winner, best = i, result end
+    if infeasibility.better(result, best) then winner, best = i, result end
   end
   if winner then adopt(run, job, rank_of(job, winner, whole or total), placements[winner - first + 1]) end
   run.evaluations = run.evaluations + total
@@ -168,8 +168,8 @@ end
 
 local pulse_s = 1 -- between two meetings of ranks that search on their own
 
---- A hook of drive() by which ranks that search on their own meet now and then: none is taken for one that hangs, and
---- under a limit in seconds all end with rank 0. Call the second function when this rank's search has ended.
+--- A hook on_scores of ask_tell() by which ranks that search on their own meet now and then: none is taken for one that
+--- hangs, and under a limit in seconds all end with rank 0. Call the second function when this rank's search has ended.
 function dist_search.pulse(own, job)
   local last, rank_0 = core.clock_s(), job.rank == 0
   local function meet(done)

@@ -34,7 +34,7 @@ local function text_of(state)
 end
 
 --- What keeps the selection of a result from being feasible, in words; nil where it is.
-local function misfit_of(result)
+local function infeasibility_of(result)
   if result.feasible then return nil end
   local words, over = {}, result.usage_limit and result.peak_usage - result.usage_limit or 0
   if over > 0 then
@@ -63,6 +63,6 @@ return function(problem, options)
   line:finish()
   result.seconds = core.clock_s() - start
   for key, value in util.sorted_pairs(object:describe()) do result[key] = value end
-  result.misfit = misfit_of(result)
+  result.infeasibility = infeasibility_of(result)
   return result
 end

@@ -3,10 +3,10 @@
 
 local core = require 'trinity.core'
 
-local misfit = {}
+local infeasibility = {}
 
---- What limits a plan on the devices of `cluster`, a trinity.Misfit; nil where it fits.
-function misfit.of(metrics, cluster)
+--- What limits a plan on the devices of `cluster`, a trinity.Infeasibility; nil where it fits.
+function infeasibility.of(metrics, cluster)
   if metrics.feasible then return nil end
   if metrics.rejected then return { text = 'it was given up as too slow before its memory was known' } end
   local worst, over_bytes, count = nil, 0, 0
@@ -26,21 +26,21 @@ end
 
 --- How far metrics are from fitting, for comparing two that do not: the excess of the fullest device in bytes. What was
 --- given up early and what contradicts its schedule have no excess and come last.
-function misfit.distance(metrics)
+function infeasibility.distance(metrics)
   return metrics.excess_memory_bytes > 0 and metrics.excess_memory_bytes or math.huge
 end
 
 --- Whether result `a` { metrics =, reward = } is better than `b` (or nil): one that fits before one that does not; of
 --- two that do not fit the one with the smaller excess of memory; then the larger reward. Of metrics it reads feasible
 --- and excess_memory_bytes.
-function misfit.better(a, b)
+function infeasibility.better(a, b)
   if not b then return true end
   if a.metrics.feasible ~= b.metrics.feasible then return a.metrics.feasible end
   if not a.metrics.feasible then
-    local far_a, far_b = misfit.distance(a.metrics), misfit.distance(b.metrics)
+    local far_a, far_b = infeasibility.distance(a.metrics), infeasibility.distance(b.metrics)
     if far_a ~= far_b then return far_a < far_b end
   end
   return a.reward > b.reward
 end
 
-return misfit
+return infeasibility

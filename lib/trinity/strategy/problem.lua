@@ -3,7 +3,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
-local misfit = require 'trinity.strategy.misfit'
+local infeasibility = require 'trinity.strategy.infeasibility'
 local rewards = require 'trinity.strategy.rewards'
 local simulator = require 'trinity.strategy.simulator'
 local strategy = require 'trinity.strategy.strategy'
@@ -214,7 +214,7 @@ end
 function Problem.better(a, b)
   check_result(1, 'a', a)
   if b ~= nil then check_result(2, 'b', b) end
-  return misfit.better(a, b)
+  return infeasibility.better(a, b)
 end
 
 return problems

@@ -2,7 +2,7 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
-local misfit = require 'trinity.strategy.misfit'
+local infeasibility = require 'trinity.strategy.infeasibility'
 local replication_text = require 'trinity.strategy.replication_text'
 local simulator = require 'trinity.strategy.simulator'
 local splits = require 'trinity.strategy.splits'
@@ -28,7 +28,7 @@ Strategy.__index = Strategy
 
 function Strategy.__tostring(self)
   local text = ('%s: %s, reward %.6g'):format(self.method or 'strategy', tostring(self.metrics), self.reward)
-  local why = misfit.of(self.metrics, self.problem.cluster)
+  local why = infeasibility.of(self.metrics, self.problem.cluster)
   return why and ('%s; %s'):format(text, why.text) or text
 end
 
@@ -83,8 +83,12 @@ function Strategy:train(options)
 end
 
 --- What keeps it from fitting: which device is over its memory and by how much; nil where it fits.
----@return trinity.Misfit?
-function Strategy:misfit() return misfit.of(self.metrics, self.problem.cluster) end
+---@return trinity.Infeasibility?
+function Strategy:infeasibility() return infeasibility.of(self.metrics, self.problem.cluster) end
+
+--- The earlier name of strategy:infeasibility().
+---@return trinity.Infeasibility?
+function Strategy:misfit() return self:infeasibility() end
 
 --- A strategy as JSON text: see strategy:save.
 function strategy.text(self)
@@ -110,7 +114,7 @@ end
 function strategy.facts(found)
   local m = found.metrics
   local memory = util.listed(m.device_count, function(d) return m:memory_bytes(d) end)
-  return { seed = found.seed, step_time_s = m.step_time_s, fits = m.feasible, misfit = found:misfit(),
+  return { seed = found.seed, step_time_s = m.step_time_s, fits = m.feasible, infeasibility = found:infeasibility(),
     peak_memory_bytes = memory,
     peak_communication_bytes = m.peak_communication_bytes, total_communication_bytes = m.total_communication_bytes,
     lower_bound_s = found:lower_bound_s(), reward = found.reward, evaluations = found.evaluations,

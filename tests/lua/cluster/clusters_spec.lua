@@ -116,7 +116,7 @@ describe('device types', function()
 end)
 
 describe('p100_paper', function()
-  it('leaves the 11 GB of the article to a program, behind 9.2 GB/s', function()
+  it('leaves the 11 GB of the paper to a program, behind 9.2 GB/s', function()
     local cluster = trinity.cluster 'p100_paperx4'
     expect(cluster.devices[4].capacity_bytes):equals(11 * 2 ^ 30)
     expect(cluster.queue):equals 'sender'

@@ -33,8 +33,8 @@ describe('device presets', function()
   end)
 end)
 
-describe('the article (Algorithms 2022, 15(4), 108), table 4, one card', function()
-  --- Metrics of everything on one card of the article's, at its granularity.
+describe('the paper (Algorithms 2022, 15(4), 108), table 4, one card', function()
+  --- Metrics of everything on one card of the paper's, at its granularity.
   local function one_card(model, options)
     options.granularity = 'framework'
     local problem = trinity.simulator { graph = trinity.model(model, options), cluster = trinity.cluster 'p100_paper' }

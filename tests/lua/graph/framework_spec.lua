@@ -213,7 +213,7 @@ describe('granularity framework', function()
   end
 end)
 
--- Of whole networks with Momentum: operators, data and control edges of TensorFlow's graph; what the article's
+-- Of whole networks with Momentum: operators, data and control edges of TensorFlow's graph; what the paper's
 -- table 3 has.
 local networks = {
   inception_v3 = { 11144, 13658, 3586, table_3 = { 12745, 21928 }, options = { batch_size = 2 } },

@@ -13,7 +13,7 @@ end
 describe('inception_v3', function()
   it('has the published parameters and multiply-adds', function()
     -- torchvision's inception_v3 without the auxiliary head: 27,161,264 - 3,326,696 parameters;
-    -- 5.71 G multiply-adds at 299 x 299 (torchvision's model page), 5.7 in the issue of the article.
+    -- 5.71 G multiply-adds at 299 x 299 (torchvision's model page), 5.7 in the issue of the paper.
     local multiply_adds, parameters = facts(trinity.model('inception_v3', { batch_size = 1, training = false }))
     expect(parameters):equals(23834568)
     expect(multiply_adds):near(5.713e9, 0.02 * 5.713e9)

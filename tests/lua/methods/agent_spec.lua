@@ -70,7 +70,7 @@ describe('the policy', function()
     expect(function() agent:update({ 1, 1, 1, 1 }, { true }) end):raises 'expected 4 marks of failure, got 1'
     expect(function() agent:update({ 1, 1, 1, 1 }, { 1 }) end):raises "agent:update: argument 2 %('failing'%)"
   end)
-  it('has the presets and readings of the article, and refuses words that it does not know', function()
+  it('has the presets and readings of the paper, and refuses words that it does not know', function()
     for _, preset in ipairs { 'default', 'paper', 'code' } do
       local agent = policies.trinity(problem, settings { preset = preset })
       run(agent, 1)

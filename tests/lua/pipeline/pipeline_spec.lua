@@ -64,8 +64,8 @@ describe('trinity.pipeline', function()
   end)
   it('says what keeps a split from fitting, and shows the one nearest to it', function()
     local found = cut(training, { method = 'gpipe', memory_bytes = 14, cpus = 0 })
-    expect(found.misfit.over_bytes):equals(found.misfit.needed_bytes - 14)
-    expect(found.misfit.text):matches('^device [12] needs %d+ B, %d+ B %(%d+ bytes%) more than its 14 B$')
+    expect(found.infeasibility.over_bytes):equals(found.infeasibility.needed_bytes - 14)
+    expect(found.infeasibility.text):matches('^device [12] needs %d+ B, %d+ B %(%d+ bytes%) more than its 14 B$')
     expect(found.least_infeasible):equals(nil)
     local least = math.huge -- that any of the contiguous splits needs
     for bytes = 15, 30 do
@@ -76,16 +76,16 @@ describe('trinity.pipeline', function()
     end
     for _, method in ipairs { 'max_load_dp', 'max_load', 'piper' } do
       found = cut(training, { method = method, memory_bytes = 14, cpus = 0, rounds = 1 })
-      expect(found.misfit.needed_bytes):equals(least)
-      expect(found.misfit.text):matches '^where consecutive cuts balance memory, device %d needs '
+      expect(found.infeasibility.needed_bytes):equals(least)
+      expect(found.infeasibility.text):matches '^where consecutive cuts balance memory, device %d needs '
       expect(#found.least_infeasible.assignment):equals(6)
       expect(#found.least_infeasible.stages):equals(2)
     end
-    expect(cut(training, { method = 'max_load_dp', memory_bytes = 20, cpus = 0 }).misfit):equals(nil)
+    expect(cut(training, { method = 'max_load_dp', memory_bytes = 20, cpus = 0 }).infeasibility):equals(nil)
     local only_cpus = temporary '.json'
     core.write_file(only_cpus, (core.read_file(training):gsub('"id": 11, "supportedOnFpga": 1',
       '"id": 11, "supportedOnFpga": 0')))
-    expect(cut(only_cpus, { method = 'gpipe', cpus = 0 }).misfit.text):equals(
+    expect(cut(only_cpus, { method = 'gpipe', cpus = 0 }).infeasibility.text):equals(
       'node 11 runs on CPUs alone, and an accelerator has it')
     local _, output = run_trinity(("pipeline '%s' --memory 14 --cpus 0 --quiet"):format(training))
     expect(output):matches 'no split fits, proved\nwhat limits it: .*\nnearest to fitting:\nstage '

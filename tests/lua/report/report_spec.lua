@@ -288,7 +288,7 @@ describe('a report', function()
   it('shows of searches that found nothing that fits the one with the least excess first', function()
     local function search(method, over_bytes)
       return { problem = '1', method = method, fits = false, best_step_time_s = over_bytes / 1e9,
-        best_reward = over_bytes, misfit = { over_bytes = over_bytes } }
+        best_reward = over_bytes, infeasibility = { over_bytes = over_bytes } }
     end
     local run = { folder = folder .. '/nothing', notes = {}, problem_ids = { '1' }, problems = { ['1'] = {} },
       search_ids = { '1', '2', '3' },
@@ -297,6 +297,10 @@ describe('a report', function()
     expect(#shown):equals(2)
     expect(shown[1].search):equals '2'
     expect(shown[2].search):equals '3'
+    for _, id in ipairs(run.search_ids) do -- as runs of before have it
+      run.searches[id].misfit, run.searches[id].infeasibility = run.searches[id].infeasibility, nil
+    end
+    expect(require('trinity.report.problems').of({ bytes = 0 }, run)[1].strategies[1].search):equals '2'
   end)
 end)
 

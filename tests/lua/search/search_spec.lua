@@ -78,7 +78,7 @@ describe('methods', function()
     expect(found.method):equals 'by_name'
     expect(tostring(trinity.compare(problem, { 'by_name', 'single_device', found }, { quiet = true }))):matches 'by_name.*single_device.*by_name'
   end)
-  it('run with the settings of the article', function()
+  it('run with the settings of the paper', function()
     local found = trinity.methods.trinity(small_problem(trinity.rewards.mdpe()),
       { preset = 'paper', evaluations = 40, hidden = 16, quiet = true })
     expect(found.evaluations):equals(40)

@@ -92,14 +92,14 @@ describe('trinity.select', function()
       local none = trinity.select(given, { quiet = true })
       expect(none.optimal and not none.feasible):truthy()
       expect(none.peak_usage):equals(least)
-      expect(none.misfit):equals(('usages come to %d at a time, %d more than the limit %d'):format(least, least - limit,
+      expect(none.infeasibility):equals(('usages come to %d at a time, %d more than the limit %d'):format(least, least - limit,
         limit))
     end
     given.usage_limit = least
-    expect(trinity.select(given, { quiet = true }).misfit):equals(nil)
+    expect(trinity.select(given, { quiet = true }).infeasibility):equals(nil)
     local forbidden = trinity.select({ nodes = { costs = { { 1 }, { 2 } } }, edges = { nodes = { { 1, 2 } },
       costs = { { math.huge } } } }, { quiet = true })
-    expect(forbidden.misfit):equals 'a strategy or a pair is forbidden'
+    expect(forbidden.infeasibility):equals 'a strategy or a pair is forbidden'
   end)
   it('gives the same by rounds, whatever the run', function()
     local problem = { nodes = { costs = {}, usages = {}, intervals = {} }, edges = { nodes = {}, costs = {} }, usage_limit = 9000 }

@@ -177,9 +177,9 @@ local function see_plans()
 end
 
 -- Two units of 10 GB, which do not fit into one device.
-local function see_misfit()
+local function see_infeasibility()
   local problem = trinity.problem { graph = graphs.heavy(2), cluster = trinity.cluster 'p100x2' }
-  see('trinity.Misfit', problem:strategy(problem:placement()):misfit())
+  see('trinity.Infeasibility', problem:strategy(problem:placement()):infeasibility())
 end
 
 local function see_training()
@@ -255,7 +255,7 @@ local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true, [
 
 -- What the examples lack: after Ctrl-C, of a run's folder, what is rarely there, and options that the engine never sees.
 local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.Search'] = 'stopped', ['trinity.PipelineResult'] = 'stopped',
-  ['trinity.Run'] = 'name path', ['trinity.PipelineMisfit'] = 'node', ['trinity.SelectResult'] = 'misfit',
+  ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node', ['trinity.SelectResult'] = 'infeasibility',
   ['trinity.Strategy'] = 'priority stage', ['trinity.ReplicaOptions'] = 'placement',
   ['trinity.StageReplicaOptions'] = 'at_share' }
 
@@ -277,7 +277,7 @@ describe('the editor types', function()
   -- A method without options of its own: what all take.
   probe(function(value) return trinity.methods.single_device(problem, value) end, 'trinity.SearchOptions', {}, 0)
   try_all()
-  see_misfit()
+  see_infeasibility()
   see_training()
   see_pipelines(problem)
   see_devices()

@@ -116,34 +116,35 @@ end
 end)
 
 describe('a search of the engine that goes on', function()
-  local checkpoints, drive_checkpoint = require 'trinity.runs.checkpoints', require 'trinity.search.drive_checkpoint'
+  local checkpoints = require 'trinity.runs.checkpoints'
+  local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
   -- One whose checkpoints fail once their scores are written: its problem is none.
   local function engine_search(path)
     return { checkpoint = path, evaluations = 0, problem = {}, curve = {}, method = 'spec',
       options = { checkpoint = path, checkpoint_every = 1, samples = 1 } }
   end
   it('writes no checkpoint before all scores of the last one are told again', function()
-    local search, resumed = engine_search(folder .. '/told.json'), engine_search(folder .. '/told.json')
-    local hooks, notes = drive_checkpoint.hooks(search, nil, 0, {}), {}
+    local search, resumed = engine_search(folder .. '/scored.json'), engine_search(folder .. '/scored.json')
+    local hooks, notes = ask_tell_checkpoint.hooks(search, nil, 0, {}), {}
     search.evaluations = 3
-    expect(function() hooks.told({ 1, 2, 3 }, { 0, 0, 7 }, 3) end):raises 'to_json'
-    local content = core.read_file(folder .. '/told.json.scores')
+    expect(function() hooks.on_scores({ 1, 2, 3 }, { 0, 0, 7 }, 3) end):raises 'to_json'
+    local content = core.read_file(folder .. '/scored.json.scores')
     expect(#content):equals(48)
-    notes.scores, notes.scores_bytes, notes.scores_sum = 'told.json.scores', 48, checkpoints.content_sum(content)
-    resumed.resume = folder .. '/told.json'
-    hooks = drive_checkpoint.hooks(resumed, notes, 0, {})
+    notes.scores, notes.scores_bytes, notes.scores_sum = 'scored.json.scores', 48, checkpoints.content_sum(content)
+    resumed.resume = folder .. '/scored.json'
+    hooks = ask_tell_checkpoint.hooks(resumed, notes, 0, {})
     expect(hooks.replay.count):equals(3)
     expect(hooks.replay.scores[4]):equals(3)
     expect(hooks.replay.scores[5]):equals(7)
     resumed.evaluations = 2
-    hooks.told({ 1, 2 }, { 0, 0 }, 2)
+    hooks.on_scores({ 1, 2 }, { 0, 0 }, 2)
     resumed.evaluations = 3
-    expect(function() hooks.told({ 3 }, { 7 }, 1) end):raises 'to_json'
-    expect(core.read_file(folder .. '/told.json.scores')):equals(content)
+    expect(function() hooks.on_scores({ 3 }, { 7 }, 1) end):raises 'to_json'
+    expect(core.read_file(folder .. '/scored.json.scores')):equals(content)
     resumed.evaluations = 4
-    expect(function() hooks.told({ 4 }, { 0 }, 1) end):raises 'to_json'
-    expect(core.read_file(folder .. '/told.json.scores'):sub(1, 48)):equals(content)
-    expect(#core.read_file(folder .. '/told.json.scores')):equals(64)
+    expect(function() hooks.on_scores({ 4 }, { 0 }, 1) end):raises 'to_json'
+    expect(core.read_file(folder .. '/scored.json.scores'):sub(1, 48)):equals(content)
+    expect(#core.read_file(folder .. '/scored.json.scores')):equals(64)
   end)
   it('takes what its checkpoint knows of the scores, whatever was added since, and refuses what is not that', function()
     local path, moved = folder .. '/grown.json', folder .. '/moved.json'
@@ -152,14 +153,14 @@ describe('a search of the engine that goes on', function()
     local function hooks_to(checkpoint)
       local search = engine_search(checkpoint)
       search.resume = path
-      return drive_checkpoint.hooks(search, notes, 0, {}), search
+      return ask_tell_checkpoint.hooks(search, notes, 0, {}), search
     end
     for _, checkpoint in ipairs { path, moved } do
       core.write_file(path .. '.scores', kept .. 'half a pair')
       local hooks, search = hooks_to(checkpoint)
       expect(hooks.replay.count):equals(2)
       search.evaluations = 2
-      expect(function() hooks.told({ 1, 2 }, { 0, 0 }, 2) end):raises 'to_json'
+      expect(function() hooks.on_scores({ 1, 2 }, { 0, 0 }, 2) end):raises 'to_json'
       expect(core.read_file(checkpoint .. '.scores')):equals(kept)
     end
     for _, content in ipairs { '', kept:sub(1, 31), 'y' .. kept:sub(2) } do

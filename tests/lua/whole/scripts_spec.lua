@@ -181,14 +181,14 @@ describe('the examples of own parts', function()
   end)
 end)
 
-describe('the article\'s rows', function()
+describe('the paper\'s rows', function()
   it('are chosen by names that exist', function()
     local status, text = run_trinity 'equal_time --only inception_v3,gmnt'
     expect(status):equals(2)
-    expect(text):matches "option %-%-only: no row of the article has 'gmnt', did you mean 'gnmt'%? %(known: gnmt, inception_v3,"
+    expect(text):matches "option %-%-only: no row of the paper has 'gmnt', did you mean 'gnmt'%? %(known: gnmt, inception_v3,"
     status, text = run_trinity 'equal_time --cards 3'
     expect(status):equals(2)
-    expect(text):matches "option %-%-cards: no row of the article has '3', did you mean '2'%? %(known: 2, 4%)"
+    expect(text):matches "option %-%-cards: no row of the paper has '3', did you mean '2'%? %(known: 2, 4%)"
   end)
 end)
 
