@@ -2,9 +2,10 @@
 -- Executes training steps of a model as a strategy places it, for real, on LibTorch: device i of the strategy is worker
 -- i, a thread bound to a processor core, or a GPU. Losses are the same under every placement; times and bytes are
 -- measured. Pipelines take the model at the size of a micro-batch (--batch_size):
---   trinity run --model gpt2 --batch_size 1 --devices cpu:0,cpu:1 --method contiguous --schedule 1f1b --micro_batches 4
+--   trinity execute --model gpt2 --batch_size 1 --devices cpu:0,cpu:1 --method contiguous --schedule 1f1b \
+--     --micro_batches 4
 -- As processes over c10d, rank r running worker r + 1:
---   trinity launch -n 2 scripts/run.lua --model alexnet --devices cpu:0,cpu:1 --method contiguous
+--   trinity launch -n 2 scripts/execute.lua --model alexnet --devices cpu:0,cpu:1 --method contiguous
 -- --trace FILE writes the last step beside the simulated one for https://ui.perfetto.dev.
 -- With --json one object with the fields
 --   model, devices, steps, warm_up, schedule, micro_batches, processes (whether workers are)
@@ -23,7 +24,7 @@ local cli = require 'trinity.command.cli'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
-  'Runs a placed training graph on this machine and measures it.',
+  'Executes a placed training graph on this machine and measures it.',
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json' },
   batch_size = { default = 4, help = 'samples per micro-batch; 0: what the model has', min = 0, integer = true },
   devices = { default = 'cpu:0', help = 'workers, one for each device of the strategy: cpu:0,cpu:1, or cuda:0' },

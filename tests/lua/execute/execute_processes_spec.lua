@@ -1,4 +1,4 @@
--- Strategies executed by processes over c10d, what goes wrong with workers, and `trinity run` as users start it.
+-- Strategies executed by processes over c10d, what goes wrong with workers, and `trinity execute` as users start it.
 -- Starting a process costs half a second, so tests share runs.
 
 local core = require 'trinity.core'
@@ -74,7 +74,7 @@ describe('workers as processes', function()
   end)
 end)
 
-describe('trinity run', function()
+describe('trinity execute', function()
   local model = write('model.lua', [[
     return { help = 'rows', options = { batch_size = { default = 4, help = 'rows' } }, build = function(o)
       local net = require('trinity.graph.layers').new('rows', { batch_size = o.batch_size })
@@ -84,7 +84,7 @@ describe('trinity run', function()
       return net:build()
     end }
   ]])
-  local start = ('"$T" run --model %s --devices cpu:0,cpu:1 '):format(model)
+  local start = ('"$T" execute --model %s --devices cpu:0,cpu:1 '):format(model)
   it('measures a pipeline and draws it', function()
     local status, output = shell(start .. '--method contiguous --schedule 1f1b --micro_batches 4 --steps 3 --warm_up 1 '
       .. '--trace "$F/trace.json" --json')

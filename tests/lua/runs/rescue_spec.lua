@@ -153,7 +153,7 @@ describe('a file of results', function()
     'compare --model alexnet --methods annealing --evaluations 9 --out here', 'timeline --output here/x.json',
     'export alexnet --output here/x.json', 'pase --models alexnet --devices 4 --output here/x',
     'quickstart --save here/x.json', 'profile --out here/x.json', 'daso --output here', 'figure6 --output here/x',
-    'run --model alexnet --trace here/x.json', 'reference --save here/x' }
+    'execute --model alexnet --trace here/x.json', 'reference --save here/x' }
   it('that cannot be written is refused before anything is computed', function()
     for _, command in ipairs(commands) do
       local step, files = run('', command .. ' --run none', 'here')

@@ -35,6 +35,7 @@ local measured = { '(%d+%.%d%d)%d%d%f[^%d.]', '%1~~' } -- the last digits of wha
 
 local tables = {
   equal_time = columns { { 4, 5, 6, 7 } },
+  execute = columns { { 2, 3, 4, 5 }, { 1, 2, 3, 4 } },
   figure5 = columns { { 2, 3, 4, 5 } },
   figure9 = columns { { 2, 3, 4, 5, 6, 7, 8, 9 } },
   launch = columns { { 3, 4 } },
@@ -43,7 +44,6 @@ local tables = {
     return cells[1] == 'mean rank' and column > 1 or usual(heading, cells, column, count)
   end,
   profile = columns { { 2, 3, 4, 5, 6, 7, 8 }, { 2, 3, 4, 5 } },
-  run = columns { { 2, 3, 4, 5 }, { 1, 2, 3, 4 } },
   table4 = columns { { 9, 11 }, {}, { 4, 6, 8, 10, 11, 12, 13 } },
   train_distributed = columns { { 3, 4 } },
   transfer = columns { { 3, 4, 5, 6 } },
@@ -57,6 +57,7 @@ local tables = {
 
 local texts = {
   equal_time = { { 'on %d of 1 rows, at worst [^;]*', 'on ~ of 1 rows, at worst ~' } },
+  execute = { { '(operator type[^\n]*\n[- ]+\n).-\nand', '%1~\nand' }, { 'measured: step time[^\n]*', 'measured: step time ~' } },
   figure9 = { { '%(AMD[^)]*%)', '(~)' }, { '%([^()]*%d+ cores%)', '(~)' } },
   launch = { measured },
   pase = { { '%d+ s in all', '~ s in all' } },
@@ -64,7 +65,6 @@ local texts = {
   profile = { { 'batch size 1 on [^\n]*', 'batch size 1 on ~' }, { '\n[^\n]* cores, [^\n]*', '\n~' } },
   quickstart = { { '^[^\n]*', 'trinity ~' }, { 'to the same [%d.]+ s', 'to the same ~ s' } },
   report = { { '%d+ kB', '~ kB' } },
-  run = { { '(operator type[^\n]*\n[- ]+\n).-\nand', '%1~\nand' }, { 'measured: step time[^\n]*', 'measured: step time ~' } },
   select = { { '"seconds": [%d.e-]+', '"seconds": ~' } },
   table4 = { { '\nsingle_device against trinity:.-\n\nFitted', '\n~\n\nFitted' } },
   tapp = { { '\ntapp .-\nThe paper does', function(part) return (part:gsub(unpack(numbers))) end } },

@@ -21,7 +21,7 @@ local smoke = {
     select = ("'%s/tests/data/selection/example.json' --json"):format(root),
     pipeline = ("'%s/tests/data/profiles/small.graph.txt' --method pipedream --devices 2"):format(root),
     search = '--model vgg16 --method annealing --evaluations 20',
-    run = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 2',
+    execute = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 2',
     profile = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 1 --warm_up 0 --copies 1 --largest_copy 65536 --out '
       .. temporary(),
     compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',
@@ -67,6 +67,9 @@ local smoke = {
   },
 }
 
+-- Scripts that are but an earlier name of another.
+local earlier_names = { run = 'execute' }
+
 --- The golden text of a script, scripts/GROUP/NAME, and its arguments there.
 local function small(name)
   for group, arguments in pairs(smoke) do -- in any order: a name stands in one
@@ -78,7 +81,17 @@ end
 describe('scripts', function()
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'
-    if name then
+    if earlier_names[name] then
+      it(name .. ' goes on being understood', function()
+        local status, output = run_trinity(name .. ' --help')
+        expect(status):equals(0)
+        local _, own = run_trinity(earlier_names[name] .. ' --help')
+        expect(output:gsub('^[^\n]*\n', '')):equals((own:gsub('^[^\n]*\n', '')))
+        status, output = run_trinity(name .. ' ' .. select(2, small(earlier_names[name])))
+        expect(status == 0 or output):equals(true)
+        expect(output):matches '\nmeasured: step time'
+      end)
+    elseif name then
       local text_name, arguments = small(name)
       it_golden(text_name, function()
         local errors = temporary()
