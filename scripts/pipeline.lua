@@ -11,7 +11,7 @@ local options = trinity.options {
   'Cuts a network into the stages of a pipeline: exact planners, peers and rules.',
   file = { default = '', position = true, help = 'dnn-partitioning or Piper .json, PipeDream or DAPPLE .txt, .onnx, '
     .. 'our own .json or .lua, or a model in models/' },
-  method = { default = 'max_load', help = table.concat(trinity.pipeline.methods(), ', ') },
+  method = { default = 'max_load_annealing', help = table.concat(trinity.pipeline.methods(), ', ') },
   devices = { default = '', help = 'accelerators, or one number a level with commas, innermost first; '
     .. "'': the file's, those of a whole cluster, or 4" },
   bandwidth = { default = '', help = 'bytes a second between devices, one number or one a level; '
@@ -22,7 +22,8 @@ local options = trinity.options {
   seconds = { default = math.huge, help = 'limit of planning: the best by then; results then depend on the machine',
     min = 0 },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
-  rounds = { default = 0, help = 'rounds of max_load; 0: 10, or any number with --seconds', min = 0, integer = true },
+  rounds = { default = 0, help = 'rounds of max_load_annealing; 0: 10, or any number with --seconds', min = 0,
+    integer = true },
   cluster = { default = 'p100', help = 'what our own models and ONNX files are costed for: a kind of device, or a '
     .. 'whole cluster (dgx_a100x2), whose devices count too' },
   expert = { default = '', help = "a split of the authors' for method expert; '': where their repository has it" },

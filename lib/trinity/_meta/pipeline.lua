@@ -3,7 +3,7 @@
 error 'this file is for editors'
 
 ---@class trinity.PipelineOptions
----@field method? string see trinity.pipeline.methods(); default 'max_load'
+---@field method? string see trinity.pipeline.methods(); default 'max_load_annealing'
 ---@field devices? integer|integer[] accelerators, or a number a level, innermost first; default the file's, the cluster's (in a node and nodes, where these hold equally many), or 4
 ---@field bandwidth_bytes_per_s? number|number[] between devices, or a number a level; default the file's, or the slowest wire of the cluster between as many devices
 ---@field memory_bytes? number of a device; default the file's, or the least of the cluster's devices; 0: no limit
@@ -11,7 +11,7 @@ error 'this file is for editors'
 ---@field micro_batches? integer of a batch (piper); default the file's, or 32
 ---@field seconds? number wall-clock limit of planning: the best by then, optimal only if that is proved; results then depend on the machine
 ---@field seed? integer default 1
----@field rounds? integer of max_load; default 10, or any number within `seconds`
+---@field rounds? integer of max_load_annealing; default 10, or any number within `seconds`
 ---@field quiet? boolean no progress line
 ---@field cluster? string what our own models and ONNX files are costed for: a kind of device (default 'p100') or a whole cluster ('dgx_a100x2'), whose devices count too; a problem has its own
 ---@field expert? string a split of the authors' (method expert); default where their repository has it
@@ -65,7 +65,7 @@ error 'this file is for editors'
 ---@field nodes (string|number)[] what the file calls its nodes
 ---@field machine trinity.PipelineMachine
 ---@field loads? number[] of every device: accelerators, then CPUs
----@field contiguous_max_load? number what max_load began with
+---@field contiguous_max_load? number what max_load_annealing began with
 ---@field states? integer cuts that pipedream chose from
 ---@field cuts? string what these are: 'antichains', 'antichains of compressed branches', 'one order', 'few of one order' (when time was up, or tables would be too large)
 ---@field data_parallel? number pipedream: all devices as replicas of one stage

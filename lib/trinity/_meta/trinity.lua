@@ -34,7 +34,7 @@ local trinity = {}
 ---@field m_etf trinity.SearchMethod Baechi's earliest start within memory.
 ---@field m_sct trinity.SearchMethod Baechi's favourite children from a linear program.
 ---@field m_topo trinity.SearchMethod Baechi's devices filled in topological order.
----@field max_load trinity.SearchMethod Contiguous parts of least load, transfers counted.
+---@field max_load_dp trinity.SearchMethod Contiguous parts of least load, transfers counted.
 ---@field mcmc trinity.SearchMethod FlexFlow's Markov chain over placements.
 ---@field metis trinity.SearchMethod METIS k-way partition of least cut.
 ---@field scotch trinity.SearchMethod Scotch static mapping onto the cluster.

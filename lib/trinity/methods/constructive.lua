@@ -5,7 +5,7 @@ local search = require 'trinity.search'
 local util = require 'trinity.base.util'
 
 -- name, own options, what it is, who published it. `schedules`: it also gives an order, see option `order`.
--- `needs`: what it asks of a problem.
+-- `needs`: what it asks of a problem. `engine`: what the engine calls it, where that is another name.
 local all = {
   { 'contiguous', {}, 'consecutive parts along the forward pass, the largest least: the balance of GPipe',
     'Huang et al. 2019' },
@@ -20,14 +20,14 @@ local all = {
     'Jeon et al. 2020', schedules = true, needs = 'room for all on the devices together' },
   { 'm_topo', {}, 'Baechi: fills devices in topological order', 'Jeon et al. 2020',
     needs = 'room for all on the devices together' },
-  { 'max_load', {}, 'contiguous parts of least load, transfers counted', 'Tarnawski et al. 2020',
-    needs = 'at most 20,000 units; exact on graphs that are nearly a chain' },
+  { 'max_load_dp', {}, 'contiguous parts of least load, transfers counted', 'Tarnawski et al. 2020',
+    needs = 'at most 20,000 units; exact on graphs that are nearly a chain', engine = 'max_load' },
   { 'metis', { 'imbalance' }, 'k-way partition of least cut (METIS)', 'Karypis and Kumar 1998' },
   { 'scotch', { 'imbalance' }, 'static mapping onto the cluster (Scotch)', 'Pellegrini and Roman 1996' },
 }
 
 local seeded = { fm = true, metis = true, scotch = true }
-local timed = { max_load = true } -- end by themselves with the best so far
+local timed = { max_load_dp = true } -- end by themselves with the best so far
 
 --- The engine's settings: what the caller gave of the method's own options.
 local function settings_of(name, own, options)
@@ -54,7 +54,8 @@ local function register(methods, entry)
   methods.register(name, function(problem, given)
     local options = search.options(name, defaults, given)
     local start, placement = core.clock_s(), problem:placement()
-    local facts, reason = core.construct(problem.handle, name, settings_of(name, own, options), placement)
+    local facts, reason = core.construct(problem.handle, entry.engine or name, settings_of(name, own, options),
+      placement)
     if not facts then return nil, reason .. capacity_text(problem.cluster) end
     local plan = { placement = placement }
     if options.order then plan.schedule, plan.order = 'order', facts.order end

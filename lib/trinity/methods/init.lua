@@ -11,7 +11,7 @@ local util = require 'trinity.base.util'
 ---@class trinity.MethodsModule
 local methods = {}
 local registered = {}
-local earlier_names = { gpipe = 'contiguous' } -- which go on being understood
+local earlier_names = { gpipe = 'contiguous', max_load = 'max_load_dp' } -- which go on being understood
 
 --- Adds a method. It returns a strategy, or a placement or plan to be priced, or nil and why there is none.
 ---@param name string

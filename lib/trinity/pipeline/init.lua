@@ -116,6 +116,14 @@ local function split_result(plan, split)
   return split
 end
 
+local earlier_names = { max_load = 'max_load_annealing' } -- which go on being understood
+
+--- The name of a method that there is, from what somebody called it.
+local function known_method(place, argument, word, owner)
+  if methods[word] == nil and earlier_names[word] then return earlier_names[word] end
+  return check.choice(owner, place, argument, word, methods)
+end
+
 --- Adds a method.
 ---@param method string
 ---@param spec trinity.PipelineMethod
@@ -136,8 +144,7 @@ function pipeline.methods() return util.sorted_keys(methods) end
 ---@param method string
 ---@return string
 function pipeline.help(method)
-  check.choice(name .. '.help', 1, 'method', method, methods)
-  return methods[method].help
+  return methods[known_method(1, 'method', method, name .. '.help')].help
 end
 
 local function register_rule(method, rule, help)
@@ -213,7 +220,7 @@ local function better(a, b) return b == nil or not b.feasible or (a.feasible and
 
 --- Rounds of annealing until rounds or time are spent, or somebody asks to stop.
 local function search_rounds(plan, best, start)
-  local options, shown = plan.options, progress.new('max_load', plan.options.quiet)
+  local options, shown = plan.options, progress.new('max_load_annealing', plan.options.quiet)
   local limited = options.seconds < math.huge
   local rounds = options.rounds or (limited and 1e6 or 10)
   local most_s = limited and options.seconds or longest_s
@@ -229,7 +236,8 @@ local function search_rounds(plan, best, start)
     found.bound = found.optimal
     if better(found, best) then best = found end
     local share = math.max(limited and elapsed / options.seconds or 0, round / rounds)
-    shown.label = best.feasible and ('max_load  best %.9g %s'):format(best.max_load, plan.about.unit) or 'max_load'
+    shown.label = 'max_load_annealing'
+      .. (best.feasible and ('  best %.9g %s'):format(best.max_load, plan.about.unit) or '')
     shown:update { items = limited and 100 or rounds, done = limited and math.floor(100 * math.min(1, share)) or round,
       share = math.min(1, share) }
     if found.bound then break end
@@ -238,7 +246,7 @@ local function search_rounds(plan, best, start)
   return best
 end
 
-pipeline.register('max_load', {
+pipeline.register('max_load_annealing', {
   help = 'least largest load found, parts need not be contiguous (annealing from max_load_dp)', run = function(plan)
     local start = core.clock_s()
     plan.contiguous = plan.options.seconds > 0.1 and contiguous_start(plan, 0.25) or nil
@@ -332,7 +340,7 @@ local function plan_pipeline(_, source, options)
     check.wrong(name, 1, 'source', source, 'a file, the name of a model or a problem')
   end
   options = check.options(name, 2, 'options', options, rules)
-  local method = check.choice(name, 'option', 'method', options.method or 'max_load', methods)
+  local method = known_method('option', 'method', options.method or 'max_load_annealing', name)
   local network, cluster, whole = read(source, options)
   local plan = { network = network, about = network:about(), source = source,
     options = util.merged({ seconds = math.huge, seed = 1 }, options) }

@@ -18,7 +18,7 @@ local util = require 'trinity.base.util'
 ---@field seconds? number wall-clock time of the search
 ---@field curve? trinity.CurvePoint[]
 ---@field stopped? boolean whether Ctrl-C ended the search
----@field optimal? boolean of methods max_load and pase: whether their own measure is proved to allow no better
+---@field optimal? boolean of methods max_load_dp and pase: whether their own measure is proved to allow no better
 ---@field saved? table<string, string> notes of the file that it was loaded from
 ---@field same_graph? boolean whether the graph is the one of that file
 ---@field same_cluster? boolean

@@ -132,7 +132,7 @@ local attempts = {
     'return trinity.profile.load "/etc/passwd"',
     'return trinity.select "/etc/passwd"',
     'return trinity.select("../outside.json")',
-    'return trinity.pipeline("/etc/passwd.txt", { method = "max_load", devices = 2 })',
+    'return trinity.pipeline("/etc/passwd.txt", { method = "max_load_annealing", devices = 2 })',
     'problem:strategy(placement):save "../escape.json" return true',
     'problem:timeline(placement):save "/tmp/trinity-escape.json" return true',
     'return trinity.compare(problem, { "random" }, { evaluations = 2, quiet = true, out = "../escape" })',

@@ -66,7 +66,7 @@ describe('methods in the engine', function()
   it('all give a placement on a chain', function()
     local problem = chain()
     for _, name in ipairs { 'annealing', 'best', 'contiguous', 'cpop', 'etf', 'exhaustive', 'fm', 'heft', 'local_search', 'm_etf',
-      'm_sct', 'm_topo', 'max_load', 'mcmc', 'metis', 'scotch' } do
+      'm_sct', 'm_topo', 'max_load_dp', 'mcmc', 'metis', 'scotch' } do
       local found = trinity.methods.get(name)(problem, { evaluations = 2000, quiet = true })
       expect(found.metrics.feasible):equals(true)
       expect(problem.lower_bound_s):below(found.metrics.step_time_s + 1e-12)
@@ -78,6 +78,8 @@ describe('methods in the engine', function()
     expect(earlier.metrics.step_time_s):equals(found.metrics.step_time_s)
     expect(trinity.methods.get 'gpipe'(problem).placement[1]):equals(found.placement[1])
     expect(table.concat(trinity.methods.names(), ' '):find 'gpipe'):equals(nil)
+    expect(trinity.methods.max_load(problem).method):equals 'max_load_dp'
+    expect(table.concat(trinity.methods.names(), ' '):find 'max_load '):equals(nil)
     expect(function() return trinity.methods.gpip end):raises "no method 'gpip'"
   end)
   it('searches find what exhaustive search finds', function()

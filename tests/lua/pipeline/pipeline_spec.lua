@@ -32,11 +32,15 @@ describe('trinity.pipeline', function()
     expect(found.loads[2]):equals(12.5)
   end)
   it('finds better ones that are not contiguous', function()
-    local found = cut(training, { method = 'max_load', rounds = 2 })
+    local found = cut(training, { method = 'max_load_annealing', rounds = 2 })
     expect(found.max_load):equals(10.5) -- 6 + 3 and what crosses, beside 9 + 1.5
     expect(found.contiguous_max_load):equals(12.5)
     expect(found.assignment[1]):equals(found.assignment[3])
     expect(found.assignment[2]):equals(found.assignment[5])
+    local earlier = cut(training, { method = 'max_load', rounds = 2 }) -- the earlier name
+    expect(earlier.method):equals 'max_load_annealing'
+    expect(table.concat(earlier.assignment, ' ')):equals(table.concat(found.assignment, ' '))
+    expect(trinity.pipeline.help 'max_load'):equals(trinity.pipeline.help 'max_load_annealing')
   end)
   it('numbers the CPU 0, in the order of the file', function()
     local found = cut(training, { method = 'max_load_dp', devices = 0 })
@@ -49,7 +53,7 @@ describe('trinity.pipeline', function()
   it('knows memory, and says what cannot be', function()
     local found = cut(training, { method = 'max_load_dp', memory_bytes = 20, cpus = 0 })
     expect(found.feasible):truthy()
-    for _, method in ipairs { 'max_load_dp', 'max_load' } do
+    for _, method in ipairs { 'max_load_dp', 'max_load_annealing' } do
       found = cut(training, { method = method, memory_bytes = 14, cpus = 0, rounds = 1 })
       expect(found.feasible):equals(false)
       expect(found.optimal):truthy()
@@ -74,7 +78,7 @@ describe('trinity.pipeline', function()
         break
       end
     end
-    for _, method in ipairs { 'max_load_dp', 'max_load', 'piper' } do
+    for _, method in ipairs { 'max_load_dp', 'max_load_annealing', 'piper' } do
       found = cut(training, { method = method, memory_bytes = 14, cpus = 0, rounds = 1 })
       expect(found.infeasibility.needed_bytes):equals(least)
       expect(found.infeasibility.text):matches '^where consecutive cuts balance memory, device %d needs '
@@ -122,7 +126,7 @@ describe('trinity.pipeline', function()
     expect(onnx.feasible):truthy()
   end)
   it('gives the same for the same seed', function()
-    for _, method in ipairs { 'max_load', 'random', 'local_search' } do
+    for _, method in ipairs { 'max_load_annealing', 'random', 'local_search' } do
       local a = cut(training, { method = method, seed = 3, rounds = 1 })
       local b = cut(training, { method = method, seed = 3, rounds = 1 })
       expect(table.concat(a.assignment, ' ')):equals(table.concat(b.assignment, ' '))
@@ -156,7 +160,7 @@ describe('trinity.pipeline', function()
   end)
   it('refuses what it cannot take, with one message', function()
     for _, case in ipairs {
-      { { training, { method = 'max_lod' } }, "'max_lod', did you mean 'max_load'" },
+      { { training, { method = 'max_load_db' } }, "'max_load_db', did you mean 'max_load_dp'" },
       { { training, { devices = 1.5 } }, "option 'devices': expected an integer from 0" },
       { { training, { devices = {} } }, "option 'devices': expected a number or a list" },
       { { training, { bandwidth_bytes_per_s = 0 } }, "option 'bandwidth_bytes_per_s': expected a positive number" },
@@ -219,7 +223,7 @@ describe('published pipelines', function()
     local bert = shared 'dnn-partitioning/throughput-inputs/LayerGraphs/bert24_training.json'
     expect(cut(bert, { method = 'max_load_dp' }).max_load):equals(41.7458125)
     expect(cut(bert, { method = 'expert' }).max_load):near(49.4049, 1e-4)
-    expect(cut(bert, { method = 'max_load', rounds = 2 }).max_load):below(39.87582)
+    expect(cut(bert, { method = 'max_load_annealing', rounds = 2 }).max_load):below(39.87582)
     local vgg = shared 'pipedream/vgg16.graph.txt'
     local found = cut(vgg, { method = 'pipedream', devices = { 4, 4 }, bandwidth_bytes_per_s = { 10e9, 1.25e9 } })
     expect(found.max_load):near(0.067133997, 1e-8)

@@ -111,7 +111,7 @@ local function experiments()
       busy_s = { 0.05, 0.07 }, losses = { 2.3, 2.2, 2.1 },
       simulated_transferred_bytes = 2e6, simulated_memory_bytes = { 1.1e8, 1.9e8 }, simulated_busy_s = { 0.04, 0.06 },
       types = { { type = 'Conv', operators = 5, measured_s = 0.1, simulated_s = 0.08 } } } },
-    pipeline = { kind = 'pipeline', label = 'pipeline', summary = 'Stages.', data = { network = 'vgg16', method = 'max_load',
+    pipeline = { kind = 'pipeline', label = 'pipeline', summary = 'Stages.', data = { network = 'vgg16', method = 'max_load_annealing',
       unit = 's', max_load = 0.3, feasible = true, stages = { { nodes = 3, devices = 1, load = 0.2, first = 'a', last = 'c' },
         { nodes = 2, devices = 1, load = 0.3, first = 'd', last = 'e' } }, schedule = spans, schedule_name = '1f1b' } },
     ['table'] = { kind = 'table', label = 'table', summary = 'A table.', data = { head = { 'model', 'step' },

@@ -103,7 +103,7 @@ end)
 
 describe('planners of pipelines', function()
   local files = { 'pipeline/training.json', 'pipeline/piper.json', 'profiles/small.graph.txt' }
-  local methods = { 'expert', 'gpipe', 'max_load', 'max_load_dp', 'pipedream', 'piper' }
+  local methods = { 'expert', 'gpipe', 'max_load_annealing', 'max_load_dp', 'pipedream', 'piper' }
   it_golden('pipeline_schedule', function()
     local lines = {}
     for _, method in ipairs { 'gpipe', 'max_load_dp' } do
