@@ -16,7 +16,7 @@ local options = trinity.options {
   tuning = { default = 10, help = 'updates of fine-tuning', min = 0, integer = true },
   seeds = { default = 3, help = 'draws of the start; the table has means', min = 1, integer = true },
   only = { default = '', help = "graphs to leave out, with commas; '': each in turn" },
-  output = { default = 'runs/transfer', writes = '.csv', help = 'PATH.csv, and where the weights are kept' },
+  output = { default = 'runs/leave_one_out', writes = '.csv', help = 'PATH.csv, and where the weights are kept' },
 }
 
 local problems, names = {}, {}
@@ -119,5 +119,6 @@ print(('\nstep time over the lower bound, simulated, on %s: mean of the first ba
   .. 'means of %d seeds'):format(options.cluster, math.max(1, options.tuning), options.seeds))
 print(('the pre-trained policy starts better than a fresh one and than random placements on %d of %d graphs')
   :format(better, #rows - 1))
-print(('pre-trained with %d updates on each other graph, %d turns; in %s.csv\nmade by: trinity scripts/transfer.lua %s')
+print(('pre-trained with %d updates on each other graph, %d turns; in %s.csv\n'
+  .. 'made by: trinity scripts/leave_one_out.lua %s')
   :format(options.updates, options.rounds, options.output, table.concat(arg, ' ')))

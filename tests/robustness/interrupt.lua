@@ -54,7 +54,7 @@ local words = {
   figure7 = '--output %s',
   figure8 = '--output %s',
   report = ("'%s/tests/data/run' --out %%s"):format(root),
-  transfer = ("--folder '%s/tests/data/transfer' --output %%s"):format(root),
+  leave_one_out = ("--folder '%s/tests/data/leave_one_out' --output %%s"):format(root),
 }
 
 --- Everything to be struck: { name =, command =, path = of the run or nil }.
@@ -62,7 +62,7 @@ local function all_cases()
   local list = {}
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'
-    if name and name ~= 'run' then -- but an earlier name of execute
+    if name and name ~= 'run' and name ~= 'transfer' then -- but earlier names of others
       if not words[name] then error('no words for scripts/' .. file, 0) end
       list[#list + 1] = { name = 'script ' .. name, command = ('%s %s'):format(name, words[name]:gsub('%%s',
         folder .. '/output/' .. name)) }

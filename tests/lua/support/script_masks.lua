@@ -39,6 +39,7 @@ local tables = {
   figure5 = columns { { 2, 3, 4, 5 } },
   figure9 = columns { { 2, 3, 4, 5, 6, 7, 8, 9 } },
   launch = columns { { 3, 4 } },
+  leave_one_out = columns { { 3, 4, 5, 6 } },
   pase = columns { { 8, 10 } },
   placement_benchmark = function(heading, cells, column, count)
     return cells[1] == 'mean rank' and column > 1 or usual(heading, cells, column, count)
@@ -46,7 +47,6 @@ local tables = {
   profile = columns { { 2, 3, 4, 5, 6, 7, 8 }, { 2, 3, 4, 5 } },
   table4 = columns { { 9, 11 }, {}, { 4, 6, 8, 10, 11, 12, 13 } },
   train_distributed = columns { { 3, 4 } },
-  transfer = columns { { 3, 4, 5, 6 } },
   trinity_ablation = function(heading, cells, column)
     return heading == 'seconds' or cells[2] == 'yes' and column > 3 and column < 6
   end,
@@ -60,6 +60,7 @@ local texts = {
   execute = { { '(operator type[^\n]*\n[- ]+\n).-\nand', '%1~\nand' }, { 'measured: step time[^\n]*', 'measured: step time ~' } },
   figure9 = { { '%(AMD[^)]*%)', '(~)' }, { '%([^()]*%d+ cores%)', '(~)' } },
   launch = { measured },
+  leave_one_out = { { 'on %d of 2 graphs', 'on ~ of 2 graphs' } },
   pase = { { '%d+ s in all', '~ s in all' } },
   pipeline = { { 'planned in [%d.]+ s', 'planned in ~ s' } },
   profile = { { 'batch size 1 on [^\n]*', 'batch size 1 on ~' }, { '\n[^\n]* cores, [^\n]*', '\n~' } },
@@ -70,7 +71,6 @@ local texts = {
   tapp = { { '\ntapp .-\nThe paper does', function(part) return (part:gsub(unpack(numbers))) end } },
   timeline = { { 'simulated in [%d.]+ ms', 'simulated in ~ ms' } },
   train_distributed = { measured },
-  transfer = { { 'on %d of 2 graphs', 'on ~ of 2 graphs' } },
   trinity_policy = { { '(%-?%d%.%d%d%d)%d%d%d', '%1~~~' } },
   trinity_vs_hierarchical = { { 'Trinity is worse [^(]*', 'Trinity is worse ~ ' } },
   watch = { { 'started [^\n]*', 'started ~' } },
