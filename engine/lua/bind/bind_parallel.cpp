@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "base/workers.h"
-#include "libtorch/setup.h"
 #include "lua/bind/module.h"
 #include "lua/host/interrupt.h"
 
@@ -73,7 +72,7 @@ int parallel_run_workers(lua_State* L) {
     throw ArgumentError(
         "CUDA is in use by this script, and workers cannot share it: evaluate in parallel before "
         "anything runs on a GPU, or with workers = 1");
-  use_one_torch_thread();  // OpenMP's threads would not be there in a worker
+  set_up_thread();  // OpenMP's threads would not be there in a worker
   luaL_checkstack(L, 16, nullptr);
   job.work = [L](int item) { return call_work(L, item); };
   job.receive = [L](const WorkerReply& reply) { return call_receive(L, reply); };
