@@ -62,15 +62,11 @@ int late_has_torch(lua_State* L) {
   return 1;
 }
 
-/// when_torch_opens(f): f() is called once LibTorch is open; of several f the last
+/// when_torch_opens(f): f() is called when LibTorch is opened; of several f the last
 int late_when_torch_opens(lua_State* L) {
-  luaL_checktype(L, 1, LUA_TFUNCTION);
+  function_arg(L, 1, "f");
   lua_settop(L, 1);
-  if (is_open(kTorchPart)) {
-    lua_call(L, 0, 0);
-  } else {
-    lua_setfield(L, LUA_REGISTRYINDEX, kWaiting);
-  }
+  lua_setfield(L, LUA_REGISTRYINDEX, kWaiting);
   return 0;
 }
 

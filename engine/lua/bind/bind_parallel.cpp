@@ -21,11 +21,6 @@ bool cuda_in_use() {
   return used;
 }
 
-void function_arg(lua_State* L, int index, const char* name) {
-  if (!lua_isfunction(L, index))
-    throw WrongArgument(index, name, "expected a function, got " + type_name(L, index));
-}
-
 /// In a worker: work(item) -> text. A failure becomes a text that begins with '!', a result one
 /// that begins with '='.
 std::string call_work(lua_State* L, int item) {

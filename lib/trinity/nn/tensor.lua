@@ -44,6 +44,7 @@ function tensor.load(path)
   return tensors
 end
 
-core.when_torch_opens(function() require 'trinity.nn.tensor_methods' end)
+local function add_methods() require 'trinity.nn.tensor_methods' end
+if core.torch_is_open() then add_methods() else core.when_torch_opens(add_methods) end
 
 return tensor
