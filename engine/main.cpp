@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "distribute/job.h"
-#include "libtorch/setup.h"
+#include "base/late.h"
+#include "launch/launch_variables.h"
 #include "lua/bind/module.h"
 #include "lua/command_line.h"
 #include "lua/host/interrupt.h"
@@ -97,7 +97,7 @@ int run_main(Runtime& runtime, const CommandLine& line, const std::vector<std::s
   if (prepared != 0 || runtime.exited()) return prepared;
   if (!script.empty()) {
     const int status = runtime.run_file(script, arguments);
-    if (status == 0) trinity::Job::warn_of_copies();
+    if (status == 0) trinity::warn_of_copies();
     if (!line.interactive || status == 130 || runtime.exited()) return status;
   } else if (!line.interactive) {
     const bool is_all = std::any_of(line.actions.begin(), line.actions.end(),
@@ -108,12 +108,19 @@ int run_main(Runtime& runtime, const CommandLine& line, const std::vector<std::s
   return runtime.interact(line.interactive);
 }
 
+std::string torch_text() {
+  try {
+    return trinity::late<const char*()>(trinity::kTorchPart, "trinity_torch_text")();
+  } catch (const trinity::Error&) {
+    return "no LibTorch";
+  }
+}
+
 int run(const std::vector<std::string>& words) {
   const auto line = trinity::lua::parse_command_line(words);
   const auto home = trinity::find_home();
   if (line.version) {
-    fmt::print("trinity {} ({}, {})\n", TRINITY_VERSION, trinity::describe_torch().text,
-               LUAJIT_VERSION);
+    fmt::print("trinity {} ({}, {})\n", TRINITY_VERSION, torch_text(), LUAJIT_VERSION);
     return 0;
   }
   if (line.threads >= 0) trinity::lua::set_threads(line.threads);

@@ -39,21 +39,25 @@ local graph = trinity.model(options.model, { batch_size = options.batch_size })
 local cluster = trinity.cluster(options.cluster)
 local problem = trinity.problem { graph = graph, cluster = cluster, reward = mdpe }
 
-print(('trinity %s, %s, %d threads'):format(trinity.version, trinity.describe_torch(),
+-- Without LibTorch there is no policy; `best` is the search that remains.
+local has_torch = trinity.has_torch()
+local method = has_torch and 'trinity' or 'best'
+
+print(('trinity %s, %s, %d threads'):format(trinity.version, has_torch and trinity.describe_torch() or 'no LibTorch',
   trinity.threads()))
 print(('%s: %d operators, %d edges, %d units to place, %.3f M parameters'):format(graph.name,
   graph.operators, graph.edges, graph.units, graph.parameters / 1e6))
 print(('%s: %d devices; searching %d steps of %d placements\n'):format(cluster.name,
   #cluster.devices, options.steps, options.samples))
 
-local comparison = trinity.compare(problem, { 'single_device', 'random', 'round_robin', 'trinity' }, {
+local comparison = trinity.compare(problem, { 'single_device', 'random', 'round_robin', method }, {
   evaluations = options.steps * options.samples,
   seed = options.seed,
-  trinity = { samples = options.samples, preset = options.preset },
+  trinity = has_torch and { samples = options.samples, preset = options.preset } or nil,
 })
 print(comparison)
 
-local found = comparison:find 'trinity'
+local found = comparison:find(method)
 if not found then os.exit(130) end -- Ctrl-C came before the search
 found:save(options.save)
 local again = problem:load(options.save)

@@ -88,7 +88,8 @@ size_t start_bytes(int threads) {
 struct ThreadPool::Shared {
   void start(int threads, const std::function<void()>& first);
   void close();
-  void parallel_for(int count, const std::function<void(int, int)>& loop);
+  void parallel_for(int count, const std::function<void(int, int)>& loop,
+                    const std::function<void()>* first = nullptr);
   void work(int thread);
   void drain(int thread);
   void finish();
@@ -98,6 +99,7 @@ struct ThreadPool::Shared {
   std::mutex mutex;
   std::condition_variable wake, done;
   const std::function<void(int, int)>* body = nullptr;
+  const std::function<void()>* each = nullptr;  // what workers call before they take items
   int count = 0, next = 0, running = 0, failed_item = -1;
   uint64_t round = 0;
   std::exception_ptr failure;
@@ -148,12 +150,14 @@ void ThreadPool::Shared::close() {
   for (auto& worker : workers) worker.join();
 }
 
-void ThreadPool::Shared::parallel_for(int items, const std::function<void(int, int)>& loop) {
+void ThreadPool::Shared::parallel_for(int items, const std::function<void(int, int)>& loop,
+                                      const std::function<void()>* first) {
   if (const int thread = thread_inside(this); thread >= 0) return run_here(items, thread, loop);
   const std::lock_guard mine(turn);
   {
     std::lock_guard lock(mutex);
     body = &loop;
+    each = first;
     count = items;
     next = 0;
     failed_item = -1;
@@ -178,6 +182,7 @@ void ThreadPool::Shared::work(int thread) {
       if (closing) return;
       seen = round;
     }
+    if (each) (*each)();
     drain(thread);
     finish();
   }
@@ -225,6 +230,12 @@ ThreadPool::~ThreadPool() {
     static_cast<void>(shared_.release());  // destroying it would wait for threads that are not here
   else
     shared_->close();
+}
+
+void ThreadPool::on_each(const std::function<void()>& body) {
+  if (shared_ && !g_forked)
+    shared_->parallel_for(
+        0, [](int, int) {}, &body);
 }
 
 void ThreadPool::parallel_for(int count, const std::function<void(int, int)>& body) {

@@ -33,6 +33,10 @@ class ThreadPool {
   /// are the same for any thread count.
   void parallel_for(int count, const std::function<void(int item, int thread)>& body);
 
+  /// Calls body on every thread but the calling one, once (thread-local settings that came later
+  /// than `start`). It must not throw; not from inside an item.
+  void on_each(const std::function<void()>& body);
+
  private:
   struct Shared;
   int threads_;

@@ -22,8 +22,6 @@ constexpr const char* kHello = "hello";  // the first topic
 constexpr double kStoreExtra_s = 2;      // for a store to answer beyond the timeouts for ranks
 constexpr double kDrain_s = 5;           // for what was begun to end before a rank leaves
 
-std::atomic<bool> g_knows_of_copies = false;  // joined a job, or was warned
-
 std::string host_name() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
@@ -88,23 +86,8 @@ std::shared_ptr<Job> Job::join(const LaunchVariables& variables, const JobOption
   if (options.collectives == Collectives::nccl) require_nccl();
   auto job = std::shared_ptr<Job>(new Job(variables, options));
   if (job->size() > 1) job->meet();
-  g_knows_of_copies = true;
+  know_of_copies();
   return job;
-}
-
-void Job::warn_of_copies() {
-  if (g_knows_of_copies.exchange(true)) return;
-  LaunchVariables variables;
-  try {
-    variables = read_ranks(process_environment);
-  } catch (const ArgumentError&) {  // who joins is told
-  }
-  if (variables.size == 1 || variables.rank != 0 || variables.is_watched) return;
-  std::fprintf(stderr,
-               "trinity: warning: %s started %d processes of this script, which has joined no job: "
-               "each does all of the work, into the same files; trinity.dist.init() joins them, "
-               "trinity launch starts processes that share a search\n",
-               variables.source.c_str(), variables.size);
 }
 
 Job::~Job() {

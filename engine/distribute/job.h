@@ -7,9 +7,9 @@
 
 #include "distribute/communication_stream.h"
 #include "distribute/heartbeat.h"
-#include "distribute/launch_variables.h"
 #include "distribute/monitor.h"
 #include "distribute/store.h"
+#include "launch/launch_variables.h"
 
 namespace at {
 class Tensor;
@@ -73,10 +73,6 @@ class Job {
   /// different numbers of ranks; under a launcher that watches, that speaks and this process ends.
   /// A store that does not answer ends the process with a message.
   static std::shared_ptr<Job> join(const LaunchVariables& variables, const JobOptions& options);
-  /// Warns on standard error, once a process and on rank 0 alone, where a launcher other than
-  /// `trinity launch` has started several processes and this one has joined no job: each then does
-  /// the whole work, into the same files.
-  static void warn_of_copies();
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;

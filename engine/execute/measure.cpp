@@ -1,13 +1,9 @@
 #include "execute/measure.h"
 
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
-#include <fstream>
 #include <mutex>
 #include <thread>
 
@@ -196,20 +192,6 @@ DeviceRates measure_rates(const std::string& device) {
     rates.memory_bytes_per_s = 8.0 * kNumbers / median(std::move(add_s));
   });
   return rates;
-}
-
-Machine describe_machine() {
-  Machine machine;
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line) && machine.processor.empty();)
-    if (line.starts_with("model name")) machine.processor = line.substr(line.find(':') + 2);
-  if (machine.processor.empty()) machine.processor = "unknown";
-  cpu_set_t allowed;
-  const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
-  machine.cores = known ? CPU_COUNT(&allowed) : static_cast<int32_t>(sysconf(_SC_NPROCESSORS_ONLN));
-  machine.memory_bytes =
-      static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGE_SIZE));
-  return machine;
 }
 
 }  // namespace trinity

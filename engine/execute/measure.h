@@ -20,12 +20,4 @@ struct DeviceRates {
 };
 DeviceRates measure_rates(const std::string& device);
 
-/// What a profile says of the machine.
-struct Machine {
-  std::string processor;     ///< as the system names it
-  int32_t cores = 0;         ///< that this process may use
-  int64_t memory_bytes = 0;  ///< of all
-};
-Machine describe_machine();
-
 }  // namespace trinity

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/late.h"
 #include "formats/instances/dnn_partitioning.h"
 #include "formats/instances/pipedream.h"
 #include "formats/instances/piper.h"
@@ -62,9 +63,11 @@ Imported read_model(const std::string& path, const OnnxOptions& options) {
   const auto base = file.filename().string();
   const auto name = base.substr(0, base.find('.'));
   if (extension == ".onnx") {
-    auto imported = read_onnx(path, options);
-    imported.format = "ONNX";
-    return imported;
+    static auto* const read = late<OnnxReader>(kOnnxPart, "trinity_read_onnx");
+    std::optional<Imported> imported;
+    read(path, options, imported);
+    imported->format = "ONNX";
+    return std::move(*imported);
   }
   if (extension == ".json") return read_json(path, name);
   if (extension == ".txt") {

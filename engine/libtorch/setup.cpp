@@ -44,7 +44,6 @@ void use_one_torch_thread() {
       reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
   if (set_openblas) set_openblas(1);
   // Temporaries of some megabytes come and go all the time: keep their pages.
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 

@@ -32,11 +32,20 @@ bool push_next(lua_State* L) {
   return true;
 }
 
+/// Fills a table that gets its fields late (lib/trinity/base/late.lua), on top of the stack. Where
+/// that fails the names that are there must do.
+void fill(lua_State* L) {
+  if (!luaL_getmetafield(L, -1, "__fill")) return;
+  lua_pushvalue(L, -2);
+  if (lua_pcall(L, 1, 0, 0) != 0) lua_pop(L, 1);
+}
+
 /// Replaces the value on top of the stack by its field `name`; false, and pops it, without one.
 bool replace_by_field(lua_State* L, const std::string& name) {
   const int base = lua_gettop(L);
   for (int depth = 0; depth < kMaxDepth; ++depth) {
     if (lua_istable(L, -1)) {
+      fill(L);
       lua_pushlstring(L, name.data(), name.size());
       lua_rawget(L, -2);
       if (!lua_isnil(L, -1)) {
@@ -57,6 +66,7 @@ void add_names(lua_State* L, bool only_functions, std::set<std::string>& names) 
   const int base = lua_gettop(L);
   for (int depth = 0; depth < kMaxDepth; ++depth) {
     if (lua_istable(L, -1)) {
+      fill(L);
       lua_pushnil(L);
       while (lua_next(L, -2)) {
         if (lua_type(L, -2) == LUA_TSTRING && (!only_functions || lua_isfunction(L, -1)) &&

@@ -8,7 +8,7 @@ end
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
-local model = require 'trinity.graph.model'
+local late = require 'trinity.base.late'
 local util = require 'trinity.base.util'
 
 ---@class trinity
@@ -38,57 +38,64 @@ local util = require 'trinity.base.util'
 ---@field reinforce fun(settings: trinity.ReinforceSettings): trinity.Method
 --- A method that trains a policy by the cross-entropy method: it raises the likelihood of the best samples.
 ---@field cross_entropy fun(settings: trinity.CrossEntropySettings): trinity.Method
-local trinity = {
-  version = core.version,
-  options = require 'trinity.command.options',
-  graph = require 'trinity.graph',
-  layers = require 'trinity.graph.layers',
-  model = model.load,
-  models = model.names,
-  cluster = model.cluster,
-  clusters = model.cluster_names,
-  devices = require 'trinity.cluster.devices',
-  topology = require 'trinity.cluster.topology',
-  problem = require('trinity.strategy.problem').new,
-  simulator = require('trinity.strategy.problem').simulator,
-  rewards = require 'trinity.strategy.rewards',
-  tensor = require 'trinity.nn.tensor',
-  nn = require 'trinity.nn',
-  methods = require 'trinity.methods',
-  search = require 'trinity.search',
-  select = require 'trinity.select',
-  execute = require 'trinity.execute',
-  profile = require 'trinity.execute.profile',
-  features = require 'trinity.learn.features',
-  policies = require 'trinity.learn.policies',
-  compare = require 'trinity.methods.compare',
-  pase = require 'trinity.pase',
-  lower = require('trinity.strategy.splits').lower,
-  iteration_space = require('trinity.strategy.splits').iteration_space,
-  pipeline = require 'trinity.pipeline',
-  parallel_map = require 'trinity.parallel',
-  dist = require 'trinity.dist',
-  daso = require 'trinity.dist.daso',
-  synchronisation = require 'trinity.dist.synchronisation',
-  sorted_pairs = util.sorted_pairs,
-  median = util.median,
-  format_bytes = core.format_bytes,
-  format_table = require('trinity.base.text').format_table,
-  random = require 'trinity.base.random',
-  run = require 'trinity.runs',
-  global = core.global,
-  threads = core.threads,
-}
+local trinity = late.modules(function()
+  return {
+    version = core.version,
+    options = require 'trinity.command.options',
+    graph = require 'trinity.graph',
+    layers = require 'trinity.graph.layers',
+    model = require('trinity.graph.model').load,
+    models = require('trinity.graph.model').names,
+    cluster = require('trinity.graph.model').cluster,
+    clusters = require('trinity.graph.model').cluster_names,
+    devices = require 'trinity.cluster.devices',
+    topology = require 'trinity.cluster.topology',
+    problem = require('trinity.strategy.problem').new,
+    simulator = require('trinity.strategy.problem').simulator,
+    rewards = require 'trinity.strategy.rewards',
+    tensor = require 'trinity.nn.tensor',
+    nn = require 'trinity.nn',
+    methods = require 'trinity.methods',
+    search = require 'trinity.search',
+    select = require 'trinity.select',
+    execute = require 'trinity.execute',
+    profile = require 'trinity.execute.profile',
+    features = require 'trinity.learn.features',
+    policies = require 'trinity.learn.policies',
+    compare = require 'trinity.methods.compare',
+    pase = require 'trinity.pase',
+    lower = require('trinity.strategy.splits').lower,
+    iteration_space = require('trinity.strategy.splits').iteration_space,
+    pipeline = require 'trinity.pipeline',
+    parallel_map = require 'trinity.parallel',
+    dist = require 'trinity.dist',
+    daso = require 'trinity.dist.daso',
+    synchronisation = require 'trinity.dist.synchronisation',
+    sorted_pairs = util.sorted_pairs,
+    median = util.median,
+    format_bytes = core.format_bytes,
+    format_table = require('trinity.base.text').format_table,
+    random = require 'trinity.base.random',
+    run = require 'trinity.runs',
+    global = core.global,
+    threads = core.threads,
+    home = core.home,
+    files = require 'trinity.files',
+    json = require 'trinity.files.json',
+    clock_s = core.clock_s,
+    describe_machine = core.describe_machine,
+    stop_requested = core.stop_requested,
+    was_interrupted = core.was_interrupted,
+    ppo = require('trinity.learn.learning').ppo,
+    reinforce = require('trinity.learn.learning').reinforce,
+    cross_entropy = require('trinity.learn.learning').cross_entropy,
+  }
+end)
 
-for name, learner in util.sorted_pairs(require 'trinity.learn.learning') do trinity[name] = learner end
-
--- What scripts need of the program itself: they take nothing from trinity.core.
-trinity.home = core.home
-trinity.files = require 'trinity.files'
-trinity.json = require 'trinity.files.json'
-for _, name in ipairs { 'clock_s', 'describe_machine', 'stop_requested', 'was_interrupted' } do
-  trinity[name] = core[name]
-end
+--- Whether this trinity was built with LibTorch, on which tensors, networks, methods that learn, several processes and
+--- the executor stand.
+---@return boolean
+function trinity.has_torch() return core.has_torch() end
 
 --- Runs body(stop_requested), a loop that ends by itself once stop_requested() is true: the first Ctrl-C meanwhile does
 --- not stop the script's own lines but asks; a search, a simulation or a command that runs there raises 'interrupted'.

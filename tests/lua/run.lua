@@ -20,6 +20,14 @@ local Skip = {}
 --- Ends the running test as skipped, with a reason.
 local function skip(reason) error(setmetatable({ reason = reason }, Skip), 0) end
 
+-- A tree built without LibTorch: what fails because it is missing is skipped, by name.
+local function needs_torch(text) return not core.has_torch() and tostring(text):find('needs LibTorch', 1, true) ~= nil end
+
+local function skipped_test(full, reason)
+  skipped = skipped + 1
+  print(('skip  %s: %s'):format(full, reason))
+end
+
 local function show(value)
   if type(value) == 'string' then return ('%q'):format(value) end
   if type(value) == 'number' then return ('%.17g'):format(value) end
@@ -90,14 +98,14 @@ local function run_test(name, body)
     if expected == before then fail(1, 'the test came to its end without one expectation') end
   end, function(problem)
     if getmetatable(problem) == Skip then return problem end
+    if needs_torch(problem) then return setmetatable({ reason = 'needs LibTorch' }, Skip) end
     return debug.traceback(tostring(problem), 2)
   end)
   if claims then print(('%.6f s: %s'):format(core.clock_s() - start, full)) end
   if ok then
     passed = passed + 1
   elseif getmetatable(message) == Skip then
-    skipped = skipped + 1
-    print(('skip  %s: %s'):format(full, message.reason))
+    skipped_test(full, message.reason)
   else
     failed = failed + 1
     print(('FAIL  %s\n      %s'):format(full, (message:gsub('\n', '\n      '))))
@@ -159,6 +167,7 @@ local environment = setmetatable({
   run_trinity = function(arguments)
     local text, status = output_of(("cd '%s' && timeout -k 5 300 '%s' %s 2>&1; echo \"status=$?\""):format(root, program,
       arguments)):match '^(.*)status=(%d+)\n$'
+    if status ~= '0' and needs_torch(text) then skip 'needs LibTorch' end
     return tonumber(status), text
   end,
   --- A path for a file or folder, which is removed in the end; `ending` closes its name.
@@ -194,12 +203,20 @@ local function take(name)
   return not claims or os.execute(("mkdir '%s/%s' 2>/dev/null"):format(claims, (name:gsub('/', '-')))) == 0
 end
 
+--- Runs a spec file; what it does outside of its tests may need LibTorch, too.
+local function run_chunk(name, chunk)
+  local ok, problem = xpcall(chunk, function(problem)
+    return (getmetatable(problem) == Skip or needs_torch(problem)) and Skip or debug.traceback(tostring(problem), 2)
+  end)
+  if problem == Skip then skipped_test(name, 'needs LibTorch') elseif not ok then error(problem, 0) end
+end
+
 for _, name in ipairs(wanted) do
   local path = ('%s/tests/lua/%s_spec.lua'):format(root, name)
   if take(name) and (not only_shared or core.read_file(path):find 'it_shared') then
     local chunk = assert(loadfile(path))
     setfenv(chunk, environment)
-    describe(name:match '[^/]+$', chunk)
+    describe(name:match '[^/]+$', function() run_chunk(name, chunk) end)
   end
 end
 finish()

@@ -129,3 +129,9 @@ Imported read_onnx(const std::string& path, const OnnxOptions& options) {
 }
 
 }  // namespace trinity
+
+/// For read_model(), which opens the library of this room late.
+extern "C" void trinity_read_onnx(const std::string& path, const trinity::OnnxOptions& options,
+                                  std::optional<trinity::Imported>& imported) {
+  imported = trinity::read_onnx(path, options);
+}

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -52,5 +53,9 @@ Imported read_onnx(const std::string& path, const OnnxOptions& options = {});
 /// The same from bytes; `source` stands for the file name in errors.
 Imported parse_onnx(std::string_view bytes, const std::string& source,
                     const std::string& graph_name, const OnnxOptions& options = {});
+
+/// How read_model() calls it: the library that reads ONNX is opened late (base/late.h).
+using OnnxReader = void(const std::string& path, const OnnxOptions& options,
+                        std::optional<Imported>& imported);
 
 }  // namespace trinity

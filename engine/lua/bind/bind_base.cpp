@@ -1,4 +1,5 @@
 #include <dirent.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -8,7 +9,6 @@
 #include "base/file.h"
 #include "base/output.h"
 #include "base/units.h"
-#include "libtorch/setup.h"
 #include "lua/bind/module.h"
 #include "lua/host/interrupt.h"
 
@@ -16,6 +16,7 @@ namespace trinity::lua {
 namespace {
 
 int g_threads = 0;
+void (*g_thread_setup)() = nullptr;
 ThreadPool* g_pool = nullptr;  // lives as long as the process: idle workers need no farewell
 
 int base_clock_s(lua_State* L) {
@@ -224,10 +225,20 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
 
 ThreadPool& shared_pool() {
   if (!g_pool) {
-    use_one_torch_thread();
-    g_pool = new ThreadPool(g_threads, use_one_torch_thread);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);  // what batches free is taken again at once
+    g_pool = new ThreadPool(g_threads, set_up_thread);
   }
   return *g_pool;
+}
+
+void set_up_thread() {
+  if (g_thread_setup) g_thread_setup();
+}
+
+void set_thread_setup(void (*setup)()) {
+  g_thread_setup = setup;
+  setup();
+  if (g_pool) g_pool->on_each(setup);
 }
 
 void set_threads(int threads) {

@@ -233,13 +233,28 @@ int cluster_collective(lua_State* L) {
   return 1;
 }
 
+/// cost_key(graph, operator) -> the most special name under which a device type can state
+/// efficiencies for it (strategy/cost.h); nil where none can
+int cost_key_of(lua_State* L) {
+  const auto graph = handle_arg<const Graph>(L, 1);
+  const auto op = static_cast<int32_t>(integer_arg(L, 2, "operator", 1, graph->operator_count()));
+  const auto keys = cost_keys(graph->op(op - 1));
+  if (is_cost_key(keys.back()))
+    lua_pushlstring(L, keys.back().data(), keys.back().size());
+  else
+    lua_pushnil(L);
+  return 1;
+}
+
 constexpr luaL_Reg kCluster[] = {TRINITY_BIND("summary", cluster_summary),
                                  TRINITY_BIND("fingerprint", cluster_fingerprint),
                                  TRINITY_BIND("wire", cluster_wire),
                                  TRINITY_BIND("route", cluster_route),
                                  TRINITY_BIND("collective", cluster_collective),
                                  {nullptr, nullptr}};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("cluster", cluster_new), {nullptr, nullptr}};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("cost_key", cost_key_of),
+                                   TRINITY_BIND("cluster", cluster_new),
+                                   {nullptr, nullptr}};
 
 }  // namespace
 

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "base/workers.h"
-#include "libtorch/setup.h"
 #include "lua/bind/module.h"
 #include "lua/host/interrupt.h"
 
@@ -20,11 +19,6 @@ bool cuda_in_use() {
   const bool used = get_context && get_context(&context) == 0 && context;
   dlclose(driver);
   return used;
-}
-
-void function_arg(lua_State* L, int index, const char* name) {
-  if (!lua_isfunction(L, index))
-    throw WrongArgument(index, name, "expected a function, got " + type_name(L, index));
 }
 
 /// In a worker: work(item) -> text. A failure becomes a text that begins with '!', a result one
@@ -73,7 +67,7 @@ int parallel_run_workers(lua_State* L) {
     throw ArgumentError(
         "CUDA is in use by this script, and workers cannot share it: evaluate in parallel before "
         "anything runs on a GPU, or with workers = 1");
-  use_one_torch_thread();  // OpenMP's threads would not be there in a worker
+  set_up_thread();  // OpenMP's threads would not be there in a worker
   luaL_checkstack(L, 16, nullptr);
   job.work = [L](int item) { return call_work(L, item); };
   job.receive = [L](const WorkerReply& reply) { return call_receive(L, reply); };

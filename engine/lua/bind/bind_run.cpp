@@ -5,7 +5,9 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/machine.h"
 #include "base/process.h"
+#include "launch/launch_variables.h"
 #include "lua/bind/module.h"
 #include "lua/host/host.h"
 
@@ -111,6 +113,22 @@ int run_remove_tree(lua_State* L) {
   return 0;
 }
 
+/// warn_of_copies(): says it where several processes were started that have joined no job
+int run_warn_of_copies(lua_State*) {
+  warn_of_copies();
+  return 0;
+}
+
+/// describe_machine() -> { processor =, cores =, memory_bytes = }
+int run_describe_machine(lua_State* L) {
+  const auto machine = describe_machine();
+  lua_newtable(L);
+  set_field(L, "processor", machine.processor);
+  set_field(L, "cores", static_cast<double>(machine.cores));
+  set_field(L, "memory_bytes", static_cast<double>(machine.memory_bytes));
+  return 1;
+}
+
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("script", run_script),
                                    TRINITY_BIND("at_end", run_at_end),
                                    TRINITY_BIND("process", run_process),
@@ -119,6 +137,8 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("script", run_script),
                                    TRINITY_BIND("terminal", run_terminal),
                                    TRINITY_BIND("make_folder", run_make_folder),
                                    TRINITY_BIND("remove_tree", run_remove_tree),
+                                   TRINITY_BIND("warn_of_copies", run_warn_of_copies),
+                                   TRINITY_BIND("describe_machine", run_describe_machine),
                                    TRINITY_BIND("remove_leftovers", run_remove_leftovers),
                                    {nullptr, nullptr}};
 

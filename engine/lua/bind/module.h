@@ -88,6 +88,11 @@ struct TypeName<const SelectionProblem> {
 
 /// The pool that all work of the process shares; made on first use.
 ThreadPool& shared_pool();
+/// What LibTorch wants of every thread that uses it: called now on this thread and on those of the
+/// pool, and on all that start later.
+void set_thread_setup(void (*setup)());
+/// Calls what was set, if anything was.
+void set_up_thread();
 /// Sets the number of its threads (0: one per core). Throws ArgumentError once the pool exists.
 void set_threads(int threads);
 
@@ -116,19 +121,16 @@ void open_formats(lua_State* L);
 void open_cluster(lua_State* L);
 void open_problem(lua_State* L);
 void open_simulator(lua_State* L);
-void open_learn(lua_State* L);
 void open_search(lua_State* L);
 void open_selection(lua_State* L);
 void open_pase(lua_State* L);
 void open_splits(lua_State* L);
-void open_tensor(lua_State* L);
 void open_parallel(lua_State* L);
 void open_features(lua_State* L);
 void open_pipeline(lua_State* L);
-void open_distribute(lua_State* L);
-void open_execute(lua_State* L);
-void open_measure(lua_State* L);
 void open_run(lua_State* L);
+/// What stands on LibTorch (kTorchNames) comes when it is first asked for.
+void open_late(lua_State* L);
 
 /// Opens `trinity.core` as package.preload wants it.
 int open_core(lua_State* L);

@@ -5,6 +5,7 @@
 #include "distribute/launcher.h"
 #include "lua/bind/module.h"
 #include "lua/bind_torch/job.h"
+#include "lua/bind_torch/open.h"
 #include "lua/bind_torch/tensor.h"
 #include "lua/host/interrupt.h"
 
@@ -259,12 +260,6 @@ int dist_launch(lua_State* L) {
   return 1;
 }
 
-/// warn_of_copies(): says it where several processes were started that have joined no job
-int dist_warn_of_copies(lua_State*) {
-  Job::warn_of_copies();
-  return 0;
-}
-
 constexpr luaL_Reg kJob[] = {TRINITY_BIND("facts", job_facts),
                              TRINITY_BIND("all_reduce", job_all_reduce),
                              TRINITY_BIND("broadcast", job_broadcast),
@@ -279,7 +274,6 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("join", dist_join),
                                    TRINITY_BIND("pack", dist_pack),
                                    TRINITY_BIND("unpack", dist_unpack),
                                    TRINITY_BIND("launch", dist_launch),
-                                   TRINITY_BIND("warn_of_copies", dist_warn_of_copies),
                                    {nullptr, nullptr}};
 
 }  // namespace

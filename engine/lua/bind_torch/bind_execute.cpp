@@ -1,6 +1,7 @@
 #include "execute/executor.h"
 #include "lua/bind/module.h"
 #include "lua/bind_torch/job.h"
+#include "lua/bind_torch/open.h"
 
 namespace trinity::lua {
 

@@ -5,6 +5,7 @@
 #include "lua/bind/module.h"
 #include "lua/bind/option_reader.h"
 #include "lua/bind_torch/job.h"
+#include "lua/bind_torch/open.h"
 
 namespace trinity::lua {
 

@@ -5,7 +5,7 @@
 
 #include "execute/executor.h"
 #include "lua/bind/module.h"
-#include "strategy/cost.h"
+#include "lua/bind_torch/open.h"
 
 namespace trinity::lua {
 
@@ -45,29 +45,6 @@ int measure_rates_of(lua_State* L) {
   lua_newtable(L);
   set_field(L, "flops_per_s", rates.flops_per_s);
   set_field(L, "memory_bytes_per_s", rates.memory_bytes_per_s);
-  return 1;
-}
-
-/// describe_machine() -> { processor =, cores =, memory_bytes = }
-int machine_describe(lua_State* L) {
-  const auto machine = describe_machine();
-  lua_newtable(L);
-  set_field(L, "processor", machine.processor);
-  set_field(L, "cores", static_cast<double>(machine.cores));
-  set_field(L, "memory_bytes", static_cast<double>(machine.memory_bytes));
-  return 1;
-}
-
-/// cost_key(graph, operator) -> the most special name under which a device type can state
-/// efficiencies for it (strategy/cost.h); nil where none can
-int cost_key_of(lua_State* L) {
-  const auto graph = handle_arg<const Graph>(L, 1);
-  const auto op = static_cast<int32_t>(integer_arg(L, 2, "operator", 1, graph->operator_count()));
-  const auto keys = cost_keys(graph->op(op - 1));
-  if (is_cost_key(keys.back()))
-    lua_pushlstring(L, keys.back().data(), keys.back().size());
-  else
-    lua_pushnil(L);
   return 1;
 }
 
@@ -127,8 +104,6 @@ int executors_step(lua_State* L) {
 
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("measure_copies", measure_copies_of),
                                    TRINITY_BIND("measure_rates", measure_rates_of),
-                                   TRINITY_BIND("describe_machine", machine_describe),
-                                   TRINITY_BIND("cost_key", cost_key_of),
                                    TRINITY_BIND("step_together", executors_step),
                                    {nullptr, nullptr}};
 

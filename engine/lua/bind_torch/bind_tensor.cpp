@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "lua/bind/module.h"
+#include "lua/bind_torch/open.h"
 #include "lua/bind_torch/tensor.h"
 
 // Tensors: making them, looking into them, changing dtype and device.

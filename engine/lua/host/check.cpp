@@ -130,6 +130,11 @@ std::string string_arg(lua_State* L, int index, const char* name) {
   return {text, length};
 }
 
+void function_arg(lua_State* L, int index, const char* name) {
+  if (!lua_isfunction(L, index))
+    throw WrongArgument(index, name, "expected a function, got " + type_name(L, index));
+}
+
 void table_arg(lua_State* L, int index, const char* name) {
   if (lua_type(L, index) != LUA_TTABLE)
     throw WrongArgument(index, name, "expected table, got " + type_name(L, index));

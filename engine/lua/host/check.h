@@ -83,6 +83,7 @@ double number_arg(lua_State* L, int index, const char* name);
 int64_t integer_arg(lua_State* L, int index, const char* name, int64_t low, int64_t high);
 std::string string_arg(lua_State* L, int index, const char* name);
 void table_arg(lua_State* L, int index, const char* name);
+void function_arg(lua_State* L, int index, const char* name);
 
 /// Name and methods of an engine type in Lua. Specialised once per bound type.
 template <class T>

@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/late.h"
 #include "base/units.h"
 
 namespace trinity::lua {
@@ -76,6 +77,31 @@ size_t stacks_bytes() {
   return one * (2 * std::max(1U, std::thread::hardware_concurrency()) + 8);
 }
 
+/// What the private memory of all late parts may add to a limit (LibTorch with 300 libraries of
+/// Debian's: 60 MB).
+constexpr rlim_t kLateBytes = rlim_t{512} << 20;
+
+rlimit g_limit{};
+size_t g_before_bytes = 0;
+
+void set_limit(rlim_t bytes) {
+  g_limit.rlim_cur = std::min(g_limit.rlim_max, bytes);
+  if (setrlimit(RLIMIT_DATA, &g_limit) != 0)
+    throw Error("cannot set the limit of memory: " + std::string(std::strerror(errno)));
+}
+
+/// A part that is opened late takes its memory beside the limit.
+constexpr LateHooks kBesideLimit{
+    [] {
+      g_before_bytes = private_bytes();
+      g_limit.rlim_cur += kLateBytes;
+      set_limit(g_limit.rlim_cur);
+    },
+    [] {
+      const size_t now = private_bytes(), taken = now - std::min(now, g_before_bytes);
+      set_limit(g_limit.rlim_cur - kLateBytes + std::min<rlim_t>(taken, kLateBytes));
+    }};
+
 }  // namespace
 
 HardTimeLimit::HardTimeLimit(double limit_s) {
@@ -111,11 +137,10 @@ void limit_process_memory(size_t limit_bytes) {
   g_memory.set(fmt::format("trinity: not enough memory (limit {})",
                            format_bytes(static_cast<int64_t>(limit_bytes))));
   const size_t most = private_bytes() + stacks_bytes() + limit_bytes + limit_bytes / 2;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_DATA, &limit) != 0) throw Error("cannot read the limit of memory");
-  limit.rlim_cur = limit.rlim_max = std::min<rlim_t>(limit.rlim_max, most);
-  if (setrlimit(RLIMIT_DATA, &limit) != 0)
-    throw Error("cannot set the limit of memory: " + std::string(std::strerror(errno)));
+  if (getrlimit(RLIMIT_DATA, &g_limit) != 0) throw Error("cannot read the limit of memory");
+  g_limit.rlim_max = std::min<rlim_t>(g_limit.rlim_max, most + 3 * kLateBytes);
+  set_limit(most);
+  set_late_hooks(kBesideLimit);
   std::set_terminate(end_without_memory);
   // Large blocks go back to the system once they are freed: glibc would keep them from the second
   // on, in pieces, and what is refused to a script would be short for all that follows.

@@ -39,6 +39,8 @@ function util.sorted_pairs(t)
   if type(t) ~= 'table' then
     util.fail("trinity.sorted_pairs: argument 1 ('t'): expected a table, got %s", util.describe(t))
   end
+  local meta = getmetatable(t)
+  if type(meta) == 'table' and rawget(meta, '__fill') then meta.__fill(t) end -- lib/trinity/base/late.lua
   local keys = {}
   for key in pairs(t) do keys[#keys + 1] = key end -- sorted below
   table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)

@@ -179,11 +179,11 @@ function Reader:code(line)
   local variable, rest = line:match '^local ([%w_]+)(.*)$'
   if variable and self.open then
     self.of_variable[variable] = self.open
-    if rest:match '{' then self.table = self.open end
+    if rest:match '{' or rest:match '^ = late%.modules%(' then self.table = self.open end
   elseif variable then
     self.required[variable] = rest:match "^ = require 'trinity%.([%w_.]+)'"
   end
-  if self.table then self:entries(line) end
+  if self.table and not line:match ' = late%.modules%(' then self:entries(line) end
   if line:sub(-1) == '}' then self.table = nil end
   local maker
   owner, name, maker = line:match '^([%w_]+)%.([%w_]+) = ([%w_]+)[ (]'

@@ -60,10 +60,22 @@ keep(package, 'loaded loaders preload')
 -- what it puts there is called with nothing that it does not have.
 local copies = {}
 local function copy(value)
-  if type(value) ~= 'table' or getmetatable(value) ~= nil or rawget(value, '__index') ~= nil then return value end
+  if type(value) ~= 'table' or rawget(value, '__index') ~= nil then return value end
+  local meta = getmetatable(value)
+  local fill = type(meta) == 'table' and rawget(meta, '__fill') -- lib/trinity/base/late.lua
+  if meta ~= nil and not fill then return value end
   if copies[value] then return copies[value] end
   local made = {}
   copies[value] = made
+  if fill then
+    setmetatable(made, { __index = function(self, key)
+      rawset(self, key, copy(value[key]))
+      return rawget(self, key)
+    end, __fill = function(self)
+      fill(value)
+      for key in next, value do local _ = self[key] end
+    end })
+  end
   for key, entry in next, value do made[key] = copy(entry) end
   return made
 end
@@ -142,5 +154,5 @@ function env.require(name)
   return copy(require(name))
 end
 
-require 'trinity'
+require('trinity.base.util').sorted_keys(require 'trinity') -- loads all of it
 return env

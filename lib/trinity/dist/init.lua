@@ -96,7 +96,7 @@ end
 function dist.current()
   if alone > 0 or core.in_worker() then return nil end
   if not joined and core.environment 'TRINITY_LAUNCH' then dist.init() end
-  if not joined then core.dist.warn_of_copies() end
+  if not joined then core.warn_of_copies() end
   if joined and joined.size > 1 and not joined.closed then return joined end
 end
 

@@ -29,7 +29,7 @@ local util = require 'trinity.base.util'
 local warm_start = require 'trinity.search.warm_start'
 
 -- Names of the agent's options (engine/learn/agent_options.h); false leaves the preset's value.
-local agent_options = core.agent_options()
+local function agent_options() return core.agent_options() end
 
 -- Options of the stages; warm_start, policy and refine are on by default (but not in the article's presets).
 local stage_options = { warm_start = false, refine = false,
@@ -79,7 +79,7 @@ end
 -- What the agent takes of the caller's options, checked.
 local function agent_settings(owner, given, seed)
   local settings, job = { seed = seed }, dist.current()
-  for _, name in ipairs(agent_options) do settings[name] = given[name] end
+  for _, name in ipairs(agent_options()) do settings[name] = given[name] end
   local ok, message = pcall(core.check_agent, settings, job and job.size or 1)
   if not ok then util.fail('%s: %s', owner, (util.unplaced(message):gsub('^trinity%.check_agent: ', ''))) end
   return settings
@@ -88,7 +88,7 @@ end
 --- Reads the options of method `name`: the search's, the stages, and where it `learns` the policy's and the agent's.
 local function read_options(name, learns, methods, given)
   local owner, defaults = 'methods.' .. name, util.merged(stage_options, learns and policy_options or nil)
-  for _, key in ipairs(learns and agent_options or {}) do defaults[key] = false end
+  for _, key in ipairs(learns and agent_options() or {}) do defaults[key] = false end
   local options = search.options(name, defaults, given)
   if learns then check.integer(owner, 'option', 'patience', options.patience, 1) end
   check.integer(owner, 'option', 'checkpoint_every', options.checkpoint_every, 1)

@@ -1,7 +1,6 @@
 -- Networks: modules, losses and optimisers over trinity.tensor. Own modules: see trinity.nn.module.
 
 local check = require 'trinity.base.check'
-local core = require 'trinity.core'
 local tensor = require 'trinity.nn.tensor'
 local layers = require 'trinity.nn.layers'
 local optimisers = require 'trinity.nn.optimisers'
@@ -9,7 +8,7 @@ local recurrent = require 'trinity.nn.recurrent'
 local util = require 'trinity.base.util'
 local module = require 'trinity.nn.module'
 
-local operations = core.tensor.layers
+local operations = require 'trinity.nn.operations'
 
 --- Networks: layers, losses, optimisers, and classes of modules of your own. Matrices start Glorot-uniform,
 --- biases at 0, forget gates of an LSTM at 1.
@@ -22,8 +21,7 @@ local operations = core.tensor.layers
 ---@field log_softmax fun(x: trinity.TorchTensor): trinity.TorchTensor Along the last dimension.
 local nn = {
   graph_edges = layers.graph_edges, normalised_edges = layers.normalised_edges,
-  cross_entropy = operations.cross_entropy, nll = operations.nll, mse = operations.mse,
-  adam = optimisers.adam, sgd = optimisers.sgd, clip_grad_norm = operations.clip_grad_norm,
+  adam = optimisers.adam, sgd = optimisers.sgd,
 }
 
 --- x [..., inputs] to [..., outputs].
@@ -66,6 +64,33 @@ function nn.lstm(options) return recurrent.lstm(options) end
 ---@param options trinity.RecurrentOptions
 ---@return trinity.Module
 function nn.gru(options) return recurrent.gru(options) end
+
+--- Of logits [..., categories] and 1-based targets [...].
+---@param logits trinity.TorchTensor
+---@param targets trinity.TorchTensor|integer[]
+---@param reduction? trinity.LossReduction default 'mean'
+---@return trinity.TorchTensor
+function nn.cross_entropy(logits, targets, reduction) return operations.cross_entropy(logits, targets, reduction) end
+
+--- Minus the log-probabilities [..., categories] of 1-based targets [...].
+---@param log_probabilities trinity.TorchTensor
+---@param targets trinity.TorchTensor|integer[]
+---@param reduction? trinity.LossReduction default 'mean'
+---@return trinity.TorchTensor
+function nn.nll(log_probabilities, targets, reduction) return operations.nll(log_probabilities, targets, reduction) end
+
+--- Squared differences of two tensors of one shape.
+---@param x trinity.TorchTensor
+---@param y trinity.TorchTensor
+---@param reduction? trinity.LossReduction default 'mean'
+---@return trinity.TorchTensor
+function nn.mse(x, y, reduction) return operations.mse(x, y, reduction) end
+
+--- Scales gradients so that their common norm is at most max_norm.
+---@param parameters trinity.TorchTensor[]
+---@param max_norm number
+---@return number norm_before
+function nn.clip_grad_norm(parameters, max_norm) return operations.clip_grad_norm(parameters, max_norm) end
 
 --- A class of modules: define build(self, options) and forward(self, ...) in it; call it with options. Parameters are
 --- found among the fields: tensors that require gradients, modules, lists of modules. See lib/trinity/nn/module.lua.

@@ -1,12 +1,11 @@
 -- Layers without state over time. What they compute: trinity.nn.
 
 local check = require 'trinity.base.check'
-local core = require 'trinity.core'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 local module = require 'trinity.nn.module'
 
-local operations = core.tensor.layers
+local operations = require 'trinity.nn.operations'
 local layers = {}
 
 local max_size = 2 ^ 31

@@ -14,10 +14,11 @@
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local late = require 'trinity.base.late'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
-local internal = core.tensor.internal
+local internal = late.table(function() return core.tensor.internal end)
 
 --- A part of a network: m(...) calls forward(...).
 ---@class trinity.Module

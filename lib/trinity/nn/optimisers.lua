@@ -5,7 +5,7 @@ local core = require 'trinity.core'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
-local operations = core.tensor.layers
+local operations = require 'trinity.nn.operations'
 ---@class trinity.NetworkOptimiser
 ---@field learning_rate number may be assigned
 local Optimiser = {}

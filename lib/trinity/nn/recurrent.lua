@@ -2,12 +2,11 @@
 -- GRU reset, update, new. Forget gates start with bias 1.
 
 local check = require 'trinity.base.check'
-local core = require 'trinity.core'
 local tensor = require 'trinity.nn.tensor'
 local layers = require 'trinity.nn.layers'
 local module = require 'trinity.nn.module'
 
-local operations = core.tensor.layers
+local operations = require 'trinity.nn.operations'
 local recurrent = {}
 
 -- Gates and the names of state tensors.

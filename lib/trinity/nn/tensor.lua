@@ -1,35 +1,14 @@
--- Tensors over LibTorch: what the engine binds, with fields, operators and printing. Dimensions, indices
--- and categories count from 1 (dimensions also from -1, the last, backwards).
+-- Tensors over LibTorch: what the engine binds. LibTorch is opened by the first call of a function of this module that
+-- makes a tensor. Dimensions, indices and categories count from 1 (dimensions also from -1, the last, backwards).
 
-local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local late = require 'trinity.base.late'
 local util = require 'trinity.base.util'
-
-local internal = core.tensor.internal
-local class = core.tensor.class
---- Numbers in a grid of any number of dimensions. Operators + - * / take tensors and numbers; shapes broadcast. #x is
---- the first extent.
----@class trinity.TorchTensor
----@field dtype string
----@field device string
----@field grad? trinity.TorchTensor derivatives that backward() has added up
----@field requires_grad boolean may be assigned
----@operator len: integer
----@operator add(trinity.TorchTensor|number): trinity.TorchTensor
----@operator sub(trinity.TorchTensor|number): trinity.TorchTensor
----@operator mul(trinity.TorchTensor|number): trinity.TorchTensor
----@operator div(trinity.TorchTensor|number): trinity.TorchTensor
----@operator unm: trinity.TorchTensor
-local methods = core.tensor.methods or class.__index
-
-core.tensor.methods = methods -- the names, also for tests
-internal.start()
 
 --- Arrays of numbers on which LibTorch computes, with gradients.
 ---@class trinity.TensorModule
-local tensor = {}
-for name, f in util.sorted_pairs(core.tensor.functions) do tensor[name] = f end
+local tensor = late.table(function() return core.tensor.functions end)
 
 --- Whether a value is a tensor, closed or not.
 ---@param value? any
@@ -51,7 +30,7 @@ function tensor.save(path, tensors)
     names[#names + 1], list[#list + 1] = name, value
   end
   if #names == 0 then check.refuse('tensor.save', 2, 'tensors', 'expected at least one tensor') end
-  internal.write(path, names, list)
+  core.tensor.internal.write(path, names, list)
 end
 
 --- Tensors by name from a safetensors file of dtypes F32, F64, I64, BOOL. A file that save() wrote is refused where it
@@ -59,117 +38,13 @@ end
 ---@param path string
 ---@return table<string, trinity.TorchTensor>
 function tensor.load(path)
-  local names, list = internal.read(check.argument('tensor.load', 1, 'path', path, 'string'))
+  local names, list = core.tensor.internal.read(check.argument('tensor.load', 1, 'path', path, 'string'))
   local tensors = {}
   for i, name in ipairs(names) do tensors[name] = list[i] end
   return tensors
 end
 
---- All elements, row by row, as a double array.
----@return trinity.DoubleArray
-function methods:to_array()
-  if not tensor.is(self) or internal.is_closed(self) then
-    util.fail("tensor:to_array: the object before ':' ('tensor'): %s",
-      tensor.is(self) and 'this tensor is closed' or 'expected tensor, got ' .. util.describe(self))
-  end
-  local values = array.double(self:numel())
-  internal.fill_array(self, values)
-  return values
-end
-
-local fields = { dtype = internal.dtype, device = internal.device, grad = internal.grad,
-  requires_grad = internal.requires_grad }
-
-function class.__index(self, name)
-  local method = methods[name]
-  if method then return method end
-  local field = fields[name]
-  if field then return field(self) end
-  local names = util.sorted_keys(methods)
-  for key in util.sorted_pairs(fields) do names[#names + 1] = key end
-  util.fail("a tensor has no field %s%s", util.quoted(tostring(name)), core.suggestion(tostring(name), names))
-end
-
-function class.__newindex(self, name, value)
-  if name ~= 'requires_grad' then
-    util.fail("a tensor's field %s cannot be assigned (only requires_grad)", util.quoted(tostring(name)))
-  end
-  methods.requires_grad_(self, check.argument('tensor', 'field', 'requires_grad', value, 'boolean'))
-end
-
-class.__len = internal.length
-class.__add, class.__sub, class.__mul, class.__div = methods.add, methods.sub, methods.mul, methods.div
-class.__unm = function(x) return methods.neg(x) end
-
-local edge = 4 -- entries shown at either end of a long dimension
-
--- Entries of a list of `count` that are shown, as indices; 0 stands for those left out.
-local function shown(count)
-  local list = {}
-  if count <= 2 * edge + 2 then
-    for i = 1, count do list[i] = i end
-    return list
-  end
-  for i = 1, edge do list[i] = i end
-  list[edge + 1] = 0
-  for i = count - edge + 1, count do list[#list + 1] = i end
-  return list
-end
-
-local function number_text(x, integer)
-  if type(x) == 'boolean' then return tostring(x) end
-  return ((integer or x % 1 ~= x % 1) and '%.0f' or '%.5g'):format(x)
-end
-
--- Lines of a matrix (or of a row), columns flush right.
-local function matrix_lines(x, prefix)
-  local rows, width, lines = {}, 0, {}
-  local integer = x.dtype == 'int64'
-  if x:dim() == 1 then x = x:unsqueeze(1) end
-  for _, r in ipairs(shown(x:size(1))) do
-    local cells = {}
-    for _, c in ipairs(shown(x:size(2))) do
-      local cell = (r == 0 or c == 0) and '...' or number_text(x:select(1, r):select(1, c):item(), integer)
-      cells[#cells + 1], width = cell, math.max(width, #cell)
-    end
-    rows[#rows + 1] = cells
-  end
-  for i, cells in ipairs(rows) do
-    for c, cell in ipairs(cells) do cells[c] = (' '):rep(width - #cell) .. cell end
-    lines[i] = prefix .. table.concat(cells, '  ')
-  end
-  return lines
-end
-
--- Lines of a tensor of any number of dimensions: matrices under heads like (2,.,.).
-local function tensor_lines(x, head, lines)
-  if x:dim() <= 2 then
-    if head ~= '' then lines[#lines + 1] = ('(%s.,.)'):format(head) end
-    for _, line in ipairs(matrix_lines(x, ' ')) do lines[#lines + 1] = line end
-    return
-  end
-  for _, i in ipairs(shown(x:size(1))) do
-    if #lines > 60 then
-      lines[#lines + 1] = '...'
-      return
-    end
-    if i ~= 0 then tensor_lines(x:select(1, i), head .. i .. ',', lines) end
-  end
-end
-
---- Elements as a small matrix, then shape, dtype and what else is not usual.
-function class.__tostring(x)
-  if internal.is_closed(x) then return 'tensor (closed)' end
-  local notes = { x.dtype }
-  if x.device ~= 'cpu' then notes[#notes + 1] = x.device end
-  if x.requires_grad then notes[#notes + 1] = 'requires_grad' end
-  if x:dim() == 0 then
-    return ('%s [%s]'):format(number_text(x:item(), x.dtype == 'int64'), table.concat(notes, ', '))
-  end
-  local lines = {}
-  if x:numel() > 0 then tensor_lines(x:detach(), '', lines) end
-  lines[#lines + 1] = ('[%s %s]'):format(table.concat(x:size(), ' x '), table.concat(notes, ', '))
-  return table.concat(lines, '\n')
-end
+local function add_methods() require 'trinity.nn.tensor_methods' end
+if core.torch_is_open() then add_methods() else core.when_torch_opens(add_methods) end
 
 return tensor

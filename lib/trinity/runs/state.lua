@@ -169,24 +169,27 @@ end
 
 local function library_versions()
   local jit_version = rawget(_G, 'jit') and jit.version or 'LuaJIT'
-  local text = core.describe_torch()
-  return { trinity = core.version, libtorch = text:match '^LibTorch (%S+)' or text, luajit = jit_version },
-    text:match ' with (.*)$' or text
+  return { trinity = core.version, luajit = jit_version }
 end
 
 --- What run.json says at the start.
 local function describe(name, script, problem)
-  local process, versions, blas = core.process(), library_versions()
+  local process = core.process()
   local options = state.settings.options
   return { kind = kind, name = name, status = 'running', script = script, command = command(script),
     folder = process.folder, options = plain(options), seed = options and tonumber(options.seed) or nil,
-    started_at = state.time_text(os.time()), pid = process.pid, process_start = process.start, versions = versions,
-    blas = blas, machine = core.describe_machine(), model = problem and problem.graph.name or nil,
+    started_at = state.time_text(os.time()), pid = process.pid, process_start = process.start,
+    versions = library_versions(), machine = core.describe_machine(), model = problem and problem.graph.name or nil,
     cluster = problem and problem.cluster.name or nil }
 end
 
---- Writes run.json.
+--- Writes run.json; LibTorch and the BLAS stand in it once the run has used them.
 function state.save()
+  if core.torch_is_open() and not state.run.about.blas then
+    local text = core.describe_torch()
+    state.run.about.versions.libtorch = text:match '^LibTorch (%S+)' or text
+    state.run.about.blas = text:match ' with (.*)$' or text
+  end
   local run = state.run
   return run.folder:write('run.json', core.to_json(run.about))
 end

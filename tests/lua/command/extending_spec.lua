@@ -1,5 +1,5 @@
 -- The manual's chapter on extending, followed to the letter in a copy of the tree. `ninja -C build trinity` there compiles
--- what the chapter changed, with the commands of this build, and links it before the libraries of this build.
+-- what the chapter changed, with the commands of this build, and links it with the other objects of this build.
 
 local core = require 'trinity.core'
 local manual = require 'trinity.command.manual'
@@ -12,7 +12,7 @@ local build = program:match '^(.*)/[^/]*$'
 local rebuild = [=[#!/bin/sh
 set -eu
 commands=$(SOURCE_NINJA -C 'BUILD' -t commands trinity)
-objects= copy=$PWD
+objects= replaced= copy=$PWD
 export CCACHE_BASEDIR="$copy" CCACHE_NOHASHDIR=1 # a copy elsewhere is found in the cache
 for file in $(find engine -name '*.cpp'); do
   cmp -s "$file" "SOURCE/$file" && continue
@@ -20,15 +20,19 @@ for file in $(find engine -name '*.cpp'); do
   [ -e "SOURCE/$file" ] && neighbour=SOURCE/$file
   object=$copy/build/$(basename "$file").o
   objects="$objects $object"
-  [ "$object" -nt "$file" ] && continue
   command=$(printf '%s\n' "$commands" | grep -F -e "-c $neighbour" | head -1)
   [ -n "$command" ] || { echo "no command compiles $neighbour" >&2; exit 1; }
+  if [ -e "SOURCE/$file" ]; then
+    replaced="$replaced -e s#$(printf '%s' "$command" | sed 's/.* -o \([^ ]*\).*/\1/')##"
+  fi
+  [ "$object" -nt "$file" ] && continue
   command=$(printf '%s' "$command" | sed -e "s#-c $neighbour#-c $copy/$file#" -e "s#-o [^ ]*#-o $object#" \
     -e 's#-M[TF] [^ ]*##g' -e 's#-MD##' -e 's#-Winvalid-pch##' \
     -e "s#-include [^ ]*#-include $copy/engine/base/precompiled.h#" -e "s# -I# -I$copy/engine -I#")
   eval "$command -O0"
 done
-link=$(printf '%s\n' "$commands" | grep -F -e '-o trinity ' | tail -1 | sed "s#-o trinity #$objects -o $copy/build/trinity #")
+link=$(printf '%s\n' "$commands" | sed -n 's#^\(.* -o \)libtrinity\.so\.[^ ]* \(.*\)$#\1LIBRARY \2#p' |
+  sed $replaced -e "s#LIBRARY#$copy/build/$(readlink 'BUILD/libtrinity.so.0') $objects#")
 (cd 'BUILD' && eval "$link")
 ]=]
 
@@ -38,8 +42,8 @@ local function copy_of_tree()
   local function filled(text)
     return (text:gsub('SOURCE_NINJA', output_of('command -v ninja'):match '[^\n]*' or 'ninja'):gsub('SOURCE', root):gsub('BUILD', build))
   end
-  os.execute(("mkdir -p '%s/build' '%s/.bin' && cp -rp '%s'/engine '%s'/lib '%s'/models '%s'/scripts '%s'/tests '%s' && cp '%s' '%s/build/trinity'")
-    :format(folder, folder, root, root, root, root, root, folder, program, folder))
+  os.execute(("mkdir -p '%s/build' '%s/.bin' && cp -rp '%s'/engine '%s'/lib '%s'/models '%s'/scripts '%s'/tests '%s' && "
+    .. "cp -P '%s' '%s'/lib*.so* '%s/build/'"):format(folder, folder, root, root, root, root, root, folder, program, build, folder))
   core.write_file(folder .. '/.bin/ninja', filled(rebuild))
   os.execute(("chmod +x '%s/.bin/ninja'"):format(folder))
   return folder

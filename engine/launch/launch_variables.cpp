@@ -1,6 +1,8 @@
-#include "distribute/launch_variables.h"
+#include "launch/launch_variables.h"
 
+#include <atomic>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <vector>
 
@@ -9,6 +11,8 @@
 
 namespace trinity {
 namespace {
+
+std::atomic<bool> g_knows_of_copies = false;  // joined a job, or was warned
 
 constexpr int kMaxRanks = 1 << 20;
 
@@ -176,5 +180,22 @@ std::string first_host(const std::string& list) {
   return list.substr(0, bracket) + list.substr(bracket + 1, end - bracket - 1) +
          after.substr(0, after.find(','));
 }
+
+void warn_of_copies() {
+  if (g_knows_of_copies.exchange(true)) return;
+  LaunchVariables variables;
+  try {
+    variables = read_ranks(process_environment);
+  } catch (const ArgumentError&) {  // who joins is told
+  }
+  if (variables.size == 1 || variables.rank != 0 || variables.is_watched) return;
+  std::fprintf(stderr,
+               "trinity: warning: %s started %d processes of this script, which has joined no job: "
+               "each does all of the work, into the same files; trinity.dist.init() joins them, "
+               "trinity launch starts processes that share a search\n",
+               variables.source.c_str(), variables.size);
+}
+
+void know_of_copies() { g_knows_of_copies = true; }
 
 }  // namespace trinity

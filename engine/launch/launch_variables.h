@@ -46,6 +46,13 @@ LaunchVariables read_ranks(const Environment& environment);
 /// The environment of this process.
 std::optional<std::string> process_environment(const std::string& name);
 
+/// Warns on standard error, once a process and on rank 0 alone, where a launcher other than
+/// `trinity launch` has started several processes and this one has joined no job: each then does
+/// the whole work, into the same files.
+void warn_of_copies();
+/// This process has joined a job: there is nothing to warn of.
+void know_of_copies();
+
 /// The first host of Slurm's list: "jwb[0017,0020-24]" gives "jwb0017".
 std::string first_host(const std::string& list);
 

@@ -1,4 +1,4 @@
-#include "distribute/launch_variables.h"
+#include "launch/launch_variables.h"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,42 @@
+#pragma once
+
+namespace trinity {
+
+/// A part of trinity that stands on large libraries of others: a library of its own beside this
+/// one, opened when something of it is first asked for. A program starts in milliseconds that way,
+/// and works without them as far as it can.
+struct LatePart {
+  const char* file;   ///< "libtrinity_torch.so"
+  const char* needs;  ///< what a message says of it: "LibTorch (Debian package libtorch-dev)"
+};
+
+inline constexpr LatePart kTorchPart{"libtrinity_torch.so",
+                                     "LibTorch (Debian's package libtorch-dev)"};
+inline constexpr LatePart kOnnxPart{
+    "libtrinity_onnx.so", "ONNX's and protobuf's libraries (Debian's package libonnx-dev)"};
+inline constexpr LatePart kLinearPart{"libtrinity_linear.so",
+                                      "the solver Clp (Debian's package coinor-libclp-dev)"};
+
+/// Whether it was built; its libraries may still be missing on this machine.
+bool is_built(const LatePart& part);
+
+/// Whether it has been opened in this process.
+bool is_open(const LatePart& part);
+
+/// Opens it, if that was not done yet; returns the address of its function `symbol`. Throws Error
+/// saying what is missing.
+void* late_symbol(const LatePart& part, const char* symbol);
+
+template <class Function>
+Function* late(const LatePart& part, const char* symbol) {
+  return reinterpret_cast<Function*>(late_symbol(part, symbol));
+}
+
+/// Called before and after a part is opened, which takes memory that belongs to no script.
+struct LateHooks {
+  void (*before)() = nullptr;
+  void (*after)() = nullptr;
+};
+void set_late_hooks(const LateHooks& hooks);
+
+}  // namespace trinity

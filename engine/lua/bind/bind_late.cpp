@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/late.h"
+#include "lua/bind/module.h"
+
+// The part of trinity.core that stands on LibTorch, opened when something of it is first asked for.
+
+namespace trinity::lua {
+namespace {
+
+/// What engine/lua/bind_torch adds to trinity.core (a spec compares).
+constexpr std::array<std::string_view, 10> kTorchNames{
+    "agent",    "agent_options",  "check_agent",   "describe_torch", "dist",
+    "executor", "measure_copies", "measure_rates", "step_together",  "tensor"};
+
+constexpr const char* kWaiting = "trinity.torch_waiting";
+
+/// Adds it to the table at `index`, once, and calls what waits for it.
+void open_torch(lua_State* L, int index) {
+  static constexpr const char* kOpened = "trinity.torch";
+  lua_getfield(L, LUA_REGISTRYINDEX, kOpened);
+  const bool opened = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  if (opened) return;
+  auto* open = late<void(lua_State*)>(kTorchPart, "trinity_open_torch");
+  lua_pushvalue(L, index);
+  open(L);
+  lua_pop(L, 1);
+  lua_pushboolean(L, 1);
+  lua_setfield(L, LUA_REGISTRYINDEX, kOpened);
+  lua_getfield(L, LUA_REGISTRYINDEX, kWaiting);
+  if (lua_isfunction(L, -1))
+    lua_call(L, 0, 0);
+  else
+    lua_pop(L, 1);
+}
+
+/// What trinity.core has not: nil, or what needs LibTorch.
+int late_index(lua_State* L) {
+  size_t length = 0;
+  const char* name = lua_type(L, 2) == LUA_TSTRING ? lua_tolstring(L, 2, &length) : "";
+  if (std::find(kTorchNames.begin(), kTorchNames.end(), std::string_view(name, length)) ==
+      kTorchNames.end())
+    return 0;
+  open_torch(L, 1);
+  lua_pushvalue(L, 2);
+  lua_rawget(L, 1);
+  return 1;
+}
+
+/// torch_is_open() -> whether something has asked for LibTorch
+int late_torch_is_open(lua_State* L) {
+  lua_pushboolean(L, is_open(kTorchPart));
+  return 1;
+}
+
+/// has_torch() -> whether the part on LibTorch was built
+int late_has_torch(lua_State* L) {
+  lua_pushboolean(L, is_built(kTorchPart));
+  return 1;
+}
+
+/// when_torch_opens(f): f() is called when LibTorch is opened; of several f the last
+int late_when_torch_opens(lua_State* L) {
+  function_arg(L, 1, "f");
+  lua_settop(L, 1);
+  lua_setfield(L, LUA_REGISTRYINDEX, kWaiting);
+  return 0;
+}
+
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("torch_is_open", late_torch_is_open),
+                                   TRINITY_BIND("has_torch", late_has_torch),
+                                   TRINITY_BIND("when_torch_opens", late_when_torch_opens),
+                                   {nullptr, nullptr}};
+
+}  // namespace
+
+void open_late(lua_State* L) {
+  register_functions(L, kFunctions);
+  lua_newtable(L);
+  lua_pushcfunction(L, guard<late_index>);
+  lua_setfield(L, -2, "__index");
+  lua_setmetatable(L, -2);
+}
+
+}  // namespace trinity::lua

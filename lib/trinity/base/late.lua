@@ -1,0 +1,61 @@
+-- Tables that get their fields late: modules at their first use, and what stands on LibTorch, which takes half a second
+-- to open. What lists the fields of a table fills it first: trinity.sorted_pairs and the prompt's completion, by the
+-- function `__fill` of its metatable.
+
+local util = require 'trinity.base.util'
+
+local late = {}
+
+--- A table whose fields are those of the table that `open` returns, from the first use of one that is not among
+--- `fields`. Where open() fails that use fails, and the next one tries again.
+---@param open fun(): table
+---@param fields? table what is there at once
+---@return table
+function late.table(open, fields)
+  local function fill(self)
+    local source = open()
+    setmetatable(self, nil)
+    for name, value in util.sorted_pairs(source) do
+      if self[name] == nil then self[name] = value end
+    end
+  end
+  return setmetatable(fields or {}, { __fill = fill, __index = function(self, name)
+    fill(self)
+    return self[name]
+  end })
+end
+
+local Later = {} -- what stands for a module that is not loaded yet, or for a field of one
+
+function Later.__index(self, field) return setmetatable({ module = self.module, field = field }, Later) end
+
+local function loaded(later)
+  local module, field = require(later.module), rawget(later, 'field')
+  if field == nil then return module end
+  return module[field]
+end
+
+--- The table that `build` returns, in which `require` gives what is loaded at the first use of its field.
+---@generic T
+---@param build fun(): T
+---@return T
+function late.modules(build)
+  setfenv(build, { require = function(name) return setmetatable({ module = name }, Later) end })
+  local waiting, fields = {}, {}
+  for name, value in util.sorted_pairs(build()) do
+    if getmetatable(value) == Later then waiting[name] = value else fields[name] = value end
+  end
+  local function get(self, name)
+    local later = waiting[name]
+    if not later then return nil end
+    self[name] = loaded(later)
+    waiting[name] = nil
+    return self[name]
+  end
+  local function fill(self)
+    for name in util.sorted_pairs(waiting) do get(self, name) end
+  end
+  return setmetatable(fields, { __index = get, __fill = fill })
+end
+
+return late

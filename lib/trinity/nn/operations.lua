@@ -1,0 +1,6 @@
+-- What the engine computes for networks: layers, losses, optimisers (engine/lua/bind_torch/bind_tensor_layers.cpp).
+
+local core = require 'trinity.core'
+local late = require 'trinity.base.late'
+
+return late.table(function() return core.tensor.layers end)

@@ -1,0 +1,38 @@
+-- A light start: LibTorch, protobuf and Clp are opened by what needs them, and by nothing else.
+
+--- The first of the large libraries that a command opened, in all of its processes, as the dynamic linker tells it.
+local function opened(words)
+  local log = temporary '.log'
+  local output = output_of(("LD_DEBUG=files LD_DEBUG_OUTPUT='%s' '%s' %s 2>&1 || echo failed"):format(log, program, words))
+  if output:find 'failed\n$' then error(words .. ': ' .. output, 0) end
+  local text = output_of(("cat '%s'.* && rm '%s'.*"):format(log, log))
+  expect(text):matches 'calling init: [^\n]*libtrinity%.so'
+  for _, library in ipairs { 'libtorch', 'protobuf', 'libClp' } do -- LibTorch brings others along
+    if text:find('calling init: [^\n]*' .. library) then return library end
+  end
+  return 'none'
+end
+
+local folder = temporary '.runs'
+local problem = '--model alexnet --cluster p100x2'
+
+describe('opened are', function()
+  local function cases(wanted, list)
+    for _, words in ipairs(list) do
+      it(wanted .. ' by ' .. words:match '^%S+ ?[%w_]*', function()
+        expect(opened((words:gsub('PROBLEM', problem):gsub('RUNS', folder):gsub('OUT', folder .. '.out')))):equals(wanted)
+      end)
+    end
+  end
+  cases('none', { "-e 'print(1)'", 'help', 'help simulate', 'help methods', 'help clusters', 'info alexnet --run none',
+    'reference trinity.model --run none', 'search PROBLEM --method annealing --evaluations 20 --out OUT --runs RUNS --run first',
+    'simulate PROBLEM --strategy OUT/strategy.json --run none', 'select tests/data/selection/example.json --run none',
+    'compare PROBLEM --methods random,local_search,metis,heft --evaluations 20 --seeds 1 --runs RUNS --run second',
+    'pipeline alexnet --cluster p100 --devices 2 --run none',
+    "pase --models alexnet --devices 4 --clusters '' --iterations 1000 --output '' --run none",
+    'runs --runs RUNS', 'runs show first --runs RUNS', 'runs compare first second --runs RUNS',
+    'report RUNS/first --run none' })
+  cases('libClp', { 'search PROBLEM --method m_sct --run none', 'search PROBLEM --method best --evaluations 20 --run none' })
+  cases('protobuf', { "info '" .. root .. "/tests/data/onnx/lstm.onnx' --run none" })
+  cases('libtorch', { "-e 'print(require(\"trinity\").tensor.new { 1, 2 }:sum():item())'" })
+end)
