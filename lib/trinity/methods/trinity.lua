@@ -1,12 +1,12 @@
 -- The Trinity search in three stages, each of which can be switched off:
 --   warm start  heuristics that cost a placement each are priced (search/warm_start.lua), and the policy is taught
 --               to draw placements like the best of them;
---   policy      the article's search (manual/papers.md "Trinity: the search"): sample placements from the partition and
+--   policy      the paper's search (manual/papers.md "Trinity: the search"): sample placements from the partition and
 --               schedule networks, simulate them, reward them, improve the networks by PPO;
 --   refinement  annealing from the best so far, in a race with a partition where that is nearly as fast
 --               (lib/trinity/search/race.lua), judged by the simulator.
 -- Options warm_start, policy and refine are true or false. warm_start may be a list of methods and placements instead,
--- policy and refine the share of the budget that they get after the warm start (0 to 1). The presets of the article and
+-- policy and refine the share of the budget that they get after the warm start (0 to 1). The presets of the paper and
 -- of its released code have the policy only. Under a limit in seconds a refined search does without the policy where
 -- its share is too short to begin with (policy_s). The same search with its policy off has a name of its own, best.
 --
@@ -31,7 +31,7 @@ local warm_start = require 'trinity.search.warm_start'
 -- Names of the agent's options (engine/learn/agent_options.h); false leaves the preset's value.
 local function agent_options() return core.agent_options() end
 
--- Options of the stages; warm_start, policy and refine are on by default (but not in the article's presets).
+-- Options of the stages; warm_start, policy and refine are on by default (but not in the paper's presets).
 local stage_options = { warm_start = false, refine = false,
   checkpoint = '',         -- a file that keeps what the search goes on from
   checkpoint_every = 10,   -- policy updates, or as many evaluations, between two checkpoints
