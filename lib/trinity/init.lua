@@ -7,8 +7,13 @@ if not package.loaded['trinity.core'] and not package.preload['trinity.core'] th
 end
 
 local core = require 'trinity.core'
+local hooks = require 'trinity.base.hooks'
 local late = require 'trinity.base.late'
 local util = require 'trinity.base.util'
+
+hooks.searches = late.table(function() return require 'trinity.runs.search' end)
+function hooks.job() return require('trinity.dist').current() end
+function hooks.read_profile(...) return require('trinity.profile.object').load(...) end
 
 ---@class trinity
 ---@field version string version of the program
