@@ -139,7 +139,8 @@ end
 --- Options of a run and all else that its numbers may depend on, by name.
 local function circumstances(run)
   local versions, machine = field(run.about, 'versions', 'table') or {}, field(run.about, 'machine', 'table') or {}
-  return util.merged(field(run.about, 'options', 'table'), { script = run.script, model = run.model, cluster = run.cluster,
+  return util.merged(field(run.about, 'options', 'table'), {
+    script = run.script, model = run.model, cluster = run.cluster,
     ['version of trinity'] = versions.trinity, ['version of LibTorch'] = versions.libtorch,
     ['version of LuaJIT'] = versions.luajit, BLAS = run.about.blas, processor = machine.processor })
 end
