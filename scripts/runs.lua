@@ -3,7 +3,7 @@
 --
 --   trinity runs [FILTER]          those whose name, status, script, model or cluster contains FILTER
 --   trinity runs show NAME         options, searches, results
---   trinity runs compare A B       options that differ, searches side by side
+--   trinity runs compare A B       what differs (options, versions, processor), searches side by side
 --   trinity runs resume NAME       goes on with an interrupted run: its command again, where it was started
 --   trinity runs delete NAME...    removes folders of runs, and nothing else; running ones only with --force
 --
@@ -122,7 +122,8 @@ local function compare(first, second)
       searches = searches })
   end
   local rows = util.map(differences, function(difference) return { difference.name, difference.a, difference.b } end)
-  print(#rows > 0 and text.format_table({ 'option', a.name, b.name }, rows) or 'the same options')
+  print(#rows > 0 and text.format_table({ 'differing', a.name, b.name }, rows)
+    or 'the same options, versions and processor')
   rows = {}
   for i, search in ipairs(searches) do
     local ratio = search.a and search.b and ('%.3f'):format(search.b / search.a) or '-'

@@ -8,8 +8,13 @@ end
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local hooks = require 'trinity.base.hooks'
 local late = require 'trinity.base.late'
 local util = require 'trinity.base.util'
+
+hooks.searches = late.table(function() return require 'trinity.runs.search' end)
+function hooks.job() return require('trinity.dist').current() end
+function hooks.read_profile(...) return require('trinity.profile.object').load(...) end
 
 ---@class trinity
 ---@field version string version of the program

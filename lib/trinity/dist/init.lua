@@ -259,6 +259,5 @@ end
 
 check.methods(Job)
 check.methods(Work)
-run_state.job = dist.current
 
 return dist

@@ -4,6 +4,7 @@ local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local devices = require 'trinity.cluster.devices'
 local graph = require 'trinity.graph'
+local hooks = require 'trinity.base.hooks'
 local json = require 'trinity.base.json'
 local util = require 'trinity.base.util'
 
@@ -235,7 +236,7 @@ local function cluster_spec(name)
     if not util.exists(name) then util.fail('no profile or cluster file %s', util.shortened(name)) end
     local kept = kept_cluster(name)
     if kept then return kept, nil, name end
-    return model.read_profile(name):cluster_spec(), name, name
+    return hooks.read_profile(name):cluster_spec(), name, name
   end
   if name:match('%.lua$') then
     if not util.exists(name) then util.fail('no cluster file %s', util.shortened(name)) end

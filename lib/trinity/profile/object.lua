@@ -137,6 +137,5 @@ function profile.apply(owner, spec)
 end
 
 check.methods(Profile)
-model.read_profile = profile.load -- so that a profile's path names a cluster, too
 
 return profile

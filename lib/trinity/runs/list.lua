@@ -139,20 +139,22 @@ function run_list.results(run)
   return list
 end
 
---- Options in which two runs differ: { { name =, a =, b = } ... }, values as text.
+--- Options of a run and all else that its numbers may depend on, by name.
+local function circumstances(run)
+  local versions, machine = field(run.about, 'versions', 'table') or {}, field(run.about, 'machine', 'table') or {}
+  return util.merged(field(run.about, 'options', 'table'), {
+    script = run.script, model = run.model, cluster = run.cluster,
+    ['version of trinity'] = versions.trinity, ['version of LibTorch'] = versions.libtorch,
+    ['version of LuaJIT'] = versions.luajit, BLAS = run.about.blas, processor = machine.processor })
+end
+
+--- In what two runs differ, options, versions and processor: { { name =, a =, b = } ... }, values as text.
 function run_list.differences(a, b)
-  local names, list = {}, {}
-  for _, run in ipairs { a, b } do
-    for name in util.sorted_pairs(field(run.about, 'options', 'table') or {}) do names[name] = true end
-  end
-  for _, key in ipairs { 'script', 'model', 'cluster' } do names[key] = names[key] or 'own' end
-  for name, own in util.sorted_pairs(names) do
-    local values = {}
-    for i, run in ipairs { a, b } do
-      local value = own == 'own' and run[name] or (field(run.about, 'options', 'table') or {})[name]
-      values[i] = value == nil and '-' or tostring(value)
-    end
-    if values[1] ~= values[2] then list[#list + 1] = { name = name, a = values[1], b = values[2] } end
+  local list, of_a, of_b = {}, circumstances(a), circumstances(b)
+  local function text(value) return value == nil and '-' or tostring(value) end
+  for name in util.sorted_pairs(util.merged(of_a, of_b)) do
+    local one, other = text(of_a[name]), text(of_b[name])
+    if one ~= other then list[#list + 1] = { name = name, a = one, b = other } end
   end
   return list
 end

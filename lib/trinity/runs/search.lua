@@ -12,7 +12,6 @@ local progress = require 'trinity.base.progress'
 local run_folder = require 'trinity.runs.folder'
 local run_metrics = require 'trinity.runs.metrics'
 local run_problem = require 'trinity.runs.problem'
-local search_events = require 'trinity.runs.search_events'
 local state = require 'trinity.runs.state'
 local strategy = require 'trinity.strategy.strategy'
 local util = require 'trinity.base.util'
@@ -435,8 +434,5 @@ function run_search.close(run)
     state.keep_result('search', data, nil, summary)
   end
 end
-
-search_events.listen(run_search)
-state.searches = run_search
 
 return run_search

@@ -6,6 +6,7 @@
 -- the items.
 
 local core = require 'trinity.core'
+local hooks = require 'trinity.base.hooks'
 local json = require 'trinity.base.json'
 local progress = require 'trinity.base.progress'
 local run_folder = require 'trinity.runs.folder'
@@ -13,9 +14,7 @@ local run_metrics = require 'trinity.runs.metrics'
 local util = require 'trinity.base.util'
 
 --- settings: name, root, resume and options of the command line. run: nil before the first question, false for none.
---- searches: what keeps those of the run (lib/trinity/runs/search.lua sets it). job(): the job whose first rank keeps
---- the run (lib/trinity/dist/init.lua sets it).
-local state = { settings = {}, run = nil, searches = nil, job = function() return nil end }
+local state = { settings = {}, run = nil }
 
 local kind, default_root = 'trinity run 1', 'runs'
 local now_interval_s = 2
@@ -183,15 +182,19 @@ local function describe(name, script, problem)
     cluster = problem and problem.cluster.name or nil }
 end
 
---- Writes run.json; LibTorch and the BLAS stand in it once the run has used them.
-function state.save()
-  if core.torch_is_open() and not state.run.about.blas then
+--- run.json as text; LibTorch and the BLAS stand in it once the run has used them.
+local function about_text(about)
+  if core.torch_is_open() then
     local text = core.describe_torch()
-    state.run.about.versions.libtorch = text:match '^LibTorch (%S+)' or text
-    state.run.about.blas = text:match ' with (.*)$' or text
+    about.versions.libtorch, about.blas = text:match '^LibTorch (%S+)' or text, text:match ' with (.*)$' or text
   end
+  return core.to_json(about)
+end
+
+--- Writes run.json.
+function state.save()
   local run = state.run
-  return run.folder:write('run.json', core.to_json(run.about))
+  return run.folder:write('run.json', about_text(run.about))
 end
 
 local function base_name(script, problem)
@@ -227,7 +230,7 @@ end
 
 --- Of the ranks of a launch the first one keeps the run.
 local function is_first_rank(about)
-  local job = state.job()
+  local job = hooks.job()
   if about and job then about.ranks = job.size end
   return not job or job.rank == 0
 end
@@ -268,7 +271,7 @@ local function begin(script, problem)
   if not run then return end
   core.at_end(state.finish)
   if run.resumed then state.save() end
-  local earlier = run.resumed and state.searches.earlier_rows(run) or nil
+  local earlier = run.resumed and hooks.searches.earlier_rows(run) or nil
   run.metrics = run_metrics.new(run.folder, run.started_s, earlier)
   progress.listener = state.note_now
   progress.note(run.resumed and ('run: %s goes on: %s'):format(run.path, run.earlier_text)
@@ -335,7 +338,7 @@ function state.begin_item(map, i)
     run.metrics = run_metrics.spool(run.folder, path)
   end
   return function()
-    state.searches.save_timelines(run)
+    hooks.searches.save_timelines(run)
     run.context, run.metrics, run.best = outer, metrics, best
   end
 end
@@ -362,7 +365,7 @@ function state.finish(status, message)
   local run = state.run
   if not run then return status end
   if progress.listener == state.note_now then progress.listener = nil end
-  state.searches.close(run)
+  hooks.searches.close(run)
   run.metrics:flush()
   local about = run.about
   about.status, about.error = ending(status, message)
@@ -370,13 +373,13 @@ function state.finish(status, message)
   state.run = false
   if run.folder.broken then
     if util.exists(run.path .. '/run.json') then
-      pcall(core.write_file, run.path .. '/run.json', core.to_json(about))
+      pcall(core.write_file, run.path .. '/run.json', about_text(about))
     end
   elseif run.kept == 0 and run.results == 0 and not run.metrics.begun and not run.resumed and about.status == 'done'
     and #core.list_folder(run.path .. '/searches') == 0 then
     pcall(core.remove_tree, run.path)
   else
-    run.folder:keep('run.json', core.to_json(about))
+    run.folder:keep('run.json', about_text(about))
     pcall(core.remove_tree, run.path .. '/spool')
   end
   if about.status == 'interrupted' then return 130 end

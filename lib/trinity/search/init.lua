@@ -4,7 +4,7 @@ local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local dist = require 'trinity.dist'
-local events = require 'trinity.runs.search_events'
+local hooks = require 'trinity.base.hooks'
 local progress = require 'trinity.base.progress'
 local search_curve = require 'trinity.search.curve'
 local simulator = require 'trinity.strategy.simulator'
@@ -174,7 +174,7 @@ local function rescue(self)
     self.best.metrics.step_time_s, self.evaluations)
   local why = "in no file, as no run is kept (option 'rescue' names one)"
   if path == '' then
-    path = events.rescue(self, text)
+    path = hooks.searches.rescue(self, text)
     if path then return what .. 'saved in ' .. path end
   else
     local ok, message = pcall(core.write_file, path, text)
@@ -232,7 +232,7 @@ function search.run(method, problem, options, body)
     evaluations = 0, step = 0, curve = {}, placement = problem:placement(),
     start = core.clock_s(), progress = progress.new(method, options.quiet) }, Search)
   local keep
-  self.record, keep = events.begin(method, problem, options)
+  self.record, keep = hooks.searches.attach(method, problem, options)
   local ok, message, stopped = run_body(self, body)
   self.progress:finish()
   if not ok and stopped and self.best then ok, self.stopped = true, true end

@@ -310,6 +310,13 @@ describe('trinity runs', function()
     expect(shown):matches 'comparison: Of 3 methods'
     local _, compared = call('runs', 'compare', 'whole', 'first')
     expect(compared):matches 'seed +3 +5\n'
+    local elsewhere = read_json(runs .. '/first/run.json')
+    elsewhere.machine.processor, elsewhere.versions.libtorch, elsewhere.name = 'Z80', '0.1', 'elsewhere'
+    core.write_file(runs .. '/elsewhere/run.json', core.to_json(elsewhere))
+    local _, other = call('runs', 'compare', 'first', 'elsewhere')
+    expect(other):matches '\nprocessor +%S.- +Z80\n'
+    expect(other):matches '\nversion of LibTorch +%d[%d.]+ +0%.1\n'
+    core.remove_tree(runs .. '/elsewhere')
     expect(compared):matches '\nrandom +[%d.]+ s +[%d.]+ s +%d%.%d+'
     expect((call('runs', 'shw', 'x'))):equals(2)
     expect((call('runs', '--sort', 'nam'))):equals(2)

@@ -1,18 +1,22 @@
 -- A light start: LibTorch, protobuf and Clp are opened by what needs them, and by nothing else.
 
+local trinity = require 'trinity'
+
 --- The first of the large libraries that a command opened, in all of its processes, as the dynamic linker tells it.
-local function opened(words)
+local function opened(words, by)
   local log = temporary '.log'
-  local output = output_of(("LD_DEBUG=files LD_DEBUG_OUTPUT='%s' '%s' %s 2>&1 || echo failed"):format(log, program, words))
+  local output = output_of(("LD_DEBUG=files LD_DEBUG_OUTPUT='%s' %s %s 2>&1 || echo failed"):format(log,
+    by or ("'%s'"):format(program), words))
   if output:find 'failed\n$' then error(words .. ': ' .. output, 0) end
   local text = output_of(("cat '%s'.* && rm '%s'.*"):format(log, log))
-  expect(text):matches 'calling init: [^\n]*libtrinity%.so'
+  expect(text):matches 'calling init: [^\n]*trinity[^\n]*so'
   for _, library in ipairs { 'libtorch', 'protobuf', 'libClp' } do -- LibTorch brings others along
     if text:find('calling init: [^\n]*' .. library) then return library end
   end
   return 'none'
 end
 
+local build = program:match '^(.*)/[^/]*$'
 local folder = temporary '.runs'
 local problem = '--model alexnet --cluster p100x2'
 
@@ -34,5 +38,32 @@ describe('opened are', function()
     'report RUNS/first --run none' })
   cases('libClp', { 'search PROBLEM --method m_sct --run none', 'search PROBLEM --method best --evaluations 20 --run none' })
   cases('protobuf', { "info '" .. root .. "/tests/data/onnx/lstm.onnx' --run none" })
+  it('none by a stock luajit', function()
+    local luajit = ("LUA_PATH='%s/lib/?.lua;%s/lib/?/init.lua;;' LUA_CPATH='%s/lua/?.so;;' luajit"):format(root, root, build)
+    expect(opened([[-e "print(require('trinity').model('alexnet').operators)"]], luajit)):equals 'none'
+  end)
   cases('libtorch', { "-e 'print(require(\"trinity\").tensor.new { 1, 2 }:sum():item())'" })
+end)
+
+describe('a part that is missing', function()
+  local copy = temporary '.build'
+  local function run(code)
+    local output, status = output_of(("mkdir -p '%s' && cp -P '%s' '%s'/libtrinity.so* '%s' && TRINITY_HOME='%s' '%s'/trinity -e '%s' 2>&1; echo $?")
+      :format(copy, program, build, copy, root, copy, code)):match '^(.-)(%d+)\n$'
+    return status, output
+  end
+  it('is named by the first call that needs it, with what to install', function()
+    for code, needs in trinity.sorted_pairs {
+      ['require("trinity").tensor.new { 1 }'] = 'LibTorch %(Debian\'s package libtorch%-dev%)',
+      ['require("trinity").model("tests/data/onnx/lstm.onnx")'] = "ONNX's and protobuf's libraries %(Debian's package libonnx%-dev%)" } do
+      local status, output = run(code)
+      expect(output):matches('^trinity: %(command line%):1: [^\n]*this needs ' .. needs .. ', [^\n]*\n$')
+      expect(status):equals '1'
+    end
+  end)
+  it('hinders nothing else', function()
+    local status, output = run 'print(require("trinity").model("alexnet").operators)'
+    expect(status):equals '0'
+    expect(output):matches '^%d+\n$'
+  end)
 end)

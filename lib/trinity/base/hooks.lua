@@ -1,0 +1,16 @@
+-- What rooms call in rooms above them, which they do not require. lib/trinity/init.lua says which modules these are;
+-- they are loaded at the first call. Without that nothing is kept, and no process belongs to a job.
+
+local hooks = {}
+
+--- What keeps the searches of a run: lib/trinity/runs/search.lua.
+hooks.searches = { attach = function() return nil, function() end end, rescue = function() end, close = function() end,
+  save_timelines = function() end, earlier_rows = function() end }
+
+--- The job that this process has joined: dist.current.
+function hooks.job() return nil end
+
+--- A profile file as an object: load() of lib/trinity/profile/object.lua.
+function hooks.read_profile() error('no trinity', 0) end
+
+return hooks
