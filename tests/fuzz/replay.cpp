@@ -15,8 +15,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <string_view>
 
 #include "base/error.h"
+#include "base/late.h"
 #include "fuzz/target.h"
 
 namespace trinity::fuzz {
@@ -49,12 +52,19 @@ class Replay {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  /// Whether every input passed. The folder of a target that failed stays: it holds the seeds.
-  bool run() {
+  enum class Outcome { passed, failed, skipped };
+
+  /// Whether every input passed; skipped where the session needs a part that was not built. The
+  /// folder of a target that failed stays: it holds the seeds.
+  Outcome run() {
     const auto start = std::chrono::steady_clock::now();
     size_t failures = 0;
     for (bool done = false; !done && failures < kMostFailures;) {
       done = run_child();
+      if (!done && lacks_part()) {
+        fmt::print("skip  {}: {}\n", target_.name, shared_->reason);
+        return Outcome::skipped;
+      }
       if (!done) ++failures;
       if (!done && shared_->next == 0) break;  // no session begins
     }
@@ -62,10 +72,15 @@ class Replay {
     fmt::print("{:.6f} s: {}\n", took.count(), target_.name);
     fmt::print("{:5} {:16} {} inputs\n", failures ? "FAIL" : "ok", target_.name, shared_->next);
     if (failures == 0) fs::remove_all(scratch_);
-    return failures == 0;
+    return failures == 0 ? Outcome::passed : Outcome::failed;
   }
 
  private:
+  bool lacks_part() const {
+    return !is_built(kTorchPart) &&
+           std::string_view(shared_->reason).find("needs LibTorch") != std::string_view::npos;
+  }
+
   /// Whether it came to the end.
   bool run_child() {
     std::snprintf(shared_->name, sizeof shared_->name, "its session cannot begin");
@@ -82,6 +97,7 @@ class Replay {
       reason = WTERMSIG(status) == SIGABRT ? "aborted, or took more than 10 s (SIGABRT)"
                                            : fmt::format("ended by signal {}", WTERMSIG(status));
     if (reason.empty()) reason = fmt::format("ended with status {}", WEXITSTATUS(status));
+    if (lacks_part()) return false;
     fmt::print("FAIL  {}: {}: {}\n", target_.name, shared_->name, reason);
     std::ifstream log(scratch_ + "/log");
     std::string line;
@@ -161,10 +177,11 @@ int replay(const std::vector<std::string>& words) {
   if (!words.empty()) targets = {find_target(words[0])};
   std::vector<std::string> files;
   for (size_t i = 1; i < words.size(); ++i) files.push_back(fs::absolute(words[i]));
-  int passed = 0, failed = 0;
-  for (const auto& target : targets) ++(Replay(target, files).run() ? passed : failed);
-  fmt::print("{} passed, {} failed, 0 skipped\n", passed, failed);
-  return failed > 0 ? 1 : 0;
+  std::map<Replay::Outcome, int> counts;
+  for (const auto& target : targets) ++counts[Replay(target, files).run()];
+  fmt::print("{} passed, {} failed, {} skipped\n", counts[Replay::Outcome::passed],
+             counts[Replay::Outcome::failed], counts[Replay::Outcome::skipped]);
+  return counts[Replay::Outcome::failed] > 0 ? 1 : 0;
 }
 
 }  // namespace

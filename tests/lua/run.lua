@@ -23,6 +23,13 @@ local function skip(reason) error(setmetatable({ reason = reason }, Skip), 0) en
 -- A tree built without LibTorch: what fails because it is missing is skipped, by name.
 local function needs_torch(text) return not core.has_torch() and tostring(text):find('needs LibTorch', 1, true) ~= nil end
 
+-- In a test: it needs LibTorch. Outside: so do all tests of the file from here on.
+local running, torch_below = false, false
+local function with_torch()
+  if running and not core.has_torch() then skip 'needs LibTorch' end
+  torch_below = torch_below or not running
+end
+
 local function skipped_test(full, reason)
   skipped = skipped + 1
   print(('skip  %s: %s'):format(full, reason))
@@ -93,6 +100,8 @@ end
 local function run_test(name, body)
   local full = table.concat(names, ' ') .. ' ' .. name
   local start, before = core.clock_s(), expected
+  if torch_below and not core.has_torch() then return skipped_test(full, 'needs LibTorch') end
+  running = true
   local ok, message = xpcall(function()
     body()
     if expected == before then fail(1, 'the test came to its end without one expectation') end
@@ -101,6 +110,7 @@ local function run_test(name, body)
     if needs_torch(problem) then return setmetatable({ reason = 'needs LibTorch' }, Skip) end
     return debug.traceback(tostring(problem), 2)
   end)
+  running = false
   if claims then print(('%.6f s: %s'):format(core.clock_s() - start, full)) end
   if ok then
     passed = passed + 1
@@ -141,6 +151,7 @@ local function output_of(command)
   local pipe = io.popen(command)
   local output = pipe:read '*a'
   pipe:close()
+  if running and needs_torch(output) then skip 'needs LibTorch' end
   return output
 end
 
@@ -158,7 +169,8 @@ end
 --- What specs see beside Lua: the words above, the root folder, the program and what runs it.
 local environment = setmetatable({
   output_of = output_of, merged = merged,
-  describe = describe, it = it, it_shared = it_shared, it_golden = it_golden, skip = skip, root = root, program = program,
+  describe = describe, it = it, it_shared = it_shared, it_golden = it_golden, skip = skip,
+  with_torch = with_torch, root = root, program = program,
   expect = function(value)
     expected = expected + 1
     return setmetatable({ value = value }, Expectation)
@@ -167,7 +179,6 @@ local environment = setmetatable({
   run_trinity = function(arguments)
     local text, status = output_of(("cd '%s' && timeout -k 5 300 '%s' %s 2>&1; echo \"status=$?\""):format(root, program,
       arguments)):match '^(.*)status=(%d+)\n$'
-    if status ~= '0' and needs_torch(text) then skip 'needs LibTorch' end
     return tonumber(status), text
   end,
   --- A path for a file or folder, which is removed in the end; `ending` closes its name.
@@ -205,9 +216,12 @@ end
 
 --- Runs a spec file; what it does outside of its tests may need LibTorch, too.
 local function run_chunk(name, chunk)
+  torch_below = false
+  local depth = #names
   local ok, problem = xpcall(chunk, function(problem)
     return (getmetatable(problem) == Skip or needs_torch(problem)) and Skip or debug.traceback(tostring(problem), 2)
   end)
+  for i = #names, depth + 1, -1 do names[i] = nil end
   if problem == Skip then skipped_test(name, 'needs LibTorch') elseif not ok then error(problem, 0) end
 end
 

@@ -426,14 +426,17 @@ describe('parallel_map', function()
     expect(select(2, run_script('--threads 3 SCRIPT', script))):equals '64\n'
     expect(select(2, run_script('--safe --threads 3 SCRIPT', script))):equals '3\n'
   end)
-  it('is held to the limits of time and memory', function()
+  it('is held to the limit of time', function()
     local _, output = run_script('--safe --time-limit 0.5 SCRIPT',
       'require("trinity").parallel_map(2, function() while true do end end, { workers = 2, quiet = true })')
     expect(output):matches '^trinity: [^\n]*time limit of 0.5 s'
     _, output = run_script('--safe --time-limit 0.5 SCRIPT', [[require("trinity").parallel_map(2, function()
       return ("a"):rep(1e5):find(("a*"):rep(30) .. "b") end, { workers = 2, quiet = true })]])
     expect(output):matches '^trinity: [^\n]*time limit of 0.5 s'
-    _, output = run_script('--safe --memory-limit 100M SCRIPT', [[local trinity = require 'trinity'
+  end)
+  it('is held to the limit of memory by tensors, too', function()
+    with_torch()
+    local _, output = run_script('--safe --memory-limit 100M SCRIPT', [[local trinity = require 'trinity'
       local _, errors = trinity.parallel_map(2, function()
         local t = {}
         for i = 1, 1000 do t[i] = trinity.tensor.ones { 1e6 } end

@@ -3,6 +3,8 @@
 
 local ffi = require 'ffi'
 
+with_torch()
+
 local core = require 'trinity.core'
 
 local processes = dofile(root .. '/tests/lua/support/processes.lua')

@@ -5,6 +5,8 @@ local core = require 'trinity.core'
 local graphs = require 'trinity.graph'
 local trinity = require 'trinity'
 
+with_torch()
+
 local files = { 'bert', 'densenet', 'gpt2_external', 'gru_torchscript', 'llama', 'lstm', 'mixtral', 'mobilenet_v3',
   'resnet_torchscript', 't5', 'unet', 'vit' }
 

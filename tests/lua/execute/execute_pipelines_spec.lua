@@ -7,6 +7,8 @@ local json = require 'trinity.base.json'
 local simulator = require 'trinity.strategy.simulator'
 local trinity = require 'trinity'
 
+with_torch()
+
 --- A network without batch normalisation and dropout, whose batches are their micro-batches, joined.
 local function network(batch_size)
   local net = trinity.layers.new('rows', { batch_size = batch_size })

@@ -5,6 +5,8 @@ local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 
+with_torch()
+
 local processes = dofile(root .. '/tests/lua/support/processes.lua')
 local folder = temporary()
 os.execute("mkdir '" .. folder .. "'")

@@ -6,6 +6,8 @@ local nn = require 'trinity.nn'
 local tensor = require 'trinity.nn.tensor'
 local trinity = require 'trinity'
 
+with_torch()
+
 local tiny = {
   images = { images = true },
   rnnlm = { batch_size = 2, sequence = 5, hidden = 16, vocabulary = 40 },

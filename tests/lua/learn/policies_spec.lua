@@ -1,6 +1,7 @@
 -- Policies and learners on a problem whose optimum is known from trying every placement.
 
 local trinity = require 'trinity'
+with_torch()
 local nn, tensor, policies = trinity.nn, trinity.tensor, trinity.policies
 
 local two_chains = dofile(root .. '/tests/lua/support/two_chains.lua')

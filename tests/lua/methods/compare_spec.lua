@@ -208,6 +208,7 @@ describe('budgets of a comparison', function()
     if trinity.methods.info(name).help ~= '' then names[#names + 1] = name end
   end
   it('are kept by every method', function()
+    with_torch()
     local comparison = trinity.compare(chain(), names, { evaluations = 13, quiet = true })
     for _, row in ipairs(comparison.rows) do
       expect(#row.runs):equals(1)

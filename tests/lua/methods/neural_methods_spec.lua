@@ -3,6 +3,8 @@
 local trinity = require 'trinity'
 local two_chains = dofile(root .. '/tests/lua/support/two_chains.lua')
 
+with_torch()
+
 local optimum_s = two_chains.length * 1e-3
 
 local cases = {

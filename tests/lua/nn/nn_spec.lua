@@ -2,6 +2,7 @@
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
+with_torch()
 local tensor, nn = trinity.tensor, trinity.nn
 
 local function double(t, requires_grad) return tensor.new(t, { dtype = 'float64', requires_grad = requires_grad }) end

@@ -3,6 +3,7 @@
 local trinity = require 'trinity'
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
+with_torch()
 local tensor = trinity.tensor
 
 local function flat(x)

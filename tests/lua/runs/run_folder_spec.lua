@@ -9,6 +9,8 @@ local run_state = require 'trinity.runs.state'
 local tensorboard = require 'trinity.runs.tensorboard'
 local trinity = require 'trinity'
 
+with_torch()
+
 local folder = temporary()
 local runs = folder .. '/runs'
 

@@ -2,6 +2,8 @@
 
 local trinity = require 'trinity'
 
+with_torch()
+
 local processes = dofile(root .. '/tests/lua/support/processes.lua')
 local launch = processes.launch
 

@@ -41,6 +41,7 @@ local problem = trinity.problem { graph = trinity.model('alexnet', { batch_size 
 
 describe('a writer that is killed', function()
   it('leaves every file as one of its versions, whole', function()
+    with_torch()
     local path = script('writer', problem .. [[
 local core, nn = require 'trinity.core', trinity.nn
 local found = trinity.methods.metis(problem)
@@ -89,6 +90,7 @@ end
     expect(read):equals(10)
   end)
   it('leaves a search that goes on from its checkpoint to the bytes of an unbroken one', function()
+    with_torch()
     local runs = folder .. '/runs'
     for _, case in ipairs(faults.searches()) do
       if case.name == 'tapp' or case.name == 'annealing' then
