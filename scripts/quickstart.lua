@@ -39,25 +39,20 @@ local graph = trinity.model(options.model, { batch_size = options.batch_size })
 local cluster = trinity.cluster(options.cluster)
 local problem = trinity.problem { graph = graph, cluster = cluster, reward = mdpe }
 
--- Without LibTorch there is no policy; `best` is the search that remains.
-local has_torch = trinity.has_torch()
-local method = has_torch and 'trinity' or 'best'
-
-print(('trinity %s, %s, %d threads'):format(trinity.version, has_torch and trinity.describe_torch() or 'no LibTorch',
-  trinity.threads()))
+print(('trinity %s, %d threads'):format(trinity.version, trinity.threads()))
 print(('%s: %d operators, %d edges, %d units to place, %.3f M parameters'):format(graph.name,
   graph.operators, graph.edges, graph.units, graph.parameters / 1e6))
 print(('%s: %d devices; searching %d steps of %d placements\n'):format(cluster.name,
   #cluster.devices, options.steps, options.samples))
 
-local comparison = trinity.compare(problem, { 'single_device', 'random', 'round_robin', method }, {
+local comparison = trinity.compare(problem, { 'single_device', 'random', 'round_robin', 'trinity' }, {
   evaluations = options.steps * options.samples,
   seed = options.seed,
-  trinity = has_torch and { samples = options.samples, preset = options.preset } or nil,
+  trinity = { samples = options.samples, preset = options.preset },
 })
 print(comparison)
 
-local found = comparison:find(method)
+local found = comparison:find 'trinity'
 if not found then os.exit(130) end -- Ctrl-C came before the search
 found:save(options.save)
 local again = problem:load(options.save)

@@ -1,7 +1,7 @@
 # The tests for ctest: rooms of the C++ tests, specs, fuzz targets' kept inputs. `ctest -N` lists them, `ctest -R NAME`
 # runs some. They are those of tests/run, which adds luacheck and counts what was skipped.
 
-function(trinity_rooms program)
+function(trinity_rooms program group)
   foreach(file ${ARGN})
     file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR}/tests ${file})
     string(REGEX REPLACE "/.*" "" room ${path})
@@ -9,12 +9,12 @@ function(trinity_rooms program)
   endforeach()
   list(REMOVE_DUPLICATES rooms)
   foreach(room ${rooms})
-    add_test(NAME cpp/${room} COMMAND ${program} --room=${room} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    add_test(NAME ${group}/${room} COMMAND ${program} --room=${room} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   endforeach()
 endfunction()
-trinity_rooms(test_core ${CORE_TESTS})
+trinity_rooms(test_core cpp ${CORE_TESTS})
 if(WITH_TORCH)
-  trinity_rooms(test_learn ${LEARN_TESTS})
+  trinity_rooms(test_torch cpp_torch ${TORCH_TESTS})
 endif()
 
 file(GLOB_RECURSE SPECS CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/tests/lua lua/*_spec.lua)

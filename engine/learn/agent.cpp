@@ -111,8 +111,7 @@ Agent::Impl::Impl(std::shared_ptr<const Problem> problem_in, const AgentOptions&
   if (options.contiguity > 0)
     partition->prior = contiguous_prior(work_position(*problem, units), groups, options.contiguity);
   if (options.plain_torch || options.device != "cpu") {
-    torch_policy =
-        std::make_unique<TorchPolicy>(options.device, partition_shape, schedule_shape, features);
+    torch_policy = make_torch_policy(options.device, partition_shape, schedule_shape, features);
     torch_policy->set_prior(partition->prior);
   }
   make_passes();

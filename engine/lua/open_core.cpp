@@ -20,6 +20,7 @@ int open_core(lua_State* L) {
   open_splits(L);
   open_parallel(L);
   open_features(L);
+  open_learn(L);
   open_pipeline(L);
   open_run(L);
   open_late(L);

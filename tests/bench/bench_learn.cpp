@@ -9,8 +9,8 @@
 
 #include "kernels/kernels.h"
 #include "learn/agent.h"
-#include "learn/attention.h"
-#include "learn/lstm.h"
+#include "learn/torch/attention.h"
+#include "learn/torch/lstm.h"
 #include "libtorch/setup.h"
 
 using namespace trinity;

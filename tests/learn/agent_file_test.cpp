@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "formats/export/safetensors.h"
 #include "learn/agent_impl.h"
-#include "libtorch/setup.h"
 #include "support/build.h"
 
 using namespace trinity;
@@ -67,10 +66,9 @@ std::vector<int32_t> run(Agent& agent, int batches) {
 }  // namespace
 
 TEST_CASE("an interrupted and resumed run draws the bytes of an unbroken one") {
-  use_one_torch_thread();
   const Folder folder;
   const auto problem = chain(12, 2);
-  ThreadPool pool(2, use_one_torch_thread);
+  ThreadPool pool(2);
   Agent unbroken(problem, options(), pool), first(problem, options(), pool);
   const auto all = run(unbroken, 6);
   auto drawn = run(first, 3);

@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "learn/agent.h"
-#include "libtorch/setup.h"
 #include "simulator/simulator.h"
 #include "support/build.h"
+#include "support/needs_torch.h"
 
 using namespace trinity;
 
@@ -66,7 +66,7 @@ double reward_of(const Problem& problem, std::span<const int32_t> placement) {
 
 Course learn(const std::shared_ptr<const Problem>& problem, const AgentOptions& options,
              AgentPeers peers, int batches) {
-  ThreadPool pool(1, use_one_torch_thread);
+  ThreadPool pool(1);
   const auto sum = peers.sum_doubles;
   Agent agent(problem, options, pool, std::move(peers));
   const auto n = static_cast<size_t>(problem->operators());
@@ -139,7 +139,7 @@ TEST_CASE("peers learn from each other's samples what one process learns from al
   }
 }
 
-TEST_CASE("peers agree with one process under every ratio, mask and both engines") {
+TEST_CASE("peers agree with one process under every ratio, mask and both engines" * test::needs_torch) {
   auto options = small_options();
   options.dropout = 0.2;
   for (const auto mask : {DropoutMask::batch, DropoutMask::sample, DropoutMask::fresh}) {
@@ -152,7 +152,7 @@ TEST_CASE("peers agree with one process under every ratio, mask and both engines
 }
 
 TEST_CASE("more peers than samples are refused") {
-  ThreadPool pool(1, use_one_torch_thread);
+  ThreadPool pool(1);
   auto options = small_options();
   options.samples = 2;
   CHECK_THROWS_WITH_AS(Agent(chain_problem(), options, pool, AgentPeers{0, 3, {}, {}}),

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "learn/agent.h"
-#include "libtorch/setup.h"
 #include "simulator/simulator.h"
 #include "support/build.h"
 
@@ -57,7 +56,7 @@ struct Outcome {
 /// Trains with reward sign * -log(step time).
 Outcome train(const std::shared_ptr<const Problem>& problem, AgentOptions options, int batches,
               double sign, int threads = 2) {
-  ThreadPool pool(threads, use_one_torch_thread);
+  ThreadPool pool(threads);
   Agent agent(problem, options, pool);
   Simulator simulator(*problem);
   Metrics metrics;
@@ -97,7 +96,6 @@ AgentOptions toy_options() {
 }  // namespace
 
 TEST_CASE("PPO solves a toy problem whose optimum is known from trying all placements") {
-  use_one_torch_thread();
   const auto problem = two_chains();
   const int64_t optimum = exhaustive_optimum(*problem);
   for (const uint64_t seed : {1, 2, 3}) {

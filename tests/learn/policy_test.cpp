@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "learn/agent_impl.h"
-#include "libtorch/setup.h"
 #include "support/build.h"
+#include "support/needs_torch.h"
 
 using namespace trinity;
 
@@ -59,7 +59,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 /// every epoch must agree.
 void compare_with_torch(const AgentOptions& options, int devices) {
   const auto problem = small_problem(devices);
-  ThreadPool pool(2, use_one_torch_thread);
+  ThreadPool pool(2);
   AgentOptions plain_options = options;
   plain_options.plain_torch = true;
   Agent::Impl own(problem, options, pool), plain(problem, plain_options, pool);
@@ -91,8 +91,7 @@ void compare_with_torch(const AgentOptions& options, int devices) {
 
 }  // namespace
 
-TEST_CASE("our passes equal LibTorch's operators and autograd") {
-  use_one_torch_thread();
+TEST_CASE("our passes equal LibTorch's operators and autograd" * test::needs_torch) {
   auto options = small_options();
   SUBCASE("defaults") {}
   SUBCASE("four devices, one group a unit") { options.groups = 4096; }
@@ -131,7 +130,7 @@ TEST_CASE("our passes equal LibTorch's operators and autograd") {
 
 TEST_CASE("an untrained schedule network leaves a device as often as it is told to") {
   const auto problem = small_problem(4);
-  ThreadPool pool(1, use_one_torch_thread);
+  ThreadPool pool(1);
   auto options = small_options();
   options.switch_probability = 0.1;
   Agent::Impl agent(problem, options, pool);
@@ -148,7 +147,7 @@ TEST_CASE("an untrained schedule network leaves a device as often as it is told 
 
 TEST_CASE("the learning rate decays in steps, the baseline moves as often as told") {
   const auto problem = small_problem(2);
-  ThreadPool pool(1, use_one_torch_thread);
+  ThreadPool pool(1);
   auto options = small_options();
   options.learning_rate = 0.01;
   options.learning_rate_decay = 0.5;
@@ -171,7 +170,7 @@ TEST_CASE("the learning rate decays in steps, the baseline moves as often as tol
 
 TEST_CASE("failing samples are left out only after the steps that the option says") {
   const auto problem = small_problem(2);
-  ThreadPool pool(1, use_one_torch_thread);
+  ThreadPool pool(1);
   auto options = small_options();
   options.exclude_failing_after = 3;
   Agent agent(problem, options, pool);
@@ -189,7 +188,7 @@ TEST_CASE("failing samples are left out only after the steps that the option say
 
 TEST_CASE("a policy draws what it imitates, and nearly") {
   const auto problem = small_problem(3, 60);
-  ThreadPool pool(2, use_one_torch_thread);
+  ThreadPool pool(2);
   auto options = small_options();
   options.groups = 12;
   options.hidden = 32;
@@ -217,7 +216,7 @@ TEST_CASE("a policy draws what it imitates, and nearly") {
 
 TEST_CASE("several placements are imitated in proportion to their weights") {
   const auto problem = small_problem(2, 40);
-  ThreadPool pool(2, use_one_torch_thread);
+  ThreadPool pool(2);
   auto options = small_options();
   options.hidden = 32;
   options.samples = 40;

@@ -1,4 +1,4 @@
-#include "learn/attention.h"
+#include "learn/torch/attention.h"
 
 #include "base/stop.h"
 

@@ -1,4 +1,4 @@
-#include "learn/lstm.h"
+#include "learn/torch/lstm.h"
 
 #include "base/stop.h"
 

@@ -1,6 +1,6 @@
-#include "learn/networks.h"
+#include "learn/torch/networks.h"
 
-#include "learn/attention.h"
+#include "learn/torch/attention.h"
 
 namespace trinity {
 

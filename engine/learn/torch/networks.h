@@ -1,6 +1,6 @@
 #pragma once
 
-#include "learn/lstm.h"
+#include "learn/torch/lstm.h"
 #include "learn/partition_passes.h"
 #include "learn/schedule_passes.h"
 #include "libtorch/torch.h"

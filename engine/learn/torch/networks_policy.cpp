@@ -1,10 +1,9 @@
-#include "learn/torch_policy.h"
-
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/stop.h"
-#include "learn/networks.h"
+#include "learn/torch/networks.h"
+#include "learn/torch_policy.h"
 
 namespace trinity {
 namespace {
@@ -53,10 +52,8 @@ void copy_out(const torch::Tensor& tensor, float* to) {
   std::copy_n(rows.data_ptr<float>(), rows.numel(), to);
 }
 
-}  // namespace
-
-struct TorchPolicy::Impl {
-  Impl(torch::Device place, const PartitionShape& units, const ScheduleShape& steps)
+struct Networks {
+  Networks(torch::Device place, const PartitionShape& units, const ScheduleShape& steps)
       : device(place),
         partition_shape(units),
         schedule_shape(steps),
@@ -110,45 +107,61 @@ struct TorchPolicy::Impl {
   }
 };
 
-void check_policy_device(const std::string& device) { parse_device(device); }
+class NetworksPolicy : public TorchPolicy {
+ public:
+  NetworksPolicy(const std::string& device, const PartitionShape& partition,
+                 const ScheduleShape& schedule, const UnitFeatures& features);
+  void set_prior(const std::vector<float>& prior) override;
+  void set_weights(const Parameters& parameters) override;
+  void forward_partition(std::span<const float> masks,
+                         std::vector<float>& log_probability) override;
+  void sample(std::span<const float> groups, std::span<const float> prior, int64_t samples,
+              const Choose& choose, std::span<int32_t> devices, std::span<float> taken) override;
+  void evaluate(std::span<const int32_t> devices, std::span<float> taken) override;
+  void backward(std::span<const int32_t> groups, std::span<const float> group_coefficient,
+                std::span<const float> device_coefficient, double entropy_weight,
+                double uniform_weight, std::vector<float>& gradient) override;
+  double devices_entropy() const override;
 
-TorchPolicy::TorchPolicy(const std::string& device, const PartitionShape& partition,
-                         const ScheduleShape& schedule, const UnitFeatures& features) {
+ private:
+  std::unique_ptr<Networks> networks_;
+};
+
+NetworksPolicy::NetworksPolicy(const std::string& device, const PartitionShape& partition,
+                               const ScheduleShape& schedule, const UnitFeatures& features) {
   const auto place = parse_device(device);
   torch_call([&] {
-    impl_ = std::make_unique<Impl>(place, partition, schedule);
-    impl_->partition->to(place);
-    impl_->schedule->to(place);
-    impl_->types = from(features.type, {partition.units}, place);
-    impl_->values = from(features.values, {partition.units, partition.features}, place);
+    networks_ = std::make_unique<Networks>(place, partition, schedule);
+    networks_->partition->to(place);
+    networks_->schedule->to(place);
+    networks_->types = from(features.type, {partition.units}, place);
+    networks_->values = from(features.values, {partition.units, partition.features}, place);
   });
 }
 
-TorchPolicy::~TorchPolicy() = default;
-
-void TorchPolicy::set_prior(const std::vector<float>& prior) {
-  const auto& shape = impl_->partition_shape;
+void NetworksPolicy::set_prior(const std::vector<float>& prior) {
+  const auto& shape = networks_->partition_shape;
   torch_call([&] {
-    impl_->prior =
-        prior.empty() ? torch::Tensor() : from(prior, {shape.units, shape.groups}, impl_->device);
+    networks_->prior =
+        prior.empty() ? torch::Tensor() : from(prior, {shape.units, shape.groups}, networks_->device);
   });
 }
 
-void TorchPolicy::set_weights(const Parameters& parameters) {
+void NetworksPolicy::set_weights(const Parameters& parameters) {
   torch::NoGradGuard no_grad;
   torch_call([&] {
-    for (auto& [name, tensor] : impl_->weights()) {
+    for (auto& [name, tensor] : networks_->weights()) {
       const auto& weight = parameters.find(name);
       const std::span<const float> values(parameters.values.data() + weight.offset,
                                           static_cast<size_t>(weight.count));
-      tensor.copy_(from(values, weight.shape, impl_->device));
+      tensor.copy_(from(values, weight.shape, networks_->device));
     }
   });
 }
 
-void TorchPolicy::forward_partition(std::span<const float> masks,
+void NetworksPolicy::forward_partition(std::span<const float> masks,
                                     std::vector<float>& log_probability) {
-  auto& self = *impl_;
+  auto& self = *networks_;
   torch_call([&] {
     const auto size = static_cast<size_t>(self.partition_shape.units * PartitionShape::kFirst);
     const size_t copies = masks.empty() ? 1 : masks.size() / size;
@@ -166,10 +179,10 @@ void TorchPolicy::forward_partition(std::span<const float> masks,
   });
 }
 
-void TorchPolicy::sample(std::span<const float> groups, std::span<const float> prior,
+void NetworksPolicy::sample(std::span<const float> groups, std::span<const float> prior,
                          int64_t samples, const Choose& choose, std::span<int32_t> devices,
                          std::span<float> taken) {
-  auto& self = *impl_;
+  auto& self = *networks_;
   torch::NoGradGuard no_grad;
   torch_call([&] {
     const auto& shape = self.schedule_shape;
@@ -197,8 +210,8 @@ void TorchPolicy::sample(std::span<const float> groups, std::span<const float> p
   });
 }
 
-void TorchPolicy::evaluate(std::span<const int32_t> devices, std::span<float> taken) {
-  auto& self = *impl_;
+void NetworksPolicy::evaluate(std::span<const int32_t> devices, std::span<float> taken) {
+  auto& self = *networks_;
   torch_call([&] {
     self.chosen = from(devices, {self.groups.size(0), self.schedule_shape.groups}, self.device);
     self.schedule_rows =
@@ -207,16 +220,16 @@ void TorchPolicy::evaluate(std::span<const int32_t> devices, std::span<float> ta
   });
 }
 
-void TorchPolicy::backward(std::span<const int32_t> groups,
+void NetworksPolicy::backward(std::span<const int32_t> groups,
                            std::span<const float> group_coefficient,
                            std::span<const float> device_coefficient, double entropy_weight,
                            double uniform_weight, std::vector<float>& gradient) {
-  auto& self = *impl_;
+  auto& self = *networks_;
   torch_call([&] {
     const auto taken = self.schedule_rows.gather(2, self.chosen.unsqueeze(2)).squeeze(2);
     const auto on_device = from(device_coefficient, taken.sizes(), self.device);
     auto objective = (taken * on_device).sum() +
-                     entropy_weight * Impl::entropy(self.schedule_rows) +
+                     entropy_weight * Networks::entropy(self.schedule_rows) +
                      uniform_weight * self.schedule_rows.mean(2).sum();
     if (!groups.empty())
       objective = objective + self.units_objective(groups, group_coefficient, entropy_weight);
@@ -235,9 +248,23 @@ void TorchPolicy::backward(std::span<const int32_t> groups,
   });
 }
 
-double TorchPolicy::devices_entropy() const {
+double NetworksPolicy::devices_entropy() const {
   torch::NoGradGuard no_grad;
-  return torch_call([&] { return Impl::entropy(impl_->schedule_rows).item<double>(); });
+  return torch_call([&] { return Networks::entropy(networks_->schedule_rows).item<double>(); });
 }
 
+}  // namespace
 }  // namespace trinity
+
+/// What learn/torch_policy.cpp opens.
+extern "C" void trinity_make_torch_policy(const std::string& device,
+                                          const trinity::PartitionShape& partition,
+                                          const trinity::ScheduleShape& schedule,
+                                          const trinity::UnitFeatures& features,
+                                          std::unique_ptr<trinity::TorchPolicy>& made) {
+  made = std::make_unique<trinity::NetworksPolicy>(device, partition, schedule, features);
+}
+
+extern "C" void trinity_check_policy_device(const std::string& device) {
+  trinity::parse_device(device);
+}

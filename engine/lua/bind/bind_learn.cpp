@@ -1,11 +1,9 @@
 #include <limits>
 
+#include "base/late.h"
 #include "learn/agent_options.h"
-#include "libtorch/setup.h"
 #include "lua/bind/module.h"
 #include "lua/bind/option_reader.h"
-#include "lua/bind_torch/job.h"
-#include "lua/bind_torch/open.h"
 
 namespace trinity::lua {
 
@@ -43,12 +41,6 @@ int agent_option_names(lua_State* L) {
   return 1;
 }
 
-/// The ranks of a job as peers of an agent.
-AgentPeers peers_of(const std::shared_ptr<Job>& job) {
-  return {job->rank(), job->size(), [job](std::span<float> values) { job->sum(values); },
-          [job](std::span<double> values) { job->sum(values); }};
-}
-
 /// check_agent(options, ranks): refuses what agent() would, before anything is computed.
 int agent_check(lua_State* L) {
   table_arg(L, 1, "options");
@@ -71,7 +63,8 @@ int agent_new(lua_State* L) {
   if (!load.empty() && !resume.empty())
     throw ArgumentError("agent options: 'load' and 'resume' exclude each other");
   AgentPeers peers;
-  if (!lua_isnoneornil(L, 3)) peers = peers_of(handle_arg<Job>(L, 3));
+  if (!lua_isnoneornil(L, 3))  // a job is LibTorch's
+    late<void(lua_State*, int, AgentPeers&)>(kTorchPart, "trinity_peers_of_job")(L, 3, peers);
   auto agent = std::make_shared<Agent>(bound.problem, options, shared_pool(), std::move(peers));
   double loaded = 0;
   if (!load.empty()) loaded = agent->load(load);
@@ -257,13 +250,6 @@ int agent_summary(lua_State* L) {
   return 1;
 }
 
-int learn_describe_torch(lua_State* L) {
-  const auto description = describe_torch();
-  lua_pushstring(L, description.text.c_str());
-  lua_pushboolean(L, description.slow);
-  return 2;
-}
-
 constexpr luaL_Reg kAgent[] = {TRINITY_BIND("share", agent_share),
                                TRINITY_BIND("sample", agent_sample),
                                TRINITY_BIND("greedy", agent_greedy),
@@ -278,7 +264,6 @@ constexpr luaL_Reg kAgent[] = {TRINITY_BIND("share", agent_share),
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("agent", agent_new),
                                    TRINITY_BIND("check_agent", agent_check),
                                    TRINITY_BIND("agent_options", agent_option_names),
-                                   TRINITY_BIND("describe_torch", learn_describe_torch),
                                    {nullptr, nullptr}};
 
 }  // namespace

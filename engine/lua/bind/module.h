@@ -127,6 +127,7 @@ void open_pase(lua_State* L);
 void open_splits(lua_State* L);
 void open_parallel(lua_State* L);
 void open_features(lua_State* L);
+void open_learn(lua_State* L);
 void open_pipeline(lua_State* L);
 void open_run(lua_State* L);
 /// What stands on LibTorch (kTorchNames) comes when it is first asked for.

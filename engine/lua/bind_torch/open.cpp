@@ -2,19 +2,45 @@
 
 #include <string>
 
+#include "learn/agent.h"
 #include "libtorch/setup.h"
 #include "lua/bind/module.h"
+#include "lua/bind_torch/job.h"
+
+namespace trinity::lua {
+namespace {
+
+/// describe_torch() -> LibTorch and its BLAS as text, whether the BLAS is slow
+int torch_describe(lua_State* L) {
+  const auto description = describe_torch();
+  lua_pushstring(L, description.text.c_str());
+  lua_pushboolean(L, description.slow);
+  return 2;
+}
+
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("describe_torch", torch_describe),
+                                   {nullptr, nullptr}};
+
+}  // namespace
+}  // namespace trinity::lua
 
 /// The entry of libtrinity_torch.so (engine/lua/bind/bind_late.cpp): completes trinity.core, the
 /// table on top of the stack.
 extern "C" void trinity_open_torch(lua_State* L) {
   using namespace trinity::lua;
   set_thread_setup(trinity::use_one_torch_thread);
-  open_learn(L);
+  register_functions(L, kFunctions);
   open_tensor(L);
   open_distribute(L);
   open_execute(L);
   open_measure(L);
+}
+
+/// The ranks of the job at `index` as peers of an agent (lua/bind/bind_learn.cpp).
+extern "C" void trinity_peers_of_job(lua_State* L, int index, trinity::AgentPeers& peers) {
+  const auto job = trinity::lua::handle_arg<trinity::Job>(L, index);
+  peers = {job->rank(), job->size(), [job](std::span<float> values) { job->sum(values); },
+           [job](std::span<double> values) { job->sum(values); }};
 }
 
 /// LibTorch's version and BLAS, for `trinity --version`.

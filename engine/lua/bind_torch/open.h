@@ -5,7 +5,6 @@
 namespace trinity::lua {
 
 /// Each adds its functions to the table on top of the stack and registers its types.
-void open_learn(lua_State* L);
 void open_tensor(lua_State* L);
 void open_distribute(lua_State* L);
 void open_execute(lua_State* L);

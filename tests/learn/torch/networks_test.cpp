@@ -1,7 +1,7 @@
 // The pieces of the policy against LibTorch's own, and against hand-computed values.
-#include "learn/attention.h"
-#include "learn/lstm.h"
-#include "learn/networks.h"
+#include "learn/torch/attention.h"
+#include "learn/torch/lstm.h"
+#include "learn/torch/networks.h"
 
 // LibTorch has a CHECK of its own, which ends the process.
 #undef CHECK

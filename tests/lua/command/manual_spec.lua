@@ -24,7 +24,6 @@ describe('the manual', function()
   for _, chapter in ipairs(read_all()) do
     it(chapter[1] .. ' does what it says', function()
       if chapter[1] == 'extending' then skip 'extending_spec.lua follows it in a copy of the tree' end
-      if chapter[1] == 'README' then with_torch() end -- its table is the policy's
       local ok, problem = pcall(within_folder, function(folder) return chapters.run(chapter[2], folder) end)
       if not ok then error(('%s, %s'):format(chapter[1], tostring(problem)), 0) end
       expect(ok):truthy()

@@ -2,7 +2,6 @@
 
 local array = require 'trinity.base.array'
 local trinity = require 'trinity'
-with_torch()
 local policies = trinity.policies
 
 local two_chains = dofile(root .. '/tests/lua/support/two_chains.lua')

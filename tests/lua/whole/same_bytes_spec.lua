@@ -22,11 +22,8 @@ for _, model in ipairs { 'inception_v3', 'rnnlm' } do
       show(name, trinity.methods[name](problem, { evaluations = 64, seed = 3, quiet = true }))
     end
   end
-  if trinity.has_torch() then -- its agent, whose networks are our own kernels
-    local found = trinity.methods.trinity(problem, { evaluations = 96, seed = 3, warm_start = false, policy = 1,
-      refine = false, samples = 16, quiet = true })
-    show('policy', found)
-  end
+  show('policy', trinity.methods.trinity(problem, { evaluations = 96, seed = 3, warm_start = false, policy = 1, refine = false,
+    samples = 16, quiet = true }))
 end
 ]]
 

@@ -102,9 +102,8 @@ describe('scripts', function()
       end)
     elseif name then
       local text_name, arguments = small(name)
-      local learns = name == 'quickstart' or name == 'table4' -- both print what is there without LibTorch, too
       it_golden(text_name, function()
-        if learns then with_torch() end
+        if name == 'table4' then with_torch() end -- which prints the other rows without it
         return masked(name, printed(name, arguments))
       end)
       it(name .. ' explains itself', function()
@@ -119,7 +118,6 @@ end)
 describe('the main job', function()
   local save = temporary()
   it('compares the four methods and loads its strategy back', function()
-    with_torch()
     local status, output = run_trinity('quickstart --steps 3 --samples 8 --save ' .. save)
     expect(status):equals(0)
     for _, text in ipairs { 'single_device', 'random', 'round_robin', 'trinity', 'lower bound',
@@ -136,7 +134,6 @@ describe('the main job', function()
     expect(output):matches 'small on p100x4'
   end)
   it('ends on Ctrl-C with its best, its table and status 130', function()
-    with_torch()
     local output = output_of(("cd '%s' && timeout --preserve-status -s INT -k 60 6 '%s' quickstart --steps 500 --preset code --save %s 2>&1; echo status=$?")
       :format(root, program, save))
     expect(output):matches 'status=130'
@@ -183,7 +180,6 @@ describe('the examples of own parts', function()
     end
   end)
   it('own_heuristic: thin cuts send fewer bytes than cuts by work alone', function()
-    with_torch()
     for _, arguments in ipairs { '', ' --model resnet50 --cluster p100x4' } do
       local text = run('own_heuristic' .. arguments)
       expect(traffic_bytes(text, 'thin_cuts')):below(traffic_bytes(text, 'contiguous'))

@@ -36,7 +36,8 @@ describe('opened are', function()
     "pase --models alexnet --devices 4 --clusters '' --iterations 1000 --output '' --run none",
     'runs --runs RUNS', 'runs show first --runs RUNS', 'runs compare first second --runs RUNS',
     'report RUNS/first --run none' })
-  cases('libClp', { 'search PROBLEM --method m_sct --run none', 'search PROBLEM --method best --evaluations 20 --run none' })
+  cases('libClp', { 'search PROBLEM --method m_sct --run none', 'search PROBLEM --method best --evaluations 20 --run none',
+    'quickstart --model alexnet --steps 2 --samples 4 --run none --save OUT/quickstart.json' })
   cases('protobuf', { "info '" .. root .. "/tests/data/onnx/lstm.onnx' --run none" })
   it('none by a stock luajit', function()
     local luajit = ("LUA_PATH='%s/lib/?.lua;%s/lib/?/init.lua;;' LUA_CPATH='%s/lua/?.so;;' luajit"):format(root, root, build)
