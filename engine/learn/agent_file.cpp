@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 /// Arrays beside the weights.
-constexpr const char *kFirst = "adam.first", *kSecond = "adam.second", *kPrior = "prior",
+constexpr const char *kAdamFirst = "adam.first", *kAdamSecond = "adam.second", *kPrior = "prior",
                      *kDevicePrior = "device_prior";
 
 /// A saved policy, checked as far as it can be without a problem at hand.
@@ -203,8 +203,8 @@ void Agent::save(const std::string& path) const {
                       weight.shape,
                       {reinterpret_cast<const char*>(self.parameters.values.data() + weight.offset),
                        static_cast<size_t>(weight.count) * sizeof(float)}});
-  arrays.push_back(array_of(kFirst, self.adam.first));
-  arrays.push_back(array_of(kSecond, self.adam.second));
+  arrays.push_back(array_of(kAdamFirst, self.adam.first));
+  arrays.push_back(array_of(kAdamSecond, self.adam.second));
   arrays.push_back(array_of(kPrior, self.partition->prior));
   arrays.push_back(array_of(kDevicePrior, self.device_prior));
   write_arrays(path, arrays, metadata);
@@ -267,7 +267,7 @@ void Agent::resume(const std::string& path) {
     const auto more = saved.numbers(weight.name.c_str());
     values.insert(values.end(), more.begin(), more.end());
   }
-  const auto first = saved.numbers(kFirst), second = saved.numbers(kSecond);
+  const auto first = saved.numbers(kAdamFirst), second = saved.numbers(kAdamSecond);
   const auto prior = saved.numbers(kPrior), device_prior = saved.numbers(kDevicePrior);
   if (!same || std::min(first.size(), second.size()) != values.size() ||
       std::max(first.size(), second.size()) != values.size() ||

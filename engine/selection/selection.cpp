@@ -4,13 +4,12 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace trinity {
 namespace {
 
 constexpr size_t kMostStrategies = 1'000'000;
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 /// Checks rows of a problem; messages count from `first`.
 struct Checker {

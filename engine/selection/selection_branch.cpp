@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/index.h"
 #include "base/stop.h"
 #include "selection/selection_dual.h"
 #include "selection/selection_net.h"
@@ -10,10 +11,6 @@
 
 namespace trinity {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 /// For the heap of parts: of equal bounds the one made last comes first.
 constexpr auto kLater = [](const auto& a, const auto& b) {

@@ -4,20 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "base/index.h"
 #include "base/stop.h"
 
 namespace trinity {
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
-
-void add(float* __restrict sum, const float* __restrict values, int32_t width) {
-  for (int32_t s = 0; s < width; ++s) sum[s] += values[s];
-}
-
-}  // namespace
 
 SelectionDual::SelectionDual(const SelectionNet& net)
     : net_(net),

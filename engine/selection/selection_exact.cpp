@@ -4,12 +4,11 @@
 #include <limits>
 #include <set>
 
+#include "base/index.h"
 #include "base/stop.h"
 
 namespace trinity {
 namespace {
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 /// The graph that shrinks as nodes go.
 class Planner {

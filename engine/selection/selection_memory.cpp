@@ -4,10 +4,10 @@
 #include <limits>
 #include <map>
 
+#include "base/index.h"
+
 namespace trinity {
 namespace {
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 /// The times that can be peaks: each the last before some usage ends.
 std::vector<int64_t> peak_times(const SelectionProblem& problem) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/index.h"
 #include "base/stop.h"
 #include "selection/selection_memory.h"
 
@@ -25,10 +26,6 @@
 
 namespace trinity {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 /// A cost of the problem: infinite where it forbids. Sums of others are what they are.
 double taken(double cost) { return cost >= SelectionProblem::kForbidden ? kInfinity : cost; }

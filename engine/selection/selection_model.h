@@ -2,12 +2,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
 #include "selection/selection.h"
 
 namespace trinity {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// A selection problem made smaller without losing any feasible selection that could be best
 /// (rules in selection_model.cpp). What the solvers work on.

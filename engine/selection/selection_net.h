@@ -10,6 +10,10 @@
 
 namespace trinity {
 
+inline void add(float* __restrict sum, const float* __restrict values, int32_t width) {
+  for (int32_t s = 0; s < width; ++s) sum[s] += values[s];
+}
+
 /// A selection model laid out for message passing: floats, every vector of states padded to a
 /// multiple of four, every edge's table in both directions. Floats are for finding selections and
 /// messages only; what is reported is added up in doubles from the model.

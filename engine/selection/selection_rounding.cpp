@@ -2,12 +2,9 @@
 
 #include <algorithm>
 
+#include "base/index.h"
+
 namespace trinity {
-namespace {
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
-
-}  // namespace
 
 SelectionRounding::SelectionRounding(const SelectionNet& net)
     : net_(net),

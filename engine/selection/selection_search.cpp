@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/index.h"
 #include "base/stop.h"
 #include "selection/selection_blocks.h"
 #include "selection/selection_branch.h"
@@ -14,12 +15,9 @@
 namespace trinity {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Nodes of a model from which on the time goes to blocks before exact searches: on the contest's K
 /// windows every other round cost 0.9 % in half a minute.
 constexpr int32_t kLarge = 2000;
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 /// Gives forbidden pairs a cost that no selection without them reaches. Returns half of it above
 /// the least cost: what selections with a forbidden pair, and only these, pass; infinity if none is

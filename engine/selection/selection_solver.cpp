@@ -6,6 +6,7 @@
 #include <limits>
 #include <tuple>
 
+#include "base/index.h"
 #include "base/stop.h"
 #include "selection/selection_exact.h"
 #include "selection/selection_memory.h"
@@ -14,10 +15,6 @@
 
 namespace trinity {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 bool all_whole(const std::vector<double>& costs) {
   return std::all_of(costs.begin(), costs.end(), [](double cost) {

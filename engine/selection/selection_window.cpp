@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/index.h"
 #include "base/stop.h"
 
 namespace trinity {
-namespace {
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
-
-}  // namespace
 
 SelectionWindows::SelectionWindows(const SelectionNet& net, double forbidden_from,
                                    std::function<bool(double bound, double cost)> closes,

@@ -8,7 +8,7 @@
 namespace trinity {
 namespace {
 
-constexpr int64_t kLongest = int64_t{1} << 61;
+constexpr int64_t kLongestFlow = int64_t{1} << 61;
 
 }  // namespace
 
@@ -92,7 +92,7 @@ void Flows::settle() {
   for (const int32_t index : live_) {
     const auto& pair = pairs_[index];
     const auto wait = (pair.least + pair.rate - 1) / pair.rate;
-    if (wait > kLongest - now_ns_)
+    if (wait > kLongestFlow - now_ns_)
       throw LimitError(
           fmt::format("a transfer from '{}' to '{}' at its fair share ends later than the "
                       "simulator's clock holds",

@@ -17,8 +17,6 @@ using namespace trinity;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 bool closes(double bound, double cost) { return proves(bound, cost, false); }

@@ -19,7 +19,7 @@ using namespace trinity;
 
 namespace {
 
-const std::string kData = test::shared_data();
+const std::string kExactData = test::shared_data();
 
 SelectionResult solve(const SelectionProblem& problem, int threads = 1, double seconds = 1e6) {
   ThreadPool pool(threads);
@@ -244,7 +244,7 @@ TEST_CASE("problems that are none are refused") {
 }
 
 TEST_CASE("PaSE's own tables: its optima, proven" * test::shared) {
-  const auto folder = kData + "/pase/";
+  const auto folder = kExactData + "/pase/";
   const auto expected = nlohmann::json::parse(read_file(folder + "expected.json"));
   int cases = 0;
   for (const auto& entry : expected["cases"]) {

@@ -15,10 +15,10 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "trinity.placement";
 constexpr int kVersion = 1;
 
-class Writer {
+class PlacementWriter {
  public:
-  Writer(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
-         const std::vector<std::string>& device_names)
+  PlacementWriter(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
+                  const std::vector<std::string>& device_names)
       : strategy_(strategy),
         graph_(graph),
         cluster_(cluster),
@@ -154,7 +154,7 @@ std::string module_path(const Operator& op) {
 
 std::string placement_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
                               const std::vector<std::string>& device_names) {
-  return Writer(strategy, graph, cluster, device_names).write();
+  return PlacementWriter(strategy, graph, cluster, device_names).write();
 }
 
 }  // namespace trinity

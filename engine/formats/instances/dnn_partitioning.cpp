@@ -17,7 +17,6 @@ namespace {
 constexpr double kSecondsPerUnit = 1e-3;
 constexpr double kSameCost = 1e-6;    // what the authors' planner takes for equal
 constexpr double kMaxBytes = 0x1p50;  // GraphBuilder's limit of one tensor
-constexpr int64_t kAnyNumber = std::numeric_limits<int64_t>::max();
 
 /// true, false, 1 or 0.
 bool truth(const JsonValue& value) {

@@ -68,9 +68,10 @@ std::string operator_type(std::string_view description) {
   return type ? type : std::string(name);
 }
 
-class Reader {
+class PipedreamReader {
  public:
-  Reader(const std::string& source, const std::string& name) : source_(source), builder_(name) {}
+  PipedreamReader(const std::string& source, const std::string& name)
+      : source_(source), builder_(name) {}
 
   Graph read(std::string_view text) {
     while (!text.empty()) {
@@ -229,7 +230,7 @@ class Reader {
 
 Graph parse_pipedream(const std::string& text, const std::string& source,
                       const std::string& graph_name) {
-  return Reader(source, graph_name).read(text);
+  return PipedreamReader(source, graph_name).read(text);
 }
 
 Graph read_pipedream(const std::string& path) {

@@ -12,13 +12,12 @@
 namespace trinity {
 namespace {
 
-constexpr double kMaxBytes = 0x1p50;  // GraphBuilder's limit of one tensor
+constexpr double kMaxTensorBytes = 0x1p50;  // GraphBuilder's limit of one tensor
 constexpr int64_t kMaxDegree = 1 << 20;
-constexpr int64_t kAnyNumber = std::numeric_limits<int64_t>::max();
 constexpr const char* kVanilla = "vanilla";
 
 int64_t read_bytes(const JsonValue& value) {
-  return static_cast<int64_t>(std::ceil(value.number(0, kMaxBytes)));
+  return static_cast<int64_t>(std::ceil(value.number(0, kMaxTensorBytes)));
 }
 
 /// Names that are words tell the kind of layer, numbered ones ("node5") do not.
@@ -37,9 +36,9 @@ int64_t number_of_key(std::string_view key, const JsonValue& holder, int64_t low
   return number;
 }
 
-class Reader {
+class PiperReader {
  public:
-  Reader(std::string_view text, const std::string& source, const std::string& graph_name)
+  PiperReader(std::string_view text, const std::string& source, const std::string& graph_name)
       : document_(text, source), builder_(graph_name) {}
 
   PiperInstance read() {
@@ -226,7 +225,7 @@ const PiperConfiguration* PiperInstance::find(int32_t op, int32_t degree,
 
 PiperInstance parse_piper(std::string_view text, const std::string& source,
                           const std::string& graph_name) {
-  return Reader(text, source, graph_name).read();
+  return PiperReader(text, source, graph_name).read();
 }
 
 }  // namespace trinity

@@ -20,7 +20,7 @@
 namespace trinity {
 namespace {
 
-constexpr size_t kMaxBytes = size_t{1} << 30;
+constexpr size_t kMaxFileBytes = size_t{1} << 30;
 constexpr size_t kMaxDepth = 64;
 constexpr size_t kMaxNumbers = size_t{1} << 27;
 constexpr size_t kLongestString = size_t{1} << 20;
@@ -485,7 +485,7 @@ class CompressedFile {
       bytes = word[0] | word[1] << 8 | word[2] << 16 | uintmax_t{word[3]} << 24;
       bytes = std::min(bytes, 1000 * size_);
     }
-    return static_cast<size_t>(std::min<uintmax_t>(bytes, kMaxBytes));
+    return static_cast<size_t>(std::min<uintmax_t>(bytes, kMaxFileBytes));
   }
 
   size_t read(char* buffer, size_t size) {
@@ -493,8 +493,8 @@ class CompressedFile {
     const int got = gzread(file_.get(), buffer, static_cast<unsigned>(size));
     if (got <= 0) check_end();
     total_ += static_cast<size_t>(std::max(got, 0));
-    if (total_ > kMaxBytes)
-      fail(path_, "", fmt::format("more than {} bytes of JSON are not read", kMaxBytes));
+    if (total_ > kMaxFileBytes)
+      fail(path_, "", fmt::format("more than {} bytes of JSON are not read", kMaxFileBytes));
     if (progress_ && size_ > 0)
       progress_(static_cast<double>(gzoffset(file_.get())) / static_cast<double>(size_));
     return static_cast<size_t>(std::max(got, 0));

@@ -13,6 +13,9 @@
 
 namespace trinity {
 
+/// As a limit: none.
+inline constexpr int64_t kAnyNumber = std::numeric_limits<int64_t>::max();
+
 class JsonValue;
 
 /// A JSON text, parsed whole, whose errors say where: `file.json:3:15: not valid JSON ...` while

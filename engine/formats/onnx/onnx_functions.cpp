@@ -12,7 +12,7 @@
 namespace trinity::onnx_import {
 namespace {
 
-constexpr int kMaxDepth = 32;
+constexpr int kMaxCalls = 32;
 constexpr size_t kMaxExpandedNodes = size_t{1} << 18;
 constexpr size_t kMaxExpandedBytes = size_t{1} << 25;
 constexpr size_t kNameBytes = 32;   // counted for a name beside its text
@@ -112,10 +112,10 @@ class Flattener {
       flat_.nodes.push_back(std::move(flat));
       return;
     }
-    if (depth >= kMaxDepth)
+    if (depth >= kMaxCalls)
       fail(fmt::format("node '{}'", clip(flat.name)),
            fmt::format("calls function '{}': functions nest deeper than {}", clip(node.op_type()),
-                       kMaxDepth));
+                       kMaxCalls));
     expand(flat, *function, depth);
   }
 

@@ -16,7 +16,7 @@ using google::protobuf::io::CodedInputStream;
 // Measured on Debian 12 and rounded up: a message of this schema, a string, a number of a list, a
 // field that the schema does not have.
 constexpr uint64_t kMessage = 192, kString = 64, kNumber = 16, kUnknown = 96;
-constexpr int kMaxDepth = 100;  // protobuf's own
+constexpr int kMaxMessages = 100;  // protobuf's own
 
 enum WireType : uint32_t { varint = 0, fixed64 = 1, delimited = 2, fixed32 = 5 };
 
@@ -28,7 +28,7 @@ class Scanner {
 
   /// Whether a message was read to its end.
   bool message(const Descriptor& type, int depth) {
-    if (depth > kMaxDepth || !within_limit()) return false;
+    if (depth > kMaxMessages || !within_limit()) return false;
     while (const uint32_t tag = input_.ReadTag()) {
       const auto* field = type.FindFieldByNumber(static_cast<int>(tag >> 3));
       overhead_ += field ? 0 : kUnknown;

@@ -199,27 +199,27 @@ constexpr luaL_Reg kRandom[] = {TRINITY_BIND("uniform", random_uniform),
                                 TRINITY_BIND("integer", random_integer),
                                 {nullptr, nullptr}};
 
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
-                                   TRINITY_BIND("read_file", base_read_file),
-                                   TRINITY_BIND("write_file", base_write_file),
-                                   TRINITY_BIND("append_file", base_append_file),
-                                   TRINITY_BIND("check_output", base_check_output),
-                                   TRINITY_BIND("know_structs", know_structs),
-                                   TRINITY_BIND("list_folder", base_list_folder),
-                                   TRINITY_BIND("suggestion", base_suggestion),
-                                   TRINITY_BIND("format_bytes", base_format_bytes),
-                                   TRINITY_BIND("threads", base_threads),
-                                   TRINITY_BIND("begin_search", base_begin_search),
-                                   TRINITY_BIND("end_search", base_end_search),
-                                   TRINITY_BIND("begin_series", base_begin_series),
-                                   TRINITY_BIND("end_series", base_end_series),
-                                   TRINITY_BIND("begin_limit", base_begin_limit),
-                                   TRINITY_BIND("end_limit", base_end_limit),
-                                   TRINITY_BIND("stop_requested", base_stop_requested),
-                                   TRINITY_BIND("open_objects", base_open_objects),
-                                   TRINITY_BIND("position", base_position),
-                                   TRINITY_BIND("random", base_random),
-                                   {nullptr, nullptr}};
+constexpr luaL_Reg kBaseFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
+                                       TRINITY_BIND("read_file", base_read_file),
+                                       TRINITY_BIND("write_file", base_write_file),
+                                       TRINITY_BIND("append_file", base_append_file),
+                                       TRINITY_BIND("check_output", base_check_output),
+                                       TRINITY_BIND("know_structs", know_structs),
+                                       TRINITY_BIND("list_folder", base_list_folder),
+                                       TRINITY_BIND("suggestion", base_suggestion),
+                                       TRINITY_BIND("format_bytes", base_format_bytes),
+                                       TRINITY_BIND("threads", base_threads),
+                                       TRINITY_BIND("begin_search", base_begin_search),
+                                       TRINITY_BIND("end_search", base_end_search),
+                                       TRINITY_BIND("begin_series", base_begin_series),
+                                       TRINITY_BIND("end_series", base_end_series),
+                                       TRINITY_BIND("begin_limit", base_begin_limit),
+                                       TRINITY_BIND("end_limit", base_end_limit),
+                                       TRINITY_BIND("stop_requested", base_stop_requested),
+                                       TRINITY_BIND("open_objects", base_open_objects),
+                                       TRINITY_BIND("position", base_position),
+                                       TRINITY_BIND("random", base_random),
+                                       {nullptr, nullptr}};
 
 }  // namespace
 
@@ -248,7 +248,7 @@ void set_threads(int threads) {
 }
 
 void open_base(lua_State* L) {
-  register_functions(L, kFunctions);
+  register_functions(L, kBaseFunctions);
   register_type<RandomStream>(L, kRandom);
   lua_pushlightuserdata(L, const_cast<RandomFunctions*>(&kRandomFunctions));
   lua_setfield(L, -2, "random_functions");

@@ -252,14 +252,14 @@ constexpr luaL_Reg kCluster[] = {TRINITY_BIND("summary", cluster_summary),
                                  TRINITY_BIND("route", cluster_route),
                                  TRINITY_BIND("collective", cluster_collective),
                                  {nullptr, nullptr}};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("cost_key", cost_key_of),
-                                   TRINITY_BIND("cluster", cluster_new),
-                                   {nullptr, nullptr}};
+constexpr luaL_Reg kClusterFunctions[] = {TRINITY_BIND("cost_key", cost_key_of),
+                                          TRINITY_BIND("cluster", cluster_new),
+                                          {nullptr, nullptr}};
 
 }  // namespace
 
 void open_cluster(lua_State* L) {
-  register_functions(L, kFunctions);
+  register_functions(L, kClusterFunctions);
   register_type<const Cluster>(L, kCluster);
 }
 

@@ -135,7 +135,8 @@ constexpr luaL_Reg kFeatures[] = {TRINITY_BIND("costs", features_costs),
                                   TRINITY_BIND("edges", features_edges),
                                   TRINITY_BIND("position", features_position),
                                   {nullptr, nullptr}};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("features", features_new), {nullptr, nullptr}};
+constexpr luaL_Reg kFeaturesFunctions[] = {TRINITY_BIND("features", features_new),
+                                           {nullptr, nullptr}};
 
 }  // namespace
 
@@ -146,7 +147,7 @@ FeatureOptions feature_options(lua_State* L, Fields& fields, FeatureOptions opti
 }
 
 void open_features(lua_State* L) {
-  register_functions(L, kFunctions);
+  register_functions(L, kFeaturesFunctions);
   register_type<BoundFeatures>(L, kFeatures);
 }
 

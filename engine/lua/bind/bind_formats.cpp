@@ -202,16 +202,17 @@ int formats_placement_to_json(lua_State* L) {
   return 1;
 }
 
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("to_json", value_to_json),
-                                   TRINITY_BIND("from_json", value_from_json),
-                                   TRINITY_BIND("read_model", formats_read_model),
-                                   TRINITY_BIND("graph_to_json", formats_graph_to_json),
-                                   TRINITY_BIND("graph_to_dot", formats_graph_to_dot),
-                                   TRINITY_BIND("placement_to_json", formats_placement_to_json),
-                                   {nullptr, nullptr}};
+constexpr luaL_Reg kFormatsFunctions[] = {
+    TRINITY_BIND("to_json", value_to_json),
+    TRINITY_BIND("from_json", value_from_json),
+    TRINITY_BIND("read_model", formats_read_model),
+    TRINITY_BIND("graph_to_json", formats_graph_to_json),
+    TRINITY_BIND("graph_to_dot", formats_graph_to_dot),
+    TRINITY_BIND("placement_to_json", formats_placement_to_json),
+    {nullptr, nullptr}};
 
 }  // namespace
 
-void open_formats(lua_State* L) { register_functions(L, kFunctions); }
+void open_formats(lua_State* L) { register_functions(L, kFormatsFunctions); }
 
 }  // namespace trinity::lua

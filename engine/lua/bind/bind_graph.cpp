@@ -515,23 +515,23 @@ constexpr luaL_Reg kBuilder[] = {TRINITY_BIND("add_operator", builder_add_operat
                                  TRINITY_BIND("collective", builder_collective),
                                  TRINITY_BIND("build", builder_build),
                                  {nullptr, nullptr}};
-constexpr luaL_Reg kGraph[] = {TRINITY_BIND("training", graph_training),
-                               TRINITY_BIND("fold_backward", graph_fold_backward),
-                               TRINITY_BIND("replicate", graph_replicate),
-                               TRINITY_BIND("recompute", graph_recompute),
-                               TRINITY_BIND("replicate_stages", graph_replicate_stages),
-                               TRINITY_BIND("summary", graph_summary),
-                               TRINITY_BIND("operator", graph_operator),
-                               {nullptr, nullptr}};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("graph_builder", graph_builder),
-                                   {nullptr, nullptr}};
+constexpr luaL_Reg kGraphMethods[] = {TRINITY_BIND("training", graph_training),
+                                      TRINITY_BIND("fold_backward", graph_fold_backward),
+                                      TRINITY_BIND("replicate", graph_replicate),
+                                      TRINITY_BIND("recompute", graph_recompute),
+                                      TRINITY_BIND("replicate_stages", graph_replicate_stages),
+                                      TRINITY_BIND("summary", graph_summary),
+                                      TRINITY_BIND("operator", graph_operator),
+                                      {nullptr, nullptr}};
+constexpr luaL_Reg kGraphFunctions[] = {TRINITY_BIND("graph_builder", graph_builder),
+                                        {nullptr, nullptr}};
 
 }  // namespace
 
 void open_graph(lua_State* L) {
-  register_functions(L, kFunctions);
+  register_functions(L, kGraphFunctions);
   register_type<GraphBuilder>(L, kBuilder);
-  register_type<const Graph>(L, kGraph);
+  register_type<const Graph>(L, kGraphMethods);
 }
 
 }  // namespace trinity::lua

@@ -70,15 +70,15 @@ int late_when_torch_opens(lua_State* L) {
   return 0;
 }
 
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("torch_is_open", late_torch_is_open),
-                                   TRINITY_BIND("has_torch", late_has_torch),
-                                   TRINITY_BIND("when_torch_opens", late_when_torch_opens),
-                                   {nullptr, nullptr}};
+constexpr luaL_Reg kLateFunctions[] = {TRINITY_BIND("torch_is_open", late_torch_is_open),
+                                       TRINITY_BIND("has_torch", late_has_torch),
+                                       TRINITY_BIND("when_torch_opens", late_when_torch_opens),
+                                       {nullptr, nullptr}};
 
 }  // namespace
 
 void open_late(lua_State* L) {
-  register_functions(L, kFunctions);
+  register_functions(L, kLateFunctions);
   lua_newtable(L);
   lua_pushcfunction(L, guard<late_index>);
   lua_setfield(L, -2, "__index");

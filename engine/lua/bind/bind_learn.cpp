@@ -261,15 +261,15 @@ constexpr luaL_Reg kAgent[] = {TRINITY_BIND("share", agent_share),
                                TRINITY_BIND("profile", agent_profile),
                                TRINITY_BIND("summary", agent_summary),
                                {nullptr, nullptr}};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("agent", agent_new),
-                                   TRINITY_BIND("check_agent", agent_check),
-                                   TRINITY_BIND("agent_options", agent_option_names),
-                                   {nullptr, nullptr}};
+constexpr luaL_Reg kLearnFunctions[] = {TRINITY_BIND("agent", agent_new),
+                                        TRINITY_BIND("check_agent", agent_check),
+                                        TRINITY_BIND("agent_options", agent_option_names),
+                                        {nullptr, nullptr}};
 
 }  // namespace
 
 void open_learn(lua_State* L) {
-  register_functions(L, kFunctions);
+  register_functions(L, kLearnFunctions);
   register_type<Agent>(L, kAgent);
 }
 

@@ -85,13 +85,14 @@ int parallel_was_interrupted(lua_State* L) {
   return 1;
 }
 
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("run_workers", parallel_run_workers),
-                                   TRINITY_BIND("in_worker", parallel_in_worker),
-                                   TRINITY_BIND("was_interrupted", parallel_was_interrupted),
-                                   {nullptr, nullptr}};
+constexpr luaL_Reg kParallelFunctions[] = {
+    TRINITY_BIND("run_workers", parallel_run_workers),
+    TRINITY_BIND("in_worker", parallel_in_worker),
+    TRINITY_BIND("was_interrupted", parallel_was_interrupted),
+    {nullptr, nullptr}};
 
 }  // namespace
 
-void open_parallel(lua_State* L) { register_functions(L, kFunctions); }
+void open_parallel(lua_State* L) { register_functions(L, kParallelFunctions); }
 
 }  // namespace trinity::lua

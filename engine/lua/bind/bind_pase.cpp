@@ -239,12 +239,12 @@ constexpr luaL_Reg kMethods[] = {TRINITY_BIND("summary", pase_summary),
                                  TRINITY_BIND("tofu", pase_tofu),
                                  TRINITY_BIND("splits", pase_splits_of),
                                  {nullptr, nullptr}};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("pase", pase_new), {nullptr, nullptr}};
+constexpr luaL_Reg kPaseFunctions[] = {TRINITY_BIND("pase", pase_new), {nullptr, nullptr}};
 
 }  // namespace
 
 void open_pase(lua_State* L) {
-  register_functions(L, kFunctions);
+  register_functions(L, kPaseFunctions);
   register_type<Bound>(L, kMethods);
 }
 

@@ -393,15 +393,15 @@ constexpr luaL_Reg kNetwork[] = {
     TRINITY_BIND("search", network_search), TRINITY_BIND("cuts", network_cuts),
     TRINITY_BIND("price", network_price),   TRINITY_BIND("pipedream", network_pipedream),
     TRINITY_BIND("piper", network_piper),   {nullptr, nullptr}};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("pipeline_network", pipeline_read),
-                                   TRINITY_BIND("pipeline_of", pipeline_of),
-                                   TRINITY_BIND("pipeline_split", pipeline_split),
-                                   {nullptr, nullptr}};
+constexpr luaL_Reg kPipelineFunctions[] = {TRINITY_BIND("pipeline_network", pipeline_read),
+                                           TRINITY_BIND("pipeline_of", pipeline_of),
+                                           TRINITY_BIND("pipeline_split", pipeline_split),
+                                           {nullptr, nullptr}};
 
 }  // namespace
 
 void open_pipeline(lua_State* L) {
-  register_functions(L, kFunctions);
+  register_functions(L, kPipelineFunctions);
   register_type<const PipelineNetwork>(L, kNetwork);
 }
 

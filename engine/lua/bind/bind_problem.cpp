@@ -165,7 +165,7 @@ constexpr luaL_Reg kProblem[] = {TRINITY_BIND("check_memory", problem_check_memo
                                  TRINITY_BIND("to_json", problem_to_json),
                                  TRINITY_BIND("from_json", problem_from_json),
                                  {nullptr, nullptr}};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("problem", problem_new), {nullptr, nullptr}};
+constexpr luaL_Reg kProblemFunctions[] = {TRINITY_BIND("problem", problem_new), {nullptr, nullptr}};
 
 }  // namespace
 
@@ -215,7 +215,7 @@ void fill_metrics(lua_State* L, int index, const Metrics& metrics) {
 }
 
 void open_problem(lua_State* L) {
-  register_functions(L, kFunctions);
+  register_functions(L, kProblemFunctions);
   register_type<BoundProblem>(L, kProblem);
 }
 

@@ -129,18 +129,18 @@ int run_describe_machine(lua_State* L) {
   return 1;
 }
 
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("script", run_script),
-                                   TRINITY_BIND("at_end", run_at_end),
-                                   TRINITY_BIND("process", run_process),
-                                   TRINITY_BIND("process_alive", run_process_alive),
-                                   TRINITY_BIND("environment", run_environment),
-                                   TRINITY_BIND("terminal", run_terminal),
-                                   TRINITY_BIND("make_folder", run_make_folder),
-                                   TRINITY_BIND("remove_tree", run_remove_tree),
-                                   TRINITY_BIND("warn_of_copies", run_warn_of_copies),
-                                   TRINITY_BIND("describe_machine", run_describe_machine),
-                                   TRINITY_BIND("remove_leftovers", run_remove_leftovers),
-                                   {nullptr, nullptr}};
+constexpr luaL_Reg kRunFunctions[] = {TRINITY_BIND("script", run_script),
+                                      TRINITY_BIND("at_end", run_at_end),
+                                      TRINITY_BIND("process", run_process),
+                                      TRINITY_BIND("process_alive", run_process_alive),
+                                      TRINITY_BIND("environment", run_environment),
+                                      TRINITY_BIND("terminal", run_terminal),
+                                      TRINITY_BIND("make_folder", run_make_folder),
+                                      TRINITY_BIND("remove_tree", run_remove_tree),
+                                      TRINITY_BIND("warn_of_copies", run_warn_of_copies),
+                                      TRINITY_BIND("describe_machine", run_describe_machine),
+                                      TRINITY_BIND("remove_leftovers", run_remove_leftovers),
+                                      {nullptr, nullptr}};
 
 }  // namespace
 
@@ -157,6 +157,6 @@ int call_end(lua_State* L, int status, const std::string& message) {
   return lua_isnumber(L, -1) ? static_cast<int>(lua_tointeger(L, -1)) : status;
 }
 
-void open_run(lua_State* L) { register_functions(L, kFunctions); }
+void open_run(lua_State* L) { register_functions(L, kRunFunctions); }
 
 }  // namespace trinity::lua

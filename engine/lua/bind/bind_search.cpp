@@ -322,15 +322,15 @@ constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
                                   TRINITY_BIND("evaluations", searcher_evaluations),
                                   TRINITY_BIND("progress", searcher_progress),
                                   {nullptr, nullptr}};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("searcher", searcher_new),
-                                   TRINITY_BIND("construct", search_construct),
-                                   TRINITY_BIND("split_row", search_split_row),
-                                   {nullptr, nullptr}};
+constexpr luaL_Reg kSearchFunctions[] = {TRINITY_BIND("searcher", searcher_new),
+                                         TRINITY_BIND("construct", search_construct),
+                                         TRINITY_BIND("split_row", search_split_row),
+                                         {nullptr, nullptr}};
 
 }  // namespace
 
 void open_search(lua_State* L) {
-  register_functions(L, kFunctions);
+  register_functions(L, kSearchFunctions);
   register_type<BoundSearcher>(L, kSearcher);
 }
 

@@ -297,16 +297,16 @@ int selection_score(lua_State* L) {
 constexpr luaL_Reg kMethods[] = {TRINITY_BIND("describe", selection_describe),
                                  TRINITY_BIND("score", selection_score),
                                  {nullptr, nullptr}};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("selection_problem", selection_problem),
-                                   TRINITY_BIND("read_selection", selection_read),
-                                   TRINITY_BIND("solve_selection", selection_solve),
-                                   {nullptr, nullptr}};
+constexpr luaL_Reg kSelectionFunctions[] = {TRINITY_BIND("selection_problem", selection_problem),
+                                            TRINITY_BIND("read_selection", selection_read),
+                                            TRINITY_BIND("solve_selection", selection_solve),
+                                            {nullptr, nullptr}};
 
 }  // namespace
 
 void open_selection(lua_State* L) {
   register_type<const SelectionProblem>(L, kMethods);
-  register_functions(L, kFunctions);
+  register_functions(L, kSelectionFunctions);
 }
 
 }  // namespace trinity::lua

@@ -76,12 +76,12 @@ int lower(lua_State* L) {
   return 4;
 }
 
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("iteration_space", iteration_space_of),
-                                   TRINITY_BIND("lower_splits", lower),
-                                   {nullptr, nullptr}};
+constexpr luaL_Reg kSplitsFunctions[] = {TRINITY_BIND("iteration_space", iteration_space_of),
+                                         TRINITY_BIND("lower_splits", lower),
+                                         {nullptr, nullptr}};
 
 }  // namespace
 
-void open_splits(lua_State* L) { register_functions(L, kFunctions); }
+void open_splits(lua_State* L) { register_functions(L, kSplitsFunctions); }
 
 }  // namespace trinity::lua

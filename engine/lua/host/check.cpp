@@ -89,6 +89,12 @@ void register_functions(lua_State* L, const luaL_Reg* functions, std::string_vie
   lua_pop(L, 1);
 }
 
+std::string text_at(lua_State* L, int index) {
+  size_t length = 0;
+  const char* text = lua_tolstring(L, index, &length);
+  return text ? std::string(text, length) : std::string();
+}
+
 std::string type_name(lua_State* L, int index) {
   const int type = lua_type(L, index);
   if (type == LUA_TNONE || type == LUA_TNIL) return "nil";

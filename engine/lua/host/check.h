@@ -76,6 +76,8 @@ void register_functions(lua_State* L, const luaL_Reg* functions, std::string_vie
 
 /// The type of the value at `index` as a person would name it.
 std::string type_name(lua_State* L, int index);
+/// A string or number as text; empty for others.
+std::string text_at(lua_State* L, int index);
 
 /// Arguments of the running function; `name` is the parameter's name in messages. Throw
 /// ArgumentError with position, expectation and what came.

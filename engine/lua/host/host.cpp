@@ -8,20 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "lua/host/check.h"
 #include "lua/host/stopper.h"
 
 namespace trinity::lua {
 namespace {
 
-constexpr int kMaxLevels = 100;  // lua_getstack counts from the top each time
+constexpr int kMostLevels = 100;  // lua_getstack counts from the top each time
 constexpr size_t kMaxFrames = 16;
 char g_key;  // its address is the registry's key
-
-std::string text_at(lua_State* L, int index) {
-  size_t length = 0;
-  const char* text = lua_tolstring(L, index, &length);
-  return text ? std::string(text, length) : std::string();
-}
 
 /// The error value at index 1 as a message.
 void describe(lua_State* L, ScriptError& error) {
@@ -56,7 +51,7 @@ std::string script_frames(lua_State* L, const std::string& home) {
   std::vector<std::string> lines;
   lua_Debug frame;
   int level = 1;
-  for (; level <= kMaxLevels && lines.size() < kMaxFrames && lua_getstack(L, level, &frame);
+  for (; level <= kMostLevels && lines.size() < kMaxFrames && lua_getstack(L, level, &frame);
        ++level) {
     lua_getinfo(L, "Snl", &frame);
     if (frame.currentline > 0 && !std::string_view(frame.source).starts_with(library))

@@ -7,16 +7,12 @@
 #include <tuple>
 #include <vector>
 
+#include "lua/host/check.h"
+
 namespace trinity::lua {
 namespace {
 
 constexpr size_t kMaxEntries = 64, kMaxKeys = 10000, kMaxText = 60, kLineWidth = 78;
-
-std::string text_at(lua_State* L, int index) {
-  size_t length = 0;
-  const char* text = lua_tolstring(L, index, &length);
-  return text ? std::string(text, length) : std::string();
-}
 
 /// A string as Lua would read it, cut when long.
 std::string quoted(const std::string& text) {

@@ -15,7 +15,7 @@
 namespace trinity {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::infinity();
+constexpr double kNoLoad = std::numeric_limits<double>::infinity();
 /// Temperatures relative to the best load: a move that makes the largest load so much larger is
 /// accepted with probability 1/e.
 constexpr double kHot = 0.05, kWarm = 0.01, kCold = 2e-5;
@@ -379,7 +379,7 @@ class Chain {
   const Units& units_;
   Split split_;
   RandomStream random_;
-  double scale_, temperature_ = 1, best_ = kNone;
+  double scale_, temperature_ = 1, best_ = kNoLoad;
   std::vector<int32_t> best_devices_, cluster_;
   std::vector<std::pair<int32_t, std::pair<double, double>>> moved_;
 };
@@ -408,9 +408,9 @@ class Search {
       if (round > 0 && end_.passed()) break;
       run_round(options_.first_round + round, pool);
     }
-    if (best_ == kNone) poll_stop();
+    if (best_ == kNoLoad) poll_stop();
     MaxLoadSplit split;
-    split.feasible = best_ < kNone;
+    split.feasible = best_ < kNoLoad;
     if (!split.feasible) return split;
     split.device.assign(units_.instance.nodes.size(), 0);
     for (size_t u = 0; u < best_devices_.size(); ++u)
@@ -450,11 +450,11 @@ class Search {
     auto start = anywhere(clusters, random);
     Chain chain(clusters, start, reference, RandomStream(random.next()));
     chain.run(options_.trials / 2, kHot, end_, stop_flag());
-    return coarse.project(chain.best() < kNone ? chain.best_devices() : start);
+    return coarse.project(chain.best() < kNoLoad ? chain.best_devices() : start);
   }
 
   struct Found {
-    double largest = kNone;
+    double largest = kNoLoad;
     std::vector<int32_t> device;
   };
 
@@ -463,8 +463,8 @@ class Search {
   Found run_chain(int32_t round, int32_t number) const {
     const auto index = static_cast<uint64_t>(round) * 4096 + static_cast<uint64_t>(number);
     RandomStream random(options_.seed, "max-load search", index);
-    const double reference = best_ < kNone ? best_ : std::max(bound_, 1e-300);
-    const bool known = best_<kNone, many = units_.count()> 60;
+    const double reference = best_ < kNoLoad ? best_ : std::max(bound_, 1e-300);
+    const bool known = best_<kNoLoad, many = units_.count()> 60;
     double hot = kHot;
     int64_t trials = options_.trials;
     std::vector<int32_t> start;
@@ -495,7 +495,7 @@ class Search {
 
   Units units_;
   const MaxLoadSearchOptions& options_;
-  double bound_, best_ = kNone;
+  double bound_, best_ = kNoLoad;
   Deadline end_;
   std::vector<std::vector<int32_t>> starts_;
   std::vector<int32_t> best_devices_;

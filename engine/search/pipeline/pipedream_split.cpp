@@ -10,13 +10,13 @@
 namespace trinity {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::infinity();
-constexpr int64_t kMostEntries = 32'000'000;
+constexpr double kNoTime = std::numeric_limits<double>::infinity();
+constexpr int64_t kMostTableEntries = 32'000'000;
 constexpr int32_t kMostWorkers = 1024;
 
 /// The best of a part of the graph on some workers: its slowest stage, and the last cut.
 struct Entry {
-  double time_s = kNone;
+  double time_s = kNoTime;
   int32_t split = -1;    // the state before the last stage, -1 when there is one stage
   int32_t replicas = 0;  // of the last stage
   int32_t workers = -1;  // fewer than there are (less 1), where that is better
@@ -112,7 +112,7 @@ class Level {
     for (int32_t m = 0; m < (options_.straight ? 1 : about_.workers); ++m) {
       if (stashes_too_much(i, j, about_.workers - m - 1, m + 1)) continue;
       const double time_s = stage_s(compute_s(i, j), weights, m + 1, workers_below_);
-      if (time_s < kNone) table_[index(i, j, m)] = {time_s, -1, m + 1};
+      if (time_s < kNoTime) table_[index(i, j, m)] = {time_s, -1, m + 1};
     }
   }
 
@@ -193,7 +193,7 @@ void check(std::span<const PipedreamState> states, std::span<const PipedreamLeve
           "than 0",
           workers, bandwidth, kMostWorkers));
     const auto count = static_cast<int64_t>(states.size());
-    if ((l + 1 < levels.size() ? (count + 1) / 2 : 1) * count * workers > kMostEntries)
+    if ((l + 1 < levels.size() ? (count + 1) / 2 : 1) * count * workers > kMostTableEntries)
       throw LimitError(fmt::format(
           "PipeDream's optimiser: {} states and {} workers are more than its tables hold", count,
           workers));
@@ -225,7 +225,7 @@ PipedreamPlan pipedream_split(std::span<const PipedreamState> states,
   }
   const auto last = static_cast<int32_t>(states.size()) - 1;
   plan.time_s = solved.back().best(0, last).time_s;
-  plan.feasible = plan.time_s < kNone;
+  plan.feasible = plan.time_s < kNoTime;
   if (plan.feasible) collect(solved.back(), 0, last, {}, plan.stages);
   return plan;
 }

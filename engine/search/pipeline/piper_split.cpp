@@ -14,7 +14,7 @@ namespace {
 
 using namespace piper;
 
-constexpr int32_t kMostWords = 16'000'000;  // of the bits of all down-sets
+constexpr int32_t kMostSetWords = 16'000'000;  // of the bits of all down-sets
 
 /// How a down-set's last stages can be: on so many devices, with so many replicas in sum.
 struct State {
@@ -454,7 +454,7 @@ PiperPlan piper_split(const PiperProblem& problem, const PiperLimits& limits) {
     const auto along = Ideals::of_order(count, chain, count + 1, deadline);
     StageProgram first(problem, *along, layer_of, choices, deadline);
     find_least(problem, first, plan);
-    const auto most = std::min(limits.most_ideals, kMostWords / (count / 64 + 1));
+    const auto most = std::min(limits.most_ideals, kMostSetWords / (count / 64 + 1));
     const auto ideals = Ideals::of_order(count, order, most, deadline);
     if (!ideals) return plan;
     plan.ideals = ideals->count();

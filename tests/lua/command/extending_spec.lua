@@ -7,8 +7,9 @@ local chapters = dofile(root .. '/tests/lua/support/chapters.lua')
 
 local build = program:match '^(.*)/[^/]*$'
 
--- What stands for ninja in the copy: SOURCE is this tree, BUILD its build folder, and it runs in the copy. A file is compiled
--- as a neighbour is; its room's precompiled header is read as text, since it was made of other files.
+-- What stands for ninja in the copy: SOURCE is this tree, BUILD its build folder, and it runs in the copy. A changed file is
+-- compiled with the others of its unit, a new one alone as a neighbour is; its room's precompiled header is read as text, since
+-- it was made of other files.
 local rebuild = [=[#!/bin/sh
 set -eu
 commands=$(SOURCE_NINJA -C 'BUILD' -t commands trinity)
@@ -18,15 +19,21 @@ for file in $(find engine -name '*.cpp'); do
   cmp -s "$file" "SOURCE/$file" && continue
   neighbour=$(ls "SOURCE/${file%/*}"/*.cpp | head -1)
   [ -e "SOURCE/$file" ] && neighbour=SOURCE/$file
-  object=$copy/build/$(basename "$file").o
-  objects="$objects $object"
-  command=$(printf '%s\n' "$commands" | grep -F -e "-c $neighbour" | head -1)
-  [ -n "$command" ] || { echo "no command compiles $neighbour" >&2; exit 1; }
-  if [ -e "SOURCE/$file" ]; then
+  unit=$(grep -lF "\"$neighbour\"" 'BUILD'/engine/CMakeFiles/*/Unity/*.cxx | head -1)
+  unit=${unit:-$neighbour}
+  command=$(printf '%s\n' "$commands" | grep -F -e "-c $unit" | head -1)
+  [ -n "$command" ] || { echo "no command compiles $unit" >&2; exit 1; }
+  name=$(printf '%s' "$file" | tr / _)
+  source=$copy/build/$name object=$copy/build/$name.o
+  printf '#include "%s"\n' "$copy/$file" >"$source"
+  if [ "$neighbour" = "SOURCE/$file" ]; then
+    sed "s#\"SOURCE/#\"$copy/#" "$unit" >"$source"
+    [ "$unit" != "$neighbour" ] || cp "$file" "$source"
     replaced="$replaced -e s#$(printf '%s' "$command" | sed 's/.* -o \([^ ]*\).*/\1/')##"
   fi
+  objects="$objects $object"
   [ "$object" -nt "$file" ] && continue
-  command=$(printf '%s' "$command" | sed -e "s#-c $neighbour#-c $copy/$file#" -e "s#-o [^ ]*#-o $object#" \
+  command=$(printf '%s' "$command" | sed -e "s#-c $unit#-x c++ -c $source#" -e "s#-o [^ ]*#-o $object#" \
     -e 's#-M[TF] [^ ]*##g' -e 's#-MD##' -e 's#-Winvalid-pch##' \
     -e "s#-include [^ ]*#-include $copy/engine/base/precompiled.h#" -e "s# -I# -I$copy/engine -I#")
   eval "$command -O0"

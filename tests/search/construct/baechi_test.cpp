@@ -1,5 +1,6 @@
 // Baechi: favourite children, memory limits, schedules.
 #include "search/construct/baechi.h"
+#include "base/index.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -20,8 +21,6 @@
 using namespace trinity;
 
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 SctProgram random_program(RandomStream& random, int32_t most) {
   SctProgram program;

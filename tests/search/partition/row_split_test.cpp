@@ -1,5 +1,6 @@
 // Rows cut into balanced parts: exact, in the order of the forward pass.
 #include "search/partition/row_split.h"
+#include "base/index.h"
 
 #include <doctest/doctest.h>
 
@@ -16,8 +17,6 @@
 using namespace trinity;
 
 namespace {
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 int64_t largest(const std::vector<int64_t>& work, const std::vector<int32_t>& part, int32_t parts) {
   std::vector<int64_t> load(at(parts), 0);

@@ -17,10 +17,10 @@ using namespace trinity;
 
 namespace {
 
-const std::string kData = test::shared_data();
+const std::string kPipedreamData = test::shared_data();
 
-/// A chain of states from (time_s, weights, output) of every layer.
-std::vector<PipedreamState> chain(const std::vector<std::array<double, 3>>& layers) {
+/// A profile_chain of states from (time_s, weights, output) of every layer.
+std::vector<PipedreamState> profile_chain(const std::vector<std::array<double, 3>>& layers) {
   std::vector<PipedreamState> states;
   PipedreamState sum;
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -85,7 +85,7 @@ TEST_CASE("PipeDream's optimiser is optimal on small chains") {
       layers.push_back({0.001 * static_cast<double>(1 + random.below(20)),
                         1e6 * static_cast<double>(random.below(8)),
                         1e6 * static_cast<double>(random.below(8))});
-    const auto states = chain(layers);
+    const auto states = profile_chain(layers);
     const int32_t workers = 1 + static_cast<int32_t>(random.below(4));
     const PipedreamLevel level{workers, 1e9};
     const auto plan = pipedream_split(states, std::span(&level, 1));
@@ -104,7 +104,7 @@ TEST_CASE("PipeDream's optimiser is optimal on small chains") {
 }
 
 TEST_CASE("a straight pipeline needs as many cuts as workers; memory can forbid a plan") {
-  const auto states = chain({{1, 4, 1}, {2, 4, 1}, {3, 4, 1}});
+  const auto states = profile_chain({{1, 4, 1}, {2, 4, 1}, {3, 4, 1}});
   const PipedreamLevel three{3, 1e9}, four{4, 1e9};
   const auto straight = pipedream_split(states, std::span(&three, 1), {.straight = true});
   REQUIRE(straight.feasible);
@@ -120,7 +120,7 @@ TEST_CASE("a straight pipeline needs as many cuts as workers; memory can forbid 
 
 TEST_CASE("the paper's costs, compressed transfers and idle workers") {
   // Layers of 4 and 2 seconds, of 8 and 2 bytes of weights; 1 byte crosses.
-  const auto states = chain({{4, 8, 1}, {2, 2, 1}});
+  const auto states = profile_chain({{4, 8, 1}, {2, 2, 1}});
   const PipedreamLevel two{2, 1};
   const auto time = [&](PipedreamOptions options) {
     return pipedream_split(states, std::span(&two, 1), options).time_s;
@@ -161,7 +161,7 @@ TEST_CASE("branches made layers keep all time and weights") {
 }
 
 TEST_CASE("what PipeDream's optimiser refuses") {
-  const auto states = chain({{1, 1, 1}});
+  const auto states = profile_chain({{1, 1, 1}});
   const PipedreamLevel none{0, 1e9}, slow{1, 0};
   CHECK_THROWS_AS(pipedream_split(states, std::span(&none, 1)), ArgumentError);
   CHECK_THROWS_AS(pipedream_split(states, std::span(&slow, 1)), ArgumentError);
@@ -185,7 +185,8 @@ TEST_CASE("what PipeDream's optimiser refuses") {
 TEST_CASE("every published result of PipeDream's code" * test::shared) {
   int compared = 0;
   for (const std::string folder : {"/pipedream", "/dapple"}) {
-    const auto expected = nlohmann::json::parse(read_file(kData + folder + "/expected.json"));
+    const auto expected =
+        nlohmann::json::parse(read_file(kPipedreamData + folder + "/expected.json"));
     std::string last;
     std::vector<PipedreamState> states;
     for (const auto& result : expected.at("results")) {
@@ -194,7 +195,7 @@ TEST_CASE("every published result of PipeDream's code" * test::shared) {
       if (model != last) {
         const auto compressed = model.find("_compressed");
         const auto network =
-            read_pipeline_network(kData + folder + "/" + model.substr(0, compressed) +
+            read_pipeline_network(kPipedreamData + folder + "/" + model.substr(0, compressed) +
                                   (folder == "/dapple" ? "" : ".graph") + ".txt");
         REQUIRE(network);
         const auto layers = pipedream_layers(*network);

@@ -15,7 +15,7 @@ using namespace trinity;
 
 namespace {
 
-const std::string kData = test::shared_data("piper");
+const std::string kPiperData = test::shared_data("piper");
 
 /// Layers with one configuration a degree, so that no choice between configurations is left.
 PiperProblem random_problem(RandomStream& random) {
@@ -141,11 +141,11 @@ TEST_CASE("what Piper's planner refuses") {
 }
 
 TEST_CASE("every published optimum of Piper" * test::shared) {
-  const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json"));
+  const auto expected = nlohmann::json::parse(read_file(kPiperData + "/expected.json"));
   int compared = 0;
   for (const auto& row : expected.at("optimum")) {
     const std::string graph = row.at("graph");
-    const auto network = read_pipeline_network(kData + "/" + graph);
+    const auto network = read_pipeline_network(kPiperData + "/" + graph);
     REQUIRE(network);
     PipelineMachine machine;
     machine.devices = row.at("k");
