@@ -1,6 +1,6 @@
 #pragma once
 
-#include "libtorch/torch.h"
+#include "libtorch/networks.h"
 
 namespace trinity {
 

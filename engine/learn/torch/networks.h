@@ -1,9 +1,9 @@
 #pragma once
 
-#include "learn/torch/lstm.h"
 #include "learn/partition_passes.h"
 #include "learn/schedule_passes.h"
-#include "libtorch/torch.h"
+#include "learn/torch/lstm.h"
+#include "libtorch/networks.h"
 
 namespace trinity {
 

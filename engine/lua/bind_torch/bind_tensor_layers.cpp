@@ -1,3 +1,4 @@
+#include "libtorch/optimisers.h"
 #include "lua/bind/module.h"
 #include "lua/bind_torch/tensor.h"
 

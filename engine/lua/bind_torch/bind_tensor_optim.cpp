@@ -1,5 +1,6 @@
 #include <sstream>
 
+#include "libtorch/optimisers.h"
 #include "lua/bind_torch/tensor.h"
 
 // LibTorch's optimisers. Their state comes out as one table of tensors a parameter.

@@ -12,6 +12,10 @@
 // refuses arrives as one line. Shapes that a script asks for have at most kMaxElements elements,
 // and all tensors together take less memory than the machine has (see bind_tensor_memory.cpp).
 
+namespace torch::optim {
+class Optimizer;
+}
+
 namespace trinity::lua {
 
 template <>

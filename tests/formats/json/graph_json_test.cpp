@@ -221,7 +221,7 @@ TEST_CASE(
 }
 
 TEST_CASE("profiles come back equal") {
-  for (const auto* name : {"profiles/small", "transfer/narrow", "transfer/wide"}) {
+  for (const auto* name : {"profiles/small", "leave_one_out/narrow", "leave_one_out/wide"}) {
     const auto graph = read_pipedream(test::data(std::string(name) + ".graph.txt"));
     check_round_trip(graph);
     check_round_trip(lower_to_training(graph, {}));

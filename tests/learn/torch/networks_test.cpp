@@ -3,6 +3,8 @@
 #include "learn/torch/lstm.h"
 #include "learn/torch/networks.h"
 
+#include <torch/nn/modules/rnn.h>
+
 // LibTorch has a CHECK of its own, which ends the process.
 #undef CHECK
 #include <doctest/doctest.h>
