@@ -41,14 +41,14 @@ Ran worked_example() {
   test::GraphMaker make("example");
   constexpr int kCost[] = {10000, 5000, 7000, 3000, 4000, 6000};
   constexpr int kBytes[] = {4000, 2000, 1000, 500, 100, 3000};
-  constexpr const char* kReaders[] = {"BCE", "DE", "D", "F", "F", ""};
+  constexpr const char* kReadBy[] = {"BCE", "DE", "D", "F", "F", ""};
   std::vector<int> outputs;
   for (int o = 0; o < 6; ++o) {
     make.op(std::string(1, static_cast<char>('A' + o)), kCost[o] * kNs);
     outputs.push_back(make.output(o, kBytes[o]));
   }
   for (size_t o = 0; o < 6; ++o)
-    for (const char* reader = kReaders[o]; *reader; ++reader) make.read(*reader - 'A', outputs[o]);
+    for (const char* reader = kReadBy[o]; *reader; ++reader) make.read(*reader - 'A', outputs[o]);
   return {make.share(), test::uniform_spec(2, 1e9, 1e-6), {0, 0, 1, 0, 1, 1}};
 }
 

@@ -96,15 +96,15 @@ Schedule schedule_of(const Graph& graph, int32_t devices, int32_t micro_batches,
   return pipeline_schedule(graph, around(stage, devices), devices, stage, micro_batches, kind);
 }
 
-constexpr auto kGpipe = PipelineSchedule::gpipe;
-constexpr auto k1F1B = PipelineSchedule::one_f_one_b;
-constexpr auto kInterleaved = PipelineSchedule::interleaved;
+constexpr auto kGpipeSchedule = PipelineSchedule::gpipe;
+constexpr auto k1F1BSchedule = PipelineSchedule::one_f_one_b;
+constexpr auto kInterleavedSchedule = PipelineSchedule::interleaved;
 
 }  // namespace
 
 TEST_CASE("GPipe runs all forward micro-batches, then backward ones, last first") {
   const auto graph = pipeline_graph(2);
-  const auto schedule = schedule_of(graph, 2, 3, kGpipe);
+  const auto schedule = schedule_of(graph, 2, 3, kGpipeSchedule);
   CHECK(schedule.policy == Policy::order);
   CHECK(schedule.micro_batches == 3);
   CHECK(text_of(graph, schedule, 0) == "f0.0 f0.1 f0.2 b0.2 b0.1 b0.0 u0.2");
@@ -113,16 +113,16 @@ TEST_CASE("GPipe runs all forward micro-batches, then backward ones, last first"
 
 TEST_CASE("1F1B warms up, then takes turns") {
   const auto graph = pipeline_graph(3);
-  const auto schedule = schedule_of(graph, 3, 4, k1F1B);
+  const auto schedule = schedule_of(graph, 3, 4, k1F1BSchedule);
   CHECK(text_of(graph, schedule, 0) == "f0.0 f0.1 f0.2 b0.0 f0.3 b0.1 b0.2 b0.3 u0.3");
   CHECK(text_of(graph, schedule, 1) == "f1.0 f1.1 b1.0 f1.2 b1.1 f1.3 b1.2 b1.3 u1.3");
   CHECK(text_of(graph, schedule, 2) == "f2.0 b2.0 f2.1 b2.1 f2.2 b2.2 f2.3 b2.3 u2.3");
-  CHECK(text_of(graph, schedule_of(graph, 3, 1, k1F1B), 0) == "f0.0 b0.0 u0.0");
+  CHECK(text_of(graph, schedule_of(graph, 3, 1, k1F1BSchedule), 0) == "f0.0 b0.0 u0.0");
 }
 
 TEST_CASE("interleaved 1F1B goes through the chunks of a device in groups of micro-batches") {
   const auto graph = pipeline_graph(4);
-  const auto schedule = schedule_of(graph, 2, 2, kInterleaved);
+  const auto schedule = schedule_of(graph, 2, 2, kInterleavedSchedule);
   CHECK(text_of(graph, schedule, 0) == "f0.0 f0.1 f2.0 f2.1 b2.0 b2.1 b0.0 b0.1 u0.1 u2.1");
   CHECK(text_of(graph, schedule, 1) == "f1.0 f1.1 f3.0 b3.0 f3.1 b3.1 b1.0 b1.1 u1.1 u3.1");
 }
@@ -140,7 +140,7 @@ TEST_CASE("PipeDream takes turns without a flush, and updates after every backwa
             .starts_with("f0.0 f0.1 b0.0 u0.0 f0.2 b0.1 u0.1 f0.3 b0.2 u0.2 f0.4"));
   CHECK(text_of(graph, schedule, 0).ends_with("f0.26 b0.25 u0.25 b0.26 u0.26"));
   CHECK(text_of(graph, schedule, 1).starts_with("f1.0 b1.0 u1.0 f1.1 b1.1 u1.1"));
-  CHECK(schedule_of(graph, 2, 3, k1F1B).runs() == 3);
+  CHECK(schedule_of(graph, 2, 3, k1F1BSchedule).runs() == 3);
 }
 
 TEST_CASE("a stage of several operators runs them in ascending order") {
@@ -150,7 +150,7 @@ TEST_CASE("a stage of several operators runs them in ascending order") {
   make.edge(b, c, 1);
   const auto graph = make.build();
   const std::vector<int32_t> placement = {1, 1, 0}, stage = {0, 0, 1};
-  const auto schedule = pipeline_schedule(graph, placement, 3, stage, 2, k1F1B);
+  const auto schedule = pipeline_schedule(graph, placement, 3, stage, 2, k1F1BSchedule);
   CHECK(text_of(graph, schedule, 0) == "c.0 c.1");
   CHECK(text_of(graph, schedule, 1) == "a.0 b.0 a.1 b.1");
   CHECK(text_of(graph, schedule, 2).empty());
@@ -158,11 +158,11 @@ TEST_CASE("a stage of several operators runs them in ascending order") {
 }
 
 TEST_CASE("every task is run exactly once, on its device, and nothing blocks") {
-  for (const auto kind : {kGpipe, k1F1B, kInterleaved})
+  for (const auto kind : {kGpipeSchedule, k1F1BSchedule, kInterleavedSchedule})
     for (const int p : {1, 2, 3, 4})
       for (const int v : {1, 2, 3})
         for (const int m : {p, 2 * p, 5 * p}) {
-          if (kind != kInterleaved && v > 1) continue;
+          if (kind != kInterleavedSchedule && v > 1) continue;
           const auto graph = pipeline_graph(p * v);
           const auto schedule = schedule_of(graph, p, m, kind);
           const auto device = around(test::stages_of(graph), p);
@@ -188,8 +188,10 @@ TEST_CASE("step times and living activations are the published ones") {
   for (const auto& [p, m, step] :
        {Case{4, 8, 33}, Case{4, 4, 21}, Case{2, 4, 15}, Case{8, 32, 117}}) {
     const auto graph = pipeline_graph(p);
-    const auto gpipe = execute(graph, schedule_of(graph, p, m, kGpipe), static_cast<size_t>(p), 1);
-    const auto other = execute(graph, schedule_of(graph, p, m, k1F1B), static_cast<size_t>(p), 1);
+    const auto gpipe =
+        execute(graph, schedule_of(graph, p, m, kGpipeSchedule), static_cast<size_t>(p), 1);
+    const auto other =
+        execute(graph, schedule_of(graph, p, m, k1F1BSchedule), static_cast<size_t>(p), 1);
     CHECK(gpipe.step == step);
     CHECK(other.step == step);
     for (int s = 0; s < p; ++s) {
@@ -199,7 +201,8 @@ TEST_CASE("step times and living activations are the published ones") {
   }
   const auto interleaved = [](int p, int m, int v) {
     const auto graph = pipeline_graph(p * v);
-    return execute(graph, schedule_of(graph, p, m, kInterleaved), static_cast<size_t>(p), 1.0 / v);
+    return execute(graph, schedule_of(graph, p, m, kInterleavedSchedule), static_cast<size_t>(p),
+                   1.0 / v);
   };
   CHECK(interleaved(4, 8, 2).step == 28.5);
   CHECK(interleaved(4, 8, 2).most_alive == std::vector<int>{11, 9, 7, 5});
@@ -215,7 +218,7 @@ TEST_CASE("members of collectives are in no sequence") {
   make.collective("sum", 8, {x, y});
   const auto graph = make.build();
   const std::vector<int32_t> placement = {0, 1, 0, 1}, stage = {0, 1, -1, -1};
-  const auto schedule = pipeline_schedule(graph, placement, 2, stage, 2, kGpipe);
+  const auto schedule = pipeline_schedule(graph, placement, 2, stage, 2, kGpipeSchedule);
   CHECK(text_of(graph, schedule, 0) == "a.0 a.1");
   CHECK(text_of(graph, schedule, 1) == "b.0 b.1");
 }
@@ -269,7 +272,7 @@ TEST_CASE("labels on the last stage make it no first one") {
   const auto graph = labelled_graph();
   const auto natural = place(2, 0, 0, 1, 2);
   CHECK(stages_by_device(graph, natural) == natural);
-  const auto schedule = pipeline_schedule(graph, natural, 3, natural, 4, k1F1B);
+  const auto schedule = pipeline_schedule(graph, natural, 3, natural, 4, k1F1BSchedule);
   CHECK(text_of(graph, schedule, 2).substr(0, 27) == "labels.0 loss.0 d_loss.0 la");
   // Devices count in any order; data alone on a device come first.
   CHECK(stages_by_device(graph, place(0, 2, 2, 1, 0)) == place(2, 0, 0, 1, 2));
@@ -288,21 +291,23 @@ TEST_CASE("stages against the order of the graph are refused by the operators in
   const auto circle = place(0, 0, 0, 1, 0), natural = place(2, 0, 0, 1, 2);
   const auto against = place(0, 1, 1, 2, 0);
   CHECK_THROWS_WITH_AS(
-      order(circle, circle, 2, k1F1B),
+      order(circle, circle, 2, k1F1BSchedule),
       doctest::Contains("the order contradicts graph 'labelled': operator 'loss' in stage 1 on "
                         "device 1 reads 'b' in stage 2 on device 2"),
       ScheduleError);
   CHECK_THROWS_WITH_AS(
-      order(natural, against, 4, k1F1B),
+      order(natural, against, 4, k1F1BSchedule),
       doctest::Contains("operator 'loss' in stage 1 on device 3 reads 'b' in stage "
                         "3 on device 2, and its gradient goes back there"),
       ScheduleError);
   CHECK_THROWS_WITH_AS(order(natural, against, 4, PipelineSchedule::pipedream),
                        doctest::Contains("field 'stage' can state them"), ScheduleError);
   // One micro-batch has no order to break, and GPipe's has none between stages.
-  CHECK(order(natural, against, 1, k1F1B).order == order(natural, natural, 1, k1F1B).order);
-  CHECK(order(natural, against, 4, kGpipe).order == order(natural, natural, 4, kGpipe).order);
-  CHECK(order(circle, circle, 2, kGpipe).order.size() == 16);
+  CHECK(order(natural, against, 1, k1F1BSchedule).order ==
+        order(natural, natural, 1, k1F1BSchedule).order);
+  CHECK(order(natural, against, 4, kGpipeSchedule).order ==
+        order(natural, natural, 4, kGpipeSchedule).order);
+  CHECK(order(circle, circle, 2, kGpipeSchedule).order.size() == 16);
 }
 
 TEST_CASE("schedules that do not fit are refused") {
@@ -314,32 +319,32 @@ TEST_CASE("schedules that do not fit are refused") {
     CHECK_THROWS_WITH_AS(pipeline_schedule(graph, placement, devices, stages, micro_batches, kind),
                          doctest::Contains(text), ArgumentError);
   };
-  fails({0}, 4, stage, 4, k1F1B, "placements of graph 'pipeline' need 12 entries, got 1");
-  fails(stage, 4, {0}, 4, k1F1B, "stages of graph 'pipeline' need 12 entries, got 1");
-  fails(stage, 0, stage, 4, k1F1B, "at least 1 device, got 0");
-  fails(stage, 4, stage, 0, k1F1B, "at least 1 micro-batch, got 0");
-  fails(stage, 3, stage, 4, k1F1B, "operator 'f3' is placed on device 4, expected 1 to 3");
+  fails({0}, 4, stage, 4, k1F1BSchedule, "placements of graph 'pipeline' need 12 entries, got 1");
+  fails(stage, 4, {0}, 4, k1F1BSchedule, "stages of graph 'pipeline' need 12 entries, got 1");
+  fails(stage, 0, stage, 4, k1F1BSchedule, "at least 1 device, got 0");
+  fails(stage, 4, stage, 0, k1F1BSchedule, "at least 1 micro-batch, got 0");
+  fails(stage, 3, stage, 4, k1F1BSchedule, "operator 'f3' is placed on device 4, expected 1 to 3");
   auto wrong = stage;
   wrong[1] = 12;
-  fails(stage, 4, wrong, 4, k1F1B, "operator 'f1' is in stage 13, expected 1 to 12");
+  fails(stage, 4, wrong, 4, k1F1BSchedule, "operator 'f1' is in stage 13, expected 1 to 12");
   wrong = stage;
   wrong[graph.find("b1")] = 0;
-  fails(stage, 4, wrong, 4, k1F1B,
+  fails(stage, 4, wrong, 4, k1F1BSchedule,
         "stage 1 is on two devices: operator 'f0' on device 1, 'b1' on device 2");
   wrong = stage;
   for (int32_t& s : wrong) s += s == 3;
-  fails(stage, 4, wrong, 4, k1F1B, "stage 4 has no operators");
-  fails(around(stage, 2), 2, stage, 4, kGpipe,
+  fails(stage, 4, wrong, 4, k1F1BSchedule, "stage 4 has no operators");
+  fails(around(stage, 2), 2, stage, 4, kGpipeSchedule,
         "schedule 'gpipe': stages 1 and 3 are on device 1, expected a device for every stage");
-  fails(around(stage, 3), 3, stage, 3, kInterleaved,
+  fails(around(stage, 3), 3, stage, 3, kInterleavedSchedule,
         "schedule 'interleaved': 4 stages on 3 devices, expected a multiple");
-  fails(around(stage, 2), 2, stage, 3, kInterleaved,
+  fails(around(stage, 2), 2, stage, 3, kInterleavedSchedule,
         "schedule 'interleaved': 3 micro-batches on 2 devices, expected a multiple");
   auto folded = stage;
   for (int32_t& device : folded) device = std::min(device, 3 - device);
-  fails(folded, 2, stage, 2, kInterleaved,
+  fails(folded, 2, stage, 2, kInterleavedSchedule,
         "schedule 'interleaved': stage 3 is on device 2, expected device 1 as for stage 1");
-  CHECK_THROWS_AS(pipeline_schedule(graph, stage, 4, stage, 1 << 30, k1F1B), LimitError);
+  CHECK_THROWS_AS(pipeline_schedule(graph, stage, 4, stage, 1 << 30, k1F1BSchedule), LimitError);
 }
 
 TEST_CASE("descriptions of schedules are checked") {

@@ -18,8 +18,8 @@ int torch_describe(lua_State* L) {
   return 2;
 }
 
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("describe_torch", torch_describe),
-                                   {nullptr, nullptr}};
+constexpr luaL_Reg kTorchFunctions[] = {TRINITY_BIND("describe_torch", torch_describe),
+                                        {nullptr, nullptr}};
 
 }  // namespace
 }  // namespace trinity::lua
@@ -29,7 +29,7 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("describe_torch", torch_describe
 extern "C" void trinity_open_torch(lua_State* L) {
   using namespace trinity::lua;
   set_thread_setup(trinity::use_one_torch_thread);
-  register_functions(L, kFunctions);
+  register_functions(L, kTorchFunctions);
   open_tensor(L);
   open_distribute(L);
   open_execute(L);
