@@ -16,7 +16,8 @@ local options = trinity.options {
   alpha = { default = 0.5, help = 'weight of the step time in the reward', min = 0 },
   beta = { default = 0.3, help = 'weight of the peak communication', min = 0 },
   gamma = { default = 0.2, help = 'weight of the peak memory', min = 0 },
-  tolerance = { default = 8e9, help = 'bytes of communication and memory tolerated', min = 1 },
+  tolerance = { default = 8e9, help = 'bytes of communication and memory tolerated', min = 1,
+    unit = 'bytes' },
   save = { default = 'runs/quickstart/strategy.json', writes = '', help = 'where the found strategy goes' },
 }
 

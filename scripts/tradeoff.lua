@@ -14,7 +14,8 @@ local options = trinity.options {
   batch_size = { default = 64, help = 'samples per step (a profile has its own)', min = 1, integer = true },
   evaluations = { default = 1000, help = 'placements that each search may simulate', min = 1, integer = true },
   seeds = { default = 3, help = 'searches of each setting; the table has medians', min = 1, integer = true },
-  tolerance = { default = 8e9, help = 'bytes of communication and memory tolerated', min = 1 },
+  tolerance = { default = 8e9, help = 'bytes of communication and memory tolerated', min = 1,
+    unit = 'bytes' },
   output = { default = 'runs/tradeoff', writes = '.csv', help = 'where PATH.csv, PATH.svg and PATH.png go' },
 }
 
