@@ -9,12 +9,14 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
+local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare {
   'Compares methods on a model and a cluster, with equal budgets and several seeds.',
   methods = { default = 'single_device,expert,metis,scotch,heft,m_etf,best',
     help = 'methods with commas, or all' },
+  method_set = settings.of_methods,
   evaluations = { default = 0, help = 'placements that each may simulate; 0: 2000, or any number with --seconds',
     min = 0, integer = true },
   seconds = { default = math.huge, min = 0,
@@ -28,9 +30,12 @@ local options = trinity.options(cli.declare {
 
 local names = options.methods == 'all' and trinity.methods.names() or util.words(options.methods)
 local problem = cli.problem(options)
-local comparison = trinity.compare(problem, names, { seed = options.seed, seeds = options.seeds,
-  evaluations = options.evaluations > 0 and options.evaluations or nil,
-  seconds = options.seconds < math.huge and options.seconds or nil, out = options.out ~= '' and options.out or nil })
+local given = cli.options_by_method(options, names)
+local comparison = settings.checked('method_set', given, 'methods%.([%w_]+: .*)', function()
+  return trinity.compare(problem, names, util.merged(given, { seed = options.seed, seeds = options.seeds,
+    evaluations = options.evaluations > 0 and options.evaluations or nil,
+    seconds = options.seconds < math.huge and options.seconds or nil, out = options.out ~= '' and options.out or nil }))
+end)
 print(options.json and trinity.json.encode(comparison:totable()) or comparison)
 if comparison.stopped then os.exit(130) end
 if comparison:failed() then os.exit(1) end

@@ -22,15 +22,18 @@
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local model = require 'trinity.graph.model'
+local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Executes a placed training graph on this machine and measures it.',
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json' },
   batch_size = { default = 4, help = 'samples per micro-batch; 0: what the model has', min = 0, integer = true },
+  set = settings.of_model,
   devices = { default = 'cpu:0', help = 'workers, one for each device of the strategy: cpu:0,cpu:1, or cuda:0' },
   strategy = { default = '', help = 'a strategy that was saved as JSON; default: what --method finds' },
   method = { default = 'single_device', help = 'what makes the placement: a method of trinity.methods' },
+  method_set = settings.of_method,
   schedule = { default = '', help = "fifo, critical_path, gpipe, 1f1b, interleaved, ...; '': the strategy's own" },
   micro_batches = { default = 0, help = "in a step; 0: the strategy's own number", min = 0, integer = true },
   cluster = { default = 'p100',
@@ -46,7 +49,7 @@ local options = trinity.options {
 
 --- The strategy of a file, or of a method.
 local function find_strategy(problem)
-  if options.strategy == '' then return trinity.methods.get(options.method)(problem, { seed = options.seed }) end
+  if options.strategy == '' then return cli.run_method(options, problem, { seed = options.seed }) end
   local ok, found = pcall(problem.load, problem, options.strategy)
   if not ok then util.fail_usage("option '--strategy': %s", util.unplaced(found)) end
   return found
@@ -119,7 +122,7 @@ end
 
 local devices = util.words(options.devices)
 if #devices == 0 then util.fail_usage "option '--devices': expected at least one device" end
-local graph = trinity.model(options.model, { batch_size = options.batch_size > 0 and options.batch_size or nil })
+local graph = cli.load_model(options)
 local problem = cli.problem_on(graph, model.counted(options.cluster, #devices))
 local plan = make_plan(problem)
 local found = trinity.execute(problem, plan, { steps = options.steps, devices = devices, seed = options.seed,

@@ -4,6 +4,7 @@
 -- where nothing fits.
 
 local trinity = require 'trinity'
+local settings = require 'trinity.command.settings'
 local pipeline_schedule = require 'trinity.pipeline.schedule'
 local util = require 'trinity.base.util'
 
@@ -11,6 +12,7 @@ local options = trinity.options {
   'Cuts a network into the stages of a pipeline: exact planners, peers and rules.',
   model = { default = '', position = true, earlier = 'file', help = 'a model in models/, or a file: '
     .. 'dnn-partitioning or Piper .json, PipeDream or DAPPLE .txt, .onnx, our own .json or .lua' },
+  set = settings.of_model,
   method = { default = 'max_load_annealing', help = table.concat(trinity.pipeline.methods(), ', ') },
   devices = { default = '', help = 'accelerators, or one number a level with commas, innermost first; '
     .. "'': the file's, those of a whole cluster, or 4" },
@@ -50,13 +52,17 @@ local function given(key, absent)
   if options[key] ~= absent then return options[key] end
 end
 
-local found = trinity.pipeline(options.model, { method = options.method, devices = numbers 'devices',
+local model_options = settings.read('set', options.set)
+local planner_options = { method = options.method, devices = numbers 'devices', model = model_options,
   bandwidth_bytes_per_s = numbers('bandwidth', 'bytes/s'), memory_bytes = given('memory', 0), cpus = given('cpus', -1),
   micro_batches = given('batches', 0), seconds = options.seconds, seed = options.seed, rounds = given('rounds', 0),
   cluster = options.cluster, expert = given('expert', ''), cost = options.cost, straight = options.straight,
   fewer_devices = options.fewer_devices, activation_compression = options.activation_compression,
   compress_branches = options.compress_branches, data_parallel = options.data_parallel,
-  tensor_parallel = options.tensor_parallel })
+  tensor_parallel = options.tensor_parallel }
+local found = settings.checked('set', model_options, 'trinity%.model: (.*)', function()
+  return trinity.pipeline(options.model, planner_options)
+end)
 
 --- The nodes of a stage as the file calls them.
 local function named(stage) return util.map(stage.nodes, function(node) return found.nodes[node] end) end
@@ -72,7 +78,7 @@ local function keep()
   end
   local schedule, name
   if #stages > 1 then
-    local ok, spans, title = pcall(pipeline_schedule.of, found, options.model, options.cluster)
+    local ok, spans, title = pcall(pipeline_schedule.of, found, options.model, options.cluster, model_options)
     if ok then schedule, name = spans, title end
   end
   trinity.run:result('pipeline', { network = found.network, method = found.method, unit = found.unit,

@@ -40,10 +40,23 @@ local function missing(kind, name, folder, note)
     table.concat(names, ', '), note)
 end
 
+--- Options that every model takes, and how they are checked.
+local common = {
+  training = 'boolean',
+  colocate = { 'choice', { forward = true, parameters = true } },
+  optimiser = { 'choice', { sgd = true, momentum = true, adam = true } },
+  granularity = { 'choice', { framework = true, layer = true } },
+  dtype = { 'choice', { bfloat16 = true, float16 = true, float32 = true, float64 = true } },
+  dimensions = 'table',
+  copy_shared_vectors = 'boolean',
+  weight_decay = 'boolean',
+  clip_gradients = 'boolean',
+}
+
 --- The options of a model file with the caller's values, checked.
 local function model_options(name, model, given)
   local owner, values = ("trinity.model: model '%s'"):format(name), {}
-  util.refuse_unknown(owner, given, model.options)
+  util.refuse_unknown(owner, given, util.merged(common, model.options))
   for key, declared in util.sorted_pairs(model.options) do
     local value = given[key]
     if value == nil then value = declared.default end
@@ -58,19 +71,6 @@ local function model_options(name, model, given)
   end
   return values
 end
-
---- Options that every model takes, and how they are checked.
-local common = {
-  training = 'boolean',
-  colocate = { 'choice', { forward = true, parameters = true } },
-  optimiser = { 'choice', { sgd = true, momentum = true, adam = true } },
-  granularity = { 'choice', { framework = true, layer = true } },
-  dtype = { 'choice', { bfloat16 = true, float16 = true, float32 = true, float64 = true } },
-  dimensions = 'table',
-  copy_shared_vectors = 'boolean',
-  weight_decay = 'boolean',
-  clip_gradients = 'boolean',
-}
 
 --- Splits the caller's options into those of every model and those of this one.
 local function split(options)
@@ -155,6 +155,15 @@ function model.load(name, options)
   end
   return forward:to_training(training)
 end
+
+--- What a model of models/ says of itself: { help =, options = { NAME = { default =, help =, ... } } }; nil for others.
+function model.about(name)
+  local path = ('%s/models/%s.lua'):format(home, name)
+  if name:match '^[%w_]+$' and util.exists(path) then return load_file(path) end
+end
+
+--- Names of the options that every model takes, sorted.
+function model.common_options() return util.sorted_keys(common) end
 
 --- Names of the models in models/.
 ---@return string[]
