@@ -74,7 +74,8 @@ error 'this file is for editors'
 ---@alias trinity.MdpeScale 'log'|'log_time'|'sqrt'|'linear'
 
 ---@alias trinity.Plan trinity.Placement|trinity.Strategy|trinity.PlanSpec
----@alias trinity.Reward fun(metrics: trinity.Metrics): number
+--- `strategy` is what the metrics are of, and may be kept; it is made for rewards that declare it.
+---@alias trinity.Reward fun(metrics: trinity.Metrics, strategy: trinity.Strategy): number
 ---@alias trinity.Method fun(problem: trinity.Problem, options?: table<string, any>): trinity.Strategy|trinity.Placement
 
 --- A placement with what says how it is scheduled.
@@ -92,6 +93,7 @@ error 'this file is for editors'
 ---@field cluster trinity.Cluster
 ---@field reward? trinity.Reward maximised; default minus the step time
 ---@field cost? fun(op: trinity.Operator, device: { name: string, type: string, speed: number }, default_s: number): number? seconds instead of the cost model's
+---@field on_evaluated? fun(metrics: trinity.Metrics, strategy: trinity.Strategy) called with every strategy that is scored, which has its reward then and may be kept
 ---@field rules? trinity.RulesName|trinity.Rules 'compat': the published simulator; a table: deviations from the cluster's rules
 ---@field schedule? trinity.ScheduleName of plain placements
 ---@field micro_batches? integer of plain placements
@@ -436,6 +438,8 @@ error 'this file is for editors'
 ---@field runs trinity.Strategy[] one a seed
 ---@field best? trinity.Strategy the best of them
 ---@field failures string[] why runs are missing
+---@field by_seed table<integer, trinity.Strategy> the runs
+---@field fixed boolean whether its one run stands for every seed
 
 --- What methods.register takes about a method.
 ---@class trinity.MethodOptions

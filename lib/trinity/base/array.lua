@@ -147,6 +147,13 @@ function array.double_of(list)
   return made
 end
 
+--- A copy of an int32 array, which may be kept.
+function array.copy(from)
+  local made = array.int32(#from)
+  ffi.copy(ffi.cast(int32_pointer, made.data), ffi.cast(int32_pointer, from.data), 4 * #from)
+  return made
+end
+
 function array.is_int32(value) return ffi.istype(int32_array, value) end
 
 --- A read-only view of a vector of the engine, which lives as long as the view.

@@ -44,9 +44,9 @@ function settings.read(option, texts)
       else
         list[#list + 1] = value_of(part:match '^%s*(.-)%s*$')
       end
-      local value = list
-      if #list == 1 then value = list[1] end
-      assign(option, values, name, value)
+      local all = list
+      if #list == 1 then all = list[1] end
+      assign(option, values, name, all)
     end
   end
   return values

@@ -108,7 +108,7 @@ function Search:evaluate(placements, options)
   local metrics = simulator.run_batch('search:evaluate', problem, placements, options, true)
   local rewards, sum = array.double(#placements), 0
   for i = 1, #placements do
-    local result = { metrics = metrics[i], reward = problem:score(metrics[i]) }
+    local result = { metrics = metrics[i], reward = problem:score(metrics[i], placements[i]) }
     rewards[i] = result.reward
     sum = sum + result.reward
     if problem.better(result, self.best) then
@@ -153,7 +153,7 @@ function Search:result()
   search_curve.complete(self)
   return strategy.new('search:result', self.problem, self.placement, { method = self.method, seed = self.options.seed,
     evaluations = self.evaluations, seconds = core.clock_s() - self.start, curve = self.curve,
-    stopped = self.stopped }, true)
+    stopped = self.stopped }, true, true)
 end
 
 --- Keeps the best so far for the script where there is no file for it.
