@@ -4,8 +4,8 @@
 --   least_infeasible (a method, where nothing fits: the infeasibility of its best run says what limits it)
 --   rows   one a method: { method, median_step_time_s, mean_step_time_s, deviation_step_time_s, failures = [texts],
 --          against_best = the test of its rewards against the best row's { test, p, pairs, least_p, exact },
---          runs = [one a seed: { seed, step_time_s, fits, peak_memory_bytes = [one a device], peak_communication_bytes, total_communication_bytes, reward,
---          lower_bound_s, evaluations, seconds }] }
+--          runs = [one a seed: { seed, step_time_s, fits, peak_memory_bytes = [one a device],
+--          peak_communication_bytes, total_communication_bytes, reward, lower_bound_s, evaluations, seconds }] }
 -- Exit status 1 where a run failed, no method found anything, or a finished run could not be kept in --out.
 
 local trinity = require 'trinity'
