@@ -214,6 +214,12 @@ do
   core.know_structs(types)
 end
 
+--- Names of what metrics have.
+array.metrics_fields = metrics_names
+
+--- Whether a value is an array of any kind.
+array.is = is_array
+
 function array.is_metrics(value) return ffi.istype(metrics, value) end
 
 --- Metrics of a step on `devices` devices, to be filled by the engine.

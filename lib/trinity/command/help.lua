@@ -78,8 +78,9 @@ local function show_model(name, about)
       table.concat(model.common_options(), ', ')))
 end
 
---- What there is to be asked for, for a suggestion.
-local function topics()
+--- What there is to be asked for but entries of the reference.
+---@return string[]
+function help.topics()
   local all = { 'methods' }
   for _, list in ipairs { script_names(), manual.names(), model.names() } do
     for _, name in ipairs(list) do all[#all + 1] = name end
@@ -100,7 +101,7 @@ function help.show(words)
   if about then return show_model(topic, about) end
   local entries = reference.names(declarations.read())
   if entries[topic] then return io.write(manual.plain(reference.entry(topic))) end
-  local known = topics()
+  local known = help.topics()
   local near = core.suggestion(topic, known)
   if near == '' then near = core.suggestion(topic, util.sorted_keys(entries)) end
   util.fail_usage("help: nothing about %s%s ('trinity help' lists scripts and chapters)", util.quoted(topic), near)
