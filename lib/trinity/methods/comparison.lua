@@ -72,7 +72,6 @@ local function budget_text(self, medians)
 end
 
 local function row_of(self, owner, place, name, value)
-  check.argument(owner, place, name, value, 'string')
   for _, row in ipairs(self.rows) do if row.method == value then return row end end
   check.refuse(owner, place, name, 'no row %s', util.unknown(value,
     util.map(self.rows, function(row) return row.method end)))
@@ -85,6 +84,8 @@ end
 ---@param against string
 ---@return { test: string, p: number, pairs: integer, least_p: number, exact: boolean }?
 function Comparison:significance(name, against)
+  check.argument('comparison:significance', 1, 'name', name, 'string')
+  check.argument('comparison:significance', 2, 'against', against, 'string')
   local a = row_of(self, 'comparison:significance', 1, 'name', name)
   local b = row_of(self, 'comparison:significance', 2, 'against', against)
   return significance.of(self, a, b)
@@ -109,6 +110,7 @@ end
 ---@param medians? boolean
 ---@return string
 function Comparison:notes(medians)
+  if medians ~= nil then check.argument('comparison:notes', 1, 'medians', medians, 'boolean') end
   local lines, best = {}, self:best()
   for _, row in ipairs(self.rows) do
     for _, failure in ipairs(row.failures) do lines[#lines + 1] = ('%s: %s'):format(row.method, failure) end

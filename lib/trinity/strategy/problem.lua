@@ -162,6 +162,10 @@ end
 ---@return number
 function Problem:score(metrics, plan, again)
   if not array.is_metrics(metrics) then check.wrong('problem:score', 1, 'metrics', metrics, 'metrics') end
+  if plan ~= nil and not array.is_int32(plan) and type(plan) ~= 'table' then
+    check.wrong('problem:score', 2, 'plan', plan, 'a placement, a strategy or { placement = ... }')
+  end
+  if again ~= nil then check.argument('problem:score', 3, 'again', again, 'boolean') end
   local arity, tell, seen = arity_of(self.reward), self.on_evaluated and not again, nil
   if plan ~= nil and (tell or arity > 1) then
     seen = strategy.unrewarded('problem:score', self, plan, metrics)

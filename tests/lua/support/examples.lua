@@ -257,6 +257,7 @@ examples.arguments = {
   ['trinity.FilesModule.list'] = function() return { core.home .. '/models' } end,
   ['trinity.JsonModule.decode'] = function() return { '{}' } end,
   ['trinity.JsonModule.read'] = function() return { core.home .. '/tests/data/selection/example.json' } end,
+  ['trinity.Comparison.significance'] = function() return { 'by hand', 'by hand' } end,
   ['trinity.stoppable'] = function() return { function() end } end,
   ['trinity.global'] = function() return { 'example_of_a_global', 1 } end,
   ['trinity.sorted_pairs'] = function() return { { a = 1 } } end,

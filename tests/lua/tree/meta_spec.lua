@@ -257,7 +257,7 @@ local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true, [
 local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.Search'] = 'stopped', ['trinity.PipelineResult'] = 'stopped',
   ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node', ['trinity.SelectResult'] = 'infeasibility',
   ['trinity.Strategy'] = 'priority stage', ['trinity.ReplicaOptions'] = 'placement',
-  ['trinity.StageReplicaOptions'] = 'at_share' }
+  ['trinity.StageReplicaOptions'] = 'at_share', ['trinity.Problem'] = 'on_evaluated' }
 
 local function sorted(set)
   local list = {}
