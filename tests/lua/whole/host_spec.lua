@@ -302,6 +302,14 @@ strict.lua:8: variable 'Print' is not declared, did you mean 'print'?
   end)
 end)
 
+describe('standard output', function()
+  it('arrives line by line at a pipe, while the script runs', function()
+    write('slow.lua', "print 'first' local start = os.clock() repeat local seen = io.open 'seen' "
+      .. "until seen or os.clock() - start > 20 print(seen and 'then' or 'late')")
+    gives('rm -f seen; trinity slow.lua | { read line; touch seen; echo "$line"; cat; }', 0, 'first\nthen\n')
+  end)
+end)
+
 describe('the prompt', function()
   it('prints results without =, and keeps the last as _', function()
     prompt('1 + 1\n"a", 2, nil, false\n_\n= 7\nx = 5\nx\nprint(x)\nnil\nreturn 8\n', '2\na\t2\tnil\tfalse\na\n7\n5\n5\nnil\n8\n')
