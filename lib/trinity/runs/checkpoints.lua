@@ -68,6 +68,7 @@ end
 local free = { quiet = true, rescue = true, checkpoint = true, checkpoint_every = true, resume = true, seconds = true }
 
 local function option_text(value)
+  if type(value) == 'function' then return 'the function at ' .. util.function_place(value) end
   if type(value) ~= 'table' then return tostring(value) end
   local parts = {}
   for key, entry in util.sorted_pairs(value) do

@@ -3,8 +3,10 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local checkpoints = require 'trinity.runs.checkpoints'
 local dist = require 'trinity.dist'
 local hooks = require 'trinity.base.hooks'
+local json = require 'trinity.base.json'
 local progress = require 'trinity.base.progress'
 local search_curve = require 'trinity.search.curve'
 local simulator = require 'trinity.strategy.simulator'
@@ -25,6 +27,7 @@ local util = require 'trinity.base.util'
 ---@field start number clock at the start in seconds
 ---@field stopped? boolean whether Ctrl-C came
 ---@field progress table the progress line
+---@field resumable? boolean whether search:resumed was called
 local Search = { __name = 'search' }
 Search.__index = Search
 
@@ -134,6 +137,33 @@ function Search:show(batch)
   self.progress:update { step = self.step, best = self.best, evaluations = self.evaluations,
     steps = bounded and math.ceil(self.options.evaluations / batch) or nil, share = math.min(1, share),
     problem = self.problem, method = self.method, seed = self.options.seed, search = record and record.id }
+end
+
+--- Begins to keep checkpoints in the folder of the run, from which `--resume` goes on after a crash or Ctrl-C. Called
+--- at the beginning of the body. Where an interrupted run goes on, best, evaluations and curve are again what they
+--- were, and what search:keep wrote last is returned, once; else nil. For methods that are called by
+--- trinity.methods.NAME.
+---@return any
+function Search:resumed()
+  if self.resumable then return nil end
+  self.resumable = true
+  checkpoints.begin(self)
+  local notes = checkpoints.restore_kept('methods.' .. self.method, self)
+  return notes and json.decode(notes.state, 'the state of a checkpoint')
+end
+
+--- Keeps what the body needs to go on from here, once five seconds have passed since it was kept: a table (or what a
+--- function returns, which is called only then) of what JSON has. Batches evaluated later are evaluated again.
+---@param state table|fun(): table
+function Search:keep(state)
+  if type(state) ~= 'table' and type(state) ~= 'function' then
+    check.wrong('search:keep', 1, 'state', state, 'a table or a function that returns one')
+  end
+  if not self.resumable then util.fail 'search:keep: search:resumed() has to be called before, at the beginning' end
+  if not self.best or not checkpoints.due(self) then return end
+  if type(state) == 'function' then state = state() end
+  checkpoints.write(self.checkpoint, self, { state = json.encode(check.argument('search:keep', 1, 'state', state,
+    'table')) })
 end
 
 --- Adds what a learner says of its latest update to the run's row of this step.

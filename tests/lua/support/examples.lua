@@ -257,6 +257,10 @@ examples.arguments = {
   ['trinity.FilesModule.list'] = function() return { core.home .. '/models' } end,
   ['trinity.JsonModule.decode'] = function() return { '{}' } end,
   ['trinity.JsonModule.read'] = function() return { core.home .. '/tests/data/selection/example.json' } end,
+  ['trinity.Search.keep'] = function(search)
+    search:resumed()
+    return { { round = 1 } }
+  end,
   ['trinity.Comparison.significance'] = function() return { 'by hand', 'by hand' } end,
   ['trinity.stoppable'] = function() return { function() end } end,
   ['trinity.global'] = function() return { 'example_of_a_global', 1 } end,

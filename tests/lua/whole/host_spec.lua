@@ -304,7 +304,7 @@ end)
 
 describe('standard output', function()
   it('arrives line by line at a pipe, while the script runs', function()
-    write('slow.lua', "print 'first' local start = os.clock() repeat local seen = io.open 'seen' "
+    write('slow.lua', "print 'first' local start, seen = os.clock() repeat seen = io.open 'seen' "
       .. "until seen or os.clock() - start > 20 print(seen and 'then' or 'late')")
     gives('rm -f seen; trinity slow.lua | { read line; touch seen; echo "$line"; cat; }', 0, 'first\nthen\n')
   end)
