@@ -432,6 +432,26 @@ error 'this file is for editors'
 ---@field out? string a folder that keeps finished runs; the same comparison goes on from there
 ---@field [string] any
 
+--- What trinity.plot draws of points.
+---@class trinity.PlotSpec
+---@field series { name?: string, points: number[][] }[] points { x, y }
+---@field x? string title of the axis
+---@field y? string
+---@field title? string
+---@field log_x? boolean
+---@field log_y? boolean
+---@field width? integer pixels (800)
+---@field height? integer (500)
+
+---@class trinity.BarsSpec
+---@field groups string[]
+---@field series string[] names of the bars of a group
+---@field values (number|string)[][] by group and series
+---@field y? string title of the axis
+---@field title? string
+---@field width? integer pixels
+---@field height? integer
+
 --- What a method of a comparison came to.
 ---@class trinity.ComparisonRow
 ---@field method string
