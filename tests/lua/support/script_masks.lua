@@ -10,7 +10,7 @@ local kept = { evaluations = true, cards = true, seed = true }
 
 --- Cells of seconds, rows and columns of methods that vary.
 local function usual(heading, cells, column)
-  if seconds[heading] or heading == 'p' then return true end -- p is of the best, which may vary
+  if seconds[heading] then return true end
   for _, cell in ipairs(cells) do
     local name = cell:gsub(' %*$', '')
     if varies[name] then return cells[column] ~= cell and not kept[heading] and cells[column]:find '%w' ~= nil end
@@ -34,6 +34,9 @@ local numbers = { '%-?%d[%d.]*', '~' }
 local measured = { '(%d+%.%d%d)%d%d%f[^%d.]', '%1~~' } -- the last digits of what is learned
 
 local tables = {
+  compare = function(heading, cells, column) -- p is that of the best, which may vary
+    return heading == 'p' or usual(heading, cells, column)
+  end,
   equal_time = columns { { 4, 5, 6, 7 } },
   execute = columns { { 2, 3, 4, 5 }, { 1, 2, 3, 4 } },
   figure5 = columns { { 2, 3, 4, 5 } },
