@@ -20,6 +20,7 @@ return {
     feed_forward = { default = 0, help = 'inner width of a block (0: 4 x hidden)', min = 0, integer = true },
     vocabulary = { default = 50257, help = 'tokens known', min = 1, integer = true },
     positions = { default = 1024, help = 'longest sequence', min = 1, integer = true },
+    fused = { default = true, help = 'one product for queries, keys and values; apart they can be split by heads' },
     dropout = { default = 0.1, help = 'ratio of all dropouts (0: none)', min = 0, max = 1 },
   },
   build = function(o)
@@ -31,7 +32,7 @@ return {
       util.fail("model 'gpt2': a sequence of %d tokens needs as many positions, got %d", o.sequence, o.positions)
     end
     local net = layers.new('gpt2_' .. o.size, o)
-    local block = { heads = heads, fused = true, causal = true, norm_first = true, dropout = o.dropout,
+    local block = { heads = heads, fused = o.fused, causal = true, norm_first = true, dropout = o.dropout,
       feed_forward = o.feed_forward > 0 and o.feed_forward or 4 * hidden, approximate = 'tanh' }
 
     local tokens = net:input('tokens', { o.batch_size, o.sequence }, 'int64')

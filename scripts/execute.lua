@@ -21,40 +21,35 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
+local model = require 'trinity.graph.model'
+local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Executes a placed training graph on this machine and measures it.',
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json' },
   batch_size = { default = 4, help = 'samples per micro-batch; 0: what the model has', min = 0, integer = true },
+  set = settings.of_model,
   devices = { default = 'cpu:0', help = 'workers, one for each device of the strategy: cpu:0,cpu:1, or cuda:0' },
   strategy = { default = '', help = 'a strategy that was saved as JSON; default: what --method finds' },
   method = { default = 'single_device', help = 'what makes the placement: a method of trinity.methods' },
+  method_set = settings.of_method,
   schedule = { default = '', help = "fifo, critical_path, gpipe, 1f1b, interleaved, ...; '': the strategy's own" },
   micro_batches = { default = 0, help = "in a step; 0: the strategy's own number", min = 0, integer = true },
-  cluster = { default = 'p100', help = 'to simulate on: a cluster that takes a count, or a profile .json' },
+  cluster = { default = 'p100',
+    help = 'to simulate on: a cluster, whose count is by default that of --devices, or a profile .json' },
   steps = { default = 15, help = 'training steps', min = 1, integer = true },
   warm_up = { default = 5, help = 'steps that are not measured', min = 0, integer = true },
   learning_rate = { default = 0.01, help = 'of stochastic gradient descent', min = 0 },
   seed = { default = 1, help = 'of weights and data', min = 0, integer = true },
-  memory_limit = { default = '', help = "most memory of a worker's tensors, as 200M or 2G; '': no limit" },
+  memory_limit = { default = 0, help = "most memory of a worker's tensors; 0: no limit", min = 0, unit = 'bytes' },
   trace = { default = '', writes = '', help = 'where a Chrome trace of the last step goes, measured and simulated' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 
-local function memory_limit()
-  if options.memory_limit == '' then return nil end
-  local number, unit = options.memory_limit:match '^([%d.]+)([kMG]?)B?$'
-  local factor = { [''] = 1, k = 1e3, M = 1e6, G = 1e9 }
-  if not tonumber(number) or tonumber(number) * factor[unit] < 1 then
-    util.fail_usage("option '--memory_limit': expected bytes as 500000, 200M or 2G, got '%s'", options.memory_limit)
-  end
-  return math.floor(tonumber(number) * factor[unit])
-end
-
 --- The strategy of a file, or of a method.
 local function find_strategy(problem)
-  if options.strategy == '' then return trinity.methods.get(options.method)(problem, { seed = options.seed }) end
+  if options.strategy == '' then return cli.run_method(options, problem, { seed = options.seed }) end
   local ok, found = pcall(problem.load, problem, options.strategy)
   if not ok then util.fail_usage("option '--strategy': %s", util.unplaced(found)) end
   return found
@@ -127,13 +122,12 @@ end
 
 local devices = util.words(options.devices)
 if #devices == 0 then util.fail_usage "option '--devices': expected at least one device" end
-local graph = trinity.model(options.model, { batch_size = options.batch_size > 0 and options.batch_size or nil })
-local cluster = options.cluster:match '%.json$' and options.cluster or ('%sx%d'):format(options.cluster, #devices)
-local problem = cli.problem_on(graph, cluster)
+local graph = cli.load_model(options)
+local problem = cli.problem_on(graph, model.counted(options.cluster, #devices))
 local plan = make_plan(problem)
 local found = trinity.execute(problem, plan, { steps = options.steps, devices = devices, seed = options.seed,
   warm_up = math.min(options.warm_up, options.steps - 1), learning_rate = options.learning_rate,
-  memory_limit_bytes = memory_limit() })
+  memory_limit_bytes = options.memory_limit >= 1 and math.floor(options.memory_limit) or nil })
 local job = trinity.dist.current()
 if job and job.rank > 0 then return end
 

@@ -2,6 +2,8 @@
 -- A model or a placement as a file for other programs.
 
 local trinity = require 'trinity'
+local cli = require 'trinity.command.cli'
+local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -13,8 +15,10 @@ local options = trinity.options {
   training = { default = false, help = 'json and dot: of the training step instead of the forward pass' },
   granularity = { default = 'layer', help = "layer, or framework (TensorFlow 1.15's operators; a training step)" },
   batch_size = { default = 0, help = "samples a step (0: the model's own)", min = 0, integer = true },
+  set = settings.of_model,
   cluster = { default = '', help = 'dot and placement: devices, as p100x2' },
   method = { default = 'contiguous', help = 'what makes the placement: a method of trinity.methods' },
+  method_set = settings.of_method,
   evaluations = { default = 320, help = 'budget of a method that searches', min = 1, integer = true },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
   strategy = { default = '', help = 'a saved strategy instead of a method (it needs the training step)' },
@@ -27,9 +31,8 @@ if not ({ json = true, dot = true, placement = true })[options.format] then
 end
 
 local function load_graph(training)
-  local load = { granularity = options.granularity, training = training or options.granularity == 'framework' }
-  if options.batch_size > 0 then load.batch_size = options.batch_size end
-  return trinity.model(options.model, load)
+  return cli.load_model(options, { granularity = options.granularity,
+    training = training or options.granularity == 'framework' })
 end
 
 --- Devices and where everything goes: a strategy's or a method's placement of the training step.
@@ -37,7 +40,7 @@ local function find_plan()
   local name = options.cluster ~= '' and options.cluster or 'p100x2'
   local problem = trinity.problem { graph = load_graph(true), cluster = trinity.cluster(name) }
   if options.strategy ~= '' then return problem, problem:load(options.strategy) end
-  return problem, trinity.methods[options.method](problem, { seed = options.seed, evaluations = options.evaluations })
+  return problem, cli.run_method(options, problem, { seed = options.seed, evaluations = options.evaluations })
 end
 
 local function device_names(cluster)

@@ -6,6 +6,8 @@
 local layers = require 'trinity.report.layers'
 local plot = require 'trinity.base.plot'
 local trinity = require 'trinity'
+local cli = require 'trinity.command.cli'
+local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -15,6 +17,8 @@ local options = trinity.options {
   hidden = { default = 1728, help = "units of nmt's layers (scripts/table4.lua); 0: the model's own", min = 0,
     integer = true },
   cluster = { default = 'p100_paperx4', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  set = settings.of_model,
+  method_set = settings.of_method,
   method = { default = 'trinity', help = 'a method of trinity.methods' },
   evaluations = { default = 400, help = 'placements to simulate', min = 1, integer = true },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
@@ -22,11 +26,10 @@ local options = trinity.options {
   output = { default = 'runs/figure4', writes = '.csv', help = 'where PATH.csv, PATH.svg and PATH.png go' },
 }
 
-local problem = trinity.problem { cluster = trinity.cluster(options.cluster), graph = trinity.model(options.model, {
-  batch_size = options.batch_size > 0 and options.batch_size or nil,
+local problem = trinity.problem { cluster = trinity.cluster(options.cluster), graph = cli.load_model(options, {
   hidden = options.hidden > 0 and options.model == 'nmt' and options.hidden or nil }) }
 local found = options.strategy ~= '' and problem:load(options.strategy)
-  or assert(trinity.methods.get(options.method)(problem, { evaluations = options.evaluations, seed = options.seed }))
+  or assert(cli.run_method(options, problem, { evaluations = options.evaluations, seed = options.seed }))
 
 if found.stopped then
   print(('stopped by Ctrl-C at a step of %.4g s; no picture is drawn'):format(found.metrics.step_time_s))

@@ -24,9 +24,9 @@ local function train(problem, seed)
     samples = options.samples > 0 and options.samples or nil })
   local points, best = {}, -math.huge
   for update = 1, options.updates do
-    local rewards = {}
-    for i, metrics in ipairs(problem:evaluate_batch(agent:sample())) do
-      rewards[i] = problem:score(metrics)
+    local rewards, placements = {}, agent:sample()
+    for i, metrics in ipairs(problem:evaluate_batch(placements)) do
+      rewards[i] = problem:score(metrics, placements[i])
       best = math.max(best, rewards[i])
     end
     local report = agent:update(rewards)

@@ -24,7 +24,7 @@ local options = trinity.options {
   warm_up = { default = 10, help = 'rounds, each with one step of warm-up', min = 1, integer = true },
   searches = { default = 4000, help = 'placements that the best search among them simulates', min = 1, integer = true },
   copies = { default = 7, help = 'copies of every size in the profile', min = 1, integer = true },
-  largest_copy = { default = 2 ^ 28, help = 'bytes of the largest copy in the profile', min = 4096 },
+  largest_copy = { default = 2 ^ 28, help = 'bytes of the largest copy in the profile', min = 4096, unit = 'bytes' },
   seconds = { default = 240, help = 'measuring time of a network, after which rounds end early', min = 1 },
   seed = { default = 1, help = 'of placements, weights and data', min = 0, integer = true },
   output = { default = 'runs/figure9', writes = '.csv',

@@ -2,6 +2,8 @@
 -- What a model file or builder holds.
 
 local trinity = require 'trinity'
+local cli = require 'trinity.command.cli'
+local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -14,12 +16,12 @@ local options = trinity.options {
   cluster = { default = 'p100x1', help = 'what its first device is: memory and time are simulated there' },
   batch_size = { default = 0, help = "samples a step, and sizes that an ONNX file leaves open (0: the model's own)",
     min = 0, integer = true },
+  set = settings.of_model,
 }
 
 local function load_graph()
-  local load = { training = options.training or options.granularity == 'framework', granularity = options.granularity }
-  if options.batch_size > 0 then load.batch_size = options.batch_size end
-  return trinity.model(options.model, load)
+  return cli.load_model(options, { granularity = options.granularity,
+    training = options.training or options.granularity == 'framework' })
 end
 
 --- Operators, FLOP and weights by type, the most FLOP first; inputs and outputs.

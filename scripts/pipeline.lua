@@ -4,19 +4,22 @@
 -- where nothing fits.
 
 local trinity = require 'trinity'
+local settings = require 'trinity.command.settings'
 local pipeline_schedule = require 'trinity.pipeline.schedule'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Cuts a network into the stages of a pipeline: exact planners, peers and rules.',
-  file = { default = '', position = true, help = 'dnn-partitioning or Piper .json, PipeDream or DAPPLE .txt, .onnx, '
-    .. 'our own .json or .lua, or a model in models/' },
+  model = { default = '', position = true, earlier = 'file', help = 'a model in models/, or a file: '
+    .. 'dnn-partitioning or Piper .json, PipeDream or DAPPLE .txt, .onnx, our own .json or .lua' },
+  set = settings.of_model,
   method = { default = 'max_load_annealing', help = table.concat(trinity.pipeline.methods(), ', ') },
   devices = { default = '', help = 'accelerators, or one number a level with commas, innermost first; '
     .. "'': the file's, those of a whole cluster, or 4" },
-  bandwidth = { default = '', help = 'bytes a second between devices, one number or one a level; '
+  bandwidth = { default = '', help = 'bytes a second between devices (1e9, 25GB/s, 10Gbit/s), one or one a level; '
     .. "'': the file's, or the cluster's slowest wire between so many, or 1e9" },
-  memory = { default = 0, help = "bytes of a device; 0: the file's, or the cluster's least, or no limit", min = 0 },
+  memory = { default = 0, help = "bytes of a device; 0: the file's, or the cluster's least, or no limit", min = 0,
+    unit = 'bytes' },
   cpus = { default = -1, help = "CPUs that take nodes too; -1: the file's", min = -1, integer = true },
   batches = { default = 0, help = "micro-batches of a batch (piper); 0: the file's, or 32", min = 0, integer = true },
   seconds = { default = math.huge, help = 'limit of planning: the best by then; results then depend on the machine',
@@ -38,10 +41,10 @@ local options = trinity.options {
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 
-if options.file == '' then util.fail_usage "expected a file to cut (--help lists options)" end
+if options.model == '' then util.fail_usage "expected a model to cut (--help lists options)" end
 
-local function numbers(option)
-  local list = util.numbers(option, options[option])
+local function numbers(option, unit)
+  local list = util.numbers(option, options[option], nil, nil, nil, unit)
   return #list > 0 and list or nil
 end
 
@@ -49,13 +52,17 @@ local function given(key, absent)
   if options[key] ~= absent then return options[key] end
 end
 
-local found = trinity.pipeline(options.file, { method = options.method, devices = numbers 'devices',
-  bandwidth_bytes_per_s = numbers 'bandwidth', memory_bytes = given('memory', 0), cpus = given('cpus', -1),
+local model_options = settings.read('set', options.set)
+local planner_options = { method = options.method, devices = numbers 'devices', model = model_options,
+  bandwidth_bytes_per_s = numbers('bandwidth', 'bytes/s'), memory_bytes = given('memory', 0), cpus = given('cpus', -1),
   micro_batches = given('batches', 0), seconds = options.seconds, seed = options.seed, rounds = given('rounds', 0),
   cluster = options.cluster, expert = given('expert', ''), cost = options.cost, straight = options.straight,
   fewer_devices = options.fewer_devices, activation_compression = options.activation_compression,
   compress_branches = options.compress_branches, data_parallel = options.data_parallel,
-  tensor_parallel = options.tensor_parallel })
+  tensor_parallel = options.tensor_parallel }
+local found = settings.checked('set', model_options, 'trinity%.model: (.*)', function()
+  return trinity.pipeline(options.model, planner_options)
+end)
 
 --- The nodes of a stage as the file calls them.
 local function named(stage) return util.map(stage.nodes, function(node) return found.nodes[node] end) end
@@ -71,7 +78,7 @@ local function keep()
   end
   local schedule, name
   if #stages > 1 then
-    local ok, spans, title = pcall(pipeline_schedule.of, found, options.file, options.cluster)
+    local ok, spans, title = pcall(pipeline_schedule.of, found, options.model, options.cluster, model_options)
     if ok then schedule, name = spans, title end
   end
   trinity.run:result('pipeline', { network = found.network, method = found.method, unit = found.unit,

@@ -3,13 +3,14 @@
 -- times: simulated step times over the lower bound, the best of each row marked, and the ranks.
 
 local trinity = require 'trinity'
+local model = require 'trinity.graph.model'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Compares placement methods on all profiles of a folder.',
   folder = { default = '../shared/data/pipedream', help = 'a folder with files NAME.graph.txt' },
-  cluster = { default = 'p100', help = 'a cluster in models/clusters that takes a count' },
-  devices = { default = '2,4', help = 'counts of devices' },
+  cluster = { default = 'p100', help = 'a cluster; without a count it is taken with those of --devices' },
+  devices = { default = '2,4', help = 'counts of --cluster' },
   methods = { default = 'single_device,contiguous,expert,metis,scotch,fm,heft,etf,m_topo,m_etf,m_sct,'
     .. 'random,mcmc,annealing,local_search,best', help = 'methods with commas' },
   evaluations = { default = 1000, help = 'placements that each may simulate', min = 1, integer = true },
@@ -30,6 +31,14 @@ local function graphs()
   return list
 end
 
+--- The cluster with its counts.
+local function clusters()
+  if model.counted(options.cluster, 1) == options.cluster then return { options.cluster } end
+  return util.map(util.numbers('devices', options.devices, 1, 4096, true), function(count)
+    return model.counted(options.cluster, count)
+  end)
+end
+
 --- The middle of a row's step times over the lower bound; nothing where no run fits.
 local function over_bound(row, bound_s)
   local times = {}
@@ -47,8 +56,8 @@ for i, name in ipairs(names) do
 end
 for _, name in ipairs(graphs()) do
   local graph = trinity.model(('%s/%s.graph.txt'):format(options.folder, name))
-  for count in options.devices:gmatch '%d+' do
-    local cluster = trinity.cluster(('%sx%s'):format(options.cluster, count))
+  for _, name_of_cluster in ipairs(clusters()) do
+    local cluster = trinity.cluster(name_of_cluster)
     local problem = trinity.problem { graph = graph, cluster = cluster }
     local comparison = trinity.compare(problem, names, { seeds = options.seeds, quiet = true,
       evaluations = options.seconds == 0 and options.evaluations or nil,
@@ -59,7 +68,7 @@ for _, name in ipairs(graphs()) do
       cells[i] = over_bound(row, problem.lower_bound_s)
       best = math.min(best, cells[i] or math.huge)
     end
-    local texts = { name, count, ('%.4f s'):format(problem.lower_bound_s) }
+    local texts = { name, tostring(#cluster.devices), ('%.4f s'):format(problem.lower_bound_s) }
     for i = 1, #names do
       texts[i + 3] = cells[i] and ('%.3f%s'):format(cells[i], cells[i] == best and '*' or '') or 'OOM'
       for j = 1, #names do
@@ -67,7 +76,7 @@ for _, name in ipairs(graphs()) do
       end
     end
     rows[#rows + 1] = texts
-    io.stderr:write(('%s on %s devices: best %.3f times the bound\n'):format(name, count, best))
+    io.stderr:write(('%s on %d devices: best %.3f times the bound\n'):format(name, #cluster.devices, best))
   end
 end
 

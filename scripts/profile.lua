@@ -6,11 +6,13 @@
 -- trinity reference Profile.
 
 local trinity = require 'trinity'
+local cli = require 'trinity.command.cli'
 local measure = require 'trinity.execute.measure'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Times operators and copies on real devices and fits the cost model to them.',
+  set = require('trinity.command.settings').of_model,
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json' },
   batch_size = { default = 4, help = 'samples per step; 0: what the model has', min = 0, integer = true },
   device = { default = 'cpu:0', help = 'the device on which operators are timed' },
@@ -18,8 +20,8 @@ local options = trinity.options {
   steps = { default = 10, help = 'measured training steps, whose medians count', min = 1, integer = true },
   warm_up = { default = 5, help = 'steps before', min = 0, integer = true },
   copies = { default = 7, help = 'copies of every size', min = 1, integer = true },
-  largest_copy = { default = 2 ^ 28, help = 'bytes of the largest copy', min = 4096 },
-  gpu_memory = { default = 2 ^ 34, help = 'bytes of memory of a GPU', min = 1 },
+  largest_copy = { default = 2 ^ 28, help = 'bytes of the largest copy', min = 4096, unit = 'bytes' },
+  gpu_memory = { default = 2 ^ 34, help = 'bytes of memory of a GPU', min = 1, unit = 'bytes' },
   seed = { default = 1, help = 'of weights and data', min = 0, integer = true },
   out = { default = 'runs/profile.json', writes = '', help = 'where the profile goes' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
@@ -29,7 +31,7 @@ local devices = { options.device }
 for _, name in ipairs(util.words(options.devices)) do
   if name ~= options.device then devices[#devices + 1] = name end
 end
-local graph = trinity.model(options.model, { batch_size = options.batch_size > 0 and options.batch_size or nil })
+local graph = cli.load_model(options)
 local profile = trinity.profile.measure(graph, { devices = devices, steps = options.steps, warm_up = options.warm_up,
   copies = options.copies, sizes = measure.copy_sizes(options.largest_copy),
   gpu_memory_bytes = options.gpu_memory, seed = options.seed,

@@ -3,9 +3,11 @@
 -- what one would do without a search.
 
 local trinity = require 'trinity'
+local cli = require 'trinity.command.cli'
 
 local options = trinity.options {
   'Searches for a placement of a model on a cluster with Trinity (PPO) and compares it.',
+  set = require('trinity.command.settings').of_model,
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
   cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
   batch_size = { default = 64, help = 'samples per step (a profile has its own)', min = 1, integer = true },
@@ -16,7 +18,8 @@ local options = trinity.options {
   alpha = { default = 0.5, help = 'weight of the step time in the reward', min = 0 },
   beta = { default = 0.3, help = 'weight of the peak communication', min = 0 },
   gamma = { default = 0.2, help = 'weight of the peak memory', min = 0 },
-  tolerance = { default = 8e9, help = 'bytes of communication and memory tolerated', min = 1 },
+  tolerance = { default = 8e9, help = 'bytes of communication and memory tolerated', min = 1,
+    unit = 'bytes' },
   save = { default = 'runs/quickstart/strategy.json', writes = '', help = 'where the found strategy goes' },
 }
 
@@ -35,7 +38,7 @@ local function mdpe(m)
   return -math.log(cost)
 end
 
-local graph = trinity.model(options.model, { batch_size = options.batch_size })
+local graph = cli.load_model(options)
 local cluster = trinity.cluster(options.cluster)
 local problem = trinity.problem { graph = graph, cluster = cluster, reward = mdpe }
 

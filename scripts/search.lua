@@ -8,10 +8,12 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
+local settings = require 'trinity.command.settings'
 
 local options = trinity.options(cli.declare {
   'Searches for a strategy of a model on a cluster with one method (trinity help methods lists them).',
   method = { default = 'best', help = "a method; best is the house's own recommendation" },
+  method_set = settings.of_method,
   evaluations = { default = 0, help = 'placements to simulate; 0: 2000, or any number with --seconds', min = 0,
     integer = true },
   seconds = { default = math.huge, help = 'wall-clock limit; results then depend on the machine', min = 0 },
@@ -22,7 +24,7 @@ local options = trinity.options(cli.declare {
 local problem = cli.problem(options)
 local limited = options.seconds < math.huge
 local evaluations = options.evaluations > 0 and options.evaluations or (limited and trinity.search.unlimited or 2000)
-local ok, found, reason = pcall(trinity.methods.get(options.method), problem, { evaluations = evaluations,
+local ok, found, reason = pcall(cli.run_method, options, problem, { evaluations = evaluations,
   seconds = options.seconds, seed = options.seed })
 if not ok then
   local best = trinity.search.rescued[1] -- which no file keeps

@@ -2,13 +2,17 @@
 -- One step under the magnifying glass: where its time goes, and a trace of it to look at.
 
 local trinity = require 'trinity'
+local cli = require 'trinity.command.cli'
+local settings = require 'trinity.command.settings'
 
 local options = trinity.options {
   'Simulates one strategy, says where the time of its step goes, and writes a Chrome trace.',
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
   cluster = { default = 'p100x4', help = 'a cluster in models/clusters with a count, or a Lua file' },
   batch_size = { default = 64, help = 'samples per micro-batch (a profile has its own)', min = 1, integer = true },
+  set = settings.of_model,
   method = { default = 'contiguous', help = 'what makes the placement: a method of trinity.methods' },
+  method_set = settings.of_method,
   evaluations = { default = 320, help = 'budget of a method that searches', min = 1, integer = true },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
   strategy = { default = '', help = 'a saved strategy instead of a method' },
@@ -20,14 +24,14 @@ local options = trinity.options {
 }
 
 local function make_problem()
-  return trinity.problem { graph = trinity.model(options.model, { batch_size = options.batch_size }),
+  return trinity.problem { graph = cli.load_model(options),
     cluster = trinity.cluster(options.cluster), rules = options.queue ~= '' and { queue = options.queue } or nil }
 end
 
 --- The strategy, with the schedule that the command line asks for.
 local function make_plan(problem)
   local found = options.strategy ~= '' and problem:load(options.strategy)
-    or trinity.methods[options.method](problem, { seed = options.seed, evaluations = options.evaluations })
+    or cli.run_method(options, problem, { seed = options.seed, evaluations = options.evaluations })
   local micro_batches = options.micro_batches > 0 and options.micro_batches or found.micro_batches
   if options.schedule ~= '' then
     return { placement = found.placement, schedule = options.schedule, micro_batches = micro_batches }

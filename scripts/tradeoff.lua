@@ -4,17 +4,20 @@
 -- CSV and a picture.
 
 local trinity = require 'trinity'
+local cli = require 'trinity.command.cli'
 local plot = require 'trinity.base.plot'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Step time, communication and memory of what Trinity finds under ten settings of alpha, beta and gamma.',
+  set = require('trinity.command.settings').of_model,
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
   cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
   batch_size = { default = 64, help = 'samples per step (a profile has its own)', min = 1, integer = true },
   evaluations = { default = 1000, help = 'placements that each search may simulate', min = 1, integer = true },
   seeds = { default = 3, help = 'searches of each setting; the table has medians', min = 1, integer = true },
-  tolerance = { default = 8e9, help = 'bytes of communication and memory tolerated', min = 1 },
+  tolerance = { default = 8e9, help = 'bytes of communication and memory tolerated', min = 1,
+    unit = 'bytes' },
   output = { default = 'runs/tradeoff', writes = '.csv', help = 'where PATH.csv, PATH.svg and PATH.png go' },
 }
 
@@ -26,7 +29,7 @@ local settings = {
   { 0.5, 0.3, 0.2, 'paper' },
 }
 
-local graph = trinity.model(options.model, { batch_size = options.batch_size })
+local graph = cli.load_model(options)
 local cluster = trinity.cluster(options.cluster)
 
 local function measure(setting)

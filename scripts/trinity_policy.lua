@@ -368,7 +368,7 @@ for batch = 1, options.batches do
   local function rewards_of(plans)
     local list, mean = {}, 0
     for s, metrics in ipairs(problem:evaluate_batch(plans)) do
-      list[s] = problem:score(metrics)
+      list[s] = problem:score(metrics, plans[s])
       mean = mean + list[s] / #plans
     end
     return list, mean

@@ -19,7 +19,7 @@ local options = trinity.options {
   steps = { default = 10, help = 'measured steps', min = 1, integer = true },
   warm_up = { default = 5, help = 'steps before', min = 0, integer = true },
   copies = { default = 7, help = 'copies of every size in the profile', min = 1, integer = true },
-  largest_copy = { default = 2 ^ 26, help = 'bytes of the largest copy in the profile', min = 4096 },
+  largest_copy = { default = 2 ^ 26, help = 'bytes of the largest copy in the profile', min = 4096, unit = 'bytes' },
   seed = { default = 1, help = 'of search, weights and data', min = 0, integer = true },
   output = { default = 'runs/whole_loop', writes = '.csv',
     help = 'where PATH.csv, the profiles and the strategies go' },

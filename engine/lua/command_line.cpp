@@ -29,6 +29,11 @@ const char* const kUsage =
     "  -v, --version         print the version\n"
     "  -h, --help            print this text\n"
     "  --                    what follows is the script\n"
+    "options of every script that declares some, after its name:\n"
+    "  --run NAME            the run's folder in --runs; 'none': no folder\n"
+    "  --runs FOLDER         where folders of runs are (default: $TRINITY_RUNS, or runs)\n"
+    "  --resume, --quiet     go on with the interrupted run of --run; no progress lines\n"
+    "  --help                this and the script's own\n"
     "Strict globals: scripts, files below a script's folder, -e and the prompt may only use "
     "globals\n"
     "that exist; declare with trinity.global(name, value) or rawset(_G, name, value). Packages\n"
@@ -39,6 +44,18 @@ namespace {
 const std::vector<std::string> kLongOptions = {"--threads",    "--no-strict", "--safe",
                                                "--allow",      "--version",   "--memory-limit",
                                                "--time-limit", "--help"};
+
+// Those that scripts take (lib/trinity/command/options.lua).
+const std::vector<std::string> kScriptOptions = {"--run", "--runs", "--resume", "--quiet"};
+
+[[noreturn]] void refuse_option(const std::string& option) {
+  for (const auto& of_scripts : kScriptOptions)
+    if (option == of_scripts)
+      throw UsageError(fmt::format(
+          "option '{0}' belongs after the script: trinity SCRIPT.lua {0} ...", option));
+  throw UsageError(fmt::format("unknown option '{}'{} (--help lists them)", option,
+                               suggestion(option, kLongOptions)));
+}
 
 double parse_number(const std::string& option, const std::string& text, const char* expected) {
   double value = 0;
@@ -142,8 +159,9 @@ bool set_value(CommandLine& line, Words& words) {
 
 size_t parse_bytes(const std::string& option, const std::string& text) {
   const auto digits = text.find_last_of("0123456789.") + 1;
-  const auto suffix = text.substr(digits);
-  const char* expected = "a number of bytes, such as 64M or 1.5Gi";
+  auto suffix = text.substr(digits);
+  if (suffix.ends_with('B')) suffix.pop_back();
+  const char* expected = "a number of bytes, such as 64M or 1.5GiB";
   double value = parse_number(option, text.substr(0, digits), expected);
   if (!suffix.empty()) {
     const auto power = std::string_view("KMGT").find(suffix[0]);
@@ -166,9 +184,7 @@ CommandLine parse_command_line(const std::vector<std::string>& words_given) {
       line.actions.push_back({Action::Kind::jit, words_given[words.position() - 1]});
       continue;
     }
-    if (!set_flag(line, words) && !set_value(line, words))
-      throw UsageError(fmt::format("unknown option '{}'{} (--help lists them)", option,
-                                   suggestion(option, kLongOptions)));
+    if (!set_flag(line, words) && !set_value(line, words)) refuse_option(option);
   }
   line.script = words.position();
   if (!line.options.safe && !line.options.allowed_folders.empty())

@@ -36,7 +36,7 @@ struct UsageError : Error {
 /// Reads words[1...] up to the script. Throws UsageError with a suggestion for unknown options.
 CommandLine parse_command_line(const std::vector<std::string>& words);
 
-/// A number of bytes: "64M", "1.5Gi". Suffixes K M G T are powers of 1000, Ki Mi Gi Ti of 1024.
+/// A number of bytes: "64M", "1.5GiB". Suffixes K M G T are powers of 1000, Ki Mi Gi Ti of 1024.
 /// Throws UsageError naming `option`.
 size_t parse_bytes(const std::string& option, const std::string& text);
 

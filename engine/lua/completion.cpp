@@ -88,6 +88,28 @@ bool can_be_typed(const std::string& name) {
 
 }  // namespace
 
+bool completed_by_library(lua_State* L, const std::string& line, const std::string& word,
+                          std::vector<std::string>& found) {
+  const int top = lua_gettop(L);
+  bool is_known = false;
+  lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+  lua_getfield(L, -1, "trinity.command.prompt");
+  if (lua_istable(L, -1)) {
+    lua_getfield(L, -1, "complete");
+    lua_pushlstring(L, line.data(), line.size());
+    lua_pushlstring(L, word.data(), word.size());
+    lua_pushvalue(L, LUA_GLOBALSINDEX);
+    is_known = lua_pcall(L, 3, 1, 0) == 0 && lua_istable(L, -1);
+    for (size_t i = 1; is_known && i <= std::min(lua_objlen(L, -1), kMaxNames); ++i) {
+      lua_rawgeti(L, -1, static_cast<int>(i));
+      if (lua_type(L, -1) == LUA_TSTRING) found.emplace_back(lua_tostring(L, -1));
+      lua_pop(L, 1);
+    }
+  }
+  lua_settop(L, top);
+  return is_known;
+}
+
 std::vector<std::string> completions(lua_State* L, const std::string& line) {
   size_t start = line.size();
   while (start > 0 &&

@@ -62,10 +62,13 @@ char* next_match(const char*, int index) {
   return at < g_matches.size() ? strdup(g_matches[at++].c_str()) : nullptr;
 }
 
-char** complete(const char* word, int, int) {
+char** complete(const char* word, int, int end) {
   rl_attempted_completion_over = 1;  // no names of files
   g_matches.clear();
-  g_completing->protect([word](lua_State* L) { g_matches = completions(L, word); });
+  const auto line = std::string(rl_line_buffer).substr(0, static_cast<size_t>(end));
+  g_completing->protect([&](lua_State* L) {
+    if (!completed_by_library(L, line, word, g_matches)) g_matches = completions(L, word);
+  });
   return g_matches.empty() ? nullptr : rl_completion_matches(word, next_match);
 }
 

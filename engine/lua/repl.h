@@ -15,6 +15,11 @@ namespace trinity::lua {
 /// Unprotected: call it below lua_pcall.
 std::vector<std::string> completions(lua_State* L, const std::string& line);
 
+/// Names for the word at the end of `line` that lib/trinity/command/prompt.lua knows: names in quotes,
+/// fields of metrics; false where it knows none of that kind.
+bool completed_by_library(lua_State* L, const std::string& line, const std::string& word,
+                          std::vector<std::string>& found);
+
 /// Runs the prompt until end of input or os.exit. Returns the exit status. `always_prompt` prints
 /// prompts also where standard input is no terminal.
 int run_repl(ScriptRunner& runner, bool always_prompt);

@@ -36,6 +36,7 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 ---@field home string the folder of lib, models and scripts
 ---@field files trinity.FilesModule files and folders
 ---@field json trinity.JsonModule JSON as people read it
+---@field plot trinity.PlotModule pictures as SVG and PNG, numbers as CSV
 ---@field pipeline trinity.PipelineModule cuts networks into pipelines: trinity.pipeline(source, options)
 --- A method that trains a policy by proximal policy optimisation, with a ratio per choice.
 ---@field ppo fun(settings: trinity.PpoSettings): trinity.Method
@@ -73,6 +74,7 @@ local trinity = late.modules(function()
     iteration_space = require('trinity.strategy.splits').iteration_space,
     pipeline = require 'trinity.pipeline',
     parallel_map = require 'trinity.parallel',
+    plot = require 'trinity.report.plot',
     dist = require 'trinity.dist',
     daso = require 'trinity.dist.daso',
     synchronisation = require 'trinity.dist.synchronisation',

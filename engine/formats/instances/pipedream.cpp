@@ -230,7 +230,11 @@ class PipedreamReader {
 
 Graph parse_pipedream(const std::string& text, const std::string& source,
                       const std::string& graph_name) {
-  return PipedreamReader(source, graph_name).read(text);
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
+    throw FileError(fmt::format(
+        "{}:1: the text is in UTF-16, expected UTF-8 (iconv -f UTF-16 -t UTF-8)", source));
+  const bool has_mark = text.starts_with("\xEF\xBB\xBF");
+  return PipedreamReader(source, graph_name).read(has_mark ? text.substr(3) : text);
 }
 
 Graph read_pipedream(const std::string& path) {

@@ -13,6 +13,8 @@ namespace trinity::lua {
 namespace {
 
 constexpr size_t kMaxEntries = 64, kMaxKeys = 10000, kMaxText = 60, kLineWidth = 78;
+constexpr size_t kMaxInner = 8;  // entries of a table within a table that is shown
+constexpr int kCdata = 10;       // LUA_TCDATA of LuaJIT, which lua.h does not tell
 
 /// A string as Lua would read it, cut when long.
 std::string quoted(const std::string& text) {
@@ -61,14 +63,13 @@ std::string plain(lua_State* L, int index) {
   }
 }
 
+std::string show_inner_table(lua_State* L, int index);
+
 /// A value inside a table: one short line.
 std::string show_inner(lua_State* L, int index) {
   if (lua_type(L, index) == LUA_TSTRING) return quoted(text_at(L, index));
   if (lua_istable(L, index) && !has_tostring(L, index)) {
-    lua_pushnil(L);
-    if (!lua_next(L, index < 0 ? index - 1 : index)) return "{}";
-    lua_pop(L, 2);
-    return "{...}";
+    return show_inner_table(L, index);
   }
   if (lua_isfunction(L, index)) return "function";  // its address tells nothing here
   auto text = plain(L, index);
@@ -116,6 +117,48 @@ std::vector<Entry> named_entries(lua_State* L, int index, size_t list_size, size
   return entries;
 }
 
+/// A table inside a table: whole where it is short and holds no further one, else "{...}".
+std::string show_inner_table(lua_State* L, int index) {
+  if (index < 0) index += lua_gettop(L) + 1;
+  size_t left_out = 0, count = 0;
+  lua_pushnil(L);
+  while (lua_next(L, index)) {
+    const bool is_nested = lua_istable(L, -1) && !has_tostring(L, -1);
+    lua_pop(L, 1);
+    if (++count > kMaxInner || is_nested) {
+      lua_pop(L, 1);
+      return "{...}";
+    }
+  }
+  std::vector<std::string> parts;
+  const size_t list_size = std::min(lua_objlen(L, index), kMaxInner);
+  for (size_t i = 1; i <= list_size; ++i) {
+    lua_rawgeti(L, index, static_cast<int>(i));
+    parts.push_back(show_inner(L, -1));
+    lua_pop(L, 1);
+  }
+  for (const auto& entry : named_entries(L, index, list_size, left_out))
+    parts.push_back(fmt::format("{} = {}", entry.key, entry.value));
+  if (parts.empty()) return "{}";
+  const auto text = fmt::format("{{ {} }}", fmt::join(parts, ", "));
+  return text.size() <= kMaxText ? text : "{...}";
+}
+
+/// What lib/trinity/command/prompt.lua says of a value, or nothing.
+std::string shown_by_library(lua_State* L, int index) {
+  const int top = lua_gettop(L);
+  std::string text;
+  lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+  lua_getfield(L, -1, "trinity.command.prompt");
+  if (lua_istable(L, -1)) {
+    lua_getfield(L, -1, "show");
+    lua_pushvalue(L, index);
+    if (lua_pcall(L, 1, 1, 0) == 0 && lua_type(L, -1) == LUA_TSTRING) text = text_at(L, -1);
+  }
+  lua_settop(L, top);
+  return text;
+}
+
 std::string show_table(lua_State* L, int index) {
   const size_t list_size = lua_objlen(L, index);
   std::vector<std::string> parts;
@@ -144,6 +187,10 @@ std::string show(lua_State* L, int index) {
   if (index < 0) index += lua_gettop(L) + 1;
   luaL_checkstack(L, LUA_MINSTACK, "too many values");
   if (lua_istable(L, index) && !has_tostring(L, index)) return show_table(L, index);
+  if (lua_isfunction(L, index) || lua_type(L, index) == kCdata) {
+    const auto text = shown_by_library(L, index);
+    if (!text.empty()) return text;
+  }
   return plain(L, index);
 }
 

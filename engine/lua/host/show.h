@@ -5,8 +5,9 @@
 
 namespace trinity::lua {
 
-/// The value at `index` as the prompt prints it: strings as they are, tables one level deep with
-/// sorted keys and at most 64 entries, everything with a __tostring through that. Unprotected:
+/// The value at `index` as the prompt prints it: strings as they are, tables with sorted
+/// keys and at most 64 entries, short ones within them, functions and arrays as
+/// lib/trinity/command/prompt.lua says where that is loaded, everything with a __tostring through that. Unprotected:
 /// __tostring may raise a Lua error.
 std::string show(lua_State* L, int index);
 

@@ -14,6 +14,7 @@ error 'this file is for editors'
 ---@field rounds? integer of max_load_annealing; default 10, or any number within `seconds`
 ---@field quiet? boolean no progress line
 ---@field cluster? string what our own models and ONNX files are costed for: a kind of device (default 'p100') or a whole cluster ('dgx_a100x2'), whose devices count too; a problem has its own
+---@field model? trinity.ModelOptions of a model or a file of a network, as trinity.model takes them
 ---@field expert? string a split of the authors' (method expert); default where their repository has it
 ---@field cost? 'code'|'paper' pipedream: whose costs
 ---@field straight? boolean pipedream: no replicas, as many stages as devices

@@ -105,6 +105,7 @@ error 'this file is for editors'
 ---@class trinity.ReinforceSettings: trinity.LearnerSettings
 ---@field baseline_n? number the baseline decays by (N - 1) / (N + 1) (19)
 ---@field normalise_advantage? boolean divides advantages by their root mean square (true)
+---@field advantage? 'moving_average'|'batch'|'ranks'|fun(rewards: number[]): number[] what is learned from: rewards less their moving average, less the batch's mean over its deviation, their ranks from -0.5 to 0.5, or a function of the batch's rewards
 
 ---@class trinity.PpoSettings: trinity.ReinforceSettings
 ---@field epochs? integer gradient steps on one batch (4)

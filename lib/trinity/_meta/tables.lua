@@ -74,7 +74,8 @@ error 'this file is for editors'
 ---@alias trinity.MdpeScale 'log'|'log_time'|'sqrt'|'linear'
 
 ---@alias trinity.Plan trinity.Placement|trinity.Strategy|trinity.PlanSpec
----@alias trinity.Reward fun(metrics: trinity.Metrics): number
+--- `strategy` is what the metrics are of, and may be kept; it is made for rewards that declare it.
+---@alias trinity.Reward fun(metrics: trinity.Metrics, strategy: trinity.Strategy): number
 ---@alias trinity.Method fun(problem: trinity.Problem, options?: table<string, any>): trinity.Strategy|trinity.Placement
 
 --- A placement with what says how it is scheduled.
@@ -92,6 +93,7 @@ error 'this file is for editors'
 ---@field cluster trinity.Cluster
 ---@field reward? trinity.Reward maximised; default minus the step time
 ---@field cost? fun(op: trinity.Operator, device: { name: string, type: string, speed: number }, default_s: number): number? seconds instead of the cost model's
+---@field on_evaluated? fun(metrics: trinity.Metrics, strategy: trinity.Strategy) called with every strategy that is scored, which has its reward then and may be kept
 ---@field rules? trinity.RulesName|trinity.Rules 'compat': the published simulator; a table: deviations from the cluster's rules
 ---@field schedule? trinity.ScheduleName of plain placements
 ---@field micro_batches? integer of plain placements
@@ -430,12 +432,34 @@ error 'this file is for editors'
 ---@field out? string a folder that keeps finished runs; the same comparison goes on from there
 ---@field [string] any
 
+--- What trinity.plot draws of points.
+---@class trinity.PlotSpec
+---@field series { name?: string, points: number[][] }[] points { x, y }
+---@field x? string title of the axis
+---@field y? string
+---@field title? string
+---@field log_x? boolean
+---@field log_y? boolean
+---@field width? integer pixels (800)
+---@field height? integer (500)
+
+---@class trinity.BarsSpec
+---@field groups string[]
+---@field series string[] names of the bars of a group
+---@field values (number|string)[][] by group and series
+---@field y? string title of the axis
+---@field title? string
+---@field width? integer pixels
+---@field height? integer
+
 --- What a method of a comparison came to.
 ---@class trinity.ComparisonRow
 ---@field method string
 ---@field runs trinity.Strategy[] one a seed
 ---@field best? trinity.Strategy the best of them
 ---@field failures string[] why runs are missing
+---@field by_seed table<integer, trinity.Strategy> the runs
+---@field fixed boolean whether its one run stands for every seed
 
 --- What methods.register takes about a method.
 ---@class trinity.MethodOptions
@@ -458,6 +482,8 @@ error 'this file is for editors'
 ---@field min? number
 ---@field max? number
 ---@field integer? boolean
+---@field unit? 'bytes'|'bytes/s' values may name it: 25GiB, 10Gbit/s
+---@field earlier? string a name that the option had, which goes on being understood
 
 --- One batch of a search.
 --- Of a search's first 1,000 steps all have a point, then one whenever the evaluations have grown by 0.1 % or the best

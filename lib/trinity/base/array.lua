@@ -147,6 +147,13 @@ function array.double_of(list)
   return made
 end
 
+--- A copy of an int32 array, which may be kept.
+function array.copy(from)
+  local made = array.int32(#from)
+  ffi.copy(ffi.cast(int32_pointer, made.data), ffi.cast(int32_pointer, from.data), 4 * #from)
+  return made
+end
+
 function array.is_int32(value) return ffi.istype(int32_array, value) end
 
 --- A read-only view of a vector of the engine, which lives as long as the view.
@@ -206,6 +213,12 @@ do
   end
   core.know_structs(types)
 end
+
+--- Names of what metrics have.
+array.metrics_fields = metrics_names
+
+--- Whether a value is an array of any kind.
+array.is = is_array
 
 function array.is_metrics(value) return ffi.istype(metrics, value) end
 

@@ -3,6 +3,7 @@
 -- tell apart; bars also differ in their filling, curves in their points.
 
 local core = require 'trinity.core'
+local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local plot = {}
@@ -10,7 +11,7 @@ local plot = {}
 plot.colours = { '#0072B2', '#E69F00', '#009E73', '#CC79A7', '#56B4E9', '#D55E00', '#F0E442', '#8C8C8C' }
 
 local function cell(value)
-  if type(value) == 'number' then return ('%.9g'):format(value) end
+  if type(value) == 'number' then return text.digits(value) end
   value = tostring(value)
   return value:find '[",\n]' and '"' .. value:gsub('"', '""') .. '"' or value
 end
@@ -25,13 +26,13 @@ function plot.csv(path, head, rows)
   core.write_file(path, table.concat(lines, '\n') .. '\n')
 end
 
-local function quoted(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
+local function quoted(words) return "'" .. words:gsub("'", "'\\''") .. "'" end
 
 --- A text in gnuplot's quotes.
-local function in_quotes(text) return "'" .. tostring(text):gsub('%c', ' '):gsub("'", "''") .. "'" end
+local function in_quotes(words) return "'" .. tostring(words):gsub('%c', ' '):gsub("'", "''") .. "'" end
 
 --- Whether gnuplot is there.
-function plot.available() return os.execute 'command -v gnuplot >/dev/null 2>&1' == 0 end
+function plot.available() return os.execute ~= nil and os.execute 'command -v gnuplot >/dev/null 2>&1' == 0 end
 
 local points = { 7, 5, 9, 13, 11, 4, 6, 8 } -- shapes, full ones first
 local fillings = { 'solid 0.9', 'pattern 4', 'solid 0.55', 'pattern 5' }
@@ -54,6 +55,7 @@ function plot.picture(path, commands, width, height)
     .. ("reset session\n%sset terminal pngcairo size %d,%d font 'sans,10' background 'white'\n"):format(preamble(),
       width, height) .. drawing:format(in_quotes(path .. '.png'), commands)
   core.write_file(path .. '.gp', script)
+  if not os.execute then return nil, 'safe scripts do not start gnuplot' end
   if not plot.available() then return nil, 'gnuplot is not installed (scripts/bootstrap installs it)' end
   local status = os.execute('gnuplot ' .. quoted(path .. '.gp'))
   if status ~= 0 then return nil, ('gnuplot failed with status %d on %s.gp'):format(status, path) end

@@ -106,11 +106,14 @@ local function cdata(value, parent, key)
   refuse(parent, key, 'cannot send %s', tostring(ffi.typeof(value)))
 end
 
+local made_there = 'cannot send a %s that was made in the worker: make it before trinity.parallel_map, or return what '
+  .. 'it tells (found.reward, found.metrics, found.placement, or the path that found:save gave)'
+
 --- A table as one of those to send, and what stands for it: a table met before has its number already.
 function Writer:table(t, parent, key)
   if wraps_engine(t) then
     local number = self.known.numbers[t]
-    if not number then refuse(parent, key, 'cannot send a %s that was made in the worker', util.describe(t)) end
+    if not number then refuse(parent, key, made_there, util.describe(t)) end
     return { 'known', number }
   end
   local number = self.number_of[t]

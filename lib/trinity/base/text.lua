@@ -1,6 +1,7 @@
 -- Tables of text.
 
 local check = require 'trinity.base.check'
+local util = require 'trinity.base.util'
 
 local text = {}
 
@@ -40,6 +41,62 @@ function text.format_table(head, rows)
   add(head)
   add(rule)
   for _, row in ipairs(rows) do add(row) end
+  return table.concat(lines, '\n')
+end
+
+--- The same as a table of Markdown.
+function text.markdown(head, rows)
+  check_rows(head, rows)
+  local lines = {}
+  local function add(row)
+    local cells = {}
+    for c = 1, #head do cells[c] = row[c]:gsub('|', '\\|') end
+    lines[#lines + 1] = '| ' .. table.concat(cells, ' | ') .. ' |'
+  end
+  add(head)
+  lines[2] = '|---' .. ('|--:'):rep(#head - 1) .. '|'
+  for _, row in ipairs(rows) do add(row) end
+  return table.concat(lines, '\n')
+end
+
+local escapes = { ['\\'] = '\\textbackslash{}', ['~'] = '\\textasciitilde{}', ['^'] = '\\textasciicircum{}' }
+
+--- The same as a tabular of LaTeX with the rules of package booktabs.
+function text.latex(head, rows)
+  check_rows(head, rows)
+  local lines = { ('\\begin{tabular}{l%s} %% \\usepackage{booktabs}'):format(('r'):rep(#head - 1)), '\\toprule' }
+  local function add(row)
+    local cells = {}
+    for c = 1, #head do
+      cells[c] = row[c]:gsub('[\\~^]', escapes):gsub('[_%%&#$]', '\\%0')
+    end
+    lines[#lines + 1] = table.concat(cells, ' & ') .. ' \\\\'
+  end
+  add(head)
+  lines[#lines + 1] = '\\midrule'
+  for _, row in ipairs(rows) do add(row) end
+  lines[#lines + 1] = '\\bottomrule\n\\end{tabular}'
+  return table.concat(lines, '\n')
+end
+
+--- A number with as few digits as read back as the same one.
+function text.digits(number)
+  for digits = 15, 16 do
+    local written = ('%%.%dg'):format(digits):format(number)
+    if tonumber(written) == number then return written end
+  end
+  return ('%.17g'):format(number)
+end
+
+local function csv_cell(value)
+  return value:find '[",\r\n]' and '"' .. value:gsub('"', '""') .. '"' or value
+end
+
+--- The same as CSV (RFC 4180, lines that end in a line feed).
+function text.csv(head, rows)
+  check_rows(head, rows)
+  local lines = { table.concat(util.map(head, csv_cell), ',') }
+  for r, row in ipairs(rows) do lines[r + 1] = table.concat(util.map(row, csv_cell), ',') end
   return table.concat(lines, '\n')
 end
 

@@ -1,6 +1,7 @@
 -- Small helpers shared by the library: errors that name the script's line, sorted iteration.
 
 local core = require 'trinity.core'
+local units = require 'trinity.base.units'
 
 local util = {}
 
@@ -119,14 +120,15 @@ end
 ---@param low? number
 ---@param high? number
 ---@param integer? boolean
+---@param unit? string what they count, which they may name (lib/trinity/base/units.lua)
 ---@return number[]
-function util.numbers(option, text, low, high, integer)
+function util.numbers(option, text, low, high, integer, unit)
   local list = {}
   for i, word in ipairs(util.words(text)) do
-    local value = tonumber(word)
+    local value = units.number(word, unit)
     if not value or value < (low or value) or value > (high or value) or integer and value % 1 ~= 0 then
       util.fail_usage("option '--%s': expected %s%s%s with commas, got '%s'", option,
-        integer and 'integers' or 'numbers', low and (' from %g'):format(low) or '',
+        units.texts[unit] or integer and 'integers' or 'numbers', low and (' from %g'):format(low) or '',
         high and (' to %g'):format(high) or '', word)
     end
     list[i] = value

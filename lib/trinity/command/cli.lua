@@ -5,6 +5,7 @@ local comparison = require 'trinity.methods.comparison'
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
 local profiles = require 'trinity.profile.object'
+local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
 local cli = {}
@@ -14,6 +15,7 @@ cli.problem_options = {
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
   cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, or a profile .json' },
   batch_size = { default = 0, help = 'samples per step; 0: what the model has', min = 0, integer = true },
+  set = settings.of_model,
   compat = { default = false, help = "the published simulator's rules: an operator a layer of a profile, its forward "
     .. 'and backward pass together, on --devices equal devices in place of --cluster' },
   devices = { default = 2, help = 'devices under --compat', min = 1, max = 64, integer = true },
@@ -38,6 +40,37 @@ local function compat_cluster(devices)
   return spec
 end
 
+--- The graph that options `model`, `batch_size` (0: the model's own) and `set` name; `further` are options beside.
+function cli.load_model(options, further)
+  local given = settings.read('set', options.set)
+  local batch_size = options.batch_size and options.batch_size > 0 and options.batch_size or nil
+  return settings.checked('set', given, 'trinity%.model: (.*)', function()
+    return model.load(options.model, util.merged({ batch_size = batch_size }, further, given))
+  end)
+end
+
+--- What `method` finds with the options of --method_set beside `own`.
+function cli.run_method(options, problem, own)
+  local given = settings.read('method_set', options.method_set)
+  return settings.checked('method_set', given, 'methods%.([%w_]+: .*)', function()
+    return require('trinity.methods').get(options.method)(problem, util.merged(own, given))
+  end)
+end
+
+--- Options of --method_set by method, as trinity.compare takes them; `names` are those compared.
+function cli.options_by_method(options, names)
+  local given = settings.read('method_set', options.method_set)
+  for name, value in util.sorted_pairs(given) do
+    if type(value) ~= 'table' or #value > 0 then
+      util.fail_usage("option '--method_set': expected METHOD.NAME=VALUE, got '%s=...'", name)
+    end
+    local known
+    for _, compared in ipairs(names) do known = known or compared == name end
+    if not known then util.fail_usage("option '--method_set': unknown method %s", util.unknown(name, names)) end
+  end
+  return given
+end
+
 local function is_given(name)
   for _, word in ipairs(rawget(_G, 'arg') or {}) do
     if word == '--' .. name or word:sub(1, #name + 3) == '--' .. name .. '=' then return true end
@@ -58,13 +91,12 @@ end
 
 --- The problem that the options name; `forward` in place of the model's file under --compat.
 function cli.problem(options, forward)
-  local batch_size = options.batch_size > 0 and options.batch_size or nil
   if not options.compat then
     if is_given 'devices' then util.fail_usage "option '--devices' belongs to --compat; use --cluster" end
-    return cli.problem_on(model.load(options.model, { batch_size = batch_size }), options.cluster)
+    return cli.problem_on(cli.load_model(options), options.cluster)
   end
   if is_given 'cluster' then util.fail_usage "option '--cluster': --compat takes --devices in its place" end
-  forward = forward or model.load(options.model, { batch_size = batch_size, training = false })
+  forward = forward or cli.load_model(options, { training = false })
   return problems.new { graph = forward:fold_backward(), rules = 'placeto',
     cluster = model.cluster(compat_cluster(options.devices)) }
 end

@@ -1,9 +1,10 @@
--- `trinity help [TOPIC]`: scripts and chapters, or one chapter of the manual, the methods, or an entry of the
--- reference. The program itself shows the options of a script.
+-- `trinity help [TOPIC]`: scripts and chapters, or one chapter of the manual, the methods, the options of a model, or
+-- an entry of the reference. The program itself shows the options of a script.
 
 local core = require 'trinity.core'
 local declarations = require 'trinity.command.declarations'
 local manual = require 'trinity.command.manual'
+local model = require 'trinity.graph.model'
 local reference = require 'trinity.command.reference'
 local util = require 'trinity.base.util'
 
@@ -65,10 +66,23 @@ local function show_methods()
     manual.listing(rows))
 end
 
---- What there is to be asked for, for a suggestion.
-local function topics()
+--- The options of a model of models/.
+local function show_model(name, about)
+  local rows = {}
+  for option, declared in util.sorted_pairs(about.options or {}) do
+    rows[#rows + 1] = { option, ('%s(default: %s)'):format(declared.help and declared.help .. ' ' or '',
+      declared.default == '' and "''" or tostring(declared.default)) }
+  end
+  io.write(('%s: %s\noptions, of trinity.model or with --set NAME=VALUE:\n'):format(name, about.help or 'a model'),
+    manual.listing(rows), ('of every model (trinity help ModelOptions): %s\n'):format(
+      table.concat(model.common_options(), ', ')))
+end
+
+--- What there is to be asked for but entries of the reference.
+---@return string[]
+function help.topics()
   local all = { 'methods' }
-  for _, list in ipairs { script_names(), manual.names() } do
+  for _, list in ipairs { script_names(), manual.names(), model.names() } do
     for _, name in ipairs(list) do all[#all + 1] = name end
   end
   return all
@@ -83,9 +97,11 @@ function help.show(words)
   for _, name in ipairs(manual.names()) do
     if name == topic then return io.write(manual.plain(manual.source(name))) end
   end
+  local about = model.about(topic)
+  if about then return show_model(topic, about) end
   local entries = reference.names(declarations.read())
   if entries[topic] then return io.write(manual.plain(reference.entry(topic))) end
-  local known = topics()
+  local known = help.topics()
   local near = core.suggestion(topic, known)
   if near == '' then near = core.suggestion(topic, util.sorted_keys(entries)) end
   util.fail_usage("help: nothing about %s%s ('trinity help' lists scripts and chapters)", util.quoted(topic), near)

@@ -4,26 +4,17 @@ local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local progress = require 'trinity.base.progress'
 local run_state = require 'trinity.runs.state'
+local units = require 'trinity.base.units'
 local util = require 'trinity.base.util'
-
-local suffixes = { K = 1e3, M = 1e6, G = 1e9, T = 1e12,
-  Ki = 1024, Mi = 1024 ^ 2, Gi = 1024 ^ 3, Ti = 1024 ^ 4 }
-
-local function to_number(text)
-  local digits, suffix = text:match('^([%d.eE+-]+)(%a*)$')
-  local value = digits and tonumber(digits)
-  if value and suffix ~= '' then value = suffixes[suffix] and value * suffixes[suffix] end
-  return value
-end
 
 local booleans = { ['true'] = true, yes = true, on = true, ['1'] = true,
   ['false'] = false, no = false, off = false, ['0'] = false }
 
 local function convert(name, declared, text)
   if declared.type == 'number' then
-    local value = to_number(text)
+    local value = units.number(text, declared.unit)
     if not value then
-      util.fail_usage("option '--%s': expected a number, got '%s'", name, text)
+      util.fail_usage("option '--%s': expected %s, got '%s'", name, units.texts[declared.unit] or 'a number', text)
     end
     return value
   elseif declared.type == 'boolean' then
@@ -94,6 +85,9 @@ local function declare(spec, of_program)
     if type(declared) ~= 'table' or declared.default == nil then
       check.wrong('trinity.options', 'option', name, declared, 'a table with a default')
     end
+    if declared.unit ~= nil then
+      check.choice('trinity.options', 'option', name .. '.unit', declared.unit, units.texts)
+    end
     declarations[name] = setmetatable({ type = type(declared.default) }, { __index = declared })
   end
   return declarations
@@ -106,9 +100,15 @@ local function positional(declarations)
   end
 end
 
+--- The option that `name`, with - or _, calls by its name or an earlier one.
 local function find(name, declarations)
-  local declared = declarations[name:gsub('-', '_')] or declarations[name]
-  if declared then return declared, declarations[name] and name or (name:gsub('-', '_')) end
+  local plain = name:gsub('-', '_')
+  for _, key in ipairs { name, plain } do
+    if declarations[key] then return declarations[key], key end
+  end
+  for key, declared in util.sorted_pairs(declarations) do
+    if declared.earlier == plain then return declared, key end
+  end
   local names = { 'help' }
   for known in util.sorted_pairs(declarations) do names[#names + 1] = known end
   util.fail_usage("unknown option '--%s'%s (--help lists them)", name, core.suggestion(name, names))
@@ -144,7 +144,9 @@ local function set(values, declarations, words, i, name, value)
   local declared, key = find(name, declarations)
   if value == '' and words[i]:sub(1, 2) == '--' and not words[i]:find('=', 1, true) then
     if declared.type == 'boolean' then
-      value = 'true'
+      local says = words[i + 1] == 'true' or words[i + 1] == 'false'
+      i = says and i + 1 or i
+      value = says and words[i] or 'true'
     else
       i = i + 1
       value = words[i] or util.fail_usage("option '--%s' needs a value", name)
@@ -182,10 +184,11 @@ local function parse(words, declarations, description)
 end
 
 --- Reads the script's command line (`words`, by default the global `arg`) against a declaration
---- { name = { default =, help =, min =, max =, integer =, position =, writes = }, ... }. The type is the
---- default's; a list collects texts. Accepts --name=value, --name value, --name for booleans, and one word without
---- dashes (any number for a list) for an option declared with `position = true`. `writes` says that an option names
---- a file that the script will write, and what follows in its name ('' or '.csv'); one that cannot be is an error.
+--- { name = { default =, help =, min =, max =, integer =, unit =, position =, writes =, earlier = }, ... }. The type is
+--- the default's; a list collects texts. Accepts --name=value, --name value, --name for booleans, and one word without
+--- dashes (any number for a list) for an option declared with `position = true`. Numbers may be written 2.5M or 64Ki,
+--- and with unit 'bytes' 25GiB, with 'bytes/s' 10Gbit/s. `writes` says that an option names a file that the script will
+--- write, and what follows in its name ('' or '.csv'); one that cannot be is an error. `earlier`: a name that it had.
 --- An unknown name, a wrong type or a value out of range ends the program with status 2; --help prints the declaration
 --- and ends it. Returns the values by name. The program's command line also takes --run, --runs, --resume and --quiet,
 --- which go to the run (lib/trinity/runs/init.lua) and the progress line.

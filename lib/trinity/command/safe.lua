@@ -129,7 +129,7 @@ end
 -- that read what workers and files hold, or that keep runs.
 local public = {}
 for name in ([[base.json base.plot base.progress base.text base.util cluster.devices cluster.topology command.cli
-    command.options command.reference dist dist.daso dist.synchronisation execute execute.profile graph
+    command.options command.prompt command.reference dist dist.daso dist.synchronisation execute execute.profile graph
     graph.framework graph.layers graph.model layers learn.learning learn.policies methods methods.compare nn nn.tensor
     paper.trinity paper.fidelity pase pipeline report runs search search.warm_start select strategy.problem
     strategy.rewards strategy.simulator strategy.splits strategy.strategy strategy.timeline

@@ -26,29 +26,18 @@ local function load_file(path)
   return chunk()
 end
 
-local function missing(kind, name, folder, note)
-  local names = lua_names(folder)
-  util.fail("no %s %s%s (known: %s%s)", kind, util.quoted(name), core.suggestion(name, names),
-    table.concat(names, ', '), note)
+--- What a misspelt name may mean: one of which it is a whole word ('a100' of 'dgx_a100') or else the nearest.
+local function suggested(word, names)
+  for _, name in ipairs(names) do
+    if ('_' .. name .. '_'):find('_' .. word .. '_', 1, true) then return (", did you mean '%s'?"):format(name) end
+  end
+  return core.suggestion(word, names)
 end
 
---- The options of a model file with the caller's values, checked.
-local function model_options(name, model, given)
-  local owner, values = ("trinity.model: model '%s'"):format(name), {}
-  util.refuse_unknown(owner, given, model.options)
-  for key, declared in util.sorted_pairs(model.options) do
-    local value = given[key]
-    if value == nil then value = declared.default end
-    if type(declared.default) ~= 'number' then
-      check.argument(owner, 'option', key, value, type(declared.default))
-    elseif declared.integer then
-      check.integer(owner, 'option', key, value, declared.min, declared.max)
-    else
-      check.number(owner, 'option', key, value, declared.min, declared.max)
-    end
-    values[key] = value
-  end
-  return values
+local function missing(kind, name, folder, note)
+  local names = lua_names(folder)
+  util.fail("no %s %s%s (known: %s%s)", kind, util.quoted(name), suggested(name:match '^(.-)x%d+$' or name, names),
+    table.concat(names, ', '), note)
 end
 
 --- Options that every model takes, and how they are checked.
@@ -63,6 +52,25 @@ local common = {
   weight_decay = 'boolean',
   clip_gradients = 'boolean',
 }
+
+--- The options of a model file with the caller's values, checked.
+local function model_options(name, model, given)
+  local owner, values = ("trinity.model: model '%s'"):format(name), {}
+  util.refuse_unknown(owner, given, util.merged(common, model.options))
+  for key, declared in util.sorted_pairs(model.options) do
+    local value = given[key]
+    if value == nil then value = declared.default end
+    if type(declared.default) ~= 'number' then
+      check.argument(owner, 'option', key, value, type(declared.default))
+    elseif declared.integer then
+      check.integer(owner, 'option', key, value, declared.min, declared.max)
+    else
+      check.number(owner, 'option', key, value, declared.min, declared.max)
+    end
+    values[key] = value
+  end
+  return values
+end
 
 --- Splits the caller's options into those of every model and those of this one.
 local function split(options)
@@ -148,6 +156,15 @@ function model.load(name, options)
   return forward:to_training(training)
 end
 
+--- What a model of models/ says of itself: { help =, options = { NAME = { default =, help =, ... } } }; nil for others.
+function model.about(name)
+  local path = ('%s/models/%s.lua'):format(home, name)
+  if name:match '^[%w_]+$' and util.exists(path) then return load_file(path) end
+end
+
+--- Names of the options that every model takes, sorted.
+function model.common_options() return util.sorted_keys(common) end
+
 --- Names of the models in models/.
 ---@return string[]
 function model.names() return lua_names(home .. '/models') end
@@ -219,6 +236,18 @@ local function cluster_file(path, name, count)
   return spec, name, path
 end
 
+local cluster_folder = home .. '/models/clusters'
+
+--- The Lua file of a cluster's name, nil where there is none.
+local function cluster_path(name)
+  if name:match '%.lua$' then
+    if not util.exists(name) then util.fail('no cluster file %s', util.shortened(name)) end
+    return name
+  end
+  local path = ('%s/%s.lua'):format(cluster_folder, name)
+  return util.exists(path) and path or nil
+end
+
 local kept_kind = 'trinity cluster 1'
 
 --- The description that model.cluster_json wrote to a file, or nil where another kind of JSON is in it.
@@ -238,19 +267,22 @@ local function cluster_spec(name)
     if kept then return kept, nil, name end
     return hooks.read_profile(name):cluster_spec(), name, name
   end
-  if name:match('%.lua$') then
-    if not util.exists(name) then util.fail('no cluster file %s', util.shortened(name)) end
-    return cluster_file(name, name:match('([^/]*)%.lua$'))
+  local path = cluster_path(name)
+  if path then return cluster_file(path, name:match '([^/]*)%.lua$' or name) end
+  local family, count = name:match '^(.-)x(%d+)$'
+  path = family and cluster_path(family)
+  if path then
+    return cluster_file(path, ('%sx%s'):format(family:match '([^/]*)%.lua$' or family, count), tonumber(count))
   end
-  local folder = home .. '/models/clusters'
-  if util.exists(('%s/%s.lua'):format(folder, name)) then
-    return cluster_file(('%s/%s.lua'):format(folder, name), name)
-  end
-  local family, count = name:match('^(.-)x(%d+)$')
-  if family and util.exists(('%s/%s.lua'):format(folder, family)) then
-    return cluster_file(('%s/%s.lua'):format(folder, family), name, tonumber(count))
-  end
-  missing('cluster', name, folder, ', most with a count as in p100x2; or a file .lua, a profile .json')
+  missing('cluster', name, cluster_folder,
+    ', most with a count as in p100x2; or a file .lua, with a count as in file.luax2, a profile .json')
+end
+
+--- The name of a cluster with `count` where it can take one and says none: 'p100' is 'p100x2', 'p100x4' stays.
+function model.counted(name, count)
+  local path = not name:match '%.json$' and cluster_path(name)
+  if not path or type(load_file(path)) ~= 'function' then return name end
+  return ('%sx%d'):format(name, count)
 end
 
 --- The device types of a description, with those of trinity.devices that its devices name.
@@ -294,8 +326,8 @@ local function build_cluster(spec, path)
 end
 
 --- A cluster: a name in models/clusters, with a count of devices or machines where it takes one ('p100x4',
---- 'dgx_a100x2'), a Lua file that returns a description or a function of that count (NAMExCOUNT), a profile (.json: see
---- trinity.profile), or a description (see trinity.topology).
+--- 'dgx_a100x2'), a Lua file that returns a description ('mine.lua') or a function of a count ('mine.luax2'; without
+--- one the count is 1), a profile (.json: see trinity.profile), or a description (see trinity.topology).
 ---@param description string|trinity.ClusterSpec
 ---@return trinity.Cluster
 function model.cluster(description)
@@ -321,6 +353,6 @@ end
 
 --- Names of the clusters in models/clusters, most of which take a count.
 ---@return string[]
-function model.cluster_names() return lua_names(home .. '/models/clusters') end
+function model.cluster_names() return lua_names(cluster_folder) end
 
 return model

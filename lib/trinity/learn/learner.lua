@@ -14,6 +14,7 @@ local dist = require 'trinity.dist'
 local dist_search = require 'trinity.search.shared'
 local learner_checkpoint = require 'trinity.learn.learner_checkpoint'
 local nn = require 'trinity.nn'
+local statistics = require 'trinity.base.statistics'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
@@ -43,10 +44,54 @@ function learner.step(self, loss)
   self.optimiser:step()
 end
 
+-- The rewards of a batch in their order: from -0.5 for the least to 0.5, equals with the mean of their places.
+local function ranks_of(rewards)
+  local count = #rewards
+  return util.map(rewards, function(reward)
+    local below, equal = 0, 0
+    for i = 1, count do
+      if rewards[i] < reward then below = below + 1 elseif rewards[i] == reward then equal = equal + 1 end
+    end
+    return count > 1 and (below + (equal - 1) / 2) / (count - 1) - 0.5 or 0
+  end)
+end
+
+--- What option `advantage` names beside 'moving_average', as functions of a batch's rewards.
+learner.advantages = {
+  batch = function(rewards)
+    local mean = statistics.mean(rewards)
+    local deviation = statistics.deviation(rewards)
+    return util.map(rewards, function(reward)
+      return deviation and deviation > 1e-12 and (reward - mean) / deviation or reward - mean
+    end)
+  end,
+  ranks = ranks_of,
+}
+
+-- Advantages of a function of the script's, or of one above: as many finite numbers as there are rewards.
+local function own_advantages(self, rewards)
+  local given = self.options.advantage
+  local compute = learner.advantages[given] or given
+  local list = compute(util.listed(#rewards, function(i) return rewards[i] end))
+  local function refuse(got)
+    util.fail("%s: option 'advantage': the function at %s returned %s, expected a list of %d finite numbers",
+      self.owner, util.function_place(compute), got, #rewards)
+  end
+  if type(list) ~= 'table' then refuse(util.describe(list)) end
+  if #list ~= #rewards then refuse(('a list of %d'):format(#list)) end
+  return tensor.new(util.map(list, function(value, i)
+    if type(value) ~= 'number' or not (math.abs(value) < math.huge) then
+      refuse(('%s as entry %d'):format(value ~= value and 'NaN' or util.describe(value), i))
+    end
+    return { value }
+  end))
+end
+
 -- Rewards of a batch as advantages [count, 1] against a moving average (eq. 15 of manual/papers.md "Trinity:
 -- equations": decay (N - 1) / (N + 1)), divided by their root mean square in the batch or its moving average, whichever
 -- is larger.
 local function advantages(self, rewards)
+  if (self.options.advantage or 'moving_average') ~= 'moving_average' then return own_advantages(self, rewards) end
   local o, mean, squares = self.options, 0, 0
   for i = 1, #rewards do mean = mean + rewards[i] / #rewards end
   self.baseline = self.baseline or mean

@@ -11,13 +11,25 @@ local learning = {}
 
 local common = { samples = 16, learning_rate = 2e-3, entropy_weight = 1e-2, gradient_norm = 1 }
 
+-- How rewards become advantages: a word, or a function of a batch's rewards.
+local function read_advantage(owner, value)
+  if value == nil then return 'moving_average' end
+  if type(value) == 'function' then return value end
+  if type(value) ~= 'string' then
+    check.wrong(owner, 'option', 'advantage', value, 'a word or a function of rewards')
+  end
+  return check.choice(owner, 'option', 'advantage', value,
+    util.merged({ moving_average = true }, learner.advantages))
+end
+
 -- The settings of a learner: its defaults with what the script gave, which is checked.
 local function read_settings(owner, defaults, given)
   check.argument(owner, 1, 'settings', given, 'table')
   local known, settings = { policy = true, name = true }, {}
   for key, default in util.sorted_pairs(defaults) do
     known[key], settings[key] = true, default
-    if given[key] ~= nil then settings[key] = check.argument(owner, 'option', key, given[key], type(default)) end
+    if key == 'advantage' then settings[key] = read_advantage(owner, given[key])
+    elseif given[key] ~= nil then settings[key] = check.argument(owner, 'option', key, given[key], type(default)) end
   end
   util.refuse_unknown(owner, given, known)
   learner.check_settings(owner, settings)
@@ -58,8 +70,9 @@ local function define(name, own_defaults, update)
   end
 end
 
-define('ppo', { epochs = 4, clip = 0.2, baseline_n = 19, normalise_advantage = true }, learner.ppo)
-define('reinforce', { baseline_n = 19, normalise_advantage = true }, learner.reinforce)
+define('ppo', { epochs = 4, clip = 0.2, baseline_n = 19, normalise_advantage = true,
+  advantage = 'moving_average' }, learner.ppo)
+define('reinforce', { baseline_n = 19, normalise_advantage = true, advantage = 'moving_average' }, learner.reinforce)
 define('cross_entropy', { epochs = 4, elite = 0.1, samples = 64, learning_rate = 2e-2, entropy_weight = 0 },
   learner.cross_entropy)
 

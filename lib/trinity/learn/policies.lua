@@ -177,6 +177,15 @@ function Independent:evaluate(actions)
   return rows:gather(2, actions:transpose(1, 2)):transpose(1, 2), entropy_of(rows)
 end
 
+--- The placement whose every choice is the most likely one; of equals the first device.
+---@return trinity.Placement
+function Independent:greedy()
+  return self:placements(tensor.no_grad(function()
+    local rows = check_logits(self, 'policy:greedy', self.logits(), { self.choices, self.devices })
+    return rows:argmax(-1):unsqueeze(1)
+  end))[1]
+end
+
 --- Choices that know nothing of each other; logits() gives [choices, devices].
 ---@param spec trinity.PolicySpec
 ---@return trinity.Policy
@@ -207,6 +216,18 @@ function Chain:evaluate(actions)
     { count, self.choices, self.devices })
   local rows = logits:log_softmax(-1)
   return rows:gather(3, actions:unsqueeze(3)):squeeze(3), entropy_of(rows)
+end
+
+-- Every choice is the most likely one behind those before it.
+function Chain:greedy()
+  return self:placements(tensor.no_grad(function()
+    local previous, actions = tensor.full({ 1, 1 }, self.devices + 1, { dtype = 'int64' }), {}
+    for k = 1, self.choices do
+      previous = check_logits(self, 'policy:greedy', self.logits(k, k, previous), { 1, 1, self.devices }):argmax(-1)
+      actions[k] = previous
+    end
+    return tensor.cat(actions, 2)
+  end))[1]
 end
 
 --- Choices one after the other, each knowing the one before. logits(first, last, previous) gives [count, last - first +

@@ -119,15 +119,17 @@ end
 --- Fills the comparison's rows; stopped by Ctrl-C, with those so far.
 local function run_all(self, list, given)
   for i, entry in ipairs(list) do
-    local row = { method = strategy.is(entry) and (entry.method or '?') or entry, runs = {}, failures = {} }
+    local given_one = strategy.is(entry)
+    local row = comparison.row(given_one and (entry.method or '?') or entry,
+      given_one or methods.info(entry).deterministic)
     self.rows[i] = row
-    if strategy.is(entry) then
-      comparison.add(row, entry)
+    if given_one then
+      comparison.add(row, self.seed, entry)
     else
       for s = 0, seeds_of(entry, self.seeds) - 1 do
         local found, failure, stopped = run_once(self, entry, self.seed + s, given)
         if not stopped then
-          comparison.add(row, found, failure)
+          comparison.add(row, self.seed + s, found, failure)
           if not given.quiet then tell(entry, self.seed + s, found, failure) end
         end
         if stopped or found and found.stopped then

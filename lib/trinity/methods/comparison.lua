@@ -2,11 +2,13 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
+local comparison_table = require 'trinity.methods.comparison_table'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local run_search = require 'trinity.runs.search'
 local search = require 'trinity.search'
 local strategy = require 'trinity.strategy.strategy'
-local text = require 'trinity.base.text'
+local significance = require 'trinity.methods.significance'
+local statistics = require 'trinity.base.statistics'
 local util = require 'trinity.base.util'
 
 --- Methods side by side; tostring() gives the table.
@@ -24,51 +26,7 @@ Comparison.__index = Comparison
 
 local comparison = { class = Comparison }
 
---- Values of all runs of a row, ascending.
-local function values_of(row, value)
-  local list = util.map(row.runs, value)
-  table.sort(list)
-  return list
-end
-
---- How many runs of a row fit.
-local function fitting(row)
-  local fit = 0
-  for _, found in ipairs(row.runs) do if found.metrics.feasible then fit = fit + 1 end end
-  return fit
-end
-
-local function metric(name)
-  return function(s) return s.metrics[name] end
-end
-
---- A function that gives 'median [least to largest]' of a row's values, or the one value where all are equal.
-local function spread(value, show)
-  return function(row)
-    local list = values_of(row, value)
-    local middle, least, most = show(util.median(list)), show(list[1]), show(list[#list])
-    return least == most and middle or ('%s [%s - %s]'):format(middle, least, most)
-  end
-end
-
-local columns = {
-  { 'method', function(row, best) return row.method .. (row == best and ' *' or '') end },
-  { 'step time', spread(metric 'step_time_s', function(v) return ('%.4f s'):format(v) end) },
-  { 'over bound', spread(function(s) return s.metrics.step_time_s / s:lower_bound_s() end,
-    function(v) return ('%.2fx'):format(v) end) },
-  { 'peak memory', spread(metric 'peak_memory_bytes', core.format_bytes) },
-  { 'peak communication', spread(metric 'peak_communication_bytes', core.format_bytes) },
-  { 'feasible', function(row)
-    local fit = fitting(row)
-    if fit == #row.runs then return 'yes' end
-    return fit == 0 and 'no' or ('%d of %d'):format(fit, #row.runs)
-  end },
-  { 'reward', spread(function(s) return s.reward end, function(v) return ('%.4f'):format(v) end) },
-  { 'evaluations', spread(function(s) return s.evaluations or 0 end,
-    function(v) return v > 0 and tostring(v) or '-' end) },
-  { 'seconds', spread(function(s) return s.seconds or -1 end,
-    function(v) return v >= 0 and ('%.1f'):format(v) or '-' end) },
-}
+local fitting, values_of = comparison_table.fitting, comparison_table.values
 
 --- Whether row `a` beats `b`: by how many runs fit, then by the median reward.
 local function beats(a, b)
@@ -104,20 +62,41 @@ local function least_infeasible(self)
   return closest
 end
 
-local function cells_of(row, best)
-  return util.map(columns, function(column, c)
-    return (#row.runs > 0 and column[2](row, best)) or (c == 1 and row.method) or '-'
-  end)
-end
-
-local function budget_text(self)
+local function budget_text(self, medians)
   local parts = {}
   if self.evaluations < search.unlimited then parts[1] = ('at most %d evaluations'):format(self.evaluations) end
   if self.seconds < math.huge then parts[#parts + 1] = ('at most %g s'):format(self.seconds) end
   local seeds = self.seeds == 1 and ('seed %d'):format(self.seed)
-    or ('seeds %d to %d (median [range])'):format(self.seed, self.seed + self.seeds - 1)
+    or ('seeds %d to %d (%s)'):format(self.seed, self.seed + self.seeds - 1, medians and 'medians' or 'median [range]')
   return ('%s, %s a method'):format(seeds, table.concat(parts, ' and '))
 end
+
+local function row_of(self, owner, place, name, value)
+  for _, row in ipairs(self.rows) do if row.method == value then return row end end
+  check.refuse(owner, place, name, 'no row %s', util.unknown(value,
+    util.map(self.rows, function(row) return row.method end)))
+end
+
+--- Whether the rewards of one method differ from those of another by more than chance, over the seeds that both have: a
+--- paired test, where a run that fits beats one that does not. A method without random numbers, or a strategy, has the
+--- same result for every seed. nil where neither draws random numbers, or no seed has both.
+---@param name string
+---@param against string
+---@return { test: string, p: number, pairs: integer, least_p: number, exact: boolean }?
+function Comparison:significance(name, against)
+  check.argument('comparison:significance', 1, 'name', name, 'string')
+  check.argument('comparison:significance', 2, 'against', against, 'string')
+  local a = row_of(self, 'comparison:significance', 1, 'name', name)
+  local b = row_of(self, 'comparison:significance', 2, 'against', against)
+  return significance.of(self, a, b)
+end
+
+--- The table alone. options: columns (by default the usual ones, of several seeds with mean, deviation and p), format
+--- ('text', 'markdown', 'latex', 'csv' with all digits and units in its names), ranges (whether cells have the range
+--- beside the median).
+---@param options? { columns?: string[], format?: 'text'|'markdown'|'latex'|'csv', ranges?: boolean }
+---@return string
+function Comparison:table(options) return comparison_table.write(self, options) end
 
 local function made_by()
   local script = rawget(_G, 'arg') or {}
@@ -126,12 +105,13 @@ local function made_by()
   return (('made by: trinity %s %s'):format(name, table.concat(script, ' ')))
 end
 
---- The table as text, with the lower bound, what was compared under which budget, and why a row is empty.
-function Comparison:__tostring()
-  local head, rows, best = {}, {}, self:best()
-  for c, column in ipairs(columns) do head[c] = column[1] end
-  for r, row in ipairs(self.rows) do rows[r] = cells_of(row, best) end
-  local lines = { text.format_table(head, rows) }
+--- What stands below the table: the lower bound, what was compared under which budget, why a row is empty. medians:
+--- whether the table has these without ranges.
+---@param medians? boolean
+---@return string
+function Comparison:notes(medians)
+  if medians ~= nil then check.argument('comparison:notes', 1, 'medians', medians, 'boolean') end
+  local lines, best = {}, self:best()
   for _, row in ipairs(self.rows) do
     for _, failure in ipairs(row.failures) do lines[#lines + 1] = ('%s: %s'):format(row.method, failure) end
   end
@@ -147,10 +127,18 @@ function Comparison:__tostring()
       closest.method, closest.best:infeasibility().text)
   end
   if best and #self.rows > 1 then lines[#lines + 1] = ('* best: %s'):format(best.method) end
-  lines[#lines + 1] = ('%s on %s, %s'):format(self.problem.graph.name, self.problem.cluster.name, budget_text(self))
+  lines[#lines + 1] = significance.text(self, best)
+  lines[#lines + 1] = ('%s on %s, %s'):format(self.problem.graph.name, self.problem.cluster.name,
+    budget_text(self, medians))
   lines[#lines + 1] = made_by()
   if self.stopped then lines[#lines + 1] = 'stopped by Ctrl-C: the last row had less than its budget' end
   return table.concat(lines, '\n')
+end
+
+--- The table as text, with the notes.
+function Comparison:__tostring()
+  local whole, medians = comparison_table.usual(self)
+  return whole .. '\n' .. self:notes(medians)
 end
 
 --- The best run of a method of this comparison, or nil when there is none.
@@ -194,9 +182,12 @@ function Comparison:totable()
   local rows, best, closest = {}, self:best(), least_infeasible(self)
   for r, row in ipairs(self.rows) do
     local runs = util.map(row.runs, comparison.facts)
+    local times = values_of(row, function(s) return s.metrics.step_time_s end)
     rows[r] = { method = row.method, runs = runs, failures = row.failures,
-      median_step_time_s = #runs > 0
-        and util.median(values_of(row, metric 'step_time_s')) or nil }
+      median_step_time_s = #runs > 0 and util.median(times) or nil,
+      mean_step_time_s = #runs > 0 and statistics.mean(times) or nil,
+      deviation_step_time_s = statistics.deviation(times),
+      against_best = best and row ~= best and significance.of(self, row, best) or nil }
   end
   return { model = self.problem.graph.name, cluster = self.problem.cluster.name, seed = self.seed, seeds = self.seeds,
     evaluations = self.evaluations < search.unlimited and self.evaluations or nil,
@@ -225,13 +216,18 @@ function comparison.new(problem, seed, seeds, evaluations, seconds)
     seconds = seconds, unkept = false }, Comparison)
 end
 
+--- An empty row; fixed: its one run stands for every seed.
+function comparison.row(method, fixed)
+  return { method = method, fixed = fixed, runs = {}, failures = {}, by_seed = {} }
+end
+
 --- Adds a run to a row, or why there is none.
-function comparison.add(row, found, failure)
+function comparison.add(row, seed, found, failure)
   if not found then
     if row.failures[#row.failures] ~= failure then row.failures[#row.failures + 1] = failure end
     return
   end
-  row.runs[#row.runs + 1] = found
+  row.runs[#row.runs + 1], row.by_seed[seed] = found, found
   if found.problem.better(found, row.best) then row.best = found end
 end
 

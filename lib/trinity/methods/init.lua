@@ -73,6 +73,12 @@ local function build(entry, problem, options)
   error(found, 0)
 end
 
+--- A strategy alone, or nil and why there is none.
+local function one_value(found, reason)
+  if found ~= nil then return found end
+  return nil, reason
+end
+
 --- The method called `name`; methods.NAME is the same.
 ---@param name string
 ---@return trinity.Method
@@ -81,7 +87,7 @@ function methods.get(name)
   return function(problem, options)
     check.object('methods.' .. name, 1, 'problem', problem, 'problem')
     if options ~= nil then check.argument('methods.' .. name, 2, 'options', options, 'table') end
-    return run_search.record(name, problem, options or {}, function()
+    return one_value(run_search.record(name, problem, options or {}, function()
       local start = core.clock_s()
       local found, reason = build(entry, problem, options or {})
       found, reason = finish(name, entry.run, problem, core.clock_s() - start, found, reason)
@@ -90,7 +96,7 @@ function methods.get(name)
           found:infeasibility().text))
       end
       return found, reason
-    end)
+    end))
   end
 end
 

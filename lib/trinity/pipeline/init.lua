@@ -22,7 +22,7 @@ local most_devices = 65536
 
 -- Options of every method, and those of single ones.
 local rules = {
-  method = 'string', cluster = 'string', expert = 'string', quiet = 'boolean',
+  method = 'string', cluster = 'string', model = 'table', expert = 'string', quiet = 'boolean',
   devices = 'any', bandwidth_bytes_per_s = 'any',
   cpus = { 'integer', 0, 1024 }, memory_bytes = { 'number', 0, 2 ^ 60 }, micro_batches = { 'integer', 1, 2 ^ 30 },
   seconds = { 'number', 0 }, seed = { 'integer', 0 }, rounds = { 'integer', 1, 1e6 },
@@ -55,9 +55,12 @@ local function read(source, options)
   if source:match '%.json$' or source:match '%.txt$' then
     if not util.exists(source) then util.fail('no file %s', util.shortened(source)) end
     local network = core.pipeline_network(source)
+    if network and next(options.model or {}) then
+      check.refuse(name, 'option', 'model', '%s is a file of costs, which has no options', util.shortened(source))
+    end
     if network then return network end
   end
-  local graph = model.load(source)
+  local graph = model.load(source, options.model)
   local cluster, whole = pipeline_machine.named(options.cluster or 'p100')
   return core.pipeline_of(core.problem(graph.handle, cluster.handle)), cluster, whole
 end

@@ -10,11 +10,8 @@ local most_compared = 64 -- devices: in larger clusters, device 1 with all and n
 --- and how two machines of it are joined; a name with a count ('p100x4'), a file, or a cluster that takes no count is
 --- the machine itself.
 function pipeline_machine.named(name)
-  if not name:match 'x%d+$' and not name:match '%.lua$' and not name:match '%.json$' then
-    local ok, family = pcall(model.cluster, name .. 'x2')
-    if ok then return family, false end
-  end
-  return model.cluster(name), true
+  local pair = name:match '%.lua$' and name or model.counted(name, 2)
+  return model.cluster(pair), pair == name
 end
 
 --- Devices by level, innermost first: { in a node, nodes } where several nodes hold equally many devices, one after

@@ -61,13 +61,13 @@ end
 
 --- The simulated 1F1B schedule of a plan that trinity.pipeline made for a network of ours, of an ONNX file or of
 --- models/, with twice as many micro-batches as stages: spans and a name of it. nil where the plan is of a file of
---- costs, or has stages on several devices, or more stages than a whole cluster has devices.
-function pipeline_schedule.of(plan, source, cluster_name)
+--- costs, or has stages on several devices, or more stages than a whole cluster has devices. `options` are the model's.
+function pipeline_schedule.of(plan, source, cluster_name, options)
   if source:match '%.txt$' or source:match '%.json$' or #plan.stages < 2 then return nil end
   local cluster, whole = pipeline_machine.named(cluster_name)
   if not whole then cluster = model.cluster(('%sx%d'):format(cluster_name, #plan.stages)) end
   if #cluster.devices < #plan.stages then return nil end
-  local problem = problems.new { graph = model.load(source), cluster = cluster, rules = { memory = 'none' } }
+  local problem = problems.new { graph = model.load(source, options), cluster = cluster, rules = { memory = 'none' } }
   local stages, micro_batches = stages_of(problem, plan), 2 * #plan.stages
   if not stages then return nil end
   local timeline = problem:timeline { placement = stages, stage = stages, schedule = '1f1b',

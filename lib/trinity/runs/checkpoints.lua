@@ -68,6 +68,7 @@ end
 local free = { quiet = true, rescue = true, checkpoint = true, checkpoint_every = true, resume = true, seconds = true }
 
 local function option_text(value)
+  if type(value) == 'function' then return 'the function at ' .. util.function_place(value) end
   if type(value) ~= 'table' then return tostring(value) end
   local parts = {}
   for key, entry in util.sorted_pairs(value) do
@@ -241,7 +242,7 @@ function checkpoints.restore(owner, self, path)
   if wrong_file then refuse(owner, path, '%s', wrong_file) end
   local metrics = simulator.run_batch(owner, problem, { placement })[1]
   for op = 1, #placement do self.placement[op] = placement[op] end
-  self.best = { metrics = metrics, reward = problem:score(metrics) }
+  self.best = { metrics = metrics, reward = problem:score(metrics, placement, true) }
   self.evaluations, self.step = tonumber(notes.evaluations_so_far), tonumber(notes.step)
   self.curve = checkpoints.curve_of(checkpoints.unpack(notes.curve))
   self.mean_reward = tonumber((tostring(notes.mean_reward):sub(4)))

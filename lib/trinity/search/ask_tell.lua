@@ -27,7 +27,7 @@ end
 --- Prices a batch. What is certain to be too slow to matter is given up early, where the reward is the step time alone.
 local function price(self, batch, limit, values, excess)
   local options
-  if limit < math.huge and self.problem.reward == rewards.step_time() then
+  if limit < math.huge and self.problem.reward == rewards.step_time() and not self.problem.on_evaluated then
     -- A nanosecond more: the limit itself must not be lost in rounding.
     options = { reject_above_s = limit + 1e-9 }
   end

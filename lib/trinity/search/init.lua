@@ -3,8 +3,10 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local checkpoints = require 'trinity.runs.checkpoints'
 local dist = require 'trinity.dist'
 local hooks = require 'trinity.base.hooks'
+local json = require 'trinity.base.json'
 local progress = require 'trinity.base.progress'
 local search_curve = require 'trinity.search.curve'
 local simulator = require 'trinity.strategy.simulator'
@@ -25,6 +27,7 @@ local util = require 'trinity.base.util'
 ---@field start number clock at the start in seconds
 ---@field stopped? boolean whether Ctrl-C came
 ---@field progress table the progress line
+---@field resumable? boolean whether search:resumed was called
 local Search = { __name = 'search' }
 Search.__index = Search
 
@@ -108,7 +111,7 @@ function Search:evaluate(placements, options)
   local metrics = simulator.run_batch('search:evaluate', problem, placements, options, true)
   local rewards, sum = array.double(#placements), 0
   for i = 1, #placements do
-    local result = { metrics = metrics[i], reward = problem:score(metrics[i]) }
+    local result = { metrics = metrics[i], reward = problem:score(metrics[i], placements[i]) }
     rewards[i] = result.reward
     sum = sum + result.reward
     if problem.better(result, self.best) then
@@ -136,6 +139,33 @@ function Search:show(batch)
     problem = self.problem, method = self.method, seed = self.options.seed, search = record and record.id }
 end
 
+--- Begins to keep checkpoints in the folder of the run, from which `--resume` goes on after a crash or Ctrl-C. Called
+--- at the beginning of the body. Where an interrupted run goes on, best, evaluations and curve are again what they
+--- were, and what search:keep wrote last is returned, once; else nil. For methods that are called by
+--- trinity.methods.NAME.
+---@return any
+function Search:resumed()
+  if self.resumable then return nil end
+  self.resumable = true
+  checkpoints.begin(self)
+  local notes = checkpoints.restore_kept('methods.' .. self.method, self)
+  return notes and json.decode(notes.state, 'the state of a checkpoint')
+end
+
+--- Keeps what the body needs to go on from here, once five seconds have passed since it was kept: a table (or what a
+--- function returns, which is called only then) of what JSON has. Batches evaluated later are evaluated again.
+---@param state table|fun(): table
+function Search:keep(state)
+  if type(state) ~= 'table' and type(state) ~= 'function' then
+    check.wrong('search:keep', 1, 'state', state, 'a table or a function that returns one')
+  end
+  if not self.resumable then util.fail 'search:keep: search:resumed() has to be called before, at the beginning' end
+  if not self.best or not checkpoints.due(self) then return end
+  if type(state) == 'function' then state = state() end
+  checkpoints.write(self.checkpoint, self, { state = json.encode(check.argument('search:keep', 1, 'state', state,
+    'table')) })
+end
+
 --- Adds what a learner says of its latest update to the run's row of this step.
 ---@param fields table<string, number> entropy, loss, ...
 function Search:learned(fields)
@@ -153,7 +183,7 @@ function Search:result()
   search_curve.complete(self)
   return strategy.new('search:result', self.problem, self.placement, { method = self.method, seed = self.options.seed,
     evaluations = self.evaluations, seconds = core.clock_s() - self.start, curve = self.curve,
-    stopped = self.stopped }, true)
+    stopped = self.stopped }, true, true)
 end
 
 --- Keeps the best so far for the script where there is no file for it.

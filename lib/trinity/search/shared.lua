@@ -71,7 +71,7 @@ local function adopt(run, job, owner, placement)
   local problem = run.problem
   ranks.take_placement(job, owner, placement, run.placement)
   local metrics = simulator.run_batch('search:evaluate', problem, { run.placement }, nil, true)[1]
-  run.best = { metrics = metrics, reward = problem:score(metrics) }
+  run.best = { metrics = metrics, reward = problem:score(metrics, run.placement, true) }
 end
 
 -- What ranks share of a placement's metrics, in this order.
@@ -81,13 +81,13 @@ local values_each = #shared_fields + 2
 
 -- Rewards and metrics of `total` samples of which this rank priced those from `first` on, and whether rank 0 says that
 -- time is left.
-local function gather(run, job, metrics, first, total)
+local function gather(run, job, placements, metrics, first, total)
   local mine, problem, in_time = {}, run.problem, job.rank == 0 and run:more()
   for i = 1, total * values_each do mine[i] = 0 end
   mine[#mine + 1] = in_time and 1 or 0
   for i = 1, #metrics do
     local at = (first + i - 2) * values_each
-    mine[at + 1], mine[at + 2] = problem:score(metrics[i]), metrics[i].feasible and 1 or 0
+    mine[at + 1], mine[at + 2] = problem:score(metrics[i], placements[i]), metrics[i].feasible and 1 or 0
     for k, name in ipairs(shared_fields) do mine[at + 2 + k] = metrics[i][name] end
   end
   local all, rewards, list = summed(job, mine), array.double(total), {}
@@ -115,7 +115,7 @@ function dist_search.evaluate(run, job, placements, first, total, whole)
   if #placements > 0 then
     metrics = simulator.run_batch('search:evaluate', problem, placements, nil, true)
   end
-  local rewards, list = gather(run, job, metrics, first, total)
+  local rewards, list = gather(run, job, placements, metrics, first, total)
   run = run.whole or run
   local winner, best, sum = nil, run.best, 0
   for i = 1, total do

@@ -13,6 +13,7 @@ local util = require 'trinity.base.util'
 ---@field graph trinity.Graph
 ---@field cluster trinity.Cluster
 ---@field reward trinity.Reward
+---@field on_evaluated? fun(metrics: trinity.Metrics, strategy: trinity.Strategy) see ProblemSpec
 ---@field rules trinity.Rules|string
 ---@field default_schedule? trinity.PlanSpec how plain placements are scheduled
 ---@field lower_bound_s number seconds that no strategy's step is below
@@ -35,7 +36,8 @@ end
 local most_micro_batches = 2 ^ 30
 
 local rules = { graph = { 'object', 'graph' }, cluster = { 'object', 'cluster' }, reward = 'function', rules = 'any',
-  cost = 'function', schedule = 'string', micro_batches = { 'integer', 1, most_micro_batches }, profile = 'any' }
+  cost = 'function', on_evaluated = 'function',
+  schedule = 'string', micro_batches = { 'integer', 1, most_micro_batches }, profile = 'any' }
 
 local problems = {}
 
@@ -43,7 +45,7 @@ local function make(owner, spec)
   check.table(owner, 1, 'spec', spec, rules)
   if spec.profile ~= nil then spec = require('trinity.profile.object').apply(owner, spec) end
   local self = setmetatable(simulator.make(owner, spec), Problem)
-  self.reward = spec.reward or rewards.step_time()
+  self.reward, self.on_evaluated = spec.reward or rewards.step_time(), spec.on_evaluated
   return self
 end
 
@@ -140,14 +142,44 @@ local function refuse_reward(reward, value, expected)
   error(('%s: the reward function returned %s, expected %s'):format(util.function_place(reward), text, expected), 0)
 end
 
---- The reward of metrics; refuses anything but a finite number, naming the function's line.
+-- How many arguments a reward has, by the function: 1, 2, or 1.5 where it has '...'.
+local arities = setmetatable({}, { __mode = 'k' })
+
+local function arity_of(reward)
+  local arity = arities[reward]
+  if arity then return arity end
+  local info = debug.getinfo(reward, 'Su')
+  arity = info.nparams > 1 and 2 or info.isvararg and info.what ~= 'C' and 1.5 or 1
+  arities[reward] = arity
+  return arity
+end
+
+--- The reward of metrics; refuses anything but a finite number, naming the function's line. A reward of two arguments,
+--- and the problem's on_evaluated, need the plan that was priced. again: on_evaluated has seen it before.
 ---@param metrics trinity.Metrics
+---@param plan? trinity.Plan
+---@param again? boolean
 ---@return number
-function Problem:score(metrics)
+function Problem:score(metrics, plan, again)
   if not array.is_metrics(metrics) then check.wrong('problem:score', 1, 'metrics', metrics, 'metrics') end
-  local value = self.reward(metrics)
+  if plan ~= nil and not array.is_int32(plan) and type(plan) ~= 'table' then
+    check.wrong('problem:score', 2, 'plan', plan, 'a placement, a strategy or { placement = ... }')
+  end
+  if again ~= nil then check.argument('problem:score', 3, 'again', again, 'boolean') end
+  local arity, tell, seen = arity_of(self.reward), self.on_evaluated and not again, nil
+  if plan ~= nil and (tell or arity > 1) then
+    seen = strategy.unrewarded('problem:score', self, plan, metrics)
+  elseif tell or arity == 2 then
+    check.refuse('problem:score', 2, 'plan', 'expected the plan of these metrics, which %s takes, got nil',
+      tell and 'on_evaluated' or 'the reward at ' .. util.function_place(self.reward))
+  end
+  local value = self.reward(metrics, seen)
   if type(value) ~= 'number' then refuse_reward(self.reward, value, 'a number') end
   if not (value > -math.huge and value < math.huge) then refuse_reward(self.reward, value, 'a finite number') end
+  if tell then
+    seen.reward = value
+    self.on_evaluated(metrics, seen)
+  end
   return value
 end
 

@@ -23,6 +23,30 @@ local function numbers_of(graph)
   return numbers
 end
 
+local function divisors_of(size)
+  local list = {}
+  for factor = 1, math.min(size, 4096) do
+    if size % factor == 0 then list[#list + 1] = tostring(factor) end
+  end
+  return #list <= 16 and table.concat(list, ', ') or ('%s, ...'):format(table.concat(list, ', ', 1, 16))
+end
+
+--- Refuses a factor above 1 that a dimension does not take, with those that divide it, or the dimensions that do.
+local function check_factor(owner, graph, space, name, number, dimension, factor)
+  local where = ("%s: operator '%s' (%s): dimension '%s'"):format(owner, name, graph:operator(number).type,
+    dimension.name)
+  if not dimension.splits then
+    local others, joined = {}, graph:operator(number).type == 'Split'
+    for _, other in ipairs(space) do if other.splits then others[#others + 1] = other.name end end
+    util.fail('%s: expected 1, as it cannot be split, got %d; %s%s', where, factor, #others > 0
+      and 'those that can: ' .. table.concat(others, ', ') or 'none of its dimensions can',
+      joined and '; without the joined product before it there is nothing in the way (gpt2: fused = false)' or '')
+  elseif factor > dimension.size then
+    util.fail('%s: expected a factor from 1 to %d (%s divide it), got %d', where, dimension.size,
+      divisors_of(dimension.size), factor)
+  end
+end
+
 --- Factors by dimension as the engine takes them.
 local function entry_of(owner, graph, name, number, given)
   check.argument(owner, 'split', name, given, 'table')
@@ -36,6 +60,7 @@ local function entry_of(owner, graph, name, number, given)
     local factor = given[dimension.name]
     if factor ~= nil then
       factors[i] = check.integer(owner, ("factor of operator '%s'"):format(name), dimension.name, factor, 1, 4096)
+      if factor > 1 then check_factor(owner, graph, space, name, number, dimension, factor) end
     end
   end
   if given.devices ~= nil then check.integers(owner, 'split', name, given.devices, 1, 4096) end

@@ -1,6 +1,7 @@
 -- Strategies: what a method returns, priced, saved and loaded.
 
 local core = require 'trinity.core'
+local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local replication_text = require 'trinity.strategy.replication_text'
@@ -27,7 +28,8 @@ local Strategy = { __name = 'strategy' }
 Strategy.__index = Strategy
 
 function Strategy.__tostring(self)
-  local text = ('%s: %s, reward %.6g'):format(self.method or 'strategy', tostring(self.metrics), self.reward)
+  local text = ('%s: %s%s'):format(self.method or 'strategy', tostring(self.metrics),
+    self.reward and (', reward %.6g'):format(self.reward) or '') -- a reward's argument has none yet
   local why = infeasibility.of(self.metrics, self.problem.cluster)
   return why and ('%s; %s'):format(text, why.text) or text
 end
@@ -37,15 +39,24 @@ local strategy = {}
 function strategy.is(value) return getmetatable(value) == Strategy end
 
 --- Prices a plan. Fields: problem, placement, those of its schedule (schedule, micro_batches, ...),
---- metrics, reward, and those of `about`. any: see simulator.run.
-function strategy.new(owner, problem, plan, about, any)
+--- metrics, reward, and those of `about`. any: see simulator.run. again: see problem:score.
+function strategy.new(owner, problem, plan, about, any, again)
   local self = util.merged({ problem = problem }, about)
   local placement, schedule = simulator.parts(owner, problem, plan)
   self.placement = placement
   self.splits = type(plan) == 'table' and plan.splits or nil
   for key, value in util.sorted_pairs(schedule or {}) do self[key] = value end
   self.metrics = simulator.run(owner, problem, plan, any)
-  self.reward = problem:score(self.metrics)
+  self.reward = problem:score(self.metrics, plan, again)
+  return setmetatable(self, Strategy)
+end
+
+--- What a reward is given of a plan: a strategy that may be kept, without a reward.
+function strategy.unrewarded(owner, problem, plan, metrics)
+  local placement, schedule = simulator.parts(owner, problem, plan)
+  local self = { problem = problem, placement = array.copy(placement), metrics = metrics,
+    splits = type(plan) == 'table' and plan.splits or nil }
+  for key, value in util.sorted_pairs(schedule or {}) do self[key] = value end
   return setmetatable(self, Strategy)
 end
 

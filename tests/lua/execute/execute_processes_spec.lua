@@ -113,7 +113,7 @@ describe('trinity execute', function()
   end)
   it('says in one line what is wrong', function()
     local status, output = shell(start .. '--memory_limit 3q')
-    expect(output):matches "option '%-%-memory_limit': expected bytes as 500000, 200M or 2G, got '3q'\n$"
+    expect(output):matches "option '%-%-memory_limit': expected bytes %(500000, 80GB, 25GiB%), got '3q'\n$"
     expect(status):equals(2)
   end)
   it('refuses a strategy for another model', function()

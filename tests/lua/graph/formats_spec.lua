@@ -30,6 +30,16 @@ describe('trinity.model', function()
     expect(graph.parameters):equals(16)
     expect(graph.flops):equals(2 * 4 * 2 * 8)
   end)
+  it('reads a PipeDream file with a byte-order mark, and says what UTF-16 is', function()
+    local path = root .. '/tests/data/profiles/small.graph.txt'
+    local marked = file_with('\239\187\191' .. core.read_file(path), '.txt')
+    expect(trinity.model(marked).operators):equals(trinity.model(path).operators)
+    expect(trinity.pipeline(marked, { method = 'max_load_dp', devices = 2, quiet = true }).max_load)
+      :equals(trinity.pipeline(path, { method = 'max_load_dp', devices = 2, quiet = true }).max_load)
+    for _, mark in ipairs { '\255\254', '\254\255' } do
+      expect(function() trinity.model(file_with(mark .. 'n\0', '.txt')) end):raises '%.txt:1: the text is in UTF%-16, expected UTF%-8 %(iconv'
+    end
+  end)
   it('names the file and what it expected in a JSON file of no known kind', function()
     expect(function() trinity.model(file_with('{"layers": []}', '.json')) end):raises 'no graph of a known kind'
     expect(function() trinity.model(file_with('{"format": "trinity.grap", "version": 1}', '.json')) end)

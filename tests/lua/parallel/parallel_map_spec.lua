@@ -170,7 +170,7 @@ describe('values from workers', function()
       { function() return trinity.random(1, 'x') end, 'result of item 2: cannot send a random stream' },
       { function() return { [{}] = 1 } end, 'result of item 2: cannot send a table with a table as key' },
       { function() return setmetatable({}, {}) end, 'result of item 2: cannot send a table whose metatable was made in the worker' },
-      { function() return { g = trinity.cluster 'p100x2' } end, "field 'g': cannot send a cluster that was made in the worker" },
+      { function() return { g = trinity.cluster 'p100x2' } end, "field 'g': cannot send a cluster that was made in the worker: make it before" },
       { function() return ffi.new 'char[4]' end, 'result of item 2: cannot send ctype<char ' },
     }
     for _, case in ipairs(cases) do

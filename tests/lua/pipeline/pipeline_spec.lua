@@ -214,7 +214,7 @@ describe('trinity pipeline, the command', function()
     expect(output):matches 'no file /nowhere/x.json'
     output, status = run ''
     expect(status):equals(2)
-    expect(output):matches 'expected a file to cut'
+    expect(output):matches 'expected a model to cut'
   end)
 end)
 

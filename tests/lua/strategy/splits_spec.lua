@@ -226,7 +226,7 @@ describe('a lowered graph', function()
     end
     expect(lower { conv_9 = { b = 2 } }):raises "split 'conv_9': no such operator, did you mean 'conv_1'"
     expect(lower { conv_1 = { q = 2 } }):raises "unknown dimension 'q'"
-    expect(lower { conv_1 = { b = 16 } }):raises "dimension 'b': expected a factor from 1 to 8, got 16"
+    expect(lower { conv_1 = { b = 16 } }):raises "dimension 'b': expected a factor from 1 to 8 %(1, 2, 4, 8 divide it%), got 16"
     expect(lower { conv_1 = { b = 8 } }):raises '8 parts on 4 devices'
     expect(lower { conv_1 = { b = 2, devices = { 1, 1 } } }):raises 'listed twice'
     expect(lower { conv_1 = { b = 2, devices = { 1, 9 } } }):raises 'from 1 to 4'
@@ -236,5 +236,35 @@ describe('a lowered graph', function()
         { { operator = graph.operators, copies = 2 } })
     end):raises 'it follows'
     expect(function() core.lower_splits(graph.handle, 4, 7, {}) end):raises "argument 3 %('placement'%): expected an int32 array, got 7"
+  end)
+end)
+
+describe('heads of GPT-2', function()
+  local cluster = trinity.cluster 'p100x2'
+  local function gpt2(fused)
+    return trinity.model('gpt2', { layers = 1, hidden = 50, heads = 5, vocabulary = 96, sequence = 8, batch_size = 4, fused = fused })
+  end
+  local function part(name) return 'block_1/attention/' .. name end
+  local function lower(graph, splits) return trinity.lower { graph = graph, cluster = cluster, splits = splits } end
+  it('can be split where queries, keys and values are products of their own', function()
+    local apart, fused = gpt2(false), gpt2(true)
+    expect(apart.parameters):equals(fused.parameters)
+    expect(gpt2().fingerprint):equals(fused.fingerprint)
+    local splits = {}
+    for _, name in ipairs { 'query', 'key', 'value' } do splits[part(name)] = { n = 2 } end
+    splits[part 'scores'], splits[part 'context'] = { g1 = 2 }, { g1 = 2 }
+    local lowered = lower(apart, splits) -- 5 heads: 3 and 2
+    expect(lowered.graph.operators > apart.operators):equals(true)
+    expect(run(lowered, cluster).step_time_s > 0):equals(true)
+    local status, output = run_trinity 'info gpt2 --set fused=false,layers=1,batch_size=1 --run none'
+    expect(status == 0 and output):matches '\nGemm '
+  end)
+  it('say what divides them, and what stands in the way', function()
+    expect(function() lower(gpt2(), { [part 'scores'] = { g1 = 6 } }) end)
+      :raises "operator 'block_1/attention/scores' %(MatMul%): dimension 'g1': expected a factor from 1 to 5 %(1, 5 divide it%), got 6"
+    expect(function() lower(gpt2(), { [part 'split'] = { d = 2 } }) end)
+      :raises "dimension 'd': expected 1, as it cannot be split, got 2; those that can: b, s; .*%(gpt2: fused = false%)"
+    expect(function() trinity.model('gpt2', { layers = 1, size = 'xl', heads = 24 }) end)
+      :raises 'do not divide each other; heads may be 1, 2, 4, 5, 8, 10, 16, 20, 25,'
   end)
 end)

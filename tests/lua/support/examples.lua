@@ -137,6 +137,7 @@ end
 examples.objects = {
   ['trinity'] = function() return trinity end,
   ['trinity.DevicesModule'] = function() return trinity.devices end,
+  ['trinity.PlotModule'] = function() return trinity.plot end,
   ['trinity.TopologyModule'] = function() return trinity.topology end,
   ['trinity.GraphModule'] = function() return trinity.graph end,
   ['trinity.LayersModule'] = function() return trinity.layers end,
@@ -222,6 +223,8 @@ local function one_stage(graph)
   return stage
 end
 
+local function plotted() return { examples.path(), { series = { { name = 'a', points = { { 1, 2 } } } }, x = 's' } } end
+
 --- Arguments of a function as a list, where those by type do not do.
 examples.arguments = {
   ['trinity.options'] = function() return { { steps = { default = 3 } }, { '--steps=4' } } end,
@@ -257,6 +260,19 @@ examples.arguments = {
   ['trinity.FilesModule.list'] = function() return { core.home .. '/models' } end,
   ['trinity.JsonModule.decode'] = function() return { '{}' } end,
   ['trinity.JsonModule.read'] = function() return { core.home .. '/tests/data/selection/example.json' } end,
+  ['trinity.PlotModule.lines'] = plotted,
+  ['trinity.PlotModule.scatter'] = plotted,
+  ['trinity.PlotModule.pareto'] = plotted,
+  ['trinity.PlotModule.front'] = function() return { { { 1, 2 } } } end,
+  ['trinity.PlotModule.bars'] = function()
+    return { examples.path(), { groups = { 'a' }, series = { 'b' }, values = { { 1 } }, y = 's' } }
+  end,
+  ['trinity.PlotModule.csv'] = function() return { examples.path(), { 'a' }, { { 1 } } } end,
+  ['trinity.Search.keep'] = function(search)
+    search:resumed()
+    return { { round = 1 } }
+  end,
+  ['trinity.Comparison.significance'] = function() return { 'by hand', 'by hand' } end,
   ['trinity.stoppable'] = function() return { function() end } end,
   ['trinity.global'] = function() return { 'example_of_a_global', 1 } end,
   ['trinity.sorted_pairs'] = function() return { { a = 1 } } end,

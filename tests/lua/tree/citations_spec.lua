@@ -99,12 +99,13 @@ end
 
 local entries
 
---- `trinity help NAME`: a chapter, a script, an entry of the reference.
+--- `trinity help NAME`: a chapter, a script, a model, an entry of the reference.
 local function check_help(text, report, tree)
   for name in text:gmatch 'trinity help ([%l_][%w_.:]*)' do
     name = name:gsub('[.:]+$', '')
     entries = entries or reference.names(declarations.read())
-    if not (sections(name) or tree.endings['scripts/' .. name .. '.lua'] or name == 'methods' or entries[name]) then
+    local is_file = tree.endings['scripts/' .. name .. '.lua'] or tree.endings['models/' .. name .. '.lua']
+    if not (sections(name) or is_file or name == 'methods' or entries[name]) then
       report('trinity help knows no ' .. name)
     end
   end

@@ -1,6 +1,7 @@
 -- The program itself: command line, exit statuses, search path, strict globals, messages, prompt.
 
 local core = require 'trinity.core'
+local trinity = require 'trinity'
 
 local folder = temporary()
 os.execute(("mkdir '%s'"):format(folder))
@@ -46,10 +47,11 @@ local function script(text, status, expected)
   gives('trinity script.lua', status, expected)
 end
 
---- Feeds lines to the prompt, without a terminal; expects what it prints.
-local function prompt(lines, expected, options)
+--- Feeds lines to the prompt, without a terminal; expects what it prints (a text, or a pattern).
+local function prompt(lines, expected, options, is_pattern)
   write('lines.txt', lines)
-  gives(('trinity -i %s < lines.txt | sed "s/^\\(>>* \\)*//"'):format(options or ''), 0, expected)
+  local check = is_pattern and says or gives
+  check(('trinity -i %s < lines.txt | sed "s/^\\(>>* \\)*//"'):format(options or ''), 0, expected)
 end
 
 describe('the command line', function()
@@ -92,12 +94,15 @@ describe('the command line', function()
   end)
   it('refuses unknown options and wrong values in one line, status 2', function()
     gives('trinity --sfae x.lua', 2, "trinity: unknown option '--sfae', did you mean '--safe'? (--help lists them)\n")
+    gives('trinity --run none x.lua', 2, "trinity: option '--run' belongs after the script: trinity SCRIPT.lua --run ...\n")
+    says('trinity --help', 0, '\n  %-%-run NAME [^\n]+\n  %-%-runs FOLDER ')
+    gives("trinity --memory-limit 1GiB -e 'print(1)'; trinity --memory-limit 900MB -e 'print(2)'", 0, '1\n2\n')
     gives('trinity -x', 2, "trinity: unknown option '-x' (--help lists them)\n")
     gives('trinity --threads', 2, "trinity: option '--threads' needs a value\n")
     gives('trinity --threads=two', 2, "trinity: --threads: expected an integer from 0 to 4096, got 'two'\n")
     gives('trinity --safe=1', 2, "trinity: option '--safe' takes no value\n")
-    gives('trinity --memory-limit 12Q', 2, "trinity: --memory-limit: expected a number of bytes, such as 64M or 1.5Gi, got '12Q'\n")
-    gives('trinity --memory-limit=', 2, "trinity: --memory-limit: expected a number of bytes, such as 64M or 1.5Gi, got ''\n")
+    gives('trinity --memory-limit 12Q', 2, "trinity: --memory-limit: expected a number of bytes, such as 64M or 1.5GiB, got '12Q'\n")
+    gives('trinity --memory-limit=', 2, "trinity: --memory-limit: expected a number of bytes, such as 64M or 1.5GiB, got ''\n")
     gives('trinity --time-limit -1', 2, "trinity: --time-limit: expected a number of seconds, got '-1'\n")
     gives('trinity --safe -joff', 2, 'trinity: -j and -O cannot be used with --safe\n')
   end)
@@ -297,6 +302,14 @@ strict.lua:8: variable 'Print' is not declared, did you mean 'print'?
   end)
 end)
 
+describe('standard output', function()
+  it('arrives line by line at a pipe, while the script runs', function()
+    write('slow.lua', "print 'first' local start, seen = os.clock() repeat seen = io.open 'seen' "
+      .. "until seen or os.clock() - start > 20 print(seen and 'then' or 'late')")
+    gives('rm -f seen; trinity slow.lua | { read line; touch seen; echo "$line"; cat; }', 0, 'first\nthen\n')
+  end)
+end)
+
 describe('the prompt', function()
   it('prints results without =, and keeps the last as _', function()
     prompt('1 + 1\n"a", 2, nil, false\n_\n= 7\nx = 5\nx\nprint(x)\nnil\nreturn 8\n', '2\na\t2\tnil\tfalse\na\n7\n5\n5\nnil\n8\n')
@@ -305,16 +318,55 @@ describe('the prompt', function()
     prompt('for i = 1, 2 do\nprint(i)\nend\n3 +\n4\n\n-- nothing\nfunction f()\nreturn 9 end\nf()\n', '1\n2\n7\n9\n')
     prompt('s = [[a\nb]]\ns\n', 'a\nb\n')
   end)
-  it('prints tables one level deep, sorted and bounded', function()
+  it('prints tables with short ones within, sorted and bounded', function()
     prompt("{ 1, 'two', {}, { 3 }, n = 1.5, f = print, ['a b'] = true, [10] = 0, [true] = 1 }\n",
-      "{\n  1,\n  'two',\n  {},\n  {...},\n  [10] = 0,\n  ['a b'] = true,\n  f = function,\n  n = 1.5,\n  [true] = 1\n}\n")
-    prompt('{}\n{ a = { b = 1 } }\nsetmetatable({}, { __tostring = function() return "own" end })\n', '{}\n{ a = {...} }\nown\n')
+      "{\n  1,\n  'two',\n  {},\n  { 3 },\n  [10] = 0,\n  ['a b'] = true,\n  f = function,\n  n = 1.5,\n  [true] = 1\n}\n")
+    prompt('{}\n{ a = { b = 1 } }\nsetmetatable({}, { __tostring = function() return "own" end })\n', '{}\n{ a = { b = 1 } }\nown\n')
+    prompt('{ a = { { 1 } }, b = { 1, 2, 3, 4, 5, 6, 7, 8, 9 }, c = { x = { } } }\n', '{ a = {...}, b = {...}, c = {...} }\n')
     prompt("t = {} for i = 1, 100 do t[i] = i end\nn = #t\nselect(2, require('string').format('%d', n))\n", '')
     write('lines.txt', 't = {} for i = 1, 1000 do t[i] = i t["k" .. i] = i end\nt\n')
     says('trinity -i < lines.txt', 0, '  64,\n  %.%.%. 1936 more\n}')
   end)
   it('has the library, and shows its objects', function()
     prompt("g = trinity.model 'vgg16'\ng\n#trinity.models() > 5\n", 'graph vgg16: 98 operators, 142 edges, 138.4 M parameters\ntrue\n')
+  end)
+  it('shows functions of the library by name, and the elements of arrays', function()
+    prompt("trinity.model\nprint\n", '^function trinity%.model%(name, options%?%)  %-%- help%(trinity%.model%)\nfunction: ', nil, true)
+    prompt("p = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x2' }\na = p:placement()\na[2] = 2\na\n",
+      'int32_array[98] { 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ... 82 more }\n')
+    prompt("p = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x2' }\ntrinity.methods.heft(p)\n",
+      '^heft: step [^\n\t]+\n$', nil, true) -- and no nil behind it
+  end)
+  it('has help(x)', function()
+    prompt("help()\n", "^help 'NAME' .*help%(VALUE%)", nil, true)
+    prompt("help 'problem:evaluate'\n", '^problem:evaluate%(plan%)\n%-%-%-', nil, true)
+    prompt("help(trinity.compare)\n", '^trinity%.compare%(problem, list, options%?%)\n', nil, true)
+    prompt("help(trinity.cluster 'p100x2')\n", '^cluster\n.*cluster:wire%(from, to%)', nil, true)
+    prompt("help(trinity.methods)\nhelp(trinity)\n", '^trinity%.methods\n.*trinity%.methods%.register.*\ntrinity\n%-', nil, true)
+    prompt("help 'serching'\nhelp(3)\nhelp {}\n", "help: nothing about 'serching', did you mean 'searching'? (help() says what there is)\n"
+      .. 'no help about number 3\nno help about table\n')
+    prompt("help 'alexnet'\n", '^alexnet: ', '--safe', true)
+    prompt("help = 3\nhelp\n", '3\n')
+  end)
+  it('completes names in quotes and fields of metrics', function()
+    local complete = require('trinity.command.prompt').complete
+    local function completed(line, word, globals) return table.concat(complete(line, word, globals or {}) or { 'nil' }, ' ') end
+    expect(completed("trinity.model 'ale", 'ale')):equals 'alexnet'
+    expect(completed("trinity.cluster('p100_", 'p100_')):equals 'p100_ib p100_paper'
+    expect(completed('trinity.compare(p, { "single_device", "hie', 'hie')):equals 'hierarchical'
+    expect(completed("trinity.devices.with('h1", 'h1')):equals 'h100'
+    expect(completed("print 'x", 'x')):equals 'nil'
+    expect(completed("help 'tut", 'tut')):equals 'tutorial'
+    local p = trinity.problem { graph = trinity.model 'alexnet', cluster = trinity.cluster 'p100x2' }
+    local globals = { m = p:evaluate(p:placement()), found = p:strategy(p:placement()) }
+    expect(completed('x = m.peak_m', 'm.peak_m', globals)):equals 'm.peak_memory_bytes'
+    expect(completed('found.metrics.step', 'found.metrics.step', globals)):equals 'found.metrics.step_time_s'
+    expect(completed('found.me', 'found.me', globals)):equals 'nil'
+  end)
+  it('completes them in a terminal', function()
+    if os.execute 'command -v script >/dev/null' ~= 0 then skip 'script (of util-linux) is not here' end
+    write('keys.txt', "trinity.model 'ale\t'\n")
+    says(("(sleep 1; cat keys.txt) | script -qc '%s' /dev/null | tail -2"):format(program), 0, 'graph alexnet: 50 operators')
   end)
   it('survives errors', function()
     prompt('error("boom")\nx y\nundefined_name\nlocal q = 1\nq\n1\nfor\n',

@@ -345,11 +345,21 @@ local function join_heads(net, name, x, heads, t)
   return net:reshape(name .. '/join', x, { n, t, heads * width })
 end
 
-local function check_heads(name, width, heads, groups)
-  if width % heads ~= 0 or heads % groups ~= 0 then
-    util.fail("attention '%s': a width of %d, %d heads and %d heads of keys do not divide each other", name, width,
-      heads, groups)
+--- What divides `whole`, as a text.
+local function divisors_of(whole)
+  local list = {}
+  for part = 1, math.min(whole, 256) do
+    if whole % part == 0 then list[#list + 1] = part end
   end
+  return table.concat(list, ', ')
+end
+
+local function check_heads(name, width, heads, groups)
+  if width % heads == 0 and heads % groups == 0 then return end
+  local of, divisors = 'heads', divisors_of(width)
+  if width % heads == 0 then of, divisors = 'heads of keys', divisors_of(heads) end
+  util.fail("attention '%s': a width of %d, %d heads and %d heads of keys do not divide each other; %s may be %s", name,
+    width, heads, groups, of, divisors)
 end
 
 --- Scaled dot-product attention in its ONNX parts: queries [N, T, H], keys and values [N, S, K H / heads]

@@ -1,0 +1,33 @@
+-- Numbers as people write them on a command line: 2.5M, 64Ki, and where bytes are meant 25GiB, 80GB, 10Gbit/s.
+
+local units = {}
+
+local factors = { [''] = 1, k = 1e3, K = 1e3, M = 1e6, G = 1e9, T = 1e12,
+  Ki = 1024, Mi = 1024 ^ 2, Gi = 1024 ^ 3, Ti = 1024 ^ 4 }
+
+-- What may follow the factor, in bytes.
+local of_bytes = { B = 1, bit = 1 / 8 }
+local sizes = { bytes = of_bytes, ['bytes/s'] = { B = 1, bit = 1 / 8, ['B/s'] = 1, ['bit/s'] = 1 / 8 } }
+
+-- What a message calls a number in each unit.
+local texts = { bytes = 'bytes (500000, 80GB, 25GiB)', ['bytes/s'] = 'bytes a second (1e9, 25GB/s, 10Gbit/s)' }
+
+--- The units that an option may state: { NAME = what a message calls a number in it }.
+units.texts = texts
+
+--- The number that a text says, or nil. `unit` is what it counts ('bytes', 'bytes/s'), which it may then name.
+---@param text string
+---@param unit? string
+---@return number?
+function units.number(text, unit)
+  local digits, suffix = text:match '^([%d.eE+-]+)(.*)$'
+  local value = digits and tonumber(digits)
+  if not value then return nil end
+  if factors[suffix] then return value * factors[suffix] end
+  for name, size in pairs(sizes[unit] or {}) do -- in any order: no name ends another with a factor between
+    local factor = suffix:sub(-#name) == name and factors[suffix:sub(1, -#name - 1)]
+    if factor then return value * factor * size end
+  end
+end
+
+return units

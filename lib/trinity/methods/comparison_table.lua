@@ -1,0 +1,171 @@
+-- The table of a comparison: its columns, medians and ranges or medians alone, as text, Markdown, LaTeX or CSV.
+
+local core = require 'trinity.core'
+local check = require 'trinity.base.check'
+local significance = require 'trinity.methods.significance'
+local statistics = require 'trinity.base.statistics'
+local text = require 'trinity.base.text'
+local util = require 'trinity.base.util'
+
+local comparison_table = {}
+
+local function seconds_text(v) return ('%.4f s'):format(v) end
+
+local function metric(name)
+  return function(s) return s.metrics[name] end
+end
+
+local function reward(s) return s.reward end
+
+local function decimals(v) return ('%.4f'):format(v) end
+
+--- How many runs of a row fit.
+function comparison_table.fitting(row)
+  local fit = 0
+  for _, found in ipairs(row.runs) do if found.metrics.feasible then fit = fit + 1 end end
+  return fit
+end
+
+--- Values of all runs of a row, ascending.
+function comparison_table.values(row, value)
+  local list = util.map(row.runs, value)
+  table.sort(list)
+  return list
+end
+
+local function over_bound(s) return s.metrics.step_time_s / s:lower_bound_s() end
+
+-- Columns by name. `value` of a run with `show`: medians and ranges; `of`: a number of the row; `cell`: a text of it.
+-- `data` is what CSV calls the number.
+local columns = {
+  method = { head = 'method', data = 'method',
+    cell = function(row, best) return row.method .. (row == best and ' *' or '') end },
+  step_time = { head = 'step time', data = 'step_time_s', value = metric 'step_time_s', show = seconds_text },
+  step_time_mean = { head = 'mean', data = 'mean_step_time_s', show = seconds_text,
+    of = function(row) return statistics.mean(util.map(row.runs, metric 'step_time_s')) end },
+  step_time_deviation = { head = 'deviation', data = 'deviation_step_time_s', show = seconds_text,
+    of = function(row) return statistics.deviation(util.map(row.runs, metric 'step_time_s')) end },
+  over_bound = { head = 'over bound', data = 'over_bound', value = over_bound,
+    show = function(v) return ('%.2fx'):format(v) end },
+  peak_memory = { head = 'peak memory', data = 'peak_memory_bytes', value = metric 'peak_memory_bytes',
+    show = core.format_bytes },
+  peak_communication = { head = 'peak communication', data = 'peak_communication_bytes',
+    value = metric 'peak_communication_bytes', show = core.format_bytes },
+  total_communication = { head = 'communication', data = 'total_communication_bytes',
+    value = metric 'total_communication_bytes', show = core.format_bytes },
+  feasible = { head = 'feasible', data = 'feasible_runs', of = comparison_table.fitting, cell = function(row)
+    local fit = comparison_table.fitting(row)
+    if fit == #row.runs then return 'yes' end
+    return fit == 0 and 'no' or ('%d of %d'):format(fit, #row.runs)
+  end },
+  reward = { head = 'reward', data = 'reward', value = reward, show = decimals },
+  reward_mean = { head = 'mean reward', data = 'mean_reward', show = decimals,
+    of = function(row) return statistics.mean(util.map(row.runs, reward)) end },
+  reward_deviation = { head = 'deviation of reward', data = 'deviation_reward', show = decimals,
+    of = function(row) return statistics.deviation(util.map(row.runs, reward)) end },
+  p = { head = 'p', data = 'p', show = function(v) return ('%.3g'):format(v) end,
+    of = function(row, best, self)
+      local test = best and row ~= best and significance.of(self, row, best)
+      return test and test.p
+    end },
+  runs = { head = 'runs', data = 'runs', of = function(row) return #row.runs end, show = tostring },
+  evaluations = { head = 'evaluations', data = 'evaluations', value = function(s) return s.evaluations or 0 end,
+    show = function(v) return v > 0 and tostring(v) or '-' end },
+  seconds = { head = 'seconds', data = 'seconds', value = function(s) return s.seconds or -1 end,
+    show = function(v) return v >= 0 and ('%.1f'):format(v) or '-' end },
+}
+
+local usual = { 'method', 'step_time', 'over_bound', 'peak_memory', 'peak_communication', 'feasible', 'reward',
+  'evaluations', 'seconds' }
+local narrow = { 'method', 'step_time', 'step_time_mean', 'step_time_deviation', 'peak_memory', 'peak_communication',
+  'feasible', 'reward', 'p', 'seconds' }
+local widest = 120
+
+--- Names of all columns, sorted.
+function comparison_table.names() return util.sorted_keys(columns) end
+
+--- The cell of a row with runs; `ranges`: median [least - most] where a column has a value of every run.
+local function cell_of(self, column, row, best, ranges)
+  if column.cell then return column.cell(row, best) end
+  if column.of then
+    local number = column.of(row, best, self)
+    return number and column.show(number) or '-'
+  end
+  local list = comparison_table.values(row, column.value)
+  local middle, least, most = column.show(util.median(list)), column.show(list[1]), column.show(list[#list])
+  if not ranges or least == most then return middle end
+  return ('%s [%s - %s]'):format(middle, least, most)
+end
+
+local function heads_of(names)
+  return util.map(names, function(name) return columns[name].head end)
+end
+
+local function cells(self, names, ranges)
+  local best = self:best()
+  return util.map(self.rows, function(row)
+    return util.map(names, function(name)
+      if #row.runs > 0 then return cell_of(self, columns[name], row, best, ranges) end
+      return name == 'method' and row.method or '-'
+    end)
+  end)
+end
+
+--- The cells of a row as numbers that keep all digits, for CSV; the method without the mark of the best.
+local function data(self, names)
+  local best = self:best()
+  return util.map(self.rows, function(row)
+    return util.map(names, function(name)
+      local column = columns[name]
+      if name == 'method' then return row.method end
+      if #row.runs == 0 then return '' end
+      local number
+      if column.of then number = column.of(row, best, self)
+      else number = util.median(comparison_table.values(row, column.value)) end
+      return number and text.digits(number) or ''
+    end)
+  end)
+end
+
+--- The text of the usual table, and whether it has medians alone: where ranges would make it wider than 120 columns.
+function comparison_table.usual(self)
+  local whole = text.format_table(heads_of(usual), cells(self, usual, true))
+  if self.seeds == 1 or #whole:match '^[^\n]*\n([^\n]*)' <= widest then return whole, false end
+  return text.format_table(heads_of(narrow), cells(self, narrow, false)), true
+end
+
+local formats = { text = true, markdown = true, latex = true, csv = true }
+
+--- The table alone, of chosen columns in a chosen format.
+function comparison_table.write(self, options)
+  options = check.options('comparison:table', 1, 'options', options, { columns = 'table',
+    format = { 'choice', formats }, ranges = 'boolean' })
+  local names, format = options.columns or (self.seeds > 1 and narrow or usual), options.format or 'text'
+  for i, name in ipairs(check.list('comparison:table', 'option', 'columns', names, 'string')) do
+    if not columns[name] then
+      check.refuse('comparison:table', 'option', 'columns', 'entry %d: unknown column %s', i,
+        util.unknown(name, comparison_table.names()))
+    end
+  end
+  if #names == 0 then
+    check.refuse('comparison:table', 'option', 'columns', 'expected at least one column, got none')
+  end
+  if format == 'csv' then
+    return text.csv(util.map(names, function(name) return columns[name].data end), data(self, names))
+  end
+  return text[format == 'text' and 'format_table' or format](heads_of(names), cells(self, names, options.ranges))
+end
+
+--- Refuses columns and a format that are none, before anything is computed.
+function comparison_table.check_words(names, format)
+  for _, name in ipairs(names or {}) do
+    if not columns[name] then
+      util.fail_usage("option '--columns': unknown column %s", util.unknown(name, comparison_table.names()))
+    end
+  end
+  if not formats[format] then
+    util.fail_usage("option '--format': unknown format %s", util.unknown(format, util.sorted_keys(formats)))
+  end
+end
+
+return comparison_table

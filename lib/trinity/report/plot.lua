@@ -1,0 +1,193 @@
+-- trinity.plot: pictures of experiments as SVG and PNG, and their numbers as CSV.
+
+local base = require 'trinity.base.plot'
+local check = require 'trinity.base.check'
+local text = require 'trinity.base.text'
+local util = require 'trinity.base.util'
+
+--- Pictures as PATH.svg and PATH.png, drawn by gnuplot; numbers as CSV. Those of pictures give the path of the SVG, or
+--- nil and why there is none.
+---@class trinity.PlotModule
+local plot = {}
+
+--- Whether gnuplot is there, which draws.
+---@return boolean
+function plot.available() return base.available() end
+
+local rules = { series = 'table', x = 'string', y = 'string', title = 'string', log_x = 'boolean', log_y = 'boolean',
+  width = { 'integer', 100, 10000 }, height = { 'integer', 100, 10000 } }
+
+local function refuse_series(owner, s, message, ...)
+  check.refuse(owner, 'option', 'series', 'entry %d: %s', s, message:format(...))
+end
+
+local function is_finite(value) return type(value) == 'number' and value > -math.huge and value < math.huge end
+
+-- A point { x, y } that axes can show.
+local function check_point(owner, s, i, point, spec)
+  if type(point) ~= 'table' or not is_finite(point[1]) or not is_finite(point[2]) then
+    refuse_series(owner, s, 'point %d: expected { x, y }, two finite numbers, got %s', i,
+      type(point) == 'table' and ('{ %s, %s }'):format(tostring(point[1]), tostring(point[2])) or util.describe(point))
+  end
+  for axis, name in ipairs { 'log_x', 'log_y' } do
+    if spec[name] and point[axis] <= 0 then
+      refuse_series(owner, s, 'point %d: expected a number above 0 (%s), got %s', i, name, text.digits(point[axis]))
+    end
+  end
+end
+
+local function check_spec(owner, spec)
+  check.table(owner, 2, 'spec', spec, rules, 'series')
+  if #spec.series == 0 then check.refuse(owner, 'option', 'series', 'expected at least one entry, got none') end
+  for s, series in ipairs(check.list(owner, 'option', 'series', spec.series, 'table')) do
+    util.refuse_unknown(owner .. ': series', series, { name = true, points = true }, 'field')
+    if series.name ~= nil and type(series.name) ~= 'string' then
+      refuse_series(owner, s, "field 'name': expected a string, got %s", util.describe(series.name))
+    end
+    if type(series.points) ~= 'table' or #series.points == 0 then
+      refuse_series(owner, s, "field 'points': expected a list of { x, y }, got %s",
+        type(series.points) == 'table' and 'an empty one' or util.describe(series.points))
+    end
+    for i, point in ipairs(series.points) do check_point(owner, s, i, point, spec) end
+  end
+  return spec
+end
+
+--- A path without the ending of a picture; refuses one that cannot be written.
+local function stem_of(owner, path)
+  check.argument(owner, 1, 'path', path, 'string')
+  return (path:gsub('%.svg$', ''):gsub('%.png$', ''))
+end
+
+local function in_quotes(words) return "'" .. words:gsub('%c', ' '):gsub("'", "''") .. "'" end
+
+local function axes_of(spec)
+  return table.concat { spec.title and ('set title %s noenhanced\n'):format(in_quotes(spec.title)) or '',
+    ('set xlabel %s noenhanced\nset ylabel %s noenhanced\n'):format(in_quotes(spec.x or ''), in_quotes(spec.y or '')),
+    spec.log_x and 'set logscale x\n' or '', spec.log_y and 'set logscale y\n' or '',
+    'set key outside bottom center horizontal\nset offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n' }
+end
+
+-- Draws the series `with` lines or points; `parts` are drawn behind them, their data in `blocks`.
+local function draw(owner, path, spec, with, blocks, parts)
+  for s, series in ipairs(spec.series) do
+    blocks[#blocks + 1] = base.block('series' .. s, series.points)
+    parts[#parts + 1] = ('$series%d using 1:2 with %s linetype %d %s'):format(s, with, s, series.name
+      and ('title %s noenhanced'):format(in_quotes(series.name)) or 'notitle')
+  end
+  return base.picture(stem_of(owner, path), table.concat(blocks) .. axes_of(spec) .. 'plot '
+    .. table.concat(parts, ', \\\n  '), spec.width, spec.height)
+end
+
+--- Curves with their points.
+---@param path string
+---@param spec trinity.PlotSpec
+---@return string? svg
+---@return string? reason
+function plot.lines(path, spec)
+  stem_of('plot.lines', path)
+  return draw('plot.lines', path, check_spec('plot.lines', spec), 'linespoints', {}, {})
+end
+
+--- Points alone.
+---@param path string
+---@param spec trinity.PlotSpec
+---@return string? svg
+---@return string? reason
+function plot.scatter(path, spec)
+  stem_of('plot.scatter', path)
+  return draw('plot.scatter', path, check_spec('plot.scatter', spec), 'points pointsize 0.9', {}, {})
+end
+
+--- The points that no other beats, where less is better in x and in y: none is as good or better in both. The entries
+--- of the list themselves, by x; of equal ones the first.
+---@param points number[][] { x, y }
+---@return number[][]
+function plot.front(points)
+  check.list('plot.front', 1, 'points', points, 'table')
+  local order, front, least = {}, {}, math.huge
+  for i, point in ipairs(points) do
+    check_point('plot.front', 1, i, point, {})
+    order[i] = i
+  end
+  table.sort(order, function(a, b)
+    local p, q = points[a], points[b]
+    if p[1] ~= q[1] then return p[1] < q[1] end
+    if p[2] ~= q[2] then return p[2] < q[2] end
+    return a < b
+  end)
+  for _, i in ipairs(order) do
+    if points[i][2] < least then
+      least = points[i][2]
+      front[#front + 1] = points[i]
+    end
+  end
+  return front
+end
+
+--- Points with the Pareto front of all series together, less being better in x and in y.
+---@param path string
+---@param spec trinity.PlotSpec
+---@return string? svg
+---@return string? reason
+function plot.pareto(path, spec)
+  stem_of('plot.pareto', path)
+  check_spec('plot.pareto', spec)
+  local all = {}
+  for _, series in ipairs(spec.series) do
+    for _, point in ipairs(series.points) do all[#all + 1] = point end
+  end
+  local front = util.map(plot.front(all), function(point) return { point[1], point[2] } end)
+  return draw('plot.pareto', path, spec, 'points pointsize 0.9', { base.block('front', front) },
+    { "$front using 1:2 with steps linewidth 2 linecolor rgb '#444444' title 'Pareto front'" })
+end
+
+local bar_rules = { groups = 'table', series = 'table', values = 'table', y = 'string', title = 'string',
+  width = rules.width, height = rules.height }
+
+--- Groups of bars: values[g][s] is that of group g and series s, a number from 0, or a text that stands in its place
+--- ('out of memory').
+---@param path string
+---@param spec trinity.BarsSpec
+---@return string? svg
+---@return string? reason
+function plot.bars(path, spec)
+  local owner = 'plot.bars'
+  local stem = stem_of(owner, path)
+  check.table(owner, 2, 'spec', spec, bar_rules, 'groups', 'series', 'values')
+  check.list(owner, 'option', 'groups', spec.groups, 'string')
+  check.list(owner, 'option', 'series', spec.series, 'string')
+  for g in ipairs(spec.groups) do
+    for s in ipairs(spec.series) do
+      local value = type(spec.values[g]) == 'table' and spec.values[g][s]
+      if type(value) ~= 'string' and not (is_finite(value) and value >= 0) then
+        check.refuse(owner, 'option', 'values', 'group %d, series %d: expected a number from 0 or a text, got %s', g, s,
+          util.describe(value))
+      end
+    end
+  end
+  return base.bars(stem, util.merged({ y = '' }, spec))
+end
+
+--- Rows of texts and numbers below `head` as CSV; numbers keep all their digits.
+---@param path string
+---@param head string[]
+---@param rows (string|number)[][]
+---@return string path
+function plot.csv(path, head, rows)
+  check.argument('plot.csv', 1, 'path', path, 'string')
+  check.list('plot.csv', 2, 'head', head, 'string')
+  for r, row in ipairs(check.list('plot.csv', 3, 'rows', rows, 'table')) do
+    for c = 1, #head do
+      local value = row[c]
+      if value ~= nil and type(value) ~= 'number' and type(value) ~= 'string' and type(value) ~= 'boolean' then
+        check.refuse('plot.csv', 3, 'rows', 'row %d, column %d: expected a number or a text, got %s', r, c,
+          util.describe(value))
+      end
+    end
+  end
+  base.csv(path, head, rows)
+  return path
+end
+
+return plot

@@ -1,0 +1,105 @@
+-- Settings on the command line: options of a model's builder (--set), of methods (--method_set).
+
+local cli = require 'trinity.command.cli'
+local help = require 'trinity.command.help'
+local settings = require 'trinity.command.settings'
+local trinity = require 'trinity'
+
+describe('NAME=VALUE', function()
+  local function read(...) return settings.read('set', { ... }) end
+  it('is true, false, a number, a text or a list', function()
+    local values = read('policy=false,batch=16,size=xl', 'memory=2Gi', 'warm_start=expert,metis', 'on=true', 'empty=')
+    expect(values.policy):equals(false)
+    expect(values.on):equals(true)
+    expect(values.batch):equals(16)
+    expect(values.memory):equals(2 ^ 31)
+    expect(values.size):equals 'xl'
+    expect(values.empty):equals ''
+    expect(table.concat(values.warm_start, ' ')):equals 'expert metis'
+  end)
+  it('may be a field, and the last one counts', function()
+    local values = read('dimensions.sequence=128,dimensions.batch=2', 'layers=1,layers=2')
+    expect(values.dimensions.sequence + values.dimensions.batch):equals(130)
+    expect(values.layers):equals(2)
+  end)
+  it('is refused where it is none', function()
+    expect(function() read 'layers' end):raises "option '%-%-set': expected NAME=VALUE, got 'layers'"
+    expect(function() read '=3' end):raises "expected NAME=VALUE, got '=3'"
+    expect(function() read('a=1', 'a.b=2') end):raises "'a' and 'a%.b' are given, expected one of them"
+  end)
+end)
+
+describe('--set', function()
+  local function graph(model, ...) return cli.load_model { model = model, batch_size = 0, set = { ... } } end
+  it('gives a builder its options, and every model the common ones', function()
+    local options = { layers = 1, hidden = 32, heads = 4, vocabulary = 50, sequence = 8, batch_size = 1, dtype = 'bfloat16' }
+    expect(graph('gpt2', 'layers=1,hidden=32,heads=4', 'vocabulary=50,sequence=8,batch_size=1,dtype=bfloat16').fingerprint)
+      :equals(trinity.model('gpt2', options).fingerprint)
+    expect(graph('alexnet', 'training=false').training):equals(false)
+    expect(cli.load_model({ model = 'alexnet', batch_size = 8, set = {} }).fingerprint)
+      :equals(graph('alexnet', 'batch_size=8').fingerprint)
+  end)
+  it('refuses what a model does not have, with a suggestion and status 2', function()
+    local status, output = run_trinity 'info gpt2 --set layer=2'
+    expect(status):equals(2)
+    expect(output):matches "^trinity: option '%-%-set': model 'gpt2': unknown option 'layer', did you mean 'layers'%? %(known: batch_size,"
+    status, output = run_trinity 'simulate --model gpt2 --set dtpye=bfloat16'
+    expect(status):equals(2)
+    expect(output):matches "unknown option 'dtpye', did you mean 'dtype'%?"
+    expect(function() graph('gpt2', 'layers=x') end):raises "model 'gpt2': option 'layers': expected an integer from 0 to 1000, got string 'x'"
+    expect(function() graph('not_there', 'layers=1') end):raises "no model 'not_there'"
+  end)
+  it('reaches every command that takes a model', function()
+    local small = ' --run none --set layers=1,hidden=32,heads=4,vocabulary=50,sequence=8,batch_size=1'
+    for _, command in ipairs { 'info gpt2', 'export gpt2 --output ' .. temporary(), 'simulate --model gpt2', 'pipeline gpt2 --method max_load_dp',
+        'search --model gpt2 --method metis', 'compare --model gpt2 --methods metis', 'timeline --model gpt2 --output ' .. temporary(),
+        'execute --model gpt2 --steps 1', 'figure4 --model gpt2 --method metis --output ' .. temporary(),
+        'profile --model gpt2 --steps 1 --warm_up 0 --copies 1 --largest_copy 64Ki --out ' .. temporary(),
+        'quickstart --model gpt2 --steps 1 --samples 2 --save ' .. temporary(),
+        'tradeoff --model gpt2 --evaluations 4 --seeds 1 --output ' .. temporary() } do
+      local status, output = run_trinity(command .. small)
+      expect(status == 0 or command .. output):equals(true)
+      status, output = run_trinity(command .. small .. ',layrs=2')
+      expect(status == 2 and output):matches "option '%-%-set': model 'gpt2': unknown option 'layrs', did you mean 'layers'%?"
+    end
+    expect(function() trinity.pipeline('tests/data/profiles/small.graph.txt', { model = { layers = 1 } }) end)
+      :raises "option 'model': tests/data/profiles/small%.graph%.txt is a file of costs"
+  end)
+  it('is told by trinity help MODEL', function()
+    local _, output = run_trinity 'help gpt2'
+    expect(output):matches '^gpt2: GPT%-2, small to XL\n.*\n  layers +blocks %(0: by size%) %(default: 0%)\n.*of every model .*dtype'
+    expect(help.show ~= nil):truthy()
+    _, output = run_trinity 'help bert_bse'
+    expect(output):matches "did you mean 'bert_base'%?"
+  end)
+end)
+
+describe('--method_set', function()
+  local problem = trinity.problem { graph = trinity.model('alexnet', { batch_size = 4 }), cluster = trinity.cluster 'p100x2' }
+  local own = { evaluations = 24, seed = 3, quiet = true }
+  it('gives a method its options', function()
+    local found = cli.run_method({ method = 'random', method_set = { 'batch=8' } }, problem, own)
+    expect(#found.curve):equals(3)
+    expect(found.reward):equals(trinity.methods.random(problem, { evaluations = 24, seed = 3, quiet = true, batch = 8 }).reward)
+  end)
+  it('refuses what a method does not have, with a suggestion and status 2', function()
+    local search = 'search --model alexnet --run none --evaluations 8 --method '
+    local status, output = run_trinity(search .. 'random --method_set bach=8')
+    expect(status):equals(2)
+    expect(output):matches "^trinity: option '%-%-method_set': random: unknown option 'bach', did you mean 'batch'%?"
+    status, output = run_trinity(search .. 'random --method_set batch=x')
+    expect(status):equals(2)
+    expect(output):matches "option '%-%-method_set': random: option 'batch': expected a number, got string 'x'"
+  end)
+  it('names the method where several are compared', function()
+    local compare = 'compare --model alexnet --run none --methods random,metis --seeds 1 --evaluations 8 --method_set '
+    local status, output = run_trinity(compare .. 'random.batch=4')
+    expect(status == 0 or output):equals(true)
+    for words, message in trinity.sorted_pairs {
+      ['random.bach=4'] = "random: unknown option 'bach', did you mean 'batch'%?", ['batch=4'] = "expected METHOD.NAME=VALUE, got 'batch=...'",
+      ['rndom.batch=4'] = "unknown method 'rndom', did you mean 'random'%? %(known: random, metis%)" } do
+      status, output = run_trinity(compare .. words)
+      expect(status == 2 and output):matches("option '%-%-method_set': " .. message)
+    end
+  end)
+end)

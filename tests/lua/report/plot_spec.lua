@@ -1,0 +1,81 @@
+-- trinity.plot: pictures, fronts and CSV.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local plot = trinity.plot
+local spec = { title = "it's 100 %", x = 'step time', y = 'memory', series = {
+  { name = 'a_b', points = { { 1, 4 }, { 2, 2 }, { 3, 3 } } }, { points = { { 4, 1 }, { 5, 5 } } } } }
+
+--- Draws; the SVG's text, where gnuplot is.
+local function drawn(kind, of, ending)
+  local path = temporary()
+  local svg, reason = plot[kind](path .. (ending or ''), of)
+  if not plot.available() then
+    expect(reason):matches 'gnuplot is not installed'
+    skip(reason)
+  end
+  expect(svg):equals(path .. '.svg')
+  expect(core.read_file(path .. '.png'):sub(2, 4)):equals 'PNG'
+  return core.read_file(svg)
+end
+
+describe('trinity.plot', function()
+  it('draws lines, points and a front', function()
+    local lines, scatter = drawn('lines', spec), drawn('scatter', spec, '.svg')
+    local pareto = drawn('pareto', spec)
+    for _, svg in ipairs { lines, scatter, pareto } do
+      expect(svg):matches "it's 100 %%"
+      expect(svg):matches 'a_b'
+      expect(svg):matches 'step time'
+    end
+    expect(pareto):matches 'Pareto front'
+    expect(lines:find('Pareto', 1, true)):equals(nil)
+    expect(lines ~= scatter):equals(true)
+    expect(#drawn('lines', merged(spec, { log_x = true, log_y = true, width = 300, height = 200 })) > 1000):equals(true)
+  end)
+  it('draws bars', function()
+    local svg = drawn('bars', { groups = { 'gnmt', 'vgg_16' }, series = { 'best', 'heft' }, values = { { 1, 2 }, { 0.5, 'OOM' } }, y = 's' })
+    for _, word in ipairs { 'gnmt', 'vgg_16', 'best', 'heft', 'OOM' } do expect(svg):matches(word) end
+  end)
+  it('finds the front, of the points themselves', function()
+    local points = { { 3, 3 }, { 1, 4, name = 'first' }, { 2, 2 }, { 2, 2 }, { 4, 1 }, { 5, 1 }, { 1, 5 } }
+    local front = plot.front(points)
+    expect(#front):equals(3)
+    expect(front[1]):equals(points[2])
+    expect(front[2]):equals(points[3])
+    expect(front[3]):equals(points[5])
+    expect(#plot.front {}):equals(0)
+  end)
+  it('writes numbers with all their digits', function()
+    local path = temporary '.csv'
+    plot.csv(path, { 'name', 'x', 'flag' }, { { 'a,"b"', 1 / 3, true }, { 'c', 2 ^ 53 }, { 'd', 0.1 } })
+    local csv = core.read_file(path)
+    expect(csv):matches '^name,x,flag\n"a,""b""",0%.333333333333333%d*,true\nc,9007199254740992,\nd,0%.1,\n$'
+    expect(tonumber(csv:match '(0%.3%d+)')):equals(1 / 3)
+  end)
+  it('says what is wrong', function()
+    local function lines(of) return function() plot.lines('x', of) end end
+    expect(lines {}):raises "plot.lines: option 'series' is missing"
+    expect(lines { series = {} }):raises "option 'series': expected at least one entry"
+    expect(lines { serie = {} }):raises "unknown option 'serie', did you mean 'series'%?"
+    expect(lines { series = { { points = { { 1 } } } } }):raises 'entry 1: point 1: expected { x, y }, two finite numbers, got { 1, nil }'
+    expect(lines { series = { { points = { { 1, 0 / 0 } } } } }):raises 'two finite numbers'
+    expect(lines { series = { { point = {} } } }):raises "unknown field 'point', did you mean 'points'%?"
+    expect(lines { series = { { points = {} } } }):raises "field 'points': expected a list of { x, y }, got an empty one"
+    expect(lines { log_y = true, series = { { points = { { 1, 0 } } } } }):raises 'expected a number above 0 %(log_y%), got 0'
+    expect(function() plot.bars('x', { groups = { 'a' }, series = { 'b' }, values = { {} } }) end)
+      :raises "option 'values': group 1, series 1: expected a number from 0 or a text, got nil"
+    expect(function() plot.csv('x', { 'a' }, { { {} } }) end):raises 'row 1, column 1: expected a number or a text, got table'
+    expect(function() plot.front { { 1 } } end):raises 'point 1: expected { x, y }'
+  end)
+  it('does not start gnuplot for safe scripts', function()
+    local folder = temporary '.folder'
+    os.execute(("mkdir '%s'"):format(folder))
+    local status, output = run_script(("--safe --allow '%s' SCRIPT '%s/x'"):format(folder, folder), [[
+      local trinity = require 'trinity'
+      print(trinity.plot.lines(arg[1], { series = { { points = { { 1, 2 } } } } }))
+      print(trinity.plot.available())]])
+    expect(status == 0 and output):matches '^nil\tsafe scripts do not start gnuplot\nfalse\n'
+  end)
+end)

@@ -1,0 +1,85 @@
+-- Searches of a script's own that keep checkpoints: search:resumed, search:keep.
+
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
+local trinity = require 'trinity'
+
+local head = [[
+local trinity = require 'trinity'
+local core = require 'trinity.core'
+local checkpoints = require 'trinity.runs.checkpoints'
+checkpoints.least_s, checkpoints.share = 0, 1e9 -- after every step
+local options = trinity.options { stop = { default = 0 }, evaluations = { default = 40 } }
+local problem = trinity.problem { graph = trinity.model('alexnet', { batch_size = 4 }), cluster = trinity.cluster 'p100x2' }
+local log = io.open(os.getenv 'LOG', 'a')
+]]
+
+local body = [[
+trinity.methods.register('climb', function(p, given)
+  local o = trinity.search.options('climb', {}, given)
+  return trinity.search.run('climb', p, o, function(search)
+    local state = search:resumed() or { round = 0, seen = {} }
+    while search:more() do
+      state.round = state.round + 1
+      log:write(state.round, '\n') log:flush()
+      local stream = trinity.random(o.seed, 'climb', state.round)
+      local rewards = search:evaluate { p:placement_by_unit(function() return stream:integer(2) end) }
+      state.seen[#state.seen + 1] = rewards[1]
+      search:keep(function() return state end)
+      if state.round == tonumber(os.getenv 'STOP') then require('ffi').C.abort() end
+    end
+    local sum = 0
+    for _, reward in ipairs(state.seen) do sum = sum + reward end
+    print(#state.seen, ('%.17g'):format(sum))
+  end)
+end, { budget = true })
+print(trinity.methods.climb(problem, { evaluations = options.evaluations, quiet = true }).reward)
+]]
+
+describe('a search of its own', function()
+  local path = file_with(head .. "require('ffi').cdef 'void abort(void);'\n" .. body, '.lua')
+  local runs, log = temporary '.runs', temporary '.log'
+  local function run(words, stop)
+    local text, status = output_of(("LOG='%s' STOP=%d '%s' '%s' --runs '%s' %s 2>/dev/null; echo \"status=$?\""):format(log, stop or 0,
+      program, path, runs, words)):match '^(.*)status=(%d+)\n$'
+    return tonumber(status), text
+  end
+  it('goes on from what it kept, to the same end', function()
+    local status, whole = run '--run whole'
+    expect(status):equals(0)
+    core.write_file(log, '')
+    expect((run('--run broken', 17)) > 128):equals(true)
+    expect(core.read_file(log)):matches '\n17\n$'
+    core.write_file(log, '')
+    local again
+    status, again = run '--run broken --resume'
+    expect(status):equals(0)
+    expect(again):equals(whole)
+    expect(core.read_file(log)):matches '^18\n' -- what was kept is not done again
+    local search = json.read(runs .. '/broken/searches/1/search.json')
+    expect(search.resumed_from):equals(17)
+    expect(core.read_file(runs .. '/broken/searches/1/curve.csv')):equals(core.read_file(runs .. '/whole/searches/1/curve.csv'))
+  end)
+  local problem = trinity.problem { graph = trinity.model('alexnet', { batch_size = 4 }), cluster = trinity.cluster 'p100x2' }
+  local function search(act)
+    return trinity.search.run('mine', problem, trinity.search.options('mine', {}, { evaluations = 2, quiet = true }), function(self)
+      act(self)
+      self:evaluate { problem:placement() }
+    end)
+  end
+  it('says what is wrong', function()
+    expect(function() search(function(self) self:keep {} end) end):raises 'search:keep: search:resumed%(%) has to be called before'
+    expect(function() search(function(self) self:resumed() self:keep(3) end) end)
+      :raises "search:keep: argument 1 %('state'%): expected a table or a function that returns one, got number 3"
+  end)
+  it('keeps nothing where no run is kept', function()
+    local got = 'nothing'
+    local found = search(function(self)
+      got = self:resumed()
+      self:keep { 1 }
+      self:keep(function() error 'not called' end)
+    end)
+    expect(got):equals(nil)
+    expect(found.evaluations):equals(1)
+  end)
+end)
