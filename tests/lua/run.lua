@@ -191,6 +191,14 @@ local environment = setmetatable({
   shared = function(path) return root .. '/../shared/data/' .. path end,
 }, { __index = _G })
 
+--- Names of the library's methods: those of a fresh process, as specs register some of their own.
+function environment.library_methods()
+  local list = {}
+  for name in output_of("'" .. program .. "' -e 'print(table.concat(require(\"trinity\").methods.names(), \" \"))'")
+    :gmatch '%S+' do list[#list + 1] = name end
+  return list
+end
+
 --- Writes a text to a file that is removed in the end; its path.
 function environment.file_with(text, ending)
   local path = environment.temporary(ending)

@@ -202,11 +202,7 @@ describe('comparisons of what is out of memory', function()
 end)
 
 describe('budgets of a comparison', function()
-  -- Methods that the library has; those that specs have registered say nothing of themselves.
-  local names = {}
-  for _, name in ipairs(trinity.methods.names()) do
-    if trinity.methods.info(name).help ~= '' then names[#names + 1] = name end
-  end
+  local names = library_methods()
   it('are kept by every method', function()
     with_torch()
     local comparison = trinity.compare(chain(), names, { evaluations = 13, quiet = true })

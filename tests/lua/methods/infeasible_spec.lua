@@ -13,11 +13,7 @@ end
 
 local limits = "device 'gpu[01]' needs [23]0 GB, [%d.]+ GB %(%d+ bytes%) more than the 16.6 GB that a step may use"
 
--- Methods that the library has; those that specs have registered say nothing of themselves.
-local names = {}
-for _, name in ipairs(trinity.methods.names()) do
-  if trinity.methods.info(name).help ~= '' then names[#names + 1] = name end
-end
+local names = library_methods()
 
 -- Those that look for what is best, and so for what is nearest to fitting.
 local searching = { annealing = true, best = true, exhaustive = true, local_search = true, mcmc = true, random = true,

@@ -33,15 +33,6 @@ local function optimum(number)
   return problems[number], optima[number]
 end
 
---- Methods that the library has; those that other specs have registered say nothing of themselves.
-local function library_methods()
-  local names = {}
-  for _, name in ipairs(trinity.methods.names()) do
-    if trinity.methods.info(name).help ~= '' then names[#names + 1] = name end
-  end
-  return names
-end
-
 describe('on twenty small graphs', function()
   it('exhaustive search fits, and beats one device on most', function()
     local gains = 0
