@@ -15,8 +15,8 @@ namespace trinity::lua {
 /// Unprotected: call it below lua_pcall.
 std::vector<std::string> completions(lua_State* L, const std::string& line);
 
-/// Names for the word at the end of `line` that lib/trinity/command/prompt.lua knows: names in quotes,
-/// fields of metrics; false where it knows none of that kind.
+/// Names for the word at the end of `line` that lib/trinity/command/prompt.lua knows: names in
+/// quotes, fields of metrics; false where it knows none of that kind.
 bool completed_by_library(lua_State* L, const std::string& line, const std::string& word,
                           std::vector<std::string>& found);
 

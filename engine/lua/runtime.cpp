@@ -273,7 +273,8 @@ std::vector<std::string> Runtime::execute(const std::string& text, const std::st
 
 int Runtime::interact(bool always_prompt) {
   if (const int status = run_module("trinity")) return status;
-  const char* begin = "rawset(_G, 'help', rawget(_G, 'help') or require('trinity.command.prompt').help)";
+  const char* begin =
+      "rawset(_G, 'help', rawget(_G, 'help') or require('trinity.command.prompt').help)";
   if (const int status = run_text(begin, "=(host)")) return status;
   if (isatty(STDIN_FILENO))
     fmt::print("trinity {} on {}; end of input leaves\n", TRINITY_VERSION, LUAJIT_VERSION);

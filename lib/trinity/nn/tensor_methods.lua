@@ -63,10 +63,11 @@ class.__len = internal.length
 class.__add, class.__sub, class.__mul, class.__div = methods.add, methods.sub, methods.mul, methods.div
 class.__unm = function(x) return methods.neg(x) end
 
-local edge = 4 -- entries shown at either end of a long dimension
+local most_edge, line_width = 4, 78 -- entries shown at either end of a long dimension, where a line takes them
 
 -- Entries of a list of `count` that are shown, as indices; 0 stands for those left out.
-local function shown(count)
+local function shown(count, edge)
+  edge = edge or most_edge
   local list = {}
   if count <= 2 * edge + 2 then
     for i = 1, count do list[i] = i end
@@ -83,18 +84,27 @@ local function number_text(x, integer)
   return ((integer or x % 1 ~= x % 1) and '%.0f' or '%.5g'):format(x)
 end
 
--- Lines of a matrix (or of a row), columns flush right.
-local function matrix_lines(x, prefix)
-  local rows, width, lines = {}, 0, {}
-  local integer = x.dtype == 'int64'
-  if x:dim() == 1 then x = x:unsqueeze(1) end
+-- Cells of a matrix and their width; `edge` columns at either end where there are many.
+local function matrix_cells(x, edge)
+  local rows, width, integer = {}, 0, x.dtype == 'int64'
   for _, r in ipairs(shown(x:size(1))) do
     local cells = {}
-    for _, c in ipairs(shown(x:size(2))) do
+    for _, c in ipairs(shown(x:size(2), edge)) do
       local cell = (r == 0 or c == 0) and '...' or number_text(x:select(1, r):select(1, c):item(), integer)
       cells[#cells + 1], width = cell, math.max(width, #cell)
     end
     rows[#rows + 1] = cells
+  end
+  return rows, width
+end
+
+-- Lines of a matrix (or of a row), columns flush right, as many as fit a line.
+local function matrix_lines(x, prefix)
+  local lines, rows, width = {}, nil, nil
+  if x:dim() == 1 then x = x:unsqueeze(1) end
+  for edge = most_edge, 1, -1 do
+    rows, width = matrix_cells(x, edge)
+    if #prefix + #rows[1] * (width + 2) - 2 <= line_width then break end
   end
   for i, cells in ipairs(rows) do
     for c, cell in ipairs(cells) do cells[c] = (' '):rep(width - #cell) .. cell end

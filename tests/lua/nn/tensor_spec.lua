@@ -503,3 +503,14 @@ describe('errors', function()
     fails(function() tensor.cat { a, gone } end, 'entry 2: expected a tensor, got a closed one')
   end)
 end)
+
+describe('a tensor as text', function()
+  it('keeps its lines within 78 columns, with fewer columns where these are wide', function()
+    local wide = {}
+    for i = 1, 10 do wide[i] = 123456.789 * 10 ^ i end
+    local text = tostring(tensor.new { wide, wide })
+    expect(text):matches '^ *1%.2346e%+06 +1%.2346e%+07 +%.%.%. +1%.2346e%+14 +1%.2346e%+15\n'
+    for line in text:gmatch '[^\n]+' do expect(#line):below(79) end
+    expect(tostring(tensor.zeros { 2, 10 })):matches '^ 0  0  0  0  0  0  0  0  0  0\n'
+  end)
+end)
