@@ -38,7 +38,7 @@ int64_t shared_elements(const Block& a, const Block& b) {
   return product;
 }
 
-Cut::Cut(IterationSpace space, std::vector<int32_t> factors, int32_t copies)
+OperatorCut::OperatorCut(IterationSpace space, std::vector<int32_t> factors, int32_t copies)
     : space_(std::move(space)), factors_(std::move(factors)) {
   factors_.resize(space_.dimensions.size(), 1);
   space_.dimensions.push_back({"copies", 1, DimensionRole::rows, false});
@@ -46,7 +46,7 @@ Cut::Cut(IterationSpace space, std::vector<int32_t> factors, int32_t copies)
   for (const int32_t factor : factors_) parts_ *= factor;
 }
 
-std::vector<int32_t> Cut::coordinates(int32_t part) const {
+std::vector<int32_t> OperatorCut::coordinates(int32_t part) const {
   std::vector<int32_t> at(factors_.size());
   for (size_t d = factors_.size(); d-- > 0;) {
     at[d] = part % factors_[d];
@@ -55,8 +55,8 @@ std::vector<int32_t> Cut::coordinates(int32_t part) const {
   return at;
 }
 
-Range Cut::range(int64_t extent, const std::vector<int32_t>& dimensions,
-                 const std::vector<int32_t>& at) const {
+Range OperatorCut::range(int64_t extent, const std::vector<int32_t>& dimensions,
+                         const std::vector<int32_t>& at) const {
   int64_t index = 0, count = 1;
   for (const int32_t d : dimensions) {
     const auto i = static_cast<size_t>(d);
@@ -66,7 +66,8 @@ Range Cut::range(int64_t extent, const std::vector<int32_t>& dimensions,
   return {index * extent / count, (index + 1) * extent / count};
 }
 
-Block Cut::block(const std::vector<int64_t>& shape, const TensorAxes& axes, int32_t part) const {
+Block OperatorCut::block(const std::vector<int64_t>& shape, const TensorAxes& axes,
+                         int32_t part) const {
   const auto at = coordinates(part);
   Block block;
   for (size_t i = 0; i < shape.size(); ++i)
@@ -74,7 +75,7 @@ Block Cut::block(const std::vector<int64_t>& shape, const TensorAxes& axes, int3
   return block;
 }
 
-double Cut::share(int32_t part) const {
+double OperatorCut::share(int32_t part) const {
   const auto at = coordinates(part);
   double share = 1;
   for (size_t d = 0; d + 1 < factors_.size(); ++d) {
@@ -86,7 +87,7 @@ double Cut::share(int32_t part) const {
   return share;
 }
 
-std::vector<int32_t> Cut::missing(const TensorAxes& axes) const {
+std::vector<int32_t> OperatorCut::missing(const TensorAxes& axes) const {
   std::vector<int32_t> found;
   for (size_t d = 0; d + 1 < factors_.size(); ++d)
     if (factors_[d] > 1 && !IterationSpace::carries(axes, static_cast<int32_t>(d)))
@@ -94,7 +95,7 @@ std::vector<int32_t> Cut::missing(const TensorAxes& axes) const {
   return found;
 }
 
-std::vector<int32_t> Cut::groups(const std::vector<int32_t>& dimensions) const {
+std::vector<int32_t> OperatorCut::groups(const std::vector<int32_t>& dimensions) const {
   std::map<std::vector<int32_t>, int32_t> numbers;
   std::vector<int32_t> group;
   for (int32_t part = 0; part < parts_; ++part) {

@@ -28,10 +28,10 @@ int64_t shared_elements(const Block& a, const Block& b);
 
 /// The parts of one operator: part numbers count the first dimension slowest, copies of one block
 /// fastest. Copies count as a dimension, the last one, which no tensor carries.
-class Cut {
+class OperatorCut {
  public:
-  Cut() = default;
-  Cut(IterationSpace space, std::vector<int32_t> factors, int32_t copies = 1);
+  OperatorCut() = default;
+  OperatorCut(IterationSpace space, std::vector<int32_t> factors, int32_t copies = 1);
 
   const IterationSpace& space() const { return space_; }
   const std::vector<int32_t>& factors() const { return factors_; }

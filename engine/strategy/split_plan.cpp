@@ -27,7 +27,7 @@ SplitPlan::SplitPlan(const Graph& graph, const Splits& splits, std::span<const i
     poll.step();
     const OperatorSplit split = splits.empty() ? OperatorSplit{} : splits[op];
     const bool leads = leader(op) == op;
-    if (leads) cuts_[op] = Cut(iteration_space(graph, op), split.factors, split.copies);
+    if (leads) cuts_[op] = OperatorCut(iteration_space(graph, op), split.factors, split.copies);
     views_.push_back(leads ? forward_view(op) : backward_view(op));
     if (source_[op]) continue;
     if (leads) assign(op, split, placement, devices);

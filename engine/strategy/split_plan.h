@@ -26,7 +26,7 @@ class SplitPlan {
 
   /// The operator whose split `op` follows: its forward operator, or itself.
   int32_t leader(int32_t op) const { return leader_[op]; }
-  const Cut& cut(int32_t op) const { return cuts_[leader(op)]; }
+  const OperatorCut& cut(int32_t op) const { return cuts_[leader(op)]; }
   int32_t device(int32_t op, int32_t part) const { return devices_of_[leader(op)][part]; }
   /// Whether an operator stands wherever its output is read: a source that some split operator
   /// reads.
@@ -78,7 +78,7 @@ class SplitPlan {
   const Graph& graph_;
   std::vector<int32_t> leader_;
   std::vector<bool> source_;
-  std::vector<Cut> cuts_;                         // by leader
+  std::vector<OperatorCut> cuts_;                 // by leader
   std::vector<std::vector<int32_t>> devices_of_;  // by leader, by part
   std::vector<View> views_;
   std::vector<std::vector<Home>> homes_;

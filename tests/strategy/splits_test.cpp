@@ -58,7 +58,7 @@ const Collective* find(const Graph& graph, std::string_view name) {
 TEST_CASE("a cut's blocks tile a tensor, and its shares sum to one") {
   IterationSpace space;
   space.dimensions = {{"a", 7}, {"b", 5}, {"c", 3, DimensionRole::reduced}};
-  const Cut cut(space, {2, 3, 2}, 2);
+  const OperatorCut cut(space, {2, 3, 2}, 2);
   CHECK(cut.parts() == 24);
   const TensorAxes axes = {{0, 1}, {}};
   int64_t elements = 0;
