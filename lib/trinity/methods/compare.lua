@@ -116,6 +116,17 @@ local function finish(self)
   return self
 end
 
+--- A strategy that was given, as the problem prices it: one of another problem is priced anew, and refused where its
+--- operators or devices are others.
+local function priced(problem, i, entry)
+  if entry.problem == problem then return entry end
+  local about = util.picked(entry, { 'method', 'seed', 'evaluations' })
+  local ok, again = pcall(problem.strategy, problem, entry, about)
+  if ok then return again end
+  check.refuse('trinity.compare', 2, 'list', 'entry %d: the strategy is of %s on %s: %s', i, entry.problem.graph.name,
+    entry.problem.cluster.name, (util.unplaced(again):gsub('^[%w_.:]+: ', '')))
+end
+
 --- Fills the comparison's rows; stopped by Ctrl-C, with those so far.
 local function run_all(self, list, given)
   for i, entry in ipairs(list) do
@@ -124,7 +135,7 @@ local function run_all(self, list, given)
       given_one or methods.info(entry).deterministic)
     self.rows[i] = row
     if given_one then
-      comparison.add(row, self.seed, entry)
+      comparison.add(row, self.seed, priced(self.problem, i, entry))
     else
       for s = 0, seeds_of(entry, self.seeds) - 1 do
         local found, failure, stopped = run_once(self, entry, self.seed + s, given)

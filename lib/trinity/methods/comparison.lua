@@ -121,6 +121,12 @@ function Comparison:notes(medians)
     .. 'work over speed %.4f s, intervals %.4f s), peak memory %s'):format(
       bounds.step_time_s, bounds.critical_path_s, bounds.work_s, bounds.interval_s,
       core.format_bytes(bounds.peak_memory_bytes))
+  for _, row in ipairs(self.rows) do
+    if row.best and row.best.splits then
+      lines[#lines + 1] = 'the bounds hold where operators are whole; a strategy with splits may be below them'
+      break
+    end
+  end
   local closest = least_infeasible(self)
   if closest then
     lines[#lines + 1] = ('no method found a strategy that fits; the least infeasible is of %s: %s'):format(

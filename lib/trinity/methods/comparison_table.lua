@@ -36,7 +36,7 @@ end
 local function over_bound(s) return s.metrics.step_time_s / s:lower_bound_s() end
 
 -- Columns by name. `value` of a run with `show`: medians and ranges; `of`: a number of the row; `cell`: a text of it.
--- `data` is what CSV calls the number.
+-- `data` is what CSV calls the number, `applies` says whether the row has one.
 local columns = {
   method = { head = 'method', data = 'method',
     cell = function(row, best) return row.method .. (row == best and ' *' or '') end },
@@ -46,6 +46,7 @@ local columns = {
   step_time_deviation = { head = 'deviation', data = 'deviation_step_time_s', show = seconds_text,
     of = function(row) return statistics.deviation(util.map(row.runs, metric 'step_time_s')) end },
   over_bound = { head = 'over bound', data = 'over_bound', value = over_bound,
+    applies = function(row) return not row.runs[1].splits end, -- the bound is that of whole operators
     show = function(v) return ('%.2fx'):format(v) end },
   peak_memory = { head = 'peak memory', data = 'peak_memory_bytes', value = metric 'peak_memory_bytes',
     show = core.format_bytes },
@@ -87,6 +88,7 @@ function comparison_table.names() return util.sorted_keys(columns) end
 --- The cell of a row with runs; `ranges`: median [least - most] where a column has a value of every run.
 local function cell_of(self, column, row, best, ranges)
   if column.cell then return column.cell(row, best) end
+  if column.applies and not column.applies(row) then return '-' end
   if column.of then
     local number = column.of(row, best, self)
     return number and column.show(number) or '-'
@@ -118,7 +120,7 @@ local function data(self, names)
     return util.map(names, function(name)
       local column = columns[name]
       if name == 'method' then return row.method end
-      if #row.runs == 0 then return '' end
+      if #row.runs == 0 or column.applies and not column.applies(row) then return '' end
       local number
       if column.of then number = column.of(row, best, self)
       else number = util.median(comparison_table.values(row, column.value)) end

@@ -122,6 +122,19 @@ function Profile:cost(graph, below)
   end
 end
 
+--- Refuses a cluster none of whose devices the profile has measured: its times would be used nowhere.
+local function check_kinds(owner, self, cluster)
+  if util.class_of(cluster) ~= 'cluster' then return end -- refused by trinity.problem
+  local seen = {}
+  for _, device in ipairs(cluster.devices) do
+    if self.kinds[device.type] then return end
+    seen[device.type] = true
+  end
+  util.fail("%s: option 'profile': it measured devices of kind %s, %s has %s: none of its times would be used; leave "
+    .. 'the cluster out for the devices that were measured', owner, table.concat(util.sorted_keys(self.kinds), ', '),
+    cluster.name, table.concat(util.sorted_keys(seen), ', '))
+end
+
 --- What trinity.problem { profile = } means: `spec` with its cluster and cost function.
 function profile.apply(owner, spec)
   local of = spec.profile
@@ -131,6 +144,7 @@ function profile.apply(owner, spec)
   end
   check.object(owner, 'option', 'graph', spec.graph, 'graph')
   if not of:is_of(spec.graph) then refuse_graph(owner, of, spec.graph) end
+  if spec.cluster then check_kinds(owner, of, spec.cluster) end
   local full = util.merged({ cluster = not spec.cluster and of:cluster() or nil }, spec)
   full.profile, full.cost = nil, of:cost(spec.graph, spec.cost)
   return full

@@ -77,7 +77,7 @@ local function rules_text(rules)
   return table.concat(parts, ' ')
 end
 
---- Seconds that no strategy with as many micro-batches is below.
+--- Seconds that no strategy of whole operators with as many micro-batches is below; one with splits may be.
 ---@return number
 function Strategy:lower_bound_s()
   return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo').step_time_s

@@ -27,6 +27,25 @@ describe('comparisons over seeds', function()
     expect(tostring(comparison)):matches 'seeds 1 to 3 %(median %[range%]%), at most 20 evaluations a method'
     expect(tostring(comparison)):matches '%* best: '
   end)
+  it('price a strategy of another problem anew, and refuse one of other operators', function()
+    local problem, graph = chain(), trinity.model('alexnet', { batch_size = 4 })
+    local found = trinity.methods.single_device(problem, { quiet = true })
+    local other = trinity.problem { graph = problem.graph, cluster = problem.cluster,
+      reward = function(m) return -1000 * m.step_time_s end }
+    local row = trinity.compare(other, { found }, { quiet = true }).rows[1]
+    expect(row.method):equals 'single_device'
+    expect(row.best.reward):equals(-1000 * found.metrics.step_time_s)
+    local alexnet = trinity.problem { graph = graph, cluster = problem.cluster }
+    expect(function() trinity.compare(alexnet, { found }, { quiet = true }) end)
+      :raises "entry 1: the strategy is of chain on p100x2: a placement of graph 'alexnet' needs %d+ entries, got 10"
+  end)
+  it('set no bound beside strategies with splits, which it does not bind', function()
+    local problem = trinity.problem { graph = trinity.model('vgg16', { batch_size = 32 }), cluster = trinity.cluster 'p100x4' }
+    local text = tostring(trinity.compare(problem, { 'pase', 'single_device' }, { quiet = true }))
+    expect(text):matches '\npase[ *]+[%d.]+ s +%- '
+    expect(text):matches '\nsingle_device[ *]+[%d.]+ s +[%d.]+x '
+    expect(text):matches '\nthe bounds hold where operators are whole'
+  end)
   it('show what failed as a row that says so', function()
     trinity.methods.register('broken', function() error 'out of luck' end)
     trinity.methods.register('empty', function() return nil, 'nothing fits' end)

@@ -157,6 +157,8 @@ describe('a profile', function()
     local alexnet = trinity.model('alexnet', { batch_size = 1, image_size = 67 })
     expect(function() return trinity.problem { graph = alexnet, profile = path } end):raises(
       'the graph is alexnet with %d+ operators')
+    expect(function() return trinity.problem { graph = graph, profile = profile, cluster = trinity.cluster 'p100x2' } end)
+      :raises "option 'profile': it measured devices of kind cpu, p100x2 has p100: none of its times would be used"
     expect(function() return trinity.problem { graph = graph, profile = 7 } end):raises(
       "option 'profile': expected a profile or its file, got number 7")
   end)
