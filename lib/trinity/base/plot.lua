@@ -149,7 +149,7 @@ function plot.lines(path, spec)
   return plot.picture(path, table.concat(blocks) .. ([[
 %sset xlabel %s noenhanced
 set ylabel %s noenhanced
-%sset key outside bottom center horizontal
+%sset key outside top center horizontal
 plot %s]]):format(spec.title and 'set title ' .. in_quotes(spec.title) .. ' noenhanced\n' or '', in_quotes(spec.x),
     in_quotes(spec.y), spec.log and 'set logscale x 2\n' or '', table.concat(parts, ', \\\n  ')), spec.width,
     spec.height)

@@ -65,7 +65,7 @@ local function axes_of(spec)
   return table.concat { spec.title and ('set title %s noenhanced\n'):format(in_quotes(spec.title)) or '',
     ('set xlabel %s noenhanced\nset ylabel %s noenhanced\n'):format(in_quotes(spec.x or ''), in_quotes(spec.y or '')),
     spec.log_x and 'set logscale x\n' or '', spec.log_y and 'set logscale y\n' or '',
-    'set key outside bottom center horizontal\nset offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n' }
+    'set key outside top center horizontal\nset offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n' }
 end
 
 -- Draws the series `with` lines or points; `parts` are drawn behind them, their data in `blocks`.
