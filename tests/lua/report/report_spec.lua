@@ -184,7 +184,7 @@ describe('a report', function()
       expect(#page(name).outside):equals(0)
       expect(page(name).unnamed):equals(0)
       expect(page(name).emptyCharts):equals(0)
-      expect(page(name).undrawnAtLoad):equals(0)
+      expect(page(name).undrawnAfterLoad):equals(0)
     end
   end)
   it('says what was found, and marks the best in words', function()

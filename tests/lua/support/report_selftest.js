@@ -6,7 +6,7 @@
     { key: name, bubbles: true, cancelable: true, ...more }));
   const all = selector => [...document.querySelectorAll(selector)];
 
-  /** What is not drawn yet, at the moment at which a browser takes pictures and prints. */
+  /** What is not drawn yet. */
   const undrawn = () => [...all('.chart').filter(chart => !chart.querySelector('svg path, svg rect')),
     ...all('.stage.map').filter(stage => !stage.querySelector('.node')),
     ...all('.stage.time canvas').filter(canvas => !Number(canvas.dataset.drawn))].length;
@@ -69,7 +69,7 @@
   }
 
   async function run() {
-    const seen = { name: window.reportName, errors: window.reportErrors, undrawnAtLoad };
+    const seen = { name: window.reportName, errors: window.reportErrors, undrawnAfterLoad };
     try {
       seen.curves = searchCurves();
       seen.curvePoints = all('.chart[aria-label^="Best step time over evaluations"] .mark-symbol path').length;
@@ -100,9 +100,11 @@
     }
     console.log('SEEN ' + encodeURIComponent(JSON.stringify(seen)) + ' END');
   }
-  let undrawnAtLoad = -1;
-  addEventListener('load', () => {
-    undrawnAtLoad = undrawn();
+  // Once it is loaded a page draws itself, without being touched: within a few frames, which take long where the machine
+  // has much else to do.
+  let undrawnAfterLoad = -1;
+  addEventListener('load', async () => {
+    for (let i = 0; i < 50 && (undrawnAfterLoad = undrawn()) > 0; i++) await wait();
     setTimeout(run, 100);
   });
 })();
