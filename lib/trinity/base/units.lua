@@ -23,11 +23,9 @@ function units.number(text, unit)
   local digits, suffix = text:match '^([%d.eE+-]+)(.*)$'
   local value = digits and tonumber(digits)
   if not value then return nil end
-  if factors[suffix] then return value * factors[suffix] end
-  for name, size in pairs(sizes[unit] or {}) do -- in any order: no name ends another with a factor between
-    local factor = suffix:sub(-#name) == name and factors[suffix:sub(1, -#name - 1)]
-    if factor then return value * factor * size end
-  end
+  local factor, name = suffix:match '^([kKMGT]?i?)(.*)$'
+  local size = name == '' and 1 or (sizes[unit] or {})[name]
+  return factors[factor] and size and value * factors[factor] * size
 end
 
 return units

@@ -1,5 +1,6 @@
 -- A light start: LibTorch, protobuf and Clp are opened by what needs them, and by nothing else.
 
+local core = require 'trinity.core'
 local trinity = require 'trinity'
 
 --- The first of the large libraries that a command opened, in all of its processes, as the dynamic linker tells it.
@@ -44,6 +45,26 @@ describe('opened are', function()
     expect(opened([[-e "print(require('trinity').model('alexnet').operators)"]], luajit)):equals 'none'
   end)
   cases('libtorch', { "-e 'print(require(\"trinity\").tensor.new { 1, 2 }:sum():item())'" })
+end)
+
+describe('what stands on LibTorch', function()
+  it('is found in trinity.core before it is open by the names that it adds', function()
+    with_torch()
+    local status, output = run_script('SCRIPT', [[
+      local core, before, added = require 'trinity.core', {}, {}
+      for name in pairs(core) do before[name] = true end
+      local _ = core.describe_torch
+      for name in pairs(core) do if not before[name] then added[#added + 1] = name end end
+      table.sort(added)
+      print(table.concat(added, ' '))]])
+    expect(status):equals(0)
+    local names = {}
+    for name in core.read_file(root .. '/engine/lua/bind/bind_late.cpp'):match 'kTorchNames(.-);':gmatch '"([%w_]+)"' do
+      names[#names + 1] = name
+    end
+    table.sort(names)
+    expect(output):equals(table.concat(names, ' ') .. '\n')
+  end)
 end)
 
 describe('a part that is missing', function()
