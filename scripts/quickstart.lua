@@ -62,3 +62,5 @@ local again = problem:load(options.save)
 assert(again.metrics.step_time_s == found.metrics.step_time_s, 'the saved strategy differs')
 print(('\nsaved in %s; loaded back it simulates to the same %.6f s'):format(options.save,
   again.metrics.step_time_s))
+print('build/trinity help lists chapters and scripts, build/trinity runs what was run; '
+  .. 'build/trinity report RUN draws it')
