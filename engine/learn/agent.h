@@ -68,6 +68,9 @@ struct AgentOptions {
   /// How strongly the untrained partition network puts units with neighbouring shares of the work
   /// into one group (see contiguous_prior()). 0: not at all.
   double contiguity = 6;
+  /// The partition network's last layer starts with weights so many times Glorot's. Above 1, units
+  /// that look alike start in the same group, whatever these groups are.
+  double partition_gain = 1;
   /// Width of each direction of the encoder; the decoder's is twice that. The paper's "hidden
   /// size 256" is 128 read as the decoder's, 256 as the released code reads it; on InceptionV3 64,
   /// 96 and 128 find equally good placements in 1200 samples.

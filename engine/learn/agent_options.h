@@ -37,6 +37,7 @@ void each_option(Options& o, Visit&& visit) {
   visit("order_groups", o.order_groups);
   visit("switch_probability", o.switch_probability, 0, 0.99);
   visit("contiguity", o.contiguity, 0, 1e6);
+  visit("partition_gain", o.partition_gain, 0, 1e6);
   visit("hidden", o.hidden, 1, 4096);
   visit("device", o.device);
   visit("plain_torch", o.plain_torch);

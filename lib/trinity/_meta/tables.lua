@@ -430,6 +430,7 @@ error 'this file is for editors'
 ---@class trinity.CompareOptions: trinity.SearchOptions
 ---@field seeds? integer runs of every method that draws random numbers, default 1
 ---@field out? string a folder that keeps finished runs; the same comparison goes on from there
+---@field labels? table<string, string> what tables call methods, by their names
 ---@field [string] any
 
 --- What trinity.plot draws of points.
