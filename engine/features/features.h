@@ -29,28 +29,18 @@ struct UnitFeatures {
   int32_t own_columns = 0;              ///< the first columns: what is comparable between graphs
 };
 
+/// What feature_options.h says of each.
 struct FeatureOptions {
-  /// 0 dimensions: no such columns.
   Node2VecOptions node2vec;
   /// Types are numbered by shared_types() instead of by how common they are in the graph: what is
-  /// learned of a number then holds for other graphs.
+  /// learned of a number then holds for other graphs. Scripts say it by a word, `vocabulary`.
   bool shared_types = false;
-  /// Z-score of the times themselves (the paper) instead of their logarithms.
   bool raw_time = false;
-  /// Group embeddings hold the mean output size of their members (the paper's prose) instead of
-  /// the sum (its Table 2).
   bool mean_output_size = false;
-  /// Adds the unit's depth in the graph as a column, and as many pairs of sine and cosine of it, of
-  /// doubling frequency, as `depth_waves` says: a network can then tell regions of the graph apart.
-  bool depth = true;
+  bool depth = true;  ///< a network can then tell regions of the graph apart
   int32_t depth_waves = 5;
-  /// Times and output sizes divided by their mean instead of Z-scores (the released code).
   bool scale_by_mean = false;
-  /// The type's rank in the vocabulary as one more column, for networks without an embedding of
-  /// types (the released code).
-  bool type_index = false;
-  /// Group embeddings count types and edges instead of shares and bits, and every row is divided by
-  /// its largest entry plus 1 (the released code).
+  bool type_index = false;  ///< one more column, for networks without an embedding of types
   bool group_counts = false;
 };
 

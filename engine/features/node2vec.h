@@ -11,8 +11,8 @@ namespace trinity {
 /// neighbours closer vectors on graphs of some hundred nodes.
 struct Node2VecOptions {
   int32_t dimensions = 64;
-  double return_parameter = 0.25;  ///< p: below 1 favours going back
-  double in_out_parameter = 4;     ///< q: above 1 keeps the walk local
+  double return_parameter = 0.25;
+  double in_out_parameter = 4;
   int32_t walk_length = 8;
   int32_t walks_per_node = 10;
   int32_t window = 2;

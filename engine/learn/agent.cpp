@@ -102,9 +102,6 @@ Agent::Impl::Impl(std::shared_ptr<const Problem> problem_in, const AgentOptions&
   check_memory();
   parameters.initialise("partition", options.seed);
   parameters.initialise("schedule", options.seed);
-  const auto& out = parameters.find("partition.out.weight");
-  for (float& value : std::span(parameters.values).subspan(out.offset, out.count))
-    value *= static_cast<float>(options.partition_gain);
   if (schedule_shape.stays)
     *parameters.data("schedule.stay") =
         static_cast<float>(staying_logit(options, problem->devices()));

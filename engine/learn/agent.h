@@ -24,62 +24,41 @@ enum class DropoutMask : uint8_t {
   off,     ///< one while sampling, none in ratios: old log-probabilities are evaluated again
 };
 
-/// Everything that may be set about the Trinity search. The defaults are what works best here;
-/// paper() gives the settings that the paper prints, code() those of the released code
-/// (manual/papers.md "Trinity: settings"). Numbers of its "Trinity: contradictions and gaps" stand
-/// where an option is one of its readings.
+/// Everything that may be set about the Trinity search; agent_options.h says what each is and may
+/// be. The defaults are what works best here; paper() gives the settings that the paper prints,
+/// code() those of the released code (manual/papers.md "Trinity: settings").
 struct AgentOptions {
   uint64_t seed = 1;
-  int32_t groups = 0;           ///< 0: min(256, 20 x devices, units) (item 8)
-  int32_t samples = 16;         ///< placements per policy update
-  int32_t epochs = 4;           ///< gradient steps on one batch of samples
-  double learning_rate = 2e-3;  ///< item 7
-  /// The rate is multiplied by `learning_rate_decay` after every `decay_every` gradient steps
-  /// beyond the first `decay_after`. 1: constant.
+  int32_t groups = 0;
+  int32_t samples = 16;
+  int32_t epochs = 4;
+  double learning_rate = 2e-3;
   double learning_rate_decay = 1;
   int32_t decay_every = 50;
   int32_t decay_after = 400;
-  double clip = 0.2;             ///< PPO's epsilon (item 14)
-  Ratio ratio = Ratio::action;   ///< item 13
-  double entropy_weight = 1e-2;  ///< bonus per action, in units of the advantage
-  double gradient_norm = 1.0;    ///< global norm that gradients are clipped to
-  double temperature = 10;       ///< eq. 9: softmax(C tanh(u / T))
+  double clip = 0.2;
+  Ratio ratio = Ratio::action;
+  double entropy_weight = 1e-2;
+  double gradient_norm = 1.0;
+  double temperature = 10;
   double tanh_constant = 5;
-  double baseline_n = 19;  ///< N of eq. 15; the decay is (N - 1) / (N + 1)
-  /// Moves the baseline after every gradient step instead of once a batch (the released code).
+  double baseline_n = 19;
   bool baseline_every_epoch = false;
-  /// Samples that update() is told failed are left out of loss and baseline after so many gradient
-  /// steps (the released code: 2000). -1: never.
   int32_t exclude_failing_after = -1;
-  double noise_amplitude = 0;  ///< uniform noise on logits while sampling, outside the ratio
-  int32_t noise_steps = 0;     ///< batches during which there is noise (item 16)
-  double dropout = 0;          ///< in the partition network, behind its first layer
+  double noise_amplitude = 0;
+  int32_t noise_steps = 0;
+  double dropout = 0;
   DropoutMask dropout_mask = DropoutMask::batch;
-  bool linear_partition = false;  ///< one linear layer of 64 instead of 64 and 128 with ReLU
-  /// Divides R - b by its root mean square in the batch or its EMA, whichever is larger: a policy
-  /// that has settled is not shaken by noise.
+  bool linear_partition = false;
   bool normalise_advantage = true;
-  /// Numbers the groups of a sample by the mean place of their members in topological order before
-  /// the schedule network sees them, empty ones last: its decoder walks from inputs to loss.
   bool order_groups = true;
-  /// Probability with which the untrained schedule network leaves the previous group's device: the
-  /// first placements then have few cuts. 0: no such start, every device alike.
   double switch_probability = 0.1;
-  /// How strongly the untrained partition network puts units with neighbouring shares of the work
-  /// into one group (see contiguous_prior()). 0: not at all.
-  double contiguity = 6;
-  /// The partition network's last layer starts with weights so many times Glorot's. Above 1, units
-  /// that look alike start in the same group, whatever these groups are.
-  double partition_gain = 1;
-  /// Width of each direction of the encoder; the decoder's is twice that. The paper's "hidden
-  /// size 256" is 128 read as the decoder's, 256 as the released code reads it; on InceptionV3 64,
-  /// 96 and 128 find equally good placements in 1200 samples.
+  double contiguity = 6;  ///< see contiguous_prior()
+  /// The paper's "hidden size 256" is 128 read as the decoder's, 256 as the released code reads it;
+  /// on InceptionV3 64, 96 and 128 find equally good placements in 1200 samples.
   int32_t hidden = 96;
   FeatureOptions features;
-  /// "cpu"; "cuda:0" and the like put the networks on a GPU where LibTorch has CUDA.
   std::string device = "cpu";
-  /// Runs the networks on LibTorch's operators and autograd also on the CPU: the reference that
-  /// tests and benchmarks compare with.
   bool plain_torch = false;
 
   static AgentOptions paper();

@@ -52,27 +52,22 @@ AgentOptions AgentOptions::code() {
 
 namespace {
 
-struct Ranges {
-  void operator()(const char* name, double value, double least, double most) const {
-    check_option(name, value, least, most);
-  }
-  template <class Value>
-  void operator()(const char*, const Value&) const {}
-  template <class Choice, class Words>
-  void operator()(const char*, Choice, const Words&) const {}
-};
-
 /// Every value as text.
 struct Texts {
   std::vector<std::pair<std::string, std::string>> all;
 
-  void operator()(const char* name, double value, double, double) {
+  void operator()(const char* name, double value, double, double, const char*) {
     all.emplace_back(name, fmt::format("{}", value));
   }
-  void operator()(const char* name, bool value) { all.emplace_back(name, value ? "true" : "false"); }
-  void operator()(const char* name, const std::string& value) { all.emplace_back(name, value); }
+  void operator()(const char* name, bool value, const char*) {
+    all.emplace_back(name, value ? "true" : "false");
+  }
+  void operator()(const char* name, const std::string& value, const char*) {
+    all.emplace_back(name, value);
+  }
   template <class Choice, size_t Words>
-  void operator()(const char* name, Choice value, const std::array<const char*, Words>& words) {
+  void operator()(const char* name, Choice value, const std::array<const char*, Words>& words,
+                  const char*) {
     all.emplace_back(name, words[static_cast<size_t>(value)]);
   }
 };
@@ -80,7 +75,7 @@ struct Texts {
 }  // namespace
 
 void AgentOptions::check(int ranks) const {
-  each_option(*this, Ranges{});
+  each_option(*this, OptionRanges{});
   if (samples < ranks)
     throw ArgumentError(fmt::format(
         "option 'samples': expected one or more for each of {} processes, got {}", ranks, samples));

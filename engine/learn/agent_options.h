@@ -1,46 +1,77 @@
 #pragma once
 
-#include <array>
-
 #include "features/feature_options.h"
 #include "learn/agent.h"
 
-// Every option of the agent, once: its name for scripts, files and errors, and what it may be.
+// Every option of the agent, once. Numbers of manual/papers.md "Trinity: contradictions and gaps"
+// stand where an option is one of its readings.
 
 namespace trinity {
 
-/// each_feature_option() for all of AgentOptions but the seed; visit(name, text) as well.
+/// How batches are drawn and how PPO learns from them.
+template <class Options, class Visit>
+void each_learning_option(Options& o, Visit&& visit) {
+  visit("groups", o.groups, 0, 4096, "groups of units; 0: min(256, 20 x devices, units) (item 8)");
+  visit("samples", o.samples, 1, 4096, "placements per policy update");
+  visit("epochs", o.epochs, 1, 100, "gradient steps on one batch of samples");
+  visit("learning_rate", o.learning_rate, 1e-9, 10, "of Adam (item 7)");
+  visit("learning_rate_decay", o.learning_rate_decay, 1e-6, 1,
+        "factor after every decay_every gradient steps beyond decay_after; 1: none");
+  visit("decay_every", o.decay_every, 1, 1e9, "gradient steps between two decays");
+  visit("decay_after", o.decay_after, 0, 1e9, "gradient steps without decay");
+  visit("clip", o.clip, 1e-6, 10, "PPO's epsilon (item 14)");
+  visit("ratio", o.ratio, std::array{"action", "group_mean", "joint"},
+        "what PPO takes for a ratio of probabilities (item 13)");
+  visit("entropy_weight", o.entropy_weight, 0, 100,
+        "bonus per action, in units of the advantage");
+  visit("gradient_norm", o.gradient_norm, 1e-9, 1e9, "global norm that gradients are clipped to");
+  visit("temperature", o.temperature, 1e-6, 1e6, "T of logits C tanh(u / T) (eq. 9)");
+  visit("tanh_constant", o.tanh_constant, 1e-6, 80, "C of logits C tanh(u / T)");
+  visit("baseline_n", o.baseline_n, 1, 1e9, "the baseline decays by (N - 1) / (N + 1) (eq. 15)");
+  visit("baseline_every_epoch", o.baseline_every_epoch,
+        "every gradient step moves the baseline (the released code), not every batch");
+  visit("exclude_failing_after", o.exclude_failing_after, -1, 1e9,
+        "gradient steps after which samples that failed are left out of loss and baseline (the "
+        "released code: 2000); -1: never");
+  visit("noise_amplitude", o.noise_amplitude, 0, 100,
+        "uniform noise on logits while sampling, outside the ratio");
+  visit("noise_steps", o.noise_steps, 0, 1e9, "batches during which there is noise (item 16)");
+}
+
+/// What the networks are, and how they start.
+template <class Options, class Visit>
+void each_network_option(Options& o, Visit&& visit) {
+  visit("dropout", o.dropout, 0, 0.99, "in the partition network, behind its first layer");
+  visit("dropout_mask", o.dropout_mask, std::array{"batch", "sample", "fresh", "off"},
+        "when the dropout mask is drawn: for a batch, for every sample, for every evaluation, or "
+        "while sampling alone (item 12)");
+  visit("partition_network", o.linear_partition, std::array{"mlp", "linear"},
+        "64 and 128 wide with ReLU, or one linear layer of 64 (the released code)");
+  visit("normalise_advantage", o.normalise_advantage,
+        "advantages divided by their root mean square in the batch or its moving average, "
+        "whichever is larger: noise does not shake a policy that has settled");
+  visit("order_groups", o.order_groups,
+        "groups of a sample numbered in topological order, empty ones last: the schedule network "
+        "walks from inputs to loss");
+  visit("switch_probability", o.switch_probability, 0, 0.99,
+        "with which the untrained schedule network leaves the previous group's device: first "
+        "placements then have few cuts; 0: every device alike");
+  visit("contiguity", o.contiguity, 0, 1e6,
+        "how strongly the untrained partition network puts neighbours in the order of work into "
+        "one group; 0: not at all");
+  visit("hidden", o.hidden, 1, 4096,
+        "width of each direction of the encoder; the decoder's is twice that");
+}
+
+/// Visits (base/options.h) all of AgentOptions but the seed.
 template <class Options, class Visit>
 void each_option(Options& o, Visit&& visit) {
-  visit("groups", o.groups, 0, 4096);
-  visit("samples", o.samples, 1, 4096);
-  visit("epochs", o.epochs, 1, 100);
-  visit("learning_rate", o.learning_rate, 1e-9, 10);
-  visit("learning_rate_decay", o.learning_rate_decay, 1e-6, 1);
-  visit("decay_every", o.decay_every, 1, 1e9);
-  visit("decay_after", o.decay_after, 0, 1e9);
-  visit("clip", o.clip, 1e-6, 10);
-  visit("ratio", o.ratio, std::array{"action", "group_mean", "joint"});
-  visit("entropy_weight", o.entropy_weight, 0, 100);
-  visit("gradient_norm", o.gradient_norm, 1e-9, 1e9);
-  visit("temperature", o.temperature, 1e-6, 1e6);
-  visit("tanh_constant", o.tanh_constant, 1e-6, 80);
-  visit("baseline_n", o.baseline_n, 1, 1e9);
-  visit("baseline_every_epoch", o.baseline_every_epoch);
-  visit("exclude_failing_after", o.exclude_failing_after, -1, 1e9);
-  visit("noise_amplitude", o.noise_amplitude, 0, 100);
-  visit("noise_steps", o.noise_steps, 0, 1e9);
-  visit("dropout", o.dropout, 0, 0.99);
-  visit("dropout_mask", o.dropout_mask, std::array{"batch", "sample", "fresh", "off"});
-  visit("partition_network", o.linear_partition, std::array{"mlp", "linear"});
-  visit("normalise_advantage", o.normalise_advantage);
-  visit("order_groups", o.order_groups);
-  visit("switch_probability", o.switch_probability, 0, 0.99);
-  visit("contiguity", o.contiguity, 0, 1e6);
-  visit("partition_gain", o.partition_gain, 0, 1e6);
-  visit("hidden", o.hidden, 1, 4096);
-  visit("device", o.device);
-  visit("plain_torch", o.plain_torch);
+  each_learning_option(o, visit);
+  each_network_option(o, visit);
+  visit("device", o.device,
+        "where the policy trains: 'cpu', or 'cuda:0' and the like where LibTorch has CUDA");
+  visit("plain_torch", o.plain_torch,
+        "LibTorch's own operators and autograd also on the processor, a slow reference");
   each_feature_option(o.features, visit);
 }
 

@@ -127,13 +127,14 @@ local function it(name, body)
   if not only_shared and not golden.accepting then run_test(name, body) end
 end
 
---- A test that the text which body returns is the golden one of this name (support/golden.lua).
-local function it_golden(name, body)
+--- A test that the text which body returns is the golden one of this name (support/golden.lua), or that of a file
+--- elsewhere below the root.
+local function it_golden(name, body, file)
   if only_shared or not golden.wanted(name) then return end
   run_test('prints the golden text ' .. name, function()
     local text = body()
     expected = expected + 1
-    golden.check(name, text)
+    golden.check(name, text, file)
   end)
 end
 

@@ -3,6 +3,7 @@
 #include "base/late.h"
 #include "learn/agent_options.h"
 #include "lua/bind/module.h"
+#include "lua/bind/option_list.h"
 #include "lua/bind/option_reader.h"
 
 namespace trinity::lua {
@@ -30,14 +31,12 @@ AgentOptions read_options(lua_State* L, Fields& fields) {
   return options;
 }
 
-/// agent_options() -> the names of the agent's options, but for the seed
-int agent_option_names(lua_State* L) {
-  std::vector<std::string> names{"preset", "node2vec"};
-  AgentOptions options;
-  each_option(options, [&](const std::string& name, auto&&...) {
-    if (!name.starts_with("node2vec.")) names.push_back(name);
-  });
-  push_list(L, names, [&](const std::string& name) { lua_pushstring(L, name.c_str()); });
+/// agent_options() -> the agent's options but for preset and seed, as OptionList has them; those of
+/// node2vec are "node2vec.NAME"
+int agent_option_list(lua_State* L) {
+  const AgentOptions options;
+  lua_newtable(L);
+  each_option(options, OptionList{L});
   return 1;
 }
 
@@ -263,7 +262,7 @@ constexpr luaL_Reg kAgent[] = {TRINITY_BIND("share", agent_share),
                                {nullptr, nullptr}};
 constexpr luaL_Reg kLearnFunctions[] = {TRINITY_BIND("agent", agent_new),
                                         TRINITY_BIND("check_agent", agent_check),
-                                        TRINITY_BIND("agent_options", agent_option_names),
+                                        TRINITY_BIND("agent_options", agent_option_list),
                                         {nullptr, nullptr}};
 
 }  // namespace

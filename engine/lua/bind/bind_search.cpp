@@ -1,10 +1,13 @@
 #include <functional>
 
 #include "lua/bind/module.h"
+#include "lua/bind/option_list.h"
+#include "lua/bind/option_reader.h"
 #include "search/construct/baechi.h"
 #include "search/construct/list_schedule.h"
 #include "search/partition/fm.h"
 #include "search/partition/metis.h"
+#include "search/partition/partition_options.h"
 #include "search/partition/row_split.h"
 #include "search/partition/scotch.h"
 #include "search/pipeline/max_load_split.h"
@@ -12,6 +15,7 @@
 #include "search/placement/exhaustive.h"
 #include "search/placement/local_search.h"
 #include "search/placement/mcmc.h"
+#include "search/placement/search_options.h"
 
 namespace trinity::lua {
 
@@ -77,11 +81,7 @@ std::unique_ptr<Searcher> annealing(Fields& fields, const PlacementSpace& space,
   o.seed = common.seed;
   o.evaluations = common.evaluations;
   o.starts = std::move(common.starts);
-  o.first_temperature = fields.number("first_temperature", o.first_temperature);
-  o.last_temperature = fields.number("last_temperature", o.last_temperature);
-  o.mix.groups = fields.boolean("groups", o.mix.groups);
-  o.mix.evenly_one_in =
-      static_cast<int32_t>(fields.integer("evenly_one_in", o.mix.evenly_one_in, 1, 1'000'000));
+  each_annealing_option(o, OptionReader{fields});
   return std::make_unique<Annealing>(space, o);
 }
 
@@ -97,7 +97,7 @@ std::unique_ptr<Searcher> mcmc(Fields& fields, const PlacementSpace& space, Comm
   o.seed = common.seed;
   o.evaluations = common.evaluations;
   o.starts = std::move(common.starts);
-  o.alpha_per_ms = fields.number("alpha_per_ms", o.alpha_per_ms);
+  each_mcmc_option(o, OptionReader{fields});
   o.value_per_ms = 1e-3;  // seconds
   return std::make_unique<Mcmc>(space, o);
 }
@@ -222,21 +222,21 @@ using Construct = Construction (*)(lua_State*, Fields&, const PlacementSpace&);
 Construction metis(lua_State*, Fields& fields, const PlacementSpace& space) {
   MetisOptions o;
   o.seed = seed_of(fields);
-  o.imbalance = fields.number("imbalance", o.imbalance);
+  each_partition_option(o, OptionReader{fields});
   return from_assignment(space, metis_partition(space, o));
 }
 
 Construction scotch(lua_State*, Fields& fields, const PlacementSpace& space) {
   ScotchOptions o;
   o.seed = seed_of(fields);
-  o.imbalance = fields.number("imbalance", o.imbalance);
+  each_partition_option(o, OptionReader{fields});
   return from_assignment(space, scotch_map(space, o));
 }
 
 Construction fm(lua_State*, Fields& fields, const PlacementSpace& space) {
   FmOptions o;
   o.seed = seed_of(fields);
-  o.imbalance = fields.number("imbalance", o.imbalance);
+  each_partition_option(o, OptionReader{fields});
   return from_assignment(space, fm_partition(space, o));
 }
 
@@ -274,6 +274,19 @@ Construction max_load(lua_State* L, Fields& fields, const PlacementSpace& space)
                 : fmt::format("no contiguous split that fits was found in {:g} s", limits.seconds)};
   set_boolean(L, "exact", split.exact);
   return {std::move(split.device), {}};
+}
+
+/// method_options(name) -> the options of a searcher or construction that are its own, as OptionList
+/// has them
+int method_options(lua_State* L) {
+  const auto name = string_arg(L, 1, "name");
+  lua_newtable(L);
+  if (name == "annealing") each_annealing_option(AnnealingOptions{}, OptionList{L});
+  if (name == "mcmc") each_mcmc_option(McmcOptions{}, OptionList{L});
+  if (name == "fm") each_partition_option(FmOptions{}, OptionList{L});
+  if (name == "metis") each_partition_option(MetisOptions{}, OptionList{L});
+  if (name == "scotch") each_partition_option(ScotchOptions{}, OptionList{L});
+  return 1;
 }
 
 /// construct(problem, method, options, placement) -> facts, or nil and why there is no placement.
@@ -324,6 +337,7 @@ constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
                                   {nullptr, nullptr}};
 constexpr luaL_Reg kSearchFunctions[] = {TRINITY_BIND("searcher", searcher_new),
                                          TRINITY_BIND("construct", search_construct),
+                                         TRINITY_BIND("method_options", method_options),
                                          TRINITY_BIND("split_row", search_split_row),
                                          {nullptr, nullptr}};
 

@@ -18,7 +18,7 @@ namespace trinity::lua {
 /// Takes options from a table, those of node2vec from the table in it, if there is one.
 struct OptionReader {
   Fields& fields;
-  Fields* walks;
+  Fields* walks = nullptr;
 
   /// The table that an option is in, and its name there.
   Fields* table_of(const char*& name) const {
@@ -28,7 +28,7 @@ struct OptionReader {
     return walks;
   }
   template <class Number>
-  void operator()(const char* name, Number& value, double least, double most) const {
+  void operator()(const char* name, Number& value, double least, double most, const char*) const {
     const char* key = name;
     auto* from = table_of(key);
     if (!from) return;
@@ -39,13 +39,15 @@ struct OptionReader {
       value = from->number(key, value);
     check_option(name, value, least, most);
   }
-  void operator()(const char* name, bool& value) const { value = fields.boolean(name, value); }
-  void operator()(const char* name, std::string& value) const {
+  void operator()(const char* name, bool& value, const char*) const {
+    value = fields.boolean(name, value);
+  }
+  void operator()(const char* name, std::string& value, const char*) const {
     value = fields.string(name, value);
   }
   template <class Choice, size_t Words>
-  void operator()(const char* name, Choice& value,
-                  const std::array<const char*, Words>& words) const {
+  void operator()(const char* name, Choice& value, const std::array<const char*, Words>& words,
+                  const char*) const {
     const auto word = fields.string(name, words[static_cast<size_t>(value)]);
     const auto found = std::find(words.begin(), words.end(), word);
     if (found == words.end())

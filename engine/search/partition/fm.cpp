@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/stop.h"
 #include "search/partition/fm_refine.h"
+#include "search/partition/partition_options.h"
 #include "search/partition/partition_weights.h"
 
 namespace trinity {
@@ -53,9 +54,7 @@ bool refine_pair(const Hypergraph& hypergraph, const PartitionWeights& weights, 
 }  // namespace
 
 Assignment fm_partition(const PlacementSpace& space, const FmOptions& options) {
-  if (!(options.imbalance > 0 && options.imbalance <= 10))
-    throw ArgumentError(
-        fmt::format("fm: expected an imbalance above 0 and up to 10, got {}", options.imbalance));
+  each_partition_option(options, OptionRanges{});
   const PartitionWeights weights(space);
   const Hypergraph hypergraph(space);
   RandomStream random(options.seed, "fm");

@@ -24,7 +24,7 @@ struct FmOptions {
 /// order of the graph, and sets grown breadth-first from random units. At the end every pair of
 /// devices is refined in turn, which never makes the whole worse. Deterministic.
 ///
-/// Throws ArgumentError for an imbalance outside (0, 10].
+/// Throws ArgumentError for an imbalance out of range.
 Assignment fm_partition(const PlacementSpace& space, const FmOptions& options = {});
 
 }  // namespace trinity

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "search/partition/partition_options.h"
 #include "search/partition/partition_weights.h"
 
 namespace trinity {
@@ -65,9 +66,7 @@ bool has_heavy_unit(const PartitionWeights& weights, bool memory) {
 }  // namespace
 
 Assignment metis_partition(const PlacementSpace& space, const MetisOptions& options) {
-  if (!(options.imbalance > 0 && options.imbalance <= 10))
-    throw ArgumentError(fmt::format("metis: expected an imbalance above 0 and up to 10, got {}",
-                                    options.imbalance));
+  each_partition_option(options, OptionRanges{});
   const PartitionWeights weights(space);
   const bool memory = weights.pressure > 0;
   if (space.devices() > 2 && !has_heavy_unit(weights, memory))

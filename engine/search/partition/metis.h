@@ -19,7 +19,7 @@ struct MetisOptions {
 ///
 /// Deterministic. METIS draws from the C library's rand(), so calls wait for each other.
 ///
-/// Throws ArgumentError for an imbalance outside (0, 10], LimitError when METIS runs out of memory.
+/// Throws ArgumentError for an imbalance out of range, LimitError when METIS runs out of memory.
 Assignment metis_partition(const PlacementSpace& space, const MetisOptions& options = {});
 
 }  // namespace trinity

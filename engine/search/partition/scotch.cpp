@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "search/partition/partition_options.h"
 #include "search/partition/partition_weights.h"
 
 namespace trinity {
@@ -111,9 +112,7 @@ std::vector<SCOTCH_Num> whole_shares(const std::vector<PartitionShare>& shares) 
 }  // namespace
 
 Assignment scotch_map(const PlacementSpace& space, const ScotchOptions& options) {
-  if (!(options.imbalance > 0 && options.imbalance <= 10))
-    throw ArgumentError(fmt::format("scotch: expected an imbalance above 0 and up to 10, got {}",
-                                    options.imbalance));
+  each_partition_option(options, OptionRanges{});
   Assignment parts(static_cast<size_t>(space.units()), 0);
   if (space.devices() == 1) return parts;
   const PartitionWeights weights(space);

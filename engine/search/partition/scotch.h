@@ -22,7 +22,7 @@ struct ScotchOptions {
 /// Deterministic: one thread, and the library's random numbers are seeded and reset for every call.
 /// They belong to the whole process, so calls wait for each other.
 ///
-/// Throws ArgumentError for an imbalance outside (0, 10], Error when Scotch fails.
+/// Throws ArgumentError for an imbalance out of range, Error when Scotch fails.
 Assignment scotch_map(const PlacementSpace& space, const ScotchOptions& options = {});
 
 }  // namespace trinity

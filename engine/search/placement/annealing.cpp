@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
+#include "search/placement/search_options.h"
 
 namespace trinity {
 namespace {
@@ -15,11 +15,9 @@ AnnealingOptions checked(const AnnealingOptions& options) {
   const auto expect = [](bool good, const char* what) {
     if (!good) throw ArgumentError(fmt::format("annealing: expected {}", what));
   };
+  each_annealing_option(options, OptionRanges{});
   expect(options.evaluations >= 1, "at least 1 evaluation");
-  expect(options.mix.evenly_one_in >= 1, "one seed in at least 1 drawn evenly");
-  expect(options.last_temperature > 0, "a last temperature above 0");
-  expect(options.first_temperature >= options.last_temperature &&
-             std::isfinite(options.first_temperature),
+  expect(options.first_temperature >= options.last_temperature,
          "a first temperature no lower than the last");
   return options;
 }

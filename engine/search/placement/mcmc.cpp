@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/error.h"
+#include "search/placement/search_options.h"
 
 namespace trinity {
 namespace {
@@ -12,7 +12,7 @@ McmcOptions checked(const McmcOptions& options) {
     if (!good) throw ArgumentError(fmt::format("mcmc: expected {}", what));
   };
   expect(options.evaluations >= 1, "at least 1 evaluation");
-  expect(options.alpha_per_ms >= 0 && std::isfinite(options.alpha_per_ms), "alpha of at least 0");
+  each_mcmc_option(options, OptionRanges{});
   expect(options.value_per_ms > 0 && std::isfinite(options.value_per_ms),
          "a positive value per millisecond");
   return options;

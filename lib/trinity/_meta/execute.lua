@@ -2,14 +2,6 @@
 -- What is executed, measured and mapped on this machine. See trinity.lua.
 error 'this file is for editors'
 
----@class trinity.ExecuteOptions
----@field steps? integer default 15
----@field warm_up? integer steps that are not measured; default 5
----@field seed? integer of weights, data and dropout; default 1
----@field learning_rate? number of stochastic gradient descent; default 0.01
----@field devices? string[] per device of the cluster 'cpu:N', the N-th core from 0, or 'cuda:N'; default 'cpu:0', 'cpu:1', ...
----@field memory_limit_bytes? integer the most that tensors of a device may take; more is an error
-
 --- What was measured. Losses depend on the problem's graph, the micro-batches and the options alone, not on the placement.
 ---@class trinity.Execution
 ---@field losses number[] by step: the mean over its micro-batches
@@ -46,18 +38,6 @@ error 'this file is for editors'
 ---@field start_s number
 ---@field end_s number
 
----@class trinity.ProfileOptions
----@field devices? string[] 'cpu:0', 'cuda:0', ...; default cpu:0 alone
----@field steps? integer measured steps, whose medians count; default 10
----@field warm_up? integer steps before; default 5
----@field sizes? number[] bytes of copies; default 1 KiB to 256 MiB, each four times the last
----@field copies? integer copies of every size; default 7
----@field seed? integer of weights and data; default 1
----@field gpu_memory_bytes? number of a GPU; default 16 GiB
----@field model? string the name that the profile says; default the graph's
----@field batch_size? integer what the profile says; default 0
----@field quiet? boolean nothing on standard error
-
 ---@class trinity.ProfileKind
 ---@field memory_bytes number of one device
 ---@field peak_flops_per_s number of a product of float32 matrices
@@ -85,11 +65,3 @@ error 'this file is for editors'
 ---@field median number
 ---@field mean number
 ---@field largest number
-
----@alias trinity.OnError 'raise'|'collect'
-
----@class trinity.ParallelOptions
----@field workers? integer processes; default trinity.threads(); 1 runs the items in this process
----@field seed? integer the seeds of items follow from it; default 1
----@field quiet? boolean no progress line; default false
----@field on_error? trinity.OnError 'raise' (default) the error of the first item that fails, or 'collect' all

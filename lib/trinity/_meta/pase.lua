@@ -2,29 +2,6 @@
 -- PaSE, splits and what they lower to, and the choice of strategies (trinity.select). See trinity.lua.
 error 'this file is for editors'
 
----@alias trinity.PaseFactors 'divisors'|'powers_of_two'|'all'
----@alias trinity.PaseSpace 'code'|'paper'
-
----@class trinity.PaseOptions
----@field devices? integer p: no layer has more parts; default 8
----@field peak_flops? number of a device, for the cost model; default 10e12
----@field bandwidth_bytes_per_s? number default 16e9
----@field word_bytes? number of an element on the wire; default 8
----@field cutoff? integer the smallest block of a dimension; default 4
----@field factors? trinity.PaseFactors default 'divisors'
----@field halo? boolean convolutions split along height and width too; default false
----@field sum_edges? boolean all tensors between two layers count, not the last alone; default false
----@field space? trinity.PaseSpace 'paper': all factors, cutoff 1, halo, sum_edges, for few devices; default 'code', the reference code's
-
---- Settings of methods.pase.
----@class trinity.PaseMethodOptions: trinity.SearchOptions
----@field choose? string 'best' (default), 'mcmc', 'data_parallel', 'owt', 'expert' or 'tofu'
----@field cutoff? integer (1)
----@field factors? trinity.PaseFactors ('divisors')
----@field peak_flops? number of the cost model (10e12)
----@field bandwidth_bytes_per_s? number of the cost model; 0: that of the slowest route
----@field iterations? integer of 'mcmc' (250000)
-
 ---@class trinity.Dimension
 ---@field name string
 ---@field size number
@@ -60,18 +37,6 @@ error 'this file is for editors'
 ---@field iterations? integer of a chain
 ---@field accepted? integer
 
----@class trinity.PaseSolveOptions
----@field seconds? number for what dynamic programming cannot do; default 60
----@field seed? integer
----@field table_bytes? integer
----@field quiet? boolean
-
----@class trinity.PaseWalkOptions
----@field seed? integer default 1
----@field iterations? integer default 250000
----@field alpha_per_ms? number default 0: 100 over the start's milliseconds
----@field start? integer[][] configurations; default expert's. Layers of it outside the space start unsplit
-
 ---@class trinity.PaseRow
 ---@field layers string 'conv_1 .. conv_4'
 ---@field type string
@@ -79,12 +44,6 @@ error 'this file is for editors'
 ---@field factors string '(32,1,...)'
 
 ---@alias trinity.Splits table<string, table> by operator: { b = 8, n = 2, copies = 1, devices = { 1, 2, ... } }, factors by dimension; what is left out is 1, or all devices
-
----@class trinity.LowerSpec
----@field graph trinity.Graph
----@field cluster trinity.Cluster
----@field splits? trinity.Splits
----@field placement? trinity.Placement of operators that are not split; default device 1
 
 ---@class trinity.Lowered
 ---@field graph trinity.Graph
@@ -109,13 +68,6 @@ error 'this file is for editors'
 ---@class trinity.SelectionEdges
 ---@field nodes integer[][] { node, node }
 ---@field costs number[][] all pairs of strategies: that of the second node changes fastest
-
----@class trinity.SelectOptions
----@field seconds? number wall-clock limit, reading a file included; default 60
----@field seed? integer fixes every random number; default 1
----@field rounds? integer of search at most; default as many as there is time for. What ends by rounds is the same on every machine
----@field table_bytes? integer what tables of the exact solver may take; default 2 GiB
----@field quiet? boolean no progress line; default false
 
 ---@class trinity.SelectResult
 ---@field name string of the problem

@@ -23,22 +23,22 @@ local trinity = {}
 ---@alias trinity.SearchMethod fun(problem: trinity.Problem, options?: trinity.SearchOptions): trinity.Strategy?, reason_why_there_is_none: string?
 
 ---@class trinity.MethodsModule
----@field annealing trinity.SearchMethod Simulated annealing over moves of units, clusters and ranges.
+---@field annealing fun(problem: trinity.Problem, options?: trinity.AnnealingOptions): trinity.Strategy?, reason_why_there_is_none: string? Simulated annealing over moves of units, clusters and ranges.
 ---@field contiguous trinity.SearchMethod Consecutive parts along the forward pass, the largest least: the balance of GPipe.
----@field cpop trinity.SearchMethod List scheduling along the critical path.
----@field etf trinity.SearchMethod List scheduling by the earliest start.
+---@field cpop fun(problem: trinity.Problem, options?: trinity.ListScheduleOptions): trinity.Strategy?, reason_why_there_is_none: string? List scheduling along the critical path.
+---@field etf fun(problem: trinity.Problem, options?: trinity.ListScheduleOptions): trinity.Strategy?, reason_why_there_is_none: string? List scheduling by the earliest start.
 ---@field exhaustive trinity.SearchMethod Every placement once: the optimum of small graphs.
----@field fm trinity.SearchMethod Fiduccia-Mattheyses partition by moves of least cut.
----@field heft trinity.SearchMethod List scheduling by upward rank and earliest finish.
----@field local_search trinity.SearchMethod Iterated local search over the simulator.
----@field m_etf trinity.SearchMethod Baechi's earliest start within memory.
----@field m_sct trinity.SearchMethod Baechi's favourite children from a linear program.
+---@field fm fun(problem: trinity.Problem, options?: trinity.FmOptions): trinity.Strategy?, reason_why_there_is_none: string? Fiduccia-Mattheyses partition by moves of least cut.
+---@field heft fun(problem: trinity.Problem, options?: trinity.ListScheduleOptions): trinity.Strategy?, reason_why_there_is_none: string? List scheduling by upward rank and earliest finish.
+---@field local_search fun(problem: trinity.Problem, options?: trinity.LocalSearchOptions): trinity.Strategy?, reason_why_there_is_none: string? Iterated local search over the simulator.
+---@field m_etf fun(problem: trinity.Problem, options?: trinity.ListScheduleOptions): trinity.Strategy?, reason_why_there_is_none: string? Baechi's earliest start within memory.
+---@field m_sct fun(problem: trinity.Problem, options?: trinity.ListScheduleOptions): trinity.Strategy?, reason_why_there_is_none: string? Baechi's favourite children from a linear program.
 ---@field m_topo trinity.SearchMethod Baechi's devices filled in topological order.
 ---@field max_load_dp trinity.SearchMethod Contiguous parts of least load, transfers counted.
----@field mcmc trinity.SearchMethod FlexFlow's Markov chain over placements.
----@field metis trinity.SearchMethod METIS k-way partition of least cut.
----@field scotch trinity.SearchMethod Scotch static mapping onto the cluster.
----@field expert fun(problem: trinity.Problem, options?: trinity.SearchOptions): trinity.Strategy What a person does by hand, by rules for each network.
+---@field mcmc fun(problem: trinity.Problem, options?: trinity.McmcOptions): trinity.Strategy?, reason_why_there_is_none: string? FlexFlow's Markov chain over placements.
+---@field metis fun(problem: trinity.Problem, options?: trinity.MetisOptions): trinity.Strategy?, reason_why_there_is_none: string? METIS k-way partition of least cut.
+---@field scotch fun(problem: trinity.Problem, options?: trinity.ScotchOptions): trinity.Strategy?, reason_why_there_is_none: string? Scotch static mapping onto the cluster.
+---@field expert fun(problem: trinity.Problem, options?: trinity.ExpertOptions): trinity.Strategy What a person does by hand, by rules for each network.
 ---@field single_device fun(problem: trinity.Problem, options?: trinity.SearchOptions): trinity.Strategy Everything on one device, the best one.
 ---@field round_robin fun(problem: trinity.Problem, options?: trinity.SearchOptions): trinity.Strategy Devices in turn by depth in the graph.
 ---@field random fun(problem: trinity.Problem, options?: trinity.RandomOptions): trinity.Strategy A uniform device for every unit, the best of the budget.

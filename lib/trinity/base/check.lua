@@ -176,9 +176,9 @@ function check.tensors(owner, place, name, value)
   return value
 end
 
---- What a rule of an option table may be: the name of a check above with its further parameters, or of
+--- A value against a rule of an option table: the name of a check above with its further parameters, or of
 --- a Lua type.
-local function check_value(owner, place, name, value, rule)
+function check.value(owner, place, name, value, rule)
   if type(rule) == 'string' then
     if rule ~= 'any' then check.argument(owner, place, name, value, rule) end
   else
@@ -192,14 +192,14 @@ end
 function check.fields(owner, given, rules, kind)
   kind = kind or 'option'
   util.refuse_unknown(owner, given, rules, kind)
-  for key, value in util.sorted_pairs(given) do check_value(owner, kind, key, value, rules[key]) end
+  for key, value in util.sorted_pairs(given) do check.value(owner, kind, key, value, rules[key]) end
   return given
 end
 
 --- Those options of `given` that have a rule here; others go unchecked.
 function check.some(owner, given, rules)
   for key, rule in util.sorted_pairs(rules) do
-    if given[key] ~= nil then check_value(owner, 'option', key, given[key], rule) end
+    if given[key] ~= nil then check.value(owner, 'option', key, given[key], rule) end
   end
 end
 

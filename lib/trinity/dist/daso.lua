@@ -12,6 +12,7 @@
 
 local check = require 'trinity.base.check'
 local tensor = require 'trinity.nn.tensor'
+local options_of = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
 ---@class trinity.DasoModule
@@ -55,19 +56,32 @@ function Schedule.__tostring(self)
     self.global_skips, self.local_skips, self.batches_to_wait)
 end
 
-local rules = { epochs = { 'integer', 1, 1e6 }, warmup_epochs = { 'integer', 0, 1e6 },
-  cooldown_epochs = { 'integer', 0, 1e6 }, stability_level = { 'number', 0, 1 }, patience = { 'integer', 0, 1e6 },
-  max_global_skips = { 'integer', 0, 1e6 }, skip_reduction_factor = { 'integer', 2, 1e6 },
-  local_skip_factor = { 'integer', 1, 1e6 }, held = 'table', groups = { 'integer', 1, 1e6 },
-  nodes = { 'integer', 1, 1e6 }, age = { 'choice', { ['true'] = true, code = true } }, bfloat16 = 'boolean' }
+local held_skips = options_of.declare('trinity.HeldSkips', { help = 'Skips that stay as they are.',
+  { 'global_skips', 'integer', least = 1, most = 1e6, needed = true, help = 'batches between global synchronisations' },
+  { 'local_skips', 'integer', 1, least = 1, most = 1e6, help = 'batches between those of a node' },
+  { 'batches_to_wait', 'integer', 1, least = 0, most = 1e6, help = 'until what was sent is merged' },
+})
 
-local defaults = { warmup_epochs = 4, cooldown_epochs = 4, stability_level = 0.05, patience = 2, max_global_skips = 8,
-  skip_reduction_factor = 2, local_skip_factor = 4, groups = 1, nodes = 2, age = 'true', bfloat16 = true }
-
-local held_rules = { global_skips = { 'integer', 1, 1e6 }, local_skips = { 'integer', 1, 1e6 },
-  batches_to_wait = { 'integer', 0, 1e6 } }
-
-daso.rules = rules
+--- What a training's schedule takes; synchronisation.daso takes all but epochs, groups and nodes.
+daso.declared = options_of.declare('trinity.ScheduleOptions', { help = 'What daso.schedule takes.',
+  { 'epochs', 'integer', least = 1, most = 1e6, needed = true, help = 'of the whole training' },
+  { 'warmup_epochs', 'integer', 4, least = 0, most = 1e6, help = 'that synchronise every batch at the start' },
+  { 'cooldown_epochs', 'integer', 4, least = 0, most = 1e6, help = 'and at the end' },
+  { 'stability_level', 'number', 0.05, least = 0, most = 1,
+    help = 'a loss improves when it is below the best by this share' },
+  { 'patience', 'integer', 2, least = 0, most = 1e6, help = 'epochs without, before the skips change' },
+  { 'max_global_skips', 'integer', 8, least = 0, most = 1e6, help = '0: nothing is skipped, gradients are averaged '
+    .. 'over all ranks in every batch, as without DASO' },
+  { 'skip_reduction_factor', 'integer', 2, least = 2, most = 1e6, help = 'by which skips are divided' },
+  { 'local_skip_factor', 'integer', 4, least = 1, most = 1e6, help = 'global skips a local one' },
+  { 'held', held_skips, help = 'skips for the whole cycling phase' },
+  { 'groups', 'integer', 1, least = 1, most = 1e6, help = 'GPUs a node' },
+  { 'nodes', 'integer', 2, least = 1, most = 1e6, help = 'how many' },
+  { 'age', options_of.words('trinity.DataAge', { 'true', 'code' }), 'true', help = "stale data are weighed by their "
+    .. "'true' age, or by the one that was planned ('code'); they differ for global_skips = 2" },
+  { 'bfloat16', 'boolean', true, help = 'what blocking phases send is rounded' },
+})
+daso.rules = daso.declared.rules
 
 local function set(self, global_skips, local_skips, batches_to_wait)
   self.global_skips, self.local_skips, self.batches_to_wait = global_skips, local_skips, batches_to_wait
@@ -76,7 +90,7 @@ end
 --- The first values of the cycling phase: 4, 1, 1 whatever max_global_skips is, as in the code.
 local function start_cycling(self)
   local held = self.held
-  if held then return set(self, held.global_skips, held.local_skips or 1, held.batches_to_wait or 1) end
+  if held then return set(self, held.global_skips, held.local_skips, held.batches_to_wait) end
   set(self, 4, 1, 1)
 end
 
@@ -89,10 +103,8 @@ end
 ---@param options trinity.ScheduleOptions
 ---@return trinity.DasoSchedule
 function daso.schedule(options)
-  check.table('daso.schedule', 1, 'options', options, rules, 'epochs')
-  local held = options.held and check.fields('daso.schedule: held', options.held, held_rules)
-  if held then check.needed('daso.schedule: held', held, 'global_skips') end
-  local self = setmetatable(util.merged(defaults, options, { epoch = 0, batch = 0, group = 0, local_sync = true,
+  options = daso.declared:read('daso.schedule', 1, 'options', options)
+  local self = setmetatable(util.merged(options, { epoch = 0, batch = 0, group = 0, local_sync = true,
     best_loss = math.huge, bad_epochs = 0 }), Schedule)
   set(self, 0, 0, 0)
   if self.warmup_epochs == 0 and self.epochs > self.cooldown_epochs then start_cycling(self) end

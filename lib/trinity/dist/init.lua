@@ -15,6 +15,7 @@ local check = require 'trinity.base.check'
 local progress = require 'trinity.base.progress'
 local ranks = require 'trinity.dist.ranks'
 local run_state = require 'trinity.runs.state'
+local options_of = require 'trinity.base.options'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
@@ -45,8 +46,22 @@ Work.__index = Work
 local joined -- the one job of this process
 local alone = 0 -- calls of dist.alone() that run
 
-local init_rules = { timeout_s = { 'number', 0.1, 1e6 }, silence_s = { 'number', 0.1, 1e6 },
-  join_timeout_s = { 'number', 0.1, 1e6 }, link = 'table', backend = 'string', arguments_differ = 'boolean' }
+local link = options_of.declare('trinity.InjectedLink', { help = 'A link that is slower than the one there is.',
+  { 'latency_s', 'number', 0, least = 0, help = 'of a message' },
+  { 'bandwidth_bytes_per_s', 'number', 0, least = 0, help = '0: no limit' },
+})
+
+local join_options = options_of.declare('trinity.JobOptions', { help = 'What dist.init takes.',
+  { 'timeout_s', 'number', 20, least = 0.1, most = 1e6, help = 'a rank that others wait for this long hangs' },
+  { 'silence_s', 'number', 10, least = 0.1, most = 1e6, help = 'a rank that gives no sign for this long is dead' },
+  { 'join_timeout_s', 'number', 25, least = 0.1, most = 1e6, help = 'for all ranks to come' },
+  { 'backend', 'string', otherwise = "TRINITY_BACKEND, else 'gloo'", help = "'gloo', or 'nccl' where LibTorch has "
+    .. 'CUDA and every rank of a node a GPU: tensors stay on the processor and travel by way of the GPU' },
+  { 'arguments_differ', 'boolean', false,
+    help = 'false: ranks whose program, script or arguments differ are refused by name; true: arguments may' },
+  { 'link', link, help = "makes what crosses nodes slower by a ring's time over such a link, for experiments on one "
+    .. 'machine' },
+})
 
 -- A script's text; nil for what is none, as the program itself under -e.
 local function text_of(path)
@@ -74,7 +89,7 @@ end
 ---@param options? trinity.JobOptions
 ---@return trinity.Job
 function dist.init(options)
-  options = check.options('dist.init', 1, 'options', options, init_rules)
+  options = join_options:read('dist.init', 1, 'options', options)
   if joined then return joined end
   local handle = core.dist.join { timeout_s = options.timeout_s, silence_s = options.silence_s,
     join_timeout_s = options.join_timeout_s, link = options.link, backend = options.backend,
@@ -114,9 +129,13 @@ function dist.alone(body)
   return leave(pcall(body, nil)) -- an argument, so that functions of C that want one take it
 end
 
-local scopes = { world = true, node = true, across = true }
-local reduce_rules = { scope = { 'choice', scopes }, reduction = { 'choice', { sum = true, mean = true, max = true } },
-  bfloat16 = 'boolean', chunk_elements = { 'integer', 1, 2 ^ 31 } }
+local scopes = options_of.words('trinity.Scope', { 'world', 'node', 'across' })
+local reduce_options = options_of.declare('trinity.AllReduceOptions', { help = 'How tensors are reduced.',
+  { 'scope', scopes, 'world', help = "over whom; 'across': ranks of the same local rank, one a node" },
+  { 'reduction', options_of.words('trinity.Reduction', { 'sum', 'mean', 'max' }), 'sum', help = 'what of all values' },
+  { 'bfloat16', 'boolean', false, help = 'values travel, and come back, rounded' },
+  { 'chunk_elements', 'integer', 10000000, least = 1, most = 2 ^ 31, help = 'of one message' },
+})
 
 local function check_tensor(owner, x)
   if not tensor.is(x) then check.wrong(owner, 1, 'x', x, 'a tensor') end
@@ -130,7 +149,7 @@ end
 ---@return trinity.Work
 function Job:start_all_reduce(x, options)
   check_tensor('job:start_all_reduce', x)
-  options = check.options('job:start_all_reduce', 2, 'options', options, reduce_rules)
+  options = reduce_options:read('job:start_all_reduce', 2, 'options', options)
   return setmetatable({ job = self, handle = self.handle:all_reduce(x, options) }, Work)
 end
 
@@ -140,12 +159,15 @@ end
 ---@return trinity.TorchTensor x
 function Job:all_reduce(x, options)
   check_tensor('job:all_reduce', x)
-  options = check.options('job:all_reduce', 2, 'options', options, reduce_rules)
+  options = reduce_options:read('job:all_reduce', 2, 'options', options)
   self.handle:wait(self.handle:all_reduce(x, options))
   return x
 end
 
-local broadcast_rules = { scope = { 'choice', scopes }, root = { 'integer', 0, 2 ^ 20 } }
+local broadcast_options = options_of.declare('trinity.BroadcastOptions', { help = 'Who gives a tensor to whom.',
+  { 'scope', scopes, 'world', help = "to whom; 'across': ranks of the same local rank, one a node" },
+  { 'root', 'integer', 0, least = 0, most = 2 ^ 20, help = 'the member that gives, counted from 0 in the scope' },
+})
 
 --- Copies a tensor in place from one member of a scope to all.
 ---@param x trinity.TorchTensor
@@ -153,8 +175,8 @@ local broadcast_rules = { scope = { 'choice', scopes }, root = { 'integer', 0, 2
 ---@return trinity.TorchTensor x
 function Job:broadcast(x, options)
   check_tensor('job:broadcast', x)
-  options = check.options('job:broadcast', 2, 'options', options, broadcast_rules)
-  self.handle:wait(self.handle:broadcast(x, options.scope or 'world', options.root or 0))
+  options = broadcast_options:read('job:broadcast', 2, 'options', options)
+  self.handle:wait(self.handle:broadcast(x, options.scope, options.root))
   return x
 end
 
@@ -236,8 +258,15 @@ end
 ---@return trinity.Trainer
 function dist.trainer(job, options) return require('trinity.dist.trainer').new(job, options) end
 
-local launch_rules = { processes = { 'integer', 1, 1024 }, per_node = { 'integer', 0, 1024 },
-  threads = { 'integer', 0, 4096 }, backend = 'string', all_output = 'boolean' }
+local launch_options = options_of.declare('trinity.LaunchOptions', { help = 'What dist.launch takes.',
+  { 'processes', 'integer', 1, least = 1, most = 1024, help = 'how many' },
+  { 'per_node', 'integer', 0, least = 0, most = 1024,
+    help = 'ranks on each of several pretended nodes; 0: all are on one' },
+  { 'threads', 'integer', 0, least = 0, most = 4096,
+    help = 'worker threads of each rank; 0: the cores divided by the processes' },
+  { 'backend', 'string', '', help = "of collectives: 'gloo' or 'nccl'; '': as the ranks choose" },
+  { 'all_output', 'boolean', false, help = 'standard output of every rank, not of rank 0 alone' },
+})
 
 --- Runs the trinity command in several processes on this machine, as `trinity launch` does; see
 --- engine/distribute/launcher.h.
@@ -247,7 +276,7 @@ local launch_rules = { processes = { 'integer', 1, 1024 }, per_node = { 'integer
 function dist.launch(arguments, options)
   check.list('dist.launch', 1, 'arguments', arguments, 'string')
   if #arguments == 0 then check.refuse('dist.launch', 1, 'arguments', 'expected a script, got an empty list') end
-  options = check.options('dist.launch', 2, 'options', options, launch_rules)
+  options = launch_options:read('dist.launch', 2, 'options', options)
   local script = arguments[1]
   if (script:find '/' or script:match '%.lua$') and not script:match '^%-' then -- no rank has to start for that
     if not util.exists(script) then

@@ -13,6 +13,7 @@ local checkpoints = require 'trinity.runs.checkpoints'
 local daso = require 'trinity.dist.daso'
 local nn = require 'trinity.nn'
 local optimisers = require 'trinity.nn.optimisers'
+local options_of = require 'trinity.base.options'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
@@ -34,8 +35,24 @@ function Trainer.__tostring(self)
   return ('trainer: %s, %d parameters, epoch %d'):format(self.method, self.count, self.epochs_done)
 end
 
-local rules = { module = 'table', optimiser = 'any', method = { 'choice', { bsp = true, daso = true } },
-  schedule = 'table', chunk_elements = { 'integer', 1, 2 ^ 31 } }
+local function check_module(owner, place, name, module)
+  if not nn.is_module(module) then check.wrong(owner, place, name, module, 'a module') end
+end
+
+local function check_optimiser(owner, place, name, optimiser)
+  if util.class_of(optimiser) ~= 'optimiser' then check.wrong(owner, place, name, optimiser, 'an optimiser') end
+end
+
+local declared = options_of.declare('trinity.TrainerOptions', { help = 'What dist.trainer takes.',
+  { 'module', 'any', check = check_module, needed = true, as = 'trinity.Module',
+    help = 'parameters of float32 on the processor' },
+  { 'optimiser', 'any', check = check_optimiser, needed = true, as = 'trinity.NetworkOptimiser',
+    help = 'of these parameters' },
+  { 'method', options_of.words('trinity.TrainingMethod', { 'bsp', 'daso' }), 'bsp',
+    help = "'bsp': gradients averaged in every batch" },
+  { 'schedule', 'table', help = "of method 'daso': as trinity.ScheduleOptions, groups and nodes are the job's" },
+  { 'chunk_elements', 'integer', 10000000, least = 1, most = 2 ^ 31, help = 'of one message' },
+})
 
 --- What all ranks must have in common, a line a parameter.
 local function describe_module(module)
@@ -60,13 +77,9 @@ end
 local function new(job, options)
   local owner = 'dist.trainer'
   check.object(owner, 1, 'job', job, 'job')
-  check.table(owner, 2, 'options', options, rules)
-  if not nn.is_module(options.module) then check.wrong(owner, 'option', 'module', options.module, 'a module') end
-  if util.class_of(options.optimiser) ~= 'optimiser' then
-    check.wrong(owner, 'option', 'optimiser', options.optimiser, 'an optimiser')
-  end
+  options = declared:read(owner, 2, 'options', options)
   local self = setmetatable({ job = job, module = options.module, optimiser = options.optimiser,
-    method = options.method or 'bsp', chunk_elements = options.chunk_elements or 10000000,
+    method = options.method, chunk_elements = options.chunk_elements,
     parameters = options.module:parameters(), epochs_done = 0, wait_s = 0 }, Trainer)
   check_parameters(owner, self.parameters)
   self.count = options.module:parameter_count()

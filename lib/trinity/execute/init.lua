@@ -5,12 +5,21 @@
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local options_of = require 'trinity.base.options'
 local simulator = require 'trinity.strategy.simulator'
 local strategies = require 'trinity.strategy.strategy'
 local util = require 'trinity.base.util'
 
-local rules = { steps = { 'integer', 1, 1e6 }, warm_up = { 'integer', 0 }, seed = { 'integer', 0 },
-  learning_rate = { 'number', 0 }, devices = 'table', memory_limit_bytes = { 'integer', 0, 2 ^ 53 } }
+local declared = options_of.declare('trinity.ExecuteOptions', { help = 'What trinity.execute takes.',
+  { 'steps', 'integer', 15, least = 1, most = 1e6, help = 'how many' },
+  { 'warm_up', 'integer', 5, least = 0, help = 'steps of these that are not measured' },
+  { 'seed', 'integer', 1, least = 0, help = 'of weights, data and dropout' },
+  { 'learning_rate', 'number', 0.01, least = 0, help = 'of stochastic gradient descent' },
+  { 'devices', 'table', as = 'string[]', otherwise = "'cpu:0', 'cpu:1', ...",
+    help = "per device of the cluster 'cpu:N', the N-th core from 0, or 'cuda:N'" },
+  { 'memory_limit_bytes', 'integer', least = 0, most = 2 ^ 53, otherwise = 'no limit',
+    help = 'the most that tensors of a device may take; more is an error' },
+})
 
 --- What the simulator says of a plan: its micro-batches, and the start of every task.
 local function simulated_order(problem, plan)
@@ -100,9 +109,9 @@ end
 ---@return trinity.Execution
 return function(problem, plan, options)
   check.object('execute', 1, 'problem', problem, 'problem')
-  options = check.options('execute', 3, 'options', options, rules)
+  options = declared:read('execute', 3, 'options', options)
   local placement = placement_of(problem, plan)
-  local steps, warm_up = options.steps or 15, options.warm_up or 5
+  local steps, warm_up = options.steps, options.warm_up
   if warm_up >= steps then
     check.refuse('execute', 3, 'options', "'warm_up': expected fewer than the %d steps, got %d", steps, warm_up)
   end

@@ -9,6 +9,7 @@ local model = require 'trinity.graph.model'
 local object = require 'trinity.profile.object'
 local problems = require 'trinity.strategy.problem'
 local random = require 'trinity.base.random'
+local options_of = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
 local measure = {}
@@ -228,9 +229,19 @@ function measure.copy_sizes(largest)
   return sizes
 end
 
-local rules = { devices = 'table', steps = { 'integer', 1 }, warm_up = { 'integer', 0 }, seed = { 'integer', 0 },
-  batch_size = { 'integer', 0 }, model = 'string', sizes = 'table', copies = { 'integer', 1, 10000 },
-  gpu_memory_bytes = { 'positive' }, quiet = 'boolean' }
+local declared = options_of.declare('trinity.ProfileOptions', { help = 'What trinity.profile.measure takes.',
+  { 'devices', 'table', { 'cpu:0' }, as = 'string[]', help = "'cpu:0', 'cuda:0', ..." },
+  { 'steps', 'integer', 10, least = 1, help = 'measured steps, whose medians count' },
+  { 'warm_up', 'integer', 5, least = 0, help = 'steps before' },
+  { 'sizes', 'table', as = 'number[]', otherwise = '1 KiB to 256 MiB, each four times the last',
+    help = 'bytes of copies' },
+  { 'copies', 'integer', 7, least = 1, most = 10000, help = 'of every size' },
+  { 'seed', 'integer', 1, least = 0, help = 'of weights and data' },
+  { 'gpu_memory_bytes', 'number', 2 ^ 34, above = 0, help = 'of a GPU' },
+  { 'model', 'string', otherwise = "the graph's", help = 'the name that the profile says' },
+  { 'batch_size', 'integer', 0, least = 0, help = 'what the profile says' },
+  { 'quiet', 'boolean', false, help = 'nothing on standard error' },
+})
 
 local function say(options, text, ...)
   if not options.quiet then io.stderr:write(text:format(...), '\n') end
@@ -238,9 +249,8 @@ end
 
 --- The options with what they leave out, checked.
 local function complete(owner, graph, options)
-  options = check.options(owner, 2, 'options', options, rules)
-  local chosen = util.merged({ steps = 10, warm_up = 5, seed = 1, copies = 7, devices = { 'cpu:0' }, batch_size = 0,
-    gpu_memory_bytes = 2 ^ 34, model = graph.name, sizes = measure.copy_sizes(2 ^ 28) }, options)
+  local chosen = declared:read(owner, 2, 'options', options)
+  chosen.model, chosen.sizes = chosen.model or graph.name, chosen.sizes or measure.copy_sizes(2 ^ 28)
   for _, key in ipairs { 'devices', 'sizes' } do
     check.list(owner, 'option', key, chosen[key], key == 'sizes' and 'number' or 'string')
     if #chosen[key] == 0 then check.refuse(owner, 'option', key, 'expected at least one') end

@@ -6,7 +6,6 @@
 -- same on all ranks, and a batch is what one process would have drawn.
 
 local array = require 'trinity.base.array'
-local check = require 'trinity.base.check'
 local checkpoints = require 'trinity.runs.checkpoints'
 local checks = require 'trinity.learn.policy_checks'
 local core = require 'trinity.core'
@@ -14,19 +13,39 @@ local dist = require 'trinity.dist'
 local dist_search = require 'trinity.search.shared'
 local learner_checkpoint = require 'trinity.learn.learner_checkpoint'
 local nn = require 'trinity.nn'
+local options_of = require 'trinity.base.options'
 local statistics = require 'trinity.base.statistics'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
 local learner = {}
 
--- What the settings of all learners may be.
-local rules = { samples = { 'integer', 1, 65536 }, epochs = { 'integer', 1, 10000 },
-  learning_rate = { 'positive', 1000 }, entropy_weight = { 'number', 0, 1e6 }, gradient_norm = { 'positive', 1e9 },
-  baseline_n = { 'number', 1, 1e9 }, clip = { 'positive', 1e6 }, elite = { 'positive', 1 } }
+-- Settings of learners, but for their defaults.
+local settings = {
+  samples = { 'integer', least = 1, most = 65536, help = 'placements per update' },
+  epochs = { 'integer', least = 1, most = 10000, help = 'gradient steps on one batch' },
+  learning_rate = { 'number', above = 0, most = 1000, help = 'of Adam' },
+  entropy_weight = { 'number', least = 0, most = 1e6, help = 'bonus per choice' },
+  gradient_norm = { 'number', above = 0, most = 1e9, help = 'common norm that gradients are clipped to' },
+  baseline_n = { 'number', least = 1, most = 1e9, help = 'the baseline decays by (N - 1) / (N + 1)' },
+  clip = { 'number', above = 0, most = 1e6, help = "PPO's epsilon, per choice" },
+  elite = { 'number', above = 0, most = 1, help = 'share of the samples that are learned from' },
+  normalise_advantage = { 'boolean', help = 'divides advantages by their root mean square' },
+}
 
---- Refuses settings out of range; `own` are rules of the method's.
-function learner.check_settings(owner, given, own) check.some(owner, given, util.merged(rules, own)) end
+--- A setting of a method's for options.declare, with a default and where it needs one a help of its own.
+function learner.option(name, default, help)
+  local setting = settings[name]
+  return { name, setting[1], default, least = setting.least, above = setting.above, most = setting.most,
+    help = help or setting.help }
+end
+
+--- Bounds of options that follow from the problem: its units, and at most `most`.
+function learner.units(most)
+  return options_of.bound(most and ('the units or %d'):format(most) or 'the units', function(problem)
+    return math.min(problem.graph.units, most or math.huge)
+  end)
+end
 
 -- What the last step of an update was made on, for the run's rows.
 local function note(self, loss, entropy)

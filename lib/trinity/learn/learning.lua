@@ -3,57 +3,75 @@
 
 local check = require 'trinity.base.check'
 local learner = require 'trinity.learn.learner'
+local options_of = require 'trinity.base.options'
 local run_search = require 'trinity.runs.search'
 local search = require 'trinity.search'
 local util = require 'trinity.base.util'
 
 local learning = {}
 
-local common = { samples = 16, learning_rate = 2e-3, entropy_weight = 1e-2, gradient_norm = 1 }
-
 -- How rewards become advantages: a word, or a function of a batch's rewards.
-local function read_advantage(owner, value)
-  if value == nil then return 'moving_average' end
-  if type(value) == 'function' then return value end
-  if type(value) ~= 'string' then
-    check.wrong(owner, 'option', 'advantage', value, 'a word or a function of rewards')
-  end
-  return check.choice(owner, 'option', 'advantage', value,
-    util.merged({ moving_average = true }, learner.advantages))
+local function check_advantage(owner, place, name, value)
+  if type(value) == 'function' then return end
+  if type(value) ~= 'string' then check.wrong(owner, place, name, value, 'a word or a function of rewards') end
+  check.choice(owner, place, name, value, util.merged({ moving_average = true }, learner.advantages))
 end
 
--- The settings of a learner: its defaults with what the script gave, which is checked.
-local function read_settings(owner, defaults, given)
-  check.argument(owner, 1, 'settings', given, 'table')
-  local known, settings = { policy = true, name = true }, {}
-  for key, default in util.sorted_pairs(defaults) do
-    known[key], settings[key] = true, default
-    if key == 'advantage' then settings[key] = read_advantage(owner, given[key])
-    elseif given[key] ~= nil then settings[key] = check.argument(owner, 'option', key, given[key], type(default)) end
+local function check_policy(owner, _, _, policy)
+  if type(policy) ~= 'function' then learner.check_policy(owner, policy) end
+end
+
+local function check_name(owner, place, _, name)
+  if type(name) ~= 'string' or not name:match '^[%w_]+$' or #name > 64 then
+    check.wrong(owner, place, 'name', name, 'up to 64 letters, digits and _')
   end
-  util.refuse_unknown(owner, given, known)
-  learner.check_settings(owner, settings)
-  if given.policy == nil then
+end
+
+local setting = learner.option
+local common = options_of.declare('trinity.LearnerSettings', {
+  help = 'What every learner takes; all but policy and name are also options of the method that it makes.',
+  { 'policy', 'any', check = check_policy, needed = true, help = 'a policy goes on learning',
+    as = 'trinity.Policy|fun(problem: trinity.Problem, seed: integer): trinity.Policy' },
+  { 'name', 'string', check = check_name, otherwise = "the learner's", help = 'of the method' },
+  setting('samples', 16), setting('learning_rate', 2e-3), setting('entropy_weight', 1e-2), setting('gradient_norm', 1),
+})
+local reinforce = options_of.declare('trinity.ReinforceSettings', { extends = common, help = 'Of trinity.reinforce.',
+  setting('baseline_n', 19), setting('normalise_advantage', true),
+  { 'advantage', 'any', 'moving_average', check = check_advantage,
+    as = "'moving_average'|'batch'|'ranks'|fun(rewards: number[]): number[]",
+    help = "what is learned from: rewards less their moving average, less the batch's mean over its deviation, "
+      .. "their ranks from -0.5 to 0.5, or a function of the batch's rewards" },
+})
+local ppo = options_of.declare('trinity.PpoSettings', { extends = reinforce, help = 'Of trinity.ppo.',
+  setting('epochs', 4), setting('clip', 0.2, 'epsilon, per choice'),
+})
+local cross_entropy = options_of.declare('trinity.CrossEntropySettings', { extends = common,
+  help = 'Of trinity.cross_entropy.',
+  setting('epochs', 4, 'gradient steps on one elite'), setting('elite', 0.1), setting('samples', 64),
+  setting('learning_rate', 2e-2), setting('entropy_weight', 0),
+})
+
+-- The settings of a learner with defaults, checked.
+local function read_settings(owner, declared, given)
+  if type(given) == 'table' and given.policy == nil then
+    declared:check_some(owner, given)
     check.refuse(owner, 1, 'settings', "field 'policy' is missing (function(problem, seed) -> policy, or a policy)")
   end
-  if type(given.policy) ~= 'function' then learner.check_policy(owner, given.policy) end
-  local name = given.name
-  if name ~= nil and (type(name) ~= 'string' or not name:match '^[%w_]+$' or #name > 64) then
-    check.wrong(owner, 'option', 'name', name, 'up to 64 letters, digits and _')
-  end
+  local settings = declared:read(owner, 1, 'settings', given)
+  settings.policy, settings.name = nil, nil
   return settings
 end
 
-local function define(name, own_defaults, update)
-  local owner, defaults = 'trinity.' .. name, util.merged(common, own_defaults)
+local function define(name, declared, update)
+  local owner = 'trinity.' .. name
   --- trinity.NAME { policy = function(problem, seed) -> policy, or a policy that goes on learning, name = NAME,
   --- ...settings } -> method
   learning[name] = function(settings)
-    local own, build, title = read_settings(owner, defaults, settings), settings.policy, settings.name or name
+    local own, build, title = read_settings(owner, declared, settings), settings.policy, settings.name or name
     return function(problem, options)
       check.object(title, 1, 'problem', problem, 'problem')
       options = search.options(title, own, options)
-      learner.check_settings('methods.' .. title, options)
+      declared:check_some('methods.' .. title, options)
       local made = type(build) == 'function'
       local function body()
         return search.run(title, problem, options, function(run)
@@ -70,10 +88,8 @@ local function define(name, own_defaults, update)
   end
 end
 
-define('ppo', { epochs = 4, clip = 0.2, baseline_n = 19, normalise_advantage = true,
-  advantage = 'moving_average' }, learner.ppo)
-define('reinforce', { baseline_n = 19, normalise_advantage = true, advantage = 'moving_average' }, learner.reinforce)
-define('cross_entropy', { epochs = 4, elite = 0.1, samples = 64, learning_rate = 2e-2, entropy_weight = 0 },
-  learner.cross_entropy)
+define('ppo', ppo, learner.ppo)
+define('reinforce', reinforce, learner.reinforce)
+define('cross_entropy', cross_entropy, learner.cross_entropy)
 
 return learning

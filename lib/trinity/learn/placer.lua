@@ -6,6 +6,7 @@
 
 local learner = require 'trinity.learn.learner'
 local nn = require 'trinity.nn'
+local options_of = require 'trinity.base.options'
 local search = require 'trinity.search'
 local tensor = require 'trinity.nn.tensor'
 
@@ -81,8 +82,18 @@ end
 
 local infeasible = -10 -- manual/papers.md "Hierarchical"
 
-local defaults = { samples = 16, learning_rate = 1e-2, entropy_weight = 1e-2, gradient_norm = 1, baseline_n = 19,
-  normalise_advantage = true, hidden = 64, groups = 0, published_reward = true }
+local setting = learner.option
+placer.declared = options_of.declare('trinity.PlacerOptions', { extends = search.declared,
+  help = 'Settings of methods.colocrl and methods.hierarchical.',
+  { 'groups', 'integer', 0, least = 0, most = learner.units(),
+    help = '0: colocrl min(units, 128), hierarchical min(units, 20 x devices, 256)' },
+  setting('samples', 16),
+  { 'hidden', 'integer', 64, least = 1, most = 8192, help = 'width of the LSTMs' },
+  { 'published_reward', 'boolean', true,
+    help = "learn from minus the root of the step time, not the problem's reward" },
+  setting('learning_rate', 1e-2), setting('entropy_weight', 1e-2), setting('gradient_norm', 1),
+  setting('baseline_n', 19), setting('normalise_advantage', true),
+})
 
 local function signal(metrics) return metrics.feasible and -math.sqrt(metrics.step_time_s) or infeasible end
 
@@ -90,9 +101,7 @@ local function signal(metrics) return metrics.feasible and -math.sqrt(metrics.st
 function placer.method(name, make_policy)
   return function(problem, options)
     local owner = 'methods.' .. name
-    options = search.options(name, defaults, options)
-    learner.check_settings(owner, options, { groups = { 'integer', 0, problem.graph.units },
-      hidden = { 'integer', 1, 8192 } })
+    options = search.options(name, placer.declared, options, problem)
     return search.run(name, problem, options, function(run)
       local self = learner.new(owner, make_policy(problem, options), problem, options)
       learner.train(self, run, learner.reinforce, options.published_reward and signal or nil)

@@ -35,5 +35,6 @@ end
 
 return function(methods)
   methods.register('colocrl', placer.method('colocrl', make_policy),
-    { help = 'a recurrent placer of given groups, by REINFORCE', budget = true, source = 'Mirhoseini et al. 2017' })
+    { help = 'a recurrent placer of given groups, by REINFORCE', budget = true, source = 'Mirhoseini et al. 2017',
+      options = placer.declared })
 end

@@ -1,29 +1,30 @@
 -- Placements that are built, not searched for: list schedulers, partitioners, splits (engine/search).
 
 local core = require 'trinity.core'
+local options_of = require 'trinity.base.options'
 local search = require 'trinity.search'
 local util = require 'trinity.base.util'
 
--- name, own options, what it is, who published it. `schedules`: it also gives an order, see option `order`.
+-- name, class of its own options, what it is, who published it. `schedules`: it also gives an order (option `order`).
 -- `needs`: what it asks of a problem. `engine`: what the engine calls it, where that is another name.
 local all = {
-  { 'contiguous', {}, 'consecutive parts along the forward pass, the largest least: the balance of GPipe',
+  { 'contiguous', nil, 'consecutive parts along the forward pass, the largest least: the balance of GPipe',
     'Huang et al. 2019' },
-  { 'cpop', {}, 'list scheduling along the critical path', 'Topcuoglu et al. 2002', schedules = true },
-  { 'etf', {}, 'list scheduling by the earliest start', 'Hwang et al. 1989', schedules = true },
-  { 'fm', { 'imbalance' }, 'partition by moves of least cut, recursive bisection',
+  { 'cpop', nil, 'list scheduling along the critical path', 'Topcuoglu et al. 2002', schedules = true },
+  { 'etf', nil, 'list scheduling by the earliest start', 'Hwang et al. 1989', schedules = true },
+  { 'fm', 'FmOptions', 'partition by moves of least cut, recursive bisection',
     'Fiduccia and Mattheyses 1982' },
-  { 'heft', {}, 'list scheduling by upward rank and earliest finish', 'Topcuoglu et al. 2002', schedules = true },
-  { 'm_etf', {}, 'Baechi: earliest start within memory', 'Jeon et al. 2020',
+  { 'heft', nil, 'list scheduling by upward rank and earliest finish', 'Topcuoglu et al. 2002', schedules = true },
+  { 'm_etf', nil, 'Baechi: earliest start within memory', 'Jeon et al. 2020',
     schedules = true, needs = 'room for all on the devices together' },
-  { 'm_sct', {}, 'Baechi: favourite children from a linear program',
+  { 'm_sct', nil, 'Baechi: favourite children from a linear program',
     'Jeon et al. 2020', schedules = true, needs = 'room for all on the devices together' },
-  { 'm_topo', {}, 'Baechi: fills devices in topological order', 'Jeon et al. 2020',
+  { 'm_topo', nil, 'Baechi: fills devices in topological order', 'Jeon et al. 2020',
     needs = 'room for all on the devices together' },
-  { 'max_load_dp', {}, 'contiguous parts of least load, transfers counted', 'Tarnawski et al. 2020',
+  { 'max_load_dp', nil, 'contiguous parts of least load, transfers counted', 'Tarnawski et al. 2020',
     needs = 'at most 20,000 units; exact on graphs that are nearly a chain', engine = 'max_load' },
-  { 'metis', { 'imbalance' }, 'k-way partition of least cut (METIS)', 'Karypis and Kumar 1998' },
-  { 'scotch', { 'imbalance' }, 'static mapping onto the cluster (Scotch)', 'Pellegrini and Roman 1996' },
+  { 'metis', 'MetisOptions', 'k-way partition of least cut (METIS)', 'Karypis and Kumar 1998' },
+  { 'scotch', 'ScotchOptions', 'static mapping onto the cluster (Scotch)', 'Pellegrini and Roman 1996' },
 }
 
 local seeded = { fm = true, metis = true, scotch = true }
@@ -46,13 +47,25 @@ local function capacity_text(cluster)
     largest.capacity_bytes)
 end
 
+local scheduled = options_of.declare('trinity.ListScheduleOptions', { extends = search.declared,
+  help = 'Settings of list schedulers: methods.heft and the like.',
+  { 'order', 'boolean', false, help = 'whether the strategy has their order of operators too' },
+})
+
+-- What a construction takes, and the names of what goes to the engine.
+local function declare(entry)
+  local name, class, own = entry[1], entry[2], {}
+  if not class then return entry.schedules and scheduled or search.declared, own end
+  local declared = options_of.declare('trinity.' .. class, options_of.of_engine({ extends = search.declared,
+    help = ('Settings of methods.%s.'):format(name) }, core.method_options(name)))
+  for i, option in ipairs(declared.own) do own[i] = option.name end
+  return declared, own
+end
+
 local function register(methods, entry)
-  local name, own = entry[1], entry[2]
-  local defaults = {}
-  if entry.schedules then defaults.order = false end
-  for i = 1, #own do defaults[own[i]] = false end
+  local name, declared, own = entry[1], declare(entry)
   methods.register(name, function(problem, given)
-    local options = search.options(name, defaults, given)
+    local options = search.options(name, declared, given)
     local start, placement = core.clock_s(), problem:placement()
     local facts, reason = core.construct(problem.handle, entry.engine or name, settings_of(name, own, options),
       placement)
@@ -61,7 +74,8 @@ local function register(methods, entry)
     if options.order then plan.schedule, plan.order = 'order', facts.order end
     return problem:strategy(plan, { method = name, seed = options.seed, evaluations = 1,
       seconds = core.clock_s() - start, optimal = facts.exact })
-  end, { help = entry[3], source = entry[4], needs = entry.needs, deterministic = not seeded[name] })
+  end, { help = entry[3], source = entry[4], needs = entry.needs, deterministic = not seeded[name],
+    options = declared })
 end
 
 return function(methods)

@@ -4,7 +4,7 @@
 -- (Mirhoseini et al., ICLR 2018) the expert of ResNet is one GPU too. Other networks are split by layers.
 
 local core = require 'trinity.core'
-local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local search = require 'trinity.search'
 local util = require 'trinity.base.util'
 
@@ -13,7 +13,11 @@ local rules = {
   resnet50 = 'single',
 }
 
-local words = { automatic = true, depth = true, layers = true, lstm = true, single = true }
+local declared = options_of.declare('trinity.ExpertOptions', { extends = search.declared,
+  help = 'Settings of methods.expert.',
+  { 'rule', { 'automatic', 'depth', 'layers', 'lstm', 'single' }, 'automatic',
+    help = "how: the network's own rule (layers for others), by depth, by layers, by LSTM layers, on one device" },
+})
 
 -- A network has layers worth the name when names group into so many a device at least.
 local layers_per_device = 2
@@ -126,11 +130,9 @@ local function place(rule, leaders, work, devices)
   return rule == 'lstm' and by_lstm_layers(leaders, work, devices) or by_layers(leaders, work, devices)
 end
 
---- options.rule: automatic (the network's, layers for others), single, lstm, layers or depth. Units without
---- forward operators go to device 1.
+--- Units without forward operators go to device 1.
 local function expert(problem, options)
-  options = search.options('expert', { rule = 'automatic' }, options)
-  check.choice('methods.expert', 'option', 'rule', options.rule, words)
+  options = search.options('expert', declared, options)
   local rule = options.rule == 'automatic' and (rules[problem.graph.name] or 'layers') or options.rule
   return search.run('expert', problem, options, function(self)
     local devices = #problem.cluster.devices
@@ -150,5 +152,5 @@ end
 
 return function(methods)
   methods.register('expert', expert, { help = 'layers as a person places them, by rules for each network',
-    source = 'Algorithms 2022, 15(4), 108', deterministic = true })
+    source = 'Algorithms 2022, 15(4), 108', deterministic = true, options = declared })
 end

@@ -76,5 +76,6 @@ end
 
 return function(methods)
   methods.register('hierarchical', placer.method('hierarchical', make_policy),
-    { help = 'a grouper and a recurrent placer, by REINFORCE', budget = true, source = 'Mirhoseini et al. 2018' })
+    { help = 'a grouper and a recurrent placer, by REINFORCE', budget = true, source = 'Mirhoseini et al. 2018',
+      options = placer.declared })
 end

@@ -3,6 +3,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local progress = require 'trinity.base.progress'
 local run_search = require 'trinity.runs.search'
 local strategy = require 'trinity.strategy.strategy'
@@ -12,6 +13,16 @@ local util = require 'trinity.base.util'
 local methods = {}
 local registered = {}
 local earlier_names = { gpipe = 'contiguous', max_load = 'max_load_dp' } -- which go on being understood
+
+local register_options = options_of.declare('trinity.MethodOptions', {
+  help = 'What methods.register takes about a method.',
+  { 'help', 'string', '', help = 'a line about it' },
+  { 'source', 'string', '', help = 'who published it' },
+  { 'needs', 'string', '', help = 'what it asks of a problem' },
+  { 'budget', 'boolean', false, help = 'whether it spends evaluations' },
+  { 'deterministic', 'boolean', false, help = 'whether the seed changes nothing' },
+  { 'options', 'table', help = 'what it takes, of the library\'s own methods (lib/trinity/base/options.lua)' },
+})
 
 --- Adds a method. It returns a strategy, or a placement or plan to be priced, or nil and why there is none.
 ---@param name string
@@ -24,10 +35,8 @@ function methods.register(name, method, options)
     check.wrong('methods.register', 1, 'name', name, 'up to 64 letters, digits and _')
   end
   check.argument('methods.register', 2, 'method', method, 'function')
-  options = check.options('methods.register', 3, 'options', options, { help = 'string', source = 'string',
-    needs = 'string', budget = 'boolean', deterministic = 'boolean' })
-  registered[name] = { run = method, help = options.help or '', source = options.source or '',
-    needs = options.needs or '', budget = options.budget or false, deterministic = options.deterministic or false }
+  registered[name] = register_options:read('methods.register', 3, 'options', options)
+  registered[name].run = method
   return methods.get(name)
 end
 

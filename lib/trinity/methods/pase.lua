@@ -2,13 +2,10 @@
 -- compared with (trinity.pase). They are priced by the simulator like any other; lower bounds of a problem, which
 -- take operators as whole, do not bind them.
 
-local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local options_of = require 'trinity.base.options'
 local pase = require 'trinity.pase'
 local search = require 'trinity.search'
-
-local options = { choose = 'best', cutoff = 1, factors = 'divisors', peak_flops = 10e12, bandwidth_bytes_per_s = 0,
-  seconds = 60, iterations = 250000 }
 
 --- Bytes per second of the slowest route.
 local function slowest(cluster)
@@ -33,9 +30,21 @@ local choices = {
   tofu = function(layers) return layers:tofu() end,
 }
 
+local model = require('trinity.pase.options').by_name
+local declared = options_of.declare('trinity.PaseMethodOptions', { extends = search.declared,
+  help = 'Settings of methods.pase.',
+  { 'seconds', 'number', 60, above = 0, help = 'wall-clock limit' },
+  { 'choose', { 'best', 'mcmc', 'data_parallel', 'owt', 'expert', 'tofu' }, 'best',
+    help = "PaSE's optimum, or what it is compared with" },
+  { 'cutoff', 'integer', 1, least = 1, most = model.cutoff.most, help = model.cutoff.help },
+  { 'factors', model.factors[2], 'divisors', help = model.factors.help },
+  model.peak_flops,
+  { 'bandwidth_bytes_per_s', 'number', 0, least = 0, help = 'of the cost model; 0: that of the slowest route' },
+  { 'iterations', 'integer', 250000, least = 1, most = 2 ^ 40, help = "of 'mcmc'" },
+})
+
 local function split(problem, given)
-  local o = search.options('pase', options, given)
-  check.choice('methods.pase', 'option', 'choose', o.choose, choices)
+  local o = search.options('pase', declared, given)
   local start = core.clock_s()
   local bandwidth = o.bandwidth_bytes_per_s > 0 and o.bandwidth_bytes_per_s or slowest(problem.cluster)
   local layers = pase(problem.graph, { devices = #problem.cluster.devices, cutoff = o.cutoff, factors = o.factors,
@@ -48,5 +57,5 @@ end
 
 return function(methods)
   methods.register('pase', split, { help = 'every layer split over all devices, exactly by a cost model',
-    source = 'Elango, IPDPS 2021', needs = 'layers with shapes', deterministic = true })
+    source = 'Elango, IPDPS 2021', needs = 'layers with shapes', deterministic = true, options = declared })
 end

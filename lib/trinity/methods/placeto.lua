@@ -10,14 +10,24 @@ local features = require 'trinity.learn.features'
 local learner = require 'trinity.learn.learner'
 local learner_checkpoint = require 'trinity.learn.learner_checkpoint'
 local nn = require 'trinity.nn'
+local options_of = require 'trinity.base.options'
 local placer = require 'trinity.learn.placer'
 local policies = require 'trinity.learn.policies'
 local search = require 'trinity.search'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
-local defaults = { samples = 4, learning_rate = 1e-2, entropy_weight = 1e-2, gradient_norm = 1, hidden = 32, rounds = 4,
-  groups = 0, baseline_episodes = 10 }
+local setting = learner.option
+local declared = options_of.declare('trinity.PlacetoOptions', { extends = search.declared,
+  help = 'Settings of methods.placeto.',
+  { 'groups', 'integer', 0, least = 0, most = learner.units(1024), help = 'nodes; 0: min(units, 20 x devices, 64)' },
+  setting('samples', 4, 'episodes at once'),
+  { 'hidden', 'integer', 32, least = 1, most = 8192, help = 'width of the network' },
+  { 'rounds', 'integer', 4, least = 1, most = 100, help = 'of messages' },
+  { 'baseline_episodes', 'integer', 10, least = 1, most = 1e6,
+    help = 'updates that the baseline of a step looks back' },
+  setting('learning_rate', 1e-2), setting('entropy_weight', 1e-2), setting('gradient_norm', 1),
+})
 
 -- Rows divided by their sums, [n, n]; reach[i][j] says whether j counts for i.
 local function averaging(reach, n)
@@ -222,9 +232,7 @@ local function begin(self, run)
 end
 
 local function placeto(problem, options)
-  options = search.options('placeto', defaults, options)
-  learner.check_settings('methods.placeto', options, { groups = { 'integer', 0, math.min(problem.graph.units, 1024) },
-    hidden = { 'integer', 1, 8192 }, rounds = { 'integer', 1, 100 }, baseline_episodes = { 'integer', 1, 1e6 } })
+  options = search.options('placeto', declared, options, problem)
   return search.run('placeto', problem, options, function(run)
     local self = prepare(problem, options)
     local number, start_reward = begin(self, run)
@@ -242,5 +250,5 @@ end
 
 return function(methods)
   methods.register('placeto', placeto, { help = 'messages along the graph, one node after the other, by REINFORCE',
-    budget = true, source = 'Addanki et al. 2019' })
+    budget = true, source = 'Addanki et al. 2019', options = declared })
 end

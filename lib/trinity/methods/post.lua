@@ -2,17 +2,24 @@
 -- PPO learns from every few placements, cross-entropy from the best of a longer stretch of them.
 
 local learner = require 'trinity.learn.learner'
+local options_of = require 'trinity.base.options'
 local policies = require 'trinity.learn.policies'
 local search = require 'trinity.search'
 local tensor = require 'trinity.nn.tensor'
 
-local defaults = { samples = 12, epochs = 4, clip = 0.2, learning_rate = 5e-2, entropy_weight = 1e-2, gradient_norm = 1,
-  baseline_n = 19, normalise_advantage = true, elite = 0.1, elite_every = 5, groups = 0 }
+local setting = learner.option
+local declared = options_of.declare('trinity.PostOptions', { extends = search.declared,
+  help = 'Settings of methods.post.',
+  { 'groups', 'integer', 0, least = 0, most = learner.units(), help = '0: min(units, 20 x devices)' },
+  setting('samples', 12, 'placements per step of PPO'), setting('epochs', 4), setting('clip', 0.2),
+  setting('elite', 0.1, 'share of the stretch that cross-entropy learns from'),
+  { 'elite_every', 'integer', 5, least = 1, most = 1e6, help = 'batches in a stretch' },
+  setting('learning_rate', 5e-2), setting('entropy_weight', 1e-2), setting('gradient_norm', 1),
+  setting('baseline_n', 19), setting('normalise_advantage', true),
+})
 
 local function post(problem, options)
-  options = search.options('post', defaults, options)
-  learner.check_settings('methods.post', options, { groups = { 'integer', 0, problem.graph.units },
-    elite_every = { 'integer', 1, 1e6 } })
+  options = search.options('post', declared, options, problem)
   return search.run('post', problem, options, function(run)
     local policy = policies.table(problem, { groups = options.groups > 0 and options.groups or nil })
     local kept, values = {}, {}
@@ -30,5 +37,5 @@ end
 
 return function(methods)
   methods.register('post', post, { help = 'a table of distributions over groups, by PPO and cross-entropy',
-    budget = true, source = 'Gao et al. 2018' })
+    budget = true, source = 'Gao et al. 2018', options = declared })
 end

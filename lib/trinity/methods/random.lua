@@ -2,10 +2,16 @@
 
 local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
+local options_of = require 'trinity.base.options'
 local search = require 'trinity.search'
 
+local declared = options_of.declare('trinity.RandomOptions', { extends = search.declared,
+  help = 'Settings of methods.random.',
+  { 'batch', 'integer', 64, least = 1, most = 2 ^ 20, help = 'placements simulated at once' },
+})
+
 local function random(problem, options)
-  options = search.options('random', { batch = 64 }, options)
+  options = search.options('random', declared, options)
   local devices = #problem.cluster.devices
   return search.run('random', problem, options, function(self)
     checkpoints.begin(self)
@@ -24,5 +30,5 @@ end
 
 return function(methods)
   methods.register('random', random,
-    { help = 'a uniform device for every unit, the best of the budget', budget = true })
+    { help = 'a uniform device for every unit, the best of the budget', budget = true, options = declared })
 end

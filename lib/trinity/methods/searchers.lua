@@ -6,14 +6,26 @@ local ask_tell = require 'trinity.search.ask_tell'
 local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
 local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
+local options_of = require 'trinity.base.options'
 local search = require 'trinity.search'
 local util = require 'trinity.base.util'
 
-local function register(methods, name, own, about)
-  local defaults = {} -- `false` stands for the engine's
-  for i = 1, #own do defaults[own[i]] = false end
+-- What a searcher takes: class and help, or nothing of its own.
+local function declare(name, class)
+  if not class then return search.declared end
+  local declared = options_of.declare('trinity.' .. class, options_of.of_engine({ extends = search.declared,
+    help = ('Settings of methods.%s.'):format(name),
+    { 'starts', 'table', late = true, as = 'trinity.Placement[]', otherwise = 'everything on one device',
+      help = 'placements that are priced first; the best is the start' } }, core.method_options(name)))
+  return declared
+end
+
+local function register(methods, name, class, about)
+  local declared, own = declare(name, class), {}
+  for i, entry in ipairs(class and declared.own or {}) do own[i] = entry.name end
+  about.options = declared
   methods.register(name, function(problem, options)
-    options = search.options(name, defaults, options)
+    options = search.options(name, declared, options)
     return search.run(name, problem, options, function(self)
       checkpoints.begin(self)
       local resumed = checkpoints.restore_kept('methods.' .. name, self)
@@ -26,14 +38,14 @@ local function register(methods, name, own, about)
 end
 
 return function(methods)
-  register(methods, 'annealing', { 'starts', 'first_temperature', 'last_temperature', 'groups', 'evenly_one_in' },
+  register(methods, 'annealing', 'AnnealingOptions',
     { help = 'simulated annealing over moves of units, clusters and ranges', budget = true,
       source = 'Kirkpatrick et al. 1983' })
-  register(methods, 'exhaustive', {},
+  register(methods, 'exhaustive', nil,
     { help = 'every placement once: the optimum of small graphs', budget = true, deterministic = true,
       source = 'engine/search/placement/exhaustive.h', needs = 'at most 4 million placements' })
-  register(methods, 'local_search', { 'starts' },
+  register(methods, 'local_search', 'LocalSearchOptions',
     { help = 'iterated local search over the simulator', budget = true, source = 'Lourenco et al. 2003' })
-  register(methods, 'mcmc', { 'starts', 'alpha_per_ms' },
+  register(methods, 'mcmc', 'McmcOptions',
     { help = "FlexFlow's Markov chain over placements", budget = true, source = 'Jia et al., MLSys 2019' })
 end

@@ -13,20 +13,40 @@
 -- The others: trinity.TappOptions. A policy that has settled still tries its neighbours (explore), and settles later by
 -- an entropy bonus that falls from batch to batch.
 
-local check = require 'trinity.base.check'
 local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
 local layer_chain = require 'trinity.tapp.layer_chain'
 local learner = require 'trinity.learn.learner'
+local options_of = require 'trinity.base.options'
 local search = require 'trinity.search'
 local tapp_moves = require 'trinity.tapp.moves'
 local tapp_policy = require 'trinity.tapp.policy'
 local util = require 'trinity.base.util'
 
-local defaults = { samples = 8, learning_rate = 6e-3, entropy_weight = 1e-2, entropy_start = 0.1, entropy_decay = 0.99,
-  gradient_norm = 1, baseline_n = 19, normalise_advantage = true, hidden = 64, groups = 0, mode = 'cuts', repeats = 5,
-  explore = 0.1, noise = 0.02, greedy_every = 10, published_reward = true, refine = 0.5 }
+local setting = learner.option
+local declared = options_of.declare('trinity.TappOptions', { extends = search.declared,
+  help = 'Settings of methods.tapp; all defaults are proposals, the paper states none (lib/trinity/methods/tapp.lua).',
+  { 'groups', 'integer', 0, least = 0, most = learner.units(4096),
+    help = 'the most groups of layers; 0: as many as there are devices' },
+  { 'mode', options_of.words('trinity.TappMode', { 'cuts', 'isotonic', 'literal' }), 'cuts',
+    help = 'contiguous groups by their ends, or a group a layer, repaired or not' },
+  setting('samples', 8),
+  { 'hidden', 'integer', 64, least = 1, most = 8192, help = "width of the allocation network's LSTMs" },
+  { 'explore', 'number', 0.1, least = 0, most = 1, help = 'share of choices that are drawn uniformly' },
+  { 'repeats', 'integer', 5, least = 1, most = 1e6, help = 'evaluations of a placement that are averaged' },
+  { 'noise', 'number', 0.02, least = 0, most = 10, help = 'deviation of the factor that each of them is off by' },
+  { 'greedy_every', 'integer', 10, least = 1, most = 1e9,
+    help = 'batches between evaluations of the most likely placement' },
+  { 'refine', 'number', 0.5, least = 0, most = 1,
+    help = "share of the budget that moves ends and nodes of the best placement's stages" },
+  { 'published_reward', 'boolean', true,
+    help = "learn from minus the root of the step time, not the problem's reward" },
+  setting('learning_rate', 6e-3), setting('entropy_weight', 1e-2, 'bonus per choice, at least'),
+  { 'entropy_start', 'number', 0.1, least = 0, most = 1e6, help = 'bonus per choice at first' },
+  { 'entropy_decay', 'number', 0.99, least = 0, most = 1, help = 'factor per batch in between' },
+  setting('gradient_norm', 1), setting('baseline_n', 19), setting('normalise_advantage', true),
+})
 
 local infeasible = -10 -- a constant; its value is Hierarchical's: manual/papers.md "Hierarchical"
 
@@ -57,11 +77,6 @@ local function signal_of(options)
     return metrics.feasible and -math.sqrt(metrics.step_time_s * math.max(1 + off, 0)) or infeasible
   end, own
 end
-
-local rules = { hidden = { 'integer', 1, 8192 }, repeats = { 'integer', 1, 1e6 }, greedy_every = { 'integer', 1, 1e9 },
-  explore = { 'number', 0, 1 }, refine = { 'number', 0, 1 }, noise = { 'number', 0, 10 },
-  entropy_start = { 'number', 0, 1e6 }, entropy_decay = { 'number', 0, 1 },
-  mode = { 'choice', { cuts = true, isotonic = true, literal = true } } }
 
 -- A search whose budget ends at a share of it, at least one evaluation.
 local function shortened(run, share)
@@ -108,9 +123,7 @@ local function refine(problem, policy, run, job, resumed)
 end
 
 local function tapp(problem, options)
-  options = search.options('tapp', defaults, options)
-  learner.check_settings('methods.tapp', options, rules)
-  check.integer('methods.tapp', 'option', 'groups', options.groups, 0, math.min(problem.graph.units, 4096))
+  options = search.options('tapp', declared, options, problem)
   return search.run('tapp', problem, options, function(run)
     local policy = make_policy(problem, options)
     local self, floor = learner.new('methods.tapp', policy, problem, util.merged(options)), options.entropy_weight
@@ -134,5 +147,5 @@ end
 
 return function(methods)
   methods.register('tapp', tapp, { help = 'layers into groups, groups to nodes with attention, by REINFORCE',
-    budget = true, source = 'Appl. Sci. 2021, 11(11), 4785' })
+    budget = true, source = 'Appl. Sci. 2021, 11(11), 4785', options = declared })
 end

@@ -21,6 +21,8 @@ local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
 local dist = require 'trinity.dist'
 local dist_search = require 'trinity.search.shared'
+local features = require 'trinity.learn.feature_options'
+local options_of = require 'trinity.base.options'
 local ask_tell = require 'trinity.search.ask_tell'
 local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
 local race = require 'trinity.search.race'
@@ -28,20 +30,43 @@ local search = require 'trinity.search'
 local util = require 'trinity.base.util'
 local warm_start = require 'trinity.search.warm_start'
 
--- Names of the agent's options (engine/learn/agent_options.h); false leaves the preset's value.
-local function agent_options() return core.agent_options() end
-
--- Options of the stages; warm_start, policy and refine are on by default (but not in the paper's presets).
-local stage_options = { warm_start = false, refine = false,
-  checkpoint = '',         -- a file that keeps what the search goes on from
-  checkpoint_every = 10,   -- policy updates, or as many evaluations, between two checkpoints
-  resume = '' }            -- a checkpoint to go on from
-
-local policy_options = { policy = false,
-  patience = 4,            -- policy updates without a better placement after which the refinement begins
-  load = '', save = '' }   -- files of a trained policy: to start from, and to write when it is trained
-
 local policy_share = 0.25
+
+local function checked_later() end -- by stages_of()
+
+local stage_options = options_of.declare('trinity.StageOptions', { extends = search.declared,
+  help = 'Settings of methods.best: the stages of the Trinity search but for its policy.',
+  { 'warm_start', 'any', true, late = true, check = checked_later, as = 'boolean|(string|trinity.Placement)[]',
+    otherwise = "true; of the paper's presets false", help = 'whether heuristics come first, or which' },
+  { 'refine', 'any', true, late = true, check = checked_later, as = 'boolean|number',
+    otherwise = "true: the rest; of the paper's presets false",
+    help = 'whether moves refine the best, or their share of the budget' },
+  { 'checkpoint', 'string', '', help = 'a file that keeps what the search goes on from' },
+  { 'checkpoint_every', 'integer', 10, least = 1,
+    help = 'policy updates, or as many evaluations, between two checkpoints' },
+  { 'resume', 'string', '', help = 'a checkpoint to go on from' },
+})
+
+local preset = options_of.words('trinity.Preset', { 'default', 'paper', 'code' })
+local agent_options = options_of.declare('trinity.AgentOptions', options_of.of_engine({ extends = stage_options,
+  help = 'Settings of methods.trinity: its stages, then those of the policy, with the defaults of the default preset.',
+  { 'policy', 'any', policy_share, late = true, check = checked_later, as = 'boolean|number',
+    help = 'whether the policy searches, or its share of the budget' },
+  { 'patience', 'integer', 4, least = 1,
+    help = 'policy updates without a better placement after which the refinement begins' },
+  { 'load', 'string', '', help = 'weights of a trained policy to start from' },
+  { 'save', 'string', '', help = 'where the weights of the trained policy go' },
+  { 'preset', preset, 'default', late = true,
+    help = "'paper': the settings that the paper prints; 'code': those of the released code" },
+  { 'node2vec', features.node2vec, late = true, off = true,
+    help = 'columns of the surroundings in the graph; false: none' },
+}, core.agent_options()))
+
+-- Names of what the agent itself takes.
+local of_agent = { 'preset', 'node2vec' }
+for _, option in ipairs(core.agent_options()) do
+  if not option.name:find('.', 1, true) then of_agent[#of_agent + 1] = option.name end
+end
 local policy_s = 0.005 -- a colocation unit: what the policy's features and first updates take, at the least
 
 --- An option that is true, false or a share from 0 to 1: whether it is on, and the share or nil.
@@ -79,7 +104,7 @@ end
 -- What the agent takes of the caller's options, checked.
 local function agent_settings(owner, given, seed)
   local settings, job = { seed = seed }, dist.current()
-  for _, name in ipairs(agent_options()) do settings[name] = given[name] end
+  for _, name in ipairs(of_agent) do settings[name] = given[name] end
   local ok, message = pcall(core.check_agent, settings, job and job.size or 1)
   if not ok then util.fail('%s: %s', owner, (util.unplaced(message):gsub('^trinity%.check_agent: ', ''))) end
   return settings
@@ -87,11 +112,8 @@ end
 
 --- Reads the options of method `name`: the search's, the stages, and where it `learns` the policy's and the agent's.
 local function read_options(name, learns, methods, given)
-  local owner, defaults = 'methods.' .. name, util.merged(stage_options, learns and policy_options or nil)
-  for _, key in ipairs(learns and agent_options() or {}) do defaults[key] = false end
-  local options = search.options(name, defaults, given)
-  if learns then check.integer(owner, 'option', 'patience', options.patience, 1) end
-  check.integer(owner, 'option', 'checkpoint_every', options.checkpoint_every, 1)
+  local owner = 'methods.' .. name
+  local options = search.options(name, learns and agent_options or stage_options, given)
   given = given or {}
   local settings = learns and agent_settings(owner, given, options.seed)
   return options, settings, stages_of(owner, methods, given, learns)
@@ -284,6 +306,7 @@ end
 
 -- always: options that this method has whatever the caller says.
 local function register(methods, name, learns, about, always)
+  about.options = learns and agent_options or stage_options
   methods.register(name, function(problem, given)
     local options, settings, stages = read_options(name, learns, methods, util.merged(given or {}, always))
     return search.run(name, problem, options, function(self)

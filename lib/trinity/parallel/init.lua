@@ -6,12 +6,19 @@ local compare = require 'trinity.methods.compare'
 local progress = require 'trinity.base.progress'
 local run_state = require 'trinity.runs.state'
 local strategy = require 'trinity.strategy.strategy'
+local options_of = require 'trinity.base.options'
 local serialise = require 'trinity.base.serialise'
 local util = require 'trinity.base.util'
 
 local name = 'trinity.parallel_map'
-local rules = { workers = { 'integer', 1, 1024 }, seed = { 'integer', 0 }, quiet = 'boolean',
-  on_error = { 'choice', { raise = true, collect = true } } }
+local declared = options_of.declare('trinity.ParallelOptions', { help = 'What trinity.parallel_map takes.',
+  { 'workers', 'integer', least = 1, most = 1024, otherwise = 'trinity.threads()',
+    help = 'processes; 1 runs the items in this one' },
+  { 'seed', 'integer', 1, least = 0, help = 'the seeds of items follow from it' },
+  { 'quiet', 'boolean', false, help = 'no progress line' },
+  { 'on_error', options_of.words('trinity.OnError', { 'raise', 'collect' }), 'raise',
+    help = 'raise the error of the first item that fails, or collect all' },
+})
 
 local Map = {}
 Map.__index = Map
@@ -100,10 +107,10 @@ local function new(items, body, options)
     check.wrong(name, 1, 'items', items, 'a list or a number of items')
   end
   check.argument(name, 2, 'body', body, 'function')
-  options = check.options(name, 3, 'options', options, rules)
+  options = declared:read(name, 3, 'options', options)
   return setmetatable({ items = type(items) == 'table' and items or nil, count = count, body = body,
-    workers = options.workers or math.min(1024, core.threads()), seed = options.seed or 1,
-    on_error = options.on_error or 'raise', results = {}, errors = {}, outputs = {}, printed = 0, done = 0,
+    workers = options.workers or math.min(1024, core.threads()), seed = options.seed,
+    on_error = options.on_error, results = {}, errors = {}, outputs = {}, printed = 0, done = 0,
     wanted = count, position = core.position(), progress = progress.new('parallel_map', options.quiet) }, Map)
 end
 

@@ -5,6 +5,8 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
+local declared = require 'trinity.pase.options'
 local rules = require 'trinity.pase.rules'
 local select_strategy = require 'trinity.select'
 local splits = require 'trinity.strategy.splits'
@@ -24,11 +26,6 @@ function Pase.__tostring(self)
   return ('pase %s: %d layers, %d edges, %d devices'):format(self.name, #self.layers, #self.edges, self.devices)
 end
 
-local option_rules = { devices = { 'integer', 1, 4096 }, peak_flops = { 'positive' }, word_bytes = { 'positive' },
-  bandwidth_bytes_per_s = { 'positive' }, cutoff = { 'integer', 1, 2 ^ 40 },
-  factors = { 'choice', { divisors = true, powers_of_two = true, all = true } }, halo = 'boolean',
-  sum_edges = 'boolean', space = { 'choice', { code = true, paper = true } } }
-
 local spaces = { code = {}, paper = { factors = 'all', cutoff = 1, halo = true, sum_edges = true } }
 
 --- The layers of a graph (forward or training) with their splits over devices and what each costs, as PaSE has it.
@@ -37,8 +34,9 @@ local spaces = { code = {}, paper = { factors = 'all', cutoff = 1, halo = true, 
 ---@return trinity.Pase
 local function new(graph, options)
   check.object('trinity.pase', 1, 'graph', graph, 'graph')
-  options = check.options('trinity.pase', 2, 'options', options, option_rules)
-  local full = util.merged(spaces[options.space or 'code'], options)
+  options = options or {}
+  declared:check('trinity.pase', check.argument('trinity.pase', 2, 'options', options, 'table'))
+  local full = declared:filled(util.merged(spaces[options.space or 'code'], options))
   full.space = nil
   local handle = core.pase(graph.handle, full)
   local self = handle:summary()
@@ -147,14 +145,18 @@ function Pase:price(configurations, name)
   return found
 end
 
-local solve_rules = { seconds = { 'number', 0 }, seed = { 'integer', 0, 2 ^ 53 }, table_bytes = { 'integer', 1 },
-  quiet = 'boolean' }
+local solve_options = options_of.declare('trinity.PaseSolveOptions', { help = 'What pase:solve takes.',
+  { 'seconds', 'number', 60, least = 0, help = 'for what dynamic programming cannot do' },
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'fixes every random number' },
+  { 'table_bytes', 'integer', 2 ^ 31, least = 1, help = 'what tables of the exact solver may take' },
+  { 'quiet', 'boolean', false, help = 'no progress line' },
+})
 
 --- The best strategy, with what the search says of itself.
 ---@param options? trinity.PaseSolveOptions
 ---@return trinity.PaseStrategy
 function Pase:solve(options)
-  options = check.options('pase:solve', 1, 'options', options, solve_rules)
+  options = solve_options:read('pase:solve', 1, 'options', options)
   local result = select_strategy(self.handle:selection(), options)
   return util.merged(self:price(configurations_of(self, result.solution), 'pase'), util.picked(result, { 'optimal',
     'bound', 'seconds', 'table_entries', 'peak_table_entries', 'largest_table', 'widest_set', 'solution', 'stopped' }))
@@ -222,14 +224,19 @@ Pase.owt = by_rule 'owt'
 --- (GNMT), Mesh-TensorFlow's mesh of batch and model for transformers (the mesh that costs least).
 Pase.expert = by_rule 'expert'
 
-local mcmc_rules = { seed = { 'integer', 0, 2 ^ 53 }, iterations = { 'integer', 1, 2 ^ 40 },
-  alpha_per_ms = { 'number', 0 }, start = 'table' }
+local walk_options = options_of.declare('trinity.PaseWalkOptions', { help = 'What pase:mcmc takes.',
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'fixes every random number' },
+  { 'iterations', 'integer', 250000, least = 1, most = 2 ^ 40, help = 'steps of the chain' },
+  { 'alpha_per_ms', 'number', 0, least = 0, help = "alpha per millisecond; 0: 100 over the start's milliseconds" },
+  { 'start', 'table', as = 'integer[][]', otherwise = "expert's",
+    help = 'configurations; layers of it outside the space start unsplit' },
+})
 
 --- FlexFlow's Markov chain over the space (engine/search/pase/pase_search.h).
 ---@param options? trinity.PaseWalkOptions
 ---@return trinity.PaseStrategy
 function Pase:mcmc(options)
-  options = check.options('pase:mcmc', 1, 'options', options, mcmc_rules)
+  options = walk_options:read('pase:mcmc', 1, 'options', options)
   if options.start then check_configurations('pase:mcmc', self, 'start', options.start) end
   local first = options.start or (self:expert() or self:data_parallel() or {}).configurations or rules.serial(self)
   local given = { seed = options.seed, iterations = options.iterations, alpha_per_ms = options.alpha_per_ms }

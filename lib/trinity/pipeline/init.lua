@@ -5,6 +5,7 @@ local check = require 'trinity.base.check'
 local model = require 'trinity.graph.model'
 local pipeline_machine = require 'trinity.pipeline.machine'
 local pipeline_infeasibility = require 'trinity.pipeline.infeasibility'
+local options_of = require 'trinity.base.options'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
@@ -20,16 +21,42 @@ local methods = {}
 
 local most_devices = 65536
 
--- Options of every method, and those of single ones.
-local rules = {
-  method = 'string', cluster = 'string', model = 'table', expert = 'string', quiet = 'boolean',
-  devices = 'any', bandwidth_bytes_per_s = 'any',
-  cpus = { 'integer', 0, 1024 }, memory_bytes = { 'number', 0, 2 ^ 60 }, micro_batches = { 'integer', 1, 2 ^ 30 },
-  seconds = { 'number', 0 }, seed = { 'integer', 0 }, rounds = { 'integer', 1, 1e6 },
-  cost = { 'choice', { code = true, paper = true } }, straight = 'boolean', fewer_devices = 'boolean',
-  activation_compression = { 'number', 0 }, compress_branches = { 'choice', { auto = true, yes = true, no = true } },
-  data_parallel = 'boolean', tensor_parallel = 'boolean',
-}
+local declared = options_of.declare('trinity.PipelineOptions', { help = 'What trinity.pipeline takes.',
+  { 'method', 'string', 'max_load_annealing', help = 'see trinity.pipeline.methods()' },
+  { 'devices', 'any', as = 'integer|integer[]',
+    otherwise = "the file's, the cluster's (in a node and nodes, where these hold equally many), or 4",
+    help = 'accelerators, or a number a level, innermost first' },
+  { 'bandwidth_bytes_per_s', 'any', as = 'number|number[]',
+    otherwise = "the file's, or the slowest wire of the cluster between as many devices",
+    help = 'between devices, or a number a level' },
+  { 'memory_bytes', 'number', least = 0, most = 2 ^ 60,
+    otherwise = "the file's, or the least of the cluster's devices", help = 'of a device; 0: no limit' },
+  { 'cpus', 'integer', least = 0, most = 1024, otherwise = "the file's", help = 'that take nodes too' },
+  { 'micro_batches', 'integer', least = 1, most = 2 ^ 30, otherwise = "the file's, or 32",
+    help = 'of a batch (piper)' },
+  { 'seconds', 'number', math.huge, least = 0, otherwise = 'no limit', help = 'wall-clock limit of planning: the best '
+    .. 'by then, optimal only if that is proved; results then depend on the machine' },
+  { 'seed', 'integer', 1, least = 0, help = 'fixes every random number' },
+  { 'rounds', 'integer', least = 1, most = 1e6, otherwise = '10, or any number within `seconds`',
+    help = 'of max_load_annealing' },
+  { 'quiet', 'boolean', false, help = 'no progress line' },
+  { 'cluster', 'string', 'p100', help = "what our own models and ONNX files are costed for: a kind of device or a "
+    .. "whole cluster ('dgx_a100x2'), whose devices count too; a problem has its own" },
+  { 'model', 'table', as = 'trinity.ModelOptions',
+    help = 'of a model or a file of a network, as trinity.model takes them' },
+  { 'expert', 'string', otherwise = 'where their repository has it', help = "a split of the authors' (method expert)" },
+  { 'cost', { 'code', 'paper' }, 'code', help = 'pipedream: whose costs' },
+  { 'straight', 'boolean', false, help = 'pipedream: no replicas, as many stages as devices' },
+  { 'fewer_devices', 'boolean', false, help = 'pipedream: devices may stay idle' },
+  { 'activation_compression', 'number', 1, least = 0,
+    help = 'pipedream: transfers are so many times smaller; 0: they are ignored' },
+  { 'compress_branches', { 'auto', 'yes', 'no' }, 'auto', help = 'pipedream: chains behind branches made one layer' },
+  { 'data_parallel', 'boolean', true, help = 'piper: stages may be replicated' },
+  { 'tensor_parallel', 'boolean', true, help = 'piper: layers may be split' },
+})
+
+-- Rules of options that methods of scripts' own have.
+local own_rules = {}
 
 --- One number a level, innermost first, from a number or a list.
 local function levels_of(option, value, low, integer)
@@ -61,7 +88,7 @@ local function read(source, options)
     if network then return network end
   end
   local graph = model.load(source, options.model)
-  local cluster, whole = pipeline_machine.named(options.cluster or 'p100')
+  local cluster, whole = pipeline_machine.named(options.cluster)
   return core.pipeline_of(core.problem(graph.handle, cluster.handle)), cluster, whole
 end
 
@@ -127,16 +154,24 @@ local function known_method(place, argument, word, owner)
   return check.choice(owner, place, argument, word, methods)
 end
 
+local method_spec = options_of.declare('trinity.PipelineMethod', { kind = 'field',
+  help = 'A method of your own for trinity.pipeline.',
+  { 'run', 'function', needed = true, as = 'fun(plan: trinity.PipelinePlan): trinity.PipelineResult',
+    help = 'gives feasible, max_load, optimal, stages, assignment' },
+  { 'help', 'string', '', help = 'a line' },
+  { 'own', 'table', as = 'table<string, any>',
+    help = 'its own options, with rules as lib/trinity/base/check.lua has them' },
+})
+
 --- Adds a method.
 ---@param method string
 ---@param spec trinity.PipelineMethod
 function pipeline.register(method, spec)
   check.argument(name .. '.register', 1, 'method', method, 'string')
   check.argument(name .. '.register', 2, 'spec', spec, 'table')
-  check.fields(name .. '.register', spec, { run = 'function', help = 'string', own = 'table' }, 'field')
-  check.argument(name .. '.register', 'field', 'run', spec.run, 'function')
+  method_spec:check(name .. '.register', spec)
   methods[method] = { run = spec.run, help = spec.help or '' }
-  for key, rule in util.sorted_pairs(spec.own or {}) do rules[key] = rules[key] or rule end
+  for key, rule in util.sorted_pairs(spec.own or {}) do own_rules[key] = own_rules[key] or rule end
 end
 
 --- Names of the methods, sorted.
@@ -267,12 +302,12 @@ pipeline.register('max_load_annealing', {
 pipeline.register('pipedream', {
   help = "PipeDream's optimiser: stages and replicas, levels of bandwidth", run = function(plan)
   local options = plan.options
-  local compression = options.activation_compression or 1
+  local compression = options.activation_compression
   local found = plan.network:pipedream(plan.levels, { transfers = compression > 0,
-    compression = compression > 0 and compression or 1, straight = options.straight or false,
-    fewer = options.fewer_devices or false, paper = options.cost == 'paper',
+    compression = compression > 0 and compression or 1, straight = options.straight,
+    fewer = options.fewer_devices, paper = options.cost == 'paper',
     memory_bytes = options.memory_bytes or 0, seconds = options.seconds < math.huge and options.seconds or nil,
-    compress = options.compress_branches or 'auto' })
+    compress = options.compress_branches })
   found.optimal, found.complete = found.complete and found.cuts ~= 'one order', nil
   return found
 end })
@@ -281,8 +316,8 @@ pipeline.register('piper', {
   help = "Piper's planner: data and tensor degrees, recomputation; max_load: time per sample", run = function(plan)
     local options = plan.options
     return plan.network:piper(plan.machine, {
-      seconds = options.seconds < math.huge and options.seconds or nil, data_parallel = options.data_parallel ~= false,
-      tensor_parallel = options.tensor_parallel ~= false })
+      seconds = options.seconds < math.huge and options.seconds or nil, data_parallel = options.data_parallel,
+      tensor_parallel = options.tensor_parallel })
   end })
 
 pipeline.register('tapp', {
@@ -337,16 +372,26 @@ local function check_levels(method, levels)
   end
 end
 
+--- The caller's options with defaults; those of methods of scripts' own are among them.
+local function read_options(given)
+  check.argument(name, 2, 'options', given or {}, 'table')
+  local known, own = {}, {}
+  for key, value in util.sorted_pairs(given or {}) do
+    if own_rules[key] ~= nil and not declared.by_name[key] then own[key] = value else known[key] = value end
+  end
+  util.refuse_unknown(name, known, util.merged(own_rules, declared.by_name))
+  return util.merged(check.fields(name, own, own_rules), declared:read(name, 2, 'options', known))
+end
+
 -- What the module does when it is called.
 local function plan_pipeline(_, source, options)
   if type(source) ~= 'string' and util.class_of(source) ~= 'problem' then
     check.wrong(name, 1, 'source', source, 'a file, the name of a model or a problem')
   end
-  options = check.options(name, 2, 'options', options, rules)
-  local method = known_method('option', 'method', options.method or 'max_load_annealing', name)
+  options = read_options(options)
+  local method = known_method('option', 'method', options.method, name)
   local network, cluster, whole = read(source, options)
-  local plan = { network = network, about = network:about(), source = source,
-    options = util.merged({ seconds = math.huge, seed = 1 }, options) }
+  local plan = { network = network, about = network:about(), source = source, options = options }
   plan.machine, plan.levels = machine_of(plan.about, cluster, whole, plan.options)
   check_levels(method, plan.levels)
   local found = run(plan, method)

@@ -7,6 +7,7 @@ local checkpoints = require 'trinity.runs.checkpoints'
 local dist = require 'trinity.dist'
 local hooks = require 'trinity.base.hooks'
 local json = require 'trinity.base.json'
+local options_of = require 'trinity.base.options'
 local progress = require 'trinity.base.progress'
 local search_curve = require 'trinity.search.curve'
 local simulator = require 'trinity.strategy.simulator'
@@ -42,24 +43,52 @@ local search = {}
 
 search.unlimited = 2 ^ 53
 
-search.common = { seed = 1, evaluations = 2000, seconds = math.huge, quiet = false, rescue = '' }
+--- What every method's options extend.
+search.declared = options_of.declare('trinity.SearchOptions', { help = 'What every method takes.',
+  { 'seed', 'integer', 1, least = 0, help = 'fixes every random number' },
+  { 'evaluations', 'integer', 2000, least = 1, help = 'placements to simulate' },
+  { 'seconds', 'number', math.huge, above = 0, otherwise = 'no limit',
+    help = "wall-clock limit; results then depend on the machine's speed" },
+  { 'quiet', 'boolean', false, help = 'no progress line' },
+  { 'rescue', 'string', '', otherwise = "in the run's folder",
+    help = 'a file for the best so far when the script fails' },
+})
+
+search.common, search.rules = search.declared:defaults(), search.declared.rules
 
 search.rescued = {}
 
 local most_rescued = 16
 
-search.rules = { seed = { 'integer', 0 }, evaluations = { 'integer', 1 }, seconds = { 'positive' }, quiet = 'boolean',
-  rescue = 'string' }
+-- Options of a declaration: `false` stands for a default that the method finds for itself.
+local function of_declaration(owner, declared, given, problem)
+  declared:check(owner, given, problem)
+  local all = {}
+  for _, entry in ipairs(declared.all) do
+    local name, value = entry.name, given[entry.name]
+    if value == nil then
+      if entry.late then value = false
+      elseif search.declared.by_name[name] == entry then value = search.common[name]
+      else value = entry.default end
+    end
+    all[name] = value
+  end
+  return all
+end
 
---- Merges a method's own defaults, the common ones and the caller's options; refuses unknown names.
+--- Merges a method's own defaults, the common ones and the caller's options; refuses unknown names. Methods of the
+--- library give what they declare (lib/trinity/base/options.lua) for the defaults, and the problem where bounds follow
+--- from it.
 ---@param method string
 ---@param defaults table<string, any>
 ---@param given? table<string, any>
+---@param problem? trinity.Problem
 ---@return table<string, any>
-function search.options(method, defaults, given)
+function search.options(method, defaults, given, problem)
   check.argument('search.options', 1, 'method', method, 'string')
   check.argument('search.options', 2, 'defaults', defaults, 'table')
   if given ~= nil then check.argument('search.options', 3, 'given', given, 'table') end
+  if options_of.is(defaults) then return of_declaration('methods.' .. method, defaults, given or {}, problem) end
   local rules, options = {}, {}
   for _, set in ipairs { search.common, defaults } do
     for key, value in util.sorted_pairs(set) do

@@ -3,11 +3,18 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
-local rules = { seconds = { 'number', 0 }, seed = { 'integer', 0 }, table_bytes = { 'integer', 0 },
-  rounds = { 'integer', 0 }, quiet = 'boolean' }
+local declared = options_of.declare('trinity.SelectOptions', { help = 'What trinity.select takes.',
+  { 'seconds', 'number', 60, least = 0, help = 'wall-clock limit, reading a file included' },
+  { 'seed', 'integer', 1, least = 0, help = 'fixes every random number' },
+  { 'rounds', 'integer', least = 0, otherwise = 'as many as there is time for',
+    help = 'of search at most; what ends by rounds is the same on every machine' },
+  { 'table_bytes', 'integer', 2 ^ 31, least = 0, help = 'what tables of the exact solver may take' },
+  { 'quiet', 'boolean', false, help = 'no progress line' },
+})
 
 -- The problem that `what` stands for.
 local function load_problem(what, line)
@@ -53,10 +60,10 @@ end
 ---@param options? trinity.SelectOptions
 ---@return trinity.SelectResult
 return function(problem, options)
-  options = check.options('select', 2, 'options', options, rules)
+  options = declared:read('select', 2, 'options', options)
   local line, start = progress.new('select', options.quiet), core.clock_s()
   local object = renamed(load_problem, problem, line)
-  local settings = { seconds = math.max(0, (options.seconds or 60) - (core.clock_s() - start)), seed = options.seed,
+  local settings = { seconds = math.max(0, options.seconds - (core.clock_s() - start)), seed = options.seed,
     table_bytes = options.table_bytes, rounds = options.rounds }
   local function tell(state) line:update { text = text_of(state) } end
   local result = renamed(core.solve_selection, object, settings, tell)

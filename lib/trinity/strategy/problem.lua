@@ -3,6 +3,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local rewards = require 'trinity.strategy.rewards'
 local simulator = require 'trinity.strategy.simulator'
@@ -35,14 +36,27 @@ end
 
 local most_micro_batches = 2 ^ 30
 
-local rules = { graph = { 'object', 'graph' }, cluster = { 'object', 'cluster' }, reward = 'function', rules = 'any',
-  cost = 'function', on_evaluated = 'function',
-  schedule = 'string', micro_batches = { 'integer', 1, most_micro_batches }, profile = 'any' }
+local declared = options_of.declare('trinity.ProblemSpec', { help = 'What trinity.problem takes.',
+  { 'graph', 'object', class = 'graph', needed = true, help = 'a training step or another graph' },
+  { 'cluster', 'object', class = 'cluster', otherwise = 'of the devices of `profile`', help = 'where it runs' },
+  { 'reward', 'function', as = 'trinity.Reward', otherwise = 'minus the step time', help = 'is maximised' },
+  { 'cost', 'function', help = "seconds instead of the cost model's",
+    as = 'fun(op: trinity.Operator, device: { name: string, type: string, speed: number }, default_s: number)'
+      .. ': number?' },
+  { 'on_evaluated', 'function', as = 'fun(metrics: trinity.Metrics, strategy: trinity.Strategy)',
+    help = 'called with every strategy that is scored, which has its reward then and may be kept' },
+  { 'rules', 'any', as = 'trinity.RulesName|trinity.Rules', otherwise = "'standard'",
+    help = "'compat': the published simulator; a table: deviations from the cluster's rules" },
+  { 'schedule', 'string', as = 'trinity.ScheduleName', otherwise = "'fifo'", help = 'of plain placements' },
+  { 'micro_batches', 'integer', least = 1, most = most_micro_batches, otherwise = '1', help = 'of plain placements' },
+  { 'profile', 'any', as = 'trinity.Profile|string',
+    help = 'of the graph, or its file: measured times, and devices where no cluster is given' },
+})
 
 local problems = {}
 
 local function make(owner, spec)
-  check.table(owner, 1, 'spec', spec, rules)
+  declared:check(owner, check.argument(owner, 1, 'spec', spec, 'table'))
   if spec.profile ~= nil then spec = require('trinity.profile.object').apply(owner, spec) end
   local self = setmetatable(simulator.make(owner, spec), Problem)
   self.reward, self.on_evaluated = spec.reward or rewards.step_time(), spec.on_evaluated

@@ -1,8 +1,7 @@
 -- Reward shapes. A reward is a function of metrics that a search maximises; write your own in the
 -- script, these are the published ones.
 
-local check = require 'trinity.base.check'
-local util = require 'trinity.base.util'
+local options_of = require 'trinity.base.options'
 
 ---@class trinity.RewardsModule
 local rewards = {}
@@ -13,9 +12,6 @@ local function step_time(m) return -m.step_time_s * (m.feasible and 1 or 10) end
 --- by which searches know that a step may be given up as soon as it is too long.
 ---@return trinity.Reward
 function rewards.step_time() return step_time end
-
-local mdpe_defaults = { alpha = 0.5, beta = 0.3, gamma = 0.2, communication_tolerance_bytes = 8e9,
-  memory_tolerance_bytes = 8e9, mode = 'both', hinge_factor = 10, failing_factor = 10, scale = 'log' }
 
 local modes = {
   linear = function(x) return x end,
@@ -32,11 +28,21 @@ local scales = {
   linear = function(time, penalty) return -(time + penalty) end,
 }
 
-local mdpe_rules = { mode = { 'choice', modes }, scale = { 'choice', scales }, failing_signal = { 'number', 0, 1e300 } }
-for key, default in util.sorted_pairs(mdpe_defaults) do
-  if type(default) == 'number' then mdpe_rules[key] = { 'number', 0, 1e300 } end
-end
-mdpe_rules.communication_tolerance_bytes, mdpe_rules.memory_tolerance_bytes = { 'positive' }, { 'positive' }
+local mdpe = options_of.declare('trinity.MdpeOptions', { help = 'What rewards.mdpe takes.',
+  { 'alpha', 'number', 0.5, least = 0, most = 1e300, help = 'weight of the step time' },
+  { 'beta', 'number', 0.3, least = 0, most = 1e300, help = 'weight of the peak communication' },
+  { 'gamma', 'number', 0.2, least = 0, most = 1e300, help = 'weight of the peak memory' },
+  { 'communication_tolerance_bytes', 'number', 8e9, above = 0, help = 'of the largest device' },
+  { 'memory_tolerance_bytes', 'number', 8e9, above = 0, help = 'of the largest device' },
+  { 'mode', options_of.words('trinity.MdpeMode', { 'linear', 'hinge', 'both' }), 'both',
+    help = 'what lies below and above the tolerance' },
+  { 'hinge_factor', 'number', 10, least = 0, most = 1e300, help = 'slope above the tolerance' },
+  { 'failing_factor', 'number', 10, least = 0, most = 1e300, help = 'on the cost of a placement that does not fit' },
+  { 'scale', options_of.words('trinity.MdpeScale', { 'log', 'log_time', 'sqrt', 'linear' }), 'log',
+    help = 'what is taken of the cost' },
+  { 'failing_signal', 'number', least = 0, most = 1e300, otherwise = 'failing_factor counts',
+    help = 'the reward of a placement that does not fit is minus this' },
+})
 
 --- Trinity's multi-dimensional performance evaluation (eq. 8 of manual/papers.md "Trinity: equations"): T is the step
 --- time in seconds, C and M are the largest device's traffic and memory over their tolerances. The readings of
@@ -54,9 +60,8 @@ mdpe_rules.communication_tolerance_bytes, mdpe_rules.memory_tolerance_bytes = { 
 ---@param options? trinity.MdpeOptions
 ---@return trinity.Reward
 function rewards.mdpe(options)
-  options = check.options('rewards.mdpe', 1, 'options', options, mdpe_rules)
-  local o = util.merged(mdpe_defaults, options)
-  local q, scale, failing_signal = modes[o.mode], scales[o.scale], options.failing_signal
+  local o = mdpe:read('rewards.mdpe', 1, 'options', options)
+  local q, scale, failing_signal = modes[o.mode], scales[o.scale], o.failing_signal
   local alpha, beta, gamma, factor = o.alpha, o.beta, o.gamma, o.hinge_factor
   local tolerated_communication = o.communication_tolerance_bytes
   local tolerated_memory = o.memory_tolerance_bytes

@@ -4,6 +4,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local splits = require 'trinity.strategy.splits'
 local timeline = require 'trinity.strategy.timeline'
 local util = require 'trinity.base.util'
@@ -86,11 +87,14 @@ function simulator.run(owner, problem, plan, any)
   return metrics
 end
 
-local batch_rules = { reject_above_s = { 'number', 0 } }
+local batch_options = options_of.declare('trinity.BatchOptions', { help = 'How many plans are priced.',
+  { 'reject_above_s', 'number', least = 0, otherwise = 'none',
+    help = 'plans with longer steps are given up as soon as that is certain' },
+})
 
 function simulator.run_batch(owner, problem, plans, options, any)
   check.argument(owner, 1, 'plans', plans, 'table')
-  options = check.options(owner, 2, 'options', options, batch_rules)
+  if options ~= nil then batch_options:check(owner, check.argument(owner, 2, 'options', options, 'table')) end
   local items, metrics, devices = {}, {}, #problem.cluster.devices
   for i = 1, #plans do
     if is_split(plans[i]) then -- each has a graph of its own
@@ -100,7 +104,7 @@ function simulator.run_batch(owner, problem, plans, options, any)
     items[i] = item(owner, problem, plans[i], 'plans', i, any)
     metrics[i] = array.metrics(devices)
   end
-  problem.handle:evaluate(items, metrics, options.reject_above_s, any)
+  problem.handle:evaluate(items, metrics, options and options.reject_above_s, any)
   return metrics
 end
 

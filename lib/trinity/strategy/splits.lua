@@ -4,6 +4,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local graphs = require 'trinity.graph'
 local util = require 'trinity.base.util'
 
@@ -94,15 +95,18 @@ function splits.named(graph, entries)
   return given
 end
 
-local rules = { graph = { 'object', 'graph' }, cluster = { 'object', 'cluster' }, splits = 'table', placement = 'any' }
+local declared = options_of.declare('trinity.LowerSpec', { kind = 'field', help = 'What trinity.lower takes.',
+  { 'graph', 'object', class = 'graph', needed = true, help = 'whose operators are cut' },
+  { 'cluster', 'object', class = 'cluster', needed = true, help = 'where it runs' },
+  { 'splits', 'table', as = 'trinity.Splits', help = 'parts of operators' },
+  { 'placement', 'any', as = 'trinity.Placement', otherwise = 'device 1', help = 'of operators that are not split' },
+})
 
 --- The graph with its operators cut into parts, the slices, joins and collectives between them, and where each stands.
 ---@param spec trinity.LowerSpec
 ---@return trinity.Lowered
 function splits.lower(spec)
-  check.argument('trinity.lower', 1, 'spec', spec, 'table')
-  check.fields('trinity.lower', spec, rules, 'field')
-  for _, name in ipairs { 'graph', 'cluster' } do check.object('trinity.lower', 'field', name, spec[name], name) end
+  spec = declared:read('trinity.lower', 1, 'spec', spec)
   return splits.apply('trinity.lower', spec.graph, spec.cluster, spec.splits or {}, spec.placement)
 end
 

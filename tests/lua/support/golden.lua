@@ -99,17 +99,18 @@ local function diff(expected, path, text)
   return lines
 end
 
---- Raises the diff where `text` is not the one of the file.
-function golden.check(name, text)
-  local path = ('%s/tests/golden/%s.txt'):format(core.home, name)
+--- Raises the diff where `text` is not the one of the file: tests/golden/NAME.txt, or `file` below the root.
+function golden.check(name, text, file)
+  file = file or ('tests/golden/%s.txt'):format(name)
+  local path = ('%s/%s'):format(core.home, file)
   if accepted then
     core.write_file(path, text)
     print('accepted ' .. name)
   end
   local readable, expected = pcall(core.read_file, path)
   if readable and expected == text then return true end
-  error(('tests/golden/%s.txt is not what came:\n%s\nTo accept it: build/trinity tests/lua/golden.lua --accept %s'):format(
-    name, diff(readable, path, text), name), 0)
+  error(('%s is not what came:\n%s\nTo accept it: build/trinity tests/lua/golden.lua --accept %s'):format(file,
+    diff(readable, path, text), name), 0)
 end
 
 return golden

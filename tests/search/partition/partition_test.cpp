@@ -251,8 +251,8 @@ TEST_CASE("colocated operators stay together, imbalances out of range are refuse
     CHECK_NOTHROW(
         check_placement(space.placement(partition(space)), problem->graph(), problem->cluster()));
   CHECK_THROWS_WITH_AS(metis_partition(space, {.imbalance = 0}),
-                       "metis: expected an imbalance above 0 and up to 10, got 0", ArgumentError);
+                       "option 'imbalance': expected 1e-06 to 10, got 0", ArgumentError);
   CHECK_THROWS_AS(scotch_map(space, {.imbalance = -1}), ArgumentError);
   CHECK_THROWS_WITH_AS(fm_partition(space, {.imbalance = 11}),
-                       "fm: expected an imbalance above 0 and up to 10, got 11", ArgumentError);
+                       "option 'imbalance': expected 1e-06 to 10, got 11", ArgumentError);
 }

@@ -165,7 +165,8 @@ TEST_CASE("asking and telling out of turn, and scores that are no numbers, are r
                        ArgumentError);
   AnnealingOptions wrong;
   wrong.last_temperature = 0;
-  CHECK_THROWS_WITH_AS(Annealing(space, wrong), "annealing: expected a last temperature above 0",
+  CHECK_THROWS_WITH_AS(Annealing(space, wrong),
+                       "option 'last_temperature': expected 1e-12 to 1000000000000, got 0",
                        ArgumentError);
 }
 

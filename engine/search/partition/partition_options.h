@@ -1,0 +1,16 @@
+#pragma once
+
+#include "base/options.h"
+
+// Every option of partitioners but the seed, once (base/options.h).
+
+namespace trinity {
+
+/// `Options`: FmOptions, MetisOptions or ScotchOptions, const or not, lasting or not.
+template <class Options, class Visit>
+void each_partition_option(Options&& o, Visit&& visit) {
+  visit("imbalance", o.imbalance, 1e-6, 10,
+        "share by which a device may exceed what falls to it of work and memory");
+}
+
+}  // namespace trinity

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "base/options.h"
+#include "search/placement/annealing.h"
+#include "search/placement/mcmc.h"
+
+// Every option of placement searches that is theirs alone, once (base/options.h).
+
+namespace trinity {
+
+/// `Options`: AnnealingOptions, const or not, lasting or not.
+template <class Options, class Visit>
+void each_annealing_option(Options&& o, Visit&& visit) {
+  visit("first_temperature", o.first_temperature, 1e-12, 1e12,
+        "in multiples of the start's value per unit");
+  visit("last_temperature", o.last_temperature, 1e-12, 1e12,
+        "in multiples of the start's value per unit, at most first_temperature");
+  visit("groups", o.mix.groups, "one move in eight takes a group of units of any level");
+  visit("evenly_one_in", o.mix.evenly_one_in, 1, 1e6,
+        "one seed in so many is drawn evenly, others by how long they hold up the step");
+}
+
+/// `Options`: McmcOptions, const or not, lasting or not.
+template <class Options, class Visit>
+void each_mcmc_option(Options&& o, Visit&& visit) {
+  visit("alpha_per_ms", o.alpha_per_ms, 0, 1e12, "alpha per millisecond; 0: 100 over the start's");
+}
+
+}  // namespace trinity

@@ -1,0 +1,73 @@
+---@meta _
+-- Options that functions of lib/trinity/dist take, made of what its modules declare (lib/trinity/base/options.lua) by
+-- `build/trinity tests/lua/golden.lua --accept options`.
+error 'this file is for editors'
+
+---@alias trinity.DataAge 'true'|'code'
+---@alias trinity.Reduction 'sum'|'mean'|'max'
+---@alias trinity.Scope 'world'|'node'|'across'
+---@alias trinity.TrainingMethod 'bsp'|'daso'
+
+--- How tensors are reduced.
+---@class trinity.AllReduceOptions
+---@field scope? trinity.Scope over whom; 'across': ranks of the same local rank, one a node (default 'world')
+---@field reduction? trinity.Reduction what of all values (default 'sum')
+---@field bfloat16? boolean values travel, and come back, rounded (default false)
+---@field chunk_elements? integer of one message (default 1e7; 1 to 2147483648)
+
+--- Who gives a tensor to whom.
+---@class trinity.BroadcastOptions
+---@field scope? trinity.Scope to whom; 'across': ranks of the same local rank, one a node (default 'world')
+---@field root? integer the member that gives, counted from 0 in the scope (default 0; 0 to 1048576)
+
+--- Skips that stay as they are.
+---@class trinity.HeldSkips
+---@field global_skips integer batches between global synchronisations (1 to 1e6)
+---@field local_skips? integer batches between those of a node (default 1; 1 to 1e6)
+---@field batches_to_wait? integer until what was sent is merged (default 1; 0 to 1e6)
+
+--- A link that is slower than the one there is.
+---@class trinity.InjectedLink
+---@field latency_s? number of a message (default 0; 0 or more)
+---@field bandwidth_bytes_per_s? number 0: no limit (default 0; 0 or more)
+
+--- What dist.init takes.
+---@class trinity.JobOptions
+---@field timeout_s? number a rank that others wait for this long hangs (default 20; 0.1 to 1e6)
+---@field silence_s? number a rank that gives no sign for this long is dead (default 10; 0.1 to 1e6)
+---@field join_timeout_s? number for all ranks to come (default 25; 0.1 to 1e6)
+---@field backend? string 'gloo', or 'nccl' where LibTorch has CUDA and every rank of a node a GPU: tensors stay on the processor and travel by way of the GPU (default: TRINITY_BACKEND, else 'gloo')
+---@field arguments_differ? boolean false: ranks whose program, script or arguments differ are refused by name; true: arguments may (default false)
+---@field link? trinity.InjectedLink makes what crosses nodes slower by a ring's time over such a link, for experiments on one machine
+
+--- What dist.launch takes.
+---@class trinity.LaunchOptions
+---@field processes? integer how many (default 1; 1 to 1024)
+---@field per_node? integer ranks on each of several pretended nodes; 0: all are on one (default 0; 0 to 1024)
+---@field threads? integer worker threads of each rank; 0: the cores divided by the processes (default 0; 0 to 4096)
+---@field backend? string of collectives: 'gloo' or 'nccl'; '': as the ranks choose
+---@field all_output? boolean standard output of every rank, not of rank 0 alone (default false)
+
+--- What daso.schedule takes.
+---@class trinity.ScheduleOptions
+---@field epochs integer of the whole training (1 to 1e6)
+---@field warmup_epochs? integer that synchronise every batch at the start (default 4; 0 to 1e6)
+---@field cooldown_epochs? integer and at the end (default 4; 0 to 1e6)
+---@field stability_level? number a loss improves when it is below the best by this share (default 0.05; 0 to 1)
+---@field patience? integer epochs without, before the skips change (default 2; 0 to 1e6)
+---@field max_global_skips? integer 0: nothing is skipped, gradients are averaged over all ranks in every batch, as without DASO (default 8; 0 to 1e6)
+---@field skip_reduction_factor? integer by which skips are divided (default 2; 2 to 1e6)
+---@field local_skip_factor? integer global skips a local one (default 4; 1 to 1e6)
+---@field held? trinity.HeldSkips skips for the whole cycling phase
+---@field groups? integer GPUs a node (default 1; 1 to 1e6)
+---@field nodes? integer how many (default 2; 1 to 1e6)
+---@field age? trinity.DataAge stale data are weighed by their 'true' age, or by the one that was planned ('code'); they differ for global_skips = 2 (default 'true')
+---@field bfloat16? boolean what blocking phases send is rounded (default true)
+
+--- What dist.trainer takes.
+---@class trinity.TrainerOptions
+---@field module trinity.Module parameters of float32 on the processor
+---@field optimiser trinity.NetworkOptimiser of these parameters
+---@field method? trinity.TrainingMethod 'bsp': gradients averaged in every batch (default 'bsp')
+---@field schedule? table of method 'daso': as trinity.ScheduleOptions, groups and nodes are the job's
+---@field chunk_elements? integer of one message (default 1e7; 1 to 2147483648)

@@ -1,0 +1,33 @@
+---@meta _
+-- Options that functions of lib/trinity/pipeline take, made of what its modules declare (lib/trinity/base/options.lua) by
+-- `build/trinity tests/lua/golden.lua --accept options`.
+error 'this file is for editors'
+
+--- A method of your own for trinity.pipeline.
+---@class trinity.PipelineMethod
+---@field run fun(plan: trinity.PipelinePlan): trinity.PipelineResult gives feasible, max_load, optimal, stages, assignment
+---@field help? string a line
+---@field own? table<string, any> its own options, with rules as lib/trinity/base/check.lua has them
+
+--- What trinity.pipeline takes.
+---@class trinity.PipelineOptions
+---@field method? string see trinity.pipeline.methods() (default 'max_load_annealing')
+---@field devices? integer|integer[] accelerators, or a number a level, innermost first (default: the file's, the cluster's (in a node and nodes, where these hold equally many), or 4)
+---@field bandwidth_bytes_per_s? number|number[] between devices, or a number a level (default: the file's, or the slowest wire of the cluster between as many devices)
+---@field memory_bytes? number of a device; 0: no limit (default: the file's, or the least of the cluster's devices; 0 to 2^60)
+---@field cpus? integer that take nodes too (default: the file's; 0 to 1024)
+---@field micro_batches? integer of a batch (piper) (default: the file's, or 32; 1 to 2^30)
+---@field seconds? number wall-clock limit of planning: the best by then, optimal only if that is proved; results then depend on the machine (default: no limit; 0 or more)
+---@field seed? integer fixes every random number (default 1; 0 or more)
+---@field rounds? integer of max_load_annealing (default: 10, or any number within `seconds`; 1 to 1e6)
+---@field quiet? boolean no progress line (default false)
+---@field cluster? string what our own models and ONNX files are costed for: a kind of device or a whole cluster ('dgx_a100x2'), whose devices count too; a problem has its own (default 'p100')
+---@field model? trinity.ModelOptions of a model or a file of a network, as trinity.model takes them
+---@field expert? string a split of the authors' (method expert) (default: where their repository has it)
+---@field cost? 'code'|'paper' pipedream: whose costs (default 'code')
+---@field straight? boolean pipedream: no replicas, as many stages as devices (default false)
+---@field fewer_devices? boolean pipedream: devices may stay idle (default false)
+---@field activation_compression? number pipedream: transfers are so many times smaller; 0: they are ignored (default 1; 0 or more)
+---@field compress_branches? 'auto'|'yes'|'no' pipedream: chains behind branches made one layer (default 'auto')
+---@field data_parallel? boolean piper: stages may be replicated (default true)
+---@field tensor_parallel? boolean piper: layers may be split (default true)

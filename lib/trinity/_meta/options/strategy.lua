@@ -1,0 +1,43 @@
+---@meta _
+-- Options that functions of lib/trinity/strategy take, made of what its modules declare (lib/trinity/base/options.lua) by
+-- `build/trinity tests/lua/golden.lua --accept options`.
+error 'this file is for editors'
+
+---@alias trinity.MdpeMode 'linear'|'hinge'|'both'
+---@alias trinity.MdpeScale 'log'|'log_time'|'sqrt'|'linear'
+
+--- How many plans are priced.
+---@class trinity.BatchOptions
+---@field reject_above_s? number plans with longer steps are given up as soon as that is certain (default: none; 0 or more)
+
+--- What trinity.lower takes.
+---@class trinity.LowerSpec
+---@field graph trinity.Graph whose operators are cut
+---@field cluster trinity.Cluster where it runs
+---@field splits? trinity.Splits parts of operators
+---@field placement? trinity.Placement of operators that are not split (default: device 1)
+
+--- What rewards.mdpe takes.
+---@class trinity.MdpeOptions
+---@field alpha? number weight of the step time (default 0.5; 0 to 1e300)
+---@field beta? number weight of the peak communication (default 0.3; 0 to 1e300)
+---@field gamma? number weight of the peak memory (default 0.2; 0 to 1e300)
+---@field communication_tolerance_bytes? number of the largest device (default 8e9; above 0)
+---@field memory_tolerance_bytes? number of the largest device (default 8e9; above 0)
+---@field mode? trinity.MdpeMode what lies below and above the tolerance (default 'both')
+---@field hinge_factor? number slope above the tolerance (default 10; 0 to 1e300)
+---@field failing_factor? number on the cost of a placement that does not fit (default 10; 0 to 1e300)
+---@field scale? trinity.MdpeScale what is taken of the cost (default 'log')
+---@field failing_signal? number the reward of a placement that does not fit is minus this (default: failing_factor counts; 0 to 1e300)
+
+--- What trinity.problem takes.
+---@class trinity.ProblemSpec
+---@field graph trinity.Graph a training step or another graph
+---@field cluster? trinity.Cluster where it runs (default: of the devices of `profile`)
+---@field reward? trinity.Reward is maximised (default: minus the step time)
+---@field cost? fun(op: trinity.Operator, device: { name: string, type: string, speed: number }, default_s: number): number? seconds instead of the cost model's
+---@field on_evaluated? fun(metrics: trinity.Metrics, strategy: trinity.Strategy) called with every strategy that is scored, which has its reward then and may be kept
+---@field rules? trinity.RulesName|trinity.Rules 'compat': the published simulator; a table: deviations from the cluster's rules (default: 'standard')
+---@field schedule? trinity.ScheduleName of plain placements (default: 'fifo')
+---@field micro_batches? integer of plain placements (default: 1; 1 to 2^30)
+---@field profile? trinity.Profile|string of the graph, or its file: measured times, and devices where no cluster is given

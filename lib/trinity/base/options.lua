@@ -1,0 +1,197 @@
+-- Options of functions, each declared once: name, type or words, range, default and a line of help. What checks a
+-- caller's table, fills in defaults, and what editors and the reference say (lib/trinity/_meta/options, which
+-- `build/trinity tests/lua/golden.lua --accept options` writes) come from the declaration:
+--
+--   local declared = options.declare('trinity.PostOptions', { extends = search.declared, help = 'Of methods.post.',
+--     { 'samples', 'integer', 12, least = 1, most = 65536, help = 'placements per update' },
+--     { 'mode', { 'cuts', 'literal' }, 'cuts', help = 'how groups are drawn' } })
+--
+-- An option is { name, type, default or nil, ... } with
+--   type       'integer', 'number', 'boolean', 'string', 'table', 'function', 'any', 'userdata', 'tensor', 'tensors';
+--              a list of words, or what options.words returns; 'object' with `class`; 'list' with `of`, the entries'
+--              Lua type; 'integers'; a declaration, of a table within the table
+--   least, most, above (0)   the range, both ends included but `above`; `most` may be what options.bound returns
+--   needed     true: it must be there
+--   late       true: who reads it finds the default for itself (a preset's, the engine's); `default` is what is said
+--   otherwise  what happens without it, in words
+--   off        true: `false` is taken too
+--   check      function(owner, place, name, value), which refuses what it cannot take, in place of the type's check
+--   as         the type that editors show, where it is not that of `type`
+--   help       a line
+--
+-- A declaration has `name`, `own` (its options), `all` (those that it extends too), `by_name`, and the methods below.
+
+local check = require 'trinity.base.check'
+local util = require 'trinity.base.util'
+
+local options = {}
+
+--- Every declaration there is by the name of its class, and every set of words by that of its alias; of modules that
+--- are loaded.
+options.declared, options.aliases = {}, {}
+
+local Words = {}
+Words.__index = Words
+
+-- The room of the library ('methods') whose module calls declare() or words().
+local function room_of(level)
+  return debug.getinfo(level + 1, 'S').source:match 'lib/trinity/([%w_]+)' or 'base'
+end
+
+local function words_of(alias, given)
+  local list = #given > 0 and given or util.sorted_keys(given)
+  local set = {}
+  for i = 1, #list do set[list[i]] = true end
+  return setmetatable({ alias = alias, list = list, set = set }, Words)
+end
+
+--- Words under a name of their own: a list, or a table whose keys they are.
+function options.words(alias, given)
+  local words = words_of(alias, given)
+  words.room = room_of(2)
+  options.aliases[alias] = words
+  return words
+end
+
+--- A bound that follows from what the options are for: of(context) gives it, `text` says what it is.
+function options.bound(text, of) return { text = text, of = of } end
+
+local Declared = {}
+Declared.__index = Declared
+
+--- Whether a value is a declaration.
+function options.is(value) return getmetatable(value) == Declared end
+
+-- The rule of an option as lib/trinity/base/check.lua has them.
+local function rule_of(entry)
+  local kind = entry[2]
+  if entry.words then return { 'choice', entry.words.set } end
+  if kind == 'integer' or kind == 'integers' then return { kind, entry.least, entry.most } end
+  if kind == 'number' then
+    if entry.above then return { 'positive', entry.most } end
+    return (entry.least or entry.most) and { kind, entry.least, entry.most } or kind
+  end
+  if kind == 'object' then return { kind, entry.class } end
+  if kind == 'list' then return { kind, entry.of } end
+  if kind == 'tensor' or kind == 'tensors' then return { kind, entry.axes } end
+  return options.is(kind) and 'table' or kind
+end
+
+local function complete(entry)
+  local kind = entry[2]
+  entry.name, entry.default = entry[1], entry[3]
+  if type(kind) == 'table' and not options.is(kind) then
+    entry.words = getmetatable(kind) == Words and kind or words_of(nil, kind)
+  end
+  entry.rule = rule_of(entry)
+  return entry
+end
+
+--- Declares the options that a function takes, a class for editors. spec: a list of options with `extends`, a
+--- declaration whose options are taken too (an own one of the same name wins); `help`, what the class is; `kind`, what
+--- messages call an option (default 'option'); `open`, what other names are: any are taken then. Not to be called by a
+--- `return`, which hides the module.
+function options.declare(name, spec)
+  local self = setmetatable({ name = name, room = room_of(2), parent = spec.extends, help = spec.help, open = spec.open,
+    kind = spec.kind or 'option', own = {}, all = {}, by_name = {}, rules = {} }, Declared)
+  for i = 1, #spec do
+    self.own[i] = complete(spec[i])
+    self.by_name[spec[i].name] = spec[i]
+  end
+  for _, entry in ipairs(spec.extends and spec.extends.all or {}) do
+    if not self.by_name[entry.name] then
+      self.by_name[entry.name] = entry
+      self.all[#self.all + 1] = entry
+    end
+  end
+  for i = 1, #self.own do self.all[#self.all + 1] = self.own[i] end
+  for i = 1, #self.all do self.rules[self.all[i].name] = self.all[i].rule end
+  options.declared[name] = self
+  return self
+end
+
+--- Options that the engine lists (engine/lua/bind/option_list.h), which fills in their defaults, behind those of
+--- `entries`, for declare(): those whose names begin with `prefix`, without it, or without one those without a point.
+function options.of_engine(entries, list, prefix)
+  for _, option in ipairs(list) do
+    local before, name = option.name:match '^(.-)([%w_]+)$'
+    if before == (prefix or '') then
+      local kind = option.type == 'choice' and option.words or option.type
+      entries[#entries + 1] = { name, kind, option.default, least = option.least, most = option.most,
+        help = option.help, late = true }
+    end
+  end
+  return entries
+end
+
+local function check_bound(owner, kind, entry, value, context)
+  if context == nil then return check.integer(owner, kind, entry.name, value, entry.least) end
+  check.integer(owner, kind, entry.name, value, entry.least, entry.most.of(context))
+end
+
+--- Refuses a value of an option.
+local function check_one(owner, kind, entry, value, context)
+  if value == false and entry.off then return end
+  if entry.check then return entry.check(owner, kind, entry.name, value) end
+  if entry.off and type(value) ~= 'table' then check.wrong(owner, kind, entry.name, value, 'a table or false') end
+  if type(entry.most) == 'table' then return check_bound(owner, kind, entry, value, context) end
+  check.value(owner, kind, entry.name, value, entry.rule)
+  if options.is(entry[2]) then entry[2]:check(('%s: %s'):format(owner, entry.name), value) end
+end
+
+--- Refuses what `given` has of unknown names and of wrong values, and where it lacks what is needed. context: what
+--- bounds follow from; without it they hold for no value.
+function Declared:check(owner, given, context)
+  local by_name, all = self.by_name, self.all
+  for key in pairs(given) do -- in any order: the refusal is by name
+    if not by_name[key] and not self.open then util.refuse_unknown(owner, given, by_name, self.kind) end
+  end
+  self:check_some(owner, given, context)
+  for i = 1, #all do
+    local entry = all[i]
+    if entry.needed and given[entry.name] == nil then
+      util.fail("%s: %s '%s' is missing", owner, self.kind, entry.name)
+    end
+  end
+  return given
+end
+
+--- Refuses wrong values of the options that are declared here; others go unchecked.
+function Declared:check_some(owner, given, context)
+  local all = self.all
+  for i = 1, #all do
+    local value = given[all[i].name]
+    if value ~= nil then check_one(owner, self.kind, all[i], value, context) end
+  end
+end
+
+--- A new table: what is given of an argument's options, and the defaults of the others but late ones. Argument `place`,
+--- which is called `name`, is a table or, where nothing is needed, nil.
+function Declared:read(owner, place, name, given, context)
+  if given == nil then
+    for i = 1, #self.all do
+      if self.all[i].needed then check.argument(owner, place, name, given, 'table') end
+    end
+    given = {}
+  end
+  self:check(owner, check.argument(owner, place, name, given, 'table'), context)
+  return self:filled(given)
+end
+
+--- A copy of checked options with defaults.
+function Declared:filled(given)
+  local values = {}
+  for key, value in pairs(given) do values[key] = value end -- copied: in any order
+  for i = 1, #self.all do
+    local entry = self.all[i]
+    local value = values[entry.name]
+    if value == nil and not entry.late then values[entry.name] = entry.default end
+    if value and options.is(entry[2]) then values[entry.name] = entry[2]:filled(value) end
+  end
+  return values
+end
+
+--- The defaults that are filled in, by name.
+function Declared:defaults() return self:filled {} end
+
+return options

@@ -1,0 +1,121 @@
+-- The editor types of declared options (lib/trinity/base/options.lua), as lib/trinity/_meta/options has them: a file a
+-- room of the library.
+
+local core = require 'trinity.core'
+local options = require 'trinity.base.options'
+local util = require 'trinity.base.util'
+
+local option_types = {}
+
+local home = core.home .. '/lib/trinity/'
+
+--- The modules below a folder that declare options, and the rooms that they are in.
+local function declaring(folder, prefix, modules, rooms)
+  for _, name in ipairs(core.list_folder(home .. folder)) do
+    local stem = name:match '^(.*)%.lua$'
+    if not stem and not name:find('.', 1, true) and name ~= '_meta' then
+      declaring(folder .. name .. '/', prefix .. name .. '.', modules, rooms)
+    elseif stem and core.read_file(home .. folder .. name):find '\n[^-\n][^\n]*= options[_of]*%.declare%(' then
+      modules[#modules + 1] = ((prefix .. stem):gsub('%.init$', ''))
+      rooms[folder:match '^[^/]+'] = true
+    end
+  end
+  return modules, rooms
+end
+
+--- The rooms of the library whose modules declare options, sorted.
+function option_types.rooms()
+  local _, rooms = declaring('', 'trinity.', {}, {})
+  return util.sorted_keys(rooms)
+end
+
+--- A number as a person writes it.
+local function number_text(value)
+  local power = math.log(value) / math.log(2)
+  if value >= 2 ^ 24 and power % 1 == 0 then return ('2^%d'):format(power) end
+  local short = ('%.2e'):format(value)
+  local text = ('%.10g'):format(value)
+  if math.abs(value) >= 1e6 and tonumber(short) == value then text = short:gsub('%.?0*e', 'e') end
+  return (text:gsub('e%+?(%-?)0*', 'e%1'))
+end
+
+local function value_text(value)
+  if type(value) == 'number' then return number_text(value) end
+  if type(value) == 'string' then return ("'%s'"):format(value) end
+  if type(value) == 'table' then return ('{ %s }'):format(table.concat(util.map(value, value_text), ', ')) end
+  return tostring(value)
+end
+
+local function range_text(entry)
+  local most = type(entry.most) == 'table' and entry.most.text or entry.most and number_text(entry.most)
+  if entry.above then return 'above 0' .. (most and ', at most ' .. most or '') end
+  if entry.least then return number_text(entry.least) .. (most and ' to ' .. most or ' or more') end
+  return most and 'at most ' .. most
+end
+
+--- What stands behind an option's type: help, default, range.
+local function about(entry)
+  local notes = {}
+  if entry.otherwise then notes[1] = 'default: ' .. entry.otherwise
+  elseif entry.default ~= nil and entry.default ~= '' then notes[1] = 'default ' .. value_text(entry.default) end
+  notes[#notes + 1] = range_text(entry)
+  return entry.help .. (#notes > 0 and (' (%s)'):format(table.concat(notes, '; ')) or '')
+end
+
+local lua_types = { number = 'number', integer = 'integer', integers = 'integer[]', boolean = 'boolean',
+  string = 'string', table = 'table', any = 'any', ['function'] = 'function', userdata = 'trinity.TorchTensor',
+  tensor = 'trinity.Tensor', tensors = 'trinity.Tensor[]' }
+
+local function words_text(words)
+  return table.concat(util.map(words.list, function(word) return ("'%s'"):format(word) end), '|')
+end
+
+local function type_text(entry)
+  local kind = entry[2]
+  local text = entry.as or entry.words and (entry.words.alias or words_text(entry.words))
+  if not text then
+    if options.is(kind) then text = kind.name
+    elseif kind == 'object' then text = 'trinity.' .. entry.class:gsub('^%l', string.upper)
+    elseif kind == 'list' then text = entry.of .. '[]'
+    else text = lua_types[kind] end
+  end
+  return entry.off and text .. '|false' or text
+end
+
+--- The lines of a declaration.
+local function class_text(declared)
+  local lines = {}
+  if declared.help then lines[1] = '--- ' .. declared.help end
+  lines[#lines + 1] = ('---@class %s%s'):format(declared.name, declared.parent and ': ' .. declared.parent.name or '')
+  for _, entry in ipairs(declared.own) do
+    lines[#lines + 1] = ('---@field %s%s %s %s'):format(entry.name, entry.needed and '' or '?', type_text(entry),
+      about(entry))
+  end
+  if declared.open then lines[#lines + 1] = ('---@field [string] any %s'):format(declared.open) end
+  return table.concat(lines, '\n')
+end
+
+local head = [[
+---@meta _
+-- Options that functions of lib/trinity/%s take, made of what its modules declare (lib/trinity/base/options.lua) by
+-- `build/trinity tests/lua/golden.lua --accept options`.
+error 'this file is for editors']]
+
+--- The texts of all rooms: { methods = text, ... }.
+function option_types.texts()
+  for _, name in ipairs((declaring('', 'trinity.', {}, {}))) do require(name) end
+  local parts = {}
+  local function add(room, text)
+    parts[room] = parts[room] or { head:format(room) }
+    table.insert(parts[room], text)
+  end
+  for name, words in util.sorted_pairs(options.aliases) do
+    add(words.room, ('%s---@alias %s %s'):format(parts[words.room] and '' or '\n', name, words_text(words)))
+  end
+  for _, declared in util.sorted_pairs(options.declared) do add(declared.room, '\n' .. class_text(declared)) end
+  local texts = {}
+  for room, lines in util.sorted_pairs(parts) do texts[room] = table.concat(lines, '\n') .. '\n' end
+  return texts
+end
+
+return option_types
