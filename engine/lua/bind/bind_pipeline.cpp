@@ -124,7 +124,7 @@ void set_infeasibility(lua_State* L, const LoadInfeasibility& infeasibility,
     set_field(L, "needed_bytes", static_cast<double>(infeasibility.needed_bytes));
   }
   if (infeasibility.node >= 0) set_field(L, "node", infeasibility.node + 1);
-  lua_setfield(L, -2, "misfit");
+  lua_setfield(L, -2, "infeasibility");
 }
 
 /// Pushes { feasible =, max_load =, optimal =, assignment =, loads =, infeasibility = } of a split.
