@@ -183,6 +183,16 @@ describe('a warm start', function()
     expect(priced[1]):equals(all_first)
     expect(priced[2]):equals(other)
   end)
+  it('leaves out what takes long for a large graph', function()
+    local tried = {}
+    local methods = { get = function(name)
+      tried[#tried + 1] = name
+      return function() end
+    end }
+    warm_start.run({ options = { evaluations = 100, seconds = math.huge }, problem = { graph = { operators = 20001 } },
+      evaluations = 0, start = core.clock_s() }, methods, warm_start.portfolio)
+    expect(table.concat(tried, ' ')):equals 'single_device metis scotch contiguous'
+  end)
 end)
 
 describe('the curve of a long search', function()
