@@ -35,6 +35,7 @@ Search.__index = Search
 ---@class trinity.SearchModule
 ---@field common trinity.SearchOptions options that every method takes, with their defaults
 ---@field rules table<string, any> what those options may be (lib/trinity/base/check.lua)
+---@field declared table what every method's options extend (lib/trinity/base/options.lua)
 ---@field unlimited integer a number of evaluations that no search reaches
 ---@field rescued trinity.Strategy[] the best of searches that failed where no file keeps it, the last 16
 local search = {}
