@@ -96,8 +96,9 @@ function topology.wire(name, changes)
   if not wires[name] then
     check.refuse('topology.wire', 1, 'name', 'no wire %s', util.unknown(name, topology.wires()))
   end
-  changes = check.argument('topology.wire', 2, 'changes', changes or {}, 'table')
-  wire_options:check('topology.wire', changes)
+  if changes ~= nil then
+    wire_options:check('topology.wire', check.argument('topology.wire', 2, 'changes', changes, 'table'))
+  end
   return util.merged(wires[name], changes)
 end
 

@@ -31,7 +31,8 @@ local function check_arguments(problem, list, options)
         util.describe(list[i]))
     end
   end
-  options = check.argument('trinity.compare', 3, 'options', options or {}, 'table')
+  if options == nil then options = {} end
+  check.argument('trinity.compare', 3, 'options', options, 'table')
   local of_methods = {}
   for _, name in ipairs(methods.names()) do
     of_methods[name] = true

@@ -283,9 +283,9 @@ local function class(name, declared)
     return value
   end
   return setmetatable(methods, { __call = function(_, options)
-    if options == nil then options = {} end
-    check.argument(declared and 'nn.' .. name or name, 1, 'options', options, 'table')
     if declared then options = declared:read('nn.' .. name, 1, 'options', options) end
+    if options == nil then options = {} end
+    check.argument(name, 1, 'options', options, 'table')
     local self = {}
     orders[self] = {}
     setmetatable(self, instance)

@@ -87,6 +87,7 @@ function search.options(method, defaults, given, problem)
   check.argument('search.options', 1, 'method', method, 'string')
   check.argument('search.options', 2, 'defaults', defaults, 'table')
   if given ~= nil then check.argument('search.options', 3, 'given', given, 'table') end
+  if problem ~= nil then check.object('search.options', 4, 'problem', problem, 'problem') end
   if options_of.is(defaults) then return of_declaration('methods.' .. method, defaults, given or {}, problem) end
   local rules, options = {}, {}
   for _, set in ipairs { search.common, defaults } do

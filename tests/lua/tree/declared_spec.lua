@@ -29,6 +29,11 @@ end
 local bound = { ['trinity.TensorOptions'] = true, ['trinity.GradOptions'] = true }
 
 describe('declared options', function()
+  it('have a file of editor types a room, and there is no other', function()
+    local files = {}
+    for i, room in ipairs(option_types.rooms()) do files[i] = room .. '.lua' end
+    expect(table.concat(core.list_folder(root .. '/' .. folder), ' ')):equals(table.concat(files, ' '))
+  end)
   it('have names, a help that says something, and defaults that they take themselves', function()
     option_types.texts()
     local count = 0
