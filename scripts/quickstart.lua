@@ -11,8 +11,8 @@ local options = trinity.options {
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
   cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
   batch_size = { default = 64, help = 'samples per step (a profile has its own)', min = 1, integer = true },
-  steps = { default = 90, help = 'policy updates', min = 1, integer = true },
-  samples = { default = 16, help = 'placements per policy update', min = 1, integer = true },
+  steps = { default = 90, help = 'the budget of every search, in steps of so many samples', min = 1, integer = true },
+  samples = { default = 16, help = 'placements a step; one update of the policy', min = 1, integer = true },
   preset = { default = 'default', help = "settings of the search: default, or paper (the paper's)" },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
   alpha = { default = 0.5, help = 'weight of the step time in the reward', min = 0 },
@@ -48,9 +48,11 @@ print(('%s: %d operators, %d edges, %d units to place, %.3f M parameters'):forma
 print(('%s: %d devices; searching %d steps of %d placements\n'):format(cluster.name,
   #cluster.devices, options.steps, options.samples))
 
-local comparison = trinity.compare(problem, { 'single_device', 'random', 'round_robin', 'trinity' }, {
+-- `best` is `trinity` with its policy switched off: what the policy adds is the difference of the two.
+local comparison = trinity.compare(problem, { 'single_device', 'heuristics', 'annealing', 'best', 'trinity' }, {
   evaluations = options.steps * options.samples,
   seed = options.seed,
+  labels = { heuristics = 'best heuristic', best = 'trinity, no policy' },
   trinity = { samples = options.samples, preset = options.preset },
 })
 print(comparison)

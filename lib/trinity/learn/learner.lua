@@ -294,6 +294,7 @@ function learner.more(self, run) return dist_search.more(run, self.job) end
 
 -- Begins to learn with the other ranks, from rank 0's parameters.
 local function join(self, run)
+  run.updates = run.updates or 0
   self.job = dist_search.begin(run, dist.current())
   if not self.job then return end
   local lines = util.map(self.parameters, function(parameter, i)
@@ -335,8 +336,7 @@ local function train_batch(self, run, batch, update, signal)
   end
   self.report = nil
   update(self, actions, rewards, batch)
-  local record = (run.whole or run).record
-  if record and self.report then record:learned(self.report) end
+  if self.report then (run.whole or run):learned(self.report) end
 end
 
 --- Draws, prices and learns until the budget of `run` is used up: update(self, actions, rewards, batch).

@@ -18,6 +18,7 @@ local declared = options_of.declare('trinity.CompareOptions', { extends = search
     help = 'runs of every method that draws random numbers' },
   { 'out', 'string', otherwise = 'none',
     help = 'a folder that keeps finished runs; the same comparison goes on from there' },
+  { 'labels', 'table', as = 'table<string, string>', help = 'what tables call methods, by their names' },
 })
 
 --- Refuses lists of anything but methods and strategies, and options that no method has.
@@ -40,6 +41,12 @@ local function check_arguments(problem, list, options)
   end
   util.refuse_unknown('trinity.compare', options, util.merged(declared.by_name, of_methods))
   declared:check('trinity.compare', options)
+  for name, label in util.sorted_pairs(options.labels or {}) do
+    methods.get(name)
+    if type(label) ~= 'string' or not label:match '^[^%c]+$' then
+      check.wrong('trinity.compare', 'option', 'labels', label, ('a line of text for %s'):format(name))
+    end
+  end
   if options.out then
     local ok, message = pcall(core.check_output, options.out .. '/x.json')
     if not ok then
@@ -66,7 +73,8 @@ local function resume(problem, path)
   if not ok or not found.same_graph or not found.same_cluster then return nil end
   local notes = found.saved
   if tonumber(notes.reward) ~= found.reward then return nil end
-  for _, key in ipairs { 'evaluations', 'seconds', 'seed' } do found[key] = tonumber(notes[key]) end
+  for _, key in ipairs { 'evaluations', 'updates', 'seconds', 'seed' } do found[key] = tonumber(notes[key]) end
+  found.stages = notes.stages and { notes.stages }
   return found
 end
 
@@ -74,7 +82,8 @@ end
 local function keep(self, found, path)
   if not path or found.stopped then return end
   local notes = { method = found.method, seed = found.seed, reward = found.reward, evaluations = found.evaluations,
-    seconds = found.seconds, step_time_s = found.metrics.step_time_s }
+    updates = found.updates, stages = found.stages and table.concat(found.stages, ' + '), seconds = found.seconds,
+    step_time_s = found.metrics.step_time_s }
   local ok, message = pcall(core.write_file, path, self.problem:to_json(found, notes))
   if ok or core.stop_requested() or self.unkept then return end
   self.unkept = util.unplaced(message):gsub('^trinity%.write_file: ', '')
@@ -150,6 +159,7 @@ local function run_all(self, list, given)
     local row = comparison.row(given_one and (entry.method or '?') or entry,
       given_one or methods.info(entry).deterministic)
     self.rows[i] = row
+    row.label = not given_one and given.labels and given.labels[entry] or nil
     if given_one then
       comparison.add(row, self.seed, priced(self.problem, i, entry))
     else

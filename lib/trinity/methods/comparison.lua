@@ -130,7 +130,13 @@ function Comparison:notes(medians)
     lines[#lines + 1] = ('no method found a strategy that fits; the least infeasible is of %s: %s'):format(
       closest.method, closest.best:infeasibility().text)
   end
-  if best and #self.rows > 1 then lines[#lines + 1] = ('* best: %s'):format(best.method) end
+  for _, row in ipairs(self.rows) do
+    local name = comparison_table.name_of(row)
+    if row.runs[1] and row.runs[1].updates == 0 and name ~= row.method then
+      lines[#lines + 1] = ('%s: what %s came to, whose policy had no update in this budget'):format(name, row.method)
+    end
+  end
+  if best and #self.rows > 1 then lines[#lines + 1] = ('* best: %s'):format(comparison_table.name_of(best)) end
   lines[#lines + 1] = significance.text(self, best)
   lines[#lines + 1] = ('%s on %s, %s'):format(self.problem.graph.name, self.problem.cluster.name,
     budget_text(self, medians))
@@ -187,7 +193,7 @@ function Comparison:totable()
   for r, row in ipairs(self.rows) do
     local runs = util.map(row.runs, comparison.facts)
     local times = values_of(row, function(s) return s.metrics.step_time_s end)
-    rows[r] = { method = row.method, runs = runs, failures = row.failures,
+    rows[r] = { method = row.method, found_by = comparison_table.name_of(row), runs = runs, failures = row.failures,
       median_step_time_s = #runs > 0 and util.median(times) or nil,
       mean_step_time_s = #runs > 0 and statistics.mean(times) or nil,
       deviation_step_time_s = statistics.deviation(times),

@@ -34,13 +34,25 @@ function comparison_table.values(row, value)
   return list
 end
 
+-- Whether a row's method learns a policy.
+local function learns(row) return row.runs[1] and row.runs[1].updates ~= nil end
+
+--- What a table calls a row: its label or method, or what that amounts to where no run ever updated its policy.
+function comparison_table.name_of(row)
+  local name = row.label or row.method
+  for _, found in ipairs(row.runs) do
+    if found.updates ~= 0 then return name end
+  end
+  return row.runs[1] and row.runs[1]:found_by() or name
+end
+
 local function over_bound(s) return s.metrics.step_time_s / s:lower_bound_s() end
 
 -- Columns by name. `value` of a run with `show`: medians and ranges; `of`: a number of the row; `cell`: a text of it.
 -- `data` is what CSV calls the number, `applies` says whether the row has one.
 local columns = {
   method = { head = 'method', data = 'method',
-    cell = function(row, best) return row.method .. (row == best and ' *' or '') end },
+    cell = function(row, best) return comparison_table.name_of(row) .. (row == best and ' *' or '') end },
   step_time = { head = 'step time', data = 'step_time_s', value = metric 'step_time_s', show = seconds_text },
   step_time_mean = { head = 'mean', data = 'mean_step_time_s', show = seconds_text,
     of = function(row) return statistics.mean(util.map(row.runs, metric 'step_time_s')) end },
@@ -73,14 +85,16 @@ local columns = {
   runs = { head = 'runs', data = 'runs', of = function(row) return #row.runs end, show = tostring },
   evaluations = { head = 'evaluations', data = 'evaluations', value = function(s) return s.evaluations or 0 end,
     show = function(v) return v > 0 and tostring(v) or '-' end },
+  updates = { head = 'updates', data = 'updates', value = function(s) return s.updates end, applies = learns,
+    show = function(v) return ('%g'):format(v) end },
   seconds = { head = 'seconds', data = 'seconds', value = function(s) return s.seconds or -1 end,
     show = function(v) return v >= 0 and ('%.1f'):format(v) or '-' end },
 }
 
 local usual = { 'method', 'step_time', 'over_bound', 'peak_memory', 'peak_communication', 'feasible', 'reward',
-  'evaluations', 'seconds' }
+  'evaluations', 'updates', 'seconds' }
 local narrow = { 'method', 'step_time', 'step_time_mean', 'step_time_deviation', 'peak_memory', 'peak_communication',
-  'feasible', 'reward', 'p', 'seconds' }
+  'feasible', 'reward', 'p', 'updates', 'seconds' }
 local widest = 120
 
 --- Names of all columns, sorted.
@@ -100,6 +114,14 @@ local function cell_of(self, column, row, best, ranges)
   return ('%s [%s - %s]'):format(middle, least, most)
 end
 
+--- The columns of a table by default: updates of policies where a method has one.
+local function columns_of(self, names)
+  for _, row in ipairs(self.rows) do if learns(row) then return names end end
+  local list = {}
+  for _, name in ipairs(names) do if name ~= 'updates' then list[#list + 1] = name end end
+  return list
+end
+
 local function heads_of(names)
   return util.map(names, function(name) return columns[name].head end)
 end
@@ -109,7 +131,7 @@ local function cells(self, names, ranges)
   return util.map(self.rows, function(row)
     return util.map(names, function(name)
       if #row.runs > 0 then return cell_of(self, columns[name], row, best, ranges) end
-      return name == 'method' and row.method or '-'
+      return name == 'method' and comparison_table.name_of(row) or '-'
     end)
   end)
 end
@@ -132,9 +154,10 @@ end
 
 --- The text of the usual table, and whether it has medians alone: where ranges would make it wider than 120 columns.
 function comparison_table.usual(self)
-  local whole = text.format_table(heads_of(usual), cells(self, usual, true))
+  local names, least = columns_of(self, usual), columns_of(self, narrow)
+  local whole = text.format_table(heads_of(names), cells(self, names, true))
   if self.seeds == 1 or #whole:match '^[^\n]*\n([^\n]*)' <= widest then return whole, false end
-  return text.format_table(heads_of(narrow), cells(self, narrow, false)), true
+  return text.format_table(heads_of(least), cells(self, least, false)), true
 end
 
 local formats = options_of.words('trinity.TableFormat', { 'text', 'markdown', 'latex', 'csv' })
@@ -148,7 +171,8 @@ local declared = options_of.declare('trinity.ComparisonTableOptions', { help = '
 --- The table alone, of chosen columns in a chosen format.
 function comparison_table.write(self, options)
   options = declared:read('comparison:table', 1, 'options', options)
-  local names, format = options.columns or (self.seeds > 1 and narrow or usual), options.format
+  local names = options.columns or columns_of(self, self.seeds > 1 and narrow or usual)
+  local format = options.format
   for i, name in ipairs(check.list('comparison:table', 'option', 'columns', names, 'string')) do
     if not columns[name] then
       check.refuse('comparison:table', 'option', 'columns', 'entry %d: unknown column %s', i,

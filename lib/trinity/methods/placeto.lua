@@ -202,7 +202,9 @@ local function learn(self, episode)
   local rows = logits_of(self, tensor.cat(episode.changing, 1)):log_softmax(-1)
   local log_probability = rows:gather(2, tensor.cat(episode.actions, 1):unsqueeze(2)):squeeze(2)
   local entropy = -(rows:exp() * rows):sum(-1):mean()
-  learner.step(self, -((log_probability * advantages(self, episode)):mean() + entropy * self.options.entropy_weight))
+  local loss = -((log_probability * advantages(self, episode)):mean() + entropy * self.options.entropy_weight)
+  learner.step(self, loss)
+  return { loss = loss:item(), entropy = entropy:item() }
 end
 
 -- Writes a checkpoint after episode `number`.
@@ -218,6 +220,7 @@ end
 -- The number of the last episode, and the reward that all begin with: of a checkpoint, or 0 and that placement's.
 local function begin(self, run)
   checkpoints.begin(run)
+  run.updates = 0
   local notes = learner_checkpoint.restore('methods.placeto', run, self.parameters, self.optimiser)
   if not notes then return 0, run:evaluate({ self.problem:placement() })[1] end
   for i, mean in ipairs(checkpoints.unpack(notes.past)) do
@@ -238,7 +241,7 @@ local function placeto(problem, options)
       number = number + 1
       episode = walk(self, run, core.random(options.seed, 'placeto', number), start_reward)
       if episode then
-        learn(self, episode)
+        run:learned(learn(self, episode))
         if checkpoints.due(run) then keep(self, run, number, start_reward) end
       end
     until not episode

@@ -128,6 +128,7 @@ local function tapp(problem, options)
     local policy = make_policy(problem, options)
     local self, floor = learner.new('methods.tapp', policy, problem, util.merged(options)), options.entropy_weight
     local notes = learner.begin(self, run) or false
+    run.stages = options.refine > 0 and { 'untrained policy', 'moves' } or nil
     local refining = notes and notes.stage == 'refine' and notes or nil
     if not refining then
       local signal, kept = signal_of(options)

@@ -296,15 +296,25 @@ local function resumed_notes(self)
   return notes
 end
 
-local function register(methods, name, learns, about)
+-- What a search goes through beside a policy.
+local function stage_names(problem, stages, options)
+  local names, few = {}, problem.graph.units <= few_units and 'local search' or 'annealing'
+  if #stages.entries > 0 then names[1] = 'warm start' end
+  if stages.refine then names[#names + 1] = exhaustive(problem, options.evaluations) and 'every placement' or few end
+  return names
+end
+
+-- always: options that this method has whatever the caller says.
+local function register(methods, name, learns, about, always)
   about.options = learns and agent_options or stage_options
   methods.register(name, function(problem, given)
-    local options, settings, stages = read_options(name, learns, methods, given)
+    local options, settings, stages = read_options(name, learns, methods, util.merged(given or {}, always))
     return search.run(name, problem, options, function(self)
       self.job = dist_search.begin(self, dist.current())
       checkpoints.begin(self, self.job ~= nil)
       local resumed = resumed_notes(self)
       local refining = resumed and resumed.stage == 'refine'
+      self.updates, self.stages = learns and (self.updates or 0) or nil, stage_names(problem, stages, options)
       if not resumed and #stages.entries > 0 then
         warm_start.run(self, methods, stages.entries)
         dist_search.follow(self, self.job)
@@ -321,6 +331,8 @@ return function(methods)
   register(methods, 'trinity', true,
     { help = 'cheap heuristics, then PPO over a partition and a schedule network, then refinement', budget = true,
       source = 'Algorithms 2022, 15(4), 108' })
-  register(methods, 'best', false, { help = "the house's own: cheap heuristics, then refinement, no policy",
+  register(methods, 'best', false, { help = 'trinity without its policy: cheap heuristics, then refinement',
     budget = true, source = 'lib/trinity/methods/trinity.lua' })
+  register(methods, 'heuristics', false, { help = 'the best of the cheap heuristics, without a search', budget = true,
+    source = 'lib/trinity/search/warm_start.lua' }, { refine = false })
 end

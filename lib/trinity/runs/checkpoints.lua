@@ -149,6 +149,7 @@ function checkpoints.write(path, self, notes)
   local begun, record = core.clock_s(), self.record
   if record then record:flush() end -- everything up to it is kept
   local all = { kind = kind, method = self.method, evaluations_so_far = self.evaluations, step = self.step,
+    updates_so_far = self.updates,
     curve = checkpoints.pack(checkpoints.curve_numbers(self.curve)),
     mean_reward = ('is %.17g'):format(self.mean_reward or 0) }
   for key, value in util.sorted_pairs(notes) do all['at_' .. key] = value end
@@ -244,6 +245,7 @@ function checkpoints.restore(owner, self, path)
   for op = 1, #placement do self.placement[op] = placement[op] end
   self.best = { metrics = metrics, reward = problem:score(metrics, placement, true) }
   self.evaluations, self.step = tonumber(notes.evaluations_so_far), tonumber(notes.step)
+  self.updates = tonumber(notes.updates_so_far)
   self.curve = checkpoints.curve_of(checkpoints.unpack(notes.curve))
   self.mean_reward = tonumber((tostring(notes.mean_reward):sub(4)))
   -- What ranks of a job compare that go on together.

@@ -195,7 +195,8 @@ function Record:finish(found, reason, failure)
   if found.splits then self.facts = setmetatable({ lower_bound_s = false }, { __index = self.facts }) end
   self:save_about(stopped and 'stopped' or 'done', { evaluations = found.evaluations, best_reward = found.reward,
     best_step_time_s = found.metrics.step_time_s, fits = found.metrics.feasible, infeasibility = found:infeasibility(),
-    steps = self.steps, points = found.curve and #found.curve, taken_s = found.seconds })
+    steps = self.steps, points = found.curve and #found.curve, taken_s = found.seconds, updates = found.updates,
+    stages = found.stages })
   self.ended = true
   if self.keeps and not stopped then self:remove_checkpoint() end -- only now: killed before, it goes on from it
 end
@@ -218,6 +219,7 @@ function Record:load_found(path, about)
     return nil, 'its strategy.json is not what it found'
   end
   found.method, found.seed, found.evaluations, found.seconds = self.method, about.seed, about.evaluations, about.taken_s
+  found.updates, found.stages = about.updates, about.stages
   found.curve, ids[found] = read_curve(path .. '/curve.csv'), self.id
   return found
 end

@@ -21,6 +21,8 @@ local util = require 'trinity.base.util'
 ---@field evaluations integer how many plans were simulated
 ---@field step integer how often search:evaluate was called
 ---@field mean_reward? number of the placements of the last step
+---@field updates? integer how often a policy was updated; nil where the method has none
+---@field stages? string[] what the search went through, where that depends on its options and budget
 ---@field sum_of_means? number the sum of that over all steps
 ---@field curve trinity.CurvePoint[]
 ---@field placement trinity.Placement the best so far
@@ -197,10 +199,11 @@ function Search:keep(state)
     'table')) })
 end
 
---- Adds what a learner says of its latest update to the run's row of this step.
+--- Counts an update of a policy, and adds what the learner says of it to the run's row of this step.
 ---@param fields table<string, number> entropy, loss, ...
 function Search:learned(fields)
   check.argument('search:learned', 1, 'fields', fields, 'table')
+  self.updates = (self.updates or 0) + 1
   if self.record then self.record:learned(fields) end
 end
 
@@ -213,8 +216,8 @@ function Search:result()
   end
   search_curve.complete(self)
   return strategy.new('search:result', self.problem, self.placement, { method = self.method, seed = self.options.seed,
-    evaluations = self.evaluations, seconds = core.clock_s() - self.start, curve = self.curve,
-    stopped = self.stopped }, true, true)
+    evaluations = self.evaluations, updates = self.updates, stages = self.stages,
+    seconds = core.clock_s() - self.start, curve = self.curve, stopped = self.stopped }, true, true)
 end
 
 --- Keeps the best so far for the script where there is no file for it.

@@ -16,6 +16,8 @@ local util = require 'trinity.base.util'
 ---@field method? string what found it
 ---@field seed? integer
 ---@field evaluations? integer
+---@field updates? integer of a policy, where the method learns one
+---@field stages? string[] what the search went through, where that depends on its options and budget
 ---@field seconds? number wall-clock time of the search
 ---@field curve? trinity.CurvePoint[]
 ---@field stopped? boolean whether Ctrl-C ended the search
@@ -83,6 +85,13 @@ function Strategy:lower_bound_s()
   return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo').step_time_s
 end
 
+--- What found it, for a table: the method, or where its policy was never updated what else it went through.
+---@return string
+function Strategy:found_by()
+  if self.updates ~= 0 then return self.method or 'strategy' end
+  return self.stages and #self.stages > 0 and table.concat(self.stages, ' + ') or self.method .. ', untrained'
+end
+
 --- The time of a training with its replication.
 ---@param options trinity.ReplicatedTraining
 ---@return trinity.TrainingTime
@@ -104,7 +113,7 @@ function Strategy:misfit() return self:infeasibility() end
 --- A strategy as JSON text: see strategy:save.
 function strategy.text(self)
   local notes = util.merged(util.picked(self.metrics, saved_metrics), util.picked(self, { 'method', 'seed',
-    'evaluations' }), { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
+    'evaluations', 'updates' }), { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
     lower_bound_s = not self.splits and self:lower_bound_s() or nil, -- it binds whole operators
     feasible = tostring(self.metrics.feasible), splits = self.splits and splits.to_text(self.splits),
     replication = self.replication and replication_text.write(self.replication) })
@@ -129,7 +138,7 @@ function strategy.facts(found)
     peak_memory_bytes = memory,
     peak_communication_bytes = m.peak_communication_bytes, total_communication_bytes = m.total_communication_bytes,
     lower_bound_s = found:lower_bound_s(), reward = found.reward, evaluations = found.evaluations,
-    seconds = found.seconds }
+    updates = found.updates, seconds = found.seconds }
 end
 
 --- Loads a file that save() wrote for the problem's graph and cluster, schedule and replication included. Field

@@ -1,0 +1,86 @@
+#!/usr/bin/env trinity
+-- One page a paper: every table and figure as rows with what the paper claims, what its settings give here, what ours
+-- give, how often a policy was updated, over how many seeds, and what that amounts to (lib/trinity/paper/page.lua).
+-- The manual's pages of the papers are what this prints as Markdown.
+
+local trinity = require 'trinity'
+local page = require 'trinity.paper.page'
+local util = require 'trinity.base.util'
+
+local papers = { 'trinity', 'tapp', 'daso', 'pase' }
+
+local options = trinity.options {
+  'Sets what a paper claims beside what comes out here: trinity, tapp, daso or pase.',
+  paper = { default = '', position = true, help = 'trinity, tapp, daso or pase' },
+  only = { default = '', help = "sections of the page with commas; '': all; '?' lists them" },
+  models = { default = '', help = "networks with commas; '': all that a section has" },
+  quick = { default = false, help = 'at most 3 minutes on two cores: fewer cases, updates and seeds' },
+  seeds = { default = 0, help = 'runs of what draws random numbers; 0: 3, and 1 with --quick', min = 0, max = 1000,
+    integer = true },
+  seed = { default = 1, help = 'the first seed', min = 0, integer = true },
+  updates = { default = 0, help = "updates of every policy; 0: 100 as the paper's figures have, and 3 with --quick",
+    min = 0, integer = true },
+  format = { default = 'text', help = 'text, or markdown' },
+  json = { default = false, help = 'JSON on standard output and nothing else' },
+  output = { default = 'runs/reproduce', writes = '/x.csv', help = 'folder of pictures, CSV and what is kept' },
+}
+
+local function chosen(name, list, what)
+  for _, known in ipairs(list) do if known == name then return name end end
+  util.fail_usage('%s: expected one of %s, got %s', what, table.concat(list, ', '),
+    name == '' and 'none' or util.unknown(name, list))
+end
+
+local paper = require('trinity.paper.' .. chosen(options.paper, papers, 'trinity reproduce PAPER') .. '_page')
+
+--- The sections that --only names, in the order of the page.
+local function sections()
+  local names = util.map(paper.sections, function(section) return section.name end)
+  if options.only == '?' then
+    for _, section in ipairs(paper.sections) do print(('%-12s %s'):format(section.name, section.title)) end
+    os.exit(0)
+  end
+  local wanted, list = {}, {}
+  for _, name in ipairs(util.words(options.only)) do wanted[chosen(name, names, 'option --only')] = true end
+  for _, section in ipairs(paper.sections) do
+    if next(wanted) == nil or wanted[section.name] then list[#list + 1] = section end
+  end
+  return list
+end
+
+local function settings_of()
+  chosen(options.format, { 'text', 'markdown' }, 'option --format')
+  local models
+  for _, name in ipairs(util.words(options.models)) do models = util.merged(models, { [name] = true }) end
+  local updates = options.updates > 0 and options.updates or options.quick and 3 or 100
+  return { quick = options.quick, seeds = options.seeds > 0 and options.seeds or options.quick and 1 or 3,
+    seed = options.seed, updates = updates, models = models, format = options.format,
+    output = ('%s/%s'):format(options.output, paper.name), json = options.json }
+end
+
+local settings, all = settings_of(), {}
+if not options.json then
+  print(('# %s\n\n%s\n'):format(paper.title, paper.source))
+end
+for _, section in ipairs(sections()) do
+  local own = util.merged(settings)
+  if section.learns and settings.updates < 100 then
+    own.reduced = ('reduced: %d updates instead of 100'):format(settings.updates)
+  end
+  local rows, notes = page.run(section, own)
+  local data = page.data(rows)
+  all[#all + 1] = { section = section.name, title = section.title, reduced = own.reduced, rows = data, notes = notes }
+  trinity.run:result('reproduction', all[#all], ('%s: %s'):format(paper.name, section.title))
+  if not options.json then
+    print(page.text(section, rows, notes, own))
+    io.stdout:flush()
+  end
+end
+local made_by = ('trinity reproduce %s'):format(table.concat(arg, ' '))
+if options.json then
+  print(trinity.json.encode { paper = paper.name, seed = settings.seed, seeds = settings.seeds,
+    updates = settings.updates, quick = settings.quick, sections = all, command = made_by })
+  return
+end
+print(('simulated; seeds %d to %d where random numbers are drawn\nmade by: %s'):format(settings.seed,
+  settings.seed + settings.seeds - 1, made_by))
