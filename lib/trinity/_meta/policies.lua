@@ -33,21 +33,6 @@ error 'this file is for editors'
 ---@field first integer from 1
 ---@field count integer
 
----@class trinity.PolicySpec
----@field problem trinity.Problem
----@field logits function
----@field learned trinity.Module|(trinity.Module|trinity.TorchTensor)[]
----@field choices? integer default the colocation units
----@field choice_of_unit? integer[]|trinity.Placement the choice of every unit (default one each)
-
----@class trinity.PolicyTableOptions
----@field groups? integer default min(units, 20 x devices)
-
----@class trinity.PolicyNetworkOptions
----@field hidden? integer default 64
----@field seed? integer of the initial weights (1)
----@field features? trinity.FeatureOptions
-
 --- What one update did.
 ---@class trinity.AgentReport
 ---@field mean_reward number
@@ -58,12 +43,6 @@ error 'this file is for editors'
 ---@field entropy_devices number mean per group, nats
 ---@field clipped_share number of actions outside [1 - clip, 1 + clip] in the last epoch
 ---@field gradient_norm number before clipping, last epoch
-
----@class trinity.ImitationSettings
----@field weights? number[] positive, one a placement (all alike)
----@field steps? integer gradient steps (0 for one placement, 40 for several)
----@field learning_rate? number of these steps (5e-3)
----@field smoothing? number share of probability that is left to other choices (0.05)
 
 ---@class trinity.ImitationReport
 ---@field steps integer

@@ -87,10 +87,10 @@ local function complete(entry)
   return entry
 end
 
---- Declares the options that a function takes, a class for editors. spec: a list of options with `extends`, a
---- declaration whose options are taken too (an own one of the same name wins); `help`, what the class is; `kind`, what
---- messages call an option (default 'option'); `open`, what other names are: any are taken then. Not to be called by a
---- `return`, which hides the module.
+--- Declares the options that a function takes, as class `name` for editors (nil: scripts never see them). spec: a
+--- list of options with `extends`, a declaration whose options are taken too (an own one of the same name wins);
+--- `help`, what the class is; `kind`, what messages call an option (default 'option'); `open`, what other names are:
+--- any are taken then. Not to be called by a `return`, which hides the module.
 function options.declare(name, spec)
   local self = setmetatable({ name = name, room = room_of(2), parent = spec.extends, help = spec.help, open = spec.open,
     kind = spec.kind or 'option', own = {}, all = {}, by_name = {}, rules = {} }, Declared)
@@ -106,7 +106,7 @@ function options.declare(name, spec)
   end
   for i = 1, #self.own do self.all[#self.all + 1] = self.own[i] end
   for i = 1, #self.all do self.rules[self.all[i].name] = self.all[i].rule end
-  options.declared[name] = self
+  if name then options.declared[name] = self end
   return self
 end
 

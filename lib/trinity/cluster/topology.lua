@@ -16,6 +16,7 @@
 -- mention. spec() is the plain table that trinity.cluster takes, to be changed at will before.
 
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
 -- Links by name: what a copy or a collective gets from them in one direction, not the raw rate.
@@ -62,8 +63,22 @@ local wires = {
   ethernet_100g = { bandwidth_bytes_per_s = 11.77e9, latency_s = 15e-6 },
 }
 
-local wire_rules = { bandwidth_bytes_per_s = { 'positive' }, latency_s = { 'number', 0 },
-  duplex = { 'choice', { full = true, half = true } } }
+local duplex = options_of.words('trinity.Duplex', { 'full', 'half' })
+local wire_options = options_of.declare('trinity.Wire', { kind = 'field',
+  help = 'What a link is made of, without its ends.',
+  { 'bandwidth_bytes_per_s', 'number', above = 0, help = 'a direction, or of both together when half duplex' },
+  { 'latency_s', 'number', 0, least = 0, help = 'of a transfer' },
+  { 'duplex', duplex, 'full', help = 'whether both directions go at once' },
+})
+local topology_options = options_of.declare('trinity.TopologyOptions', { help = 'What topology.new takes.',
+  { 'name', 'string', help = 'of the cluster' },
+  { 'queue', options_of.words('trinity.QueueModel', { 'sender', 'pair', 'none', 'route', 'fair', 'receiver' }),
+    'sender', late = true, help = 'what transfers contend for' },
+})
+local device_options = options_of.declare('trinity.TopologyDevices', { help = 'What topology:devices takes.',
+  { 'name', 'string', 'gpu', help = 'what stands before the number in their names' },
+  { 'speed', 'number', 1, above = 0, late = true, help = "times the type's" },
+})
 
 ---@class trinity.TopologyModule
 local topology = {}
@@ -81,7 +96,10 @@ function topology.wire(name, changes)
   if not wires[name] then
     check.refuse('topology.wire', 1, 'name', 'no wire %s', util.unknown(name, topology.wires()))
   end
-  return util.merged(wires[name], check.options('topology.wire', 2, 'changes', changes, wire_rules))
+  if changes ~= nil then
+    wire_options:check('topology.wire', check.argument('topology.wire', 2, 'changes', changes, 'table'))
+  end
+  return util.merged(wires[name], changes)
 end
 
 --- A cluster that is being written.
@@ -108,13 +126,11 @@ local function numbers(which)
   return which
 end
 
-local queues = { sender = true, pair = true, none = true, route = true, fair = true, receiver = true }
-
 --- An empty cluster.
 ---@param options? trinity.TopologyOptions
 ---@return trinity.Topology
 function topology.new(options)
-  options = check.options('topology.new', 1, 'options', options, { name = 'string', queue = { 'choice', queues } })
+  options = topology_options:read('topology.new', 1, 'options', options)
   return setmetatable({ description = { name = options.name, queue = options.queue, device_types = {},
     devices = {}, links = {}, switches = {} } }, Topology)
 end
@@ -138,8 +154,8 @@ end
 function Topology:devices(node, which, type, options)
   check.argument('topology:devices', 1, 'node', node, 'string')
   check.argument('topology:devices', 3, 'type', type, 'string')
-  options = check.options('topology:devices', 4, 'options', options, { name = 'string', speed = { 'positive' } })
-  local prefix, speed, names = options.name or 'gpu', options.speed, {}
+  options = device_options:read('topology:devices', 4, 'options', options)
+  local prefix, speed, names = options.name, options.speed, {}
   for i, number in ipairs(numbers(which)) do
     names[i] = ('%s/%s%s'):format(node, prefix, tostring(number))
     table.insert(self.description.devices, { name = names[i], type = type, node = node, speed = speed })
@@ -163,7 +179,7 @@ local function bundle(owner, place, wire, count)
     wire = wires[wire]
   end
   if type(wire) ~= 'table' then check.wrong(owner, place, 'wire', wire, 'the name of a wire or a table') end
-  check.fields(owner .. ': wire', wire, wire_rules, 'field')
+  wire_options:check(owner .. ': wire', wire)
   check.positive(owner .. ': wire', 'field', 'bandwidth_bytes_per_s', wire.bandwidth_bytes_per_s)
   if count ~= nil then check.integer(owner, place + 1, 'count', count, 1, most) end
   return wire, wire.bandwidth_bytes_per_s * (count or 1)

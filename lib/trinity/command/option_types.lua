@@ -46,8 +46,12 @@ local function value_text(value)
   return tostring(value)
 end
 
+local any_number = 1e300 -- and above: no bound that anybody meets
+
 local function range_text(entry)
-  local most = type(entry.most) == 'table' and entry.most.text or entry.most and number_text(entry.most)
+  local most = entry.most
+  if type(most) == 'table' then most = most.text
+  else most = most and most < any_number and number_text(most) or nil end
   if entry.above then return 'above 0' .. (most and ', at most ' .. most or '') end
   if entry.least then return number_text(entry.least) .. (most and ' to ' .. most or ' or more') end
   return most and 'at most ' .. most

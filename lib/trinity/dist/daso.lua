@@ -16,7 +16,7 @@ local options_of = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
 ---@class trinity.DasoModule
----@field rules table what daso.schedule takes, for checks
+---@field cycling table what a schedule takes that does not follow from the training, declared
 local daso = {}
 
 --- What a member of a group has after a stale sum arrives: numbers or tensors.
@@ -62,9 +62,8 @@ local held_skips = options_of.declare('trinity.HeldSkips', { help = 'Skips that 
   { 'batches_to_wait', 'integer', 1, least = 0, most = 1e6, help = 'until what was sent is merged' },
 })
 
---- What a training's schedule takes; synchronisation.daso takes all but epochs, groups and nodes.
-daso.declared = options_of.declare('trinity.ScheduleOptions', { help = 'What daso.schedule takes.',
-  { 'epochs', 'integer', least = 1, most = 1e6, needed = true, help = 'of the whole training' },
+--- What a schedule takes that does not follow from the training.
+daso.cycling = options_of.declare('trinity.CyclingOptions', { help = 'What synchronisation.daso takes.',
   { 'warmup_epochs', 'integer', 4, least = 0, most = 1e6, help = 'that synchronise every batch at the start' },
   { 'cooldown_epochs', 'integer', 4, least = 0, most = 1e6, help = 'and at the end' },
   { 'stability_level', 'number', 0.05, least = 0, most = 1,
@@ -75,13 +74,17 @@ daso.declared = options_of.declare('trinity.ScheduleOptions', { help = 'What das
   { 'skip_reduction_factor', 'integer', 2, least = 2, most = 1e6, help = 'by which skips are divided' },
   { 'local_skip_factor', 'integer', 4, least = 1, most = 1e6, help = 'global skips a local one' },
   { 'held', held_skips, help = 'skips for the whole cycling phase' },
-  { 'groups', 'integer', 1, least = 1, most = 1e6, help = 'GPUs a node' },
-  { 'nodes', 'integer', 2, least = 1, most = 1e6, help = 'how many' },
   { 'age', options_of.words('trinity.DataAge', { 'true', 'code' }), 'true', help = "stale data are weighed by their "
     .. "'true' age, or by the one that was planned ('code'); they differ for global_skips = 2" },
   { 'bfloat16', 'boolean', true, help = 'what blocking phases send is rounded' },
 })
-daso.rules = daso.declared.rules
+
+local schedule_options = options_of.declare('trinity.ScheduleOptions', { extends = daso.cycling,
+  help = 'What daso.schedule takes.',
+  { 'epochs', 'integer', least = 1, most = 1e6, needed = true, help = 'of the whole training' },
+  { 'groups', 'integer', 1, least = 1, most = 1e6, help = 'GPUs a node' },
+  { 'nodes', 'integer', 2, least = 1, most = 1e6, help = 'how many' },
+})
 
 local function set(self, global_skips, local_skips, batches_to_wait)
   self.global_skips, self.local_skips, self.batches_to_wait = global_skips, local_skips, batches_to_wait
@@ -103,7 +106,7 @@ end
 ---@param options trinity.ScheduleOptions
 ---@return trinity.DasoSchedule
 function daso.schedule(options)
-  options = daso.declared:read('daso.schedule', 1, 'options', options)
+  options = schedule_options:read('daso.schedule', 1, 'options', options)
   local self = setmetatable(util.merged(options, { epoch = 0, batch = 0, group = 0, local_sync = true,
     best_loss = math.huge, bad_epochs = 0 }), Schedule)
   set(self, 0, 0, 0)

@@ -17,6 +17,7 @@ local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local daso = require 'trinity.dist.daso'
+local declared = require 'trinity.dist.synchronisation_options'
 local graphs = require 'trinity.graph'
 local replication_text = require 'trinity.strategy.replication_text'
 local simulator = require 'trinity.strategy.simulator'
@@ -31,9 +32,6 @@ Policy.__index = Policy
 
 function Policy.__tostring(self) return self.text end
 
-local algorithms = { automatic = true, ring = true, halving_doubling = true, tree = true, hierarchical = true,
-  leader = true }
-
 local function policy(kind, text, fields)
   fields.kind, fields.text = kind, text
   return setmetatable(fields, Policy)
@@ -43,9 +41,8 @@ end
 ---@param options? trinity.BspOptions
 ---@return trinity.SyncPolicy
 function synchronisation.bsp(options)
-  options = check.options('synchronisation.bsp', 1, 'options', options, { algorithm = { 'choice', algorithms },
-    bucket_bytes = { 'integer', 0, 2 ^ 50 } })
-  local algorithm, bucket = options.algorithm or 'automatic', options.bucket_bytes or 25000000
+  options = declared.bsp:read('synchronisation.bsp', 1, 'options', options)
+  local algorithm, bucket = options.algorithm, options.bucket_bytes
   return policy('bsp', ('bsp, %s, %s'):format(algorithm, bucket > 0 and ('buckets of %g MB'):format(bucket / 1e6)
     or 'after backward'), { algorithm = algorithm, bucket_bytes = bucket })
 end
@@ -54,9 +51,8 @@ end
 ---@param options? trinity.ServerOptions
 ---@return trinity.SyncPolicy
 function synchronisation.parameter_server(options)
-  options = check.options('synchronisation.parameter_server', 1, 'options', options,
-    { servers = { 'integer', 1, 4096 }, asynchronous = 'boolean' })
-  local servers, asynchronous = options.servers or 1, options.asynchronous == true
+  options = declared.parameter_server:read('synchronisation.parameter_server', 1, 'options', options)
+  local servers, asynchronous = options.servers, options.asynchronous
   return policy('parameter_server', ('parameter server, %d servers, %s'):format(servers, asynchronous
     and 'asynchronous' or 'in step'), { servers = servers, asynchronous = asynchronous })
 end
@@ -65,22 +61,21 @@ end
 ---@param options? trinity.LocalSgdOptions
 ---@return trinity.SyncPolicy
 function synchronisation.local_sgd(options)
-  options = check.options('synchronisation.local_sgd', 1, 'options', options, { steps = { 'integer', 1, 2 ^ 30 },
-    algorithm = { 'choice', algorithms } })
-  return policy('local_sgd', ('local sgd, %d steps'):format(options.steps or 8), { steps = options.steps or 8,
-    algorithm = options.algorithm or 'automatic' })
+  options = declared.local_sgd:read('synchronisation.local_sgd', 1, 'options', options)
+  return policy('local_sgd', ('local sgd, %d steps'):format(options.steps), { steps = options.steps,
+    algorithm = options.algorithm })
 end
 
 --- DASO: the options of daso.schedule but epochs, groups and nodes.
----@param options? table
+---@param options? trinity.CyclingOptions
 ---@return trinity.SyncPolicy
 function synchronisation.daso(options)
-  options = check.options('synchronisation.daso', 1, 'options', options, daso.rules)
-  for _, name in ipairs { 'epochs', 'groups', 'nodes' } do
+  for _, name in ipairs(type(options) == 'table' and { 'epochs', 'groups', 'nodes' } or {}) do
     if options[name] ~= nil then util.fail("synchronisation.daso: option '%s' follows from the training", name) end
   end
-  return policy('daso', options.held and ('daso, global skips %d'):format(options.held.global_skips or 0)
-    or ('daso, at most %d global skips'):format(options.max_global_skips or 8), { options = options })
+  options = daso.cycling:read('synchronisation.daso', 1, 'options', options)
+  return policy('daso', options.held and ('daso, global skips %d'):format(options.held.global_skips)
+    or ('daso, at most %d global skips'):format(options.max_global_skips), { options = options })
 end
 
 ---@class trinity.Replication
@@ -101,9 +96,6 @@ Run.__index = Run
 function Run.__tostring(self)
   return ('%s on %s: %d replicas, %s'):format(self.graph.name, self.cluster.name, self.replicas, tostring(self.policy))
 end
-
-local spec_rules = { graph = { 'object', 'graph' }, cluster = { 'object', 'cluster' }, placement = 'any',
-  replicas = { 'integer', 1, 4096 }, policy = { 'object', 'synchronisation policy' }, strategy = 'any' }
 
 --- The devices of a replica count from 1 to `width`.
 local function width_of(owner, placement, graph, cluster)
@@ -174,8 +166,7 @@ end
 ---@return trinity.Replication
 function synchronisation.replicate(spec)
   local owner = 'synchronisation.replicate'
-  spec = from_strategy(owner, check.table(owner, 1, 'spec', spec, spec_rules))
-  check.needed(owner, spec, 'graph', 'cluster', 'policy')
+  spec = check.needed(owner, from_strategy(owner, declared.replicate:read(owner, 1, 'spec', spec)), 'graph')
   if spec.placement ~= nil and not array.is_int32(spec.placement) then
     check.wrong(owner, 'option', 'placement', spec.placement, 'a placement')
   end
@@ -403,8 +394,6 @@ local function daso_epoch(self, schedule, batches)
   return row
 end
 
-local train_rules = { epochs = { 'integer', 1, 1e5 }, batches = { 'integer', 1, 1e7 }, loss = 'any' }
-
 --- The loss of epoch `e` (from 1) that a schedule is told.
 local function loss_of(given, e)
   local value = 1
@@ -421,8 +410,8 @@ local most_batches = 1e8
 ---@param options trinity.ReplicatedTraining
 ---@return trinity.TrainingTime
 function Run:train(options)
-  check.table('replication:train', 1, 'options', options, train_rules, 'batches')
-  local epochs, batches, given = options.epochs or 1, options.batches, options.loss
+  options = declared.train:read('replication:train', 1, 'options', options)
+  local epochs, batches, given = options.epochs, options.batches, options.loss
   if given ~= nil and type(given) ~= 'function' and (type(given) ~= 'table' or #given == 0) then
     check.wrong('replication:train', 'option', 'loss', given, 'a list of numbers or a function')
   end

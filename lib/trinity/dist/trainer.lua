@@ -50,7 +50,7 @@ local declared = options_of.declare('trinity.TrainerOptions', { help = 'What dis
     help = 'of these parameters' },
   { 'method', options_of.words('trinity.TrainingMethod', { 'bsp', 'daso' }), 'bsp',
     help = "'bsp': gradients averaged in every batch" },
-  { 'schedule', 'table', help = "of method 'daso': as trinity.ScheduleOptions, groups and nodes are the job's" },
+  { 'schedule', 'table', as = 'trinity.ScheduleOptions', help = "of method 'daso'; groups and nodes are the job's" },
   { 'chunk_elements', 'integer', 10000000, least = 1, most = 2 ^ 31, help = 'of one message' },
 })
 

@@ -6,11 +6,22 @@ local arguments = require 'trinity.graph.arguments'
 local array = require 'trinity.base.array'
 local arrays = require 'trinity.graph.arrays'
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 
 local orders = { number = true, depth_first = true, breadth_first = true }
-local backward_words = { free = true, counted = true, forbidden = true }
-local path_rules = { time_s = 'any', transfer_s = 'any' }
-local cut_rules = { capacity = 'any', backward = { 'choice', backward_words } }
+local path_options = options_of.declare('trinity.GraphPathOptions', { help = 'What graph:critical_path takes.',
+  { 'time_s', 'any', needed = true, as = 'trinity.DoubleArray|number[]|fun(i: integer): number',
+    help = 'seconds of every operator' },
+  { 'transfer_s', 'any', otherwise = 'none', help = 'seconds of every edge of csr()',
+    as = 'trinity.DoubleArray|number[]|fun(bytes: number, from: integer, to: integer): number' },
+})
+local cut_options = options_of.declare('trinity.CutOptions', { help = 'What graph:min_cut takes.',
+  { 'capacity', 'any', 'bytes', help = "'bytes': a tensor counts once however many readers it has; else per edge of "
+    .. 'csr(), math.huge: never cut',
+    as = "'bytes'|trinity.DoubleArray|number[]|fun(bytes: number, from: integer, to: integer): number" },
+  { 'backward', options_of.words('trinity.BackwardEdges', { 'free', 'counted', 'forbidden' }), 'free',
+    help = 'what edges cost that lead back' },
+})
 
 local function call_with_operator(call, i) return call(i) end
 
@@ -42,7 +53,7 @@ return function(class)
   ---@return trinity.GraphPath
   function Graph:critical_path(options)
     local owner = 'graph:critical_path'
-    check.table(owner, 1, 'options', options, path_rules)
+    options = path_options:read(owner, 1, 'options', options)
     local times = arguments.numbers(owner, 'time_s', options.time_s, self.operators, call_with_operator)
     local transfers = options.transfer_s and
       arguments.numbers(owner, 'transfer_s', options.transfer_s, self.edges, caller_of_edges(self))
@@ -60,13 +71,13 @@ return function(class)
     local owner = 'graph:min_cut'
     sources = arguments.operators(owner, 1, 'sources', self, sources)
     sinks = arguments.operators(owner, 2, 'sinks', self, sinks)
-    options = check.options(owner, 3, 'options', options, cut_rules)
+    options = cut_options:read(owner, 3, 'options', options)
     local capacity = options.capacity
     if capacity == 'bytes' then capacity = nil end
     if capacity ~= nil then
       capacity = arguments.numbers(owner, 'capacity', capacity, self.edges, caller_of_edges(self))
     end
-    local cut, bytes, source_side = self.handle:min_cut(sources, sinks, options.backward or 'free', capacity)
+    local cut, bytes, source_side = self.handle:min_cut(sources, sinks, options.backward, capacity)
     return { capacity = cut, bytes = bytes, source_side = source_side }
   end
 end

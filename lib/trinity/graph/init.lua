@@ -6,6 +6,7 @@ local arguments = require 'trinity.graph.arguments'
 local arrays = require 'trinity.graph.arrays'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local graph_options = require 'trinity.graph.options'
 local util = require 'trinity.base.util'
 
 ---@class trinity.GraphModule
@@ -75,8 +76,7 @@ function Graph:operator(i) return self.handle:operator(arguments.operator('graph
 ---@param options? trinity.TrainingOptions
 ---@return trinity.Graph
 function Graph:to_training(options)
-  if options ~= nil then check.argument('graph:to_training', 1, 'options', options, 'table') end
-  return graph.wrap(self.handle:training(options or {}))
+  return graph.wrap(self.handle:training(graph_options.training:read('graph:to_training', 1, 'options', options)))
 end
 
 --- A profile's forward graph with one operator a layer that takes as long as its forward and backward pass
@@ -91,8 +91,7 @@ function Graph:fold_backward() return graph.wrap(self.handle:fold_backward()) en
 ---@return integer[] origin per operator: the operator of this graph that it copies, 0 for an all-reduce
 ---@return integer[] replica per operator, from 0
 function Graph:replicate(options)
-  check.argument('graph:replicate', 1, 'options', options, 'table')
-  local plain = util.merged(options)
+  local plain = graph_options.replicas:read('graph:replicate', 1, 'options', options)
   plain.placement = nil
   local handle, origin, replica = self.handle:replicate(plain, options.placement)
   return graph.wrap(handle), origin, replica
@@ -104,8 +103,7 @@ end
 ---@return trinity.Graph graph
 ---@return integer[] origin per operator: the operator of this graph that it is or repeats
 function Graph:recompute(options)
-  check.argument('graph:recompute', 1, 'options', options, 'table')
-  local handle, origin = self.handle:recompute(options)
+  local handle, origin = self.handle:recompute(graph_options.recompute:read('graph:recompute', 1, 'options', options))
   return graph.wrap(handle), origin
 end
 
@@ -117,12 +115,8 @@ end
 ---@return integer[] stage per operator
 ---@return integer[] replica per operator, from 1
 function Graph:replicate_stages(options)
-  check.argument('graph:replicate_stages', 1, 'options', options, 'table')
-  local plain, shares = util.merged(options), {}
+  local plain, shares = graph_options.stage_replicas:read('graph:replicate_stages', 1, 'options', options), {}
   plain.at_share = nil
-  if options.at_share ~= nil then
-    check.argument('graph:replicate_stages', 'option', 'at_share', options.at_share, 'table')
-  end
   for s, share in ipairs(options.at_share or {}) do
     shares[s] = share and check.object('graph:replicate_stages', 'option', 'at_share', share, 'graph').handle or false
   end
@@ -145,7 +139,7 @@ end
 ---@param options? trinity.DotOptions
 ---@return string
 function Graph:to_dot(options)
-  options = check.options('graph:to_dot', 1, 'options', options, { units = 'boolean' })
+  options = graph_options.dot:read('graph:to_dot', 1, 'options', options)
   return core.graph_to_dot(self.handle, options.units)
 end
 

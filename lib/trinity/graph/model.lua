@@ -40,23 +40,12 @@ local function missing(kind, name, folder, note)
     table.concat(names, ', '), note)
 end
 
---- Options that every model takes, and how they are checked.
-local common = {
-  training = 'boolean',
-  colocate = { 'choice', { forward = true, parameters = true } },
-  optimiser = { 'choice', { sgd = true, momentum = true, adam = true } },
-  granularity = { 'choice', { framework = true, layer = true } },
-  dtype = { 'choice', { bfloat16 = true, float16 = true, float32 = true, float64 = true } },
-  dimensions = 'table',
-  copy_shared_vectors = 'boolean',
-  weight_decay = 'boolean',
-  clip_gradients = 'boolean',
-}
+local common = require('trinity.graph.options').model -- options that every model takes
 
 --- The options of a model file with the caller's values, checked.
 local function model_options(name, model, given)
   local owner, values = ("trinity.model: model '%s'"):format(name), {}
-  util.refuse_unknown(owner, given, util.merged(common, model.options))
+  util.refuse_unknown(owner, given, util.merged(common.by_name, model.options))
   for key, declared in util.sorted_pairs(model.options) do
     local value = given[key]
     if value == nil then value = declared.default end
@@ -76,9 +65,9 @@ end
 local function split(options)
   local shared, rest = {}, {}
   for key, value in util.sorted_pairs(options or {}) do
-    if common[key] then shared[key] = value else rest[key] = value end
+    if common.by_name[key] then shared[key] = value else rest[key] = value end
   end
-  return check.fields('trinity.model', shared, common), rest
+  return common:read('trinity.model', 2, 'options', shared), rest
 end
 
 local function build(name, path, options, dtype)
@@ -88,7 +77,7 @@ local function build(name, path, options, dtype)
   end
   model.options = model.options or {}
   local values = model_options(name, model, options)
-  values.dtype = dtype or 'float32'
+  values.dtype = dtype
   local built = model.build(values)
   if util.class_of(built) ~= 'graph' then
     util.fail("model '%s': the function `build` at %s returned %s, expected a graph (net:build())", name,
@@ -144,7 +133,7 @@ function model.load(name, options)
   local shared, rest = split(options)
   local forward = read(name, shared, rest)
   local whole = forward.training or (forward.source and forward.source.whole_step)
-  if shared.training == false or whole then return forward end
+  if not shared.training or whole then return forward end
   local training = { colocate = shared.colocate, optimiser = shared.optimiser }
   if shared.granularity == 'framework' then
     training.weight_decay, training.clip_gradients = shared.weight_decay, shared.clip_gradients
@@ -163,7 +152,7 @@ function model.about(name)
 end
 
 --- Names of the options that every model takes, sorted.
-function model.common_options() return util.sorted_keys(common) end
+function model.common_options() return util.sorted_keys(common.by_name) end
 
 --- Names of the models in models/.
 ---@return string[]

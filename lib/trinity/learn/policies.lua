@@ -12,7 +12,9 @@ local check = require 'trinity.base.check'
 local checks = require 'trinity.learn.policy_checks'
 local core = require 'trinity.core'
 local features = require 'trinity.learn.features'
+local learner = require 'trinity.learn.learner'
 local nn = require 'trinity.nn'
+local options_of = require 'trinity.base.options'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
@@ -120,15 +122,18 @@ local function learned_of(owner, source)
   return list
 end
 
-local rules = { problem = { 'object', 'problem' }, logits = 'function', learned = 'table',
-  choices = { 'integer', 1, 2 ^ 22 }, choice_of_unit = 'any' }
+local spec_options = options_of.declare('trinity.PolicySpec', { kind = 'field', help = 'What a policy is made of.',
+  { 'problem', 'object', class = 'problem', needed = true, help = 'what placements are of' },
+  { 'logits', 'function', needed = true, help = 'of every choice' },
+  { 'learned', 'table', needed = true, as = 'trinity.Module|(trinity.Module|trinity.TorchTensor)[]',
+    help = 'what the logits depend on' },
+  { 'choices', 'integer', least = 1, most = 2 ^ 22, otherwise = 'the colocation units', help = 'how many' },
+  { 'choice_of_unit', 'any', as = 'integer[]|trinity.Placement', otherwise = 'one each',
+    help = 'the choice of every unit' },
+})
 
 local function new(owner, spec, class)
-  check.argument(owner, 1, 'spec', spec, 'table')
-  check.fields(owner, spec, rules, 'field')
-  for _, name in ipairs { 'problem', 'logits', 'learned' } do
-    if spec[name] == nil then refuse_field(owner, name, 'missing') end
-  end
+  spec_options:read(owner, 1, 'spec', spec)
   local choices = spec.choices or spec.problem.graph.units
   return setmetatable({ problem = spec.problem, choices = choices, devices = #spec.problem.cluster.devices,
     logits = spec.logits, learned = learned_of(owner, spec.learned),
@@ -237,12 +242,15 @@ end
 ---@return trinity.Policy
 function policies.chain(spec) return new('policies.chain', spec, Chain) end
 
--- Groups of a policy: by default min(units, 20 x devices), as Post and Trinity have them.
-local function group_count(owner, problem, given)
-  local units = problem.graph.units
-  if given == nil then return math.min(units, 20 * #problem.cluster.devices) end
-  return check.integer(owner, 'option', 'groups', given, 1, units)
-end
+local table_options = options_of.declare('trinity.PolicyTableOptions', { help = 'What policies.table takes.',
+  { 'groups', 'integer', least = 1, most = learner.units(), otherwise = 'min(units, 20 x devices)', help = 'how many' },
+})
+
+local network_options = options_of.declare('trinity.PolicyNetworkOptions', { help = 'What policies.network takes.',
+  { 'hidden', 'integer', 64, least = 1, most = 65536, help = 'width of the hidden layer' },
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53 - 1, help = 'of the initial weights' },
+  { 'features', 'table', as = 'trinity.FeatureOptions', help = 'what the network is told' },
+})
 
 --- A table of free logits over contiguous groups of equal work, no network (Post, manual/papers.md "Post").
 ---@param problem trinity.Problem
@@ -250,8 +258,8 @@ end
 ---@return trinity.Policy
 function policies.table(problem, options)
   check.object('policies.table', 1, 'problem', problem, 'problem')
-  options = check.options('policies.table', 2, 'options', options, { groups = 'any' })
-  local groups = group_count('policies.table', problem, options.groups)
+  local groups = table_options:read('policies.table', 2, 'options', options, problem).groups
+    or math.min(problem.graph.units, 20 * #problem.cluster.devices) -- as Post and Trinity have them
   local logits = tensor.zeros({ groups, #problem.cluster.devices }, { requires_grad = true })
   return policies.independent { problem = problem, learned = { logits }, logits = function() return logits end,
     choices = groups, choice_of_unit = policies.contiguous_groups(problem, groups) }
@@ -263,9 +271,8 @@ end
 ---@return trinity.Policy
 function policies.network(problem, options)
   check.object('policies.network', 1, 'problem', problem, 'problem')
-  options = check.options('policies.network', 2, 'options', options,
-    { hidden = { 'integer', 1, 65536 }, seed = { 'integer', 0, 2 ^ 53 - 1 }, features = 'table' })
-  local seed, hidden, type_size = options.seed or 1, options.hidden or 64, 20
+  options = network_options:read('policies.network', 2, 'options', options)
+  local seed, hidden, type_size = options.seed, options.hidden, 20
   local told = features(problem, options.features)
   local embedding = nn.embedding { count = told.type_count, size = type_size, seed = seed }
   local layers = nn.sequential { nn.linear { inputs = told.width + type_size, outputs = hidden }, nn.relu,
@@ -342,6 +349,13 @@ function Agent:update(rewards, failing)
   return self.handle:update(doubles('agent:update', 'rewards', rewards), marks('agent:update', failing))
 end
 
+local imitation = options_of.declare('trinity.ImitationSettings', { help = 'How placements are imitated.',
+  { 'weights', 'table', as = 'number[]', otherwise = 'all alike', help = 'positive, one a placement' },
+  { 'steps', 'integer', -1, least = -1, most = 1e5, help = 'gradient steps; -1: 0 for one placement, 40 for several' },
+  { 'learning_rate', 'number', 5e-3, above = 0, most = 10, help = 'of these steps' },
+  { 'smoothing', 'number', 0.05, least = 0, most = 1, help = 'share of probability that is left to other choices' },
+})
+
 --- Raises the likelihood of given placements (1 to 64): a warm start.
 ---@param placements trinity.Placement[]
 ---@param settings? trinity.ImitationSettings
@@ -354,10 +368,7 @@ function Agent:imitate(placements, settings)
         util.describe(placements[i]))
     end
   end
-  settings = check.options('agent:imitate', 2, 'settings', settings,
-    { weights = 'table', steps = { 'integer', -1, 1e5 }, learning_rate = { 'positive' },
-      smoothing = { 'number', 0, 1 } })
-  return self.handle:imitate(placements, settings)
+  return self.handle:imitate(placements, imitation:read('agent:imitate', 2, 'settings', settings))
 end
 
 --- Forgets the moving averages of reward and advantage, or sets the baseline.

@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local comparison = require 'trinity.methods.comparison'
 local methods = require 'trinity.methods'
 local progress = require 'trinity.base.progress'
@@ -9,6 +10,16 @@ local run_state = require 'trinity.runs.state'
 local search = require 'trinity.search'
 local strategy = require 'trinity.strategy.strategy'
 local util = require 'trinity.base.util'
+
+local declared = options_of.declare('trinity.CompareOptions', { extends = search.declared,
+  help = 'What trinity.compare takes: beside these, a table of its own options per method, under its name.',
+  open = 'options of the method of that name',
+  { 'seeds', 'integer', 1, least = 1, most = 10000, late = true,
+    help = 'runs of every method that draws random numbers' },
+  { 'out', 'string', otherwise = 'none',
+    help = 'a folder that keeps finished runs; the same comparison goes on from there' },
+  { 'labels', 'table', as = 'table<string, string>', help = 'what tables call methods, by their names' },
+})
 
 --- Refuses lists of anything but methods and strategies, and options that no method has.
 local function check_arguments(problem, list, options)
@@ -21,9 +32,15 @@ local function check_arguments(problem, list, options)
         util.describe(list[i]))
     end
   end
-  local rules = util.merged(search.rules, { seeds = { 'integer', 1, 10000 }, out = 'string', labels = 'table' })
-  for _, name in ipairs(methods.names()) do rules[name] = 'table' end
-  options = check.options('trinity.compare', 3, 'options', options, rules)
+  if options == nil then options = {} end
+  check.argument('trinity.compare', 3, 'options', options, 'table')
+  local of_methods = {}
+  for _, name in ipairs(methods.names()) do
+    of_methods[name] = true
+    if options[name] ~= nil then check.argument('trinity.compare', 'option', name, options[name], 'table') end
+  end
+  util.refuse_unknown('trinity.compare', options, util.merged(declared.by_name, of_methods))
+  declared:check('trinity.compare', options)
   for name, label in util.sorted_pairs(options.labels or {}) do
     methods.get(name)
     if type(label) ~= 'string' or not label:match '^[^%c]+$' then

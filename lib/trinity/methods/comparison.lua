@@ -91,10 +91,8 @@ function Comparison:significance(name, against)
   return significance.of(self, a, b)
 end
 
---- The table alone. options: columns (by default the usual ones, of several seeds with mean, deviation and p), format
---- ('text', 'markdown', 'latex', 'csv' with all digits and units in its names), ranges (whether cells have the range
---- beside the median).
----@param options? { columns?: string[], format?: 'text'|'markdown'|'latex'|'csv', ranges?: boolean }
+--- The table alone.
+---@param options? trinity.ComparisonTableOptions
 ---@return string
 function Comparison:table(options) return comparison_table.write(self, options) end
 

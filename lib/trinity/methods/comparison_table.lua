@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local significance = require 'trinity.methods.significance'
 local statistics = require 'trinity.base.statistics'
 local text = require 'trinity.base.text'
@@ -159,14 +160,19 @@ function comparison_table.usual(self)
   return text.format_table(heads_of(least), cells(self, least, false)), true
 end
 
-local formats = { text = true, markdown = true, latex = true, csv = true }
+local formats = options_of.words('trinity.TableFormat', { 'text', 'markdown', 'latex', 'csv' })
+local declared = options_of.declare('trinity.ComparisonTableOptions', { help = 'What comparison:table takes.',
+  { 'columns', 'table', as = 'string[]', otherwise = 'the usual ones, of several seeds with mean, '
+    .. 'deviation and p', help = 'which, in order' },
+  { 'format', formats, 'text', help = "how it is written; 'csv' with all digits and units in its names" },
+  { 'ranges', 'boolean', false, help = 'whether cells have the range beside the median' },
+})
 
 --- The table alone, of chosen columns in a chosen format.
 function comparison_table.write(self, options)
-  options = check.options('comparison:table', 1, 'options', options, { columns = 'table',
-    format = { 'choice', formats }, ranges = 'boolean' })
+  options = declared:read('comparison:table', 1, 'options', options)
   local names = options.columns or columns_of(self, self.seeds > 1 and narrow or usual)
-  local format = options.format or 'text'
+  local format = options.format
   for i, name in ipairs(check.list('comparison:table', 'option', 'columns', names, 'string')) do
     if not columns[name] then
       check.refuse('comparison:table', 'option', 'columns', 'entry %d: unknown column %s', i,
@@ -189,8 +195,8 @@ function comparison_table.check_words(names, format)
       util.fail_usage("option '--columns': unknown column %s", util.unknown(name, comparison_table.names()))
     end
   end
-  if not formats[format] then
-    util.fail_usage("option '--format': unknown format %s", util.unknown(format, util.sorted_keys(formats)))
+  if not formats.set[format] then
+    util.fail_usage("option '--format': unknown format %s", util.unknown(format, util.sorted_keys(formats.set)))
   end
 end
 

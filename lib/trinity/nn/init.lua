@@ -1,6 +1,7 @@
 -- Networks: modules, losses and optimisers over trinity.tensor. Own modules: see trinity.nn.module.
 
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local tensor = require 'trinity.nn.tensor'
 local layers = require 'trinity.nn.layers'
 local optimisers = require 'trinity.nn.optimisers'
@@ -112,9 +113,10 @@ for _, name in ipairs { 'relu', 'gelu', 'tanh', 'sigmoid', 'softmax', 'log_softm
   end
 end
 
-local function seed_of(owner, options)
-  return check.options(owner, 3, 'options', options, { seed = { 'integer', 0, 2 ^ 53 } }).seed
-end
+local module_options = options_of.declare('trinity.ModuleOptions', { help = 'What nn.module takes.',
+  { 'seed', 'integer', least = 0, most = 2 ^ 53, otherwise = 'weights stay as they are',
+    help = 'initialises all weights anew, each by its path' },
+})
 
 --- A module from a function forward(self, ...) and its children: modules and parameters by name.
 ---@param forward function
@@ -132,7 +134,7 @@ function nn.module(forward, children, options)
       if type(name) == 'string' then self[name] = child end
     end
   end
-  return class { seed = seed_of('nn.module', options) }
+  return class { seed = module_options:read('nn.module', 3, 'options', options).seed }
 end
 
 local sequential = module.class 'sequential'

@@ -1,6 +1,7 @@
 -- Layers without state over time. What they compute: trinity.nn.
 
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 local module = require 'trinity.nn.module'
@@ -9,19 +10,20 @@ local operations = require 'trinity.nn.operations'
 local layers = {}
 
 local max_size = 2 ^ 31
-local size_rule = { 'integer', 1, max_size }
 
--- Rules of a layer's options, with those that all layers have.
-local function rules(own)
-  own.seed, own.name = { 'integer', 0, 2 ^ 53 }, 'string'
-  return own
+--- What all layers take.
+layers.declared = options_of.declare('trinity.LayerOptions', { help = 'What every layer takes.',
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, late = true,
+    help = 'of the initial weights, until a network with a seed takes the layer' },
+  { 'name', 'string', otherwise = "the layer's kind", help = 'of the random streams' },
+})
+
+--- A width or a count that must be there, for options.declare.
+function layers.size(name, help)
+  return { name, 'integer', least = 1, most = max_size, needed = true, help = help }
 end
 
--- The option `name`, which must be there.
-local function needed(owner, options, name)
-  if options[name] == nil then check.refuse(owner, 1, 'options', "field '%s' is missing", name) end
-  return options[name]
-end
+local size = layers.size
 
 --- A parameter: a tensor of zeros that gradients are wanted for.
 local function parameter(shape) return tensor.zeros(shape, { requires_grad = true }) end
@@ -34,19 +36,23 @@ end
 
 local function fill(weight, value) tensor.no_grad(weight.fill_, weight, value) end
 
-layers.parameter, layers.glorot, layers.fill, layers.needed, layers.rules = parameter, glorot, fill, needed, rules
-layers.size_rule = size_rule
+layers.parameter, layers.glorot, layers.fill = parameter, glorot, fill
 
-local linear = module.class('linear', rules { inputs = size_rule, outputs = size_rule, bias = 'boolean' })
+local linear_options = options_of.declare('trinity.LinearOptions', { extends = layers.declared,
+  help = 'What nn.linear and nn.graph_convolution take.',
+  size('inputs', 'width of what comes in'), size('outputs', 'width of what goes out'),
+  { 'bias', 'boolean', true, help = 'whether something is added' },
+})
+local linear = module.class('linear', linear_options)
 layers.linear = linear
 
-local function build_linear(owner, self, options)
-  self.inputs, self.outputs = needed(owner, options, 'inputs'), needed(owner, options, 'outputs')
+local function build_linear(self, options)
+  self.inputs, self.outputs = options.inputs, options.outputs
   self.weight = parameter { self.outputs, self.inputs }
-  if options.bias ~= false then self.bias = parameter { self.outputs } end
+  if options.bias then self.bias = parameter { self.outputs } end
 end
 
-function linear:build(options) build_linear('nn.linear', self, options) end
+function linear:build(options) build_linear(self, options) end
 
 function linear:reset(stream_of)
   glorot(self.weight, stream_of 'weight')
@@ -60,11 +66,12 @@ function linear:describe()
   return ('%d -> %d%s'):format(self.inputs, self.outputs, self.bias and '' or ', no bias')
 end
 
-local embedding = module.class('embedding', rules { count = size_rule, size = size_rule })
+local embedding = module.class('embedding', options_of.declare('trinity.EmbeddingOptions', {
+  extends = layers.declared, help = 'What nn.embedding takes.', size('count', 'rows'), size('size', 'width') }))
 layers.embedding = embedding
 
 function embedding:build(options)
-  self.count, self.size = needed('nn.embedding', options, 'count'), needed('nn.embedding', options, 'size')
+  self.count, self.size = options.count, options.size
   self.weight = parameter { self.count, self.size }
 end
 
@@ -77,11 +84,13 @@ function embedding:describe()
   return ('%d of %d'):format(self.count, self.size)
 end
 
-local layer_norm = module.class('layer_norm', rules { size = size_rule, epsilon = 'number' })
+local layer_norm = module.class('layer_norm', options_of.declare('trinity.LayerNormOptions', {
+  extends = layers.declared, help = 'What nn.layer_norm takes.', size('size', 'width'),
+  { 'epsilon', 'number', 1e-5, help = 'added to the variance' } }))
 layers.layer_norm = layer_norm
 
 function layer_norm:build(options)
-  self.size, self.epsilon = needed('nn.layer_norm', options, 'size'), options.epsilon or 1e-5
+  self.size, self.epsilon = options.size, options.epsilon
   self.weight, self.bias = parameter { self.size }, parameter { self.size }
 end
 
@@ -97,10 +106,12 @@ function layer_norm:describe()
   return tostring(self.size)
 end
 
-local dropout = module.class('dropout', rules { p = { 'number', 0, 0.999 } })
+local dropout = module.class('dropout', options_of.declare('trinity.DropoutOptions', {
+  extends = layers.declared, help = 'What nn.dropout takes.',
+  { 'p', 'number', 0.5, least = 0, most = 0.999, help = 'probability of a zero' } }))
 layers.dropout = dropout
 
-function dropout:build(options) self.p = options.p or 0.5 end
+function dropout:build(options) self.p = options.p end
 
 function dropout:reset(stream_of) self.stream = stream_of 'mask' end
 
@@ -114,11 +125,13 @@ function dropout:describe()
   return ('p %g'):format(self.p)
 end
 
-local attention = module.class('attention', rules { size = size_rule, heads = { 'integer', 1, 4096 } })
+local attention = module.class('attention', options_of.declare('trinity.NetworkAttentionOptions', {
+  extends = layers.declared, help = 'What nn.attention takes.', size('size', 'width'),
+  { 'heads', 'integer', 1, least = 1, most = 4096, help = 'among which the width is divided' } }))
 layers.attention = attention
 
 function attention:build(options)
-  self.size, self.heads = needed('nn.attention', options, 'size'), options.heads or 1
+  self.size, self.heads = options.size, options.heads
   if self.size % self.heads ~= 0 then
     util.fail("nn.attention: option 'heads': %d does not divide size %d", self.heads, self.size)
   end
@@ -155,14 +168,13 @@ function attention:describe()
   return ('%d, %d heads'):format(self.size, self.heads)
 end
 
-local graph_convolution = module.class('graph_convolution', rules { inputs = size_rule, outputs = size_rule,
-  bias = 'boolean' })
+local graph_convolution = module.class('graph_convolution', linear_options)
 layers.graph_convolution = graph_convolution
 
 graph_convolution.reset = linear.reset
 graph_convolution.describe = linear.describe
 
-function graph_convolution:build(options) build_linear('nn.graph_convolution', self, options) end
+function graph_convolution:build(options) build_linear(self, options) end
 
 --- Kipf and Welling 2017: x [nodes, inputs] to D^-1/2 (A + I) D^-1/2 x W + b, [nodes, outputs]. `edges` is
 --- what nn.graph_edges gives.

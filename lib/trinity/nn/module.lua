@@ -271,9 +271,9 @@ local function call(self, ...)
 end
 
 --- A class of modules: a table to define build(options), forward(...) and other methods in. Called with
---- options, it makes a module. `seed` among them initialises all weights by path. `rules`, of the library's
---- own classes, say what the options may be (see check.fields).
-local function class(name, rules)
+--- options, it makes a module. `seed` among them initialises all weights by path. `declared`, of the library's
+--- own classes, says what the options may be (lib/trinity/base/options.lua).
+local function class(name, declared)
   check.argument('nn.class', 1, 'name', name, 'string')
   local methods = { build = nothing }
   local instance = { __name = name, __call = call, __tostring = text, __newindex = record }
@@ -283,16 +283,16 @@ local function class(name, rules)
     return value
   end
   return setmetatable(methods, { __call = function(_, options)
+    if declared then options = declared:read('nn.' .. name, 1, 'options', options) end
     if options == nil then options = {} end
-    check.argument(rules and 'nn.' .. name or name, 1, 'options', options, 'table')
-    if rules then check.fields('nn.' .. name, options, rules) end
+    check.argument(name, 1, 'options', options, 'table')
     local self = {}
     orders[self] = {}
     setmetatable(self, instance)
     rawset(self, 'training', true)
     self:build(options)
     if self.reset then reset(self, options.seed or 1, options.name or name, options.seed ~= nil) end
-    if not self.reset or not rules then settle(self, options.seed) end
+    if not self.reset or not declared then settle(self, options.seed) end
     return self
   end })
 end

@@ -1,6 +1,7 @@
 -- LibTorch's optimisers as objects with a learning rate that can be changed, and files of their state.
 
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local core = require 'trinity.core'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
@@ -111,34 +112,42 @@ local function new(kind, options, made, rate)
   return setmetatable({ handle = made, kind = kind, rate = rate, count = #options.parameters }, class)
 end
 
--- Checks the options of an optimiser, of which `parameters` and those that follow `rules` must be there.
-local function check_options(owner, options, rules, ...)
-  rules.parameters, rules.learning_rate, rules.weight_decay = 'table', { 'number', 0 }, { 'number', 0 }
-  check.table(owner, 1, 'options', options, rules, 'parameters', ...)
-end
+local common = { { 'parameters', 'table', needed = true, as = 'trinity.TorchTensor[]', help = 'what it improves' },
+  { 'weight_decay', 'number', 0, least = 0, help = 'share of a weight that its gradient grows by' } }
+
+local adam_options = options_of.declare('trinity.AdamOptions', { help = 'What nn.adam takes.', common[1],
+  { 'learning_rate', 'number', 1e-3, least = 0, help = 'of a step' },
+  { 'betas', 'table', { 0.9, 0.999 }, as = 'number[]', help = 'decay of the moments' },
+  { 'epsilon', 'number', 1e-8, least = 0, help = "added to the second moment's root" }, common[2],
+})
+
+local sgd_options = options_of.declare('trinity.SgdOptions', { help = 'What nn.sgd takes.', common[1],
+  { 'learning_rate', 'number', least = 0, needed = true, help = 'of a step' },
+  { 'momentum', 'number', 0, help = 'share of the last step that goes on' }, common[2],
+})
 
 --- Adam (Kingma and Ba 2015).
 ---@param options trinity.AdamOptions
 ---@return trinity.NetworkOptimiser
 function optimisers.adam(options)
-  check_options('nn.adam', options, { betas = 'table', epsilon = { 'number', 0 } })
-  local betas, rate = options.betas or { 0.9, 0.999 }, options.learning_rate or 1e-3
+  options = adam_options:read('nn.adam', 1, 'options', options)
+  local betas, rate = options.betas, options.learning_rate
   for i = 1, 2 do
     if type(betas[i]) ~= 'number' or not (betas[i] >= 0 and betas[i] < 1) then
       util.fail("nn.adam: option 'betas': expected two numbers from 0 to below 1, got %s", util.describe(betas[i]))
     end
   end
-  return new('adam', options, operations.adam(options.parameters, rate, betas[1], betas[2], options.epsilon or 1e-8,
-    options.weight_decay or 0), rate)
+  return new('adam', options, operations.adam(options.parameters, rate, betas[1], betas[2], options.epsilon,
+    options.weight_decay), rate)
 end
 
 --- Stochastic gradient descent.
 ---@param options trinity.SgdOptions
 ---@return trinity.NetworkOptimiser
 function optimisers.sgd(options)
-  check_options('nn.sgd', options, { momentum = 'number' }, 'learning_rate')
+  options = sgd_options:read('nn.sgd', 1, 'options', options)
   local rate = options.learning_rate
-  local made = operations.sgd(options.parameters, rate, options.momentum or 0, options.weight_decay or 0)
+  local made = operations.sgd(options.parameters, rate, options.momentum, options.weight_decay)
   return new('sgd', options, made, rate)
 end
 

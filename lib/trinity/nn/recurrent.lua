@@ -2,6 +2,7 @@
 -- GRU reset, update, new. Forget gates start with bias 1.
 
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local tensor = require 'trinity.nn.tensor'
 local layers = require 'trinity.nn.layers'
 local module = require 'trinity.nn.module'
@@ -13,9 +14,8 @@ local recurrent = {}
 local kinds = { lstm = { gates = 4, states = { 'hidden', 'cell' } }, gru = { gates = 3, states = { 'hidden' } } }
 
 local function build(self, options)
-  local owner = 'nn.' .. self.kind
-  self.inputs, self.hidden = layers.needed(owner, options, 'inputs'), layers.needed(owner, options, 'hidden')
-  self.layers, self.bidirectional = options.layers or 1, options.bidirectional or false
+  self.inputs, self.hidden = options.inputs, options.hidden
+  self.layers, self.bidirectional = options.layers, options.bidirectional
   self.directions = self.bidirectional and 2 or 1
   local width, rows, names = self.inputs, kinds[self.kind].gates * self.hidden, {}
   for layer = 1, self.layers do
@@ -81,9 +81,15 @@ local function describe(self)
   return ('%d -> %d%s%s'):format(self.inputs, self.hidden, more, self.bidirectional and ', bidirectional' or '')
 end
 
+local declared = options_of.declare('trinity.RecurrentOptions', { extends = layers.declared,
+  help = 'What nn.lstm and nn.gru take.',
+  layers.size('inputs', 'width of what comes in'), layers.size('hidden', 'width of the state'),
+  { 'layers', 'integer', 1, least = 1, most = 1000, help = 'on top of each other' },
+  { 'bidirectional', 'boolean', false, help = 'each layer runs both ways' },
+})
+
 local function recurrent_class(kind)
-  local class = module.class(kind, layers.rules { inputs = layers.size_rule, hidden = layers.size_rule,
-    layers = { 'integer', 1, 1000 }, bidirectional = 'boolean' })
+  local class = module.class(kind, declared)
   class.kind, class.build, class.reset, class.forward, class.describe = kind, build, reset, forward, describe
   return class
 end

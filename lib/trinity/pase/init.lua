@@ -34,7 +34,7 @@ local spaces = { code = {}, paper = { factors = 'all', cutoff = 1, halo = true, 
 ---@return trinity.Pase
 local function new(graph, options)
   check.object('trinity.pase', 1, 'graph', graph, 'graph')
-  options = options or {}
+  if options == nil then options = {} end
   declared:check('trinity.pase', check.argument('trinity.pase', 2, 'options', options, 'table'))
   local full = declared:filled(util.merged(spaces[options.space or 'code'], options))
   full.space = nil

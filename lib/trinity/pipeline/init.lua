@@ -374,9 +374,9 @@ end
 
 --- The caller's options with defaults; those of methods of scripts' own are among them.
 local function read_options(given)
-  check.argument(name, 2, 'options', given or {}, 'table')
+  if given == nil then given = {} end
   local known, own = {}, {}
-  for key, value in util.sorted_pairs(given or {}) do
+  for key, value in util.sorted_pairs(check.argument(name, 2, 'options', given, 'table')) do
     if own_rules[key] ~= nil and not declared.by_name[key] then own[key] = value else known[key] = value end
   end
   util.refuse_unknown(name, known, util.merged(own_rules, declared.by_name))

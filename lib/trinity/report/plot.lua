@@ -2,6 +2,7 @@
 
 local base = require 'trinity.base.plot'
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
@@ -14,8 +15,16 @@ local plot = {}
 ---@return boolean
 function plot.available() return base.available() end
 
-local rules = { series = 'table', x = 'string', y = 'string', title = 'string', log_x = 'boolean', log_y = 'boolean',
-  width = { 'integer', 100, 10000 }, height = { 'integer', 100, 10000 } }
+local y = { 'y', 'string', help = 'title of the axis' }
+local title = { 'title', 'string', help = 'above the plot' }
+local width = { 'width', 'integer', 800, least = 100, most = 10000, late = true, help = 'pixels' }
+local height = { 'height', 'integer', 500, least = 100, most = 10000, late = true, help = 'pixels' }
+local plot_options = options_of.declare('trinity.PlotSpec', { help = 'What trinity.plot draws of points.',
+  { 'series', 'table', needed = true, as = '{ name?: string, points: number[][] }[]', help = 'points { x, y }' },
+  { 'x', 'string', help = 'title of the axis' }, y, title,
+  { 'log_x', 'boolean', false, help = 'a logarithmic axis' },
+  { 'log_y', 'boolean', false, help = 'a logarithmic axis' }, width, height,
+})
 
 local function refuse_series(owner, s, message, ...)
   check.refuse(owner, 'option', 'series', 'entry %d: %s', s, message:format(...))
@@ -37,7 +46,7 @@ local function check_point(owner, s, i, point, spec)
 end
 
 local function check_spec(owner, spec)
-  check.table(owner, 2, 'spec', spec, rules, 'series')
+  plot_options:check(owner, check.argument(owner, 2, 'spec', spec, 'table'))
   if #spec.series == 0 then check.refuse(owner, 'option', 'series', 'expected at least one entry, got none') end
   for s, series in ipairs(check.list(owner, 'option', 'series', spec.series, 'table')) do
     util.refuse_unknown(owner .. ': series', series, { name = true, points = true }, 'field')
@@ -142,8 +151,12 @@ function plot.pareto(path, spec)
     { "$front using 1:2 with steps linewidth 2 linecolor rgb '#444444' title 'Pareto front'" })
 end
 
-local bar_rules = { groups = 'table', series = 'table', values = 'table', y = 'string', title = 'string',
-  width = rules.width, height = rules.height }
+local bar_options = options_of.declare('trinity.BarsSpec', { help = 'What plot.bars draws.',
+  { 'groups', 'table', needed = true, as = 'string[]', help = 'names of the groups' },
+  { 'series', 'table', needed = true, as = 'string[]', help = 'names of the bars of a group' },
+  { 'values', 'table', needed = true, as = '(number|string)[][]', help = 'by group and series' },
+  y, title, width, height,
+})
 
 --- Groups of bars: values[g][s] is that of group g and series s, a number from 0, or a text that stands in its place
 --- ('out of memory').
@@ -154,7 +167,7 @@ local bar_rules = { groups = 'table', series = 'table', values = 'table', y = 's
 function plot.bars(path, spec)
   local owner = 'plot.bars'
   local stem = stem_of(owner, path)
-  check.table(owner, 2, 'spec', spec, bar_rules, 'groups', 'series', 'values')
+  bar_options:check(owner, check.argument(owner, 2, 'spec', spec, 'table'))
   check.list(owner, 'option', 'groups', spec.groups, 'string')
   check.list(owner, 'option', 'series', spec.series, 'string')
   for g in ipairs(spec.groups) do

@@ -37,6 +37,7 @@ Search.__index = Search
 ---@class trinity.SearchModule
 ---@field common trinity.SearchOptions options that every method takes, with their defaults
 ---@field rules table<string, any> what those options may be (lib/trinity/base/check.lua)
+---@field declared table what every method's options extend (lib/trinity/base/options.lua)
 ---@field unlimited integer a number of evaluations that no search reaches
 ---@field rescued trinity.Strategy[] the best of searches that failed where no file keeps it, the last 16
 local search = {}
@@ -88,6 +89,7 @@ function search.options(method, defaults, given, problem)
   check.argument('search.options', 1, 'method', method, 'string')
   check.argument('search.options', 2, 'defaults', defaults, 'table')
   if given ~= nil then check.argument('search.options', 3, 'given', given, 'table') end
+  if problem ~= nil then check.object('search.options', 4, 'problem', problem, 'problem') end
   if options_of.is(defaults) then return of_declaration('methods.' .. method, defaults, given or {}, problem) end
   local rules, options = {}, {}
   for _, set in ipairs { search.common, defaults } do

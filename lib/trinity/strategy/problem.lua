@@ -3,6 +3,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local graph_options = require 'trinity.graph.options'
 local options_of = require 'trinity.base.options'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local rewards = require 'trinity.strategy.rewards'
@@ -226,7 +227,7 @@ end
 ---@return string
 function Problem:to_dot(plan, options)
   local placement = simulator.parts('problem:to_dot', self, plan)
-  options = check.options('problem:to_dot', 2, 'options', options, { units = 'boolean' })
+  options = graph_options.dot:read('problem:to_dot', 2, 'options', options)
   return core.graph_to_dot(self.graph.handle, options.units, self.handle, placement)
 end
 

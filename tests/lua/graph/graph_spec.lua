@@ -158,7 +158,7 @@ describe('graph algorithms', function()
   it('refuse times that are none', function()
     local function bad(options, pattern) refuses(function() graph:critical_path(options) end, 'graph:critical_path: ' .. pattern) end
     bad(nil, "argument 1 %('options'%): expected a table, got nil")
-    bad({}, "option 'time_s': expected a list, a double array or a function, got nil")
+    bad({}, "option 'time_s' is missing")
     bad({ time_s = graph.depth }, "option 'time_s': expected a list, a double array or a function, got")
     bad({ time = 1 }, "unknown option 'time', did you mean 'time_s'")
     bad({ time_s = { 1, 2 } }, "option 'time_s': expected 5 entries, got 2")

@@ -299,7 +299,7 @@ describe('layers of images:', function()
     expect(function() layer(image, conv { kernel = 3, padding = -1 }) end):raises 'got number %-1'
   end)
   it('kernels and strides that are none', function()
-    expect(function() layer(image, conv {}) end):raises "conv 'conv': kernel: expected an integer from 1 or { height, width }, got nil"
+    expect(function() layer(image, conv {}) end):raises "layers:conv: option 'kernel' is missing"
     expect(function() layer(image, conv { kernel = 3, stride = 0 }) end):raises 'stride: expected an integer from 1'
     expect(function() layer(image, conv { kernel = 1.5 }) end):raises 'kernel: expected an integer from 1'
     expect(function() layer(image, conv { kernel = 3, channels = 0.5 }) end):raises "option 'channels': expected an integer from 1"

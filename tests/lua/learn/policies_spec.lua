@@ -263,7 +263,7 @@ describe('settings of learners', function()
       changed[key] = value
       expect(function() policies.independent(changed) end):raises('policies%.independent: .*' .. pattern)
     end
-    refuses('logits', nil, "field 'logits': missing")
+    refuses('logits', nil, "field 'logits' is missing")
     refuses('logit', print, "unknown field 'logit', did you mean 'logits'%?")
     refuses('learned', {}, 'nothing to learn')
     refuses('learned', { tensor.ones(1) }, "'learned': entry 1: expected a module or a tensor that requires gradients")

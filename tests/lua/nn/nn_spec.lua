@@ -288,7 +288,7 @@ describe('modules', function()
   end)
   it('refuse wrong options and inputs', function()
     local function fails(body, pattern) expect(body):raises('nn_spec.lua:%d+: .-' .. pattern) end
-    fails(function() nn.linear { inputs = 2 } end, "nn.linear: argument 1 %('options'%): field 'outputs' is missing")
+    fails(function() nn.linear { inputs = 2 } end, "nn.linear: option 'outputs' is missing")
     fails(function() nn.linear { inputs = 2, output = 2 } end, "nn.linear: unknown option 'output', did you mean 'outputs'")
     fails(function() nn.linear { inputs = 0, outputs = 2 } end, "nn.linear: option 'inputs': expected an integer from 1")
     fails(function() nn.linear(3) end, "nn.linear: argument 1 %('options'%): expected a table, got number 3")

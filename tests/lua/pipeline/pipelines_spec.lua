@@ -246,9 +246,9 @@ describe('recomputation', function()
       expect(function() graph:recompute(options) end):raises('pipelines_spec%.lua:%d+: graph:recompute: .*' .. pattern)
     end
     fails({ stage = { 1 } }, "recomputing graph 'chain': expected the stages of 6 operators, got 1")
-    fails({}, "field 'stage': expected a list or an int32 array, got nil")
+    fails({}, "option 'stage' is missing")
     fails({ stage = { 1, 1, 1, 1, 1, -1 } }, "field 'stage': expected 0 to %d+, got %-1")
-    fails({ stage = {}, stages = 1 }, "unknown field 'stages', did you mean 'stage'%?")
+    fails({ stage = {}, stages = 1 }, "unknown option 'stages', did you mean 'stage'%?")
   end)
 end)
 
@@ -306,7 +306,7 @@ describe('replicated stages', function()
       expect(function() graph:replicate_stages(options) end):raises('pipelines_spec%.lua:%d+: graph:replicate_stages: .*' .. pattern)
     end
     local stage = { 1, 2, 2, 1, 2, 1 }
-    fails({ stage = stage }, "field 'replicas'")
+    fails({ stage = stage }, "option 'replicas' is missing")
     fails({ stage = stage, replicas = { 1, 0 } }, 'stage 2 has 0 replicas, expected at least 1')
     fails({ stage = stage, replicas = { 1 } }, 'is in stage 2, expected 1 to 1')
     fails({ stage = { 0 }, replicas = { 1 } }, "field 'stage': expected 1 to %d+, got 0")

@@ -138,8 +138,8 @@ describe('a graph', function()
     expect(function() graph:replicate { replicas = 2, placement = { 1 } } end):raises 'expected a placement, got table'
     expect(function() graph:replicate { replicas = 2, placement = array.int32(graph.operators) } end)
       :raises 'a placement names device 0, expected 1 or more'
-    expect(function() graph:replicate { replica = 2 } end):raises "field 'replicas' is missing"
-    expect(function() graph:replicate { replicas = 2, bucket = 1 } end):raises "unknown field 'bucket' %(known: algorithm, bucket_bytes, replicas%)"
+    expect(function() graph:replicate { replica = 2 } end):raises "unknown option 'replica', did you mean 'replicas'%?"
+    expect(function() graph:replicate { replicas = 2, bucket = 1 } end):raises "unknown option 'bucket' %(known: algorithm, bucket_bytes, placement, replicas%)"
     expect(double.parameters):equals(2 * graph.parameters)
   end)
 end)

@@ -173,7 +173,7 @@ describe('methods', function()
     fails(head .. [[trinity.methods.trinity(trinity.problem { graph = graph, cluster = cluster },
       { learning_rate = -1, quiet = true })]], 1, "option 'learning_rate': expected")
     fails(head .. [[trinity.methods.trinity(trinity.problem { graph = graph, cluster = cluster },
-      { preset = 'papr', quiet = true })]], 1, "unknown preset 'papr', did you mean 'paper'%?")
+      { preset = 'papr', quiet = true })]], 1, "option 'preset': unknown value 'papr', did you mean 'paper'%?")
   end)
   it('refuse placements of the wrong kind, length or device', function()
     local text = head .. [[local problem = trinity.problem { graph = graph, cluster = cluster }

@@ -20,6 +20,24 @@ error 'this file is for editors'
 ---@field scope? trinity.Scope to whom; 'across': ranks of the same local rank, one a node (default 'world')
 ---@field root? integer the member that gives, counted from 0 in the scope (default 0; 0 to 1048576)
 
+--- What synchronisation.bsp takes.
+---@class trinity.BspOptions
+---@field algorithm? trinity.CollectiveAlgorithm of the all-reduce: 'ring' is flat, 'hierarchical' goes inside nodes, between, inside (default 'automatic')
+---@field bucket_bytes? integer a bucket is reduced while the backward pass goes on; 0: one all-reduce when it has ended (default 2.5e7; 0 to 2^50)
+
+--- What synchronisation.daso takes.
+---@class trinity.CyclingOptions
+---@field warmup_epochs? integer that synchronise every batch at the start (default 4; 0 to 1e6)
+---@field cooldown_epochs? integer and at the end (default 4; 0 to 1e6)
+---@field stability_level? number a loss improves when it is below the best by this share (default 0.05; 0 to 1)
+---@field patience? integer epochs without, before the skips change (default 2; 0 to 1e6)
+---@field max_global_skips? integer 0: nothing is skipped, gradients are averaged over all ranks in every batch, as without DASO (default 8; 0 to 1e6)
+---@field skip_reduction_factor? integer by which skips are divided (default 2; 2 to 1e6)
+---@field local_skip_factor? integer global skips a local one (default 4; 1 to 1e6)
+---@field held? trinity.HeldSkips skips for the whole cycling phase
+---@field age? trinity.DataAge stale data are weighed by their 'true' age, or by the one that was planned ('code'); they differ for global_skips = 2 (default 'true')
+---@field bfloat16? boolean what blocking phases send is rounded (default true)
+
 --- Skips that stay as they are.
 ---@class trinity.HeldSkips
 ---@field global_skips integer batches between global synchronisations (1 to 1e6)
@@ -48,26 +66,41 @@ error 'this file is for editors'
 ---@field backend? string of collectives: 'gloo' or 'nccl'; '': as the ranks choose
 ---@field all_output? boolean standard output of every rank, not of rank 0 alone (default false)
 
+--- What synchronisation.local_sgd takes.
+---@class trinity.LocalSgdOptions
+---@field steps? integer batches between averages (default 8; 1 to 2^30)
+---@field algorithm? trinity.CollectiveAlgorithm of the averages (default 'automatic')
+
+--- What replication:train takes.
+---@class trinity.ReplicatedTraining
+---@field epochs? integer how many (default 1; 1 to 100000)
+---@field batches integer an epoch, on every replica (1 to 1e7)
+---@field loss? number[]|fun(epoch: integer): number what DASO's schedule is told after every epoch (default: a constant, on which its skips cycle every three epochs)
+
+--- What synchronisation.replicate takes: a graph, or a strategy in its place.
+---@class trinity.ReplicationSpec
+---@field graph? trinity.Graph a training step on one replica's batch
+---@field strategy? trinity.Strategy in place of graph and placement: a strategy for one replica
+---@field cluster trinity.Cluster where it runs
+---@field policy trinity.SyncPolicy how replicas are kept together
+---@field placement? trinity.Placement of one replica, on the first devices (default: all on device 1)
+---@field replicas? integer how many (default: as many as fit; 1 to 4096)
+
 --- What daso.schedule takes.
----@class trinity.ScheduleOptions
+---@class trinity.ScheduleOptions: trinity.CyclingOptions
 ---@field epochs integer of the whole training (1 to 1e6)
----@field warmup_epochs? integer that synchronise every batch at the start (default 4; 0 to 1e6)
----@field cooldown_epochs? integer and at the end (default 4; 0 to 1e6)
----@field stability_level? number a loss improves when it is below the best by this share (default 0.05; 0 to 1)
----@field patience? integer epochs without, before the skips change (default 2; 0 to 1e6)
----@field max_global_skips? integer 0: nothing is skipped, gradients are averaged over all ranks in every batch, as without DASO (default 8; 0 to 1e6)
----@field skip_reduction_factor? integer by which skips are divided (default 2; 2 to 1e6)
----@field local_skip_factor? integer global skips a local one (default 4; 1 to 1e6)
----@field held? trinity.HeldSkips skips for the whole cycling phase
 ---@field groups? integer GPUs a node (default 1; 1 to 1e6)
 ---@field nodes? integer how many (default 2; 1 to 1e6)
----@field age? trinity.DataAge stale data are weighed by their 'true' age, or by the one that was planned ('code'); they differ for global_skips = 2 (default 'true')
----@field bfloat16? boolean what blocking phases send is rounded (default true)
+
+--- What synchronisation.parameter_server takes.
+---@class trinity.ServerOptions
+---@field servers? integer how many replicas' devices keep a share of the parameters each, spread over the nodes (default 1; 1 to 4096)
+---@field asynchronous? boolean replicas do not wait for each other (default false)
 
 --- What dist.trainer takes.
 ---@class trinity.TrainerOptions
 ---@field module trinity.Module parameters of float32 on the processor
 ---@field optimiser trinity.NetworkOptimiser of these parameters
 ---@field method? trinity.TrainingMethod 'bsp': gradients averaged in every batch (default 'bsp')
----@field schedule? table of method 'daso': as trinity.ScheduleOptions, groups and nodes are the job's
+---@field schedule? trinity.ScheduleOptions of method 'daso'; groups and nodes are the job's
 ---@field chunk_elements? integer of one message (default 1e7; 1 to 2147483648)

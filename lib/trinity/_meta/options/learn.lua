@@ -20,6 +20,13 @@ error 'this file is for editors'
 ---@field node2vec? trinity.Node2VecOptions|false columns of the surroundings in the graph; false: none
 ---@field vocabulary? 'shared'|'graph' whether types are numbered alike for all graphs (default 'shared')
 
+--- How placements are imitated.
+---@class trinity.ImitationSettings
+---@field weights? number[] positive, one a placement (default: all alike)
+---@field steps? integer gradient steps; -1: 0 for one placement, 40 for several (default -1; -1 to 100000)
+---@field learning_rate? number of these steps (default 0.005; above 0, at most 10)
+---@field smoothing? number share of probability that is left to other choices (default 0.05; 0 to 1)
+
 --- What every learner takes; all but policy and name are also options of the method that it makes.
 ---@class trinity.LearnerSettings
 ---@field policy trinity.Policy|fun(problem: trinity.Problem, seed: integer): trinity.Policy a policy goes on learning
@@ -52,6 +59,24 @@ error 'this file is for editors'
 ---@field gradient_norm? number common norm that gradients are clipped to (default 1; above 0, at most 1e9)
 ---@field baseline_n? number the baseline decays by (N - 1) / (N + 1) (default 19; 1 to 1e9)
 ---@field normalise_advantage? boolean divides advantages by their root mean square (default true)
+
+--- What policies.network takes.
+---@class trinity.PolicyNetworkOptions
+---@field hidden? integer width of the hidden layer (default 64; 1 to 65536)
+---@field seed? integer of the initial weights (default 1; 0 to 2^53)
+---@field features? trinity.FeatureOptions what the network is told
+
+--- What a policy is made of.
+---@class trinity.PolicySpec
+---@field problem trinity.Problem what placements are of
+---@field logits function of every choice
+---@field learned trinity.Module|(trinity.Module|trinity.TorchTensor)[] what the logits depend on
+---@field choices? integer how many (default: the colocation units; 1 to 4194304)
+---@field choice_of_unit? integer[]|trinity.Placement the choice of every unit (default: one each)
+
+--- What policies.table takes.
+---@class trinity.PolicyTableOptions
+---@field groups? integer how many (default: min(units, 20 x devices); 1 to the units)
 
 --- Of trinity.ppo.
 ---@class trinity.PpoSettings: trinity.ReinforceSettings

@@ -4,6 +4,7 @@
 error 'this file is for editors'
 
 ---@alias trinity.Preset 'default'|'paper'|'code'
+---@alias trinity.TableFormat 'text'|'markdown'|'latex'|'csv'
 ---@alias trinity.TappMode 'cuts'|'isotonic'|'literal'
 
 --- Settings of methods.trinity: its stages, then those of the policy, with the defaults of the default preset.
@@ -57,6 +58,18 @@ error 'this file is for editors'
 ---@field last_temperature? number in multiples of the start's value per unit, at most first_temperature (default 0.01; 1e-12 to 1e12)
 ---@field groups? boolean one move in eight takes a group of units of any level (default false)
 ---@field evenly_one_in? integer one seed in so many is drawn evenly, others by how long they hold up the step (default 2; 1 to 1e6)
+
+--- What trinity.compare takes: beside these, a table of its own options per method, under its name.
+---@class trinity.CompareOptions: trinity.SearchOptions
+---@field seeds? integer runs of every method that draws random numbers (default 1; 1 to 10000)
+---@field out? string a folder that keeps finished runs; the same comparison goes on from there (default: none)
+---@field [string] any options of the method of that name
+
+--- What comparison:table takes.
+---@class trinity.ComparisonTableOptions
+---@field columns? string[] which, in order (default: the usual ones, of several seeds with mean, deviation and p)
+---@field format? trinity.TableFormat how it is written; 'csv' with all digits and units in its names (default 'text')
+---@field ranges? boolean whether cells have the range beside the median (default false)
 
 --- Settings of methods.expert.
 ---@class trinity.ExpertOptions: trinity.SearchOptions

@@ -19,16 +19,16 @@ error 'this file is for editors'
 
 --- What rewards.mdpe takes.
 ---@class trinity.MdpeOptions
----@field alpha? number weight of the step time (default 0.5; 0 to 1e300)
----@field beta? number weight of the peak communication (default 0.3; 0 to 1e300)
----@field gamma? number weight of the peak memory (default 0.2; 0 to 1e300)
+---@field alpha? number weight of the step time (default 0.5; 0 or more)
+---@field beta? number weight of the peak communication (default 0.3; 0 or more)
+---@field gamma? number weight of the peak memory (default 0.2; 0 or more)
 ---@field communication_tolerance_bytes? number of the largest device (default 8e9; above 0)
 ---@field memory_tolerance_bytes? number of the largest device (default 8e9; above 0)
 ---@field mode? trinity.MdpeMode what lies below and above the tolerance (default 'both')
----@field hinge_factor? number slope above the tolerance (default 10; 0 to 1e300)
----@field failing_factor? number on the cost of a placement that does not fit (default 10; 0 to 1e300)
+---@field hinge_factor? number slope above the tolerance (default 10; 0 or more)
+---@field failing_factor? number on the cost of a placement that does not fit (default 10; 0 or more)
 ---@field scale? trinity.MdpeScale what is taken of the cost (default 'log')
----@field failing_signal? number the reward of a placement that does not fit is minus this (default: failing_factor counts; 0 to 1e300)
+---@field failing_signal? number the reward of a placement that does not fit is minus this (default: failing_factor counts; 0 or more)
 
 --- What trinity.problem takes.
 ---@class trinity.ProblemSpec

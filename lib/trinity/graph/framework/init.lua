@@ -9,6 +9,7 @@
 
 local check = require 'trinity.base.check'
 local emit = require 'trinity.graph.framework.emit'
+local graph_options = require 'trinity.graph.options'
 local layer_rules = require 'trinity.graph.framework.layers'
 local optimisers = require 'trinity.graph.framework.optimisers'
 local shapes = require 'trinity.graph.framework.shapes'
@@ -16,19 +17,6 @@ local tape = require 'trinity.graph.framework.tape'
 local util = require 'trinity.base.util'
 
 local framework = {}
-
-local rules = {
-  colocate = { 'choice', { forward = true, parameters = true } },
-  optimiser = { 'choice', { sgd = true, momentum = true, adam = true } },
-  weight_decay = 'boolean',
-  clip_gradients = 'boolean',
-}
-
-local function check_options(given)
-  given = check.options('framework.lower', 2, 'options', given, rules)
-  return { colocate = given.colocate or 'forward', optimiser = given.optimiser or 'momentum',
-    weight_decay = given.weight_decay or false, clip_gradients = given.clip_gradients or false }
-end
 
 --- Refuses graphs that cannot be built again from types and shapes.
 local function check_layer(graph, layer)
@@ -130,7 +118,7 @@ end
 --- read; every other forward operation may be placed freely. Control edges are tensors without bytes.
 function framework.lower(graph, options)
   check.object('framework.lower', 1, 'graph', graph, 'graph')
-  local o = check_options(options)
+  local o = graph_options.framework:read('framework.lower', 2, 'options', options)
   local t = tape.new 'float32'
   local ends, outputs = build_forward(t, graph)
   if o.weight_decay then

@@ -2,6 +2,7 @@
 
 local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
 local begin_tensor = arguments.begin_tensor
@@ -9,8 +10,16 @@ local begin_tensor = arguments.begin_tensor
 ---@class trinity.Layers
 local Layers = {}
 
-local window_rules = { kernel = 'any', stride = 'any', padding = 'any', group = { 'integer', 1 }, ceil = 'boolean',
-  include_padding = 'boolean', channels = { 'integer', 1, 2 ^ 31 }, bias = 'boolean' }
+local window_options = options_of.declare('trinity.WindowOptions', { help = 'Numbers, or { height, width }.',
+  { 'kernel', 'any', needed = true, as = 'integer|integer[]', help = 'size of the window' },
+  { 'stride', 'any', 1, as = 'integer|integer[]', help = 'steps of the window' },
+  { 'padding', 'any', 0, as = "integer|integer[]|'same'", help = 'all sides, { height, width } or four sides' },
+  { 'group', 'integer', 1, least = 1, help = 'of a convolution' },
+  { 'ceil', 'boolean', false, help = 'of pooling: a last window may reach over the edge' },
+  { 'include_padding', 'boolean', false, help = 'of average pooling: padding counts' },
+  { 'channels', 'integer', least = 1, most = 2 ^ 31, help = 'that a convolution gives' },
+  { 'bias', 'boolean', false, help = 'of a convolution' },
+})
 
 --- Arguments of a layer of images: (name, x, o).
 local function begin_image(owner, name, x)
@@ -22,7 +31,7 @@ end
 
 local function begin_window(owner, name, x, o)
   begin_image(owner, name, x)
-  check.fields(owner, check.argument(owner, 3, 'o', o, 'table'), window_rules)
+  return window_options:read(owner, 3, 'o', o)
 end
 
 local function is_integer(value, least)
@@ -76,7 +85,7 @@ end
 
 --- Output extents and ONNX attributes of a moving window.
 local function window(owner, name, x, o)
-  local kernel, stride = { pair(owner, name, 'kernel', o.kernel) }, { pair(owner, name, 'stride', o.stride, 1) }
+  local kernel, stride = { pair(owner, name, 'kernel', o.kernel) }, { pair(owner, name, 'stride', o.stride) }
   local pads = padding_of(owner, name, x, o.padding, kernel, stride)
   local height = extent(x.shape[3], kernel[1], stride[1], pads[1], pads[3], o.ceil)
   local width = extent(x.shape[4], kernel[2], stride[2], pads[2], pads[4], o.ceil)
@@ -96,9 +105,9 @@ end
 ---@param o trinity.WindowOptions
 ---@return trinity.Tensor
 function Layers:conv(name, x, o)
-  begin_window('layers:conv', name, x, o)
+  o = begin_window('layers:conv', name, x, o)
   local height, width, attributes = window('conv', name, x, o)
-  local kernel, group, inputs = attributes.kernel_shape, o.group or 1, x.shape[2]
+  local kernel, group, inputs = attributes.kernel_shape, o.group, x.shape[2]
   if not is_integer(o.channels, 1) then
     util.fail("conv '%s': channels: expected an integer from 1, got %s", name, util.describe(o.channels))
   end
@@ -119,7 +128,7 @@ end
 ---@param o trinity.WindowOptions
 ---@return trinity.Tensor
 function Layers:depthwise_conv(name, x, o)
-  begin_window('layers:depthwise_conv', name, x, o)
+  o = begin_window('layers:depthwise_conv', name, x, o)
   return self:conv(name, x, { channels = x.shape[2], group = x.shape[2], kernel = o.kernel, stride = o.stride,
     padding = o.padding, bias = o.bias })
 end
@@ -131,7 +140,7 @@ end
 ---@param o trinity.WindowOptions
 ---@return trinity.Tensor
 function Layers:separable_conv(name, x, o)
-  begin_window('layers:separable_conv', name, x, o)
+  o = begin_window('layers:separable_conv', name, x, o)
   local y = self:depthwise_conv(name .. '/depthwise', x, { kernel = o.kernel, stride = o.stride, padding = o.padding })
   return self:conv(name .. '/pointwise', y, { channels = o.channels, kernel = 1 })
 end
@@ -163,7 +172,7 @@ end
 local function pool(method, type, state)
   local owner = 'layers:' .. method
   return function(self, name, x, o)
-    begin_window(owner, name, x, o)
+    o = begin_window(owner, name, x, o)
     local height, width, attributes = window(type, name, x, o)
     if o.ceil then attributes.ceil_mode = 1 end
     if state then state(attributes, o) end

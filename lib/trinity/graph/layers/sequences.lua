@@ -2,6 +2,7 @@
 
 local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
 local begin, begin_tensor = arguments.begin, arguments.begin_tensor
@@ -15,9 +16,27 @@ local cell_rules = { weight = { 'tensor', 2 }, bias = { 'tensor', 1 } }
 local steps_rules = { inputs = { 'integer', 1 }, hidden = { 'integer', 1 }, batch_size = { 'integer', 1 },
   h = { 'tensor', 2 }, c = { 'tensor', 2 } }
 local lstm_rules = { hidden = { 'integer', 1 }, bidirectional = 'boolean', time_major = 'boolean' }
-local attention_rules = { heads = { 'integer', 1 }, key_heads = { 'integer', 1 }, mask = { 'tensor' },
-  dropout = { 'number', 0, 1 }, causal = 'boolean', bias = 'boolean', fused = 'boolean', rotary = { 'tensors' },
-  feed_forward = { 'integer', 1 }, approximate = 'string', norm_first = 'boolean', epsilon = { 'number', 0 } }
+local attention_options = options_of.declare('trinity.AttentionOptions', {
+  help = 'Of attention and the blocks around it; see the methods for which they take and need.',
+  { 'heads', 'integer', least = 1, help = 'of queries; needed but for feed_forward' },
+  { 'key_heads', 'integer', least = 1, otherwise = 'heads', help = 'heads of keys and values' },
+  { 'mask', 'tensor', help = 'added to the scores' },
+  { 'dropout', 'number', 0, least = 0, most = 1, help = 'of shares and results' },
+  { 'causal', 'boolean', false, help = 'no position sees later ones' },
+  { 'bias', 'boolean', true, help = 'of the projections' },
+  { 'fused', 'boolean', false, help = 'one product for queries, keys and values' },
+  { 'rotary', 'tensors', help = 'tables of cosines and sines' },
+  { 'feed_forward', 'integer', least = 1, help = 'width between the two linear layers' },
+  { 'approximate', 'string', 'none', help = 'of the GELU' },
+  { 'norm_first', 'boolean', false, help = 'normalise before the sublayers' },
+  { 'epsilon', 'number', 1e-5, least = 0, help = 'of the normalisations' },
+})
+
+-- Reads them; those named must be there.
+local function read_attention(owner, place, o, ...)
+  return check.needed(owner, attention_options:read(owner, place, 'o', check.argument(owner, place, 'o', o, 'table')),
+    ...)
+end
 
 local function copy(shape) return util.map(shape, function(extent) return extent end) end
 
@@ -378,7 +397,7 @@ function Layers:attention(name, q, k, v, o)
   check.tensor('layers:attention', 2, 'q', q, 3)
   check.tensor('layers:attention', 3, 'k', k, 3)
   check.tensor('layers:attention', 4, 'v', v, 3)
-  check.table('layers:attention', 5, 'o', o, attention_rules, 'heads')
+  o = read_attention('layers:attention', 5, o, 'heads')
   local heads, groups = o.heads, o.key_heads or o.heads
   check_heads(name, q.shape[3], heads, groups)
   local n, t, s, width = q.shape[1], q.shape[2], k.shape[2], q.shape[3] / heads
@@ -408,7 +427,7 @@ end
 function Layers:self_attention(name, x, o)
   begin_tensor('layers:self_attention', name, x)
   check.tensor('layers:self_attention', 2, 'x', x, 3)
-  check.table('layers:self_attention', 3, 'o', o, attention_rules, 'heads')
+  o = read_attention('layers:self_attention', 3, o, 'heads')
   local width, bias, groups = x.shape[3], { bias = o.bias }, o.key_heads or o.heads
   check_heads(name, width, o.heads, groups)
   local narrow = width / o.heads * groups
@@ -448,9 +467,9 @@ end
 ---@return trinity.Tensor
 function Layers:feed_forward(name, x, o)
   begin_tensor('layers:feed_forward', name, x)
-  check.table('layers:feed_forward', 3, 'o', o, attention_rules, 'feed_forward')
+  o = read_attention('layers:feed_forward', 3, o, 'feed_forward')
   local inner = self:linear(name .. '/inner', x, o.feed_forward)
-  inner = self:gelu(name .. '/gelu', inner, { approximate = o.approximate or 'none' })
+  inner = self:gelu(name .. '/gelu', inner, { approximate = o.approximate })
   return self:linear(name .. '/outer', inner, x.shape[#x.shape])
 end
 
@@ -463,7 +482,7 @@ end
 ---@return trinity.Tensor
 function Layers:transformer_block(name, x, o)
   begin_tensor('layers:transformer_block', name, x)
-  check.table('layers:transformer_block', 3, 'o', o, attention_rules, 'heads', 'feed_forward')
+  o = read_attention('layers:transformer_block', 3, o, 'heads', 'feed_forward')
   local epsilon = { epsilon = o.epsilon }
   local function residual(part, layer, norm)
     local inner = o.norm_first and self:layer_norm(norm, x, epsilon) or x

@@ -1,0 +1,85 @@
+---@meta _
+-- Options that functions of lib/trinity/graph take, made of what its modules declare (lib/trinity/base/options.lua) by
+-- `build/trinity tests/lua/golden.lua --accept options`.
+error 'this file is for editors'
+
+---@alias trinity.BackwardEdges 'free'|'counted'|'forbidden'
+---@alias trinity.CollectiveAlgorithm 'automatic'|'ring'|'halving_doubling'|'tree'|'hierarchical'|'leader'
+---@alias trinity.Colocate 'forward'|'parameters'
+---@alias trinity.Optimiser 'sgd'|'momentum'|'adam'
+
+--- Of attention and the blocks around it; see the methods for which they take and need.
+---@class trinity.AttentionOptions
+---@field heads? integer of queries; needed but for feed_forward (1 or more)
+---@field key_heads? integer heads of keys and values (default: heads; 1 or more)
+---@field mask? trinity.Tensor added to the scores
+---@field dropout? number of shares and results (default 0; 0 to 1)
+---@field causal? boolean no position sees later ones (default false)
+---@field bias? boolean of the projections (default true)
+---@field fused? boolean one product for queries, keys and values (default false)
+---@field rotary? trinity.Tensor[] tables of cosines and sines
+---@field feed_forward? integer width between the two linear layers (1 or more)
+---@field approximate? string of the GELU (default 'none')
+---@field norm_first? boolean normalise before the sublayers (default false)
+---@field epsilon? number of the normalisations (default 1e-5; 0 or more)
+
+--- What graph:min_cut takes.
+---@class trinity.CutOptions
+---@field capacity? 'bytes'|trinity.DoubleArray|number[]|fun(bytes: number, from: integer, to: integer): number 'bytes': a tensor counts once however many readers it has; else per edge of csr(), math.huge: never cut (default 'bytes')
+---@field backward? trinity.BackwardEdges what edges cost that lead back (default 'free')
+
+--- A picture of a graph.
+---@class trinity.DotOptions
+---@field units? boolean a node per colocation unit (default false)
+
+--- What graph:critical_path takes.
+---@class trinity.GraphPathOptions
+---@field time_s trinity.DoubleArray|number[]|fun(i: integer): number seconds of every operator
+---@field transfer_s? trinity.DoubleArray|number[]|fun(bytes: number, from: integer, to: integer): number seconds of every edge of csr() (default: none)
+
+--- What trinity.model takes.
+---@class trinity.ModelOptions: trinity.TrainingOptions
+---@field training? boolean false: the forward graph alone (default true)
+---@field dtype? 'float32'|'float16'|'bfloat16'|'float64' of activations and weights (builders only) (default 'float32')
+---@field granularity? 'layer'|'framework' 'framework': the operators of a TensorFlow 1.15 graph (default 'layer')
+---@field dimensions? table<string, integer> sizes that an ONNX file leaves open, by name
+---@field copy_shared_vectors? boolean of ONNX files: a vector read by several operators is copied (exporters merge equal vectors), or one Variable (default true)
+---@field weight_decay? boolean of granularity 'framework' (default false)
+---@field clip_gradients? boolean of granularity 'framework' (default false)
+---@field [string] any options of the model
+
+--- What graph:recompute takes.
+---@class trinity.RecomputeOptions
+---@field stage trinity.Placement|integer[] per operator; 0: it is left as it is
+---@field eager? boolean a stage may begin before a gradient comes in (default false)
+
+--- What graph:replicate takes.
+---@class trinity.ReplicaOptions
+---@field replicas integer how many (1 to 2^24)
+---@field bucket_bytes? integer gradients that are reduced together (default 2.5e7; 1 to 2^50)
+---@field algorithm? trinity.CollectiveAlgorithm of all-reduces (default 'automatic')
+---@field placement? trinity.Placement of one replica: gradients of one device share buckets (default: those of one colocation unit share them)
+
+--- What graph:replicate_stages takes.
+---@class trinity.StageReplicaOptions
+---@field stage trinity.Placement|integer[] per operator
+---@field replicas integer[] per stage
+---@field bucket_bytes? integer gradients that are reduced together (default 2.5e7; 1 to 2^50)
+---@field algorithm? trinity.CollectiveAlgorithm of all-reduces (default 'automatic')
+---@field at_share? (trinity.Graph|false)[] per stage the network at a replica's part of the batch (default: costs are divided)
+
+--- What a training step is made by.
+---@class trinity.TrainingOptions
+---@field colocate? trinity.Colocate which backward operators stay with their forward operator (default 'forward')
+---@field optimiser? trinity.Optimiser state per weight (default 'momentum')
+
+--- Numbers, or { height, width }.
+---@class trinity.WindowOptions
+---@field kernel integer|integer[] size of the window
+---@field stride? integer|integer[] steps of the window (default 1)
+---@field padding? integer|integer[]|'same' all sides, { height, width } or four sides (default 0)
+---@field group? integer of a convolution (default 1; 1 or more)
+---@field ceil? boolean of pooling: a last window may reach over the edge (default false)
+---@field include_padding? boolean of average pooling: padding counts (default false)
+---@field channels? integer that a convolution gives (1 to 2147483648)
+---@field bias? boolean of a convolution (default false)

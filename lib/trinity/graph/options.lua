@@ -1,0 +1,65 @@
+-- Options of graphs' methods (trinity.graph) and of trinity.model.
+
+local options = require 'trinity.base.options'
+
+local graph_options = {}
+
+local colocate = options.words('trinity.Colocate', { 'forward', 'parameters' })
+local optimiser = options.words('trinity.Optimiser', { 'sgd', 'momentum', 'adam' })
+
+graph_options.algorithms = options.words('trinity.CollectiveAlgorithm', { 'automatic', 'ring', 'halving_doubling',
+  'tree', 'hierarchical', 'leader' })
+
+graph_options.training = options.declare('trinity.TrainingOptions', { help = 'What a training step is made by.',
+  { 'colocate', colocate, 'forward', help = 'which backward operators stay with their forward operator' },
+  { 'optimiser', optimiser, 'momentum', help = 'state per weight' },
+})
+
+graph_options.model = options.declare('trinity.ModelOptions', { extends = graph_options.training,
+  help = 'What trinity.model takes.', open = 'options of the model',
+  { 'training', 'boolean', true, help = 'false: the forward graph alone' },
+  { 'dtype', { 'float32', 'float16', 'bfloat16', 'float64' }, 'float32',
+    help = 'of activations and weights (builders only)' },
+  { 'granularity', { 'layer', 'framework' }, 'layer', help = "'framework': the operators of a TensorFlow 1.15 graph" },
+  { 'dimensions', 'table', as = 'table<string, integer>', help = 'sizes that an ONNX file leaves open, by name' },
+  { 'copy_shared_vectors', 'boolean', true, late = true, help = 'of ONNX files: a vector read by several operators is '
+    .. 'copied (exporters merge equal vectors), or one Variable' },
+  { 'weight_decay', 'boolean', false, late = true, help = "of granularity 'framework'" },
+  { 'clip_gradients', 'boolean', false, late = true, help = "of granularity 'framework'" },
+})
+
+graph_options.framework = options.declare(nil, { extends = graph_options.training,
+  { 'weight_decay', 'boolean', false, help = 'the optimiser decays weights' },
+  { 'clip_gradients', 'boolean', false, help = 'gradients are clipped to their global norm' },
+})
+
+local bucket_bytes = { 'bucket_bytes', 'integer', 25000000, least = 1, most = 2 ^ 50,
+  help = 'gradients that are reduced together' }
+local algorithm = { 'algorithm', graph_options.algorithms, 'automatic', help = 'of all-reduces' }
+
+graph_options.replicas = options.declare('trinity.ReplicaOptions', { help = 'What graph:replicate takes.',
+  { 'replicas', 'integer', least = 1, most = 2 ^ 24, needed = true, help = 'how many' },
+  bucket_bytes, algorithm,
+  { 'placement', 'any', as = 'trinity.Placement', otherwise = 'those of one colocation unit share them',
+    help = 'of one replica: gradients of one device share buckets' },
+})
+
+graph_options.recompute = options.declare('trinity.RecomputeOptions', { help = 'What graph:recompute takes.',
+  { 'stage', 'any', as = 'trinity.Placement|integer[]', needed = true, help = 'per operator; 0: it is left as it is' },
+  { 'eager', 'boolean', false, help = 'a stage may begin before a gradient comes in' },
+})
+
+graph_options.stage_replicas = options.declare('trinity.StageReplicaOptions', {
+  help = 'What graph:replicate_stages takes.',
+  { 'stage', 'any', as = 'trinity.Placement|integer[]', needed = true, help = 'per operator' },
+  { 'replicas', 'table', as = 'integer[]', needed = true, help = 'per stage' },
+  bucket_bytes, algorithm,
+  { 'at_share', 'table', as = '(trinity.Graph|false)[]', otherwise = 'costs are divided',
+    help = "per stage the network at a replica's part of the batch" },
+})
+
+graph_options.dot = options.declare('trinity.DotOptions', { help = 'A picture of a graph.',
+  { 'units', 'boolean', false, help = 'a node per colocation unit' },
+})
+
+return graph_options
