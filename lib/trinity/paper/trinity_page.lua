@@ -1,7 +1,10 @@
 -- The page of the Trinity paper (Algorithms 2022, 15(4), 108).
 
 local sections = {}
-for i, name in ipairs { 'sizes' } do sections[i] = require('trinity.paper.trinity_' .. name) end
+for _, name in ipairs { 'sizes', 'table4', 'table5', 'policy' } do
+  local made = require('trinity.paper.trinity_' .. name)
+  for _, section in ipairs(made.run and { made } or made) do sections[#sections + 1] = section end
+end
 
 return { name = 'trinity', title = 'Trinity', sections = sections,
   source = 'Algorithms 2022, 15(4), 108: PPO over a partition and a schedule network. The paper measured on a machine '
