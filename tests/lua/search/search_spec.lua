@@ -166,6 +166,15 @@ describe('trinity learns', function()
     expect(0.2):below(change(1,
       { evaluations = 480, contiguity = 0, switch_probability = 0, learning_rate = 5e-3 }))
   end)
+  it('from placements that fit, of which none is left out for failing', function()
+    local function curve(steps)
+      local found = trinity.methods.trinity(small_problem(trinity.rewards.mdpe()), with { warm_start = false, refine = false,
+        exclude_failing_after = steps })
+      expect(found.metrics.feasible):equals(true)
+      return found.curve[#found.curve].mean_reward
+    end
+    expect(curve(0)):equals(curve(-1))
+  end)
   it('and gets worse when trained against the negated reward', function()
     expect(change(-1, { evaluations = 480, learning_rate = 5e-3 })):below(-0.2)
   end)
