@@ -63,6 +63,7 @@ error 'this file is for editors'
 ---@class trinity.CompareOptions: trinity.SearchOptions
 ---@field seeds? integer runs of every method that draws random numbers (default 1; 1 to 10000)
 ---@field out? string a folder that keeps finished runs; the same comparison goes on from there (default: none)
+---@field labels? table<string, string> what tables call methods, by their names
 ---@field [string] any options of the method of that name
 
 --- What comparison:table takes.
