@@ -12,9 +12,14 @@ namespace trinity {
 template <class Options, class Visit>
 void each_feature_option(Options& o, Visit&& visit) {
   visit("raw_time", o.raw_time, "times instead of their logarithms (the paper)");
+  visit("raw_output", o.raw_output,
+        "output sizes of units and groups instead of their logarithms (the paper)");
   visit("mean_output_size", o.mean_output_size,
         "mean output size of a group's members (the paper's prose) instead of the sum (its "
         "Table 2)");
+  visit("group_time", o.group_time, "the time of a group's members in its embedding");
+  visit("adjacency", o.adjacency_out, std::array{"both", "out"},
+        "which groups a group's embedding names: where edges go and come from, or go (the paper)");
   visit("depth_feature", o.depth, "depth in the graph as a column");
   visit("depth_waves", o.depth_waves, 0, 64,
         "pairs of sine and cosine of the depth, of doubling frequency");

@@ -68,11 +68,11 @@ void append_depth(const UnitGraph& units, size_t unit, int32_t waves, std::vecto
 
 }  // namespace
 
-std::vector<double> unit_times_s(const Problem& problem) {
-  std::vector<double> times(static_cast<size_t>(problem.graph().unit_count()), 0);
+std::vector<double> unit_times_s(const Problem& problem, const UnitGraph& units) {
+  std::vector<double> times(static_cast<size_t>(units.size()), 0);
   for (int32_t o = 0; o < problem.operators(); ++o)
     for (int32_t d = 0; d < problem.devices(); ++d)
-      times[problem.graph().op(o).unit] +=
+      times[units.unit_of[o]] +=
           static_cast<double>(problem.cost_ns(d, o)) * 1e-9 / problem.devices();
   return times;
 }
@@ -126,7 +126,7 @@ std::vector<UnitFeatures::Columns> columns_of(const FeatureOptions& options) {
 
 UnitFeatures unit_features(const Problem& problem, const UnitGraph& units,
                            const FeatureOptions& options, uint64_t seed) {
-  const auto times = unit_times_s(problem);
+  const auto times = unit_times_s(problem, units);
   const auto dimensions = static_cast<size_t>(options.node2vec.dimensions);
   std::vector<float> structure;
   if (dimensions > 0) structure = node2vec(units.neighbours, options.node2vec, seed);
@@ -141,8 +141,8 @@ UnitFeatures unit_features(const Problem& problem, const UnitGraph& units,
   for (size_t u = 0; u < times.size(); ++u) {
     const double time_us = times[u] * 1e6;
     features.values.push_back(static_cast<float>(options.raw_time ? time_us : std::log1p(time_us)));
-    features.values.push_back(
-        static_cast<float>(std::log1p(static_cast<double>(units.output_bytes[u]))));
+    const auto bytes = static_cast<double>(units.output_bytes[u]);
+    features.values.push_back(static_cast<float>(options.raw_output ? bytes : std::log1p(bytes)));
     if (options.depth) append_depth(units, u, options.depth_waves, features.values);
     if (options.type_index) features.values.push_back(static_cast<float>(features.type[u]));
     features.values.insert(features.values.end(),
@@ -160,7 +160,7 @@ UnitFeatures unit_features(const Problem& problem, const UnitGraph& units,
 }
 
 std::vector<double> work_position(const Problem& problem, const UnitGraph& units) {
-  auto work = unit_times_s(problem);
+  auto work = unit_times_s(problem, units);
   const double total = std::accumulate(work.begin(), work.end(), 0.0);
   // A little of every unit's share does not depend on its time, so that free ones count too.
   for (double& w : work)
@@ -189,7 +189,10 @@ GroupFeatures::GroupFeatures(const Problem& problem, const UnitGraph& units,
       groups_(groups),
       mean_output_size_(options.mean_output_size),
       counts_(options.group_counts),
-      unit_time_s_(unit_times_s(problem)) {
+      raw_output_(options.raw_output),
+      timed_(options.group_time),
+      out_only_(options.adjacency_out),
+      unit_time_s_(unit_times_s(problem, units)) {
   for (size_t u = 0; u < unit_time_s_.size(); ++u) {
     all_time_s_ += unit_time_s_[u];
     all_bytes_ += static_cast<double>(units.output_bytes[u]);
@@ -214,8 +217,9 @@ void GroupFeatures::embed(std::span<const int32_t> group_of, float* out, int64_t
     for (size_t t = 0; t < types && !counts_; ++t) out[g * row + t] /= members[g];
     if (mean_output_size_) bytes[g] /= members[g];
     if (all_bytes_ > 0)
-      out[g * row + types] = static_cast<float>(std::log1p(bytes[g]) / std::log1p(all_bytes_));
-    if (all_time_s_ > 0)
+      out[g * row + types] = static_cast<float>(
+          raw_output_ ? bytes[g] / all_bytes_ : std::log1p(bytes[g]) / std::log1p(all_bytes_));
+    if (timed_ && all_time_s_ > 0)
       out[g * row + types + 1] =
           static_cast<float>(std::log1p(time_s[g] * 1e6) / std::log1p(all_time_s_ * 1e6));
   }
@@ -223,8 +227,11 @@ void GroupFeatures::embed(std::span<const int32_t> group_of, float* out, int64_t
     const auto from = static_cast<size_t>(group_of[edge.from]);
     const auto to = static_cast<size_t>(group_of[edge.to]);
     if (from == to) continue;
-    float &ahead = out[from * row + types + 2 + to], &back = out[to * row + types + 2 + k + from];
+    const size_t first = types + static_cast<size_t>(sizes());
+    float& ahead = out[from * row + first + to];
     ahead = counts_ ? ahead + 1 : 1;
+    if (out_only_) continue;
+    float& back = out[to * row + first + k + from];
     back = counts_ ? back + 1 : 1;
   }
   for (size_t g = 0; g < k && counts_; ++g) {

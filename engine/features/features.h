@@ -35,8 +35,9 @@ struct FeatureOptions {
   /// Types are numbered by shared_types() instead of by how common they are in the graph: what is
   /// learned of a number then holds for other graphs. Scripts say it by a word, `vocabulary`.
   bool shared_types = false;
-  bool raw_time = false;
+  bool raw_time = false, raw_output = false;
   bool mean_output_size = false;
+  bool group_time = true, adjacency_out = false;
   bool depth = true;  ///< a network can then tell regions of the graph apart
   int32_t depth_waves = 5;
   bool scale_by_mean = false;
@@ -61,7 +62,7 @@ UnitFeatures unit_features(const Problem& problem, const UnitGraph& units,
                            const FeatureOptions& options, uint64_t seed);
 
 /// Seconds of every unit's operators, averaged over devices.
-std::vector<double> unit_times_s(const Problem& problem);
+std::vector<double> unit_times_s(const Problem& problem, const UnitGraph& units);
 
 /// The share of the graph's work that comes before the middle of every unit, in topological order:
 /// in (0, 1), ascending with the unit's place.
@@ -70,12 +71,12 @@ std::vector<double> work_position(const Problem& problem, const UnitGraph& units
 /// Embeds the groups of one sampled grouping for the schedule network. Columns: type histogram
 /// scaled to sum 1 (`type_count`), log1p of output bytes and of time, both divided by their value
 /// for all units together, then for every group whether an edge goes to it and whether one comes
-/// from it. An empty group is all zeros.
+/// from it; raw_output, group_time, adjacency_out say otherwise. An empty group is all zeros.
 class GroupFeatures {
  public:
   GroupFeatures(const Problem& problem, const UnitGraph& units, const UnitFeatures& features,
                 int32_t groups, const FeatureOptions& options = {});
-  int32_t width() const { return features_.type_count + 2 + 2 * groups_; }
+  int32_t width() const { return features_.type_count + sizes() + (out_only_ ? 1 : 2) * groups_; }
   /// Writes [groups][width] to `out`, rows `stride` apart. `group_of` gives the group of every
   /// unit.
   void embed(std::span<const int32_t> group_of, float* out, int64_t stride) const;
@@ -85,7 +86,9 @@ class GroupFeatures {
   const UnitGraph& units_;
   const UnitFeatures& features_;
   int32_t groups_;
-  bool mean_output_size_, counts_;
+  int32_t sizes() const { return timed_ ? 2 : 1; }
+
+  bool mean_output_size_, counts_, raw_output_, timed_, out_only_;
   std::vector<double> unit_time_s_;
   double all_time_s_ = 0, all_bytes_ = 0;
 };

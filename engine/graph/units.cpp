@@ -2,18 +2,19 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 namespace trinity {
 namespace {
 
 /// Sums every tensor once per pair of units, however many operators there read it.
-std::vector<UnitGraph::Edge> unit_edges(const Graph& graph) {
+std::vector<UnitGraph::Edge> unit_edges(const Graph& graph, const std::vector<int32_t>& unit_of) {
   std::vector<std::tuple<int32_t, int32_t, int32_t>> flows;  // from, to, tensor
-  for (const auto& op : graph.operators()) {
-    for (const int32_t tensor : op.inputs) {
-      const int32_t from = graph.op(graph.tensor(tensor).producer).unit;
-      if (from != op.unit) flows.emplace_back(from, op.unit, tensor);
+  for (int32_t o = 0; o < graph.operator_count(); ++o) {
+    for (const int32_t tensor : graph.op(o).inputs) {
+      const int32_t from = unit_of[graph.tensor(tensor).producer];
+      if (from != unit_of[o]) flows.emplace_back(from, unit_of[o], tensor);
     }
   }
   std::sort(flows.begin(), flows.end());
@@ -27,12 +28,12 @@ std::vector<UnitGraph::Edge> unit_edges(const Graph& graph) {
   return edges;
 }
 
-}  // namespace
-
-UnitGraph make_unit_graph(const Graph& graph) {
-  const auto n = static_cast<size_t>(graph.unit_count());
+UnitGraph make(const Graph& graph, std::vector<int32_t> unit_of,
+               const std::vector<std::vector<int32_t>>& members_of) {
+  const size_t n = members_of.size();
   UnitGraph units;
-  units.edges = unit_edges(graph);
+  units.edges = unit_edges(graph, unit_of);
+  units.unit_of = std::move(unit_of);
   units.neighbours.resize(n);
   units.output_bytes.assign(n, 0);
   for (const auto& edge : units.edges) {
@@ -45,7 +46,7 @@ UnitGraph make_unit_graph(const Graph& graph) {
   }
   std::map<std::string, int32_t> known;
   for (size_t u = 0; u < n; ++u) {
-    const auto members = graph.unit(static_cast<int32_t>(u));
+    const auto& members = members_of[u];
     const auto& first = graph.op(members[0]);
     const auto [entry, added] = known.emplace(first.type, static_cast<int32_t>(units.types.size()));
     if (added) units.types.push_back(first.type);
@@ -58,6 +59,26 @@ UnitGraph make_unit_graph(const Graph& graph) {
           units.output_bytes[u] += graph.tensor(output).bytes;
   }
   return units;
+}
+
+}  // namespace
+
+UnitGraph make_unit_graph(const Graph& graph) {
+  const auto of = graph.units();
+  std::vector<std::vector<int32_t>> members;
+  for (int32_t u = 0; u < graph.unit_count(); ++u) {
+    const auto list = graph.unit(u);
+    members.emplace_back(list.begin(), list.end());
+  }
+  return make(graph, {of.begin(), of.end()}, members);
+}
+
+UnitGraph make_operator_graph(const Graph& graph) {
+  std::vector<int32_t> alone(static_cast<size_t>(graph.operator_count()));
+  std::iota(alone.begin(), alone.end(), 0);
+  std::vector<std::vector<int32_t>> members;
+  for (const int32_t o : alone) members.push_back({o});
+  return make(graph, alone, members);
 }
 
 }  // namespace trinity

@@ -21,10 +21,14 @@ struct UnitGraph {
   std::vector<int64_t> output_bytes;             ///< summed over the unit's forward operators
   std::vector<int32_t> depth;                    ///< of the first operator
   std::vector<int32_t> first_operator;           ///< its number: the unit's place in the graph
+  std::vector<int32_t> unit_of;                  ///< of every operator
 
   int32_t size() const { return static_cast<int32_t>(type.size()); }
 };
 
 UnitGraph make_unit_graph(const Graph& graph);
+
+/// The same with every operator a unit by itself, whatever has to share its device.
+UnitGraph make_operator_graph(const Graph& graph);
 
 }  // namespace trinity

@@ -54,6 +54,14 @@ int32_t group_count(const Problem& problem, const UnitGraph& units, int32_t want
   return static_cast<int32_t>(std::min<int64_t>(count, units.size()));
 }
 
+/// The unit whose device every operator takes: its own, or that of the first of those that have to
+/// share a device with it.
+std::vector<int32_t> deciding_units(const Graph& graph, const UnitGraph& units) {
+  std::vector<int32_t> deciding;
+  for (const int32_t unit : graph.units()) deciding.push_back(units.unit_of[graph.unit(unit)[0]]);
+  return deciding;
+}
+
 /// The logit of the previous device with which an untrained network leaves it at this probability.
 double staying_logit(const AgentOptions& options, int32_t devices) {
   const double others = std::max(1.0, static_cast<double>(devices - 1));
@@ -84,7 +92,9 @@ Agent::Impl::Impl(std::shared_ptr<const Problem> problem_in, const AgentOptions&
       first_sample(share_begin(options.samples, peers.rank, peers.size)),
       samples(share_begin(options.samples, peers.rank + 1, peers.size) - first_sample),
       pool(pool_in),
-      units(make_unit_graph(problem->graph())),
+      units(options.each_operator ? make_operator_graph(problem->graph())
+                                  : make_unit_graph(problem->graph())),
+      deciding(deciding_units(problem->graph(), units)),
       features(unit_features(*problem, units, options.features, options.seed)),
       groups(group_count(*problem, units, options.groups)),
       embedder(*problem, units, features, groups, options.features) {
@@ -96,7 +106,8 @@ Agent::Impl::Impl(std::shared_ptr<const Problem> problem_in, const AgentOptions&
                     options.hidden,
                     options.temperature,
                     options.tanh_constant,
-                    options.switch_probability > 0};
+                    options.switch_probability > 0,
+                    options.layers};
   add_partition_weights(partition_shape, parameters);
   add_schedule_weights(schedule_shape, parameters);
   check_memory();
@@ -110,7 +121,7 @@ Agent::Impl::Impl(std::shared_ptr<const Problem> problem_in, const AgentOptions&
   partition = std::make_unique<PartitionPasses>(partition_shape, features, parameters);
   if (options.contiguity > 0)
     partition->prior = contiguous_prior(work_position(*problem, units), groups, options.contiguity);
-  if (options.plain_torch || options.device != "cpu") {
+  if (options.plain_torch || options.layers > 1 || options.device != "cpu") {
     torch_policy = make_torch_policy(options.device, partition_shape, schedule_shape, features);
     torch_policy->set_prior(partition->prior);
   }
@@ -327,14 +338,13 @@ std::vector<float> Agent::Impl::prior_rows() {
 /// Placements of operators from groups of units and devices of groups.
 void Agent::Impl::expand(std::span<const int32_t> groups_of, std::span<const int32_t> devices_of,
                          std::vector<int32_t>& out) const {
-  const auto unit_of = problem->graph().units();
   const auto n = static_cast<size_t>(units.size()), k = static_cast<size_t>(groups);
   const size_t count = groups_of.size() / n;
-  out.resize(count * unit_of.size());
+  out.resize(count * deciding.size());
   pool.parallel_for(static_cast<int>(count), [&](int item, int) {
     const auto c = static_cast<size_t>(item);
-    int32_t* to = out.data() + c * unit_of.size();
-    for (const int32_t unit : unit_of)
+    int32_t* to = out.data() + c * deciding.size();
+    for (const int32_t unit : deciding)
       *to++ = devices_of[c * k + static_cast<size_t>(groups_of[c * n + static_cast<size_t>(unit)])];
   });
 }

@@ -57,6 +57,8 @@ struct AgentOptions {
   /// The paper's "hidden size 256" is 128 read as the decoder's, 256 as the released code reads it;
   /// on InceptionV3 64, 96 and 128 find equally good placements in 1200 samples.
   int32_t hidden = 96;
+  int32_t layers = 1;
+  bool each_operator = false;
   FeatureOptions features;
   std::string device = "cpu";
   bool plain_torch = false;

@@ -105,7 +105,7 @@ std::vector<int32_t> class_of_groups(const Classes& classes, const std::vector<i
 
 /// The device of every unit in every placement.
 std::vector<std::vector<int32_t>> Agent::Impl::unit_devices(std::span<const int32_t> given) const {
-  const auto unit_of = problem->graph().units();
+  const auto& unit_of = units.unit_of;
   const size_t n = unit_of.size(), count = n > 0 ? given.size() / n : 0;
   if (count == 0 || given.size() != count * n || count > kMostPlacements)
     throw ArgumentError(
@@ -269,6 +269,10 @@ void Agent::Impl::set_device_prior(const std::vector<int32_t>& target,
 ImitationReport Agent::Impl::imitate(std::span<const int32_t> given,
                                      std::span<const double> weights_given,
                                      const ImitationOptions& how) {
+  if (schedule_shape.layers > 1)
+    throw ArgumentError(
+        "imitate: a schedule network of two layers learns from its own placements alone (option "
+        "'layers' = 1, or a search with warm_start = false)");
   const auto device_of = unit_devices(given);
   std::vector<double> weights(weights_given.begin(), weights_given.end());
   if (weights.empty()) weights.assign(device_of.size(), 1);
@@ -351,7 +355,7 @@ void Agent::Impl::teaching_step(std::vector<SchedulePasses>& rounds,
 /// The share of the work that greedy() places as `device_of` says.
 double Agent::Impl::agreement(const std::vector<int32_t>& device_of) {
   const auto placement = greedy();
-  const auto unit_of = problem->graph().units();
+  const auto& unit_of = deciding;
   const auto work = unit_work();
   double same = 0, all = 0;
   std::vector<bool> seen(work.size(), false);

@@ -103,6 +103,7 @@ struct Agent::Impl {
   int32_t first_sample, samples;  // of options.samples those that are drawn here
   ThreadPool& pool;
   UnitGraph units;
+  std::vector<int32_t> deciding;  // the unit whose device every operator takes
   UnitFeatures features;
   int32_t groups;
   GroupFeatures embedder;

@@ -19,7 +19,13 @@ AgentOptions AgentOptions::paper() {
   options.order_groups = false;
   options.switch_probability = 0;
   options.contiguity = 0;
+  options.ratio = Ratio::joint;
+  options.layers = 2;
+  options.each_operator = true;
   options.features.raw_time = true;
+  options.features.raw_output = true;
+  options.features.group_time = false;
+  options.features.adjacency_out = true;
   options.features.mean_output_size = true;
   options.features.depth = false;
   options.features.node2vec.walk_length = 2;
@@ -31,6 +37,12 @@ AgentOptions AgentOptions::paper() {
 AgentOptions AgentOptions::code() {
   AgentOptions options = paper();
   options.groups = 0;
+  options.ratio = Ratio::action;
+  options.layers = 1;
+  options.each_operator = false;
+  options.features.raw_output = false;
+  options.features.group_time = true;
+  options.features.adjacency_out = false;
   options.learning_rate = 0.01;
   options.learning_rate_decay = 0.95;
   options.clip = 0.3;

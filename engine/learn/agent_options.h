@@ -61,6 +61,11 @@ void each_network_option(Options& o, Visit&& visit) {
         "one group; 0: not at all");
   visit("hidden", o.hidden, 1, 4096,
         "width of each direction of the encoder; the decoder's is twice that");
+  visit("layers", o.layers, 1, 2,
+        "LSTM layers of encoder and decoder; two run on LibTorch's operators, several times slower");
+  visit("actions", o.each_operator, std::array{"units", "operators"},
+        "what draws a group: what has to share a device, or every operator (the paper), the first "
+        "of those that have to share one deciding for all");
 }
 
 /// Visits (base/options.h) all of AgentOptions but the seed.

@@ -22,6 +22,11 @@ void add_schedule_weights(const ScheduleShape& shape, Parameters& parameters) {
   add_lstm(parameters, "schedule.forward", shape.width, shape.hidden);
   add_lstm(parameters, "schedule.backward", shape.width, shape.hidden);
   add_lstm(parameters, "schedule.decoder", ScheduleShape::kDeviceWidth, wide);
+  if (shape.layers > 1) {
+    add_lstm(parameters, "schedule.forward_2", wide, shape.hidden);
+    add_lstm(parameters, "schedule.backward_2", wide, shape.hidden);
+    add_lstm(parameters, "schedule.decoder_2", wide, wide);
+  }
   parameters.add("schedule.device_embedding.weight",
                  {shape.devices + 1, ScheduleShape::kDeviceWidth});
   parameters.add("schedule.memory.weight", {wide, wide});

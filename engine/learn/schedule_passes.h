@@ -20,6 +20,7 @@ struct ScheduleShape {
   int64_t hidden = 0;   ///< H, width of each direction of the encoder; the decoder's is 2H
   double temperature = 10, tanh_constant = 5;
   bool stays = false;  ///< a trainable term for the previous device
+  int64_t layers = 1;  ///< of encoder and decoder; the passes here are for one
   static constexpr int64_t kDeviceWidth = 20;
   int64_t wide() const { return 2 * hidden; }
 };

@@ -96,10 +96,39 @@ TEST_CASE("group embeddings: histogram, sums, adjacency, zeros for empty groups"
       .embed(std::vector<int32_t>{0, 0, 2}, out.data());
   CHECK(out[0] == doctest::Approx(2.0 / 3));  // two members, divided by the largest entry plus 1
 
+  options = {};
+  options.raw_output = options.adjacency_out = true;
+  options.group_time = false;
+  const GroupFeatures literal(problem, units, features, 3, options);
+  REQUIRE(literal.width() == 1 + 1 + 3);
+  literal.embed(std::vector<int32_t>{0, 0, 2}, out.data());
+  CHECK(std::vector<float>(out.begin(), out.begin() + 5) == std::vector<float>{1, 1, 0, 0, 1});
+  CHECK(std::vector<float>(out.begin() + 10, out.begin() + 15) ==
+        std::vector<float>{1, 0, 0, 0, 0});  // it hears from group 0, which it does not say
+
   const auto position = work_position(problem, units);
   CHECK(position[0] < position[1]);
   CHECK(position[1] < position[2]);
   CHECK(position[2] < 1);
+}
+
+TEST_CASE("every operator may be a unit by itself") {
+  test::GraphMaker make("chain");
+  const int a = make.op("a", 1e-3), b = make.op("b", 3e-3), c = make.op("c", 5e-3);
+  make.edge(a, b, 100);
+  make.edge(b, c, 200);
+  make.colocate(a, b);
+  const Problem problem(make.share(), test::uniform_cluster(2, 1e9, 0), SimulationRules{});
+  const auto units = make_unit_graph(problem.graph());
+  const auto operators = make_operator_graph(problem.graph());
+  CHECK(units.size() == 2);
+  CHECK(units.unit_of == std::vector<int32_t>{0, 0, 1});
+  CHECK(unit_times_s(problem, units)[0] == doctest::Approx(4e-3));
+  REQUIRE(operators.size() == 3);
+  CHECK(operators.unit_of == std::vector<int32_t>{0, 1, 2});
+  CHECK(operators.edges.size() == 2);
+  CHECK(operators.edges[0].bytes == 100);
+  CHECK(unit_times_s(problem, operators)[1] == doctest::Approx(3e-3));
 }
 
 TEST_CASE("features of the released code: quotients with the mean, the type's index") {

@@ -107,6 +107,29 @@ TEST_CASE("PPO solves a toy problem whose optimum is known from trying all place
   }
 }
 
+TEST_CASE("operators may act by themselves; those that share a device follow their first") {
+  test::GraphMaker make("colocated");
+  const int a = make.op("a", 1e-3), b = make.op("b", 1e-3), c = make.op("c", 1e-3);
+  make.edge(a, b, 100);
+  make.edge(b, c, 100);
+  make.colocate(a, c);
+  const auto problem = std::make_shared<const Problem>(
+      make.share(), test::uniform_cluster(2, 1e9, 1e-6), SimulationRules{});
+  auto options = toy_options();
+  options.each_operator = true;
+  ThreadPool pool(1);
+  Agent agent(problem, options, pool);
+  CHECK(agent.units() == 3);
+  bool differ = false;
+  const auto placements = agent.sample();
+  const auto drawn = agent.actions();
+  for (size_t s = 0; s < static_cast<size_t>(options.samples); ++s) {
+    CHECK(placements[3 * s] == placements[3 * s + 2]);
+    differ = differ || drawn.groups[3 * s] != drawn.groups[3 * s + 2];
+  }
+  CHECK(differ);  // the second one's own draw decides nothing
+}
+
 TEST_CASE("a policy trained against the negated reward gets worse") {
   const auto problem = two_chains();
   const auto outcome = train(problem, toy_options(), 40, -1);

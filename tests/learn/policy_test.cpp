@@ -100,6 +100,10 @@ TEST_CASE("our passes equal LibTorch's operators and autograd" * test::needs_tor
     options.contiguity = options.switch_probability = 0;
     options.order_groups = false;
   }
+  SUBCASE("the paper's features") {
+    options.features.raw_output = options.features.adjacency_out = true;
+    options.features.group_time = false;
+  }
   SUBCASE("joint ratio") { options.ratio = Ratio::joint; }
   SUBCASE("ratios of groups") { options.ratio = Ratio::group_mean; }
   SUBCASE("dropout, a mask a batch") { options.dropout = 0.3; }

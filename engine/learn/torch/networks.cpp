@@ -35,6 +35,11 @@ ScheduleNetImpl::ScheduleNetImpl(const ScheduleShape& shape)
   forward_ = register_module("forward", Lstm(shape.width, shape.hidden));
   backward_ = register_module("backward", Lstm(shape.width, shape.hidden));
   decoder_ = register_module("decoder", Lstm(kDeviceWidth, width));
+  if (shape.layers > 1) {
+    forward_2_ = register_module("forward_2", Lstm(width, shape.hidden));
+    backward_2_ = register_module("backward_2", Lstm(width, shape.hidden));
+    decoder_2_ = register_module("decoder_2", Lstm(width, width));
+  }
   device_embedding_ =
       register_module("device_embedding", torch::nn::Embedding(devices_ + 1, kDeviceWidth));
   const auto linear = [](int64_t from, int64_t to) {
@@ -51,14 +56,37 @@ ScheduleNetImpl::ScheduleNetImpl(const ScheduleShape& shape)
 }
 
 ScheduleNetImpl::Encoded ScheduleNetImpl::encode(const torch::Tensor& groups) {
-  const auto x = groups.transpose(0, 1);  // [K, S, F]
+  auto x = groups.transpose(0, 1);  // [K, S, F]
   const auto zeros = torch::zeros({groups.size(0), forward_->hidden()}, groups.options());
-  const auto ahead = forward_->forward(x, zeros, zeros);
-  const auto back = backward_->forward(x.flip(0), zeros, zeros);
-  const auto hidden = torch::cat({ahead.hidden, back.hidden.flip(0)}, 2).transpose(0, 1);
-  const int64_t last = x.size(0) - 1;
-  return {memory_(hidden), torch::cat({ahead.hidden[last], back.hidden[last]}, 1),
-          torch::cat({ahead.cell, back.cell}, 1)};
+  std::vector<torch::Tensor> states, cells;
+  const auto layer = [&](Lstm& forward, Lstm& backward) {
+    const auto ahead = forward->forward(x, zeros, zeros);
+    const auto back = backward->forward(x.flip(0), zeros, zeros);
+    states.push_back(torch::cat({ahead.hidden[-1], back.hidden[-1]}, 1));
+    cells.push_back(torch::cat({ahead.cell, back.cell}, 1));
+    x = torch::cat({ahead.hidden, back.hidden.flip(0)}, 2);
+  };
+  layer(forward_, backward_);
+  if (forward_2_) layer(forward_2_, backward_2_);
+  return {memory_(x.transpose(0, 1)), torch::cat(states, 1), torch::cat(cells, 1)};
+}
+
+torch::Tensor ScheduleNetImpl::decode(const torch::Tensor& x, torch::Tensor& state,
+                                      torch::Tensor& cell) {
+  const int64_t width = decoder_->hidden();
+  const auto part = [&](const torch::Tensor& all, int64_t layer) {
+    return all.narrow(1, layer * width, width);
+  };
+  const auto first = decoder_->forward(x, part(state, 0), part(cell, 0));
+  if (!decoder_2_) {
+    state = first.hidden[-1];
+    cell = first.cell;
+    return first.hidden;
+  }
+  const auto second = decoder_2_->forward(first.hidden, part(state, 1), part(cell, 1));
+  state = torch::cat({first.hidden[-1], second.hidden[-1]}, 1);
+  cell = torch::cat({first.cell, second.cell}, 1);
+  return second.hidden;
 }
 
 /// hidden [S, T, 2H], memory [S, K, 2H], previous [S, T] to log-probabilities [S, T, D].
@@ -76,18 +104,16 @@ torch::Tensor ScheduleNetImpl::evaluate(const Encoded& encoded, const torch::Ten
                                         const torch::Tensor& prior) {
   const auto start = torch::full({devices.size(0), 1}, devices_, devices.options());
   const auto previous = torch::cat({start, devices.slice(1, 0, devices.size(1) - 1)}, 1);
-  const auto decoded =
-      decoder_->forward(device_embedding_(previous).transpose(0, 1), encoded.state, encoded.cell);
-  return attend(decoded.hidden.transpose(0, 1), encoded.memory, previous, prior);
+  auto state = encoded.state, cell = encoded.cell;
+  const auto hidden = decode(device_embedding_(previous).transpose(0, 1), state, cell);
+  return attend(hidden.transpose(0, 1), encoded.memory, previous, prior);
 }
 
 torch::Tensor ScheduleNetImpl::step(const Encoded& encoded, const torch::Tensor& previous,
                                     torch::Tensor& state, torch::Tensor& cell,
                                     const torch::Tensor& prior) {
-  const auto decoded = decoder_->forward(device_embedding_(previous).unsqueeze(0), state, cell);
-  state = decoded.hidden[0];
-  cell = decoded.cell;
-  return attend(state.unsqueeze(1), encoded.memory, previous.unsqueeze(1), prior.unsqueeze(1))
+  const auto hidden = decode(device_embedding_(previous).unsqueeze(0), state, cell);
+  return attend(hidden.transpose(0, 1), encoded.memory, previous.unsqueeze(1), prior.unsqueeze(1))
       .squeeze(1);
 }
 

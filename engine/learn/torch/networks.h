@@ -38,7 +38,7 @@ class ScheduleNetImpl : public torch::nn::Module {
 
   struct Encoded {
     torch::Tensor memory;       ///< m_j = W1 h_j, [S, K, 2H]
-    torch::Tensor state, cell;  ///< the decoder's start, [S, 2H]
+    torch::Tensor state, cell;  ///< the decoder's start, [S, layers x 2H]
   };
   Encoded encode(const torch::Tensor& groups);
 
@@ -57,9 +57,13 @@ class ScheduleNetImpl : public torch::nn::Module {
   torch::Tensor attend(const torch::Tensor& hidden, const torch::Tensor& memory,
                        const torch::Tensor& previous, const torch::Tensor& prior);
 
+  /// One pass of the decoder's layers over x [T, S, input]; replaces state and cell.
+  torch::Tensor decode(const torch::Tensor& x, torch::Tensor& state, torch::Tensor& cell);
+
   int64_t devices_;
   double temperature_, tanh_constant_;
   Lstm forward_{nullptr}, backward_{nullptr}, decoder_{nullptr};
+  Lstm forward_2_{nullptr}, backward_2_{nullptr}, decoder_2_{nullptr};  // of two layers
   torch::nn::Embedding device_embedding_{nullptr};
   torch::nn::Linear memory_{nullptr}, query_{nullptr}, score_{nullptr}, out_{nullptr};
   torch::Tensor stay_, previous_device_;  // scalar; one-hot rows [D + 1, D], the last one zero

@@ -43,7 +43,7 @@ int features_new(lua_State* L) {
   bound->units = make_unit_graph(problem.graph());
   bound->features = unit_features(problem, bound->units, options, seed);
   bound->position = work_position(problem, bound->units);
-  bound->time_s = unit_times_s(problem);
+  bound->time_s = unit_times_s(problem, bound->units);
   push_object(L, std::move(bound));
   return 1;
 }

@@ -60,6 +60,28 @@ TEST_CASE("attention scores equal the plain formula, forward and gradients") {
     CHECK(torch::allclose(ours[i].grad(), plain[i].grad(), 1e-4, 1e-5));
 }
 
+TEST_CASE("two layers: drawing step by step says what evaluating all steps at once does") {
+  torch::manual_seed(3);
+  ScheduleShape shape{5, 4, 3, 6};
+  shape.layers = 2;
+  ScheduleNet net(shape);
+  const auto encoded = net->encode(torch::randn({2, 5, 4}));
+  CHECK(encoded.state.size(1) == 2 * shape.wide());
+  const auto devices = torch::randint(3, {2, 5}, torch::kLong), prior = torch::zeros({2, 5, 3});
+  const auto all = net->evaluate(encoded, devices, prior);
+  auto state = encoded.state, cell = encoded.cell;
+  auto previous = torch::full({2}, net->start_symbol(), torch::kLong);
+  for (int64_t t = 0; t < 5; ++t) {
+    const auto rows = net->step(encoded, previous, state, cell, prior.select(1, t));
+    CHECK(torch::allclose(rows, all.select(1, t), 1e-5, 1e-6));
+    previous = devices.select(1, t);
+  }
+  // Both layers matter: the second one's weights have a gradient.
+  all.gather(2, devices.unsqueeze(2)).sum().backward();
+  for (const auto* name : {"decoder_2.recurrent", "forward_2.recurrent", "backward_2.input.weight"})
+    CHECK(net->named_parameters()[name].grad().abs().sum().item<double>() > 0);
+}
+
 /// manual/papers.md "Trinity: equations": clipped logits bound the largest probability.
 TEST_CASE("the tanh constant bounds probabilities as computed by hand") {
   for (const auto& [constant, devices, bound] : {std::tuple{5.0, 2, 0.99995},

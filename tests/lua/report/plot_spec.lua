@@ -62,6 +62,7 @@ describe('trinity.plot', function()
     expect(lines { series = { { points = { { 1 } } } } }):raises 'entry 1: point 1: expected { x, y }, two finite numbers, got { 1, nil }'
     expect(lines { series = { { points = { { 1, 0 / 0 } } } } }):raises 'two finite numbers'
     expect(lines { series = { { point = {} } } }):raises "unknown field 'point', did you mean 'points'%?"
+    expect(lines { series = { { name = 1, points = { { 1, 1 } } } } }):raises "entry 1: field 'name': expected a string, got number 1"
     expect(lines { series = { { points = {} } } }):raises "field 'points': expected a list of { x, y }, got an empty one"
     expect(lines { log_y = true, series = { { points = { { 1, 0 } } } } }):raises 'expected a number above 0 %(log_y%), got 0'
     expect(function() plot.bars('x', { groups = { 'a' }, series = { 'b' }, values = { {} } }) end)
