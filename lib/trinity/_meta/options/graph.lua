@@ -68,7 +68,7 @@ error 'this file is for editors'
 
 --- What layers:lstm takes.
 ---@class trinity.LstmLayerOptions
----@field hidden integer H (1 or more)
+---@field hidden integer H, width of the state (1 or more)
 ---@field bidirectional? boolean D is 2, else 1 (default false)
 ---@field time_major? boolean [T, N, I] to [T, D, N, H] and [D, N, H] (default false)
 

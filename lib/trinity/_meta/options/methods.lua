@@ -41,10 +41,15 @@ error 'this file is for editors'
 ---@field switch_probability? number with which the untrained schedule network leaves the previous group's device: first placements then have few cuts; 0: every device alike (default 0.1; 0 to 0.99)
 ---@field contiguity? number how strongly the untrained partition network puts neighbours in the order of work into one group; 0: not at all (default 6; 0 to 1e6)
 ---@field hidden? integer width of each direction of the encoder; the decoder's is twice that (default 96; 1 to 4096)
+---@field layers? integer LSTM layers of encoder and decoder; two run on LibTorch's operators, several times slower (default 1; 1 to 2)
+---@field actions? 'units'|'operators' what draws a group: what has to share a device, or every operator (the paper), the first of those that have to share one deciding for all (default 'units')
 ---@field device? string where the policy trains: 'cpu', or 'cuda:0' and the like where LibTorch has CUDA (default 'cpu')
 ---@field plain_torch? boolean LibTorch's own operators and autograd also on the processor, a slow reference (default false)
 ---@field raw_time? boolean times instead of their logarithms (the paper) (default false)
+---@field raw_output? boolean output sizes of units and groups instead of their logarithms (the paper) (default false)
 ---@field mean_output_size? boolean mean output size of a group's members (the paper's prose) instead of the sum (its Table 2) (default false)
+---@field group_time? boolean the time of a group's members in its embedding (default true)
+---@field adjacency? 'both'|'out' which groups a group's embedding names: where edges go and come from, or go (the paper) (default 'both')
 ---@field depth_feature? boolean depth in the graph as a column (default true)
 ---@field depth_waves? integer pairs of sine and cosine of the depth, of doubling frequency (default 5; 0 to 64)
 ---@field scale_by_mean? boolean times and sizes divided by their mean instead of Z-scores (the released code) (default false)
@@ -149,7 +154,7 @@ error 'this file is for editors'
 ---@class trinity.ScotchOptions: trinity.SearchOptions
 ---@field imbalance? number share by which a device may exceed what falls to it of work and memory (default 0.05; 1e-6 to 10)
 
---- Settings of methods.best: the stages of the Trinity search but for its policy.
+--- Settings of methods.best and methods.heuristics: the stages of the Trinity search but for its policy.
 ---@class trinity.StageOptions: trinity.SearchOptions
 ---@field warm_start? boolean|(string|trinity.Placement)[] whether heuristics come first, or which (default: true; of the paper's presets false)
 ---@field refine? boolean|number whether moves refine the best, or their share of the budget (default: true: the rest; of the paper's presets false)
