@@ -22,8 +22,7 @@ void each_learning_option(Options& o, Visit&& visit) {
   visit("clip", o.clip, 1e-6, 10, "PPO's epsilon (item 14)");
   visit("ratio", o.ratio, std::array{"action", "group_mean", "joint"},
         "what PPO takes for a ratio of probabilities (item 13)");
-  visit("entropy_weight", o.entropy_weight, 0, 100,
-        "bonus per action, in units of the advantage");
+  visit("entropy_weight", o.entropy_weight, 0, 100, "bonus per action, in units of the advantage");
   visit("gradient_norm", o.gradient_norm, 1e-9, 1e9, "global norm that gradients are clipped to");
   visit("temperature", o.temperature, 1e-6, 1e6, "T of logits C tanh(u / T) (eq. 9)");
   visit("tanh_constant", o.tanh_constant, 1e-6, 80, "C of logits C tanh(u / T)");
@@ -61,8 +60,9 @@ void each_network_option(Options& o, Visit&& visit) {
         "one group; 0: not at all");
   visit("hidden", o.hidden, 1, 4096,
         "width of each direction of the encoder; the decoder's is twice that");
-  visit("layers", o.layers, 1, 2,
-        "LSTM layers of encoder and decoder; two run on LibTorch's operators, several times slower");
+  visit(
+      "layers", o.layers, 1, 2,
+      "LSTM layers of encoder and decoder; two run on LibTorch's operators, several times slower");
   visit("actions", o.each_operator, std::array{"units", "operators"},
         "what draws a group: what has to share a device, or every operator (the paper), the first "
         "of those that have to share one deciding for all");

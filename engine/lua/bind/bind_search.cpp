@@ -276,8 +276,8 @@ Construction max_load(lua_State* L, Fields& fields, const PlacementSpace& space)
   return {std::move(split.device), {}};
 }
 
-/// method_options(name) -> the options of a searcher or construction that are its own, as OptionList
-/// has them
+/// method_options(name) -> the options of a searcher or construction that are its own, as
+/// OptionList has them
 int method_options(lua_State* L) {
   const auto name = string_arg(L, 1, "name");
   lua_newtable(L);

@@ -65,6 +65,10 @@ TEST_CASE("two layers: drawing step by step says what evaluating all steps at on
   ScheduleShape shape{5, 4, 3, 6};
   shape.layers = 2;
   ScheduleNet net(shape);
+  {
+    torch::NoGradGuard no_grad;
+    for (auto& weight : net->parameters()) weight.normal_(0, 0.3);
+  }
   const auto encoded = net->encode(torch::randn({2, 5, 4}));
   CHECK(encoded.state.size(1) == 2 * shape.wide());
   const auto devices = torch::randint(3, {2, 5}, torch::kLong), prior = torch::zeros({2, 5, 3});
