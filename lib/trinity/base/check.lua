@@ -196,13 +196,6 @@ function check.fields(owner, given, rules, kind)
   return given
 end
 
---- Those options of `given` that have a rule here; others go unchecked.
-function check.some(owner, given, rules)
-  for key, rule in util.sorted_pairs(rules) do
-    if given[key] ~= nil then check.value(owner, 'option', key, given[key], rule) end
-  end
-end
-
 --- An argument that is a table of options, or nil: then an empty one comes back.
 function check.options(owner, place, name, given, rules)
   if given == nil then return {} end
@@ -216,12 +209,6 @@ function check.needed(owner, given, ...)
     if given[name] == nil then util.fail("%s: option '%s' is missing", owner, name) end
   end
   return given
-end
-
---- An argument that must be a table of options, with those that follow `rules` among them.
-function check.table(owner, place, name, given, rules, ...)
-  check.fields(owner, check.argument(owner, place, name, given, 'table'), rules)
-  return check.needed(owner, given, ...)
 end
 
 return check

@@ -35,7 +35,7 @@ local policy_share = 0.25
 local function checked_later() end -- by stages_of()
 
 local stage_options = options_of.declare('trinity.StageOptions', { extends = search.declared,
-  help = 'Settings of methods.best: the stages of the Trinity search but for its policy.',
+  help = 'Settings of methods.best and methods.heuristics: the stages of the Trinity search but for its policy.',
   { 'warm_start', 'any', true, late = true, check = checked_later, as = 'boolean|(string|trinity.Placement)[]',
     otherwise = "true; of the paper's presets false", help = 'whether heuristics come first, or which' },
   { 'refine', 'any', true, late = true, check = checked_later, as = 'boolean|number',

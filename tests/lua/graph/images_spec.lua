@@ -339,6 +339,6 @@ describe('layers of images:', function()
   end)
   it('local response normalisation keeps the shape', function()
     expect((layer(image, function(net, x) net:lrn('lrn', x, { size = 5 }) end))):equals '2x8x12x10'
-    expect(function() layer(image, function(net, x) net:lrn('lrn', x, {}) end) end):raises "layers:lrn: option 'size': expected"
+    expect(function() layer(image, function(net, x) net:lrn('lrn', x, {}) end) end):raises "layers:lrn: option 'size' is missing"
   end)
 end)

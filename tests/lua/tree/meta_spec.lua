@@ -254,7 +254,7 @@ local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = tr
 local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true, ['trinity.SyncPolicy'] = true }
 
 -- What the examples lack: after Ctrl-C, of a run's folder, what is rarely there, and options that the engine never sees.
-local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.Search'] = 'stopped resumable', ['trinity.PipelineResult'] = 'stopped',
+local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.Search'] = 'stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',
   ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node', ['trinity.SelectResult'] = 'infeasibility',
   ['trinity.Strategy'] = 'priority stage', ['trinity.ReplicaOptions'] = 'placement',
   ['trinity.StageReplicaOptions'] = 'at_share', ['trinity.Problem'] = 'on_evaluated' }

@@ -23,6 +23,12 @@ error 'this file is for editors'
 ---@field norm_first? boolean normalise before the sublayers (default false)
 ---@field epsilon? number of the normalisations (default 1e-5; 0 or more)
 
+--- What layers:batch_norm takes.
+---@class trinity.BatchNormOptions
+---@field epsilon? number added to the variance (default 0.001; 0 or more)
+---@field scale? boolean whether there is one (default true)
+---@field fused? integer 0: without a fused kernel, which graphs of framework granularity show (default 1; 0 to 1)
+
 --- What graph:min_cut takes.
 ---@class trinity.CutOptions
 ---@field capacity? 'bytes'|trinity.DoubleArray|number[]|fun(bytes: number, from: integer, to: integer): number 'bytes': a tensor counts once however many readers it has; else per edge of csr(), math.huge: never cut (default 'bytes')
@@ -32,10 +38,47 @@ error 'this file is for editors'
 ---@class trinity.DotOptions
 ---@field units? boolean a node per colocation unit (default false)
 
+--- What layers:embedding takes: rows and features, or a weight.
+---@class trinity.EmbeddingLayerOptions
+---@field rows? integer how many there are (1 or more)
+---@field features? integer width of a row (1 or more)
+---@field weight? trinity.Tensor a variable [rows, features] (default: weights of its own)
+
 --- What graph:critical_path takes.
 ---@class trinity.GraphPathOptions
 ---@field time_s trinity.DoubleArray|number[]|fun(i: integer): number seconds of every operator
 ---@field transfer_s? trinity.DoubleArray|number[]|fun(bytes: number, from: integer, to: integer): number seconds of every edge of csr() (default: none)
+
+--- What layers:linear takes.
+---@class trinity.LinearLayerOptions
+---@field bias? boolean whether something is added (default true)
+---@field weight? trinity.Tensor a variable [features, K] (default: weights of its own)
+
+--- What layers:lrn takes.
+---@class trinity.LrnOptions
+---@field size integer channels that count (1 to 2147483648)
+---@field alpha? number weight of their squares (default 0.0001)
+---@field beta? number exponent (default 0.75)
+---@field bias? number added to the sum (default 1)
+
+--- What layers:lstm_cell takes: variables that steps share (TensorFlow's BasicLSTMCell).
+---@class trinity.LstmCellOptions
+---@field weight trinity.Tensor a variable [I + H, 4 H]
+---@field bias trinity.Tensor a variable [4 H]
+
+--- What layers:lstm takes.
+---@class trinity.LstmLayerOptions
+---@field hidden integer H, width of the state (1 or more)
+---@field bidirectional? boolean D is 2, else 1 (default false)
+---@field time_major? boolean [T, N, I] to [T, D, N, H] and [D, N, H] (default false)
+
+--- What layers:lstm_steps takes.
+---@class trinity.LstmStepsOptions
+---@field inputs integer width of what comes in (1 or more)
+---@field hidden integer width of the state (1 or more)
+---@field h? trinity.Tensor the state [N, hidden] before the first step (default: zero, then `batch_size` is needed)
+---@field c? trinity.Tensor the cell [N, hidden] before the first step (default: h)
+---@field batch_size? integer N of a state that is zero (1 or more)
 
 --- What trinity.model takes.
 ---@class trinity.ModelOptions: trinity.TrainingOptions
@@ -47,6 +90,10 @@ error 'this file is for editors'
 ---@field weight_decay? boolean of granularity 'framework' (default false)
 ---@field clip_gradients? boolean of granularity 'framework' (default false)
 ---@field [string] any options of the model
+
+--- What layers:layer_norm and layers:rms_norm take.
+---@class trinity.NormLayerOptions
+---@field epsilon? number added to the variance (default 1e-5; 0 or more)
 
 --- What graph:recompute takes.
 ---@class trinity.RecomputeOptions

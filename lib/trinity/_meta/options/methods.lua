@@ -154,7 +154,7 @@ error 'this file is for editors'
 ---@class trinity.ScotchOptions: trinity.SearchOptions
 ---@field imbalance? number share by which a device may exceed what falls to it of work and memory (default 0.05; 1e-6 to 10)
 
---- Settings of methods.best: the stages of the Trinity search but for its policy.
+--- Settings of methods.best and methods.heuristics: the stages of the Trinity search but for its policy.
 ---@class trinity.StageOptions: trinity.SearchOptions
 ---@field warm_start? boolean|(string|trinity.Placement)[] whether heuristics come first, or which (default: true; of the paper's presets false)
 ---@field refine? boolean|number whether moves refine the best, or their share of the budget (default: true: the rest; of the paper's presets false)

@@ -2,6 +2,7 @@
 
 local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
+local declared = require 'trinity.graph.layers.options'
 local options_of = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
@@ -145,24 +146,20 @@ function Layers:separable_conv(name, x, o)
   return self:conv(name .. '/pointwise', y, { channels = o.channels, kernel = 1 })
 end
 
-local norm_rules = { epsilon = { 'number', 0 }, scale = 'boolean', fused = { 'integer', 0, 1 } }
-
---- Batch normalisation over channels, with shift, scale (unless o.scale is false) and moving
---- statistics, which are no trainable parameters. o.fused = 0: without a fused kernel, which graphs
---- of framework granularity show.
+--- Batch normalisation over channels, with shift, scale and moving statistics, which are no trainable parameters.
 ---@param name string
 ---@param x trinity.Tensor
----@param o? { epsilon?: number, scale?: boolean, fused?: integer }
+---@param o? trinity.BatchNormOptions
 ---@return trinity.Tensor
 function Layers:batch_norm(name, x, o)
   begin_image('layers:batch_norm', name, x)
-  o = check.options('layers:batch_norm', 3, 'o', o, norm_rules)
+  o = declared.batch_norm:read('layers:batch_norm', 3, 'o', o)
   local channels = { x.shape[2] }
   local parameters = { self:weight('bias', channels), self:weight('mean', channels, false),
     self:weight('variance', channels, false) }
-  if o.scale ~= false then table.insert(parameters, 1, self:weight('scale', channels)) end
+  if o.scale then table.insert(parameters, 1, self:weight('scale', channels)) end
   return (self:operator('BatchNormalization', name, { inputs = { x }, shapes = { x.shape }, parameters = parameters,
-    attributes = { epsilon = o.epsilon or 1e-3, fused = o.fused or 1 } }))
+    attributes = { epsilon = o.epsilon, fused = o.fused } }))
 end
 
 --- Pooling. o: kernel, stride (default 1), padding as of convolutions; ceil = true: a last window
@@ -194,19 +191,16 @@ function Layers:global_average_pool(name, x)
   return (self:operator('GlobalAveragePool', name, { inputs = { x }, shapes = { { x.shape[1], x.shape[2], 1, 1 } } }))
 end
 
-local lrn_rules = { size = { 'integer', 1, 2 ^ 31 }, alpha = { 'number' }, beta = { 'number' }, bias = { 'number' } }
-
---- Local response normalisation over o.size channels (AlexNet, GoogLeNet); o: size, alpha, beta, bias.
+--- Local response normalisation over o.size channels (AlexNet, GoogLeNet).
 ---@param name string
 ---@param x trinity.Tensor
----@param o { size: integer, alpha?: number, beta?: number, bias?: number }
+---@param o trinity.LrnOptions
 ---@return trinity.Tensor
 function Layers:lrn(name, x, o)
   begin_image('layers:lrn', name, x)
-  check.fields('layers:lrn', check.argument('layers:lrn', 3, 'o', o, 'table'), lrn_rules)
-  check.integer('layers:lrn', 'option', 'size', o.size, 1, 2 ^ 31)
+  o = declared.lrn:read('layers:lrn', 3, 'o', o)
   return (self:operator('LRN', name, { inputs = { x }, shapes = { x.shape }, attributes = { size = o.size,
-    alpha = o.alpha or 1e-4, beta = o.beta or 0.75, bias = o.bias or 1 } }))
+    alpha = o.alpha, beta = o.beta, bias = o.bias } }))
 end
 
 --- Sides { top, left, bottom, right } of an image, checked.

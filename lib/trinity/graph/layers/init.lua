@@ -5,6 +5,7 @@
 
 local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
+local declared = require 'trinity.graph.layers.options'
 local graph = require 'trinity.graph'
 local util = require 'trinity.base.util'
 
@@ -220,19 +221,16 @@ function Layers:flatten(name, x)
     attributes = { axis = 1 } }))
 end
 
-local linear_rules = { bias = 'boolean', weight = { 'tensor', 2 } }
-
---- Fully connected layer over the last axis: [..., K] to [..., features], one Gemm with its bias
---- (o.bias = false: without). o.weight: a variable [features, K] instead of weights of its own.
+--- Fully connected layer over the last axis: [..., K] to [..., features], one Gemm with its bias.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param features integer
----@param o? { bias?: boolean, weight?: trinity.Tensor }
+---@param o? trinity.LinearLayerOptions
 ---@return trinity.Tensor
 function Layers:linear(name, x, features, o)
   begin_tensor('layers:linear', name, x)
   check.integer('layers:linear', 3, 'features', features, 1, 2 ^ 31)
-  o = check.options('layers:linear', 4, 'o', o, linear_rules)
+  o = declared.linear:read('layers:linear', 4, 'o', o)
   local shape, inner = {}, x.shape[#x.shape]
   for i, extent in ipairs(x.shape) do shape[i] = extent end
   shape[#shape] = features
@@ -245,7 +243,7 @@ function Layers:linear(name, x, features, o)
   else
     parameters[1] = self:weight('weight', { features, inner })
   end
-  if o.bias ~= false then parameters[#parameters + 1] = self:weight('bias', { features }) end
+  if o.bias then parameters[#parameters + 1] = self:weight('bias', { features }) end
   return (self:operator('Gemm', name, { inputs = inputs, shapes = { shape }, parameters = parameters,
     attributes = { transB = 1 } }))
 end

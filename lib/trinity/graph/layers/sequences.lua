@@ -2,6 +2,7 @@
 
 local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
+local declared = require 'trinity.graph.layers.options'
 local options_of = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
@@ -10,12 +11,6 @@ local begin, begin_tensor = arguments.begin, arguments.begin_tensor
 ---@class trinity.Layers
 local Layers = {}
 
-local embedding_rules = { rows = { 'integer', 1 }, features = { 'integer', 1 }, weight = { 'tensor' } }
-local norm_rules = { epsilon = { 'number', 0 } }
-local cell_rules = { weight = { 'tensor', 2 }, bias = { 'tensor', 1 } }
-local steps_rules = { inputs = { 'integer', 1 }, hidden = { 'integer', 1 }, batch_size = { 'integer', 1 },
-  h = { 'tensor', 2 }, c = { 'tensor', 2 } }
-local lstm_rules = { hidden = { 'integer', 1 }, bidirectional = 'boolean', time_major = 'boolean' }
 local attention_options = options_of.declare('trinity.AttentionOptions', {
   help = 'Of attention and the blocks around it; see the methods for which they take and need.',
   { 'heads', 'integer', least = 1, help = 'of queries; needed but for feed_forward' },
@@ -60,16 +55,16 @@ function Layers:gather(name, x, numbers)
     attributes = { axis = 0 } }))
 end
 
---- Rows of a table by number: [...] to [..., features], from weights [rows, features]. o.weight: a
---- variable instead of weights of its own.
+--- Rows of a table by number: [...] to [..., features], from weights [rows, features].
 ---@param name string
 ---@param numbers trinity.Tensor
----@param o { rows?: integer, features?: integer, weight?: trinity.Tensor }
+---@param o trinity.EmbeddingLayerOptions
 ---@return trinity.Tensor
 function Layers:embedding(name, numbers, o)
   begin('layers:embedding', name)
   check.tensor('layers:embedding', 2, 'numbers', numbers)
-  check.table('layers:embedding', 3, 'o', o, embedding_rules)
+  check.argument('layers:embedding', 3, 'o', o, 'table')
+  declared.embedding:check('layers:embedding', o)
   if o.weight == nil then check.needed('layers:embedding', o, 'rows', 'features') end
   if o.weight then return self:gather(name, o.weight, numbers) end
   local shape = copy(numbers.shape)
@@ -78,31 +73,31 @@ function Layers:embedding(name, numbers, o)
     parameters = { self:weight('weight', { o.rows, o.features }) } }))
 end
 
---- Layer normalisation over the last axis, with scale and shift. o.epsilon: 1e-5.
+--- Layer normalisation over the last axis, with scale and shift.
 ---@param name string
 ---@param x trinity.Tensor
----@param o? { epsilon?: number }
+---@param o? trinity.NormLayerOptions
 ---@return trinity.Tensor
 function Layers:layer_norm(name, x, o)
   begin_tensor('layers:layer_norm', name, x)
-  o = check.options('layers:layer_norm', 3, 'o', o, norm_rules)
+  o = declared.norm:read('layers:layer_norm', 3, 'o', o)
   local width = { x.shape[#x.shape] }
   return (self:operator('LayerNormalization', name, { inputs = { x }, shapes = { x.shape },
     parameters = { self:weight('scale', width), self:weight('bias', width) },
-    attributes = { axis = -1, epsilon = o and o.epsilon or 1e-5 } }))
+    attributes = { axis = -1, epsilon = o.epsilon } }))
 end
 
---- Root-mean-square normalisation over the last axis, with a scale. o.epsilon: 1e-5.
+--- Root-mean-square normalisation over the last axis, with a scale.
 ---@param name string
 ---@param x trinity.Tensor
----@param o? { epsilon?: number }
+---@param o? trinity.NormLayerOptions
 ---@return trinity.Tensor
 function Layers:rms_norm(name, x, o)
   begin_tensor('layers:rms_norm', name, x)
-  o = check.options('layers:rms_norm', 3, 'o', o, norm_rules)
+  o = declared.norm:read('layers:rms_norm', 3, 'o', o)
   return (self:operator('RMSNormalization', name, { inputs = { x }, shapes = { x.shape },
     parameters = { self:weight('scale', { x.shape[#x.shape] }) },
-    attributes = { axis = -1, epsilon = o and o.epsilon or 1e-5 } }))
+    attributes = { axis = -1, epsilon = o.epsilon } }))
 end
 
 --- Cuts an axis into parts of these sizes; returns a list of tensors.
@@ -262,33 +257,31 @@ end
 Layers.sum = variadic 'Sum'
 Layers.mean = variadic 'Mean'
 
---- One step of an LSTM: x [N, I], h and c [N, H] to the next h and c. o.weight: a variable
---- [I + H, 4 H], o.bias: a variable [4 H], shared by the steps (TensorFlow's BasicLSTMCell).
+--- One step of an LSTM: x [N, I], h and c [N, H] to the next h and c.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param h trinity.Tensor
 ---@param c trinity.Tensor
----@param o { weight: trinity.Tensor, bias: trinity.Tensor }
+---@param o trinity.LstmCellOptions
 ---@return trinity.Tensor h
 ---@return trinity.Tensor c
 function Layers:lstm_cell(name, x, h, c, o)
   begin_tensor('layers:lstm_cell', name, x)
   check.tensor('layers:lstm_cell', 3, 'h', h)
   check.tensor('layers:lstm_cell', 4, 'c', c)
-  check.table('layers:lstm_cell', 5, 'o', o, cell_rules, 'weight', 'bias')
+  o = declared.lstm_cell:read('layers:lstm_cell', 5, 'o', o)
   return self:operator('LSTMCell', name, { inputs = { x, h, c, o.weight, o.bias }, shapes = { h.shape, c.shape },
     attributes = { hidden_size = h.shape[2] } })
 end
 
 --- An LSTM layer unrolled over time: a function that takes the input [N, o.inputs] of the next step
---- and returns the states h and c after it, one operator a call. o.hidden; o.h, o.c: the states
---- [N, hidden] before the first step (default zero, then o.batch_size).
+--- and returns the states h and c after it, one operator a call.
 ---@param name string
----@param o table<string, any>
+---@param o trinity.LstmStepsOptions
 ---@return fun(x: trinity.Tensor): trinity.Tensor, trinity.Tensor
 function Layers:lstm_steps(name, o)
   begin('layers:lstm_steps', name)
-  check.table('layers:lstm_steps', 2, 'o', o, steps_rules, 'inputs', 'hidden')
+  o = declared.lstm_steps:read('layers:lstm_steps', 2, 'o', o)
   if o.h == nil then check.needed('layers:lstm_steps', o, 'batch_size') end
   local weights = { weight = self:variable(name .. '/weight', { o.inputs + o.hidden, 4 * o.hidden }),
     bias = self:variable(name .. '/bias', { 4 * o.hidden }) }
@@ -304,18 +297,18 @@ function Layers:lstm_steps(name, o)
 end
 
 --- A whole LSTM layer as one operator, with ONNX's weights (both biases): [N, T, I] to the outputs
---- [N, T, D, H] and the last h and c [N, D, H]; D is 2 if o.bidirectional, else 1. o.hidden = H;
---- o.time_major: [T, N, I] to [T, D, N, H] and [D, N, H].
+--- [N, T, D, H] and the last h and c [N, D, H]; D is 2 if o.bidirectional, else 1, and H
+--- o.hidden.
 ---@param name string
 ---@param x trinity.Tensor
----@param o? table<string, any>
+---@param o trinity.LstmLayerOptions
 ---@return trinity.Tensor outputs
 ---@return trinity.Tensor h
 ---@return trinity.Tensor c
 function Layers:lstm(name, x, o)
   begin_tensor('layers:lstm', name, x)
   check.tensor('layers:lstm', 2, 'x', x, 3)
-  check.table('layers:lstm', 3, 'o', o, lstm_rules, 'hidden')
+  o = declared.lstm:read('layers:lstm', 3, 'o', o)
   local first, second, inputs = x.shape[1], x.shape[2], x.shape[3]
   local d, h = o.bidirectional and 2 or 1, o.hidden
   local outputs = o.time_major and { first, d, second, h } or { first, second, d, h }
