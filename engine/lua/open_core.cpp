@@ -18,6 +18,7 @@ int open_core(lua_State* L) {
   open_selection(L);
   open_pase(L);
   open_splits(L);
+  open_replicas(L);
   open_parallel(L);
   open_features(L);
   open_learn(L);

@@ -4,6 +4,7 @@
 #include "base/words.h"
 #include "formats/instances/pipeline_file.h"
 #include "lua/bind/module.h"
+#include "search/pipeline/layer_split.h"
 #include "search/pipeline/max_load_search.h"
 #include "search/pipeline/pipeline_cuts.h"
 #include "search/pipeline/pipeline_network.h"
@@ -13,6 +14,10 @@ namespace trinity::lua {
 template <>
 struct TypeName<const PipelineNetwork> {
   static constexpr auto value = "pipeline network";
+};
+template <>
+struct TypeName<const LayerRow> {
+  static constexpr auto value = "layer row";
 };
 
 namespace {
@@ -124,7 +129,7 @@ void set_infeasibility(lua_State* L, const LoadInfeasibility& infeasibility,
     set_field(L, "needed_bytes", static_cast<double>(infeasibility.needed_bytes));
   }
   if (infeasibility.node >= 0) set_field(L, "node", infeasibility.node + 1);
-  lua_setfield(L, -2, "misfit");
+  lua_setfield(L, -2, "infeasibility");
 }
 
 /// Pushes { feasible =, max_load =, optimal =, assignment =, loads =, infeasibility = } of a split.
@@ -388,13 +393,137 @@ int network_piper(lua_State* L) {
   return 1;
 }
 
-constexpr luaL_Reg kNetwork[] = {
-    TRINITY_BIND("about", network_about),   TRINITY_BIND("max_load", network_max_load),
-    TRINITY_BIND("search", network_search), TRINITY_BIND("cuts", network_cuts),
-    TRINITY_BIND("price", network_price),   TRINITY_BIND("pipedream", network_pipedream),
-    TRINITY_BIND("piper", network_piper),   {nullptr, nullptr}};
+int push_row(lua_State* L, LayerRow row) {
+  push_object<const LayerRow>(L, std::make_shared<const LayerRow>(std::move(row)));
+  return 1;
+}
+
+/// layer_row(problem) -> row; see layer_row.h.
+int pipeline_layer_row(lua_State* L) {
+  return push_row(L, layer_row_of(*object_arg<BoundProblem>(L, 1, "problem").problem));
+}
+
+/// network:layer_row(machine) -> row
+int network_layer_row(lua_State* L) {
+  return push_row(L, layer_row_of(object_arg<const PipelineNetwork>(L, 1), machine_arg(L, 2)));
+}
+
+/// Sets field `key` of the table on top to what cuts send: from [0], behind layer l at [l].
+void set_cut_bytes(lua_State* L, const char* key, const std::vector<double>& bytes) {
+  lua_newtable(L);
+  for (size_t c = 0; c < bytes.size(); ++c) {
+    lua_pushnumber(L, bytes[c]);
+    lua_rawseti(L, -2, static_cast<int>(c));
+  }
+  lua_setfield(L, -2, key);
+}
+
+void push_kind(lua_State* L, const LayerRow::Kind& kind) {
+  lua_newtable(L);
+  set_field(L, "device", kind.device + 1);
+  set_numbers(L, "forward_s", kind.forward_s);
+  set_numbers(L, "backward_s", kind.backward_s);
+  set_numbers(L, "update_s", kind.update_s);
+}
+
+/// row:about() -> { layers = their number, layer_of =, type =, parameter_bytes =, fixed_bytes =,
+/// activation_bytes =, forward_bytes =, backward_bytes =, kinds =, kind_of = by device }
+int row_about(lua_State* L) {
+  const auto& row = object_arg<const LayerRow>(L, 1);
+  lua_newtable(L);
+  set_field(L, "layers", row.count());
+  set_numbers(L, "layer_of", row.layer_of, 1);
+  push_list(L, row.type,
+            [L](const std::string& type) { lua_pushlstring(L, type.data(), type.size()); });
+  lua_setfield(L, -2, "type");
+  set_numbers(L, "parameter_bytes", row.parameter_bytes);
+  set_numbers(L, "fixed_bytes", row.fixed_bytes);
+  set_numbers(L, "activation_bytes", row.activation_bytes);
+  set_cut_bytes(L, "forward_bytes", row.forward_bytes);
+  set_cut_bytes(L, "backward_bytes", row.backward_bytes);
+  push_list(L, row.kinds, [L](const LayerRow::Kind& kind) { push_kind(L, kind); });
+  lua_setfield(L, -2, "kinds");
+  push_list(L, row.devices,
+            [L](const LayerRow::Device& device) { lua_pushinteger(L, device.kind + 1); });
+  lua_setfield(L, -2, "kind_of");
+  return 1;
+}
+
+/// row:least_load(micro_batches) -> the device of every layer and the load, or nil
+int row_least_load(lua_State* L) {
+  const auto& row = object_arg<const LayerRow>(L, 1);
+  const auto micro_batches =
+      static_cast<int32_t>(integer_arg(L, 2, "micro_batches", 1, int64_t{1} << 30));
+  const auto split = least_load_split(row, micro_batches);
+  if (split.device_of.empty()) {
+    lua_pushnil(L);
+    return 1;
+  }
+  push_numbers(L, split.device_of, 1);
+  lua_pushnumber(L, split.load_s);
+  return 2;
+}
+
+/// row:equal_work() -> the device of every layer
+int row_equal_work(lua_State* L) {
+  return push_numbers(L, equal_work_split(object_arg<const LayerRow>(L, 1)), 1);
+}
+
+/// row:fastest({ micro_batches =, below_s =, most = }, step_times) -> { tried =, device_of =,
+/// step_time_s = }, the last two where a split is faster than below_s; nil where more would have to
+/// be tried. step_times(splits, below_s) -> seconds of steps, a list
+int row_fastest(lua_State* L) {
+  const auto& row = object_arg<const LayerRow>(L, 1);
+  table_arg(L, 2, "options");
+  function_arg(L, 3, "step_times");
+  Fields fields(L, 2, "fastest");
+  FastestOptions options;
+  options.micro_batches =
+      static_cast<int32_t>(fields.integer("micro_batches", 1, 1, int64_t{1} << 30));
+  options.below_s = fields.number("below_s", options.below_s);
+  options.most_splits = fields.integer("most", options.most_splits, 0, int64_t{1} << 40);
+  fields.refuse_unknown();
+  const auto found = fastest_split(row, options, [L](const auto& splits, double below_s) {
+    lua_pushvalue(L, 3);
+    push_list(L, splits, [L](const auto& device_of) { push_numbers(L, device_of, 1); });
+    lua_pushnumber(L, below_s);
+    lua_call(L, 2, 1);  // its errors, whatever their type, go on to the script as they are
+    table_arg(L, lua_gettop(L), "step_times");
+    std::vector<double> times_s;
+    for_each(L, lua_gettop(L),
+             [&](int) { times_s.push_back(number_arg(L, lua_gettop(L), "step_times")); });
+    lua_pop(L, 1);
+    return times_s;
+  });
+  if (!found.complete) {
+    lua_pushnil(L);
+    return 1;
+  }
+  lua_newtable(L);
+  set_field(L, "tried", static_cast<double>(found.tried));
+  if (found.device_of.empty()) return 1;
+  set_numbers(L, "device_of", found.device_of, 1);
+  set_field(L, "step_time_s", found.step_time_s);
+  return 1;
+}
+
+constexpr luaL_Reg kNetwork[] = {TRINITY_BIND("about", network_about),
+                                 TRINITY_BIND("max_load", network_max_load),
+                                 TRINITY_BIND("search", network_search),
+                                 TRINITY_BIND("cuts", network_cuts),
+                                 TRINITY_BIND("price", network_price),
+                                 TRINITY_BIND("pipedream", network_pipedream),
+                                 TRINITY_BIND("piper", network_piper),
+                                 TRINITY_BIND("layer_row", network_layer_row),
+                                 {nullptr, nullptr}};
+constexpr luaL_Reg kRow[] = {TRINITY_BIND("about", row_about),
+                             TRINITY_BIND("least_load", row_least_load),
+                             TRINITY_BIND("equal_work", row_equal_work),
+                             TRINITY_BIND("fastest", row_fastest),
+                             {nullptr, nullptr}};
 constexpr luaL_Reg kPipelineFunctions[] = {TRINITY_BIND("pipeline_network", pipeline_read),
                                            TRINITY_BIND("pipeline_of", pipeline_of),
+                                           TRINITY_BIND("layer_row", pipeline_layer_row),
                                            TRINITY_BIND("pipeline_split", pipeline_split),
                                            {nullptr, nullptr}};
 
@@ -403,6 +532,7 @@ constexpr luaL_Reg kPipelineFunctions[] = {TRINITY_BIND("pipeline_network", pipe
 void open_pipeline(lua_State* L) {
   register_functions(L, kPipelineFunctions);
   register_type<const PipelineNetwork>(L, kNetwork);
+  register_type<const LayerRow>(L, kRow);
 }
 
 }  // namespace trinity::lua

@@ -125,6 +125,7 @@ void open_search(lua_State* L);
 void open_selection(lua_State* L);
 void open_pase(lua_State* L);
 void open_splits(lua_State* L);
+void open_replicas(lua_State* L);
 void open_parallel(lua_State* L);
 void open_features(lua_State* L);
 void open_learn(lua_State* L);

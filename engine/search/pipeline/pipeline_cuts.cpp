@@ -9,42 +9,20 @@
 #include "base/index.h"
 #include "base/random.h"
 #include "search/partition/row_split.h"
-#include "search/pipeline/ideals.h"
+#include "search/pipeline/layer_row.h"
 #include "search/pipeline/max_load_search.h"
 
 namespace trinity {
 namespace {
 
-std::vector<double> work_of(const LoadInstance& instance, const LoadOrder& order) {
-  std::vector<double> work;
-  for (const auto& group : order.groups) {
-    work.push_back(0);
-    for (const int32_t node : group) work.back() += instance.nodes[node].accelerator_s;
-  }
-  return work;
-}
-
-std::vector<double> memory_of(const LoadInstance& instance, const LoadOrder& order) {
-  std::vector<double> bytes;
-  for (const auto& group : order.groups) {
-    bytes.push_back(0);
-    for (const int32_t node : group)
-      bytes.back() += static_cast<double>(instance.nodes[node].memory_bytes);
-  }
-  return bytes;
-}
-
 /// Where the parts begin: parts - 1 positions, ascending.
 using Cuts = std::vector<int32_t>;
 
-std::vector<int32_t> devices_of(const LoadInstance& instance, const LoadOrder& order,
-                                const Cuts& cuts) {
-  std::vector<int32_t> device(instance.nodes.size(), 0);
-  int32_t part = 0;
-  for (int32_t g = 0; g < static_cast<int32_t>(order.groups.size()); ++g) {
-    while (part < static_cast<int32_t>(cuts.size()) && g >= cuts[part]) ++part;
-    for (const int32_t node : order.groups[g]) device[node] = part;
-  }
+std::vector<int32_t> devices_of(const LayerRow& row, const Cuts& cuts) {
+  std::vector<int32_t> device;
+  for (const int32_t layer : row.layer_of)
+    device.push_back(
+        static_cast<int32_t>(std::upper_bound(cuts.begin(), cuts.end(), layer) - cuts.begin()));
   return device;
 }
 
@@ -60,17 +38,17 @@ Cuts balanced(const std::vector<double>& work, int32_t parts) {
   return cuts_of(split_row(work, parts), parts);
 }
 
-Cuts equal(size_t elements, int32_t parts) {
+Cuts equal(int32_t elements, int32_t parts) {
   Cuts cuts;
   for (int32_t p = 1; p < parts; ++p)
-    cuts.push_back(static_cast<int32_t>(elements * at(p) / at(parts)));
+    cuts.push_back(static_cast<int32_t>(int64_t{elements} * p / parts));
   return cuts;
 }
 
-Cuts random_cuts(size_t elements, int32_t parts, RandomStream& random) {
+Cuts random_cuts(int32_t elements, int32_t parts, RandomStream& random) {
   Cuts cuts;
   for (int32_t p = 1; p < parts; ++p)
-    cuts.push_back(static_cast<int32_t>(random.below(elements + 1)));
+    cuts.push_back(static_cast<int32_t>(random.below(at(elements) + 1)));
   std::sort(cuts.begin(), cuts.end());
   return cuts;
 }
@@ -90,16 +68,15 @@ Value value_of(const LoadInstance& instance, const std::vector<int32_t>& device)
 /// Moves cuts one at a time as long as that helps.
 class Descent {
  public:
-  Descent(const LoadInstance& instance, const LoadOrder& order, int64_t& trials,
-          const Deadline& end)
-      : instance_(instance), order_(order), trials_(trials), end_(end) {}
+  Descent(const LoadInstance& instance, const LayerRow& row, int64_t& trials, const Deadline& end)
+      : instance_(instance), row_(row), trials_(trials), end_(end) {}
 
   Value run(Cuts& cuts) const {
     auto best = price(cuts);
     for (bool better = true; better;) {
       better = false;
       for (size_t c = 0; c < cuts.size(); ++c)
-        for (int32_t step = 1; step <= static_cast<int32_t>(order_.groups.size()); step *= 2)
+        for (int32_t step = 1; step <= row_.count(); step *= 2)
           for (const int32_t by : {-step, step}) better = try_move(cuts, c, by, best) || better;
     }
     return best;
@@ -108,13 +85,12 @@ class Descent {
  private:
   Value price(const Cuts& cuts) const {
     poll_stop();
-    return value_of(instance_, devices_of(instance_, order_, cuts));
+    return value_of(instance_, devices_of(row_, cuts));
   }
 
   bool try_move(Cuts& cuts, size_t c, int32_t by, Value& best) const {
     const int32_t low = c > 0 ? cuts[c - 1] : 0;
-    const int32_t high =
-        c + 1 < cuts.size() ? cuts[c + 1] : static_cast<int32_t>(order_.groups.size());
+    const int32_t high = c + 1 < cuts.size() ? cuts[c + 1] : row_.count();
     const int32_t moved = cuts[c] + by;
     if (moved < low || moved > high || trials_ <= 0 || end_.passed()) return false;
     --trials_;
@@ -129,7 +105,7 @@ class Descent {
   }
 
   const LoadInstance& instance_;
-  const LoadOrder& order_;
+  const LayerRow& row_;
   int64_t& trials_;
   const Deadline& end_;
 };
@@ -209,20 +185,21 @@ std::vector<int32_t> cut_by_rule(const LoadInstance& instance, CutRule rule, uin
 std::vector<int32_t> cut_along(const LoadInstance& instance, const LoadOrder& order, CutRule rule,
                                uint64_t seed) {
   if (instance.accelerators == 0) return std::vector<int32_t>(instance.nodes.size(), 0);
-  const int32_t parts = instance.accelerators;
+  const auto row = layer_row_of(instance, order);
+  const int32_t parts = row.device_count();
+  const auto& work = row.kinds[0].forward_s;
   RandomStream random(seed, "random cuts");
   switch (rule) {
     case CutRule::balanced:
-      return devices_of(instance, order, balanced(work_of(instance, order), parts));
+      return devices_of(row, balanced(work, parts));
     case CutRule::torchgpipe:
-      return devices_of(instance, order,
-                        cuts_of(block_partition(work_of(instance, order), parts), parts));
+      return devices_of(row, cuts_of(block_partition(work, parts), parts));
     case CutRule::equal:
-      return devices_of(instance, order, equal(order.groups.size(), parts));
+      return devices_of(row, equal(row.count(), parts));
     case CutRule::random:
-      return devices_of(instance, order, random_cuts(order.groups.size(), parts, random));
+      return devices_of(row, random_cuts(row.count(), parts, random));
     case CutRule::memory:
-      return devices_of(instance, order, balanced(memory_of(instance, order), parts));
+      return devices_of(row, balanced(row.fixed_bytes, parts));
   }
   return {};
 }
@@ -231,15 +208,15 @@ std::vector<int32_t> search_cuts(const LoadInstance& instance, const CutSearchOp
   check_load_instance(instance);
   if (instance.accelerators == 0) return std::vector<int32_t>(instance.nodes.size(), 0);
   const auto end = Deadline::in(options.seconds);
-  const auto order = make_load_order(instance, false);
+  const auto row = layer_row_of(instance, make_load_order(instance, false));
   RandomStream random(options.seed, "cut search");
   int64_t trials = options.trials;
-  const Descent descent(instance, order, trials, end);
+  const Descent descent(instance, row, trials, end);
   Cuts best;
   Value least{true, std::numeric_limits<double>::infinity(), 0};
   for (int32_t start = 0; start < std::max(1, options.starts); ++start) {
-    auto cuts = start == 0 ? balanced(work_of(instance, order), instance.accelerators)
-                           : random_cuts(order.groups.size(), instance.accelerators, random);
+    auto cuts = start == 0 ? balanced(row.kinds[0].forward_s, row.device_count())
+                           : random_cuts(row.count(), row.device_count(), random);
     const auto value = descent.run(cuts);
     if (start == 0 || value < least) {
       least = value;
@@ -247,7 +224,7 @@ std::vector<int32_t> search_cuts(const LoadInstance& instance, const CutSearchOp
     }
     if (trials <= 0 || end.passed()) break;
   }
-  return devices_of(instance, order, best);
+  return devices_of(row, best);
 }
 
 }  // namespace trinity

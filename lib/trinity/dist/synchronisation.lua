@@ -9,9 +9,11 @@
 -- Replicas fill the devices in order. One that computes, and gradients that are reduced while the backward pass
 -- goes on, are steps of the simulator: graphs of trinity.graph:replicate on the cluster. What goes beside or between
 -- steps (parameters of DASO and local SGD, the parameter server) takes the time of cluster:collective or, for the
--- server, of a simulated graph of its transfers. Simplification: what DASO sends in the background does not slow
--- the all-reduce inside nodes (they use other links on the clusters meant here).
+-- server, of a simulated graph of its transfers. What epochs make of these seconds: engine/strategy/replica_clock.h.
+-- Simplification: what DASO sends in the background does not slow the all-reduce inside nodes (they use other links on
+-- the clusters meant here).
 
+local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local daso = require 'trinity.dist.daso'
@@ -315,70 +317,41 @@ local function exchange_s(self, workers, servers)
   return price(self, builder:build(), array.int32_of(place), { memory = 'none' }).step_time_s
 end
 
-local function slowest_node(self, time_of)
-  local slowest = 0
-  for node = 0, self.nodes - 1 do slowest = math.max(slowest, time_of(self, node)) end
-  return slowest
-end
-
 local function all_replicas(self) return util.listed(self.replicas, function(r) return r - 1 end) end
 
+--- time_of(node) of every node, from 0.
+local function by_node(self, time_of)
+  return util.listed(self.nodes, function(node) return time_of(self, node - 1) end)
+end
+
 --- An epoch under a policy whose epochs are all alike.
-local function even_epoch_s(self, batches)
-  local kind, plan = self.policy.kind, self.policy
-  local compute = slowest_node(self, compute_s)
+local function even_epoch_s(self, clock, batches)
+  local kind, plan, several = self.policy.kind, self.policy, self.replicas > 1
   if kind == 'bsp' then return batches * world_step_s(self, plan.bucket_bytes, plan.algorithm) end
   if kind == 'local_sgd' then
-    local average = self.replicas > 1 and collective_s(self, 'all_reduce', plan.algorithm, all_replicas(self), 1) or 0
-    return batches * compute + math.ceil(batches / plan.steps) * average
+    local average_s = several and collective_s(self, 'all_reduce', plan.algorithm, all_replicas(self), 1) or 0
+    return clock:local_sgd_epoch_s(batches, plan.steps, average_s)
   end
   if plan.servers > self.replicas then
     util.fail('replication: %d servers are more than %d replicas', plan.servers, self.replicas)
   end
-  if self.replicas == 1 then return batches * compute end
-  local all = once(self, 'exchange', exchange_s, self, self.replicas, plan.servers)
-  if not plan.asynchronous then return batches * (compute + all) end
-  return batches * math.max(all, compute + once(self, 'exchange alone', exchange_s, self, 1, plan.servers))
+  local all_s = several and once(self, 'exchange', exchange_s, self, self.replicas, plan.servers) or 0
+  local one_s = several and plan.asynchronous and once(self, 'exchange alone', exchange_s, self, 1, plan.servers) or 0
+  return clock:server_epoch_s(batches, all_s, one_s, plan.asynchronous)
 end
 
---- The clocks of all nodes under DASO, and the wire between them.
-local Clock = {}
-Clock.__index = Clock
+--- DASO on the clocks of all nodes and of the wire between them.
+local Daso = {}
+Daso.__index = Daso
 
-local function new_clock(self)
-  local clock = setmetatable({ run = self, now_s = {}, alone_s = {}, together_s = {}, wire_free_s = 0, sent_bytes = 0,
-    syncs = 0 }, Clock)
-  for node = 0, self.nodes - 1 do
-    clock.now_s[node], clock.alone_s[node] = 0, compute_s(self, node)
-    clock.together_s[node] = node_step_s(self, node)
-  end
-  clock.pack_s, clock.merge_s = once(self, 'pack', addition_s, self, 1), once(self, 'merge', addition_s, self, 2)
-  return clock
+local function new_daso(self, clock)
+  return setmetatable({ run = self, clock = clock, sent_bytes = 0, syncs = 0,
+    pack_s = once(self, 'pack', addition_s, self, 1), merge_s = once(self, 'merge', addition_s, self, 2) }, Daso)
 end
 
-function Clock:latest_s()
-  local latest = 0
-  for node = 0, self.run.nodes - 1 do latest = math.max(latest, self.now_s[node]) end
-  return latest
-end
-
-function Clock:add(seconds)
-  for node = 0, self.run.nodes - 1 do self.now_s[node] = self.now_s[node] + seconds end
-end
-
---- No node goes on before `time_s`.
-function Clock:wait(time_s)
-  for node = 0, self.run.nodes - 1 do self.now_s[node] = math.max(self.now_s[node], time_s) end
-end
-
-function Clock:compute(gradients)
-  if gradients == 'world' then
-    local start_s = self:latest_s()
-    self:wait(start_s + world_step_s(self.run, 25000000, 'automatic'))
-    return
-  end
-  local step_s = gradients == 'node' and self.together_s or self.alone_s
-  for node = 0, self.run.nodes - 1 do self.now_s[node] = self.now_s[node] + step_s[node] end
+function Daso:compute(gradients)
+  if gradients == 'world' then return self.clock:step_of_all(world_step_s(self.run, 25000000, 'automatic')) end
+  self.clock:step(gradients == 'node')
 end
 
 local function group_members(self, group)
@@ -391,45 +364,42 @@ local moves = {}
 
 function moves.send(self, action)
   local run, share = self.run, action.bfloat16 and 0.5 or 1
-  self:add(self.pack_s)
-  local took_s = once(run, ('global %d %g'):format(action.group, share), collective_s, run, 'all_reduce', 'automatic',
-    group_members(run, action.group), share)
-  self.wire_free_s = math.max(self:latest_s(), self.wire_free_s) + took_s
-  self.outgoing_s, self.syncs = self.wire_free_s, self.syncs + 1
-  self.sent_bytes = self.sent_bytes + share * run.parameter_bytes
+  self.clock:add(self.pack_s)
+  self.clock:send(once(run, ('global %d %g'):format(action.group, share), collective_s, run, 'all_reduce', 'automatic',
+    group_members(run, action.group), share))
+  self.syncs, self.sent_bytes = self.syncs + 1, self.sent_bytes + share * run.parameter_bytes
 end
 
 function moves.merge(self)
-  self:wait(self.pending_s)
-  self.pending_s = nil
-  self:add(self.merge_s)
+  self.clock:wait_for_earlier()
+  self.clock:add(self.merge_s)
 end
 
 function moves.average(self)
-  self:wait(self.outgoing_s)
-  self.outgoing_s = nil
-  self:add(self.pack_s)
+  self.clock:wait_for_sent()
+  self.clock:add(self.pack_s)
 end
 
 function moves.broadcast(self, action)
   local run, node = self.run, {}
   if run.per_node == 1 then return end
   for r = 0, run.per_node - 1 do node[r + 1] = r end
-  self:add(once(run, 'broadcast ' .. action.group, collective_s, run, 'broadcast', 'automatic', node, 1))
+  self.clock:add(once(run, 'broadcast ' .. action.group, collective_s, run, 'broadcast', 'automatic', node, 1))
 end
 
 --- An epoch of DASO, batch by batch.
-local function daso_epoch(clock, schedule, batches)
+local function daso_epoch(self, schedule, batches)
+  local clock = self.clock
   local row = { global_skips = schedule.global_skips, local_skips = schedule.local_skips,
     batches_to_wait = schedule.batches_to_wait, phase = schedule:phase() }
-  local start_s, syncs, bytes = clock:latest_s(), clock.syncs, clock.sent_bytes
+  local start_s, syncs, bytes = clock:latest_s(), self.syncs, self.sent_bytes
   for _ = 1, batches do
-    clock:compute(schedule.gradients)
-    for _, action in ipairs(schedule:after_batch(batches)) do moves[action.what](clock, action) end
-    if clock.outgoing_s then clock.pending_s, clock.outgoing_s = clock.outgoing_s, nil end
+    self:compute(schedule.gradients)
+    for _, action in ipairs(schedule:after_batch(batches)) do moves[action.what](self, action) end
+    clock:end_batch()
   end
-  row.time_s, row.synchronisations = clock:latest_s() - start_s, clock.syncs - syncs
-  row.global_bytes = clock.sent_bytes - bytes
+  row.time_s, row.synchronisations = clock:latest_s() - start_s, self.syncs - syncs
+  row.global_bytes = self.sent_bytes - bytes
   return row
 end
 
@@ -457,16 +427,18 @@ function Run:train(options)
     check.wrong('replication:train', 'option', 'loss', given, 'a list of numbers or a function')
   end
   if epochs * batches > most_batches then util.fail('replication:train: more than %d batches', most_batches) end
-  local result = { epochs = {}, time_s = 0, compute_s = epochs * batches * slowest_node(self, compute_s) }
-  local schedule, clock, even_s
-  if self.policy.kind == 'daso' then
-    schedule, clock = daso.schedule(util.merged({ epochs = epochs, groups = self.per_node, nodes = self.nodes },
-      self.policy.options)), new_clock(self)
+  local of_daso = self.policy.kind == 'daso'
+  local clock = core.replica_clock(by_node(self, compute_s), of_daso and by_node(self, node_step_s) or {})
+  local result = { epochs = {}, time_s = 0, compute_s = epochs * batches * clock:compute_s() }
+  local schedule, on_clock, even_s
+  if of_daso then
+    schedule, on_clock = daso.schedule(util.merged({ epochs = epochs, groups = self.per_node, nodes = self.nodes },
+      self.policy.options)), new_daso(self, clock)
   else
-    even_s = even_epoch_s(self, batches)
+    even_s = even_epoch_s(self, clock, batches)
   end
   for e = 1, epochs do
-    local row = schedule and daso_epoch(clock, schedule, batches) or { time_s = even_s }
+    local row = schedule and daso_epoch(on_clock, schedule, batches) or { time_s = even_s }
     if schedule then schedule:after_epoch(loss_of(given, e)) end
     result.epochs[e], result.time_s = row, result.time_s + row.time_s
   end

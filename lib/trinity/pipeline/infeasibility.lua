@@ -22,11 +22,10 @@ local function in_words(why, plan, capacity_bytes)
   return table.concat(words, '; ')
 end
 
---- Completes `infeasibility` (`misfit` in some builds of the engine) of a result of the engine: { text =, device =,
---- needed_bytes =, capacity_bytes =, over_bytes =, node = }, what there is of it.
+--- Completes `infeasibility` of a result of the engine: { text =, device =, needed_bytes =, capacity_bytes =,
+--- over_bytes =, node = }, what there is of it.
 local function complete(split, plan)
-  local why, capacity_bytes = split.infeasibility or split.misfit, plan.machine.memory_bytes
-  split.infeasibility, split.misfit = why, nil
+  local why, capacity_bytes = split.infeasibility, plan.machine.memory_bytes
   if why.device then why.capacity_bytes, why.over_bytes = capacity_bytes, why.needed_bytes - capacity_bytes end
   why.text = in_words(why, plan, capacity_bytes)
   return why
@@ -37,7 +36,7 @@ end
 function pipeline_infeasibility.tell(found, plan, as_result)
   if found.feasible then return end
   if #found.assignment > 0 then
-    if found.infeasibility or found.misfit then complete(found, plan) end
+    if found.infeasibility then complete(found, plan) end
     return
   end
   if plan.machine.devices < 1 or plan.machine.devices > most_devices then return end

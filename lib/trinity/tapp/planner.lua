@@ -17,36 +17,6 @@ local default_rounds = 800 -- batches
 local policy_share = 0.25 -- of the rounds, or of the seconds
 local infeasible = -10
 
-local most_layers = 1024 -- as many as planners take devices
-
--- Loads of the parts that the rule 'equal' makes when every layer may have a device of its own, and the part of every
--- node. In longer networks neighbours share a part.
-local function parts_of(plan, bandwidth_bytes_per_s)
-  local all = util.merged(plan.machine, { devices = math.max(1, math.min(#plan.about.nodes, most_layers)), cpus = 0,
-    memory_bytes = 0, bandwidth_bytes_per_s = bandwidth_bytes_per_s })
-  local split = plan.network:cuts(all, 'equal', {})
-  return split.loads, split.assignment
-end
-
---- The nodes of a network as a row of layers (trinity.tapp.layer_chain): those parts, their times without transfers,
---- and the time of their transfers for what a cut behind them sends. Returns the row and the layer of every node.
-local function row_of(plan)
-  local loads, layer_of = parts_of(plan)
-  local times = parts_of(plan, 1e30)
-  local layers = 0
-  for node = 1, #layer_of do layers = math.max(layers, layer_of[node]) end
-  local row = { layers = layers, type = {}, parameter_bytes = {}, activation_bytes = {}, forward_bytes = {},
-    backward_bytes = {} }
-  local time, none = {}, {}
-  for l = 1, layers do
-    row.type[l], row.parameter_bytes[l], row.activation_bytes[l], row.backward_bytes[l] = 'layer', 0, 0, 0
-    row.forward_bytes[l] = math.max(0, loads[l] - times[l]) * plan.machine.bandwidth_bytes_per_s
-    time[l], none[l] = times[l], 0
-  end
-  row.kinds = { { device = 1, forward_s = time, backward_s = none } }
-  return row, layer_of
-end
-
 -- What the search has: prices schemes and keeps the best split.
 local Search = {}
 Search.__index = Search
@@ -111,11 +81,11 @@ end
 local function run(plan)
   local options = plan.options
   local own = util.merged({ seed = options.seed }, settings)
-  local row, layer_of = row_of(plan)
+  local row = plan.network:layer_row(plan.machine):about()
   local limited = options.seconds < math.huge
-  local self = setmetatable({ plan = plan, layer_of = layer_of, start = core.clock_s(), round = 0, limited = limited,
-    rounds = options.rounds or (limited and 1e6 or default_rounds), shown = progress.new('tapp', options.quiet) },
-    Search)
+  local self = setmetatable({ plan = plan, layer_of = row.layer_of, start = core.clock_s(), round = 0,
+    limited = limited, rounds = options.rounds or (limited and 1e6 or default_rounds),
+    shown = progress.new('tapp', options.quiet) }, Search)
   learn(self, tapp_policy.new(row, plan.machine.devices, own), own)
   refine(self, row, own)
   self.shown:finish()

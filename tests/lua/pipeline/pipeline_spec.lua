@@ -147,6 +147,8 @@ describe('trinity.pipeline', function()
     core.write_file(folder .. '/human-experts/net_inference_expert.json',
       '{"cpus": [], "fpgas": [{"nodes": [10, 20]}, {"nodes": [11, 12, 22, 21]}]}')
     local found = cut(folder .. '/inputs/net_training.json', { method = 'expert' })
+    expect(found.by):equals 'the authors'
+    expect(cut(training, { method = 'expert' }).by):equals 'equal layers'
     expect(table.concat(found.assignment, ' ')):equals '1 2 2 2 2 1'
     expect(found.max_load):equals(12.5)
   end)

@@ -63,6 +63,16 @@ describe('a file for something else', function()
     core.write_file(path, (core.read_file(path):gsub('search checkpoint %d', 'search checkpoint 9')))
     refused(here, { resume = path }, 'another version of trinity %(9')
   end)
+  it('is refused where it is a checkpoint with another byte beside its check sum', function()
+    local here = problem(4, 'p100x2')
+    trinity.methods.trinity(here, with { checkpoint = path, checkpoint_every = 1 })
+    local text = core.read_file(path)
+    local first, last = text:find '"sum": *"%x+"'
+    for _, at in ipairs { first - 1, last + 1 } do
+      core.write_file(path, text:sub(1, at - 1) .. '\t' .. text:sub(at + 1))
+      expect(function() trinity.methods.trinity(here, with { resume = path }) end):raises 'changed or cut short'
+    end
+  end)
   it('is refused where it is a strategy of another model, and said where the cluster is another', function()
     local here = problem(4, 'p100x2')
     here:strategy(here:placement()):save(path)
