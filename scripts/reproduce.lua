@@ -15,11 +15,11 @@ local options = trinity.options {
   only = { default = '', help = "sections of the page with commas; '': all; '?' lists them" },
   models = { default = '', help = "networks with commas; '': all that a section has" },
   quick = { default = false, help = 'at most 3 minutes on two cores: fewer cases, updates and seeds' },
-  seeds = { default = 0, help = 'runs of what draws random numbers; 0: 3, and 1 with --quick', min = 0, max = 1000,
-    integer = true },
+  seeds = { default = 0, help = 'runs of what draws random numbers; 0: 3 (tapp: 5), and 1 with --quick', min = 0,
+    max = 1000, integer = true },
   seed = { default = 1, help = 'the first seed', min = 0, integer = true },
-  updates = { default = 0, help = "updates of every policy; 0: 100 as the paper's figures have, and 3 with --quick",
-    min = 0, integer = true },
+  updates = { default = 0, help = "updates of every policy; 0: 100 as the paper's figures have, and 3 with --quick "
+    .. '(tapp: 100)', min = 0, integer = true },
   format = { default = 'text', help = 'text, or markdown' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
   output = { default = 'runs/reproduce', writes = '/x.csv', help = 'folder of pictures, CSV and what is kept' },
@@ -51,16 +51,22 @@ end
 local function settings_of()
   chosen(options.format, { 'text', 'markdown' }, 'option --format')
   local models
-  for _, name in ipairs(util.words(options.models)) do models = util.merged(models, { [name] = true }) end
-  local updates = options.updates > 0 and options.updates or options.quick and 3 or 100
-  return { quick = options.quick, seeds = options.seeds > 0 and options.seeds or options.quick and 1 or 3,
+  for _, name in ipairs(util.words(options.models)) do
+    models = util.merged(models, { [paper.models and chosen(name, paper.models, 'option --models') or name] = true })
+  end
+  local quick = util.merged({ updates = 3, seeds = 1 }, paper.quick)
+  local updates = options.updates > 0 and options.updates or options.quick and quick.updates or 100
+  local seeds = options.seeds > 0 and options.seeds or options.quick and quick.seeds or paper.seeds or 3
+  return { quick = options.quick, seeds = seeds,
     seed = options.seed, updates = updates, models = models, format = options.format,
     output = ('%s/%s'):format(options.output, paper.name), json = options.json }
 end
 
 local settings, all = settings_of(), {}
+settings.shared = settings -- what sections of a page share is kept by it
+function settings.keep(...) trinity.run:result(...) end
 if not options.json then
-  print(('# %s\n\n%s\n'):format(paper.title, paper.source))
+  print(('# %s\n\n%s\n'):format(paper.title, page.wrapped(paper.source)))
 end
 for _, section in ipairs(sections()) do
   local own = util.merged(settings)
@@ -69,7 +75,8 @@ for _, section in ipairs(sections()) do
   end
   local rows, notes = page.run(section, own)
   local data = page.data(rows)
-  all[#all + 1] = { section = section.name, title = section.title, reduced = own.reduced, rows = data, notes = notes }
+  all[#all + 1] = { section = section.name, title = section.title, reduced = own.reduced, heads = section.heads,
+    rows = data, notes = notes }
   trinity.run:result('reproduction', all[#all], ('%s: %s'):format(paper.name, section.title))
   if not options.json then
     print(page.text(section, rows, notes, own))
