@@ -84,7 +84,7 @@ local function assumptions()
     'the ring of all devices crosses it at 6 GB/s')
   add('all links twice as wide', steps_of(search, changed_cluster(scaled(2))), 'as if sums took half the time')
   add('all links half as wide', steps_of(search, changed_cluster(scaled(0.5))), '')
-  add('machines joined at 1.2 GB/s', steps_of(search, changed_cluster(narrow_network)), 'TCP over InfiniBand, or 10 GbE')
+  add('machines joined at 1.2 GB/s', steps_of(search, changed_cluster(narrow_network)), 'as by 10 Gbit/s Ethernet')
   add('rings within machines, then between', two_levels(plain, search.graph),
     "data parallelism's sum by formula: scatter, ring of shares, gather, one after the other")
   add('launches of 100 us', steps_of(search, changed_cluster(as_it_is, { launch_s = 100e-6 })),
@@ -116,7 +116,8 @@ local function add_held(rows, seconds)
     local steps = shifted(steps_of(networks.search('alexnet', p), cluster), seconds)
     local claimed, got = networks.claimed.alexnet[family][p][3], steps.data_parallel / steps.best
     rows:add { what = ('as many ms more a step, p = %d'):format(p), claimed = claimed,
-      literal = steps.data_parallel / steps.expert, ours = got, verdict = page.verdict { claimed = claimed, got = got } }
+      literal = steps.data_parallel / steps.expert, ours = got,
+      verdict = page.verdict { claimed = claimed, got = got } }
   end
 end
 

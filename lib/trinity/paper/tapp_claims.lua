@@ -58,8 +58,8 @@ end
 return { name = 'claims', title = 'The two averages: 1.37 times as fast, a share of communication 48.92 % lower',
   learns = true, heads = { literal = 'beside equal shards', ours = 'beside shards by speed' },
   about = 'Means over the cases of section cases, of medians over seeds. The paper names neither networks nor '
-    .. 'machines, batches or settings, so that nothing here can be its experiment, and no row counts as agreement. Its BSP '
-    .. 'is read as equal shards; a fair one splits the batch by speed.',
+    .. 'machines, batches or settings, so that nothing here can be its experiment, and no row counts as agreement. '
+    .. 'Its BSP is read as equal shards; a fair one splits the batch by speed.',
   run = function(rows, settings)
     local cases = studies.of(settings)
     for _, question in ipairs(questions) do

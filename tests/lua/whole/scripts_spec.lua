@@ -2,6 +2,7 @@
 -- says.
 
 local core = require 'trinity.core'
+local util = require 'trinity.base.util'
 local masked = setfenv(loadfile(root .. '/tests/lua/support/script_masks.lua'), getfenv())()
 
 --- A folder of runs with one that has ended.
@@ -45,10 +46,10 @@ local smoke = {
   },
   papers = {
     table3 = '',
-    pase = '--models alexnet,rnnlm --devices 4 --iterations 1000 --strategy 4 --clusters gtx1080ti_ib --output ' .. temporary(),
     table4 = '--only gnmt --granularity layer --evaluations 8 --methods single_device,expert,m_etf,random,hierarchical,trinity',
     placement_benchmark = ("--folder '%s/tests/data/profiles' --devices 2 --evaluations 20 --seeds 1"):format(root),
-    tapp = '--models vgg16 --nodes 2 --batch_size 8 --micro_batches 2 --evaluations 40 --seeds 1 --most_splits 100',
+    reproduce_tapp = '--only claims,learning --quick --models vgg16 --updates 2 --output ' .. temporary '.folder',
+    reproduce_pase = '--only table2,figure6 --quick --models rnnlm --output ' .. temporary '.folder',
     figure9 = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --placements 6 --steps 2 --warm_up 1 --copies 1 '
       .. '--largest_copy 65536 --searches 20 --output ' .. temporary(),
     daso = '--networks resnet50 --gpus 4,8 --study_gpus 8 --bandwidths 24,1 --resnet50_epochs 10 --output ' .. temporary '.folder',
@@ -68,7 +69,7 @@ local smoke = {
 }
 
 -- Scripts that are but an earlier name of another.
-local earlier_names = { run = 'execute', transfer = 'leave_one_out' }
+local earlier_names = { run = 'execute', transfer = 'leave_one_out', tapp = 'reproduce', pase = 'reproduce' }
 
 --- The golden text of a script, scripts/GROUP/NAME, and its arguments there.
 local function small(name)
@@ -76,6 +77,15 @@ local function small(name)
     if arguments[name] then return ('scripts/%s/%s'):format(group, name), arguments[name] end
   end
   error(('no small arguments for scripts/%s.lua'):format(name), 0)
+end
+
+--- The pages of papers that have small arguments, as golden texts are called.
+local function pages()
+  local list = {}
+  for name in util.sorted_pairs(smoke.papers) do
+    if name:find '^reproduce_' then list[#list + 1] = name end
+  end
+  return list
 end
 
 --- What a script prints on standard output; it ends with status 0.
@@ -90,7 +100,20 @@ end
 describe('scripts', function()
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'
-    if earlier_names[name] then
+    if earlier_names[name] == 'reproduce' then
+      it(name .. ' goes on being understood', function()
+        local text_name, arguments = small('reproduce_' .. name)
+        expect(masked('reproduce_' .. name, printed(name, arguments)))
+          :equals(core.read_file(('%s/tests/golden/%s.txt'):format(root, text_name)))
+      end)
+    elseif name == 'reproduce' then
+      for _, page in ipairs(pages()) do
+        local text_name, arguments = small(page)
+        it_golden(text_name, function()
+          return masked(page, printed('reproduce ' .. page:match '^reproduce_(.*)$', arguments))
+        end)
+      end
+    elseif earlier_names[name] then
       it(name .. ' goes on being understood', function()
         local status, output = run_trinity(name .. ' --help')
         expect(status):equals(0)
@@ -106,6 +129,8 @@ describe('scripts', function()
         if name == 'table4' then with_torch() end -- which prints the other rows without it
         return masked(name, printed(name, arguments))
       end)
+    end
+    if name and not earlier_names[name] then
       it(name .. ' explains itself', function()
         local status, output = run_trinity(name .. ' --help')
         expect(status):equals(0)
