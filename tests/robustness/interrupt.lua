@@ -20,9 +20,7 @@ local words = {
   info = 'nasnet_large --json',
   reference = '--save %s',
   table3 = '',
-  reproduce = 'pase --only table2,figure6,alexnet --output %s',
-  tapp = '--models resnet50 --updates 2000 --output %s',
-  pase = '--only figure6 --output %s',
+  reproduce = 'pase --output %s',
   table4 = '--evaluations 4000',
   placement_benchmark = ("--folder '%s/tests/data/profiles' --evaluations 100000 --seeds 5"):format(root),
   simulate = '--model nasnet_large --json',
@@ -60,7 +58,8 @@ local words = {
 
 --- Everything to be struck: { name =, command =, path = of the run or nil }.
 local function all_cases()
-  local list = {}
+  local list = { { name = 'script reproduce tapp', command = ('reproduce tapp --updates 2000 --models resnet50 --output %s')
+    :format(folder .. '/output/tapp') } }
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'
     if name and name ~= 'run' and name ~= 'transfer' then -- but earlier names of others

@@ -11,8 +11,8 @@ local plot = require 'trinity.base.plot'
 local util = require 'trinity.base.util'
 
 -- Proposals of FlexFlow's chain. A state of InceptionV3 over 32 devices is 33,000 operators, half a second.
-local proposals = { alexnet = 300, rnnlm = 300, inception_v3 = 30, transformer = 30 }
-local quick_proposals = { alexnet = 60, rnnlm = 60, inception_v3 = 5, transformer = 5 }
+local proposals = { alexnet = 500, rnnlm = 500, inception_v3 = 30, transformer = 30 }
+local quick_proposals = { alexnet = 100, rnnlm = 100, inception_v3 = 5, transformer = 5 }
 
 local function cells_of(settings)
   local cells = {}

@@ -42,7 +42,7 @@ local function add(rows, label, cases, comparison)
   local seeds = #cases > 0 and #studies.find(cases[1], ours).steps_s or 0
   rows:add { what = ('%s: %s against %s'):format(label, ours, theirs), claimed = 'not stated',
     ours = ('ahead %d, behind %d of %d'):format(wins, losses, #mine), updates = updates, seeds = seeds,
-    verdict = { text = ('%s; what it tells: %s'):format(tested.text, comparison[3]) } }
+    verdict = { text = ('%s: %s'):format(comparison[3], tested.text) } }
 end
 
 -- How often each variant is as fast as the proved optimum, and how far its slowest run is off.

@@ -69,7 +69,7 @@ local smoke = {
 }
 
 -- Scripts that are but an earlier name of another.
-local earlier_names = { run = 'execute', transfer = 'leave_one_out', tapp = 'reproduce', pase = 'reproduce' }
+local earlier_names = { run = 'execute', transfer = 'leave_one_out' }
 
 --- The golden text of a script, scripts/GROUP/NAME, and its arguments there.
 local function small(name)
@@ -100,13 +100,7 @@ end
 describe('scripts', function()
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'
-    if earlier_names[name] == 'reproduce' then
-      it(name .. ' goes on being understood', function()
-        local text_name, arguments = small('reproduce_' .. name)
-        expect(masked('reproduce_' .. name, printed(name, arguments)))
-          :equals(core.read_file(('%s/tests/golden/%s.txt'):format(root, text_name)))
-      end)
-    elseif name == 'reproduce' then
+    if name == 'reproduce' then
       for _, page in ipairs(pages()) do
         local text_name, arguments = small(page)
         it_golden(text_name, function()
@@ -138,6 +132,20 @@ describe('scripts', function()
       end)
     end
   end
+end)
+
+describe("a paper's name", function()
+  it('goes on being understood as its page', function()
+    local status, output = run_trinity 'pase --only table2 --models alexnet'
+    expect(status):equals(0)
+    expect(output):matches '^# PaSE\n.*\nmade by: trinity reproduce pase %-%-only table2 %-%-models alexnet\n$'
+    local _, own = run_trinity 'reproduce pase --only table2 --models alexnet'
+    expect(output):equals(own)
+    expect(select(2, run_trinity 'tapp --only "?"')):equals(select(2, run_trinity 'reproduce tapp --only "?"'))
+  end)
+  it('gives its chapter of the manual to help', function()
+    expect(select(2, run_trinity 'help pase')):matches '^PaSE'
+  end)
 end)
 
 describe('the main job', function()
