@@ -58,8 +58,8 @@ local words = {
 
 --- Everything to be struck: { name =, command =, path = of the run or nil }.
 local function all_cases()
-  local list = { { name = 'script reproduce tapp', command = ('reproduce tapp --updates 2000 --models resnet50 --output %s')
-    :format(folder .. '/output/tapp') } }
+  local list = { { name = 'script reproduce tapp',
+    command = ('reproduce tapp --updates 2000 --models resnet50 --output %s/output/tapp'):format(folder) } }
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'
     if name and name ~= 'run' and name ~= 'transfer' then -- but earlier names of others

@@ -13,7 +13,8 @@
 --     run = function(rows, settings) ... return notes end }
 --
 -- whose run() adds a row as soon as it is measured (rows:add) and returns what stands below them, if anything.
--- settings: quick, seeds, seed, updates, models (a set or nil), output (a folder), json. A row has
+-- settings: quick, seeds, seed, updates, models (a set or nil), output (a folder), json, keep(kind, data, sentence)
+-- (adds a result to the run; nil in tests), quiet. A row has
 --
 --   what      the cell of the paper or the question
 --   claimed   what the paper says: a text, or a number with `unit`
@@ -116,11 +117,11 @@ local left = { [#columns] = true } -- beside the first: texts
 local known = { what = 'string', claimed = 'any', literal = 'any', ours = 'any', updates = 'any', seeds = 'any',
   verdict = 'table', unit = 'string' }
 
---- Adds a row (see above) and says so on standard error.
+--- Adds a row (see above) and says so on standard error, but where the settings are `quiet`.
 function Rows:add(row)
   check.fields('paper row', row, known)
   self[#self + 1] = row
-  io.stderr:write(('%s: %s\n'):format(self.section, row.what))
+  if not self.quiet then io.stderr:write(('%s: %s\n'):format(self.section, row.what)) end
 end
 
 local function cells_of(row)
@@ -195,7 +196,7 @@ end
 
 --- Runs a section: its rows, and its notes.
 function page.run(section, settings)
-  local rows = setmetatable({ section = section.name }, Rows)
+  local rows = setmetatable({ section = section.name, quiet = settings.quiet }, Rows)
   local notes = section.run(rows, settings)
   return rows, notes
 end

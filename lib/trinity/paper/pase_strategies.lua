@@ -41,7 +41,7 @@ strategies.rows = {
     { 'Feed forward', '.*/inner', 'Einsum', 'b s(l) d(e) e(f)', { 16, 1, 1, 2 } },
     { 'Feed forward, outer', '.*/outer', 'Einsum', 'b s(l) d(e) e(f)', { 16, 1, 1, 2 } },
     { 'FC', 'projection', 'Einsum', 'b s(l) v d(e)', { 1, 1, 16, 1 } },
-    { 'Softmax', 'loss', 'SoftmaxCrossEntropyLoss', 'b s v(d)', { 1, 1, 16 } },
+    { 'Softmax', 'loss', 'SoftmaxCrossEntropyLoss', 'b s(l) v', { 1, 1, 16 } },
   },
 }
 
@@ -82,12 +82,16 @@ function strategies.compare(search, row, configurations)
       local agrees = factors[d] == row[5][d]
       result.cells, result.cells_equal = result.cells + 1, result.cells_equal + (agrees and 1 or 0)
       same = same and agrees
-      if not agrees and not off[name] then off[name], result.differs[#result.differs + 1] = true, name end
+      off[name] = off[name] or not agrees
     end
     local text = text_of(factors)
     count[text] = (count[text] or 0) + 1
     if count[text] > most then most, result.ours = count[text], text end
     result.layers, result.equal = result.layers + 1, result.equal + (same and 1 or 0)
+  end
+  for word in row[4]:gmatch '%S+' do
+    local name = word:match '^[^(]*'
+    if off[name] then result.differs[#result.differs + 1] = name end
   end
   result.most = most
   return result

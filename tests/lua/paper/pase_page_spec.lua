@@ -7,7 +7,7 @@ local page = require 'trinity.paper.page'
 local strategies = require 'trinity.paper.pase_strategies'
 
 local function settings(more)
-  return merged({ quick = true, seeds = 1, seed = 1, updates = 1, json = true, format = 'text' }, more)
+  return merged({ quick = true, seeds = 1, seed = 1, updates = 1, json = true, quiet = true, format = 'text' }, more)
 end
 
 --- Rows of table 2 that are not equal, each with the dimensions that differ and what ours has.

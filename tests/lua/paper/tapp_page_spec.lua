@@ -16,7 +16,8 @@ describe('shards', function()
 end)
 
 describe('the page of TAPP', function()
-  local settings = { quick = true, seeds = 2, seed = 1, updates = 2, json = true, models = { vgg16 = true }, format = 'text' }
+  local settings = { quick = true, seeds = 2, seed = 1, updates = 2, json = true, quiet = true, models = { vgg16 = true },
+    format = 'text' }
   local function cases_of() return studies.of(settings) end -- studied once
   it('studies its cases once, by all methods', function()
     local cases = cases_of()

@@ -47,7 +47,11 @@ local tables = {
     return cells[1] == 'mean rank' and column > 1 or usual(heading, cells, column, count)
   end,
   profile = columns { { 2, 3, 4, 5, 6, 7, 8 }, { 2, 3, 4, 5 } },
-  reproduce_tapp = columns { { 3, 4, 7 }, { 4, 7 } },
+  reproduce_tapp = function(_, cells, column, count) -- rows of what draws schemes
+    local drawn = count > 1
+    for _, name in ipairs { 'default', 'trained', 'frozen', 'moves' } do drawn = drawn or cells[1]:find(name) end
+    return drawn and (column == 4 or column == 7 or count == 1 and column == 3)
+  end,
   table4 = columns { { 9, 11 }, {}, { 4, 6, 8, 10, 11, 12, 13 } },
   train_distributed = columns { { 3, 4 } },
   trinity_ablation = function(heading, cells, column)
@@ -70,7 +74,7 @@ local texts = {
   report = { { '%d+ kB', '~ kB' } },
   select = { { '"seconds": [%d.e-]+', '"seconds": ~' } },
   table4 = { { '\nsingle_device against trinity:.-\n\nFitted', '\n~\n\nFitted' } },
-  reproduce_tapp = { { 'TAPP by default.*', function(part) return (part:gsub(unpack(numbers))) end } },
+  reproduce_tapp = { { 'TAPP by default.-\n\n', function(part) return (part:gsub(unpack(numbers))) end } },
   timeline = { { 'simulated in [%d.]+ ms', 'simulated in ~ ms' } },
   train_distributed = { measured },
   trinity_policy = { { '(%-?%d%.%d%d%d)%d%d%d', '%1~~~' } },
