@@ -69,10 +69,10 @@ if not options.json then
   print(('# %s\n\n%s\n'):format(paper.title, page.wrapped(paper.source)))
 end
 for _, section in ipairs(sections()) do
-  local own = util.merged(settings)
-  if section.learns and settings.updates < 100 then
-    own.reduced = ('reduced: %d updates instead of 100'):format(settings.updates)
-  end
+  local own, less = util.merged(settings), {}
+  if section.learns and settings.updates < 100 then less[1] = ('%d updates instead of 100'):format(settings.updates) end
+  if options.quick and section.quick then less[#less + 1] = section.quick end
+  if #less > 0 then own.reduced = 'reduced: ' .. table.concat(less, '; ') end
   local rows, notes = page.run(section, own)
   local data = page.data(rows)
   all[#all + 1] = { section = section.name, title = section.title, reduced = own.reduced, heads = section.heads,

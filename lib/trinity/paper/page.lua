@@ -9,6 +9,7 @@
 --
 --   { name = 'claims', title = , about = what is compared and how, in sentences,
 --     learns = whether a policy is updated in it, so that fewer updates than the paper's are said in its heading,
+--     quick = what --quick leaves of it, for its heading; nil: all,
 --     heads = titles of columns of its own, { literal = , ours = }, where they mean something more special,
 --     run = function(rows, settings) ... return notes end }
 --

@@ -49,6 +49,8 @@ networks.claimed = {
       [32] = { 1.27, false, 1.60 }, [64] = { 2.70, false, 2.70 } } },
 }
 
+networks.quick = 'AlexNet and RNNLM unless --models names more, 8 and 32 devices, one cluster'
+
 networks.queue = 'fair' -- of simulated links, where nothing else is said
 
 --- Iterates over the networks and numbers of devices that settings ask for: for name, p in networks.cells(settings) do.

@@ -97,7 +97,7 @@ local function draw(path, cells, all)
   return plot.bars(path, figure)
 end
 
-return { name = 'figure6', title = 'Figure 6: steps over data parallelism',
+return { name = 'figure6', title = 'Figure 6: steps over data parallelism', quick = networks.quick,
   heads = { literal = "by PaSE's costs", ours = 'simulated' },
   about = 'Measured by the paper with Mesh-TensorFlow, here simulated (links shared fairly) and priced by the costs of '
     .. "PaSE's code. FlexFlow's chain minimises the simulated step, from the expert's strategy, with a budget of its "

@@ -65,6 +65,7 @@ local function add_optimum(rows, cases, variant)
 end
 
 return { name = 'learning', title = 'What the policy and its updates contribute', learns = true,
+  quick = studies.quick,
   about = 'Runs of equal budgets in pairs by case and seed; a percentage below zero means that the first is faster '
     .. '(medians). moves: one drawn scheme, then moves; frozen: a policy that is never updated, with the same first '
     .. 'weights and random numbers; trained: the same, updated; default: half of the budget each; frozen_moves: '

@@ -16,7 +16,7 @@ local pipeline_schedule = require 'trinity.pipeline.schedule'
 local statistics = require 'trinity.base.statistics'
 local util = require 'trinity.base.util'
 
-local studies = {}
+local studies = { quick = '4 machines only' }
 
 studies.variants = {
   { name = 'moves', options = { refine = 1, learn = false } },

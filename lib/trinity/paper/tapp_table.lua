@@ -34,7 +34,8 @@ local function keep(case, settings)
     schedule_name = ('1F1B, %d micro-batches'):format(baselines.micro_batches) })
 end
 
-return { name = 'cases', title = 'Every case', learns = true, heads = { literal = 'times as fast as equal shards' },
+return { name = 'cases', title = 'Every case', learns = true, quick = studies.quick,
+  heads = { literal = 'times as fast as equal shards' },
   about = ('Simulated steps in ms; batch %d, pipelines with %d micro-batches, machines with a V100, GTX 1080 Ti, P100 '
     .. 'and K80 in turn on 10 Gbit/s Ethernet.'):format(baselines.batch_size, baselines.micro_batches),
   run = function(rows, settings)
