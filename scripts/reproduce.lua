@@ -27,8 +27,8 @@ local options = trinity.options {
 
 local function chosen(name, list, what)
   for _, known in ipairs(list) do if known == name then return name end end
-  util.fail_usage('%s: expected one of %s, got %s', what, table.concat(list, ', '),
-    name == '' and 'none' or util.unknown(name, list))
+  if name == '' then util.fail_usage('%s: expected one of %s', what, table.concat(list, ', ')) end
+  util.fail_usage('%s: unknown name %s', what, util.unknown(name, list))
 end
 
 local paper = require('trinity.paper.' .. chosen(options.paper, papers, 'trinity reproduce PAPER') .. '_page')
@@ -62,13 +62,13 @@ local function settings_of()
     output = ('%s/%s'):format(options.output, paper.name), json = options.json }
 end
 
-local settings, all = settings_of(), {}
+local settings, chosen_sections, all = settings_of(), sections(), {}
 settings.shared = settings -- what sections of a page share is kept by it
 function settings.keep(...) trinity.run:result(...) end
 if not options.json then
   print(('# %s\n\n%s\n'):format(paper.title, page.wrapped(paper.source)))
 end
-for _, section in ipairs(sections()) do
+for _, section in ipairs(chosen_sections) do
   local own, less = util.merged(settings), {}
   if section.learns and settings.updates < 100 then less[1] = ('%d updates instead of 100'):format(settings.updates) end
   if options.quick and section.quick then less[#less + 1] = section.quick end
