@@ -75,7 +75,8 @@ for _, section in ipairs(chosen_sections) do
   if #less > 0 then own.reduced = 'reduced: ' .. table.concat(less, '; ') end
   local rows, notes = page.run(section, own)
   local data = page.data(rows)
-  all[#all + 1] = { section = section.name, title = section.title, reduced = own.reduced, heads = section.heads,
+  local heads = section.heads and { paper_settings = section.heads.literal, ours = section.heads.ours }
+  all[#all + 1] = { section = section.name, title = section.title, reduced = own.reduced, heads = heads,
     rows = data, notes = notes }
   trinity.run:result('reproduction', all[#all], ('%s: %s'):format(paper.name, section.title))
   if not options.json then
