@@ -46,10 +46,9 @@ local smoke = {
   },
   papers = {
     table3 = '',
+    reproduce = 'trinity --only table3 --models gnmt --output ' .. temporary '.folder',
     table4 = '--only gnmt --granularity layer --evaluations 8 --methods single_device,expert,m_etf,random,hierarchical,trinity',
     placement_benchmark = ("--folder '%s/tests/data/profiles' --devices 2 --evaluations 20 --seeds 1"):format(root),
-    reproduce_tapp = '--only claims,learning --quick --models vgg16 --updates 2 --output ' .. temporary '.folder',
-    reproduce_pase = '--only table2,figure6 --quick --models rnnlm --output ' .. temporary '.folder',
     figure9 = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --placements 6 --steps 2 --warm_up 1 --copies 1 '
       .. '--largest_copy 65536 --searches 20 --output ' .. temporary(),
     daso = '--networks resnet50 --gpus 4,8 --study_gpus 8 --bandwidths 24,1 --resnet50_epochs 10 --output ' .. temporary '.folder',
@@ -68,6 +67,12 @@ local smoke = {
   },
 }
 
+-- Pages of papers, `trinity reproduce NAME`, which have a golden text each.
+local pages = {
+  tapp = '--only claims,learning --quick --models vgg16 --updates 2 --output ' .. temporary '.folder',
+  pase = '--only table2,figure6 --quick --models rnnlm --output ' .. temporary '.folder',
+}
+
 -- Scripts that are but an earlier name of another.
 local earlier_names = { run = 'execute', transfer = 'leave_one_out' }
 
@@ -77,15 +82,6 @@ local function small(name)
     if arguments[name] then return ('scripts/%s/%s'):format(group, name), arguments[name] end
   end
   error(('no small arguments for scripts/%s.lua'):format(name), 0)
-end
-
---- The pages of papers that have small arguments, as golden texts are called.
-local function pages()
-  local list = {}
-  for name in util.sorted_pairs(smoke.papers) do
-    if name:find '^reproduce_' then list[#list + 1] = name end
-  end
-  return list
 end
 
 --- What a script prints on standard output; it ends with status 0.
@@ -100,14 +96,7 @@ end
 describe('scripts', function()
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'
-    if name == 'reproduce' then
-      for _, page in ipairs(pages()) do
-        local text_name, arguments = small(page)
-        it_golden(text_name, function()
-          return masked(page, printed('reproduce ' .. page:match '^reproduce_(.*)$', arguments))
-        end)
-      end
-    elseif earlier_names[name] then
+    if earlier_names[name] then
       it(name .. ' goes on being understood', function()
         local status, output = run_trinity(name .. ' --help')
         expect(status):equals(0)
@@ -123,14 +112,20 @@ describe('scripts', function()
         if name == 'table4' then with_torch() end -- which prints the other rows without it
         return masked(name, printed(name, arguments))
       end)
-    end
-    if name and not earlier_names[name] then
       it(name .. ' explains itself', function()
         local status, output = run_trinity(name .. ' --help')
         expect(status):equals(0)
         expect(output):matches 'options:'
       end)
     end
+  end
+end)
+
+describe('the page of', function()
+  for _, name in ipairs(util.sorted_keys(pages)) do
+    it_golden('scripts/papers/reproduce_' .. name, function()
+      return masked('reproduce_' .. name, printed('reproduce ' .. name, pages[name]))
+    end)
   end
 end)
 
