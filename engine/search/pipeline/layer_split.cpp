@@ -15,6 +15,7 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr size_t kBatch = 256;  // splits that are priced at a time
 constexpr int64_t kLooks = 50;  // stages that may be looked at for each split that may be tried
+constexpr size_t kMostStates = size_t{1} << 26;  // a GB of them
 
 void check_row(const LayerRow& row) {
   if (row.count() == 0 || row.device_count() == 0)
@@ -173,6 +174,10 @@ LeastLoadSplit least_load_split(const LayerRow& row, int32_t micro_batches) {
   if (row.device_count() > kMostLoadDevices || micro_batches < 1)
     throw ArgumentError(fmt::format("split of least load: {} devices, {} micro-batches",
                                     row.device_count(), micro_batches));
+  if (at(row.count()) >= kMostStates >> row.devices.size())
+    throw LimitError(
+        fmt::format("split of least load: its table cannot hold {} layers on {} devices",
+                    row.count(), row.device_count()));
   return LeastLoad(row, micro_batches).run();
 }
 

@@ -27,7 +27,8 @@ struct LeastLoadSplit {
 ///   memory = parameters twice (gradients) and state + min(m, micro_batches) times its activations
 /// as 1F1B has that many in flight. A dynamic program over sets of devices:
 /// O(2^devices * devices * layers^2) at worst. Throws ArgumentError for no layer, no device or more
-/// than kMostLoadDevices, no micro-batch; Interrupted.
+/// than kMostLoadDevices, no micro-batch; LimitError for 2^26 sets of devices times layers;
+/// Interrupted.
 LeastLoadSplit least_load_split(const LayerRow& row, int32_t micro_batches);
 
 /// GPipe's split into as many stages as there are devices, in their order, all taken for equal: the

@@ -18,7 +18,8 @@ namespace trinity {
 /// its nodes. Contiguous: the forward nodes of a device are I \ J of two ideals (sets closed under
 /// predecessors) J in I; backward nodes are where their unit is. An accelerator's memory bounds the
 /// sum over its nodes.
-/// Times may be in any one unit; the names say seconds.
+/// Times may be in any one unit; the names say seconds. No LayerRow (layer_row.h): its nodes are a
+/// graph; a row is made of it along an order.
 struct LoadInstance {
   struct Node {
     double accelerator_s = 0, cpu_s = 0;

@@ -18,7 +18,8 @@ namespace trinity {
 /// and with `transfers` a cut of A bytes bounds the pipeline by 2 A / (b m) on either side. The
 /// paper's form, by option: max(T, 2 (m - 1) W / b) / m, and 2 A / b for a cut.
 
-/// What is planned: a forward graph of layers with what they cost.
+/// What is planned: a forward graph of layers with what they cost. No LayerRow (layer_row.h):
+/// antichains are found along its edges.
 struct PipedreamLayers {
   std::vector<std::vector<int32_t>> members;  ///< nodes of the caller's that a layer stands for
   std::vector<double> time_s;                 ///< forward and backward

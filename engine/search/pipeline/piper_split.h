@@ -25,6 +25,8 @@ namespace trinity {
 /// Layers whose plain configurations do not fit get the others in the order of least time per byte
 /// saved until they do, as in Piper's code. That is no optimal choice in every case, and Piper's
 /// published results rest on it; everything else is exact.
+///
+/// No LayerRow (layer_row.h): its layers are a graph, each with several configurations.
 struct PiperProblem {
   struct Configuration {
     std::string id;   ///< "vanilla" or "activation recomp"

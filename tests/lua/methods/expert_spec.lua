@@ -88,6 +88,20 @@ describe('the expert', function()
     expect(devices_of(plain, expert(plain).placement, '^n[12]$')):equals '1'
     expect(devices_of(plain, expert(plain).placement, '^n[78]$')):equals '2'
   end)
+  it('takes names for layers where they are at most half as many as the operators', function()
+    local function devices(names)
+      local net = trinity.layers.new 'named'
+      local x = net:input('x', { 8, 64 })
+      for _, name in ipairs(names) do x = net:linear(name, x, 64) end
+      local problem = trinity.problem { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2' }
+      local placement = expert(problem).placement
+      return devices_of(problem, placement, '^a[./]'), devices_of(problem, placement, '^d[./]')
+    end
+    expect((devices { 'a/1', 'b/1', 'c/1', 'd/1', 'a/2', 'b/2', 'c/2', 'd/2' })):equals '1 2' -- more with the input
+    local a, d = devices { 'a/1', 'b/1', 'c/1', 'd/1', 'a/2', 'b/2', 'c/2', 'd/2', 'c/3', 'd/3' } -- 5 of 11
+    expect(a):equals '1'
+    expect(d):equals '2'
+  end)
   it('refuses a rule that it does not know', function()
     local problem = problem_of('vgg16', { batch_size = 2 })
     expect(function() expert(problem, { rule = 'layer' }) end):raises

@@ -1,5 +1,6 @@
 -- The neural baselines on a problem whose optimum is known (tests/lua/learn/policies_spec.lua tries all its placements).
 
+local core = require 'trinity.core'
 local trinity = require 'trinity'
 local two_chains = dofile(root .. '/tests/lua/support/two_chains.lua')
 
@@ -55,6 +56,19 @@ describe('neural methods', function()
       local one = trinity.problem { graph = builder:build(), cluster = trinity.cluster 'p100x2' }
       expect(run(name, one, 1, { evaluations = 20 }).metrics.step_time_s):near(1e-3, 1e-9)
     end)
+    if name == 'hierarchical' then
+      it('hierarchical tells its units apart by 20 walks from each', function()
+        local features, walks = core.features, nil
+        core.features = function(handle, options)
+          walks = options.node2vec.walks_per_node
+          return features(handle, options)
+        end
+        local ok, message = pcall(run, name, problem, 1, { evaluations = 10 })
+        core.features = features
+        expect(ok or message):equals(true)
+        expect(walks):equals(20)
+      end)
+    end
     it(name .. ' refuses options out of range', function()
       expect(function() run(name, problem, 1, { groups = 15 }) end):raises(
         ("methods%%.%s: option 'groups': expected an integer from 0 to 14, got number 15"):format(name))

@@ -2,6 +2,7 @@
 -- golden costs of manual/papers.md "PaSE: golden values", and what it is compared with.
 
 local core = require 'trinity.core'
+local rules = require 'trinity.pase.rules'
 local trinity = require 'trinity'
 local json = require 'trinity.base.json'
 
@@ -228,5 +229,19 @@ describe('misuse of pase', function()
     expect(function() core.pase(g.handle, { devices = 1e9 }) end):raises 'devices'
     expect(function() trinity.pase(g, { devices = 4096, cutoff = 1, factors = 'all', halo = true }) end)
       :raises 'configurations'
+  end)
+end)
+
+describe("Mesh-TensorFlow's split of an expert", function()
+  it('has the widest batch of those that cost least', function()
+    local function chosen(costs)
+      local layer = { kind = 'softmax', dimensions = { { name = 'b', size = 8, splits = true }, { name = 'h', size = 8, splits = true } } }
+      local list = rules.expert { layers = { layer }, devices = 6, handle = { price = function(_, factors)
+        return costs[factors[1][2]]
+      end } }
+      return ('%d x %d'):format(list[1][1], list[1][2])
+    end
+    expect(chosen { 1, 1 }):equals '4 x 1' -- batch x heads; 6 devices cut 8 in 4
+    expect(chosen { 2, 1 }):equals '2 x 2'
   end)
 end)

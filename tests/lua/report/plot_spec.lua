@@ -62,11 +62,13 @@ describe('trinity.plot', function()
     expect(lines { series = { { points = { { 1 } } } } }):raises 'entry 1: point 1: expected { x, y }, two finite numbers, got { 1, nil }'
     expect(lines { series = { { points = { { 1, 0 / 0 } } } } }):raises 'two finite numbers'
     expect(lines { series = { { point = {} } } }):raises "unknown field 'point', did you mean 'points'%?"
+    expect(lines { series = { { name = 1, points = { { 1, 1 } } } } }):raises "entry 1: field 'name': expected a string, got number 1"
     expect(lines { series = { { points = {} } } }):raises "field 'points': expected a list of { x, y }, got an empty one"
     expect(lines { log_y = true, series = { { points = { { 1, 0 } } } } }):raises 'expected a number above 0 %(log_y%), got 0'
     expect(function() plot.bars('x', { groups = { 'a' }, series = { 'b' }, values = { {} } }) end)
       :raises "option 'values': group 1, series 1: expected a number from 0 or a text, got nil"
     expect(function() plot.csv('x', { 'a' }, { { {} } }) end):raises 'row 1, column 1: expected a number or a text, got table'
+    expect(function() plot.csv('x', { 'a' }, { 1 }) end):raises "plot.csv: argument 3 %('rows'%): .*entry 1"
     expect(function() plot.front { { 1 } } end):raises 'point 1: expected { x, y }'
   end)
   it('does not start gnuplot for safe scripts', function()

@@ -148,6 +148,14 @@ comparison:find('trinity'):save(arg[1] == '--quiet' and arg[2] or trinity.run.pa
     local last = rows[#rows]
     expect(('%g %g %s'):format(last.step, last.value, last.note)):equals '7 0.1 a "b",c'
     expect(rows[#rows - 1].method):equals 'trinity'
+    local learned = 0
+    for _, row in ipairs(rows) do
+      if row.entropy_devices then
+        expect(row.method):equals 'trinity'
+        learned = learned + 1
+      end
+    end
+    expect(learned > 0):truthy()
     local files = 0
     for _, file in ipairs(core.list_folder(at)) do
       if file:match '^events' then
@@ -413,6 +421,7 @@ describe('trinity.run', function()
     expect(trinity.run.path):equals(nil)
     expect(trinity.run:result('table', { 1 })):equals(nil)
     trinity.run:log { step = 1 }
+    expect(function() trinity.run:result(7, {}) end):raises "run:result: argument 1 %('kind'%): expected a string, got number 7"
     expect(function() trinity.run:result('a/b', {}) end):raises "run:result: argument 1 %('kind'%): expected up to 64"
     expect(function() trinity.run:log { x = {} } end):raises "run:log: argument 1 %('fields'%): field 'x'"
     expect(function() return trinity.run.pth end):raises "no field 'pth'"

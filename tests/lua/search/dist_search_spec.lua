@@ -1,5 +1,6 @@
 -- Searches that the ranks of a job share (lib/trinity/search/shared.lua), in real processes started by `trinity launch`.
 
+local core = require 'trinity.core'
 local trinity = require 'trinity'
 
 with_torch()
@@ -107,6 +108,25 @@ describe('a shared search', function()
       kinds = kinds + 1
     end
     expect(kinds):equals(8)
+  end)
+  it('refines on every rank with a seed of its own, from 0', function()
+    local path = temporary()
+    local status = launch('-n 2', searches .. [[
+      local core, job, drawn = require 'trinity.core', trinity.dist.init(), nil
+      local random, searcher = core.random, core.searcher
+      core.random = function(seed, name, index)
+        if name ~= 'refinement of a rank' then return random(seed, name, index) end
+        drawn = index
+        return { integer = function() return 1 end }
+      end
+      core.searcher = function(handle, kind, options)
+        if drawn then core.write_file(arg[1], ('rank %d: seed %d'):format(drawn, options.seed)) end
+        return searcher(handle, kind, options)
+      end
+      trinity.methods.trinity(problem, { seed = 5, evaluations = 60, policy = false, quiet = true })
+    ]], path)
+    expect(status):equals(0)
+    expect(core.read_file(path)):equals 'rank 1: seed 0'
   end)
   it('goes on from its checkpoint after a rank was killed, and ends with rank 0', function()
     local path = temporary()

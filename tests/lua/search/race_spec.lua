@@ -28,7 +28,9 @@ local problem = problem_of(12)
 -- A searcher that asks for one placement at a time, and the value of its n-th.
 local function scripted(value)
   local searcher = { asked = 0, progressed = 0 }
-  function searcher:progress(share) self.progressed = share end
+  function searcher:progress(share)
+    self.first, self.progressed = self.first or share, share
+  end
   function searcher:evaluations() return self.asked end
   function searcher:ask()
     self.asked = self.asked + 1
@@ -61,6 +63,8 @@ describe('a race', function()
     local first, second = run(function(n) return 20 - n / 10 end, function(n) return 25 - n / 10 end)
     expect(first.asked):equals(75)
     expect(second.asked):equals(25)
+    expect(first.first):equals(0) -- both cool from the beginning of their heats
+    expect(second.first):equals(0)
   end)
   it('is won by the one behind that comes down fast enough to overtake', function()
     local first, second = run(function() return 10 end, function(n) return 20 - n * 0.35 end)
@@ -78,6 +82,11 @@ describe('a race', function()
     expect(evaluations { evaluations = 200 }):equals(1)
     expect(evaluations { evaluations = 201 }):equals(3)
     expect(evaluations { evaluations = 201, seconds = 0.9 }):equals(1)
+  end)
+  it('has annealings for any budget', function()
+    local searcher = race.annealing(problem, problem:placement(), 1, math.huge)
+    expect(searcher:evaluations()):equals(0)
+    searcher:close()
   end)
   it('is lost by one that does not fit', function()
     local first, second = run(function() return 10 end, function() return 1 end, { 0, 5 })
@@ -123,5 +132,16 @@ describe('the refinement of a larger graph', function()
       expect(core.read_file(path)):matches '"at_stage": "refine"'
       expect(saved(search(problem_of(12, reward), { checkpoint = path, checkpoint_every = 1, resume = path }))):equals(whole)
     end
+  end)
+  it('gives them when it is interrupted twice, its scores written on', function()
+    local whole, path = saved(search(problem_of(12, reward), {})), temporary()
+    local resume
+    for _, count in ipairs { 150, 150 } do
+      scored, last = 0, count
+      local options = { checkpoint = path, checkpoint_every = 1, resume = resume }
+      expect(function() search(problem_of(12, reward), options) end):raises 'the plug was pulled'
+      last, resume = math.huge, path
+    end
+    expect(saved(search(problem_of(12, reward), { checkpoint = path, checkpoint_every = 1, resume = path }))):equals(whole)
   end)
 end)

@@ -1,6 +1,8 @@
 local core = require 'trinity.core'
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
+local search_curve = require 'trinity.search.curve'
 local trinity = require 'trinity'
+local warm_start = require 'trinity.search.warm_start'
 
 -- A network small enough to learn on in a second, with the shape of the real ones.
 local function small_problem(reward)
@@ -164,7 +166,76 @@ describe('trinity learns', function()
     expect(0.2):below(change(1,
       { evaluations = 480, contiguity = 0, switch_probability = 0, learning_rate = 5e-3 }))
   end)
+  it('from placements that fit, of which none is left out for failing', function()
+    local function curve(steps)
+      local found = trinity.methods.trinity(small_problem(trinity.rewards.mdpe()), with { warm_start = false, refine = false,
+        exclude_failing_after = steps })
+      expect(found.metrics.feasible):equals(true)
+      return found.curve[#found.curve].mean_reward
+    end
+    expect(curve(0)):equals(curve(-1))
+  end)
   it('and gets worse when trained against the negated reward', function()
     expect(change(-1, { evaluations = 480, learning_rate = 5e-3 })):below(-0.2)
+  end)
+end)
+
+describe('a warm start', function()
+  it('prices a placement that two entries share once', function()
+    local problem, priced = small_problem(), nil
+    local all_first = problem:placement()
+    local other = problem:placement_by_unit(function(unit) return unit == 1 and 2 or 1 end)
+    local search = { options = { evaluations = 100, seconds = math.huge }, problem = problem, evaluations = 0,
+      start = core.clock_s(), evaluate = function(_, list) priced = list end }
+    warm_start.run(search, trinity.methods, { all_first, other, problem:placement(), 'single_device' })
+    expect(#priced):equals(2)
+    expect(priced[1]):equals(all_first)
+    expect(priced[2]):equals(other)
+  end)
+  it('leaves out what takes long for a large graph', function()
+    local tried = {}
+    local methods = { get = function(name)
+      tried[#tried + 1] = name
+      return function() end
+    end }
+    warm_start.run({ options = { evaluations = 100, seconds = math.huge }, problem = { graph = { operators = 20001 } },
+      evaluations = 0, start = core.clock_s() }, methods, warm_start.portfolio)
+    expect(table.concat(tried, ' ')):equals 'single_device metis scotch contiguous'
+  end)
+end)
+
+describe('the curve of a long search', function()
+  it('has each of the first 1000 steps, then those of 0.1 % more evaluations, and the last', function()
+    local best = { reward = -1, metrics = { step_time_s = 1 } }
+    local search = { step = 0, evaluations = 0, curve = {}, best = best }
+    local function steps(count, evaluations)
+      for _ = 1, count do
+        search.evaluations = search.evaluations + evaluations
+        search_curve.note(search, -2)
+      end
+    end
+    steps(1000, 100)
+    expect(#search.curve):equals(1000)
+    steps(9, 10) -- 100,090 of 100,000
+    expect(#search.curve):equals(1000)
+    steps(1, 10)
+    expect(#search.curve):equals(1001)
+    steps(1, 10)
+    search_curve.complete(search)
+    search_curve.complete(search)
+    expect(#search.curve):equals(1002)
+    expect(search.curve[1002].evaluations):equals(100110)
+    search.best = { reward = -0.5, metrics = { step_time_s = 0.5 } }
+    steps(1, 10)
+    expect(search.curve[1003].best_reward):equals(-0.5)
+    expect(search.sum_of_means):equals(-2 * 1012)
+  end)
+  it('has the 1000th step even where it takes few evaluations', function()
+    local search = { step = 0, evaluations = 1e6, curve = {}, best = { reward = -1, metrics = { step_time_s = 1 } } }
+    for _ = 1, 1001 do
+      search.evaluations = search.evaluations + 1
+      search_curve.note(search, -2)
+    end
+    expect(#search.curve):equals(1000)
   end)
 end)

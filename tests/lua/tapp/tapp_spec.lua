@@ -171,6 +171,20 @@ describe('tapp', function()
       expect(last / first):below(0.9) -- rewards are negative
     end
   end)
+  it('accepts moves by the share of its evaluations that is used, where time has no limit', function()
+    local shares, accepts = {}, tapp_moves.accepts
+    tapp_moves.accepts = function(cost, present, share)
+      shares[#shares + 1] = share
+      return accepts(cost, present, share)
+    end
+    local ok, message = pcall(trinity.methods.tapp, pipeline(uneven(6), cluster { 1, 2, 0.5 }),
+      { evaluations = 120, refine = 0.5, quiet = true })
+    tapp_moves.accepts = accepts
+    expect(ok or message):equals(true)
+    expect(shares[1]):below(0.2)
+    for i = 2, #shares do expect(shares[i - 1] < shares[i]):truthy() end
+    expect(shares[#shares]):equals(1)
+  end)
   it('runs in every mode, on the same schemes for the same seed', function()
     local problem = pipeline(uneven(6), cluster { 1, 2, 0.5 })
     for _, mode in ipairs { 'cuts', 'isotonic', 'literal' } do

@@ -225,6 +225,10 @@ TEST_CASE("equal work takes devices for equal, in their order; rows and devices 
   row.fixed_bytes = row.activation_bytes = row.parameter_bytes;
   row.forward_bytes = row.backward_bytes = {0, 0, 0, 0, 0};
   CHECK_THROWS_AS(least_load_split(row, 0), ArgumentError);
+  auto long_row = row;
+  long_row.parameter_bytes.assign(1 << 14, 0);
+  long_row.devices.assign(kMostLoadDevices, row.devices[0]);
+  CHECK_THROWS_AS(least_load_split(long_row, 1), LimitError);
   row.devices.assign(kMostLoadDevices + 1, row.devices[0]);
   CHECK_THROWS_AS(least_load_split(row, 1), ArgumentError);
   row.devices.clear();
