@@ -56,6 +56,20 @@ std::string find_script(const std::string& word, const std::string& home) {
       fmt::format("{}: {}", word, is_folder ? "is a folder, expected a script" : "no such script"));
 }
 
+/// The words of a command line; a paper's name, where no script has it, stands for its page: the
+/// earlier names of `trinity reproduce PAPER`.
+std::vector<std::string> with_pages(std::vector<std::string> words, size_t script,
+                                    const std::string& home) {
+  if (script >= words.size() || words[script].find('/') != std::string::npos) return words;
+  const auto exists = [&](const char* path) {
+    return fs::exists(fmt::format(fmt::runtime(path), home, words[script]));
+  };
+  if (!fs::exists(words[script]) && !exists("{}/scripts/{}.lua") &&
+      exists("{}/lib/trinity/paper/{}_page.lua"))
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(script), "reproduce");
+  return words;
+}
+
 /// trinity help [TOPIC]: the options of a script, or what lib/trinity/command/help.lua knows.
 int help(Runtime& runtime, const std::vector<std::string>& topics) {
   if (topics.empty()) std::fputs(trinity::lua::kUsage, stdout);
@@ -116,9 +130,10 @@ std::string torch_text() {
   }
 }
 
-int run(const std::vector<std::string>& words) {
-  const auto line = trinity::lua::parse_command_line(words);
+int run(const std::vector<std::string>& given) {
+  const auto line = trinity::lua::parse_command_line(given);
   const auto home = trinity::find_home();
+  const auto words = with_pages(given, line.script, home);
   if (line.version) {
     fmt::print("trinity {} ({}, {})\n", TRINITY_VERSION, torch_text(), LUAJIT_VERSION);
     return 0;

@@ -15,11 +15,11 @@ local options = trinity.options {
   only = { default = '', help = "sections of the page with commas; '': all; '?' lists them" },
   models = { default = '', help = "networks with commas; '': all that a section has" },
   quick = { default = false, help = 'at most 3 minutes on two cores: fewer cases, updates and seeds' },
-  seeds = { default = 0, help = 'runs of what draws random numbers; 0: 3, and 1 with --quick', min = 0, max = 1000,
-    integer = true },
+  seeds = { default = 0, help = 'runs of what draws random numbers; 0: 3 (tapp: 5), and 1 with --quick', min = 0,
+    max = 1000, integer = true },
   seed = { default = 1, help = 'the first seed', min = 0, integer = true },
-  updates = { default = 0, help = "updates of every policy; 0: 100 as the paper's figures have, and 3 with --quick",
-    min = 0, integer = true },
+  updates = { default = 0, help = "updates of every policy; 0: 100 as the paper's figures have, and 3 with --quick "
+    .. '(tapp: 100)', min = 0, integer = true },
   format = { default = 'text', help = 'text, or markdown' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
   output = { default = 'runs/reproduce', writes = '/x.csv', help = 'folder of pictures, CSV and what is kept' },
@@ -27,8 +27,8 @@ local options = trinity.options {
 
 local function chosen(name, list, what)
   for _, known in ipairs(list) do if known == name then return name end end
-  util.fail_usage('%s: expected one of %s, got %s', what, table.concat(list, ', '),
-    name == '' and 'none' or util.unknown(name, list))
+  if name == '' then util.fail_usage('%s: expected one of %s', what, table.concat(list, ', ')) end
+  util.fail_usage('%s: unknown name %s', what, util.unknown(name, list))
 end
 
 local paper = require('trinity.paper.' .. chosen(options.paper, papers, 'trinity reproduce PAPER') .. '_page')
@@ -51,25 +51,33 @@ end
 local function settings_of()
   chosen(options.format, { 'text', 'markdown' }, 'option --format')
   local models
-  for _, name in ipairs(util.words(options.models)) do models = util.merged(models, { [name] = true }) end
-  local updates = options.updates > 0 and options.updates or options.quick and 3 or 100
-  return { quick = options.quick, seeds = options.seeds > 0 and options.seeds or options.quick and 1 or 3,
+  for _, name in ipairs(util.words(options.models)) do
+    models = util.merged(models, { [paper.models and chosen(name, paper.models, 'option --models') or name] = true })
+  end
+  local quick = util.merged({ updates = 3, seeds = 1 }, paper.quick)
+  local updates = options.updates > 0 and options.updates or options.quick and quick.updates or 100
+  local seeds = options.seeds > 0 and options.seeds or options.quick and quick.seeds or paper.seeds or 3
+  return { quick = options.quick, seeds = seeds,
     seed = options.seed, updates = updates, models = models, format = options.format,
     output = ('%s/%s'):format(options.output, paper.name), json = options.json }
 end
 
-local settings, all = settings_of(), {}
+local settings, chosen_sections, all = settings_of(), sections(), {}
+settings.shared = settings -- what sections of a page share is kept by it
+function settings.keep(...) trinity.run:result(...) end
 if not options.json then
-  print(('# %s\n\n%s\n'):format(paper.title, paper.source))
+  print(('# %s\n\n%s\n'):format(paper.title, page.wrapped(paper.source)))
 end
-for _, section in ipairs(sections()) do
-  local own = util.merged(settings)
-  if section.learns and settings.updates < 100 then
-    own.reduced = ('reduced: %d updates instead of 100'):format(settings.updates)
-  end
+for _, section in ipairs(chosen_sections) do
+  local own, less = util.merged(settings), {}
+  if section.learns and settings.updates < 100 then less[1] = ('%d updates instead of 100'):format(settings.updates) end
+  if options.quick and section.quick then less[#less + 1] = section.quick end
+  if #less > 0 then own.reduced = 'reduced: ' .. table.concat(less, '; ') end
   local rows, notes = page.run(section, own)
   local data = page.data(rows)
-  all[#all + 1] = { section = section.name, title = section.title, reduced = own.reduced, rows = data, notes = notes }
+  local heads = section.heads and { paper_settings = section.heads.literal, ours = section.heads.ours }
+  all[#all + 1] = { section = section.name, title = section.title, reduced = own.reduced, heads = heads,
+    rows = data, notes = notes }
   trinity.run:result('reproduction', all[#all], ('%s: %s'):format(paper.name, section.title))
   if not options.json then
     print(page.text(section, rows, notes, own))

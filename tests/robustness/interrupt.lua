@@ -20,13 +20,12 @@ local words = {
   info = 'nasnet_large --json',
   reference = '--save %s',
   table3 = '',
-  pase = '--output %s',
+  reproduce = 'pase --output %s',
   table4 = '--evaluations 4000',
   placement_benchmark = ("--folder '%s/tests/data/profiles' --evaluations 100000 --seeds 5"):format(root),
   simulate = '--model nasnet_large --json',
   select = ("'%s/tests/data/selection/example.json' --json"):format(root),
   pipeline = ("'%s/tests/data/profiles/small.graph.txt' --method pipedream --devices 2"):format(root),
-  tapp = '--models resnet50 --evaluations 20000',
   search = '--model nasnet_large --method trinity --evaluations 100000',
   execute = '--model alexnet --batch_size 8 --devices cpu:0,cpu:1 --steps 1000',
   profile = '--model vgg16 --batch_size 4 --devices cpu:0,cpu:1 --out %s',
@@ -59,7 +58,8 @@ local words = {
 
 --- Everything to be struck: { name =, command =, path = of the run or nil }.
 local function all_cases()
-  local list = {}
+  local list = { { name = 'script reproduce tapp',
+    command = ('reproduce tapp --updates 2000 --models resnet50 --output %s/output/tapp'):format(folder) } }
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'
     if name and name ~= 'run' and name ~= 'transfer' then -- but earlier names of others

@@ -18,11 +18,11 @@ local function check_rows(head, rows)
   end
 end
 
---- Rows of text as a table under a head, the first column flush left, the others flush right.
----@param head string[]
----@param rows string[][]
----@return string
-function text.format_table(head, rows)
+local function is_left(left, column) return column == 1 or left ~= nil and left[column] == true end
+
+--- Rows of text as a table under a head, the first column and those of the set `left` flush left, the others flush
+--- right.
+function text.aligned(head, rows, left)
   check_rows(head, rows)
   local width, rule, lines = {}, {}, {}
   for c = 1, #head do
@@ -34,7 +34,7 @@ function text.format_table(head, rows)
     local cells = {}
     for c = 1, #head do
       local room = (' '):rep(width[c] - #row[c])
-      cells[c] = c == 1 and row[c] .. room or room .. row[c]
+      cells[c] = is_left(left, c) and row[c] .. room or room .. row[c]
     end
     lines[#lines + 1] = table.concat(cells, '  '):match '^(.*%S)' or ''
   end
@@ -44,8 +44,14 @@ function text.format_table(head, rows)
   return table.concat(lines, '\n')
 end
 
---- The same as a table of Markdown.
-function text.markdown(head, rows)
+--- Rows of text as a table under a head, the first column flush left, the others flush right.
+---@param head string[]
+---@param rows string[][]
+---@return string
+function text.format_table(head, rows) return text.aligned(head, rows) end
+
+--- The same as a table of Markdown; `left` as in text.aligned().
+function text.markdown(head, rows, left)
   check_rows(head, rows)
   local lines = {}
   local function add(row)
@@ -54,7 +60,9 @@ function text.markdown(head, rows)
     lines[#lines + 1] = '| ' .. table.concat(cells, ' | ') .. ' |'
   end
   add(head)
-  lines[2] = '|---' .. ('|--:'):rep(#head - 1) .. '|'
+  local rule = {}
+  for c = 1, #head do rule[c] = is_left(left, c) and '|---' or '|--:' end
+  lines[2] = table.concat(rule) .. '|'
   for _, row in ipairs(rows) do add(row) end
   return table.concat(lines, '\n')
 end

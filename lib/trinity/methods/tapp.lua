@@ -40,6 +40,7 @@ local declared = options_of.declare('trinity.TappOptions', { extends = search.de
     help = 'batches between evaluations of the most likely placement' },
   { 'refine', 'number', 0.5, least = 0, most = 1,
     help = "share of the budget that moves ends and nodes of the best placement's stages" },
+  { 'learn', 'boolean', true, help = 'whether the policy is updated; false: its first state draws all along' },
   { 'published_reward', 'boolean', true,
     help = "learn from minus the root of the step time, not the problem's reward" },
   setting('learning_rate', 6e-3), setting('entropy_weight', 1e-2, 'bonus per choice, at least'),
@@ -135,7 +136,7 @@ local function tapp(problem, options)
       kept.begun = notes
       learner.train(self, shortened(run, 1 - options.refine), function(_, actions, rewards, batch)
         self.options.entropy_weight = math.max(floor, options.entropy_start * options.entropy_decay ^ (batch - 1))
-        learner.reinforce(self, actions, rewards)
+        if options.learn then learner.reinforce(self, actions, rewards) end
         if batch % options.greedy_every == 0 and learner.more(self, run) then
           run:evaluate(policy:placements(policy:act(1)))
         end

@@ -1,16 +1,21 @@
 -- A page of a paper: what it claims, what its settings give here, what ours give, and what that amounts to. For
 -- `trinity reproduce PAPER` (scripts/reproduce.lua). A paper is a module of this folder that returns
 --
---   { name = 'tapp', title = , source = , sections = { section, ... } }
+--   { name = 'tapp', title = , source = , sections = { section, ... },
+--     models = what --models may name (default: anything),
+--     seeds = how many runs by default, quick = { updates =, seeds = } with --quick (defaults: reproduce.lua) }
 --
 -- and a section is
 --
 --   { name = 'claims', title = , about = what is compared and how, in sentences,
 --     learns = whether a policy is updated in it, so that fewer updates than the paper's are said in its heading,
+--     quick = what --quick leaves of it, for its heading; nil: all,
+--     heads = titles of columns of its own, { literal = , ours = }, where they mean something more special,
 --     run = function(rows, settings) ... return notes end }
 --
 -- whose run() adds a row as soon as it is measured (rows:add) and returns what stands below them, if anything.
--- settings: quick, seeds, seed, updates, models (a set or nil), output (a folder), json. A row has
+-- settings: quick, seeds, seed, updates, models (a set or nil), output (a folder), json, keep(kind, data, sentence)
+-- (adds a result to the run; nil in tests), quiet. A row has
 --
 --   what      the cell of the paper or the question
 --   claimed   what the paper says: a text, or a number with `unit`
@@ -21,7 +26,8 @@
 --   verdict   what page.verdict returns, or { text = }
 --
 -- Verdicts are counted by kind: 'predicted' (nothing was fitted to this row), 'fitted' (a constant was: it never counts
--- as agreement), 'memory' (whether it fits), 'order' (who is ahead of whom).
+-- as agreement), 'unstated' (the paper does not say of what its number is: no agreement either), 'equal' (the same
+-- thing or another), 'memory' (whether it fits), 'order' (who is ahead of whom).
 
 local check = require 'trinity.base.check'
 local statistics = require 'trinity.base.statistics'
@@ -50,7 +56,7 @@ function page.runs(values, unit)
 end
 
 --- What a number of ours says of a claimed one. about: claimed, got (numbers), fitted (what was fitted to it, a text),
---- by (by which means it was got, a text).
+--- unstated (whether the paper does not say of what its number is), by (by which means it was got, a text).
 function page.verdict(about)
   if type(about.claimed) ~= 'number' or type(about.got) ~= 'number' then
     return { text = about.by or 'cannot be compared' }
@@ -59,8 +65,15 @@ function page.verdict(about)
   local said = ratio > 0 and ('%.2f of the claim'):format(ratio) or ('%.3g against %.3g'):format(about.got,
     about.claimed)
   if about.fitted then return { kind = 'fitted', text = ('%s; fitted: %s'):format(said, about.fitted) } end
+  local whole = about.by and ('%s; %s'):format(said, about.by) or said
+  if about.unstated then return { kind = 'unstated', text = whole } end
   local agrees = ratio > 0 and math.max(ratio, 1 / ratio) <= within
-  return { kind = 'predicted', agrees = agrees, text = about.by and ('%s; %s'):format(said, about.by) or said }
+  return { kind = 'predicted', agrees = agrees, text = whole }
+end
+
+--- Whether something is the same as in the paper; `otherwise` says in what it differs.
+function page.equal(same, otherwise)
+  return { kind = 'equal', agrees = same, text = same and 'equal' or otherwise or 'differs' }
 end
 
 --- Whether something fits in memory here as in the paper. fitted: what was fitted to that, a text.
@@ -100,14 +113,16 @@ Rows.__index = Rows
 local columns = { { 'what', '' }, { 'claimed', 'claimed' }, { 'literal', 'paper settings' }, { 'ours', 'ours' },
   { 'updates', 'updates' }, { 'seeds', 'seeds' }, { 'verdict', 'verdict' } }
 
+local left = { [#columns] = true } -- beside the first: texts
+
 local known = { what = 'string', claimed = 'any', literal = 'any', ours = 'any', updates = 'any', seeds = 'any',
   verdict = 'table', unit = 'string' }
 
---- Adds a row (see above) and says so on standard error.
+--- Adds a row (see above) and says so on standard error, but where the settings are `quiet`.
 function Rows:add(row)
   check.fields('paper row', row, known)
   self[#self + 1] = row
-  io.stderr:write(('%s: %s\n'):format(self.section, row.what))
+  if not self.quiet then io.stderr:write(('%s: %s\n'):format(self.section, row.what)) end
 end
 
 local function cells_of(row)
@@ -122,12 +137,15 @@ local function cells_of(row)
 end
 
 local titles = { predicted = 'predicted, within a factor of 1.25', memory = 'in memory or not, as the paper',
-  order = 'in the order of the paper' }
+  order = 'in the order of the paper', equal = "the same as the paper's" }
 
---- How many rows of each kind agree, as one sentence; fitted ones are named as what they are.
+local no_agreement = { { 'fitted', 'fitted, which is no agreement' },
+  { 'unstated', 'of cases that the paper does not name, which is no agreement' } }
+
+--- How many rows of each kind agree, as one sentence; those that cannot are named as what they are.
 local function summary_of(rows)
-  local parts, fitted = {}, 0
-  for _, kind in ipairs { 'predicted', 'order', 'memory' } do
+  local parts = {}
+  for _, kind in ipairs { 'predicted', 'equal', 'order', 'memory' } do
     local agree, all = 0, 0
     for _, row in ipairs(rows) do
       if row.verdict and row.verdict.kind == kind then
@@ -136,31 +154,50 @@ local function summary_of(rows)
     end
     if all > 0 then parts[#parts + 1] = ('%s: %d of %d'):format(titles[kind], agree, all) end
   end
-  for _, row in ipairs(rows) do fitted = fitted + (row.verdict and row.verdict.kind == 'fitted' and 1 or 0) end
-  if fitted > 0 then parts[#parts + 1] = ('fitted, which is no agreement: %d'):format(fitted) end
+  for _, about in ipairs(no_agreement) do
+    local count = 0
+    for _, row in ipairs(rows) do count = count + (row.verdict and row.verdict.kind == about[1] and 1 or 0) end
+    if count > 0 then parts[#parts + 1] = ('%s: %d'):format(about[2], count) end
+  end
   return table.concat(parts, '; ')
 end
 
-local writers = { text = text.format_table, markdown = text.markdown }
+local writers = { text = text.aligned, markdown = text.markdown }
+
+local width = 120 -- of sentences
+
+--- Sentences in lines of at most `width`; line ends in them count as spaces.
+function page.wrapped(sentences)
+  local lines, line = {}, ''
+  for word in sentences:gmatch '%S+' do
+    if line ~= '' and #line + 1 + #word > width then
+      lines[#lines + 1], line = line, ''
+    end
+    line = line == '' and word or line .. ' ' .. word
+  end
+  lines[#lines + 1] = line
+  return table.concat(lines, '\n')
+end
 
 --- A section as text: its title, what it compares, its rows, how many agree, its notes.
 function page.text(section, rows, notes, settings)
   local lines = { ('## %s%s'):format(section.title, settings.reduced and (' (%s)'):format(settings.reduced) or ''), '',
-    section.about, '' }
+    page.wrapped(section.about), '' }
   if #rows > 0 then
-    local heads = util.map(columns, function(column) return column[2] end)
-    lines[#lines + 1] = writers[settings.format](heads, util.map(rows, cells_of))
+    local own = section.heads or {}
+    local heads = util.map(columns, function(column) return own[column[1]] or column[2] end)
+    lines[#lines + 1] = writers[settings.format](heads, util.map(rows, cells_of), left)
     lines[#lines + 1] = ''
   end
   local summary = summary_of(rows)
   if summary ~= '' then lines[#lines + 1] = summary .. '.' end
-  if notes and notes ~= '' then lines[#lines + 1] = notes end
+  for line in (notes or ''):gmatch '[^\n]+' do lines[#lines + 1] = #line > width and page.wrapped(line) or line end
   return (table.concat(lines, '\n'):gsub('%s+$', '')) .. '\n'
 end
 
 --- Runs a section: its rows, and its notes.
 function page.run(section, settings)
-  local rows = setmetatable({ section = section.name }, Rows)
+  local rows = setmetatable({ section = section.name, quiet = settings.quiet }, Rows)
   local notes = section.run(rows, settings)
   return rows, notes
 end

@@ -43,11 +43,15 @@ local tables = {
   figure9 = columns { { 2, 3, 4, 5, 6, 7, 8, 9 } },
   launch = columns { { 3, 4 } },
   leave_one_out = columns { { 3, 4, 5, 6 } },
-  pase = columns { { 8, 10 } },
   placement_benchmark = function(heading, cells, column, count)
     return cells[1] == 'mean rank' and column > 1 or usual(heading, cells, column, count)
   end,
   profile = columns { { 2, 3, 4, 5, 6, 7, 8 }, { 2, 3, 4, 5 } },
+  reproduce_tapp = function(_, cells, column, count) -- rows of what draws schemes
+    local drawn = count > 1
+    for _, name in ipairs { 'default', 'trained', 'frozen', 'moves' } do drawn = drawn or cells[1]:find(name) end
+    return drawn and (column == 4 or column == 7 or count == 1 and column == 3)
+  end,
   table4 = columns { { 9, 11 }, {}, { 4, 6, 8, 10, 11, 12, 13 } },
   train_distributed = columns { { 3, 4 } },
   trinity_ablation = function(heading, cells, column)
@@ -64,14 +68,13 @@ local texts = {
   figure9 = { { '%(AMD[^)]*%)', '(~)' }, { '%([^()]*%d+ cores%)', '(~)' } },
   launch = { measured },
   leave_one_out = { { 'on %d of 2 graphs', 'on ~ of 2 graphs' } },
-  pase = { { '%d+ s in all', '~ s in all' } },
   pipeline = { { 'planned in [%d.]+ s', 'planned in ~ s' } },
   profile = { { 'batch size 1 on [^\n]*', 'batch size 1 on ~' }, { '\n[^\n]* cores, [^\n]*', '\n~' } },
   quickstart = { { '^[^\n]*', 'trinity ~' }, { 'to the same [%d.]+ s', 'to the same ~ s' } },
   report = { { '%d+ kB', '~ kB' } },
   select = { { '"seconds": [%d.e-]+', '"seconds": ~' } },
   table4 = { { '\nsingle_device against trinity:.-\n\nFitted', '\n~\n\nFitted' } },
-  tapp = { { '\ntapp .-\nThe paper does', function(part) return (part:gsub(unpack(numbers))) end } },
+  reproduce_tapp = { { 'TAPP by default.-\n\n', function(part) return (part:gsub(unpack(numbers))) end } },
   timeline = { { 'simulated in [%d.]+ ms', 'simulated in ~ ms' } },
   train_distributed = { measured },
   trinity_policy = { { '(%-?%d%.%d%d%d)%d%d%d', '%1~~~' } },

@@ -262,18 +262,21 @@ describe('tapp', function()
     expect(long.feasible):equals(true)
     expect(#long.assignment):equals(2012)
   end)
-  it('is compared with all that the script names', function()
-    local status, output = run_trinity('tapp --models vgg16 --nodes 3 --batch_size 8 --micro_batches 2 --evaluations 60 '
-      .. '--seeds 1 --json')
-    expect(status):equals(0)
-    local names, last = {}, nil
-    for name in output:gmatch '"method": "([%a_1]+)"' do names[#names + 1] = name end
-    expect(table.concat(names, ' ')):equals('bsp bsp_speed gpipe pipedream pipedream_1 least_load fastest tapp tapp_moves')
-    for value in output:gmatch '"over_fastest": ([%d.e-]+)' do
-      expect(tonumber(value) > 0):truthy()
-      last = tonumber(value)
+  it('keeps its policy as it is without learning, and draws what it draws first with it', function()
+    local problem = pipeline(uneven(12), cluster { 1, 2, 0.5 })
+    local function run(options)
+      return trinity.methods.tapp(problem, merged({ evaluations = 48, quiet = true }, options))
     end
-    expect(last >= 1 and last < 1.1):truthy() -- tapp_moves
-    expect(output):matches '"command": "trinity tapp %-%-models vgg16 %-%-nodes 3 '
+    local frozen, trained = run { refine = 0, learn = false }, run { refine = 0 }
+    expect(frozen.updates):equals(0)
+    expect(frozen:found_by()):equals 'tapp, untrained'
+    expect(trained.updates):equals(6)
+    expect(frozen.curve[1].mean_reward):equals(trained.curve[1].mean_reward)
+    expect(frozen.curve[6].mean_reward ~= trained.curve[6].mean_reward):truthy()
+    local moves = run { refine = 1, learn = false }
+    expect(moves.updates):equals(0)
+    expect(moves.evaluations):equals(48)
+    expect(moves:found_by()):equals 'untrained policy + moves'
+    expect(run({}).updates):equals(3)
   end)
 end)

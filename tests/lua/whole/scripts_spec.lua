@@ -2,6 +2,7 @@
 -- says.
 
 local core = require 'trinity.core'
+local util = require 'trinity.base.util'
 local masked = setfenv(loadfile(root .. '/tests/lua/support/script_masks.lua'), getfenv())()
 
 --- A folder of runs with one that has ended.
@@ -45,10 +46,9 @@ local smoke = {
   },
   papers = {
     table3 = '',
-    pase = '--models alexnet,rnnlm --devices 4 --iterations 1000 --strategy 4 --clusters gtx1080ti_ib --output ' .. temporary(),
+    reproduce = 'trinity --only table3 --models gnmt --output ' .. temporary '.folder',
     table4 = '--only gnmt --granularity layer --evaluations 8 --methods single_device,expert,m_etf,random,hierarchical,trinity',
     placement_benchmark = ("--folder '%s/tests/data/profiles' --devices 2 --evaluations 20 --seeds 1"):format(root),
-    tapp = '--models vgg16 --nodes 2 --batch_size 8 --micro_batches 2 --evaluations 40 --seeds 1 --most_splits 100',
     figure9 = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --placements 6 --steps 2 --warm_up 1 --copies 1 '
       .. '--largest_copy 65536 --searches 20 --output ' .. temporary(),
     daso = '--networks resnet50 --gpus 4,8 --study_gpus 8 --bandwidths 24,1 --resnet50_epochs 10 --output ' .. temporary '.folder',
@@ -65,6 +65,12 @@ local smoke = {
     leave_one_out = ("--folder '%s/tests/data/leave_one_out' --rounds 1 --updates 1 --tuning 1 --seeds 1 --output %s"):format(root,
       temporary()),
   },
+}
+
+-- Pages of papers, `trinity reproduce NAME`, which have a golden text each.
+local pages = {
+  tapp = '--only claims,learning --quick --models vgg16 --updates 2 --output ' .. temporary '.folder',
+  pase = '--only table2,figure6 --quick --models rnnlm --output ' .. temporary '.folder',
 }
 
 -- Scripts that are but an earlier name of another.
@@ -113,6 +119,28 @@ describe('scripts', function()
       end)
     end
   end
+end)
+
+describe('the page of', function()
+  for _, name in ipairs(util.sorted_keys(pages)) do
+    it_golden('scripts/papers/reproduce_' .. name, function()
+      return masked('reproduce_' .. name, printed('reproduce ' .. name, pages[name]))
+    end)
+  end
+end)
+
+describe("a paper's name", function()
+  it('goes on being understood as its page', function()
+    local status, output = run_trinity 'pase --only table2 --models alexnet'
+    expect(status):equals(0)
+    expect(output):matches '^# PaSE\n.*\nmade by: trinity reproduce pase %-%-only table2 %-%-models alexnet\n$'
+    local _, own = run_trinity 'reproduce pase --only table2 --models alexnet'
+    expect(output):equals(own)
+    expect(select(2, run_trinity 'tapp --only "?"')):equals(select(2, run_trinity 'reproduce tapp --only "?"'))
+  end)
+  it('gives its chapter of the manual to help', function()
+    expect(select(2, run_trinity 'help pase')):matches '^PaSE'
+  end)
 end)
 
 describe('the main job', function()

@@ -34,7 +34,7 @@ describe('opened are', function()
     'simulate PROBLEM --strategy OUT/strategy.json --run none', 'select tests/data/selection/example.json --run none',
     'compare PROBLEM --methods random,local_search,metis,heft --evaluations 20 --seeds 1 --runs RUNS --run second',
     'pipeline alexnet --cluster p100 --devices 2 --run none',
-    "pase --models alexnet --devices 4 --clusters '' --iterations 1000 --output '' --run none",
+    'reproduce pase --only table2 --models alexnet --run none',
     'runs --runs RUNS', 'runs show first --runs RUNS', 'runs compare first second --runs RUNS',
     'report RUNS/first --run none' })
   cases('libClp', { 'search PROBLEM --method m_sct --run none', 'search PROBLEM --method best --evaluations 20 --run none',

@@ -173,6 +173,7 @@ error 'this file is for editors'
 ---@field noise? number deviation of the factor that each of them is off by (default 0.02; 0 to 10)
 ---@field greedy_every? integer batches between evaluations of the most likely placement (default 10; 1 to 1e9)
 ---@field refine? number share of the budget that moves ends and nodes of the best placement's stages (default 0.5; 0 to 1)
+---@field learn? boolean whether the policy is updated; false: its first state draws all along (default true)
 ---@field published_reward? boolean learn from minus the root of the step time, not the problem's reward (default true)
 ---@field learning_rate? number of Adam (default 0.006; above 0, at most 1000)
 ---@field entropy_weight? number bonus per choice, at least (default 0.01; 0 to 1e6)

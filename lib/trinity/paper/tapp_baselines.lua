@@ -1,0 +1,212 @@
+-- What the page of TAPP compares it with, on unequal machines: data parallelism, GPipe, PipeDream and exact splits.
+-- The paper states neither its networks nor its machines; these are ours: machines with one GPU each, a V100, a GTX
+-- 1080 Ti, a P100 and a K80 (12 GB) in turn, on 10 Gbit/s Ethernet; batches of 64, pipelines with 8 micro-batches.
+--   bsp          a copy of the model a machine, equal parts of the batch, gradients all-reduced in buckets of 25 MB
+--                while backward passes go on; one that does not overlap them is slower
+--   bsp_speed    the same with parts in proportion to what each machine does a second
+--   gpipe        parts of equal work as on equal machines, all forwards before all backwards
+--   pipedream    its optimiser's stages and replicas (the costs of its code, machines taken for equal ones of mean
+--                speed), in the cluster's order, asynchronous: a mini-batch is the whole batch, the weights of those
+--                under way are kept; it computes something else than all others
+--   pipedream_1  the same without replicas
+--   least_load   the split whose largest stage is least, over all orders of machines, exact; 1F1B
+--   fastest      the split into consecutive parts, a machine each, whose 1F1B step is fastest, proved by trying all
+--                that could be, where these are few enough
+-- BERT is without the head whose weights are those of the first layer: these would cross the whole pipeline with every
+-- micro-batch.
+
+local layer_chain = require 'trinity.tapp.layer_chain'
+local layer_split = require 'trinity.tapp.layer_split'
+local model = require 'trinity.graph.model'
+local pipelines = require 'trinity.pipeline'
+local problems = require 'trinity.strategy.problem'
+local topology = require 'trinity.cluster.topology'
+local util = require 'trinity.base.util'
+
+local baselines = { batch_size = 64, micro_batches = 8, most_splits = 100000,
+  models = { 'vgg16', 'resnet50', 'inception_v3', 'bert_base' } }
+
+local gpus = { 'v100_pcie', 'gtx1080ti', 'p100', 'k80' }
+local own_options = { bert_base = { head = 'none' } }
+
+function baselines.graph(name, batch_size)
+  return model.load(name, util.merged({ batch_size = batch_size }, own_options[name]))
+end
+
+function baselines.cluster(nodes)
+  local net = topology.new { queue = 'route' }
+  for n = 1, nodes do
+    local name = 'n' .. n
+    net:link(net:devices(name, 1, gpus[(n - 1) % #gpus + 1]), name .. '/pcie', 'pcie3_x16')
+    net:link(name .. '/pcie', 'ethernet', 'ethernet_10g')
+  end
+  return model.cluster(net:spec())
+end
+
+-- The share of a step that devices wait for communication (a transfer on its way to them, an all-reduce that they have
+-- joined) and compute nothing, averaged over those that compute.
+local function share_of(timeline, metrics)
+  local span_s, waiting, used = 0, 0, 0
+  for task = 1, timeline.tasks do
+    if timeline.end_s[task] == timeline.end_s[task] then span_s = math.max(span_s, timeline.end_s[task]) end
+  end
+  local _, waits = timeline:exposed_communication()
+  for d = 1, metrics.device_count do
+    if metrics:compute_busy_s(d) > 0 then waiting, used = waiting + waits[d] / span_s, used + 1 end
+  end
+  return waiting / used
+end
+
+--- What a plan of a problem takes: step_time_s, fits, peak_memory_bytes, rho (the share above).
+function baselines.result(method, problem, plan)
+  local metrics, timeline = problem:evaluate(plan), problem:timeline(plan)
+  local result = { method = method, step_time_s = metrics.step_time_s, fits = metrics.feasible,
+    peak_memory_bytes = metrics.peak_memory_bytes, rho = share_of(timeline, metrics) }
+  timeline:close()
+  return result
+end
+
+-- Seconds of every operator by name on device `d`, and what it holds there.
+local function times_on(graph, cluster, d)
+  local problem, times = problems.new { graph = graph, cluster = cluster }, {}
+  local timeline = problem:timeline(problem:placement_by_unit(function() return d end))
+  for op = 1, graph.operators do times[graph:operator(op).name] = timeline.end_s[op] - timeline.start_s[op] end
+  return times, timeline.metrics
+end
+
+--- Data parallelism with shard[d] samples on device d. Every copy has the costs of its own shard.
+local function data_parallel(method, name, cluster, shard)
+  local copies, graphs = #shard, {}
+  local times, fits, peak = {}, true, 0
+  for d = 1, copies do
+    graphs[d] = baselines.graph(name, shard[d])
+    local metrics
+    times[d], metrics = times_on(graphs[d], cluster, d)
+    fits, peak = fits and metrics.feasible, math.max(peak, metrics.peak_memory_bytes)
+  end
+  local graph, _, replica = graphs[1]:replicate { replicas = copies }
+  local problem = problems.new { graph = graph, cluster = cluster, rules = { memory = 'none' },
+    cost = function(op)
+      local own, copy = op.name:match '^(.*)@(%d+)$'
+      return own and times[copy + 1][own]
+    end }
+  local placement = problem:placement()
+  for op = 1, #placement do placement[op] = replica[op] + 1 end
+  local result = baselines.result(method, problem, placement)
+  result.fits, result.peak_memory_bytes = fits, peak
+  return result
+end
+
+--- Parts of a batch in proportion to `speed` that sum to it: the largest remainders are rounded up. Every machine gets
+--- a sample first.
+function baselines.shards(batch, speed)
+  local sum, parts, order, left = 0, {}, {}, batch
+  for d = 1, #speed do sum = sum + speed[d] end
+  local function wanted(d) return 1 + (batch - #speed) * speed[d] / sum end
+  for d = 1, #speed do
+    parts[d] = math.floor(wanted(d))
+    left, order[d] = left - parts[d], d
+  end
+  local function remainder(d) return wanted(d) - parts[d] end
+  table.sort(order, function(a, b)
+    if remainder(a) ~= remainder(b) then return remainder(a) > remainder(b) end
+    return a < b
+  end)
+  for i = 1, left do
+    local d = order[(i - 1) % #order + 1]
+    parts[d] = parts[d] + 1
+  end
+  return parts
+end
+
+--- Data parallelism with equal shards, then with shards by what each machine does a second of its equal one.
+function baselines.add_replicas(rows, name, cluster)
+  local nodes, speed = #cluster.devices, {}
+  local parts = baselines.shards(baselines.batch_size, util.listed(nodes, function() return 1 end))
+  for d = 1, nodes do
+    local _, metrics = times_on(baselines.graph(name, parts[d]), cluster, d)
+    speed[d] = parts[d] / metrics.step_time_s
+  end
+  rows[#rows + 1] = data_parallel('bsp', name, cluster, parts)
+  rows[#rows + 1] = data_parallel('bsp_speed', name, cluster, baselines.shards(baselines.batch_size, speed))
+end
+
+-- The stage of every operator: that of its layer's first forward operator, in a plan of trinity.pipeline.
+local function stages_by_operator(graph, chain, plan)
+  local stage_of_name, stage_of_layer, stage = {}, {}, {}
+  for s, about in ipairs(plan.stages) do
+    for _, node in ipairs(about.nodes) do stage_of_name[plan.nodes[node]] = s end
+  end
+  for op = 1, graph.operators do
+    local layer = chain.layer_of[op]
+    stage_of_layer[layer] = stage_of_layer[layer] or stage_of_name[graph:operator(op).name]
+  end
+  for op = 1, graph.operators do stage[op] = stage_of_layer[chain.layer_of[op]] end
+  return stage
+end
+
+-- What PipeDream's optimiser plans for the whole batch, its replicas' costs those of their part of it.
+local function pipedream(method, name, cluster, straight)
+  local batch = baselines.batch_size
+  local graph = baselines.graph(name, batch)
+  local problem = problems.new { graph = graph, cluster = cluster }
+  local _, bandwidth = cluster:wire(1, 2)
+  local plan = pipelines(problem, { method = 'pipedream', devices = #cluster.devices, quiet = true,
+    bandwidth_bytes_per_s = bandwidth, straight = straight })
+  if not plan.feasible then return nil end
+  local replicas, shares = {}, {}
+  for s, about in ipairs(plan.stages) do
+    replicas[s] = about.devices
+    local part = math.max(1, math.floor(batch / about.devices + 0.5))
+    shares[s] = about.devices > 1 and baselines.graph(name, part)
+  end
+  local copies, _, stage, replica = graph:replicate_stages { replicas = replicas, at_share = shares,
+    stage = stages_by_operator(graph, layer_chain.of(problem), plan) }
+  local wide = problems.new { graph = copies, cluster = cluster }
+  local placement = wide:placement()
+  for op = 1, #placement do placement[op] = plan.stages[stage[op]].first_device + replica[op] - 1 end
+  local result = baselines.result(method, wide, { placement = placement, schedule = 'pipedream', stage = stage })
+  result.replicas = replicas
+  return result
+end
+
+--- The problem that splits are of: a micro-batch and its schedule.
+function baselines.problem(name, cluster)
+  local micro_batches = baselines.micro_batches
+  return problems.new { graph = baselines.graph(name, baselines.batch_size / micro_batches), cluster = cluster,
+    schedule = '1f1b', micro_batches = micro_batches }
+end
+
+--- GPipe, PipeDream and the exact split of least load.
+function baselines.add_pipelines(rows, name, problem, chain)
+  local micro_batches, cluster = baselines.micro_batches, problem.cluster
+  rows[#rows + 1] = baselines.result('gpipe', problem, { schedule = 'gpipe', micro_batches = micro_batches,
+    placement = layer_chain.placement(problem, chain, layer_split.equal_work(problem, chain)) })
+  rows[#rows + 1] = pipedream('pipedream', name, cluster, false)
+  rows[#rows + 1] = pipedream('pipedream_1', name, cluster, true)
+  local split = layer_split.least_load(problem, chain, { micro_batches = micro_batches })
+  if not split then return end
+  local placement = layer_chain.placement(problem, chain, split)
+  rows[#rows + 1] = baselines.result('least_load', problem, placement)
+  rows[#rows].placement = placement
+end
+
+--- The fastest split by 1F1B, proved, as a row; nil where there are too many. `known`: rows with placements that were
+--- found by other means.
+function baselines.fastest(problem, chain, known)
+  local best
+  for _, row in ipairs(known) do
+    if row.fits and (not best or row.step_time_s < best.step_time_s) then best = row end
+  end
+  local found = layer_split.fastest(problem, chain, { micro_batches = baselines.micro_batches,
+    below_s = best and best.step_time_s or math.huge, most = baselines.most_splits })
+  if not found then return nil end
+  local placement = found.device_of and layer_chain.placement(problem, chain, found.device_of)
+    or best and best.placement
+  if not placement then return nil end
+  local result = baselines.result('fastest', problem, placement)
+  result.tried = found.tried
+  return result
+end
+
+return baselines
