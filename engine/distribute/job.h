@@ -87,9 +87,13 @@ class Job {
   int members(Scope scope) const;
 
   /// Reduces a tensor in place over the ranks of a scope. Begun in the same order by all of them.
-  std::shared_ptr<Work> begin_all_reduce(const at::Tensor& tensor, const AllReduce& options);
+  /// It runs once `after`, a collective of another scope, has ended; later ones of this scope wait
+  /// behind it.
+  std::shared_ptr<Work> begin_all_reduce(const at::Tensor& tensor, const AllReduce& options,
+                                         std::shared_ptr<Work> after = nullptr);
   /// Copies the tensor of the scope's member number `root` to all its members.
-  std::shared_ptr<Work> begin_broadcast(const at::Tensor& tensor, Scope scope, int root);
+  std::shared_ptr<Work> begin_broadcast(const at::Tensor& tensor, Scope scope, int root,
+                                        std::shared_ptr<Work> after = nullptr);
   /// Replaces values by their sums over all ranks, the same bits on each, and waits.
   void sum(std::span<float> values);
   void sum(std::span<double> values);
