@@ -28,7 +28,7 @@ local function trainer(options)
 end
 
 local function train(made)
-  made:epoch(2, function() return made.module(trinity.tensor.ones { 1, 2 }):square():sum() end)
+  made:epoch(2, function() return made.module(trinity.tensor.ones { 1, 2 }):abs():sum() end)
   return made.optimiser.learning_rate
 end
 
