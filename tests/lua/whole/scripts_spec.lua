@@ -45,13 +45,13 @@ local smoke = {
   },
   papers = {
     table3 = '',
+    reproduce = 'trinity --only table3 --models gnmt --output ' .. temporary '.folder',
     pase = '--models alexnet,rnnlm --devices 4 --iterations 1000 --strategy 4 --clusters gtx1080ti_ib --output ' .. temporary(),
     table4 = '--only gnmt --granularity layer --evaluations 8 --methods single_device,expert,m_etf,random,hierarchical,trinity',
     placement_benchmark = ("--folder '%s/tests/data/profiles' --devices 2 --evaluations 20 --seeds 1"):format(root),
     tapp = '--models vgg16 --nodes 2 --batch_size 8 --micro_batches 2 --evaluations 40 --seeds 1 --most_splits 100',
     figure9 = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --placements 6 --steps 2 --warm_up 1 --copies 1 '
       .. '--largest_copy 65536 --searches 20 --output ' .. temporary(),
-    daso = '--networks resnet50 --gpus 4,8 --study_gpus 8 --bandwidths 24,1 --resnet50_epochs 10 --output ' .. temporary '.folder',
     trinity_ablation = '--only gnmt --cards 2 --granularity layer --evaluations 20 --seeds 1 --csv ' .. temporary(),
     trinity_vs_hierarchical = '--only gnmt --cards 2 --granularity layer --evaluations 16 --seeds 1 --csv ' .. temporary(),
     equal_time = '--only gnmt --cards 2 --granularity layer --seconds 0.2 --seeds 1 --methods metis,best,random --csv '
@@ -65,6 +65,11 @@ local smoke = {
     leave_one_out = ("--folder '%s/tests/data/leave_one_out' --rounds 1 --updates 1 --tuning 1 --seeds 1 --output %s"):format(root,
       temporary()),
   },
+}
+
+-- Pages of papers, `trinity reproduce NAME`, which have a golden text each.
+local pages = {
+  daso = '--quick --only claims,skips --models resnet50 --output ' .. temporary '.folder',
 }
 
 -- Scripts that are but an earlier name of another.
@@ -90,7 +95,15 @@ end
 describe('scripts', function()
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'
-    if earlier_names[name] then
+    if pages[name] then
+      it(name .. ' goes on being understood', function()
+        local status, output = run_trinity(name .. ' --help')
+        expect(status):equals(0)
+        expect(output):matches 'what a paper claims beside what comes out here'
+        expect(masked('reproduce', printed(name, pages[name])))
+          :equals(core.read_file(('%s/tests/golden/scripts/papers/reproduce_%s.txt'):format(root, name)))
+      end)
+    elseif earlier_names[name] then
       it(name .. ' goes on being understood', function()
         local status, output = run_trinity(name .. ' --help')
         expect(status):equals(0)
@@ -112,6 +125,14 @@ describe('scripts', function()
         expect(output):matches 'options:'
       end)
     end
+  end
+end)
+
+describe('the page of', function()
+  for _, name in ipairs(require('trinity.base.util').sorted_keys(pages)) do
+    it_golden('scripts/papers/reproduce_' .. name, function()
+      return masked('reproduce', printed('reproduce ' .. name, pages[name]))
+    end)
   end
 end)
 
