@@ -9,7 +9,7 @@ local width = 96 -- of what is shown
 
 -- In the order in which a newcomer reads them.
 local names = { 'tutorial', 'command', 'networks', 'clusters', 'strategies', 'simulator', 'searching', 'reporting',
-  'processes', 'executing', 'reproducing', 'papers', 'embedding', 'extending' }
+  'processes', 'executing', 'reproducing', 'daso', 'papers', 'embedding', 'extending' }
 
 --- Names of the chapters, in order.
 function manual.names() return { unpack(names) } end

@@ -33,9 +33,9 @@ local function loss_verdict(bsp, daso)
 end
 
 local function add_task(rows, task, settings)
-  local seeds = math.max(settings.seeds, settings.quick and 3 or 6)
+  local seeds = math.max(settings.seeds, settings.quick and 3 or 4)
   local found = jobs.train(4, { task = task, method = 'both', seeds = seeds, lr_warmup = 2, lr_decay = 'plateau',
-    link_mbit_s = 200, link_ms = 1, timeout_s = 60, epochs = settings.quick and 8 or 16 })
+    link_mbit_s = 200, link_ms = 1, timeout_s = 60, epochs = settings.quick and 6 or 12 })
   local values = {}
   for _, field in ipairs { 'loss', 'seconds', 'waited_s' } do
     values[field] = { bsp = jobs.values(found, 'bsp', field), daso = jobs.values(found, 'daso', field) }
