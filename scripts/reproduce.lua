@@ -55,7 +55,7 @@ local function settings_of()
   local updates = options.updates > 0 and options.updates or options.quick and 3 or 100
   return { quick = options.quick, seeds = options.seeds > 0 and options.seeds or options.quick and 1 or 3,
     seed = options.seed, updates = updates, models = models, format = options.format,
-    output = ('%s/%s'):format(options.output, paper.name), json = options.json }
+    output = ('%s/%s'):format(options.output, paper.name), json = options.json, run = trinity.run }
 end
 
 local settings, all = settings_of(), {}

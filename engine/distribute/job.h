@@ -22,9 +22,9 @@ class Message;
 
 /// A link between nodes that is slower than the real one, for experiments on one machine: every
 /// collective that crosses nodes ends later by what the formulas of manual/simulator.md
-/// "Collectives" (ring) give for this latency and bandwidth. The sleep is on the stream's thread, so
-/// computation goes on meanwhile, and later collectives of the same scope queue behind it, as on a
-/// wire.
+/// "Collectives" (ring) give for this latency and bandwidth. The sleep is on the stream's thread,
+/// so computation goes on meanwhile, and later collectives of the same scope queue behind it, as on
+/// a wire.
 struct InjectedLink {
   double latency_s = 0;
   double bandwidth_bytes_per_s = 0;  ///< 0: no limit

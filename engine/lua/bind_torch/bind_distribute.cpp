@@ -235,13 +235,12 @@ int dist_gradient_buckets(lua_State* L) {
   auto parameters = tensors_arg(L, 2, "parameters");
   for (const auto& x : parameters)
     if (x.scalar_type() != at::kFloat || !x.device().is_cpu() || !x.is_leaf() || !x.requires_grad())
-      throw WrongArgument(2, "parameters",
-                          "expected float32 on the processor that wants gradients, got " +
-                              describe_tensor(x));
+      throw WrongArgument(
+          2, "parameters",
+          "expected float32 on the processor that wants gradients, got " + describe_tensor(x));
   Fields fields(L, 3, "gradient_buckets");
   GradientBuckets::Options options;
-  options.bucket_bytes =
-      fields.integer("bucket_bytes", options.bucket_bytes, 0, int64_t{1} << 50);
+  options.bucket_bytes = fields.integer("bucket_bytes", options.bucket_bytes, 0, int64_t{1} << 50);
   options.overlap = fields.boolean("overlap", options.overlap);
   fields.refuse_unknown();
   push_object(L, std::make_shared<GradientBuckets>(job, std::move(parameters), options));
@@ -312,12 +311,10 @@ constexpr luaL_Reg kBuckets[] = {TRINITY_BIND("begin", buckets_begin),
                                  TRINITY_BIND("finish", buckets_finish),
                                  TRINITY_BIND("counts", buckets_counts),
                                  {nullptr, nullptr}};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("join", dist_join),
-                                   TRINITY_BIND("pack", dist_pack),
-                                   TRINITY_BIND("unpack", dist_unpack),
-                                   TRINITY_BIND("gradient_buckets", dist_gradient_buckets),
-                                   TRINITY_BIND("launch", dist_launch),
-                                   {nullptr, nullptr}};
+constexpr luaL_Reg kFunctions[] = {
+    TRINITY_BIND("join", dist_join),     TRINITY_BIND("pack", dist_pack),
+    TRINITY_BIND("unpack", dist_unpack), TRINITY_BIND("gradient_buckets", dist_gradient_buckets),
+    TRINITY_BIND("launch", dist_launch), {nullptr, nullptr}};
 
 }  // namespace
 

@@ -10,7 +10,8 @@
 --     run = function(rows, settings) ... return notes end }
 --
 -- whose run() adds a row as soon as it is measured (rows:add) and returns what stands below them, if anything.
--- settings: quick, seeds, seed, updates, models (a set or nil), output (a folder), json. A row has
+-- settings: quick, seeds, seed, updates, models (a set or nil), output (a folder), json, run (of this script, or nil:
+-- it keeps results for reports). A row has
 --
 --   what      the cell of the paper or the question
 --   claimed   what the paper says: a text, or a number with `unit`
