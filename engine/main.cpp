@@ -70,12 +70,15 @@ std::vector<std::string> with_pages(std::vector<std::string> words, size_t scrip
   return words;
 }
 
-/// trinity help [TOPIC]: the options of a script, or what lib/trinity/command/help.lua knows.
+/// trinity help [TOPIC]: the options of a script whose name no chapter has, or what
+/// lib/trinity/command/help.lua knows.
 int help(Runtime& runtime, const std::vector<std::string>& topics) {
   if (topics.empty()) std::fputs(trinity::lua::kUsage, stdout);
   const bool is_name = topics.size() == 1 && topics[0].find('/') == std::string::npos;
   const auto path = is_name ? fmt::format("{}/scripts/{}.lua", runtime.home(), topics[0]) : "";
-  if (fs::exists(path)) {
+  const auto chapter =
+      is_name ? fmt::format("{}/lib/trinity/manual/{}.md", runtime.home(), topics[0]) : "";
+  if (fs::exists(path) && !fs::exists(chapter)) {
     runtime.set_arguments(path, {"--help"}, {"trinity"});
     return runtime.run_file(path, {"--help"});
   }

@@ -4,7 +4,8 @@
 --   trinity launch -n 4 --per_node 2 scripts/train_distributed.lua --task characters
 -- The link between the pretended nodes is made slow by a delay (--link_mbit_s, --link_ms; engine/distribute/job.h).
 -- Data are generated: 'images' are pictures of 3 x 32 x 32 of ten classes under noise, 'characters' a text of
--- invented words whose next character is to be told.
+-- invented words whose next character is to be told; 'deep' takes the pictures through layers of which the last hold
+-- most parameters, so that gradients can travel while the backward pass goes on.
 
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
@@ -12,14 +13,21 @@ local nn, tensor = trinity.nn, trinity.tensor
 
 local options = trinity.options {
   'Trains a small network in several processes, in step (bsp) and with DASO.',
-  task = { default = 'images', help = 'images or characters' },
+  task = { default = 'images', help = 'images, characters or deep' },
   method = { default = 'both', help = 'bsp, daso or both' },
-  epochs = { default = 0, help = 'of the training; 0: as many as the task needs (images 12, characters 16)', min = 0,
+  epochs = { default = 0, help = 'of the training; 0: as many as the task needs (characters 16, others 12)', min = 0,
     integer = true },
   batches = { default = 20, help = 'an epoch, on every rank', min = 1, integer = true },
   batch_size = { default = 32, help = 'samples a batch and rank', min = 1, integer = true },
   learning_rate = { default = 0, min = 0,
-    help = 'of stochastic gradient descent with momentum 0.9; 0: images 0.05, characters 0.3' },
+    help = 'of stochastic gradient descent with momentum 0.9; 0: characters 0.3, others 0.05' },
+  lr_warmup = { default = 0, help = 'epochs in which the learning rate rises in even steps', min = 0, integer = true },
+  lr_decay = { default = 'none', help = 'of the learning rate behind them: none, plateau, step or cosine' },
+  lr_factor = { default = 0.5, help = 'of plateau and step', min = 0.001, max = 1 },
+  lr_epochs = { default = 5, help = 'of plateau: its patience; of step: epochs between', min = 1, integer = true },
+  overlap = { default = true, help = 'gradients travel while the backward pass goes on' },
+  bucket_bytes = { default = 262144, help = 'of gradients that travel together; 0: all, behind it', min = 0,
+    integer = true },
   warmup = { default = 1, help = 'epochs of DASO that synchronise every batch at the start', min = 0, integer = true },
   cooldown = { default = 1, help = 'and at the end', min = 0, integer = true },
   max_global_skips = { default = 8, help = 'of DASO; 0: as bsp', min = 0, integer = true },
@@ -27,6 +35,7 @@ local options = trinity.options {
   link_ms = { default = 1, help = 'injected latency between nodes', min = 0 },
   seeds = { default = 1, help = 'trainings of each method, with seeds 1 to this', min = 1, integer = true },
   checkpoint = { default = '', help = 'folder to save to after every epoch and to go on from (one method, one seed)' },
+  output = { default = '', writes = '', help = "rows as JSON in this file and nothing printed; '': the table" },
   timeout_s = { default = 20, help = 'a rank that others wait for this long hangs', min = 1 },
 }
 
@@ -34,13 +43,18 @@ local job = trinity.dist.init { timeout_s = options.timeout_s,
   link = { bandwidth_bytes_per_s = options.link_mbit_s * 1e6 / 8, latency_s = options.link_ms * 1e-3 } }
 
 local tasks = {}
-local usual = { images = { epochs = 12, learning_rate = 0.05 }, characters = { epochs = 16, learning_rate = 0.3 } }
+local usual = { images = { epochs = 12, learning_rate = 0.05 }, characters = { epochs = 16, learning_rate = 0.3 },
+  deep = { epochs = 12, learning_rate = 0.05 } }
 
--- Ten classes of three pictures each, seen shifted by up to two pixels and under noise.
-function tasks.images(seed)
+-- Ten classes of three pictures each, under noise, through layers of these widths.
+local function pictures_task(seed, widths)
   local pictures = tensor.normal({ 30, 3 * 32 * 32 }, trinity.random(1, 'pictures')) * 0.1
-  local net = nn.sequential { nn.linear { inputs = 3 * 32 * 32, outputs = 128 }, nn.relu,
-    nn.linear { inputs = 128, outputs = 64 }, nn.relu, nn.linear { inputs = 64, outputs = 10 }, seed = seed }
+  local layers, inputs = { seed = seed }, 3 * 32 * 32
+  for i, width in ipairs(widths) do
+    if i > 1 then layers[#layers + 1] = nn.relu end
+    layers[#layers + 1], inputs = nn.linear { inputs = inputs, outputs = width }, width
+  end
+  local net = nn.sequential(layers)
   local function draw(stream, count)
     local which, class = {}, {}
     for i = 1, count do
@@ -55,6 +69,9 @@ function tasks.images(seed)
     return nn.cross_entropy(net(x), class)
   end
 end
+
+function tasks.images(seed) return pictures_task(seed, { 128, 64, 10 }) end
+function tasks.deep(seed) return pictures_task(seed, { 64, 512, 512, 512, 512, 10 }) end
 
 local alphabet, steps = 27, 24
 
@@ -101,7 +118,7 @@ function tasks.characters(seed)
   end
 end
 
-if not tasks[options.task] then util.fail_usage "option '--task': expected images or characters" end
+if not tasks[options.task] then util.fail_usage "option '--task': expected images, characters or deep" end
 for name, value in trinity.sorted_pairs(usual[options.task]) do
   if options[name] == 0 then options[name] = value end
 end
@@ -110,15 +127,25 @@ if options.checkpoint ~= '' and (#methods > 1 or options.seeds > 1) then
   util.fail_usage "option '--checkpoint' goes with one method and one seed"
 end
 
+local function say(text, ...)
+  if options.output == '' then job:print(text:format(...)) end
+end
+
+local function rates()
+  return { warmup_epochs = options.lr_warmup, decay = options.lr_decay, factor = options.lr_factor,
+    patience = options.lr_epochs, step_epochs = options.lr_epochs, epochs = options.epochs }
+end
+
 --- One training: wall time, seconds in communication that computation did not hide, loss on data that no rank saw.
 local function train(method, seed)
   local net, loss_of = tasks[options.task](seed)
-  local trainer = trinity.dist.trainer(job, { module = net, method = method,
+  local trainer = trinity.dist.trainer(job, { module = net, method = method, learning_rate = rates(),
+    overlap = options.overlap, bucket_bytes = options.bucket_bytes,
     optimiser = nn.sgd { parameters = net:parameters(), learning_rate = options.learning_rate, momentum = 0.9 },
     schedule = method == 'daso' and { epochs = options.epochs, warmup_epochs = options.warmup,
       cooldown_epochs = options.cooldown, max_global_skips = options.max_global_skips } or nil })
   if options.checkpoint ~= '' and trainer:load(options.checkpoint) then
-    job:print(('goes on after epoch %d'):format(trainer.epochs_done))
+    say('goes on after epoch %d', trainer.epochs_done)
   end
   job:barrier()
   local began_s = trinity.clock_s()
@@ -128,8 +155,8 @@ local function train(method, seed)
     local loss = trainer:epoch(options.batches, function(batch)
       return loss_of(trinity.random(seed, ('epoch %d batch %d'):format(epoch, batch), job.rank), options.batch_size)
     end)
-    job:print(('%s, seed %d, epoch %d: loss %.4f%s'):format(method, seed, epoch, loss,
-      skips > 0 and (', global skips %d'):format(skips) or ''))
+    say('%s, seed %d, epoch %d: loss %.4f%s', method, seed, epoch, loss,
+      skips > 0 and (', global skips %d'):format(skips) or '')
     if options.checkpoint ~= '' then trainer:save(options.checkpoint) end
   end
   job:barrier()
@@ -138,15 +165,20 @@ local function train(method, seed)
   return { method = method, seed = seed, seconds = seconds, waited_s = trainer.wait_s, loss = job:mean(test_loss) }
 end
 
-local rows = {}
+local found = {}
 for seed = 1, options.seeds do
-  for _, method in ipairs(methods) do
-    local row = train(method, seed)
-    rows[#rows + 1] = { row.method, tostring(row.seed), ('%.2f'):format(row.seconds), ('%.2f'):format(row.waited_s),
-      ('%.4f'):format(row.loss) }
-  end
+  for _, method in ipairs(methods) do found[#found + 1] = train(method, seed) end
 end
-job:print(('%s on %s: %d x %d batches of %d a rank; link between nodes %g Mbit/s, %g ms'):format(options.task,
-  tostring(job), options.epochs, options.batches, options.batch_size, options.link_mbit_s, options.link_ms))
-job:print(trinity.format_table({ 'method', 'seed', 'seconds', 'of them waiting', 'test loss' }, rows))
+say('%s on %s: %d x %d batches of %d a rank; link between nodes %g Mbit/s, %g ms', options.task, tostring(job),
+  options.epochs, options.batches, options.batch_size, options.link_mbit_s, options.link_ms)
+say('%s', trinity.format_table({ 'method', 'seed', 'seconds', 'of them waiting', 'test loss' },
+  util.map(found, function(row)
+    return { row.method, tostring(row.seed), ('%.2f'):format(row.seconds), ('%.2f'):format(row.waited_s),
+      ('%.4f'):format(row.loss) }
+  end)))
+if options.output ~= '' and job.rank == 0 then
+  local file = assert(io.open(options.output, 'w'))
+  file:write(trinity.json.encode { rows = found })
+  file:close()
+end
 job:close()

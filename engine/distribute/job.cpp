@@ -345,13 +345,32 @@ std::shared_ptr<Work> Job::begin(const std::string& what, Scope scope,
   return work;
 }
 
-std::shared_ptr<Work> Job::begin_all_reduce(const at::Tensor& tensor, const AllReduce& options) {
-  return begin("all_reduce", options.scope,
-               [tensor, options](Group& group) { group.all_reduce(tensor, options); });
+namespace {
+
+/// On the thread of a stream.
+void await_end(const std::shared_ptr<Work>& work) {
+  if (!work) return;
+  while (!work->wait_for(1)) {
+  }
+  if (!work->failure().empty()) throw Error(work->failure());
 }
 
-std::shared_ptr<Work> Job::begin_broadcast(const at::Tensor& tensor, Scope scope, int root) {
-  return begin("broadcast", scope, [tensor, root](Group& group) { group.broadcast(tensor, root); });
+}  // namespace
+
+std::shared_ptr<Work> Job::begin_all_reduce(const at::Tensor& tensor, const AllReduce& options,
+                                            std::shared_ptr<Work> after) {
+  return begin("all_reduce", options.scope, [tensor, options, after](Group& group) {
+    await_end(after);
+    group.all_reduce(tensor, options);
+  });
+}
+
+std::shared_ptr<Work> Job::begin_broadcast(const at::Tensor& tensor, Scope scope, int root,
+                                           std::shared_ptr<Work> after) {
+  return begin("broadcast", scope, [tensor, root, after](Group& group) {
+    await_end(after);
+    group.broadcast(tensor, root);
+  });
 }
 
 void Job::sum(std::span<float> values) {

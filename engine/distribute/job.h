@@ -22,9 +22,9 @@ class Message;
 
 /// A link between nodes that is slower than the real one, for experiments on one machine: every
 /// collective that crosses nodes ends later by what the formulas of manual/simulator.md
-/// "Collectives" (ring) give for this latency and bandwidth. The sleep is on the stream's thread, so
-/// computation goes on meanwhile, and later collectives of the same scope queue behind it, as on a
-/// wire.
+/// "Collectives" (ring) give for this latency and bandwidth. The sleep is on the stream's thread,
+/// so computation goes on meanwhile, and later collectives of the same scope queue behind it, as on
+/// a wire.
 struct InjectedLink {
   double latency_s = 0;
   double bandwidth_bytes_per_s = 0;  ///< 0: no limit
@@ -87,9 +87,13 @@ class Job {
   int members(Scope scope) const;
 
   /// Reduces a tensor in place over the ranks of a scope. Begun in the same order by all of them.
-  std::shared_ptr<Work> begin_all_reduce(const at::Tensor& tensor, const AllReduce& options);
+  /// It runs once `after`, a collective of another scope, has ended; later ones of this scope wait
+  /// behind it.
+  std::shared_ptr<Work> begin_all_reduce(const at::Tensor& tensor, const AllReduce& options,
+                                         std::shared_ptr<Work> after = nullptr);
   /// Copies the tensor of the scope's member number `root` to all its members.
-  std::shared_ptr<Work> begin_broadcast(const at::Tensor& tensor, Scope scope, int root);
+  std::shared_ptr<Work> begin_broadcast(const at::Tensor& tensor, Scope scope, int root,
+                                        std::shared_ptr<Work> after = nullptr);
   /// Replaces values by their sums over all ranks, the same bits on each, and waits.
   void sum(std::span<float> values);
   void sum(std::span<double> values);

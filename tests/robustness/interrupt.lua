@@ -40,7 +40,6 @@ local words = {
   own_baseline = '--model resnet50 --evaluations 100000',
   trinity_policy = '--batches 1000',
   custom_policy = '--model resnet50 --evaluations 20000',
-  daso = '--output %s',
   launch = '-n 2 scripts/train_distributed.lua --epochs 100',
   train_distributed = '--epochs 100',
   trinity_ablation = '--csv %s',
@@ -59,7 +58,8 @@ local words = {
 --- Everything to be struck: { name =, command =, path = of the run or nil }.
 local function all_cases()
   local list = { { name = 'script reproduce tapp',
-    command = ('reproduce tapp --updates 2000 --models resnet50 --output %s/output/tapp'):format(folder) } }
+    command = ('reproduce tapp --updates 2000 --models resnet50 --output %s/output/tapp'):format(folder) },
+    { name = 'script reproduce daso', command = ('reproduce daso --output %s/output/daso'):format(folder) } }
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'
     if name and name ~= 'run' and name ~= 'transfer' then -- but earlier names of others

@@ -229,6 +229,43 @@ int dist_unpack(lua_State* L) {
   return 0;
 }
 
+/// gradient_buckets(job, parameters, {bucket_bytes=, overlap=}) -> buckets
+int dist_gradient_buckets(lua_State* L) {
+  const auto job = handle_arg<Job>(L, 1, "job");
+  auto parameters = tensors_arg(L, 2, "parameters");
+  for (const auto& x : parameters)
+    if (x.scalar_type() != at::kFloat || !x.device().is_cpu() || !x.is_leaf() || !x.requires_grad())
+      throw WrongArgument(
+          2, "parameters",
+          "expected float32 on the processor that wants gradients, got " + describe_tensor(x));
+  Fields fields(L, 3, "gradient_buckets");
+  GradientBuckets::Options options;
+  options.bucket_bytes = fields.integer("bucket_bytes", options.bucket_bytes, 0, int64_t{1} << 50);
+  options.overlap = fields.boolean("overlap", options.overlap);
+  fields.refuse_unknown();
+  push_object(L, std::make_shared<GradientBuckets>(job, std::move(parameters), options));
+  return 1;
+}
+
+/// buckets:begin(scope) before backward(), buckets:finish() after it
+int buckets_begin(lua_State* L) {
+  object_arg<GradientBuckets>(L, 1).begin(parse_scope(string_arg(L, 2, "scope")));
+  return 0;
+}
+
+int buckets_finish(lua_State* L) {
+  object_arg<GradientBuckets>(L, 1).finish();
+  return 0;
+}
+
+/// buckets:counts() -> how many, how many began to travel during the last backward()
+int buckets_counts(lua_State* L) {
+  const auto& buckets = object_arg<GradientBuckets>(L, 1);
+  lua_pushinteger(L, buckets.count());
+  lua_pushinteger(L, buckets.begun_in_backward());
+  return 2;
+}
+
 /// While a job runs, Ctrl-C is for its ranks first.
 struct AsSearch {
   AsSearch() { begin_search(); }
@@ -270,11 +307,14 @@ constexpr luaL_Reg kJob[] = {TRINITY_BIND("facts", job_facts),
                              TRINITY_BIND("leave", job_leave),
                              {nullptr, nullptr}};
 constexpr luaL_Reg kWork[] = {{nullptr, nullptr}};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("join", dist_join),
-                                   TRINITY_BIND("pack", dist_pack),
-                                   TRINITY_BIND("unpack", dist_unpack),
-                                   TRINITY_BIND("launch", dist_launch),
-                                   {nullptr, nullptr}};
+constexpr luaL_Reg kBuckets[] = {TRINITY_BIND("begin", buckets_begin),
+                                 TRINITY_BIND("finish", buckets_finish),
+                                 TRINITY_BIND("counts", buckets_counts),
+                                 {nullptr, nullptr}};
+constexpr luaL_Reg kFunctions[] = {
+    TRINITY_BIND("join", dist_join),     TRINITY_BIND("pack", dist_pack),
+    TRINITY_BIND("unpack", dist_unpack), TRINITY_BIND("gradient_buckets", dist_gradient_buckets),
+    TRINITY_BIND("launch", dist_launch), {nullptr, nullptr}};
 
 }  // namespace
 
@@ -284,6 +324,7 @@ void open_distribute(lua_State* L) {
   lua_setfield(L, -2, "dist");
   register_type<Job>(L, kJob);
   register_type<Work>(L, kWork);
+  register_type<GradientBuckets>(L, kBuckets);
 }
 
 }  // namespace trinity::lua

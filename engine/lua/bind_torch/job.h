@@ -1,5 +1,6 @@
 #pragma once
 
+#include "distribute/gradient_buckets.h"
 #include "distribute/job.h"
 #include "lua/host/check.h"
 
@@ -14,6 +15,10 @@ struct TypeName<Job> {
 template <>
 struct TypeName<Work> {
   static constexpr auto value = "work";
+};
+template <>
+struct TypeName<GradientBuckets> {
+  static constexpr auto value = "gradient buckets";
 };
 
 }  // namespace trinity::lua

@@ -9,7 +9,8 @@ local width = 96 -- of what is shown
 
 -- In the order in which a newcomer reads them.
 local names = { 'tutorial', 'command', 'networks', 'clusters', 'strategies', 'simulator', 'searching', 'reporting',
-  'processes', 'executing', 'reproducing', 'tapp', 'pase', 'papers', 'embedding', 'extending' }
+  'processes', 'executing', 'reproducing', 'tapp', 'daso', 'pase',
+  'papers', 'embedding', 'extending' }
 
 --- Names of the chapters, in order.
 function manual.names() return { unpack(names) } end

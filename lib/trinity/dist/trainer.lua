@@ -1,7 +1,8 @@
 -- trinity.dist.trainer: trains a network of trinity.nn on all ranks of a job, in step ('bsp') or with DASO.
 --
 -- bsp: the gradients of every batch are averaged over all ranks before the optimiser's step: added up in the node,
--- by one rank a node between the nodes, and handed out in the node.
+-- by one rank a node between the nodes, and handed out in the node. They travel in buckets while the backward pass
+-- goes on (engine/distribute/gradient_buckets.h), as with Horovod or PyTorch: what DASO has to be compared with.
 -- daso: trinity.daso says what happens when. Gradients are averaged in the node; parameters travel between the
 -- nodes, in one buffer, while the next batches are computed.
 --
@@ -11,6 +12,7 @@ local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local checkpoints = require 'trinity.runs.checkpoints'
 local daso = require 'trinity.dist.daso'
+local learning_rate = require 'trinity.dist.learning_rate'
 local nn = require 'trinity.nn'
 local optimisers = require 'trinity.nn.optimisers'
 local options_of = require 'trinity.base.options'
@@ -23,11 +25,12 @@ local util = require 'trinity.base.util'
 ---@field optimiser trinity.NetworkOptimiser
 ---@field method trinity.TrainingMethod
 ---@field schedule? trinity.DasoSchedule
+---@field rates? table of learning rates
 ---@field parameters trinity.TorchTensor[]
 ---@field count integer elements of all parameters
 ---@field chunk_elements integer
 ---@field epochs_done integer
----@field wait_s number seconds spent in communication so far
+---@field wait_s number seconds spent in communication so far that nothing hid
 local Trainer = { __name = 'trainer' }
 Trainer.__index = Trainer
 
@@ -52,6 +55,10 @@ local declared = options_of.declare('trinity.TrainerOptions', { help = 'What dis
     help = "'bsp': gradients averaged in every batch" },
   { 'schedule', 'table', as = 'trinity.ScheduleOptions', help = "of method 'daso'; groups and nodes are the job's" },
   { 'chunk_elements', 'integer', 10000000, least = 1, most = 2 ^ 31, help = 'of one message' },
+  { 'bucket_bytes', 'integer', 25000000, least = 0, most = 2 ^ 50,
+    help = 'of gradients that travel together; 0: all, when the backward pass has ended' },
+  { 'overlap', 'boolean', true, help = 'buckets travel while the backward pass goes on; false: behind it' },
+  { 'learning_rate', learning_rate.declared, help = "warm-up and decay; without it the optimiser's own stays" },
 })
 
 --- What all ranks must have in common, a line a parameter.
@@ -72,6 +79,12 @@ local function check_parameters(owner, parameters)
   end
 end
 
+local function follow_rates(owner, self, options)
+  if not options then return end
+  self.rates = learning_rate.new(owner, self.optimiser.learning_rate, options)
+  self.optimiser.learning_rate = self.rates:rate()
+end
+
 --- A trainer of trinity.TrainerOptions. All ranks begin with rank 0's parameters. Ends the job when a rank's module has
 --- other shapes.
 local function new(job, options)
@@ -79,7 +92,8 @@ local function new(job, options)
   check.object(owner, 1, 'job', job, 'job')
   options = declared:read(owner, 2, 'options', options)
   local self = setmetatable({ job = job, module = options.module, optimiser = options.optimiser,
-    method = options.method, chunk_elements = options.chunk_elements,
+    method = options.method, chunk_elements = options.chunk_elements, bucket_bytes = options.bucket_bytes,
+    overlap = options.overlap and options.bucket_bytes > 0,
     parameters = options.module:parameters(), epochs_done = 0, wait_s = 0 }, Trainer)
   check_parameters(owner, self.parameters)
   self.count = options.module:parameter_count()
@@ -88,6 +102,7 @@ local function new(job, options)
   elseif options.schedule then
     util.fail("%s: option 'schedule' belongs to method 'daso'", owner)
   end
+  follow_rates(owner, self, options.learning_rate)
   job:agree("the model's shape", describe_module(options.module))
   local flat = self:pack()
   job:broadcast(flat, { scope = 'world' })
@@ -115,25 +130,22 @@ local function timed(self, body, ...)
   self.wait_s = self.wait_s + core.clock_s() - began_s
 end
 
-local function sum_over_world(job, flat)
-  job:all_reduce(flat, { scope = 'node' })
-  if job.nodes == 1 then return end
-  if job.local_rank == 0 then job:all_reduce(flat, { scope = 'across' }) end
-  if job.local_size > 1 then job:broadcast(flat, { scope = 'node', root = 0 }) end
+--- Over whom gradients of this batch are averaged: 'world', 'node', or nil where that is this rank alone.
+local function gradient_scope(self)
+  local scope = 'world'
+  if self.schedule then scope = self.schedule.gradients end
+  local members = scope == 'world' and self.job.size or self.job.local_size
+  return members > 1 and scope or nil
 end
 
---- Averages the gradients over the ranks of the node or of the world.
-local function average_gradients(self, scope)
-  local job = self.job
-  local members = scope == 'world' and job.size or job.local_size
-  if members == 1 then return end
-  self.gradients = self.gradients or tensor.zeros(self.count)
-  local flat = self.gradients
-  core.dist.pack(self.parameters, flat, true)
-  timed(self, function()
-    if scope == 'world' then sum_over_world(job, flat) else job:all_reduce(flat, { scope = 'node' }) end
-  end)
-  core.dist.unpack(flat / members, self.parameters, true)
+--- The backward pass, and gradients averaged over the ranks of a scope.
+local function differentiate(self, loss, scope)
+  if not scope then return loss:backward() end
+  self.buckets = self.buckets or core.dist.gradient_buckets(self.job.handle, self.parameters, { overlap = self.overlap,
+    bucket_bytes = self.bucket_bytes > 0 and self.bucket_bytes or 2 ^ 50 })
+  self.buckets:begin(scope)
+  loss:backward()
+  timed(self, function() self.buckets:finish() end)
 end
 
 local actions = {}
@@ -185,9 +197,7 @@ local function train_batch(self, loss_of, batch, batches)
     util.fail('trainer:epoch: the function at %s returned %s, expected a loss (a tensor of one element)',
       util.function_place(loss_of), util.describe(loss))
   end
-  loss:backward()
-  local scope = self.schedule and self.schedule.gradients or (not self.schedule and 'world' or nil)
-  if scope then average_gradients(self, scope) end
+  differentiate(self, loss, gradient_scope(self))
   self.optimiser:step()
   if self.schedule then synchronise(self, batches) end
   return loss:item()
@@ -208,6 +218,10 @@ function Trainer:epoch(batches, loss_of)
   local loss
   timed(self, function() loss = self.job:mean(sum / batches) end)
   if self.schedule then self.schedule:after_epoch(loss) end
+  if self.rates then
+    self.rates:after_epoch(loss)
+    self.optimiser.learning_rate = self.rates:rate()
+  end
   self.epochs_done = self.epochs_done + 1
   return loss
 end
@@ -229,14 +243,19 @@ local function read_signed(path)
   return text
 end
 
---- Saves parameters, the optimiser's state and the schedule of all ranks in a folder, between epochs. What was saved
+-- The trainer's schedules by what their entries in a file begin with.
+local function schedules_of(self) return { schedule = self.schedule, learning_rate = self.rates } end
+
+--- Saves parameters, the optimiser's state and the schedules of all ranks in a folder, between epochs. What was saved
 --- before is only replaced once all ranks have written, so whenever a rank ends, one checkpoint is whole.
 ---@param folder string
 function Trainer:save(folder)
   check.argument('trainer:save', 1, 'folder', folder, 'string')
   local epoch, tensors = self.epochs_done, { parameters = self:pack() }
-  for name, value in util.sorted_pairs(self.schedule and self.schedule:state() or {}) do
-    tensors['schedule.' .. name] = tensor.new({ value }, { dtype = 'float64' })
+  for prefix, schedule in util.sorted_pairs(schedules_of(self)) do
+    for name, value in util.sorted_pairs(schedule:state()) do
+      tensors[prefix .. '.' .. name] = tensor.new({ value }, { dtype = 'float64' })
+    end
   end
   tensor.save(rank_file(self, folder, epoch), optimisers.pack(self.optimiser, 'optimiser.', tensors))
   self.job:barrier()
@@ -276,7 +295,7 @@ end
 ---@return boolean found false when there is nothing
 function Trainer:load(folder)
   check.argument('trainer:load', 1, 'folder', folder, 'string')
-  local epoch, state = epoch_of(self, folder), {}
+  local epoch, states = epoch_of(self, folder), { schedule = {}, learning_rate = {} }
   if not epoch then return false end
   local path = rank_file(self, folder, epoch)
   local tensors = read_hashed(path)
@@ -285,12 +304,12 @@ function Trainer:load(folder)
     util.fail('trainer:load: %s: of a model of %d parameters, this one has %d', path, count, self.count)
   end
   for name, value in util.sorted_pairs(tensors) do
-    local key = name:match '^schedule%.(.+)$'
-    if key then state[key] = value:select(1, 1):item() end
+    local prefix, key = name:match '^([%l_]+)%.(.+)$'
+    if states[prefix] then states[prefix][key] = value:select(1, 1):item() end
   end
   optimisers.unpack(self.optimiser, 'optimiser.', tensors, 'trainer:load: ' .. path)
   self:unpack(tensors.parameters)
-  if self.schedule then self.schedule:load_state(state) end
+  for prefix, schedule in util.sorted_pairs(schedules_of(self)) do schedule:load_state(states[prefix]) end
   self.epochs_done, self.saved_epoch = epoch, epoch
   return true
 end

@@ -1,0 +1,42 @@
+-- Real trainings for DASO's page: jobs of several processes on this machine.
+
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
+local util = require 'trinity.base.util'
+
+local jobs = {}
+
+--- What a job of `processes` ranks on two nodes writes: JSON, in the file that is its script's last argument.
+function jobs.run(processes, script, words)
+  local path = os.tmpname()
+  local arguments = { script }
+  for _, word in ipairs(words) do arguments[#arguments + 1] = tostring(word) end
+  arguments[#arguments + 1] = path
+  local status = core.dist.launch(arguments, { processes = processes, per_node = processes / 2, threads = 1 })
+  local text = status == 0 and core.read_file(path)
+  os.remove(path)
+  if not text then util.fail('%s: a job of it ended with exit status %d', script, status) end
+  return json.decode(text)
+end
+
+--- The rows of a job: what train_distributed says of each training (method, seed, seconds, waited_s, loss). given: its
+--- options by name.
+function jobs.train(processes, given)
+  local words = { '--run', 'none' }
+  for name, value in util.sorted_pairs(given) do
+    words[#words + 1], words[#words + 2] = '--' .. name, value
+  end
+  words[#words + 1] = '--output'
+  return jobs.run(processes, core.home .. '/scripts/train_distributed.lua', words).rows
+end
+
+--- Values of a field in the rows of a method, in order of seeds.
+function jobs.values(rows, method, field)
+  local values = {}
+  for _, row in ipairs(rows) do
+    if row.method == method then values[#values + 1] = row[field] end
+  end
+  return values
+end
+
+return jobs
