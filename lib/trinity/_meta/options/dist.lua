@@ -67,6 +67,17 @@ error 'this file is for editors'
 ---@field backend? string of collectives: 'gloo' or 'nccl'; '': as the ranks choose
 ---@field all_output? boolean standard output of every rank, not of rank 0 alone (default false)
 
+--- The optimiser's learning rate by epoch; its own one is the full one.
+---@class trinity.LearningRateOptions
+---@field warmup_epochs? integer epoch e of these, from 1, has the share e / (warmup_epochs + 1) of the full rate (default 0; 0 to 1e6)
+---@field decay? trinity.LearningRateDecay behind the warm-up; 'plateau': when the loss stops falling (default 'none')
+---@field factor? number of 'plateau' and 'step': what the rate is multiplied by (default 0.5)
+---@field patience? integer of 'plateau': epochs without a better loss, before (default 5; 0 to 1e6)
+---@field threshold? number of 'plateau': a loss is better when it is below the best by this share (default 0.05; 0 to 1)
+---@field step_epochs? integer of 'step': epochs between (default 30; 1 to 1e6)
+---@field epochs? integer of 'cosine', which needs it: of the whole training (1 to 1e6)
+---@field least_rate? number decay goes no lower (default 0; 0 or more)
+
 --- What synchronisation.local_sgd takes.
 ---@class trinity.LocalSgdOptions
 ---@field steps? integer batches between averages (default 8; 1 to 2^30)
@@ -86,16 +97,6 @@ error 'this file is for editors'
 ---@field policy trinity.SyncPolicy how replicas are kept together
 ---@field placement? trinity.Placement of one replica, on the first devices (default: all on device 1)
 ---@field replicas? integer how many (default: as many as fit; 1 to 4096)
---- The optimiser's learning rate by epoch; its own one is the full one.
----@class trinity.LearningRateOptions
----@field warmup_epochs? integer epoch e of these, from 1, has the share e / (warmup_epochs + 1) of the full rate (default 0; 0 to 1e6)
----@field decay? trinity.LearningRateDecay behind the warm-up; 'plateau': when the loss stops falling (default 'none')
----@field factor? number of 'plateau' and 'step': what the rate is multiplied by (default 0.5)
----@field patience? integer of 'plateau': epochs without a better loss, before (default 5; 0 to 1e6)
----@field threshold? number of 'plateau': a loss is better when it is below the best by this share (default 0.05; 0 to 1)
----@field step_epochs? integer of 'step': epochs between (default 30; 1 to 1e6)
----@field epochs? integer of 'cosine', which needs it: of the whole training (1 to 1e6)
----@field least_rate? number decay goes no lower (default 0; 0 or more)
 
 --- What daso.schedule takes.
 ---@class trinity.ScheduleOptions: trinity.CyclingOptions
