@@ -56,17 +56,33 @@ std::string find_script(const std::string& word, const std::string& home) {
       fmt::format("{}: {}", word, is_folder ? "is a folder, expected a script" : "no such script"));
 }
 
-/// The words of a command line; a paper's name, where no script has it, stands for its page: the
-/// earlier names of `trinity reproduce PAPER`.
+/// Scripts that are sections of Trinity's page now.
+constexpr std::pair<std::string_view, const char*> kSections[] = {
+    {"table3", "table3"},           {"table4", "table4"},   {"figure5", "figure5"},
+    {"figure6", "table4"},          {"figure7", "figure7"}, {"figure8", "figure8"},
+    {"figure9", "figure9"},         {"transfer", "unseen"}, {"leave_one_out", "unseen"},
+    {"trinity_ablation", "stages"}, {"trinity_vs_hierarchical", "table5"}};
+
+/// The words of a command line; a paper's name, where no script has it, stands for its page, and
+/// that of a script that became a section of one for that: the earlier names of `trinity reproduce`.
 std::vector<std::string> with_pages(std::vector<std::string> words, size_t script,
                                     const std::string& home) {
   if (script >= words.size() || words[script].find('/') != std::string::npos) return words;
   const auto exists = [&](const char* path) {
     return fs::exists(fmt::format(fmt::runtime(path), home, words[script]));
   };
-  if (!fs::exists(words[script]) && !exists("{}/scripts/{}.lua") &&
-      exists("{}/lib/trinity/paper/{}_page.lua"))
-    words.insert(words.begin() + static_cast<std::ptrdiff_t>(script), "reproduce");
+  if (fs::exists(words[script]) || exists("{}/scripts/{}.lua")) return words;
+  const auto at = words.begin() + static_cast<std::ptrdiff_t>(script);
+  if (exists("{}/lib/trinity/paper/{}_page.lua")) {
+    words.insert(at, "reproduce");
+    return words;
+  }
+  for (const auto& [name, section] : kSections) {
+    if (words[script] != name) continue;
+    words[script] = section;
+    words.insert(at, {"reproduce", "trinity", "--only"});
+    break;
+  }
   return words;
 }
 

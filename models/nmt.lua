@@ -5,7 +5,7 @@
 -- OpenNMT).
 --
 -- The paper on Trinity states neither sizes nor lengths. 32 tokens give its number of operators at
--- framework granularity (scripts/table3.lua).
+-- framework granularity (`trinity reproduce trinity --only table3`).
 
 local layers = require 'trinity.graph.layers'
 local translation = require 'trinity.graph.layers.translation'

@@ -14,7 +14,7 @@ local options = trinity.options {
   'Draws a found placement on the layers of its graph, coloured by device.',
   model = { default = 'nmt', help = 'a model in models/, or a file .lua .onnx .json .txt' },
   batch_size = { default = 64, help = 'samples per step; 0: what the model has', min = 0, integer = true },
-  hidden = { default = 1728, help = "units of nmt's layers (scripts/table4.lua); 0: the model's own", min = 0,
+  hidden = { default = 1728, help = "units of nmt's layers (table 4 of the paper); 0: the model's own", min = 0,
     integer = true },
   cluster = { default = 'p100_paperx4', help = 'a cluster in models/clusters with a count, or a Lua file' },
   set = settings.of_model,

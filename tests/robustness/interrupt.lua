@@ -19,9 +19,7 @@ local words = {
   timeline = '--output %s',
   info = 'nasnet_large --json',
   reference = '--save %s',
-  table3 = '',
   reproduce = 'pase --output %s',
-  table4 = '--evaluations 4000',
   placement_benchmark = ("--folder '%s/tests/data/profiles' --evaluations 100000 --seeds 5"):format(root),
   simulate = '--model nasnet_large --json',
   select = ("'%s/tests/data/selection/example.json' --json"):format(root),
@@ -29,7 +27,6 @@ local words = {
   search = '--model nasnet_large --method trinity --evaluations 100000',
   execute = '--model alexnet --batch_size 8 --devices cpu:0,cpu:1 --steps 1000',
   profile = '--model vgg16 --batch_size 4 --devices cpu:0,cpu:1 --out %s',
-  figure9 = '--output %s',
   whole_loop = '--output %s',
   compare = '--model resnet50 --methods metis,random,tapp,trinity --evaluations 20000 --seeds 3',
   export = 'nasnet_large --format placement --device cuda',
@@ -42,27 +39,21 @@ local words = {
   custom_policy = '--model resnet50 --evaluations 20000',
   launch = '-n 2 scripts/train_distributed.lua --epochs 100',
   train_distributed = '--epochs 100',
-  trinity_ablation = '--csv %s',
-  trinity_vs_hierarchical = '--csv %s',
   equal_time = '--seconds 20 --csv %s',
   tradeoff = '--output %s',
-  figure5 = '--output %s',
   figure4 = '--evaluations 100000 --output %s',
-  figure6 = '--output %s',
-  figure7 = '--output %s',
-  figure8 = '--output %s',
   report = ("'%s/tests/data/run' --out %%s"):format(root),
-  leave_one_out = ("--folder '%s/tests/data/leave_one_out' --output %%s"):format(root),
 }
 
 --- Everything to be struck: { name =, command =, path = of the run or nil }.
 local function all_cases()
   local list = { { name = 'script reproduce tapp',
     command = ('reproduce tapp --updates 2000 --models resnet50 --output %s/output/tapp'):format(folder) },
+    { name = 'script reproduce trinity', command = ('reproduce trinity --output %s/output/trinity'):format(folder) },
     { name = 'script reproduce daso', command = ('reproduce daso --output %s/output/daso'):format(folder) } }
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'
-    if name and name ~= 'run' and name ~= 'transfer' then -- but earlier names of others
+    if name and name ~= 'run' then -- but earlier names of others
       if not words[name] then error('no words for scripts/' .. file, 0) end
       list[#list + 1] = { name = 'script ' .. name, command = ('%s %s'):format(name, words[name]:gsub('%%s',
         folder .. '/output/' .. name)) }

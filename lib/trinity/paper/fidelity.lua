@@ -1,5 +1,5 @@
--- Simulated against measured, for scripts/figure9.lua and whole_loop.lua: placements from random to good, measured in
--- rounds so that whatever else the machine does meets all of them alike, and how well the two agree.
+-- Simulated against measured, for section figure9 of Trinity's page and whole_loop.lua: placements from random to good,
+-- measured in rounds so that whatever else the machine does meets all of them alike, and how well the two agree.
 
 local core = require 'trinity.core'
 local measure = require 'trinity.execute.measure'

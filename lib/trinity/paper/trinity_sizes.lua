@@ -15,7 +15,7 @@ local networks = {
 
 return { name = 'table3', title = 'Table 3: sizes of the graphs',
   about = "Granularity framework: the operations of one training step in TensorFlow 1.15, with momentum. An edge is a "
-    .. 'tensor and an\noperator that reads it, or a control dependency.',
+    .. 'tensor and an operator that reads it, or a control dependency.',
   run = function(rows, settings)
     for _, network in ipairs(networks) do
       if not settings.models or settings.models[network.model] then

@@ -39,10 +39,7 @@ local tables = {
   end,
   equal_time = columns { { 4, 5, 6, 7 } },
   execute = columns { { 2, 3, 4, 5 }, { 1, 2, 3, 4 } },
-  figure5 = columns { { 2, 3, 4, 5 } },
-  figure9 = columns { { 2, 3, 4, 5, 6, 7, 8, 9 } },
   launch = columns { { 3, 4 } },
-  leave_one_out = columns { { 3, 4, 5, 6 } },
   placement_benchmark = function(heading, cells, column, count)
     return cells[1] == 'mean rank' and column > 1 or usual(heading, cells, column, count)
   end,
@@ -52,33 +49,24 @@ local tables = {
     for _, name in ipairs { 'default', 'trained', 'frozen', 'moves' } do drawn = drawn or cells[1]:find(name) end
     return drawn and (column == 4 or column == 7 or count == 1 and column == 3)
   end,
-  table4 = columns { { 9, 11 }, {}, { 4, 6, 8, 10, 11, 12, 13 } },
   train_distributed = columns { { 3, 4 } },
-  trinity_ablation = function(heading, cells, column)
-    return heading == 'seconds' or cells[2] == 'yes' and column > 3 and column < 6
-  end,
   trinity_policy = columns { { 4, 5 } },
-  trinity_vs_hierarchical = columns { { 3, 4, 5, 6, 7, 8, 9 } },
   whole_loop = columns { { 3, 4, 5, 6 } },
 }
 
 local texts = {
   equal_time = { { 'on %d of 1 rows, at worst [^;]*', 'on ~ of 1 rows, at worst ~' } },
   execute = { { '(operator type[^\n]*\n[- ]+\n).-\nand', '%1~\nand' }, { 'measured: step time[^\n]*', 'measured: step time ~' } },
-  figure9 = { { '%(AMD[^)]*%)', '(~)' }, { '%([^()]*%d+ cores%)', '(~)' } },
   launch = { measured },
-  leave_one_out = { { 'on %d of 2 graphs', 'on ~ of 2 graphs' } },
   pipeline = { { 'planned in [%d.]+ s', 'planned in ~ s' } },
   profile = { { 'batch size 1 on [^\n]*', 'batch size 1 on ~' }, { '\n[^\n]* cores, [^\n]*', '\n~' } },
   quickstart = { { '^[^\n]*', 'trinity ~' }, { 'to the same [%d.]+ s', 'to the same ~ s' } },
   report = { { '%d+ kB', '~ kB' } },
   select = { { '"seconds": [%d.e-]+', '"seconds": ~' } },
-  table4 = { { '\nsingle_device against trinity:.-\n\nFitted', '\n~\n\nFitted' } },
   reproduce_tapp = { { 'TAPP by default.-\n\n', function(part) return (part:gsub(unpack(numbers))) end } },
   timeline = { { 'simulated in [%d.]+ ms', 'simulated in ~ ms' } },
   train_distributed = { measured },
   trinity_policy = { { '(%-?%d%.%d%d%d)%d%d%d', '%1~~~' } },
-  trinity_vs_hierarchical = { { 'Trinity is worse [^(]*', 'Trinity is worse ~ ' } },
   watch = { { 'started [^\n]*', 'started ~' } },
   whole_loop = { { 'vocabulary=40: [^\n]*', 'vocabulary=40: ~' }, { '%([^()]*%d+ cores%)', '(~)' } },
 }

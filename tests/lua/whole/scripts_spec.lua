@@ -45,24 +45,12 @@ local smoke = {
     train_distributed = '--task characters --epochs 2 --batches 2 --batch_size 2 --warmup 0',
   },
   papers = {
-    table3 = '',
     reproduce = 'trinity --only table3 --models gnmt --output ' .. temporary '.folder',
-    table4 = '--only gnmt --granularity layer --evaluations 8 --methods single_device,expert,m_etf,random,hierarchical,trinity',
     placement_benchmark = ("--folder '%s/tests/data/profiles' --devices 2 --evaluations 20 --seeds 1"):format(root),
-    figure9 = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --placements 6 --steps 2 --warm_up 1 --copies 1 '
-      .. '--largest_copy 65536 --searches 20 --output ' .. temporary(),
-    trinity_ablation = '--only gnmt --cards 2 --granularity layer --evaluations 20 --seeds 1 --csv ' .. temporary(),
-    trinity_vs_hierarchical = '--only gnmt --cards 2 --granularity layer --evaluations 16 --seeds 1 --csv ' .. temporary(),
     equal_time = '--only gnmt --cards 2 --granularity layer --seconds 0.2 --seeds 1 --methods metis,best,random --csv '
       .. temporary(),
     tradeoff = '--model vgg16 --evaluations 40 --seeds 1 --output ' .. temporary(),
-    figure5 = '--only inception_v3 --granularity layer --updates 2 --samples 2 --seeds 2 --output ' .. temporary(),
     figure4 = '--model vgg16 --cluster p100x2 --evaluations 20 --method annealing --output ' .. temporary(),
-    figure6 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. temporary(),
-    figure7 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. temporary(),
-    figure8 = '--only gnmt --cards 2 --granularity layer --evaluations 2 --kept "" --output ' .. temporary(),
-    leave_one_out = ("--folder '%s/tests/data/leave_one_out' --rounds 1 --updates 1 --tuning 1 --seeds 1 --output %s"):format(root,
-      temporary()),
   },
 }
 
@@ -70,11 +58,12 @@ local smoke = {
 local pages = {
   daso = '--quick --only claims,skips --models resnet50 --output ' .. temporary '.folder',
   tapp = '--only claims,learning --quick --models vgg16 --updates 2 --output ' .. temporary '.folder',
+  trinity = '--only table4,figure7,table5,stages --quick --updates 1 --models gnmt --output ' .. temporary '.folder',
   pase = '--only table2,figure6 --quick --models rnnlm --output ' .. temporary '.folder',
 }
 
 -- Scripts that are but an earlier name of another.
-local earlier_names = { run = 'execute', transfer = 'leave_one_out' }
+local earlier_names = { run = 'execute' }
 
 --- The golden text of a script, scripts/GROUP/NAME, and its arguments there.
 local function small(name)
@@ -117,7 +106,6 @@ describe('scripts', function()
     elseif name then
       local text_name, arguments = small(name)
       it_golden(text_name, function()
-        if name == 'table4' then with_torch() end -- which prints the other rows without it
         return masked(name, printed(name, arguments))
       end)
       it(name .. ' explains itself', function()
@@ -145,6 +133,8 @@ describe("a paper's name", function()
     local _, own = run_trinity 'reproduce pase --only table2 --models alexnet'
     expect(output):equals(own)
     expect(select(2, run_trinity 'tapp --only "?"')):equals(select(2, run_trinity 'reproduce tapp --only "?"'))
+    expect(select(2, run_trinity 'table3 --models gnmt')):equals(
+      select(2, run_trinity 'reproduce trinity --only table3 --models gnmt'))
   end)
   it('gives its chapter of the manual to help', function()
     expect(select(2, run_trinity 'help pase')):matches '^PaSE'
