@@ -70,7 +70,9 @@ if not options.json then
 end
 for _, section in ipairs(chosen_sections) do
   local own, less = util.merged(settings), {}
-  if section.learns and settings.updates < 100 then less[1] = ('%d updates instead of 100'):format(settings.updates) end
+  if section.learns and settings.updates < 100 then
+    less[1] = ('%d update%s instead of 100'):format(settings.updates, settings.updates > 1 and 's' or '')
+  end
   if options.quick and section.quick then less[#less + 1] = section.quick end
   if #less > 0 then own.reduced = 'reduced: ' .. table.concat(less, '; ') end
   local rows, notes = page.run(section, own)

@@ -25,7 +25,8 @@ local util = require 'trinity.base.util'
 ---@field optimiser trinity.NetworkOptimiser
 ---@field method trinity.TrainingMethod
 ---@field schedule? trinity.DasoSchedule
----@field rates? table of learning rates
+---@field bucket_bytes integer of gradients that travel together
+---@field overlap boolean whether they travel while the backward pass goes on
 ---@field parameters trinity.TorchTensor[]
 ---@field count integer elements of all parameters
 ---@field chunk_elements integer

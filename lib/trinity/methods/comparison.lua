@@ -193,7 +193,8 @@ function Comparison:totable()
   for r, row in ipairs(self.rows) do
     local runs = util.map(row.runs, comparison.facts)
     local times = values_of(row, function(s) return s.metrics.step_time_s end)
-    rows[r] = { method = row.method, found_by = comparison_table.name_of(row), runs = runs, failures = row.failures,
+    local name = comparison_table.name_of(row)
+    rows[r] = { method = row.method, called = name ~= row.method and name or nil, runs = runs, failures = row.failures,
       median_step_time_s = #runs > 0 and util.median(times) or nil,
       mean_step_time_s = #runs > 0 and statistics.mean(times) or nil,
       deviation_step_time_s = statistics.deviation(times),

@@ -67,15 +67,20 @@ local function verdict_of(run_means, single, one_card)
   return { text = said }
 end
 
+-- What a section takes of its settings: rows whose steps take seconds have few updates and one seed.
+local function shortened(settings, most)
+  return util.merged(settings, { updates = math.min(settings.updates, most), seeds = 1 })
+end
+
 local function literal_rows(rows, settings)
-  for _, name in ipairs { 'inception_v3', 'gnmt' } do
+  if settings.quick then settings = shortened(settings, 3) end
+  for _, name in ipairs(settings.quick and { 'gnmt' } or { 'inception_v3', 'gnmt' }) do
     if not settings.models or settings.models[name] then
       local problem, options = problem_of(name, 2, settings), { preset = 'paper' }
       local single = problem:score(problem:evaluate(problem:placement()), problem:placement())
       for i, change in ipairs(changes) do
         options = util.merged(options, change[2])
-        local slow = i == 1 -- two layers run on LibTorch
-        local own = util.merged(settings, slow and { updates = math.min(settings.updates, 2), seeds = 1 } or nil)
+        local own = i == 1 and shortened(settings, settings.quick and 1 or 2) or settings -- two layers: on LibTorch
         local found = runs_of(problem, options, own)
         local frozen = i == #changes and runs_of(problem, options, own, true)
         local text = ('best %.3f, last batch %.3f'):format(medians(found, 'best'), medians(found, 'last'))
@@ -94,7 +99,7 @@ end
 
 local literal = { name = 'literal', title = "The paper's settings, read literally, and what makes them learn",
   learns = true, run = literal_rows,
-  quick = 'layers for operators',
+  quick = 'GNMT, layers for operators, at most 3 updates',
   about = 'The policy alone on two cards, from nothing, by MDPE (larger is better). Each row has the changes of those '
     .. 'above it. Literal: one ratio of all actions (eq. 14), 256 groups, two layers of 256 (on LibTorch: 2 updates at '
     .. 'most), operators as actions, sizes and times without logarithms, edges ahead alone, learning rate 0.1.' }
@@ -105,16 +110,16 @@ local function convergence_rows(rows, settings)
       local problem = problem_of(name, 2, settings)
       for _, kind in ipairs { 'paper', 'ours' } do
         local options = kind == 'paper' and { preset = 'paper', layers = 1 } or {}
-        local own = util.merged(settings, kind == 'paper' and { seeds = 1 } or nil)
+        local own = kind == 'paper' and shortened(settings, settings.quick and 3 or settings.updates) or settings
         local found = runs_of(problem, options, own)
-        local at = math.min(25, settings.updates)
+        local at = math.min(25, own.updates)
         local early, late = {}, {}
         for _, run in ipairs(found) do
-          early[#early + 1], late[#late + 1] = run.losses[at], run.losses[settings.updates]
+          early[#early + 1], late[#late + 1] = run.losses[at], run.losses[own.updates]
         end
         local text = ('%s, at last %s'):format(page.runs(early), page.runs(late))
         rows:add { what = ('%s, loss after %d updates'):format(name, at), claimed = at == 25 and 'below 10' or nil,
-          literal = kind == 'paper' and text or nil, ours = kind == 'ours' and text or nil, updates = settings.updates,
+          literal = kind == 'paper' and text or nil, ours = kind == 'ours' and text or nil, updates = own.updates,
           seeds = own.seeds, verdict = { text = ('mean reward %.3f to %.3f'):format(medians(found, 'first'),
             medians(found, 'last')) } }
       end

@@ -113,7 +113,8 @@ function Strategy:misfit() return self:infeasibility() end
 --- A strategy as JSON text: see strategy:save.
 function strategy.text(self)
   local notes = util.merged(util.picked(self.metrics, saved_metrics), util.picked(self, { 'method', 'seed',
-    'evaluations', 'updates' }), { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
+    'evaluations' }), { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
+    updates = self.updates ~= 0 and self.updates or nil, -- none is what a search without a policy writes
     lower_bound_s = not self.splits and self:lower_bound_s() or nil, -- it binds whole operators
     feasible = tostring(self.metrics.feasible), splits = self.splits and splits.to_text(self.splits),
     replication = self.replication and replication_text.write(self.replication) })

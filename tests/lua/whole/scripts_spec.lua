@@ -58,7 +58,7 @@ local smoke = {
 local pages = {
   daso = '--quick --only claims,skips --models resnet50 --output ' .. temporary '.folder',
   tapp = '--only claims,learning --quick --models vgg16 --updates 2 --output ' .. temporary '.folder',
-  trinity = '--only table4,figure7,table5,stages --quick --updates 1 --models gnmt --output ' .. temporary '.folder',
+  trinity = '--only stages --quick --updates 8 --models gnmt --output ' .. temporary '.folder',
   pase = '--only table2,figure6 --quick --models rnnlm --output ' .. temporary '.folder',
 }
 
@@ -143,10 +143,10 @@ end)
 
 describe('the main job', function()
   local save = temporary()
-  it('compares the four methods and loads its strategy back', function()
+  it('compares five methods and loads its strategy back', function()
     local status, output = run_trinity('quickstart --steps 3 --samples 8 --save ' .. save)
     expect(status):equals(0)
-    for _, text in ipairs { 'single_device', 'random', 'round_robin', 'trinity', 'lower bound',
+    for _, text in ipairs { 'single_device', 'best heuristic', 'annealing', 'trinity, no policy', 'updates', 'lower bound',
       'step time', 'peak memory', 'peak communication', 'feasible', 'evaluations', 'seconds',
       'loaded back it simulates to the same' } do
       expect(output):matches(text)
