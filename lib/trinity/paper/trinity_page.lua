@@ -1,7 +1,7 @@
 -- The page of the Trinity paper (Algorithms 2022, 15(4), 108).
 
 local sections = {}
-for _, name in ipairs { 'sizes', 'table4', 'table5', 'policy', 'stages', 'measured' } do
+for _, name in ipairs { 'sizes', 'table4', 'table5', 'policy', 'stages', 'rivals', 'measured' } do
   local made = require('trinity.paper.trinity_' .. name)
   for _, section in ipairs(made.run and { made } or made) do sections[#sections + 1] = section end
 end
