@@ -93,9 +93,9 @@ local trinity = late.modules(function()
     describe_machine = core.describe_machine,
     stop_requested = core.stop_requested,
     was_interrupted = core.was_interrupted,
-    ppo = require('trinity.learn.learning').ppo,
-    reinforce = require('trinity.learn.learning').reinforce,
-    cross_entropy = require('trinity.learn.learning').cross_entropy,
+    ppo = require('trinity.learn.algorithms').ppo,
+    reinforce = require('trinity.learn.algorithms').reinforce,
+    cross_entropy = require('trinity.learn.algorithms').cross_entropy,
   }
 end)
 
