@@ -302,11 +302,11 @@ local function next_episodes(options, number)
   return math.max(0, math.min(options.samples, options.episodes - (number - 1) * options.samples))
 end
 
--- The learning rate falls evenly with what is used of the budget.
-local function set_rate(self, run)
+-- The learning rate falls evenly with the evaluations of the budget that were used before an episode.
+local function set_rate(self, used)
   local first, last = self.options.learning_rate, self.options.last_learning_rate
   if last == 0 then return end
-  self.optimiser.learning_rate = first + (last - first) * math.min(1, run.evaluations / self.options.evaluations)
+  self.optimiser.learning_rate = first + (last - first) * used / self.options.evaluations
 end
 
 local function placeto(problem, given)
@@ -317,10 +317,10 @@ local function placeto(problem, given)
     local episode
     repeat
       number = number + 1
-      local count = next_episodes(options, number)
-      set_rate(self, run)
+      local count, used = next_episodes(options, number), run.evaluations
       episode = count > 0 and walk(self, run, core.random(options.seed, 'placeto', number), start_reward, count)
       if episode and options.learn then
+        set_rate(self, used)
         run:learned(learn(self, episode))
         if checkpoints.due(run) then keep(self, run, number, start_reward) end
       end
