@@ -18,7 +18,7 @@ end
 local function same_shape(a, b) return table.concat(a:size(), ' ') == table.concat(b:size(), ' ') end
 
 --- Takes parameters and the optimiser's state from the file at `path`, or raises why not, before anything is changed.
-local function load(path, parameters, optimiser)
+function learner_checkpoint.load(path, parameters, optimiser)
   local tensors, found = tensor.load(path), 0
   for i, parameter in ipairs(parameters) do
     local value = tensors[('parameter.%d'):format(i)]
@@ -33,15 +33,22 @@ local function load(path, parameters, optimiser)
   end)
 end
 
+--- Writes both to a file that load() takes.
+function learner_checkpoint.save(path, parameters, optimiser)
+  tensor.save(path, tensors_of(parameters, optimiser))
+end
+
 --- Writes a checkpoint of the search `run`: `parameters`, the state of `optimiser`, and the method's own `notes`.
 function learner_checkpoint.write(run, parameters, optimiser, notes)
-  checkpoints.write_with_file(run, notes, function(path) tensor.save(path, tensors_of(parameters, optimiser)) end)
+  checkpoints.write_with_file(run, notes, function(path) learner_checkpoint.save(path, parameters, optimiser) end)
 end
 
 --- Brings search, parameters and optimiser to where the search's checkpoint was written. Returns its notes; nil where
 --- there is none, or none that can be used.
 function learner_checkpoint.restore(owner, run, parameters, optimiser)
-  return checkpoints.restore_kept(owner, run, function(path) load(path, parameters, optimiser) end)
+  return checkpoints.restore_kept(owner, run, function(path)
+    learner_checkpoint.load(path, parameters, optimiser)
+  end)
 end
 
 return learner_checkpoint

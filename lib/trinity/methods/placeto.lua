@@ -1,8 +1,11 @@
 -- Placeto (Addanki et al. 2019; manual/papers.md "Placeto"): improves a placement node by node. A network that passes
 -- messages along the graph, both ways, looks at the nodes with their devices and places the current one anew; the
 -- reward of a step is what it changes. Nodes are contiguous groups of colocation units; every episode visits all of
--- them, and all start with everything on device 1. REINFORCE with a baseline per step.
+-- them, and all start with everything on device 1. REINFORCE with a baseline per step. An episode costs as many
+-- evaluations as there are nodes: `episodes` is a budget in what Placeto counts. With features = 'paper' the network
+-- knows nothing of the graph but what is the same in all, so that its weights go from one to the next (load, save).
 
+local check = require 'trinity.base.check'
 local checks = require 'trinity.learn.policy_checks'
 local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
@@ -27,7 +30,22 @@ local declared = options_of.declare('trinity.PlacetoOptions', { extends = search
   { 'baseline_episodes', 'integer', 10, least = 1, most = 1e6,
     help = 'updates that the baseline of a step looks back' },
   setting('learning_rate', 1e-2), setting('entropy_weight', 1e-2), setting('gradient_norm', 1),
+  { 'preset', { 'default', 'paper' }, 'default',
+    help = "'paper': what its authors say, where no option says otherwise (manual/papers.md)" },
+  { 'episodes', 'integer', 0, least = 0, most = 1e9,
+    help = 'after which the search ends, and evaluations where they are not given are what these take; 0: no bound' },
+  { 'last_learning_rate', 'number', 0, least = 0, most = 1000,
+    help = 'what the learning rate falls to, evenly over the budget; 0: it stays' },
+  { 'features', { 'node2vec', 'paper' }, 'node2vec',
+    help = "'paper': time, bytes of outputs and weights over the largest, which mean the same in every graph" },
+  { 'learn', 'boolean', true, help = 'false: the policy draws and stays as it is' },
+  { 'load', 'string', '', help = "weights of another search to begin with; features = 'paper'" },
+  { 'save', 'string', '', help = "where the weights go; features = 'paper'" },
 })
+
+-- What the paper and its code say.
+local published = { rounds = 8, baseline_episodes = 10, learning_rate = 1e-3, last_learning_rate = 1e-4,
+  features = 'paper' }
 
 -- Rows divided by their sums, [n, n]; reach[i][j] says whether j counts for i.
 local function averaging(reach, n)
@@ -101,18 +119,49 @@ function Network:forward(x, current, rounds, relation)
   return self.device(self.mixed(tensor.cat(seen, 3)):relu()):squeeze(2)
 end
 
+local function group_count(problem, options)
+  return options.groups > 0 and options.groups or math.min(problem.graph.units, 20 * #problem.cluster.devices, 64)
+end
+
+-- Rows of nodes as Placeto's code has them, each column over its largest: time, bytes of outputs, bytes of weights.
+local function paper_rows(problem, told, group_of, n)
+  local rows, most, unit_of = {}, { 0, 0, 0 }, problem.graph.unit_of
+  for i = 1, n do rows[i] = { 0, 0, 0 } end
+  local function add(group, column, value) rows[group][column] = rows[group][column] + value end
+  for unit = 1, told.units do
+    add(group_of[unit], 1, told.time_s[unit])
+    add(group_of[unit], 2, told.output_bytes[unit])
+  end
+  for op = 1, problem.graph.operators do add(group_of[unit_of[op]], 3, problem.graph.parameter_bytes_of[op]) end
+  for i = 1, n do
+    for column = 1, 3 do most[column] = math.max(most[column], rows[i][column]) end
+  end
+  for i = 1, n do
+    for column = 1, 3 do rows[i][column] = most[column] > 0 and rows[i][column] / most[column] or 0 end
+  end
+  return tensor.new(rows)
+end
+
 -- What an episode is about, made once: groups, fixed rows, relations, network, optimiser.
 local function prepare(problem, options)
-  local n = options.groups > 0 and options.groups or math.min(problem.graph.units, 20 * #problem.cluster.devices, 64)
-  local told, devices = features(problem, { seed = options.seed, vocabulary = 'graph' }), #problem.cluster.devices
-  local group_of = policies.contiguous_groups(problem, n)
-  local fixed = placer.group_rows(placer.unit_rows(told), group_of, n)
+  local n, of_paper = group_count(problem, options), options.features == 'paper'
+  local node2vec
+  if of_paper then node2vec = false end
+  local told = features(problem, { seed = options.seed, vocabulary = 'graph', node2vec = node2vec })
+  local devices, group_of = #problem.cluster.devices, policies.contiguous_groups(problem, n)
+  local fixed = of_paper and paper_rows(problem, told, group_of, n)
+    or placer.group_rows(placer.unit_rows(told), group_of, n)
   local network = Network { features = fixed:size(2) + 2 + devices, hidden = options.hidden, devices = devices,
     seed = options.seed }
   local parameters = network:parameters()
-  return { problem = problem, options = options, n = n, devices = devices, group_of = group_of, fixed = fixed,
+  local self = { problem = problem, options = options, n = n, devices = devices, group_of = group_of, fixed = fixed,
     relation = relations(told, group_of, n), network = network, parameters = parameters, past = {},
     optimiser = nn.adam { parameters = parameters, learning_rate = options.learning_rate } }
+  if options.load ~= '' then
+    learner_checkpoint.load(options.load, parameters, self.optimiser)
+    self.optimiser.learning_rate = options.learning_rate
+  end
+  return self
 end
 
 -- What changes of every node of a state: done, current, device one-hot.
@@ -139,10 +188,10 @@ local function placement_of(self, device)
   return placement
 end
 
--- One episode of `samples` walks at once: states, actions and rewards by step; nil when the budget ended it.
-local function walk(self, run, stream, start_reward)
-  local count, device, before = self.options.samples, {}, {}
-  local episode = { changing = {}, actions = {}, rewards = {} }
+-- `count` episodes at once: states, actions and rewards by step; nil when the budget ended them.
+local function walk(self, run, stream, start_reward, count)
+  local device, before = {}, {}
+  local episode = { changing = {}, actions = {}, rewards = {}, count = count }
   for s = 1, count do
     device[s], before[s] = {}, start_reward
     for i = 1, self.n do device[s][i] = 1 end
@@ -173,7 +222,7 @@ end
 -- Rewards still to come minus the mean of those at this step in the latest episodes, over their root mean square:
 -- [steps x samples].
 local function advantages(self, episode)
-  local count, to_come, means, list, squares = self.options.samples, {}, {}, {}, 0
+  local count, to_come, means, list, squares = episode.count, {}, {}, {}, 0
   for s = 1, count do to_come[s] = 0 end
   local by_step = {}
   for step = self.n, 1, -1 do
@@ -220,7 +269,7 @@ end
 -- The number of the last episode, and the reward that all begin with: of a checkpoint, or 0 and that placement's.
 local function begin(self, run)
   checkpoints.begin(run)
-  run.updates = 0
+  run.updates = self.options.learn and 0 or nil
   local notes = learner_checkpoint.restore('methods.placeto', run, self.parameters, self.optimiser)
   if not notes then return 0, run:evaluate({ self.problem:placement() })[1] end
   for i, mean in ipairs(checkpoints.unpack(notes.past)) do
@@ -231,20 +280,52 @@ local function begin(self, run)
   return tonumber(notes.number), tonumber(notes.start_reward)
 end
 
-local function placeto(problem, options)
-  options = search.options('placeto', declared, options, problem)
+-- The options, complete: those given, else those of the preset; as many evaluations as the episodes take.
+local function read_options(problem, given)
+  local options = search.options('placeto', declared, given, problem)
+  if options.preset == 'paper' then options = util.merged(options, published, given) end
+  for _, name in ipairs { 'load', 'save' } do
+    if options[name] ~= '' and options.features ~= 'paper' then
+      check.refuse('methods.placeto', 'option', name,
+        "weights that other graphs can take need features = 'paper', got '%s'", options.features)
+    end
+  end
+  if options.episodes > 0 and not (given or {}).evaluations then
+    options.evaluations = 1 + options.episodes * group_count(problem, options)
+  end
+  return options
+end
+
+-- How many episodes come next: 0 where there were enough.
+local function next_episodes(options, number)
+  if options.episodes == 0 then return options.samples end
+  return math.max(0, math.min(options.samples, options.episodes - (number - 1) * options.samples))
+end
+
+-- The learning rate falls evenly with the evaluations of the budget that were used before an episode.
+local function set_rate(self, used)
+  local first, last = self.options.learning_rate, self.options.last_learning_rate
+  if last == 0 then return end
+  self.optimiser.learning_rate = first + (last - first) * used / self.options.evaluations
+end
+
+local function placeto(problem, given)
+  local options = read_options(problem, given)
   return search.run('placeto', problem, options, function(run)
     local self = prepare(problem, options)
     local number, start_reward = begin(self, run)
     local episode
     repeat
       number = number + 1
-      episode = walk(self, run, core.random(options.seed, 'placeto', number), start_reward)
-      if episode then
+      local count, used = next_episodes(options, number), run.evaluations
+      episode = count > 0 and walk(self, run, core.random(options.seed, 'placeto', number), start_reward, count)
+      if episode and options.learn then
+        set_rate(self, used)
         run:learned(learn(self, episode))
         if checkpoints.due(run) then keep(self, run, number, start_reward) end
       end
     until not episode
+    if options.save ~= '' then learner_checkpoint.save(options.save, self.parameters, self.optimiser) end
   end)
 end
 

@@ -225,7 +225,7 @@ end
 
 -- Draws a node for every group: int64 [count, groups].
 function Tapp:draw_nodes(encoded, stream)
-  local count = encoded:size(2)
+  local count = encoded.samples
   local previous, state, drawn = self.network:start(count), nil, {}
   local chosen = { count = count }
   for s = 1, count do chosen[s] = {} end

@@ -48,9 +48,9 @@ error 'this file is for editors'
 ---@field negatives? integer drawn nodes per predicted one (default 5; 1 to 100000)
 ---@field learning_rate? number of the skip-gram model (default 0.025; 0 to 100)
 
---- Settings of methods.colocrl and methods.hierarchical.
+--- Settings of methods.colocrl and methods.hierarchical, with the defaults of the default preset.
 ---@class trinity.PlacerOptions: trinity.SearchOptions
----@field groups? integer 0: colocrl min(units, 128), hierarchical min(units, 20 x devices, 256) (default 0; 0 to the units)
+---@field groups? integer 0: colocrl min(units, 128), hierarchical min(units, 20 x devices, 256), preset 'paper' min(units, 256) (default 0; 0 to the units)
 ---@field samples? integer placements per update (default 16; 1 to 65536)
 ---@field hidden? integer width of the LSTMs (default 64; 1 to 8192)
 ---@field published_reward? boolean learn from minus the root of the step time, not the problem's reward (default true)
@@ -59,6 +59,14 @@ error 'this file is for editors'
 ---@field gradient_norm? number common norm that gradients are clipped to (default 1; above 0, at most 1e9)
 ---@field baseline_n? number the baseline decays by (N - 1) / (N + 1) (default 19; 1 to 1e9)
 ---@field normalise_advantage? boolean divides advantages by their root mean square (default true)
+---@field preset? 'default'|'paper' 'paper': what its authors say, where no option says otherwise (manual/papers.md) (default 'default')
+---@field features? 'node2vec'|'paper' 'paper': a learned embedding of the type, shapes of outputs, neighbours; and of a group theirs (default 'node2vec')
+---@field attention? 'scaled'|'additive' of the decoder: by products, or v . tanh(W2 h + W1 h_j) (default 'scaled')
+---@field decoder_start? 'zero'|'encoder' the decoder's first state: zeros, or the encoder's last (default 'zero')
+---@field decoder_input? 'group_and_device'|'device' what the decoder reads: the encoded group and the device before, or the device before (default 'group_and_device')
+---@field noise_amplitude? number placements are drawn by logits with even noise up to it, of both signs (default 0; 0 to 1000)
+---@field noise_steps? integer updates with noise (default 500; 0 to 1e9)
+---@field valid_only_after? integer updates after which only placements that fit teach; 0: never (default 0; 0 to 1e9)
 
 --- What policies.network takes.
 ---@class trinity.PolicyNetworkOptions

@@ -131,6 +131,13 @@ error 'this file is for editors'
 ---@field learning_rate? number of Adam (default 0.01; above 0, at most 1000)
 ---@field entropy_weight? number bonus per choice (default 0.01; 0 to 1e6)
 ---@field gradient_norm? number common norm that gradients are clipped to (default 1; above 0, at most 1e9)
+---@field preset? 'default'|'paper' 'paper': what its authors say, where no option says otherwise (manual/papers.md) (default 'default')
+---@field episodes? integer after which the search ends, and evaluations where they are not given are what these take; 0: no bound (default 0; 0 to 1e9)
+---@field last_learning_rate? number what the learning rate falls to, evenly over the budget; 0: it stays (default 0; 0 to 1000)
+---@field features? 'node2vec'|'paper' 'paper': time, bytes of outputs and weights over the largest, which mean the same in every graph (default 'node2vec')
+---@field learn? boolean false: the policy draws and stays as it is (default true)
+---@field load? string weights of another search to begin with; features = 'paper'
+---@field save? string where the weights go; features = 'paper'
 
 --- Settings of methods.post.
 ---@class trinity.PostOptions: trinity.SearchOptions
