@@ -89,7 +89,7 @@ describe('--method_set', function()
     expect(output):matches "^trinity: option '%-%-method_set': random: unknown option 'bach', did you mean 'batch'%?"
     status, output = run_trinity(search .. 'random --method_set batch=x')
     expect(status):equals(2)
-    expect(output):matches "option '%-%-method_set': random: option 'batch': expected a number, got string 'x'"
+    expect(output):matches "option '%-%-method_set': random: option 'batch': expected an integer from 1 to 1048576, got string 'x'"
   end)
   it('names the method where several are compared', function()
     local compare = 'compare --model alexnet --run none --methods random,metis --seeds 1 --evaluations 8 --method_set '

@@ -151,7 +151,7 @@ describe('a file of results', function()
   local commands = { 'search --model alexnet --method annealing --evaluations 9 --out here',
     'search --model alexnet --method annealing --evaluations 9 --out here/below --json',
     'compare --model alexnet --methods annealing --evaluations 9 --out here', 'timeline --output here/x.json',
-    'export alexnet --output here/x.json', 'pase --models alexnet --devices 4 --output here/x',
+    'export alexnet --output here/x.json', 'pase --models alexnet --output here',
     'quickstart --save here/x.json', 'profile --out here/x.json', 'reproduce daso --output here', 'reproduce trinity --output here',
     'execute --model alexnet --trace here/x.json', 'reference --save here/x' }
   it('that cannot be written is refused before anything is computed', function()
