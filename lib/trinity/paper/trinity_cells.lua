@@ -30,6 +30,8 @@ local function search(problem, settings)
   local seeds, seed = settings.seeds, settings.seed
   return { single = runs_of(problem, 'single_device', {}, 1, seed), expert = runs_of(problem, 'expert', {}, 1, seed),
     hierarchical = runs_of(problem, 'hierarchical', own, seeds, seed),
+    hierarchical_literal = not settings.quick and runs_of(problem, 'hierarchical',
+      util.merged(own, { preset = 'paper' }), 1, seed) or nil,
     literal = runs_of(problem, 'trinity', util.merged(own, { preset = 'paper', layers = 1 }), 1, seed),
     policy = runs_of(problem, 'trinity', util.merged(own, { warm_start = false, refine = false }), seeds, seed),
     trinity = runs_of(problem, 'trinity', own, seeds, seed), best = runs_of(problem, 'best', budget, seeds, seed) }

@@ -14,14 +14,24 @@ local function claim_of(claimed, unit)
   return type(claimed) == 'number' and ('%g %s'):format(claimed, unit) or claimed
 end
 
---- The verdict on the claim of a cell by runs that should reproduce it.
-local function verdict_of(claimed, values, fitted, by)
+--- The verdict on the claim of a cell by runs that should reproduce it. one_card: what is said where these are one
+--- card, which is no agreement with a strategy for several.
+local function verdict_of(claimed, values, fitted, one_card)
   if not claimed then return { text = 'the paper has no number' } end
   if claimed == 'OOM' or #values == 0 then return page.memory(claimed ~= 'OOM', #values > 0, fitted) end
-  return page.verdict { claimed = claimed, got = util.median(values), fitted = fitted, by = by }
+  local verdict = page.verdict { claimed = claimed, got = util.median(values), fitted = fitted, by = one_card }
+  verdict.agrees = verdict.agrees and not one_card
+  return verdict
 end
 
 local function text_of(values, unit) return #values == 0 and 'OOM' or page.runs(values, unit) end
+
+--- What a policy's best strategy amounts to, where that is one card.
+local function end_of(runs)
+  local one = 0
+  for _, run in ipairs(runs) do one = one + (run.metrics.peak_communication_bytes == 0 and 1 or 0) end
+  return one > 0 and (#runs > 1 and ('%d of %d runs are one card'):format(one, #runs) or 'it is one card') or nil
+end
 
 --- Rows of the step times of a cell.
 local function add_times(rows, settings, label, row, cell, runs)
@@ -33,32 +43,36 @@ local function add_times(rows, settings, label, row, cell, runs)
   end
   rows:add { what = label .. ', expert', claimed = claim_of(cell.expert, 's'), ours = text_of(seconds 'expert', 's'),
     verdict = verdict_of(cell.expert, seconds 'expert') }
+  local theirs = runs.hierarchical_literal
   rows:add { what = label .. ', Hierarchical', claimed = claim_of(cell.hierarchical[1], 's'),
-    literal = text_of(seconds 'hierarchical', 's'), updates = cells.updates(runs.hierarchical), seeds = settings.seeds,
-    verdict = verdict_of(cell.hierarchical[1], seconds 'hierarchical') }
-  local policy = runs.literal[1].updates > 0 and runs.literal[1].metrics.peak_communication_bytes == 0
-    and 'it ends on one card' or nil
+    literal = theirs and text_of(seconds 'hierarchical_literal', 's'), ours = text_of(seconds 'hierarchical', 's'),
+    updates = theirs and cells.updates(theirs, runs.hierarchical) or cells.updates(runs.hierarchical),
+    seeds = theirs and ('1 / %d'):format(settings.seeds) or settings.seeds,
+    verdict = verdict_of(cell.hierarchical[1], seconds(theirs and 'hierarchical_literal' or 'hierarchical'), nil,
+      end_of(theirs or runs.hierarchical)) }
   local called = runs.trinity[1]:found_by()
   local what = called == 'trinity' and 'Trinity' or 'Trinity / ' .. called
   rows:add { what = ('%s, %s'):format(label, what), claimed = claim_of(cell.trinity[1], 's'),
     literal = text_of(seconds 'literal', 's'), ours = text_of(seconds 'trinity', 's'),
     updates = cells.updates(runs.literal, runs.trinity), seeds = ('1 / %d'):format(settings.seeds),
-    verdict = verdict_of(cell.trinity[1], seconds 'literal', nil, policy) }
+    verdict = verdict_of(cell.trinity[1], seconds 'literal', nil, end_of(runs.literal)) }
   rows:add { what = label .. ', without the policy', ours = text_of(seconds 'best', 's'), seeds = settings.seeds,
     verdict = page.against(seconds 'trinity', seconds 'best') }
 end
 
 --- Rows of another figure of a cell: { field, unit, column in the paper's cell }.
 local function add_figure(rows, settings, figure, label, cell, runs)
-  for _, name in ipairs { 'hierarchical', 'trinity' } do
+  local theirs = runs.hierarchical_literal
+  for _, row in ipairs { { 'hierarchical', theirs, runs.hierarchical }, { 'trinity', runs.literal, runs.trinity } } do
+    local name, literal, ours = unpack(row, 1, 3)
     local claimed = cell[name][figure.column]
-    local literal = cells.values(runs[name == 'trinity' and 'literal' or name], figure.field, 1e9)
-    local ours = name == 'trinity' and text_of(cells.values(runs.trinity, figure.field, 1e9), 'GB') or nil
+    local function values(of) return of and cells.values(of, figure.field, 1e9) end
     if claimed then
       rows:add { what = ('%s, %s'):format(label, name), claimed = claim_of(claimed, 'GB'),
-        literal = text_of(literal, 'GB'), ours = ours, seeds = name == 'trinity' and ('1 / %d'):format(settings.seeds)
-          or settings.seeds, updates = name == 'trinity' and cells.updates(runs.literal, runs.trinity)
-          or cells.updates(runs.hierarchical), verdict = verdict_of(claimed, literal) }
+        literal = literal and text_of(values(literal), 'GB'), ours = text_of(values(ours), 'GB'),
+        seeds = literal and ('1 / %d'):format(settings.seeds) or settings.seeds,
+        updates = literal and cells.updates(literal, ours) or cells.updates(ours),
+        verdict = verdict_of(claimed, values(literal or ours), nil, end_of(literal or ours)) }
     end
   end
 end
