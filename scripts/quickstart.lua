@@ -57,8 +57,9 @@ local comparison = trinity.compare(problem, { 'single_device', 'heuristics', 'an
 })
 print(comparison)
 
-local found = comparison:find 'trinity'
+local best, found = comparison:best(), comparison:find 'trinity'
 if not found then os.exit(130) end -- Ctrl-C came before the search
+found = best and best.best or found
 found:save(options.save)
 local again = problem:load(options.save)
 assert(again.metrics.step_time_s == found.metrics.step_time_s, 'the saved strategy differs')

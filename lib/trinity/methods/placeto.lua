@@ -269,7 +269,8 @@ end
 -- The number of the last episode, and the reward that all begin with: of a checkpoint, or 0 and that placement's.
 local function begin(self, run)
   checkpoints.begin(run)
-  run.updates = self.options.learn and 0 or nil
+  local trained = self.options.load ~= '' and not self.options.learn -- elsewhere
+  run.updates = not trained and 0 or nil
   local notes = learner_checkpoint.restore('methods.placeto', run, self.parameters, self.optimiser)
   if not notes then return 0, run:evaluate({ self.problem:placement() })[1] end
   for i, mean in ipairs(checkpoints.unpack(notes.past)) do
