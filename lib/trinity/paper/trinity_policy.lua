@@ -73,7 +73,7 @@ local function shortened(settings, most)
 end
 
 local function literal_rows(rows, settings)
-  if settings.quick then settings = shortened(settings, 3) end
+  if settings.quick then settings = shortened(settings, 2) end
   for _, name in ipairs(settings.quick and { 'gnmt' } or { 'inception_v3', 'gnmt' }) do
     if not settings.models or settings.models[name] then
       local problem, options = problem_of(name, 2, settings), { preset = 'paper' }
@@ -99,7 +99,7 @@ end
 
 local literal = { name = 'literal', title = "The paper's settings, read literally, and what makes them learn",
   learns = true, run = literal_rows,
-  quick = 'GNMT, layers for operators, at most 3 updates',
+  quick = 'GNMT, layers for operators, at most 2 updates',
   about = 'The policy alone on two cards, from nothing, by MDPE (larger is better). Each row has the changes of those '
     .. 'above it. Literal: one ratio of all actions (eq. 14), 256 groups, two layers of 256 (on LibTorch: 2 updates at '
     .. 'most), operators as actions, sizes and times without logarithms, edges ahead alone, learning rate 0.1.' }
@@ -110,7 +110,7 @@ local function convergence_rows(rows, settings)
       local problem = problem_of(name, 2, settings)
       for _, kind in ipairs { 'paper', 'ours' } do
         local options = kind == 'paper' and { preset = 'paper', layers = 1 } or {}
-        local own = kind == 'paper' and shortened(settings, settings.quick and 3 or settings.updates) or settings
+        local own = kind == 'paper' and shortened(settings, settings.quick and 2 or settings.updates) or settings
         local found = runs_of(problem, options, own)
         local at = math.min(25, own.updates)
         local early, late = {}, {}
