@@ -63,7 +63,7 @@ found = best and best.best or found
 found:save(options.save)
 local again = problem:load(options.save)
 assert(again.metrics.step_time_s == found.metrics.step_time_s, 'the saved strategy differs')
-print(('\nsaved in %s; loaded back it simulates to the same %.6f s'):format(options.save,
-  again.metrics.step_time_s))
+print(('\n%s is saved in %s; loaded back it simulates to the same %.6f s'):format(
+  best and 'the best strategy (*)' or 'the strategy of trinity', options.save, again.metrics.step_time_s))
 print('build/trinity help lists chapters and scripts, build/trinity runs what was run; '
   .. 'build/trinity report RUN draws it')

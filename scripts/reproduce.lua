@@ -75,7 +75,7 @@ for _, section in ipairs(chosen_sections) do
   end
   if options.quick and section.quick then less[#less + 1] = section.quick end
   if #less > 0 then own.reduced = 'reduced: ' .. table.concat(less, '; ') end
-  local rows, notes = page.run(section, own)
+  local rows, notes, stopped = page.run(section, own)
   local data = page.data(rows)
   local heads = section.heads and { paper_settings = section.heads.literal, ours = section.heads.ours }
   all[#all + 1] = { section = section.name, title = section.title, reduced = own.reduced, heads = heads,
@@ -85,6 +85,7 @@ for _, section in ipairs(chosen_sections) do
     print(page.text(section, rows, notes, own))
     io.stdout:flush()
   end
+  if stopped then os.exit(130) end
 end
 local made_by = ('trinity reproduce %s'):format(table.concat(arg, ' '))
 if options.json then

@@ -48,8 +48,8 @@ local trinity = {}
 ---@field placeto fun(problem: trinity.Problem, options?: trinity.PlacetoOptions): trinity.Strategy Messages along the graph, one node after the other, by REINFORCE (Addanki et al. 2019).
 ---@field tapp fun(problem: trinity.Problem, options?: trinity.TappOptions): trinity.Strategy Layers into groups, groups to devices with attention, by REINFORCE (Appl. Sci. 2021, 11(11), 4785).
 ---@field pase fun(problem: trinity.Problem, options?: trinity.PaseMethodOptions): trinity.Strategy Every layer split over all devices, exactly by PaSE's cost model (IPDPS 2021), or by a rival's rule.
----@field heuristics fun(problem: trinity.Problem, options?: trinity.StageOptions): trinity.Strategy The best of the cheap heuristics, without a search.
----@field best fun(problem: trinity.Problem, options?: trinity.StageOptions): trinity.Strategy The house's own: trinity without its policy.
+---@field heuristics fun(problem: trinity.Problem, options?: trinity.HeuristicsOptions): trinity.Strategy The best of the cheap heuristics, without a search.
+---@field best fun(problem: trinity.Problem, options?: trinity.StageOptions): trinity.Strategy Trinity without its policy.
 ---@field trinity fun(problem: trinity.Problem, options?: trinity.AgentOptions): trinity.Strategy PPO over a partition and a schedule network (Algorithms 2022, 15(4), 108).
 
 return trinity

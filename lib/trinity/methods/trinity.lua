@@ -34,10 +34,14 @@ local policy_share = 0.25
 
 local function checked_later() end -- by stages_of()
 
-local stage_options = options_of.declare('trinity.StageOptions', { extends = search.declared,
-  help = 'Settings of methods.best and methods.heuristics: the stages of the Trinity search but for its policy.',
+local heuristic_options = options_of.declare('trinity.HeuristicsOptions', { extends = search.declared,
+  help = 'Settings of methods.heuristics.',
   { 'warm_start', 'any', true, late = true, check = checked_later, as = 'boolean|(string|trinity.Placement)[]',
     otherwise = "true; of the paper's presets false", help = 'whether heuristics come first, or which' },
+})
+
+local stage_options = options_of.declare('trinity.StageOptions', { extends = heuristic_options,
+  help = 'Settings of methods.best: the stages of the Trinity search but for its policy.',
   { 'refine', 'any', true, late = true, check = checked_later, as = 'boolean|number',
     otherwise = "true: the rest; of the paper's presets false",
     help = 'whether moves refine the best, or their share of the budget' },
@@ -110,13 +114,13 @@ local function agent_settings(owner, given, seed)
   return settings
 end
 
---- Reads the options of method `name`: the search's, the stages, and where it `learns` the policy's and the agent's.
-local function read_options(name, learns, methods, given)
-  local owner = 'methods.' .. name
-  local options = search.options(name, learns and agent_options or stage_options, given)
-  given = given or {}
+--- Reads the options of method `name` by `declared`: the search's, the stages, and where it learns those of the agent.
+local function read_options(name, declared, methods, given)
+  local owner, learns = 'methods.' .. name, declared == agent_options
+  local options = search.options(name, declared, given)
   local settings = learns and agent_settings(owner, given, options.seed)
-  return options, settings, stages_of(owner, methods, given, learns)
+  local stages = declared == heuristic_options and { warm_start = given.warm_start, refine = false } or given
+  return options, settings, stages_of(owner, methods, stages, learns)
 end
 
 --- Writes a checkpoint of the policy stage, its weights in a file beside it.
@@ -304,11 +308,11 @@ local function stage_names(problem, stages, options)
   return names
 end
 
--- always: options that this method has whatever the caller says.
-local function register(methods, name, learns, about, always)
-  about.options = learns and agent_options or stage_options
+local function register(methods, name, declared, about)
+  local learns = declared == agent_options
+  about.options = declared
   methods.register(name, function(problem, given)
-    local options, settings, stages = read_options(name, learns, methods, util.merged(given or {}, always))
+    local options, settings, stages = read_options(name, declared, methods, given or {})
     return search.run(name, problem, options, function(self)
       self.job = dist_search.begin(self, dist.current())
       checkpoints.begin(self, self.job ~= nil)
@@ -328,11 +332,11 @@ local function register(methods, name, learns, about, always)
 end
 
 return function(methods)
-  register(methods, 'trinity', true,
+  register(methods, 'trinity', agent_options,
     { help = 'cheap heuristics, then PPO over a partition and a schedule network, then refinement', budget = true,
       source = 'Algorithms 2022, 15(4), 108' })
-  register(methods, 'best', false, { help = 'trinity without its policy: cheap heuristics, then refinement',
+  register(methods, 'best', stage_options, { help = 'trinity without its policy: cheap heuristics, then refinement',
     budget = true, source = 'lib/trinity/methods/trinity.lua' })
-  register(methods, 'heuristics', false, { help = 'the best of the cheap heuristics, without a search', budget = true,
-    source = 'lib/trinity/search/warm_start.lua' }, { refine = false })
+  register(methods, 'heuristics', heuristic_options, { help = 'the best of the cheap heuristics, without a search',
+    budget = true, source = 'lib/trinity/search/warm_start.lua' })
 end

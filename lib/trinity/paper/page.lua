@@ -30,6 +30,7 @@
 -- thing or another), 'memory' (whether it fits), 'order' (who is ahead of whom).
 
 local check = require 'trinity.base.check'
+local core = require 'trinity.core'
 local statistics = require 'trinity.base.statistics'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
@@ -195,11 +196,23 @@ function page.text(section, rows, notes, settings)
   return (table.concat(lines, '\n'):gsub('%s+$', '')) .. '\n'
 end
 
---- Runs a section: its rows, and its notes.
+--- Ends a section where Ctrl-C was pressed: `found` is the result of a search, or nil.
+function page.unless_stopped(found)
+  if found and found.stopped or core.was_interrupted() or core.stop_requested() then util.fail 'interrupted' end
+  return found
+end
+
+--- Runs a section: its rows, its notes, and whether Ctrl-C ended it, with the rows so far. The first Ctrl-C ends what
+--- runs there; the second one ends the script.
 function page.run(section, settings)
   local rows = setmetatable({ section = section.name, quiet = settings.quiet }, Rows)
-  local notes = section.run(rows, settings)
-  return rows, notes
+  core.begin_search()
+  local ok, notes = xpcall(section.run, function(raised) return raised end, rows, settings)
+  local stopped = core.stop_requested() or core.was_interrupted()
+  core.end_search()
+  if ok then return rows, notes, stopped end
+  if not stopped and not tostring(notes):match 'interrupted$' then error(notes, 0) end
+  return rows, 'Stopped by Ctrl-C: rows are missing.', true
 end
 
 --- Rows as plain data, for --json and for the run.

@@ -51,7 +51,7 @@ local no_time = { cost = function() return 0 end }
 local function steps_of(search, cluster, given)
   local price, steps = networks.simulator(search, cluster, given), {}
   for _, kind in ipairs(kinds) do
-    networks.stop_if_interrupted()
+    page.unless_stopped()
     steps[kind] = price(search[kind]).step_time_s
   end
   return steps

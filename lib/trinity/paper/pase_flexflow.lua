@@ -5,6 +5,7 @@
 
 local core = require 'trinity.core'
 local networks = require 'trinity.paper.pase_networks'
+local page = require 'trinity.paper.page'
 local random = require 'trinity.base.random'
 local util = require 'trinity.base.util'
 
@@ -41,7 +42,7 @@ function Chain:walk(start, budget)
   local alpha, again = 100 / best_s, math.max(1, math.min(1000, math.floor(budget / 100)))
   for proposal = 1, budget do
     if (proposal - 1) % again == 0 then state, state_s = best, best_s end
-    networks.stop_if_interrupted()
+    page.unless_stopped()
     local other = self:proposed(state)
     local other_s = self:cost(other)
     if other_s < state_s or self.stream:uniform() < math.exp(-alpha * (other_s - state_s)) then

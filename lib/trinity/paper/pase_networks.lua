@@ -1,8 +1,8 @@
 -- The networks of the PaSE paper with what it states of them, their strategies and what these take, for the sections of
 -- its page, which share them.
 
-local core = require 'trinity.core'
 local model = require 'trinity.graph.model'
+local page = require 'trinity.paper.page'
 local pase = require 'trinity.pase'
 local problems = require 'trinity.strategy.problem'
 local splits = require 'trinity.strategy.splits'
@@ -82,8 +82,7 @@ function networks.search(name, p, batch_size)
   if not searches[key] then
     local graph = networks.graph(name, batch_size)
     local layers = pase(graph, { devices = p, cutoff = networks.claimed[name].cutoff })
-    local best = layers:solve { quiet = true }
-    if best.stopped then os.exit(130) end
+    local best = page.unless_stopped(layers:solve { quiet = true })
     searches[key] = { graph = graph, pase = layers, best = best, data_parallel = layers:data_parallel(),
       expert = layers:expert() }
   end
@@ -111,11 +110,6 @@ function networks.excess_bytes(metrics, cluster)
     excess = excess + math.max(0, metrics:memory_bytes(d) - device.capacity_bytes)
   end
   return excess
-end
-
---- Whether Ctrl-C was pressed: what is left is not measured then.
-function networks.stop_if_interrupted()
-  if core.was_interrupted() or core.stop_requested() then os.exit(130) end
 end
 
 return networks

@@ -10,7 +10,7 @@ local memory_bytes, entry_bytes = 64 * 2 ^ 30, 8 -- what a table of breadth-firs
 
 local function add_times(rows, label, theirs, search, settings)
   local chain = theirs.flexflow_s and search.pase:mcmc { iterations = iterations, seed = settings.seed }
-  networks.stop_if_interrupted()
+  page.unless_stopped()
   rows:add { what = label .. ': PaSE', claimed = theirs.pase_s, ours = search.best.seconds, unit = 's',
     verdict = { text = ('another machine, in C++; optimal: %s; largest set %d'):format(
       search.best.optimal and 'yes' or 'no', search.best.widest_set) } }

@@ -11,6 +11,7 @@ local baselines = require 'trinity.paper.tapp_baselines'
 local dist = require 'trinity.dist'
 local layer_chain = require 'trinity.tapp.layer_chain'
 local methods = require 'trinity.methods'
+local page = require 'trinity.paper.page'
 local parallel_map = require 'trinity.parallel'
 local pipeline_schedule = require 'trinity.pipeline.schedule'
 local statistics = require 'trinity.base.statistics'
@@ -41,7 +42,7 @@ local function learned(variant, problem, settings)
   for i = 1, settings.seeds do
     local found = methods.tapp(problem, util.merged({ seed = settings.seed + i - 1,
       evaluations = studies.evaluations(settings), quiet = true }, variant.options))
-    if found.stopped then os.exit(130) end
+    page.unless_stopped(found)
     results[i] = baselines.result(variant.name, problem, found)
     row.steps_s[i], row.rhos[i], row.updates[i] = results[i].step_time_s, results[i].rho, found.updates
     row.found_by, placements[i] = found:found_by(), found.placement

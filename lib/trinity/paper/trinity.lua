@@ -57,6 +57,17 @@ paper.options = {
 --- A declaration for trinity.options: `own` beside paper.options.
 function paper.declare(own) return util.merged(paper.options, own) end
 
+--- Placements an update: those of the released code; the paper does not say.
+paper.samples = 20
+
+--- What sections of Trinity's page take of paper.rows: the models of their settings, or with --quick those of `quick`
+--- (with commas), in layers on two cards; without --quick `all` (default: all five) as operators, on `cards` (all).
+function paper.cells(settings, quick, all, cards)
+  local only = settings.models and table.concat(util.sorted_keys(settings.models), ',')
+  return { only = only or settings.quick and quick or all or '', cards = settings.quick and '2' or cards or '2,4',
+    cluster = 'p100_paper', granularity = settings.quick and 'layer' or 'framework' }
+end
+
 --- Iterates over the cells of table 4 that `options` choose: for label, problem, row, cell in paper.rows(options,
 --- reward) do. Those of a row share a graph. reward: of the problems; default minus the step time.
 function paper.rows(options, reward)

@@ -4,29 +4,26 @@
 -- with its policy and without.
 
 local methods = require 'trinity.methods'
+local page = require 'trinity.paper.page'
 local paper = require 'trinity.paper.trinity'
 local rewards = require 'trinity.strategy.rewards'
 local util = require 'trinity.base.util'
 
 local cells = {}
 
-local samples = 20 -- placements an update: those of the released code; the paper does not say
-
 local found = {}
 
 --- The runs of a method over the settings' seeds: a list of strategies.
 local function runs_of(problem, method, options, seeds, first)
   return util.listed(seeds, function(i)
-    local run = methods[method](problem, util.merged(options, { seed = first + i - 1, quiet = true }))
-    if run.stopped then os.exit(130) end
-    return run
+    return page.unless_stopped(methods[method](problem, util.merged(options, { seed = first + i - 1, quiet = true })))
   end)
 end
 
 --- The searches of one cell: lists of strategies by name. literal has one seed where it takes minutes.
 local function search(problem, settings)
-  local budget = { evaluations = settings.updates * samples }
-  local own = util.merged(budget, { samples = samples })
+  local budget = { evaluations = settings.updates * paper.samples }
+  local own = util.merged(budget, { samples = paper.samples })
   local seeds, seed = settings.seeds, settings.seed
   return { single = runs_of(problem, 'single_device', {}, 1, seed), expert = runs_of(problem, 'expert', {}, 1, seed),
     hierarchical = runs_of(problem, 'hierarchical', own, seeds, seed),
@@ -40,11 +37,7 @@ end
 --- Calls use(label, row, cell, runs, problem) for every cell of table 4 that the settings have. `quick` takes layers
 --- for operators and two networks.
 function cells.each(settings, use)
-  local only = settings.models and table.concat(util.sorted_keys(settings.models), ',')
-    or settings.quick and 'inception_v3,gnmt' or ''
-  local options = { only = only, cards = settings.quick and '2' or '2,4', cluster = 'p100_paper',
-    granularity = settings.quick and 'layer' or 'framework' }
-  for label, problem, row, cell in paper.rows(options, rewards.mdpe()) do
+  for label, problem, row, cell in paper.rows(paper.cells(settings, 'inception_v3,gnmt'), rewards.mdpe()) do
     if not found[label] then found[label] = { runs = search(problem, settings), problem = problem } end
     use(label, row, cell, found[label].runs, found[label].problem)
   end

@@ -3,12 +3,11 @@
 
 local model = require 'trinity.graph.model'
 local page = require 'trinity.paper.page'
+local paper = require 'trinity.paper.trinity'
 local policies = require 'trinity.learn.policies'
 local problems = require 'trinity.strategy.problem'
 local rewards = require 'trinity.strategy.rewards'
 local util = require 'trinity.base.util'
-
-local samples = 20
 
 local function problem_of(name, cards, settings)
   local graph = model.load(name, { batch_size = name:match '^nasnet' and 8 or 64,
@@ -20,7 +19,7 @@ end
 --- Trains an agent: { losses =, first = mean reward of the first batch, last =, best = largest reward drawn, one_card =
 --- share of the last batch on one card }. frozen: the same draws budget without an update.
 local function train(problem, options, updates, frozen)
-  local agent = policies.trinity(problem, util.merged({ samples = samples }, options))
+  local agent = policies.trinity(problem, util.merged({ samples = paper.samples }, options))
   local found = { losses = {}, best = -math.huge }
   for update = 1, updates do
     local list, sum, single, placements = {}, 0, 0, agent:sample()

@@ -16,9 +16,8 @@ local learners = { { 'trinity', policy_only }, { 'hierarchical', {} }, { 'colocr
 local share = 0.25 -- of the budget, for what learns in the frame: Trinity's own
 
 local function run(problem, name, options, budget, seed)
-  local found = methods[name](problem, util.merged(options, { evaluations = budget, seed = seed, quiet = true }))
-  if found.stopped then os.exit(130) end
-  return found
+  return page.unless_stopped(methods[name](problem, util.merged(options, { evaluations = budget, seed = seed,
+    quiet = true })))
 end
 
 --- A search in the frame: the best heuristic, then `learner` (nil: none) with its share, then annealing from the best.
@@ -48,11 +47,9 @@ local function measure(problems, settings, search)
 end
 
 local function problems_of(settings)
-  local only = settings.models and table.concat(util.sorted_keys(settings.models), ',')
-    or settings.quick and 'gnmt' or 'inception_v3,nmt,nasnet_large,pnasnet_large,gnmt'
   local list = {}
-  for _, problem, _, cell in paper.rows({ only = only, cards = '2', cluster = 'p100_paper',
-    granularity = settings.quick and 'layer' or 'framework' }, rewards.step_time()) do
+  local cells = paper.cells(settings, 'gnmt', 'inception_v3,nmt,nasnet_large,pnasnet_large,gnmt', '2')
+  for _, problem, _, cell in paper.rows(cells, rewards.step_time()) do
     if cell.cards == 2 then list[#list + 1] = problem end
   end
   return list
@@ -65,7 +62,7 @@ local function add(rows, settings, what, steps, updates, against)
 end
 
 local function rival_rows(rows, settings)
-  local problems, budget = problems_of(settings), settings.updates * 20
+  local problems, budget = problems_of(settings), settings.updates * paper.samples
   local annealing = measure(problems, settings, function(problem, seed)
     return run(problem, 'annealing', {}, budget, seed)
   end)

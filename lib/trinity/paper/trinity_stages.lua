@@ -10,8 +10,6 @@ local problems = require 'trinity.strategy.problem'
 local rewards = require 'trinity.strategy.rewards'
 local util = require 'trinity.base.util'
 
-local samples = 20
-
 -- All combinations but none, in the order of bits: warm start, policy, annealing.
 local combinations = {}
 for bits = 1, 7 do
@@ -30,21 +28,16 @@ end
 local function measure(problem, stages, settings)
   local over, updates = {}, 0
   for i = 1, settings.seeds do
-    local found = methods.trinity(problem, util.merged(stages, { seed = settings.seed + i - 1, quiet = true,
-      samples = samples, evaluations = settings.updates * samples }))
-    if found.stopped then os.exit(130) end
+    local found = page.unless_stopped(methods.trinity(problem, util.merged(stages, { seed = settings.seed + i - 1,
+      quiet = true, samples = paper.samples, evaluations = settings.updates * paper.samples })))
     over[i], updates = found.metrics.step_time_s / problem.lower_bound_s, updates + (found.updates or 0)
   end
   return over, updates / settings.seeds
 end
 
 local function stage_rows(rows, settings)
-  local only = settings.models and table.concat(util.sorted_keys(settings.models), ',')
-    or settings.quick and 'gnmt' or ''
   local all = util.listed(#combinations, function() return { over = {}, updates = 0, cells = 0 } end)
-  local options = { only = only, cards = settings.quick and '2' or '2,4', cluster = 'p100_paper',
-    granularity = settings.quick and 'layer' or 'framework' }
-  for _, problem in paper.rows(options, rewards.step_time()) do
+  for _, problem in paper.rows(paper.cells(settings, 'gnmt'), rewards.step_time()) do
     for c, stages in ipairs(combinations) do
       local over, updates = measure(problem, stages, settings)
       for _, value in ipairs(over) do table.insert(all[c].over, value) end

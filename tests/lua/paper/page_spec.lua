@@ -50,3 +50,28 @@ describe('a page', function()
     expect((text:gsub('\n', ' '))):equals(('word '):rep(50) .. 'end')
   end)
 end)
+
+describe('a section', function()
+  local function section(run) return { name = 'x', title = 'X', about = 'About.', run = run } end
+  it('that Ctrl-C ends gives the rows that it has, and says that some are missing', function()
+    local rows, notes, stopped = page.run(section(function(rows)
+      rows:add { what = 'first', ours = 1 }
+      page.unless_stopped { stopped = true }
+      rows:add { what = 'second', ours = 2 }
+    end), { quiet = true })
+    expect(#rows):equals(1)
+    expect(rows[1].what):equals 'first'
+    expect(stopped):equals(true)
+    expect(notes):matches 'Ctrl%-C'
+  end)
+  it('that goes through is not stopped, and its errors are its own', function()
+    local rows, notes, stopped = page.run(section(function(rows)
+      rows:add { what = 'all', ours = page.unless_stopped { got = 3 }.got }
+      return 'a note'
+    end), { quiet = true })
+    expect(rows[1].ours):equals(3)
+    expect(notes):equals 'a note'
+    expect(stopped):equals(false)
+    expect(function() page.run(section(function() error('no such thing', 0) end), { quiet = true }) end):raises 'no such thing'
+  end)
+end)

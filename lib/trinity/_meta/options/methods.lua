@@ -85,6 +85,10 @@ error 'this file is for editors'
 ---@class trinity.FmOptions: trinity.SearchOptions
 ---@field imbalance? number share by which a device may exceed what falls to it of work and memory (default 0.05; 1e-6 to 10)
 
+--- Settings of methods.heuristics.
+---@class trinity.HeuristicsOptions: trinity.SearchOptions
+---@field warm_start? boolean|(string|trinity.Placement)[] whether heuristics come first, or which (default: true; of the paper's presets false)
+
 --- Settings of list schedulers: methods.heft and the like.
 ---@class trinity.ListScheduleOptions: trinity.SearchOptions
 ---@field order? boolean whether the strategy has their order of operators too (default false)
@@ -161,9 +165,8 @@ error 'this file is for editors'
 ---@class trinity.ScotchOptions: trinity.SearchOptions
 ---@field imbalance? number share by which a device may exceed what falls to it of work and memory (default 0.05; 1e-6 to 10)
 
---- Settings of methods.best and methods.heuristics: the stages of the Trinity search but for its policy.
----@class trinity.StageOptions: trinity.SearchOptions
----@field warm_start? boolean|(string|trinity.Placement)[] whether heuristics come first, or which (default: true; of the paper's presets false)
+--- Settings of methods.best: the stages of the Trinity search but for its policy.
+---@class trinity.StageOptions: trinity.HeuristicsOptions
 ---@field refine? boolean|number whether moves refine the best, or their share of the budget (default: true: the rest; of the paper's presets false)
 ---@field checkpoint? string a file that keeps what the search goes on from
 ---@field checkpoint_every? integer policy updates, or as many evaluations, between two checkpoints (default 10; 1 or more)
