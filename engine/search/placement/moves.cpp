@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "simulator/analysis.h"
 
 namespace trinity {
 
@@ -22,83 +21,25 @@ Moves::Moves(const PlacementSpace& space, RandomStream random, const MoveMix& mi
   in_picked_.assign(n, false);
 }
 
-namespace {
-
-/// How long every unit holds up a step.
-class Blame {
- public:
-  Blame(const Problem& problem, std::span<const int32_t> placement, const Timeline& timeline,
-        size_t units)
-      : problem_(problem), timeline_(timeline), time_ns_(units, 0) {
-    tasks_.resize(static_cast<size_t>(problem.devices()));
-    for (int32_t task = 0; task < problem.operators(); ++task)
-      tasks_[placement[task]].push_back(task);
-    for (auto& list : tasks_)
-      std::sort(list.begin(), list.end(), [&](int32_t a, int32_t b) {
-        return std::pair(timeline_.start_ns[a], a) < std::pair(timeline_.start_ns[b], b);
-      });
-  }
-
-  void follow(const CriticalPath& path) {
-    int32_t reader = -1;
-    for (auto step = path.steps.rbegin(); step != path.steps.rend(); ++step) {
-      if (step->kind == PathStep::Kind::collective) continue;
-      const int64_t length_ns = step->end_ns - step->ready_ns;
-      if (step->kind == PathStep::Kind::compute) {
-        reader = step->index;
-        add(reader, length_ns);
-        add_queue(*step);
-        continue;
-      }
-      add(timeline_.transfers[step->index].task, length_ns);
-      if (reader >= 0) add(reader, length_ns);
-    }
-  }
-
-  std::vector<double> cumulative() const {
-    std::vector<double> sums(time_ns_.size());
-    std::partial_sum(time_ns_.begin(), time_ns_.end(), sums.begin());
-    return sums;
-  }
-
- private:
-  void add(int32_t task, int64_t time_ns) {
-    const int32_t unit = problem_.graph().units()[task];
-    time_ns_[unit] += static_cast<double>(time_ns);
-  }
-
-  /// What ran on the device while the task waited for it.
-  void add_queue(const PathStep& step) {
-    const auto device = timeline_.device[step.index];
-    const auto& list = tasks_[device];
-    const auto first = std::partition_point(list.begin(), list.end(), [&](int32_t task) {
-      return timeline_.end_ns[task] <= step.ready_ns;
-    });
-    for (auto task = first; task != list.end(); ++task) {
-      const auto at = static_cast<size_t>(*task);
-      if (timeline_.start_ns[at] >= step.start_ns) break;
-      add(*task, timeline_.end_ns[at] - std::max(step.ready_ns, timeline_.start_ns[at]));
-    }
-  }
-
-  const Problem& problem_;
-  const Timeline& timeline_;
-  std::vector<std::vector<int32_t>> tasks_;  // of every device, in order of their start
-  std::vector<double> time_ns_;
-};
-
-}  // namespace
+void Move::apply(Assignment& assignment) const {
+  if (kind == Kind::swap) return std::swap(assignment[units[0]], assignment[units[1]]);
+  for (const int32_t unit : units) assignment[unit] = device;
+}
 
 void Moves::focus(const Assignment& assignment) {
-  const auto& problem = space_.problem();
   const auto placement = space_.placement(assignment);
   Metrics metrics;
   Timeline timeline;
   simulator_.run(placement, metrics, &timeline);
-  Blame blame(problem, placement, timeline, static_cast<size_t>(space_.units()));
-  blame.follow(critical_path(problem, placement, timeline));
-  blame_ = blame.cumulative();
-  if (blame_.back() <= 0) blame_.clear();
+  focus(Blame(space_.problem(), placement, timeline, space_.units()));
+}
+
+void Moves::focus(const Blame& blame) {
+  blame_.resize(static_cast<size_t>(space_.units()));
+  double sum = 0;
+  for (size_t unit = 0; unit < blame_.size(); ++unit)
+    blame_[unit] = sum += blame.total(static_cast<int32_t>(unit));
+  if (sum <= 0) blame_.clear();
 }
 
 int32_t Moves::draw_seed() {
@@ -119,7 +60,7 @@ int32_t Moves::draw_size(int32_t most) {
 /// A device other than `home`: that of a neighbour of a picked unit, or any.
 int32_t Moves::draw_device(const Assignment& assignment, int32_t home) {
   if (random_.below(2) == 0) {
-    const int32_t unit = picked_[random_.below(picked_.size())];
+    const int32_t unit = move_.units[random_.below(move_.units.size())];
     const auto neighbours = space_.neighbours(unit);
     if (!neighbours.empty()) {
       const int32_t other = neighbours[random_.below(neighbours.size())].unit;
@@ -136,13 +77,13 @@ void Moves::cluster(int32_t seed, int32_t size, const Assignment& assignment) {
   const int32_t home = assignment[seed];
   std::vector<PlacementSpace::Neighbour> edge;  // units beside the picked ones
   const auto pick = [&](int32_t unit) {
-    picked_.push_back(unit);
+    move_.units.push_back(unit);
     in_picked_[unit] = true;
     for (const auto& next : space_.neighbours(unit))
       if (assignment[next.unit] == home && !in_picked_[next.unit]) edge.push_back(next);
   };
   pick(seed);
-  while (static_cast<int32_t>(picked_.size()) < size && !edge.empty()) {
+  while (static_cast<int32_t>(move_.units.size()) < size && !edge.empty()) {
     // The heaviest of a few drawn at random, so that the same seed gives different clusters.
     size_t chosen = random_.below(edge.size());
     for (int draw = 0; draw < 2; ++draw) {
@@ -154,20 +95,20 @@ void Moves::cluster(int32_t seed, int32_t size, const Assignment& assignment) {
     edge.pop_back();
     if (!in_picked_[unit]) pick(unit);
   }
-  for (const int32_t unit : picked_) in_picked_[unit] = false;
+  for (const int32_t unit : move_.units) in_picked_[unit] = false;
 }
 
 void Moves::chain(int32_t seed, int32_t size, const Assignment& assignment) {
   const int32_t home = assignment[seed];
-  picked_.push_back(seed);
+  move_.units.push_back(seed);
   const auto follow = [&](const auto& forward, const auto& back) {
     int32_t unit = seed;
-    while (static_cast<int32_t>(picked_.size()) < size) {
+    while (static_cast<int32_t>(move_.units.size()) < size) {
       const auto& next = forward[unit];
       if (next.size() != 1 || back[next[0]].size() != 1) break;
       unit = next[0];
       if (assignment[unit] != home || unit == seed) break;
-      picked_.push_back(unit);
+      move_.units.push_back(unit);
     }
   };
   follow(after_, before_);
@@ -176,14 +117,16 @@ void Moves::chain(int32_t seed, int32_t size, const Assignment& assignment) {
 
 void Moves::range(int32_t seed, int32_t size) {
   const int32_t end = std::min(space_.units(), seed + size);
-  for (int32_t unit = seed; unit < end; ++unit) picked_.push_back(unit);
+  for (int32_t unit = seed; unit < end; ++unit) move_.units.push_back(unit);
 }
 
-bool Moves::swap(int32_t seed, Assignment& assignment) {
+bool Moves::swap(int32_t seed, const Assignment& assignment) {
   for (int draw = 0; draw < 8; ++draw) {
     const size_t other = random_.below(assignment.size());
     if (assignment[other] == assignment[seed]) continue;
-    std::swap(assignment[other], assignment[seed]);
+    move_.kind = Move::Kind::swap;
+    move_.units = {seed, static_cast<int32_t>(other)};
+    move_.device = assignment[other];
     return true;
   }
   return false;
@@ -192,30 +135,46 @@ bool Moves::swap(int32_t seed, Assignment& assignment) {
 void Moves::pick(int32_t seed, const Assignment& assignment) {
   const int32_t half = std::max(1, space_.units() / 2);
   const uint64_t kind = random_.below(100);  // percent; the mix is not critical
-  picked_.clear();
+  move_.units.clear();
   if (groups_ && random_.below(8) == 0) {
     const auto level =
         static_cast<int32_t>(random_.below(static_cast<uint64_t>(groups_->levels())));
     const auto group = groups_->around(level, seed);
-    picked_.assign(group.begin(), group.end());
+    move_.kind = Move::Kind::group;
+    move_.units.assign(group.begin(), group.end());
   } else if (kind < 20) {
-    picked_.push_back(seed);
+    move_.kind = Move::Kind::unit;
+    move_.units.push_back(seed);
   } else if (kind < 60) {
+    move_.kind = Move::Kind::cluster;
     cluster(seed, draw_size(half), assignment);
   } else if (kind < 85) {
+    move_.kind = Move::Kind::chain;
     chain(seed, draw_size(half), assignment);
   } else {
+    move_.kind = Move::Kind::range;
     range(seed, draw_size(half));
   }
 }
 
-void Moves::apply(Assignment& assignment) {
-  if (space_.devices() < 2) return;
-  const int32_t seed = draw_seed();
-  if (random_.below(20) == 0 && swap(seed, assignment)) return;
+const Move& Moves::set_around(int32_t seed, const Assignment& assignment) {
   pick(seed, assignment);
-  const int32_t device = draw_device(assignment, assignment[seed]);
-  for (const int32_t unit : picked_) assignment[unit] = device;
+  move_.device = draw_device(assignment, assignment[seed]);
+  return move_;
+}
+
+const Move& Moves::draw(const Assignment& assignment) {
+  move_.units.clear();
+  if (space_.devices() < 2) return move_;
+  const int32_t seed = draw_seed();
+  if (random_.below(20) == 0 && swap(seed, assignment)) return move_;
+  return set_around(seed, assignment);
+}
+
+const Move& Moves::draw_set(const Assignment& assignment) {
+  move_.units.clear();
+  if (space_.devices() < 2) return move_;
+  return set_around(draw_seed(), assignment);
 }
 
 }  // namespace trinity

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/random.h"
+#include "search/placement/blame.h"
 #include "search/placement/placement_space.h"
 #include "search/placement/unit_groups.h"
 #include "simulator/simulator.h"
@@ -13,6 +14,17 @@ namespace trinity {
 struct MoveMix {
   int32_t evenly_one_in = 2;  ///< one seed in so many is drawn evenly, others by Moves::focus()
   bool groups = false;        ///< whether one move in eight takes a group of UnitGroups
+};
+
+/// A change of an assignment: all `units` go to `device`; of a swap there are two, which exchange
+/// their devices.
+struct Move {
+  enum class Kind : uint8_t { unit, cluster, chain, range, group, swap };
+  Kind kind = Kind::unit;
+  int32_t device = 0;
+  std::vector<int32_t> units;
+
+  void apply(Assignment& assignment) const;
 };
 
 /// Random changes of an assignment, shared by annealing and local search. A move takes a seed unit
@@ -30,14 +42,19 @@ class Moves {
  public:
   Moves(const PlacementSpace& space, RandomStream random, const MoveMix& mix = {});
 
-  /// From now on half of all seeds (see MoveMix) are drawn by how long they hold up the step of
-  /// `assignment`: the units on its critical path by how long they run, wait for their device and
-  /// wait for a transfer, and those that they wait for. Simulates it once (first in first out, one
-  /// micro-batch).
+  /// From now on half of all seeds (see MoveMix) are drawn by Blame::total() of the step of
+  /// `assignment`, which it simulates once (first in first out, one micro-batch).
   void focus(const Assignment& assignment);
+  /// The same by the blame of a step that was simulated elsewhere.
+  void focus(const Blame& blame);
 
-  /// Changes `assignment` by one move. Leaves it alone only where there is one device.
-  void apply(Assignment& assignment);
+  /// Draws a move of `assignment`; it changes nothing only where there is one device. The
+  /// reference lives until the next call.
+  const Move& draw(const Assignment& assignment);
+  /// Draws one that is no swap.
+  const Move& draw_set(const Assignment& assignment);
+  /// Draws a move and makes it.
+  void apply(Assignment& assignment) { draw(assignment).apply(assignment); }
 
   RandomStream& random() { return random_; }
 
@@ -48,8 +65,9 @@ class Moves {
   int32_t draw_seed();
   int32_t draw_size(int32_t most);
   int32_t draw_device(const Assignment& assignment, int32_t home);
-  bool swap(int32_t seed, Assignment& assignment);
+  bool swap(int32_t seed, const Assignment& assignment);
   void pick(int32_t seed, const Assignment& assignment);
+  const Move& set_around(int32_t seed, const Assignment& assignment);
 
   const PlacementSpace& space_;
   RandomStream random_;
@@ -58,7 +76,7 @@ class Moves {
   Simulator simulator_;
   std::vector<std::vector<int32_t>> before_, after_;  // units that a unit reads, and its readers
   std::vector<double> blame_;  // per unit, summed up to it; empty before focus()
-  std::vector<int32_t> picked_;
+  Move move_;
   std::vector<bool> in_picked_;
 };
 

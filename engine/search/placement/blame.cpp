@@ -1,0 +1,58 @@
+#include "search/placement/blame.h"
+
+#include <algorithm>
+
+namespace trinity {
+namespace {
+
+double ns(int64_t time) { return static_cast<double>(time); }
+
+/// The tasks of every device, in order of their start.
+std::vector<std::vector<int32_t>> by_device(const Problem& problem,
+                                            std::span<const int32_t> placement,
+                                            const Timeline& timeline) {
+  std::vector<std::vector<int32_t>> tasks(static_cast<size_t>(problem.devices()));
+  for (int32_t task = 0; task < problem.operators(); ++task)
+    tasks[placement[task]].push_back(task);
+  for (auto& list : tasks)
+    std::sort(list.begin(), list.end(), [&](int32_t a, int32_t b) {
+      return std::pair(timeline.start_ns[a], a) < std::pair(timeline.start_ns[b], b);
+    });
+  return tasks;
+}
+
+}  // namespace
+
+Blame::Blame(const Problem& problem, std::span<const int32_t> placement, const Timeline& timeline,
+             int32_t units)
+    : times_(static_cast<size_t>(units)) {
+  const auto unit_of = problem.graph().units();
+  const auto tasks = by_device(problem, placement, timeline);
+  // What ran on the device while the task of a step waited for it.
+  const auto add_queue = [&](const PathStep& step) {
+    const auto& list = tasks[timeline.device[step.index]];
+    auto task = std::partition_point(list.begin(), list.end(), [&](int32_t earlier) {
+      return timeline.end_ns[earlier] <= step.ready_ns;
+    });
+    for (; task != list.end() && timeline.start_ns[*task] < step.start_ns; ++task)
+      times_[unit_of[*task]].queue_ns +=
+          ns(timeline.end_ns[*task] - std::max(step.ready_ns, timeline.start_ns[*task]));
+  };
+  const auto path = critical_path(problem, placement, timeline);
+  int32_t reader = -1;
+  for (auto step = path.steps.rbegin(); step != path.steps.rend(); ++step) {
+    if (step->kind == PathStep::Kind::collective) continue;
+    if (step->kind == PathStep::Kind::compute) {
+      reader = step->index;
+      times_[unit_of[reader]].computation_ns += ns(step->end_ns - step->start_ns);
+      times_[unit_of[reader]].held_ns += ns(step->start_ns - step->ready_ns);
+      add_queue(*step);
+      continue;
+    }
+    const double length_ns = ns(step->end_ns - step->ready_ns);
+    times_[unit_of[timeline.transfers[step->index].task]].transfer_ns += length_ns;
+    if (reader >= 0) times_[unit_of[reader]].transfer_ns += length_ns;
+  }
+}
+
+}  // namespace trinity
