@@ -1,5 +1,7 @@
 #include <functional>
 
+#include "learn/move_options.h"
+#include "lua/bind/bind_ranker.h"
 #include "lua/bind/module.h"
 #include "lua/bind/option_list.h"
 #include "lua/bind/option_reader.h"
@@ -26,6 +28,7 @@ struct BoundSearcher {
   std::shared_ptr<const Problem> problem;
   PlacementSpace space;
   std::unique_ptr<Searcher> searcher;
+  std::shared_ptr<LuaRanker> rank;  // where the script ranks moves
   size_t asked = 0;
 };
 
@@ -82,6 +85,8 @@ std::unique_ptr<Searcher> annealing(Fields& fields, const PlacementSpace& space,
   o.evaluations = common.evaluations;
   o.starts = std::move(common.starts);
   each_annealing_option(o, OptionReader{fields});
+  o.ranking.ranker = ranker_field(fields.state(), fields, "ranker");
+  each_ranking_option(o.ranking, OptionReader{fields});
   return std::make_unique<Annealing>(space, o);
 }
 
@@ -131,18 +136,23 @@ int searcher_new(lua_State* L) {
   Fields fields(L, 3, "searcher");
   auto common = read_common(L, fields, bound->space);
   bound->searcher = make(fields, bound->space, std::move(common));
+  if (const auto* annealing = dynamic_cast<const Annealing*>(bound->searcher.get()))
+    bound->rank = std::dynamic_pointer_cast<LuaRanker>(annealing->options().ranking.ranker);
   fields.refuse_unknown();
   push_object(L, std::move(bound));
   return 1;
 }
 
 /// searcher:ask(batch, most) -> count, limit: writes at most `most` placements into the arrays of
-/// the list; of values above `limit` only that they are above will matter. 0 at the end.
+/// the list; of values above `limit` only that they are above will matter. 0 at the end. Where the
+/// ranker is a function: searcher:ask(batch, most, rank, features, scores), see LuaRanker.
 int searcher_ask(lua_State* L) {
   auto& self = object_arg<BoundSearcher>(L, 1);
   table_arg(L, 2, "batch");
   const auto room = static_cast<int64_t>(lua_objlen(L, 2));
   const auto most = integer_arg(L, 3, "most", 1, std::max<int64_t>(1, room));
+  std::optional<LuaRanker::Loan> loan;
+  if (self.rank) loan.emplace(*self.rank, L, 4, 5, 6);
   const auto trials = self.searcher->ask(static_cast<int32_t>(most));
   for (size_t i = 0; i < trials.placements.size(); ++i) {
     lua_rawgeti(L, 2, static_cast<int>(i) + 1);
@@ -192,6 +202,22 @@ int searcher_progress(lua_State* L) {
   if (!(share >= 0)) throw WrongArgument(2, "share", "expected 0 to 1");
   self.searcher->set_progress(std::min(1.0, share));
   return 0;
+}
+
+/// searcher:ranking() -> { seconds =, trials =, improving =, plain_trials =, plain_improving = } as
+/// RankedMoves::Report has them; nil where nothing ranks.
+int searcher_ranking(lua_State* L) {
+  const auto& self = object_arg<BoundSearcher>(L, 1);
+  const auto* annealing = dynamic_cast<const Annealing*>(self.searcher.get());
+  const auto* report = annealing ? annealing->ranking() : nullptr;
+  if (!report) return 0;
+  lua_newtable(L);
+  set_field(L, "seconds", report->seconds);
+  set_field(L, "trials", static_cast<double>(report->trials));
+  set_field(L, "improving", static_cast<double>(report->improving));
+  set_field(L, "plain_trials", static_cast<double>(report->plain_trials));
+  set_field(L, "plain_improving", static_cast<double>(report->plain_improving));
+  return 1;
 }
 
 /// What a constructive method answers: a placement, or why there is none.
@@ -281,7 +307,10 @@ Construction max_load(lua_State* L, Fields& fields, const PlacementSpace& space)
 int method_options(lua_State* L) {
   const auto name = string_arg(L, 1, "name");
   lua_newtable(L);
-  if (name == "annealing") each_annealing_option(AnnealingOptions{}, OptionList{L});
+  if (name == "annealing") {
+    each_annealing_option(AnnealingOptions{}, OptionList{L});
+    each_ranking_option(RankingOptions{}, OptionList{L});
+  }
   if (name == "mcmc") each_mcmc_option(McmcOptions{}, OptionList{L});
   if (name == "fm") each_partition_option(FmOptions{}, OptionList{L});
   if (name == "metis") each_partition_option(MetisOptions{}, OptionList{L});
@@ -334,6 +363,7 @@ constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
                                   TRINITY_BIND("tell", searcher_tell),
                                   TRINITY_BIND("evaluations", searcher_evaluations),
                                   TRINITY_BIND("progress", searcher_progress),
+                                  TRINITY_BIND("ranking", searcher_ranking),
                                   {nullptr, nullptr}};
 constexpr luaL_Reg kSearchFunctions[] = {TRINITY_BIND("searcher", searcher_new),
                                          TRINITY_BIND("construct", search_construct),

@@ -122,6 +122,7 @@ void open_cluster(lua_State* L);
 void open_problem(lua_State* L);
 void open_simulator(lua_State* L);
 void open_search(lua_State* L);
+void open_ranker(lua_State* L);
 void open_selection(lua_State* L);
 void open_pase(lua_State* L);
 void open_splits(lua_State* L);

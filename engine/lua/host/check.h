@@ -190,6 +190,7 @@ class Fields {
   /// Pushes the field, whatever it is.
   void push_any(const char* key);
   const std::string& owner() const { return owner_; }
+  lua_State* state() const { return L_; }
 
   /// Throws ArgumentError for a field that was never asked for, with a suggestion. Call last.
   void refuse_unknown() const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "search/placement/search_options.h"
 
@@ -10,6 +11,11 @@ namespace {
 
 constexpr int kKnownSteps = 64;                    // trials of known score until it is made hotter
 constexpr int kMostKnownSteps = 20 * kKnownSteps;  // ... and until a known one is asked for
+
+constexpr double kExcessGain = 0.01;
+
+/// What changes of a value are a share of.
+double scale_of(const Score& score) { return std::max(std::abs(score.value), 1e-300); }
 
 AnnealingOptions checked(const AnnealingOptions& options) {
   const auto expect = [](bool good, const char* what) {
@@ -26,7 +32,10 @@ AnnealingOptions checked(const AnnealingOptions& options) {
 
 Annealing::Annealing(const PlacementSpace& space, const AnnealingOptions& options)
     : MovingSearch(space, options.starts, RandomStream(options.seed, "annealing"), options.mix),
-      options_(checked(options)) {}
+      options_(checked(options)) {
+  if (options_.ranking.ranker && space.devices() > 1)
+    ranked_.emplace(space, moves_, options_.ranking);
+}
 
 void Annealing::begin_cooling() {
   cooling_ = true;
@@ -49,14 +58,23 @@ double Annealing::temperature() const {
          std::pow(options_.last_temperature / options_.first_temperature, std::min(1.0, progress));
 }
 
+/// The state after a move.
+Assignment Annealing::moved(double temperature) {
+  auto trial = state_;
+  if (ranked_)
+    ranked_->apply(trial, temperature / scale_of(score_));
+  else
+    moves_.apply(trial);
+  return trial;
+}
+
 /// Adds a trial and its threshold. False when the batch must end: a state of known score is to be
 /// taken if none of the trials before it is accepted.
 bool Annealing::draw(std::vector<Assignment>& trials) {
   double temperature_now = temperature();
   for (int step = 1;; ++step) {
     if (step % kKnownSteps == 0) temperature_now *= 2;
-    auto trial = state_;
-    moves_.apply(trial);
+    auto trial = moved(temperature_now);
     const double threshold =
         score_.value - temperature_now * std::log(1 - moves_.random().uniform());
     const auto* known = memo_.find(trial);
@@ -66,6 +84,7 @@ bool Annealing::draw(std::vector<Assignment>& trials) {
       thresholds_.push_back(threshold);
       return true;
     }
+    if (ranked_) ranked_->drop();
     if (!take_it) continue;
     if (!trials.empty()) {
       next_ = std::move(trial);
@@ -80,7 +99,8 @@ void Annealing::propose(int32_t most, std::vector<Assignment>& trials) {
   thresholds_.clear();
   next_.clear();
   if (!cooling_ || evaluations() - first_evaluation_ >= options_.evaluations) begin_cooling();
-  const auto batch = static_cast<size_t>(follow_path(most));
+  const auto batch = static_cast<size_t>(follow_path(most, ranked_ ? &*ranked_ : nullptr));
+  if (ranked_) ranked_->begin(state_);
   while (trials.size() < batch && draw(trials)) {
   }
 }
@@ -90,9 +110,26 @@ double Annealing::limit() const {
   return *std::max_element(thresholds_.begin(), thresholds_.end());
 }
 
+/// What the trials were worth to the ranked moves; a change of the excess counts a little.
+void Annealing::tell_gains(std::span<const Score> scores) {
+  std::vector<double> gains;
+  for (const auto& score : scores) {
+    const auto excess = score.excess_memory_bytes <=> score_.excess_memory_bytes;
+    gains.push_back(excess < 0   ? kExcessGain
+                    : excess > 0 ? -kExcessGain
+                                 : (score_.value - score.value) / scale_of(score_));
+  }
+  ranked_->told(gains);
+}
+
+std::vector<RankedMoves::Choice> Annealing::take_choices() {
+  return ranked_ ? std::exchange(ranked_->choices(), {}) : std::vector<RankedMoves::Choice>{};
+}
+
 void Annealing::learn(std::span<const Assignment> trials, std::span<const Score> scores) {
   remember(trials, scores);
   if (thresholds_.empty()) return;
+  if (ranked_) tell_gains(scores);
   bool moved = false;
   for (size_t i = 0; i < trials.size(); ++i) {
     if (!accepts(scores[i], moved ? score_.value : thresholds_[i])) continue;

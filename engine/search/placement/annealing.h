@@ -1,6 +1,7 @@
 #pragma once
 
 #include "search/placement/moving_search.h"
+#include "search/placement/ranked_moves.h"
 
 namespace trinity {
 
@@ -10,6 +11,7 @@ struct AnnealingOptions {
   double first_temperature = 2;
   double last_temperature = 0.01;
   MoveMix mix;                     ///< of the moves
+  RankingOptions ranking;          ///< who chooses among them
   std::vector<Assignment> starts;  ///< scored first, the best is the start
 };
 
@@ -23,7 +25,8 @@ struct AnnealingOptions {
 /// costs nothing measurable on the reference graphs, where 4 chains side by side lose 3 to 10 %.
 ///
 /// Whether a trial will be accepted is drawn before its simulation, which makes the threshold its
-/// limit. Placements with a known score are walked through without asking again; the temperature
+/// limit. With a ranker every trial is a move that it chose (ranked_moves.h), beside the step of the
+/// state of the last replay. Placements with a known score are walked through without asking again; the temperature
 /// doubles with every 64 of them until there is a new one. Where memory is exceeded, the excess
 /// alone decides, without temperature.
 class Annealing : public MovingSearch {
@@ -34,6 +37,14 @@ class Annealing : public MovingSearch {
   /// The temperature falls by the share of evaluations or by this, whichever is further.
   void set_progress(double share) override { progress_ = share; }
 
+  /// With RankingOptions::record, what the trials told so far were chosen from, in their order;
+  /// they are gone then.
+  std::vector<RankedMoves::Choice> take_choices();
+
+  const AnnealingOptions& options() const { return options_; }
+  /// What came of the ranker's moves; null without one.
+  const RankedMoves::Report* ranking() const { return ranked_ ? &ranked_->report() : nullptr; }
+
  private:
   void propose(int32_t most, std::vector<Assignment>& trials) override;
   void learn(std::span<const Assignment> trials, std::span<const Score> scores) override;
@@ -42,9 +53,12 @@ class Annealing : public MovingSearch {
   void begin_cooling();
   double temperature() const;
   bool draw(std::vector<Assignment>& trials);
+  Assignment moved(double temperature);
+  void tell_gains(std::span<const Score> scores);
   bool accepts(const Score& score, double threshold) const;
 
   AnnealingOptions options_;
+  std::optional<RankedMoves> ranked_;
   Assignment next_;  // a known state to take unless a trial is accepted
   Score next_score_;
   std::vector<double> thresholds_;  // of the trials; empty for starts

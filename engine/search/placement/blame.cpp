@@ -24,7 +24,7 @@ std::vector<std::vector<int32_t>> by_device(const Problem& problem,
 }  // namespace
 
 Blame::Blame(const Problem& problem, std::span<const int32_t> placement, const Timeline& timeline,
-             int32_t units)
+             const CriticalPath& path, int32_t units)
     : times_(static_cast<size_t>(units)) {
   const auto unit_of = problem.graph().units();
   const auto tasks = by_device(problem, placement, timeline);
@@ -38,7 +38,6 @@ Blame::Blame(const Problem& problem, std::span<const int32_t> placement, const T
       times_[unit_of[*task]].queue_ns +=
           ns(timeline.end_ns[*task] - std::max(step.ready_ns, timeline.start_ns[*task]));
   };
-  const auto path = critical_path(problem, placement, timeline);
   int32_t reader = -1;
   for (auto step = path.steps.rbegin(); step != path.steps.rend(); ++step) {
     if (step->kind == PathStep::Kind::collective) continue;

@@ -20,8 +20,9 @@ class Blame {
 
   /// No units, no blame.
   Blame() = default;
+  /// `path`: the critical one of the timeline.
   Blame(const Problem& problem, std::span<const int32_t> placement, const Timeline& timeline,
-        int32_t units);
+        const CriticalPath& path, int32_t units);
 
   const Times& of(int32_t unit) const { return times_[unit]; }
   double total(int32_t unit) const {

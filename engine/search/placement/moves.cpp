@@ -31,7 +31,8 @@ void Moves::focus(const Assignment& assignment) {
   Metrics metrics;
   Timeline timeline;
   simulator_.run(placement, metrics, &timeline);
-  focus(Blame(space_.problem(), placement, timeline, space_.units()));
+  const auto path = critical_path(space_.problem(), placement, timeline);
+  focus(Blame(space_.problem(), placement, timeline, path, space_.units()));
 }
 
 void Moves::focus(const Blame& blame) {

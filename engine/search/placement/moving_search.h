@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "search/placement/moves.h"
+#include "search/placement/ranked_moves.h"
 #include "search/placement/searcher.h"
 
 namespace trinity {
@@ -49,11 +50,16 @@ class MovingSearch : public Searcher {
     stale_ = true;
   }
 
-  /// How many trials a batch has of which the budget allows `most`; its evaluation counts.
-  int32_t follow_path(int32_t most) {
+  /// How many trials a batch has of which the budget allows `most`; its evaluation counts. ranked:
+  /// what looks at the state then, or null for the moves alone.
+  int32_t follow_path(int32_t most, RankedMoves* ranked = nullptr) {
     const bool due = last_replay_ == 0 || evaluations() - last_replay_ >= kReplayInterval;
     if (most > 1 && stale_ && due) {
-      moves_.focus(state_);
+      if (ranked) {
+        ranked->refresh(state_);
+      } else {
+        moves_.focus(state_);
+      }
       count_replay();
       stale_ = false;
       last_replay_ = evaluations();

@@ -1,0 +1,128 @@
+#include "learn/move_network.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/index.h"
+
+namespace trinity {
+namespace {
+
+std::vector<int32_t> checked(std::vector<int32_t> hidden) {
+  if (hidden.size() > 8) throw ArgumentError("ranker: expected at most 8 hidden layers");
+  for (const int32_t width : hidden)
+    if (width < 1 || width > 1024)
+      throw ArgumentError(
+          fmt::format("ranker: expected hidden layers of 1 to 1024 units, got {}", width));
+  return hidden;
+}
+
+constexpr int32_t kLanes = 8;  // partial sums, in a fixed order whatever the processor's vectors
+
+float dot(const float* a, const float* b, int32_t count) {
+  float sums[kLanes] = {};
+  int32_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (int32_t lane = 0; lane < kLanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+  for (; i < count; ++i) sums[0] += a[i] * b[i];
+  float sum = 0;
+  for (const float part : sums) sum += part;
+  return sum;
+}
+
+/// to += factor x from.
+void add(float factor, const float* from, int32_t count, float* to) {
+  for (int32_t i = 0; i < count; ++i) to[i] += factor * from[i];
+}
+
+}  // namespace
+
+MoveNetwork::MoveNetwork(std::vector<int32_t> hidden, uint64_t seed)
+    : hidden_(checked(std::move(hidden))) {
+  parameters_.add("shift", {kMoveFeatureCount});
+  parameters_.add("scale", {kMoveFeatureCount});
+  int32_t inputs = kMoveFeatureCount;
+  for (size_t l = 0; l <= hidden_.size(); ++l) {
+    const int32_t outputs = l < hidden_.size() ? hidden_[l] : 1;
+    const auto name = fmt::format("layer{}", l + 1);
+    parameters_.add(name + ".weight", {outputs, inputs});
+    parameters_.add(name + ".bias", {outputs});
+    layers_.push_back({inputs, outputs, parameters_.find(name + ".weight").offset,
+                       parameters_.find(name + ".bias").offset});
+    inputs = outputs;
+  }
+  parameters_.initialise("layer", seed);
+  std::fill_n(parameters_.data("shift"), kMoveFeatureCount, 0.0f);
+  std::fill_n(parameters_.data("scale"), kMoveFeatureCount, 1.0f);
+  activations_.resize(layers_.size() + 1);
+}
+
+void MoveNetwork::score(const float* features, int32_t count, float* scores) {
+  rows_ = count;
+  const auto n = at(count);
+  const float* shift = parameters_.data("shift");
+  const float* scale = parameters_.data("scale");
+  auto& first = activations_[0];
+  first.resize(at(kMoveFeatureCount) * n);
+  for (size_t row = 0; row < n; ++row)
+    for (size_t f = 0; f < kMoveFeatures.size(); ++f)
+      first[f * n + row] = (features[row * kMoveFeatures.size() + f] - shift[f]) * scale[f];
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    const auto& layer = layers_[l];
+    const float* weights = parameters_.values.data() + layer.weight;
+    auto& to = activations_[l + 1];
+    to.resize(at(layer.outputs) * n);
+    for (int32_t o = 0; o < layer.outputs; ++o, weights += layer.inputs) {
+      float* out = to.data() + at(o) * n;
+      std::fill_n(out, n, parameters_.values[layer.bias + o]);
+      for (int32_t i = 0; i < layer.inputs; ++i)
+        add(weights[i], activations_[l].data() + at(i) * n, count, out);
+      if (l + 1 < layers_.size())
+        for (size_t row = 0; row < n; ++row) out[row] = std::max(0.0f, out[row]);
+    }
+  }
+  std::copy(activations_.back().begin(), activations_.back().end(), scores);
+}
+
+void MoveNetwork::add_gradient(const float* slopes, std::vector<float>& gradient) {
+  const auto n = at(rows_);
+  std::vector<float> upper(slopes, slopes + rows_), lower;
+  for (size_t l = layers_.size(); l-- > 0;) {
+    const auto& layer = layers_[l];
+    const float* weights = parameters_.values.data() + layer.weight;
+    const auto& from = activations_[l];
+    lower.assign(at(layer.inputs) * n, 0);
+    for (int32_t o = 0; o < layer.outputs; ++o) {
+      const float* slope = upper.data() + at(o) * n;
+      float* row = gradient.data() + layer.weight + int64_t{o} * layer.inputs;
+      for (int32_t i = 0; i < layer.inputs; ++i)
+        row[i] += dot(slope, from.data() + at(i) * n, rows_);
+      for (size_t r = 0; r < n; ++r) gradient[layer.bias + o] += slope[r];
+      for (int32_t i = 0; l > 0 && i < layer.inputs; ++i)
+        add(weights[int64_t{o} * layer.inputs + i], slope, rows_, lower.data() + at(i) * n);
+    }
+    for (size_t k = 0; k < lower.size(); ++k)
+      if (from[k] <= 0) lower[k] = 0;
+    upper.swap(lower);
+  }
+}
+
+void MoveNetwork::standardise(const float* rows, size_t count) {
+  constexpr auto width = kMoveFeatures.size();
+  for (size_t f = 0; f < width; ++f) {
+    double sum = 0, squares = 0;
+    for (size_t row = 0; row < count; ++row) sum += double{rows[row * width + f]};
+    const double mean = count > 0 ? sum / static_cast<double>(count) : 0;
+    for (size_t row = 0; row < count; ++row) {
+      const double off = double{rows[row * width + f]} - mean;
+      squares += off * off;
+    }
+    const double deviation =
+        count > 0 ? std::sqrt(squares / static_cast<double>(count)) : 0;
+    parameters_.data("shift")[f] = static_cast<float>(mean);
+    parameters_.data("scale")[f] = deviation > 1e-6 ? static_cast<float>(1 / deviation) : 1.0f;
+  }
+}
+
+}  // namespace trinity

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "learn/parameters.h"
+#include "search/placement/move_features.h"
+#include "search/placement/move_ranker.h"
+
+namespace trinity {
+
+/// The ranker of moves: a perceptron over kMoveFeatures with rectified layers and one output. Plain
+/// loops in a fixed order: the same scores and gradients on every processor.
+class MoveNetwork : public MoveRanker {
+ public:
+  /// hidden: widths of the layers; none: a linear score. Throws ArgumentError for widths outside 1
+  /// to 1024 or more than 8 of them.
+  MoveNetwork(std::vector<int32_t> hidden, uint64_t seed);
+
+  void score(const float* features, int32_t count, float* scores) override;
+
+  /// Adds the gradient of sum(slopes x scores) by the weights of the last score() to `gradient`;
+  /// slopes: one for each of its rows.
+  void add_gradient(const float* slopes, std::vector<float>& gradient);
+
+  /// Shifts and scales features so that those of `rows` have mean 0 and deviation 1; constant ones
+  /// are only shifted.
+  void standardise(const float* rows, size_t count);
+
+  const std::vector<int32_t>& hidden() const { return hidden_; }
+  Parameters& parameters() { return parameters_; }
+  const Parameters& parameters() const { return parameters_; }
+
+ private:
+  struct Layer {
+    int32_t inputs = 0, outputs = 0;
+    int64_t weight = 0, bias = 0;  // offsets; weights are [outputs][inputs]
+  };
+
+  std::vector<int32_t> hidden_;
+  Parameters parameters_;  // "shift" and "scale" of the features, "layer1.weight", "layer1.bias", ...
+  std::vector<Layer> layers_;
+  int32_t rows_ = 0;                             // of the last score()
+  std::vector<std::vector<float>> activations_;  // per layer and before the first: [unit][row]
+};
+
+/// The network as a file of safetensors, float32. `notes` are kept as they are: what it was trained
+/// on, by which command. Throws FileError.
+void save_move_network(const MoveNetwork& network, const std::string& path,
+                       const std::map<std::string, std::string>& notes);
+
+struct SavedMoveNetwork {
+  std::shared_ptr<MoveNetwork> network;
+  std::map<std::string, std::string> notes;
+};
+/// Throws FileError for a file that is damaged, foreign, or of other features than this program's.
+SavedMoveNetwork load_move_network(const std::string& path);
+
+}  // namespace trinity

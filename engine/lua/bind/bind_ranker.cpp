@@ -1,0 +1,237 @@
+#include "lua/bind/bind_ranker.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/index.h"
+#include "learn/move_options.h"
+#include "lua/bind/module.h"
+#include "lua/bind/option_list.h"
+#include "lua/bind/option_reader.h"
+
+namespace trinity::lua {
+
+template <>
+struct TypeName<BoundRanker> {
+  static constexpr auto value = "ranker";
+};
+template <>
+struct TypeName<MoveTrainer> {
+  static constexpr auto value = "move trainer";
+};
+
+namespace {
+
+/// ranker({ hidden = widths, seed = }) -> ranker with weights as they are drawn
+int ranker_new(lua_State* L) {
+  table_arg(L, 1, "options");
+  Fields fields(L, 1, "ranker options");
+  std::vector<int32_t> hidden;
+  if (fields.push_table("hidden")) {
+    for_each(L, lua_gettop(L), [&](int) {
+      hidden.push_back(static_cast<int32_t>(integer_arg(L, lua_gettop(L), "hidden", 1, 1024)));
+    });
+    lua_pop(L, 1);
+  }
+  const auto seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
+  fields.refuse_unknown();
+  auto bound = std::make_shared<BoundRanker>();
+  bound->network = std::make_shared<MoveNetwork>(std::move(hidden), seed);
+  push_object(L, std::move(bound));
+  return 1;
+}
+
+void push_notes(lua_State* L, const std::map<std::string, std::string>& notes) {
+  lua_newtable(L);
+  for (const auto& [name, text] : notes) set_field(L, name.c_str(), text);
+}
+
+/// load_ranker(path) -> ranker, notes
+int ranker_load(lua_State* L) {
+  auto saved = load_move_network(string_arg(L, 1, "path"));
+  auto bound = std::make_shared<BoundRanker>();
+  bound->network = std::move(saved.network);
+  push_object(L, std::move(bound));
+  push_notes(L, saved.notes);
+  return 2;
+}
+
+/// ranker:save(path, notes): notes are texts by name
+int ranker_save(lua_State* L) {
+  const auto& self = object_arg<BoundRanker>(L, 1);
+  const auto path = string_arg(L, 2, "path");
+  table_arg(L, 3, "notes");
+  std::map<std::string, std::string> notes;
+  lua_pushnil(L);
+  while (lua_next(L, 3) != 0) {
+    if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
+      throw WrongArgument(3, "notes", "expected texts by name");
+    notes[lua_tostring(L, -2)] = lua_tostring(L, -1);
+    lua_pop(L, 1);
+  }
+  save_move_network(*self.network, path, notes);
+  return 0;
+}
+
+/// ranker:hidden() -> widths of the hidden layers, number of weights
+int ranker_hidden(lua_State* L) {
+  const auto& network = *object_arg<BoundRanker>(L, 1).network;
+  push_numbers(L, network.hidden());
+  lua_pushnumber(L, static_cast<double>(network.parameters().size() - 2 * kMoveFeatureCount));
+  return 2;
+}
+
+/// move_features() -> names of the features of moves
+int move_features(lua_State* L) {
+  push_list(L, kMoveFeatures,
+            [&](std::string_view name) { lua_pushlstring(L, name.data(), name.size()); });
+  return 1;
+}
+
+/// training_options() -> those of move_trainer() but for the seed, as OptionList has them
+int training_options(lua_State* L) {
+  lua_newtable(L);
+  each_training_option(MoveTrainingOptions{}, OptionList{L});
+  return 1;
+}
+
+void read_training(Fields& fields, MoveTrainingOptions& options) {
+  options.seed = static_cast<uint64_t>(
+      fields.integer("seed", static_cast<int64_t>(options.seed), 0, int64_t{1} << 53));
+  each_training_option(options, OptionReader{fields});
+  fields.refuse_unknown();
+}
+
+/// move_trainer(ranker, options) -> trainer, which changes the ranker
+int trainer_new(lua_State* L) {
+  const auto& ranker = object_arg<BoundRanker>(L, 1, "ranker");
+  table_arg(L, 2, "options");
+  Fields fields(L, 2, "training options");
+  MoveTrainingOptions options;
+  read_training(fields, options);
+  push_object(L, std::make_shared<MoveTrainer>(ranker.network, options, shared_pool()));
+  return 1;
+}
+
+/// trainer:set(options): changes those that are given
+int trainer_set(lua_State* L) {
+  auto& self = object_arg<MoveTrainer>(L, 1);
+  table_arg(L, 2, "options");
+  Fields fields(L, 2, "training options");
+  auto options = self.options();
+  read_training(fields, options);
+  self.set_options(options);
+  return 0;
+}
+
+/// trainer:add(problem, placements)
+int trainer_add(lua_State* L) {
+  auto& self = object_arg<MoveTrainer>(L, 1);
+  const auto problem = object_arg<BoundProblem>(L, 2, "problem").problem;
+  table_arg(L, 3, "placements");
+  std::vector<std::vector<int32_t>> starts;
+  for_each(L, 3, [&](int) {
+    starts.emplace_back(at(problem->operators()));
+    placement_arg(L, lua_gettop(L), *problem, starts.back().data());
+  });
+  self.add(problem, starts);
+  return 0;
+}
+
+int push_report(lua_State* L, const MoveTrainer::Report& report) {
+  lua_newtable(L);
+  set_field(L, "trials", static_cast<double>(report.trials));
+  set_field(L, "improving", static_cast<double>(report.improving));
+  set_field(L, "loss", report.loss);
+  set_field(L, "entropy", report.entropy);
+  set_field(L, "clipped_share", report.clipped);
+  set_field(L, "best_share", report.best_share);
+  return 1;
+}
+
+int32_t episodes_arg(lua_State* L) {
+  return static_cast<int32_t>(integer_arg(L, 2, "episodes", 1, 1 << 20));
+}
+
+/// trainer:imitate(episodes) -> report; see MoveTrainer
+int trainer_imitate(lua_State* L) {
+  return push_report(L, object_arg<MoveTrainer>(L, 1).imitate(episodes_arg(L)));
+}
+
+/// trainer:reinforce(episodes) -> report; see MoveTrainer
+int trainer_reinforce(lua_State* L) {
+  return push_report(L, object_arg<MoveTrainer>(L, 1).reinforce(episodes_arg(L)));
+}
+
+constexpr luaL_Reg kRanker[] = {TRINITY_BIND("save", ranker_save),
+                                TRINITY_BIND("hidden", ranker_hidden),
+                                {nullptr, nullptr}};
+constexpr luaL_Reg kTrainer[] = {TRINITY_BIND("add", trainer_add),
+                                 TRINITY_BIND("set", trainer_set),
+                                 TRINITY_BIND("imitate", trainer_imitate),
+                                 TRINITY_BIND("reinforce", trainer_reinforce),
+                                 {nullptr, nullptr}};
+constexpr luaL_Reg kRankerFunctions[] = {TRINITY_BIND("ranker", ranker_new),
+                                         TRINITY_BIND("load_ranker", ranker_load),
+                                         TRINITY_BIND("move_features", move_features),
+                                         TRINITY_BIND("training_options", training_options),
+                                         TRINITY_BIND("move_trainer", trainer_new),
+                                         {nullptr, nullptr}};
+
+}  // namespace
+
+LuaRanker::Loan::Loan(LuaRanker& ranker, lua_State* L, int function, int features, int scores)
+    : ranker_(ranker) {
+  const auto doubles = [&](int index, const char* name) {
+    auto* array =
+        struct_arg<trinity_double_array>(L, index, Magic::double_array, name, "a double array");
+    return std::span(reinterpret_cast<double*>(array + 1), at(array->length));
+  };
+  if (lua_type(L, function) != LUA_TFUNCTION)
+    throw WrongArgument(function, "rank",
+                        fmt::format("expected a function, got {}", type_name(L, function)));
+  ranker.function_ = function;
+  ranker.features_ = doubles(features, "features");
+  ranker.scores_ = doubles(scores, "scores");
+  ranker.L_ = L;
+}
+
+void LuaRanker::score(const float* features, int32_t count, float* scores) {
+  const size_t numbers = at(count) * at(kMoveFeatureCount);
+  if (!L_ || features_.size() < numbers || scores_.size() < at(count))
+    throw Error("searcher: no rank function with room for the candidates was given");
+  std::copy(features, features + numbers, features_.begin());
+  lua_pushvalue(L_, function_);
+  lua_pushinteger(L_, count);
+  if (lua_pcall(L_, 1, 0, 0) != 0) {
+    const char* text = lua_tostring(L_, -1);
+    const std::string message = text ? text : "an error that is not a string";
+    lua_pop(L_, 1);
+    throw Error(message);
+  }
+  for (int32_t i = 0; i < count; ++i) {
+    const auto score = static_cast<float>(scores_[i]);
+    if (!std::isfinite(score))
+      throw Error(fmt::format("rank: score {} is {}, expected a finite number", i + 1, score));
+    scores[i] = score;
+  }
+}
+
+std::shared_ptr<MoveRanker> ranker_field(lua_State* L, Fields& fields, const char* key) {
+  fields.push_any(key);
+  std::shared_ptr<MoveRanker> ranker;
+  if (lua_isboolean(L, -1) && lua_toboolean(L, -1))
+    ranker = std::make_shared<LuaRanker>();
+  else if (!lua_isnil(L, -1) && !lua_isboolean(L, -1))  // a copy: one a search
+    ranker = std::make_shared<MoveNetwork>(*object_arg<BoundRanker>(L, lua_gettop(L)).network);
+  lua_pop(L, 1);
+  return ranker;
+}
+
+void open_ranker(lua_State* L) {
+  register_functions(L, kRankerFunctions);
+  register_type<BoundRanker>(L, kRanker);
+  register_type<MoveTrainer>(L, kTrainer);
+}
+
+}  // namespace trinity::lua

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "learn/move_network.h"
+#include "lua/host/check.h"
+
+namespace trinity::lua {
+
+/// A ranker of moves as scripts hold it.
+struct BoundRanker {
+  std::shared_ptr<MoveNetwork> network;
+};
+
+/// A ranker that is a function of a script: rank(count) reads `features` and fills `scores`, double
+/// arrays, during a call that lends them.
+class LuaRanker : public MoveRanker {
+ public:
+  void score(const float* features, int32_t count, float* scores) override;
+
+  /// Lends the function and its arrays at stack indices, as long as it lives.
+  class Loan {
+   public:
+    Loan(LuaRanker& ranker, lua_State* L, int function, int features, int scores);
+    ~Loan() { ranker_.L_ = nullptr; }
+
+   private:
+    LuaRanker& ranker_;
+  };
+
+ private:
+  lua_State* L_ = nullptr;
+  int function_ = 0;
+  std::span<double> features_, scores_;
+};
+
+/// Field `key`: a ranker, true for a LuaRanker, or null where there is none.
+std::shared_ptr<MoveRanker> ranker_field(lua_State* L, Fields& fields, const char* key);
+
+}  // namespace trinity::lua

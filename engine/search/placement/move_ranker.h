@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace trinity {
+
+/// Says which of several moves is worth a simulation.
+class MoveRanker {
+ public:
+  virtual ~MoveRanker() = default;
+  /// The larger, the better. `features`: `count` rows of kMoveFeatureCount (move_features.h).
+  virtual void score(const float* features, int32_t count, float* scores) = 0;
+};
+
+struct RankingOptions {
+  std::shared_ptr<MoveRanker> ranker;  ///< null: moves are drawn as they come
+  int32_t candidates = 16;             ///< drawn for each move
+  double sharpness = 1.5;              ///< one is drawn with odds exp(sharpness x score)
+  int32_t plain_one_in = 10;           ///< one move in so many is drawn as it comes
+  bool record = false;                 ///< keep what was drawn (RankedMoves::choices)
+};
+
+}  // namespace trinity

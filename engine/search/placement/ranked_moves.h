@@ -1,0 +1,75 @@
+#pragma once
+
+#include <unordered_set>
+
+#include "search/placement/move_features.h"
+#include "search/placement/move_ranker.h"
+
+namespace trinity {
+
+/// Moves that a ranker chose, each among a few drawn by Moves. The candidates change something, and
+/// lead to different assignments that were not drawn before.
+class RankedMoves {
+ public:
+  /// Keeps references to `space` and `moves`.
+  RankedMoves(const PlacementSpace& space, Moves& moves, const RankingOptions& options);
+
+  /// Simulates `assignment` once: candidates are looked at beside its step from then on, and seeds
+  /// drawn by its blame.
+  void refresh(const Assignment& assignment);
+  /// Moves are of `assignment` from now on.
+  void begin(const Assignment& assignment);
+  /// Changes `trial`, which is what begin() was given. temperature: of the annealing, as a share of
+  /// the present value.
+  void apply(Assignment& trial, double temperature);
+  /// What the trials since begin() were worth, in their order: by how much the value fell, as a
+  /// share of it.
+  void told(std::span<const double> gains);
+
+  /// What a trial was chosen from: `count` rows of features, those of the choice at `chosen`. A move
+  /// drawn as it came has one row, or none where it is a swap.
+  struct Choice {
+    std::vector<float> features;
+    int32_t count = 0, chosen = 0;
+    double gain = 0;  ///< see told()
+  };
+  std::vector<Choice>& choices() { return choices_; }
+  /// The last one did not become a trial.
+  void drop() {
+    ranked_.pop_back();
+    if (options_.record) choices_.pop_back();
+  }
+
+  /// What came of the moves so far.
+  struct Report {
+    double seconds = 0;  ///< spent on states, features and scores; no simulation of a trial
+    int64_t trials = 0, improving = 0;              ///< of moves that the ranker chose
+    int64_t plain_trials = 0, plain_improving = 0;  ///< of those as they came
+  };
+  const Report& report() const { return report_; }
+
+ private:
+  uint64_t key_after(const Move& move, const Assignment& assignment) const;
+  int32_t gather(const Assignment& assignment, double temperature);
+  int32_t choose(int32_t count);
+  void plain(Assignment& trial, double temperature);
+  void ranked(Assignment& trial, double temperature);
+  void record(const float* rows, int32_t count, int32_t chosen);
+
+  const PlacementSpace& space_;
+  Moves& moves_;
+  RankingOptions options_;
+  StepState state_;
+  bool fresh_ = false;  // whether it was ever refreshed
+  MoveFeatures writer_;
+  std::vector<Move> candidates_;
+  std::vector<uint64_t> keys_;
+  std::vector<float> features_, scores_;
+  std::unordered_set<uint64_t> seen_;  // keys of what was drawn
+  std::vector<bool> ranked_;           // of the trials since begin(): whether the ranker chose
+  Report report_;
+  uint64_t key_ = 0;                   // of the present assignment
+  std::vector<Choice> choices_;
+};
+
+}  // namespace trinity

@@ -1,0 +1,98 @@
+#pragma once
+
+#include "search/placement/blame.h"
+#include "search/placement/placement_space.h"
+
+namespace trinity {
+
+/// What the step of one assignment looks like to somebody who wants to shorten it: per unit, per
+/// unit and device, per edge between units, per device. All times in ns. Simulated first in first
+/// out, one micro-batch.
+class StepState {
+ public:
+  explicit StepState(const PlacementSpace& space);
+
+  /// Simulates `assignment` once; everything below is of it from then on.
+  void refresh(const Assignment& assignment);
+
+  struct Unit {
+    double wait_ns = 0;   ///< from when its operators were ready to their start, summed
+    double slack_ns = 0;  ///< the least by which an operator may end later, all else as it ran
+    double tight_ns = 0;  ///< time of its operators with a slack under 1 % of the step
+  };
+  struct Edge {
+    double room_ns = 0;      ///< what a transfer, or a longer one, may take unseen
+    double critical_ns = 0;  ///< of its transfers on the critical path, queueing included
+  };
+  struct Device {
+    double busy_ns = 0;
+    double memory_bytes = 0;  ///< peak
+  };
+
+  double step_ns() const { return step_ns_; }
+  const Blame& blame() const { return blame_; }
+  const Unit& unit(int32_t u) const { return units_[u]; }
+  const Device& device(int32_t d) const { return devices_[d]; }
+  double mean_busy_ns() const { return mean_busy_ns_; }
+  /// The unit's time on `device` x the share of the time for which that device runs others: while
+  /// the unit runs (collision), and from when its operators are ready to when they must have ended
+  /// (crowd).
+  double collision_ns(int32_t unit, int32_t device) const { return shares(unit, device).collision; }
+  double crowd_ns(int32_t unit, int32_t device) const { return shares(unit, device).crowd; }
+
+  /// An edge of the unit graph as one of its ends sees it.
+  struct Incident {
+    int32_t unit;  ///< the other end
+    int32_t edge;
+    bool out;  ///< whether the other end reads
+  };
+  std::span<const Incident> incident(int32_t unit) const {
+    const auto first = static_cast<size_t>(first_incident_[unit]);
+    const auto last = static_cast<size_t>(first_incident_[static_cast<size_t>(unit) + 1]);
+    return {incidents_.data() + first, last - first};
+  }
+  const Edge& edge(int32_t edge) const { return edges_[edge]; }
+  double wire_ns(int32_t edge, int32_t from, int32_t to) const;
+
+  const PlacementSpace& space() const { return space_; }
+
+ private:
+  static constexpr int32_t kBins = 128;  // of a step
+  struct Shares {
+    float collision = 0, crowd = 0;  // in ns
+  };
+  const Shares& shares(int32_t unit, int32_t device) const {
+    return shares_[static_cast<size_t>(unit) * static_cast<size_t>(space_.devices()) +
+                   static_cast<size_t>(device)];
+  }
+
+  void bind_edges();
+  void sort_tasks(std::span<const int32_t> placement);
+  void index_transfers();
+  int32_t transfer(int32_t output, int32_t to) const;
+  void read_slack(std::span<const int32_t> placement);
+  void read_units(std::span<const int32_t> placement);
+  void read_busy(std::span<const int32_t> placement);
+  float busy_until(int32_t device, double time_ns) const;
+  void read_shares(std::span<const int32_t> placement);
+  void read_critical_transfers(const CriticalPath& path);
+
+  const PlacementSpace& space_;
+  Simulator simulator_;
+  Metrics metrics_;
+  Timeline timeline_;
+  Blame blame_;
+  double step_ns_ = 0, mean_busy_ns_ = 0;
+  std::vector<Unit> units_;
+  std::vector<Edge> edges_;
+  std::vector<Device> devices_;
+  std::vector<Shares> shares_;  // [unit][device]
+  std::vector<Incident> incidents_;
+  std::vector<int32_t> first_incident_, edge_of_;  // edge_of_: of every edge of the problem, or -1
+  std::vector<int32_t> order_, next_;              // operators by start; the next on the device
+  std::vector<int64_t> latest_ns_;                 // per operator: the latest end
+  std::vector<int32_t> first_transfer_, next_transfer_;  // per output; per transfer, of its output
+  std::vector<float> busy_;                              // [device][bin]: busy until its start
+};
+
+}  // namespace trinity
