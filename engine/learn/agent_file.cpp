@@ -62,13 +62,6 @@ Saved read_saved(const std::string& path) {
   return saved;
 }
 
-SavedArray array_of(const char* name, const std::vector<float>& values) {
-  return {name,
-          "F32",
-          {static_cast<int64_t>(values.size())},
-          {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}};
-}
-
 /// Whether constant logits are absent or complete.
 bool fits(size_t count, int64_t wanted) {
   return count == 0 || count == static_cast<size_t>(wanted);
@@ -203,10 +196,10 @@ void Agent::save(const std::string& path) const {
                       weight.shape,
                       {reinterpret_cast<const char*>(self.parameters.values.data() + weight.offset),
                        static_cast<size_t>(weight.count) * sizeof(float)}});
-  arrays.push_back(array_of(kAdamFirst, self.adam.first));
-  arrays.push_back(array_of(kAdamSecond, self.adam.second));
-  arrays.push_back(array_of(kPrior, self.partition->prior));
-  arrays.push_back(array_of(kDevicePrior, self.device_prior));
+  arrays.push_back(saved_floats(kAdamFirst, self.adam.first));
+  arrays.push_back(saved_floats(kAdamSecond, self.adam.second));
+  arrays.push_back(saved_floats(kPrior, self.partition->prior));
+  arrays.push_back(saved_floats(kDevicePrior, self.device_prior));
   write_arrays(path, arrays, metadata);
 }
 

@@ -13,7 +13,9 @@
 namespace trinity {
 namespace {
 
-constexpr const char *kFeatures = "move_features", *kHidden = "hidden", *kNote = "note.";
+constexpr const char *kFeatures = "move_features", *kHidden = "hidden", *kNote = "note.",
+                     *kTraining = "training", *kFirstMoments = "adam.first",
+                     *kSecondMoments = "adam.second";
 
 std::vector<std::string> feature_names() { return {kMoveFeatures.begin(), kMoveFeatures.end()}; }
 
@@ -28,10 +30,42 @@ Value entry(const SavedArrays& file, const char* name) {
   file.refuse(fmt::format("not a ranker of moves saved by trinity (its metadata lack '{}')", name));
 }
 
+/// An array of `count` finite numbers.
+std::vector<float> numbers(const SavedArrays& file, const std::string& name,
+                           const std::vector<int64_t>& shape) {
+  const auto* array = file.find(name);
+  if (!array || array->dtype != "F32" || array->shape != shape)
+    file.refuse(fmt::format("not a ranker of moves saved by trinity (its '{}')", name));
+  std::vector<float> values(array->bytes.size() / sizeof(float));
+  std::memcpy(values.data(), array->bytes.data(), array->bytes.size());
+  for (const float value : values)
+    if (!std::isfinite(value)) file.refuse("a number in it is not finite");
+  return values;
+}
+
+MoveTrainingState read_state(const SavedArrays& file, int64_t weights) {
+  const auto about = entry<std::map<std::string, uint64_t>>(file, kTraining);
+  const auto get = [&](const char* name) {
+    const auto found = about.find(name);
+    if (found == about.end()) file.refuse("a training whose state is damaged");
+    return found->second;
+  };
+  MoveTrainingState state;
+  state.adam.steps = static_cast<int64_t>(get("steps"));
+  state.episodes = static_cast<int64_t>(get("episodes"));
+  state.problems = static_cast<int64_t>(get("problems"));
+  state.seed = get("seed");
+  state.standardised = get("standardised") != 0;
+  state.adam.first = numbers(file, kFirstMoments, {weights});
+  state.adam.second = numbers(file, kSecondMoments, {weights});
+  return state;
+}
+
 }  // namespace
 
 void save_move_network(const MoveNetwork& network, const std::string& path,
-                       const std::map<std::string, std::string>& notes) {
+                       const std::map<std::string, std::string>& notes,
+                       const MoveTrainingState* state) {
   std::map<std::string, std::string> metadata;
   metadata[kFeatures] = nlohmann::json(feature_names()).dump();
   metadata[kHidden] = nlohmann::json(network.hidden()).dump();
@@ -44,6 +78,16 @@ void save_move_network(const MoveNetwork& network, const std::string& path,
                       weight.shape,
                       {reinterpret_cast<const char*>(parameters.values.data() + weight.offset),
                        at(weight.count) * sizeof(float)}});
+  if (state) {
+    metadata[kTraining] = nlohmann::json{{"steps", state->adam.steps},
+                                         {"episodes", state->episodes},
+                                         {"problems", state->problems},
+                                         {"seed", state->seed},
+                                         {"standardised", state->standardised ? 1 : 0}}
+                              .dump();
+    arrays.push_back(saved_floats(kFirstMoments, state->adam.first));
+    arrays.push_back(saved_floats(kSecondMoments, state->adam.second));
+  }
   write_arrays(path, arrays, metadata);
 }
 
@@ -60,14 +104,10 @@ SavedMoveNetwork load_move_network(const std::string& path) {
   }
   auto& parameters = saved.network->parameters();
   for (const auto& weight : parameters.weights()) {
-    const auto* array = file.find(weight.name);
-    if (!array || array->dtype != "F32" || array->shape != weight.shape)
-      file.refuse(fmt::format("not a ranker of moves saved by trinity (its '{}')", weight.name));
-    float* to = parameters.values.data() + weight.offset;
-    std::memcpy(to, array->bytes.data(), array->bytes.size());
-    for (int64_t i = 0; i < weight.count; ++i)
-      if (!std::isfinite(to[i])) file.refuse("a number in it is not finite");
+    const auto values = numbers(file, weight.name, weight.shape);
+    std::copy(values.begin(), values.end(), parameters.values.begin() + weight.offset);
   }
+  if (file.metadata.contains(kTraining)) saved.state = read_state(file, parameters.size());
   for (const auto& [name, text] : file.metadata)
     if (name.starts_with(kNote)) saved.notes[name.substr(std::strlen(kNote))] = text;
   return saved;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,14 +46,24 @@ class MoveNetwork : public MoveRanker {
   std::vector<std::vector<float>> activations_;  // per layer and before the first: [unit][row]
 };
 
+/// What a training goes on from.
+struct MoveTrainingState {
+  AdamState adam;
+  int64_t episodes = 0, problems = 0;
+  uint64_t seed = 0;
+  bool standardised = false;
+};
+
 /// The network as a file of safetensors, float32. `notes` are kept as they are: what it was trained
 /// on, by which command. Throws FileError.
 void save_move_network(const MoveNetwork& network, const std::string& path,
-                       const std::map<std::string, std::string>& notes);
+                       const std::map<std::string, std::string>& notes,
+                       const MoveTrainingState* state = nullptr);
 
 struct SavedMoveNetwork {
   std::shared_ptr<MoveNetwork> network;
   std::map<std::string, std::string> notes;
+  std::optional<MoveTrainingState> state;
 };
 /// Throws FileError for a file that is damaged, foreign, or of other features than this program's.
 SavedMoveNetwork load_move_network(const std::string& path);

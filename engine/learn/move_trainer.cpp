@@ -1,5 +1,7 @@
 #include "learn/move_trainer.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -101,6 +103,32 @@ void MoveTrainer::step(std::vector<float>& gradient, double scale) {
                                     (std::sqrt(double{adam_.second[i]}) + 1e-8));
   }
   std::fill(gradient.begin(), gradient.end(), 0.0f);
+}
+
+void MoveTrainer::save(const std::string& path,
+                       const std::map<std::string, std::string>& notes) const {
+  const MoveTrainingState state{adam_, episodes_, static_cast<int64_t>(tasks_.size()),
+                                options_.seed, standardised_};
+  save_move_network(*network_, path, notes, &state);
+}
+
+std::map<std::string, std::string> MoveTrainer::resume(const std::string& path) {
+  auto saved = load_move_network(path);
+  const auto refuse = [&](const std::string& reason) {
+    throw FileError(fmt::format("{}: {}", path, reason));
+  };
+  if (!saved.state) refuse("a trained ranker without the state of a training");
+  if (saved.network->hidden() != network_->hidden())
+    refuse(fmt::format("a training of hidden layers [{}], this one has [{}]",
+                       fmt::join(saved.network->hidden(), ", "), fmt::join(network_->hidden(), ", ")));
+  if (saved.state->seed != options_.seed || saved.state->problems != static_cast<int64_t>(tasks_.size()))
+    refuse(fmt::format("a training of seed {} on {} problems, this one has seed {} and {}",
+                       saved.state->seed, saved.state->problems, options_.seed, tasks_.size()));
+  network_->parameters().values = saved.network->parameters().values;
+  adam_ = std::move(saved.state->adam);
+  episodes_ = saved.state->episodes;
+  standardised_ = saved.state->standardised;
+  return saved.notes;
 }
 
 MoveTrainer::Report MoveTrainer::imitate(int32_t episodes) {

@@ -28,6 +28,7 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 ---@field nn trinity.NnModule networks and optimisers
 ---@field search trinity.SearchModule the frame of a search of your own
 ---@field policies trinity.PoliciesModule distributions over placements, to be learned
+---@field rankers trinity.RankersModule what chooses among the moves of a search
 ---@field profile trinity.ProfileModule operators and copies measured on this machine
 ---@field dist trinity.DistModule the processes of one training
 ---@field daso trinity.DasoModule the schedule of DASO
@@ -68,6 +69,7 @@ local trinity = late.modules(function()
     profile = require 'trinity.execute.profile',
     features = require 'trinity.learn.features',
     policies = require 'trinity.learn.policies',
+    rankers = require 'trinity.learn.rankers',
     compare = require 'trinity.methods.compare',
     pase = require 'trinity.pase',
     lower = require('trinity.strategy.splits').lower,

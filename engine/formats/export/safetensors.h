@@ -15,6 +15,14 @@ struct SavedArray {
   std::string_view bytes;
 };
 
+/// A row of float32 numbers, which must outlive it.
+inline SavedArray saved_floats(const char* name, const std::vector<float>& values) {
+  return {name,
+          "F32",
+          {static_cast<int64_t>(values.size())},
+          {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}};
+}
+
 /// Arrays and texts by name as safetensors: 8 bytes length, a JSON header, raw bytes. Python reads
 /// the arrays with `safetensors.torch.load_file`. Unlike LibTorch's own archives it holds no
 /// pickle, whose reader is not safe against damaged files.

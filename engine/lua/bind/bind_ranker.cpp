@@ -46,6 +46,19 @@ void push_notes(lua_State* L, const std::map<std::string, std::string>& notes) {
   for (const auto& [name, text] : notes) set_field(L, name.c_str(), text);
 }
 
+std::map<std::string, std::string> notes_arg(lua_State* L, int index) {
+  table_arg(L, index, "notes");
+  std::map<std::string, std::string> notes;
+  lua_pushnil(L);
+  while (lua_next(L, index) != 0) {
+    if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
+      throw WrongArgument(index, "notes", "expected texts by name");
+    notes[lua_tostring(L, -2)] = lua_tostring(L, -1);
+    lua_pop(L, 1);
+  }
+  return notes;
+}
+
 /// load_ranker(path) -> ranker, notes
 int ranker_load(lua_State* L) {
   auto saved = load_move_network(string_arg(L, 1, "path"));
@@ -59,17 +72,7 @@ int ranker_load(lua_State* L) {
 /// ranker:save(path, notes): notes are texts by name
 int ranker_save(lua_State* L) {
   const auto& self = object_arg<BoundRanker>(L, 1);
-  const auto path = string_arg(L, 2, "path");
-  table_arg(L, 3, "notes");
-  std::map<std::string, std::string> notes;
-  lua_pushnil(L);
-  while (lua_next(L, 3) != 0) {
-    if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
-      throw WrongArgument(3, "notes", "expected texts by name");
-    notes[lua_tostring(L, -2)] = lua_tostring(L, -1);
-    lua_pop(L, 1);
-  }
-  save_move_network(*self.network, path, notes);
+  save_move_network(*self.network, string_arg(L, 2, "path"), notes_arg(L, 3));
   return 0;
 }
 
@@ -163,6 +166,18 @@ int trainer_reinforce(lua_State* L) {
   return push_report(L, object_arg<MoveTrainer>(L, 1).reinforce(episodes_arg(L)));
 }
 
+/// trainer:save(path, notes): the ranker and what the training goes on from
+int trainer_save(lua_State* L) {
+  object_arg<MoveTrainer>(L, 1).save(string_arg(L, 2, "path"), notes_arg(L, 3));
+  return 0;
+}
+
+/// trainer:resume(path) -> notes
+int trainer_resume(lua_State* L) {
+  push_notes(L, object_arg<MoveTrainer>(L, 1).resume(string_arg(L, 2, "path")));
+  return 1;
+}
+
 constexpr luaL_Reg kRanker[] = {TRINITY_BIND("save", ranker_save),
                                 TRINITY_BIND("hidden", ranker_hidden),
                                 {nullptr, nullptr}};
@@ -170,6 +185,8 @@ constexpr luaL_Reg kTrainer[] = {TRINITY_BIND("add", trainer_add),
                                  TRINITY_BIND("set", trainer_set),
                                  TRINITY_BIND("imitate", trainer_imitate),
                                  TRINITY_BIND("reinforce", trainer_reinforce),
+                                 TRINITY_BIND("save", trainer_save),
+                                 TRINITY_BIND("resume", trainer_resume),
                                  {nullptr, nullptr}};
 constexpr luaL_Reg kRankerFunctions[] = {TRINITY_BIND("ranker", ranker_new),
                                          TRINITY_BIND("load_ranker", ranker_load),

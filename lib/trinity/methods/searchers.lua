@@ -6,6 +6,7 @@ local ask_tell = require 'trinity.search.ask_tell'
 local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
 local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
+local rankers = require 'trinity.learn.rankers'
 local options_of = require 'trinity.base.options'
 local search = require 'trinity.search'
 local util = require 'trinity.base.util'
@@ -13,25 +14,28 @@ local util = require 'trinity.base.util'
 -- What a searcher takes: class and help, or nothing of its own.
 local function declare(name, class)
   if not class then return search.declared end
-  local declared = options_of.declare('trinity.' .. class, options_of.of_engine({ extends = search.declared,
-    help = ('Settings of methods.%s.'):format(name),
+  local own = { extends = search.declared, help = ('Settings of methods.%s.'):format(name),
     { 'starts', 'table', late = true, as = 'trinity.Placement[]', otherwise = 'everything on one device',
-      help = 'placements that are priced first; the best is the start' } }, core.method_options(name)))
-  return declared
+      help = 'placements that are priced first; the best is the start' } }
+  if name == 'annealing' then own[#own + 1] = rankers.option(false, 'moves are tried as they are drawn') end
+  return options_of.declare('trinity.' .. class, options_of.of_engine(own, core.method_options(name)))
 end
 
 local function register(methods, name, class, about)
   local declared, own = declare(name, class), {}
-  for i, entry in ipairs(class and declared.own or {}) do own[i] = entry.name end
+  for _, entry in ipairs(class and declared.own or {}) do
+    if entry.name ~= 'rank' then own[#own + 1] = entry.name end
+  end
   about.options = declared
   methods.register(name, function(problem, options)
     options = search.options(name, declared, options)
     return search.run(name, problem, options, function(self)
       checkpoints.begin(self)
       local resumed = checkpoints.restore_kept('methods.' .. name, self)
-      local searcher = core.searcher(problem.handle, name, util.merged(util.picked(options, own, false),
-        { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }))
+      local searcher = rankers.searcher(problem, name, util.merged(util.picked(options, own, false),
+        { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }), rankers.of(options.rank))
       ask_tell(self, searcher, ask_tell_checkpoint.hooks(self, resumed, 0, {}))
+      self.ranking = searcher:ranking()
       searcher:close()
     end)
   end, about)

@@ -4,11 +4,13 @@
 --   policy      the paper's search (manual/papers.md "Trinity: the search"): sample placements from the partition and
 --               schedule networks, simulate them, reward them, improve the networks by PPO;
 --   refinement  annealing from the best so far, in a race with a partition where that is nearly as fast
---               (lib/trinity/search/race.lua), judged by the simulator.
+--               (lib/trinity/search/race.lua), whose moves a trained ranker chooses (lib/trinity/learn/rankers.lua).
 -- Options warm_start, policy and refine are true or false. warm_start may be a list of methods and placements instead,
--- policy and refine the share of the budget that they get after the warm start (0 to 1). The presets of the paper and
--- of its released code have the policy only. Under a limit in seconds a refined search does without the policy where
--- its share is too short to begin with (policy_s). The same search with its policy off has a name of its own, best.
+-- policy and refine the share of the budget that they get after the warm start (0 to 1). By default the policy of
+-- placements is off: beside the other two stages it has never paid; the learned part is the ranker (option rank). The
+-- presets of the paper and of its released code have the policy of placements only. Under a limit in seconds a refined
+-- search does without that policy where its share is too short to begin with (policy_s). The same search without
+-- anything learned has a name of its own, best.
 --
 -- In a job of several ranks (trinity.dist) they share the search: every rank does the warm start; the policy's batches
 -- are divided among them; each refines with a seed and a part of the budget of its own, and the best of all is taken.
@@ -26,6 +28,7 @@ local options_of = require 'trinity.base.options'
 local ask_tell = require 'trinity.search.ask_tell'
 local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
 local race = require 'trinity.search.race'
+local rankers = require 'trinity.learn.rankers'
 local search = require 'trinity.search'
 local util = require 'trinity.base.util'
 local warm_start = require 'trinity.search.warm_start'
@@ -54,8 +57,10 @@ local stage_options = options_of.declare('trinity.StageOptions', { extends = heu
 local preset = options_of.words('trinity.Preset', { 'default', 'paper', 'code' })
 local agent_options = options_of.declare('trinity.AgentOptions', options_of.of_engine({ extends = stage_options,
   help = 'Settings of methods.trinity: its stages, then those of the policy, with the defaults of the default preset.',
-  { 'policy', 'any', policy_share, late = true, check = checked_later, as = 'boolean|number',
-    help = 'whether the policy searches, or its share of the budget' },
+  { 'policy', 'any', false, late = true, check = checked_later, as = 'boolean|number',
+    otherwise = 'false; true of the presets paper and code',
+    help = 'whether the policy of placements searches, or its share of the budget' },
+  rankers.option(true, "true; of the paper's presets false"),
   { 'patience', 'integer', 4, least = 1,
     help = 'policy updates without a better placement after which the refinement begins' },
   { 'load', 'string', '', help = 'weights of a trained policy to start from' },
@@ -90,7 +95,7 @@ local function stages_of(owner, methods, given, learns)
   local plain = given.preset == 'paper' or given.preset == 'code'
   local warm = given.warm_start
   if warm == nil then warm = not plain end
-  local policy, policy_given = stage(owner, given, 'policy', learns)
+  local policy, policy_given = stage(owner, given, 'policy', learns and plain)
   local refine, refine_given = stage(owner, given, 'refine', not plain)
   if policy_given and refine_given and policy_given + refine_given > 1 then
     check.refuse(owner, 'option', 'refine', 'shares of policy and refine are %g together, expected at most 1',
@@ -102,7 +107,10 @@ local function stages_of(owner, methods, given, learns)
       learns and 'warm_start, policy and refine are all off' or 'warm_start and refine are both off')
   end
   local share = policy_given or refine_given and 1 - refine_given or policy_share
-  return { entries = entries, policy = policy and (refine and share or 1) or 0, refine = refine }
+  local rank = given.rank
+  if rank == nil then rank = learns and not plain end
+  return { entries = entries, policy = policy and (refine and share or 1) or 0, refine = refine,
+    ranker = refine and rankers.of(rank) or nil }
 end
 
 -- What the agent takes of the caller's options, checked.
@@ -220,8 +228,8 @@ local function refiner(self, start, rival, budget)
   if problem.graph.units <= few_units then
     return core.searcher(problem.handle, 'local_search', { seed = seed, starts = { start } })
   end
-  if rival then return race.new(problem, start, rival, seed, budget) end
-  return race.annealing(problem, start, seed, budget)
+  if rival then return race.new(problem, start, rival, seed, budget, self.ranker) end
+  return race.annealing(problem, start, seed, budget, self.ranker)
 end
 
 -- A placement or nil as a checkpoint keeps it, and back.
@@ -267,6 +275,7 @@ local function refine_together(self, start, rival)
   if part > 0 then
     local searcher = refiner(own, start, rival, part)
     ask_tell(own, searcher, { on_scores = on_scores })
+    self.ranking = searcher:ranking()
     searcher:close()
   end
   finish()
@@ -285,6 +294,7 @@ local function refine(self, resumed)
     { stage = 'refine', start = checkpoints.pack(start), rival = packed(rival) })
   local searcher = refiner(self, start, rival, self.options.evaluations - first)
   ask_tell(self, searcher, hooks)
+  self.ranking = searcher:ranking()
   searcher:close()
 end
 
@@ -302,10 +312,12 @@ end
 
 -- What a search goes through beside a policy.
 local function stage_names(problem, stages, options)
-  local names, few = {}, problem.graph.units <= few_units and 'local search' or 'annealing'
+  local names, few = {}, problem.graph.units <= few_units
   if #stages.entries > 0 then names[1] = 'warm start' end
-  if stages.refine then names[#names + 1] = exhaustive(problem, options.evaluations) and 'every placement' or few end
-  return names
+  if not stages.refine then return names end
+  names[#names + 1] = exhaustive(problem, options.evaluations) and 'every placement' or few and 'local search'
+    or stages.ranker and 'annealing of ranked moves' or 'annealing'
+  return names, stages.ranker ~= nil and names[#names] == 'annealing of ranked moves'
 end
 
 local function register(methods, name, declared, about)
@@ -318,7 +330,11 @@ local function register(methods, name, declared, about)
       checkpoints.begin(self, self.job ~= nil)
       local resumed = resumed_notes(self)
       local refining = resumed and resumed.stage == 'refine'
-      self.updates, self.stages = learns and (self.updates or 0) or nil, stage_names(problem, stages, options)
+      local ranks
+      self.stages, ranks = stage_names(problem, stages, options)
+      -- A ranker was trained before: only a policy of placements, or nothing learned at all, is counted.
+      self.updates = learns and (stages.policy > 0 or not ranks) and (self.updates or 0) or nil
+      self.ranker = stages.ranker
       if not resumed and #stages.entries > 0 then
         warm_start.run(self, methods, stages.entries)
         dist_search.follow(self, self.job)

@@ -6,6 +6,8 @@
 
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
+local rankers = require 'trinity.learn.rankers'
+local util = require 'trinity.base.util'
 local warm_start = require 'trinity.search.warm_start'
 
 local Race = {}
@@ -20,10 +22,10 @@ local least_s = 1          -- seconds that are
 local imbalances = { 0.03, 0.3 }
 
 --- Annealing as both do it: cooler than by default, since it begins from a good placement, with moves of whole layers
---- and most seeds on the critical path (engine/search/placement/moves.h).
-function race.annealing(problem, start, seed, evaluations)
-  return core.searcher(problem.handle, 'annealing', { seed = seed, evaluations = math.min(evaluations, 2 ^ 40),
-    starts = { start }, first_temperature = 1, groups = true, evenly_one_in = 5 })
+--- and most seeds on the critical path (engine/search/placement/moves.h); cooler still where a ranker chooses the moves.
+function race.annealing(problem, start, seed, evaluations, ranker)
+  return rankers.searcher(problem, 'annealing', { seed = seed, evaluations = math.min(evaluations, 2 ^ 40),
+    starts = { start }, first_temperature = ranker and 0.1 or 1, groups = true, evenly_one_in = 5 }, ranker)
 end
 
 -- Whether a race fits what is left of the budget of the search `self`; ranks of a job agree on it.
@@ -55,9 +57,10 @@ end
 
 --- budget: evaluations of the whole race. Its result depends on the seed and the budget alone where progress() is not
 --- used.
-function race.new(problem, start, rival, seed, budget)
+function race.new(problem, start, rival, seed, budget, ranker)
+  local function racer(from) return race.annealing(problem, from, seed, 2 ^ 40, ranker) end
   return setmetatable({ used = 0, share = 0, budget = budget, now = 1, best = {}, half = {},
-    racers = { race.annealing(problem, start, seed, 2 ^ 40), race.annealing(problem, rival, seed, 2 ^ 40) } }, Race)
+    racers = { racer(start), racer(rival) } }, Race)
 end
 
 --- The share of a wall-clock budget that is used.
@@ -109,6 +112,14 @@ function Race:tell(values, excess)
   local searcher = self.racers[self.now]
   searcher:tell(values, excess)
   self.used = self.used + searcher:evaluations() - self.before
+end
+
+--- What a ranker came to in both; nil without one.
+function Race:ranking()
+  local first, second = self.racers[1]:ranking(), self.racers[2]:ranking()
+  if not first then return nil end
+  for key, value in util.sorted_pairs(second) do first[key] = first[key] + value end
+  return first
 end
 
 function Race:close()

@@ -9,6 +9,14 @@ local simulator = require 'trinity.strategy.simulator'
 local splits = require 'trinity.strategy.splits'
 local util = require 'trinity.base.util'
 
+--- What a ranker of moves came to in a search.
+---@class trinity.Ranking
+---@field seconds number spent on it: states, features and scores
+---@field trials integer simulated moves that it chose
+---@field improving integer those that were better than what they changed
+---@field plain_trials integer moves tried as they were drawn
+---@field plain_improving integer
+
 ---@class trinity.Strategy: trinity.PlanSpec
 ---@field problem trinity.Problem
 ---@field metrics trinity.Metrics
@@ -17,6 +25,7 @@ local util = require 'trinity.base.util'
 ---@field seed? integer
 ---@field evaluations? integer
 ---@field updates? integer of a policy, where the method learns one
+---@field ranking? trinity.Ranking of a search whose moves a ranker chose
 ---@field stages? string[] what the search went through, where that depends on its options and budget
 ---@field seconds? number wall-clock time of the search
 ---@field curve? trinity.CurvePoint[]
