@@ -113,7 +113,8 @@ end
 --- Changes settings of what follows.
 ---@param options trinity.MoveTrainerOptions
 function Trainer:set(options)
-  trainer_options:check('trainer:set', 1, 'options', options)
+  check.argument('trainer:set', 1, 'options', options, 'table')
+  trainer_options:check('trainer:set', options)
   self.handle:set(options)
 end
 
@@ -179,7 +180,7 @@ end
 function rankers.option(default, otherwise)
   return { 'rank', 'any', default, late = true, check = check_rank, otherwise = otherwise,
     as = 'boolean|string|trinity.Ranker|fun(candidates: trinity.MoveCandidates): number[]',
-    help = 'who chooses among moves: true for the weights that come with trinity, a file of weights, a ranker, a function' }
+    help = 'who chooses among moves: true for the weights that come with trinity, a file, a ranker, a function' }
 end
 
 --- The ranker that a value of option `rank` says: nil for none.

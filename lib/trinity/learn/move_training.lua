@@ -1,0 +1,126 @@
+-- Training rankers of moves (lib/trinity/learn/rankers.lua), and holding them against the same search without one: what
+-- `trinity train` and `trinity policy` do.
+
+local methods = require 'trinity.methods'
+local model = require 'trinity.graph.model'
+local problems = require 'trinity.strategy.problem'
+local statistics = require 'trinity.base.statistics'
+local util = require 'trinity.base.util'
+local warm_start = require 'trinity.search.warm_start'
+
+local training = {}
+
+local rounds_of_imitation, episodes_of_imitation, episodes_of_ppo = 4, 3, 2 -- episodes: a problem
+local ppo_learning_rate = 3e-4
+local most_starts = 5
+
+--- The graph that text NAME[:batch[:granularity]] says, and its label.
+local function graph_of(text)
+  local name, batch, granularity = text:match '^([^:]+):?(%d*):?(%a*)$'
+  if not name then util.fail_usage("'%s': expected MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY", text) end
+  local options = { batch_size = tonumber(batch), granularity = granularity ~= '' and granularity or nil }
+  return model.load(name, next(options) and options or nil)
+end
+
+--- Placements of heuristics that fit, the best first.
+local function starts_of(problem)
+  local list = {}
+  for i, name in ipairs(warm_start.portfolio) do
+    local found = methods.get(name)(problem, { quiet = true })
+    if found and found.metrics.feasible then
+      list[#list + 1] = { placement = found.placement, step_time_s = found.metrics.step_time_s, order = i, name = name }
+    end
+  end
+  table.sort(list, function(a, b)
+    if a.step_time_s ~= b.step_time_s then return a.step_time_s < b.step_time_s end
+    return a.order < b.order
+  end)
+  return list
+end
+
+--- Every graph of a list with every cluster of another (texts with commas): { label, problem, starts }, but for those
+--- on which no heuristic fits, whose labels come second. Their reward is the step time alone.
+---@param graphs string
+---@param clusters string
+---@return table[] cases
+---@return string[] left_out
+function training.cases(graphs, clusters)
+  local cases, left_out = {}, {}
+  for _, text in ipairs(util.words(graphs)) do
+    local graph = graph_of(text)
+    for _, name in ipairs(util.words(clusters)) do
+      local problem = problems.new { graph = graph, cluster = model.cluster(name) }
+      local label, starts = ('%s on %s'):format(text, name), starts_of(problem)
+      if #starts > 0 then
+        cases[#cases + 1] = { label = label, problem = problem, starts = starts }
+      else
+        left_out[#left_out + 1] = label
+      end
+    end
+  end
+  return cases, left_out
+end
+
+--- Adds the cases to a trainer.
+function training.add(trainer, cases)
+  for _, case in ipairs(cases) do
+    local starts = {}
+    for i = 1, math.min(most_starts, #case.starts) do starts[i] = case.starts[i].placement end
+    trainer:add(case.problem, starts)
+  end
+end
+
+--- Round number `round` (from 1) on `count` problems: the moves that help, then the choice among candidates. Returns
+--- its name and report.
+function training.round(trainer, round, count)
+  if round <= rounds_of_imitation then return 'imitate', trainer:imitate(episodes_of_imitation * count) end
+  trainer:set { learning_rate = ppo_learning_rate }
+  return 'ppo', trainer:reinforce(episodes_of_ppo * count)
+end
+
+--- What methods find from the same start, the best heuristic, whose price is in the budget.
+local function run(method, case, budget, seed, rank)
+  local start, options = case.starts[1].placement, util.merged(budget, { seed = seed, quiet = true })
+  if method == 'annealing' or method == 'local_search' then
+    options.starts = { start }
+  else
+    options.warm_start, options.rank = { start }, rank
+  end
+  local found = methods[method](case.problem, options)
+  if found.stopped then util.fail 'interrupted' end
+  return found.metrics.step_time_s, found.ranking
+end
+
+--- Step times of the search with a ranker over those of another method, a seed each: a list. budget: { evaluations = }
+--- or { seconds = }. known: what others came to, by method, which this fills.
+---@return number[] ratios
+---@return trinity.Ranking ranking of the last
+function training.ratios(case, rank, other, budget, seeds, known)
+  local ratios, ranking = {}, nil
+  known[other] = known[other] or {}
+  for seed = 1, seeds do
+    known[other][seed] = known[other][seed] or run(other, case, budget, seed)
+    local own_s
+    own_s, ranking = run('trinity', case, budget, seed, rank)
+    ratios[seed] = own_s / known[other][seed]
+  end
+  return ratios, ranking
+end
+
+--- The geometric mean of ratios, the bounds of its 95 % interval by the t distribution over rows, and the chance of
+--- such a difference if there is none (signed ranks, Wilcoxon).
+---@param ratios number[]
+---@return number mean
+---@return number low
+---@return number high
+---@return number p
+function training.summary(ratios)
+  local logs = util.map(ratios, math.log)
+  local mean, half = statistics.mean(logs), 0
+  if #logs > 1 then
+    half = statistics.student(#logs - 1) * statistics.deviation(logs) / math.sqrt(#logs)
+  end
+  return math.exp(mean), math.exp(mean - half), math.exp(mean + half), statistics.signed_rank(logs).p
+end
+
+return training

@@ -1,0 +1,88 @@
+#!/usr/bin/env trinity
+-- Trains a ranker of moves (lib/trinity/learn/rankers.lua) on annealings of several graphs on several clusters: rounds
+-- of imitation of the moves that helped, then PPO over the choice among candidates. Writes weights that
+-- `search --method trinity --method_set rank=FILE` and `trinity policy` read.
+
+local trinity = require 'trinity'
+local core = require 'trinity.core'
+local progress = require 'trinity.base.progress'
+local training = require 'trinity.learn.move_training'
+local util = require 'trinity.base.util'
+
+local options = trinity.options {
+  'Trains a ranker of moves, which method trinity searches with.',
+  graphs = { default = 'inception_v3:64,resnet50:32,gpt2:4,gnmt:64', help = 'MODEL, MODEL:BATCH or '
+    .. 'MODEL:BATCH:GRANULARITY, with commas' },
+  clusters = { default = 'p100x2,p100x4', help = 'with commas; every graph is trained on each' },
+  minutes = { default = 3, help = 'after which no round begins', min = 0 },
+  rounds = { default = 0, help = 'rounds in all, the first 4 of imitation; 0: as many as the minutes allow', min = 0,
+    integer = true },
+  hidden = { default = '32,32', help = "widths of the hidden layers with commas; '': a linear score" },
+  seed = { default = 1, help = 'of weights and episodes', min = 0, integer = true },
+  resume = { default = false, help = 'goes on from SAVE.training, which every round writes' },
+  save = { default = 'runs/train/moves.safetensors', writes = '', help = 'where the weights go' },
+}
+
+local hidden = {}
+for i, word in ipairs(util.words(options.hidden)) do
+  hidden[i] = tonumber(word)
+  if not hidden[i] then util.fail_usage("option --hidden: expected widths with commas, got '%s'", options.hidden) end
+end
+local cases, left_out = training.cases(options.graphs, options.clusters)
+if #cases == 0 then util.fail_usage('option --graphs: no heuristic fits on any of the graphs and clusters') end
+for _, label in ipairs(left_out) do print(label .. ': left out, no heuristic fits') end
+
+local ranker = trinity.rankers.new { hidden = hidden, seed = options.seed }
+local trainer = trinity.rankers.trainer(ranker, { seed = options.seed })
+training.add(trainer, cases)
+local state, round, before_s = options.save .. '.training', 0, 0
+if options.resume then
+  local notes = trainer:resume(state)
+  round, before_s = tonumber(notes.rounds) or 0, tonumber(notes.seconds) or 0
+end
+print(('%d weights, %d problems; %s\n'):format(ranker.weights, #cases, options.rounds > 0
+  and ('%d rounds'):format(options.rounds) or ('%g minutes'):format(options.minutes)))
+
+local begin_s, rows = core.clock_s(), {}
+local function seconds() return before_s + core.clock_s() - begin_s end
+local function more()
+  if options.rounds > 0 then return round < options.rounds end
+  return seconds() < options.minutes * 60
+end
+
+local looks = progress.new('train', false)
+local stopped = trinity.stoppable(function(stop_requested)
+  while more() and not stop_requested() do
+    local ok, kind, report = pcall(training.round, trainer, round + 1, #cases)
+    if not ok then
+      if stop_requested() then return end
+      error(kind, 0)
+    end
+    round = round + 1
+    report.round, report.kind = round, kind
+    rows[#rows + 1] = report
+    trinity.run:log { round = round, improving_share = report.improving / math.max(1, report.trials),
+      loss = report.loss, entropy = report.entropy, best_share = report.best_share }
+    trainer:save(state, { rounds = tostring(round), seconds = tostring(seconds()) })
+    looks:update { text = ('round %d: %.1f %% of the moves improve, best / start %.4f'):format(round,
+      100 * report.improving / math.max(1, report.trials), report.best_share) }
+  end
+end)
+
+print(trinity.format_table({ 'round', 'learns by', 'trials', 'improving', 'loss', 'best / start' },
+  util.map(rows, function(r)
+    return { ('%d'):format(r.round), r.kind, ('%d'):format(r.trials),
+      ('%.1f %%'):format(100 * r.improving / math.max(1, r.trials)), ('%.4f'):format(r.loss),
+      ('%.4f'):format(r.best_share) }
+  end)))
+if round == 0 then
+  print '\nno round was made: nothing is saved'
+  os.exit(stopped and 130 or 1)
+end
+ranker:save(options.save, { rounds = tostring(round), seed = tostring(options.seed),
+  trained_on = table.concat(util.map(cases, function(case) return case.label end), ', '),
+  hours = ('%.1f'):format(math.ceil(seconds() / 360) / 10),
+  command = ('trinity train --graphs %s --clusters %s --rounds %d --hidden %s --seed %d'):format(options.graphs,
+    options.clusters, round, options.hidden == '' and "''" or options.hidden, options.seed) })
+print(('\nthe weights are saved in %s'):format(options.save))
+if stopped then os.exit(130) end
