@@ -40,10 +40,6 @@ end
 
 --- Every graph of a list with every cluster of another (texts with commas): { label, problem, starts }, but for those
 --- on which no heuristic fits, whose labels come second. Their reward is the step time alone.
----@param graphs string
----@param clusters string
----@return table[] cases
----@return string[] left_out
 function training.cases(graphs, clusters)
   local cases, left_out = {}, {}
   for _, text in ipairs(util.words(graphs)) do
@@ -93,8 +89,6 @@ end
 
 --- Step times of the search with a ranker over those of another method, a seed each: a list. budget: { evaluations = }
 --- or { seconds = }. known: what others came to, by method, which this fills.
----@return number[] ratios
----@return trinity.Ranking ranking of the last
 function training.ratios(case, rank, other, budget, seeds, known)
   local ratios, ranking = {}, nil
   known[other] = known[other] or {}
@@ -109,13 +103,8 @@ end
 
 --- The geometric mean of ratios, the bounds of its 95 % interval by the t distribution over rows, and the chance of
 --- such a difference if there is none (signed ranks, Wilcoxon).
----@param ratios number[]
----@return number mean
----@return number low
----@return number high
----@return number p
 function training.summary(ratios)
-  local logs = util.map(ratios, math.log)
+  local logs = util.map(ratios, function(ratio) return math.log(ratio) end)
   local mean, half = statistics.mean(logs), 0
   if #logs > 1 then
     half = statistics.student(#logs - 1) * statistics.deviation(logs) / math.sqrt(#logs)

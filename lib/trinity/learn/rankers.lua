@@ -8,25 +8,18 @@
 --     return scores
 --   end })
 
-local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'
-local util = require 'trinity.base.util'
 
 --- Rankers of moves: weights that are trained, or functions of a script.
 ---@class trinity.RankersModule
+---@field shipped string the file of weights that method trinity takes by default
+---@field features string[] what a ranker is told of a move, by name (engine/search/placement/move_features.h)
 local rankers = {}
 
---- The weights that method trinity takes by default.
 rankers.shipped = core.home .. '/models/policies/moves.safetensors'
-
---- What a ranker is told of a move, by name (engine/search/placement/move_features.h).
----@type string[]
 rankers.features = core.move_features()
-
-local column = {}
-for i, name in ipairs(rankers.features) do column[name] = i end
 
 --- Weights that score moves.
 ---@class trinity.Ranker
@@ -149,88 +142,6 @@ function Trainer:resume(path)
   return self.handle:resume(path)
 end
 
---- Moves among which a rank function chooses; numbers are those of rankers.features.
----@class trinity.MoveCandidates
----@field count integer
----@field features trinity.DoubleArray count x #rankers.features numbers, a row a move
-local Candidates = { __name = 'candidates' }
-Candidates.__index = Candidates
-
---- Feature `name` of move i.
----@param i integer
----@param name string
----@return number
-function Candidates:get(i, name)
-  check.integer('candidates:get', 1, 'i', i, 1, self.count)
-  local at = column[name]
-  if not at then
-    check.refuse('candidates:get', 2, 'name', 'unknown feature %s', util.unknown(tostring(name), rankers.features))
-  end
-  return self.features[(i - 1) * #rankers.features + at]
-end
-
--- What reads option `rank`: nil, an object of the engine, or a function.
-local function check_rank(owner, place, name, value)
-  local is = type(value)
-  if is == 'boolean' or is == 'string' or is == 'function' or getmetatable(value) == Ranker then return end
-  check.wrong(owner, place, name, value, 'true, false, a file of weights, a ranker or a function')
-end
-
---- Declares option `rank` with a default, in words.
-function rankers.option(default, otherwise)
-  return { 'rank', 'any', default, late = true, check = check_rank, otherwise = otherwise,
-    as = 'boolean|string|trinity.Ranker|fun(candidates: trinity.MoveCandidates): number[]',
-    help = 'who chooses among moves: true for the weights that come with trinity, a file, a ranker, a function' }
-end
-
---- The ranker that a value of option `rank` says: nil for none.
-function rankers.of(value)
-  if value == true then value = rankers.shipped end
-  if type(value) == 'string' then return rankers.load(value) end
-  return value or nil
-end
-
--- The engine's searcher with a function that it calls for scores.
-local Scripted = {}
-Scripted.__index = Scripted
-
-for _, name in ipairs { 'tell', 'evaluations', 'progress', 'ranking', 'close' } do
-  Scripted[name] = function(self, ...) return self.searcher[name](self.searcher, ...) end
-end
-
-function Scripted:ask(room, most) return self.searcher:ask(room, most, self.call, self.features, self.scores) end
-
-local function scripted(searcher, rank, most)
-  local self = setmetatable({ searcher = searcher, features = array.double(most * #rankers.features),
-    scores = array.double(most) }, Scripted)
-  local candidates = setmetatable({ count = 0, features = self.features }, Candidates)
-  self.call = function(count)
-    candidates.count = count
-    local scores = rank(candidates)
-    if type(scores) ~= 'table' or #scores ~= count then
-      util.fail('rank: expected a list of %d scores, got %s', count,
-        type(scores) == 'table' and ('%d'):format(#scores) or util.describe(scores))
-    end
-    for i = 1, count do
-      if type(scores[i]) ~= 'number' then
-        util.fail('rank: score %d: expected a number, got %s', i, util.describe(scores[i]))
-      end
-      self.scores[i] = scores[i]
-    end
-  end
-  return self
-end
-
---- A searcher of the engine (core.searcher) that moves as `ranker` says: what rankers.of gave.
-function rankers.searcher(problem, method, options, ranker)
-  if not ranker then return core.searcher(problem.handle, method, options) end
-  local is_function = type(ranker) == 'function'
-  local searcher = core.searcher(problem.handle, method,
-    util.merged(options, { ranker = is_function and true or ranker.handle }))
-  return is_function and scripted(searcher, ranker, options.candidates or 16) or searcher
-end
-
 check.methods(Ranker)
 check.methods(Trainer)
-check.methods(Candidates)
 return rankers

@@ -6,7 +6,7 @@ local ask_tell = require 'trinity.search.ask_tell'
 local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
 local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
-local rankers = require 'trinity.learn.rankers'
+local ranked = require 'trinity.search.ranked'
 local options_of = require 'trinity.base.options'
 local search = require 'trinity.search'
 local util = require 'trinity.base.util'
@@ -17,7 +17,7 @@ local function declare(name, class)
   local own = { extends = search.declared, help = ('Settings of methods.%s.'):format(name),
     { 'starts', 'table', late = true, as = 'trinity.Placement[]', otherwise = 'everything on one device',
       help = 'placements that are priced first; the best is the start' } }
-  if name == 'annealing' then own[#own + 1] = rankers.option(false, 'moves are tried as they are drawn') end
+  if name == 'annealing' then own[#own + 1] = ranked.option(false, 'moves are tried as they are drawn') end
   return options_of.declare('trinity.' .. class, options_of.of_engine(own, core.method_options(name)))
 end
 
@@ -32,8 +32,8 @@ local function register(methods, name, class, about)
     return search.run(name, problem, options, function(self)
       checkpoints.begin(self)
       local resumed = checkpoints.restore_kept('methods.' .. name, self)
-      local searcher = rankers.searcher(problem, name, util.merged(util.picked(options, own, false),
-        { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }), rankers.of(options.rank))
+      local searcher = ranked.searcher(problem, name, util.merged(util.picked(options, own, false),
+        { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }), ranked.of(options.rank))
       ask_tell(self, searcher, ask_tell_checkpoint.hooks(self, resumed, 0, {}))
       self.ranking = searcher:ranking()
       searcher:close()

@@ -7,10 +7,10 @@
 --               (lib/trinity/search/race.lua), whose moves a trained ranker chooses (lib/trinity/learn/rankers.lua).
 -- Options warm_start, policy and refine are true or false. warm_start may be a list of methods and placements instead,
 -- policy and refine the share of the budget that they get after the warm start (0 to 1). By default the policy of
--- placements is off: beside the other two stages it has never paid; the learned part is the ranker (option rank). The
--- presets of the paper and of its released code have the policy of placements only. Under a limit in seconds a refined
--- search does without that policy where its share is too short to begin with (policy_s). The same search without
--- anything learned has a name of its own, best.
+-- placements is off where moves refine: beside the other two stages it has never paid; the learned part is the ranker
+-- (option rank). The presets of the paper and of its released code have the policy of placements only. Under a limit in
+-- seconds a refined search does without that policy where its share is too short to begin with (policy_s). The same
+-- search without anything learned has a name of its own, best.
 --
 -- In a job of several ranks (trinity.dist) they share the search: every rank does the warm start; the policy's batches
 -- are divided among them; each refines with a seed and a part of the budget of its own, and the best of all is taken.
@@ -28,7 +28,7 @@ local options_of = require 'trinity.base.options'
 local ask_tell = require 'trinity.search.ask_tell'
 local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
 local race = require 'trinity.search.race'
-local rankers = require 'trinity.learn.rankers'
+local ranked = require 'trinity.search.ranked'
 local search = require 'trinity.search'
 local util = require 'trinity.base.util'
 local warm_start = require 'trinity.search.warm_start'
@@ -58,9 +58,9 @@ local preset = options_of.words('trinity.Preset', { 'default', 'paper', 'code' }
 local agent_options = options_of.declare('trinity.AgentOptions', options_of.of_engine({ extends = stage_options,
   help = 'Settings of methods.trinity: its stages, then those of the policy, with the defaults of the default preset.',
   { 'policy', 'any', false, late = true, check = checked_later, as = 'boolean|number',
-    otherwise = 'false; true of the presets paper and code',
+    otherwise = 'true where nothing is refined, or a share',
     help = 'whether the policy of placements searches, or its share of the budget' },
-  rankers.option(true, "true; of the paper's presets false"),
+  ranked.option(true, "true; of the paper's presets false"),
   { 'patience', 'integer', 4, least = 1,
     help = 'policy updates without a better placement after which the refinement begins' },
   { 'load', 'string', '', help = 'weights of a trained policy to start from' },
@@ -95,8 +95,8 @@ local function stages_of(owner, methods, given, learns)
   local plain = given.preset == 'paper' or given.preset == 'code'
   local warm = given.warm_start
   if warm == nil then warm = not plain end
-  local policy, policy_given = stage(owner, given, 'policy', learns and plain)
   local refine, refine_given = stage(owner, given, 'refine', not plain)
+  local policy, policy_given = stage(owner, given, 'policy', learns and (not refine or refine_given ~= nil))
   if policy_given and refine_given and policy_given + refine_given > 1 then
     check.refuse(owner, 'option', 'refine', 'shares of policy and refine are %g together, expected at most 1',
       policy_given + refine_given)
@@ -110,7 +110,7 @@ local function stages_of(owner, methods, given, learns)
   local rank = given.rank
   if rank == nil then rank = learns and not plain end
   return { entries = entries, policy = policy and (refine and share or 1) or 0, refine = refine,
-    ranker = refine and rankers.of(rank) or nil }
+    ranker = refine and ranked.of(rank) or nil }
 end
 
 -- What the agent takes of the caller's options, checked.

@@ -22,7 +22,6 @@ local util = require 'trinity.base.util'
 ---@field step integer how often search:evaluate was called
 ---@field mean_reward? number of the placements of the last step
 ---@field updates? integer how often a policy was updated; nil where the method has none
----@field ranking? trinity.Ranking what a ranker of moves came to
 ---@field stages? string[] what the search went through, where that depends on its options and budget
 ---@field sum_of_means? number the sum of that over all steps
 ---@field curve trinity.CurvePoint[]

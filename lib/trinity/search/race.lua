@@ -6,7 +6,7 @@
 
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
-local rankers = require 'trinity.learn.rankers'
+local ranked = require 'trinity.search.ranked'
 local util = require 'trinity.base.util'
 local warm_start = require 'trinity.search.warm_start'
 
@@ -24,7 +24,7 @@ local imbalances = { 0.03, 0.3 }
 --- Annealing as both do it: cooler than by default, since it begins from a good placement, with moves of whole layers
 --- and most seeds on the critical path (engine/search/placement/moves.h); cooler still where a ranker chooses moves.
 function race.annealing(problem, start, seed, evaluations, ranker)
-  return rankers.searcher(problem, 'annealing', { seed = seed, evaluations = math.min(evaluations, 2 ^ 40),
+  return ranked.searcher(problem, 'annealing', { seed = seed, evaluations = math.min(evaluations, 2 ^ 40),
     starts = { start }, first_temperature = ranker and 0.1 or 1, groups = true, evenly_one_in = 5 }, ranker)
 end
 

@@ -14,6 +14,26 @@ return function(examples)
   end
   local function small_features() return { node2vec = { dimensions = 2, walks_per_node = 1, epochs = 1 } } end
 
+  local function ranker() return trinity.rankers.new { hidden = { 2 } } end
+  local function trainer()
+    local made = trinity.rankers.trainer(ranker(), { evaluations = 32 })
+    made:add(problem(), { examples.shared().placement })
+    return made
+  end
+  local function candidates()
+    local seen
+    trinity.methods.annealing(problem(), { evaluations = 40, quiet = true, rank = function(given)
+      seen = given
+      local scores = {}
+      for i = 1, given.count do scores[i] = 0 end
+      return scores
+    end })
+    return seen
+  end
+  objects['trinity.RankersModule'] = function() return trinity.rankers end
+  objects['trinity.Ranker'] = ranker
+  objects['trinity.MoveTrainer'] = trainer
+  objects['trinity.MoveCandidates'] = candidates
   objects['trinity.PoliciesModule'] = function() return trinity.policies end
   objects['trinity.Policy'] = policy
   objects['trinity.Agent'] = agent
@@ -50,6 +70,25 @@ return function(examples)
   local function actions() return { trinity.tensor.ones({ 2, 2 }, { dtype = 'int64' }) } end
   of('Policy', 'evaluate', actions)
   of('Policy', 'placements', actions)
+  of('RankersModule', 'load', function()
+    local path = examples.path()
+    ranker():save(path)
+    return { path }
+  end)
+  of('RankersModule', 'new', function() return { { hidden = { 2 } } } end)
+  of('RankersModule', 'trainer', function() return { ranker(), { evaluations = 32 } } end)
+  of('Ranker', 'save', function() return { examples.path(), { seed = '1' } } end)
+  of('MoveTrainer', 'add', function() return { problem(), { examples.shared().placement } } end)
+  of('MoveTrainer', 'set', function() return { { clip = 0 } } end)
+  of('MoveTrainer', 'imitate', function() return { 1 } end)
+  of('MoveTrainer', 'reinforce', function() return { 1 } end)
+  of('MoveTrainer', 'save', function() return { examples.path(), { seed = '1' } } end)
+  of('MoveTrainer', 'resume', function()
+    local path = examples.path()
+    trainer():save(path)
+    return { path }
+  end)
+  of('MoveCandidates', 'get', function() return { 1, 'wait' } end)
   of('Agent', 'update', function() return { { 1, 2 } } end)
   of('Agent', 'save', function() return { examples.path() } end)
   of('Agent', 'imitate', function() return { { examples.shared().placement }, { steps = 1 } } end)

@@ -1,0 +1,97 @@
+-- Searches whose moves a ranker chooses (lib/trinity/learn/rankers.lua): option `rank` of methods, and the engine's
+-- searcher with it.
+
+local array = require 'trinity.base.array'
+local check = require 'trinity.base.check'
+local core = require 'trinity.core'
+local rankers = require 'trinity.learn.rankers'
+local util = require 'trinity.base.util'
+
+local ranked = {}
+
+local column, width = {}, #rankers.features
+for i, name in ipairs(rankers.features) do column[name] = i end
+
+--- Moves among which a rank function chooses; numbers are those of rankers.features.
+---@class trinity.MoveCandidates
+---@field count integer
+---@field features trinity.DoubleArray count x #trinity.rankers.features numbers, a row a move
+local Candidates = { __name = 'candidates' }
+Candidates.__index = Candidates
+
+--- Feature `name` of move i.
+---@param i integer
+---@param name string
+---@return number
+function Candidates:get(i, name)
+  check.integer('candidates:get', 1, 'i', i, 1, self.count)
+  local at = column[name]
+  if not at then
+    check.refuse('candidates:get', 2, 'name', 'unknown feature %s', util.unknown(tostring(name), rankers.features))
+  end
+  return self.features[(i - 1) * width + at]
+end
+
+-- What reads option `rank`: nil, an object of the engine, or a function.
+local function check_rank(owner, place, name, value)
+  local is = type(value)
+  if is == 'boolean' or is == 'string' or is == 'function' or util.class_of(value) == 'ranker' then return end
+  check.wrong(owner, place, name, value, 'true, false, a file of weights, a ranker or a function')
+end
+
+--- Declares option `rank` with a default, in words.
+function ranked.option(default, otherwise)
+  return { 'rank', 'any', default, late = true, check = check_rank, otherwise = otherwise,
+    as = 'boolean|string|trinity.Ranker|fun(candidates: trinity.MoveCandidates): number[]',
+    help = 'who chooses among moves: true for the weights that come with trinity, a file, a ranker, a function' }
+end
+
+--- The ranker that a value of option `rank` says: nil for none.
+function ranked.of(value)
+  if value == true then value = rankers.shipped end
+  if type(value) == 'string' then return rankers.load(value) end
+  return value or nil
+end
+
+-- The engine's searcher with a function that it calls for scores.
+local Scripted = {}
+Scripted.__index = Scripted
+
+for _, name in ipairs { 'tell', 'evaluations', 'progress', 'ranking', 'close' } do
+  Scripted[name] = function(self, ...) return self.searcher[name](self.searcher, ...) end
+end
+
+function Scripted:ask(room, most) return self.searcher:ask(room, most, self.call, self.features, self.scores) end
+
+local function scripted(searcher, rank, most)
+  local self = setmetatable({ searcher = searcher, features = array.double(most * width),
+    scores = array.double(most) }, Scripted)
+  local candidates = setmetatable({ count = 0, features = self.features }, Candidates)
+  self.call = function(count)
+    candidates.count = count
+    local scores = rank(candidates)
+    if type(scores) ~= 'table' or #scores ~= count then
+      util.fail('rank: expected a list of %d scores, got %s', count,
+        type(scores) == 'table' and ('%d'):format(#scores) or util.describe(scores))
+    end
+    for i = 1, count do
+      if type(scores[i]) ~= 'number' then
+        util.fail('rank: score %d: expected a number, got %s', i, util.describe(scores[i]))
+      end
+      self.scores[i] = scores[i]
+    end
+  end
+  return self
+end
+
+--- A searcher of the engine (core.searcher) that moves as `ranker` says: what ranked.of gave.
+function ranked.searcher(problem, method, options, ranker)
+  if not ranker then return core.searcher(problem.handle, method, options) end
+  local is_function = type(ranker) == 'function'
+  local searcher = core.searcher(problem.handle, method,
+    util.merged(options, { ranker = is_function and true or ranker.handle }))
+  return is_function and scripted(searcher, ranker, options.candidates or 16) or searcher
+end
+
+check.methods(Candidates)
+return ranked
