@@ -17,7 +17,7 @@ using namespace trinity;
 
 namespace {
 
-const std::string kData = test::shared_data();
+const std::string kInstances = test::shared_data();
 
 }  // namespace
 
@@ -45,9 +45,9 @@ TEST_CASE("compat mode gives the published simulator's step times on real profil
   for (const char* name :
        {"alexnet", "vgg16", "gnmt", "resnet50", "inception_v3", "nasnetamobile"}) {
     const auto expected = nlohmann::json::parse(
-        read_file(fmt::format("{}/placeto-sim/{}.expected.json", kData, name)));
+        read_file(fmt::format("{}/placeto-sim/{}.expected.json", kInstances, name)));
     const auto graph = std::make_shared<const Graph>(
-        fold_backward(read_pipedream(fmt::format("{}/pipedream/{}.graph.txt", kData, name))));
+        fold_backward(read_pipedream(fmt::format("{}/pipedream/{}.graph.txt", kInstances, name))));
     std::vector<size_t> file_order(static_cast<size_t>(graph->operator_count()));
     for (int32_t o = 0; o < graph->operator_count(); ++o)
       file_order[static_cast<size_t>(

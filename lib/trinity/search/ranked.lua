@@ -61,7 +61,27 @@ for _, name in ipairs { 'tell', 'evaluations', 'progress', 'ranking', 'close' } 
   Scripted[name] = function(self, ...) return self.searcher[name](self.searcher, ...) end
 end
 
-function Scripted:ask(room, most) return self.searcher:ask(room, most, self.call, self.features, self.scores) end
+function Scripted:ask(room, most)
+  local ok, count, limit = pcall(self.searcher.ask, self.searcher, room, most, self.call, self.features, self.scores)
+  if not ok then error(self.failure or count, 0) end
+  return count, limit
+end
+
+-- Has the function's scores of `candidates` in the array `scores`.
+local function take_scores(rank, candidates, scores)
+  local given, count = rank(candidates), candidates.count
+  if type(given) ~= 'table' or #given ~= count then
+    util.fail('rank: expected a list of %d scores, got %s', count,
+      type(given) == 'table' and ('%d'):format(#given) or util.describe(given))
+  end
+  for i = 1, count do
+    local score = given[i]
+    if type(score) ~= 'number' or score - score ~= 0 then
+      util.fail('rank: score %d: expected a finite number, got %s', i, util.describe(score))
+    end
+    scores[i] = score
+  end
+end
 
 local function scripted(searcher, rank, most)
   local self = setmetatable({ searcher = searcher, features = array.double(most * width),
@@ -69,17 +89,10 @@ local function scripted(searcher, rank, most)
   local candidates = setmetatable({ count = 0, features = self.features }, Candidates)
   self.call = function(count)
     candidates.count = count
-    local scores = rank(candidates)
-    if type(scores) ~= 'table' or #scores ~= count then
-      util.fail('rank: expected a list of %d scores, got %s', count,
-        type(scores) == 'table' and ('%d'):format(#scores) or util.describe(scores))
-    end
-    for i = 1, count do
-      if type(scores[i]) ~= 'number' then
-        util.fail('rank: score %d: expected a number, got %s', i, util.describe(scores[i]))
-      end
-      self.scores[i] = scores[i]
-    end
+    local ok, message = pcall(take_scores, rank, candidates, self.scores)
+    if ok then return end
+    self.failure = message -- the engine says where it was asked, too
+    error(message, 0)
   end
   return self
 end

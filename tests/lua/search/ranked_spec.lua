@@ -1,0 +1,164 @@
+-- Searches whose moves a ranker chooses: functions of a script, weights, their training, the commands.
+
+local trinity = require 'trinity'
+local core = require 'trinity.core'
+
+local function problem_of(reward)
+  return trinity.problem { graph = trinity.model('vgg16', { batch_size = 8 }), cluster = trinity.cluster 'p100x4',
+    reward = reward }
+end
+local problem = problem_of()
+
+local function annealed(rank, own)
+  return trinity.methods.annealing(problem, merged({ evaluations = 120, quiet = true, rank = rank }, own))
+end
+
+local function zeros(candidates)
+  local scores = {}
+  for i = 1, candidates.count do scores[i] = 0 end
+  return scores
+end
+
+local function weights(notes)
+  local path = temporary '.safetensors'
+  trinity.rankers.new({ hidden = { 4 }, seed = 3 }):save(path, notes)
+  return path
+end
+
+describe('a rank function', function()
+  it('sees candidates by feature and chooses among them', function()
+    local asked, most = 0, 0
+    local found = annealed(function(candidates)
+      asked, most = asked + 1, math.max(most, candidates.count)
+      local scores = {}
+      for i = 1, candidates.count do
+        scores[i] = candidates:get(i, 'transfer_blame') - candidates:get(i, 'exposed_added')
+        expect(candidates:get(i, 'units_moved') >= 1):equals(true)
+      end
+      return scores
+    end)
+    expect(asked > 20):equals(true)
+    expect(most):equals(16)
+    expect(found.ranking.trials <= asked and found.ranking.trials > 60):equals(true) -- some choices are known already
+    expect(found.evaluations):equals(120)
+  end)
+  it('decides: a search that takes the worst is behind one that takes the best', function()
+    local scored = {}
+    for i, sign in ipairs { 1, -1 } do
+      local sum = 0
+      for seed = 1, 3 do
+        local found = annealed(function(candidates)
+          local scores = {}
+          for c = 1, candidates.count do
+            scores[c] = sign * (candidates:get(c, 'computation_blame') + candidates:get(c, 'queue_blame')
+              - 2 * candidates:get(c, 'collision_there') - 2 * candidates:get(c, 'exposed_added'))
+          end
+          return scores
+        end, { seed = seed, sharpness = 5, plain_one_in = 1000 })
+        sum = sum + found.metrics.step_time_s
+      end
+      scored[i] = sum
+    end
+    expect(scored[1]):below(scored[2])
+  end)
+  it('is the same search with the same scores, whoever gives them', function()
+    local plain = annealed(zeros, { seed = 5 })
+    local same = annealed(function(candidates) return zeros(candidates) end, { seed = 5 })
+    expect(same.metrics.step_time_s):equals(plain.metrics.step_time_s)
+    for op = 1, #plain.placement do expect(same.placement[op]):equals(plain.placement[op]) end
+  end)
+  it('that gives no scores is refused in a sentence, and the best so far is kept', function()
+    expect(function() annealed(function() return { 1 } end) end):raises 'rank: expected a list of %d+ scores, got 1'
+    expect(function() annealed(function() end) end):raises 'rank: expected a list of %d+ scores, got nil'
+    expect(function() annealed(function(c) local s = zeros(c) s[1] = 'x' return s end) end):raises(
+      "^[^\n]*ranked_spec.lua:%d+: rank: score 1: expected a finite number, got string 'x'")
+    expect(function() annealed(function(c) local s = zeros(c) s[1] = 0 / 0 return s end) end):raises(
+      'rank: score 1: expected a finite number, got number %-?nan')
+    expect(function() annealed(function(c) return { c:get(1, 'blame') } end) end):raises(
+      "candidates:get: argument 2 %('name'%): unknown feature 'blame'")
+    expect(function() annealed(function() error 'my own' end) end):raises 'my own'
+    expect(function() annealed(3) end):raises "option 'rank': expected true, false, a file of weights, a ranker or a function"
+  end)
+end)
+
+describe('weights', function()
+  it('search to the same bytes with the same seed, by name, as a ranker and as what comes with trinity', function()
+    local path = weights()
+    local found = annealed(path, { seed = 2 })
+    expect(annealed(trinity.rankers.load(path), { seed = 2 }).metrics.step_time_s):equals(found.metrics.step_time_s)
+    expect(annealed(true, { seed = 2 }).metrics.step_time_s):equals(
+      annealed(trinity.rankers.shipped, { seed = 2 }).metrics.step_time_s)
+  end)
+  it('come with what made them, and fit in a megabyte', function()
+    local ranker = trinity.rankers.load(trinity.rankers.shipped)
+    for _, name in ipairs { 'command', 'trained_on', 'seed', 'rounds', 'hours' } do
+      expect(ranker.notes[name] ~= nil):equals(true)
+    end
+    expect(#core.read_file(trinity.rankers.shipped)):below(1e6)
+  end)
+  it('that are damaged, foreign or missing are refused in a sentence', function()
+    local path = weights()
+    local text = core.read_file(path)
+    core.write_file(path, text:sub(1, #text - 9))
+    expect(function() annealed(path) end):raises '%.safetensors: '
+    core.write_file(path, 'not weights')
+    expect(function() trinity.rankers.load(path) end):raises '%.safetensors: '
+    expect(function() annealed(path .. '.none') end):raises 'No such file'
+    trinity.methods.trinity(problem, { evaluations = 40, samples = 4, refine = false, quiet = true, save = path })
+    expect(function() trinity.rankers.load(path) end):raises 'not a ranker of moves'
+  end)
+  it('choose in method trinity, which says what they were worth; best has none', function()
+    local graph = trinity.model('inception_v3', { batch_size = 8 })
+    local p = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
+    local found = trinity.methods.trinity(p, { evaluations = 300, quiet = true })
+    expect(found.ranking.trials > 100):equals(true)
+    expect(found:found_by()):equals 'trinity'
+    expect(found.updates):equals(nil)
+    local without = trinity.methods.trinity(p, { evaluations = 300, quiet = true, rank = false })
+    expect(without:found_by()):equals 'warm start + annealing'
+    expect(without.metrics.step_time_s):equals(
+      trinity.methods.best(p, { evaluations = 300, quiet = true }).metrics.step_time_s)
+    expect(trinity.methods.best(p, { evaluations = 60, quiet = true }).ranking):equals(nil)
+  end)
+  it('work for any reward', function()
+    local p = problem_of(function(metrics) return -metrics.peak_communication_bytes - metrics.step_time_s end)
+    expect(trinity.methods.annealing(p, { evaluations = 60, quiet = true, rank = true }).ranking.trials > 10):equals(true)
+  end)
+end)
+
+describe('the commands', function()
+  local save = temporary '.safetensors'
+  local common = ('--graphs vgg16:8 --clusters p100x2,p100x4 --hidden 4 --seed 2 --save %s'):format(save)
+  local function run(arguments)
+    local status, output = run_trinity(arguments)
+    return output, status
+  end
+  it('train goes on from what every round keeps, to the bytes of an unbroken training', function()
+    local output, status = run('train --rounds 5 ' .. common)
+    expect(status):equals(0)
+    expect(output):matches '5 +ppo'
+    local whole = core.read_file(save)
+    run('train --rounds 2 ' .. common)
+    expect(core.read_file(save) ~= whole):equals(true)
+    run('--threads 1 train --rounds 5 --resume ' .. common)
+    expect(core.read_file(save)):equals(whole)
+  end)
+  it('train refuses another training than that which it is to go on from', function()
+    local output, status = run('train --rounds 6 --resume ' .. common:gsub('%-%-seed 2', '--seed 3'))
+    expect(status):equals(1)
+    expect(output):matches 'a training of seed 2 on 2 problems, this one has seed 3 and 2'
+    output, status = run('train --graphs vgg16:8:what:else')
+    expect(status):equals(2)
+    expect(output):matches 'expected MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY'
+  end)
+  it('policy show says what weights were trained on and how they do', function()
+    local output, status = run(('policy show %s --graphs vgg16:8 --clusters p100x4 --evaluations 60 --seeds 2'):format(save))
+    expect(status):equals(0)
+    expect(output):matches 'trained_on +vgg16:8 on p100x2, vgg16:8 on p100x4'
+    expect(output):matches 'vgg16:8 on p100x4 %(trained on%)'
+    expect(output):matches 'over annealing: %d%.%d%d%d, 95 %%'
+    output, status = run 'policy shwo x'
+    expect(status):equals(2)
+    expect(output):matches 'expected show FILE'
+  end)
+end)
