@@ -1,25 +1,94 @@
 #!/usr/bin/env trinity
 -- What a trained ranker of moves is, and what it is worth: method trinity with it beside other searches that begin from
--- the same placement, on a list of graphs and clusters.
+-- the same placement, on a list of graphs and clusters (show), or on families of networks that it was not trained on,
+-- each held out in turn (study).
 
 local trinity = require 'trinity'
+local study = require 'trinity.learn.move_study'
 local training = require 'trinity.learn.move_training'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Says what a ranker of moves was trained on, and holds it against searches without one.',
-  what = { default = {}, position = true, help = 'show, and the file of weights: those that come with trinity' },
+  what = { default = {}, position = true, help = 'show, and a file of weights (those of method trinity); or study' },
   graphs = { default = '', help = "MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY, with commas; '': no searches" },
   clusters = { default = 'p100x4', help = 'with commas' },
-  evaluations = { default = 1000, help = 'placements that each search may simulate', min = 2, integer = true },
+  evaluations = { default = '1000', help = 'placements that each search may simulate; of a study with commas' },
   seconds = { default = 0, help = 'instead of evaluations: seconds of each search', min = 0 },
   seeds = { default = 5, help = 'searches of each', min = 1, integer = true },
+  families = { default = '', help = "of a study, with commas; '': all" },
+  variants = { default = false, help = 'a study with untrained weights, a linear score and one made by hand, too' },
+  folder = { default = 'runs/policy', help = 'of a study: trained weights, which it makes where they are not there' },
   against = { default = 'annealing,best,local_search', help = 'methods with commas' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 local action, file = options.what[1] or 'show', options.what[2] or trinity.rankers.shipped
-if action ~= 'show' or options.what[3] then
-  util.fail_usage("trinity policy: expected show FILE, got '%s'", table.concat(options.what, ' '))
+if action ~= 'show' and action ~= 'study' or options.what[action == 'show' and 3 or 2] then
+  util.fail_usage("trinity policy: expected show FILE or study, got '%s'", table.concat(options.what, ' '))
+end
+
+local budgets = {}
+for i, word in ipairs(util.words(options.evaluations)) do
+  local count = tonumber(word)
+  if not count or count < 2 or count % 1 ~= 0 then
+    util.fail_usage("option --evaluations: expected integers from 2 with commas, got '%s'", options.evaluations)
+  end
+  budgets[i] = { evaluations = count }
+end
+if options.seconds > 0 then budgets = { { seconds = options.seconds, evaluations = 2 ^ 40 } } end
+
+local function name_of(budget)
+  return budget.seconds and ('%g s'):format(budget.seconds) or ('%d evaluations'):format(budget.evaluations)
+end
+
+local function show_study()
+  local looks = require('trinity.base.progress').new('policy', options.json)
+  local families
+  for _, name in ipairs(util.words(options.families)) do families = util.merged(families, { [name] = true }) end
+  local rows, names = study.run({ folder = options.folder, budgets = budgets, seeds = options.seeds,
+    variants = options.variants, families = families }, function(text) looks:update { text = text } end)
+  if options.json then return print(trinity.json.encode { rows = rows, searches = names }) end
+  for b, budget in ipairs(budgets) do
+    local cells, own, with_room = {}, {}, {}
+    for r, row in ipairs(rows) do
+      local room = study.has_room(row, b)
+      cells[r] = { row.label, row.family, room and 'yes' or 'no' }
+      for _, name in ipairs(names) do
+        if name ~= 'annealing' then
+          local ratio = study.ratio(row, b, name, 'annealing')
+          table.insert(cells[r], ('%.3f'):format(ratio))
+        end
+        if name ~= 'trained' then
+          local ratio = study.ratio(row, b, 'trained', name)
+          own[name] = own[name] or {}
+          with_room[name] = with_room[name] or {}
+          table.insert(own[name], ratio)
+          if room then table.insert(with_room[name], ratio) end
+        end
+      end
+    end
+    local heads = { 'held out', 'family', 'room' }
+    for _, name in ipairs(names) do if name ~= 'annealing' then heads[#heads + 1] = name end end
+    print(('\n%s, %d seeds: step time over that of annealing from the same start\n'):format(name_of(budget),
+      options.seeds))
+    print(trinity.format_table(heads, cells))
+    for _, name in ipairs(names) do
+      for _, list in ipairs(name ~= 'trained' and { { 'all', own[name] }, { 'with room', with_room[name] } } or {}) do
+        if #list[2] > 0 then
+          local mean, low, high, p = training.summary(list[2])
+          print(('trained over %-12s %-9s %2d rows: %.4f, 95 %% %.4f to %.4f, p %.3g; worst row %.3f'):format(name,
+            list[1] .. ',', #list[2], mean, low, high, p, math.max(unpack(list[2]))))
+        end
+      end
+    end
+  end
+  print '\nroom: annealing is more than 3 % above the best that anything found; p: signed ranks over rows (Wilcoxon)'
+  print(('made by: trinity policy %s'):format(table.concat(arg, ' ')))
+end
+
+if action == 'study' then
+  show_study()
+  os.exit(0)
 end
 local ranker = trinity.rankers.load(file)
 local about = { file = file, weights = ranker.weights, hidden = ranker.hidden, notes = ranker.notes, rows = {} }
@@ -32,8 +101,7 @@ local others = util.words(options.against)
 for _, name in ipairs(others) do
   if not trinity.methods.info(name) then util.fail_usage('option --against: no method %s', util.quoted(name)) end
 end
-local budget = options.seconds > 0 and { seconds = options.seconds, evaluations = 2 ^ 40 }
-  or { evaluations = options.evaluations }
+local budget = budgets[1]
 local cells, all, trained = {}, {}, ranker.notes.trained_on or ''
 for _, case in ipairs((training.cases(options.graphs, options.clusters))) do
   local is_trained = trained:find(case.label, 1, true)

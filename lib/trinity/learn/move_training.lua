@@ -74,8 +74,9 @@ function training.round(trainer, round, count)
   return 'ppo', trainer:reinforce(episodes_of_ppo * count)
 end
 
---- What methods find from the same start, the best heuristic, whose price is in the budget.
-local function run(method, case, budget, seed, rank)
+--- What a method finds from the best heuristic, whose price is in the budget { evaluations = } or { seconds = }: its
+--- step time, and what a ranker came to. rank: option of method trinity.
+function training.run(method, case, budget, seed, rank)
   local start, options = case.starts[1].placement, util.merged(budget, { seed = seed, quiet = true })
   if method == 'annealing' or method == 'local_search' then
     options.starts = { start }
@@ -93,9 +94,9 @@ function training.ratios(case, rank, other, budget, seeds, known)
   local ratios, ranking = {}, nil
   known[other] = known[other] or {}
   for seed = 1, seeds do
-    known[other][seed] = known[other][seed] or run(other, case, budget, seed)
+    known[other][seed] = known[other][seed] or training.run(other, case, budget, seed)
     local own_s
-    own_s, ranking = run('trinity', case, budget, seed, rank)
+    own_s, ranking = training.run('trinity', case, budget, seed, rank)
     ratios[seed] = own_s / known[other][seed]
   end
   return ratios, ranking

@@ -1,0 +1,111 @@
+-- What a ranker of moves is worth on networks of families that it was not trained on: every family is held out in turn.
+-- `trinity policy study` prints it, and the manual's chapter "policy" has what it printed.
+
+local rankers = require 'trinity.learn.rankers'
+local training = require 'trinity.learn.move_training'
+local util = require 'trinity.base.util'
+
+local study = {}
+
+--- Families of networks: the problems they are judged on, MODEL:BATCH[:GRANULARITY] with clusters, and the graphs that
+--- stand for the others while one is held out. Training knows p100x2 and p100x4 alone.
+study.families = {
+  { name = 'cells', trained_on = 'inception_v3:64,resnet50:32,gpt2:4,gnmt:64',
+    { 'nasnet_large:8', 'p100x2,p100x4,heterogeneous' }, { 'pnasnet_large:8', 'p100x4' } },
+  { name = 'recurrent', trained_on = 'inception_v3:64,resnet50:32,gpt2:4,pnasnet_large:8',
+    { 'gnmt:64', 'p100x2,p100x4,p100x8' }, { 'nmt:64', 'p100x4' }, { 'rnnlm:64', 'p100x4' } },
+  { name = 'images', trained_on = 'gnmt:64,rnnlm:64,gpt2:4,nasnet_large:8',
+    { 'inception_v3:64', 'p100x2,p100x4,heterogeneous,v100_ethernet' }, { 'inception_v3:64:framework', 'p100x4' },
+    { 'hrnet_w48:16', 'p100x4' }, { 'resnet50:32', 'p100x4' } },
+  { name = 'attention', trained_on = 'inception_v3:64,resnet50:32,gnmt:64,nmt:64',
+    { 'gpt2:4', 'p100x4' }, { 'transformer:16', 'p100x4' }, { 'bert_base:8', 'p100x4' } },
+}
+study.train_clusters, study.rounds = 'p100x2,p100x4', 24
+
+--- A score made by hand of the same features: what of the critical path a move takes along, less what it meets and
+--- exposes.
+function study.by_hand(candidates)
+  local scores = {}
+  for i = 1, candidates.count do
+    scores[i] = candidates:get(i, 'blame_less_collision') + candidates:get(i, 'critical_saved_less_largest')
+      + candidates:get(i, 'time_gain') - candidates:get(i, 'exposed_added')
+  end
+  return scores
+end
+
+--- The weights of a family that were trained without it, from `folder`, or trained now.
+local function weights_of(family, folder, hidden, suffix, say)
+  local path = ('%s/%s%s.safetensors'):format(folder, family.name, suffix)
+  if util.exists(path) then return rankers.load(path) end
+  local ranker = rankers.new { hidden = hidden }
+  local trainer = rankers.trainer(ranker)
+  local cases = training.cases(family.trained_on, study.train_clusters)
+  training.add(trainer, cases)
+  for round = 1, study.rounds do
+    training.round(trainer, round, #cases)
+    say(('%s%s: round %d of %d'):format(family.name, suffix, round, study.rounds))
+  end
+  ranker:save(path, { trained_on = family.trained_on .. ' on ' .. study.train_clusters,
+    rounds = tostring(study.rounds) })
+  return ranker
+end
+
+--- Who searches: the search with what was trained, and what it is held against. `rank` of a family's variants.
+local function searches_of(family, options, say)
+  local list = { { 'annealing' }, { 'best' }, { 'local_search' },
+    { 'trained', 'trinity', weights_of(family, options.folder, { 32, 32 }, '', say) } }
+  if options.variants then
+    list[#list + 1] = { 'untrained', 'trinity', rankers.new { seed = 7 } }
+    list[#list + 1] = { 'linear', 'trinity', weights_of(family, options.folder, {}, '-linear', say) }
+    list[#list + 1] = { 'by hand', 'trinity', study.by_hand }
+  end
+  return list
+end
+
+--- Runs it: options { folder =, budgets = list of { evaluations = } or { seconds = }, seeds =, variants =, families =
+--- nil or set of names }. Returns rows { label, family, times = { [budget][search] = step times, a seed each },
+--- best_s = of all }, and the names of searches.
+function study.run(options, say)
+  local rows, names = {}, {}
+  for _, family in ipairs(study.families) do
+    if not options.families or options.families[family.name] then
+      local searches = searches_of(family, options, say)
+      names = util.map(searches, function(search) return search[1] end)
+      for _, entry in ipairs(family) do
+        for _, case in ipairs((training.cases(entry[1], entry[2]))) do
+          local row = { label = case.label, family = family.name, times = {}, best_s = math.huge }
+          for b, budget in ipairs(options.budgets) do
+            row.times[b] = {}
+            for _, search in ipairs(searches) do
+              local times = {}
+              for seed = 1, options.seeds do
+                times[seed] = training.run(search[2] or search[1], case, budget, seed, search[3])
+                row.best_s = math.min(row.best_s, times[seed])
+              end
+              row.times[b][search[1]] = times
+            end
+            say(('%s: %d of %d budgets'):format(case.label, b, #options.budgets))
+          end
+          rows[#rows + 1] = row
+        end
+      end
+    end
+  end
+  return rows, names
+end
+
+--- The geometric mean over seeds of one search over another, in a row under a budget.
+function study.ratio(row, budget, search, other)
+  local sum, times, others = 0, row.times[budget][search], row.times[budget][other]
+  for seed = 1, #times do sum = sum + math.log(times[seed] / others[seed]) end
+  return math.exp(sum / #times)
+end
+
+--- Whether there is something to win: annealing is in the mean more than 3 % above the best that anything found.
+function study.has_room(row, budget)
+  local sum, times = 0, row.times[budget].annealing
+  for seed = 1, #times do sum = sum + math.log(times[seed] / row.best_s) end
+  return math.exp(sum / #times) > 1.03
+end
+
+return study
