@@ -308,8 +308,9 @@ int method_options(lua_State* L) {
   const auto name = string_arg(L, 1, "name");
   lua_newtable(L);
   if (name == "annealing") {
-    each_annealing_option(AnnealingOptions{}, OptionList{L});
-    each_ranking_option(RankingOptions{}, OptionList{L});
+    OptionList list{L};
+    each_annealing_option(AnnealingOptions{}, list);
+    each_ranking_option(RankingOptions{}, list);
   }
   if (name == "mcmc") each_mcmc_option(McmcOptions{}, OptionList{L});
   if (name == "fm") each_partition_option(FmOptions{}, OptionList{L});

@@ -7,6 +7,7 @@
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
 local ranked = require 'trinity.search.ranked'
+local rewards = require 'trinity.strategy.rewards'
 local util = require 'trinity.base.util'
 local warm_start = require 'trinity.search.warm_start'
 
@@ -22,10 +23,12 @@ local least_s = 1          -- seconds that are
 local imbalances = { 0.03, 0.3 }
 
 --- Annealing as both do it: cooler than by default, since it begins from a good placement, with moves of whole layers
---- and most seeds on the critical path (engine/search/placement/moves.h); cooler still where a ranker chooses moves.
+--- and most seeds on the critical path (engine/search/placement/moves.h); cooler still where a ranker chooses moves of
+--- what it was trained for.
 function race.annealing(problem, start, seed, evaluations, ranker)
+  local first_temperature = ranker and problem.reward == rewards.step_time() and 0.1 or 1
   return ranked.searcher(problem, 'annealing', { seed = seed, evaluations = math.min(evaluations, 2 ^ 40),
-    starts = { start }, first_temperature = ranker and 0.1 or 1, groups = true, evenly_one_in = 5 }, ranker)
+    starts = { start }, first_temperature = first_temperature, groups = true, evenly_one_in = 5 }, ranker)
 end
 
 -- Whether a race fits what is left of the budget of the search `self`; ranks of a job agree on it.

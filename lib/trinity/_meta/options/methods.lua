@@ -9,7 +9,7 @@ error 'this file is for editors'
 
 --- Settings of methods.trinity: its stages, then those of the policy, with the defaults of the default preset.
 ---@class trinity.AgentOptions: trinity.StageOptions
----@field policy? boolean|number whether the policy of placements searches, or its share of the budget (default: false; true of the presets paper and code)
+---@field policy? boolean|number whether the policy of placements searches, or its share of the budget (default: true where nothing is refined, or a share)
 ---@field rank? boolean|string|trinity.Ranker|fun(candidates: trinity.MoveCandidates): number[] who chooses among moves: true for the weights that come with trinity, a file, a ranker, a function (default: true; of the paper's presets false)
 ---@field patience? integer policy updates without a better placement after which the refinement begins (default 4; 1 or more)
 ---@field load? string weights of a trained policy to start from
@@ -61,10 +61,13 @@ error 'this file is for editors'
 ---@class trinity.AnnealingOptions: trinity.SearchOptions
 ---@field starts? trinity.Placement[] placements that are priced first; the best is the start (default: everything on one device)
 ---@field rank? boolean|string|trinity.Ranker|fun(candidates: trinity.MoveCandidates): number[] who chooses among moves: true for the weights that come with trinity, a file, a ranker, a function (default: moves are tried as they are drawn)
+---@field first_temperature? number in multiples of the start's value per unit (default 2; 1e-12 to 1e12)
+---@field last_temperature? number in multiples of the start's value per unit, at most first_temperature (default 0.01; 1e-12 to 1e12)
+---@field groups? boolean one move in eight takes a group of units of any level (default false)
+---@field evenly_one_in? integer one seed in so many is drawn evenly, others by how long they hold up the step (default 2; 1 to 1e6)
 ---@field candidates? integer moves drawn for each that is tried (default 16; 2 to 1024)
 ---@field sharpness? number one is drawn with odds exp(sharpness x score) (default 1.5; 0 to 100)
 ---@field plain_one_in? integer one move in so many is drawn as it comes (default 10; 1 to 1e6)
----@field evenly_one_in? integer one seed in so many is drawn evenly, others by how long they hold up the step (default 2; 1 to 1e6)
 
 --- What trinity.compare takes: beside these, a table of its own options per method, under its name.
 ---@class trinity.CompareOptions: trinity.SearchOptions
