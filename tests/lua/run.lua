@@ -200,6 +200,16 @@ function environment.library_methods()
   return list
 end
 
+--- Runs the program, which must end with this status and an output that has every pattern.
+function environment.trinity_says(arguments, status, ...)
+  local ended, output = environment.run_trinity(arguments)
+  expected = expected + 1
+  if ended ~= status then fail(2, 'expected status %d, got %d: %s', status, ended, output) end
+  for _, pattern in ipairs { ... } do
+    if not output:find(pattern) then fail(2, 'expected text matching %s, got %s', show(pattern), show(output)) end
+  end
+end
+
 --- Writes a text to a file that is removed in the end; its path.
 function environment.file_with(text, ending)
   local path = environment.temporary(ending)

@@ -37,9 +37,8 @@ describe('a number on the command line', function()
       return output:gsub('planned in.*', '')
     end
     expect(max_load '--memory 25GiB --bandwidth 10Gbit/s'):equals(max_load(('--memory %d --bandwidth 1.25e9'):format(25 * 2 ^ 30)))
-    local status, output = run_trinity 'pipeline alexnet --bandwidth 10Gb'
-    expect(status):equals(2)
-    expect(output):matches "option '%-%-bandwidth': expected bytes a second %(1e9, 25GB/s, 10Gbit/s%) with commas, got '10Gb'"
+    trinity_says('pipeline alexnet --bandwidth 10Gb', 2,
+      "option '%-%-bandwidth': expected bytes a second %(1e9, 25GB/s, 10Gbit/s%) with commas, got '10Gb'")
   end)
 end)
 

@@ -141,15 +141,10 @@ describe('trinity simulate', function()
     expect(#output:match '"peak_memory_bytes":%s*(%b[])' > 3):equals(true)
   end)
   it('refuses devices that are not there, and counts that do not fit', function()
-    local status, output = run_trinity 'simulate --model vgg16 --cluster p100x2 --placement 0,2'
-    expect(status):equals(2)
-    expect(output):matches "option '%-%-placement': entry 2: expected a device from 0 to 1, got '2'"
-    status, output = run_trinity 'simulate --model vgg16 --cluster p100x2 --placement 0,1'
-    expect(status):equals(2)
-    expect(output):matches 'expected %d+ devices %(one an operator%)'
-    status, output = run_trinity 'simulate --model vgg16 --compat --cluster p100x2'
-    expect(status):equals(2)
-    expect(output):matches '%-%-compat takes %-%-devices'
+    trinity_says('simulate --model vgg16 --cluster p100x2 --placement 0,2', 2,
+      "option '%-%-placement': entry 2: expected a device from 0 to 1, got '2'")
+    trinity_says('simulate --model vgg16 --cluster p100x2 --placement 0,1', 2, 'expected %d+ devices %(one an operator%)')
+    trinity_says('simulate --model vgg16 --compat --cluster p100x2', 2, '%-%-compat takes %-%-devices')
   end)
 end)
 
@@ -164,13 +159,8 @@ describe('trinity search and trinity compare', function()
   end)
   it('compare prints rows as JSON and as a table', function()
     local words = 'compare --model vgg16 --cluster p100x2 --methods single_device,heft,random --evaluations 20 --seeds 2'
-    local status, output = run_trinity(words .. ' --json')
-    expect(status):equals(0)
-    expect(output):matches '"method":%s*"heft"'
-    expect(output):matches '"best":'
-    status, output = run_trinity(words)
-    expect(status):equals(0)
-    expect(output):matches 'made by: trinity scripts/compare.lua'
+    trinity_says(words .. ' --json', 0, '"method":%s*"heft"', '"best":')
+    trinity_says(words, 0, 'made by: trinity scripts/compare.lua')
   end)
   it_shared('the house method beats the published annealing with the same 3000 evaluations', function()
     local text = core.read_file(shared 'placeto-sim/search_reference.json')
@@ -214,9 +204,8 @@ describe('comparisons of what is out of memory', function()
     expect(comparison:best()):equals(nil) -- nothing fits
   end)
   it('show it in the command, too', function()
-    local status, output = run_trinity 'compare --model vgg16 --batch_size 256 --cluster p100x4 --methods single_device,m_topo --json'
-    expect(status):equals(0)
-    expect(output):matches '"fits":%s*false'
+    trinity_says('compare --model vgg16 --batch_size 256 --cluster p100x4 --methods single_device,m_topo --json', 0,
+      '"fits":%s*false')
   end)
 end)
 

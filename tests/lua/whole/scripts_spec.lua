@@ -87,9 +87,7 @@ describe('scripts', function()
     local name = file:match '^(.*)%.lua$'
     if pages[name] then
       it(name .. ' goes on being understood', function()
-        local status, output = run_trinity(name .. ' --help')
-        expect(status):equals(0)
-        expect(output):matches 'what a paper claims beside what comes out here'
+        trinity_says(name .. ' --help', 0, 'what a paper claims beside what comes out here')
         expect(masked('reproduce', printed(name, pages[name])))
           :equals(core.read_file(('%s/tests/golden/scripts/papers/reproduce_%s.txt'):format(root, name)))
       end)
@@ -109,9 +107,7 @@ describe('scripts', function()
         return masked(name, printed(name, arguments))
       end)
       it(name .. ' explains itself', function()
-        local status, output = run_trinity(name .. ' --help')
-        expect(status):equals(0)
-        expect(output):matches 'options:'
+        trinity_says(name .. ' --help', 0, 'options:')
       end)
     end
   end
@@ -168,9 +164,7 @@ describe('the main job', function()
     expect(output):matches 'loaded back it simulates to the same'
   end)
   it('says what it cannot write, and exits with 1', function()
-    local status, output = run_trinity 'quickstart --steps 1 --samples 2 --save /proc/nowhere/x.json'
-    expect(status):equals(1)
-    expect(output):matches '/proc/nowhere/x.json: cannot'
+    trinity_says('quickstart --steps 1 --samples 2 --save /proc/nowhere/x.json', 1, '/proc/nowhere/x.json: cannot')
   end)
 end)
 
@@ -229,12 +223,9 @@ end)
 
 describe('the paper\'s rows', function()
   it('are chosen by names that exist', function()
-    local status, text = run_trinity 'equal_time --only inception_v3,gmnt'
-    expect(status):equals(2)
-    expect(text):matches "option %-%-only: no row of the paper has 'gmnt', did you mean 'gnmt'%? %(known: gnmt, inception_v3,"
-    status, text = run_trinity 'equal_time --cards 3'
-    expect(status):equals(2)
-    expect(text):matches "option %-%-cards: no row of the paper has '3', did you mean '2'%? %(known: 2, 4%)"
+    trinity_says('equal_time --only inception_v3,gmnt', 2,
+      "option %-%-only: no row of the paper has 'gmnt', did you mean 'gnmt'%? %(known: gnmt, inception_v3,")
+    trinity_says('equal_time --cards 3', 2, "option %-%-cards: no row of the paper has '3', did you mean '2'%? %(known: 2, 4%)")
   end)
 end)
 
@@ -267,12 +258,8 @@ describe('timeline', function()
   it('takes any method', function()
     expect(run '--method round_robin --cluster p100x2'):matches 'inception_v3 on p100x2, round_robin: fifo, 1 micro%-batch\n'
     expect(run '--method random --evaluations 8'):matches ', random: fifo'
-    local status, text = run_trinity 'timeline --method rondom'
-    expect(status):equals(1)
-    expect(text):matches "no method 'rondom', did you mean 'random'%?"
-    status, text = run_trinity 'timeline --queue rout'
-    expect(status):equals(1)
-    expect(text):matches "unknown queue model 'rout', did you mean 'route'%?"
+    trinity_says('timeline --method rondom', 1, "no method 'rondom', did you mean 'random'%?")
+    trinity_says('timeline --queue rout', 1, "unknown queue model 'rout', did you mean 'route'%?")
   end)
 end)
 
@@ -281,9 +268,7 @@ describe('the program', function()
     local status, output = run_trinity [[-e 'print(1 + 1)']]
     expect(status):equals(0)
     expect(output):equals '2\n'
-    status, output = run_trinity [[-e 'error("no")']]
-    expect(status):equals(1)
-    expect(output):matches 'command line.*no'
+    trinity_says([[-e 'error("no")']], 1, 'command line.*no')
     expect((run_trinity [[-e 'syntax error here']])):equals(1)
     expect((run_trinity [[-e 'error({})']])):equals(1)
     expect((run_trinity [[-e 'os.exit(7)']])):equals(7)
