@@ -224,6 +224,14 @@ function environment.run_script(arguments, text)
   return status, (output:gsub(path:gsub('%p', '%%%0'), 'SCRIPT'))
 end
 
+--- The same of a script, as run_script() runs it.
+function environment.script_says(status, pattern, arguments, text)
+  local ended, output = environment.run_script(arguments, text)
+  expected = expected + 1
+  if ended ~= status then fail(2, 'expected status %d, got %d: %s', status, ended, output) end
+  if not output:find(pattern) then fail(2, 'expected text matching %s, got %s', show(pattern), show(output)) end
+end
+
 -- Neither this program nor those that tests start leave folders of runs behind.
 ffi.cdef 'int setenv(const char *name, const char *value, int overwrite);'
 ffi.C.setenv('TRINITY_RUNS', 'none', 1)
