@@ -200,7 +200,7 @@ function environment.library_methods()
   return list
 end
 
---- Runs the program, which must end with this status and an output that has every pattern.
+--- Runs the program, which must end with this status and an output that has every pattern. Returns the output.
 function environment.trinity_says(arguments, status, ...)
   local ended, output = environment.run_trinity(arguments)
   expected = expected + 1
@@ -208,6 +208,7 @@ function environment.trinity_says(arguments, status, ...)
   for _, pattern in ipairs { ... } do
     if not output:find(pattern) then fail(2, 'expected text matching %s, got %s', show(pattern), show(output)) end
   end
+  return output
 end
 
 --- Writes a text to a file that is removed in the end; its path.

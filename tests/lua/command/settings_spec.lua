@@ -56,8 +56,8 @@ describe('--set', function()
         'tradeoff --model gpt2 --evaluations 4 --seeds 1 --output ' .. temporary() } do
       local status, output = run_trinity(command .. small)
       expect(status == 0 or command .. output):equals(true)
-      status, output = run_trinity(command .. small .. ',layrs=2')
-      expect(status == 2 and output):matches "option '%-%-set': model 'gpt2': unknown option 'layrs', did you mean 'layers'%?"
+      trinity_says(command .. small .. ',layrs=2', 2,
+        "option '%-%-set': model 'gpt2': unknown option 'layrs', did you mean 'layers'%?")
     end
     expect(function() trinity.pipeline('tests/data/profiles/small.graph.txt', { model = { layers = 1 } }) end)
       :raises "option 'model': tests/data/profiles/small%.graph%.txt is a file of costs"
@@ -88,13 +88,11 @@ describe('--method_set', function()
   end)
   it('names the method where several are compared', function()
     local compare = 'compare --model alexnet --run none --methods random,metis --seeds 1 --evaluations 8 --method_set '
-    local status, output = run_trinity(compare .. 'random.batch=4')
-    expect(status == 0 or output):equals(true)
+    trinity_says(compare .. 'random.batch=4', 0)
     for words, message in trinity.sorted_pairs {
       ['random.bach=4'] = "random: unknown option 'bach', did you mean 'batch'%?", ['batch=4'] = "expected METHOD.NAME=VALUE, got 'batch=...'",
       ['rndom.batch=4'] = "unknown method 'rndom', did you mean 'random'%? %(known: random, metis%)" } do
-      status, output = run_trinity(compare .. words)
-      expect(status == 2 and output):matches("option '%-%-method_set': " .. message)
+      trinity_says(compare .. words, 2, "option '%-%-method_set': " .. message)
     end
   end)
 end)

@@ -174,8 +174,7 @@ end)
 
 describe('the command select', function()
   it('prints JSON that counts from 0', function()
-    local status, output = run_trinity(("select '%s' --json"):format(file))
-    expect(status):equals(0)
+    local output = trinity_says(("select '%s' --json"):format(file), 0)
     expect(output):matches '"solution":%s*%[%s*0,%s*0,%s*0,%s*0%s*%]'
     for _, field in ipairs { '"cost":%s*12', '"feasible":%s*true', '"peak_usage":%s*55', '"bound":%s*12', '"optimal":%s*true',
       '"seconds":', '"table_entries":' } do expect(output):matches(field) end

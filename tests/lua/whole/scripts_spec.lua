@@ -93,8 +93,7 @@ describe('scripts', function()
       end)
     elseif earlier_names[name] then
       it(name .. ' goes on being understood', function()
-        local status, output = run_trinity(name .. ' --help')
-        expect(status):equals(0)
+        local output = trinity_says(name .. ' --help', 0)
         local _, own = run_trinity(earlier_names[name] .. ' --help')
         expect(output:gsub('^[^\n]*\n', '')):equals((own:gsub('^[^\n]*\n', '')))
         local text_name, arguments = small(earlier_names[name])
@@ -123,8 +122,7 @@ end)
 
 describe("a paper's name", function()
   it('goes on being understood as its page', function()
-    local status, output = run_trinity 'pase --only table2 --models alexnet'
-    expect(status):equals(0)
+    local output = trinity_says('pase --only table2 --models alexnet', 0)
     expect(output):matches '^# PaSE\n.*\nmade by: trinity reproduce pase %-%-only table2 %-%-models alexnet\n$'
     local _, own = run_trinity 'reproduce pase --only table2 --models alexnet'
     expect(output):equals(own)
@@ -140,8 +138,7 @@ end)
 describe('the main job', function()
   local save = temporary()
   it('compares five methods and loads its strategy back', function()
-    local status, output = run_trinity('quickstart --steps 3 --samples 8 --save ' .. save)
-    expect(status):equals(0)
+    local output = trinity_says('quickstart --steps 3 --samples 8 --save ' .. save, 0)
     for _, text in ipairs { 'single_device', 'best heuristic', 'annealing', 'trinity, no policy', 'updates', 'lower bound',
       'step time', 'peak memory', 'peak communication', 'feasible', 'evaluations', 'seconds',
       'loaded back it simulates to the same' } do
@@ -169,11 +166,7 @@ describe('the main job', function()
 end)
 
 describe('the examples of own parts', function()
-  local function run(arguments)
-    local status, text = run_trinity(arguments)
-    if status ~= 0 then error(text) end
-    return text
-  end
+  local function run(arguments) return trinity_says(arguments, 0) end
   -- The number that stands in a method's row of a comparison before `unit`.
   local function cell(text, method, unit)
     return tonumber((text:match('\n' .. method .. ' [^\n]-([%d.]+) ' .. unit)))
@@ -231,11 +224,7 @@ end)
 
 describe('timeline', function()
   local output = temporary()
-  local function run(arguments)
-    local status, text = run_trinity(('timeline --output %s %s'):format(output, arguments))
-    if status ~= 0 then error(text) end
-    return text
-  end
+  local function run(arguments) return trinity_says(('timeline --output %s %s'):format(output, arguments), 0) end
   it('says where the time of a step goes', function()
     local text = run '--schedule 1f1b --micro_batches 4 --queue route'
     for _, pattern in ipairs { 'inception_v3 on p100x4, contiguous: 1f1b, 4 micro%-batches',
@@ -265,8 +254,7 @@ end)
 
 describe('the program', function()
   it('runs a piece of Lua, and reports its errors with status 1', function()
-    local status, output = run_trinity [[-e 'print(1 + 1)']]
-    expect(status):equals(0)
+    local output = trinity_says([[-e 'print(1 + 1)']], 0)
     expect(output):equals '2\n'
     trinity_says([[-e 'error("no")']], 1, 'command line.*no')
     expect((run_trinity [[-e 'syntax error here']])):equals(1)
