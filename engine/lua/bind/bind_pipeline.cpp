@@ -18,7 +18,7 @@ inline constexpr const char* kTypeName<const LayerRow> = "layer row";
 
 namespace {
 
-constexpr int64_t kMostDevices = 65536;
+constexpr int64_t kMostDevices = 65536;  // tables have a place for each, whoever calls
 
 /// { devices =, cpus =, memory_bytes =, bandwidth_bytes_per_s =, micro_batches = }
 PipelineMachine machine_arg(lua_State* L, int index) {
