@@ -224,12 +224,16 @@ int pase_splits_of(lua_State* L) {
   return 1;
 }
 
-constexpr luaL_Reg kMethods[] = {
-    TRINITY_BIND("summary", pase_summary),     TRINITY_BIND("configuration", pase_configuration),
-    TRINITY_BIND("find", pase_find),           TRINITY_BIND("price", pase_price),
-    TRINITY_BIND("layer_cost", pase_layer_cost),           TRINITY_BIND("edge_cost", pase_edge_cost),
-    TRINITY_BIND("selection", pase_selection), TRINITY_BIND("walk", pase_walk),
-    TRINITY_BIND("tofu", pase_tofu),           TRINITY_BIND("splits", pase_splits_of)};
+constexpr luaL_Reg kMethods[] = {TRINITY_BIND("summary", pase_summary),
+                                 TRINITY_BIND("configuration", pase_configuration),
+                                 TRINITY_BIND("find", pase_find),
+                                 TRINITY_BIND("price", pase_price),
+                                 TRINITY_BIND("layer_cost", pase_layer_cost),
+                                 TRINITY_BIND("edge_cost", pase_edge_cost),
+                                 TRINITY_BIND("selection", pase_selection),
+                                 TRINITY_BIND("walk", pase_walk),
+                                 TRINITY_BIND("tofu", pase_tofu),
+                                 TRINITY_BIND("splits", pase_splits_of)};
 constexpr luaL_Reg kPaseFunctions[] = {TRINITY_BIND("pase", pase_new)};
 
 }  // namespace
