@@ -24,21 +24,21 @@ class Planner {
     for (int32_t v = 0; v < static_cast<int32_t>(states.size()); ++v) enter(v);
   }
 
-  EliminationPlan run(double most) {
-    EliminationPlan plan;
+  EliminationOrder run(double most) {
+    EliminationOrder elimination;
     while (!queue_.empty()) {
       poll_stop();
       const int32_t v = queue_.begin()->second;
       queue_.erase(queue_.begin());
       std::vector<int32_t> set(neighbours_[at(v)].begin(), neighbours_[at(v)].end());
-      if (!count(v, set, most, plan)) return plan;
+      if (!count(v, set, most, elimination)) return elimination;
       remove(v, set);
-      plan.order.push_back(v);
-      plan.sets.push_back(std::move(set));
+      elimination.order.push_back(v);
+      elimination.sets.push_back(std::move(set));
     }
-    plan.complete = true;
-    count_held(plan);
-    return plan;
+    elimination.complete = true;
+    count_held(elimination);
+    return elimination;
   }
 
  private:
@@ -60,13 +60,14 @@ class Planner {
   }
 
   /// Whether v is not too much.
-  bool count(int32_t v, const std::vector<int32_t>& set, double most, EliminationPlan& plan) const {
+  bool count(int32_t v, const std::vector<int32_t>& set, double most,
+             EliminationOrder& elimination) const {
     const double combinations = entries(set) * states_[at(v)];
-    plan.widest_set = std::max(plan.widest_set, static_cast<int32_t>(set.size()));
-    plan.combinations += combinations;
-    plan.largest_combinations = std::max(plan.largest_combinations, combinations);
-    plan.table_entries += entries(set);
-    return combinations <= most && plan.widest_set <= kWidest;
+    elimination.widest_set = std::max(elimination.widest_set, static_cast<int32_t>(set.size()));
+    elimination.combinations += combinations;
+    elimination.largest_combinations = std::max(elimination.largest_combinations, combinations);
+    elimination.table_entries += entries(set);
+    return combinations <= most && elimination.widest_set <= kWidest;
   }
 
   void remove(int32_t v, const std::vector<int32_t>& set) {
@@ -82,18 +83,18 @@ class Planner {
   }
 
   /// A table lives until the first node of its set goes.
-  void count_held(EliminationPlan& plan) const {
+  void count_held(EliminationOrder& elimination) const {
     std::vector<size_t> position(states_.size());
-    for (size_t i = 0; i < plan.order.size(); ++i) position[at(plan.order[i])] = i;
+    for (size_t i = 0; i < elimination.order.size(); ++i) position[at(elimination.order[i])] = i;
     std::vector<double> freed(states_.size(), 0);
     double held = 0;
-    for (size_t i = 0; i < plan.order.size(); ++i) {
-      const double mine = entries(plan.sets[i]);
+    for (size_t i = 0; i < elimination.order.size(); ++i) {
+      const double mine = entries(elimination.sets[i]);
       size_t reader = i;
-      for (const int32_t u : plan.sets[i])
+      for (const int32_t u : elimination.sets[i])
         reader = reader == i ? position[at(u)] : std::min(reader, position[at(u)]);
       held += mine;
-      plan.peak_entries = std::max(plan.peak_entries, held);
+      elimination.peak_entries = std::max(elimination.peak_entries, held);
       freed[reader] += mine;
       held -= freed[i];
     }
@@ -114,10 +115,10 @@ struct Factor {
 
 class Eliminator {
  public:
-  Eliminator(const SelectionModel& model, const EliminationPlan& plan, ThreadPool& pool,
+  Eliminator(const SelectionModel& model, const EliminationOrder& elimination, ThreadPool& pool,
              const Deadline& deadline)
       : model_(model),
-        plan_(plan),
+        elimination_(elimination),
         pool_(pool),
         deadline_(deadline),
         buckets_(model.nodes.size()),
@@ -125,14 +126,14 @@ class Eliminator {
         choices_(model.nodes.size()) {}
 
   ExactSelection run(const std::function<void()>& tick) {
-    for (size_t i = 0; i < plan_.order.size(); ++i)
-      position_[at(plan_.order[i])] = static_cast<int32_t>(i);
+    for (size_t i = 0; i < elimination_.order.size(); ++i)
+      position_[at(elimination_.order[i])] = static_cast<int32_t>(i);
     double cost = model_.constant;
     for (const auto& edge : model_.edges) add_edge(edge);
-    for (size_t i = 0; i < plan_.order.size(); ++i) {
+    for (size_t i = 0; i < elimination_.order.size(); ++i) {
       deadline_.poll();
       if (tick) tick();
-      cost += eliminate(plan_.order[i], plan_.sets[i]);
+      cost += eliminate(elimination_.order[i], elimination_.sets[i]);
     }
     return {cost, back_substitute()};
   }
@@ -186,7 +187,7 @@ class Eliminator {
   std::vector<int32_t> back_substitute() const;
 
   const SelectionModel& model_;
-  const EliminationPlan& plan_;
+  const EliminationOrder& elimination_;
   ThreadPool& pool_;
   const Deadline& deadline_;
   std::vector<std::vector<Factor>> buckets_;
@@ -285,8 +286,8 @@ size_t Eliminator::row_offset(const Walk& walk, const std::vector<int32_t>& set,
 
 std::vector<int32_t> Eliminator::back_substitute() const {
   std::vector<int32_t> states(model_.nodes.size(), 0);
-  for (size_t i = plan_.order.size(); i-- > 0;) {
-    const auto v = at(plan_.order[i]);
+  for (size_t i = elimination_.order.size(); i-- > 0;) {
+    const auto v = at(elimination_.order[i]);
     const auto& choices = choices_[v];
     size_t index = 0;
     for (const int32_t u : choices.set)
@@ -298,19 +299,20 @@ std::vector<int32_t> Eliminator::back_substitute() const {
 
 }  // namespace
 
-EliminationPlan plan_elimination(const std::vector<int32_t>& states,
-                                 const std::vector<std::pair<int32_t, int32_t>>& edges,
-                                 EliminationRule rule, double most) {
+EliminationOrder elimination_order(const std::vector<int32_t>& states,
+                                   const std::vector<std::pair<int32_t, int32_t>>& edges,
+                                   EliminationRule rule, double most) {
   return Planner(states, edges, rule).run(most);
 }
 
-double elimination_bytes(const EliminationPlan& plan) {
-  return plan.peak_entries * sizeof(double) + plan.table_entries * sizeof(int32_t);
+double elimination_bytes(const EliminationOrder& elimination) {
+  return elimination.peak_entries * sizeof(double) + elimination.table_entries * sizeof(int32_t);
 }
 
-ExactSelection eliminate(const SelectionModel& model, const EliminationPlan& plan, ThreadPool& pool,
-                         const std::function<void()>& tick, const Deadline& deadline) {
-  return Eliminator(model, plan, pool, deadline).run(tick);
+ExactSelection eliminate(const SelectionModel& model, const EliminationOrder& elimination,
+                         ThreadPool& pool, const std::function<void()>& tick,
+                         const Deadline& deadline) {
+  return Eliminator(model, elimination, pool, deadline).run(tick);
 }
 
 }  // namespace trinity

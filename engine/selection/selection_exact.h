@@ -14,7 +14,7 @@ namespace trinity {
 /// An order of elimination with what it takes (manual/papers.md "PaSE: elimination"): node order[i]
 /// is minimised out over all assignments of sets[i], its neighbours by then that come later, PaSE's
 /// dependent set.
-struct EliminationPlan {
+struct EliminationOrder {
   std::vector<int32_t> order;
   std::vector<std::vector<int32_t>> sets;
   int32_t widest_set = 0;
@@ -31,26 +31,27 @@ enum class EliminationRule {
   smallest_table  ///< the fewest combinations of neighbours
 };
 
-/// Plans an elimination of nodes with so many `states` and distinct neighbours `edges`. Gives up
+/// The order of eliminating nodes with so many `states` and distinct neighbours `edges`. Gives up
 /// where one node needs more than `most` combinations.
-EliminationPlan plan_elimination(const std::vector<int32_t>& states,
-                                 const std::vector<std::pair<int32_t, int32_t>>& edges,
-                                 EliminationRule rule, double most);
+EliminationOrder elimination_order(const std::vector<int32_t>& states,
+                                   const std::vector<std::pair<int32_t, int32_t>>& edges,
+                                   EliminationRule rule, double most);
 
-/// Bytes held at most while a plan runs: tables and choices.
-double elimination_bytes(const EliminationPlan& plan);
+/// Bytes held at most while an elimination runs: tables and choices.
+double elimination_bytes(const EliminationOrder& elimination);
 
 struct ExactSelection {
   double cost = 0;
   std::vector<int32_t> states;
 };
 
-/// The best states of a model without regard to memory, by bucket elimination over a complete plan
-/// of it: streaming minima over index arithmetic, no tuple is ever made. Of states equally good the
-/// lowest is taken, in the reverse order of elimination; results do not depend on the number of
-/// threads. Throws Interrupted on stop_flag(), TimeIsUp.
-/// `tick` is called before every node.
-ExactSelection eliminate(const SelectionModel& model, const EliminationPlan& plan, ThreadPool& pool,
-                         const std::function<void()>& tick = {}, const Deadline& deadline = {});
+/// The best states of a model without regard to memory, by bucket elimination in a complete
+/// order of it: streaming minima over index arithmetic, no tuple is ever made. Of states
+/// equally good the lowest is taken, in the reverse order of elimination; results do not depend on
+/// the number of threads. Throws Interrupted on stop_flag(), TimeIsUp. `tick` is called before
+/// every node.
+ExactSelection eliminate(const SelectionModel& model, const EliminationOrder& elimination,
+                         ThreadPool& pool, const std::function<void()>& tick = {},
+                         const Deadline& deadline = {});
 
 }  // namespace trinity

@@ -83,30 +83,31 @@ class Solver {
     search(model, memory);
   }
 
-  /// PaSE's measures of the graph as it was given; its plan.
-  EliminationPlan describe_given() {
+  /// PaSE's measures of the graph as it was given; the order of its elimination.
+  EliminationOrder describe_given() {
     constexpr double kMost = 1e13;
     std::vector<int32_t> states;
     for (int32_t v = 0; v < problem_.nodes(); ++v) states.push_back(problem_.strategies(v));
     std::vector<std::pair<int32_t, int32_t>> edges;
     for (const auto& edge : problem_.edges) edges.emplace_back(edge.from, edge.to);
-    auto plan = plan_elimination(states, edges, EliminationRule::generate_seq, kMost);
-    if (plan.complete) {
-      result_.widest_set = plan.widest_set;
-      result_.largest_table = plan.largest_combinations;
+    auto elimination = elimination_order(states, edges, EliminationRule::generate_seq, kMost);
+    if (elimination.complete) {
+      result_.widest_set = elimination.widest_set;
+      result_.largest_table = elimination.largest_combinations;
     }
-    return plan;
+    return elimination;
   }
 
   /// Eliminates on the tables as they are where that is not much more than reading them: making
   /// them smaller first looks at every entry several times. False where it is more.
-  bool solve_plainly(const EliminationPlan& plan) {
+  bool solve_plainly(const EliminationOrder& elimination) {
     constexpr double kLooks = 4;  // at an entry
     const auto entries = static_cast<double>(problem_.edge_costs.size());
-    if (problem_.usage_limit || !plan.complete || plan.combinations > kLooks * entries ||
-        elimination_bytes(plan) > static_cast<double>(options_.table_bytes))
+    if (problem_.usage_limit || !elimination.complete ||
+        elimination.combinations > kLooks * entries ||
+        elimination_bytes(elimination) > static_cast<double>(options_.table_bytes))
       return false;
-    return run_elimination(plain_selection_model(problem_), plan);
+    return run_elimination(plain_selection_model(problem_), elimination);
   }
 
   /// False where elimination would take too much, or its selection breaks the limit.
@@ -119,24 +120,24 @@ class Solver {
     // Where the limit may bind, elimination is a guess worth a second.
     const double work =
         kCombinationsPerSecond * (memory.slots() > 0 ? 1.0 : std::max(1.0, options_.seconds));
-    auto plan = plan_elimination(states, edges, EliminationRule::generate_seq, work);
-    auto other = plan_elimination(states, edges, EliminationRule::smallest_table, work);
-    if (!plan.complete || (other.complete && other.combinations < plan.combinations))
-      plan = std::move(other);
-    if (!plan.complete || plan.combinations > work ||
-        elimination_bytes(plan) > static_cast<double>(options_.table_bytes))
+    auto elimination = elimination_order(states, edges, EliminationRule::generate_seq, work);
+    auto other = elimination_order(states, edges, EliminationRule::smallest_table, work);
+    if (!elimination.complete || (other.complete && other.combinations < elimination.combinations))
+      elimination = std::move(other);
+    if (!elimination.complete || elimination.combinations > work ||
+        elimination_bytes(elimination) > static_cast<double>(options_.table_bytes))
       return false;
-    return run_elimination(model, plan);
+    return run_elimination(model, elimination);
   }
 
   /// False where the best selection breaks the limit, or it takes longer than was expected.
-  bool run_elimination(const SelectionModel& model, const EliminationPlan& plan) try {
+  bool run_elimination(const SelectionModel& model, const EliminationOrder& elimination) try {
     constexpr double kEliminated = 0.9;  // of the time; the rest is for a search in its place
     const auto deadline = Deadline::in(kEliminated * options_.seconds - seconds());
     const auto tick = [this] { tell("eliminating", kInfinity, -kInfinity); };
-    const auto best = eliminate(model, plan, pool_, tick, deadline);
-    result_.table_entries = static_cast<int64_t>(plan.table_entries);
-    result_.peak_table_entries = static_cast<int64_t>(plan.peak_entries);
+    const auto best = eliminate(model, elimination, pool_, tick, deadline);
+    result_.table_entries = static_cast<int64_t>(elimination.table_entries);
+    result_.peak_table_entries = static_cast<int64_t>(elimination.peak_entries);
     if (!(best.cost < kInfinity)) {
       prove_infeasible();
       return true;

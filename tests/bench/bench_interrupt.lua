@@ -10,8 +10,8 @@ for _, case in ipairs(stopping.cases) do
   if case[1]:find(part, 1, true) then
     local times, failure = {}, nil
     for k = 1, repetitions do
-      local result, output = stopping.run(case, '', 0.2 + 0.13 * k, 'INT')
-      if not result or result.status ~= 130 then failure = result and result.output or output break end
+      local result = stopping.run(case, '', 0.2 + 0.13 * k, 'INT')
+      if result.status ~= 130 then failure = result.output break end
       times[k] = result.seconds
     end
     table.sort(times)

@@ -12,6 +12,14 @@ using namespace trinity;
 
 namespace {
 
+/// Two operators, the second three times as long, on two devices.
+Problem pair() {
+  test::GraphMaker make("chain");
+  const int a = make.op("a", 1e-3), b = make.op("b", 3e-3);
+  make.edge(a, b, 100);
+  return Problem(make.share(), test::uniform_cluster(2, 1e9, 0), SimulationRules{});
+}
+
 /// Two cliques of `size` nodes joined by one edge.
 std::vector<std::vector<int32_t>> two_cliques(int32_t size) {
   std::vector<std::vector<int32_t>> neighbours(static_cast<size_t>(2 * size));
@@ -132,10 +140,7 @@ TEST_CASE("every operator may be a unit by itself") {
 }
 
 TEST_CASE("features of the released code: quotients with the mean, the type's index") {
-  test::GraphMaker make("chain");
-  const int a = make.op("a", 1e-3), b = make.op("b", 3e-3);
-  make.edge(a, b, 100);
-  const Problem problem(make.share(), test::uniform_cluster(2, 1e9, 0), SimulationRules{});
+  const auto problem = pair();
   const auto units = make_unit_graph(problem.graph());
   FeatureOptions options;
   options.scale_by_mean = options.type_index = true;
@@ -167,10 +172,7 @@ TEST_CASE("shared types: buckets, then every known type with its gradient") {
 }
 
 TEST_CASE("columns have names, and node2vec may be off") {
-  test::GraphMaker make("chain");
-  const int a = make.op("a", 1e-3), b = make.op("b", 3e-3);
-  make.edge(a, b, 100);
-  const Problem problem(make.share(), test::uniform_cluster(2, 1e9, 0), SimulationRules{});
+  const auto problem = pair();
   const auto units = make_unit_graph(problem.graph());
   FeatureOptions options;
   options.type_index = true;

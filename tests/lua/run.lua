@@ -200,6 +200,17 @@ function environment.library_methods()
   return list
 end
 
+--- Runs the program, which must end with this status and an output that has every pattern. Returns the output.
+function environment.trinity_says(arguments, status, ...)
+  local ended, output = environment.run_trinity(arguments)
+  expected = expected + 1
+  if ended ~= status then fail(2, 'expected status %d, got %d: %s', status, ended, output) end
+  for _, pattern in ipairs { ... } do
+    if not output:find(pattern) then fail(2, 'expected text matching %s, got %s', show(pattern), show(output)) end
+  end
+  return output
+end
+
 --- Writes a text to a file that is removed in the end; its path.
 function environment.file_with(text, ending)
   local path = environment.temporary(ending)
@@ -212,6 +223,14 @@ function environment.run_script(arguments, text)
   local path = environment.file_with(text)
   local status, output = environment.run_trinity((arguments:gsub('SCRIPT', path)))
   return status, (output:gsub(path:gsub('%p', '%%%0'), 'SCRIPT'))
+end
+
+--- The same of a script, as run_script() runs it.
+function environment.script_says(status, pattern, arguments, text)
+  local ended, output = environment.run_script(arguments, text)
+  expected = expected + 1
+  if ended ~= status then fail(2, 'expected status %d, got %d: %s', status, ended, output) end
+  if not output:find(pattern) then fail(2, 'expected text matching %s, got %s', show(pattern), show(output)) end
 end
 
 -- Neither this program nor those that tests start leave folders of runs behind.

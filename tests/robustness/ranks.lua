@@ -15,22 +15,15 @@ local options = trinity.options({
   only = { default = '', help = 'cases whose name contains this' },
 })
 
-local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
-local folder = os.tmpname()
-os.remove(folder)
-os.execute(("mkdir '%s'"):format(folder))
+local campaign = assert(loadfile(core.home .. '/tests/robustness/support/faults.lua'))()
+local program, folder = campaign.program, campaign.folder()
 
 local function write(name, text)
   core.write_file(folder .. '/' .. name, text)
   return folder .. '/' .. name
 end
 
-local function read(name)
-  local file = io.open(folder .. '/' .. name)
-  local text = file and file:read '*a' or ''
-  if file then file:close() end
-  return text
-end
+local function read(name) return campaign.read(folder .. '/' .. name) or '' end
 
 -- What every rank runs: `before` its join, `after` it, then all meet once more. fault() notes the time.
 local scripts = 0
@@ -249,6 +242,6 @@ case('the launcher killed', ([['%s' launch -n 4 --per_node 2 '%s' & p=$!
 for i in $(seq 300); do [ -s '%s/fault' ] && break; sleep 0.1; done
 kill -9 $p; sleep 1; echo launcher gone]]):format(program, script(nil, 'fault() sleep(60)'), folder), 'launcher gone')
 
-os.execute(("rm -rf '%s'"):format(folder))
+core.remove_tree(folder)
 print(('%d cases, %d not as expected, the longest took %.1f s'):format(cases, failures, longest_s))
 os.exit(failures == 0 and 0 or 1)

@@ -34,10 +34,10 @@ double eliminated(const SelectionModel& model, EliminationRule rule) {
   std::vector<std::pair<int32_t, int32_t>> edges;
   for (const auto& node : model.nodes) states.push_back(node.states());
   for (const auto& edge : model.edges) edges.emplace_back(edge.u, edge.v);
-  const auto plan = plan_elimination(states, edges, rule, 1e9);
-  REQUIRE(plan.complete);
+  const auto elimination = elimination_order(states, edges, rule, 1e9);
+  REQUIRE(elimination.complete);
   ThreadPool pool(2);
-  const auto best = eliminate(model, plan, pool);
+  const auto best = eliminate(model, elimination, pool);
   CHECK(model.cost(best.states) == doctest::Approx(best.cost).epsilon(1e-12));
   return best.cost;
 }

@@ -35,8 +35,8 @@ struct Ran {
   Exposure exposure() const { return exposed_communication(*problem, placement, timeline); }
 };
 
-/// manual/simulator.md "A worked example". One output an operator; A, B, ... are operators 0, 1,
-/// ...
+/// manual/simulator.md "A worked example": latency 1000 ns, 1 byte/ns. One output an operator; A,
+/// B, ... are operators 0, 1, ...
 Ran worked_example() {
   test::GraphMaker make("example");
   constexpr int kCost[] = {10000, 5000, 7000, 3000, 4000, 6000};
@@ -184,10 +184,25 @@ Exposure naive_exposure(const Ran& ran) {
 
 }  // namespace
 
-TEST_CASE("the worked example's chain and exposed time") {
+TEST_CASE("default mode gives the worked example, its chain and exposed time") {
   using Kind = PathStep::Kind;
   const auto ran = worked_example();
-  REQUIRE(ran.metrics.step_time_ns == 34500);
+  const auto& metrics = ran.metrics;
+  const auto& timeline = ran.timeline;
+  REQUIRE(metrics.step_time_ns == 34500);
+  CHECK(timeline.start_ns == std::vector<int64_t>{0, 10000, 15000, 24000, 22000, 28500});
+  CHECK(timeline.end_ns == std::vector<int64_t>{10000, 15000, 22000, 27000, 26000, 34500});
+  std::vector<std::pair<int64_t, int64_t>> sent;
+  for (const auto& transfer : timeline.transfers)
+    sent.emplace_back(transfer.start_ns, transfer.end_ns);
+  CHECK(sent == std::vector<std::pair<int64_t, int64_t>>{
+                    {10000, 15000}, {15000, 18000}, {22000, 24000}, {27000, 28500}});
+  CHECK(metrics.total_communication_bytes == 7500);
+  CHECK(metrics.devices[0].send_busy_ns == 9500);
+  CHECK(metrics.devices[1].send_busy_ns == 2000);
+  CHECK(metrics.devices[0].peak_memory_bytes == 7000);
+  CHECK(metrics.devices[1].peak_memory_bytes == 7600);
+  CHECK(metrics.peak_communication_bytes == 7500);
   const auto path = ran.path();
   // transfers by start: A to d1, B to d1, C to d0, D to d1
   const std::vector<PathStep> chain = {

@@ -54,6 +54,14 @@ void add_idle_collective(GraphBuilder& builder) {
   builder.add_collective({"idle", CollectiveKind::all_reduce, {}, 1000, members});
 }
 
+/// Both problems give the same for the plan of a case.
+void check_unchanged(const Problem& before, const Problem& after, const test::Case& c) {
+  const auto expected = run(before, c.placement, c.schedule);
+  const auto found = run(after, c.placement, c.schedule);
+  CHECK(found.metrics == expected.metrics);
+  CHECK(test::equal(found.timeline, expected.timeline));
+}
+
 /// The other problem's results are those of `plain`, whatever operators it has beyond.
 void check_same(const Result& plain, Result other) {
   CHECK(other.metrics == plain.metrics);
@@ -175,10 +183,7 @@ TEST_CASE("names change nothing") {
         builder.op(op).name = "renamed" + std::to_string(builder.operator_count() - op);
     });
     REQUIRE(other.graph().fingerprint() != c.problem->graph().fingerprint());
-    const auto before = run(*c.problem, c.placement, c.schedule);
-    const auto after = run(other, c.placement, c.schedule);
-    CHECK(after.metrics == before.metrics);
-    CHECK(test::equal(after.timeline, before.timeline));
+    check_unchanged(*c.problem, other, c);
   }
 }
 
@@ -225,10 +230,7 @@ TEST_CASE("the order in which operators and tensors are added changes nothing") 
     CHECK(other->fingerprint() == graph->fingerprint());
     const auto cluster = std::make_shared<const Cluster>(c.spec);
     const auto& rules = c.problem->rules();
-    const auto before = run({graph, cluster, rules}, c.placement, c.schedule);
-    const auto after = run({other, cluster, rules}, c.placement, c.schedule);
-    CHECK(after.metrics == before.metrics);
-    CHECK(test::equal(after.timeline, before.timeline));
+    check_unchanged({graph, cluster, rules}, {other, cluster, rules}, c);
   }
 }
 
@@ -241,10 +243,7 @@ TEST_CASE("a second read of a tensor by the same operator changes nothing") {
         for (const int32_t input : std::vector<int32_t>(builder.op(op).inputs))
           builder.read(op, input);
     });
-    const auto before = run(*c.problem, c.placement, c.schedule);
-    const auto after = run(other, c.placement, c.schedule);
-    CHECK(after.metrics == before.metrics);
-    CHECK(test::equal(after.timeline, before.timeline));
+    check_unchanged(*c.problem, other, c);
   }
 }
 

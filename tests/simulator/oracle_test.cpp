@@ -69,38 +69,3 @@ TEST_CASE("compat mode reproduces the published simulator's chain") {
   simulator.run(std::vector<int32_t>{0, 1}, metrics);
   CHECK(metrics.step_time_ns == 45700);
 }
-
-/// manual/simulator.md "A worked example": latency 1000 ns, 1 byte/ns.
-TEST_CASE("default mode gives the worked example of the simulator reference") {
-  test::GraphMaker make("worked");
-  const int64_t bytes[] = {4000, 2000, 1000, 500, 100, 3000};
-  const double cost_ns[] = {10000, 5000, 7000, 3000, 4000, 6000};
-  const char* names[] = {"A", "B", "C", "D", "E", "F"};
-  std::vector<int> tensor;
-  for (int i = 0; i < 6; ++i)
-    tensor.push_back(make.output(make.op(names[i], cost_ns[i] * 1e-9), bytes[i]));
-  const std::pair<int, int> edges[] = {{0, 1}, {0, 2}, {0, 4}, {1, 3},
-                                       {1, 4}, {2, 3}, {3, 5}, {4, 5}};
-  for (const auto& [from, to] : edges) make.read(to, tensor[from]);
-  const Problem problem(make.share(), test::uniform_cluster(2, 1e9, 1000e-9), SimulationRules{});
-  Metrics metrics;
-  Timeline timeline;
-  Simulator(problem).run(std::vector<int32_t>{0, 0, 1, 0, 1, 1}, metrics, &timeline);
-  CHECK(metrics.step_time_ns == 34500);
-  CHECK(timeline.start_ns == std::vector<int64_t>{0, 10000, 15000, 24000, 22000, 28500});
-  CHECK(timeline.end_ns == std::vector<int64_t>{10000, 15000, 22000, 27000, 26000, 34500});
-  REQUIRE(timeline.transfers.size() == 4);
-  std::vector<int64_t> starts, ends;
-  for (const auto& transfer : timeline.transfers) {
-    starts.push_back(transfer.start_ns);
-    ends.push_back(transfer.end_ns);
-  }
-  CHECK(starts == std::vector<int64_t>{10000, 15000, 22000, 27000});
-  CHECK(ends == std::vector<int64_t>{15000, 18000, 24000, 28500});
-  CHECK(metrics.total_communication_bytes == 7500);
-  CHECK(metrics.devices[0].send_busy_ns == 9500);
-  CHECK(metrics.devices[1].send_busy_ns == 2000);
-  CHECK(metrics.devices[0].peak_memory_bytes == 7000);
-  CHECK(metrics.devices[1].peak_memory_bytes == 7600);
-  CHECK(metrics.peak_communication_bytes == 7500);
-}

@@ -17,9 +17,7 @@ namespace trinity::lua {
 using IndexVector = const std::vector<int32_t>;
 
 template <>
-struct TypeName<IndexVector> {
-  static constexpr auto value = "int32 vector";
-};
+inline constexpr const char* kTypeName<IndexVector> = "int32 vector";
 
 namespace {
 
@@ -50,16 +48,9 @@ std::vector<int32_t> operators_arg(lua_State* L, int index, const char* name, co
   return operators;
 }
 
-/// The entries of a double array at `index`.
-std::span<double> doubles_at(lua_State* L, int index, const char* name) {
-  auto* array =
-      struct_arg<trinity_double_array>(L, index, Magic::double_array, name, "a double array");
-  return {reinterpret_cast<double*>(array + 1), at(array->length)};
-}
-
-/// The same for an array to write into, which must have `count` entries.
+/// A double array to write into, which must have `count` entries.
 std::span<double> output_arg(lua_State* L, int index, const char* name, int32_t count) {
-  const auto out = doubles_at(L, index, name);
+  const auto out = numbers_arg(L, index, name);
   if (out.size() != at(count))
     throw WrongArgument(index, name, fmt::format("expected {} entries, got {}", count, out.size()));
   return out;
@@ -96,8 +87,7 @@ int graph_find(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
   const int32_t found = graph.find(string_arg(L, 2, "name"));
   if (found < 0) return 0;
-  lua_pushinteger(L, found + 1);
-  return 1;
+  return push_number(L, found + 1);
 }
 
 /// graph:suggestion(name) -> ", did you mean '...'?" with the nearest operator's name, or ""
@@ -105,9 +95,7 @@ int graph_suggestion(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
   std::vector<std::string> names;
   for (const auto& op : graph.operators()) names.push_back(op.name);
-  const auto text = suggestion(string_arg(L, 2, "name"), names);
-  lua_pushlstring(L, text.data(), text.size());
-  return 1;
+  return push_text(L, suggestion(string_arg(L, 2, "name"), names));
 }
 
 /// graph:unit(unit) -> list of its operators
@@ -234,9 +222,9 @@ int graph_topological_order(lua_State* L) {
 /// seconds; all four are double arrays, the last two are written
 int graph_critical_path(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
-  const auto time_s = doubles_at(L, 2, "time_s");
+  const auto time_s = numbers_arg(L, 2, "time_s");
   std::span<const double> transfer_s;
-  if (!lua_isnoneornil(L, 3)) transfer_s = doubles_at(L, 3, "transfer_s");
+  if (!lua_isnoneornil(L, 3)) transfer_s = numbers_arg(L, 3, "transfer_s");
   const auto start_s = output_arg(L, 4, "start_s", graph.operator_count());
   const auto tail_s = output_arg(L, 5, "tail_s", graph.operator_count());
   const auto path = longest_path(graph, time_s, transfer_s);
@@ -254,7 +242,7 @@ int graph_min_cut(lua_State* L) {
   const auto sinks = operators_arg(L, 3, "sinks", graph);
   CutOptions options;
   options.backward = parse_backward_edges(string_arg(L, 4, "backward"));
-  if (!lua_isnoneornil(L, 5)) options.edge_capacity = doubles_at(L, 5, "capacity");
+  if (!lua_isnoneornil(L, 5)) options.edge_capacity = numbers_arg(L, 5, "capacity");
   const auto cut = min_cut(graph, sources, sinks, options);
   lua_pushnumber(L, cut.capacity);
   lua_pushnumber(L, static_cast<double>(cut.bytes));
@@ -262,7 +250,7 @@ int graph_min_cut(lua_State* L) {
   return 3;
 }
 
-constexpr luaL_Reg kVector[] = {TRINITY_BIND("span", vector_span), {nullptr, nullptr}};
+constexpr luaL_Reg kVector[] = {TRINITY_BIND("span", vector_span)};
 constexpr luaL_Reg kGraph[] = {TRINITY_BIND("find", graph_find),
                                TRINITY_BIND("suggestion", graph_suggestion),
                                TRINITY_BIND("unit", graph_unit),
@@ -270,16 +258,15 @@ constexpr luaL_Reg kGraph[] = {TRINITY_BIND("find", graph_find),
                                TRINITY_BIND("values", graph_values),
                                TRINITY_BIND("topological_order", graph_topological_order),
                                TRINITY_BIND("critical_path", graph_critical_path),
-                               TRINITY_BIND("min_cut", graph_min_cut),
-                               {nullptr, nullptr}};
+                               TRINITY_BIND("min_cut", graph_min_cut)};
 
 }  // namespace
 
 void open_algorithms(lua_State* L) {
   register_type<IndexVector>(L, kVector);
-  luaL_getmetatable(L, TypeName<const Graph>::value);
+  luaL_getmetatable(L, kTypeName<const Graph>);
   lua_getfield(L, -1, "__index");
-  register_functions(L, kGraph, TypeName<const Graph>::value, true);
+  register_functions(L, kGraph, kTypeName<const Graph>, true);
   lua_pop(L, 2);
 }
 

@@ -21,15 +21,10 @@ ThreadPool* g_pool = nullptr;  // lives as long as the process: idle workers nee
 
 int base_clock_s(lua_State* L) {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  lua_pushnumber(L, std::chrono::duration<double>(now).count());
-  return 1;
+  return push_number(L, std::chrono::duration<double>(now).count());
 }
 
-int base_read_file(lua_State* L) {
-  const auto text = read_file(string_arg(L, 1, "path"));
-  lua_pushlstring(L, text.data(), text.size());
-  return 1;
-}
+int base_read_file(lua_State* L) { return push_text(L, read_file(string_arg(L, 1, "path"))); }
 
 Durability durability_arg(lua_State* L, int index, Durability otherwise) {
   if (lua_isnoneornil(L, index)) return otherwise;
@@ -93,10 +88,7 @@ int base_format_bytes(lua_State* L) {
   return 1;
 }
 
-int base_threads(lua_State* L) {
-  lua_pushinteger(L, shared_pool().threads());
-  return 1;
-}
+int base_threads(lua_State* L) { return push_number(L, shared_pool().threads()); }
 
 /// A search tells that it will stop by itself when asked: Ctrl-C then only sets the flag.
 int base_begin_search(lua_State*) {
@@ -127,20 +119,13 @@ int base_begin_limit(lua_State* L) {
 }
 
 /// end_limit() -> whether the time was up
-int base_end_limit(lua_State* L) {
-  lua_pushboolean(L, end_limit());
-  return 1;
-}
+int base_end_limit(lua_State* L) { return push_boolean(L, end_limit()); }
 
-int base_stop_requested(lua_State* L) {
-  lua_pushboolean(L, stop_requested());
-  return 1;
-}
+int base_stop_requested(lua_State* L) { return push_boolean(L, stop_requested()); }
 
 /// How many engine objects scripts hold, neither closed nor collected: for tests of leaks.
 int base_open_objects(lua_State* L) {
-  lua_pushnumber(L, static_cast<double>(open_objects.load()));
-  return 1;
+  return push_number(L, static_cast<double>(open_objects.load()));
 }
 
 /// The position "file:line: " that an error raised now should carry.
@@ -159,21 +144,16 @@ int base_random(lua_State* L) {
 }
 
 int random_uniform(lua_State* L) {
-  lua_pushnumber(L, object_arg<RandomStream>(L, 1).uniform());
-  return 1;
+  return push_number(L, object_arg<RandomStream>(L, 1).uniform());
 }
 
-int random_normal(lua_State* L) {
-  lua_pushnumber(L, object_arg<RandomStream>(L, 1).normal());
-  return 1;
-}
+int random_normal(lua_State* L) { return push_number(L, object_arg<RandomStream>(L, 1).normal()); }
 
 /// An integer from 1 to `bound`.
 int random_integer(lua_State* L) {
   auto& random = object_arg<RandomStream>(L, 1);
   const auto bound = integer_arg(L, 2, "bound", 1, int64_t{1} << 53);
-  lua_pushnumber(L, static_cast<double>(random.below(static_cast<uint64_t>(bound)) + 1));
-  return 1;
+  return push_number(L, static_cast<double>(random.below(static_cast<uint64_t>(bound)) + 1));
 }
 
 /// What compiled loops call through the FFI (lib/trinity/base/random.lua) in place of the methods:
@@ -196,8 +176,7 @@ constexpr RandomFunctions kRandomFunctions = {
 
 constexpr luaL_Reg kRandom[] = {TRINITY_BIND("uniform", random_uniform),
                                 TRINITY_BIND("normal", random_normal),
-                                TRINITY_BIND("integer", random_integer),
-                                {nullptr, nullptr}};
+                                TRINITY_BIND("integer", random_integer)};
 
 constexpr luaL_Reg kBaseFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
                                        TRINITY_BIND("read_file", base_read_file),
@@ -218,8 +197,7 @@ constexpr luaL_Reg kBaseFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
                                        TRINITY_BIND("stop_requested", base_stop_requested),
                                        TRINITY_BIND("open_objects", base_open_objects),
                                        TRINITY_BIND("position", base_position),
-                                       TRINITY_BIND("random", base_random),
-                                       {nullptr, nullptr}};
+                                       TRINITY_BIND("random", base_random)};
 
 }  // namespace
 
@@ -252,7 +230,7 @@ void open_base(lua_State* L) {
   register_type<RandomStream>(L, kRandom);
   lua_pushlightuserdata(L, const_cast<RandomFunctions*>(&kRandomFunctions));
   lua_setfield(L, -2, "random_functions");
-  luaL_getmetatable(L, TypeName<RandomStream>::value);
+  luaL_getmetatable(L, kTypeName<RandomStream>);
   lua_getfield(L, -1, "__index");
   lua_setfield(L, -3, "random_methods");
   lua_pop(L, 1);

@@ -149,9 +149,7 @@ int cluster_new(lua_State* L) {
 }
 
 int cluster_fingerprint(lua_State* L) {
-  const auto text = fmt::format("{:016x}", object_arg<const Cluster>(L, 1).fingerprint());
-  lua_pushlstring(L, text.data(), text.size());
-  return 1;
+  return push_text(L, fmt::format("{:016x}", object_arg<const Cluster>(L, 1).fingerprint()));
 }
 
 int cluster_summary(lua_State* L) {
@@ -194,13 +192,8 @@ int cluster_wire(lua_State* L) {
 int cluster_route(lua_State* L) {
   const auto& cluster = object_arg<const Cluster>(L, 1);
   const auto [from, to] = pair_args(L, cluster);
-  lua_newtable(L);
-  int i = 0;
-  for (const int32_t channel : cluster.route(from, to)) {
-    const auto& name = cluster.channels()[channel].name;
-    lua_pushlstring(L, name.data(), name.size());
-    lua_rawseti(L, -2, ++i);
-  }
+  push_list(L, cluster.route(from, to),
+            [&](int32_t channel) { push_text(L, cluster.channels()[channel].name); });
   return 1;
 }
 
@@ -239,22 +232,17 @@ int cost_key_of(lua_State* L) {
   const auto graph = handle_arg<const Graph>(L, 1);
   const auto op = static_cast<int32_t>(integer_arg(L, 2, "operator", 1, graph->operator_count()));
   const auto keys = cost_keys(graph->op(op - 1));
-  if (is_cost_key(keys.back()))
-    lua_pushlstring(L, keys.back().data(), keys.back().size());
-  else
-    lua_pushnil(L);
+  if (is_cost_key(keys.back())) return push_text(L, keys.back());
+  lua_pushnil(L);
   return 1;
 }
 
-constexpr luaL_Reg kCluster[] = {TRINITY_BIND("summary", cluster_summary),
-                                 TRINITY_BIND("fingerprint", cluster_fingerprint),
-                                 TRINITY_BIND("wire", cluster_wire),
-                                 TRINITY_BIND("route", cluster_route),
-                                 TRINITY_BIND("collective", cluster_collective),
-                                 {nullptr, nullptr}};
+constexpr luaL_Reg kCluster[] = {
+    TRINITY_BIND("summary", cluster_summary), TRINITY_BIND("fingerprint", cluster_fingerprint),
+    TRINITY_BIND("wire", cluster_wire), TRINITY_BIND("route", cluster_route),
+    TRINITY_BIND("collective", cluster_collective)};
 constexpr luaL_Reg kClusterFunctions[] = {TRINITY_BIND("cost_key", cost_key_of),
-                                          TRINITY_BIND("cluster", cluster_new),
-                                          {nullptr, nullptr}};
+                                          TRINITY_BIND("cluster", cluster_new)};
 
 }  // namespace
 

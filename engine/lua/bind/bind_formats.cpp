@@ -68,9 +68,7 @@ Json json_value(lua_State* L, int index, int depth) {
 /// to_json(value) -> text, indented, keys sorted
 int value_to_json(lua_State* L) {
   lua_settop(L, 1);
-  const auto text = json_value(L, 1, 0).dump(2, ' ', false, Json::error_handler_t::replace);
-  lua_pushlstring(L, text.data(), text.size());
-  return 1;
+  return push_text(L, json_value(L, 1, 0).dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 /// Objects and lists become tables, null nil, and false in a list, which keeps its length.
@@ -79,20 +77,15 @@ void push_json(lua_State* L, const nlohmann::json& value, bool in_list) {
   if (value.is_boolean()) return lua_pushboolean(L, value.get<bool>());
   if (value.is_number()) return lua_pushnumber(L, value.get<double>());
   if (value.is_string()) {
-    const auto& text = value.get_ref<const std::string&>();
-    return lua_pushlstring(L, text.data(), text.size());
-  }
-  if (value.is_null()) return in_list ? lua_pushboolean(L, 0) : lua_pushnil(L);
-  lua_createtable(L, value.is_array() ? static_cast<int>(value.size()) : 0, 0);
-  if (value.is_array()) {
-    for (size_t i = 0; i < value.size(); ++i) {
-      push_json(L, value[i], true);
-      lua_rawseti(L, -2, static_cast<int>(i) + 1);
-    }
+    push_text(L, value.get_ref<const std::string&>());
     return;
   }
+  if (value.is_null()) return in_list ? lua_pushboolean(L, 0) : lua_pushnil(L);
+  if (value.is_array())
+    return push_list(L, value, [L](const auto& element) { push_json(L, element, true); });
+  lua_newtable(L);
   for (const auto& [key, field] : value.items()) {
-    lua_pushlstring(L, key.data(), key.size());
+    push_text(L, key);
     push_json(L, field, false);
     lua_rawset(L, -3);
   }
@@ -105,11 +98,7 @@ int value_from_json(lua_State* L) {
 }
 
 void push_strings(lua_State* L, const char* key, const std::vector<std::string>& list) {
-  lua_newtable(L);
-  for (size_t i = 0; i < list.size(); ++i) {
-    lua_pushlstring(L, list[i].data(), list[i].size());
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
+  push_list(L, list, [L](const auto& text) { push_text(L, text); });
   lua_setfield(L, -2, key);
 }
 
@@ -153,9 +142,7 @@ int formats_read_model(lua_State* L) {
 
 /// graph_to_json(graph) -> text
 int formats_graph_to_json(lua_State* L) {
-  const auto text = graph_to_json(object_arg<const Graph>(L, 1));
-  lua_pushlstring(L, text.data(), text.size());
-  return 1;
+  return push_text(L, graph_to_json(object_arg<const Graph>(L, 1)));
 }
 
 /// The names at `index`, a list of strings; empty for nil.
@@ -184,9 +171,7 @@ int formats_graph_to_dot(lua_State* L) {
     options.placement.resize(static_cast<size_t>(problem.operators()));
     placement_arg(L, 4, problem, options.placement.data());
   }
-  const auto text = graph_to_dot(graph, options);
-  lua_pushlstring(L, text.data(), text.size());
-  return 1;
+  return push_text(L, graph_to_dot(graph, options));
 }
 
 /// placement_to_json(problem, placement, schedule, device names or nil) -> text
@@ -196,10 +181,8 @@ int formats_placement_to_json(lua_State* L) {
   strategy.placement.resize(static_cast<size_t>(problem.operators()));
   placement_arg(L, 2, problem, strategy.placement.data());
   strategy.schedule = schedule_arg(L, 3, problem);
-  const auto text = placement_to_json(strategy, problem.graph(), problem.cluster(),
-                                      names_arg(L, 4, "device names"));
-  lua_pushlstring(L, text.data(), text.size());
-  return 1;
+  return push_text(L, placement_to_json(strategy, problem.graph(), problem.cluster(),
+                                        names_arg(L, 4, "device names")));
 }
 
 constexpr luaL_Reg kFormatsFunctions[] = {
@@ -208,8 +191,7 @@ constexpr luaL_Reg kFormatsFunctions[] = {
     TRINITY_BIND("read_model", formats_read_model),
     TRINITY_BIND("graph_to_json", formats_graph_to_json),
     TRINITY_BIND("graph_to_dot", formats_graph_to_dot),
-    TRINITY_BIND("placement_to_json", formats_placement_to_json),
-    {nullptr, nullptr}};
+    TRINITY_BIND("placement_to_json", formats_placement_to_json)};
 
 }  // namespace
 

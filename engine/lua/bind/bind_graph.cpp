@@ -237,8 +237,7 @@ int builder_add_edge(lua_State* L) {
                           fmt::format("the tensor has {} bytes, got {}", held, size_bytes));
   }
   builder.read(to, number);
-  lua_pushinteger(L, number + 1);
-  return 1;
+  return push_number(L, number + 1);
 }
 
 /// builder:collective{name=, kind=, algorithm='automatic', bytes=, members={operator names}}
@@ -298,13 +297,8 @@ int graph_fold_backward(lua_State* L) {
 
 /// The devices (0-based) of a placement of `graph` at `index`, whatever the cluster.
 std::vector<int32_t> device_of_arg(lua_State* L, int index, const Graph& graph) {
-  const auto* array =
-      struct_arg<trinity_int32_array>(L, index, Magic::int32_array, "placement", "a placement");
-  if (array->length != graph.operator_count())
-    throw ArgumentError(fmt::format("a placement of graph '{}' needs {} entries, got {}",
-                                    graph.name(), graph.operator_count(), array->length));
-  const auto* data = reinterpret_cast<const int32_t*>(array + 1);
-  std::vector<int32_t> devices(data, data + array->length);
+  const auto given = placement_entries(L, index, graph);
+  std::vector<int32_t> devices(given.begin(), given.end());
   for (int32_t& device : devices) {
     if (device < 1)
       throw ArgumentError(fmt::format("a placement names device {}, expected 1 or more", device));
@@ -320,15 +314,15 @@ int graph_replicate(lua_State* L) {
   lua_settop(L, 3);
   Fields fields(L, 2, "replicate");
   ReplicaOptions options;
-  const int64_t replicas = fields.integer("replicas", 0, 1, int64_t{1} << 24);
-  if (replicas == 0) throw ArgumentError("replicate: field 'replicas' is missing");
-  options.bucket_bytes = fields.integer("bucket_bytes", options.bucket_bytes, 1, int64_t{1} << 50);
+  int32_t replicas = 0;
+  fields.take("replicas", replicas);
+  fields.take("bucket_bytes", options.bucket_bytes);
   options.algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
   fields.refuse_unknown();
   std::vector<int32_t> devices;
   if (!lua_isnil(L, 3)) devices = device_of_arg(L, 3, graph);
   options.device_of = devices;
-  auto result = replicate(graph, static_cast<int32_t>(replicas), options);
+  auto result = replicate(graph, replicas, options);
   push_object<const Graph>(L, share(std::move(result.graph)));
   push_numbers(L, result.origin, 1);
   push_numbers(L, result.replica, 0);
@@ -367,7 +361,7 @@ int graph_recompute(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
   Fields fields(L, 2, "recompute");
   RecomputeOptions options;
-  options.eager = fields.boolean("eager", false);
+  fields.take("eager", options.eager);
   const auto stage = stage_field(L, fields, 0);
   fields.refuse_unknown();
   auto result = recompute(graph, stage, options);
@@ -384,7 +378,7 @@ int graph_replicate_stages(lua_State* L) {
   table_arg(L, 3, "at_share");
   Fields fields(L, 2, "replicate_stages");
   ReplicaOptions options;
-  options.bucket_bytes = fields.integer("bucket_bytes", options.bucket_bytes, 1, int64_t{1} << 50);
+  fields.take("bucket_bytes", options.bucket_bytes);
   options.algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
   const auto stage = stage_field(L, fields, 1);
   if (!fields.push_table("replicas"))
@@ -510,21 +504,17 @@ int graph_operator(lua_State* L) {
   return 1;
 }
 
-constexpr luaL_Reg kBuilder[] = {TRINITY_BIND("add_operator", builder_add_operator),
-                                 TRINITY_BIND("add_edge", builder_add_edge),
-                                 TRINITY_BIND("collective", builder_collective),
-                                 TRINITY_BIND("build", builder_build),
-                                 {nullptr, nullptr}};
+constexpr luaL_Reg kBuilder[] = {
+    TRINITY_BIND("add_operator", builder_add_operator), TRINITY_BIND("add_edge", builder_add_edge),
+    TRINITY_BIND("collective", builder_collective), TRINITY_BIND("build", builder_build)};
 constexpr luaL_Reg kGraphMethods[] = {TRINITY_BIND("training", graph_training),
                                       TRINITY_BIND("fold_backward", graph_fold_backward),
                                       TRINITY_BIND("replicate", graph_replicate),
                                       TRINITY_BIND("recompute", graph_recompute),
                                       TRINITY_BIND("replicate_stages", graph_replicate_stages),
                                       TRINITY_BIND("summary", graph_summary),
-                                      TRINITY_BIND("operator", graph_operator),
-                                      {nullptr, nullptr}};
-constexpr luaL_Reg kGraphFunctions[] = {TRINITY_BIND("graph_builder", graph_builder),
-                                        {nullptr, nullptr}};
+                                      TRINITY_BIND("operator", graph_operator)};
+constexpr luaL_Reg kGraphFunctions[] = {TRINITY_BIND("graph_builder", graph_builder)};
 
 }  // namespace
 

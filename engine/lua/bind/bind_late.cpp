@@ -51,16 +51,10 @@ int late_index(lua_State* L) {
 }
 
 /// torch_is_open() -> whether something has asked for LibTorch
-int late_torch_is_open(lua_State* L) {
-  lua_pushboolean(L, is_open(kTorchPart));
-  return 1;
-}
+int late_torch_is_open(lua_State* L) { return push_boolean(L, is_open(kTorchPart)); }
 
 /// has_torch() -> whether the part on LibTorch was built
-int late_has_torch(lua_State* L) {
-  lua_pushboolean(L, is_built(kTorchPart));
-  return 1;
-}
+int late_has_torch(lua_State* L) { return push_boolean(L, is_built(kTorchPart)); }
 
 /// when_torch_opens(f): f() is called when LibTorch is opened; of several f the last
 int late_when_torch_opens(lua_State* L) {
@@ -72,8 +66,7 @@ int late_when_torch_opens(lua_State* L) {
 
 constexpr luaL_Reg kLateFunctions[] = {TRINITY_BIND("torch_is_open", late_torch_is_open),
                                        TRINITY_BIND("has_torch", late_has_torch),
-                                       TRINITY_BIND("when_torch_opens", late_when_torch_opens),
-                                       {nullptr, nullptr}};
+                                       TRINITY_BIND("when_torch_opens", late_when_torch_opens)};
 
 }  // namespace
 

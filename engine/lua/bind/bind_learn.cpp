@@ -9,9 +9,7 @@
 namespace trinity::lua {
 
 template <>
-struct TypeName<Agent> {
-  static constexpr auto value = "agent";
-};
+inline constexpr const char* kTypeName<Agent> = "agent";
 
 namespace {
 
@@ -77,14 +75,10 @@ int agent_new(lua_State* L) {
 void fill_placements(lua_State* L, int index, std::span<const int32_t> placements) {
   const size_t count = lua_objlen(L, index);
   TRINITY_CHECK_LT(size_t{0}, count);
-  const auto n = static_cast<int32_t>(placements.size() / count);
+  const size_t n = placements.size() / count;
   for_each(L, index, [&](int i) {
-    auto* out = struct_arg<trinity_int32_array>(L, lua_gettop(L), Magic::int32_array, "placements",
-                                                "an int32 array");
-    TRINITY_CHECK_EQ(out->length, n);
-    auto* device = reinterpret_cast<int32_t*>(out + 1);
-    const int32_t* from = placements.data() + static_cast<size_t>(i - 1) * static_cast<size_t>(n);
-    for (int32_t k = 0; k < n; ++k) device[k] = from[k] + 1;
+    fill_from_1(L, lua_gettop(L), "placements",
+                placements.subspan(n * static_cast<size_t>(i - 1), n));
   });
 }
 
@@ -120,18 +114,11 @@ int agent_greedy(lua_State* L) {
 /// failing an int32 array with 1 where a sample failed.
 int agent_update(lua_State* L) {
   auto& agent = object_arg<Agent>(L, 1);
-  const auto* rewards =
-      struct_arg<trinity_double_array>(L, 2, Magic::double_array, "rewards", "a double array");
+  const auto rewards = numbers_arg(L, 2, "rewards");
   std::vector<uint8_t> failing;
-  if (!lua_isnoneornil(L, 3)) {
-    const auto* marks =
-        struct_arg<trinity_int32_array>(L, 3, Magic::int32_array, "failing", "an int32 array");
-    const auto* mark = reinterpret_cast<const int32_t*>(marks + 1);
-    for (int32_t i = 0; i < marks->length; ++i) failing.push_back(mark[i] != 0 ? 1 : 0);
-  }
-  const auto report = agent.update(
-      {reinterpret_cast<const double*>(rewards + 1), static_cast<size_t>(rewards->length)},
-      failing);
+  if (!lua_isnoneornil(L, 3))
+    for (const int32_t mark : integers_arg(L, 3, "failing")) failing.push_back(mark != 0 ? 1 : 0);
+  const auto report = agent.update(rewards, failing);
   lua_newtable(L);
   set_field(L, "mean_reward", report.mean_reward);
   set_field(L, "loss", report.loss);
@@ -148,10 +135,8 @@ int agent_update(lua_State* L) {
 std::vector<int32_t> read_placements(lua_State* L, int index) {
   std::vector<int32_t> all;
   for_each(L, index, [&](int) {
-    const auto* given = struct_arg<trinity_int32_array>(L, lua_gettop(L), Magic::int32_array,
-                                                        "placements", "an int32 array");
-    const auto* device = reinterpret_cast<const int32_t*>(given + 1);
-    for (int32_t k = 0; k < given->length; ++k) all.push_back(device[k] - 1);
+    for (const int32_t device : integers_arg(L, lua_gettop(L), "placements"))
+      all.push_back(device - 1);
   });
   return all;
 }
@@ -165,18 +150,14 @@ int agent_imitate(lua_State* L) {
   if (!lua_isnoneornil(L, 3)) {
     table_arg(L, 3, "settings");
     Fields fields(L, 3, "settings");
-    how.steps = static_cast<int32_t>(fields.integer("steps", how.steps, -1, 100000));
-    how.learning_rate = fields.number("learning_rate", how.learning_rate);
-    how.smoothing = fields.number("smoothing", how.smoothing);
+    fields.take("steps", how.steps);
+    fields.take("learning_rate", how.learning_rate);
+    fields.take("smoothing", how.smoothing);
     if (fields.push_table("weights")) {
       for_each(L, lua_gettop(L), [&](int) { weights.push_back(lua_tonumber(L, -1)); });
       lua_pop(L, 1);
     }
     fields.refuse_unknown();
-    if (!(how.learning_rate > 0 && how.learning_rate <= 10))
-      throw ArgumentError("settings: 'learning_rate' must be above 0 and at most 10");
-    if (!(how.smoothing >= 0 && how.smoothing < 1))
-      throw ArgumentError("settings: 'smoothing' must be at least 0 and below 1");
   }
   const auto report = agent.imitate(read_placements(L, 2), weights, how);
   lua_newtable(L);
@@ -205,23 +186,10 @@ int agent_save(lua_State* L) {
 /// arrays of samples x units and samples x groups.
 int agent_actions(lua_State* L) {
   const auto actions = object_arg<Agent>(L, 1).actions();
-  const auto integers = [&](int index, const char* name, std::span<const int32_t> from) {
-    auto* out =
-        struct_arg<trinity_int32_array>(L, index, Magic::int32_array, name, "an int32 array");
-    TRINITY_CHECK_EQ(static_cast<size_t>(out->length), from.size());
-    auto* to = reinterpret_cast<int32_t*>(out + 1);
-    for (const int32_t value : from) *to++ = value + 1;
-  };
-  const auto numbers = [&](int index, const char* name, std::span<const float> from) {
-    auto* out =
-        struct_arg<trinity_double_array>(L, index, Magic::double_array, name, "a double array");
-    TRINITY_CHECK_EQ(static_cast<size_t>(out->length), from.size());
-    std::copy(from.begin(), from.end(), reinterpret_cast<double*>(out + 1));
-  };
-  integers(2, "groups", actions.groups);
-  integers(3, "devices", actions.devices);
-  numbers(4, "group_logs", actions.group_log_probability);
-  numbers(5, "device_logs", actions.device_log_probability);
+  fill_from_1(L, 2, "groups", actions.groups);
+  fill_from_1(L, 3, "devices", actions.devices);
+  fill_numbers(L, 4, "group_logs", actions.group_log_probability);
+  fill_numbers(L, 5, "device_logs", actions.device_log_probability);
   return 0;
 }
 
@@ -249,21 +217,15 @@ int agent_summary(lua_State* L) {
   return 1;
 }
 
-constexpr luaL_Reg kAgent[] = {TRINITY_BIND("share", agent_share),
-                               TRINITY_BIND("sample", agent_sample),
-                               TRINITY_BIND("greedy", agent_greedy),
-                               TRINITY_BIND("update", agent_update),
-                               TRINITY_BIND("imitate", agent_imitate),
-                               TRINITY_BIND("reset_baseline", agent_reset_baseline),
-                               TRINITY_BIND("save", agent_save),
-                               TRINITY_BIND("actions", agent_actions),
-                               TRINITY_BIND("profile", agent_profile),
-                               TRINITY_BIND("summary", agent_summary),
-                               {nullptr, nullptr}};
+constexpr luaL_Reg kAgent[] = {
+    TRINITY_BIND("share", agent_share),     TRINITY_BIND("sample", agent_sample),
+    TRINITY_BIND("greedy", agent_greedy),   TRINITY_BIND("update", agent_update),
+    TRINITY_BIND("imitate", agent_imitate), TRINITY_BIND("reset_baseline", agent_reset_baseline),
+    TRINITY_BIND("save", agent_save),       TRINITY_BIND("actions", agent_actions),
+    TRINITY_BIND("profile", agent_profile), TRINITY_BIND("summary", agent_summary)};
 constexpr luaL_Reg kLearnFunctions[] = {TRINITY_BIND("agent", agent_new),
                                         TRINITY_BIND("check_agent", agent_check),
-                                        TRINITY_BIND("agent_options", agent_option_list),
-                                        {nullptr, nullptr}};
+                                        TRINITY_BIND("agent_options", agent_option_list)};
 
 }  // namespace
 

@@ -75,21 +75,14 @@ int parallel_run_workers(lua_State* L) {
   return 0;
 }
 
-int parallel_in_worker(lua_State* L) {
-  lua_pushboolean(L, in_worker());
-  return 1;
-}
+int parallel_in_worker(lua_State* L) { return push_boolean(L, in_worker()); }
 
-int parallel_was_interrupted(lua_State* L) {
-  lua_pushboolean(L, was_interrupted());
-  return 1;
-}
+int parallel_was_interrupted(lua_State* L) { return push_boolean(L, was_interrupted()); }
 
 constexpr luaL_Reg kParallelFunctions[] = {
     TRINITY_BIND("run_workers", parallel_run_workers),
     TRINITY_BIND("in_worker", parallel_in_worker),
-    TRINITY_BIND("was_interrupted", parallel_was_interrupted),
-    {nullptr, nullptr}};
+    TRINITY_BIND("was_interrupted", parallel_was_interrupted)};
 
 }  // namespace
 

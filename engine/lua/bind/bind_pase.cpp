@@ -8,9 +8,7 @@
 namespace trinity::lua {
 
 template <>
-struct TypeName<const PaseProblem> {
-  static constexpr auto value = "pase problem";
-};
+inline constexpr const char* kTypeName<const PaseProblem> = "pase";
 
 namespace {
 
@@ -19,14 +17,14 @@ using Bound = const PaseProblem;
 PaseOptions read_options(lua_State* L, int index) {
   Fields fields(L, index, "trinity.pase");
   PaseOptions o;
-  o.devices = static_cast<int32_t>(fields.integer("devices", o.devices, 1, 4096));
-  o.peak_flops = fields.number("peak_flops", o.peak_flops);
-  o.bandwidth_bytes_per_s = fields.number("bandwidth_bytes_per_s", o.bandwidth_bytes_per_s);
-  o.word_bytes = fields.number("word_bytes", o.word_bytes);
-  o.cutoff = fields.integer("cutoff", o.cutoff, 1, int64_t{1} << 40);
+  fields.take("devices", o.devices);
+  fields.take("peak_flops", o.peak_flops);
+  fields.take("bandwidth_bytes_per_s", o.bandwidth_bytes_per_s);
+  fields.take("word_bytes", o.word_bytes);
+  fields.take("cutoff", o.cutoff);
   o.factors = parse_factors(fields.string("factors", "divisors"));
-  o.halo = fields.boolean("halo", o.halo);
-  o.sum_edges = fields.boolean("sum_edges", o.sum_edges);
+  fields.take("halo", o.halo);
+  fields.take("sum_edges", o.sum_edges);
   fields.refuse_unknown();
   return o;
 }
@@ -113,8 +111,7 @@ int pase_find(lua_State* L) {
   const auto found =
       self.find(static_cast<int32_t>(layer), read_configuration(L, 3, "argument 2 ('factors')"));
   if (found < 0) return 0;
-  lua_pushinteger(L, found + 1);
-  return 1;
+  return push_number(L, found + 1);
 }
 
 /// A list of configurations, one a layer.
@@ -139,8 +136,8 @@ int pase_price(lua_State* L) {
   return 4;
 }
 
-/// pase:cost(layer, strategy) -> compute, communication of a layer, in FLOP.
-int pase_cost(lua_State* L) {
+/// pase:layer_cost(layer, strategy) -> compute, communication of a layer, in FLOP.
+int pase_layer_cost(lua_State* L) {
   const auto& self = object_arg<Bound>(L, 1);
   const auto layer = layer_arg(L, self, 2);
   const auto& list = self.configurations[layer];
@@ -160,8 +157,7 @@ int pase_edge_cost(lua_State* L) {
   const auto [from, to] = selection.edges[edge];
   const auto row = integer_arg(L, 3, "from", 1, selection.strategies(from)) - 1;
   const auto column = integer_arg(L, 4, "to", 1, selection.strategies(to)) - 1;
-  lua_pushnumber(L, selection.edge_table(edge)[row * selection.strategies(to) + column]);
-  return 1;
+  return push_number(L, selection.edge_table(edge)[row * selection.strategies(to) + column]);
 }
 
 /// pase:selection() -> the strategy-selection problem: a node a layer.
@@ -181,9 +177,9 @@ int pase_walk(lua_State* L) {
   for (const int64_t strategy : integers(L, 2, "argument 1 ('start')"))
     o.start.push_back(static_cast<int32_t>(std::clamp<int64_t>(strategy - 1, -1, 1 << 30)));
   Fields fields(L, 3, "pase:walk");
-  o.seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
-  o.iterations = fields.integer("iterations", o.iterations, 1, int64_t{1} << 40);
-  o.alpha_per_ms = fields.number("alpha_per_ms", o.alpha_per_ms);
+  fields.take("seed", o.seed);
+  fields.take("iterations", o.iterations);
+  fields.take("alpha_per_ms", o.alpha_per_ms);
   o.flops = self.options.peak_flops;
   fields.refuse_unknown();
   const auto walk = flexflow_walk(self.selection, o);
@@ -232,14 +228,13 @@ constexpr luaL_Reg kMethods[] = {TRINITY_BIND("summary", pase_summary),
                                  TRINITY_BIND("configuration", pase_configuration),
                                  TRINITY_BIND("find", pase_find),
                                  TRINITY_BIND("price", pase_price),
-                                 TRINITY_BIND("cost", pase_cost),
+                                 TRINITY_BIND("layer_cost", pase_layer_cost),
                                  TRINITY_BIND("edge_cost", pase_edge_cost),
                                  TRINITY_BIND("selection", pase_selection),
                                  TRINITY_BIND("walk", pase_walk),
                                  TRINITY_BIND("tofu", pase_tofu),
-                                 TRINITY_BIND("splits", pase_splits_of),
-                                 {nullptr, nullptr}};
-constexpr luaL_Reg kPaseFunctions[] = {TRINITY_BIND("pase", pase_new), {nullptr, nullptr}};
+                                 TRINITY_BIND("splits", pase_splits_of)};
+constexpr luaL_Reg kPaseFunctions[] = {TRINITY_BIND("pase", pase_new)};
 
 }  // namespace
 

@@ -12,17 +12,13 @@
 namespace trinity::lua {
 
 template <>
-struct TypeName<const PipelineNetwork> {
-  static constexpr auto value = "pipeline network";
-};
+inline constexpr const char* kTypeName<const PipelineNetwork> = "pipeline network";
 template <>
-struct TypeName<const LayerRow> {
-  static constexpr auto value = "layer row";
-};
+inline constexpr const char* kTypeName<const LayerRow> = "layer row";
 
 namespace {
 
-constexpr int64_t kMostDevices = 65536;
+constexpr int64_t kMostDevices = 65536;  // tables have a place for each, whoever calls
 
 /// { devices =, cpus =, memory_bytes =, bandwidth_bytes_per_s =, micro_batches = }
 PipelineMachine machine_arg(lua_State* L, int index) {
@@ -30,10 +26,10 @@ PipelineMachine machine_arg(lua_State* L, int index) {
   Fields fields(L, index, "machine");
   PipelineMachine machine;
   machine.devices = static_cast<int32_t>(fields.integer("devices", 1, 0, kMostDevices));
-  machine.cpus = static_cast<int32_t>(fields.integer("cpus", 0, 0, 1024));
-  machine.memory_bytes = fields.integer("memory_bytes", 0, 0, int64_t{1} << 60);
+  fields.take("cpus", machine.cpus);
+  fields.take("memory_bytes", machine.memory_bytes);
   machine.bandwidth_bytes_per_s = fields.required_number("bandwidth_bytes_per_s");
-  machine.micro_batches = fields.integer("micro_batches", 1, 1, int64_t{1} << 30);
+  fields.take("micro_batches", machine.micro_batches);
   if (!(machine.bandwidth_bytes_per_s > 0))
     throw ArgumentError("machine: field 'bandwidth_bytes_per_s': expected a number above 0");
   fields.refuse_unknown();
@@ -154,11 +150,10 @@ int network_max_load(lua_State* L) {
   table_arg(L, 3, "options");
   Fields fields(L, 3, "max_load");
   MaxLoadLimits limits;
-  limits.seconds = fields.number("seconds", limits.seconds);
-  limits.most_ideals =
-      static_cast<int32_t>(fields.integer("most_ideals", limits.most_ideals, 0, 10'000'000));
-  limits.most_pairs = fields.integer("most_pairs", limits.most_pairs, 1, int64_t{1} << 40);
-  limits.orders = static_cast<int32_t>(fields.integer("orders", limits.orders, 1, 1000));
+  fields.take("seconds", limits.seconds);
+  fields.take("most_ideals", limits.most_ideals);
+  fields.take("most_pairs", limits.most_pairs);
+  fields.take("orders", limits.orders);
   fields.refuse_unknown();
   const auto instance = load_instance(network, machine);
   const auto split = max_load_split(instance, limits);
@@ -167,20 +162,19 @@ int network_max_load(lua_State* L) {
   return 1;
 }
 
-/// network:search(machine, { seed =, rounds =, first_round =, chains =, trials =, seconds =,
-/// starts = }) -> split; starts is a list of assignments
+/// network:search(machine, { seed =, rounds =, first_round =, trials =, seconds =, starts = }) ->
+/// split; starts is a list of assignments
 int network_search(lua_State* L) {
   const auto& network = object_arg<const PipelineNetwork>(L, 1);
   const auto machine = machine_arg(L, 2);
   table_arg(L, 3, "options");
   Fields fields(L, 3, "search");
   MaxLoadSearchOptions options;
-  options.seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
-  options.rounds = static_cast<int32_t>(fields.integer("rounds", options.rounds, 1, 1'000'000));
-  options.first_round = static_cast<int32_t>(fields.integer("first_round", 0, 0, 1'000'000));
-  options.chains = static_cast<int32_t>(fields.integer("chains", options.chains, 1, 1024));
-  options.trials = fields.integer("trials", options.trials, 1, int64_t{1} << 40);
-  options.seconds = fields.number("seconds", options.seconds);
+  fields.take("seed", options.seed);
+  fields.take("rounds", options.rounds);
+  fields.take("first_round", options.first_round);
+  fields.take("trials", options.trials);
+  fields.take("seconds", options.seconds);
   if (fields.push_table("starts")) {
     for_each(L, lua_gettop(L),
              [&](int) { options.starts.push_back(read_devices(L, network, machine, "starts")); });
@@ -192,7 +186,7 @@ int network_search(lua_State* L) {
   return 1;
 }
 
-/// network:cuts(machine, rule, { seed =, starts =, trials =, seconds = }) -> split
+/// network:cuts(machine, rule, { seed =, seconds = }) -> split
 int network_cuts(lua_State* L) {
   static constexpr const char* kRules[] = {"balanced", "torchgpipe", "equal",
                                            "random",   "memory",     "search"};
@@ -206,10 +200,8 @@ int network_cuts(lua_State* L) {
   table_arg(L, 4, "options");
   Fields fields(L, 4, "cuts");
   CutSearchOptions options;
-  options.seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
-  options.starts = static_cast<int32_t>(fields.integer("starts", options.starts, 1, 1'000'000));
-  options.trials = fields.integer("trials", options.trials, 0, int64_t{1} << 40);
-  options.seconds = fields.number("seconds", options.seconds);
+  fields.take("seed", options.seed);
+  fields.take("seconds", options.seconds);
   fields.refuse_unknown();
   const auto instance = load_instance(network, machine);
   auto device = rule == "search"
@@ -309,12 +301,12 @@ int network_pipedream(lua_State* L) {
   table_arg(L, 3, "options");
   Fields fields(L, 3, "pipedream");
   PipedreamOptions options;
-  options.transfers = fields.boolean("transfers", options.transfers);
-  options.compression = fields.number("compression", options.compression);
-  options.straight = fields.boolean("straight", options.straight);
-  options.fewer = fields.boolean("fewer", options.fewer);
-  options.paper = fields.boolean("paper", options.paper);
-  options.memory_bytes = fields.number("memory_bytes", 0);
+  fields.take("transfers", options.transfers);
+  fields.take("compression", options.compression);
+  fields.take("straight", options.straight);
+  fields.take("fewer", options.fewer);
+  fields.take("paper", options.paper);
+  fields.take("memory_bytes", options.memory_bytes);
   const auto compress = fields.string("compress", "auto");
   const double seconds = fields.number("seconds", 1e9);
   fields.refuse_unknown();
@@ -366,11 +358,10 @@ int network_piper(lua_State* L) {
   table_arg(L, 3, "options");
   Fields fields(L, 3, "piper");
   PiperLimits limits;
-  limits.seconds = fields.number("seconds", limits.seconds);
-  limits.most_ideals =
-      static_cast<int32_t>(fields.integer("most_ideals", limits.most_ideals, 0, 10'000'000));
-  limits.data_parallel = fields.boolean("data_parallel", true);
-  limits.tensor_parallel = fields.boolean("tensor_parallel", true);
+  fields.take("seconds", limits.seconds);
+  fields.take("most_ideals", limits.most_ideals);
+  fields.take("data_parallel", limits.data_parallel);
+  fields.take("tensor_parallel", limits.tensor_parallel);
   fields.refuse_unknown();
   std::vector<std::vector<int32_t>> members;
   const auto problem = piper_problem(network, machine, members);
@@ -478,10 +469,9 @@ int row_fastest(lua_State* L) {
   function_arg(L, 3, "step_times");
   Fields fields(L, 2, "fastest");
   FastestOptions options;
-  options.micro_batches =
-      static_cast<int32_t>(fields.integer("micro_batches", 1, 1, int64_t{1} << 30));
-  options.below_s = fields.number("below_s", options.below_s);
-  options.most_splits = fields.integer("most", options.most_splits, 0, int64_t{1} << 40);
+  fields.take("micro_batches", options.micro_batches);
+  fields.take("below_s", options.below_s);
+  fields.take("most", options.most_splits);
   fields.refuse_unknown();
   const auto found = fastest_split(row, options, [L](const auto& splits, double below_s) {
     lua_pushvalue(L, 3);
@@ -507,25 +497,17 @@ int row_fastest(lua_State* L) {
   return 1;
 }
 
-constexpr luaL_Reg kNetwork[] = {TRINITY_BIND("about", network_about),
-                                 TRINITY_BIND("max_load", network_max_load),
-                                 TRINITY_BIND("search", network_search),
-                                 TRINITY_BIND("cuts", network_cuts),
-                                 TRINITY_BIND("price", network_price),
-                                 TRINITY_BIND("pipedream", network_pipedream),
-                                 TRINITY_BIND("piper", network_piper),
-                                 TRINITY_BIND("layer_row", network_layer_row),
-                                 {nullptr, nullptr}};
-constexpr luaL_Reg kRow[] = {TRINITY_BIND("about", row_about),
-                             TRINITY_BIND("least_load", row_least_load),
-                             TRINITY_BIND("equal_work", row_equal_work),
-                             TRINITY_BIND("fastest", row_fastest),
-                             {nullptr, nullptr}};
-constexpr luaL_Reg kPipelineFunctions[] = {TRINITY_BIND("pipeline_network", pipeline_read),
-                                           TRINITY_BIND("pipeline_of", pipeline_of),
-                                           TRINITY_BIND("layer_row", pipeline_layer_row),
-                                           TRINITY_BIND("pipeline_split", pipeline_split),
-                                           {nullptr, nullptr}};
+constexpr luaL_Reg kNetwork[] = {
+    TRINITY_BIND("about", network_about),   TRINITY_BIND("max_load", network_max_load),
+    TRINITY_BIND("search", network_search), TRINITY_BIND("cuts", network_cuts),
+    TRINITY_BIND("price", network_price),   TRINITY_BIND("pipedream", network_pipedream),
+    TRINITY_BIND("piper", network_piper),   TRINITY_BIND("layer_row", network_layer_row)};
+constexpr luaL_Reg kRow[] = {
+    TRINITY_BIND("about", row_about), TRINITY_BIND("least_load", row_least_load),
+    TRINITY_BIND("equal_work", row_equal_work), TRINITY_BIND("fastest", row_fastest)};
+constexpr luaL_Reg kPipelineFunctions[] = {
+    TRINITY_BIND("pipeline_network", pipeline_read), TRINITY_BIND("pipeline_of", pipeline_of),
+    TRINITY_BIND("layer_row", pipeline_layer_row), TRINITY_BIND("pipeline_split", pipeline_split)};
 
 }  // namespace
 

@@ -133,9 +133,7 @@ int problem_to_json(lua_State* L) {
                                                 : string_arg(L, -1, "note");
     lua_pop(L, 1);
   }
-  const auto text = strategy_to_json(strategy, problem.graph(), problem.cluster(), notes);
-  lua_pushlstring(L, text.data(), text.size());
-  return 1;
+  return push_text(L, strategy_to_json(strategy, problem.graph(), problem.cluster(), notes));
 }
 
 /// problem:from_json(text, source, placement) -> {same_graph=, same_cluster=, notes={}, schedule=};
@@ -144,11 +142,7 @@ int problem_from_json(lua_State* L) {
   const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
   const auto loaded = strategy_from_json(string_arg(L, 2, "text"), string_arg(L, 3, "source"),
                                          problem.graph(), problem.cluster());
-  auto* out =
-      struct_arg<trinity_int32_array>(L, 4, Magic::int32_array, "placement", "an int32 array");
-  TRINITY_CHECK_EQ(out->length, problem.operators());
-  auto* device = reinterpret_cast<int32_t*>(out + 1);
-  for (const int32_t d : loaded.strategy.placement) *device++ = d + 1;
+  fill_from_1(L, 4, "placement", loaded.strategy.placement);
   lua_newtable(L);
   set_boolean(L, "same_graph", loaded.same_graph);
   set_boolean(L, "same_cluster", loaded.same_cluster);
@@ -160,24 +154,25 @@ int problem_from_json(lua_State* L) {
   return 1;
 }
 
-constexpr luaL_Reg kProblem[] = {TRINITY_BIND("check_memory", problem_check_memory),
-                                 TRINITY_BIND("evaluate", problem_evaluate),
-                                 TRINITY_BIND("to_json", problem_to_json),
-                                 TRINITY_BIND("from_json", problem_from_json),
-                                 {nullptr, nullptr}};
-constexpr luaL_Reg kProblemFunctions[] = {TRINITY_BIND("problem", problem_new), {nullptr, nullptr}};
+constexpr luaL_Reg kProblem[] = {
+    TRINITY_BIND("check_memory", problem_check_memory), TRINITY_BIND("evaluate", problem_evaluate),
+    TRINITY_BIND("to_json", problem_to_json), TRINITY_BIND("from_json", problem_from_json)};
+constexpr luaL_Reg kProblemFunctions[] = {TRINITY_BIND("problem", problem_new)};
 
 }  // namespace
 
-void placement_arg(lua_State* L, int index, const Problem& problem, int32_t* out) {
-  const auto* array =
-      struct_arg<trinity_int32_array>(L, index, Magic::int32_array, "placement", "a placement");
-  if (array->length != problem.operators())
+std::span<const int32_t> placement_entries(lua_State* L, int index, const Graph& graph) {
+  const auto given = integers_arg(L, index, "placement", "a placement");
+  if (given.size() != static_cast<size_t>(graph.operator_count()))
     throw ArgumentError(fmt::format("a placement of graph '{}' needs {} entries, got {}",
-                                    problem.graph().name(), problem.operators(), array->length));
-  const auto* data = reinterpret_cast<const int32_t*>(array + 1);
-  for (int32_t i = 0; i < array->length; ++i) out[i] = data[i] - 1;
-  check_placement({out, static_cast<size_t>(array->length)}, problem.graph(), problem.cluster());
+                                    graph.name(), graph.operator_count(), given.size()));
+  return given;
+}
+
+void placement_arg(lua_State* L, int index, const Problem& problem, int32_t* out) {
+  const auto given = placement_entries(L, index, problem.graph());
+  std::transform(given.begin(), given.end(), out, [](int32_t device) { return device - 1; });
+  check_placement({out, given.size()}, problem.graph(), problem.cluster());
 }
 
 Plan plan_arg(lua_State* L, int index, const Problem& problem, std::span<int32_t> placement) {

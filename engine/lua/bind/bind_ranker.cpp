@@ -12,13 +12,9 @@
 namespace trinity::lua {
 
 template <>
-struct TypeName<BoundRanker> {
-  static constexpr auto value = "ranker";
-};
+inline constexpr const char* kTypeName<BoundRanker> = "ranker";
 template <>
-struct TypeName<MoveTrainer> {
-  static constexpr auto value = "move trainer";
-};
+inline constexpr const char* kTypeName<MoveTrainer> = "move trainer";
 
 namespace {
 
@@ -179,21 +175,18 @@ int trainer_resume(lua_State* L) {
 }
 
 constexpr luaL_Reg kRanker[] = {TRINITY_BIND("save", ranker_save),
-                                TRINITY_BIND("hidden", ranker_hidden),
-                                {nullptr, nullptr}};
+                                TRINITY_BIND("hidden", ranker_hidden)};
 constexpr luaL_Reg kTrainer[] = {TRINITY_BIND("add", trainer_add),
                                  TRINITY_BIND("set", trainer_set),
                                  TRINITY_BIND("imitate", trainer_imitate),
                                  TRINITY_BIND("reinforce", trainer_reinforce),
                                  TRINITY_BIND("save", trainer_save),
-                                 TRINITY_BIND("resume", trainer_resume),
-                                 {nullptr, nullptr}};
+                                 TRINITY_BIND("resume", trainer_resume)};
 constexpr luaL_Reg kRankerFunctions[] = {TRINITY_BIND("ranker", ranker_new),
                                          TRINITY_BIND("load_ranker", ranker_load),
                                          TRINITY_BIND("move_features", move_features),
                                          TRINITY_BIND("training_options", training_options),
-                                         TRINITY_BIND("move_trainer", trainer_new),
-                                         {nullptr, nullptr}};
+                                         TRINITY_BIND("move_trainer", trainer_new)};
 
 }  // namespace
 

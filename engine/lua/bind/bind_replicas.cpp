@@ -4,9 +4,7 @@
 namespace trinity::lua {
 
 template <>
-struct TypeName<ReplicaClock> {
-  static constexpr auto value = "replica clock";
-};
+inline constexpr const char* kTypeName<ReplicaClock> = "replica clock";
 
 namespace {
 
@@ -27,10 +25,7 @@ int replica_clock_new(lua_State* L) {
   return 1;
 }
 
-int push(lua_State* L, double seconds) {
-  lua_pushnumber(L, seconds);
-  return 1;
-}
+int push(lua_State* L, double seconds) { return push_number(L, seconds); }
 
 ReplicaClock& self(lua_State* L) { return object_arg<ReplicaClock>(L, 1); }
 
@@ -81,10 +76,8 @@ constexpr luaL_Reg kClock[] = {
     TRINITY_BIND("send", clock_seconds<&ReplicaClock::send>),
     TRINITY_BIND("end_batch", clock_plain<&ReplicaClock::end_batch>),
     TRINITY_BIND("wait_for_sent", clock_plain<&ReplicaClock::wait_for_sent>),
-    TRINITY_BIND("wait_for_earlier", clock_plain<&ReplicaClock::wait_for_earlier>),
-    {nullptr, nullptr}};
-constexpr luaL_Reg kReplicaFunctions[] = {TRINITY_BIND("replica_clock", replica_clock_new),
-                                          {nullptr, nullptr}};
+    TRINITY_BIND("wait_for_earlier", clock_plain<&ReplicaClock::wait_for_earlier>)};
+constexpr luaL_Reg kReplicaFunctions[] = {TRINITY_BIND("replica_clock", replica_clock_new)};
 
 }  // namespace
 

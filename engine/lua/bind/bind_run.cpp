@@ -59,8 +59,7 @@ int run_process_alive(lua_State* L) {
   const auto pid = integer_arg(L, 1, "pid", 1, int64_t{1} << 31);
   const auto start = integer_arg(L, 2, "start", 0, int64_t{1} << 53);
   const auto found = process_start_ticks(pid);
-  lua_pushboolean(L, found != 0 && found == start);
-  return 1;
+  return push_boolean(L, found != 0 && found == start);
 }
 
 /// environment(name) -> text or nil
@@ -97,9 +96,8 @@ int run_terminal(lua_State* L) {
 
 /// make_folder(path, first, content) -> whether it is new, with the file `first` in it
 int run_make_folder(lua_State* L) {
-  lua_pushboolean(L, make_folder(string_arg(L, 1, "path"), string_arg(L, 2, "first"),
-                                 string_arg(L, 3, "content")));
-  return 1;
+  return push_boolean(L, make_folder(string_arg(L, 1, "path"), string_arg(L, 2, "first"),
+                                     string_arg(L, 3, "content")));
 }
 
 /// remove_leftovers(path): what killed writers left in a folder
@@ -139,8 +137,7 @@ constexpr luaL_Reg kRunFunctions[] = {TRINITY_BIND("script", run_script),
                                       TRINITY_BIND("remove_tree", run_remove_tree),
                                       TRINITY_BIND("warn_of_copies", run_warn_of_copies),
                                       TRINITY_BIND("describe_machine", run_describe_machine),
-                                      TRINITY_BIND("remove_leftovers", run_remove_leftovers),
-                                      {nullptr, nullptr}};
+                                      TRINITY_BIND("remove_leftovers", run_remove_leftovers)};
 
 }  // namespace
 

@@ -33,22 +33,11 @@ struct BoundSearcher {
 };
 
 template <>
-struct TypeName<BoundSearcher> {
-  static constexpr auto value = "searcher";
-};
+inline constexpr const char* kTypeName<BoundSearcher> = "searcher";
 
 namespace {
 
 constexpr int64_t kMostEvaluations = int64_t{1} << 40;
-
-/// The device of every operator (0-based) into the int32 array at `index`.
-void write_placement(lua_State* L, int index, const std::vector<int32_t>& placement) {
-  auto* out =
-      struct_arg<trinity_int32_array>(L, index, Magic::int32_array, "placement", "an int32 array");
-  TRINITY_CHECK_EQ(static_cast<size_t>(out->length), placement.size());
-  auto* data = reinterpret_cast<int32_t*>(out + 1);
-  for (const int32_t device : placement) *data++ = device + 1;
-}
 
 /// Field `starts`: a list of placements.
 std::vector<Assignment> read_starts(lua_State* L, Fields& fields, const PlacementSpace& space) {
@@ -156,7 +145,7 @@ int searcher_ask(lua_State* L) {
   const auto trials = self.searcher->ask(static_cast<int32_t>(most));
   for (size_t i = 0; i < trials.placements.size(); ++i) {
     lua_rawgeti(L, 2, static_cast<int>(i) + 1);
-    write_placement(L, lua_gettop(L), trials.placements[i]);
+    fill_from_1(L, lua_gettop(L), "placement", trials.placements[i]);
     lua_pop(L, 1);
   }
   self.asked = trials.placements.size();
@@ -169,18 +158,13 @@ int searcher_ask(lua_State* L) {
 /// better; double arrays.
 int searcher_tell(lua_State* L) {
   auto& self = object_arg<BoundSearcher>(L, 1);
-  const auto* values =
-      struct_arg<trinity_double_array>(L, 2, Magic::double_array, "values", "a double array");
-  const auto* excess = struct_arg<trinity_double_array>(L, 3, Magic::double_array,
-                                                        "excess_memory_bytes", "a double array");
-  const auto n = static_cast<int32_t>(self.asked);
-  if (values->length < n || excess->length < n)
-    throw ArgumentError(fmt::format("expected {} values and excesses, got {} and {}", n,
-                                    values->length, excess->length));
-  const auto* value = reinterpret_cast<const double*>(values + 1);
-  const auto* bytes = reinterpret_cast<const double*>(excess + 1);
+  const auto value = numbers_arg(L, 2, "values");
+  const auto bytes = numbers_arg(L, 3, "excess_memory_bytes");
+  if (value.size() < self.asked || bytes.size() < self.asked)
+    throw ArgumentError(fmt::format("expected {} values and excesses, got {} and {}", self.asked,
+                                    value.size(), bytes.size()));
   std::vector<Score> scores;
-  for (int32_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < self.asked; ++i) {
     if (!(bytes[i] >= 0 && bytes[i] < 9e18))
       throw ArgumentError(fmt::format("excess {} is {}, expected 0 or more", i + 1, bytes[i]));
     scores.push_back({static_cast<int64_t>(bytes[i]), value[i]});
@@ -191,8 +175,8 @@ int searcher_tell(lua_State* L) {
 }
 
 int searcher_evaluations(lua_State* L) {
-  lua_pushnumber(L, static_cast<double>(object_arg<BoundSearcher>(L, 1).searcher->evaluations()));
-  return 1;
+  return push_number(L,
+                     static_cast<double>(object_arg<BoundSearcher>(L, 1).searcher->evaluations()));
 }
 
 /// searcher:progress(share): how much of a wall-clock budget is used, 0 to 1.
@@ -347,7 +331,7 @@ int search_construct(lua_State* L) {
     lua_pushlstring(L, made.reason.data(), made.reason.size());
     return 2;
   }
-  write_placement(L, 4, made.placement);
+  fill_from_1(L, 4, "placement", made.placement);
   return 1;
 }
 
@@ -364,13 +348,11 @@ constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
                                   TRINITY_BIND("tell", searcher_tell),
                                   TRINITY_BIND("evaluations", searcher_evaluations),
                                   TRINITY_BIND("progress", searcher_progress),
-                                  TRINITY_BIND("ranking", searcher_ranking),
-                                  {nullptr, nullptr}};
+                                  TRINITY_BIND("ranking", searcher_ranking)};
 constexpr luaL_Reg kSearchFunctions[] = {TRINITY_BIND("searcher", searcher_new),
                                          TRINITY_BIND("construct", search_construct),
                                          TRINITY_BIND("method_options", method_options),
-                                         TRINITY_BIND("split_row", search_split_row),
-                                         {nullptr, nullptr}};
+                                         TRINITY_BIND("split_row", search_split_row)};
 
 }  // namespace
 

@@ -237,14 +237,10 @@ int selection_solve(lua_State* L) {
   table_arg(L, 2, "options");
   Fields fields(L, 2, "select");
   SelectionOptions options;
-  options.seconds = fields.number("seconds", options.seconds);
-  if (!(options.seconds >= 0))
-    throw WrongArgument(2, "options",
-                        fmt::format("seconds: expected a number from 0, got {}", options.seconds));
-  constexpr int64_t kMost = int64_t{1} << 53;
-  options.seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, kMost));
-  options.table_bytes = fields.integer("table_bytes", options.table_bytes, 0, kMost);
-  options.rounds = fields.integer("rounds", kMost, 0, kMost);
+  fields.take("seconds", options.seconds);
+  fields.take("seed", options.seed);
+  fields.take("table_bytes", options.table_bytes);
+  fields.take("rounds", options.rounds);
   fields.refuse_unknown();
   if (!lua_isnoneornil(L, 3)) options.progress = ProgressCall(L, 3);
   SelectionResult result;
@@ -295,12 +291,10 @@ int selection_score(lua_State* L) {
 }
 
 constexpr luaL_Reg kMethods[] = {TRINITY_BIND("describe", selection_describe),
-                                 TRINITY_BIND("score", selection_score),
-                                 {nullptr, nullptr}};
+                                 TRINITY_BIND("score", selection_score)};
 constexpr luaL_Reg kSelectionFunctions[] = {TRINITY_BIND("selection_problem", selection_problem),
                                             TRINITY_BIND("read_selection", selection_read),
-                                            TRINITY_BIND("solve_selection", selection_solve),
-                                            {nullptr, nullptr}};
+                                            TRINITY_BIND("solve_selection", selection_solve)};
 
 }  // namespace
 

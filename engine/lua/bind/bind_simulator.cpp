@@ -174,17 +174,12 @@ int timeline_fill(lua_State* L) {
   const auto& timeline = object_arg<BoundTimeline>(L, 1).timeline;
   const std::vector<int64_t>* times[] = {&timeline.start_ns, &timeline.end_ns, &timeline.ready_ns};
   for (int i = 0; i < 3; ++i) {
-    auto* array =
-        struct_arg<trinity_double_array>(L, 2 + i, Magic::double_array, "out", "a double array");
-    TRINITY_CHECK_EQ(static_cast<size_t>(array->length), times[i]->size());
-    auto* out = reinterpret_cast<double*>(array + 1);
-    for (const int64_t ns : *times[i]) *out++ = ns < 0 ? std::nan("") : seconds(ns);
+    const auto out = numbers_arg(L, 2 + i, "out");
+    TRINITY_CHECK_EQ(out.size(), times[i]->size());
+    std::transform(times[i]->begin(), times[i]->end(), out.begin(),
+                   [](int64_t ns) { return ns < 0 ? std::nan("") : seconds(ns); });
   }
-  auto* devices =
-      struct_arg<trinity_int32_array>(L, 5, Magic::int32_array, "devices", "an int32 array");
-  TRINITY_CHECK_EQ(static_cast<size_t>(devices->length), timeline.device.size());
-  auto* out = reinterpret_cast<int32_t*>(devices + 1);
-  for (const int32_t device : timeline.device) *out++ = device + 1;
+  fill_from_1(L, 5, "devices", timeline.device);
   return 0;
 }
 
@@ -269,9 +264,7 @@ int timeline_memory(lua_State* L) {
 
 int timeline_chrome_trace(lua_State* L) {
   const auto& self = object_arg<BoundTimeline>(L, 1);
-  const auto text = chrome_trace(*self.problem, self.timeline);
-  lua_pushlstring(L, text.data(), text.size());
-  return 1;
+  return push_text(L, chrome_trace(*self.problem, self.timeline));
 }
 
 void push_step(lua_State* L, const BoundTimeline& self, const PathStep& step) {
@@ -336,7 +329,6 @@ int timeline_by_type(lua_State* L) {
   return 1;
 }
 
-constexpr luaL_Reg kSchedule[] = {{nullptr, nullptr}};
 constexpr luaL_Reg kTimeline[] = {TRINITY_BIND("tasks", timeline_tasks),
                                   TRINITY_BIND("fill", timeline_fill),
                                   TRINITY_BIND("metrics", timeline_metrics),
@@ -346,13 +338,11 @@ constexpr luaL_Reg kTimeline[] = {TRINITY_BIND("tasks", timeline_tasks),
                                   TRINITY_BIND("chrome_trace", timeline_chrome_trace),
                                   TRINITY_BIND("critical_path", timeline_critical_path),
                                   TRINITY_BIND("exposed_communication", timeline_exposed),
-                                  TRINITY_BIND("by_type", timeline_by_type),
-                                  {nullptr, nullptr}};
+                                  TRINITY_BIND("by_type", timeline_by_type)};
 /// Further methods of a problem.
 constexpr luaL_Reg kProblem[] = {TRINITY_BIND("schedule", problem_schedule),
                                  TRINITY_BIND("bounds", problem_bounds),
-                                 TRINITY_BIND("timeline", problem_timeline),
-                                 {nullptr, nullptr}};
+                                 TRINITY_BIND("timeline", problem_timeline)};
 
 }  // namespace
 
@@ -395,11 +385,11 @@ void push_schedule(lua_State* L, const ScheduleSpec& spec) {
 }
 
 void open_simulator(lua_State* L) {
-  register_type<const Schedule>(L, kSchedule);
+  register_type<const Schedule>(L, {});
   register_type<BoundTimeline>(L, kTimeline);
-  luaL_getmetatable(L, TypeName<BoundProblem>::value);
+  luaL_getmetatable(L, kTypeName<BoundProblem>);
   lua_getfield(L, -1, "__index");
-  register_functions(L, kProblem, TypeName<BoundProblem>::value, true);
+  register_functions(L, kProblem, kTypeName<BoundProblem>, true);
   lua_pop(L, 2);
 }
 

@@ -63,10 +63,8 @@ Splits splits_arg(lua_State* L, int index, const Graph& graph, int32_t devices) 
 int lower(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1, "graph");
   const auto devices = static_cast<int32_t>(integer_arg(L, 2, "devices", 1, 4096));
-  const auto* given =
-      struct_arg<trinity_int32_array>(L, 3, Magic::int32_array, "placement", "an int32 array");
-  const auto* values = reinterpret_cast<const int32_t*>(given + 1);
-  std::vector<int32_t> placement(values, values + given->length);
+  const auto given = integers_arg(L, 3, "placement");
+  std::vector<int32_t> placement(given.begin(), given.end());
   for (int32_t& device : placement) --device;
   auto lowered = lower_splits(graph, splits_arg(L, 4, graph, devices), placement, devices);
   push_object<const Graph>(L, std::make_shared<const Graph>(std::move(lowered.graph)));
@@ -77,8 +75,7 @@ int lower(lua_State* L) {
 }
 
 constexpr luaL_Reg kSplitsFunctions[] = {TRINITY_BIND("iteration_space", iteration_space_of),
-                                         TRINITY_BIND("lower_splits", lower),
-                                         {nullptr, nullptr}};
+                                         TRINITY_BIND("lower_splits", lower)};
 
 }  // namespace
 

@@ -49,42 +49,23 @@ struct BoundFeatures {
 };
 
 template <>
-struct TypeName<GraphBuilder> {
-  static constexpr auto value = "graph builder";
-};
+inline constexpr const char* kTypeName<GraphBuilder> = "graph builder";
 template <>
-struct TypeName<const Graph> {
-  static constexpr auto value = "graph";
-};
+inline constexpr const char* kTypeName<const Graph> = "graph";
 template <>
-struct TypeName<const Cluster> {
-  static constexpr auto value = "cluster";
-};
+inline constexpr const char* kTypeName<const Cluster> = "cluster";
 template <>
-struct TypeName<BoundProblem> {
-  static constexpr auto value = "problem";
-};
+inline constexpr const char* kTypeName<BoundProblem> = "problem";
 template <>
-struct TypeName<const Schedule> {
-  static constexpr auto value = "schedule";
-};
+inline constexpr const char* kTypeName<const Schedule> = "schedule";
 template <>
-struct TypeName<BoundTimeline> {
-  static constexpr auto value = "timeline";
-};
+inline constexpr const char* kTypeName<BoundTimeline> = "timeline";
 template <>
-struct TypeName<BoundFeatures> {
-  static constexpr auto value = "features";
-};
+inline constexpr const char* kTypeName<BoundFeatures> = "features";
 template <>
-struct TypeName<RandomStream> {
-  static constexpr auto value = "random stream";
-};
-
+inline constexpr const char* kTypeName<RandomStream> = "random stream";
 template <>
-struct TypeName<const SelectionProblem> {
-  static constexpr auto value = "selection problem";
-};
+inline constexpr const char* kTypeName<const SelectionProblem> = "selection problem";
 
 /// The pool that all work of the process shares; made on first use.
 ThreadPool& shared_pool();
@@ -96,8 +77,9 @@ void set_up_thread();
 /// Sets the number of its threads (0: one per core). Throws ArgumentError once the pool exists.
 void set_threads(int threads);
 
-/// Reads a placement (1-based device per operator, an int32 array) at `index` into `out`, 0-based
-/// and checked.
+/// A placement of a graph (1-based device per operator, an int32 array) at `index`.
+std::span<const int32_t> placement_entries(lua_State* L, int index, const Graph& graph);
+/// Reads a placement at `index` into `out`, 0-based and checked.
 void placement_arg(lua_State* L, int index, const Problem& problem, int32_t* out);
 /// Reads a placement, or {placement, schedule}, at `index`; the placement goes into `placement`.
 Plan plan_arg(lua_State* L, int index, const Problem& problem, std::span<int32_t> placement);

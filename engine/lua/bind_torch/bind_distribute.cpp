@@ -148,8 +148,7 @@ int job_wait(lua_State* L) {
 
 int job_is_done(lua_State* L) {
   object_arg<Job>(L, 1);
-  lua_pushboolean(L, object_arg<Work>(L, 2).is_done());
-  return 1;
+  return push_boolean(L, object_arg<Work>(L, 2).is_done());
 }
 
 int job_barrier(lua_State* L) {
@@ -293,28 +292,21 @@ int dist_launch(lua_State* L) {
   if (!options.backend.empty()) parse_collectives(options.backend);
   fields.refuse_unknown();
   const AsSearch as_search;
-  lua_pushinteger(L, launch(options));
-  return 1;
+  return push_number(L, launch(options));
 }
 
-constexpr luaL_Reg kJob[] = {TRINITY_BIND("facts", job_facts),
-                             TRINITY_BIND("all_reduce", job_all_reduce),
-                             TRINITY_BIND("broadcast", job_broadcast),
-                             TRINITY_BIND("wait", job_wait),
-                             TRINITY_BIND("is_done", job_is_done),
-                             TRINITY_BIND("barrier", job_barrier),
-                             TRINITY_BIND("agree", job_agree),
-                             TRINITY_BIND("leave", job_leave),
-                             {nullptr, nullptr}};
-constexpr luaL_Reg kWork[] = {{nullptr, nullptr}};
+constexpr luaL_Reg kJob[] = {
+    TRINITY_BIND("facts", job_facts),         TRINITY_BIND("all_reduce", job_all_reduce),
+    TRINITY_BIND("broadcast", job_broadcast), TRINITY_BIND("wait", job_wait),
+    TRINITY_BIND("is_done", job_is_done),     TRINITY_BIND("barrier", job_barrier),
+    TRINITY_BIND("agree", job_agree),         TRINITY_BIND("leave", job_leave)};
 constexpr luaL_Reg kBuckets[] = {TRINITY_BIND("begin", buckets_begin),
                                  TRINITY_BIND("finish", buckets_finish),
-                                 TRINITY_BIND("counts", buckets_counts),
-                                 {nullptr, nullptr}};
-constexpr luaL_Reg kFunctions[] = {
-    TRINITY_BIND("join", dist_join),     TRINITY_BIND("pack", dist_pack),
-    TRINITY_BIND("unpack", dist_unpack), TRINITY_BIND("gradient_buckets", dist_gradient_buckets),
-    TRINITY_BIND("launch", dist_launch), {nullptr, nullptr}};
+                                 TRINITY_BIND("counts", buckets_counts)};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("join", dist_join), TRINITY_BIND("pack", dist_pack),
+                                   TRINITY_BIND("unpack", dist_unpack),
+                                   TRINITY_BIND("gradient_buckets", dist_gradient_buckets),
+                                   TRINITY_BIND("launch", dist_launch)};
 
 }  // namespace
 
@@ -323,7 +315,7 @@ void open_distribute(lua_State* L) {
   register_functions(L, kFunctions, "dist");
   lua_setfield(L, -2, "dist");
   register_type<Job>(L, kJob);
-  register_type<Work>(L, kWork);
+  register_type<Work>(L, {});
   register_type<GradientBuckets>(L, kBuckets);
 }
 

@@ -5,11 +5,6 @@
 
 namespace trinity::lua {
 
-template <>
-struct TypeName<Executor> {
-  static constexpr auto value = "executor";
-};
-
 namespace {
 
 /// The names of devices in field `devices`.
@@ -30,10 +25,10 @@ ExecutorOptions executor_options(lua_State* L, int index) {
   table_arg(L, index, "options");
   Fields fields(L, index, "execution options");
   ExecutorOptions options;
-  options.seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
-  options.learning_rate = fields.number("learning_rate", options.learning_rate);
+  fields.take("seed", options.seed);
+  fields.take("learning_rate", options.learning_rate);
   options.micro_batches = static_cast<int32_t>(fields.integer("micro_batches", 1, 1, 1 << 20));
-  options.memory_limit_bytes = fields.integer("memory_limit_bytes", 0, 0, int64_t{1} << 60);
+  fields.take("memory_limit_bytes", options.memory_limit_bytes);
   options.devices = device_names(L, fields);
   fields.push_any("job");
   if (!lua_isnil(L, -1)) options.job = handle_arg<Job>(L, lua_gettop(L), "job");
@@ -46,19 +41,13 @@ ExecutorOptions executor_options(lua_State* L, int index) {
 /// options: seed, learning_rate, micro_batches, devices (names), memory_limit_bytes, job.
 int executor_new(lua_State* L) {
   auto graph = handle_arg<const Graph>(L, 1);
-  const auto* placement =
-      struct_arg<trinity_int32_array>(L, 2, Magic::int32_array, "placement", "a placement");
+  const auto placement = integers_arg(L, 2, "placement", "a placement");
   const auto devices = static_cast<int32_t>(integer_arg(L, 3, "devices", 1, 4096));
   std::span<const double> order;
-  if (!lua_isnoneornil(L, 4)) {
-    const auto* given =
-        struct_arg<trinity_double_array>(L, 4, Magic::double_array, "order", "a double array");
-    order = {reinterpret_cast<const double*>(given + 1), static_cast<size_t>(given->length)};
-  }
+  if (!lua_isnoneornil(L, 4)) order = numbers_arg(L, 4, "order");
   const auto options = executor_options(L, 5);
   std::vector<int32_t> device;
-  const auto* first = reinterpret_cast<const int32_t*>(placement + 1);
-  for (int64_t i = 0; i < placement->length; ++i) device.push_back(first[i] - 1);
+  for (const int32_t d : placement) device.push_back(d - 1);
   push_object(L, std::make_shared<Executor>(std::move(graph), device, devices, order, options));
   return 1;
 }
@@ -121,12 +110,10 @@ int executor_data(lua_State* L) {
 /// executor:cores() -> list of the cores that the devices are bound to, -1 for none
 int executor_cores(lua_State* L) { return push_numbers(L, object_arg<Executor>(L, 1).cores()); }
 
-constexpr luaL_Reg kExecutor[] = {TRINITY_BIND("step", executor_step),
-                                  TRINITY_BIND("weight", executor_weight),
-                                  TRINITY_BIND("data", executor_data),
-                                  TRINITY_BIND("cores", executor_cores),
-                                  {nullptr, nullptr}};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("executor", executor_new), {nullptr, nullptr}};
+constexpr luaL_Reg kExecutor[] = {
+    TRINITY_BIND("step", executor_step), TRINITY_BIND("weight", executor_weight),
+    TRINITY_BIND("data", executor_data), TRINITY_BIND("cores", executor_cores)};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("executor", executor_new)};
 
 }  // namespace
 

@@ -9,11 +9,6 @@
 
 namespace trinity::lua {
 
-template <>
-struct TypeName<Executor> {
-  static constexpr auto value = "executor";
-};
-
 namespace {
 
 /// measure_copies(from, to, sizes, repeats) -> list of seconds, one a size
@@ -21,22 +16,14 @@ int measure_copies_of(lua_State* L) {
   const auto from = string_arg(L, 1, "from"), to = string_arg(L, 2, "to");
   table_arg(L, 3, "sizes");
   std::vector<int64_t> sizes;
-  for (int i = 1; i <= static_cast<int>(lua_objlen(L, 3)); ++i) {
-    lua_rawgeti(L, 3, i);
+  for_each(L, 3, [&](int i) {
     const double size = lua_isnumber(L, -1) ? lua_tonumber(L, -1) : 0;
     if (!(size >= 4 && size <= 0x1p32))
       throw WrongArgument(3, "sizes", fmt::format("entry {}: expected 4 to 2^32 bytes", i));
     sizes.push_back(static_cast<int64_t>(size));
-    lua_pop(L, 1);
-  }
+  });
   const auto repeats = static_cast<int32_t>(integer_arg(L, 4, "repeats", 1, 10000));
-  const auto times = measure_copies(from, to, sizes, repeats);
-  lua_createtable(L, static_cast<int>(times.size()), 0);
-  for (size_t i = 0; i < times.size(); ++i) {
-    lua_pushnumber(L, times[i]);
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
-  return 1;
+  return push_numbers(L, measure_copies(from, to, sizes, repeats));
 }
 
 /// measure_rates(device) -> { flops_per_s =, memory_bytes_per_s = }
@@ -69,11 +56,7 @@ std::vector<ExecutedStep> step_at_once(const std::vector<Executor*>& executors) 
 
 void push_times(lua_State* L, const char* key, const std::vector<TaskRun>& tasks,
                 double TaskRun::*time) {
-  lua_createtable(L, static_cast<int>(tasks.size()), 0);
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    lua_pushnumber(L, tasks[i].*time);
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
+  push_list(L, tasks, [&](const TaskRun& task) { lua_pushnumber(L, task.*time); });
   lua_setfield(L, -2, key);
 }
 
@@ -89,23 +72,18 @@ int executors_step(lua_State* L) {
     lua_rawgeti(L, 1, i);
     executors.push_back(&object_arg<Executor>(L, lua_gettop(L), "executors"));
   }
-  const auto steps = step_at_once(executors);
-  lua_createtable(L, count, 0);
-  for (int i = 0; i < count; ++i) {
-    const auto& step = steps[i];
+  push_list(L, step_at_once(executors), [&](const ExecutedStep& step) {
     lua_newtable(L);
     set_field(L, "step_time_s", step.step_time_s);
     push_times(L, "start_s", step.tasks, &TaskRun::start_s);
     push_times(L, "end_s", step.tasks, &TaskRun::end_s);
-    lua_rawseti(L, -2, i + 1);
-  }
+  });
   return 1;
 }
 
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("measure_copies", measure_copies_of),
                                    TRINITY_BIND("measure_rates", measure_rates_of),
-                                   TRINITY_BIND("step_together", executors_step),
-                                   {nullptr, nullptr}};
+                                   TRINITY_BIND("step_together", executors_step)};
 
 }  // namespace
 

@@ -237,8 +237,7 @@ int tensor_size(lua_State* L) {
   const auto& x = self(L);
   if (!lua_isnoneornil(L, 2)) {
     if (x.dim() == 0) throw WrongArgument(2, "dimension", "a tensor of one number has none");
-    lua_pushnumber(L, static_cast<double>(x.size(dimension_arg(L, 2, x.dim()))));
-    return 1;
+    return push_number(L, static_cast<double>(x.size(dimension_arg(L, 2, x.dim()))));
   }
   lua_createtable(L, static_cast<int>(x.dim()), 0);
   for (int64_t d = 0; d < x.dim(); ++d) {
@@ -248,20 +247,13 @@ int tensor_size(lua_State* L) {
   return 1;
 }
 
-int tensor_dim(lua_State* L) {
-  lua_pushinteger(L, self(L).dim());
-  return 1;
-}
+int tensor_dim(lua_State* L) { return push_number(L, static_cast<double>(self(L).dim())); }
 
-int tensor_numel(lua_State* L) {
-  lua_pushnumber(L, static_cast<double>(self(L).numel()));
-  return 1;
-}
+int tensor_numel(lua_State* L) { return push_number(L, static_cast<double>(self(L).numel())); }
 
 int tensor_length(lua_State* L) {
   const auto& x = self(L);
-  lua_pushnumber(L, x.dim() == 0 ? 0 : static_cast<double>(x.size(0)));
-  return 1;
+  return push_number(L, x.dim() == 0 ? 0 : static_cast<double>(x.size(0)));
 }
 
 /// item(): the one number (or boolean) of a tensor with one element.
@@ -309,12 +301,11 @@ int tensor_totable(lua_State* L) {
 /// fill_array(tensor, array): all elements, row by row, into a double array of that length.
 int tensor_fill_array(lua_State* L) {
   const auto values = as_doubles(tensor_arg(L, 1));
-  auto* array =
-      struct_arg<trinity_double_array>(L, 2, Magic::double_array, "array", "a double array");
-  if (array->length != values.numel())
+  const auto array = numbers_arg(L, 2, "array");
+  if (static_cast<int64_t>(array.size()) != values.numel())
     throw WrongArgument(2, "array",
-                        fmt::format("expected {} entries, got {}", values.numel(), array->length));
-  std::copy_n(values.data_ptr<double>(), values.numel(), reinterpret_cast<double*>(array + 1));
+                        fmt::format("expected {} entries, got {}", values.numel(), array.size()));
+  std::copy_n(values.data_ptr<double>(), values.numel(), array.begin());
   return 0;
 }
 
@@ -346,22 +337,23 @@ int tensor_device(lua_State* L) {
 
 int tensor_is_closed(lua_State* L) {
   void* memory = nullptr;
-  if (type_name(L, 1) == TypeName<at::Tensor>::value) memory = lua_touserdata(L, 1);
-  lua_pushboolean(L, memory && !*static_cast<Handle<at::Tensor>*>(memory));
-  return 1;
+  if (type_name(L, 1) == kTypeName<at::Tensor>) memory = lua_touserdata(L, 1);
+  return push_boolean(L, memory && !*static_cast<Handle<at::Tensor>*>(memory));
 }
 
 int tensor_live_bytes(lua_State* L) {
-  lua_pushnumber(L, static_cast<double>(live_tensor_bytes()));
-  return 1;
+  return push_number(L, static_cast<double>(live_tensor_bytes()));
 }
 
-constexpr luaL_Reg kMethods[] = {
-    TRINITY_BIND("size", tensor_size),       TRINITY_BIND("dim", tensor_dim),
-    TRINITY_BIND("numel", tensor_numel),     TRINITY_BIND("item", tensor_item),
-    TRINITY_BIND("totable", tensor_totable), TRINITY_BIND("clone", tensor_clone),
-    TRINITY_BIND("detach", tensor_detach),   TRINITY_BIND("contiguous", tensor_contiguous),
-    TRINITY_BIND("to", tensor_to),           {nullptr, nullptr}};
+constexpr luaL_Reg kMethods[] = {TRINITY_BIND("size", tensor_size),
+                                 TRINITY_BIND("dim", tensor_dim),
+                                 TRINITY_BIND("numel", tensor_numel),
+                                 TRINITY_BIND("item", tensor_item),
+                                 TRINITY_BIND("totable", tensor_totable),
+                                 TRINITY_BIND("clone", tensor_clone),
+                                 TRINITY_BIND("detach", tensor_detach),
+                                 TRINITY_BIND("contiguous", tensor_contiguous),
+                                 TRINITY_BIND("to", tensor_to)};
 
 /// tensor_start(): counts memory from now on. Called once by the library's Lua part.
 int tensor_start(lua_State*) {
@@ -370,13 +362,10 @@ int tensor_start(lua_State*) {
 }
 
 /// What the Lua part turns into fields and operators.
-constexpr luaL_Reg kInternal[] = {TRINITY_BIND("dtype", tensor_dtype),
-                                  TRINITY_BIND("device", tensor_device),
-                                  TRINITY_BIND("length", tensor_length),
-                                  TRINITY_BIND("is_closed", tensor_is_closed),
-                                  TRINITY_BIND("fill_array", tensor_fill_array),
-                                  TRINITY_BIND("start", tensor_start),
-                                  {nullptr, nullptr}};
+constexpr luaL_Reg kInternal[] = {
+    TRINITY_BIND("dtype", tensor_dtype),           TRINITY_BIND("device", tensor_device),
+    TRINITY_BIND("length", tensor_length),         TRINITY_BIND("is_closed", tensor_is_closed),
+    TRINITY_BIND("fill_array", tensor_fill_array), TRINITY_BIND("start", tensor_start)};
 
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("new", tensor_new),
                                    TRINITY_BIND("zeros", tensor_zeros),
@@ -387,14 +376,13 @@ constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("new", tensor_new),
                                    TRINITY_BIND("uniform", tensor_uniform),
                                    TRINITY_BIND("normal", tensor_normal),
                                    TRINITY_BIND("categorical", tensor_categorical),
-                                   TRINITY_BIND("live_bytes", tensor_live_bytes),
-                                   {nullptr, nullptr}};
+                                   TRINITY_BIND("live_bytes", tensor_live_bytes)};
 
 /// Adds a table `name` of functions to the table on top of the stack.
 void set_functions(lua_State* L, const char* name, const char* owner,
-                   std::initializer_list<const luaL_Reg*> lists) {
+                   std::initializer_list<std::span<const luaL_Reg>> lists) {
   lua_newtable(L);
-  for (const auto* functions : lists) register_functions(L, functions, owner);
+  for (const auto functions : lists) register_functions(L, functions, owner);
   lua_setfield(L, -2, name);
 }
 
@@ -403,11 +391,11 @@ void set_functions(lua_State* L, const char* name, const char* owner,
 void open_tensor(lua_State* L) {
   register_type<at::Tensor>(L, kMethods);
   lua_newtable(L);
-  luaL_getmetatable(L, TypeName<at::Tensor>::value);
+  luaL_getmetatable(L, kTypeName<at::Tensor>);
   lua_getfield(L, -1, "__index");
-  for (const auto* methods :
-       {kTensorMathMethods, kTensorReductionMethods, kTensorShapeMethods, kTensorGradientMethods})
-    register_functions(L, methods, TypeName<at::Tensor>::value, true);
+  for (const auto* methods : {&kTensorMathMethods, &kTensorReductionMethods, &kTensorShapeMethods,
+                              &kTensorGradientMethods})
+    register_functions(L, *methods, kTypeName<at::Tensor>, true);
   lua_pop(L, 1);
   lua_setfield(L, -2, "class");  // the metatable, which the Lua part completes
   set_functions(L, "functions", "tensor",

@@ -73,10 +73,7 @@ int grad_get(lua_State* L) {
   return 1;
 }
 
-int grad_required(lua_State* L) {
-  lua_pushboolean(L, self(L).requires_grad());
-  return 1;
-}
+int grad_required(lua_State* L) { return push_boolean(L, self(L).requires_grad()); }
 
 /// requires_grad_(on): whether gradients are wanted for this leaf; returns the tensor.
 int grad_require(lua_State* L) {
@@ -112,8 +109,7 @@ int grad_set_data(lua_State* L) {
 
 /// version(tensor): counts changes in place.
 int grad_version(lua_State* L) {
-  lua_pushnumber(L, static_cast<double>(tensor_arg(L, 1)._version()));
-  return 1;
+  return push_number(L, static_cast<double>(tensor_arg(L, 1)._version()));
 }
 
 const std::vector<std::pair<std::string, at::ScalarType>> kFileDtypes = {
@@ -165,20 +161,16 @@ int file_read(lua_State* L) {
 
 }  // namespace
 
-const luaL_Reg kTensorGradientMethods[] = {TRINITY_BIND("backward", grad_backward),
-                                           TRINITY_BIND("requires_grad_", grad_require),
-                                           TRINITY_BIND("zero_grad", grad_zero),
-                                           {nullptr, nullptr}};
+const std::vector<luaL_Reg> kTensorGradientMethods = {TRINITY_BIND("backward", grad_backward),
+                                                      TRINITY_BIND("requires_grad_", grad_require),
+                                                      TRINITY_BIND("zero_grad", grad_zero)};
 
-const luaL_Reg kTensorGradientFunctions[] = {
-    TRINITY_BIND("grad", grad_grad), TRINITY_BIND("no_grad", grad_no_grad), {nullptr, nullptr}};
+const std::vector<luaL_Reg> kTensorGradientFunctions = {TRINITY_BIND("grad", grad_grad),
+                                                        TRINITY_BIND("no_grad", grad_no_grad)};
 
-const luaL_Reg kTensorInternalFunctions[] = {TRINITY_BIND("grad", grad_get),
-                                             TRINITY_BIND("requires_grad", grad_required),
-                                             TRINITY_BIND("set_data", grad_set_data),
-                                             TRINITY_BIND("version", grad_version),
-                                             TRINITY_BIND("write", file_write),
-                                             TRINITY_BIND("read", file_read),
-                                             {nullptr, nullptr}};
+const std::vector<luaL_Reg> kTensorInternalFunctions = {
+    TRINITY_BIND("grad", grad_get),          TRINITY_BIND("requires_grad", grad_required),
+    TRINITY_BIND("set_data", grad_set_data), TRINITY_BIND("version", grad_version),
+    TRINITY_BIND("write", file_write),       TRINITY_BIND("read", file_read)};
 
 }  // namespace trinity::lua

@@ -172,22 +172,21 @@ int layer_clip_grad_norm(lua_State* L) {
   const auto parameters = tensors_arg(L, 1, "parameters");
   const double limit = number_arg(L, 2, "max_norm");
   if (!(limit > 0)) throw WrongArgument(2, "max_norm", "expected a positive number");
-  lua_pushnumber(L, torch::nn::utils::clip_grad_norm_(parameters, limit));
-  return 1;
+  return push_number(L, torch::nn::utils::clip_grad_norm_(parameters, limit));
 }
 
 }  // namespace
 
-const luaL_Reg kTensorLayerFunctions[] = {TRINITY_BIND("linear", layer_linear),
-                                          TRINITY_BIND("embedding", layer_embedding),
-                                          TRINITY_BIND("layer_norm", layer_layer_norm),
-                                          TRINITY_BIND("dropout", layer_dropout),
-                                          TRINITY_BIND("lstm", layer_lstm),
-                                          TRINITY_BIND("gru", layer_gru),
-                                          TRINITY_BIND("cross_entropy", loss_cross_entropy),
-                                          TRINITY_BIND("nll", loss_nll),
-                                          TRINITY_BIND("mse", loss_mse),
-                                          TRINITY_BIND("clip_grad_norm", layer_clip_grad_norm),
-                                          {nullptr, nullptr}};
+const std::vector<luaL_Reg> kTensorLayerFunctions = {
+    TRINITY_BIND("linear", layer_linear),
+    TRINITY_BIND("embedding", layer_embedding),
+    TRINITY_BIND("layer_norm", layer_layer_norm),
+    TRINITY_BIND("dropout", layer_dropout),
+    TRINITY_BIND("lstm", layer_lstm),
+    TRINITY_BIND("gru", layer_gru),
+    TRINITY_BIND("cross_entropy", loss_cross_entropy),
+    TRINITY_BIND("nll", loss_nll),
+    TRINITY_BIND("mse", loss_mse),
+    TRINITY_BIND("clip_grad_norm", layer_clip_grad_norm)};
 
 }  // namespace trinity::lua

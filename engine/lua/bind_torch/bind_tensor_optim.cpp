@@ -129,7 +129,7 @@ int optim_state(lua_State* L) {
 at::Tensor state_tensor(lua_State* L, const char* name, const at::Tensor& parameter, int entry) {
   lua_getfield(L, -1, name);
   const auto where = fmt::format("entry {}: field '{}'", entry, name);
-  if (type_name(L, -1) != TypeName<at::Tensor>::value)
+  if (type_name(L, -1) != kTypeName<at::Tensor>)
     throw WrongArgument(2, "state", where + ": expected a tensor, got " + type_name(L, -1));
   const auto x = tensor_arg(L, lua_gettop(L));
   if (x.sizes() != parameter.sizes())
@@ -190,14 +190,12 @@ int optim_load_state(lua_State* L) {
   return 0;
 }
 
-constexpr luaL_Reg kMethods[] = {TRINITY_BIND("step", optim_step),
-                                 TRINITY_BIND("zero_grad", optim_zero_grad),
-                                 TRINITY_BIND("set_learning_rate", optim_set_learning_rate),
-                                 TRINITY_BIND("state", optim_state),
-                                 TRINITY_BIND("load_state", optim_load_state),
-                                 {nullptr, nullptr}};
-constexpr luaL_Reg kFunctions[] = {
-    TRINITY_BIND("adam", optim_adam), TRINITY_BIND("sgd", optim_sgd), {nullptr, nullptr}};
+constexpr luaL_Reg kMethods[] = {
+    TRINITY_BIND("step", optim_step), TRINITY_BIND("zero_grad", optim_zero_grad),
+    TRINITY_BIND("set_learning_rate", optim_set_learning_rate), TRINITY_BIND("state", optim_state),
+    TRINITY_BIND("load_state", optim_load_state)};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("adam", optim_adam),
+                                   TRINITY_BIND("sgd", optim_sgd)};
 
 }  // namespace
 

@@ -43,7 +43,7 @@ std::vector<at::Tensor> tensors_arg(lua_State* L, int index, const char* name) {
     try {
       list.push_back(tensor_arg(L, lua_gettop(L)));
     } catch (const WrongArgument&) {
-      const bool is_tensor = type_name(L, -1) == TypeName<at::Tensor>::value;
+      const bool is_tensor = type_name(L, -1) == kTypeName<at::Tensor>;
       throw WrongArgument(index, name,
                           fmt::format("entry {}: expected a tensor, got {}", i,
                                       is_tensor ? "a closed one" : type_name(L, -1)));

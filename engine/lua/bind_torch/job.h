@@ -9,16 +9,10 @@
 namespace trinity::lua {
 
 template <>
-struct TypeName<Job> {
-  static constexpr auto value = "job";
-};
+inline constexpr const char* kTypeName<Job> = "job";
 template <>
-struct TypeName<Work> {
-  static constexpr auto value = "work";
-};
+inline constexpr const char* kTypeName<Work> = "work";
 template <>
-struct TypeName<GradientBuckets> {
-  static constexpr auto value = "gradient buckets";
-};
+inline constexpr const char* kTypeName<GradientBuckets> = "gradient buckets";
 
 }  // namespace trinity::lua

@@ -18,8 +18,7 @@ int torch_describe(lua_State* L) {
   return 2;
 }
 
-constexpr luaL_Reg kTorchFunctions[] = {TRINITY_BIND("describe_torch", torch_describe),
-                                        {nullptr, nullptr}};
+constexpr luaL_Reg kTorchFunctions[] = {TRINITY_BIND("describe_torch", torch_describe)};
 
 }  // namespace
 }  // namespace trinity::lua

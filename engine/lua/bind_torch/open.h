@@ -2,7 +2,13 @@
 
 #include <lua.hpp>
 
+#include "execute/executor.h"
+#include "lua/host/check.h"
+
 namespace trinity::lua {
+
+template <>
+inline constexpr const char* kTypeName<Executor> = "executor";
 
 /// Each adds its functions to the table on top of the stack and registers its types.
 void open_tensor(lua_State* L);

@@ -19,13 +19,9 @@ class Optimizer;
 namespace trinity::lua {
 
 template <>
-struct TypeName<at::Tensor> {
-  static constexpr auto value = "tensor";
-};
+inline constexpr const char* kTypeName<at::Tensor> = "tensor";
 template <>
-struct TypeName<torch::optim::Optimizer> {
-  static constexpr auto value = "optimiser";
-};
+inline constexpr const char* kTypeName<torch::optim::Optimizer> = "optimiser";
 
 /// More elements than this no tensor of a script may have, views included.
 inline constexpr int64_t kMaxElements = int64_t{1} << 31;
@@ -114,10 +110,9 @@ void count_tensor_memory();
 int64_t live_tensor_bytes();
 
 /// The tables of the other files; open_tensor() (module.h) registers them.
-extern const luaL_Reg kTensorMathMethods[], kTensorReductionMethods[], kTensorShapeMethods[],
-    kTensorGradientMethods[];
-extern const luaL_Reg kTensorShapeFunctions[], kTensorGradientFunctions[],
-    kTensorInternalFunctions[], kTensorLayerFunctions[];
+extern const std::vector<luaL_Reg> kTensorMathMethods, kTensorReductionMethods, kTensorShapeMethods,
+    kTensorGradientMethods, kTensorShapeFunctions, kTensorGradientFunctions,
+    kTensorInternalFunctions, kTensorLayerFunctions;
 /// Adds the optimisers to the table on top of the stack, and registers their type.
 void open_optimisers(lua_State* L);
 

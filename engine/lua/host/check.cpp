@@ -64,7 +64,7 @@ void describe_error(lua_State* L, const std::exception& error, char* text, size_
   std::snprintf(text, size, "%s%s", owner.c_str(), message.c_str());
 }
 
-void register_functions(lua_State* L, const luaL_Reg* functions, std::string_view owner,
+void register_functions(lua_State* L, std::span<const luaL_Reg> functions, std::string_view owner,
                         bool is_method) {
   const auto word = owner.substr(owner.rfind(' ') + 1);  // "graph builder" is builder: in messages
   lua_getfield(L, LUA_REGISTRYINDEX, kBindingsKey);
@@ -74,19 +74,34 @@ void register_functions(lua_State* L, const luaL_Reg* functions, std::string_vie
     lua_pushvalue(L, -1);
     lua_setfield(L, LUA_REGISTRYINDEX, kBindingsKey);
   }
-  for (; functions->name; ++functions) {
-    const auto name = fmt::format("{}{}{}", word, is_method ? ':' : '.', functions->name);
+  for (const auto& function : functions) {
+    const auto name = fmt::format("{}{}{}", word, is_method ? ':' : '.', function.name);
     lua_pushlstring(L, name.data(), name.size());
     lua_pushboolean(L, is_method);
-    lua_pushcclosure(L, functions->func, 2);
+    lua_pushcclosure(L, function.func, 2);
     lua_newtable(L);
     set_field(L, "name", name);
     lua_pushvalue(L, -2);
     lua_setfield(L, -2, "call");
     lua_rawseti(L, -3, static_cast<int>(lua_objlen(L, -3)) + 1);
-    lua_setfield(L, -3, functions->name);
+    lua_setfield(L, -3, function.name);
   }
   lua_pop(L, 1);
+}
+
+int push_number(lua_State* L, double value) {
+  lua_pushnumber(L, value);
+  return 1;
+}
+
+int push_boolean(lua_State* L, bool value) {
+  lua_pushboolean(L, value);
+  return 1;
+}
+
+int push_text(lua_State* L, std::string_view text) {
+  lua_pushlstring(L, text.data(), text.size());
+  return 1;
 }
 
 std::string text_at(lua_State* L, int index) {

@@ -3,10 +3,13 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <lua.hpp>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.h"
@@ -71,8 +74,8 @@ inline constexpr const char* kBindingsKey = "trinity.bindings";
 
 /// Adds functions to the table on top of the stack. `owner` begins their names in messages: a
 /// type's name for methods (is_method), else "trinity".
-void register_functions(lua_State* L, const luaL_Reg* functions, std::string_view owner = "trinity",
-                        bool is_method = false);
+void register_functions(lua_State* L, std::span<const luaL_Reg> functions,
+                        std::string_view owner = "trinity", bool is_method = false);
 
 /// The type of the value at `index` as a person would name it.
 std::string type_name(lua_State* L, int index);
@@ -89,7 +92,7 @@ void function_arg(lua_State* L, int index, const char* name);
 
 /// Name and methods of an engine type in Lua. Specialised once per bound type.
 template <class T>
-struct TypeName;
+inline constexpr const char* kTypeName = nullptr;
 
 /// Engine objects live in Lua as userdata holding a shared pointer; close() empties it early.
 template <class T>
@@ -116,18 +119,17 @@ Handle<T>* find_handle(lua_State* L, int index) {
 
 /// The open object at `index`; `name` is the parameter's name, by default the type's.
 template <class T>
-Handle<T>& handle_arg(lua_State* L, int index, const char* name = TypeName<T>::value) {
+Handle<T>& handle_arg(lua_State* L, int index, const char* name = kTypeName<T>) {
   auto* handle = find_handle<T>(L, index);
   if (!handle)
-    throw WrongArgument(
-        index, name, fmt::format("expected {}, got {}", TypeName<T>::value, type_name(L, index)));
-  if (!*handle)
-    throw WrongArgument(index, name, fmt::format("this {} is closed", TypeName<T>::value));
+    throw WrongArgument(index, name,
+                        fmt::format("expected {}, got {}", kTypeName<T>, type_name(L, index)));
+  if (!*handle) throw WrongArgument(index, name, fmt::format("this {} is closed", kTypeName<T>));
   return *handle;
 }
 
 template <class T>
-T& object_arg(lua_State* L, int index, const char* name = TypeName<T>::value) {
+T& object_arg(lua_State* L, int index, const char* name = kTypeName<T>) {
   return *handle_arg<T>(L, index, name);
 }
 
@@ -136,7 +138,7 @@ void push_object(lua_State* L, std::shared_ptr<T> object) {
   void* memory = lua_newuserdata(L, sizeof(Handle<T>));
   new (memory) Handle<T>(std::move(object));
   ++open_objects;
-  luaL_getmetatable(L, TypeName<T>::value);
+  luaL_getmetatable(L, kTypeName<T>);
   lua_setmetatable(L, -2);
 }
 
@@ -146,8 +148,8 @@ template <class T>
 int close_object(lua_State* L) {
   auto* handle = find_handle<T>(L, 1);
   if (!handle)
-    throw WrongArgument(1, TypeName<T>::value,
-                        fmt::format("expected {}, got {}", TypeName<T>::value, type_name(L, 1)));
+    throw WrongArgument(1, kTypeName<T>,
+                        fmt::format("expected {}, got {}", kTypeName<T>, type_name(L, 1)));
   if (*handle) --open_objects;
   handle->reset();
   return 0;
@@ -155,21 +157,26 @@ int close_object(lua_State* L) {
 
 /// Creates the metatable of a type: `methods` as its __index, close and __gc added.
 template <class T>
-void register_type(lua_State* L, const luaL_Reg* methods) {
-  luaL_newmetatable(L, TypeName<T>::value);
+void register_type(lua_State* L, std::span<const luaL_Reg> methods) {
+  luaL_newmetatable(L, kTypeName<T>);
   lua_pushlightuserdata(L, const_cast<char*>(&kTypeTag<T>));
   lua_rawseti(L, -2, 1);
   lua_newtable(L);
-  register_functions(L, methods, TypeName<T>::value, true);
-  const luaL_Reg close[] = {TRINITY_BIND("close", close_object<T>), {nullptr, nullptr}};
-  register_functions(L, close, TypeName<T>::value, true);
+  register_functions(L, methods, kTypeName<T>, true);
+  const luaL_Reg close[] = {TRINITY_BIND("close", close_object<T>)};
+  register_functions(L, close, kTypeName<T>, true);
   lua_setfield(L, -2, "__index");
   lua_pushcfunction(L, guard<close_object<T>>);
   lua_setfield(L, -2, "__gc");
-  lua_pushstring(L, TypeName<T>::value);
+  lua_pushstring(L, kTypeName<T>);
   lua_setfield(L, -2, "__metatable");
   lua_pop(L, 1);
 }
+
+/// Each pushes a result and returns 1, how many they are.
+int push_number(lua_State* L, double value);
+int push_boolean(lua_State* L, bool value);
+int push_text(lua_State* L, std::string_view text);
 
 /// Reads a table of named fields and refuses names that nobody asked for. `owner` begins every
 /// message ("cluster 'x': device type 'p100'"). The table stays at `index` while this lives.
@@ -182,6 +189,22 @@ class Fields {
   double required_number(const char* key);
   int64_t integer(const char* key, int64_t fallback, int64_t low, int64_t high);
   bool boolean(const char* key, bool fallback);
+  /// The field into `value`, where it is there: any number of its type, or a flag. Ranges of
+  /// options stand in one place, their declaration in Lua (lib/trinity/base/options.lua); what
+  /// takes them here refuses only what it cannot work with.
+  template <class Value>
+  void take(const char* key, Value& value) {
+    using Limits = std::numeric_limits<Value>;
+    if constexpr (std::is_same_v<Value, bool>)
+      value = boolean(key, value);
+    else if constexpr (std::is_floating_point_v<Value>)
+      value = number(key, value);
+    else if constexpr (sizeof(Value) < sizeof(int64_t))
+      value = static_cast<Value>(integer(key, value, Limits::min(), Limits::max()));
+    else
+      value = static_cast<Value>(integer(key, static_cast<int64_t>(value),
+                                         std::is_signed_v<Value> ? -kMostExact : 0, kMostExact));
+  }
   std::optional<std::string> string(const char* key);
   std::string string(const char* key, std::string fallback);
   std::string required_string(const char* key);
@@ -196,6 +219,8 @@ class Fields {
   void refuse_unknown() const;
 
  private:
+  static constexpr int64_t kMostExact = int64_t{1} << 53;  // what a number counts exactly
+
   bool push(const char* key, int type, const char* expected);
   [[noreturn]] void mismatch(const char* key, const char* expected);
 

@@ -98,13 +98,11 @@ std::optional<int> await_child(pid_t child) noexcept {
 
 int execute(lua_State* L) {
   if (lua_isnoneornil(L, 1)) {
-    lua_pushinteger(L, access("/bin/sh", X_OK) == 0);
-    return 1;
+    return push_number(L, access("/bin/sh", X_OK) == 0);
   }
   const auto status = await_child(start_shell(string_arg(L, 1, "command")));
   if (!status) poll_stop();
-  lua_pushinteger(L, status.value_or(-1));
-  return 1;
+  return push_number(L, status.value_or(-1));
 }
 
 /// This process's end of a pipe, and the command at the other one.

@@ -124,7 +124,7 @@ int strict_global(lua_State* L) {
   return 1;
 }
 
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("global", strict_global), {nullptr, nullptr}};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("global", strict_global)};
 
 }  // namespace
 

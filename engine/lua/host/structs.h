@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <lua.hpp>
+#include <span>
 
 #include "lua/host/check.h"
 #include "lua/host/trinity_ffi.h"
@@ -39,6 +41,31 @@ T* struct_arg(lua_State* L, int index, Magic magic, const char* name, const char
     throw WrongArgument(index, name,
                         fmt::format("expected {}, got {}", expected, type_name(L, index)));
   return payload;
+}
+
+/// The entries of an array of a script.
+inline std::span<int32_t> integers_arg(lua_State* L, int index, const char* name,
+                                       const char* expected = "an int32 array") {
+  auto* array = struct_arg<trinity_int32_array>(L, index, Magic::int32_array, name, expected);
+  return {reinterpret_cast<int32_t*>(array + 1), static_cast<size_t>(array->length)};
+}
+inline std::span<double> numbers_arg(lua_State* L, int index, const char* name) {
+  auto* array =
+      struct_arg<trinity_double_array>(L, index, Magic::double_array, name, "a double array");
+  return {reinterpret_cast<double*>(array + 1), static_cast<size_t>(array->length)};
+}
+
+/// Fills an array of as many entries: with what scripts count from 1, with numbers.
+inline void fill_from_1(lua_State* L, int index, const char* name, std::span<const int32_t> from) {
+  const auto out = integers_arg(L, index, name);
+  TRINITY_CHECK_EQ(out.size(), from.size());
+  for (size_t i = 0; i < from.size(); ++i) out[i] = from[i] + 1;
+}
+template <class Numbers>
+void fill_numbers(lua_State* L, int index, const char* name, const Numbers& from) {
+  const auto out = numbers_arg(L, index, name);
+  TRINITY_CHECK_EQ(out.size(), from.size());
+  std::copy(from.begin(), from.end(), out.begin());
 }
 
 }  // namespace trinity::lua

@@ -16,7 +16,6 @@
 -- micro-batch.
 
 local layer_chain = require 'trinity.tapp.layer_chain'
-local layer_split = require 'trinity.tapp.layer_split'
 local model = require 'trinity.graph.model'
 local pipelines = require 'trinity.pipeline'
 local problems = require 'trinity.strategy.problem'
@@ -181,10 +180,10 @@ end
 function baselines.add_pipelines(rows, name, problem, chain)
   local micro_batches, cluster = baselines.micro_batches, problem.cluster
   rows[#rows + 1] = baselines.result('gpipe', problem, { schedule = 'gpipe', micro_batches = micro_batches,
-    placement = layer_chain.placement(problem, chain, layer_split.equal_work(problem, chain)) })
+    placement = layer_chain.placement(problem, chain, chain.row:equal_work()) })
   rows[#rows + 1] = pipedream('pipedream', name, cluster, false)
   rows[#rows + 1] = pipedream('pipedream_1', name, cluster, true)
-  local split = layer_split.least_load(problem, chain, { micro_batches = micro_batches })
+  local split = chain.row:least_load(micro_batches)
   if not split then return end
   local placement = layer_chain.placement(problem, chain, split)
   rows[#rows + 1] = baselines.result('least_load', problem, placement)
@@ -198,7 +197,7 @@ function baselines.fastest(problem, chain, known)
   for _, row in ipairs(known) do
     if row.fits and (not best or row.step_time_s < best.step_time_s) then best = row end
   end
-  local found = layer_split.fastest(problem, chain, { micro_batches = baselines.micro_batches,
+  local found = layer_chain.fastest(problem, chain, { micro_batches = baselines.micro_batches,
     below_s = best and best.step_time_s or math.huge, most = baselines.most_splits })
   if not found then return nil end
   local placement = found.device_of and layer_chain.placement(problem, chain, found.device_of)

@@ -44,13 +44,13 @@ local function new(graph, options)
   return setmetatable(self, Pase)
 end
 
+-- Numbers of layers, strategies and edges are checked by the engine (engine/lua/bind/bind_pase.cpp).
+
 --- The factors of layer `layer` under its strategy number `strategy`, one a dimension.
 ---@param layer integer
 ---@param strategy integer
 ---@return integer[]
 function Pase:configuration(layer, strategy)
-  check.integer('pase:configuration', 1, 'layer', layer, 1, #self.layers)
-  check.integer('pase:configuration', 2, 'strategy', strategy, 1, self.layers[layer].configurations)
   return self.handle:configuration(layer, strategy)
 end
 
@@ -60,9 +60,7 @@ end
 ---@return number compute
 ---@return number communication
 function Pase:layer_cost(layer, strategy)
-  check.integer('pase:layer_cost', 1, 'layer', layer, 1, #self.layers)
-  check.integer('pase:layer_cost', 2, 'strategy', strategy, 1, self.layers[layer].configurations)
-  return self.handle:cost(layer, strategy)
+  return self.handle:layer_cost(layer, strategy)
 end
 
 --- What edge `edge` costs between two strategies, of the layer that writes and of the one that reads, in FLOP.
@@ -71,9 +69,6 @@ end
 ---@param to integer
 ---@return number
 function Pase:edge_cost(edge, from, to)
-  check.integer('pase:edge_cost', 1, 'edge', edge, 1, #self.edges)
-  check.integer('pase:edge_cost', 2, 'from', from, 1, self.layers[self.edges[edge][1]].configurations)
-  check.integer('pase:edge_cost', 3, 'to', to, 1, self.layers[self.edges[edge][2]].configurations)
   return self.handle:edge_cost(edge, from, to)
 end
 
@@ -82,8 +77,6 @@ end
 ---@param factors integer[]
 ---@return integer?
 function Pase:find(layer, factors)
-  check.integer('pase:find', 1, 'layer', layer, 1, #self.layers)
-  check.integers('pase:find', 2, 'factors', factors, 1, 4096)
   return self.handle:find(layer, factors)
 end
 

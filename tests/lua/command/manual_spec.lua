@@ -117,9 +117,8 @@ describe('trinity help', function()
     shows('problem:evaluate', '^problem:evaluate%(plan%)\n%-%-%-')
   end)
   it('suggests a chapter where a name is misspelt', function()
-    local status, output = run_trinity 'help clustres'
-    expect(status):equals(2)
-    expect(output):matches "help: nothing about 'clustres', did you mean 'clusters'%? %('trinity help' lists scripts and chapters%)"
+    trinity_says('help clustres', 2,
+      "help: nothing about 'clustres', did you mean 'clusters'%? %('trinity help' lists scripts and chapters%)")
   end)
   it('gives the first sentence of a script whole', function()
     expect(help.first_sentence 'TAPP (Appl. Sci. 2021, 11(11), 4785) beside data parallelism. More.')

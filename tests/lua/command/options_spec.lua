@@ -32,14 +32,12 @@ describe('a number on the command line', function()
   end)
   it('is understood by the scripts that ask for bytes', function()
     local function max_load(words)
-      local status, output = run_trinity('pipeline alexnet --devices 4 --method max_load_dp --run none --quiet ' .. words)
-      expect(status == 0 or output):equals(true)
+      local output = trinity_says('pipeline alexnet --devices 4 --method max_load_dp --run none --quiet ' .. words, 0)
       return output:gsub('planned in.*', '')
     end
     expect(max_load '--memory 25GiB --bandwidth 10Gbit/s'):equals(max_load(('--memory %d --bandwidth 1.25e9'):format(25 * 2 ^ 30)))
-    local status, output = run_trinity 'pipeline alexnet --bandwidth 10Gb'
-    expect(status):equals(2)
-    expect(output):matches "option '%-%-bandwidth': expected bytes a second %(1e9, 25GB/s, 10Gbit/s%) with commas, got '10Gb'"
+    trinity_says('pipeline alexnet --bandwidth 10Gb', 2,
+      "option '%-%-bandwidth': expected bytes a second %(1e9, 25GB/s, 10Gbit/s%) with commas, got '10Gb'")
   end)
 end)
 
@@ -79,19 +77,16 @@ describe('--cluster', function()
     local fixed = file_with("return { devices = { { name = 'a', type = 'p100' } } }", '.lua')
     expect(function() trinity.cluster(fixed .. 'x2') end):raises 'takes no count'
     expect(function() trinity.cluster 'not_there.luax2' end):raises 'no cluster file not_there%.lua'
-    local status, output = run_trinity(("simulate --model alexnet --cluster '%sx3' --run none"):format(family))
-    expect(status == 0 and output):matches '3 devices'
+    trinity_says(("simulate --model alexnet --cluster '%sx3' --run none"):format(family), 0, '3 devices')
   end)
   it('takes the count wherever devices follow it', function()
     for _, cluster in ipairs { 'p100', 'p100x2', family, family .. 'x2' } do
-      local status, output = run_trinity(("execute --model alexnet --batch_size 1 --devices cpu:0,cpu:0 --steps 1 --run none --cluster '%s'")
-        :format(cluster))
-      expect(status == 0 and output):matches 'simulated on [%w_]+x2: '
+      trinity_says(("execute --model alexnet --batch_size 1 --devices cpu:0,cpu:0 --steps 1 --run none --cluster '%s'")
+        :format(cluster), 0, 'simulated on [%w_]+x2: ')
     end
     for _, words in ipairs { '--cluster p100 --devices 2', '--cluster p100x2' } do
-      local status, output = run_trinity(("placement_benchmark --folder '%s/tests/data/profiles' --only small --methods single_device --run none %s")
-        :format(core.home, words))
-      expect(status == 0 and output):matches '\nsmall +2 '
+      trinity_says(("placement_benchmark --folder '%s/tests/data/profiles' --only small --methods single_device --run none %s")
+        :format(core.home, words), 0, '\nsmall +2 ')
     end
     local _, output = run_trinity 'pipeline alexnet --cluster dgx_a100x2 --devices 16 --method max_load_dp --run none'
     expect(output):matches '^alexnet %(model%) by max_load_dp: max load'

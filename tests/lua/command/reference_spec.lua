@@ -42,12 +42,9 @@ describe('the reference', function()
     expect(reference.entry 'trinity.ScheduleName'):matches "'gpipe'"
   end)
   it('is printed by a script, which refuses other names with a suggestion', function()
-    local status, output = run_trinity 'reference trinity.model'
-    expect(status):equals(0)
-    expect(output):matches '### `trinity.model%(name, options%?%)`'
-    status, output = run_trinity 'reference problem:evaluat'
-    expect(status):equals(2)
-    expect(output):matches "the reference has no entry 'problem:evaluat', did you mean 'problem:evaluate'%?"
+    trinity_says('reference trinity.model', 0, '### `trinity.model%(name, options%?%)`')
+    trinity_says('reference problem:evaluat', 2,
+      "the reference has no entry 'problem:evaluat', did you mean 'problem:evaluate'%?")
   end)
 end)
 

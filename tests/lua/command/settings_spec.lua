@@ -40,12 +40,9 @@ describe('--set', function()
       :equals(graph('alexnet', 'batch_size=8').fingerprint)
   end)
   it('refuses what a model does not have, with a suggestion and status 2', function()
-    local status, output = run_trinity 'info gpt2 --set layer=2'
-    expect(status):equals(2)
-    expect(output):matches "^trinity: option '%-%-set': model 'gpt2': unknown option 'layer', did you mean 'layers'%? %(known: batch_size,"
-    status, output = run_trinity 'simulate --model gpt2 --set dtpye=bfloat16'
-    expect(status):equals(2)
-    expect(output):matches "unknown option 'dtpye', did you mean 'dtype'%?"
+    trinity_says('info gpt2 --set layer=2', 2,
+      "^trinity: option '%-%-set': model 'gpt2': unknown option 'layer', did you mean 'layers'%? %(known: batch_size,")
+    trinity_says('simulate --model gpt2 --set dtpye=bfloat16', 2, "unknown option 'dtpye', did you mean 'dtype'%?")
     expect(function() graph('gpt2', 'layers=x') end):raises "model 'gpt2': option 'layers': expected an integer from 0 to 1000, got string 'x'"
     expect(function() graph('not_there', 'layers=1') end):raises "no model 'not_there'"
   end)
@@ -59,8 +56,8 @@ describe('--set', function()
         'tradeoff --model gpt2 --evaluations 4 --seeds 1 --output ' .. temporary() } do
       local status, output = run_trinity(command .. small)
       expect(status == 0 or command .. output):equals(true)
-      status, output = run_trinity(command .. small .. ',layrs=2')
-      expect(status == 2 and output):matches "option '%-%-set': model 'gpt2': unknown option 'layrs', did you mean 'layers'%?"
+      trinity_says(command .. small .. ',layrs=2', 2,
+        "option '%-%-set': model 'gpt2': unknown option 'layrs', did you mean 'layers'%?")
     end
     expect(function() trinity.pipeline('tests/data/profiles/small.graph.txt', { model = { layers = 1 } }) end)
       :raises "option 'model': tests/data/profiles/small%.graph%.txt is a file of costs"
@@ -84,22 +81,18 @@ describe('--method_set', function()
   end)
   it('refuses what a method does not have, with a suggestion and status 2', function()
     local search = 'search --model alexnet --run none --evaluations 8 --method '
-    local status, output = run_trinity(search .. 'random --method_set bach=8')
-    expect(status):equals(2)
-    expect(output):matches "^trinity: option '%-%-method_set': random: unknown option 'bach', did you mean 'batch'%?"
-    status, output = run_trinity(search .. 'random --method_set batch=x')
-    expect(status):equals(2)
-    expect(output):matches "option '%-%-method_set': random: option 'batch': expected an integer from 1 to 1048576, got string 'x'"
+    trinity_says(search .. 'random --method_set bach=8', 2,
+      "^trinity: option '%-%-method_set': random: unknown option 'bach', did you mean 'batch'%?")
+    trinity_says(search .. 'random --method_set batch=x', 2,
+      "option '%-%-method_set': random: option 'batch': expected an integer from 1 to 1048576, got string 'x'")
   end)
   it('names the method where several are compared', function()
     local compare = 'compare --model alexnet --run none --methods random,metis --seeds 1 --evaluations 8 --method_set '
-    local status, output = run_trinity(compare .. 'random.batch=4')
-    expect(status == 0 or output):equals(true)
+    trinity_says(compare .. 'random.batch=4', 0)
     for words, message in trinity.sorted_pairs {
       ['random.bach=4'] = "random: unknown option 'bach', did you mean 'batch'%?", ['batch=4'] = "expected METHOD.NAME=VALUE, got 'batch=...'",
       ['rndom.batch=4'] = "unknown method 'rndom', did you mean 'random'%? %(known: random, metis%)" } do
-      status, output = run_trinity(compare .. words)
-      expect(status == 2 and output):matches("option '%-%-method_set': " .. message)
+      trinity_says(compare .. words, 2, "option '%-%-method_set': " .. message)
     end
   end)
 end)

@@ -442,9 +442,7 @@ end)
 
 describe('trinity launch', function()
   it('says what it misses', function()
-    local status, output = run_trinity 'launch -n 2'
-    expect(status):equals(2)
-    expect(output):matches 'which script'
+    trinity_says('launch -n 2', 2, 'which script')
     local function refused(arguments, text)
       local script = assert(loadfile(root .. '/scripts/launch.lua'))
       setfenv(script, setmetatable({ arg = arguments }, { __index = _G }))

@@ -22,12 +22,9 @@ describe('trinity.files', function()
   end)
   it('opens for safe scripts what is below their folder only', function()
     for _, call in ipairs { 'read "/etc/passwd"', 'list "/etc"', 'write("/tmp/safe_escape", "")', 'list ".git"' } do
-      local status, output = run_trinity(("--safe -e 'require(\"trinity\").files.%s'"):format(call))
-      expect(status):equals(1)
-      expect(output):matches 'files%.%l+: [%w/._]+: cannot %l+: '
+      trinity_says(("--safe -e 'require(\"trinity\").files.%s'"):format(call), 1, 'files%.%l+: [%w/._]+: cannot %l+: ')
     end
-    local status, output = run_trinity [[--safe -e 'print(#require("trinity").files.list "models/clusters" > 5)']]
-    expect(status):equals(0)
+    local output = trinity_says([[--safe -e 'print(#require("trinity").files.list "models/clusters" > 5)']], 0)
     expect(output):equals 'true\n'
   end)
 end)
@@ -60,7 +57,7 @@ describe('trinity.stoppable', function()
     expect(not ok and message):equals(problem)
   end)
   it('lets a loop end by itself on Ctrl-C; the script goes on', function()
-    local status, output = run_script('SCRIPT', [[
+    script_says(130, '^true\ttrue\tfalse\ttrue\n$', 'SCRIPT', [[
       local trinity = require 'trinity'
       local rounds = 0
       local stopped = trinity.stoppable(function(stop_requested)
@@ -73,8 +70,6 @@ describe('trinity.stoppable', function()
       end)
       print(stopped, rounds > 1, trinity.stop_requested(), trinity.was_interrupted())
     ]])
-    expect(output):equals 'true\ttrue\tfalse\ttrue\n'
-    expect(status):equals(130)
   end)
 end)
 

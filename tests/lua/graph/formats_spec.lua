@@ -98,9 +98,8 @@ describe('names that are no UTF-8', function()
     expect(function() trinity.model(file_with(profile, '.txt')) end):raises("%.txt:1: operator 'caf\\xE9': " .. utf8)
     local json = '{ "format": "trinity.graph", "version": 1, "name": "hand", "operators": [ { "name": "caf\233" } ] }'
     expect(function() trinity.model(file_with(json, '.json')) end):raises '%.json:1:90: .*ill%-formed UTF%-8'
-    local status, output = run_trinity(('compare --run none --model %s'):format(file_with(profile, '.txt')))
-    expect(status):equals(1)
-    expect(output):matches("^trinity: [^\n]*%.txt:1: operator 'caf\\xE9': " .. utf8 .. '\n$')
+    trinity_says(('compare --run none --model %s'):format(file_with(profile, '.txt')), 1,
+      "^trinity: [^\n]*%.txt:1: operator 'caf\\xE9': " .. utf8 .. '\n$')
   end)
   it('are refused by builders and clusters, with the line', function()
     local builder = trinity.graph.new { name = 'g' }
@@ -170,27 +169,19 @@ end)
 
 describe('trinity info', function()
   it('prints what a builder holds, as text and as JSON', function()
-    local status, output = run_trinity 'info resnet50 --batch_size 1'
-    expect(status):equals(0)
-    expect(output):matches 'parameters   25557032'
-    expect(output):matches '\nConv +53 '
-    status, output = run_trinity 'info resnet50 --batch_size 1 --json'
-    expect(status):equals(0)
+    trinity_says('info resnet50 --batch_size 1', 0, 'parameters   25557032', '\nConv +53 ')
+    local output = trinity_says('info resnet50 --batch_size 1 --json', 0)
     for _, text in ipairs { '"operators": 178', '"edges": 193', '"parameters": 25557032', '"flop": %d', '"inputs"',
       '"outputs"', '"unknown_types": %[%]', '"step_time_s"', '"peak_memory_bytes"', '"type": "Conv"' } do
       expect(output):matches(text)
     end
   end)
   it('names unknown operators', function()
-    local status, output = run_trinity(('info %s/tests/data/onnx/branches.onnx'):format(root))
-    expect(status):equals(0)
-    expect(output):matches 'unknown +If'
-    expect(output):matches 'warning: .*operators without a cost rule of their own count as element%-wise: If'
+    trinity_says(('info %s/tests/data/onnx/branches.onnx'):format(root), 0, 'unknown +If',
+      'warning: .*operators without a cost rule of their own count as element%-wise: If')
   end)
   it('refuses a file that is none, in one line', function()
-    local status, output = run_trinity('info ' .. file_with('not a model', '.onnx'))
-    expect(status):equals(1)
-    expect(output):matches '%.onnx: '
+    trinity_says('info ' .. file_with('not a model', '.onnx'), 1, '%.onnx: ')
   end)
 end)
 
@@ -203,8 +194,6 @@ describe('trinity export', function()
       :equals(trinity.model('vgg16', { batch_size = 3, training = false }).fingerprint)
   end)
   it('refuses a format that is not there', function()
-    local status, output = run_trinity 'export vgg16 --format jsn'
-    expect(status):equals(1)
-    expect(output):matches "unknown format 'jsn'.*json"
+    trinity_says('export vgg16 --format jsn', 1, "unknown format 'jsn'.*json")
   end)
 end)

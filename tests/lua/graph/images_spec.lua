@@ -105,6 +105,12 @@ end)
 
 -- Shapes at the ends of stages with two images.
 local ends = {
+  -- Szegedy et al. 2016, table 1, and torchvision's comments.
+  inception_v3 = { ['stem_1/relu'] = '2x32x149x149', ['stem_3/relu'] = '2x64x147x147', ['stem/pool_1'] = '2x64x73x73',
+    ['stem/pool_2'] = '2x192x35x35', ['mixed_a1/concat'] = '2x256x35x35', ['mixed_a2/concat'] = '2x288x35x35',
+    ['mixed_a3/concat'] = '2x288x35x35', ['mixed_b/concat'] = '2x768x17x17', ['mixed_c4/concat'] = '2x768x17x17',
+    ['mixed_d/concat'] = '2x1280x8x8', ['mixed_e1/concat'] = '2x2048x8x8', ['mixed_e2/concat'] = '2x2048x8x8',
+    classifier = '2x1000' },
   -- He et al. 2016, table 1.
   resnet50 = { ['stem/relu'] = '2x64x112x112', ['stem/pool'] = '2x64x56x56', ['stage_1/block_3/relu_3'] = '2x256x56x56',
     ['stage_2/block_4/relu_3'] = '2x512x28x28', ['stage_3/block_6/relu_3'] = '2x1024x14x14',
@@ -184,6 +190,7 @@ describe('every image network', function()
       expect(f.matrix.backward):equals(2 * f.matrix.forward - f.first)
       expect(f.updates):equals(f.weighted)
       expect(graph.parameters):equals(before.parameters)
+      expect(graph.units):equals(before.operators)
     end)
     it(name .. ' has half of the bytes in float16 and bfloat16', function()
       local single = forward(name)
@@ -231,6 +238,12 @@ describe('every image network', function()
 end)
 
 describe('training as published', function()
+  it('frees the backward operators without weights when asked', function()
+    local all = trinity.model('inception_v3', { batch_size = 1 })
+    local free = trinity.model('inception_v3', { batch_size = 1, colocate = 'parameters' })
+    expect(free.operators):equals(all.operators)
+    expect(all.units):below(free.units)
+  end)
   it('adds the auxiliary loss to the loss', function()
     for _, name in ipairs { 'inception_v3', 'nasnet_large', 'pnasnet_large' } do
       local graph = forward(name, { auxiliary = true })

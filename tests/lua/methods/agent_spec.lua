@@ -113,8 +113,7 @@ end)
 
 describe('scripts/trinity_policy.lua', function()
   it('draws what the ready-made policy draws, with the same log-probabilities', function()
-    local status, output = run_trinity 'trinity_policy --batches 2 --samples 8 --hidden 16 --seed 3'
-    expect(status):equals(0)
+    local output = trinity_says('trinity_policy --batches 2 --samples 8 --hidden 16 --seed 3', 0)
     local groups, devices, apart, apart_too = output:match '1 +([%d.]+) %% +([%d.]+) %% +([%d.e+-]+) +([%d.e+-]+)'
     expect(tonumber(groups)):equals(100)
     expect(tonumber(devices)):equals(100)

@@ -134,29 +134,22 @@ describe('trinity simulate', function()
   it('prints JSON with the placement it was given', function()
     local path = root .. '/tests/data/profiles/small.graph.txt'
     local words = ('1,'):rep(7) .. '0'
-    local status, output = run_trinity(("simulate --compat --devices 2 --model '%s' --placement %s --json"):format(path, words))
-    expect(status):equals(0)
+    local output = trinity_says(("simulate --compat --devices 2 --model '%s' --placement %s --json"):format(path, words), 0)
     expect(output):matches '"fits":%s*true'
     expect((output:match '"placement":%s*(%b[])':gsub('[%s%[%]]', ''))):equals(words)
     expect(#output:match '"peak_memory_bytes":%s*(%b[])' > 3):equals(true)
   end)
   it('refuses devices that are not there, and counts that do not fit', function()
-    local status, output = run_trinity 'simulate --model vgg16 --cluster p100x2 --placement 0,2'
-    expect(status):equals(2)
-    expect(output):matches "option '%-%-placement': entry 2: expected a device from 0 to 1, got '2'"
-    status, output = run_trinity 'simulate --model vgg16 --cluster p100x2 --placement 0,1'
-    expect(status):equals(2)
-    expect(output):matches 'expected %d+ devices %(one an operator%)'
-    status, output = run_trinity 'simulate --model vgg16 --compat --cluster p100x2'
-    expect(status):equals(2)
-    expect(output):matches '%-%-compat takes %-%-devices'
+    trinity_says('simulate --model vgg16 --cluster p100x2 --placement 0,2', 2,
+      "option '%-%-placement': entry 2: expected a device from 0 to 1, got '2'")
+    trinity_says('simulate --model vgg16 --cluster p100x2 --placement 0,1', 2, 'expected %d+ devices %(one an operator%)')
+    trinity_says('simulate --model vgg16 --compat --cluster p100x2', 2, '%-%-compat takes %-%-devices')
   end)
 end)
 
 describe('trinity search and trinity compare', function()
   it('search prints what simulate prints, and who searched', function()
-    local status, output = run_trinity 'search --model vgg16 --cluster p100x2 --method local_search --evaluations 50 --json'
-    expect(status):equals(0)
+    local output = trinity_says('search --model vgg16 --cluster p100x2 --method local_search --evaluations 50 --json', 0)
     for _, field in ipairs { 'step_time_s', 'fits', 'peak_memory_bytes', 'lower_bound_s', 'evaluations', 'seconds', 'placement',
       'method', 'seed' } do
       expect(output):matches(('"%s":'):format(field))
@@ -164,13 +157,8 @@ describe('trinity search and trinity compare', function()
   end)
   it('compare prints rows as JSON and as a table', function()
     local words = 'compare --model vgg16 --cluster p100x2 --methods single_device,heft,random --evaluations 20 --seeds 2'
-    local status, output = run_trinity(words .. ' --json')
-    expect(status):equals(0)
-    expect(output):matches '"method":%s*"heft"'
-    expect(output):matches '"best":'
-    status, output = run_trinity(words)
-    expect(status):equals(0)
-    expect(output):matches 'made by: trinity scripts/compare.lua'
+    trinity_says(words .. ' --json', 0, '"method":%s*"heft"', '"best":')
+    trinity_says(words, 0, 'made by: trinity scripts/compare.lua')
   end)
   it_shared('the house method beats the published annealing with the same 3000 evaluations', function()
     local text = core.read_file(shared 'placeto-sim/search_reference.json')
@@ -214,9 +202,8 @@ describe('comparisons of what is out of memory', function()
     expect(comparison:best()):equals(nil) -- nothing fits
   end)
   it('show it in the command, too', function()
-    local status, output = run_trinity 'compare --model vgg16 --batch_size 256 --cluster p100x4 --methods single_device,m_topo --json'
-    expect(status):equals(0)
-    expect(output):matches '"fits":%s*false'
+    trinity_says('compare --model vgg16 --batch_size 256 --cluster p100x4 --methods single_device,m_topo --json', 0,
+      '"fits":%s*false')
   end)
 end)
 
@@ -237,14 +224,12 @@ describe('budgets of a comparison', function()
       expect(row.runs[1].seconds):below(2)
       expect(1):below(row.runs[1].evaluations)
     end
-    local status, output = run_trinity 'compare --model vgg16 --methods random --seconds 0.3 --seeds 1 --json'
-    expect(status):equals(0)
+    local output = trinity_says('compare --model vgg16 --methods random --seconds 0.3 --seeds 1 --json', 0)
     expect(output):matches '"seconds":%s*0?%.3'
     expect(tonumber(output:match '"evaluations":%s*(%d+)') > 10):truthy()
   end)
   it('show a line of progress for every method that takes its time', function()
-    local status, output = run_trinity 'compare --model vgg16 --methods random,annealing,mcmc --seconds 1 --seeds 1'
-    expect(status):equals(0)
+    local output = trinity_says('compare --model vgg16 --methods random,annealing,mcmc --seconds 1 --seeds 1', 0)
     for _, name in ipairs { 'random', 'annealing', 'mcmc' } do
       expect(output):matches(('\n?%s  step %%d+/%%S+  best [%%d.]+ s .-reward %%-?[%%d.]+  %%d+ evaluations/s'):format(name))
     end
@@ -262,11 +247,9 @@ describe('a comparison that was broken off', function()
       kill -INT $p; wait $p; echo "status=$?")]]):format(root, program, words, broken, broken))
     expect(output):matches 'status=130'
     expect(output):matches '"stopped":%s*true'
-    local status, resumed = run_trinity(("%s --out '%s' 2>/dev/null"):format(words, broken))
-    expect(status):equals(0)
+    local resumed = trinity_says(("%s --out '%s' 2>/dev/null"):format(words, broken), 0)
     local whole
-    status, whole = run_trinity(("%s --out '%s' 2>/dev/null"):format(words, unbroken))
-    expect(status):equals(0)
+    whole = trinity_says(("%s --out '%s' 2>/dev/null"):format(words, unbroken), 0)
     expect(resumed):matches '"stopped":%s*false'
     expect(rows_of(resumed)):equals(rows_of(whole))
   end)

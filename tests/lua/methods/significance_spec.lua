@@ -110,14 +110,13 @@ describe('a comparison over seeds', function()
   end)
   it('has the same on the command line, where words are refused before anything is computed', function()
     local compare = 'compare --model alexnet --batch_size 8 --methods single_device,random --seeds 2 --evaluations 8 --run none --quiet '
-    local status, output = run_trinity(compare .. '--columns method,runs,reward_mean')
-    expect(status == 0 and output):matches '^method +runs +mean reward\n[^\n]+\n[^\n]+\n[^\n]+\n\nsimulated; lower bounds'
-    status, output = run_trinity(compare .. '--format csv --columns method,runs')
+    trinity_says(compare .. '--columns method,runs,reward_mean', 0,
+      '^method +runs +mean reward\n[^\n]+\n[^\n]+\n[^\n]+\n\nsimulated; lower bounds')
+    local status, output = run_trinity(compare .. '--format csv --columns method,runs')
     expect(status == 0 and output):equals 'method,runs\nsingle_device,1\nrandom,2\n'
-    status, output = run_trinity(compare .. '--columns runs,rward')
-    expect(status == 2 and output):matches "^trinity: option '%-%-columns': unknown column 'rward', did you mean 'reward'%?"
-    status, output = run_trinity(compare .. '--format tex')
-    expect(status == 2 and output):matches "^trinity: option '%-%-format': unknown format 'tex'"
+    trinity_says(compare .. '--columns runs,rward', 2,
+      "^trinity: option '%-%-columns': unknown column 'rward', did you mean 'reward'%?")
+    trinity_says(compare .. '--format tex', 2, "^trinity: option '%-%-format': unknown format 'tex'")
   end)
 end)
 

@@ -82,8 +82,6 @@ describe('the machine of a model', function()
     expect(function() of 'p10' end):raises "p10'"
   end)
   it('is one for the command, too', function()
-    local status, output = run_trinity 'pipeline alexnet --cluster dgx_a100x2 --method gpipe --json'
-    expect(status):equals(0)
-    expect(output):matches '"devices": 16'
+    trinity_says('pipeline alexnet --cluster dgx_a100x2 --method gpipe --json', 0, '"devices": 16')
   end)
 end)

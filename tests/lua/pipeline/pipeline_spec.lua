@@ -186,37 +186,20 @@ describe('trinity.pipeline', function()
 end)
 
 describe('trinity pipeline, the command', function()
-  local function run(arguments)
-    local status, output = run_trinity('pipeline ' .. arguments)
-    return output, status
-  end
   it('prints JSON and nothing else', function()
-    local output, status = run(("'%s' --method max_load_dp --cpus 0 --json"):format(training))
-    expect(status):equals(0)
-    expect(output):matches '^{'
-    expect(output):matches '"max_load": 12.5'
-    expect(output):matches '"unit": "ms"'
-    expect(output):matches '"optimal": true'
-    output, status = run(("'%s' --method max_load_dp --cpus 0 --memory 14 --json"):format(training))
-    expect(status):equals(0)
-    expect(output):matches '"max_load": null'
-    expect(output):matches '"feasible": false'
+    local words = ("pipeline '%s' --method max_load_dp --cpus 0 --json"):format(training)
+    trinity_says(words, 0, '^{', '"max_load": 12.5', '"unit": "ms"', '"optimal": true')
+    trinity_says(words .. ' --memory 14', 0, '"max_load": null', '"feasible": false')
   end)
   it('reads lists of levels', function()
-    local output, status = run(("'%s' --method pipedream --devices 2,2 --bandwidth 1e9,1e8"):format(profile))
-    expect(status):equals(0)
-    expect(output):matches 'by pipedream: max load'
+    trinity_says(("pipeline '%s' --method pipedream --devices 2,2 --bandwidth 1e9,1e8"):format(profile), 0,
+      'by pipedream: max load')
   end)
   it('ends with 2 for a wrong option, with 1 for a wrong file', function()
-    local output, status = run(("'%s' --devices two"):format(training))
-    expect(status):equals(2)
-    expect(output):matches "option '%-%-devices': expected numbers with commas, got 'two'"
-    output, status = run '/nowhere/x.json'
-    expect(status):equals(1)
-    expect(output):matches 'no file /nowhere/x.json'
-    output, status = run ''
-    expect(status):equals(2)
-    expect(output):matches 'expected a model to cut'
+    trinity_says(("pipeline '%s' --devices two"):format(training), 2,
+      "option '%-%-devices': expected numbers with commas, got 'two'")
+    trinity_says('pipeline /nowhere/x.json', 1, 'no file /nowhere/x.json')
+    trinity_says('pipeline', 2, 'expected a model to cut')
   end)
 end)
 

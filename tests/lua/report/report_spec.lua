@@ -359,16 +359,12 @@ end)
 
 describe('a wrong report', function()
   it('names the run that is not there', function()
-    local status, output = run_trinity(("report nothing_of_this_name --runs '%s'"):format(folder))
-    expect(status):equals(2)
-    expect(output):matches "no run 'nothing_of_this_name'"
+    trinity_says(("report nothing_of_this_name --runs '%s'"):format(folder), 2, "no run 'nothing_of_this_name'")
     expect((run_trinity 'report')):equals(2)
   end)
   it('is written where --out says', function()
     local out = folder .. '/page.html'
-    local status, output = run_trinity(("report '%s/kinds' --out '%s'"):format(folder, out))
-    expect(status):equals(0)
-    expect(output):matches 'page.html'
+    trinity_says(("report '%s/kinds' --out '%s'"):format(folder, out), 0, 'page.html')
     expect(core.read_file(out)):equals(page_of { folder .. '/kinds' })
   end)
   it('goes on without what is broken', function()

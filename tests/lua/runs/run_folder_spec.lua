@@ -305,10 +305,8 @@ print(trinity.methods.random(problem, { evaluations = 100 }).reward == first.rew
     local _, warnings = output:gsub("the run's folder [^\n]* is given up: ", '')
     expect(warnings):equals(1)
     expect(exists(runs .. '/gone/run.json')):equals(false)
-    status, output = run_trinity(path .. ' --runs /dev/null/runs')
-    expect(status):equals(0)
-    expect(output):matches 'warning: no run is kept: /dev/null/runs/gone%-alexnet%-p100x2%-1: cannot'
-    expect(output):matches '\ntrue\n'
+    trinity_says(path .. ' --runs /dev/null/runs', 0,
+      'warning: no run is kept: /dev/null/runs/gone%-alexnet%-p100x2%-1: cannot', '\ntrue\n')
   end)
 end)
 

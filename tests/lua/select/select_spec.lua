@@ -174,33 +174,22 @@ end)
 
 describe('the command select', function()
   it('prints JSON that counts from 0', function()
-    local status, output = run_trinity(("select '%s' --json"):format(file))
-    expect(status):equals(0)
+    local output = trinity_says(("select '%s' --json"):format(file), 0)
     expect(output):matches '"solution":%s*%[%s*0,%s*0,%s*0,%s*0%s*%]'
     for _, field in ipairs { '"cost":%s*12', '"feasible":%s*true', '"peak_usage":%s*55', '"bound":%s*12', '"optimal":%s*true',
       '"seconds":', '"table_entries":' } do expect(output):matches(field) end
   end)
   it('prints words', function()
-    local status, output = run_trinity(("select '%s'"):format(file))
-    expect(status):equals(0)
-    expect(output):matches 'small: 4 nodes, 3 edges, 9 strategies, usage limit 60'
-    expect(output):matches 'cost +12 +%(proven optimal%)'
+    trinity_says(("select '%s'"):format(file), 0, 'small: 4 nodes, 3 edges, 9 strategies, usage limit 60',
+      'cost +12 +%(proven optimal%)')
   end)
   it('says what is missing', function()
-    local status, output = run_trinity 'select'
-    expect(status):equals(2)
-    expect(output):matches 'trinity select FILE.json'
-    status, output = run_trinity(("select '%s/README.md'"):format(root))
-    expect(status):equals(1)
-    expect(output):matches 'README.md:1:1: not valid JSON'
+    trinity_says('select', 2, 'trinity select FILE.json')
+    trinity_says(("select '%s/README.md'"):format(root), 1, 'README.md:1:1: not valid JSON')
   end)
   it('takes null for a bound where nothing is feasible', function()
     local path = file_with '{"problem": {"nodes": {"costs": [[1e18]]}, "edges": {"nodes": [], "costs": []}}}'
-    local status, output = run_trinity(('select %s --json'):format(path))
-    expect(status):equals(0)
-    expect(output):matches '"bound": null'
-    expect(output):matches '"feasible": false'
-    expect(output):matches '"optimal": true'
+    trinity_says(('select %s --json'):format(path), 0, '"bound": null', '"feasible": false', '"optimal": true')
   end)
 end)
 

@@ -3,9 +3,9 @@
 
 local core = require 'trinity.core'
 
-local stopping = {}
+local faults = assert(loadfile(core.home .. '/tests/robustness/support/faults.lua'))()
 
-local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
+local stopping = {}
 
 -- A graph of `count` operators in layers of `width`, each reading two of the layer before.
 local layered = [[
@@ -44,6 +44,10 @@ stopping.cases = {
   { 'reading standard input', [[ ready() io.read '*l' ]], input = 'sleep 20' },
   { 'a command', [[ ready() os.execute 'exec sleep 20' ]] },
   { 'reading from a command', [[ local pipe = io.popen 'exec sleep 20' ready() pipe:read '*a' ]] },
+  { 'closing a pipe whose command goes on', [[ local pipe = io.popen 'exec sleep 20' ready() pipe:close() ]] },
+  { 'closing a pipe to a command that goes on', [[ local pipe = io.popen('exec sleep 20', 'w') ready() pipe:close() ]] },
+  { 'collecting a pipe whose command goes on', [[ io.popen 'exec sleep 20' ready() collectgarbage() collectgarbage() ]] },
+  { 'a command that takes no notice', [[ ready() os.execute 'trap "" INT; sleep 20; true' ]] },
   { 'one long simulation', layered .. [[
     local problem = trinity.problem { graph = layered(2000, 40), cluster = trinity.cluster 'p100x2', schedule = 'fifo',
       micro_batches = 1500 }
@@ -85,61 +89,31 @@ stopping.cases = {
     path = path .. '.json'
     layered(60000, 40):save(path)
     ready() local ok, message = pcall(function() while true do trinity.model(path) end end)
-    os.remove(path) error(message, 0) ]], status_only = true },
+    os.remove(path) error(message, 0) ]] },
   { 'node2vec', layered .. [[
     local core = require 'trinity.core'
     local problem = trinity.problem { graph = layered(20000, 40), cluster = trinity.cluster 'p100x2' }
     ready() core.agent(problem.handle, { seed = 1, node2vec = { epochs = 1000 } }) ]] },
 }
 
-local function read(path)
-  local file = io.open(path)
-  if not file then return '' end
-  local text = file:read '*a'
-  file:close()
-  return text
-end
+-- Waits for the process, but no longer than 30 s.
+local watch = '\ni=0; while [ $i -lt 3000 ] && ! ended; do sleep 0.01; i=$((i + 1)); done; kill -KILL $pid'
 
--- Calls `done` until it gives a value or `seconds` have passed.
-local function wait(seconds, done)
-  local start = core.clock_s()
-  repeat
-    local value = done()
-    if value then return value end
-    os.execute 'sleep 0.005'
-  until core.clock_s() - start > seconds
-end
-
---- Runs a case with the program's `options`; once it is ready and `delay_s` have passed, sends `signal`
---- ('INT'; none where that is nil). Returns { status =, output =, seconds = from the signal to the end },
---- or nil and the output so far when the script never got ready or did not end within 30 s.
+--- Runs a case with the program's `options`; once it is ready and `delay_s` have passed, sends `signal` ('INT'; none
+--- where that is nil). Returns { status =, output =, seconds = from the signal to the end }; the status is 137 where the
+--- script did not end within 30 s.
 function stopping.run(case, options, delay_s, signal)
-  local base = os.tmpname()
-  local script, output, pid, status = base .. '.lua', base .. '.out', base .. '.pid', base .. '.status'
-  local file = assert(io.open(script, 'w'))
-  file:write('local function ready() print "ready" io.stdout:flush() end ', (case[2]:gsub('\n', ' ')), '\n')
-  file:close()
-  if case.input then os.execute(("mkfifo '%s.in'; (%s > '%s.in') &"):format(base, case.input, base)) end
-  os.execute(("('%s' %s '%s' < '%s' > '%s' 2>&1 & echo $! > '%s'; wait $!; echo $? $(date +%%s.%%N) > '%s') &"):format(
-    program, options or '', script, case.input and base .. '.in' or '/dev/null', output, pid, status))
-  local function ended()
-    local code, end_s = read(status):match '^(%d+) (%S+)'
-    return code and { status = tonumber(code), end_s = tonumber(end_s) }
-  end
-  local result
-  if wait(60, function() return read(output):find '^ready' or ended() end) then
-    os.execute(('sleep %g'):format(delay_s))
-    if signal then os.execute(("date +%%s.%%N > '%s.start'; kill -%s $(cat '%s')"):format(base, signal, pid)) end
-    result = wait(30, ended)
-    if result then
-      result.seconds = signal and result.end_s - tonumber(read(base .. '.start'))
-      result.output = read(output)
-    end
-  end
-  local text = read(output)
-  if not result then os.execute(("kill -KILL $(cat '%s') 2> /dev/null"):format(pid)) end
-  for _, ending in ipairs { '', '.lua', '.out', '.pid', '.status', '.start', '.in' } do os.remove(base .. ending) end
-  return result, text
+  local folder = faults.folder()
+  local function path(name) return faults.quoted(folder .. '/' .. name) end
+  core.write_file(folder .. '/script.lua', ('local function ready() print "ready" io.stdout:flush() end %s\n'):format(
+    case[2]:gsub('\n', ' ')), 'unsynced')
+  if case.input then os.execute(('mkfifo %s; (%s > %s) &'):format(path 'in', case.input, path 'in')) end
+  local command = ('exec %s %s %s < %s'):format(faults.quoted(faults.program), options, path 'script.lua',
+    case.input and path 'in' or '/dev/null')
+  local result = faults.run(folder, 'sh -c ' .. faults.quoted(command), { after = '^ready', delay_s = delay_s,
+    strike = (signal and ('kill -%s $pid'):format(signal) or '') .. watch })
+  core.remove_tree(folder)
+  return result
 end
 
 return stopping

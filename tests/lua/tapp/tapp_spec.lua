@@ -1,7 +1,6 @@
 -- Splits of layers over unequal nodes, and TAPP against all splits of small chains.
 
 local layer_chain = require 'trinity.tapp.layer_chain'
-local layer_split = require 'trinity.tapp.layer_split'
 local tapp_moves = require 'trinity.tapp.moves'
 local trinity = require 'trinity'
 local pipelines = dofile(root .. '/tests/lua/support/pipelines.lua')
@@ -66,7 +65,7 @@ describe('the split of least load', function()
   it('is the least of all splits', function()
     local problem = pipeline(uneven(9), cluster { 1, 2, 0.5, 1.5 })
     local chain = layer_chain.of(problem)
-    local device_of, load = layer_split.least_load(problem, chain, { micro_batches = 8 })
+    local device_of, load = chain.row:least_load(8)
     local function load_of(split)
       local largest, from = 0, 1
       for l = 1, chain.layers do
@@ -89,7 +88,7 @@ describe('the split of least load', function()
     local graph = chain_graph { { 1, 1e3 }, { 1, 1e3 }, { 1, 1e3 }, { 1, 1e3 } } -- 3 MB each: weights, momentum, gradients
     local function split(memory_bytes)
       local problem = trinity.problem { graph = graph, cluster = cluster({ 1, 100 }, memory_bytes) }
-      local device_of = layer_split.least_load(problem, layer_chain.of(problem))
+      local device_of = layer_chain.of(problem).row:least_load(1)
       return device_of and table.concat(device_of, ' ')
     end
     expect(split(1e9)):equals '2 2 2 2'
@@ -100,23 +99,24 @@ describe('the split of least load', function()
     for _, case in ipairs { { 16, { 1, 2 } }, { 12, { 1, 0.5, 2 } }, { 9, { 1, 2, 0.5, 1.5 } } } do
       local problem = pipeline(uneven(case[1]), cluster(case[2]))
       local chain, best = layer_chain.of(problem), best_step_s(problem)
-      local found = layer_split.fastest(problem, chain, { micro_batches = 8 })
+      local found = layer_chain.fastest(problem, chain, { micro_batches = 8 })
       expect(found.step_time_s):equals(best)
       expect(problem:evaluate(layer_chain.placement(problem, chain, found.device_of)).step_time_s):equals(best)
-      local again = layer_split.fastest(problem, chain, { micro_batches = 8, below_s = 1.1 * best })
+      local again = layer_chain.fastest(problem, chain, { micro_batches = 8, below_s = 1.1 * best })
       expect(again.step_time_s):equals(best)
       expect(again.tried):below(0.5 * found.tried)
-      local none = layer_split.fastest(problem, chain, { micro_batches = 8, below_s = best })
+      local none = layer_chain.fastest(problem, chain, { micro_batches = 8, below_s = best })
       expect(none.step_time_s):equals(nil)
       expect(none.device_of):equals(nil)
-      expect(layer_split.fastest(problem, chain, { micro_batches = 8, most = again.tried })):equals(nil)
+      expect(layer_chain.fastest(problem, chain, { micro_batches = 8, most = again.tried })):equals(nil)
     end
-    expect(function() layer_split.fastest(pipeline(uneven(3), cluster { 1, 1 }), {}, { mots = 1 }) end)
-      :raises "unknown option 'mots', did you mean 'most'"
+    local problem = pipeline(uneven(3), cluster { 1, 1 })
+    expect(function() layer_chain.fastest(problem, layer_chain.of(problem), { mots = 1 }) end)
+      :raises "unknown field 'mots', did you mean 'most'"
   end)
   it('of equal work gives every node its share of the time', function()
     local problem = pipeline(chain_graph { { 2, 8 }, { 1, 8 }, { 1, 8 }, { 2, 8 }, { 1, 8 }, { 1, 8 } }, cluster { 1, 1 })
-    expect(table.concat(layer_split.equal_work(problem, layer_chain.of(problem)), ' ')):equals '1 1 1 2 2 2'
+    expect(table.concat(layer_chain.of(problem).row:equal_work(), ' ')):equals '1 1 1 2 2 2'
   end)
 end)
 

@@ -16,29 +16,19 @@ local graph, cluster = trinity.model('inception_v3', { batch_size = 1 }), trinit
 
 describe('the command line', function()
   it('refuses an unknown option of a script with a suggestion', function()
-    local status, output = run_trinity 'quickstart --stepz 3'
-    expect(status):equals(2)
-    expect(output):matches "unknown option '%-%-stepz', did you mean 'steps'%?"
+    trinity_says('quickstart --stepz 3', 2, "unknown option '%-%-stepz', did you mean 'steps'%?")
   end)
   it('refuses a value of the wrong type or range', function()
-    local status, output = run_trinity 'quickstart --steps=three'
-    expect(status):equals(2)
-    expect(output):matches "option '%-%-steps': expected a number, got 'three'"
-    status, output = run_trinity 'quickstart --steps 0'
-    expect(status):equals(2)
-    expect(output):matches 'expected an integer from 1, got 0'
+    trinity_says('quickstart --steps=three', 2, "option '%-%-steps': expected a number, got 'three'")
+    trinity_says('quickstart --steps 0', 2, 'expected an integer from 1, got 0')
   end)
   it('refuses an unknown script or option of the program', function()
-    local status, output = run_trinity 'quikstart'
-    expect(status):equals(2)
-    expect(output):matches "no script 'quikstart', did you mean 'quickstart'%?"
+    trinity_says('quikstart', 2, "no script 'quikstart', did you mean 'quickstart'%?")
     expect((run_trinity '--nothing')):equals(2)
     expect((run_trinity 'no/such/file.lua')):equals(1)
   end)
   it('prints help', function()
-    local status, output = run_trinity 'quickstart --help'
-    expect(status):equals(0)
-    expect(output):matches '%-%-steps'
+    trinity_says('quickstart --help', 0, '%-%-steps')
     expect((run_trinity '--help')):equals(0)
   end)
 end)
@@ -98,9 +88,7 @@ describe('PipeDream files', function()
   local node = 'node%d -- Conv2d(1) -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=%s, parameter_size=4.0'
   local function profile(lines, pattern)
     local path = file_with(table.concat(lines, '\n'), '.txt')
-    local status, output = run_trinity(("quickstart --model '%s'"):format(path))
-    expect(status):equals(1)
-    expect(output):matches(pattern)
+    trinity_says(("quickstart --model '%s'"):format(path), 1, pattern)
   end
   local a, b = node:format(1, '8.0'), node:format(2, '8.0')
   it('names a cycle', function()

@@ -161,9 +161,8 @@ describe('placements', function()
         [field] = value } end):raises 'entry 2: expected an integer, got'
     end
     for _, word in ipairs { '1.999', 'nan', '1e-3' } do
-      local status, output = run_trinity(('simulate --model alexnet --run none --placement 0,%s'):format(word))
-      expect(status):equals(2)
-      expect(output):matches("option '%-%-placement': entry 2: expected a device from 0 to 1, got '" .. word:gsub('%p', '%%%0'))
+      trinity_says(('simulate --model alexnet --run none --placement 0,%s'):format(word), 2,
+        "option '%-%-placement': entry 2: expected a device from 0 to 1, got '" .. word:gsub('%p', '%%%0'))
     end
   end)
 end)

@@ -89,16 +89,13 @@ describe('scripts', function()
     local name = file:match '^(.*)%.lua$'
     if pages[name] then
       it(name .. ' goes on being understood', function()
-        local status, output = run_trinity(name .. ' --help')
-        expect(status):equals(0)
-        expect(output):matches 'what a paper claims beside what comes out here'
+        trinity_says(name .. ' --help', 0, 'what a paper claims beside what comes out here')
         expect(masked('reproduce', printed(name, pages[name])))
           :equals(core.read_file(('%s/tests/golden/scripts/papers/reproduce_%s.txt'):format(root, name)))
       end)
     elseif earlier_names[name] then
       it(name .. ' goes on being understood', function()
-        local status, output = run_trinity(name .. ' --help')
-        expect(status):equals(0)
+        local output = trinity_says(name .. ' --help', 0)
         local _, own = run_trinity(earlier_names[name] .. ' --help')
         expect(output:gsub('^[^\n]*\n', '')):equals((own:gsub('^[^\n]*\n', '')))
         local text_name, arguments = small(earlier_names[name])
@@ -111,9 +108,7 @@ describe('scripts', function()
         return masked(name, printed(name, arguments))
       end)
       it(name .. ' explains itself', function()
-        local status, output = run_trinity(name .. ' --help')
-        expect(status):equals(0)
-        expect(output):matches 'options:'
+        trinity_says(name .. ' --help', 0, 'options:')
       end)
     end
   end
@@ -129,8 +124,7 @@ end)
 
 describe("a paper's name", function()
   it('goes on being understood as its page', function()
-    local status, output = run_trinity 'pase --only table2 --models alexnet'
-    expect(status):equals(0)
+    local output = trinity_says('pase --only table2 --models alexnet', 0)
     expect(output):matches '^# PaSE\n.*\nmade by: trinity reproduce pase %-%-only table2 %-%-models alexnet\n$'
     local _, own = run_trinity 'reproduce pase --only table2 --models alexnet'
     expect(output):equals(own)
@@ -146,8 +140,7 @@ end)
 describe('the main job', function()
   local save = temporary()
   it('compares five methods and loads its strategy back', function()
-    local status, output = run_trinity('quickstart --steps 3 --samples 8 --save ' .. save)
-    expect(status):equals(0)
+    local output = trinity_says('quickstart --steps 3 --samples 8 --save ' .. save, 0)
     for _, text in ipairs { 'single_device', 'best heuristic', 'annealing', 'trinity, no policy', 'updates', 'lower bound',
       'step time', 'peak memory', 'peak communication', 'feasible', 'evaluations', 'seconds',
       'loaded back it simulates to the same' } do
@@ -170,18 +163,12 @@ describe('the main job', function()
     expect(output):matches 'loaded back it simulates to the same'
   end)
   it('says what it cannot write, and exits with 1', function()
-    local status, output = run_trinity 'quickstart --steps 1 --samples 2 --save /proc/nowhere/x.json'
-    expect(status):equals(1)
-    expect(output):matches '/proc/nowhere/x.json: cannot'
+    trinity_says('quickstart --steps 1 --samples 2 --save /proc/nowhere/x.json', 1, '/proc/nowhere/x.json: cannot')
   end)
 end)
 
 describe('the examples of own parts', function()
-  local function run(arguments)
-    local status, text = run_trinity(arguments)
-    if status ~= 0 then error(text) end
-    return text
-  end
+  local function run(arguments) return trinity_says(arguments, 0) end
   -- The number that stands in a method's row of a comparison before `unit`.
   local function cell(text, method, unit)
     return tonumber((text:match('\n' .. method .. ' [^\n]-([%d.]+) ' .. unit)))
@@ -231,22 +218,15 @@ end)
 
 describe('the paper\'s rows', function()
   it('are chosen by names that exist', function()
-    local status, text = run_trinity 'equal_time --only inception_v3,gmnt'
-    expect(status):equals(2)
-    expect(text):matches "option %-%-only: no row of the paper has 'gmnt', did you mean 'gnmt'%? %(known: gnmt, inception_v3,"
-    status, text = run_trinity 'equal_time --cards 3'
-    expect(status):equals(2)
-    expect(text):matches "option %-%-cards: no row of the paper has '3', did you mean '2'%? %(known: 2, 4%)"
+    trinity_says('equal_time --only inception_v3,gmnt', 2,
+      "option %-%-only: no row of the paper has 'gmnt', did you mean 'gnmt'%? %(known: gnmt, inception_v3,")
+    trinity_says('equal_time --cards 3', 2, "option %-%-cards: no row of the paper has '3', did you mean '2'%? %(known: 2, 4%)")
   end)
 end)
 
 describe('timeline', function()
   local output = temporary()
-  local function run(arguments)
-    local status, text = run_trinity(('timeline --output %s %s'):format(output, arguments))
-    if status ~= 0 then error(text) end
-    return text
-  end
+  local function run(arguments) return trinity_says(('timeline --output %s %s'):format(output, arguments), 0) end
   it('says where the time of a step goes', function()
     local text = run '--schedule 1f1b --micro_batches 4 --queue route'
     for _, pattern in ipairs { 'inception_v3 on p100x4, contiguous: 1f1b, 4 micro%-batches',
@@ -269,23 +249,16 @@ describe('timeline', function()
   it('takes any method', function()
     expect(run '--method round_robin --cluster p100x2'):matches 'inception_v3 on p100x2, round_robin: fifo, 1 micro%-batch\n'
     expect(run '--method random --evaluations 8'):matches ', random: fifo'
-    local status, text = run_trinity 'timeline --method rondom'
-    expect(status):equals(1)
-    expect(text):matches "no method 'rondom', did you mean 'random'%?"
-    status, text = run_trinity 'timeline --queue rout'
-    expect(status):equals(1)
-    expect(text):matches "unknown queue model 'rout', did you mean 'route'%?"
+    trinity_says('timeline --method rondom', 1, "no method 'rondom', did you mean 'random'%?")
+    trinity_says('timeline --queue rout', 1, "unknown queue model 'rout', did you mean 'route'%?")
   end)
 end)
 
 describe('the program', function()
   it('runs a piece of Lua, and reports its errors with status 1', function()
-    local status, output = run_trinity [[-e 'print(1 + 1)']]
-    expect(status):equals(0)
+    local output = trinity_says([[-e 'print(1 + 1)']], 0)
     expect(output):equals '2\n'
-    status, output = run_trinity [[-e 'error("no")']]
-    expect(status):equals(1)
-    expect(output):matches 'command line.*no'
+    trinity_says([[-e 'error("no")']], 1, 'command line.*no')
     expect((run_trinity [[-e 'syntax error here']])):equals(1)
     expect((run_trinity [[-e 'error({})']])):equals(1)
     expect((run_trinity [[-e 'os.exit(7)']])):equals(7)
