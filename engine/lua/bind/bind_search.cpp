@@ -1,4 +1,5 @@
 #include <functional>
+#include <optional>
 
 #include "lua/bind/module.h"
 #include "lua/bind/option_list.h"
@@ -16,6 +17,7 @@
 #include "search/placement/local_search.h"
 #include "search/placement/mcmc.h"
 #include "search/placement/search_options.h"
+#include "search/placement/side_by_side.h"
 
 namespace trinity::lua {
 
@@ -27,6 +29,7 @@ struct BoundSearcher {
   PlacementSpace space;
   std::unique_ptr<Searcher> searcher;
   size_t asked = 0;
+  std::optional<Simulator> simulator;  // where it runs side by side
 };
 
 template <>
@@ -194,6 +197,30 @@ int searcher_progress(lua_State* L) {
   return 0;
 }
 
+/// searcher:best(placement) -> value or nil: writes the best of all told, if any.
+int searcher_best(lua_State* L) {
+  auto& self = object_arg<BoundSearcher>(L, 1);
+  if (!self.searcher->best()) return 0;
+  write_placement(L, 2, self.searcher->best_placement());
+  lua_pushnumber(L, self.searcher->best()->value);
+  return 1;
+}
+
+/// run_searchers(list, evaluations): runs searchers by step times, each in a thread, for as many
+/// more evaluations each.
+int run_searchers(lua_State* L) {
+  table_arg(L, 1, "searchers");
+  std::vector<SideSearch> searches;
+  for_each(L, 1, [&](int) {
+    auto& bound = object_arg<BoundSearcher>(L, lua_gettop(L), "searcher");
+    if (bound.asked > 0) throw ArgumentError("a searcher has not been told its last scores");
+    if (!bound.simulator) bound.simulator.emplace(*bound.problem);
+    searches.push_back({bound.searcher.get(), &*bound.simulator});
+  });
+  run_side_by_side(searches, integer_arg(L, 2, "evaluations", 1, kMostEvaluations), shared_pool());
+  return 0;
+}
+
 /// What a constructive method answers: a placement, or why there is none.
 struct Construction {
   std::vector<int32_t> placement;
@@ -334,8 +361,10 @@ constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
                                   TRINITY_BIND("tell", searcher_tell),
                                   TRINITY_BIND("evaluations", searcher_evaluations),
                                   TRINITY_BIND("progress", searcher_progress),
+                                  TRINITY_BIND("best", searcher_best),
                                   {nullptr, nullptr}};
 constexpr luaL_Reg kSearchFunctions[] = {TRINITY_BIND("searcher", searcher_new),
+                                        TRINITY_BIND("run_searchers", run_searchers),
                                          TRINITY_BIND("construct", search_construct),
                                          TRINITY_BIND("method_options", method_options),
                                          TRINITY_BIND("split_row", search_split_row),

@@ -20,10 +20,10 @@ local least_s = 1          -- seconds that are
 local imbalances = { 0.03, 0.3 }
 
 --- Annealing as both do it: cooler than by default, since it begins from a good placement, with moves of whole layers
---- and most seeds on the critical path (engine/search/placement/moves.h).
-function race.annealing(problem, start, seed, evaluations)
+--- and most seeds on the critical path (engine/search/placement/moves.h). last_temperature: nil for the default.
+function race.annealing(problem, start, seed, evaluations, last_temperature)
   return core.searcher(problem.handle, 'annealing', { seed = seed, evaluations = math.min(evaluations, 2 ^ 40),
-    starts = { start }, first_temperature = 1, groups = true, evenly_one_in = 5 })
+    starts = { start }, first_temperature = 1, last_temperature = last_temperature, groups = true, evenly_one_in = 5 })
 end
 
 -- Whether a race fits what is left of the budget of the search `self`; ranks of a job agree on it.

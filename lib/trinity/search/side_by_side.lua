@@ -1,0 +1,78 @@
+-- Annealings side by side, one a thread, by step times: for a search of seconds over a graph so small that a simulation
+-- is over before threads could share it out. They run in the engine without a way through Lua
+-- (engine/search/placement/side_by_side.h), every other from the rival of the best start (search/race.lua) where there
+-- is one. Spoken to like one searcher of the engine (search/ask_tell.lua): what it hands out are the best of each so
+-- far, which are priced once more for the search's own account.
+
+local core = require 'trinity.core'
+local race = require 'trinity.search.race'
+local rewards = require 'trinity.strategy.rewards'
+local search = require 'trinity.search'
+
+local Team = {}
+Team.__index = Team
+
+local side_by_side = {}
+
+local least_s = 6e-5      -- for the square of the units: about a thousand evaluations a unit
+local last_temperature = 1e-3 -- so many evaluations reach what single small operators are worth
+local round_s = 0.05      -- between two looks at the clock
+local first_evaluations, most_evaluations = 16, 2 ^ 16 -- of a searcher in a round
+
+--- Whether the search `self` has the seconds, the threads and the reward for it.
+function side_by_side.fits(self)
+  local problem, options = self.problem, self.options
+  local left_s = options.seconds - (core.clock_s() - self.start)
+  return options.evaluations >= search.unlimited and options.seconds < math.huge and core.threads() > 1
+    and left_s >= least_s * problem.graph.units ^ 2 and not self.job
+    and problem.reward == rewards.step_time() and not problem.on_evaluated and not problem.default_schedule
+end
+
+--- From a start, and from its rival, if any.
+function side_by_side.new(self, start, rival)
+  local searchers, seed = {}, self.options.seed
+  for i = 1, core.threads() do
+    local own = i == 1 and seed or core.random(seed, 'side by side', i):integer(2 ^ 53) - 1
+    searchers[i] = race.annealing(self.problem, i % 2 == 0 and rival or start, own, 2 ^ 40, last_temperature)
+  end
+  return setmetatable({ searchers = searchers, each = first_evaluations, best = {}, told = 0 }, Team)
+end
+
+--- The share of a wall-clock budget that is used.
+function Team:progress(share)
+  for _, searcher in ipairs(self.searchers) do searcher:progress(math.max(0, math.min(1, share))) end
+end
+
+function Team:evaluations()
+  local sum = self.told
+  for _, searcher in ipairs(self.searchers) do sum = sum + searcher:evaluations() end
+  return sum
+end
+
+--- A round of all, then what became better, or the first's best where nothing did.
+function Team:ask(room)
+  local begin, count = core.clock_s(), 0
+  core.run_searchers(self.searchers, self.each)
+  local took_s = core.clock_s() - begin
+  self.each = math.floor(math.max(1, math.min(most_evaluations, 4 * self.each, self.each * round_s / took_s)))
+  for i, searcher in ipairs(self.searchers) do
+    local value = searcher:best(room[count + 1])
+    if count + 1 < #room and value ~= self.best[i] then
+      self.best[i], count = value, count + 1
+    end
+  end
+  if count == 0 then
+    self.searchers[1]:best(room[1])
+    count = 1
+  end
+  self.told = self.told + count
+  return count, math.huge
+end
+
+function Team:tell() end -- they know
+
+function Team:close()
+  for _, searcher in ipairs(self.searchers) do searcher:close() end
+end
+
+return side_by_side
