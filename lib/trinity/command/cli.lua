@@ -21,6 +21,8 @@ cli.problem_options = {
     .. 'doppler (its graphs, .txt)' },
   compat = { default = false, help = 'the same as --rules placeto' },
   devices = { default = 2, help = 'devices under --rules placeto and doppler', min = 1, max = 64, integer = true },
+  threads = { default = 0, help = 'worker threads; 0: those of trinity --threads, one per core', min = 0, max = 4096,
+    integer = true },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 
@@ -114,6 +116,7 @@ end
 --- The problem that the options name; `forward` in place of the model's file under published rules.
 function cli.problem(options, forward)
   local rules = rules_of(options)
+  if (options.threads or 0) > 0 then core.set_threads(options.threads) end
   if rules == 'standard' then
     if is_given 'devices' then
       util.fail_usage "option '--devices' belongs to --rules placeto (--compat) and doppler; use --cluster"
@@ -131,7 +134,8 @@ function cli.problem(options, forward)
     util.fail_usage("option '--rules': doppler takes a graph of Doppler (.txt), got model %s",
       util.quoted(options.model))
   end
-  return problems.new { graph = graph, rules = rules, cluster = model.cluster(published_cluster(rules, options.devices)) }
+  return problems.new { graph = graph, rules = rules,
+    cluster = model.cluster(published_cluster(rules, options.devices)) }
 end
 
 --- Operators in the order of their file (as the graph numbers them where no file has an order).

@@ -122,8 +122,8 @@ end
 local model = {}
 
 --- The graph of a model: a name in models/, a Lua file like those, or a file .onnx, .json (own, dnn-partitioning,
---- Piper) or .txt (PipeDream, DAPPLE, Doppler). Files with measured times ignore batch_size; those that hold a whole step stay
---- as they are.
+--- Piper) or .txt (PipeDream, DAPPLE, Doppler). Files with measured times ignore batch_size; those that hold a whole
+--- step stay as they are.
 ---@param name string
 ---@param options? trinity.ModelOptions
 ---@return trinity.Graph

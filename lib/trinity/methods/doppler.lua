@@ -180,7 +180,7 @@ end
 
 -- Rewards minus their mean over the latest episodes, over their root mean square, at every decision.
 local function advantages(self, rewards)
-  local o, list, squares, offs = self.options, {}, 0, {}
+  local o, list, offs = self.options, {}, {}
   for s = 1, #rewards do
     self.episodes = self.episodes + 1
     local share = 1 / math.min(self.episodes, o.baseline_episodes)
@@ -188,10 +188,10 @@ local function advantages(self, rewards)
     offs[s] = rewards[s] - self.mean
     self.square = self.square + (offs[s] * offs[s] - self.square) * share
   end
-  squares = math.sqrt(self.square)
+  local scale = self.square > 1e-300 and 1 / math.sqrt(self.square) or 0
   for s = 1, #rewards do
     for i = 1, self.graph.n do
-      list[#list + 1] = squares > 1e-300 and offs[s] / squares * o.discount ^ (self.graph.n - i) or 0
+      list[#list + 1] = offs[s] * scale * o.discount ^ (self.graph.n - i)
     end
   end
   return tensor.new(list)
@@ -281,6 +281,6 @@ local function doppler(problem, given)
 end
 
 return function(methods)
-  methods.register('doppler', doppler, { help = 'one node after the other by two policies, which imitate a list scheduler, '
-    .. 'then learn by REINFORCE', budget = true, source = 'Yao et al. 2026', options = declared })
+  methods.register('doppler', doppler, { help = 'two policies that imitate a list scheduler, then learn by REINFORCE',
+    budget = true, source = 'Yao et al. 2026', options = declared })
 end

@@ -15,7 +15,9 @@ Team.__index = Team
 local side_by_side = {}
 
 local least_s = 6e-5      -- for the square of the units: about a thousand evaluations a unit
-local last_temperature = 1e-3 -- so many evaluations reach what single small operators are worth
+-- Of every other: so many evaluations reach what single small operators are worth; the cooler ones find it sooner,
+-- if not as often.
+local last_temperatures = { 1e-3, 1e-4 }
 local round_s = 0.05      -- between two looks at the clock
 local first_evaluations, most_evaluations = 16, 2 ^ 16 -- of a searcher in a round
 
@@ -33,7 +35,8 @@ function side_by_side.new(self, start, rival)
   local searchers, seed = {}, self.options.seed
   for i = 1, core.threads() do
     local own = i == 1 and seed or core.random(seed, 'side by side', i):integer(2 ^ 53) - 1
-    searchers[i] = race.annealing(self.problem, i % 2 == 0 and rival or start, own, 2 ^ 40, last_temperature)
+    searchers[i] = race.annealing(self.problem, i % 2 == 0 and rival or start, own, 2 ^ 40,
+      last_temperatures[(i - 1) % 2 + 1])
   end
   return setmetatable({ searchers = searchers, each = first_evaluations, best = {}, told = 0 }, Team)
 end
