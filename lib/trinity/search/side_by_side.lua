@@ -21,12 +21,14 @@ local last_temperatures = { 1e-3, 1e-4 }
 local round_s = 0.05      -- between two looks at the clock
 local first_evaluations, most_evaluations = 16, 2 ^ 16 -- of a searcher in a round
 
---- Whether the search `self` has the seconds, the threads and the reward for it.
+--- Whether the search `self` has the seconds, the threads and the reward for it, and no checkpoints of the caller's,
+--- which go by evaluations.
 function side_by_side.fits(self)
   local problem, options = self.problem, self.options
   local left_s = options.seconds - (core.clock_s() - self.start)
   return options.evaluations >= search.unlimited and options.seconds < math.huge and core.threads() > 1
     and left_s >= least_s * problem.graph.units ^ 2 and not self.job
+    and (options.checkpoint or '') == '' and (options.resume or '') == ''
     and problem.reward == rewards.step_time() and not problem.on_evaluated and not problem.default_schedule
 end
 

@@ -79,7 +79,7 @@ describe('neural methods', function()
   end
   it('are known with their sources', function()
     for name in trinity.sorted_pairs(cases) do
-      expect(trinity.methods.info(name).source):matches ' et al%. 201%d$'
+      expect(trinity.methods.info(name).source):matches ' et al%. 20%d%d$'
       expect(trinity.methods.info(name).budget):equals(true)
     end
   end)
