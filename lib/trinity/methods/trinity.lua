@@ -280,14 +280,13 @@ local function is_annealed(self)
 end
 
 --- Annealings on all threads at once. A checkpoint keeps the best so far, from which they begin anew.
-local function refine_side_by_side(self, start, rival)
-  local searcher = side_by_side.new(self, start, rival)
-  ask_tell(self, searcher, { on_scores = function()
+local function refine_side_by_side(self, team, rival)
+  ask_tell(self, team, { on_scores = function()
     if not self.checkpoint or not checkpoints.due(self, false) then return end
     checkpoints.write(self.checkpoint, self, { stage = 'refine', first = self.evaluations,
       start = checkpoints.pack(self.placement), rival = packed(rival) })
   end })
-  searcher:close()
+  team:close()
 end
 
 --- The refinement stage, with what is left of the budget.
@@ -298,7 +297,8 @@ local function refine(self, resumed)
     self.evaluations = first
     return refine_together(self, start, rival)
   end
-  if is_annealed(self) and side_by_side.fits(self) then return refine_side_by_side(self, start, rival) end
+  local team = is_annealed(self) and side_by_side.new(self, start, rival)
+  if team then return refine_side_by_side(self, team, rival) end
   local hooks = ask_tell_checkpoint.hooks(self, resumed, first,
     { stage = 'refine', start = checkpoints.pack(start), rival = packed(rival) })
   local searcher = refiner(self, start, rival, self.options.evaluations - first)

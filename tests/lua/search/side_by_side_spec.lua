@@ -1,6 +1,7 @@
 -- Annealings that run in the engine, one a thread, and the searches of seconds that use them.
 
 local core = require 'trinity.core'
+local side_by_side = require 'trinity.search.side_by_side'
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 
@@ -56,6 +57,33 @@ describe('searchers side by side', function()
     expect(problem:evaluate(found.placement).step_time_s):equals(found.metrics.step_time_s)
     expect(found.reward):equals(-found.metrics.step_time_s)
     expect(found.curve[#found.curve].evaluations <= found.evaluations):truthy()
+  end)
+
+  it('are for searches of many seconds by step times alone', function()
+    local problem = problem_of()
+    local function team_of(seconds, changed)
+      local options = merged({ evaluations = trinity.search.unlimited, seconds = seconds, seed = 1 }, changed or {})
+      return side_by_side.new({ problem = problem, options = options, start = core.clock_s(), evaluations = 0 },
+        problem:placement())
+    end
+    local team = team_of(1e6)
+    if core.threads() == 1 then return expect(team):equals(nil) end
+    local room = problem:placements(256)
+    local count, limit = team:ask(room, 256)
+    expect(limit):equals(math.huge)
+    expect(count >= 1 and count <= core.threads()):truthy()
+    local before = team:evaluations()
+    expect(before >= 2 * 256 * core.threads()):truthy()
+    local first_s = problem:evaluate(room[1]).step_time_s
+    expect(first_s):below(problem:evaluate(problem:placement()).step_time_s)
+    team:progress(1)
+    team:ask(room, 256)
+    expect(before):below(team:evaluations())
+    expect(problem:evaluate(room[1]).step_time_s <= first_s):truthy()
+    team:close()
+    expect(team_of(0.01)):equals(nil)
+    expect(team_of(1e6, { evaluations = 2000 })):equals(nil)
+    expect(team_of(1e6, { checkpoint = 'x' })):equals(nil)
   end)
 
   it('leave a reward of a script to the search', function()
