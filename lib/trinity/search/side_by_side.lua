@@ -14,10 +14,11 @@ Team.__index = Team
 
 local side_by_side = {}
 
--- Evaluations a unit that each must be able to make: with 1500 two are up to 0.3 % behind one that has both threads.
-local least_evaluations = 2500
+-- Evaluations a unit that each must be able to make: with 450 two are 0.3 % behind one that has both threads, with 1500
+-- they are even.
+local least_evaluations = 1200
 local least_s = 6e-5 -- for the square of the units: where there is less, there is nothing to judge
-local probe = 256    -- evaluations of each, by which it is judged
+local probe = 512    -- evaluations of each, by which it is judged
 -- Of every other: so many evaluations reach what single small operators are worth; the cooler ones find it sooner,
 -- if not as often.
 local last_temperatures = { 1e-3, 1e-4 }

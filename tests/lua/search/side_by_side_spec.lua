@@ -73,7 +73,7 @@ describe('searchers side by side', function()
     expect(limit):equals(math.huge)
     expect(count >= 1 and count <= core.threads()):truthy()
     local before = team:evaluations()
-    expect(before >= 2 * 256 * core.threads()):truthy()
+    expect(before >= 2 * 512 * core.threads()):truthy()
     local first_s = problem:evaluate(room[1]).step_time_s
     expect(first_s):below(problem:evaluate(problem:placement()).step_time_s)
     team:progress(1)
