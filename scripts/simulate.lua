@@ -7,6 +7,7 @@
 --   peak_communication_bytes, total_communication_bytes   of the busiest device, of all
 --   lower_bound_s           no strategy of the problem is faster
 --   placement               devices from 0, one an operator in the order of the model's file
+--   makespan                under --rules doppler: the step time in the whole units of its files
 --   reward, evaluations, seconds, schedule, micro_batches
 
 local trinity = require 'trinity'

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/late.h"
 #include "formats/instances/dnn_partitioning.h"
+#include "formats/instances/doppler.h"
 #include "formats/instances/pipedream.h"
 #include "formats/instances/piper.h"
 #include "formats/json/graph_json.h"
@@ -55,6 +56,13 @@ Imported read_json(const std::string& path, const std::string& name) {
   return whole(parse_piper(text, path, name).graph, "Piper instance");
 }
 
+Imported read_text_model(const std::string& path, const std::string& name) {
+  const auto text = read_file(path);
+  if (is_doppler(text)) return whole(parse_doppler(text, path, name), "Doppler graph");
+  Imported imported{parse_pipedream(text, path, name), {}, {}, "PipeDream profile", false};
+  return imported;
+}
+
 }  // namespace
 
 Imported read_model(const std::string& path, const OnnxOptions& options) {
@@ -70,13 +78,10 @@ Imported read_model(const std::string& path, const OnnxOptions& options) {
     return std::move(*imported);
   }
   if (extension == ".json") return read_json(path, name);
-  if (extension == ".txt") {
-    Imported imported{read_pipedream(path), {}, {}, "PipeDream profile", false};
-    return imported;
-  }
+  if (extension == ".txt") return read_text_model(path, name);
   throw FileError(
       fmt::format("{}: expected the ending .onnx, .json (own, dnn-partitioning, Piper) or .txt "
-                  "(PipeDream, DAPPLE profile), got '{}'",
+                  "(PipeDream, DAPPLE profile, Doppler), got '{}'",
                   path, extension));
 }
 

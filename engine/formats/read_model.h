@@ -7,9 +7,9 @@
 
 namespace trinity {
 
-/// Reads a model file of any kind that has an importer: by its ending ONNX (.onnx) or a PipeDream
-/// or DAPPLE profile (.txt), and a JSON file (.json) by what it holds: our own graph, a
-/// dnn-partitioning or a Piper instance. `options` are for ONNX files. Throws FileError for another
+/// Reads a model file of any kind that has an importer: by its ending ONNX (.onnx), and by what it
+/// holds a text (.txt): a PipeDream or DAPPLE profile, a graph of Doppler; and a JSON file (.json):
+/// our own graph, a dnn-partitioning or a Piper instance. `options` are for ONNX files. Throws FileError for another
 /// ending, for a JSON file of no known kind, and what the importers throw.
 Imported read_model(const std::string& path, const OnnxOptions& options = {});
 

@@ -44,6 +44,19 @@ SimulationRules SimulationRules::placeto() {
   return rules;
 }
 
+SimulationRules SimulationRules::doppler() {
+  SimulationRules rules;
+  rules.queue = QueueModel::none;
+  rules.memory = MemoryModel::none;
+  rules.edge_transfers = true;
+  return rules;
+}
+
+const char* SimulationRules::published_name() const {
+  if (edge_transfers) return "doppler";
+  return broadcast || last_event || memory == MemoryModel::outputs_only ? "placeto" : nullptr;
+}
+
 Problem::Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Cluster> cluster,
                  SimulationRules rules, const CostFunction& cost)
     : graph_(std::move(graph)), cluster_(std::move(cluster)), rules_(rules) {
@@ -75,9 +88,14 @@ void Problem::check_rules() const {
     throw ArgumentError("one transfer for several devices (broadcast) has no slots of memory");
   if (rules_.event_order && (!rules_.broadcast || rules_.queue != QueueModel::sender))
     throw ArgumentError("the order of events (event_order) needs broadcast and queue 'sender'");
-  const bool published = rules_.broadcast || rules_.memory == MemoryModel::outputs_only;
+  const bool pauses = rules_.device_dead_ns > 0 || rules_.link_dead_ns > 0;
+  if (rules_.edge_transfers && (rules_.broadcast || rules_.last_event || pauses ||
+                                rules_.queue != QueueModel::none ||
+                                rules_.memory != MemoryModel::none))
+    throw ArgumentError("rules 'doppler' know no queues of wires, no pauses and no memory");
+  const char* published = rules_.published_name();
   if (published && !graph_->collectives().empty())
-    throw ArgumentError("rules 'placeto' know no collectives");
+    throw ArgumentError(fmt::format("rules '{}' know no collectives", published));
 }
 
 /// Whether two devices of a type that contends are on one node.
@@ -88,6 +106,8 @@ void Problem::bind_contention() {
     if (!device.node.empty() && !seen.insert({device.node, device.type}).second)
       contends_ = contends_ || has_contention(cluster_->type_of(d));
   }
+  if (contends_ && rules_.edge_transfers)
+    throw ArgumentError("rules 'doppler' know no devices that contend for memory");
   const auto longest = cost_ns_.empty() ? 0 : *std::max_element(cost_ns_.begin(), cost_ns_.end());
   if (contends_ && longest >= (int64_t{1} << 40))
     throw LimitError(fmt::format(

@@ -32,6 +32,9 @@ struct SimulationRules {
   /// What is ready at one instant follows the order of events (see PlacetoEngine) instead of the
   /// operators' numbers. Needs broadcast.
   bool event_order = false;
+  /// Every edge is a transfer of its own, and what is due at one instant follows the order in
+  /// which it was put off (see DopplerEngine). Needs queue model none and no memory.
+  bool edge_transfers = false;
 
   /// The rules of a cluster: its queue model, everything else by default.
   static SimulationRules standard(const Cluster& cluster);
@@ -41,6 +44,11 @@ struct SimulationRules {
   /// The same to the letter, event by event: a pause after every operator, the step ends with the
   /// last operator. Reproduces the numbers that its code gives.
   static SimulationRules placeto();
+  /// The simulator of Doppler's authors to the letter (see DopplerEngine).
+  static SimulationRules doppler();
+  /// Whether these are published rules, which know one micro-batch, first in first out: their
+  /// name, else null.
+  const char* published_name() const;
   bool operator==(const SimulationRules&) const = default;
 };
 

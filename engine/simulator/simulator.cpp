@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "simulator/doppler_engine.h"
 #include "simulator/events.h"
 #include "simulator/fifo_engine.h"
 #include "simulator/memory.h"
@@ -87,13 +88,12 @@ void check_micro_batches(const Problem& problem, const Schedule& schedule) {
 
 void check(const Problem& problem, const Plan& plan) {
   const auto& schedule = *plan.schedule;
-  const auto& rules = problem.rules();
   check_micro_batches(problem, schedule);
   check_stream(problem, schedule);
-  const bool published =
-      rules.broadcast || rules.last_event || rules.memory == MemoryModel::outputs_only;
+  const char* published = problem.rules().published_name();
   if (published && (schedule.policy != Policy::fifo || schedule.runs() > 1))
-    throw ArgumentError("rules 'placeto' know one micro-batch, first in first out, only");
+    throw ArgumentError(fmt::format(
+        "rules '{}' know one micro-batch, first in first out, only", published));
   if (schedule.policy == Policy::priority &&
       schedule.priority.size() != static_cast<size_t>(problem.operators()))
     throw ArgumentError(fmt::format("priorities of graph '{}' need {} entries, got {}",
@@ -114,6 +114,7 @@ struct Simulator::Scratch {
   std::unique_ptr<FifoEngine> fifo;  // each made when first needed
   std::unique_ptr<EventLoop> events;
   std::unique_ptr<PlacetoEngine> placeto;
+  std::unique_ptr<DopplerEngine> doppler;
   std::unique_ptr<SlotMemory> memory;
 
   void simulate(const Plan& plan, int64_t limit_ns);
@@ -127,6 +128,11 @@ void Simulator::Scratch::simulate(const Plan& plan, int64_t limit_ns) {
   if (problem.rules().event_order) {
     if (!placeto) placeto = std::make_unique<PlacetoEngine>(problem);
     placeto->run(plan.placement, record);
+    return;
+  }
+  if (problem.rules().edge_transfers) {
+    if (!doppler) doppler = std::make_unique<DopplerEngine>(problem);
+    doppler->run(plan.placement, limit_ns, record);
     return;
   }
   if (FifoEngine::takes(problem, plan.schedule)) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "formats/instances/dnn_partitioning.h"
+#include "formats/instances/doppler.h"
 #include "formats/instances/pipedream.h"
 #include "formats/instances/piper.h"
 #include "formats/json/graph_json.h"
@@ -32,6 +33,8 @@ const std::map<std::string, Read>& readers() {
       {"graph_json", [](const auto& text, const auto& source) { parse_graph_json(text, source); }},
       {"dnn_partitioning", read_instance_and_split},
       {"piper", [](const auto& text, const auto& source) { parse_piper(text, source, "corpus"); }},
+      {"doppler",
+       [](const auto& text, const auto& source) { parse_doppler(text, source, "corpus"); }},
       {"pipedream",
        [](const auto& text, const auto& source) { parse_pipedream(text, source, "corpus"); }}};
   return all;

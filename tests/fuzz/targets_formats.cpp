@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "formats/instances/dnn_partitioning.h"
+#include "formats/instances/doppler.h"
 #include "formats/instances/pipedream.h"
 #include "formats/instances/pipeline_file.h"
 #include "formats/instances/piper.h"
@@ -13,11 +14,27 @@
 #include "formats/read_model.h"
 #include "fuzz/target.h"
 #include "graph/training.h"
+#include "simulator/bounds.h"
+#include "simulator/simulator.h"
 
 namespace trinity::fuzz {
 namespace {
 
 Session plain(void (*run)(std::string_view)) { return {run, {}}; }
+
+std::shared_ptr<const Cluster> two_devices() {
+  ClusterSpec spec;
+  spec.name = "two";
+  DeviceType type;
+  type.name = "any";
+  type.peak_flops_per_s[DType::float32] = 1e12;
+  type.memory_bandwidth_bytes_per_s = 1e12;
+  type.memory_bytes = int64_t{1} << 40;
+  spec.device_types.push_back(type);
+  spec.devices = {{"d0", 0, 1.0, ""}, {"d1", 0, 1.0, ""}};
+  spec.links.push_back({"d0", "d1", 1e9, 0});
+  return std::make_shared<const Cluster>(spec);
+}
 
 /// What is read must come back equal from what is written of it, and that as the same text.
 void read_graph(std::string_view text) {
@@ -35,6 +52,23 @@ void read_onnx_model(std::string_view bytes) {
 
 void read_profile(std::string_view text) {
   lower_to_training(parse_pipedream(std::string(text), "fuzz", "fuzz"), {});
+}
+
+/// What is read is simulated, all on one device and in turn.
+void read_doppler_graph(std::string_view text) {
+  const auto graph = std::make_shared<const Graph>(parse_doppler(std::string(text), "fuzz", "fuzz"));
+  if (graph->operator_count() > 1000) return;
+  const Problem problem(graph, two_devices(), SimulationRules::doppler());
+  Simulator simulator(problem);
+  Metrics metrics;
+  std::vector<int32_t> placement(static_cast<size_t>(graph->operator_count()), 0);
+  simulator.run(placement, metrics);
+  int64_t work = 0;
+  for (int32_t o = 0; o < problem.operators(); ++o) work += problem.cost_ns(0, o);
+  if (metrics.step_time_ns != work) throw Finding("one device took other than its work");
+  for (size_t o = 0; o < placement.size(); o += 2) placement[o] = 1;
+  simulator.run(placement, metrics);
+  if (metrics.step_time_ns < lower_bounds(problem).step_time_ns) throw Finding("below the bound");
 }
 
 /// An instance and, after a zero byte, a split of it.
@@ -101,6 +135,7 @@ std::vector<Target> format_targets() {
       {"graph_json", "trinity's own graphs", [](const std::string&) { return plain(read_graph); }},
       {"onnx", "ONNX models", begin_onnx},
       {"pipedream", "profiles of PipeDream and DAPPLE", also_by_name(read_profile, "profile.txt")},
+      {"doppler", "graphs of Doppler", also_by_name(read_doppler_graph, "graph.txt")},
       {"dnn_partitioning", "instances of dnn-partitioning, splits",
        also_by_name(read_instance, "instance.json")},
       {"piper", "instances of Piper", also_by_name(read_piper_instance, "instance.json")},

@@ -90,6 +90,12 @@ int base_format_bytes(lua_State* L) {
 
 int base_threads(lua_State* L) { return push_number(L, shared_pool().threads()); }
 
+/// set_threads(count): the number of worker threads, 0 for one per core; an error once they work.
+int base_set_threads(lua_State* L) {
+  set_threads(static_cast<int>(integer_arg(L, 1, "threads", 0, 4096)));
+  return 0;
+}
+
 /// A search tells that it will stop by itself when asked: Ctrl-C then only sets the flag.
 int base_begin_search(lua_State*) {
   begin_search();
@@ -188,6 +194,7 @@ constexpr luaL_Reg kBaseFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
                                        TRINITY_BIND("suggestion", base_suggestion),
                                        TRINITY_BIND("format_bytes", base_format_bytes),
                                        TRINITY_BIND("threads", base_threads),
+                                       TRINITY_BIND("set_threads", base_set_threads),
                                        TRINITY_BIND("begin_search", base_begin_search),
                                        TRINITY_BIND("end_search", base_end_search),
                                        TRINITY_BIND("begin_series", base_begin_series),

@@ -10,10 +10,11 @@ namespace {
 SimulationRules named_rules(const std::string& name, const Cluster& cluster) {
   if (name == "compat") return SimulationRules::compat();
   if (name == "placeto") return SimulationRules::placeto();
+  if (name == "doppler") return SimulationRules::doppler();
   if (name == "standard") return SimulationRules::standard(cluster);
   throw ArgumentError(
-      fmt::format("unknown simulation rules '{}'{} (known: compat, placeto, standard)", name,
-                  suggestion(name, {"compat", "placeto", "standard"})));
+      fmt::format("unknown simulation rules '{}'{} (known: compat, doppler, placeto, standard)",
+                  name, suggestion(name, {"compat", "doppler", "placeto", "standard"})));
 }
 
 int64_t pause_ns(Fields& fields, const char* key) {

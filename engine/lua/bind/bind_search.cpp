@@ -1,4 +1,5 @@
 #include <functional>
+#include <optional>
 
 #include "learn/move_options.h"
 #include "lua/bind/bind_ranker.h"
@@ -18,6 +19,7 @@
 #include "search/placement/local_search.h"
 #include "search/placement/mcmc.h"
 #include "search/placement/search_options.h"
+#include "search/placement/side_by_side.h"
 
 namespace trinity::lua {
 
@@ -30,6 +32,7 @@ struct BoundSearcher {
   std::unique_ptr<Searcher> searcher;
   std::shared_ptr<LuaRanker> rank;  // where the script ranks moves
   size_t asked = 0;
+  std::optional<Simulator> simulator;  // where it runs side by side
 };
 
 template <>
@@ -204,6 +207,30 @@ int searcher_ranking(lua_State* L) {
   return 1;
 }
 
+/// searcher:best(placement) -> value or nil: writes the best of all told, if any.
+int searcher_best(lua_State* L) {
+  auto& self = object_arg<BoundSearcher>(L, 1);
+  if (!self.searcher->best()) return 0;
+  fill_from_1(L, 2, "placement", self.searcher->best_placement());
+  lua_pushnumber(L, self.searcher->best()->value);
+  return 1;
+}
+
+/// run_searchers(list, evaluations): runs searchers by step times, each in a thread, for as many
+/// more evaluations each.
+int run_searchers(lua_State* L) {
+  table_arg(L, 1, "searchers");
+  std::vector<SideSearch> searches;
+  for_each(L, 1, [&](int) {
+    auto& bound = object_arg<BoundSearcher>(L, lua_gettop(L), "searcher");
+    if (bound.asked > 0) throw ArgumentError("a searcher has not been told its last scores");
+    if (!bound.simulator) bound.simulator.emplace(*bound.problem);
+    searches.push_back({bound.searcher.get(), &*bound.simulator});
+  });
+  run_side_by_side(searches, integer_arg(L, 2, "evaluations", 1, kMostEvaluations), shared_pool());
+  return 0;
+}
+
 /// What a constructive method answers: a placement, or why there is none.
 struct Construction {
   std::vector<int32_t> placement;
@@ -348,8 +375,10 @@ constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
                                   TRINITY_BIND("tell", searcher_tell),
                                   TRINITY_BIND("evaluations", searcher_evaluations),
                                   TRINITY_BIND("progress", searcher_progress),
-                                  TRINITY_BIND("ranking", searcher_ranking)};
+                                  TRINITY_BIND("ranking", searcher_ranking),
+                                  TRINITY_BIND("best", searcher_best)};
 constexpr luaL_Reg kSearchFunctions[] = {TRINITY_BIND("searcher", searcher_new),
+                                        TRINITY_BIND("run_searchers", run_searchers),
                                          TRINITY_BIND("construct", search_construct),
                                          TRINITY_BIND("method_options", method_options),
                                          TRINITY_BIND("split_row", search_split_row)};

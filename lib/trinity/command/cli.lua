@@ -16,25 +16,34 @@ cli.problem_options = {
   cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, or a profile .json' },
   batch_size = { default = 0, help = 'samples per step; 0: what the model has', min = 0, integer = true },
   set = settings.of_model,
-  compat = { default = false, help = "the published simulator's rules: an operator a layer of a profile, its forward "
-    .. 'and backward pass together, on --devices equal devices in place of --cluster' },
-  devices = { default = 2, help = 'devices under --compat', min = 1, max = 64, integer = true },
+  rules = { default = 'standard', help = 'standard: of the cluster; published simulators on --devices equal devices in '
+    .. 'place of --cluster: placeto (a layer of a profile, its forward and backward pass together, an operator), '
+    .. 'doppler (its graphs, .txt)' },
+  compat = { default = false, help = 'the same as --rules placeto' },
+  devices = { default = 2, help = 'devices under --rules placeto and doppler', min = 1, max = 64, integer = true },
+  threads = { default = 0, help = 'worker threads; 0: those of trinity --threads, one per core', min = 0, max = 4096,
+    integer = true },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 
 --- A declaration of a command: `own` beside the options that name a problem.
 function cli.declare(own) return util.merged(cli.problem_options, own) end
 
--- Placeto's machine: devices joined by buses of 7600 bytes a microsecond, without latency (manual/papers.md "Trinity:
--- the published simulator"). Profiles bring their times, and the published rules know no memory limit.
-local function compat_cluster(devices)
-  local spec = { name = ('compat_x%d'):format(devices), devices = {}, links = {}, device_types = { any = {
+-- Bandwidths of the machines of published simulators: devices joined by wires without latency, without a memory limit.
+-- Placeto's buses carry 7600 bytes a microsecond (manual/papers.md "Trinity: the published simulator"); Doppler's files
+-- state how long a wire takes, which are bytes here, at a byte a nanosecond.
+local published = { placeto = 7600e6, doppler = 1e9 }
+
+-- Operators bring their times.
+local function published_cluster(rules, devices)
+  local name = rules == 'placeto' and 'compat' or rules
+  local spec = { name = ('%s_x%d'):format(name, devices), devices = {}, links = {}, device_types = { any = {
     peak_flops_per_s = { float32 = 1 }, memory_bandwidth_bytes_per_s = 1, memory_bytes = 2 ^ 50 } } }
   for d = 1, devices do spec.devices[d] = { name = 'd' .. d - 1, type = 'any' } end
   for from = 0, devices - 1 do
     for to = from + 1, devices - 1 do
-      spec.links[#spec.links + 1] = { from = 'd' .. from, to = 'd' .. to, bandwidth_bytes_per_s = 7600e6,
-        latency_s = 0 }
+      spec.links[#spec.links + 1] = { from = 'd' .. from, to = 'd' .. to, latency_s = 0,
+        bandwidth_bytes_per_s = published[rules] }
     end
   end
   return spec
@@ -89,16 +98,44 @@ function cli.problem_on(graph, cluster)
   return problems.new { graph = graph, cluster = profile:cluster() }
 end
 
---- The problem that the options name; `forward` in place of the model's file under --compat.
+local rule_names = { 'doppler', 'placeto', 'standard' }
+
+-- The rules that the options name; --compat is a name of Placeto's.
+local function rules_of(options)
+  local rules = options.rules or 'standard'
+  if not published[rules] and rules ~= 'standard' then
+    util.fail_usage("option '--rules': unknown rules %s", util.unknown(rules, rule_names))
+  end
+  if not options.compat then return rules end
+  if rules ~= 'standard' and rules ~= 'placeto' then
+    util.fail_usage("options '--compat' (rules placeto) and '--rules %s' exclude each other", rules)
+  end
+  return 'placeto'
+end
+
+--- The problem that the options name; `forward` in place of the model's file under published rules.
 function cli.problem(options, forward)
-  if not options.compat then
-    if is_given 'devices' then util.fail_usage "option '--devices' belongs to --compat; use --cluster" end
+  local rules = rules_of(options)
+  if (options.threads or 0) > 0 then core.set_threads(options.threads) end
+  if rules == 'standard' then
+    if is_given 'devices' then
+      util.fail_usage "option '--devices' belongs to --rules placeto (--compat) and doppler; use --cluster"
+    end
     return cli.problem_on(cli.load_model(options), options.cluster)
   end
-  if is_given 'cluster' then util.fail_usage "option '--cluster': --compat takes --devices in its place" end
-  forward = forward or cli.load_model(options, { training = false })
-  return problems.new { graph = forward:fold_backward(), rules = 'placeto',
-    cluster = model.cluster(compat_cluster(options.devices)) }
+  if is_given 'cluster' then
+    util.fail_usage("option '--cluster': %s takes --devices in its place",
+      options.compat and '--compat' or '--rules ' .. rules)
+  end
+  local graph = forward or cli.load_model(options, rules == 'placeto' and { training = false } or nil)
+  if rules == 'placeto' then
+    graph = graph:fold_backward()
+  elseif (graph.source or {}).format ~= 'Doppler graph' then
+    util.fail_usage("option '--rules': doppler takes a graph of Doppler (.txt), got model %s",
+      util.quoted(options.model))
+  end
+  return problems.new { graph = graph, rules = rules,
+    cluster = model.cluster(published_cluster(rules, options.devices)) }
 end
 
 --- Operators in the order of their file (as the graph numbers them where no file has an order).
@@ -143,6 +180,9 @@ function cli.placement_of(problem, placement)
   return util.map(file_order(problem.graph), function(op) return placement[op] - 1 end)
 end
 
+--- The step time of a strategy under Doppler's rules in the whole units of its files.
+function cli.makespan(found) return math.floor(found.metrics.step_time_s * 1e9 + 0.5) end
+
 --- Tells a strategy: as JSON with the fields of scripts/simulate.lua, or in words.
 function cli.report(options, found, further)
   local problem = found.problem
@@ -151,6 +191,7 @@ function cli.report(options, found, further)
     facts.model, facts.cluster, facts.method = problem.graph.name, problem.cluster.name, found.method
     facts.placement = cli.placement_of(problem, found.placement)
     facts.schedule, facts.micro_batches = found.schedule, found.micro_batches
+    if problem.rules == 'doppler' then facts.makespan = cli.makespan(found) end
     for key, value in util.sorted_pairs(further or {}) do facts[key] = value end
     print(core.to_json(facts))
     return
@@ -160,6 +201,7 @@ function cli.report(options, found, further)
     problem.graph.operators, #problem.cluster.devices))
   print(('step time       %.6g s, %.2f times the lower bound of %.6g s'):format(m.step_time_s,
     m.step_time_s / facts.lower_bound_s, facts.lower_bound_s))
+  if problem.rules == 'doppler' then print(('makespan        %.0f'):format(cli.makespan(found))) end
   for d = 1, m.device_count do
     print(('%-15s computes %.6g s, peak memory %s'):format(problem.cluster.devices[d].name, m:compute_busy_s(d),
       core.format_bytes(m:memory_bytes(d))))

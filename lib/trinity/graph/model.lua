@@ -86,7 +86,7 @@ local function build(name, path, options, dtype)
   return built
 end
 
-local file_types = '.lua, .onnx, .json (own, dnn-partitioning, Piper), .txt (PipeDream, DAPPLE profile)'
+local file_types = '.lua, .onnx, .json (own, dnn-partitioning, Piper), .txt (PipeDream, DAPPLE profile, Doppler)'
 
 --- A graph from a file that others wrote; batch_size and dimensions are those that an ONNX file
 --- leaves open. What a person should know goes to standard error.
@@ -122,8 +122,8 @@ end
 local model = {}
 
 --- The graph of a model: a name in models/, a Lua file like those, or a file .onnx, .json (own, dnn-partitioning,
---- Piper) or .txt (PipeDream, DAPPLE). Files with measured times ignore batch_size; those that hold a whole step stay
---- as they are.
+--- Piper) or .txt (PipeDream, DAPPLE, Doppler). Files with measured times ignore batch_size; those that hold a whole
+--- step stay as they are.
 ---@param name string
 ---@param options? trinity.ModelOptions
 ---@return trinity.Graph

@@ -30,6 +30,7 @@ local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
 local race = require 'trinity.search.race'
 local ranked = require 'trinity.search.ranked'
 local search = require 'trinity.search'
+local side_by_side = require 'trinity.search.side_by_side'
 local util = require 'trinity.base.util'
 local warm_start = require 'trinity.search.warm_start'
 
@@ -282,6 +283,23 @@ local function refine_together(self, start, rival)
   dist_search.join(self, job, own, alike)
 end
 
+-- Whether the refinement is annealing.
+local function is_annealed(self)
+  return self.problem.graph.units > few_units and not exhaustive(self.problem, self.options.evaluations)
+end
+
+--- Annealings on all threads at once. A checkpoint keeps the best so far, from which they begin anew.
+local function refine_side_by_side(self, team, rival)
+  self.stages[#self.stages] = 'annealing'
+  if self.ranker then self.updates = self.updates or 0 end -- which chooses nothing here
+  ask_tell(self, team, { on_scores = function()
+    if not self.checkpoint or not checkpoints.due(self, false) then return end
+    checkpoints.write(self.checkpoint, self, { stage = 'refine', first = self.evaluations,
+      start = checkpoints.pack(self.placement), rival = packed(rival) })
+  end })
+  team:close()
+end
+
 --- The refinement stage, with what is left of the budget.
 local function refine(self, resumed)
   local start, rival = starts(self, resumed)
@@ -290,6 +308,8 @@ local function refine(self, resumed)
     self.evaluations = first
     return refine_together(self, start, rival)
   end
+  local team = is_annealed(self) and side_by_side.new(self, start, rival)
+  if team then return refine_side_by_side(self, team, rival) end
   local hooks = ask_tell_checkpoint.hooks(self, resumed, first,
     { stage = 'refine', start = checkpoints.pack(start), rival = packed(rival) })
   local searcher = refiner(self, start, rival, self.options.evaluations - first)

@@ -24,11 +24,12 @@ local imbalances = { 0.03, 0.3 }
 
 --- Annealing as both do it: cooler than by default, since it begins from a good placement, with moves of whole layers
 --- and most seeds on the critical path (engine/search/placement/moves.h); cooler still where a ranker chooses moves of
---- what it was trained for.
-function race.annealing(problem, start, seed, evaluations, ranker)
+--- what it was trained for. last_temperature: nil for the default.
+function race.annealing(problem, start, seed, evaluations, ranker, last_temperature)
   local first_temperature = ranker and problem.reward == rewards.step_time() and 0.1 or 1
   return ranked.searcher(problem, 'annealing', { seed = seed, evaluations = math.min(evaluations, 2 ^ 40),
-    starts = { start }, first_temperature = first_temperature, groups = true, evenly_one_in = 5 }, ranker)
+    starts = { start }, first_temperature = first_temperature, last_temperature = last_temperature, groups = true,
+    evenly_one_in = 5 }, ranker)
 end
 
 -- Whether a race fits what is left of the budget of the search `self`; ranks of a job agree on it.

@@ -47,7 +47,7 @@ local declared = options_of.declare('trinity.ProblemSpec', { help = 'What trinit
   { 'on_evaluated', 'function', as = 'fun(metrics: trinity.Metrics, strategy: trinity.Strategy)',
     help = 'called with every strategy that is scored, which has its reward then and may be kept' },
   { 'rules', 'any', as = 'trinity.RulesName|trinity.Rules', otherwise = "'standard'",
-    help = "'compat': the published simulator; a table: deviations from the cluster's rules" },
+    help = "'compat', 'placeto', 'doppler': published simulators; a table: deviations from the cluster's rules" },
   { 'schedule', 'string', as = 'trinity.ScheduleName', otherwise = "'fifo'", help = 'of plain placements' },
   { 'micro_batches', 'integer', least = 1, most = most_micro_batches, otherwise = '1', help = 'of plain placements' },
   { 'profile', 'any', as = 'trinity.Profile|string',

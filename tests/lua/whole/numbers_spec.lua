@@ -208,7 +208,7 @@ describe('a policy that diverges', function()
     for _, rate in ipairs { 1e30, math.huge, 0 / 0, -1, 0 } do
       expect(function() trinity.methods.trinity(problem, { evaluations = 9, learning_rate = rate, quiet = true, policy = 1,
         rescue = quiet.rescue }) end):raises 'learning_rate'
-      for _, name in ipairs { 'post', 'placeto', 'hierarchical', 'colocrl', 'tapp' } do
+      for _, name in ipairs { 'post', 'placeto', 'doppler', 'hierarchical', 'colocrl', 'tapp' } do
         expect(function() trinity.methods[name](problem, { evaluations = 9, learning_rate = rate, quiet = true,
           rescue = quiet.rescue }) end):raises "option 'learning_rate': expected a number above 0, at most 1000"
       end
@@ -225,7 +225,7 @@ describe('a policy that diverges', function()
         expect(found):matches 'the best so far %('
       end
     end
-    for _, name in ipairs { 'post', 'placeto', 'hierarchical', 'colocrl', 'tapp' } do
+    for _, name in ipairs { 'post', 'placeto', 'doppler', 'hierarchical', 'colocrl', 'tapp' } do
       tried(name, function() return trinity.methods[name](problem, { evaluations = 60, learning_rate = 1000, quiet = true,
         rescue = quiet.rescue }) end)
     end

@@ -82,6 +82,26 @@ error 'this file is for editors'
 ---@field format? trinity.TableFormat how it is written; 'csv' with all digits and units in its names (default 'text')
 ---@field ranges? boolean whether cells have the range beside the median (default false)
 
+--- Settings of methods.doppler.
+---@class trinity.DopplerOptions: trinity.SearchOptions
+---@field groups? integer nodes; 0: min(units, 256) (default 0; 0 to the units or 512)
+---@field samples? integer episodes an update (default 4; 1 to 65536)
+---@field hidden? integer width of the networks (default 32; 1 to 256)
+---@field rounds? integer of messages (default 6; 1 to 100)
+---@field imitation? integer updates that imitate a list scheduler first, at most a quarter of the budget (default 30; 0 to 1e9)
+---@field learning_rate? number of Adam (default 0.001; above 0, at most 1000)
+---@field entropy_weight? number bonus per choice (default 0.001; 0 to 1e6)
+---@field gradient_norm? number common norm that gradients are clipped to (default 1; above 0, at most 1e9)
+---@field last_learning_rate? number what the rate falls to, evenly over the evaluations of the budget; 0: it stays (default 0; 0 to 1000)
+---@field discount? number of the reward, a decision before the last (default 1; above 0, at most 1)
+---@field baseline_episodes? integer over which the mean reward is the baseline (default 40; 1 to 1e9)
+---@field epsilon? number share of choices drawn evenly while it learns from rewards; falls to 0 over the budget (default 0; 0 to 1)
+---@field greedy? boolean other choices are the likeliest, instead of drawn by their probabilities (default false)
+---@field preset? 'default'|'paper' 'paper': what its authors say, where no option says otherwise (manual/papers.md) (default 'default')
+---@field learn? boolean false: the policies draw and stay as they are (default true)
+---@field load? string weights of another search to begin with
+---@field save? string where the weights go
+
 --- Settings of methods.expert.
 ---@class trinity.ExpertOptions: trinity.SearchOptions
 ---@field rule? 'automatic'|'depth'|'layers'|'lstm'|'single' how: the network's own rule (layers for others), by depth, by layers, by LSTM layers, on one device (default 'automatic')

@@ -37,7 +37,7 @@ error 'this file is for editors'
 ---@field reward? trinity.Reward is maximised (default: minus the step time)
 ---@field cost? fun(op: trinity.Operator, device: { name: string, type: string, speed: number }, default_s: number): number? seconds instead of the cost model's
 ---@field on_evaluated? fun(metrics: trinity.Metrics, strategy: trinity.Strategy) called with every strategy that is scored, which has its reward then and may be kept
----@field rules? trinity.RulesName|trinity.Rules 'compat': the published simulator; a table: deviations from the cluster's rules (default: 'standard')
+---@field rules? trinity.RulesName|trinity.Rules 'compat', 'placeto', 'doppler': published simulators; a table: deviations from the cluster's rules (default: 'standard')
 ---@field schedule? trinity.ScheduleName of plain placements (default: 'fifo')
 ---@field micro_batches? integer of plain placements (default: 1; 1 to 2^30)
 ---@field profile? trinity.Profile|string of the graph, or its file: measured times, and devices where no cluster is given

@@ -1,0 +1,262 @@
+// Doppler's simulator: by hand, against its rules written down again event by event, and the makespans
+// that its authors' code gives (see the data folder's ORIGIN.md).
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <queue>
+#include <tuple>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "formats/instances/doppler.h"
+#include "simulator/bounds.h"
+#include "simulator/simulator.h"
+#include "support/build.h"
+#include "support/shared_data.h"
+
+using namespace trinity;
+
+namespace {
+
+std::shared_ptr<const Cluster> doppler_cluster(int devices) {
+  return test::uniform_cluster(devices, 1e9, 0);
+}
+
+/// A graph as its file has it.
+struct Rows {
+  std::vector<int> sources, targets;
+  std::vector<int64_t> compute, communication;
+
+  std::string text() const {
+    return fmt::format("{}\n\n{}\n{}\n{}", compute.size(), fmt::join(sources, ", "),
+                       fmt::join(targets, ", "), operators());
+  }
+
+ private:
+  std::string operators() const {
+    std::string lines;
+    for (size_t v = 0; v < compute.size(); ++v)
+      lines += fmt::format("{},{}\n", compute[v], communication[v]);
+    return lines;
+  }
+};
+
+/// The rules with an event for everything and one heap of (time, ticket), slow on purpose.
+int64_t reference(const Rows& rows, const std::vector<int>& device, int devices) {
+  enum Kind { request, start, finish, release, send, arrive, arrived };
+  using Event = std::tuple<int64_t, int, Kind, int>;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> heap;
+  int tickets = 0;
+  int64_t last = 0;
+  const size_t n = rows.compute.size();
+  std::vector<std::queue<int>> queues(static_cast<size_t>(devices));
+  std::vector<bool> taken(queues.size());
+  std::vector<int> missing(n);
+  const auto create = [&](int64_t time, Kind kind, int v) {
+    heap.emplace(time, tickets++, kind, v);
+  };
+  const auto grant = [&](int64_t time, int d) {
+    if (taken[d] || queues[d].empty()) return;
+    taken[d] = true;
+    create(time, start, queues[d].front());
+    queues[d].pop();
+  };
+  for (const int target : rows.targets) ++missing[target];
+  for (size_t v = 0; v < n; ++v)
+    if (missing[v] == 0) create(0, request, static_cast<int>(v));
+  while (!heap.empty()) {
+    const auto [time, ticket, kind, v] = heap.top();
+    heap.pop();
+    last = time;
+    const int d = device[v];
+    if (kind == request) {
+      queues[d].push(v);
+      grant(time, d);
+    } else if (kind == start) {
+      create(time + rows.compute[v], finish, v);
+    } else if (kind == finish) {
+      taken[d] = false;
+      create(time, release, v);
+      create(time, send, v);
+    } else if (kind == release) {
+      grant(time, d);
+    } else if (kind == send) {
+      for (size_t e = 0; e < rows.sources.size(); ++e)
+        if (rows.sources[e] == v)
+          create(device[rows.targets[e]] == d ? time : time + rows.communication[v], arrive,
+                 rows.targets[e]);
+    } else if (kind == arrive) {
+      create(time, arrived, v);
+    } else if (--missing[v] == 0) {
+      create(time, request, v);
+    }
+  }
+  return last;
+}
+
+/// Numbers that meet often: times of 0 to 4, edges repeated and in no order, nodes in no
+/// topological order.
+Rows random_rows(RandomStream& random) {
+  Rows rows;
+  const int n = 2 + static_cast<int>(random.below(30));
+  std::vector<int> number(static_cast<size_t>(n));
+  for (int i = 0; i < n; ++i) {
+    number[i] = i;
+    std::swap(number[i], number[random.below(static_cast<uint64_t>(i) + 1)]);
+    rows.compute.push_back(static_cast<int64_t>(random.below(5)));
+    rows.communication.push_back(static_cast<int64_t>(random.below(5)));
+  }
+  for (uint64_t e = random.below(3 * static_cast<uint64_t>(n)); e > 0; --e) {
+    const auto a = random.below(static_cast<uint64_t>(n)), b = random.below(static_cast<uint64_t>(n));
+    if (a == b) continue;
+    rows.sources.push_back(number[std::min(a, b)]);
+    rows.targets.push_back(number[std::max(a, b)]);
+  }
+  return rows;
+}
+
+/// Placements in the order of the file, by number of the graph.
+std::vector<int32_t> by_number(const Graph& graph, const std::vector<int>& device) {
+  std::vector<int32_t> placement;
+  for (const auto& op : graph.operators())
+    placement.push_back(
+        device[static_cast<size_t>(std::get<int64_t>(op.attributes.at("file_position"))) - 1]);
+  return placement;
+}
+
+int64_t makespan(const std::shared_ptr<const Graph>& graph, const std::vector<int>& device,
+                 int devices, int64_t limit_ns = kNoLimit) {
+  const Problem problem(graph, doppler_cluster(devices), SimulationRules::doppler());
+  Metrics metrics;
+  Timeline timeline;
+  const auto placement = by_number(*graph, device);
+  Simulator simulator(problem);
+  simulator.run(placement, metrics, nullptr, limit_ns);
+  const int64_t alone = metrics.step_time_ns;
+  simulator.run(placement, metrics, &timeline, limit_ns);
+  CHECK(metrics.step_time_ns == alone);
+  return alone;
+}
+
+}  // namespace
+
+TEST_CASE("doppler's rules by hand: a transfer an edge, ties in the order of events") {
+  // 0 and 1 feed 2 (one edge twice); 0 alone feeds 3.
+  const Rows rows{{0, 0, 1, 0}, {2, 2, 2, 3}, {4, 4, 3, 2}, {5, 1, 0, 0}};
+  const auto graph = std::make_shared<const Graph>(parse_doppler(rows.text(), "x.txt", "x"));
+  CHECK(makespan(graph, {0, 0, 0, 0}, 1) == 13);
+  // 2 waits for the 5 of 0, however often it reads it: 9 to 12, after 3.
+  CHECK(makespan(graph, {0, 1, 1, 1}, 2) == 14);
+  CHECK(makespan(graph, {0, 1, 0, 0}, 2) == 9);
+  const Problem problem(graph, doppler_cluster(2), SimulationRules::doppler());
+  Metrics metrics;
+  Simulator(problem).run(by_number(*graph, {0, 1, 1, 1}), metrics);
+  CHECK(metrics.transfers == 3);
+  CHECK(metrics.total_communication_bytes == 15);
+  CHECK(metrics.feasible());
+}
+
+TEST_CASE("doppler's rules are those of one heap of events, whatever the ties") {
+  RandomStream random(5, "doppler");
+  int differ = 0;
+  for (int round = 0; round < 400; ++round) {
+    const auto rows = random_rows(random);
+    const auto graph = std::make_shared<const Graph>(parse_doppler(rows.text(), "x.txt", "x"));
+    const int devices = 1 + static_cast<int>(random.below(4));
+    std::vector<int> device;
+    for (size_t v = 0; v < rows.compute.size(); ++v)
+      device.push_back(static_cast<int>(random.below(static_cast<uint64_t>(devices))));
+    const int64_t expected = reference(rows, device, devices);
+    CAPTURE(rows.text());
+    REQUIRE(makespan(graph, device, devices) == expected);
+    // A limit rejects what is longer and nothing else.
+    CHECK(makespan(graph, device, devices, expected) == expected);
+    if (expected > 0) CHECK(makespan(graph, device, devices, expected - 1) == expected);
+    auto rules = SimulationRules::standard(*doppler_cluster(devices));
+    rules.queue = QueueModel::none;
+    const Problem plain(graph, doppler_cluster(devices), rules);
+    Metrics metrics;
+    Simulator(plain).run(by_number(*graph, device), metrics);
+    differ += metrics.step_time_ns != expected;
+  }
+  CHECK(differ > 20);  // ties by number of operator are another simulator
+}
+
+TEST_CASE("doppler's rules where wires differ: each transfer at its own time") {
+  test::GraphMaker make("wires");
+  const int a = make.op("a", 10e-9);
+  for (const char* name : {"b", "c", "d"}) make.edge(a, make.op(name, 1e-9), 8);
+  auto spec = test::uniform_spec(2, 1e9, 0);
+  spec.links[1].bandwidth_bytes_per_s = 0.5e9;
+  spec.devices.push_back({"d2", 0, 1.0, ""});
+  spec.links.push_back({"d2", "switch", 0.25e9, 0});
+  const Problem problem(make.share(), std::make_shared<const Cluster>(spec),
+                        SimulationRules::doppler());
+  Metrics metrics;
+  Simulator simulator(problem);
+  const auto step_ns = [&](std::vector<int32_t> placement) {
+    simulator.run(placement, metrics);
+    return metrics.step_time_ns;
+  };
+  CHECK(step_ns({0, 1, 1, 1}) == 10 + 16 + 3);
+  CHECK(step_ns({0, 1, 2, 0}) == 10 + 32 + 1);
+}
+
+TEST_CASE("more transfers at once than wait in order: a heap takes the rest") {
+  Rows rows;
+  RandomStream random(3, "many");
+  const int n = 400;
+  std::vector<int> device;
+  for (int v = 0; v < n; ++v) {
+    rows.compute.push_back(1);
+    rows.communication.push_back(1 + static_cast<int64_t>(random.below(1000)));
+    device.push_back(v % 8);
+    if (v % 2 == 0) continue;
+    rows.sources.push_back(v - 1);
+    rows.targets.push_back(v);
+  }
+  const auto graph = std::make_shared<const Graph>(parse_doppler(rows.text(), "x.txt", "x"));
+  CHECK(makespan(graph, device, 8) == reference(rows, device, 8));
+}
+
+TEST_CASE("rules of doppler refuse what they do not know") {
+  const Rows rows{{0}, {1}, {1, 1}, {1, 1}};
+  const auto graph = std::make_shared<const Graph>(parse_doppler(rows.text(), "x.txt", "x"));
+  auto rules = SimulationRules::doppler();
+  rules.device_dead_ns = 5;
+  CHECK_THROWS_WITH_AS(Problem(graph, doppler_cluster(2), rules),
+                       doctest::Contains("rules 'doppler' know no queues of wires"), ArgumentError);
+  const Problem problem(graph, doppler_cluster(2), SimulationRules::doppler());
+  Schedule schedule;
+  schedule.micro_batches = 2;
+  Metrics metrics;
+  const std::vector<int32_t> placement = {0, 1};
+  CHECK_THROWS_WITH_AS(Simulator(problem).run({placement, &schedule}, metrics),
+                       doctest::Contains("rules 'doppler' know one micro-batch"), ArgumentError);
+}
+
+TEST_CASE("doppler's makespans of its authors' simulator" * test::shared) {
+  const auto folder = test::shared_data("doppler/");
+  const auto expected = nlohmann::json::parse(read_file(folder + "expected.json"));
+  int compared = 0;
+  for (const auto& [name, facts] : expected["graphs"].items()) {
+    const auto graph = std::make_shared<const Graph>(read_doppler(folder + name + ".txt"));
+    CHECK(graph->operator_count() == facts["nodes"].get<int>());
+    CHECK(graph->edge_count() == facts["edges"].get<int>());
+    const int devices = facts["devices"];
+    const Problem problem(graph, doppler_cluster(devices), SimulationRules::doppler());
+    const auto bounds = lower_bounds(problem);
+    CHECK(bounds.critical_path_ns == facts["critical_path"].get<int64_t>());
+    CHECK(bounds.step_time_ns >= facts["bound"].get<int64_t>());
+    CHECK(bounds.step_time_ns <= facts["best_known"].get<int64_t>());
+    for (const auto& entry : facts["cases"]) {
+      std::vector<int> device;
+      for (const char digit : entry["placement"].get<std::string>()) device.push_back(digit - '0');
+      CHECK_MESSAGE(makespan(graph, device, devices) == entry["makespan"].get<int64_t>(), name, " ",
+                    entry["name"].get<std::string>());
+      ++compared;
+    }
+  }
+  CHECK(compared == 96);
+}
