@@ -97,7 +97,7 @@ void extend(Match& match, const Match& more, int64_t shift) {
 }
 
 /// Which rows and columns of the file's weights are rows and columns here.
-struct Transfer {
+struct WeightTransfer {
   Match types;
   int64_t saved_types, groups, saved_groups, own, saved_own, type_width, saved_type_width;
   bool same_devices, type_index, same_types;
@@ -224,7 +224,7 @@ double Agent::load(const std::string& path) {
   Match types;
   for (const auto& name : self.features.type_names)
     types.push_back(number.contains(name) ? number[name] : -1);
-  const Transfer transfer{types,
+  const WeightTransfer transfer{types,
                           static_cast<int64_t>(names.size()),
                           self.groups,
                           saved.get<int64_t>("groups"),

@@ -116,8 +116,9 @@ int agent_greedy(lua_State* L) {
   return 0;
 }
 
-/// agent:update(rewards [, failing]) -> report; rewards is a double array of the batch's length,
-/// failing an int32 array with 1 where a sample failed.
+/// agent:update(rewards [, failing [, slopes]]) -> report; rewards is a double array of the batch's
+/// length, failing an int32 array with 1 where a sample failed, slopes a double array with three
+/// numbers a sample: those of the reward by step time, communication and memory.
 int agent_update(lua_State* L) {
   auto& agent = object_arg<Agent>(L, 1);
   const auto* rewards =
@@ -129,9 +130,18 @@ int agent_update(lua_State* L) {
     const auto* mark = reinterpret_cast<const int32_t*>(marks + 1);
     for (int32_t i = 0; i < marks->length; ++i) failing.push_back(mark[i] != 0 ? 1 : 0);
   }
+  std::vector<RewardSlopes> slopes;
+  if (!lua_isnoneornil(L, 4)) {
+    const auto* given =
+        struct_arg<trinity_double_array>(L, 4, Magic::double_array, "slopes", "a double array");
+    const auto* slope = reinterpret_cast<const double*>(given + 1);
+    TRINITY_CHECK_EQ(given->length % 3, 0);
+    for (int32_t i = 0; i + 2 < given->length; i += 3)
+      slopes.push_back({slope[i], slope[i + 1], slope[i + 2]});
+  }
   const auto report = agent.update(
       {reinterpret_cast<const double*>(rewards + 1), static_cast<size_t>(rewards->length)},
-      failing);
+      failing, slopes);
   lua_newtable(L);
   set_field(L, "mean_reward", report.mean_reward);
   set_field(L, "loss", report.loss);

@@ -23,7 +23,7 @@ describe("Trinity's page", function()
     local names = {}
     for i, entry in ipairs(paper.sections) do names[i] = entry.name end
     expect(table.concat(names, ' ')):equals
-      'table3 table4 figure7 figure8 table5 literal figure5 stages unseen rivals figure9'
+      'table3 table4 figure7 figure8 table5 literal figure5 scratch stages unseen rivals figure9'
   end)
   it('never counts what was fitted, and calls a search without updates what it was', function()
     local rows = rows_of 'table4'
