@@ -102,9 +102,8 @@ void CreditEstimator::pass_back() {
   const auto start = [&](int32_t node) {
     return node < tasks ? t.start_ns[node] : t.transfers[node - tasks].start_ns;
   };
-  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return std::pair(start(a), a) > std::pair(start(b), b);
-  });
+  std::sort(order.begin(), order.end(),
+            [&](int32_t a, int32_t b) { return std::pair(start(a), a) > std::pair(start(b), b); });
   for (const int32_t node : order) {
     if (node < tasks)
       pass_back_task(node);
@@ -190,9 +189,8 @@ double CreditEstimator::out_of(int32_t task) const {
 
 int32_t CreditEstimator::running(int32_t device, int64_t time_ns) const {
   const auto& list = on_device_[device];
-  const auto after = std::partition_point(list.begin(), list.end(), [&](int32_t task) {
-    return timeline_.start_ns[task] <= time_ns;
-  });
+  const auto after = std::partition_point(
+      list.begin(), list.end(), [&](int32_t task) { return timeline_.start_ns[task] <= time_ns; });
   return after == list.begin() ? -1 : *(after - 1);
 }
 
@@ -281,8 +279,7 @@ double CreditEstimator::saved_transfer(int32_t transfer, const RewardSlopes& slo
   const auto& sent = timeline_.transfers[transfer];
   const auto length = static_cast<double>(sent.end_ns - sent.start_ns);
   const auto wait = static_cast<double>(sent.start_ns - sent.enqueued_ns);
-  const double time =
-      transfer_criticality_[transfer] * length + transfer_[transfer].in * wait;
+  const double time = transfer_criticality_[transfer] * length + transfer_[transfer].in * wait;
   return -slopes.by_step_s * 1e-9 * time -
          slopes.by_communication_byte * static_cast<double>(sent.bytes) *
              (traffic_weight_[sent.from] + traffic_weight_[sent.to]);
@@ -365,8 +362,8 @@ void CreditEstimator::move_readers(int32_t op, int32_t output, const ReaderBlock
     if (!known && !(copy >= 0 && alone))
       change += added_transfer(op, output, home, there, moved.criticality, slopes);
     else if (known && there != home && copy < 0)
-      change += by_ns * static_cast<double>(problem_.wire_ns(
-                            home, there, problem_.output_bytes(op, output)));
+      change += by_ns * static_cast<double>(
+                            problem_.wire_ns(home, there, problem_.output_bytes(op, output)));
   }
 }
 

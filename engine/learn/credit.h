@@ -17,8 +17,8 @@ struct RewardSlopes {
 ///
 /// A step's end is passed back through what it waited for: of everything that a task or a transfer
 /// had to wait for (inputs, the task before it on the device, the transfer before it in the queue)
-/// each takes a share, the larger the later it ended (a softened critical path). So every wait has a
-/// criticality, the derivative of the step time by it, and moving a block of operators costs, to
+/// each takes a share, the larger the later it ended (a softened critical path). So every wait has
+/// a criticality, the derivative of the step time by it, and moving a block of operators costs, to
 /// first order, the criticality of what it adds (a transfer, work on the other device) times its
 /// length, and saves the same of what it removes. Traffic and memory are those of the busiest
 /// device, softened likewise. One simulation tells of all blocks and devices.
@@ -30,8 +30,8 @@ class CreditEstimator {
   void observe(std::span<const int32_t> placement);
 
   /// The estimated change of the reward, larger is better, when all operators of a block move to a
-  /// device: [blocks, devices], 0 for the device where a block is. `block_of` has the block of every
-  /// operator; those of a block are on one device.
+  /// device: [blocks, devices], 0 for the device where a block is. `block_of` has the block of
+  /// every operator; those of a block are on one device.
   void changes(std::span<const int32_t> block_of, const RewardSlopes& slopes,
                std::span<double> out);
 
@@ -78,10 +78,10 @@ class CreditEstimator {
   std::vector<std::vector<int32_t>> on_device_;  ///< tasks in order of their start
   std::vector<Wait> task_, transfer_;
   std::vector<double> task_criticality_, transfer_criticality_;
-  std::vector<double> edge_criticality_;    ///< of an edge's wait, by number of the edge
-  std::vector<int32_t> transfer_of_;        ///< [outputs, devices], -1 for none
+  std::vector<double> edge_criticality_;      ///< of an edge's wait, by number of the edge
+  std::vector<int32_t> transfer_of_;          ///< [outputs, devices], -1 for none
   std::vector<int32_t> input_, first_input_;  ///< edges into every operator
-  std::vector<int32_t> producer_;           ///< of every edge
+  std::vector<int32_t> producer_;             ///< of every edge
   std::vector<double> traffic_weight_, memory_weight_;  ///< of devices in the largest
   std::vector<int64_t> peak_time_ns_;
   std::vector<ReaderBlock> readers_;  ///< of the tensor at hand

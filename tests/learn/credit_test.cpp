@@ -1,4 +1,5 @@
-// What single choices contribute, against simulations in which they differ; and a policy that learns from it.
+// What single choices contribute, against simulations in which they differ; and a policy that
+// learns from it.
 #include "learn/credit.h"
 
 #include <doctest/doctest.h>
@@ -14,7 +15,7 @@ using namespace trinity;
 namespace {
 
 /// Two chains that meet: heavy operators, light tensors.
-std::shared_ptr<const Problem> two_chains(int length) {
+std::shared_ptr<const Problem> credit_chains(int length) {
   test::GraphMaker make("two chains");
   std::vector<int> ends;
   for (const char* chain : {"a", "b"}) {
@@ -32,7 +33,7 @@ std::shared_ptr<const Problem> two_chains(int length) {
                                          SimulationRules{});
 }
 
-double step_s(const Problem& problem, const std::vector<int32_t>& placement) {
+double step_seconds(const Problem& problem, const std::vector<int32_t>& placement) {
   Simulator simulator(problem);
   Metrics metrics;
   simulator.run(placement, metrics);
@@ -40,9 +41,9 @@ double step_s(const Problem& problem, const std::vector<int32_t>& placement) {
 }
 
 /// Rewards minus the step time by steps of `batches`; returns the last mean and the placements.
-std::pair<double, std::vector<int32_t>> train(const std::shared_ptr<const Problem>& problem,
-                                              const AgentOptions& options, int batches,
-                                              int threads) {
+std::pair<double, std::vector<int32_t>> train_by_credit(
+    const std::shared_ptr<const Problem>& problem, const AgentOptions& options, int batches,
+    int threads) {
   ThreadPool pool(threads);
   Agent agent(problem, options, pool);
   double mean = 0;
@@ -54,15 +55,16 @@ std::pair<double, std::vector<int32_t>> train(const std::shared_ptr<const Proble
     last.assign(placements.begin(), placements.end());
     std::vector<double> rewards;
     for (size_t s = 0; s < slopes.size(); ++s)
-      rewards.push_back(-step_s(*problem, {last.begin() + static_cast<std::ptrdiff_t>(s * n),
-                                           last.begin() + static_cast<std::ptrdiff_t>((s + 1) * n)}));
+      rewards.push_back(
+          -step_seconds(*problem, {last.begin() + static_cast<std::ptrdiff_t>(s * n),
+                                   last.begin() + static_cast<std::ptrdiff_t>((s + 1) * n)}));
     mean = std::accumulate(rewards.begin(), rewards.end(), 0.0) / options.samples;
     agent.update(rewards, {}, slopes);
   }
   return {-mean, last};
 }
 
-AgentOptions own_credit() {
+AgentOptions credit_options() {
   AgentOptions options;
   options.samples = 20;
   options.groups = 2;
@@ -80,7 +82,7 @@ AgentOptions own_credit() {
 }  // namespace
 
 TEST_CASE("the change of a reward has the sign and about the size that a simulation gives") {
-  const auto problem = two_chains(4);
+  const auto problem = credit_chains(4);
   CreditEstimator estimator(*problem);
   // All on one device: moving a whole chain away saves nearly half of the step.
   const std::vector<int32_t> one(9, 0), chain_of = {0, 0, 0, 0, 1, 1, 1, 1, 2};
@@ -90,7 +92,7 @@ TEST_CASE("the change of a reward has the sign and about the size that a simulat
   CHECK(change[0] == 0);
   CHECK(change[2] == 0);
   const std::vector<int32_t> split = {0, 0, 0, 0, 1, 1, 1, 1, 0};
-  const double saved = step_s(*problem, one) - step_s(*problem, split);
+  const double saved = step_seconds(*problem, one) - step_seconds(*problem, split);
   CHECK(saved > 3e-3);
   CHECK(change[1 * 2 + 1] == doctest::Approx(saved).epsilon(0.5));
   // From there, taking one operator of a chain across costs.
@@ -102,39 +104,40 @@ TEST_CASE("the change of a reward has the sign and about the size that a simulat
   for (const size_t op : {size_t{1}, size_t{2}}) {
     auto moved = split;
     moved[op] = 1;
-    CHECK(step_s(*problem, moved) > step_s(*problem, split));
+    CHECK(step_seconds(*problem, moved) > step_seconds(*problem, split));
     CHECK(change[op * 2 + 1] < 0);
   }
 }
 
 TEST_CASE("traffic counts the copies that a move adds and saves, exactly on two devices") {
-  const auto problem = two_chains(2);
+  const auto problem = credit_chains(2);
   CreditEstimator estimator(*problem);
   const std::vector<int32_t> placement = {0, 1, 0, 0, 0};
   estimator.observe(placement);
   const std::vector<int32_t> every = {0, 1, 2, 3, 4};
   std::vector<double> change(10);
   estimator.changes(every, {0, -1, 0}, change);
-  CHECK(change[1 * 2 + 0] == doctest::Approx(1000000));   // both of its copies are saved
-  CHECK(change[0 * 2 + 1] == doctest::Approx(500000));    // the copy to it
-  CHECK(change[2 * 2 + 1] == doctest::Approx(-500000));   // one is added
+  CHECK(change[1 * 2 + 0] == doctest::Approx(1000000));  // both of its copies are saved
+  CHECK(change[0 * 2 + 1] == doctest::Approx(500000));   // the copy to it
+  CHECK(change[2 * 2 + 1] == doctest::Approx(-500000));  // one is added
 }
 
 TEST_CASE("a policy that learns from what every action contributes finds both chains") {
-  const auto problem = two_chains(4);
-  const double optimum = step_s(*problem, {0, 0, 0, 0, 1, 1, 1, 1, 0});
-  const auto [mean, last] = train(problem, own_credit(), 120, 2);
+  const auto problem = credit_chains(4);
+  const double optimum = step_seconds(*problem, {0, 0, 0, 0, 1, 1, 1, 1, 0});
+  const auto [mean, last] = train_by_credit(problem, credit_options(), 120, 2);
   CHECK(mean < 1.25 * optimum);
-  CHECK(train(problem, own_credit(), 20, 1).second == train(problem, own_credit(), 20, 2).second);
+  CHECK(train_by_credit(problem, credit_options(), 20, 1).second ==
+        train_by_credit(problem, credit_options(), 20, 2).second);
 }
 
 TEST_CASE("credit of actions refuses what it cannot be") {
-  const auto problem = two_chains(2);
+  const auto problem = credit_chains(2);
   ThreadPool pool(1);
-  auto options = own_credit();
+  auto options = credit_options();
   options.ratio = Ratio::joint;
   CHECK_THROWS_AS(Agent(problem, options, pool), ArgumentError);
-  options = own_credit();
+  options = credit_options();
   Agent agent(problem, options, pool);
   agent.sample();
   CHECK_THROWS_AS(agent.update(std::vector<double>(20, 1.0)), ArgumentError);
