@@ -38,6 +38,14 @@ describe("Trinity's page", function()
     expect(row_of(rows, 'less time').verdict.kind):equals 'order'
     expect(row_of(rows, 'all cells, less time').claimed):equals '+3.1 %'
   end)
+  it('has a policy from nothing beside one that is never updated', function()
+    local rows = rows_of('scratch', { updates = 20 })
+    local function reward_of(what) return tonumber(row_of(rows, what).ours) end
+    expect(row_of(rows, 'learned').updates):equals(20)
+    expect(row_of(rows, 'never updated').updates):equals(0)
+    expect(reward_of 'learned' > reward_of 'never updated'):equals(true)
+    expect(reward_of 'learned' > reward_of 'one card'):equals(true)
+  end)
   it('has the updates of every combination of stages', function()
     local rows = rows_of('stages', { updates = 8 })
     expect(#rows):equals(7)
