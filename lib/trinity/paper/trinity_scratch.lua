@@ -55,9 +55,10 @@ local function cell(rows, settings, problem, label)
     local given = util.merged({ quiet = true, seed = seed }, options)
     return page.unless_stopped(methods[name](problem, given)).reward
   end
+  local hierarchical = settings.quick and 'Hierarchical' or "Hierarchical, its authors' settings"
   local rivals = { { 'one card', { method('single_device', settings.seed) } },
     { 'expert', { method('expert', settings.seed) } },
-    { settings.quick and 'Hierarchical' or "Hierarchical, its authors' settings", { method('hierarchical', settings.seed,
+    { hierarchical, { method('hierarchical', settings.seed,
       { preset = not settings.quick and 'paper' or nil, evaluations = count * paper.samples }) }, 1 },
     { 'never updated', over_seeds(settings, function(seed) return best_of(problem, seed, count, true) end),
       settings.seeds, 0 } }
