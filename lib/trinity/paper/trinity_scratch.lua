@@ -1,5 +1,5 @@
--- Trinity's policy from nothing: no warm start, refinement, contiguity or other prior on placements. What it takes to end
--- better than one card, and how that compares with the expert and Hierarchical.
+-- Trinity's policy from nothing: no warm start, refinement, contiguity or other prior on placements. What it takes to
+-- end better than one card, and how that compares with the expert and Hierarchical.
 
 local methods = require 'trinity.methods'
 local model = require 'trinity.graph.model'
