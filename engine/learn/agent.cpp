@@ -63,11 +63,19 @@ std::vector<int32_t> deciding_units(const Graph& graph, const UnitGraph& units) 
 }
 
 /// The logit of the previous device with which an untrained network leaves it at this probability.
-double staying_logit(const AgentOptions& options, int32_t devices) {
+double staying_logit(const AgentOptions& options, double switch_probability, int32_t devices) {
   const double others = std::max(1.0, static_cast<double>(devices - 1));
-  const double odds =
-      std::log((1 - options.switch_probability) * others / options.switch_probability);
+  const double odds = std::log((1 - switch_probability) * others / switch_probability);
   return options.temperature * std::atanh(std::clamp(odds / options.tanh_constant, -0.999, 0.999));
+}
+
+/// Constant logits [groups, devices] by which group g goes to device g mod devices.
+std::vector<float> dealt_logits(const AgentOptions& options, int32_t groups, int32_t devices) {
+  const auto k = static_cast<size_t>(groups), d = static_cast<size_t>(devices);
+  const auto logit = static_cast<float>(staying_logit(options, 1 - options.dealt, devices));
+  std::vector<float> logits(k * d, 0.0f);
+  for (size_t g = 0; g < k; ++g) logits[g * d + g % d] = logit;
+  return logits;
 }
 
 /// The first of the samples that process `rank` draws.
@@ -115,7 +123,7 @@ Agent::Impl::Impl(std::shared_ptr<const Problem> problem_in, const AgentOptions&
   parameters.initialise("schedule", options.seed);
   if (schedule_shape.stays)
     *parameters.data("schedule.stay") =
-        static_cast<float>(staying_logit(options, problem->devices()));
+        static_cast<float>(staying_logit(options, options.switch_probability, problem->devices()));
   adam.reset(parameters.size());
   gradient.resize(parameters.values.size());
   partition = std::make_unique<PartitionPasses>(partition_shape, features, parameters);
@@ -125,6 +133,7 @@ Agent::Impl::Impl(std::shared_ptr<const Problem> problem_in, const AgentOptions&
     torch_policy = make_torch_policy(options.device, partition_shape, schedule_shape, features);
     torch_policy->set_prior(partition->prior);
   }
+  if (options.dealt > 0) device_prior = dealt_logits(options, groups, problem->devices());
   make_passes();
   pack();
 }
@@ -397,7 +406,8 @@ std::span<const int32_t> Agent::sample() {
   return impl_->placements;
 }
 
-UpdateReport Agent::update(std::span<const double> rewards, std::span<const uint8_t> failing) {
+UpdateReport Agent::update(std::span<const double> rewards, std::span<const uint8_t> failing,
+                           std::span<const RewardSlopes> slopes) {
   auto& self = *impl_;
   const auto samples = static_cast<size_t>(self.options.samples);
   if (!self.sampled) throw ArgumentError("update: there is no batch of samples to learn from");
@@ -414,7 +424,11 @@ UpdateReport Agent::update(std::span<const double> rewards, std::span<const uint
   std::vector<uint8_t> weight(samples, 1);
   if (after >= 0 && self.adam.steps >= after)
     for (size_t i = 0; i < failing.size(); ++i) weight[i] = failing[i] ? 0 : 1;
-  return self.update(rewards, weight);
+  if (self.options.action_credit && slopes.size() != samples)
+    throw ArgumentError(fmt::format(
+        "update: expected {} slopes of the reward (option 'credit' is 'action'), got {}", samples,
+        slopes.size()));
+  return self.update(rewards, weight, slopes);
 }
 
 std::vector<int32_t> Agent::greedy() { return impl_->greedy(); }

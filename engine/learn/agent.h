@@ -10,6 +10,7 @@
 
 #include "base/thread_pool.h"
 #include "features/features.h"
+#include "learn/credit.h"
 #include "learn/ppo.h"
 #include "simulator/problem.h"
 
@@ -38,6 +39,11 @@ struct AgentOptions {
   int32_t decay_after = 400;
   double clip = 0.2;
   Ratio ratio = Ratio::action;
+  bool action_credit = false;  ///< see CreditEstimator
+  double dealt = 0;
+  bool schedule_learns = true;
+  double entropy_last = 0.05;
+  int32_t entropy_updates = 0;
   double entropy_weight = 1e-2;
   double gradient_norm = 1.0;
   double temperature = 10;
@@ -70,7 +76,7 @@ struct AgentOptions {
   /// in their problem are the same.
   std::vector<std::pair<std::string, std::string>> list() const;
   /// Throws ArgumentError naming the first option out of range, fewer samples than the `ranks` of
-  /// the job, or a device that is not there.
+  /// the job, options that exclude each other, or a device that is not there.
   void check(int ranks) const;
 };
 
@@ -147,8 +153,10 @@ class Agent {
 
   /// Learns from the rewards of the latest batch (of all peers), larger is better. `failing` marks
   /// samples (1) that broke a limit, for exclude_failing_after; it may be empty. Throws
-  /// ArgumentError when there is no batch, a count differs, or a reward is not finite.
-  UpdateReport update(std::span<const double> rewards, std::span<const uint8_t> failing = {});
+  /// ArgumentError when there is no batch, a count differs, or a reward is not finite. `slopes` has
+  /// those of every sample's reward; only action_credit needs them.
+  UpdateReport update(std::span<const double> rewards, std::span<const uint8_t> failing = {},
+                      std::span<const RewardSlopes> slopes = {});
 
   /// The most likely grouping with the most likely devices, as a placement of all operators.
   std::vector<int32_t> greedy();

@@ -36,7 +36,13 @@ struct Agent::Impl {
   std::vector<int32_t> greedy();
 
   // Learning. A gradient step is forward, coefficients, backward, apply.
-  UpdateReport update(std::span<const double> rewards, std::span<const uint8_t> weight);
+  UpdateReport update(std::span<const double> rewards, std::span<const uint8_t> weight,
+                      std::span<const RewardSlopes> slopes);
+  // What single actions contribute (agent_credit.cpp).
+  void assign_credit(std::span<const RewardSlopes> slopes);
+  void credit_sample(int32_t sample, const RewardSlopes& slopes, CreditEstimator& estimator);
+  void credit_groups(int32_t sample, const RewardSlopes& slopes, CreditEstimator& estimator);
+  void credit_devices(int32_t sample, const RewardSlopes& slopes, CreditEstimator& estimator);
   void epoch(int32_t index, std::span<const double> advantage, std::span<const uint8_t> weight,
              UpdateReport& report);
   void forward();
@@ -50,6 +56,7 @@ struct Agent::Impl {
   double apply(double rate);
   void pack();
   double learning_rate() const;
+  double entropy_weight() const;
   std::vector<double> advantages(std::span<const double> rewards, double scale) const;
   void move_baseline(double mean);
 
@@ -124,6 +131,8 @@ struct Agent::Impl {
   std::vector<int32_t> group_of, ordered_group, devices, placements;  // [S, U], [S, U], [S, K]
   std::vector<float> old_group, group_taken, group_coefficient;       // [S, U]
   std::vector<float> old_device, device_taken, device_coefficient;    // [S, K]
+  std::vector<double> group_credit, device_credit;                    // [S, U], [S, K]
+  std::vector<std::unique_ptr<CreditEstimator>> estimators;           // one a shard
   std::vector<std::vector<float>> gradient_parts;
   std::vector<float> gradient;
   uint64_t batch = 0;

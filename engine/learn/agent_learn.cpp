@@ -32,6 +32,13 @@ double Agent::Impl::learning_rate() const {
   return options.learning_rate * std::pow(options.learning_rate_decay, times);
 }
 
+double Agent::Impl::entropy_weight() const {
+  if (options.entropy_updates == 0) return options.entropy_weight;
+  const double passed =
+      std::min(1.0, static_cast<double>(batch - 1) / static_cast<double>(options.entropy_updates));
+  return options.entropy_weight * std::pow(options.entropy_last / options.entropy_weight, passed);
+}
+
 void Agent::Impl::move_baseline(double mean) {
   const double n = options.baseline_n;
   baseline = (2 * mean + (n - 1) * baseline) / (n + 1);
@@ -43,8 +50,10 @@ std::vector<double> Agent::Impl::advantages(std::span<const double> rewards, dou
   return result;
 }
 
-UpdateReport Agent::Impl::update(std::span<const double> rewards, std::span<const uint8_t> weight) {
+UpdateReport Agent::Impl::update(std::span<const double> rewards, std::span<const uint8_t> weight,
+                                 std::span<const RewardSlopes> slopes) {
   UpdateReport report;
+  if (options.action_credit) assign_credit(slopes);
   const bool any = std::count(weight.begin(), weight.end(), uint8_t{1}) > 0;
   report.mean_reward =
       any ? mean_of(rewards, weight, [](double r) { return r; })
@@ -97,7 +106,7 @@ void Agent::Impl::epoch(int32_t index, std::span<const double> advantage,
     report_objective(objective, report);
   }
   // Entropies are means over the samples, those of units the same in every process.
-  backward(options.entropy_weight * own_share());
+  backward(entropy_weight() * own_share());
   if (peers.size > 1) {
     const Stopwatch watch(profile.exchange_s);
     peers.sum_floats(gradient);
@@ -121,7 +130,7 @@ void Agent::Impl::report_objective(const Objective& objective, UpdateReport& rep
   report.clipped_share = sums[1];
   report.entropy_groups = sums[2];
   report.entropy_devices = sums[3];
-  report.loss = -sums[0] - options.entropy_weight * (sums[2] + sums[3]);
+  report.loss = -sums[0] - entropy_weight() * (sums[2] + sums[3]);
 }
 
 void Agent::Impl::gather_groups() {
@@ -157,8 +166,10 @@ void Agent::Impl::forward() {
 
 Objective Agent::Impl::set_coefficients(std::span<const double> advantage,
                                         std::span<const uint8_t> weight, double batch_size) {
-  const Actions by_unit{units.size(), group_taken, old_group, group_coefficient, batch_size};
-  const Actions by_group{groups, device_taken, old_device, device_coefficient, batch_size};
+  const Actions by_unit{units.size(),      group_taken, old_group,
+                        group_coefficient, batch_size,  group_credit};
+  const Actions by_group{groups,     device_taken, old_device, device_coefficient,
+                         batch_size, device_credit};
   if (options.ratio == Ratio::joint)
     return clip_jointly(by_unit, by_group, advantage, weight, options.clip);
   const auto first = options.ratio == Ratio::action
@@ -226,6 +237,8 @@ void Agent::Impl::sum_parts(size_t first) {
 double Agent::Impl::apply(double rate) {
   const Stopwatch watch(profile.optimise_s);
   const int64_t size = parameters.size();
+  if (!options.schedule_learns)
+    std::fill(gradient.begin() + partition->weight_count(), gradient.end(), 0.0f);
   const auto blocks = static_cast<int>((size + kBlock - 1) / kBlock);
   std::vector<double> sums(static_cast<size_t>(blocks), 0);
   pool.parallel_for(blocks, [&](int block, int) {

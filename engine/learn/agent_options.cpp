@@ -91,6 +91,13 @@ void AgentOptions::check(int ranks) const {
   if (samples < ranks)
     throw ArgumentError(fmt::format(
         "option 'samples': expected one or more for each of {} processes, got {}", ranks, samples));
+  if (action_credit && (ratio != Ratio::action || ranks > 1 || plain_torch || layers > 1 ||
+                        device != "cpu"))
+    throw ArgumentError(
+        "option 'credit': 'action' needs ratio = 'action', layers = 1, device = 'cpu', plain_torch "
+        "= false and one process");
+  if (entropy_updates > 0 && entropy_weight <= 0)
+    throw ArgumentError("option 'entropy_updates': nothing falls where 'entropy_weight' is 0");
   check_policy_device(device);
 }
 

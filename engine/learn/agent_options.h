@@ -22,7 +22,13 @@ void each_learning_option(Options& o, Visit&& visit) {
   visit("clip", o.clip, 1e-6, 10, "PPO's epsilon (item 14)");
   visit("ratio", o.ratio, std::array{"action", "group_mean", "joint"},
         "what PPO takes for a ratio of probabilities (item 13)");
+  visit("credit", o.action_credit, std::array{"sample", "action"},
+        "what an action learns from: its sample's reward, or what it contributes to it by the "
+        "timeline of the sample's step");
   visit("entropy_weight", o.entropy_weight, 0, 100, "bonus per action, in units of the advantage");
+  visit("entropy_updates", o.entropy_updates, 0, 1e9,
+        "updates in which entropy_weight falls to entropy_last, by the same factor each; 0: never");
+  visit("entropy_last", o.entropy_last, 1e-9, 100, "where entropy_weight ends");
   visit("gradient_norm", o.gradient_norm, 1e-9, 1e9, "global norm that gradients are clipped to");
   visit("temperature", o.temperature, 1e-6, 1e6, "T of logits C tanh(u / T) (eq. 9)");
   visit("tanh_constant", o.tanh_constant, 1e-6, 80, "C of logits C tanh(u / T)");
@@ -55,6 +61,11 @@ void each_network_option(Options& o, Visit&& visit) {
   visit("switch_probability", o.switch_probability, 0, 0.99,
         "with which the untrained schedule network leaves the previous group's device: first "
         "placements then have few cuts; 0: every device alike");
+  visit("dealt", o.dealt, 0, 0.99,
+        "probability that the untrained schedule network gives group g to device g mod devices; 0: "
+        "every device alike");
+  visit("schedule_learns", o.schedule_learns,
+        "whether the schedule network is trained, or keeps its first weights");
   visit("contiguity", o.contiguity, 0, 1e6,
         "how strongly the untrained partition network puts neighbours in the order of work into "
         "one group; 0: not at all");

@@ -40,9 +40,10 @@ Objective clip_actions(const Actions& actions, std::span<const double> advantage
       if (!weight[s]) continue;
       const double log_ratio =
           static_cast<double>(actions.log_probability[at]) - static_cast<double>(actions.old[at]);
+      const double gain = actions.own_advantage.empty() ? advantage[s] : actions.own_advantage[at];
       // The ratio is 1 to the bit in the first epoch, whose forward pass is the sampling's.
-      const Term term = log_ratio == 0 ? Term{advantage[s], advantage[s], false}
-                                       : clipped_term(log_ratio, advantage[s], clip);
+      const Term term =
+          log_ratio == 0 ? Term{gain, gain, false} : clipped_term(log_ratio, gain, clip);
       actions.coefficient[at] = static_cast<float>(term.slope * share);
       objective.value += term.value * share;
       objective.clipped += term.clipped ? share : 0;

@@ -22,6 +22,8 @@ struct Actions {
   /// Samples that means are taken over, where other processes have the rest of the batch. 0: those
   /// here that count.
   double batch = 0;
+  /// Of every action its own advantage, instead of its sample's; empty for none.
+  std::span<const double> own_advantage = {};
 };
 
 struct Objective {

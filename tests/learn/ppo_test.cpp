@@ -52,6 +52,20 @@ TEST_CASE("the clipped objective of hand-computed ratios") {
   });
 }
 
+TEST_CASE("every action may have its own advantage") {
+  const auto old = logs({0.2, 0.4, 0.2, 0.4}), now = logs({0.22, 0.41, 0.18, 0.38});
+  std::vector<float> coefficient(4);
+  const std::vector<double> own = {1.0, -0.5, 2.0, 0.0};
+  const Actions actions{2, now, old, coefficient, 0, own};
+  const auto objective = clip_actions(actions, kAdvantage, kAll, 0.2);
+  CHECK(objective.value == doctest::Approx((1.1 - 0.5 * 1.025 + 2 * 0.9) / 4).epsilon(1e-5));
+  CHECK(coefficient[3] == 0);
+  check_gradient(now, coefficient, [&](const std::vector<float>& at) {
+    std::vector<float> unused(4);
+    return clip_actions({2, at, old, unused, 0, own}, kAdvantage, kAll, 0.2).value;
+  });
+}
+
 TEST_CASE("a sample that is left out changes neither value nor gradient") {
   const auto old = logs({0.2, 0.4, 0.2, 0.4}), now = logs({0.22, 0.41, 0.9, 0.1});
   std::vector<float> coefficient(4), alone(2);

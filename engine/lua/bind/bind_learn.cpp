@@ -110,15 +110,23 @@ int agent_greedy(lua_State* L) {
   return 0;
 }
 
-/// agent:update(rewards [, failing]) -> report; rewards is a double array of the batch's length,
-/// failing an int32 array with 1 where a sample failed.
+/// agent:update(rewards [, failing [, slopes]]) -> report; rewards is a double array of the batch's
+/// length, failing an int32 array with 1 where a sample failed, slopes a double array with three
+/// numbers a sample: those of the reward by step time, communication and memory.
 int agent_update(lua_State* L) {
   auto& agent = object_arg<Agent>(L, 1);
   const auto rewards = numbers_arg(L, 2, "rewards");
   std::vector<uint8_t> failing;
   if (!lua_isnoneornil(L, 3))
     for (const int32_t mark : integers_arg(L, 3, "failing")) failing.push_back(mark != 0 ? 1 : 0);
-  const auto report = agent.update(rewards, failing);
+  std::vector<RewardSlopes> slopes;
+  if (!lua_isnoneornil(L, 4)) {
+    const auto given = numbers_arg(L, 4, "slopes");
+    TRINITY_CHECK_EQ(given.size() % 3, size_t{0});
+    for (size_t i = 0; i + 2 < given.size(); i += 3)
+      slopes.push_back({given[i], given[i + 1], given[i + 2]});
+  }
+  const auto report = agent.update(rewards, failing, slopes);
   lua_newtable(L);
   set_field(L, "mean_reward", report.mean_reward);
   set_field(L, "loss", report.loss);

@@ -222,6 +222,15 @@ array.is = is_array
 
 function array.is_metrics(value) return ffi.istype(metrics, value) end
 
+--- A copy of metrics whose field `name`, a number, is `value`.
+function array.changed_metrics(from, name, value)
+  local copy = array.metrics(from.device_count)
+  local bytes = ffi.sizeof(copy)
+  ffi.copy(copy, from, bytes)
+  cast(double_pointer, cast('char *', copy) + ffi.offsetof('struct trinity_metrics', name))[0] = value
+  return copy
+end
+
 --- Metrics of a step on `devices` devices, to be filled by the engine.
 function array.metrics(devices)
   return ffi.new(metrics, 5 * devices, magic.metrics, devices)

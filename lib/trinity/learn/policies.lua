@@ -15,6 +15,7 @@ local features = require 'trinity.learn.features'
 local learner = require 'trinity.learn.learner'
 local nn = require 'trinity.nn'
 local options_of = require 'trinity.base.options'
+local slopes = require 'trinity.strategy.slopes'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
@@ -344,9 +345,20 @@ end
 --- Learns from the rewards of the latest batch, larger is better.
 ---@param rewards number[]|trinity.DoubleArray
 ---@param failing? boolean[] samples that broke a limit, for exclude_failing_after
+---@param metrics? trinity.Metrics[] of the batch, which credit = 'action' needs
 ---@return trinity.AgentReport
-function Agent:update(rewards, failing)
-  return self.handle:update(doubles('agent:update', 'rewards', rewards), marks('agent:update', failing))
+function Agent:update(rewards, failing, metrics)
+  local by_cost
+  if metrics ~= nil then
+    check.argument('agent:update', 3, 'metrics', metrics, 'table')
+    for i = 1, #metrics do
+      if not array.is_metrics(metrics[i]) then
+        check.refuse('agent:update', 3, 'metrics', 'entry %d: expected metrics, got %s', i, util.describe(metrics[i]))
+      end
+    end
+    by_cost = slopes('agent:update', self.problem, metrics)
+  end
+  return self.handle:update(doubles('agent:update', 'rewards', rewards), marks('agent:update', failing), by_cost)
 end
 
 local imitation = options_of.declare('trinity.ImitationSettings', { help = 'How placements are imitated.',

@@ -31,6 +31,7 @@ local race = require 'trinity.search.race'
 local ranked = require 'trinity.search.ranked'
 local search = require 'trinity.search'
 local side_by_side = require 'trinity.search.side_by_side'
+local slopes = require 'trinity.strategy.slopes'
 local util = require 'trinity.base.util'
 local warm_start = require 'trinity.search.warm_start'
 
@@ -145,12 +146,13 @@ local function wait_for_all(self)
 end
 
 -- Rewards of a batch of `total`, from number `first` on drawn here, and which of its placements do not fit (option
--- exclude_failing_after).
+-- exclude_failing_after), and for credit = 'action' the slopes of the rewards.
 local function price(self, batch, first, total)
   local rewards, metrics = dist_search.evaluate(self, self.job, batch, first, total)
+  local by_cost = self.options.credit == 'action' and slopes('methods.trinity', self.problem, metrics) or nil
   local failing = array.int32(#metrics)
   for i = 1, #metrics do failing[i] = metrics[i].feasible and 0 or 1 end
-  return rewards, failing
+  return rewards, failing, by_cost
 end
 
 -- What is left of the budget is tried; the policy learns from whole batches only.

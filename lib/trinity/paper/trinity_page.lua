@@ -4,7 +4,7 @@ local sections, models = {}, {}
 for _, row in ipairs(require('trinity.paper.trinity').table4) do
   if models[#models] ~= row.model then models[#models + 1] = row.model end
 end
-for _, name in ipairs { 'sizes', 'table4', 'table5', 'policy', 'stages', 'rivals', 'measured' } do
+for _, name in ipairs { 'sizes', 'table4', 'table5', 'policy', 'scratch', 'stages', 'rivals', 'measured' } do
   local made = require('trinity.paper.trinity_' .. name)
   for _, section in ipairs(made.run and { made } or made) do sections[#sections + 1] = section end
 end

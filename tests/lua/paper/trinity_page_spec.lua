@@ -23,7 +23,7 @@ describe("Trinity's page", function()
     local names = {}
     for i, entry in ipairs(paper.sections) do names[i] = entry.name end
     expect(table.concat(names, ' ')):equals
-      'table3 table4 figure7 figure8 table5 literal figure5 stages unseen rivals figure9'
+      'table3 table4 figure7 figure8 table5 literal figure5 scratch stages unseen rivals figure9'
   end)
   it('never counts what was fitted, and calls a search without updates what it was', function()
     local rows = rows_of 'table4'
@@ -37,6 +37,14 @@ describe("Trinity's page", function()
     expect(row_of(rows, 'less time').updates):equals '2 / 2'
     expect(row_of(rows, 'less time').verdict.kind):equals 'order'
     expect(row_of(rows, 'all cells, less time').claimed):equals '+3.1 %'
+  end)
+  it('has a policy from nothing beside one that is never updated', function()
+    local rows = rows_of('scratch', { updates = 20 })
+    local function reward_of(what) return tonumber(row_of(rows, what).ours) end
+    expect(row_of(rows, 'learned').updates):equals(20)
+    expect(row_of(rows, 'never updated').updates):equals(0)
+    expect(reward_of 'learned' > reward_of 'never updated'):equals(true)
+    expect(reward_of 'learned' > reward_of 'one card'):equals(true)
   end)
   it('has the updates of every combination of stages', function()
     local rows = rows_of('stages', { updates = 8 })

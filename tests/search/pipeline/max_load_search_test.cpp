@@ -16,7 +16,7 @@ using namespace trinity;
 
 namespace {
 
-const std::string kData = test::shared_data("dnn-partitioning");
+const std::string kPartitioningData = test::shared_data("dnn-partitioning");
 
 LoadInstance random_instance(RandomStream& random) {
   LoadInstance instance;
@@ -98,13 +98,13 @@ TEST_CASE("the search gives the same on any number of threads, and goes on from 
 }
 
 TEST_CASE("the search meets the best known splits that are not contiguous" * test::shared) {
-  const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json")).at("throughput");
+  const auto expected = nlohmann::json::parse(read_file(kPartitioningData + "/expected.json")).at("throughput");
   ThreadPool pool(2);
   int compared = 0;
   for (const auto& [name, figures] : expected.items()) {
     if (!figures.contains("noncontiguous_best_found_cbc_400s")) continue;
     CAPTURE(name);
-    const auto network = read_pipeline_network(kData + "/throughput-inputs/" + name + ".json");
+    const auto network = read_pipeline_network(kPartitioningData + "/throughput-inputs/" + name + ".json");
     REQUIRE(network);
     const auto instance =
         load_instance(*network, {network->devices, network->cpus, network->memory_bytes,
