@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/index.h"
 #include "selection/selection_branch.h"
 #include "selection/selection_dual.h"
 #include "selection/selection_net.h"
@@ -16,8 +17,6 @@
 using namespace trinity;
 
 namespace {
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 bool closes(double bound, double cost) { return proves(bound, cost, false); }
 
