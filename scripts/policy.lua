@@ -4,8 +4,8 @@
 -- each held out in turn (study).
 
 local trinity = require 'trinity'
-local study = require 'trinity.learn.move_study'
-local training = require 'trinity.learn.move_training'
+local study = require 'trinity.methods.move_study'
+local training = require 'trinity.methods.move_training'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -123,7 +123,7 @@ elseif #cells > 0 then
   print('\nstep time of trinity with it over that of another search from the same start, geometric mean of '
     .. options.seeds .. ' seeds\n')
   print(trinity.format_table(heads, cells))
-  for i, other in ipairs(others) do
+  for i, other in ipairs(#cells > 1 and others or {}) do
     local mean, low, high, p = training.summary(all[i])
     print(('over %s: %.3f, 95 %% of means %.3f to %.3f over %d problems, p %.3g (Wilcoxon)'):format(other, mean, low,
       high, #all[i], p))

@@ -35,5 +35,11 @@ if not found then error(("method '%s' found nothing: %s"):format(options.method,
 local saved, path, why = true, options.out ~= '' and options.out .. '/strategy.json' or nil, nil
 if path then saved, why = pcall(found.save, found, path) end
 cli.report(options, found, { saved = saved and path or nil })
+if found.ranking and not options.json then
+  local r = found.ranking
+  print(('ranked moves    %.1f %% of %d improved, of %d as they were drawn %.1f %%; %.0f %% of the time'):format(
+    100 * r.improving / math.max(1, r.trials), r.trials, r.plain_trials, 100 * r.plain_improving
+    / math.max(1, r.plain_trials), 100 * r.seconds / math.max(1e-9, found.seconds)))
+end
 if not saved then error(why, 0) end
 if not found.metrics.feasible then os.exit(1) end

@@ -1,12 +1,11 @@
 #!/usr/bin/env trinity
--- Trains a ranker of moves (lib/trinity/learn/rankers.lua) on annealings of several graphs on several clusters: rounds
+-- Trains a ranker of moves (lib/trinity/search/rankers.lua) on annealings of several graphs on several clusters: rounds
 -- of imitation of the moves that helped, then PPO over the choice among candidates. Writes weights that
 -- `search --method trinity --method_set rank=FILE` and `trinity policy` read.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 local progress = require 'trinity.base.progress'
-local training = require 'trinity.learn.move_training'
+local training = require 'trinity.methods.move_training'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -40,11 +39,12 @@ if options.resume then
   local notes = trainer:resume(state)
   round, before_s = tonumber(notes.rounds) or 0, tonumber(notes.seconds) or 0
 end
-print(('%d weights, %d problems; %s\n'):format(ranker.weights, #cases, options.rounds > 0
+print(('%d weights; trained on %s; %s\n'):format(ranker.weights, #cases == 1 and 'one problem'
+  or ('%d problems'):format(#cases), options.rounds > 0
   and ('%d rounds'):format(options.rounds) or ('%g minutes'):format(options.minutes)))
 
-local begin_s, rows = core.clock_s(), {}
-local function seconds() return before_s + core.clock_s() - begin_s end
+local begin_s, rows = trinity.clock_s(), {}
+local function seconds() return before_s + trinity.clock_s() - begin_s end
 local function more()
   if options.rounds > 0 then return round < options.rounds end
   return seconds() < options.minutes * 60

@@ -118,8 +118,7 @@ void MoveNetwork::standardise(const float* rows, size_t count) {
       const double off = double{rows[row * width + f]} - mean;
       squares += off * off;
     }
-    const double deviation =
-        count > 0 ? std::sqrt(squares / static_cast<double>(count)) : 0;
+    const double deviation = count > 0 ? std::sqrt(squares / static_cast<double>(count)) : 0;
     parameters_.data("shift")[f] = static_cast<float>(mean);
     parameters_.data("scale")[f] = deviation > 1e-6 ? static_cast<float>(1 / deviation) : 1.0f;
   }

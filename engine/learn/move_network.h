@@ -40,7 +40,8 @@ class MoveNetwork : public MoveRanker {
   };
 
   std::vector<int32_t> hidden_;
-  Parameters parameters_;  // "shift" and "scale" of the features, "layer1.weight", "layer1.bias", ...
+  Parameters
+      parameters_;  // "shift" and "scale" of the features, "layer1.weight", "layer1.bias", ...
   std::vector<Layer> layers_;
   int32_t rows_ = 0;                             // of the last score()
   std::vector<std::vector<float>> activations_;  // per layer and before the first: [unit][row]

@@ -14,9 +14,9 @@
 namespace trinity {
 namespace {
 
-constexpr double kLeastGain = 1e-6;  // what counts as better
-constexpr int32_t kBatchRows = 512;       // of a gradient of imitate()
-constexpr int32_t kBatchTrials = 64;      // ... of reinforce()
+constexpr double kLeastGain = 1e-6;   // what counts as better
+constexpr int32_t kBatchRows = 512;   // of a gradient of imitate()
+constexpr int32_t kBatchTrials = 64;  // ... of reinforce()
 
 /// What a trial is worth: a little for being better at all, and the gain in thousandths.
 double worth(double gain) { return gain > kLeastGain ? 0.3 + std::min(5.0, gain * 1000) : 0; }
@@ -24,7 +24,8 @@ double worth(double gain) { return gain > kLeastGain ? 0.3 + std::min(5.0, gain 
 }  // namespace
 
 struct MoveTrainer::Task {
-  explicit Task(std::shared_ptr<const Problem> bound) : problem(std::move(bound)), space(*problem) {}
+  explicit Task(std::shared_ptr<const Problem> bound)
+      : problem(std::move(bound)), space(*problem) {}
   std::shared_ptr<const Problem> problem;
   PlacementSpace space;
   std::vector<Assignment> starts;
@@ -78,13 +79,16 @@ MoveTrainer::Episode MoveTrainer::run_one(uint64_t number) const {
   return {search.take_choices(), search.best()->value / start};
 }
 
-std::vector<MoveTrainer::Episode> MoveTrainer::run(int32_t episodes) {
+std::vector<MoveTrainer::Episode> MoveTrainer::run(int32_t episodes, Report& report) {
   if (tasks_.empty()) throw ArgumentError("expected a problem to train on");
   std::vector<Episode> list(at(episodes));
   pool_.parallel_for(episodes, [&](int item, int) {
     list[item] = run_one(static_cast<uint64_t>(episodes_ + item));
   });
   episodes_ += episodes;
+  double sum = 0;
+  for (const auto& episode : list) sum += std::log(episode.share);
+  report.best_share = std::exp(sum / episodes);
   return list;
 }
 
@@ -93,8 +97,8 @@ void MoveTrainer::step(std::vector<float>& gradient, double scale) {
   ++adam_.steps;
   auto& values = network_->parameters().values;
   const auto t = static_cast<double>(adam_.steps);
-  const double rate = options_.learning_rate * std::sqrt(1 - std::pow(0.999, t)) /
-                      (1 - std::pow(0.9, t));
+  const double rate =
+      options_.learning_rate * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t));
   for (size_t i = 2 * at(kMoveFeatureCount); i < values.size(); ++i) {
     const double g = double{gradient[i]} * scale;
     adam_.first[i] = static_cast<float>(0.9 * double{adam_.first[i]} + 0.1 * g);
@@ -120,8 +124,10 @@ std::map<std::string, std::string> MoveTrainer::resume(const std::string& path) 
   if (!saved.state) refuse("a trained ranker without the state of a training");
   if (saved.network->hidden() != network_->hidden())
     refuse(fmt::format("a training of hidden layers [{}], this one has [{}]",
-                       fmt::join(saved.network->hidden(), ", "), fmt::join(network_->hidden(), ", ")));
-  if (saved.state->seed != options_.seed || saved.state->problems != static_cast<int64_t>(tasks_.size()))
+                       fmt::join(saved.network->hidden(), ", "),
+                       fmt::join(network_->hidden(), ", ")));
+  if (saved.state->seed != options_.seed ||
+      saved.state->problems != static_cast<int64_t>(tasks_.size()))
     refuse(fmt::format("a training of seed {} on {} problems, this one has seed {} and {}",
                        saved.state->seed, saved.state->problems, options_.seed, tasks_.size()));
   network_->parameters().values = saved.network->parameters().values;
@@ -131,51 +137,77 @@ std::map<std::string, std::string> MoveTrainer::resume(const std::string& path) 
   return saved.notes;
 }
 
-MoveTrainer::Report MoveTrainer::imitate(int32_t episodes) {
-  const auto list = run(episodes);
-  Report report;
+namespace {
+
+constexpr auto kWidth = kMoveFeatures.size();
+
+/// Moves that were tried, and by how much the value fell.
+struct Tried {
   std::vector<float> rows;
   std::vector<double> gains;
-  constexpr auto width = at(kMoveFeatureCount);
-  for (const auto& episode : list) {
-    report.best_share += std::log(episode.share) / episodes;
-    for (const auto& choice : episode.choices) {
-      if (choice.count == 0) continue;
-      const float* row = choice.features.data() + at(choice.chosen) * width;
-      rows.insert(rows.end(), row, row + width);
-      gains.push_back(choice.gain);
-      report.improving += choice.gain > kLeastGain;
-    }
+
+  size_t size() const { return gains.size(); }
+  void add(const RankedMoves::Choice& choice) {
+    if (choice.count == 0) return;
+    const float* row = choice.features.data() + at(choice.chosen) * kWidth;
+    rows.insert(rows.end(), row, row + kWidth);
+    gains.push_back(choice.gain);
   }
-  report.best_share = std::exp(report.best_share);
-  report.trials = static_cast<int64_t>(gains.size());
-  if (!standardised_) network_->standardise(rows.data(), gains.size());
+  void copy(size_t k, std::vector<float>& to) const {
+    const float* row = rows.data() + k * kWidth;
+    to.insert(to.end(), row, row + kWidth);
+  }
+};
+
+template <class List>
+void shuffle(List& list, RandomStream& random) {
+  for (size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[random.below(i)]);
+}
+
+/// Cross-entropy of `score` for whether a move of this gain is better, weighted by the gain.
+struct Entropy {
+  double weight, loss, slope;
+  Entropy(double score, double gain) {
+    const bool better = gain > kLeastGain;
+    const double chance = 1 / (1 + std::exp(-score));
+    weight = better ? worth(gain) : 1;
+    loss = -weight * std::log(std::max(1e-12, better ? chance : 1 - chance));
+    slope = weight * (chance - (better ? 1 : 0));
+  }
+};
+
+}  // namespace
+
+MoveTrainer::Report MoveTrainer::imitate(int32_t episodes) {
+  Report report;
+  Tried tried;
+  for (const auto& episode : run(episodes, report))
+    for (const auto& choice : episode.choices) tried.add(choice);
+  for (const double gain : tried.gains) report.improving += gain > kLeastGain;
+  report.trials = static_cast<int64_t>(tried.size());
+  if (!standardised_) network_->standardise(tried.rows.data(), tried.size());
   standardised_ = true;
-  std::vector<size_t> order(gains.size());
+  std::vector<size_t> order(tried.size());
   std::iota(order.begin(), order.end(), size_t{0});
   RandomStream random(options_.seed, "order", static_cast<uint64_t>(episodes_));
-  std::vector<float> batch, scores(at(kBatchRows)), slopes(at(kBatchRows));
-  std::vector<float> gradient(at(network_->parameters().size()), 0);
+  std::vector<float> gradient(at(network_->parameters().size()), 0), batch, scores, slopes;
   double weights = 0;
   for (int32_t epoch = 0; epoch < options_.epochs; ++epoch) {
-    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+    shuffle(order, random);
     for (size_t from = 0; from < order.size(); from += at(kBatchRows)) {
-      const size_t count = std::min(at(kBatchRows), order.size() - from);
+      const auto part =
+          std::span(order).subspan(from).first(std::min(at(kBatchRows), order.size() - from));
       batch.clear();
-      for (size_t k = 0; k < count; ++k) {
-        const float* row = rows.data() + order[from + k] * width;
-        batch.insert(batch.end(), row, row + width);
-      }
-      network_->score(batch.data(), static_cast<int32_t>(count), scores.data());
+      for (const size_t k : part) tried.copy(k, batch);
+      scores.resize(part.size());
+      slopes.clear();
+      network_->score(batch.data(), static_cast<int32_t>(part.size()), scores.data());
       double sum = 0;
-      for (size_t k = 0; k < count; ++k) {
-        const double gain = gains[order[from + k]];
-        const bool better = gain > kLeastGain;
-        const double weight = better ? worth(gain) : 1;
-        const double chance = 1 / (1 + std::exp(-double{scores[k]}));
-        slopes[k] = static_cast<float>(weight * (chance - (better ? 1 : 0)));
-        report.loss -= weight * std::log(std::max(1e-12, better ? chance : 1 - chance));
-        sum += weight;
+      for (size_t i = 0; i < part.size(); ++i) {
+        const Entropy entropy(double{scores[i]}, tried.gains[part[i]]);
+        slopes.push_back(static_cast<float>(entropy.slope));
+        report.loss += entropy.loss;
+        sum += entropy.weight;
       }
       weights += sum;
       network_->add_gradient(slopes.data(), gradient);
@@ -186,31 +218,22 @@ MoveTrainer::Report MoveTrainer::imitate(int32_t episodes) {
   return report;
 }
 
-namespace {
-
 /// A trial as the choice among candidates sees it.
-struct Trial {
+struct MoveTrainer::Trial {
   const RankedMoves::Choice* choice;
   double advantage;
   double log_chance;  // when it was drawn
 };
 
-/// log of the chances of a choice; `scores` in, out.
-void log_softmax(std::vector<double>& scores) {
-  const double best = *std::max_element(scores.begin(), scores.end());
-  double sum = 0;
-  for (const double score : scores) sum += std::exp(score - best);
-  for (double& score : scores) score -= best + std::log(sum);
-}
-
 /// The trials of an episode with their advantages: discounted worth minus the mean around.
-void add_trials(const std::vector<RankedMoves::Choice>& choices, const MoveTrainingOptions& o,
-                std::vector<Trial>& trials) {
+void MoveTrainer::add_trials(const std::vector<RankedMoves::Choice>& choices,
+                             std::vector<Trial>& trials) const {
   const size_t n = choices.size();
   std::vector<double> returns(n + 1, 0), sums(n + 1, 0);
-  for (size_t i = n; i-- > 0;) returns[i] = worth(choices[i].gain) + o.discount * returns[i + 1];
+  for (size_t i = n; i-- > 0;)
+    returns[i] = worth(choices[i].gain) + options_.discount * returns[i + 1];
   for (size_t i = 0; i < n; ++i) sums[i + 1] = sums[i] + returns[i];
-  const size_t half = at(o.baseline_trials) / 2;
+  const size_t half = at(options_.baseline_trials) / 2;
   for (size_t i = 0; i < n; ++i) {
     if (choices[i].count < 2) continue;
     const size_t from = i > half ? i - half : 0, to = std::min(n, i + half);
@@ -219,82 +242,96 @@ void add_trials(const std::vector<RankedMoves::Choice>& choices, const MoveTrain
   }
 }
 
-}  // namespace
+/// log of the chances of a trial's candidates by their scores.
+std::vector<double> MoveTrainer::log_chances(const float* scores, int32_t count) const {
+  std::vector<double> logs;
+  for (int32_t c = 0; c < count; ++c) logs.push_back(options_.sharpness * double{scores[c]});
+  const double best = *std::max_element(logs.begin(), logs.end());
+  double sum = 0;
+  for (const double log : logs) sum += std::exp(log - best);
+  for (double& log : logs) log -= best + std::log(sum);
+  return logs;
+}
+
+/// The slopes of the objective by a trial's scores: the clipped ratio of chances, and entropy.
+void MoveTrainer::add_slopes(const Trial& trial, const float* scores, std::vector<float>& slopes,
+                             Report& report) const {
+  const auto& choice = *trial.choice;
+  const auto logs = log_chances(scores, choice.count);
+  double entropy = 0;
+  for (const double log : logs) entropy -= std::exp(log) * log;
+  const bool ppo = options_.clip > 0;
+  const double ratio = ppo ? std::exp(logs[choice.chosen] - trial.log_chance) : 1;
+  const bool cut =
+      ppo && (trial.advantage > 0 ? ratio > 1 + options_.clip : ratio < 1 - options_.clip);
+  report.clipped += cut;
+  report.entropy += entropy;
+  report.loss -= ratio * trial.advantage + options_.entropy * entropy;
+  for (int32_t c = 0; c < choice.count; ++c) {
+    const double p = std::exp(logs[c]);
+    const double toward = (c == choice.chosen ? 1 : 0) - p;
+    const double slope =
+        (cut ? 0 : -trial.advantage * ratio * toward) + options_.entropy * p * (logs[c] + entropy);
+    slopes.push_back(static_cast<float>(options_.sharpness * slope));
+  }
+}
+
+/// Calls use(trial, scores of its candidates) in batches, and `end` with their number after each.
+template <class Use, class End>
+void MoveTrainer::each_batch(std::vector<Trial>& trials, Use use, End end) {
+  std::vector<float> batch, scores;
+  for (size_t from = 0; from < trials.size(); from += at(kBatchTrials)) {
+    poll_stop();
+    const size_t to = std::min(trials.size(), from + at(kBatchTrials));
+    batch.clear();
+    for (size_t k = from; k < to; ++k)
+      batch.insert(batch.end(), trials[k].choice->features.begin(),
+                   trials[k].choice->features.end());
+    scores.resize(batch.size() / kWidth);
+    network_->score(batch.data(), static_cast<int32_t>(scores.size()), scores.data());
+    const float* row = scores.data();
+    for (size_t k = from; k < to; row += trials[k++].choice->count) use(trials[k], row);
+    end(to - from);
+  }
+}
 
 MoveTrainer::Report MoveTrainer::reinforce(int32_t episodes) {
-  const auto list = run(episodes);
   Report report;
+  const auto list = run(episodes, report);
   std::vector<Trial> trials;
-  for (const auto& episode : list) {
-    report.best_share += std::log(episode.share) / episodes;
-    add_trials(episode.choices, options_, trials);
-  }
-  report.best_share = std::exp(report.best_share);
+  for (const auto& episode : list) add_trials(episode.choices, trials);
   report.trials = static_cast<int64_t>(trials.size());
   double squares = 0;
-  for (const auto& trial : trials) {
-    squares += trial.advantage * trial.advantage;
+  for (const auto& trial : trials) squares += trial.advantage * trial.advantage;
+  const double deviation = std::sqrt(squares / std::max(1.0, static_cast<double>(trials.size())));
+  for (auto& trial : trials) {
+    trial.advantage /= std::max(1e-9, deviation);
     report.improving += trial.choice->gain > kLeastGain;
   }
-  const double scale =
-      1 / std::max(1e-9, std::sqrt(squares / std::max(1.0, static_cast<double>(trials.size()))));
-  std::vector<float> batch, scores, slopes;
-  std::vector<double> chances;
-  std::vector<float> gradient(at(network_->parameters().size()), 0);
+  each_batch(
+      trials,
+      [&](Trial& trial, const float* scores) {
+        trial.log_chance = log_chances(scores, trial.choice->count)[trial.choice->chosen];
+      },
+      [](size_t) {});
+  std::vector<float> slopes, gradient(at(network_->parameters().size()), 0);
   RandomStream random(options_.seed, "order", static_cast<uint64_t>(episodes_));
-  const bool ppo = options_.clip > 0;
-  const int32_t epochs = ppo ? options_.epochs : 1;
-  int64_t seen = 0;
-  for (int32_t epoch = ppo ? -1 : 0; epoch < epochs; ++epoch) {  // -1: chances before any step
-    if (epoch >= 0)
-      for (size_t i = trials.size(); i > 1; --i) std::swap(trials[i - 1], trials[random.below(i)]);
-    for (size_t from = 0; from < trials.size(); from += at(kBatchTrials)) {
-      poll_stop();
-      const size_t to = std::min(trials.size(), from + at(kBatchTrials));
-      batch.clear();
-      for (size_t k = from; k < to; ++k)
-        batch.insert(batch.end(), trials[k].choice->features.begin(),
-                     trials[k].choice->features.end());
-      const size_t rows = batch.size() / at(kMoveFeatureCount);
-      scores.resize(rows);
-      slopes.assign(rows, 0);
-      network_->score(batch.data(), static_cast<int32_t>(rows), scores.data());
-      size_t row = 0;
-      for (size_t k = from; k < to; ++k) {
-        const auto& choice = *trials[k].choice;
-        chances.clear();
-        for (int32_t c = 0; c < choice.count; ++c)
-          chances.push_back(options_.sharpness * double{scores[row + at(c)]});
-        log_softmax(chances);
-        const double log_chance = chances[choice.chosen];
-        if (epoch < 0) trials[k].log_chance = log_chance;
-        double entropy = 0;
-        for (const double log_p : chances) entropy -= std::exp(log_p) * log_p;
-        const double advantage = trials[k].advantage * scale;
-        const double ratio = ppo ? std::exp(log_chance - trials[k].log_chance) : 1;
-        const bool cut = ppo && (advantage > 0 ? ratio > 1 + options_.clip : ratio < 1 - options_.clip);
-        report.clipped += cut;
-        report.entropy += entropy;
-        report.loss -= ratio * advantage + options_.entropy * entropy;
-        ++seen;
-        for (int32_t c = 0; c < choice.count; ++c) {
-          const double p = std::exp(chances[c]);
-          const double toward = (c == choice.chosen ? 1 : 0) - p;
-          const double slope = (cut ? 0 : -advantage * ratio * toward) +
-                               options_.entropy * p * (chances[c] + entropy);
-          slopes[row + at(c)] = static_cast<float>(options_.sharpness * slope);
-        }
-        row += at(choice.count);
-      }
-      if (epoch < 0) continue;
-      network_->add_gradient(slopes.data(), gradient);
-      step(gradient, 1 / static_cast<double>(to - from));
-    }
+  const int32_t epochs = options_.clip > 0 ? options_.epochs : 1;
+  for (int32_t epoch = 0; epoch < epochs; ++epoch) {
+    shuffle(trials, random);
+    each_batch(
+        trials,
+        [&](const Trial& trial, const float* scores) { add_slopes(trial, scores, slopes, report); },
+        [&](size_t count) {
+          network_->add_gradient(slopes.data(), gradient);
+          slopes.clear();
+          step(gradient, 1 / static_cast<double>(count));
+        });
   }
-  const auto counted = std::max(1.0, static_cast<double>(seen));
-  report.loss /= counted;
-  report.entropy /= counted;
-  report.clipped /= counted;
+  const auto seen = std::max(1.0, static_cast<double>(trials.size()) * epochs);
+  report.loss /= seen;
+  report.entropy /= seen;
+  report.clipped /= seen;
   return report;
 }
 

@@ -10,17 +10,17 @@ namespace trinity {
 
 struct MoveTrainingOptions {
   uint64_t seed = 1;
-  int32_t evaluations = 1000;   ///< of an episode: one annealing
-  int32_t candidates = 16;      ///< as in RankingOptions, which the policy is trained for
+  int32_t evaluations = 1000;  ///< of an episode: one annealing
+  int32_t candidates = 16;     ///< as in RankingOptions, which the policy is trained for
   double sharpness = 1.5;
   int32_t plain_one_in = 10;
   double first_temperature = 0.1;  ///< of the annealing
-  double learning_rate = 1e-3;  ///< of Adam
-  double discount = 0.8;        ///< of a later trial's reward
-  double entropy = 0.003;       ///< bonus of the choice's entropy
-  double clip = 0.2;            ///< of the ratio of probabilities; 0: REINFORCE
-  int32_t epochs = 2;           ///< over the trials of a round; of REINFORCE always one
-  int32_t baseline_trials = 100;  ///< whose mean return is a trial's baseline
+  double learning_rate = 1e-3;     ///< of Adam
+  double discount = 0.8;           ///< of a later trial's reward
+  double entropy = 0.003;          ///< bonus of the choice's entropy
+  double clip = 0.2;               ///< of the ratio of probabilities; 0: REINFORCE
+  int32_t epochs = 2;              ///< over the trials of a round; of REINFORCE always one
+  int32_t baseline_trials = 100;   ///< whose mean return is a trial's baseline
 };
 
 /// Trains a ranker of moves on annealings of several problems. A round runs episodes side by side,
@@ -65,13 +65,21 @@ class MoveTrainer {
 
  private:
   struct Task;
+  struct Trial;
   struct Episode {
     std::vector<RankedMoves::Choice> choices;
     double share = 1;
   };
-  std::vector<Episode> run(int32_t episodes);
+  std::vector<Episode> run(int32_t episodes, Report& report);
   Episode run_one(uint64_t number) const;
   void step(std::vector<float>& gradient, double scale);
+  void add_trials(const std::vector<RankedMoves::Choice>& choices,
+                  std::vector<Trial>& trials) const;
+  std::vector<double> log_chances(const float* scores, int32_t count) const;
+  void add_slopes(const Trial& trial, const float* scores, std::vector<float>& slopes,
+                  Report& report) const;
+  template <class Use, class End>
+  void each_batch(std::vector<Trial>& trials, Use use, End end);
 
   std::shared_ptr<MoveNetwork> network_;
   MoveTrainingOptions options_;

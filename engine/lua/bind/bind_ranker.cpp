@@ -176,17 +176,14 @@ int trainer_resume(lua_State* L) {
 
 constexpr luaL_Reg kRanker[] = {TRINITY_BIND("save", ranker_save),
                                 TRINITY_BIND("hidden", ranker_hidden)};
-constexpr luaL_Reg kTrainer[] = {TRINITY_BIND("add", trainer_add),
-                                 TRINITY_BIND("set", trainer_set),
-                                 TRINITY_BIND("imitate", trainer_imitate),
-                                 TRINITY_BIND("reinforce", trainer_reinforce),
-                                 TRINITY_BIND("save", trainer_save),
-                                 TRINITY_BIND("resume", trainer_resume)};
-constexpr luaL_Reg kRankerFunctions[] = {TRINITY_BIND("ranker", ranker_new),
-                                         TRINITY_BIND("load_ranker", ranker_load),
-                                         TRINITY_BIND("move_features", move_features),
-                                         TRINITY_BIND("training_options", training_options),
-                                         TRINITY_BIND("move_trainer", trainer_new)};
+constexpr luaL_Reg kTrainer[] = {
+    TRINITY_BIND("add", trainer_add),         TRINITY_BIND("set", trainer_set),
+    TRINITY_BIND("imitate", trainer_imitate), TRINITY_BIND("reinforce", trainer_reinforce),
+    TRINITY_BIND("save", trainer_save),       TRINITY_BIND("resume", trainer_resume)};
+constexpr luaL_Reg kRankerFunctions[] = {
+    TRINITY_BIND("ranker", ranker_new), TRINITY_BIND("load_ranker", ranker_load),
+    TRINITY_BIND("move_features", move_features),
+    TRINITY_BIND("training_options", training_options), TRINITY_BIND("move_trainer", trainer_new)};
 
 }  // namespace
 

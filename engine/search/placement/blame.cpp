@@ -12,8 +12,7 @@ std::vector<std::vector<int32_t>> by_device(const Problem& problem,
                                             std::span<const int32_t> placement,
                                             const Timeline& timeline) {
   std::vector<std::vector<int32_t>> tasks(static_cast<size_t>(problem.devices()));
-  for (int32_t task = 0; task < problem.operators(); ++task)
-    tasks[placement[task]].push_back(task);
+  for (int32_t task = 0; task < problem.operators(); ++task) tasks[placement[task]].push_back(task);
   for (auto& list : tasks)
     std::sort(list.begin(), list.end(), [&](int32_t a, int32_t b) {
       return std::pair(timeline.start_ns[a], a) < std::pair(timeline.start_ns[b], b);

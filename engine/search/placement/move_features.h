@@ -11,17 +11,46 @@ namespace trinity {
 /// What a ranker is told of a move that gives a set of units to one device. Times t of the set are
 /// sign(t) x log2(1 + 100 |t| / step); shares are as they are.
 inline constexpr std::array<std::string_view, 40> kMoveFeatures = {
-    "time_home", "time_there", "time_gain",                    // of the units that move
-    "computation_blame", "queue_blame", "transfer_blame",      // Blame::Times
-    "wait", "least_slack", "tight_time",                       // StepState::Unit
-    "collision_there", "collision_home", "crowd_there", "crowd_home", "crowd_gain",
-    "wires_saved", "wires_added", "wires_net",                 // transfers, each alone on its wire
-    "critical_saved", "exposed_added", "exposed_largest", "tight_saved",
-    "tight_saved_less_exposed", "critical_saved_less_largest",
-    "busy_home", "busy_there", "busy_difference", "busy_there_after", "busy_mean",
-    "units_moved", "is_unit", "is_cluster", "is_chain", "is_row",
-    "temperature", "edges_uncut_less_cut", "memory_there",
-    "blame_less_collision", "collision_per_time", "blame_per_time", "is_neighbour_device"};
+    "time_home",
+    "time_there",
+    "time_gain",  // of the units that move
+    "computation_blame",
+    "queue_blame",
+    "transfer_blame",  // Blame::Times
+    "wait",
+    "least_slack",
+    "tight_time",  // StepState::Unit
+    "collision_there",
+    "collision_home",
+    "crowd_there",
+    "crowd_home",
+    "crowd_gain",
+    "wires_saved",
+    "wires_added",
+    "wires_net",  // transfers, each alone on its wire
+    "critical_saved",
+    "exposed_added",
+    "exposed_largest",
+    "tight_saved",
+    "tight_saved_less_exposed",
+    "critical_saved_less_largest",
+    "busy_home",
+    "busy_there",
+    "busy_difference",
+    "busy_there_after",
+    "busy_mean",
+    "units_moved",
+    "is_unit",
+    "is_cluster",
+    "is_chain",
+    "is_row",
+    "temperature",
+    "edges_uncut_less_cut",
+    "memory_there",
+    "blame_less_collision",
+    "collision_per_time",
+    "blame_per_time",
+    "is_neighbour_device"};
 inline constexpr int32_t kMoveFeatureCount = static_cast<int32_t>(kMoveFeatures.size());
 
 /// Writes features of moves beside a state. One a thread.

@@ -106,9 +106,8 @@ int32_t RankedMoves::choose(int32_t count) {
 
 void RankedMoves::plain(Assignment& trial, double temperature) {
   const Move& move = moves_.draw(trial);
-  const bool has_row =
-      options_.record && fresh_ && move.kind != Move::Kind::swap &&
-      writer_.write(move, trial, temperature * state_.step_ns(), features_.data());
+  const bool has_row = options_.record && fresh_ && move.kind != Move::Kind::swap &&
+                       writer_.write(move, trial, temperature * state_.step_ns(), features_.data());
   ranked_.push_back(false);
   record(features_.data(), has_row ? 1 : 0, 0);
   move.apply(trial);

@@ -26,8 +26,8 @@ class RankedMoves {
   /// share of it.
   void told(std::span<const double> gains);
 
-  /// What a trial was chosen from: `count` rows of features, those of the choice at `chosen`. A move
-  /// drawn as it came has one row, or none where it is a swap.
+  /// What a trial was chosen from: `count` rows of features, those of the choice at `chosen`. A
+  /// move drawn as it came has one row, or none where it is a swap.
   struct Choice {
     std::vector<float> features;
     int32_t count = 0, chosen = 0;
@@ -68,7 +68,7 @@ class RankedMoves {
   std::unordered_set<uint64_t> seen_;  // keys of what was drawn
   std::vector<bool> ranked_;           // of the trials since begin(): whether the ranker chose
   Report report_;
-  uint64_t key_ = 0;                   // of the present assignment
+  uint64_t key_ = 0;  // of the present assignment
   std::vector<Choice> choices_;
 };
 

@@ -127,12 +127,11 @@ void StepState::read_slack(std::span<const int32_t> placement) {
       const int64_t start_ns = latest_start_ns(reader.op);
       const int32_t edge = edge_of_[number++];
       if (edge >= 0)
-        edges_[edge].room_ns =
-            std::min(edges_[edge].room_ns, ns(start_ns - timeline_.end_ns[op]));
-      const int32_t sent = placement[op] == placement[reader.op]
-                               ? -1
-                               : transfer(problem.first_output(op) + reader.output,
-                                          placement[reader.op]);
+        edges_[edge].room_ns = std::min(edges_[edge].room_ns, ns(start_ns - timeline_.end_ns[op]));
+      const int32_t sent =
+          placement[op] == placement[reader.op]
+              ? -1
+              : transfer(problem.first_output(op) + reader.output, placement[reader.op]);
       const int64_t wire_ns =
           sent < 0 ? 0 : timeline_.transfers[sent].end_ns - timeline_.transfers[sent].start_ns;
       latest_ns = std::min(latest_ns, start_ns - wire_ns);

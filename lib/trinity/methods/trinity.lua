@@ -4,7 +4,7 @@
 --   policy      the paper's search (manual/papers.md "Trinity: the search"): sample placements from the partition and
 --               schedule networks, simulate them, reward them, improve the networks by PPO;
 --   refinement  annealing from the best so far, in a race with a partition where that is nearly as fast
---               (lib/trinity/search/race.lua), whose moves a trained ranker chooses (lib/trinity/learn/rankers.lua).
+--               (lib/trinity/search/race.lua), whose moves a trained ranker chooses (lib/trinity/search/rankers.lua).
 -- Options warm_start, policy and refine are true or false. warm_start may be a list of methods and placements instead,
 -- policy and refine the share of the budget that they get after the warm start (0 to 1). By default the policy of
 -- placements is off where moves refine: beside the other two stages it has never paid; the learned part is the ranker

@@ -31,7 +31,8 @@ local function search(problem, settings)
       util.merged(own, { preset = 'paper' }), 1, seed) or nil,
     literal = runs_of(problem, 'trinity', util.merged(own, { preset = 'paper', layers = 1 }), 1, seed),
     policy = runs_of(problem, 'trinity', util.merged(own, { warm_start = false, refine = false }), seeds, seed),
-    trinity = runs_of(problem, 'trinity', own, seeds, seed), best = runs_of(problem, 'best', budget, seeds, seed) }
+    trinity = runs_of(problem, 'trinity', util.merged(own, { policy = true, rank = false }), seeds, seed),
+    best = runs_of(problem, 'best', budget, seeds, seed) }
 end
 
 --- Calls use(label, row, cell, runs, problem) for every cell of table 4 that the settings have. `quick` takes layers

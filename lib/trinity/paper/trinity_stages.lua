@@ -13,7 +13,8 @@ local util = require 'trinity.base.util'
 -- All combinations but none, in the order of bits: warm start, policy, annealing.
 local combinations = {}
 for bits = 1, 7 do
-  combinations[bits] = { warm_start = bits % 2 == 1, policy = math.floor(bits / 2) % 2 == 1, refine = bits >= 4 }
+  combinations[bits] = { warm_start = bits % 2 == 1, policy = math.floor(bits / 2) % 2 == 1, refine = bits >= 4,
+    rank = false }
 end
 
 local function name_of(stages)

@@ -1,10 +1,10 @@
--- Searches whose moves a ranker chooses (lib/trinity/learn/rankers.lua): option `rank` of methods, and the engine's
+-- Searches whose moves a ranker chooses (lib/trinity/search/rankers.lua): option `rank` of methods, and the engine's
 -- searcher with it.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
-local rankers = require 'trinity.learn.rankers'
+local rankers = require 'trinity.search.rankers'
 local util = require 'trinity.base.util'
 
 local ranked = {}

@@ -78,7 +78,7 @@ describe('a run', function()
   it('explains itself', function()
     local path = script('explain', head .. [[
 local comparison = trinity.compare(problem, { 'metis', 'random', 'trinity' },
-  { evaluations = options.evaluations, seed = options.seed })
+  { evaluations = options.evaluations, seed = options.seed, trinity = { policy = 0.25 } })
 trinity.run:log { step = 7, value = 0.1, note = 'a "b",c' }
 comparison:find('trinity'):save(arg[1] == '--quiet' and arg[2] or trinity.run.path .. '/saved.json')
 ]])
@@ -219,7 +219,8 @@ comparison:find('trinity'):save(arg[1] == '--quiet' and arg[2] or trinity.run.pa
   it('goes on where kill -9 ended it, to the bytes of an unbroken one', function()
     local text = head .. [[
 require('trinity.runs.checkpoints').least_s = 0.05
-print(trinity.compare(problem, { 'random', 'trinity' }, { evaluations = options.evaluations, seed = options.seed }))
+print(trinity.compare(problem, { 'random', 'trinity' }, { evaluations = options.evaluations, seed = options.seed,
+  trinity = { policy = 0.25 } }))
 ]]
     local path = script('long', text)
     expect((run(path .. ' --evaluations 3000 --run whole --quiet'))):equals(0)

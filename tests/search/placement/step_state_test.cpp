@@ -20,7 +20,8 @@ struct Diamond {
     make.op("b", 5e-3);
     make.op("c", 1e-3);
     make.op("d", 1e-3);
-    for (const auto& [from, to] : {std::pair(0, 1), std::pair(0, 2), std::pair(1, 3), std::pair(2, 3)})
+    for (const auto& [from, to] :
+         {std::pair(0, 1), std::pair(0, 2), std::pair(1, 3), std::pair(2, 3)})
       make.edge(from, to, 1000);
     problem = std::make_unique<Problem>(make.share(), test::uniform_cluster(2, 1e9, 1e-6),
                                         SimulationRules{});
@@ -38,7 +39,8 @@ struct Diamond {
   float feature(std::string_view name, std::vector<int32_t> units, int32_t device) const {
     MoveFeatures writer(*state);
     std::vector<float> row(kMoveFeatures.size());
-    REQUIRE(writer.write({Move::Kind::cluster, device, std::move(units)}, assignment, 0, row.data()));
+    REQUIRE(
+        writer.write({Move::Kind::cluster, device, std::move(units)}, assignment, 0, row.data()));
     return row[static_cast<size_t>(std::find(kMoveFeatures.begin(), kMoveFeatures.end(), name) -
                                    kMoveFeatures.begin())];
   }
@@ -69,7 +71,7 @@ TEST_CASE("a step's state has slack, room and blame as worked out by hand") {
 TEST_CASE("collisions are the time beside what a device runs meanwhile") {
   const Diamond d;
   CHECK(d.state->collision_ns(2, 0) == doctest::Approx(1e6).epsilon(0.02));  // b runs there
-  CHECK(d.state->collision_ns(2, 1) == doctest::Approx(0));                 // itself does not count
+  CHECK(d.state->collision_ns(2, 1) == doctest::Approx(0));  // itself does not count
   CHECK(d.state->collision_ns(3, 1) == doctest::Approx(0));
   CHECK(d.state->crowd_ns(2, 0) == doctest::Approx(1e6).epsilon(0.02));
 }

@@ -1,8 +1,8 @@
 -- What a ranker of moves is worth on networks of families that it was not trained on: every family is held out in turn.
 -- `trinity policy study` prints it, and the manual's chapter "policy" has what it printed.
 
-local rankers = require 'trinity.learn.rankers'
-local training = require 'trinity.learn.move_training'
+local rankers = require 'trinity.search.rankers'
+local training = require 'trinity.methods.move_training'
 local util = require 'trinity.base.util'
 
 local study = {}

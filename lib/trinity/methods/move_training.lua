@@ -1,5 +1,5 @@
--- Training rankers of moves (lib/trinity/learn/rankers.lua), and holding them against the same search without one: what
--- `trinity train` and `trinity policy` do.
+-- Training rankers of moves (lib/trinity/search/rankers.lua), and holding them against the same search without one:
+-- what `trinity train` and `trinity policy` do.
 
 local methods = require 'trinity.methods'
 local model = require 'trinity.graph.model'
