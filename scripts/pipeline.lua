@@ -29,7 +29,7 @@ local options = trinity.options {
     integer = true },
   cluster = { default = 'p100', help = 'what our own models and ONNX files are costed for: a kind of device, or a '
     .. 'whole cluster (dgx_a100x2), whose devices count too' },
-  expert = { default = '', help = "a split of the authors' for method expert; '': where their repository has it" },
+  expert = { default = '', help = "a cut of the authors' for method expert; '': where their repository has it" },
   cost = { default = 'code', help = "pipedream: costs as its 'code' or its 'paper' has them" },
   activation_compression = { default = 1, help = 'pipedream: transfers are so many times smaller; 0: they are ignored',
     min = 0 },
@@ -85,7 +85,7 @@ local function keep()
     max_load = found.max_load, feasible = found.feasible, optimal = found.optimal, seconds = found.seconds,
     stages = stages, schedule = schedule, schedule_name = name }, found.max_load
     and ('%s cuts %s into %d stages; the slowest takes %.6g %s.'):format(found.method, found.network, #stages,
-      found.max_load, found.unit) or ('No split of %s fits.'):format(found.network))
+      found.max_load, found.unit) or ('No cut of %s fits.'):format(found.network))
 end
 keep()
 
@@ -101,7 +101,7 @@ local function load_text(value) return value and ('%.9g %s'):format(value, found
 
 print(('%s (%s) by %s: %s%s'):format(found.network, found.format, found.method,
   found.max_load and 'max load ' .. load_text(found.max_load)
-    or found.optimal and 'no split fits' or 'no split was found that fits',
+    or found.optimal and 'no cut fits' or 'no cut was found that fits',
   found.optimal and (found.feasible and ', optimal' or ', proved') or ''))
 if found.infeasibility then
   print((found.max_load and 'it does not fit: ' or 'what limits it: ') .. found.infeasibility.text)

@@ -12,7 +12,7 @@ local settings = require 'trinity.command.settings'
 
 local options = trinity.options(cli.declare {
   'Searches for a strategy of a model on a cluster with one method (trinity help methods lists them).',
-  method = { default = 'best', help = "a method; best is the house's own recommendation" },
+  method = { default = 'best', help = "a method; best is what we recommend" },
   method_set = settings.of_method,
   evaluations = { default = 0, help = 'placements to simulate; 0: 2000, or any number with --seconds', min = 0,
     integer = true },

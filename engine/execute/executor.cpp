@@ -76,13 +76,13 @@ struct Executor::Impl {
       : graph(given),
         program(std::move(given)),
         options(chosen),
-        plan(*graph, placement, devices, chosen.micro_batches, order),
+        layout(*graph, placement, devices, chosen.micro_batches, order),
         operators(program, {chosen.seed, chosen.learning_rate, chosen.micro_batches}),
-        values(plan),
-        completions(plan.tasks()),
+        values(layout),
+        completions(layout.tasks()),
         workers(make_workers(devices, chosen)),
-        runs(static_cast<size_t>(plan.tasks())) {
-    if (options.job) transport = std::make_unique<PeerTransport>(plan, *graph, options.job);
+        runs(static_cast<size_t>(layout.tasks())) {
+    if (options.job) transport = std::make_unique<PeerTransport>(layout, *graph, options.job);
     for (auto& worker : workers) {
       cores.push_back(worker.core);
       if (is_here(worker.device)) make_weights(worker);
@@ -94,9 +94,9 @@ struct Executor::Impl {
 
   void make_weights(const Worker& worker) {
     const AccountScope scope(worker.memory);
-    for (const int32_t task : plan.queue(worker.device)) {
-      const int32_t op = plan.operator_of(task);
-      if (plan.micro_batch_of(task) + 1 != plan.micro_batches()) continue;
+    for (const int32_t task : layout.queue(worker.device)) {
+      const int32_t op = layout.operator_of(task);
+      if (layout.micro_batch_of(task) + 1 != layout.micro_batches()) continue;
       try {
         operators.make_weights(op, worker.torch_device());
       } catch (const Interrupted&) {
@@ -109,20 +109,20 @@ struct Executor::Impl {
 
   std::string describe(const Worker& worker, int32_t task, const std::exception& error) const {
     const std::string text = error.what();
-    const auto& op = graph->op(plan.operator_of(task));
+    const auto& op = graph->op(layout.operator_of(task));
     return fmt::format("execute: operator {} ({}) on {}: {}", op.name, op.type, worker.on.name,
                        text.substr(0, text.find('\n')));
   }
 
   /// A tensor on the device that reads it: as it is, or a copy made by the first reader there.
   at::Tensor fetch(Worker& worker, int32_t tensor, int32_t micro_batch) {
-    const int32_t home = plan.home_slot(tensor), producer = graph->tensor(tensor).producer;
-    if (plan.device_of(producer) == worker.device) return values.read(home, micro_batch);
-    const int32_t slot = plan.slot(tensor, worker.device);
+    const int32_t home = layout.home_slot(tensor), producer = graph->tensor(tensor).producer;
+    if (layout.device_of(producer) == worker.device) return values.read(home, micro_batch);
+    const int32_t slot = layout.slot(tensor, worker.device);
     if (values.read(slot, micro_batch).defined()) return values.read(slot, micro_batch);
     CopyRun copy;
-    copy.task = plan.task(micro_batch, producer);
-    copy.from = plan.device_of(producer);
+    copy.task = layout.task(micro_batch, producer);
+    copy.from = layout.device_of(producer);
     copy.to = worker.device;
     at::Tensor made;
     if (transport) {
@@ -146,10 +146,10 @@ struct Executor::Impl {
   }
 
   void keep(int32_t tensor, int32_t micro_batch, const at::Tensor& made) {
-    const int32_t home = plan.home_slot(tensor);
+    const int32_t home = layout.home_slot(tensor);
     values.keep(home, micro_batch, made);
     if (!transport) return;
-    for (int32_t slot = home + 1; slot < plan.end_slot(tensor); ++slot) {
+    for (int32_t slot = home + 1; slot < layout.end_slot(tensor); ++slot) {
       transport->send(slot, micro_batch, made);
       values.release(home, micro_batch);
     }
@@ -157,7 +157,7 @@ struct Executor::Impl {
 
   void run(Worker& worker, const DeviceScope& device, int32_t task) {
     poll_stop();
-    const int32_t op = plan.operator_of(task), micro_batch = plan.micro_batch_of(task);
+    const int32_t op = layout.operator_of(task), micro_batch = layout.micro_batch_of(task);
     const auto& of = graph->op(op);
     std::vector<at::Tensor> inputs;
     for (const int32_t input : of.inputs) inputs.push_back(fetch(worker, input, micro_batch));
@@ -172,7 +172,7 @@ struct Executor::Impl {
     for (size_t i = 0; i < of.outputs.size(); ++i) keep(of.outputs[i], micro_batch, outputs.at(i));
     outputs.clear();
     for (const int32_t input : of.inputs)
-      values.release(plan.slot(input, worker.device), micro_batch);
+      values.release(layout.slot(input, worker.device), micro_batch);
     times.memory_bytes = worker.memory->current_bytes();
     completions.finish(task);
   }
@@ -182,16 +182,16 @@ struct Executor::Impl {
     use_one_torch_thread();
     worker.loss = 0;
     worker.copies.clear();
-    for (const int32_t task : plan.queue(worker.device))
-      if (program.is_input(plan.operator_of(task)))
-        operators.make_data(plan.operator_of(task), plan.micro_batch_of(task),
+    for (const int32_t task : layout.queue(worker.device))
+      if (program.is_input(layout.operator_of(task)))
+        operators.make_data(layout.operator_of(task), layout.micro_batch_of(task),
                             worker.torch_device());
   }
 
   /// One device's part of a step; all begin when each has its data.
   template <class Barrier>
   void work(Worker& worker, Barrier& begin) {
-    int32_t task = plan.queue(worker.device)[0];
+    int32_t task = layout.queue(worker.device)[0];
     bool has_begun = false;
     try {
       const AccountScope scope(worker.memory);
@@ -201,7 +201,7 @@ struct Executor::Impl {
       begin.arrive_and_wait();
       if (transport && !failed) meet();
       worker.memory->restart_peak();
-      for (const int32_t next : plan.queue(worker.device)) {
+      for (const int32_t next : layout.queue(worker.device)) {
         if (failed) return;
         run(worker, device, task = next);
       }
@@ -238,7 +238,7 @@ struct Executor::Impl {
   void run_workers() {
     std::vector<Worker*> active;
     for (auto& worker : workers)
-      if (is_here(worker.device) && !plan.queue(worker.device).empty()) active.push_back(&worker);
+      if (is_here(worker.device) && !layout.queue(worker.device).empty()) active.push_back(&worker);
     const auto on_begin = [this]() noexcept { clock.restart(); };
     std::barrier begin(static_cast<std::ptrdiff_t>(std::max<size_t>(1, active.size())), on_begin);
     if (active.empty() && transport) meet();
@@ -295,11 +295,11 @@ struct Executor::Impl {
         continue;
       }
       double busy = 0;
-      for (const int32_t task : plan.queue(worker.device))
+      for (const int32_t task : layout.queue(worker.device))
         busy += runs[task].end_s - runs[task].start_s;
       result.busy_s.push_back(busy);
       result.peak_memory_bytes.push_back(worker.memory->peak_bytes());
-      result.loss += worker.loss / plan.micro_batches();
+      result.loss += worker.loss / layout.micro_batches();
       result.copies.insert(result.copies.end(), worker.copies.begin(), worker.copies.end());
       for (const auto& copy : worker.copies) result.transferred_bytes += copy.bytes;
     }
@@ -309,7 +309,7 @@ struct Executor::Impl {
   std::shared_ptr<const Graph> graph;
   Program program;
   ExecutorOptions options;
-  RunPlan plan;
+  RunLayout layout;
   Operators operators;
   TensorStore values;
   TaskCompletions completions;
@@ -334,9 +334,9 @@ const std::vector<int32_t>& Executor::cores() const { return impl_->cores; }
 std::vector<double> Executor::data(int32_t op, int32_t micro_batch) const {
   if (op < 0 || op >= impl_->graph->operator_count() || !impl_->program.is_input(op))
     throw ArgumentError(fmt::format("execute: operator {} is no input", op + 1));
-  if (micro_batch < 0 || micro_batch >= impl_->plan.micro_batches())
+  if (micro_batch < 0 || micro_batch >= impl_->layout.micro_batches())
     throw ArgumentError(fmt::format("execute: expected a micro-batch from 1 to {}, got {}",
-                                    impl_->plan.micro_batches(), micro_batch + 1));
+                                    impl_->layout.micro_batches(), micro_batch + 1));
   const auto flat = impl_->operators.data(op, micro_batch).at(0).to(at::kDouble).reshape({-1});
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }

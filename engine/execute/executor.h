@@ -31,7 +31,7 @@ struct TaskRun {
   int64_t memory_bytes = 0;
 };
 
-/// A tensor copied between devices; tasks are numbered as in RunPlan.
+/// A tensor copied between devices; tasks are numbered as in RunLayout.
 struct CopyRun {
   int32_t task = -1, output = 0;  ///< its producer, and which of its outputs
   int32_t from = -1, to = -1;
@@ -58,9 +58,9 @@ struct ExecutedStep {
 /// runs micro-batches in the same order.
 class Executor {
  public:
-  /// `placement` and `order` as RunPlan takes them. Throws ArgumentError for graphs that cannot be
-  /// executed (Program), devices that are not there, and what RunPlan throws; Error where weights
-  /// find no memory.
+  /// `placement` and `order` as RunLayout takes them. Throws ArgumentError for graphs that cannot
+  /// be executed (Program), devices that are not there, and what RunLayout throws; Error where
+  /// weights find no memory.
   Executor(std::shared_ptr<const Graph> graph, std::span<const int32_t> placement, int32_t devices,
            std::span<const double> order, const ExecutorOptions& options);
   ~Executor();

@@ -15,7 +15,7 @@ void PeerTransport::begin(const at::Tensor& tensor, int32_t to, int32_t tag) {
 }
 
 void PeerTransport::send(int32_t slot, int32_t micro_batch, const at::Tensor& tensor) {
-  const int32_t to = plan_.slots()[slot].device;
+  const int32_t to = layout_.slots()[slot].device;
   int64_t& kind = kind_[slot];
   if (kind < 0) {
     kind = static_cast<int64_t>(tensor.scalar_type());
@@ -44,8 +44,8 @@ void PeerTransport::wait(const at::Tensor& tensor, int32_t from, int32_t tag) {
 }
 
 at::Tensor PeerTransport::receive(int32_t slot, int32_t micro_batch) {
-  const auto& of = graph_.tensor(plan_.slots()[slot].tensor);
-  const int32_t from = plan_.device_of(of.producer);
+  const auto& of = graph_.tensor(layout_.slots()[slot].tensor);
+  const int32_t from = layout_.device_of(of.producer);
   int64_t& kind = kind_[slot];
   if (kind < 0) {
     const at::Tensor first = at::empty({1}, at::kLong);

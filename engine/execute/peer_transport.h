@@ -6,7 +6,7 @@
 
 #include "distribute/job.h"
 #include "distribute/message.h"
-#include "execute/run_plan.h"
+#include "execute/run_layout.h"
 #include "libtorch/torch.h"
 
 namespace trinity {
@@ -17,8 +17,8 @@ namespace trinity {
 /// own, so that no worker waits for a reader.
 class PeerTransport {
  public:
-  PeerTransport(const RunPlan& plan, const Graph& graph, std::shared_ptr<Job> job)
-      : plan_(plan), graph_(graph), job_(std::move(job)), kind_(plan.slots().size(), -1) {}
+  PeerTransport(const RunLayout& layout, const Graph& graph, std::shared_ptr<Job> job)
+      : layout_(layout), graph_(graph), job_(std::move(job)), kind_(layout.slots().size(), -1) {}
   ~PeerTransport() { abort(); }
 
   /// Begins to send a tensor to the device of a slot.
@@ -32,12 +32,12 @@ class PeerTransport {
 
  private:
   int32_t tag(int32_t slot, int32_t micro_batch) const {
-    return 2 * (micro_batch * static_cast<int32_t>(plan_.slots().size()) + slot);
+    return 2 * (micro_batch * static_cast<int32_t>(layout_.slots().size()) + slot);
   }
   void begin(const at::Tensor& tensor, int32_t to, int32_t tag);
   void wait(const at::Tensor& tensor, int32_t from, int32_t tag);
 
-  const RunPlan& plan_;
+  const RunLayout& layout_;
   const Graph& graph_;
   std::shared_ptr<Job> job_;
   std::vector<int64_t> kind_;  // of numbers, by slot; -1 before the first message

@@ -1,4 +1,4 @@
-#include "execute/run_plan.h"
+#include "execute/run_layout.h"
 
 #include <algorithm>
 
@@ -7,8 +7,8 @@
 
 namespace trinity {
 
-RunPlan::RunPlan(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
-                 int32_t micro_batches, std::span<const double> order)
+RunLayout::RunLayout(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
+                     int32_t micro_batches, std::span<const double> order)
     : placement_(placement.begin(), placement.end()),
       operators_(graph.operator_count()),
       micro_batches_(micro_batches),
@@ -18,7 +18,7 @@ RunPlan::RunPlan(const Graph& graph, std::span<const int32_t> placement, int32_t
   make_slots(graph);
 }
 
-void RunPlan::check_placement(const Graph& graph, std::span<const double> order) const {
+void RunLayout::check_placement(const Graph& graph, std::span<const double> order) const {
   const auto count = static_cast<size_t>(operators_);
   if (placement_.size() != count)
     throw ArgumentError(fmt::format("execute: expected a device for each of {} operators, got {}",
@@ -42,7 +42,7 @@ void RunPlan::check_placement(const Graph& graph, std::span<const double> order)
   }
 }
 
-void RunPlan::make_queues(const Graph& graph, std::span<const double> order) {
+void RunLayout::make_queues(const Graph& graph, std::span<const double> order) {
   std::vector<int32_t> all;
   for (int32_t task = 0; task < tasks(); ++task)
     if (!runs_once(graph.op(operator_of(task))) || micro_batch_of(task) + 1 == micro_batches_)
@@ -67,7 +67,7 @@ void RunPlan::make_queues(const Graph& graph, std::span<const double> order) {
   }
 }
 
-void RunPlan::make_slots(const Graph& graph) {
+void RunLayout::make_slots(const Graph& graph) {
   const auto tensors = static_cast<int32_t>(graph.tensors().size());
   std::vector<std::vector<int32_t>> readers(graph.tensors().size());
   for (int32_t op = 0; op < operators_; ++op)
@@ -91,7 +91,7 @@ void RunPlan::make_slots(const Graph& graph) {
   first_slot_.push_back(static_cast<int32_t>(slots_.size()));
 }
 
-int32_t RunPlan::slot(int32_t tensor, int32_t device) const {
+int32_t RunLayout::slot(int32_t tensor, int32_t device) const {
   int32_t at = home_slot(tensor);
   while (slots_[at].device != device) ++at;
   return at;

@@ -11,7 +11,7 @@ namespace trinity {
 /// Which worker runs what in which order, and where tensors lie while a step runs. A task is
 /// (micro-batch, operator), numbered micro-batch * operators + operator as in the simulator;
 /// updates run once, in the last micro-batch.
-class RunPlan {
+class RunLayout {
  public:
   /// A place for a tensor, one a micro-batch: on its producer's device and on those of its readers
   /// elsewhere, which hold copies.
@@ -26,8 +26,8 @@ class RunPlan {
   /// keys, and an empty order, go by number. Throws ArgumentError for counts that differ,
   /// devices out of range, operators of a colocation unit on two devices and an order in which an
   /// operator comes before one that it reads; LimitError for more than 2^26 tasks.
-  RunPlan(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
-          int32_t micro_batches, std::span<const double> order);
+  RunLayout(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
+            int32_t micro_batches, std::span<const double> order);
 
   int32_t devices() const { return static_cast<int32_t>(queues_.size()); }
   int32_t micro_batches() const { return micro_batches_; }

@@ -3,25 +3,26 @@
 #include <atomic>
 #include <vector>
 
-#include "execute/run_plan.h"
+#include "execute/run_layout.h"
 #include "libtorch/torch.h"
 
 namespace trinity {
 
-/// The tensors that wait for readers, by slot of a RunPlan and micro-batch. A value goes with its
+/// The tensors that wait for readers, by slot of a RunLayout and micro-batch. A value goes with its
 /// last reader; it is kept by the worker of its device and read, from another slot, by others.
 class TensorStore {
  public:
-  explicit TensorStore(const RunPlan& plan)
-      : plan_(plan), values_(plan.slots().size() * static_cast<size_t>(plan.micro_batches())) {}
+  explicit TensorStore(const RunLayout& layout)
+      : layout_(layout),
+        values_(layout.slots().size() * static_cast<size_t>(layout.micro_batches())) {}
 
   /// Nothing is there, nothing has been read.
   void clear() {
-    for (int32_t m = 0; m < plan_.micro_batches(); ++m)
-      for (size_t slot = 0; slot < plan_.slots().size(); ++slot) {
+    for (int32_t m = 0; m < layout_.micro_batches(); ++m)
+      for (size_t slot = 0; slot < layout_.slots().size(); ++slot) {
         Value& value = at(static_cast<int32_t>(slot), m);
         value.tensor = at::Tensor();
-        value.readers = plan_.readers(static_cast<int32_t>(slot), m);
+        value.readers = layout_.readers(static_cast<int32_t>(slot), m);
       }
   }
 
@@ -46,11 +47,11 @@ class TensorStore {
   };
 
   Value& at(int32_t slot, int32_t micro_batch) {
-    return values_[static_cast<size_t>(micro_batch) * plan_.slots().size() +
+    return values_[static_cast<size_t>(micro_batch) * layout_.slots().size() +
                    static_cast<size_t>(slot)];
   }
 
-  const RunPlan& plan_;
+  const RunLayout& layout_;
   std::vector<Value> values_;
 };
 

@@ -34,7 +34,7 @@ struct LongestPath {
 /// `operator_time_s`: an entry an operator; `edge_time_s`: an entry an edge in the order of
 /// Graph::csr(), or empty where edges take no time. Throws ArgumentError for a time that is
 /// negative, infinite or no number. O(V + E); Boost's DAG paths know neither times of vertices nor
-/// several sources, so this is a sweep of our own.
+/// several sources, so this is a traversal of our own.
 LongestPath longest_path(const Graph& graph, std::span<const double> operator_time_s,
                          std::span<const double> edge_time_s = {});
 

@@ -217,7 +217,7 @@ double Agent::load(const std::string& path) {
   Match types;
   for (const auto& name : self.features.type_names)
     types.push_back(number.contains(name) ? number[name] : -1);
-  const WeightMatch transfer{types,
+  const WeightMatch match{types,
                           static_cast<int64_t>(names.size()),
                           self.groups,
                           saved.get<int64_t>("groups"),
@@ -228,12 +228,12 @@ double Agent::load(const std::string& path) {
                           saved.get<int64_t>("devices") == self.problem->devices(),
                           self.options.features.type_index,
                           names == self.features.type_names};
-  if (transfer.saved_groups < 1) saved.file.refuse("the saved policy is damaged (its groups)");
+  if (match.saved_groups < 1) saved.file.refuse("the saved policy is damaged (its groups)");
   int64_t copied = 0;
   for (const auto& weight : self.parameters.weights()) {
     const auto* from = saved.file.find(weight.name);
     Match rows, columns;
-    if (from && transfer.matches(weight, *from, rows, columns))
+    if (from && match.matches(weight, *from, rows, columns))
       copied +=
           copy_matched(weight, rows, columns, *from, self.parameters.values.data() + weight.offset);
   }

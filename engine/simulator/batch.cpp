@@ -14,7 +14,7 @@ uint64_t schedule_hash(const Schedule* schedule) {
   if (!schedule) return 0;
   Hasher hash;
   hash.add(static_cast<uint64_t>(schedule->micro_batches));
-  hash.add(static_cast<uint64_t>(schedule->policy));
+  hash.add(static_cast<uint64_t>(schedule->dispatch));
   hash.add(static_cast<uint64_t>(schedule->stream));
   hash.add(static_cast<uint64_t>(schedule->contradicts));
   for (const int64_t priority : schedule->priority) hash.add(static_cast<uint64_t>(priority));

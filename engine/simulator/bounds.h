@@ -7,7 +7,7 @@
 namespace trinity {
 
 /// What no plan of a problem can beat: any placement that keeps colocation units together, any
-/// policy, any queue model. All are proven, in exact integer arithmetic.
+/// dispatch rule, any queue model. All are proven, in exact integer arithmetic.
 struct Bounds {
   /// Longest path, every operator at its least cost, wires free.
   int64_t critical_path_ns = 0;

@@ -61,7 +61,7 @@ void EventLoop::run(const Plan& plan, int64_t limit_ns, Record& record) {
 
 void EventLoop::begin(const Plan& plan, int64_t limit_ns, Record& record) {
   plan_ = plan;
-  policy_ = plan.schedule ? plan.schedule->policy : Policy::fifo;
+  dispatch_ = plan.schedule ? plan.schedule->dispatch : DispatchRule::fifo;
   micro_batches_ = plan.schedule ? plan.schedule->runs() : 1;
   stream_ = plan.schedule && plan.schedule->stream > 0;
   limit_ns_ = limit_ns;
@@ -76,7 +76,7 @@ void EventLoop::begin(const Plan& plan, int64_t limit_ns, Record& record) {
   last_ended_.assign(n, -1);
   for (auto& heap : waiting_) heap.clear();
   for (auto* heap : {&ends_, &arriving_, &frees_, &begins_, &bookable_}) heap->clear();
-  if (policy_ == Policy::order)
+  if (dispatch_ == DispatchRule::order)
     next_in_order_.assign(plan.schedule->order_first.begin(), plan.schedule->order_first.end() - 1);
   running_.assign(d, -1);
   begin_ns_.assign(d, 0);
@@ -171,7 +171,7 @@ bool EventLoop::idle(int32_t device) const {
 /// The task that a device would run next, or -1.
 int32_t EventLoop::choice(int32_t device) {
   const auto d = static_cast<size_t>(device);
-  if (policy_ != Policy::order) return waiting_[d].empty() ? -1 : waiting_[d].front().what;
+  if (dispatch_ != DispatchRule::order) return waiting_[d].empty() ? -1 : waiting_[d].front().what;
   int32_t& at = next_in_order_[d];
   for (; at < plan_.schedule->order_first[d + 1]; ++at) {
     const int32_t task = plan_.schedule->order[at];
@@ -225,7 +225,7 @@ bool EventLoop::start_best() {
 void EventLoop::start(int32_t task, int32_t device) {
   const auto d = static_cast<size_t>(device);
   const auto t = static_cast<size_t>(task);
-  if (policy_ == Policy::order)
+  if (dispatch_ == DispatchRule::order)
     ++next_in_order_[d];
   else
     pop(waiting_[d]);
@@ -273,17 +273,17 @@ void EventLoop::make_ready(int32_t task, int32_t op) {
   const int32_t device = device_of(op);
   touch(device);
   auto& heap = waiting_[device];
-  switch (policy_) {
-    case Policy::fifo:
+  switch (dispatch_) {
+    case DispatchRule::fifo:
       push(heap, Entry{now_ns_, task, task});
       break;
-    case Policy::lifo:
+    case DispatchRule::lifo:
       push(heap, Entry{-now_ns_, -static_cast<int64_t>(task), task});
       break;
-    case Policy::priority:
+    case DispatchRule::priority:
       push(heap, Entry{~plan_.schedule->priority[op], task, task});
       break;
-    case Policy::order:
+    case DispatchRule::order:
       break;
   }
 }
@@ -539,9 +539,10 @@ void EventLoop::report_deadlock() {
   std::string text;
   int shown = 0;
   for (int32_t d = 0; d < problem_.devices(); ++d) {
-    if (policy_ == Policy::order) choice(d);  // passes over what does not run on devices
-    const int32_t at = policy_ == Policy::order ? next_in_order_[d] : 0;
-    if (policy_ != Policy::order || at >= plan_.schedule->order_first[static_cast<size_t>(d) + 1])
+    if (dispatch_ == DispatchRule::order) choice(d);  // passes over what does not run on devices
+    const int32_t at = dispatch_ == DispatchRule::order ? next_in_order_[d] : 0;
+    if (dispatch_ != DispatchRule::order ||
+        at >= plan_.schedule->order_first[static_cast<size_t>(d) + 1])
       continue;
     const int32_t task = plan_.schedule->order[at];
     if (++shown <= 8)

@@ -84,7 +84,7 @@ class EventLoop {
   const bool members_;
   Flows flows_;
   Plan plan_;
-  Policy policy_ = Policy::fifo;
+  DispatchRule dispatch_ = DispatchRule::fifo;
   int32_t micro_batches_ = 1, unfinished_ = 0;
   bool stream_ = false;
   int64_t limit_ns_ = kNoLimit, now_ns_ = 0;
@@ -94,7 +94,7 @@ class EventLoop {
   std::vector<int64_t> ready_ns_;       // per task
   std::vector<int32_t> to_end_;         // per operator: micro-batches that have not ended
   std::vector<int32_t> last_ended_;     // per operator: the task that ended last of all
-  std::vector<Heap> waiting_;           // per device: ready tasks, by policy
+  std::vector<Heap> waiting_;           // per device: ready tasks, by rule
   std::vector<int32_t> next_in_order_;  // per device: position in the schedule's order
   std::vector<int32_t> running_;        // per device: task, or -1
   std::vector<int64_t> begin_ns_;       // per device: when that began

@@ -51,7 +51,8 @@ bool FifoEngine::takes(const Problem& problem, const Schedule* schedule) {
   if (queue == QueueModel::route || queue == QueueModel::fair || queue == QueueModel::receiver)
     return false;
   if (problem.contends()) return false;
-  if (schedule && (schedule->policy != Policy::fifo || schedule->micro_batches != 1)) return false;
+  if (schedule && (schedule->dispatch != DispatchRule::fifo || schedule->micro_batches != 1))
+    return false;
   return problem.graph().collectives().empty() &&
          (packs(problem, kSmallShift) || packs(problem, kLargeShift));
 }

@@ -7,7 +7,7 @@ namespace trinity {
 
 /// The fast road: one event per operator. Processing operators in the global order of (ready time,
 /// number) fills every device and every queue that one device feeds in first-in-first-out order
-/// (manual/simulator.md "The ready-order sweep"), so neither ends nor transfers need events of
+/// (manual/simulator.md "The FIFO engine"), so neither ends nor transfers need events of
 /// their own.
 class FifoEngine {
  public:

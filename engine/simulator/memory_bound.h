@@ -7,8 +7,8 @@
 namespace trinity {
 
 /// Bytes that the fullest device holds at its peak, whatever the placement (colocation units kept
-/// together), policy, order, queue model and cluster; 0 where memory is not accounted. Near linear
-/// in the size of the graph.
+/// together), dispatch rule, order, queue model and cluster; 0 where memory is not accounted. Near
+/// linear in the size of the graph.
 ///
 /// By slots it is the largest of
 ///   - what one operator needs at once: its unit's fixed bytes, its workspace, inputs and outputs;

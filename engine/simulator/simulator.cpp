@@ -91,15 +91,15 @@ void check(const Problem& problem, const Plan& plan) {
   check_micro_batches(problem, schedule);
   check_stream(problem, schedule);
   const char* published = problem.rules().published_name();
-  if (published && (schedule.policy != Policy::fifo || schedule.runs() > 1))
+  if (published && (schedule.dispatch != DispatchRule::fifo || schedule.runs() > 1))
     throw ArgumentError(fmt::format(
         "rules '{}' know one micro-batch, first in first out, only", published));
-  if (schedule.policy == Policy::priority &&
+  if (schedule.dispatch == DispatchRule::priority &&
       schedule.priority.size() != static_cast<size_t>(problem.operators()))
     throw ArgumentError(fmt::format("priorities of graph '{}' need {} entries, got {}",
                                     problem.graph().name(), problem.operators(),
                                     schedule.priority.size()));
-  if (schedule.policy != Policy::order) return;
+  if (schedule.dispatch != DispatchRule::order) return;
   check_order(problem, schedule);
   check_order_devices(problem, plan);
 }

@@ -36,9 +36,9 @@ inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 /// READY. A task is ready when all its inputs have arrived on its device, at 0 when it has none. A
 /// reader on the producer's device sees a tensor at the producer's end.
 ///
-/// DEVICES. A device runs one task at a time and never waits while a task is ready (Policy::order
-/// excepted, which waits for the head of its sequence). Which ready task it takes: see Policy. It
-/// is free again at the task's end plus its pause (device_dead_ns).
+/// DEVICES. A device runs one task at a time and never waits while a task is ready
+/// (DispatchRule::order excepted, which waits for the head of its sequence). Which ready task it
+/// takes: see DispatchRule. It is free again at the task's end plus its pause (device_dead_ns).
 ///
 /// CONTENTION. Devices of one type on one node share its memory. While k of the n of them have
 /// taken a task that costs something and not ended it (the copies of a receiver count), each of

@@ -13,7 +13,7 @@
 namespace trinity {
 namespace {
 
-constexpr const char* kPolicies[] = {"fifo", "lifo", "priority", "order"};
+constexpr const char* kDispatchRules[] = {"fifo", "lifo", "priority", "order"};
 constexpr const char* kPipelines[] = {"gpipe", "1f1b", "interleaved", "pipedream"};
 constexpr const char* kSchedules[] = {"fifo",  "lifo", "critical_path", "priority", "order",
                                       "gpipe", "1f1b", "interleaved",   "pipedream"};
@@ -167,7 +167,7 @@ class Pipeline {
 
   Schedule run() {
     result_.micro_batches = micro_batches_;
-    result_.policy = Policy::order;
+    result_.dispatch = DispatchRule::order;
     if (flushes())
       runs_ = micro_batches_;
     else
@@ -393,15 +393,17 @@ void sort_stages(const DeviceLinks& links, int32_t stages, std::vector<int32_t>&
 
 }  // namespace
 
-Policy parse_policy(std::string_view name) {
-  return static_cast<Policy>(parse_word("policy", name, kPolicies));
+DispatchRule parse_dispatch_rule(std::string_view name) {
+  return static_cast<DispatchRule>(parse_word("dispatch rule", name, kDispatchRules));
 }
 
 PipelineSchedule parse_pipeline_schedule(std::string_view name) {
   return static_cast<PipelineSchedule>(parse_word("pipeline schedule", name, kPipelines));
 }
 
-const char* policy_name(Policy policy) { return kPolicies[static_cast<size_t>(policy)]; }
+const char* dispatch_rule_name(DispatchRule rule) {
+  return kDispatchRules[static_cast<size_t>(rule)];
+}
 
 const char* pipeline_schedule_name(PipelineSchedule schedule) {
   return kPipelines[static_cast<size_t>(schedule)];

@@ -19,7 +19,7 @@ class ScheduleError : public ArgumentError {
 
 /// Which of the ready tasks a free device runs next. A task is (micro-batch, operator), numbered
 /// micro-batch * operators + operator.
-enum class Policy : uint8_t {
+enum class DispatchRule : uint8_t {
   fifo,      ///< the one ready first; ties by number
   lifo,      ///< the one ready last; ties by the larger number
   priority,  ///< the one of largest priority; ties by number
@@ -35,18 +35,18 @@ enum class PipelineSchedule : uint8_t {
 };
 
 /// Both throw ArgumentError naming the accepted words ("1f1b" for one_f_one_b).
-Policy parse_policy(std::string_view name);
+DispatchRule parse_dispatch_rule(std::string_view name);
 PipelineSchedule parse_pipeline_schedule(std::string_view name);
-const char* policy_name(Policy policy);
+const char* dispatch_rule_name(DispatchRule rule);
 const char* pipeline_schedule_name(PipelineSchedule schedule);
 
 /// How a placed graph is run: how often, and in which order on every device.
 struct Schedule {
   int32_t micro_batches = 1;  ///< forward and backward run this often, update once at the end
-  Policy policy = Policy::fifo;
-  std::vector<int64_t> priority;     ///< Policy::priority: per operator, the larger first
-  std::vector<int32_t> order;        ///< Policy::order: tasks, one device after the other
-  std::vector<int32_t> order_first;  ///< Policy::order: devices + 1 positions in `order`
+  DispatchRule dispatch = DispatchRule::fifo;
+  std::vector<int64_t> priority;     ///< DispatchRule::priority: per operator, the larger first
+  std::vector<int32_t> order;        ///< DispatchRule::order: tasks, one device after the other
+  std::vector<int32_t> order_first;  ///< DispatchRule::order: devices + 1 positions in `order`
 
   /// An asynchronous stream (PipeDream): as many mini-batches are simulated, each with its updates,
   /// and the step is the time of micro_batches of them in the steady state, measured between the
@@ -67,8 +67,8 @@ struct Schedule {
 
 /// A schedule as scripts and strategy files state it; a problem's costs make a Schedule of it.
 struct ScheduleSpec {
-  /// A policy, a pipeline, or "critical_path": the priority of an operator is the longest path from
-  /// its start to the end of the step.
+  /// A dispatch rule, a pipeline, or "critical_path": the priority of an operator is the longest
+  /// path from its start to the end of the step.
   std::string name = "fifo";
   int32_t micro_batches = 1;
   std::vector<double> priority;  ///< "priority": per operator, the larger first

@@ -1,4 +1,4 @@
-#include "strategy/split_plan.h"
+#include "strategy/split_layout.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,8 +15,8 @@ bool is_sum(const Operator& op) { return op.phase == Phase::backward && op.type 
 
 }  // namespace
 
-SplitPlan::SplitPlan(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
-                     int32_t devices)
+SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
+                         std::span<const int32_t> placement, int32_t devices)
     : graph_(graph),
       cuts_(at(graph.operator_count())),
       devices_of_(at(graph.operator_count())),
@@ -43,7 +43,7 @@ SplitPlan::SplitPlan(const Graph& graph, const Splits& splits, std::span<const i
   }
 }
 
-void SplitPlan::find_leaders(const Splits& splits) {
+void SplitLayout::find_leaders(const Splits& splits) {
   for (int32_t id = 0; id < graph_.operator_count(); ++id) {
     const auto& op = graph_.op(id);
     const bool follows = op.phase != Phase::forward && op.forward >= 0;
@@ -59,7 +59,7 @@ void SplitPlan::find_leaders(const Splits& splits) {
   }
 }
 
-SplitPlan::View SplitPlan::forward_view(int32_t op) const {
+SplitLayout::View SplitLayout::forward_view(int32_t op) const {
   const auto& space = cuts_[op].space();
   View view{space.inputs, space.outputs, std::vector<bool>(space.inputs.size(), false), -1};
   const auto& type = graph_.op(op).type;
@@ -67,7 +67,7 @@ SplitPlan::View SplitPlan::forward_view(int32_t op) const {
   return view;
 }
 
-TensorAxes SplitPlan::weight_axes(const Operator& forward) const {
+TensorAxes SplitLayout::weight_axes(const Operator& forward) const {
   const auto& space = cut(static_cast<int32_t>(&forward - graph_.operators().data())).space();
   size_t largest = 0;
   for (size_t i = 1; i < forward.parameters.size(); ++i)
@@ -78,7 +78,7 @@ TensorAxes SplitPlan::weight_axes(const Operator& forward) const {
 /// The training lowering gives a backward operator the gradients of outputs, then forward tensors;
 /// it writes the gradients of inputs in order, then that of the weights. Gradients are told by
 /// their shapes, which are those of their tensors.
-SplitPlan::View SplitPlan::backward_view(int32_t id) const {
+SplitLayout::View SplitLayout::backward_view(int32_t id) const {
   const auto& op = graph_.op(id);
   const auto& forward = graph_.op(leader(id));
   const View& of = views_[leader(id)];
@@ -119,7 +119,7 @@ SplitPlan::View SplitPlan::backward_view(int32_t id) const {
 }
 
 /// Bytes of a part's inputs that lie on every device.
-std::vector<double> SplitPlan::local_bytes(int32_t op, int32_t part, int32_t devices) const {
+std::vector<double> SplitLayout::local_bytes(int32_t op, int32_t part, int32_t devices) const {
   std::vector<double> bytes(at(devices), 0);
   std::vector<int64_t> most(at(devices));
   for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k) {
@@ -140,8 +140,8 @@ std::vector<double> SplitPlan::local_bytes(int32_t op, int32_t part, int32_t dev
 /// Parts choose the devices that hold most of their inputs, the ones with most to gain first; parts
 /// that are left then choose among the devices that are. In part order alone, a part that has
 /// nothing anywhere would take the device that holds all that the next one needs.
-void SplitPlan::assign(int32_t op, const OperatorSplit& split, std::span<const int32_t> placement,
-                       int32_t devices) {
+void SplitLayout::assign(int32_t op, const OperatorSplit& split, std::span<const int32_t> placement,
+                         int32_t devices) {
   const int32_t parts = cuts_[op].parts();
   std::vector<int32_t> open = split.devices;
   if (open.empty() && parts == 1) open = {placement[op]};
@@ -173,8 +173,8 @@ void SplitPlan::assign(int32_t op, const OperatorSplit& split, std::span<const i
 
 /// The free one of the devices `open` that holds most of a part's inputs; of several the nearest to
 /// where the part would be if all parts were spread evenly over these devices.
-SplitPlan::Choice SplitPlan::choose(int32_t op, int32_t part, const std::vector<int32_t>& open,
-                                    const std::vector<bool>& taken, int32_t devices) const {
+SplitLayout::Choice SplitLayout::choose(int32_t op, int32_t part, const std::vector<int32_t>& open,
+                                        const std::vector<bool>& taken, int32_t devices) const {
   const auto parts = static_cast<int64_t>(cuts_[op].parts());
   const int64_t even = part * static_cast<int64_t>(open.size()) / parts;
   const auto local = local_bytes(op, part, devices);
@@ -190,13 +190,13 @@ SplitPlan::Choice SplitPlan::choose(int32_t op, int32_t part, const std::vector<
   return best;
 }
 
-void SplitPlan::settle_outputs(int32_t op) {
+void SplitLayout::settle_outputs(int32_t op) {
   for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o)
     for (int32_t part = 0; part < cut(op).parts(); ++part)
       homes_[graph_.op(op).outputs[o]].push_back({written(op, o, part), device(op, part), part});
 }
 
-void SplitPlan::demand_sources(int32_t op) {
+void SplitLayout::demand_sources(int32_t op) {
   for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k) {
     const int32_t tensor = graph_.op(op).inputs[k];
     if (!is_source(graph_.tensor(tensor).producer)) continue;
@@ -212,7 +212,7 @@ void SplitPlan::demand_sources(int32_t op) {
 }
 
 /// Adds the rows and columns that a window reaches beyond a block of its image.
-void SplitPlan::widen(const Operator& forward, int32_t op, int32_t part, Block& block) const {
+void SplitLayout::widen(const Operator& forward, int32_t op, int32_t part, Block& block) const {
   const auto kernel = integers_attribute(forward, "kernel_shape");
   const auto strides = integers_attribute(forward, "strides");
   const auto pads = integers_attribute(forward, "pads");
@@ -230,7 +230,7 @@ void SplitPlan::widen(const Operator& forward, int32_t op, int32_t part, Block& 
   }
 }
 
-Block SplitPlan::needed(int32_t op, size_t input, int32_t part) const {
+Block SplitLayout::needed(int32_t op, size_t input, int32_t part) const {
   const auto& view = views_[op];
   const auto& shape = graph_.tensor(graph_.op(op).inputs[input]).shape;
   Block block = cut(op).block(shape, view.inputs[input], part);
@@ -238,19 +238,19 @@ Block SplitPlan::needed(int32_t op, size_t input, int32_t part) const {
   return block;
 }
 
-Block SplitPlan::written(int32_t op, size_t output, int32_t part) const {
+Block SplitLayout::written(int32_t op, size_t output, int32_t part) const {
   return cut(op).block(graph_.tensor(graph_.op(op).outputs[output]).shape,
                        views_[op].outputs[output], part);
 }
 
 /// Parts of a sum of gradients and of an update that write the same block do the same work.
-std::vector<int32_t> SplitPlan::summed(int32_t op, size_t output) const {
+std::vector<int32_t> SplitLayout::summed(int32_t op, size_t output) const {
   const auto& of = graph_.op(op);
   if (is_sum(of) || of.phase == Phase::update || of.type == "SoftmaxCrossEntropyLoss") return {};
   return cut(op).missing(output_axes(op, output));
 }
 
-double SplitPlan::weight_share(int32_t op, int32_t part) const {
+double SplitLayout::weight_share(int32_t op, int32_t part) const {
   const auto& forward = graph_.op(leader(op));
   const auto& axes = cut(op).space().parameters;
   double whole = 0, own = 0;

@@ -18,11 +18,11 @@ struct Home {
 /// What lower_splits() decides before it builds: for every operator the cut that it follows, which
 /// dimensions its tensors carry, and on which device every part runs; for every tensor where its
 /// blocks lie.
-class SplitPlan {
+class SplitLayout {
  public:
   /// The arguments of lower_splits(), checked.
-  SplitPlan(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
-            int32_t devices);
+  SplitLayout(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
+              int32_t devices);
 
   /// The operator whose split `op` follows: its forward operator, or itself.
   int32_t leader(int32_t op) const { return leader_[op]; }

@@ -10,17 +10,17 @@
 #include "base/index.h"
 #include "base/stop.h"
 #include "graph/operator_types.h"
-#include "strategy/split_plan.h"
+#include "strategy/split_layout.h"
 
 namespace trinity {
 namespace {
 
-/// Builds the lowered graph from a plan.
+/// Builds the lowered graph from a layout.
 class SplitLowering {
  public:
-  SplitLowering(const Graph& graph, const SplitPlan& plan)
+  SplitLowering(const Graph& graph, const SplitLayout& layout)
       : graph_(graph),
-        plan_(plan),
+        layout_(layout),
         builder_(graph.name()),
         parts_of_(at(graph.operator_count())),
         held_(graph.tensors().size()) {}
@@ -32,7 +32,7 @@ class SplitLowering {
       if (builder_.operator_count() > static_cast<int32_t>(kMaxOperators))
         throw LimitError(fmt::format("the splits of graph '{}' make more than {} operators",
                                      graph_.name(), kMaxOperators));
-      plan_.is_source(op) ? add_source(op) : add_parts(op);
+      layout_.is_source(op) ? add_source(op) : add_parts(op);
     }
     for (int32_t unit = 0; unit < graph_.unit_count(); ++unit) colocate(graph_.unit(unit));
     for (Collective collective : graph_.collectives()) {
@@ -68,7 +68,7 @@ class SplitLowering {
   void add_source(int32_t op) {
     const auto& original = graph_.op(op);
     const int32_t tensor = original.outputs[0];
-    const auto& homes = plan_.homes(tensor);
+    const auto& homes = layout_.homes(tensor);
     for (size_t k = 0; k < homes.size(); ++k) {
       Operator copy = original;
       copy.name = part_name(original.name, static_cast<int32_t>(k), homes.size());
@@ -79,19 +79,19 @@ class SplitLowering {
   }
 
   void add_parts(int32_t op) {
-    const int32_t parts = plan_.cut(op).parts();
+    const int32_t parts = layout_.cut(op).parts();
     for (int32_t part = 0; part < parts; ++part) {
       Operator made = part_of(op, part);
       for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k)
         made.inputs.push_back(fetch(op, k, part));
       if (parts > 1) restate_traffic(op, part, made);
-      const int32_t id = add(std::move(made), plan_.device(op, part), op, part);
+      const int32_t id = add(std::move(made), layout_.device(op, part), op, part);
       parts_of_[op].push_back(id);
       for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o) {
-        const double share = plan_.is_weight_gradient(op, o) ? plan_.weight_share(op, part)
-                                                             : plan_.cut(op).share(part);
+        const double share = layout_.is_weight_gradient(op, o) ? layout_.weight_share(op, part)
+                                                               : layout_.cut(op).share(part);
         held_[graph_.op(op).outputs[o]].push_back(add_block(id, graph_.op(op).outputs[o],
-                                                            plan_.written(op, o, part), at(parts),
+                                                            layout_.written(op, o, part), at(parts),
                                                             "", parts == 1 ? 1 : share));
       }
     }
@@ -100,7 +100,7 @@ class SplitLowering {
 
   Operator part_of(int32_t op, int32_t part) const {
     const auto& original = graph_.op(op);
-    const auto& cut = plan_.cut(op);
+    const auto& cut = layout_.cut(op);
     Operator made = original;
     made.name = part_name(original.name, part, at(cut.parts()));
     made.inputs.clear();
@@ -110,7 +110,7 @@ class SplitLowering {
     }
     if (cut.parts() == 1) return made;
     const bool update = original.phase == Phase::update;
-    const double share = update ? plan_.weight_share(op, part) : work_share(op, part);
+    const double share = update ? layout_.weight_share(op, part) : work_share(op, part);
     made.flops *= share;
     if (made.measured()) made.measured_time_s *= share;
     if (made.traffic_bytes >= 0) made.traffic_bytes *= share;
@@ -127,9 +127,9 @@ class SplitLowering {
   double work_share(int32_t op, int32_t part) const {
     const auto& original = graph_.op(op);
     if (original.phase != Phase::backward || original.type != "Sum")
-      return plan_.cut(op).share(part);
+      return layout_.cut(op).share(part);
     const auto whole = static_cast<double>(graph_.tensor(original.outputs[0]).elements());
-    return static_cast<double>(block_elements(plan_.written(op, 0, part))) / std::max(1.0, whole);
+    return static_cast<double>(block_elements(layout_.written(op, 0, part))) / std::max(1.0, whole);
   }
 
   /// Memory traffic by the rules that made the original's, from the blocks that a part touches;
@@ -137,29 +137,29 @@ class SplitLowering {
   void restate_traffic(int32_t op, int32_t part, Operator& made) const {
     const auto& original = graph_.op(op);
     if (original.phase == Phase::update || original.measured()) return;
-    const auto& forward = graph_.op(plan_.leader(op));
+    const auto& forward = graph_.op(layout_.leader(op));
     const bool gathers = operator_rule(forward.type).gathers;
     if (gathers) return;
     double whole = static_cast<double>(forward.parameter_bytes());
-    double own = whole * plan_.weight_share(op, part);
+    double own = whole * layout_.weight_share(op, part);
     const auto count = [&](int32_t tensor, const Block& block) {
       const auto& of = graph_.tensor(tensor);
       const double bytes = static_cast<double>(of.bytes);
       whole += bytes;
-      own += block.empty() ? bytes * plan_.weight_share(op, part)
+      own += block.empty() ? bytes * layout_.weight_share(op, part)
                            : bytes * static_cast<double>(block_elements(block)) /
                                  std::max<double>(1, static_cast<double>(of.elements()));
     };
     for (size_t k = 0; k < original.inputs.size(); ++k)
-      count(original.inputs[k], plan_.needed(op, k, part));
+      count(original.inputs[k], layout_.needed(op, k, part));
     for (size_t o = 0; o < original.outputs.size(); ++o)
-      count(original.outputs[o], plan_.written(op, o, part));
+      count(original.outputs[o], layout_.written(op, o, part));
     if (original.traffic_bytes == whole) made.traffic_bytes = own;
   }
 
   /// Partial sums become sums; parts along a coupled dimension exchange their statistics.
   void join_parts(int32_t op, size_t output) {
-    const auto sums = plan_.summed(op, output);
+    const auto sums = layout_.summed(op, output);
     if (!sums.empty())
       return all_reduce(op, output, sums, [&](int32_t part) {
         const int32_t tensor = held_[graph_.op(op).outputs[output]][part];
@@ -171,10 +171,10 @@ class SplitLowering {
   }
 
   std::vector<int32_t> coupled_dimensions(int32_t op) const {
-    const auto& forward = graph_.op(plan_.leader(op));
+    const auto& forward = graph_.op(layout_.leader(op));
     std::vector<int32_t> found;
     if (forward.type == "BatchNormalization" || graph_.op(op).phase == Phase::update) return found;
-    const auto& cut = plan_.cut(op);
+    const auto& cut = layout_.cut(op);
     for (size_t d = 0; d < cut.factors().size(); ++d)
       if (cut.factors()[d] > 1 && cut.space().dimensions[d].role == DimensionRole::coupled)
         found.push_back(static_cast<int32_t>(d));
@@ -182,7 +182,7 @@ class SplitLowering {
   }
   /// Two numbers for every row of a part: its sum and its maximum, or its mean and its variance.
   int64_t row_bytes(int32_t op, int32_t part) const {
-    const auto& cut = plan_.cut(op);
+    const auto& cut = layout_.cut(op);
     double rows = cut.share(part);
     for (size_t d = 0; d < cut.factors().size(); ++d) {
       const auto& dimension = cut.space().dimensions[d];
@@ -195,12 +195,12 @@ class SplitLowering {
   template <class Bytes>
   void all_reduce(int32_t op, size_t output, const std::vector<int32_t>& dimensions, Bytes bytes) {
     const auto& original = graph_.op(op);
-    const bool weights = plan_.is_weight_gradient(op, output);
-    const auto group = plan_.cut(op).groups(dimensions);
+    const bool weights = layout_.is_weight_gradient(op, output);
+    const auto group = layout_.cut(op).groups(dimensions);
     const auto name = fmt::format("{}/sum{}", original.name, output + 1);
     auto& held = held_[original.outputs[output]];
     std::map<int32_t, Collective> collectives;
-    for (int32_t part = 0; part < plan_.cut(op).parts(); ++part) {
+    for (int32_t part = 0; part < layout_.cut(op).parts(); ++part) {
       auto& collective = collectives[group[part]];
       if (collective.members.empty()) {
         collective.name = fmt::format("{}.{}", name, group[part]);
@@ -212,7 +212,7 @@ class SplitLowering {
       member.phase = weights ? Phase::update : original.phase;
       member.traffic_bytes = 0;
       member.inputs = {held[part]};
-      const int32_t id = add(std::move(member), plan_.device(op, part), -1, part);
+      const int32_t id = add(std::move(member), layout_.device(op, part), -1, part);
       builder_.colocate(id, parts_of_[op][part]);
       Tensor sum = builder_.tensor(held[part]);
       held[part] = builder_.add_output(id, std::move(sum));
@@ -224,10 +224,10 @@ class SplitLowering {
   /// The tensor from which a part reads its block of an input.
   int32_t fetch(int32_t op, size_t input, int32_t part) {
     const int32_t tensor = graph_.op(op).inputs[input];
-    const int32_t device = plan_.device(op, part);
-    const auto& homes = plan_.homes(tensor);
+    const int32_t device = layout_.device(op, part);
+    const auto& homes = layout_.homes(tensor);
     const auto& held = held_[tensor];
-    const Block block = plan_.needed(op, input, part);
+    const Block block = layout_.needed(op, input, part);
     if (block.empty()) {  // no shape: parts of one operator match
       const auto same = std::min(at(part), homes.size() - 1);
       return held[same];
@@ -253,7 +253,7 @@ class SplitLowering {
 
   /// Pieces of all homes that cover the block, joined on the device where there are several.
   int32_t join(int32_t op, int32_t tensor, int32_t device, const Block& block) {
-    const auto& homes = plan_.homes(tensor);
+    const auto& homes = layout_.homes(tensor);
     std::set<Block> seen;
     std::vector<int32_t> pieces;
     for (const auto& home : homes) {
@@ -272,7 +272,7 @@ class SplitLowering {
   }
 
   int32_t slice(int32_t tensor, size_t home, const Block& piece) {
-    if (plan_.homes(tensor)[home].block == piece) return held_[tensor][home];
+    if (layout_.homes(tensor)[home].block == piece) return held_[tensor][home];
     const auto key = std::make_tuple(tensor, static_cast<int32_t>(home), piece);
     if (const auto found = sliced_.find(key); found != sliced_.end()) return found->second;
     Operator slice;
@@ -280,7 +280,7 @@ class SplitLowering {
     slice.type = "Slice";
     slice.phase = graph_.op(graph_.tensor(tensor).producer).phase;
     slice.inputs = {held_[tensor][home]};
-    const int32_t id = add(std::move(slice), plan_.homes(tensor)[home].device, -1, 0);
+    const int32_t id = add(std::move(slice), layout_.homes(tensor)[home].device, -1, 0);
     return sliced_[key] = add_block(id, tensor, piece, 2, "piece");
   }
 
@@ -312,7 +312,7 @@ class SplitLowering {
   }
 
   const Graph& graph_;
-  const SplitPlan& plan_;
+  const SplitLayout& layout_;
   GraphBuilder builder_;
   std::vector<std::vector<int32_t>> parts_of_;  // by operator, in the builder
   std::vector<std::vector<int32_t>> held_;      // by tensor and home, in the builder
@@ -390,8 +390,8 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
     if (device < 0 || device >= devices)
       throw ArgumentError(
           fmt::format("splits: there is no device {} (of {})", device + 1, devices));
-  const SplitPlan plan(graph, splits, placement, devices);
-  return SplitLowering(graph, plan).run();
+  const SplitLayout layout(graph, splits, placement, devices);
+  return SplitLowering(graph, layout).run();
 }
 
 }  // namespace trinity

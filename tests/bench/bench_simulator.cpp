@@ -406,7 +406,7 @@ void bench_rejection(const std::vector<const Subject*>& subjects) {
 /// The longest path from an operator's start to the end of the step.
 Schedule critical_path(const Problem& problem) {
   Schedule schedule;
-  schedule.policy = Policy::priority;
+  schedule.dispatch = DispatchRule::priority;
   for (int32_t o = 0; o < problem.operators(); ++o)
     schedule.priority.push_back(problem.least_cost_ns(o) + problem.tail_ns(o));
   return schedule;

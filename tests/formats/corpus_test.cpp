@@ -18,12 +18,12 @@ using namespace trinity;
 
 namespace {
 
-/// An instance and, after a zero byte, a split of it.
-void read_instance_and_split(const std::string& text, const std::string& source) {
+/// An instance and, after a zero byte, a cut of it.
+void read_instance_and_cut(const std::string& text, const std::string& source) {
   const auto zero = text.find('\0');
   const auto instance = parse_dnn_partitioning(text.substr(0, zero), source, "corpus");
   if (zero == std::string::npos) return;
-  parse_dnn_split(text.substr(zero + 1), source, instance);
+  parse_dnn_cut(text.substr(zero + 1), source, instance);
 }
 
 using Read = std::function<void(const std::string& text, const std::string& source)>;
@@ -31,7 +31,7 @@ using Read = std::function<void(const std::string& text, const std::string& sour
 const std::map<std::string, Read>& readers() {
   static const std::map<std::string, Read> all = {
       {"graph_json", [](const auto& text, const auto& source) { parse_graph_json(text, source); }},
-      {"dnn_partitioning", read_instance_and_split},
+      {"dnn_partitioning", read_instance_and_cut},
       {"piper", [](const auto& text, const auto& source) { parse_piper(text, source, "corpus"); }},
       {"doppler",
        [](const auto& text, const auto& source) { parse_doppler(text, source, "corpus"); }},

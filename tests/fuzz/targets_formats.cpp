@@ -71,12 +71,12 @@ void read_doppler_graph(std::string_view text) {
   if (metrics.step_time_ns < lower_bounds(problem).step_time_ns) throw Finding("below the bound");
 }
 
-/// An instance and, after a zero byte, a split of it.
+/// An instance and, after a zero byte, a cut of it.
 void read_instance(std::string_view text) {
   const auto zero = text.find('\0');
   const auto instance = parse_dnn_partitioning(text.substr(0, zero), "fuzz", "fuzz");
   if (zero == std::string_view::npos) return;
-  parse_dnn_split(text.substr(zero + 1), "split", instance);
+  parse_dnn_cut(text.substr(zero + 1), "cut", instance);
 }
 
 void read_piper_instance(std::string_view text) { parse_piper(text, "fuzz", "fuzz"); }
@@ -136,7 +136,7 @@ std::vector<Target> format_targets() {
       {"onnx", "ONNX models", begin_onnx},
       {"pipedream", "profiles of PipeDream and DAPPLE", also_by_name(read_profile, "profile.txt")},
       {"doppler", "graphs of Doppler", also_by_name(read_doppler_graph, "graph.txt")},
-      {"dnn_partitioning", "instances of dnn-partitioning, splits",
+      {"dnn_partitioning", "instances of dnn-partitioning, cuts",
        also_by_name(read_instance, "instance.json")},
       {"piper", "instances of Piper", also_by_name(read_piper_instance, "instance.json")},
       {"selection", "strategy-selection problems, also compressed", begin_selection},

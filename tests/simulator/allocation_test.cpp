@@ -98,15 +98,15 @@ int64_t second_pass(const Problem& problem, const std::vector<Plan>& plans) {
   return count(pass);
 }
 
-/// A schedule of every policy, with one and with several micro-batches.
+/// A schedule of every rule, with one and with several micro-batches.
 std::vector<Schedule> schedules_of(const Setup& setup) {
   std::vector<Schedule> schedules;
-  for (const auto policy : {Policy::fifo, Policy::lifo, Policy::priority})
+  for (const auto rule : {DispatchRule::fifo, DispatchRule::lifo, DispatchRule::priority})
     for (const int32_t micro_batches : {1, 3}) {
       schedules.emplace_back();
-      schedules.back().policy = policy;
+      schedules.back().dispatch = rule;
       schedules.back().micro_batches = micro_batches;
-      if (policy == Policy::priority)
+      if (rule == DispatchRule::priority)
         for (int32_t o = 0; o < setup.problem->operators(); ++o)
           schedules.back().priority.push_back(o * 7 % 20);
     }
@@ -136,7 +136,7 @@ TEST_CASE("the event loop allocates nothing after its first pass") {
       const Setup setup(queue, memory);
       for (const auto& schedule : schedules_of(setup)) {
         CAPTURE(std::string(queue_model_name(queue)));
-        CAPTURE(std::string(policy_name(schedule.policy)));
+        CAPTURE(std::string(dispatch_rule_name(schedule.dispatch)));
         CHECK(second_pass(*setup.problem, setup.plans(&schedule)) == 0);
       }
     }

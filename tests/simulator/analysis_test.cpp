@@ -137,7 +137,7 @@ Ran random_run(uint64_t index) {
   spec.queue = kQueues[index % 5];
   Schedule schedule;
   schedule.micro_batches = static_cast<int32_t>(1 + random.below(4));
-  schedule.policy = random.below(3) ? Policy::fifo : Policy::lifo;
+  schedule.dispatch = random.below(3) ? DispatchRule::fifo : DispatchRule::lifo;
   auto graph = random_training_graph(random, static_cast<int>(1 + random.below(60)));
   auto placement = test::random_placement(random, *graph, devices);
   return {graph, spec, std::move(placement), schedule};

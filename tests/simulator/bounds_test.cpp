@@ -369,7 +369,7 @@ TEST_CASE("no placement beats the bounds") {
     const Problem problem(graph, cluster, rules);
     Schedule schedule;
     if (i % 8 != 7 && i % 3 == 2) schedule.micro_batches = 2;
-    if (i % 8 != 7 && i % 5 == 4) schedule.policy = Policy::lifo;
+    if (i % 8 != 7 && i % 5 == 4) schedule.dispatch = DispatchRule::lifo;
     const auto bounds = lower_bounds(problem, schedule.micro_batches);
     const auto best = best_of_all(problem, schedule);
     CHECK(bounds.step_time_ns <= best.step_time_ns);
@@ -473,7 +473,7 @@ TEST_CASE("no plan's fullest device holds less than the bound") {
       unit_device.push_back(int32_t(random.below(uint64_t(problem.devices()))));
     for (const int32_t unit : graph->units()) placement.push_back(unit_device[size_t(unit)]);
     Schedule schedule;
-    schedule.policy = test::kPolicies[i % 2];
+    schedule.dispatch = test::kDispatchRules[i % 2];
     schedule.micro_batches = 1 + int32_t(i % 3);
     Metrics metrics;
     Simulator(problem).run(Plan{placement, &schedule}, metrics);

@@ -26,7 +26,7 @@ struct Plans {
     for (int i = 0; i < 12; ++i)
       placements.push_back(test::random_placement(random, problem->graph(), problem->devices()));
     schedules = {c.schedule, {}, {}};
-    schedules[2].policy = Policy::lifo;
+    schedules[2].dispatch = DispatchRule::lifo;
     schedules[2].micro_batches = 2;
     for (const auto& placement : placements) {
       for (const auto& schedule : schedules) plans.push_back({placement, &schedule});
@@ -69,7 +69,7 @@ TEST_CASE("a simulator is as good as new after an error") {
   Metrics metrics, again;
   simulator.run(placement, metrics);
   Schedule backwards;
-  backwards.policy = Policy::order;
+  backwards.dispatch = DispatchRule::order;
   backwards.order = {1, 0};
   backwards.order_first = {0, 2, 2};
   CHECK_THROWS_AS(simulator.run(Plan{placement, &backwards}, again), ArgumentError);

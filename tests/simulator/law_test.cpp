@@ -1,4 +1,4 @@
-// The laws of manual/simulator.md "Laws" on random plans under every queue model and policy.
+// The laws of manual/simulator.md "Laws" on random plans under every queue model and dispatch rule.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,7 +12,8 @@ namespace {
 
 constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
                                   QueueModel::route, QueueModel::fair};
-constexpr Policy kPolicies[] = {Policy::fifo, Policy::lifo, Policy::priority, Policy::order};
+constexpr DispatchRule kDispatchRules[] = {DispatchRule::fifo, DispatchRule::lifo,
+                                           DispatchRule::priority, DispatchRule::order};
 
 /// Runs a case and judges it; for fixed orders, the replay of its first-in-first-out run.
 void judge(test::Case c, bool replay) {
@@ -29,14 +30,14 @@ void judge(test::Case c, bool replay) {
   test::check_laws(*c.problem, c.plan(), metrics, timeline);
 }
 
-void judge_many(Policy policy, int32_t micro_batches, bool collectives) {
-  const bool replay = policy == Policy::order;
-  uint64_t index = 100000 + 1000 * static_cast<uint64_t>(policy) + (collectives ? 500000 : 0);
+void judge_many(DispatchRule rule, int32_t micro_batches, bool collectives) {
+  const bool replay = rule == DispatchRule::order;
+  uint64_t index = 100000 + 1000 * static_cast<uint64_t>(rule) + (collectives ? 500000 : 0);
   for (const auto queue : kQueues)
     for (int i = 0; i < 200; ++i, ++index) {
       CAPTURE(index);
       judge(test::random_case(index, {.queue = queue,
-                                      .policy = replay ? Policy::fifo : policy,
+                                      .dispatch = replay ? DispatchRule::fifo : rule,
                                       .most_operators = 60 / (micro_batches > 1 ? 2 : 1),
                                       .most_micro_batches = micro_batches,
                                       .collectives = collectives}),
@@ -46,20 +47,20 @@ void judge_many(Policy policy, int32_t micro_batches, bool collectives) {
 
 }  // namespace
 
-TEST_CASE("the laws hold under every queue model and policy") {
-  for (const auto policy : kPolicies) judge_many(policy, 1, false);
+TEST_CASE("the laws hold under every queue model and dispatch rule") {
+  for (const auto rule : kDispatchRules) judge_many(rule, 1, false);
 }
 
 TEST_CASE("the laws hold with collectives") {
-  for (const auto policy : kPolicies) judge_many(policy, 1, true);
+  for (const auto rule : kDispatchRules) judge_many(rule, 1, true);
 }
 
 TEST_CASE("the laws hold with several micro-batches") {
-  for (const auto policy : kPolicies) judge_many(policy, 4, false);
+  for (const auto rule : kDispatchRules) judge_many(rule, 4, false);
 }
 
 TEST_CASE("the laws hold with several micro-batches and collectives") {
-  for (const auto policy : kPolicies) judge_many(policy, 4, true);
+  for (const auto rule : kDispatchRules) judge_many(rule, 4, true);
 }
 
 TEST_CASE("the laws hold without memory, with pauses and without queues") {
@@ -85,7 +86,7 @@ struct Recorded {
   Metrics metrics;
   Timeline timeline;
 
-  explicit Recorded(Policy policy) {
+  explicit Recorded(DispatchRule rule) {
     test::GraphMaker make("recorded");
     const int a = make.op("a", 5e-6), b = make.op("b", 4e-6), other = make.op("c", 3e-6);
     const int d = make.op("d", 2e-6), x = make.op("x", 0), y = make.op("y", 0);
@@ -99,7 +100,7 @@ struct Recorded {
     c.problem =
         std::make_shared<const Problem>(make.share(), cluster, SimulationRules::standard(*cluster));
     c.placement = {0, 0, 0, 1, 1, 0};
-    c.schedule.policy = policy;
+    c.schedule.dispatch = rule;
     Simulator(*c.problem).run(c.plan(), metrics, &timeline);
   }
   bool breaks(const char* text) const {
@@ -113,8 +114,8 @@ struct Recorded {
 }  // namespace
 
 TEST_CASE("the laws notice every way of breaking a run") {
-  const auto notices = [](const char* text, auto change, Policy policy = Policy::fifo) {
-    Recorded run(policy);
+  const auto notices = [](const char* text, auto change, DispatchRule rule = DispatchRule::fifo) {
+    Recorded run(rule);
     CHECK(test::broken_laws(*run.c.problem, run.c.plan(), run.metrics, run.timeline).empty());
     change(run);
     CHECK_MESSAGE(run.breaks(text), text);
@@ -128,7 +129,7 @@ TEST_CASE("the laws notice every way of breaking a run") {
   notices("its device is free at", [=](Recorded& run) { shift(run, 1, -1); });
   notices("its device idles before", [=](Recorded& run) { shift(run, 3, 1); });
   notices("though one that goes before it waits",
-          [](Recorded& run) { run.c.schedule.policy = Policy::lifo; });
+          [](Recorded& run) { run.c.schedule.dispatch = DispatchRule::lifo; });
   notices("is ready at", [](Recorded& run) { --run.timeline.ready_ns[3]; });
   notices("never sends output", [](Recorded& run) { run.timeline.transfers.pop_back(); });
   notices("twice",

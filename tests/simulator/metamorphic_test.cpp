@@ -15,7 +15,8 @@ namespace {
 
 constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
                                   QueueModel::route, QueueModel::fair};
-constexpr Policy kPolicies[] = {Policy::fifo, Policy::lifo, Policy::priority};
+constexpr DispatchRule kDispatchRules[] = {DispatchRule::fifo, DispatchRule::lifo,
+                                           DispatchRule::priority};
 
 struct Result {
   Metrics metrics;
@@ -34,10 +35,10 @@ int64_t step(const Problem& problem, const test::Case& c) {
   return metrics.step_time_ns;
 }
 
-/// Case `index`, whose queue model, policy and micro-batches take turns.
+/// Case `index`, whose queue model, rule and micro-batches take turns.
 test::Case random_case(uint64_t index, int queues, bool collectives) {
   return test::random_case(index, {.queue = kQueues[index % static_cast<uint64_t>(queues)],
-                                   .policy = kPolicies[index / 5 % 3],
+                                   .dispatch = kDispatchRules[index / 5 % 3],
                                    .most_micro_batches = index % 2 ? 3 : 1,
                                    .collectives = collectives && index % 4 == 0});
 }
@@ -400,11 +401,11 @@ std::shared_ptr<const Graph> together(const Graph& a, const Graph& b) {
 }
 
 /// A schedule for `operators` operators, with priorities that do not depend on their number.
-Schedule schedule_for(int32_t operators, Policy policy, int32_t micro_batches) {
+Schedule schedule_for(int32_t operators, DispatchRule rule, int32_t micro_batches) {
   Schedule schedule;
-  schedule.policy = policy;
+  schedule.dispatch = rule;
   schedule.micro_batches = micro_batches;
-  if (policy == Policy::priority) schedule.priority.assign(static_cast<size_t>(operators), 1);
+  if (rule == DispatchRule::priority) schedule.priority.assign(static_cast<size_t>(operators), 1);
   return schedule;
 }
 
@@ -425,7 +426,7 @@ TEST_CASE("two graphs on devices of their own do not notice each other") {
     auto both = of_a;
     both.insert(both.end(), of_b.begin(), of_b.end());
     const auto measure = [&](const std::shared_ptr<const Graph>& graph, const auto& placement) {
-      const auto schedule = schedule_for(graph->operator_count(), kPolicies[i / 5 % 3],
+      const auto schedule = schedule_for(graph->operator_count(), kDispatchRules[i / 5 % 3],
                                          1 + static_cast<int32_t>(i % 3));
       return run({graph, cluster, rules}, placement, schedule).metrics;
     };

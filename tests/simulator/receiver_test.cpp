@@ -43,7 +43,7 @@ TEST_CASE("a receiver's copies and contention equal the reference") {
   for (uint64_t i = 0; i < 400; ++i) {
     CAPTURE(i);
     auto c = test::random_case(i, {.queue = QueueModel::receiver,
-                                   .policy = test::kPolicies[i / 3 % 3],
+                                   .dispatch = test::kDispatchRules[i / 3 % 3],
                                    .most_operators = 40,
                                    .most_micro_batches = i % 2 ? 3 : 1,
                                    .collectives = i % 4 == 0});

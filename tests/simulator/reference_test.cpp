@@ -34,12 +34,12 @@ void compare(const test::Case& c, uint64_t index) {
 
 }  // namespace
 
-TEST_CASE("one micro-batch equals the reference under every queue model and policy") {
+TEST_CASE("one micro-batch equals the reference under every queue model and dispatch rule") {
   uint64_t index = 0;
   for (const auto queue : test::kQueues)
-    for (const auto policy : test::kPolicies)
+    for (const auto rule : test::kDispatchRules)
       for (int i = 0; i < 150; ++i, ++index)
-        compare(test::random_case(index, {.queue = queue, .policy = policy}), index);
+        compare(test::random_case(index, {.queue = queue, .dispatch = rule}), index);
 }
 
 TEST_CASE("larger graphs on many devices equal the reference") {
@@ -47,7 +47,7 @@ TEST_CASE("larger graphs on many devices equal the reference") {
   for (const auto queue : test::kQueues)
     for (int i = 0; i < 12; ++i, ++index)
       compare(test::random_case(index, {.queue = queue,
-                                        .policy = test::kPolicies[i % 3],
+                                        .dispatch = test::kDispatchRules[i % 3],
                                         .most_operators = 250,
                                         .most_devices = 60}),
               index);
@@ -56,10 +56,10 @@ TEST_CASE("larger graphs on many devices equal the reference") {
 TEST_CASE("micro-batches and collectives equal the reference") {
   uint64_t index = 10000;
   for (const auto queue : test::kQueues)
-    for (const auto policy : test::kPolicies)
+    for (const auto rule : test::kDispatchRules)
       for (int i = 0; i < 60; ++i, ++index)
         compare(test::random_case(index, {.queue = queue,
-                                          .policy = policy,
+                                          .dispatch = rule,
                                           .most_operators = 40,
                                           .most_micro_batches = 4,
                                           .collectives = i % 2 == 0}),

@@ -35,7 +35,7 @@ class TwoDevices {
   Metrics in_order(std::vector<int32_t> first, const std::vector<int32_t>& second,
                    int32_t micro_batches = 1) const {
     Schedule schedule;
-    schedule.policy = Policy::order;
+    schedule.dispatch = DispatchRule::order;
     schedule.micro_batches = micro_batches;
     const auto on_first = static_cast<int32_t>(first.size());
     first.insert(first.end(), second.begin(), second.end());
@@ -66,7 +66,7 @@ TEST_CASE("schedules that do not fit the problem are refused") {
   schedule.micro_batches = 1 << 30;
   refuses<LimitError>("more than 2^30 tasks", [&] { two.run(schedule); });
   schedule.micro_batches = 1;
-  schedule.policy = Policy::priority;
+  schedule.dispatch = DispatchRule::priority;
   for (const size_t entries : {0, 3, 5}) {
     schedule.priority.assign(entries, 1);
     refuses<ArgumentError>("priorities of graph 'chain' need 4 entries",
@@ -77,7 +77,7 @@ TEST_CASE("schedules that do not fit the problem are refused") {
 TEST_CASE("orders that are none are refused") {
   const TwoDevices two;
   Schedule schedule;
-  schedule.policy = Policy::order;
+  schedule.dispatch = DispatchRule::order;
   schedule.order = {0, 2, 1, 3};
   for (const auto& first : std::vector<std::vector<int32_t>>{
            {}, {0, 4}, {0, 2, 3}, {1, 2, 4}, {0, 5, 4}, {0, 2, 4, 4}, {0, -1, 4}}) {
@@ -221,9 +221,9 @@ TEST_CASE("rules that contradict each other are refused") {
   const std::vector<int32_t> placement(4, 0);
   const auto run = [&] { Simulator(published).run(Plan{placement, &schedule}, metrics); };
   run();
-  schedule.policy = Policy::lifo;
+  schedule.dispatch = DispatchRule::lifo;
   refuses<ArgumentError>("rules 'placeto' know one micro-batch", run);
-  schedule.policy = Policy::fifo;
+  schedule.dispatch = DispatchRule::fifo;
   schedule.micro_batches = 2;
   refuses<ArgumentError>("rules 'placeto' know one micro-batch", run);
 }
@@ -260,7 +260,7 @@ TEST_CASE("a batch passes on the error of its first bad plan, and goes on after 
   const std::vector<int32_t> placement = {0, 1, 0, 1};
   Schedule good, none, wrong;
   none.micro_batches = 0;
-  wrong.policy = Policy::priority;
+  wrong.dispatch = DispatchRule::priority;
   for (const int threads : {1, 3}) {
     ThreadPool pool(threads);
     BatchSimulator batch(problem, pool);
@@ -384,7 +384,7 @@ TEST_CASE("the least priority goes last") {
   const Problem problem(make.share(), test::uniform_cluster(1, 1e9, 0), {});
   const std::vector<int32_t> placement = {0, 0};
   Schedule schedule;
-  schedule.policy = Policy::priority;
+  schedule.dispatch = DispatchRule::priority;
   for (const int64_t least : {int64_t{-1}, INT64_MIN + 1, INT64_MIN}) {
     CAPTURE(least);
     schedule.priority = {least, 0};

@@ -105,7 +105,7 @@ constexpr auto kInterleavedSchedule = PipelineSchedule::interleaved;
 TEST_CASE("GPipe runs all forward micro-batches, then backward ones, last first") {
   const auto graph = pipeline_graph(2);
   const auto schedule = schedule_of(graph, 2, 3, kGpipeSchedule);
-  CHECK(schedule.policy == Policy::order);
+  CHECK(schedule.dispatch == DispatchRule::order);
   CHECK(schedule.micro_batches == 3);
   CHECK(text_of(graph, schedule, 0) == "f0.0 f0.1 f0.2 b0.2 b0.1 b0.0 u0.2");
   CHECK(text_of(graph, schedule, 1) == "f1.0 f1.1 f1.2 b1.2 b1.1 b1.0 u1.2");
@@ -374,12 +374,12 @@ TEST_CASE("descriptions of schedules are checked") {
 
 TEST_CASE("policies and pipeline schedules have words") {
   for (const char* word : {"fifo", "lifo", "priority", "order"})
-    CHECK(policy_name(parse_policy(word)) == std::string(word));
+    CHECK(dispatch_rule_name(parse_dispatch_rule(word)) == std::string(word));
   for (const char* word : {"gpipe", "1f1b", "interleaved", "pipedream"})
     CHECK(pipeline_schedule_name(parse_pipeline_schedule(word)) == std::string(word));
   CHECK(parse_pipeline_schedule("1f1b") == PipelineSchedule::one_f_one_b);
-  CHECK_THROWS_WITH_AS(parse_policy("priorty"), doctest::Contains("did you mean 'priority'?"),
-                       ArgumentError);
+  CHECK_THROWS_WITH_AS(parse_dispatch_rule("priorty"),
+                       doctest::Contains("did you mean 'priority'?"), ArgumentError);
   CHECK_THROWS_WITH_AS(parse_pipeline_schedule("1b1f"),
                        doctest::Contains("unknown pipeline schedule '1b1f', did you mean '1f1b'?"),
                        ArgumentError);

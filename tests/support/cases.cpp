@@ -149,9 +149,9 @@ Case random_case(uint64_t index, const CaseOptions& options) {
   result.problem = std::make_shared<const Problem>(graph, cluster, rules);
   result.spec = spec;
   result.placement = random_placement(random, *graph, cluster->device_count());
-  result.schedule.policy = options.policy;
+  result.schedule.dispatch = options.dispatch;
   result.schedule.micro_batches = below(options.most_micro_batches);
-  if (options.policy == Policy::priority)
+  if (options.dispatch == DispatchRule::priority)
     for (int32_t o = 0; o < graph->operator_count(); ++o)
       result.schedule.priority.push_back(static_cast<int64_t>(random.below(20)));
   return result;
@@ -160,7 +160,7 @@ Case random_case(uint64_t index, const CaseOptions& options) {
 Schedule order_of(const Problem& problem, const Timeline& timeline) {
   Schedule schedule;
   schedule.micro_batches = timeline.micro_batches;
-  schedule.policy = Policy::order;
+  schedule.dispatch = DispatchRule::order;
   schedule.order_first.push_back(0);
   for (int32_t d = 0; d < problem.devices(); ++d) {
     // Tasks that take no time start together with what follows them.

@@ -27,7 +27,7 @@ struct Case {
 /// What random_case() may draw.
 struct CaseOptions {
   QueueModel queue = QueueModel::sender;
-  Policy policy = Policy::fifo;
+  DispatchRule dispatch = DispatchRule::fifo;
   int most_operators = 60, most_devices = 6, most_micro_batches = 1;
   bool collectives = false;
 };
@@ -47,13 +47,14 @@ Case random_case(uint64_t index, const CaseOptions& options);
 inline constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
                                          QueueModel::route, QueueModel::fair};
 /// The policies that need nothing beside their name.
-inline constexpr Policy kPolicies[] = {Policy::fifo, Policy::lifo, Policy::priority};
+inline constexpr DispatchRule kDispatchRules[] = {DispatchRule::fifo, DispatchRule::lifo,
+                                                  DispatchRule::priority};
 
-/// One of every queue model and policy in turn, every other one with micro-batches, every fourth
-/// with collectives.
+/// One of every queue model and dispatch rule in turn, every other one with micro-batches, every
+/// fourth with collectives.
 inline Case mixed_case(uint64_t index) {
   return random_case(index, {.queue = kQueues[index % 5],
-                             .policy = kPolicies[index % 3],
+                             .dispatch = kDispatchRules[index % 3],
                              .most_micro_batches = index % 2 ? 3 : 1,
                              .collectives = index % 4 == 0});
 }

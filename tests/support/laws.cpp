@@ -62,7 +62,7 @@ std::vector<std::vector<int32_t>> tasks_by_start(const Trial& trial) {
 
 namespace {
 
-/// One at a time; under a policy that never waits, busy from a task's ready time to its start.
+/// One at a time; under a rule that never waits, busy from a task's ready time to its start.
 void judge_device(Trial& trial, const std::vector<int32_t>& tasks) {
   int64_t free = 0, busy_since = 0;
   for (const int32_t t : tasks) {
@@ -70,27 +70,27 @@ void judge_device(Trial& trial, const std::vector<int32_t>& tasks) {
     trial.demand(start >= free, "{} starts at {}, but its device is free at {}", trial.name(t),
                  start, free);
     if (start > free) busy_since = start;
-    if (trial.schedule.policy != Policy::order)
+    if (trial.schedule.dispatch != DispatchRule::order)
       trial.demand(busy_since <= ready, "{} is ready at {}, but its device idles before {}",
                    trial.name(t), ready, busy_since);
     free = trial.timeline.end_ns[t] + trial.pause_after(t);
   }
 }
 
-/// What a policy takes first has the least key.
+/// What a rule takes first has the least key.
 std::pair<int64_t, int64_t> preference(const Trial& trial, int32_t task) {
   const int64_t ready = trial.timeline.ready_ns[task];
-  switch (trial.schedule.policy) {
-    case Policy::lifo:
+  switch (trial.schedule.dispatch) {
+    case DispatchRule::lifo:
       return {-ready, -task};
-    case Policy::priority:
+    case DispatchRule::priority:
       return {-trial.schedule.priority[trial.op_of(task)], task};
     default:
       return {ready, task};
   }
 }
 
-/// No task starts before one that its policy prefers and that was ready before that instant.
+/// No task starts before one that its rule prefers and that was ready before that instant.
 void judge_choices(Trial& trial, const std::vector<int32_t>& tasks) {
   const auto& start = trial.timeline.start_ns;
   auto by_ready = tasks;
@@ -143,11 +143,11 @@ void judge_devices(Trial& trial) {
   const auto started = tasks_by_start(trial);
   for (int32_t d = 0; d < trial.problem.devices(); ++d) {
     judge_device(trial, started[d]);
-    if (trial.schedule.policy == Policy::order)
+    if (trial.schedule.dispatch == DispatchRule::order)
       judge_order(trial, d);
     else
       judge_choices(trial, started[d]);
-    if (trial.schedule.policy == Policy::fifo) judge_fifo(trial, started[d]);
+    if (trial.schedule.dispatch == DispatchRule::fifo) judge_fifo(trial, started[d]);
   }
 }
 

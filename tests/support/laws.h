@@ -10,7 +10,7 @@ namespace trinity::test {
 /// The laws of manual/simulator.md "Laws" that a simulated plan breaks, a sentence each; none when
 /// all hold:
 ///   tasks         every task runs exactly once, for its cost, where it is placed;
-///   devices       run one task at a time, never idle while one is ready, and take them by policy;
+///   devices       run one task at a time, never idle while one is ready, and take them by rule;
 ///   inputs        a task is ready when its last input arrives, starts no earlier, and every copy
 ///                 is sent exactly once;
 ///   queues        carry one transfer or collective at a time, in order of booking, without a gap;

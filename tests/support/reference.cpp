@@ -95,10 +95,10 @@ class Stage {
       throw std::logic_error("the reference simulator does not know these rules");
     if (schedule_.micro_batches < 1) throw ArgumentError("a step has at least one micro-batch");
     const auto operators = static_cast<size_t>(problem_.operators());
-    if (schedule_.policy == Policy::priority && schedule_.priority.size() != operators)
+    if (schedule_.dispatch == DispatchRule::priority && schedule_.priority.size() != operators)
       throw ArgumentError("a priority is needed for every operator");
     const auto devices = static_cast<size_t>(problem_.devices());
-    if (schedule_.policy == Policy::order && schedule_.order_first.size() != devices + 1)
+    if (schedule_.dispatch == DispatchRule::order && schedule_.order_first.size() != devices + 1)
       throw ArgumentError("a sequence is needed for every device");
     if (schedule_.micro_batches == 1) return;
     for (int32_t op = 0; op < problem_.operators(); ++op)
@@ -234,7 +234,7 @@ class Stage {
 
   /// Which ready task the device takes, or -1.
   int32_t choose(int32_t device) const {
-    if (schedule_.policy == Policy::order) {
+    if (schedule_.dispatch == DispatchRule::order) {
       const int32_t head = head_of_sequence(device);
       return head >= 0 && story_.tasks[head].state == State::ready ? head : -1;
     }
@@ -249,8 +249,8 @@ class Stage {
   }
 
   bool goes_before(int32_t a, int32_t b) const {
-    if (schedule_.policy == Policy::lifo) return ready_key(a) > ready_key(b);
-    if (schedule_.policy == Policy::fifo) return ready_key(a) < ready_key(b);
+    if (schedule_.dispatch == DispatchRule::lifo) return ready_key(a) > ready_key(b);
+    if (schedule_.dispatch == DispatchRule::fifo) return ready_key(a) < ready_key(b);
     const int64_t first = schedule_.priority[story_.tasks[a].op];
     const int64_t second = schedule_.priority[story_.tasks[b].op];
     return first != second ? first > second : a < b;

@@ -207,7 +207,7 @@ class Reader {
   std::map<int64_t, std::vector<int32_t>> classes_;  // operators of a colour class
 };
 
-/// Puts the nodes of a split's devices, numbered from `first`, where the split says.
+/// Puts the nodes of a cut's devices, numbered from `first`, where the cut says.
 void place(const JsonValue& root, const char* key, int32_t first, int32_t devices,
            const std::unordered_map<int64_t, size_t>& numbers, std::vector<int32_t>& placement) {
   const auto list = root.find(key);
@@ -236,8 +236,8 @@ DnnPartitioning parse_dnn_partitioning(std::string_view text, const std::string&
   return Reader(text, source, graph_name).read();
 }
 
-std::vector<int32_t> parse_dnn_split(std::string_view text, const std::string& source,
-                                     const DnnPartitioning& instance) {
+std::vector<int32_t> parse_dnn_cut(std::string_view text, const std::string& source,
+                                   const DnnPartitioning& instance) {
   const JsonDocument document(text, source);
   const auto root = document.root();
   std::unordered_map<int64_t, size_t> numbers;
@@ -258,8 +258,8 @@ std::vector<int32_t> parse_dnn_split(std::string_view text, const std::string& s
   return placement;
 }
 
-std::vector<int32_t> read_dnn_split(const std::string& path, const DnnPartitioning& instance) {
-  return parse_dnn_split(read_file(path), path, instance);
+std::vector<int32_t> read_dnn_cut(const std::string& path, const DnnPartitioning& instance) {
+  return parse_dnn_cut(read_file(path), path, instance);
 }
 
 }  // namespace trinity

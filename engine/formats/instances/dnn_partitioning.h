@@ -11,7 +11,7 @@
 namespace trinity {
 
 /// An instance of the device placement problem of Tarnawski et al., "Efficient Algorithms for
-/// Device Placement of DNN Graph Operators" (NeurIPS 2020): a graph with costs, to be split over
+/// Device Placement of DNN Graph Operators" (NeurIPS 2020): a graph with costs, to be cut over
 /// accelerators and CPUs. Vectors have an entry per operator of the graph; times are in seconds.
 ///
 /// The graph, made for the simulator:
@@ -65,12 +65,12 @@ inline constexpr double kDnnPartitioningBytesPerSecond = 2147483648.0;
 DnnPartitioning parse_dnn_partitioning(std::string_view text, const std::string& source,
                                        const std::string& graph_name);
 
-/// Reads a split (`{"fpgas": [{"nodes": [ids]}, ...], "cpus": [...]}`; loads are ignored) as the
-/// device of every operator. A node that the split leaves out goes where its colour class is, as a
-/// split of an inference graph applies to the training graph. Throws FileError for nodes that do
+/// Reads a cut (`{"fpgas": [{"nodes": [ids]}, ...], "cpus": [...]}`; loads are ignored) as the
+/// device of every operator. A node that the cut leaves out goes where its colour class is, as a
+/// cut of an inference graph applies to the training graph. Throws FileError for nodes that do
 /// not exist, stand twice or are missing, more devices than the instance has.
-std::vector<int32_t> read_dnn_split(const std::string& path, const DnnPartitioning& instance);
-std::vector<int32_t> parse_dnn_split(std::string_view text, const std::string& source,
-                                     const DnnPartitioning& instance);
+std::vector<int32_t> read_dnn_cut(const std::string& path, const DnnPartitioning& instance);
+std::vector<int32_t> parse_dnn_cut(std::string_view text, const std::string& source,
+                                   const DnnPartitioning& instance);
 
 }  // namespace trinity

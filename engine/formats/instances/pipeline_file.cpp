@@ -192,16 +192,15 @@ std::optional<PipelineNetwork> read_pipeline_network(const std::string& path) {
   return network;
 }
 
-std::vector<int32_t> read_pipeline_split(const std::string& path,
-                                         const std::string& instance_path) {
+std::vector<int32_t> read_pipeline_cut(const std::string& path, const std::string& instance_path) {
   const auto text = read_file(instance_path);
   if (kind_of(instance_path, text) != Kind::dnn_partitioning)
     throw FileError(
-        fmt::format("{}: splits are read for dnn-partitioning instances only, which {} "
+        fmt::format("{}: cuts are read for dnn-partitioning instances only, which {} "
                     "is not",
                     path, instance_path));
   const auto instance = parse_dnn_partitioning(text, instance_path, stem(instance_path));
-  const auto placement = read_dnn_split(path, instance);
+  const auto placement = read_dnn_cut(path, instance);
   std::vector<int32_t> device(placement.size());
   for (size_t o = 0; o < placement.size(); ++o) device[instance.file_position[o]] = placement[o];
   return device;

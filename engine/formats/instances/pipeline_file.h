@@ -20,10 +20,10 @@ namespace trinity {
 /// largest of its edges. Throws FileError as the readers of these formats do.
 std::optional<PipelineNetwork> read_pipeline_network(const std::string& path);
 
-/// Reads a split of a dnn-partitioning instance (`{"fpgas": [...], "cpus": [...]}`, as the
+/// Reads a cut of a dnn-partitioning instance (`{"fpgas": [...], "cpus": [...]}`, as the
 /// published experts' are) as the device of every node in the order of the file: accelerators from
-/// 0, then CPUs. Nodes of a unit that the split leaves out go with it. Throws FileError for nodes
+/// 0, then CPUs. Nodes of a unit that the cut leaves out go with it. Throws FileError for nodes
 /// that do not exist, stand twice or are missing, and for another kind of instance.
-std::vector<int32_t> read_pipeline_split(const std::string& path, const std::string& instance_path);
+std::vector<int32_t> read_pipeline_cut(const std::string& path, const std::string& instance_path);
 
 }  // namespace trinity

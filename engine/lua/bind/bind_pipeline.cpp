@@ -4,7 +4,7 @@
 #include "base/words.h"
 #include "formats/instances/pipeline_file.h"
 #include "lua/bind/module.h"
-#include "search/pipeline/layer_split.h"
+#include "search/pipeline/layer_cut.h"
 #include "search/pipeline/max_load_search.h"
 #include "search/pipeline/pipeline_cuts.h"
 #include "search/pipeline/pipeline_network.h"
@@ -77,10 +77,10 @@ int pipeline_of(lua_State* L) {
   return 1;
 }
 
-/// pipeline_split(path, instance path, accelerators) -> device of every node, as scripts see them
-int pipeline_split(lua_State* L) {
+/// pipeline_cut(path, instance path, accelerators) -> device of every node, as scripts see them
+int pipeline_cut(lua_State* L) {
   PipelineMachine machine;
-  auto device = read_pipeline_split(string_arg(L, 1, "path"), string_arg(L, 2, "instance"));
+  auto device = read_pipeline_cut(string_arg(L, 1, "path"), string_arg(L, 2, "instance"));
   machine.devices = static_cast<int32_t>(integer_arg(L, 3, "accelerators", 0, kMostDevices));
   for (auto& d : device) d = shown_device(d, machine);
   return push_numbers(L, device);
@@ -128,22 +128,22 @@ void set_infeasibility(lua_State* L, const LoadInfeasibility& infeasibility,
   lua_setfield(L, -2, "infeasibility");
 }
 
-/// Pushes { feasible =, max_load =, optimal =, assignment =, loads =, infeasibility = } of a split.
-void push_split(lua_State* L, const LoadInstance& instance, const PipelineMachine& machine,
-                const MaxLoadSplit& split) {
+/// Pushes { feasible =, max_load =, optimal =, assignment =, loads =, infeasibility = } of a cut.
+void push_cut(lua_State* L, const LoadInstance& instance, const PipelineMachine& machine,
+              const MaxLoadCut& cut) {
   lua_newtable(L);
-  set_boolean(L, "feasible", split.feasible);
-  set_boolean(L, "optimal", split.exact);
-  if (split.device.empty()) return;
-  set_field(L, "max_load", split.load_s);
-  set_numbers(L, "loads", max_load_loads_s(instance, split.device));
+  set_boolean(L, "feasible", cut.feasible);
+  set_boolean(L, "optimal", cut.exact);
+  if (cut.device.empty()) return;
+  set_field(L, "max_load", cut.load_s);
+  set_numbers(L, "loads", max_load_loads_s(instance, cut.device));
   std::vector<int32_t> shown;
-  for (const int32_t d : split.device) shown.push_back(shown_device(d, machine));
+  for (const int32_t d : cut.device) shown.push_back(shown_device(d, machine));
   set_numbers(L, "assignment", shown);
-  if (!split.feasible) set_infeasibility(L, infeasibility_of(instance, split.device), machine);
+  if (!cut.feasible) set_infeasibility(L, infeasibility_of(instance, cut.device), machine);
 }
 
-/// network:max_load(machine, { seconds =, most_ideals =, most_pairs =, orders = }) -> split
+/// network:max_load(machine, { seconds =, most_ideals =, most_pairs =, orders = }) -> cut
 int network_max_load(lua_State* L) {
   const auto& network = object_arg<const PipelineNetwork>(L, 1);
   const auto machine = machine_arg(L, 2);
@@ -156,14 +156,14 @@ int network_max_load(lua_State* L) {
   fields.take("orders", limits.orders);
   fields.refuse_unknown();
   const auto instance = load_instance(network, machine);
-  const auto split = max_load_split(instance, limits);
-  push_split(L, instance, machine, split);
-  if (split.ideals > 0) set_field(L, "ideals", split.ideals);
+  const auto cut = max_load_cut(instance, limits);
+  push_cut(L, instance, machine, cut);
+  if (cut.ideals > 0) set_field(L, "ideals", cut.ideals);
   return 1;
 }
 
 /// network:search(machine, { seed =, rounds =, first_round =, trials =, seconds =, starts = }) ->
-/// split; starts is a list of assignments
+/// cut; starts is a list of assignments
 int network_search(lua_State* L) {
   const auto& network = object_arg<const PipelineNetwork>(L, 1);
   const auto machine = machine_arg(L, 2);
@@ -182,11 +182,11 @@ int network_search(lua_State* L) {
   }
   fields.refuse_unknown();
   const auto instance = load_instance(network, machine);
-  push_split(L, instance, machine, max_load_search(instance, options, shared_pool()));
+  push_cut(L, instance, machine, max_load_search(instance, options, shared_pool()));
   return 1;
 }
 
-/// network:cuts(machine, rule, { seed =, seconds = }) -> split
+/// network:cuts(machine, rule, { seed =, seconds = }) -> cut
 int network_cuts(lua_State* L) {
   static constexpr const char* kRules[] = {"balanced", "torchgpipe", "equal",
                                            "random",   "memory",     "search"};
@@ -207,11 +207,11 @@ int network_cuts(lua_State* L) {
   auto device = rule == "search"
                     ? search_cuts(instance, options)
                     : cut_by_rule(instance, static_cast<CutRule>(found - kRules), options.seed);
-  push_split(L, instance, machine, priced_split(instance, std::move(device)));
+  push_cut(L, instance, machine, priced_cut(instance, std::move(device)));
   return 1;
 }
 
-/// network:price(machine, assignment) -> split
+/// network:price(machine, assignment) -> cut
 int network_price(lua_State* L) {
   const auto& network = object_arg<const PipelineNetwork>(L, 1);
   const auto machine = machine_arg(L, 2);
@@ -220,7 +220,7 @@ int network_price(lua_State* L) {
   auto device = read_devices(L, network, machine, "assignment");
   const auto instance = load_instance(network, machine);
   check_load_instance(instance);
-  push_split(L, instance, machine, priced_split(instance, std::move(device)));
+  push_cut(L, instance, machine, priced_cut(instance, std::move(device)));
   return 1;
 }
 
@@ -241,10 +241,10 @@ std::vector<PipedreamLevel> levels_arg(lua_State* L, int index) {
 
 /// The stage of every node; those that take no part are with their readers, or with what they read.
 std::vector<int32_t> stages_of(const PipelineNetwork& network, const PipedreamCuts& cuts,
-                               const PipedreamPlan& plan) {
+                               const PipedreamPipeline& pipeline) {
   std::vector<int32_t> stage(network.nodes.size(), -1);
-  for (size_t s = 0; s < plan.stages.size(); ++s)
-    for (const int32_t node : cuts.states[plan.stages[s].last].layers)
+  for (size_t s = 0; s < pipeline.stages.size(); ++s)
+    for (const int32_t node : cuts.states[pipeline.stages[s].last].layers)
       if (stage[node] < 0) stage[node] = static_cast<int32_t>(s);
   auto all = stage;
   for (const auto& [from, to] : network.edges) {
@@ -271,16 +271,16 @@ void push_stage(lua_State* L, const std::vector<int32_t>& nodes,
 }
 
 void push_stages(lua_State* L, const PipelineNetwork& network, const PipedreamCuts& cuts,
-                 const PipedreamPlan& plan) {
-  const auto stage = stages_of(network, cuts, plan);
+                 const PipedreamPipeline& pipeline) {
+  const auto stage = stages_of(network, cuts, pipeline);
   std::vector<int32_t> first;
   int32_t next = 1;
   lua_newtable(L);
-  for (size_t s = 0; s < plan.stages.size(); ++s) {
+  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
     std::vector<int32_t> nodes;
     for (int32_t n = 0; n < network.count(); ++n)
       if (stage[n] == static_cast<int32_t>(s)) nodes.push_back(n);
-    const auto& about = plan.stages[s];
+    const auto& about = pipeline.stages[s];
     first.push_back(next);
     push_stage(L, nodes, about.replicas, next);
     const double before = about.first < 0 ? 0 : cuts.states[about.first].time_s;
@@ -294,7 +294,7 @@ void push_stages(lua_State* L, const PipelineNetwork& network, const PipedreamCu
 }
 
 /// network:pipedream(levels, { transfers =, compression =, straight =, fewer =, paper =,
-/// memory_bytes =, compress = 'auto' | 'yes' | 'no', seconds = }) -> plan
+/// memory_bytes =, compress = 'auto' | 'yes' | 'no', seconds = }) -> pipeline
 int network_pipedream(lua_State* L) {
   const auto& network = object_arg<const PipelineNetwork>(L, 1);
   const auto levels = levels_arg(L, 2);
@@ -312,17 +312,17 @@ int network_pipedream(lua_State* L) {
   fields.refuse_unknown();
   if (!(options.compression > 0))
     throw ArgumentError("pipedream: field 'compression': expected a number above 0");
-  const auto [cuts, plan, complete] =
-      pipedream_plan(pipedream_layers(network), levels, options, compress, seconds);
+  const auto [cuts, pipeline, complete] =
+      find_pipedream_pipeline(pipedream_layers(network), levels, options, compress, seconds);
   lua_newtable(L);
-  set_boolean(L, "feasible", plan.feasible);
+  set_boolean(L, "feasible", pipeline.feasible);
   set_boolean(L, "complete", complete);
   set_field(L, "states", static_cast<double>(cuts.states.size()));
   set_field(L, "cuts", std::string(cuts.kind));
-  set_field(L, "data_parallel", plan.data_parallel_s / network.unit_s);
-  if (!plan.feasible) return 1;
-  set_field(L, "max_load", plan.time_s / network.unit_s);
-  push_stages(L, network, cuts, plan);
+  set_field(L, "data_parallel", pipeline.data_parallel_s / network.unit_s);
+  if (!pipeline.feasible) return 1;
+  set_field(L, "max_load", pipeline.time_s / network.unit_s);
+  push_stages(L, network, cuts, pipeline);
   return 1;
 }
 
@@ -351,7 +351,8 @@ void push_piper_stage(lua_State* L, const PiperProblem& problem, const PiperStag
   set_field(L, "recomputed_layers", recomputed);
 }
 
-/// network:piper(machine, { seconds =, most_ideals =, data_parallel =, tensor_parallel = }) -> plan
+/// network:piper(machine, { seconds =, most_ideals =, data_parallel =, tensor_parallel = }) ->
+/// pipeline
 int network_piper(lua_State* L) {
   const auto& network = object_arg<const PipelineNetwork>(L, 1);
   const auto machine = machine_arg(L, 2);
@@ -365,18 +366,18 @@ int network_piper(lua_State* L) {
   fields.refuse_unknown();
   std::vector<std::vector<int32_t>> members;
   const auto problem = piper_problem(network, machine, members);
-  const auto plan = piper_split(problem, limits);
+  const auto pipeline = piper_pipeline(problem, limits);
   lua_newtable(L);
-  set_boolean(L, "feasible", plan.feasible);
-  set_boolean(L, "optimal", plan.exact);
-  if (plan.ideals > 0) set_field(L, "ideals", plan.ideals);
-  if (!plan.feasible) return 1;
-  set_field(L, "max_load", plan.time);
+  set_boolean(L, "feasible", pipeline.feasible);
+  set_boolean(L, "optimal", pipeline.exact);
+  if (pipeline.ideals > 0) set_field(L, "ideals", pipeline.ideals);
+  if (!pipeline.feasible) return 1;
+  set_field(L, "max_load", pipeline.time);
   std::vector<int32_t> assignment(network.nodes.size(), 0);
   int32_t next = 1;
   lua_newtable(L);
-  for (size_t s = 0; s < plan.stages.size(); ++s) {
-    push_piper_stage(L, problem, plan.stages[s], members, next, assignment);
+  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+    push_piper_stage(L, problem, pipeline.stages[s], members, next, assignment);
     lua_rawseti(L, -2, static_cast<int>(s) + 1);
   }
   lua_setfield(L, -2, "stages");
@@ -445,24 +446,24 @@ int row_least_load(lua_State* L) {
   const auto& row = object_arg<const LayerRow>(L, 1);
   const auto micro_batches =
       static_cast<int32_t>(integer_arg(L, 2, "micro_batches", 1, int64_t{1} << 30));
-  const auto split = least_load_split(row, micro_batches);
-  if (split.device_of.empty()) {
+  const auto cut = least_load_cut(row, micro_batches);
+  if (cut.device_of.empty()) {
     lua_pushnil(L);
     return 1;
   }
-  push_numbers(L, split.device_of, 1);
-  lua_pushnumber(L, split.load_s);
+  push_numbers(L, cut.device_of, 1);
+  lua_pushnumber(L, cut.load_s);
   return 2;
 }
 
 /// row:equal_work() -> the device of every layer
 int row_equal_work(lua_State* L) {
-  return push_numbers(L, equal_work_split(object_arg<const LayerRow>(L, 1)), 1);
+  return push_numbers(L, equal_work_cut(object_arg<const LayerRow>(L, 1)), 1);
 }
 
 /// row:fastest({ micro_batches =, below_s =, most = }, step_times) -> { tried =, device_of =,
-/// step_time_s = }, the last two where a split is faster than below_s; nil where more would have to
-/// be tried. step_times(splits, below_s) -> seconds of steps, a list
+/// step_time_s = }, the last two where a cut is faster than below_s; nil where more would have to
+/// be tried. step_times(cuts, below_s) -> seconds of steps, a list
 int row_fastest(lua_State* L) {
   const auto& row = object_arg<const LayerRow>(L, 1);
   table_arg(L, 2, "options");
@@ -471,11 +472,11 @@ int row_fastest(lua_State* L) {
   FastestOptions options;
   fields.take("micro_batches", options.micro_batches);
   fields.take("below_s", options.below_s);
-  fields.take("most", options.most_splits);
+  fields.take("most", options.most_cuts);
   fields.refuse_unknown();
-  const auto found = fastest_split(row, options, [L](const auto& splits, double below_s) {
+  const auto found = fastest_cut(row, options, [L](const auto& cuts, double below_s) {
     lua_pushvalue(L, 3);
-    push_list(L, splits, [L](const auto& device_of) { push_numbers(L, device_of, 1); });
+    push_list(L, cuts, [L](const auto& device_of) { push_numbers(L, device_of, 1); });
     lua_pushnumber(L, below_s);
     lua_call(L, 2, 1);  // its errors, whatever their type, go on to the script as they are
     table_arg(L, lua_gettop(L), "step_times");
@@ -507,7 +508,7 @@ constexpr luaL_Reg kRow[] = {
     TRINITY_BIND("equal_work", row_equal_work), TRINITY_BIND("fastest", row_fastest)};
 constexpr luaL_Reg kPipelineFunctions[] = {
     TRINITY_BIND("pipeline_network", pipeline_read), TRINITY_BIND("pipeline_of", pipeline_of),
-    TRINITY_BIND("layer_row", pipeline_layer_row), TRINITY_BIND("pipeline_split", pipeline_split)};
+    TRINITY_BIND("layer_row", pipeline_layer_row), TRINITY_BIND("pipeline_cut", pipeline_cut)};
 
 }  // namespace
 

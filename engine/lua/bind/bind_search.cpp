@@ -11,9 +11,9 @@
 #include "search/partition/fm.h"
 #include "search/partition/metis.h"
 #include "search/partition/partition_options.h"
-#include "search/partition/row_split.h"
+#include "search/partition/row_cut.h"
 #include "search/partition/scotch.h"
-#include "search/pipeline/max_load_split.h"
+#include "search/pipeline/max_load_cut.h"
 #include "search/placement/annealing.h"
 #include "search/placement/exhaustive.h"
 #include "search/placement/local_search.h"
@@ -278,7 +278,7 @@ Construction fm(lua_State*, Fields& fields, const PlacementSpace& space) {
 }
 
 Construction contiguous(lua_State*, Fields&, const PlacementSpace& space) {
-  return from_assignment(space, contiguous_split(space));
+  return from_assignment(space, contiguous_cut(space));
 }
 
 template <ListSchedule (*Schedule)(const TaskGraph&)>
@@ -303,14 +303,14 @@ Construction topo(lua_State*, Fields&, const PlacementSpace& space) {
 Construction max_load(lua_State* L, Fields& fields, const PlacementSpace& space) {
   MaxLoadLimits limits;
   limits.seconds = fields.number("seconds", limits.seconds);
-  auto split = max_load_split(make_load_instance(space.problem()), limits);
-  if (!split.feasible)
+  auto cut = max_load_cut(make_load_instance(space.problem()), limits);
+  if (!cut.feasible)
     return {{},
-            split.exact || limits.seconds >= 1e9
-                ? "no contiguous split fits the memory"
-                : fmt::format("no contiguous split that fits was found in {:g} s", limits.seconds)};
-  set_boolean(L, "exact", split.exact);
-  return {std::move(split.device), {}};
+            cut.exact || limits.seconds >= 1e9
+                ? "no contiguous cut fits the memory"
+                : fmt::format("no contiguous cut that fits was found in {:g} s", limits.seconds)};
+  set_boolean(L, "exact", cut.exact);
+  return {std::move(cut.device), {}};
 }
 
 /// method_options(name) -> the options of a searcher or construction that are its own, as
@@ -362,13 +362,13 @@ int search_construct(lua_State* L) {
   return 1;
 }
 
-/// split_row(work, parts) -> the part of every element, from 1; see row_split.h.
-int search_split_row(lua_State* L) {
+/// cut_row(work, parts) -> the part of every element, from 1; see row_cut.h.
+int search_cut_row(lua_State* L) {
   table_arg(L, 1, "work");
   std::vector<double> work;
   for_each(L, 1, [&](int) { work.push_back(number_arg(L, lua_gettop(L), "work")); });
   const auto parts = static_cast<int32_t>(integer_arg(L, 2, "parts", 1, 4096));
-  return push_numbers(L, split_row(work, parts), 1);
+  return push_numbers(L, cut_row(work, parts), 1);
 }
 
 constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
@@ -377,11 +377,10 @@ constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
                                   TRINITY_BIND("progress", searcher_progress),
                                   TRINITY_BIND("ranking", searcher_ranking),
                                   TRINITY_BIND("best", searcher_best)};
-constexpr luaL_Reg kSearchFunctions[] = {TRINITY_BIND("searcher", searcher_new),
-                                        TRINITY_BIND("run_searchers", run_searchers),
-                                         TRINITY_BIND("construct", search_construct),
-                                         TRINITY_BIND("method_options", method_options),
-                                         TRINITY_BIND("split_row", search_split_row)};
+constexpr luaL_Reg kSearchFunctions[] = {
+    TRINITY_BIND("searcher", searcher_new), TRINITY_BIND("run_searchers", run_searchers),
+    TRINITY_BIND("construct", search_construct), TRINITY_BIND("method_options", method_options),
+    TRINITY_BIND("cut_row", search_cut_row)};
 
 }  // namespace
 

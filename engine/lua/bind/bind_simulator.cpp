@@ -96,10 +96,10 @@ Schedule make_schedule(const ScheduleSpec& spec, std::span<const int32_t> placem
   Schedule schedule;
   schedule.micro_batches = spec.micro_batches;
   const bool critical_path = spec.name == "critical_path";
-  schedule.policy = critical_path ? Policy::priority : parse_policy(spec.name);
-  if (schedule.policy == Policy::priority)
+  schedule.dispatch = critical_path ? DispatchRule::priority : parse_dispatch_rule(spec.name);
+  if (schedule.dispatch == DispatchRule::priority)
     schedule.priority = critical_path ? critical_path_priority(problem) : ranks(spec.priority);
-  if (schedule.policy == Policy::order) schedule.order_first.push_back(0);
+  if (schedule.dispatch == DispatchRule::order) schedule.order_first.push_back(0);
   for (const auto& tasks : spec.order) {
     schedule.order.insert(schedule.order.end(), tasks.begin(), tasks.end());
     schedule.order_first.push_back(static_cast<int32_t>(schedule.order.size()));

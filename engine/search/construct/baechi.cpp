@@ -13,7 +13,7 @@
 #include "base/index.h"
 #include "base/stop.h"
 #include "search/construct/favourite_child.h"
-#include "search/partition/row_split.h"
+#include "search/partition/row_cut.h"
 
 namespace trinity {
 namespace {

@@ -299,7 +299,7 @@ Schedule order_schedule(const ListSchedule& list, int32_t processors) {
     return std::tie(list.processor[a], list.start[a]) < std::tie(list.processor[b], list.start[b]);
   });
   Schedule schedule;
-  schedule.policy = Policy::order;
+  schedule.dispatch = DispatchRule::order;
   schedule.order_first.assign(at(processors) + 1, 0);
   for (const int32_t task : order) ++schedule.order_first[at(list.processor[at(task)]) + 1];
   std::partial_sum(schedule.order_first.begin(), schedule.order_first.end(),

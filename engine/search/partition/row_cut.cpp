@@ -1,4 +1,4 @@
-#include "search/partition/row_split.h"
+#include "search/partition/row_cut.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,9 +23,9 @@ int64_t largest_total(std::span<const int64_t> work, size_t elements) {
   for (size_t first = 0; first < work.size(); first += elements) {
     int64_t sum = 0;
     for (const int64_t load : work.subspan(first, elements)) {
-      if (load < 0) throw ArgumentError(fmt::format("row split: a load is {}", load));
+      if (load < 0) throw ArgumentError(fmt::format("row cut: a load is {}", load));
       if (__builtin_add_overflow(sum, load, &sum))
-        throw LimitError("row split: the loads add up to more than 64 bits hold");
+        throw LimitError("row cut: the loads add up to more than 64 bits hold");
     }
     largest = std::max(largest, sum);
   }
@@ -48,10 +48,10 @@ std::vector<int32_t> fill_row(std::span<const int64_t> work, size_t elements, in
   return part_of;
 }
 
-std::vector<int32_t> split_row(std::span<const int64_t> work, size_t elements, int32_t parts) {
+std::vector<int32_t> cut_row(std::span<const int64_t> work, size_t elements, int32_t parts) {
   if (parts < 1 || (work.size() != elements && work.size() != elements * at(parts)))
-    throw ArgumentError(fmt::format("row split: {} loads of {} elements for {} parts", work.size(),
-                                    elements, parts));
+    throw ArgumentError(
+        fmt::format("row cut: {} loads of {} elements for {} parts", work.size(), elements, parts));
   if (elements == 0) return {};
   int64_t low = 0, high = largest_total(work, elements);
   while (low < high) {
@@ -64,15 +64,14 @@ std::vector<int32_t> split_row(std::span<const int64_t> work, size_t elements, i
   return fill_row(work, elements, parts, high);
 }
 
-std::vector<int32_t> split_row(const std::vector<double>& work, int32_t parts) {
+std::vector<int32_t> cut_row(const std::vector<double>& work, int32_t parts) {
   const double all = std::accumulate(work.begin(), work.end(), 0.0);
   std::vector<int64_t> whole;
   for (const double w : work) {
-    if (!(w >= 0 && std::isfinite(w)))
-      throw ArgumentError(fmt::format("row split: a load is {}", w));
+    if (!(w >= 0 && std::isfinite(w))) throw ArgumentError(fmt::format("row cut: a load is {}", w));
     whole.push_back(all > 0 ? std::llround(w / all * 0x1p40) : 0);
   }
-  return split_row(whole, whole.size(), parts);
+  return cut_row(whole, whole.size(), parts);
 }
 
 std::vector<int32_t> pipeline_order(const Problem& problem) {
@@ -99,12 +98,12 @@ std::vector<int32_t> pipeline_order(const Problem& problem) {
   return order;
 }
 
-Assignment contiguous_split(const PlacementSpace& space) {
+Assignment contiguous_cut(const PlacementSpace& space) {
   const auto order = pipeline_order(space.problem());
   std::vector<int64_t> work;
   for (int32_t device = 0; device < space.devices(); ++device)
     for (const int32_t unit : order) work.push_back(space.cost_ns(unit, device));
-  const auto part = split_row(work, order.size(), space.devices());
+  const auto part = cut_row(work, order.size(), space.devices());
   Assignment assignment(order.size());
   for (size_t i = 0; i < order.size(); ++i) assignment[order[i]] = part[i];
   return assignment;

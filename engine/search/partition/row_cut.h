@@ -14,10 +14,10 @@ namespace trinity {
 /// work[e] where all parts are alike. Empty parts are allowed. Returns the part of every element;
 /// among optimal cuts that whose early parts hold most. Throws ArgumentError for no part, a size
 /// that does not fit, or negative work. O(parts * elements * log(total)).
-std::vector<int32_t> split_row(std::span<const int64_t> work, size_t elements, int32_t parts);
+std::vector<int32_t> cut_row(std::span<const int64_t> work, size_t elements, int32_t parts);
 
 /// The same of real numbers, all parts alike: exact in whole numbers of a part in 2^40 of all work.
-std::vector<int32_t> split_row(const std::vector<double>& work, int32_t parts);
+std::vector<int32_t> cut_row(const std::vector<double>& work, int32_t parts);
 
 /// Fills parts in turn up to `limit` each; what the last one does not hold is in part `parts`.
 std::vector<int32_t> fill_row(std::span<const int64_t> work, size_t elements, int32_t parts,
@@ -32,6 +32,6 @@ std::vector<int32_t> pipeline_order(const Problem& problem);
 /// device of the longest is least (wires free). GPipe's balance (Huang et al. 2019), exactly: it
 /// minimises the variance of the stages, and torchgpipe does so heuristically (manual/papers.md
 /// "GPipe and torchgpipe"). No LayerRow: it has units without forward operators, too.
-Assignment contiguous_split(const PlacementSpace& space);
+Assignment contiguous_cut(const PlacementSpace& space);
 
 }  // namespace trinity

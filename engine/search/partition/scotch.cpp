@@ -46,10 +46,10 @@ struct Context {
   }
   ~Context() { SCOTCH_contextExit(&value); }
 };
-struct Strategy {
+struct ScotchStrategy {
   SCOTCH_Strat value;
-  Strategy() { expect(SCOTCH_stratInit(&value), "stratInit"); }
-  ~Strategy() { SCOTCH_stratExit(&value); }
+  ScotchStrategy() { expect(SCOTCH_stratInit(&value), "stratInit"); }
+  ~ScotchStrategy() { SCOTCH_stratExit(&value); }
 };
 
 /// [from][to], symmetric, the shortest 10.
@@ -94,7 +94,7 @@ void distance_target(const std::vector<SCOTCH_Num>& share, const std::vector<SCO
   }
   first.push_back(static_cast<SCOTCH_Num>(neighbour.size()));
   Source graph;
-  Strategy strategy;
+  ScotchStrategy strategy;
   expect(SCOTCH_graphBuild(&graph.value, 0, static_cast<SCOTCH_Num>(n), first.data(), nullptr,
                            share.data(), nullptr, static_cast<SCOTCH_Num>(neighbour.size()),
                            neighbour.data(), length.data()),
@@ -131,7 +131,7 @@ Assignment scotch_map(const PlacementSpace& space, const ScotchOptions& options)
     distance_target(share, distance, target);
   }
   Source graph;
-  Strategy strategy;
+  ScotchStrategy strategy;
   expect(SCOTCH_graphBuild(&graph.value, 0, from.units(), from.first.data(), nullptr,
                            from.combined.data(), nullptr,
                            static_cast<SCOTCH_Num>(from.neighbour.size()), from.neighbour.data(),

@@ -11,7 +11,7 @@
 #include "base/index.h"
 #include "base/random.h"
 #include "graph/order.h"
-#include "search/pipeline/max_load_split.h"
+#include "search/pipeline/max_load_cut.h"
 
 namespace trinity {
 namespace {

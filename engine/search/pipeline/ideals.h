@@ -51,7 +51,7 @@ class Ideals {
   std::vector<uint64_t> bits_;  // words_ an ideal
 };
 
-/// What a max-load split decides over: groups of nodes that stay together, numbered in a
+/// What a max-load cut decides over: groups of nodes that stay together, numbered in a
 /// topological order of their forward parts.
 struct LoadOrder {
   std::vector<std::vector<int32_t>> groups;        ///< nodes of every group
@@ -61,7 +61,7 @@ struct LoadOrder {
   bool is_chain() const;
 };
 
-/// See max_load_split(). With `heavy_leaves` idle leaves that hold memory join their neighbour too.
+/// See max_load_cut(). With `heavy_leaves` idle leaves that hold memory join their neighbour too.
 /// Groups are numbered in the order of their first node where that is topological.
 LoadOrder make_load_order(const LoadInstance& instance, bool heavy_leaves);
 

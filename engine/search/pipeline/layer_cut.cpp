@@ -1,4 +1,4 @@
-#include "search/pipeline/layer_split.h"
+#include "search/pipeline/layer_cut.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,20 +7,20 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/stop.h"
-#include "search/partition/row_split.h"
+#include "search/partition/row_cut.h"
 
 namespace trinity {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr size_t kBatch = 256;  // splits that are priced at a time
-constexpr int64_t kLooks = 50;  // stages that may be looked at for each split that may be tried
+constexpr size_t kBatch = 256;  // cuts that are priced at a time
+constexpr int64_t kLooks = 50;  // stages that may be looked at for each cut that may be tried
 constexpr size_t kMostStates = size_t{1} << 26;  // a GB of them
 
 void check_row(const LayerRow& row) {
   if (row.count() == 0 || row.device_count() == 0)
     throw ArgumentError(
-        fmt::format("split of a row: {} layers on {} devices", row.count(), row.device_count()));
+        fmt::format("cut of a row: {} layers on {} devices", row.count(), row.device_count()));
 }
 
 /// What the first layers take together, by how many they are.
@@ -30,7 +30,7 @@ std::vector<double> sums_of(const std::vector<double>& first, const std::vector<
   return sums;
 }
 
-/// The dynamic program of least_load_split(): best_ of a set of devices and a layer is the last
+/// The dynamic program of least_load_cut(): best_ of a set of devices and a layer is the last
 /// choice of how that layer and all behind it go onto all of these devices.
 class LeastLoad {
  public:
@@ -45,21 +45,21 @@ class LeastLoad {
     best_[at(row.count())].load_s = 0;  // of no device and no layer
   }
 
-  LeastLoadSplit run() {
+  LeastLoadCut run() {
     uint32_t found = 0;
     for (uint32_t set = 1; set < uint32_t{1} << row_.devices.size(); ++set) {
       for (int32_t d = 0; d < row_.device_count(); ++d)
         if (set >> d & 1) put_first(set, d);
       if (best(set, 0).load_s < best(found, 0).load_s) found = set;
     }
-    LeastLoadSplit split;
-    split.load_s = best(found, 0).load_s;
+    LeastLoadCut cut;
+    cut.load_s = best(found, 0).load_s;
     for (uint32_t set = found; set != 0;) {
-      const auto& choice = best(set, static_cast<int32_t>(split.device_of.size()));
-      split.device_of.resize(at(choice.end), choice.device);
+      const auto& choice = best(set, static_cast<int32_t>(cut.device_of.size()));
+      cut.device_of.resize(at(choice.end), choice.device);
       set -= uint32_t{1} << choice.device;
     }
-    return split;
+    return cut;
   }
 
  private:
@@ -99,7 +99,7 @@ class LeastLoad {
   StopPoll stop_;
 };
 
-/// Every split in which no device is busy for `limit_s` or longer.
+/// Every cut in which no device is busy for `limit_s` or longer.
 class PossibleSplits {
  public:
   PossibleSplits(const LayerRow& row, const FastestOptions& options)
@@ -130,7 +130,7 @@ class PossibleSplits {
 
  private:
   bool too_many() const {
-    return count_ > options_.most_splits || looks_ > kLooks * options_.most_splits;
+    return count_ > options_.most_cuts || looks_ > kLooks * options_.most_cuts;
   }
 
   /// Puts layer `first` and all behind it onto `left` devices.
@@ -169,19 +169,18 @@ class PossibleSplits {
 
 }  // namespace
 
-LeastLoadSplit least_load_split(const LayerRow& row, int32_t micro_batches) {
+LeastLoadCut least_load_cut(const LayerRow& row, int32_t micro_batches) {
   check_row(row);
   if (row.device_count() > kMostLoadDevices || micro_batches < 1)
-    throw ArgumentError(fmt::format("split of least load: {} devices, {} micro-batches",
+    throw ArgumentError(fmt::format("cut of least load: {} devices, {} micro-batches",
                                     row.device_count(), micro_batches));
   if (at(row.count()) >= kMostStates >> row.devices.size())
-    throw LimitError(
-        fmt::format("split of least load: its table cannot hold {} layers on {} devices",
-                    row.count(), row.device_count()));
+    throw LimitError(fmt::format("cut of least load: its table cannot hold {} layers on {} devices",
+                                 row.count(), row.device_count()));
   return LeastLoad(row, micro_batches).run();
 }
 
-std::vector<int32_t> equal_work_split(const LayerRow& row) {
+std::vector<int32_t> equal_work_cut(const LayerRow& row) {
   check_row(row);
   std::vector<double> work(at(row.count()), 0);
   for (int32_t l = 0; l < row.count(); ++l)
@@ -189,14 +188,14 @@ std::vector<int32_t> equal_work_split(const LayerRow& row) {
       const auto& kind = row.kinds[device.kind];
       work[l] += (kind.forward_s[l] + kind.backward_s[l]) / row.device_count();
     }
-  return split_row(work, row.device_count());
+  return cut_row(work, row.device_count());
 }
 
-FastestSplit fastest_split(const LayerRow& row, const FastestOptions& options,
-                           const StepTimes& step_times_s) {
+FastestCut fastest_cut(const LayerRow& row, const FastestOptions& options,
+                       const StepTimes& step_times_s) {
   check_row(row);
   PossibleSplits possible(row, options);
-  FastestSplit found;
+  FastestCut found;
   found.tried = possible.each([](const std::vector<int32_t>&) {});
   found.complete = found.tried >= 0;
   if (!found.complete) return found;

@@ -1,4 +1,4 @@
-#include "search/pipeline/max_load_split.h"
+#include "search/pipeline/max_load_cut.h"
 
 #include <algorithm>
 #include <optional>
@@ -23,10 +23,10 @@ struct Run {
   const LoadInstance& instance;
   const MaxLoadLimits& limits;
   Deadline deadline;
-  MaxLoadSplit best;
+  MaxLoadCut best;
 
-  void take(MaxLoadSplit split) {
-    if (!best.feasible || split.load_s < best.load_s) best = std::move(split);
+  void take(MaxLoadCut cut) {
+    if (!best.feasible || cut.load_s < best.load_s) best = std::move(cut);
   }
 };
 
@@ -36,34 +36,34 @@ void take_any(Run& run, const LoadOrder& order) {
   for (const auto rule : {CutRule::balanced, CutRule::memory, CutRule::equal}) {
     auto device = cut_along(run.instance, order, rule);
     if (!is_feasible(run.instance, device)) continue;
-    return run.take(priced_split(run.instance, std::move(device)));
+    return run.take(priced_cut(run.instance, std::move(device)));
   }
   if (run.instance.cpus > 0)
-    run.take(priced_split(
+    run.take(priced_cut(
         run.instance, std::vector<int32_t>(run.instance.nodes.size(), run.instance.accelerators)));
 }
 
-/// Splits along several orders of the groups.
-void split_along_orders(Run& run, const LoadOrder& order) {
+/// Cuts along several orders of the groups.
+void cut_along_orders(Run& run, const LoadOrder& order) {
   LoadWindow window(run.instance, order.groups);
   for (int32_t i = 0; i < run.limits.orders; ++i) {
     if (i > 0 && order.is_chain()) return;
     const auto other = i == 0 ? order : reordered(order, static_cast<uint64_t>(i - 1));
     window.set_limit(run.best.feasible ? run.best.load_s : window.largest_limit());
     std::vector<int32_t> device;
-    const auto outcome = split_along_order(run.instance, other.groups, window,
-                                           run.limits.most_pairs, run.deadline, device);
-    if (outcome == LoadOutcome::found) run.take(priced_split(run.instance, std::move(device)));
+    const auto outcome = cut_along_order(run.instance, other.groups, window, run.limits.most_pairs,
+                                         run.deadline, device);
+    if (outcome == LoadOutcome::found) run.take(priced_cut(run.instance, std::move(device)));
     if (outcome == LoadOutcome::stopped && i == 0)
-      throw LimitError(fmt::format("max-load split of {} units: more than {} pairs of ideals",
+      throw LimitError(fmt::format("max-load cut of {} units: more than {} pairs of ideals",
                                    order.groups.size(), run.limits.most_pairs));
   }
 }
 
 /// The optimum over all ideals into run.best; false when they are too many. Limits
-/// grow from the least that the work allows: a split found within one is optimal, and the closer
+/// grow from the least that the work allows: a cut found within one is optimal, and the closer
 /// the limit, the fewer ideals take part.
-bool split_over_ideals(Run& run, const LoadInstance& instance, const LoadOrder& order) {
+bool cut_over_ideals(Run& run, const LoadInstance& instance, const LoadOrder& order) {
   const int64_t width = int64_t{instance.accelerators + 1} * (instance.cpus + 1);
   const auto words = static_cast<int64_t>(order.groups.size()) / 64 + 1;
   const auto most =
@@ -79,11 +79,11 @@ bool split_over_ideals(Run& run, const LoadInstance& instance, const LoadOrder& 
     ended = !(limit < last);
     window.set_limit(std::min(limit, last));
     std::vector<int32_t> device;
-    const auto outcome = split_over_all(instance, order.groups, *ideals, window,
-                                        run.limits.most_pairs, run.deadline, device);
+    const auto outcome = cut_over_all(instance, order.groups, *ideals, window,
+                                      run.limits.most_pairs, run.deadline, device);
     if (outcome == LoadOutcome::stopped) return false;
     if (outcome == LoadOutcome::none) continue;
-    run.take(priced_split(run.instance, std::move(device)));
+    run.take(priced_cut(run.instance, std::move(device)));
     ended = true;
   }
   run.best.ideals = ideals->count();
@@ -91,13 +91,13 @@ bool split_over_ideals(Run& run, const LoadInstance& instance, const LoadOrder& 
 }
 
 /// The optimum when nodes that take no time weigh nothing, which leaves fewer ideals. It is a bound
-/// from below, and the optimum where its split fits the true memory; then it replaces `best`.
-bool split_without_idle_memory(Run& run) {
+/// from below, and the optimum where its cut fits the true memory; then it replaces `best`.
+bool cut_without_idle_memory(Run& run) {
   LoadInstance light = run.instance;
   for (auto& node : light.nodes)
     if (node.accelerator_s + node.cpu_s <= 0) node.memory_bytes = 0;
   Run lighter{light, run.limits, run.deadline, run.best};
-  if (!split_over_ideals(lighter, light, make_load_order(light, true))) return false;
+  if (!cut_over_ideals(lighter, light, make_load_order(light, true))) return false;
   if (!lighter.best.feasible || !is_feasible(run.instance, lighter.best.device)) return false;
   run.best = lighter.best;
   return true;
@@ -110,39 +110,39 @@ void check_load_instance(const LoadInstance& instance) {
   if (count == 0 || instance.accelerators < 0 || instance.cpus < 0 ||
       instance.accelerators + instance.cpus < 1 || instance.accelerators > 1024 ||
       instance.cpus > 1024)
-    throw ArgumentError(fmt::format("max-load split: {} nodes on {} accelerators and {} CPUs",
-                                    count, instance.accelerators, instance.cpus));
+    throw ArgumentError(fmt::format("max-load cut: {} nodes on {} accelerators and {} CPUs", count,
+                                    instance.accelerators, instance.cpus));
   for (int32_t n = 0; n < count; ++n) {
     const auto& node = instance.nodes[n];
     if (!(node.accelerator_s >= 0 && node.cpu_s >= 0 && node.transfer_s >= 0) ||
         node.memory_bytes < 0 || node.unit < 0 || node.unit >= count)
       throw ArgumentError(
-          fmt::format("max-load split: node {} has a time, a size or a unit that "
+          fmt::format("max-load cut: node {} has a time, a size or a unit that "
                       "cannot be",
                       n));
   }
   for (const auto& [from, to] : instance.edges)
     if (from < 0 || from >= count || to < 0 || to >= count || from == to)
-      throw ArgumentError(fmt::format("max-load split: an edge from {} to {}", from, to));
+      throw ArgumentError(fmt::format("max-load cut: an edge from {} to {}", from, to));
 }
 
-MaxLoadSplit max_load_split(const LoadInstance& instance, const MaxLoadLimits& limits) {
+MaxLoadCut max_load_cut(const LoadInstance& instance, const MaxLoadLimits& limits) {
   check_load_instance(instance);
   const auto deadline = Deadline::in(limits.seconds);
   const auto order = make_load_order(instance, false);
   const auto groups = static_cast<int64_t>(order.groups.size());
   if (groups > kMostUnits)
     throw LimitError(
-        fmt::format("max-load split of {} units; at most {} are taken", groups, kMostUnits));
+        fmt::format("max-load cut of {} units; at most {} are taken", groups, kMostUnits));
   const int64_t width = int64_t{instance.accelerators + 1} * (instance.cpus + 1);
   if ((groups + 1) * width > kMostEntries)
-    throw LimitError(fmt::format("max-load split of {} units on {} devices: too large a table",
+    throw LimitError(fmt::format("max-load cut of {} units on {} devices: too large a table",
                                  groups, instance.accelerators + instance.cpus));
   Run run{instance, limits, deadline, {}};
   try {
-    split_along_orders(run, order);
-    run.best.exact = order.is_chain() || split_over_ideals(run, instance, order) ||
-                     split_without_idle_memory(run);
+    cut_along_orders(run, order);
+    run.best.exact =
+        order.is_chain() || cut_over_ideals(run, instance, order) || cut_without_idle_memory(run);
   } catch (const TimeIsUp&) {
     if (!run.best.feasible) take_any(run, order);
   }
@@ -173,13 +173,13 @@ std::vector<double> max_load_loads_s(const LoadInstance& instance,
   return loads;
 }
 
-MaxLoadSplit priced_split(const LoadInstance& instance, std::vector<int32_t> device) {
+MaxLoadCut priced_cut(const LoadInstance& instance, std::vector<int32_t> device) {
   const auto loads = max_load_loads_s(instance, device);
-  MaxLoadSplit split;
-  split.feasible = is_feasible(instance, device);
-  split.load_s = *std::max_element(loads.begin(), loads.end());
-  split.device = std::move(device);
-  return split;
+  MaxLoadCut cut;
+  cut.feasible = is_feasible(instance, device);
+  cut.load_s = *std::max_element(loads.begin(), loads.end());
+  cut.device = std::move(device);
+  return cut;
 }
 
 LoadInstance make_load_instance(const Problem& problem) {

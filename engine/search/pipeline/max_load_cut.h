@@ -8,8 +8,8 @@
 
 namespace trinity {
 
-/// The exact max-load split of Tarnawski et al., "Efficient Algorithms for Device Placement of DNN
-/// Graph Operators" (NeurIPS 2020; manual/papers.md "Exact split by load"): contiguous parts of a
+/// The exact max-load cut of Tarnawski et al., "Efficient Algorithms for Device Placement of DNN
+/// Graph Operators" (NeurIPS 2020; manual/papers.md "Exact cut by load"): contiguous parts of a
 /// graph on accelerators and CPUs so that the largest load of a device is least. In a pipeline,
 /// that is the time per sample.
 ///
@@ -40,11 +40,11 @@ struct MaxLoadLimits {
   int32_t most_ideals = 100'000;
   int64_t most_pairs = 60'000'000;  ///< pairs of ideals looked at, a million a second and more
   double seconds = 1e9;             ///< wall-clock time
-  int32_t orders = 4;               ///< topological orders to split along, which is quick
+  int32_t orders = 4;               ///< topological orders to cut along, which is quick
 };
 
-struct MaxLoadSplit {
-  bool feasible = false;        ///< false: no contiguous split fits the memory
+struct MaxLoadCut {
+  bool feasible = false;        ///< false: no contiguous cut fits the memory
   bool exact = false;           ///< over all ideals: optimal, or proved infeasible
   double load_s = 0;            ///< the largest
   std::vector<int32_t> device;  ///< of every node: accelerators from 0 in pipeline order, then CPUs
@@ -60,14 +60,14 @@ void check_load_instance(const LoadInstance& instance);
 /// no memory and has one neighbour goes with it. When time is up, the best so far is returned, or
 /// simple cuts where they fit. Throws as check_load_instance(), LimitError for more than 20,000
 /// units, Interrupted.
-MaxLoadSplit max_load_split(const LoadInstance& instance, const MaxLoadLimits& limits = {});
+MaxLoadCut max_load_cut(const LoadInstance& instance, const MaxLoadLimits& limits = {});
 
 /// The devices of a placement priced as above.
 std::vector<double> max_load_loads_s(const LoadInstance& instance,
                                      const std::vector<int32_t>& device);
 
-/// What a split that was not searched for is worth.
-MaxLoadSplit priced_split(const LoadInstance& instance, std::vector<int32_t> device);
+/// What a cut that was not searched for is worth.
+MaxLoadCut priced_cut(const LoadInstance& instance, std::vector<int32_t> device);
 
 /// A problem as such an instance: every device an accelerator, times and wires at their means over
 /// devices and links, memory the fixed bytes plus outputs that backward reads, of the smallest

@@ -472,10 +472,10 @@ int32_t LoadWindow::most_used(double work, int64_t memory_bytes, int32_t unsuppo
   return most < 0 ? -1 : static_cast<int32_t>(most);
 }
 
-LoadOutcome split_along_order(const LoadInstance& instance,
-                              const std::vector<std::vector<int32_t>>& groups,
-                              const LoadWindow& window, int64_t pairs, const Deadline& deadline,
-                              std::vector<int32_t>& device) {
+LoadOutcome cut_along_order(const LoadInstance& instance,
+                            const std::vector<std::vector<int32_t>>& groups,
+                            const LoadWindow& window, int64_t pairs, const Deadline& deadline,
+                            std::vector<int32_t>& device) {
   const Links links(instance);
   const auto count = static_cast<int32_t>(groups.size());
   Table table(instance, count + 1, window.limit());
@@ -510,10 +510,10 @@ LoadOutcome split_along_order(const LoadInstance& instance,
   return LoadOutcome::found;
 }
 
-LoadOutcome split_over_all(const LoadInstance& instance,
-                           const std::vector<std::vector<int32_t>>& groups, const Ideals& ideals,
-                           const LoadWindow& window, int64_t pairs, const Deadline& deadline,
-                           std::vector<int32_t>& device) {
+LoadOutcome cut_over_all(const LoadInstance& instance,
+                         const std::vector<std::vector<int32_t>>& groups, const Ideals& ideals,
+                         const LoadWindow& window, int64_t pairs, const Deadline& deadline,
+                         std::vector<int32_t>& device) {
   IdealProgram program(instance, groups, ideals, window, deadline);
   const auto outcome = program.run(pairs);
   if (outcome == LoadOutcome::found) device = program.devices();

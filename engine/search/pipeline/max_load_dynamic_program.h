@@ -6,13 +6,13 @@
 
 #include "base/deadline.h"
 #include "search/pipeline/ideals.h"
-#include "search/pipeline/max_load_split.h"
+#include "search/pipeline/max_load_cut.h"
 
 namespace trinity {
 
-/// The dynamic programs behind max_load_split(): over the prefixes of one order, and over all
+/// The dynamic programs behind max_load_cut(): over the prefixes of one order, and over all
 /// ideals of a partial order. Both fill least[I][a][c], the least largest load of ideal I on a
-/// accelerators and c CPUs, and look only for splits whose loads are at most a limit. That cuts
+/// accelerators and c CPUs, and look only for cuts whose loads are at most a limit. That cuts
 /// most of the table away: what is left of I must fit the devices that are left, each within the
 /// limit, so for a limit near the optimum few ideals can end a part at all.
 
@@ -31,14 +31,14 @@ struct LoadNets {
   std::vector<std::vector<int32_t>> touching;  ///< of every group: nets it is an end of
 };
 
-/// What no split of some work within a limit can do better than.
+/// What no cut of some work within a limit can do better than.
 class LoadWindow {
  public:
   LoadWindow(const LoadInstance& instance, const std::vector<std::vector<int32_t>>& groups);
 
   /// The least limit that the work alone allows.
   double least_limit() const;
-  /// No split has a larger load than this.
+  /// No cut has a larger load than this.
   double largest_limit() const { return largest_; }
   void set_limit(double limit);
   double limit() const { return limit_; }
@@ -60,18 +60,18 @@ class LoadWindow {
 
 enum class LoadOutcome { found, none, stopped };  ///< stopped: out of pairs
 
-/// Device of every node (accelerators in order, then CPUs) of the best split along the order of
+/// Device of every node (accelerators in order, then CPUs) of the best cut along the order of
 /// `groups`, in `device`; loads above the window's limit are not looked for. Both throw Interrupted
 /// and TimeIsUp.
-LoadOutcome split_along_order(const LoadInstance& instance,
-                              const std::vector<std::vector<int32_t>>& groups,
-                              const LoadWindow& window, int64_t pairs, const Deadline& deadline,
-                              std::vector<int32_t>& device);
+LoadOutcome cut_along_order(const LoadInstance& instance,
+                            const std::vector<std::vector<int32_t>>& groups,
+                            const LoadWindow& window, int64_t pairs, const Deadline& deadline,
+                            std::vector<int32_t>& device);
 
 /// The same over all ideals of the groups.
-LoadOutcome split_over_all(const LoadInstance& instance,
-                           const std::vector<std::vector<int32_t>>& groups, const Ideals& ideals,
-                           const LoadWindow& window, int64_t pairs, const Deadline& deadline,
-                           std::vector<int32_t>& device);
+LoadOutcome cut_over_all(const LoadInstance& instance,
+                         const std::vector<std::vector<int32_t>>& groups, const Ideals& ideals,
+                         const LoadWindow& window, int64_t pairs, const Deadline& deadline,
+                         std::vector<int32_t>& device);
 
 }  // namespace trinity

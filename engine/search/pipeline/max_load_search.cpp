@@ -135,10 +135,10 @@ class Coarsening {
   double all_ = 0;
 };
 
-/// A split under change.
-class Split {
+/// A cut under change.
+class Parts {
  public:
-  Split(const Units& units, std::vector<int32_t> device)
+  Parts(const Units& units, std::vector<int32_t> device)
       : units_(units),
         device_(std::move(device)),
         readers_(units.nets.nets.size() * at(units.devices()), 0),
@@ -237,8 +237,8 @@ class Split {
 class Chain {
  public:
   Chain(const Units& units, std::vector<int32_t> start, double reference, RandomStream random)
-      : units_(units), split_(units, std::move(start)), random_(random), scale_(1 / reference) {
-    if (split_.fits()) keep();
+      : units_(units), parts_(units, std::move(start)), random_(random), scale_(1 / reference) {
+    if (parts_.fits()) keep();
   }
 
   void run(int64_t trials, double hot, const Deadline& end, const std::atomic<bool>& stop) {
@@ -248,7 +248,7 @@ class Chain {
         if (stop || end.passed()) break;
         temperature_ =
             12 * hot * std::exp(cooling * static_cast<double>(trial) / static_cast<double>(trials));
-        split_.recount();
+        parts_.recount();
       }
       const auto kind = random_.below(16);
       if (kind == 0)
@@ -265,8 +265,8 @@ class Chain {
 
  private:
   void keep() {
-    best_ = split_.largest();
-    best_devices_ = split_.devices();
+    best_ = parts_.largest();
+    best_devices_ = parts_.devices();
   }
 
   int32_t draw(size_t count) { return static_cast<int32_t>(random_.below(count)); }
@@ -282,7 +282,7 @@ class Chain {
   }
   int64_t excess_with(int32_t device, int64_t more) const {
     return units_.is_cpu(device) ? 0
-                                 : std::max<int64_t>(0, split_.memory_bytes(device) + more -
+                                 : std::max<int64_t>(0, parts_.memory_bytes(device) + more -
                                                             units_.instance.memory_bytes);
   }
 
@@ -292,20 +292,20 @@ class Chain {
 
   /// The growth of the energy when a unit moves.
   double growth(int32_t unit, int32_t to, const std::pair<double, double>& grown) const {
-    const int32_t from = split_.device(unit);
+    const int32_t from = parts_.device(unit);
     const int64_t bytes = units_.memory_bytes[unit];
-    return energy(split_.load(from) + grown.first, excess_with(from, -bytes)) +
-           energy(split_.load(to) + grown.second, excess_with(to, bytes)) -
-           energy(split_.load(from), excess_with(from, 0)) -
-           energy(split_.load(to), excess_with(to, 0));
+    return energy(parts_.load(from) + grown.first, excess_with(from, -bytes)) +
+           energy(parts_.load(to) + grown.second, excess_with(to, bytes)) -
+           energy(parts_.load(from), excess_with(from, 0)) -
+           energy(parts_.load(to), excess_with(to, 0));
   }
   bool accept(double growth) {
     return growth <= 0 || random_.uniform() < std::exp(-growth / temperature_);
   }
   void note() {
-    if (split_.largest() < best_ * (1 - 1e-12) && split_.fits()) {
-      split_.recount();
-      if (split_.largest() < best_) keep();
+    if (parts_.largest() < best_ * (1 - 1e-12) && parts_.fits()) {
+      parts_.recount();
+      if (parts_.largest() < best_) keep();
     }
   }
 
@@ -316,19 +316,19 @@ class Chain {
     if (!touching.empty() && random_.below(3) > 0) {
       const auto& net = units_.nets.nets[touching[draw(touching.size())]];
       const int32_t other = net.source == unit ? net.readers[draw(net.readers.size())] : net.source;
-      to = split_.device(other);
+      to = parts_.device(other);
     }
-    if (to == split_.device(unit) || !may_be(unit, to)) return;
-    const auto grown = split_.change(unit, to);
+    if (to == parts_.device(unit) || !may_be(unit, to)) return;
+    const auto grown = parts_.change(unit, to);
     if (!accept(growth(unit, to, grown))) return;
-    split_.move(unit, to, grown);
+    parts_.move(unit, to, grown);
     note();
   }
 
   /// A few units that hang together on one device move to another: of a graph of many small
   /// operators, single ones rarely can.
   void try_cluster() {
-    const int32_t first = draw(at(units_.count())), from = split_.device(first);
+    const int32_t first = draw(at(units_.count())), from = parts_.device(first);
     const int32_t to = draw(at(units_.devices()));
     const size_t most = 2 + random_.below(14);
     if (to == from) return;
@@ -343,17 +343,17 @@ class Chain {
     moved_.clear();
     for (const int32_t unit : cluster_) {
       if (!may_be(unit, to)) continue;
-      moved_.emplace_back(unit, split_.change(unit, to));
+      moved_.emplace_back(unit, parts_.change(unit, to));
       grown += growth(unit, to, moved_.back().second);
-      split_.move(unit, to, moved_.back().second);
+      parts_.move(unit, to, moved_.back().second);
     }
     if (accept(grown)) return note();
     for (auto last = moved_.rbegin(); last != moved_.rend(); ++last)
-      split_.move(last->first, from, {-last->second.second, -last->second.first});
+      parts_.move(last->first, from, {-last->second.second, -last->second.first});
   }
 
   void join(int32_t unit, int32_t device, size_t most) {
-    if (cluster_.size() < most && split_.device(unit) == device &&
+    if (cluster_.size() < most && parts_.device(unit) == device &&
         std::find(cluster_.begin(), cluster_.end(), unit) == cluster_.end())
       cluster_.push_back(unit);
   }
@@ -361,23 +361,23 @@ class Chain {
   /// Two units change places.
   void try_swap() {
     const int32_t a = draw(at(units_.count())), b = draw(at(units_.count()));
-    const int32_t on_a = split_.device(a), on_b = split_.device(b);
+    const int32_t on_a = parts_.device(a), on_b = parts_.device(b);
     if (on_a == on_b || !may_be(a, on_b) || !may_be(b, on_a)) return;
-    const auto first = split_.change(a, on_b);
+    const auto first = parts_.change(a, on_b);
     double grown = growth(a, on_b, first);
-    split_.move(a, on_b, first);
-    const auto second = split_.change(b, on_a);
+    parts_.move(a, on_b, first);
+    const auto second = parts_.change(b, on_a);
     grown += growth(b, on_a, second);
     if (accept(grown)) {
-      split_.move(b, on_a, second);
+      parts_.move(b, on_a, second);
       note();
     } else {
-      split_.move(a, on_a, {-first.second, -first.first});
+      parts_.move(a, on_a, {-first.second, -first.first});
     }
   }
 
   const Units& units_;
-  Split split_;
+  Parts parts_;
   RandomStream random_;
   double scale_, temperature_ = 1, best_ = kNoLoad;
   std::vector<int32_t> best_devices_, cluster_;
@@ -403,29 +403,29 @@ class Search {
     }
   }
 
-  MaxLoadSplit run(ThreadPool& pool) {
+  MaxLoadCut run(ThreadPool& pool) {
     for (int32_t round = 0; round < options_.rounds && !is_optimal() && !stop_flag(); ++round) {
       if (round > 0 && end_.passed()) break;
       run_round(options_.first_round + round, pool);
     }
     if (best_ == kNoLoad) poll_stop();
-    MaxLoadSplit split;
-    split.feasible = best_ < kNoLoad;
-    if (!split.feasible) return split;
-    split.device.assign(units_.instance.nodes.size(), 0);
+    MaxLoadCut cut;
+    cut.feasible = best_ < kNoLoad;
+    if (!cut.feasible) return cut;
+    cut.device.assign(units_.instance.nodes.size(), 0);
     for (size_t u = 0; u < best_devices_.size(); ++u)
-      for (const int32_t node : units_.groups[u]) split.device[node] = best_devices_[u];
-    const auto loads = max_load_loads_s(units_.instance, split.device);
-    split.load_s = *std::max_element(loads.begin(), loads.end());
-    split.exact = is_optimal();
-    return split;
+      for (const int32_t node : units_.groups[u]) cut.device[node] = best_devices_[u];
+    const auto loads = max_load_loads_s(units_.instance, cut.device);
+    cut.load_s = *std::max_element(loads.begin(), loads.end());
+    cut.exact = is_optimal();
+    return cut;
   }
 
  private:
   bool is_optimal() const { return best_ <= bound_ * (1 + 1e-12); }
 
   void take(const std::vector<int32_t>& device) {
-    const double largest = Split(units_, device).largest();
+    const double largest = Parts(units_, device).largest();
     if (largest >= best_) return;
     best_ = largest;
     best_devices_ = device;
@@ -501,7 +501,7 @@ class Search {
   std::vector<int32_t> best_devices_;
 };
 
-/// Whether no split can be feasible, whatever the loads.
+/// Whether no cut can be feasible, whatever the loads.
 bool cannot_fit(const LoadInstance& instance) {
   if (instance.cpus > 0) return false;
   double bytes = 0;
@@ -550,13 +550,13 @@ double max_load_bound_s(const LoadInstance& instance) {
   return LoadWindow(instance, units_of(instance)).least_limit();
 }
 
-MaxLoadSplit max_load_search(const LoadInstance& instance, const MaxLoadSearchOptions& options,
-                             ThreadPool& pool) {
+MaxLoadCut max_load_search(const LoadInstance& instance, const MaxLoadSearchOptions& options,
+                           ThreadPool& pool) {
   check_load_instance(instance);
   if (cannot_fit(instance)) {
-    MaxLoadSplit split;
-    split.exact = true;
-    return split;
+    MaxLoadCut cut;
+    cut.exact = true;
+    return cut;
   }
   return Search(instance, options).run(pool);
 }

@@ -1,4 +1,4 @@
-#include "search/pipeline/pipedream_split.h"
+#include "search/pipeline/pipedream_planner.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@ constexpr int32_t kMostWorkers = 1024;
 /// The best of a part of the graph on some workers: its slowest stage, and the last cut.
 struct Entry {
   double time_s = kNoTime;
-  int32_t split = -1;    // the state before the last stage, -1 when there is one stage
+  int32_t cut = -1;      // the state before the last stage, -1 when there is one stage
   int32_t replicas = 0;  // of the last stage
   int32_t workers = -1;  // fewer than there are (less 1), where that is better
 };
@@ -166,9 +166,9 @@ void collect(const Level& level, int32_t i, int32_t j, std::vector<int32_t> oute
   for (int32_t m = level.workers() - 1; j >= i;) {
     const Entry& entry = level.best(i, j, m);
     if (entry.workers >= 0) m = entry.workers;
-    own.push_back({entry.split < 0 ? i - 1 : entry.split, j, {entry.replicas}});
-    if (entry.split < 0) break;
-    j = entry.split;
+    own.push_back({entry.cut < 0 ? i - 1 : entry.cut, j, {entry.replicas}});
+    if (entry.cut < 0) break;
+    j = entry.cut;
     m -= entry.replicas;
   }
   std::reverse(own.begin(), own.end());
@@ -202,32 +202,33 @@ void check(std::span<const PipedreamState> states, std::span<const PipedreamLeve
 
 }  // namespace
 
-PipedreamPlan pipedream_split(std::span<const PipedreamState> states,
-                              std::span<const PipedreamLevel> levels,
-                              const PipedreamOptions& options, const Deadline& deadline) {
+PipedreamPipeline pipedream_pipeline(std::span<const PipedreamState> states,
+                                     std::span<const PipedreamLevel> levels,
+                                     const PipedreamOptions& options, const Deadline& deadline) {
   check(states, levels);
   std::vector<Level> solved;
   solved.reserve(levels.size());  // levels point to those below
   const Before before(states);
-  PipedreamPlan plan;
-  plan.data_parallel_s = states.back().time_s;
+  PipedreamPipeline pipeline;
+  pipeline.data_parallel_s = states.back().time_s;
   int32_t below = 1;
   for (size_t l = 0; l < levels.size(); ++l) {
     solved.emplace_back(states, before, levels[l], options, below, l > 0 ? &solved.back() : nullptr,
                         l + 1 == levels.size(), deadline);
     const int32_t workers = levels[l].workers;
     const double weights = states.back().parameter_bytes / levels[l].bandwidth_bytes_per_s;
-    plan.data_parallel_s =
+    pipeline.data_parallel_s =
         options.paper
-            ? std::max(plan.data_parallel_s, 2.0 * (workers - 1) * weights) / workers
-            : (plan.data_parallel_s + 4.0 * (workers - 1) * weights / workers / below) / workers;
+            ? std::max(pipeline.data_parallel_s, 2.0 * (workers - 1) * weights) / workers
+            : (pipeline.data_parallel_s + 4.0 * (workers - 1) * weights / workers / below) /
+                  workers;
     below = workers;
   }
   const auto last = static_cast<int32_t>(states.size()) - 1;
-  plan.time_s = solved.back().best(0, last).time_s;
-  plan.feasible = plan.time_s < kNoTime;
-  if (plan.feasible) collect(solved.back(), 0, last, {}, plan.stages);
-  return plan;
+  pipeline.time_s = solved.back().best(0, last).time_s;
+  pipeline.feasible = pipeline.time_s < kNoTime;
+  if (pipeline.feasible) collect(solved.back(), 0, last, {}, pipeline.stages);
+  return pipeline;
 }
 
 namespace {
@@ -253,15 +254,16 @@ int32_t few_cuts(std::span<const PipedreamLevel> levels, const PipedreamOptions&
 
 }  // namespace
 
-PipedreamFound pipedream_plan(const PipedreamLayers& layers, std::span<const PipedreamLevel> levels,
-                              const PipedreamOptions& options, const std::string& compress,
-                              double seconds) {
+PipedreamFound find_pipedream_pipeline(const PipedreamLayers& layers,
+                                       std::span<const PipedreamLevel> levels,
+                                       const PipedreamOptions& options, const std::string& compress,
+                                       double seconds) {
   const auto deadline = Deadline::in(seconds);
   PipedreamFound found;
-  const auto plan = [&](const char* kind, auto states, const Deadline& until) {
+  const auto pipeline = [&](const char* kind, auto states, const Deadline& until) {
     try {
       found.cuts = {states(), kind};
-      found.plan = pipedream_split(found.cuts.states, levels, options, until);
+      found.pipeline = pipedream_pipeline(found.cuts.states, levels, options, until);
       return true;
     } catch (const LimitError&) {
       if (compress != "auto") throw;
@@ -271,16 +273,16 @@ PipedreamFound pipedream_plan(const PipedreamLayers& layers, std::span<const Pip
   const auto few = [&](double most_steps, const Deadline& until) {
     found.complete = false;
     const int32_t most = few_cuts(levels, options, most_steps);
-    plan(
+    pipeline(
         "few of one order", [&] { return pipedream_few(layers, most); }, until);
   };
   try {
     const auto all = [&] { return pipedream_states(layers, deadline); };
     const auto fewer = [&] { return pipedream_states(compress_branches(layers), deadline); };
     const auto chain = [&] { return pipedream_chain(layers, deadline); };
-    if (compress != "yes" && plan("antichains", all, deadline)) return found;
-    if (plan("antichains of compressed branches", fewer, deadline)) return found;
-    if (!plan("one order", chain, deadline)) few(2e9, deadline);
+    if (compress != "yes" && pipeline("antichains", all, deadline)) return found;
+    if (pipeline("antichains of compressed branches", fewer, deadline)) return found;
+    if (!pipeline("one order", chain, deadline)) few(2e9, deadline);
   } catch (const TimeIsUp&) {
     few(5e7, {});
   }

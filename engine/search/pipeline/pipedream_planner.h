@@ -68,7 +68,7 @@ struct PipedreamLevel {
 struct PipedreamOptions {
   bool transfers = true;    ///< count the transfers of activations and their gradients
   bool straight = false;    ///< no replicas: as many stages as workers
-  bool fewer = false;       ///< a plan may leave workers idle (PipeDream's use_fewer_machines)
+  bool fewer = false;       ///< a pipeline may leave workers idle (PipeDream's use_fewer_machines)
   bool paper = false;       ///< the paper's costs in place of the code's
   double memory_bytes = 0;  ///< what a worker may stash, by each level's count; 0: no limit
   double compression = 1;   ///< transfers are so many times smaller
@@ -79,39 +79,41 @@ struct PipedreamStage {
   std::vector<int32_t> replicas;  ///< at every level, innermost first
 };
 
-struct PipedreamPlan {
+struct PipedreamPipeline {
   bool feasible = false;       ///< false: straight with more workers than cuts, or no memory
   double time_s = 0;           ///< of the slowest stage
   double data_parallel_s = 0;  ///< all workers as replicas of one stage, level by level
   std::vector<PipedreamStage> stages;  ///< of the innermost level, in order
 };
 
-/// A plan through the states: a stage lies between two states of which one is before the other.
+/// A pipeline through the states: a stage lies between two states of which one is before the other.
 /// O(states^2 * predecessors * workers^2) for all but the last of several levels. Deterministic;
 /// throws Interrupted, TimeIsUp, and ArgumentError for no state or level, workers below 1 or above
 /// 1024, bandwidths that are not positive, LimitError
 /// when its tables would exceed 32 million entries.
-PipedreamPlan pipedream_split(std::span<const PipedreamState> states,
-                              std::span<const PipedreamLevel> levels,
-                              const PipedreamOptions& options = {}, const Deadline& deadline = {});
+PipedreamPipeline pipedream_pipeline(std::span<const PipedreamState> states,
+                                     std::span<const PipedreamLevel> levels,
+                                     const PipedreamOptions& options = {},
+                                     const Deadline& deadline = {});
 
-/// Where a plan's cuts come from.
+/// Where a pipeline's cuts come from.
 struct PipedreamCuts {
   std::vector<PipedreamState> states;
   const char* kind = "antichains";
 };
 struct PipedreamFound {
   PipedreamCuts cuts;
-  PipedreamPlan plan;
+  PipedreamPipeline pipeline;
   bool complete = true;  ///< false: few cuts of one order were looked at
 };
 
-/// Cuts and a plan within `seconds`: over the antichains (compress "no"), those of compressed
+/// Cuts and a pipeline within `seconds`: over the antichains (compress "no"), those of compressed
 /// branches ("yes"), or (compress "auto") where either are more than 4,000 or than tables
 /// hold, these and then one order of the layers, last few cuts of it. When time is up, few cuts of
 /// one order. Throws as the functions above, but TimeIsUp.
-PipedreamFound pipedream_plan(const PipedreamLayers& layers, std::span<const PipedreamLevel> levels,
-                              const PipedreamOptions& options, const std::string& compress,
-                              double seconds);
+PipedreamFound find_pipedream_pipeline(const PipedreamLayers& layers,
+                                       std::span<const PipedreamLevel> levels,
+                                       const PipedreamOptions& options, const std::string& compress,
+                                       double seconds);
 
 }  // namespace trinity

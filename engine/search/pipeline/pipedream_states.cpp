@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "search/pipeline/pipedream_split.h"
+#include "search/pipeline/pipedream_planner.h"
 
 namespace trinity {
 namespace {
@@ -42,7 +42,7 @@ void append_set(std::span<const uint64_t> words, std::vector<int32_t>& numbers) 
 }
 
 /// The sums of a state over the layers that it holds. Members are sorted as bits: lists of them,
-/// one a state, are most of what a plan takes.
+/// one a state, are most of what a pipeline takes.
 PipedreamState state_of(const PipedreamLayers& layers, const std::vector<int32_t>& held) {
   PipedreamState state;
   std::vector<uint64_t> bits;

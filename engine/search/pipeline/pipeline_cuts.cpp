@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/random.h"
-#include "search/partition/row_split.h"
+#include "search/partition/row_cut.h"
 #include "search/pipeline/layer_row.h"
 #include "search/pipeline/max_load_search.h"
 
@@ -35,7 +35,7 @@ Cuts cuts_of(const std::vector<int32_t>& part, int32_t parts) {
 }
 
 Cuts balanced(const std::vector<double>& work, int32_t parts) {
-  return cuts_of(split_row(work, parts), parts);
+  return cuts_of(cut_row(work, parts), parts);
 }
 
 Cuts equal(int32_t elements, int32_t parts) {

@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "search/pipeline/ideals.h"
-#include "search/pipeline/max_load_split.h"
+#include "search/pipeline/max_load_cut.h"
 
 namespace trinity {
 
-/// Splits along one topological order of a load instance's groups (see make_load_order()), one part
-/// an accelerator in order: what is used where no optimiser is. They are priced as every split is,
+/// Cuts along one topological order of a load instance's groups (see make_load_order()), one part
+/// an accelerator in order: what is used where no optimiser is. They are priced as every cut is,
 /// but memory and unsupported nodes are no concern of theirs (is_feasible() tells). Without
 /// accelerators everything goes to the first CPU.
 enum class CutRule {

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "search/pipeline/max_load_split.h"
-#include "search/pipeline/pipedream_split.h"
-#include "search/pipeline/piper_split.h"
+#include "search/pipeline/max_load_cut.h"
+#include "search/pipeline/pipedream_planner.h"
+#include "search/pipeline/piper_planner.h"
 
 namespace trinity {
 
@@ -56,7 +56,7 @@ struct PipelineMachine {
   int64_t micro_batches = 1;         ///< in a batch
 };
 
-/// Largest loads (see max_load_split.h), a node of the network a node of the instance, times in the
+/// Largest loads (see max_load_cut.h), a node of the network a node of the instance, times in the
 /// network's unit. Transfers that are times count for the network's own bandwidth and are scaled to
 /// the machine's.
 LoadInstance load_instance(const PipelineNetwork& network, const PipelineMachine& machine);

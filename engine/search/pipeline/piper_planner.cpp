@@ -1,4 +1,4 @@
-#include "search/pipeline/piper_split.h"
+#include "search/pipeline/piper_planner.h"
 
 #include <algorithm>
 #include <cmath>
@@ -55,8 +55,8 @@ struct Choices {
   std::vector<double> work, memory;  // of layers: device-seconds, device-bytes
 };
 
-/// Whether there is a plan within a time. Sets of layers that are closed under readers grow from
-/// the end of the pipeline, since the memory of a stage depends on the stages behind it.
+/// Whether there is a pipeline within a time. Sets of layers that are closed under readers grow
+/// from the end of the pipeline, since the memory of a stage depends on the stages behind it.
 class StageProgram {
  public:
   StageProgram(const PiperProblem& problem, const Ideals& ideals,
@@ -279,20 +279,20 @@ std::vector<int32_t> topological(const PiperProblem& problem) {
   return order;
 }
 
-/// Improves `plan` by a search for the least limit that has a plan.
-void find_least(const PiperProblem& problem, StageProgram& program, PiperPlan& plan) {
+/// Improves `pipeline` by a search for the least limit that has a pipeline.
+void find_least(const PiperProblem& problem, StageProgram& program, PiperPipeline& pipeline) {
   const double longest = longest_time(problem);
-  const bool given = plan.feasible;
-  double low = program.work() / problem.devices, high = plan.feasible ? plan.time : kNone;
+  const bool given = pipeline.feasible;
+  double low = program.work() / problem.devices, high = pipeline.feasible ? pipeline.time : kNone;
   const auto attempt = [&](double limit) {
     auto stages = program.run(limit);
     if (!stages) {
       low = limit;
       return false;
     }
-    plan.time = high = std::min(high, piper_price(problem, *stages));
-    plan.stages = std::move(*stages);
-    plan.feasible = true;
+    pipeline.time = high = std::min(high, piper_price(problem, *stages));
+    pipeline.stages = std::move(*stages);
+    pipeline.feasible = true;
     return true;
   };
   for (double step = 1.02; high == kNone; step *= step) {
@@ -300,7 +300,8 @@ void find_least(const PiperProblem& problem, StageProgram& program, PiperPlan& p
     if (attempt(limit)) break;
     if (limit >= longest) return;  // proved infeasible
   }
-  // A known plan is often the best, and so is the last near the end: try to refute a better one.
+  // A known pipeline is often the best, and so is the last near the end: try to refute a better
+  // one.
   bool refute = given;
   while (low < high * (1 - 1e-12)) {
     const double gap = high - low;
@@ -312,14 +313,14 @@ void find_least(const PiperProblem& problem, StageProgram& program, PiperPlan& p
 
 /// Plans that take no search: every stage on as many devices, filled from the end of an order with
 /// what its memory and a time allow, the least time that leaves nothing over.
-class SimplePlans {
+class SimplePipelines {
  public:
-  SimplePlans(const PiperProblem& problem, const Choices& choices,
-              const std::vector<int32_t>& from_end)
+  SimplePipelines(const PiperProblem& problem, const Choices& choices,
+                  const std::vector<int32_t>& from_end)
       : problem_(problem), choices_(choices), from_end_(from_end), pricer_(problem) {}
 
-  /// Takes the best of them into `plan` where it is better.
-  void take(PiperPlan& plan) {
+  /// Takes the best of them into `pipeline` where it is better.
+  void take(PiperPipeline& pipeline) {
     for (const int32_t degree : choices_.degrees) {
       entries_.clear();
       for (const auto& layer : problem_.layers) entries_.push_back(find_degree(layer, degree));
@@ -328,7 +329,7 @@ class SimplePlans {
         poll_stop();
         const auto most = std::min<int64_t>(problem_.devices / (int64_t{degree} * replicas),
                                             problem_.micro_batches / replicas);
-        if (most > 0) take(least(replicas, most), degree, replicas, plan);
+        if (most > 0) take(least(replicas, most), degree, replicas, pipeline);
       }
     }
   }
@@ -374,7 +375,7 @@ class SimplePlans {
     return best;
   }
 
-  void take(const Filled& filled, int32_t degree, int32_t replicas, PiperPlan& plan) {
+  void take(const Filled& filled, int32_t degree, int32_t replicas, PiperPipeline& pipeline) {
     std::vector<PiperStage> stages;
     for (size_t s = filled.size(); s-- > 0;) {
       PiperStage stage;
@@ -389,10 +390,10 @@ class SimplePlans {
       stages.push_back(std::move(stage));
     }
     const double time = stages.empty() ? kNone : piper_price(problem_, stages);
-    if (time == kNone || (plan.feasible && plan.time <= time)) return;
-    plan.feasible = true;
-    plan.time = time;
-    plan.stages = std::move(stages);
+    if (time == kNone || (pipeline.feasible && pipeline.time <= time)) return;
+    pipeline.feasible = true;
+    pipeline.time = time;
+    pipeline.stages = std::move(stages);
   }
 
   const PiperProblem& problem_;
@@ -435,7 +436,7 @@ double piper_price(const PiperProblem& problem, std::vector<PiperStage>& stages)
   return slowest;
 }
 
-PiperPlan piper_split(const PiperProblem& problem, const PiperLimits& limits) {
+PiperPipeline piper_pipeline(const PiperProblem& problem, const PiperLimits& limits) {
   check(problem);
   const auto deadline = Deadline::in(limits.seconds);
   const Choices choices(problem, limits);
@@ -449,22 +450,22 @@ PiperPlan piper_split(const PiperProblem& problem, const PiperLimits& limits) {
   for (int32_t e = 0; e + 1 < count; ++e) chain.emplace_back(e, e + 1);
   for (const auto& edge : problem.edges)
     order.emplace_back(element[at(edge.to)], element[at(edge.from)]);
-  PiperPlan plan;
+  PiperPipeline pipeline;
   try {
     const auto along = Ideals::of_order(count, chain, count + 1, deadline);
     StageProgram first(problem, *along, layer_of, choices, deadline);
-    find_least(problem, first, plan);
+    find_least(problem, first, pipeline);
     const auto most = std::min(limits.most_ideals, kMostSetWords / (count / 64 + 1));
     const auto ideals = Ideals::of_order(count, order, most, deadline);
-    if (!ideals) return plan;
-    plan.ideals = ideals->count();
+    if (!ideals) return pipeline;
+    pipeline.ideals = ideals->count();
     StageProgram program(problem, *ideals, layer_of, choices, deadline);
-    find_least(problem, program, plan);
-    plan.exact = true;
+    find_least(problem, program, pipeline);
+    pipeline.exact = true;
   } catch (const TimeIsUp&) {
-    SimplePlans(problem, choices, layer_of).take(plan);
+    SimplePipelines(problem, choices, layer_of).take(pipeline);
   }
-  return plan;
+  return pipeline;
 }
 
 }  // namespace trinity

@@ -65,7 +65,7 @@ struct PiperStage {
   double time = 0, memory_bytes = 0;
 };
 
-struct PiperPlan {
+struct PiperPipeline {
   bool feasible = false;
   bool exact = false;              ///< over all down-sets; otherwise over one order, or stopped
   double time = 0;                 ///< of the slowest stage
@@ -79,15 +79,15 @@ struct PiperLimits {
   bool data_parallel = true, tensor_parallel = true;
 };
 
-/// The plan of least time. A threshold is searched: whether there is a plan within a time is a
-/// dynamic program over down-sets that keeps, of each, only the pairs (devices used, sum of d)
+/// The pipeline of least time. A threshold is searched: whether there is a pipeline within a time
+/// is a dynamic program over down-sets that keeps, of each, only the pairs (devices used, sum of d)
 /// that no other beats, and looks at few stages, because what is left must fit the devices that are
 /// left. When time is up, the best so far is returned, or stages of one shape along one order where
 /// such fit. Deterministic; throws ArgumentError for a problem that cannot be, Interrupted.
-PiperPlan piper_split(const PiperProblem& problem, const PiperLimits& limits = {});
+PiperPipeline piper_pipeline(const PiperProblem& problem, const PiperLimits& limits = {});
 
-/// The time of a plan by the formula above, from its stages; infinite where a stage does not fit.
-/// Fills time and memory of the stages.
+/// The time of a pipeline by the formula above, from its stages; infinite where a stage does not
+/// fit. Fills time and memory of the stages.
 double piper_price(const PiperProblem& problem, std::vector<PiperStage>& stages);
 
 }  // namespace trinity

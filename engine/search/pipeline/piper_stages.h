@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/index.h"
-#include "search/pipeline/piper_split.h"
+#include "search/pipeline/piper_planner.h"
 
-// What a stage of Piper's costs, for its planner (piper_split.cpp).
+// What a stage of Piper's costs, for its planner (piper_planner.cpp).
 
 namespace trinity::piper {
 

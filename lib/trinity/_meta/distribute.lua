@@ -9,7 +9,7 @@ error 'this file is for editors'
 ---@field batches? integer since the data of a 'merge' were sent
 ---@field bfloat16? boolean of a 'send'
 
----@class trinity.SyncPolicy
+---@class trinity.Synchronisation
 ---@field kind string
 ---@field text string
 

@@ -21,7 +21,7 @@ error 'this file is for editors'
 ---@field memory_bytes? number of a device (piper)
 ---@field recomputed_layers? integer that compute their activations again (piper)
 
---- Why a split does not fit.
+--- Why a cut does not fit.
 ---@class trinity.PipelineInfeasibility
 ---@field text string in words
 ---@field device? integer the accelerator that is over its memory by most, from 1
@@ -36,7 +36,7 @@ error 'this file is for editors'
 ---@field format string of the file
 ---@field unit string of times: 's' or 'ms'
 ---@field max_load? number of the slowest device or stage; nil where nothing fits
----@field feasible boolean whether the split fits
+---@field feasible boolean whether the cut fits
 ---@field optimal boolean whether nothing better can be, by the method's own measure
 ---@field seconds number of planning
 ---@field stages trinity.PipelineStage[] in pipeline order
@@ -49,13 +49,13 @@ error 'this file is for editors'
 ---@field cuts? string what these are: 'antichains', 'antichains of compressed branches', 'one order', 'few of one order' (when time was up, or tables would be too large)
 ---@field data_parallel? number pipedream: all devices as replicas of one stage
 ---@field ideals? integer down-sets that were looked at
----@field by? string whose split expert is: 'the authors' or 'equal layers'
+---@field by? string whose cut expert is: 'the authors' or 'equal layers'
 ---@field infeasibility? trinity.PipelineInfeasibility where it does not fit
----@field least_infeasible? trinity.PipelineResult where the method has no split: cuts that balance memory (assignment, loads, max_load)
+---@field least_infeasible? trinity.PipelineResult where the method has no cut: cuts that balance memory (assignment, loads, max_load)
 ---@field stopped? boolean true after Ctrl-C
 
 --- What a method of your own is given, beside network, levels and about.
----@class trinity.PipelinePlan
+---@class trinity.PipelineInstance
 ---@field source string|trinity.Problem
 ---@field options trinity.PipelineOptions with seconds and seed
 ---@field machine trinity.PipelineMachine

@@ -1,9 +1,9 @@
 -- trinity.synchronisation: data-parallel training of a placed network on a cluster: how long a step, an epoch and a
--- training take under a policy of synchronisation.
+-- training take under a way of synchronising.
 --
 --   local sync = trinity.synchronisation
 --   local run = sync.replicate { graph = trinity.model('resnet50', { batch_size = 256 }),
---     cluster = trinity.cluster 'juwels_boosterx16', policy = sync.bsp { algorithm = 'automatic' } }
+--     cluster = trinity.cluster 'juwels_boosterx16', synchronisation = sync.bsp { algorithm = 'automatic' } }
 --   print(run:train({ epochs = 90, batches = 78 }).time_s)
 --
 -- Replicas fill the devices in order. One that computes, and gradients that are reduced while the backward pass
@@ -27,61 +27,61 @@ local util = require 'trinity.base.util'
 ---@class trinity.SynchronisationModule
 local synchronisation = {}
 
-local Policy = { __name = 'synchronisation policy' }
-Policy.__index = Policy
+local Way = { __name = 'synchronisation' }
+Way.__index = Way
 
-function Policy.__tostring(self) return self.text end
+function Way.__tostring(self) return self.text end
 
-local function policy(kind, text, fields)
+local function way(kind, text, fields)
   fields.kind, fields.text = kind, text
-  return setmetatable(fields, Policy)
+  return setmetatable(fields, Way)
 end
 
 --- Bulk synchronous: gradients of all replicas are averaged in every batch.
 ---@param options? trinity.BspOptions
----@return trinity.SyncPolicy
+---@return trinity.Synchronisation
 function synchronisation.bsp(options)
   options = declared.bsp:read('synchronisation.bsp', 1, 'options', options)
   local algorithm, bucket = options.algorithm, options.bucket_bytes
-  return policy('bsp', ('bsp, %s, %s'):format(algorithm, bucket > 0 and ('buckets of %g MB'):format(bucket / 1e6)
+  return way('bsp', ('bsp, %s, %s'):format(algorithm, bucket > 0 and ('buckets of %g MB'):format(bucket / 1e6)
     or 'after backward'), { algorithm = algorithm, bucket_bytes = bucket })
 end
 
 --- Gradients go to servers, parameters come back.
 ---@param options? trinity.ServerOptions
----@return trinity.SyncPolicy
+---@return trinity.Synchronisation
 function synchronisation.parameter_server(options)
   options = declared.parameter_server:read('synchronisation.parameter_server', 1, 'options', options)
   local servers, asynchronous = options.servers, options.asynchronous
-  return policy('parameter_server', ('parameter server, %d servers, %s'):format(servers, asynchronous
+  return way('parameter_server', ('parameter server, %d servers, %s'):format(servers, asynchronous
     and 'asynchronous' or 'in step'), { servers = servers, asynchronous = asynchronous })
 end
 
 --- Every replica trains alone; parameters are averaged over all every `steps` batches, and at the end of an epoch.
 ---@param options? trinity.LocalSgdOptions
----@return trinity.SyncPolicy
+---@return trinity.Synchronisation
 function synchronisation.local_sgd(options)
   options = declared.local_sgd:read('synchronisation.local_sgd', 1, 'options', options)
-  return policy('local_sgd', ('local sgd, %d steps'):format(options.steps), { steps = options.steps,
+  return way('local_sgd', ('local sgd, %d steps'):format(options.steps), { steps = options.steps,
     algorithm = options.algorithm })
 end
 
 --- DASO: the options of daso.schedule but epochs, groups and nodes.
 ---@param options? trinity.CyclingOptions
----@return trinity.SyncPolicy
+---@return trinity.Synchronisation
 function synchronisation.daso(options)
   for _, name in ipairs(type(options) == 'table' and { 'epochs', 'groups', 'nodes' } or {}) do
     if options[name] ~= nil then util.fail("synchronisation.daso: option '%s' follows from the training", name) end
   end
   options = daso.cycling:read('synchronisation.daso', 1, 'options', options)
-  return policy('daso', options.held and ('daso, global skips %d'):format(options.held.global_skips)
+  return way('daso', options.held and ('daso, global skips %d'):format(options.held.global_skips)
     or ('daso, at most %d global skips'):format(options.max_global_skips), { options = options })
 end
 
 ---@class trinity.Replication
 ---@field graph trinity.Graph
 ---@field cluster trinity.Cluster
----@field policy trinity.SyncPolicy
+---@field synchronisation trinity.Synchronisation
 ---@field placement? trinity.Placement
 ---@field replicas integer
 ---@field nodes integer
@@ -94,7 +94,8 @@ local Run = { __name = 'replication' }
 Run.__index = Run
 
 function Run.__tostring(self)
-  return ('%s on %s: %d replicas, %s'):format(self.graph.name, self.cluster.name, self.replicas, tostring(self.policy))
+  return ('%s on %s: %d replicas, %s'):format(self.graph.name, self.cluster.name, self.replicas,
+    tostring(self.synchronisation))
 end
 
 --- The devices of a replica count from 1 to `width`.
@@ -157,8 +158,16 @@ local function from_strategy(owner, given)
     util.fail("%s: option 'strategy': expected one without a schedule, got %s", owner,
       found.schedule or 'micro-batches')
   end
-  return { graph = found.problem.graph, placement = found.placement, cluster = given.cluster, policy = given.policy,
-    replicas = given.replicas }
+  return { graph = found.problem.graph, placement = found.placement, cluster = given.cluster,
+    synchronisation = given.synchronisation, replicas = given.replicas }
+end
+
+-- `synchronisation` was called `policy`.
+local function with_older_name(spec)
+  if type(spec) ~= 'table' or spec.policy == nil or spec.synchronisation ~= nil then return spec end
+  local read = util.merged(spec, { synchronisation = spec.policy })
+  read.policy = nil
+  return read
 end
 
 --- Replicas of a network and how they are kept together.
@@ -166,11 +175,12 @@ end
 ---@return trinity.Replication
 function synchronisation.replicate(spec)
   local owner = 'synchronisation.replicate'
+  spec = with_older_name(spec)
   spec = check.needed(owner, from_strategy(owner, declared.replicate:read(owner, 1, 'spec', spec)), 'graph')
   if spec.placement ~= nil and not array.is_int32(spec.placement) then
     check.wrong(owner, 'option', 'placement', spec.placement, 'a placement')
   end
-  local self = setmetatable({ graph = spec.graph, cluster = spec.cluster, policy = spec.policy,
+  local self = setmetatable({ graph = spec.graph, cluster = spec.cluster, synchronisation = spec.synchronisation,
     placement = spec.placement, width = width_of(owner, spec.placement, spec.graph, spec.cluster),
     parameter_bytes = spec.graph.parameter_bytes, times = {} }, Run)
   local most = math.floor(#spec.cluster.devices / self.width)
@@ -315,9 +325,9 @@ local function by_node(self, time_of)
   return util.listed(self.nodes, function(node) return time_of(self, node - 1) end)
 end
 
---- An epoch under a policy whose epochs are all alike.
+--- An epoch of a synchronisation whose epochs are all alike.
 local function even_epoch_s(self, clock, batches)
-  local kind, plan, several = self.policy.kind, self.policy, self.replicas > 1
+  local kind, plan, several = self.synchronisation.kind, self.synchronisation, self.replicas > 1
   if kind == 'bsp' then return batches * world_step_s(self, plan.bucket_bytes, plan.algorithm) end
   if kind == 'local_sgd' then
     local average_s = several and collective_s(self, 'all_reduce', plan.algorithm, all_replicas(self), 1) or 0
@@ -416,13 +426,13 @@ function Run:train(options)
     check.wrong('replication:train', 'option', 'loss', given, 'a list of numbers or a function')
   end
   if epochs * batches > most_batches then util.fail('replication:train: more than %d batches', most_batches) end
-  local of_daso = self.policy.kind == 'daso'
+  local of_daso = self.synchronisation.kind == 'daso'
   local clock = core.replica_clock(by_node(self, compute_s), of_daso and by_node(self, node_step_s) or {})
   local result = { epochs = {}, time_s = 0, compute_s = epochs * batches * clock:compute_s() }
   local schedule, on_clock, even_s
   if of_daso then
     schedule, on_clock = daso.schedule(util.merged({ epochs = epochs, groups = self.per_node, nodes = self.nodes },
-      self.policy.options)), new_daso(self, clock)
+      self.synchronisation.options)), new_daso(self, clock)
   else
     even_s = even_epoch_s(self, clock, batches)
   end
@@ -439,7 +449,7 @@ function strategies.read_replication(problem, placement, path, text)
   local ok, result = pcall(function()
     local given, replicas = replication_text.read(text, synchronisation)
     return synchronisation.replicate { graph = problem.graph, cluster = problem.cluster, placement = placement,
-      policy = given, replicas = replicas }
+      synchronisation = given, replicas = replicas }
   end)
   if not ok then util.fail('%s: %s', path, util.unplaced(result)) end
   return result

@@ -31,7 +31,7 @@ synchronisation_options.replicate = options.declare('trinity.ReplicationSpec', {
   { 'strategy', 'any', as = 'trinity.Strategy',
     help = 'in place of graph and placement: a strategy for one replica' },
   { 'cluster', 'object', class = 'cluster', needed = true, help = 'where it runs' },
-  { 'policy', 'object', class = 'synchronisation policy', as = 'trinity.SyncPolicy', needed = true,
+  { 'synchronisation', 'object', class = 'synchronisation', as = 'trinity.Synchronisation', needed = true,
     help = 'how replicas are kept together' },
   { 'placement', 'any', as = 'trinity.Placement', otherwise = 'all on device 1',
     help = 'of one replica, on the first devices' },

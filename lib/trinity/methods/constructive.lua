@@ -1,4 +1,4 @@
--- Placements that are built, not searched for: list schedulers, partitioners, splits (engine/search).
+-- Placements that are built, not searched for: list schedulers, partitioners, cuts (engine/search).
 
 local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'

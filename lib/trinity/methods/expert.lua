@@ -1,7 +1,7 @@
 -- Layered expert placements: what a person does by hand, by rules for each network. Sources: the Trinity paper
 -- (Algorithms 2022, 15(4), 108, section 5) keeps InceptionV3 on a single device, gives each LSTM layer of NMT a
--- device with attention and softmax together, and splits NASNet and PNASNet by layers; in the table of Hierarchical
--- (Mirhoseini et al., ICLR 2018) the expert of ResNet is one GPU too. Other networks are split by layers.
+-- device with attention and softmax together, and cuts NASNet and PNASNet by layers; in the table of Hierarchical
+-- (Mirhoseini et al., ICLR 2018) the expert of ResNet is one GPU too. Other networks are cut by layers.
 
 local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'
@@ -47,8 +47,8 @@ local function units_of(problem)
   return leaders, work
 end
 
---- A device per unit: elements (a key per unit, `order` sorts the keys) split into parts of equal work.
-local function split_by(keys, work, devices, order)
+--- A device per unit: elements (a key per unit, `order` sorts the keys) cut into parts of equal work.
+local function cut_by(keys, work, devices, order)
   local sums, names = {}, {}
   for unit = 1, #work do
     local key = keys[unit]
@@ -60,7 +60,7 @@ local function split_by(keys, work, devices, order)
   if order then table.sort(names, order) end
   local loads, device = {}, {}
   for i, name in ipairs(names) do loads[i] = sums[name] end
-  local part = core.split_row(loads, devices)
+  local part = core.cut_row(loads, devices)
   for i, name in ipairs(names) do device[name] = part[i] end
   return util.listed(#work, function(unit) return keys[unit] and device[keys[unit]] or 1 end)
 end
@@ -84,12 +84,12 @@ end
 
 local function by_depth(leaders, work, devices)
   local keys = util.listed(#work, function(unit) return leaders[unit] and leaders[unit].depth end)
-  return split_by(keys, work, devices, function(a, b) return a < b end)
+  return cut_by(keys, work, devices, function(a, b) return a < b end)
 end
 
 local function by_layers(leaders, work, devices)
   local keys = layers_of(leaders, #work, devices)
-  return keys and split_by(keys, work, devices) or by_depth(leaders, work, devices)
+  return keys and cut_by(keys, work, devices) or by_depth(leaders, work, devices)
 end
 
 --- The LSTM layer that an operator of NMT or GNMT belongs to or prepares the input of.

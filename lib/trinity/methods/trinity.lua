@@ -371,9 +371,9 @@ end
 
 return function(methods)
   register(methods, 'trinity', agent_options,
-    { help = 'cheap heuristics, then PPO over a partition and a schedule network, then refinement', budget = true,
+    { help = 'cheap heuristics, then annealing over moves that a trained ranker chooses; PPO on request', budget = true,
       source = 'Algorithms 2022, 15(4), 108' })
-  register(methods, 'best', stage_options, { help = 'trinity without its policy: cheap heuristics, then refinement',
+  register(methods, 'best', stage_options, { help = 'cheap heuristics, then annealing: trinity with nothing learned',
     budget = true, source = 'lib/trinity/methods/trinity.lua' })
   register(methods, 'heuristics', heuristic_options, { help = 'the best of the cheap heuristics, without a search',
     budget = true, source = 'lib/trinity/search/warm_start.lua' })

@@ -4,12 +4,12 @@ local daso = require 'trinity.paper.daso_networks'
 local plot = require 'trinity.base.plot'
 local util = require 'trinity.base.util'
 
---- Gains over numbers of GPUs at a bandwidth: texts by policy, the counts at which ours is ahead, numbers.
+--- Gains over numbers of GPUs at a bandwidth: texts by synchronisation, the counts at which ours is ahead, numbers.
 local function gains_at(network, counts, bandwidth_gb_s, one_card)
   local texts, ahead, numbers = { literal = {}, ours = {} }, {}, {}
   for i, gpus in ipairs(counts) do
     local trainings = daso.trainings(network, gpus, bandwidth_gb_s, one_card)
-    local base = trainings:of(daso.baselines[1].policy)
+    local base = trainings:of(daso.baselines[1].synchronisation)
     texts.literal[i] = ('%+.1f'):format(daso.gain(base, trainings:of(daso.example)))
     numbers[i] = daso.gain(base, (trainings:best_of_ours()))
     texts.ours[i] = ('%+.1f'):format(numbers[i])

@@ -64,10 +64,10 @@ function daso.trainings(network, gpus, bandwidth_gb_s, one_card)
     batches = math.max(1, math.floor(network.samples / (network.batch_size * gpus))) }, Trainings)
 end
 
---- A training under a policy: hours, milliseconds of a batch in the mean.
-function Trainings:of(policy)
+--- A training under a way of synchronising: hours, milliseconds of a batch in the mean.
+function Trainings:of(synchronisation)
   local network = self.network
-  local run = sync.replicate { graph = network.graph, cluster = self.cluster, policy = policy }
+  local run = sync.replicate { graph = network.graph, cluster = self.cluster, synchronisation = synchronisation }
   run.times = self.times
   local result = run:train { epochs = network.epochs, batches = self.batches }
   return { hours = result.time_s / 3600, batch_ms = result.time_s / (network.epochs * self.batches) * 1e3,
@@ -76,17 +76,18 @@ end
 
 --- What DASO is set beside. The first is what Horovod and PyTorch do: the real baseline.
 daso.baselines = {
-  { key = 'bucketed', title = 'all-reduce in buckets, overlapped', policy = sync.bsp {} },
+  { key = 'bucketed', title = 'all-reduce in buckets, overlapped', synchronisation = sync.bsp {} },
   { key = 'hierarchical', title = 'hierarchical, behind backward',
-    policy = sync.bsp { algorithm = 'hierarchical', bucket_bytes = 0 } },
-  { key = 'flat', title = 'flat ring, behind backward', policy = sync.bsp { algorithm = 'ring', bucket_bytes = 0 } },
+    synchronisation = sync.bsp { algorithm = 'hierarchical', bucket_bytes = 0 } },
+  { key = 'flat', title = 'flat ring, behind backward',
+    synchronisation = sync.bsp { algorithm = 'ring', bucket_bytes = 0 } },
 }
 
 --- DASO as its example code has it, and settings among which the fastest is ours.
 daso.example = sync.daso { max_global_skips = 4 }
 local held = { { 4, 1, 1 }, { 8, 1, 1 }, { 8, 2, 2 }, { 16, 4, 4 } }
 daso.settings = util.map(held, function(skips)
-  return { text = ('%d/%d/%d'):format(unpack(skips)), skips = skips, policy = sync.daso {
+  return { text = ('%d/%d/%d'):format(unpack(skips)), skips = skips, synchronisation = sync.daso {
     held = { global_skips = skips[1], local_skips = skips[2], batches_to_wait = skips[3] } } }
 end)
 
@@ -94,7 +95,7 @@ end)
 function Trainings:best_of_ours()
   local best, text
   for _, setting in ipairs(daso.settings) do
-    local found = self:of(setting.policy)
+    local found = self:of(setting.synchronisation)
     if not best or found.hours < best.hours then best, text = found, setting.text end
   end
   return best, text

@@ -14,11 +14,11 @@ return { name = 'skips', title = 'What skips bring',
     for _, network in ipairs(daso.chosen(settings, true)) do
       local trainings = { daso.trainings(network, 64), daso.trainings(network, 64, slow_gb_s) }
       for _, skips in ipairs(settings.quick and few or all) do
-        local policy = sync.daso { held = { global_skips = skips[1], local_skips = skips[2],
+        local synchronisation = sync.daso { held = { global_skips = skips[1], local_skips = skips[2],
           batches_to_wait = skips[3] } }
         local gains = {}
         for i, of in ipairs(trainings) do
-          gains[i] = ('%+.2f'):format(daso.gain(of:of(daso.baselines[1].policy), of:of(policy)))
+          gains[i] = ('%+.2f'):format(daso.gain(of:of(daso.baselines[1].synchronisation), of:of(synchronisation)))
         end
         rows:add { what = ('%s, %d/%d/%d'):format(network.name, unpack(skips)),
           ours = ('%s %% at 24, %s %% at %g GB/s'):format(gains[1], gains[2], slow_gb_s) }

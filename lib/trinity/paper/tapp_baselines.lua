@@ -1,4 +1,4 @@
--- What the page of TAPP compares it with, on unequal machines: data parallelism, GPipe, PipeDream and exact splits.
+-- What the page of TAPP compares it with, on unequal machines: data parallelism, GPipe, PipeDream and exact cuts.
 -- The paper states neither its networks nor its machines; these are ours: machines with one GPU each, a V100, a GTX
 -- 1080 Ti, a P100 and a K80 (12 GB) in turn, on 10 Gbit/s Ethernet; batches of 64, pipelines with 8 micro-batches.
 --   bsp          a copy of the model a machine, equal parts of the batch, gradients all-reduced in buckets of 25 MB
@@ -9,8 +9,8 @@
 --                speed), in the cluster's order, asynchronous: a mini-batch is the whole batch, the weights of those
 --                under way are kept; it computes something else than all others
 --   pipedream_1  the same without replicas
---   least_load   the split whose largest stage is least, over all orders of machines, exact; 1F1B
---   fastest      the split into consecutive parts, a machine each, whose 1F1B step is fastest, proved by trying all
+--   least_load   the cut whose largest stage is least, over all orders of machines, exact; 1F1B
+--   fastest      the cut into consecutive parts, a machine each, whose 1F1B step is fastest, proved by trying all
 --                that could be, where these are few enough
 -- BERT is without the head whose weights are those of the first layer: these would cross the whole pipeline with every
 -- micro-batch.
@@ -22,7 +22,7 @@ local problems = require 'trinity.strategy.problem'
 local topology = require 'trinity.cluster.topology'
 local util = require 'trinity.base.util'
 
-local baselines = { batch_size = 64, micro_batches = 8, most_splits = 100000,
+local baselines = { batch_size = 64, micro_batches = 8, most_cuts = 100000,
   models = { 'vgg16', 'resnet50', 'inception_v3', 'bert_base' } }
 
 local gpus = { 'v100_pcie', 'gtx1080ti', 'p100', 'k80' }
@@ -169,28 +169,28 @@ local function pipedream(method, name, cluster, straight)
   return result
 end
 
---- The problem that splits are of: a micro-batch and its schedule.
+--- The problem that cuts are of: a micro-batch and its schedule.
 function baselines.problem(name, cluster)
   local micro_batches = baselines.micro_batches
   return problems.new { graph = baselines.graph(name, baselines.batch_size / micro_batches), cluster = cluster,
     schedule = '1f1b', micro_batches = micro_batches }
 end
 
---- GPipe, PipeDream and the exact split of least load.
+--- GPipe, PipeDream and the exact cut of least load.
 function baselines.add_pipelines(rows, name, problem, chain)
   local micro_batches, cluster = baselines.micro_batches, problem.cluster
   rows[#rows + 1] = baselines.result('gpipe', problem, { schedule = 'gpipe', micro_batches = micro_batches,
     placement = layer_chain.placement(problem, chain, chain.row:equal_work()) })
   rows[#rows + 1] = pipedream('pipedream', name, cluster, false)
   rows[#rows + 1] = pipedream('pipedream_1', name, cluster, true)
-  local split = chain.row:least_load(micro_batches)
-  if not split then return end
-  local placement = layer_chain.placement(problem, chain, split)
+  local cut = chain.row:least_load(micro_batches)
+  if not cut then return end
+  local placement = layer_chain.placement(problem, chain, cut)
   rows[#rows + 1] = baselines.result('least_load', problem, placement)
   rows[#rows].placement = placement
 end
 
---- The fastest split by 1F1B, proved, as a row; nil where there are too many. `known`: rows with placements that were
+--- The fastest cut by 1F1B, proved, as a row; nil where there are too many. `known`: rows with placements that were
 --- found by other means.
 function baselines.fastest(problem, chain, known)
   local best
@@ -198,7 +198,7 @@ function baselines.fastest(problem, chain, known)
     if row.fits and (not best or row.step_time_s < best.step_time_s) then best = row end
   end
   local found = layer_chain.fastest(problem, chain, { micro_batches = baselines.micro_batches,
-    below_s = best and best.step_time_s or math.huge, most = baselines.most_splits })
+    below_s = best and best.step_time_s or math.huge, most = baselines.most_cuts })
   if not found then return nil end
   local placement = found.device_of and layer_chain.placement(problem, chain, found.device_of)
     or best and best.placement

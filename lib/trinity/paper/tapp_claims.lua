@@ -23,8 +23,8 @@ end
 local notes_of = {
   default = 'policy, then moves', trained = "the paper's method: the policy alone",
   frozen = 'a policy that is never updated', moves = 'moves of one drawn scheme, no policy',
-  frozen_moves = 'a policy that is never updated, then moves', least_load = 'an exact split, no search',
-  fastest = 'the fastest of all splits, proved', gpipe = 'equal work, no search', pipedream = 'asynchronous, replicas',
+  frozen_moves = 'a policy that is never updated, then moves', least_load = 'an exact cut, no search',
+  fastest = 'the fastest of all cuts, proved', gpipe = 'equal work, no search', pipedream = 'asynchronous, replicas',
   pipedream_1 = 'asynchronous', bsp_speed = 'data parallelism, shards by speed',
 }
 
@@ -57,7 +57,7 @@ local function summary(cases)
     or 'which is less: the policy has its part in it'
   return (('TAPP by default makes a step %.2f times as fast as data parallelism with equal shards and %.2f times as '
     .. 'fast as with shards by speed. The same budget of moves without a policy gives %.2f, %s. A policy that draws '
-    .. "all schemes, the paper's method, gives %.2f, and %.2f where it is never updated; the exact split of least "
+    .. "all schemes, the paper's method, gives %.2f, and %.2f where it is never updated; the exact cut of least "
     .. 'load, which searches nothing, gives %.2f.'):format(by.default, times_as_fast(cases, 'default', 'bsp_speed'),
     by.moves, so, by.trained, by.frozen, by.least_load or 0 / 0))
 end
@@ -66,7 +66,7 @@ return { name = 'claims', title = 'The two averages: 1.37 times as fast, a share
   learns = true, quick = studies.quick, heads = { literal = 'beside equal shards', ours = 'beside shards by speed' },
   about = 'Means over the cases of section cases, of medians over seeds. The paper names neither networks nor '
     .. 'machines, batches or settings, so that nothing here can be its experiment, and no row counts as agreement. '
-    .. 'Its BSP is read as equal shards; a fair one splits the batch by speed.',
+    .. 'Its BSP is read as equal shards; a fair one shards the batch by speed.',
   run = function(rows, settings)
     local cases = studies.of(settings)
     for _, question in ipairs(questions) do

@@ -59,7 +59,7 @@ local function add_optimum(rows, cases, variant)
     end
   end
   if proved == 0 then return end
-  rows:add { what = ('%s: runs that found the fastest split'):format(variant.name), claimed = 'not stated',
+  rows:add { what = ('%s: runs that found the fastest cut'):format(variant.name), claimed = 'not stated',
     ours = ('%d of %d'):format(exact, runs), updates = studies.updates(cases, variant.name), seeds = seeds,
     verdict = { text = ('slowest run %.3f times it, in %d cases with a proof'):format(worst, proved) } }
 end

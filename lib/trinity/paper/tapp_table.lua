@@ -19,7 +19,7 @@ local function notes_of(case, row)
   return table.concat(notes, ', ')
 end
 
---- The schedule of a case's best split by the default, for the run's report.
+--- The schedule of a case's best cut by the default, for the run's report.
 local function keep(case, settings)
   if not settings.keep then return end
   local stages = {}

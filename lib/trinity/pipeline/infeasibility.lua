@@ -1,13 +1,13 @@
 -- Why a pipeline does not fit: which device is over its memory and by how much, or which node it cannot take. Where a
--- planner has no split at all, the same of the consecutive cut whose fullest device has least.
+-- planner has no cut at all, the same of the consecutive cut whose fullest device has least.
 
 local core = require 'trinity.core'
 
 local pipeline_infeasibility = {}
 
-local most_devices = 1024 -- that consecutive cuts are made for (engine/search/pipeline/max_load_split.h)
+local most_devices = 1024 -- that consecutive cuts are made for (engine/search/pipeline/max_load_cut.h)
 
-local function in_words(why, plan, capacity_bytes)
+local function in_words(why, instance, capacity_bytes)
   local words = {}
   if why.device then
     words[1] = ('device %d needs %s, %s (%.0f bytes) more than its %s'):format(why.device,
@@ -16,7 +16,7 @@ local function in_words(why, plan, capacity_bytes)
   end
   if why.node then
     words[#words + 1] = ('node %s runs on CPUs alone, and an accelerator has it'):format(
-      tostring(plan.about.nodes[why.node]))
+      tostring(instance.about.nodes[why.node]))
   end
   if #words == 0 then words[1] = 'nodes that share a unit are on several devices' end
   return table.concat(words, '; ')
@@ -24,29 +24,29 @@ end
 
 --- Completes `infeasibility` of a result of the engine: { text =, device =, needed_bytes =, capacity_bytes =,
 --- over_bytes =, node = }, what there is of it.
-local function complete(split, plan)
-  local why, capacity_bytes = split.infeasibility, plan.machine.memory_bytes
+local function complete(cut, instance)
+  local why, capacity_bytes = cut.infeasibility, instance.machine.memory_bytes
   if why.device then why.capacity_bytes, why.over_bytes = capacity_bytes, why.needed_bytes - capacity_bytes end
-  why.text = in_words(why, plan, capacity_bytes)
+  why.text = in_words(why, instance, capacity_bytes)
   return why
 end
 
---- Adds to what a planner `found` that does not fit: infeasibility, and least_infeasible where it has no split, with
---- stages by as_result(plan, split).
-function pipeline_infeasibility.tell(found, plan, as_result)
+--- Adds to what a planner `found` that does not fit: infeasibility, and least_infeasible where it has no cut, with
+--- stages by as_result(instance, cut).
+function pipeline_infeasibility.tell(found, instance, as_result)
   if found.feasible then return end
   if #found.assignment > 0 then
-    if found.infeasibility then complete(found, plan) end
+    if found.infeasibility then complete(found, instance) end
     return
   end
-  if plan.machine.devices < 1 or plan.machine.devices > most_devices then return end
-  local split = as_result(plan, plan.network:cuts(plan.machine, 'memory', {}))
-  found.least_infeasible = split
-  if split.feasible then
+  if instance.machine.devices < 1 or instance.machine.devices > most_devices then return end
+  local cut = as_result(instance, instance.network:cuts(instance.machine, 'memory', {}))
+  found.least_infeasible = cut
+  if cut.feasible then
     found.infeasibility = { text = 'what it keeps for micro-batches in flight, or its order of stages: cuts fit where '
       .. 'memory is balanced and one micro-batch is kept' }
   else
-    found.infeasibility = complete(split, plan)
+    found.infeasibility = complete(cut, instance)
     found.infeasibility.text = 'where consecutive cuts balance memory, ' .. found.infeasibility.text
   end
 end

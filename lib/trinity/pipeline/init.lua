@@ -16,7 +16,7 @@ local name = 'trinity.pipeline'
 ---@overload fun(source: string|trinity.Problem, options?: trinity.PipelineOptions): trinity.PipelineResult
 local pipeline = {}
 
--- What is known by name: { run = function(plan) return result end, help =, own = its options }.
+-- What is known by name: { run = function(instance) return result end, help =, own = its options }.
 local methods = {}
 
 local most_devices = 65536
@@ -44,7 +44,7 @@ local declared = options_of.declare('trinity.PipelineOptions', { help = 'What tr
     .. "whole cluster ('dgx_a100x2'), whose devices count too; a problem has its own" },
   { 'model', 'table', as = 'trinity.ModelOptions',
     help = 'of a model or a file of a network, as trinity.model takes them' },
-  { 'expert', 'string', otherwise = 'where their repository has it', help = "a split of the authors' (method expert)" },
+  { 'expert', 'string', otherwise = 'where their repository has it', help = "a cut of the authors' (method expert)" },
   { 'cost', { 'code', 'paper' }, 'code', help = 'pipedream: whose costs' },
   { 'straight', 'boolean', false, help = 'pipedream: no replicas, as many stages as devices' },
   { 'fewer_devices', 'boolean', false, help = 'pipedream: devices may stay idle' },
@@ -118,11 +118,11 @@ local function machine_of(about, cluster, whole, options)
     micro_batches = options.micro_batches or (about.micro_batches > 0 and about.micro_batches) or 32 }, levels
 end
 
---- Stages of a split that gives every node one device.
-local function stages_by_device(split, cpus)
+--- Stages of a cut that gives every node one device.
+local function stages_by_device(cut, cpus)
   local by_device, stages = {}, {}
-  for node = 1, #split.assignment do
-    local device = split.assignment[node]
+  for node = 1, #cut.assignment do
+    local device = cut.assignment[node]
     if not by_device[device] then
       by_device[device] = { nodes = {}, devices = 1, first_device = device }
       stages[#stages + 1] = by_device[device]
@@ -136,14 +136,14 @@ local function stages_by_device(split, cpus)
   end)
   for _, stage in ipairs(stages) do
     local device = stage.first_device
-    stage.load = split.loads[device > 0 and device or #split.loads - cpus + 1 - device]
+    stage.load = cut.loads[device > 0 and device or #cut.loads - cpus + 1 - device]
   end
   return stages
 end
 
-local function split_result(plan, split)
-  if split.assignment then split.stages = stages_by_device(split, plan.machine.cpus) end
-  return split
+local function cut_result(instance, cut)
+  if cut.assignment then cut.stages = stages_by_device(cut, instance.machine.cpus) end
+  return cut
 end
 
 local earlier_names = { max_load = 'max_load_annealing' } -- which go on being understood
@@ -156,7 +156,7 @@ end
 
 local method_spec = options_of.declare('trinity.PipelineMethod', { kind = 'field',
   help = 'A method of your own for trinity.pipeline.',
-  { 'run', 'function', needed = true, as = 'fun(plan: trinity.PipelinePlan): trinity.PipelineResult',
+  { 'run', 'function', needed = true, as = 'fun(instance: trinity.PipelineInstance): trinity.PipelineResult',
     help = 'gives feasible, max_load, optimal, stages, assignment' },
   { 'help', 'string', '', help = 'a line' },
   { 'own', 'table', as = 'table<string, any>',
@@ -186,9 +186,9 @@ function pipeline.help(method)
 end
 
 local function register_rule(method, rule, help)
-  pipeline.register(method, { help = help, run = function(plan)
-    return split_result(plan, plan.network:cuts(plan.machine, rule, { seed = plan.options.seed,
-      seconds = plan.options.seconds }))
+  pipeline.register(method, { help = help, run = function(instance)
+    return cut_result(instance, instance.network:cuts(instance.machine, rule, { seed = instance.options.seed,
+      seconds = instance.options.seconds }))
   end })
 end
 
@@ -201,13 +201,13 @@ register_rule('local_search', 'search', 'consecutive parts, cuts moved while tha
 local exact_s = 120 -- the longest proof that is tried: what it leaves open is not called optimal
 
 pipeline.register('max_load_dp', {
-  help = 'least largest load of contiguous parts (dynamic program over down-sets; exact)', run = function(plan)
-    return split_result(plan, plan.network:max_load(plan.machine, {
-      seconds = math.min(plan.options.seconds, exact_s), orders = 8,
+  help = 'least largest load of contiguous parts (dynamic program over down-sets; exact)', run = function(instance)
+    return cut_result(instance, instance.network:max_load(instance.machine, {
+      seconds = math.min(instance.options.seconds, exact_s), orders = 8,
       most_ideals = 400000, most_pairs = 2e8 }))
   end })
 
---- Where the published experts' splits of an instance may be.
+--- Where the published experts' cuts of an instance may be.
 local function expert_file(source)
   local folder, stem = source:match '^(.-)([^/]*)%.json$'
   if not folder then return end
@@ -220,45 +220,47 @@ local function expert_file(source)
   end
 end
 
-local function expert_assignment(plan)
-  local source, devices = plan.source, plan.machine.devices
-  local file = plan.options.expert
-  if not file and plan.about.format == 'dnn-partitioning' then file = expert_file(source) end
-  local list = plan.about.expert
+local function expert_assignment(instance)
+  local source, devices = instance.source, instance.machine.devices
+  local file = instance.options.expert
+  if not file and instance.about.format == 'dnn-partitioning' then file = expert_file(source) end
+  local list = instance.about.expert
   if file then
     if type(source) ~= 'string' then util.fail("%s: option 'expert': the network comes from no file", name) end
-    list = core.pipeline_split(file, source, plan.about.devices)
+    list = core.pipeline_cut(file, source, instance.about.devices)
   end
   for i = 1, list and #list or 0 do
-    if list[i] > devices or list[i] <= -plan.machine.cpus then return nil end
+    if list[i] > devices or list[i] <= -instance.machine.cpus then return nil end
   end
   return list
 end
 
 pipeline.register('expert', {
-  help = "the split that the file's authors made where there is one that fits, else equal layers", run = function(plan)
-    local list = expert_assignment(plan)
-    local split = list and plan.network:price(plan.machine, list) or plan.network:cuts(plan.machine, 'equal', {})
-    split.by = list and 'the authors' or 'equal layers'
-    return split_result(plan, split)
+  help = "the cut that the file's authors made where there is one that fits, else equal layers",
+  run = function(instance)
+    local list = expert_assignment(instance)
+    local cut = list and instance.network:price(instance.machine, list)
+      or instance.network:cuts(instance.machine, 'equal', {})
+    cut.by = list and 'the authors' or 'equal layers'
+    return cut_result(instance, cut)
   end })
 
 -- Without a limit rounds end a search, but for machines so busy that they would take longer than this.
 local longest_s = 50
 
---- The contiguous split that a search begins with; bounded by counts, so that it is always the same.
-local function contiguous_start(plan, share)
-  local ok, split = pcall(plan.network.max_load, plan.network, plan.machine,
-    { most_pairs = 1e8, seconds = math.min(plan.options.seconds, longest_s) * share })
-  if not ok and core.stop_requested() then error(split, 0) end
-  return ok and split.feasible and split or nil
+--- The contiguous cut that a search begins with; bounded by counts, so that it is always the same.
+local function contiguous_start(instance, share)
+  local ok, cut = pcall(instance.network.max_load, instance.network, instance.machine,
+    { most_pairs = 1e8, seconds = math.min(instance.options.seconds, longest_s) * share })
+  if not ok and core.stop_requested() then error(cut, 0) end
+  return ok and cut.feasible and cut or nil
 end
 
 local function better(a, b) return b == nil or not b.feasible or (a.feasible and a.max_load < b.max_load) end
 
 --- Rounds of annealing until rounds or time are spent, or somebody asks to stop.
-local function search_rounds(plan, best, start)
-  local options, shown = plan.options, progress.new('max_load_annealing', plan.options.quiet)
+local function search_rounds(instance, best, start)
+  local options, shown = instance.options, progress.new('max_load_annealing', instance.options.quiet)
   local limited = options.seconds < math.huge
   local rounds = options.rounds or (limited and 1e6 or 10)
   local most_s = limited and options.seconds or longest_s
@@ -267,15 +269,15 @@ local function search_rounds(plan, best, start)
     if elapsed >= most_s or (best and best.bound) or core.stop_requested() then break end
     local starts = {}
     if best then starts[1] = best.assignment end
-    if plan.contiguous then starts[#starts + 1] = plan.contiguous.assignment end
-    local found = plan.network:search(plan.machine, { seed = options.seed, rounds = 1, first_round = round - 1,
-      trials = math.min(2e6, 20000 * #plan.about.nodes), starts = starts,
+    if instance.contiguous then starts[#starts + 1] = instance.contiguous.assignment end
+    local found = instance.network:search(instance.machine, { seed = options.seed, rounds = 1, first_round = round - 1,
+      trials = math.min(2e6, 20000 * #instance.about.nodes), starts = starts,
       seconds = most_s - elapsed })
     found.bound = found.optimal
     if better(found, best) then best = found end
     local share = math.max(limited and elapsed / options.seconds or 0, round / rounds)
     shown.label = 'max_load_annealing'
-      .. (best.feasible and ('  best %.9g %s'):format(best.max_load, plan.about.unit) or '')
+      .. (best.feasible and ('  best %.9g %s'):format(best.max_load, instance.about.unit) or '')
     shown:update { items = limited and 100 or rounds, done = limited and math.floor(100 * math.min(1, share)) or round,
       share = math.min(1, share) }
     if found.bound then break end
@@ -285,25 +287,25 @@ local function search_rounds(plan, best, start)
 end
 
 pipeline.register('max_load_annealing', {
-  help = 'least largest load found, parts need not be contiguous (annealing from max_load_dp)', run = function(plan)
+  help = 'least largest load found, parts need not be contiguous (annealing from max_load_dp)', run = function(instance)
     local start = core.clock_s()
-    plan.contiguous = plan.options.seconds > 0.1 and contiguous_start(plan, 0.25) or nil
-    local best = search_rounds(plan, plan.contiguous, start)
+    instance.contiguous = instance.options.seconds > 0.1 and contiguous_start(instance, 0.25) or nil
+    local best = search_rounds(instance, instance.contiguous, start)
     if not best then
-      best = plan.network:max_load(plan.machine, { orders = 1, most_ideals = 0,
-        seconds = math.max(0, plan.options.seconds - (core.clock_s() - start)) })
+      best = instance.network:max_load(instance.machine, { orders = 1, most_ideals = 0,
+        seconds = math.max(0, instance.options.seconds - (core.clock_s() - start)) })
     end
-    local contiguous_load = plan.contiguous and plan.contiguous.max_load
+    local contiguous_load = instance.contiguous and instance.contiguous.max_load
     best.optimal, best.bound = best.bound or (not best.feasible and best.optimal) or false, nil
     best.contiguous_max_load = contiguous_load
-    return split_result(plan, best)
+    return cut_result(instance, best)
   end })
 
 pipeline.register('pipedream', {
-  help = "PipeDream's optimiser: stages and replicas, levels of bandwidth", run = function(plan)
-  local options = plan.options
+  help = "PipeDream's optimiser: stages and replicas, levels of bandwidth", run = function(instance)
+  local options = instance.options
   local compression = options.activation_compression
-  local found = plan.network:pipedream(plan.levels, { transfers = compression > 0,
+  local found = instance.network:pipedream(instance.levels, { transfers = compression > 0,
     compression = compression > 0 and compression or 1, straight = options.straight,
     fewer = options.fewer_devices, paper = options.cost == 'paper',
     memory_bytes = options.memory_bytes or 0, seconds = options.seconds < math.huge and options.seconds or nil,
@@ -313,42 +315,42 @@ pipeline.register('pipedream', {
 end })
 
 pipeline.register('piper', {
-  help = "Piper's planner: data and tensor degrees, recomputation; max_load: time per sample", run = function(plan)
-    local options = plan.options
-    return plan.network:piper(plan.machine, {
+  help = "Piper's planner: data and tensor degrees, recomputation; max_load: time per sample", run = function(instance)
+    local options = instance.options
+    return instance.network:piper(instance.machine, {
       seconds = options.seconds < math.huge and options.seconds or nil, data_parallel = options.data_parallel,
       tensor_parallel = options.tensor_parallel })
   end })
 
 pipeline.register('tapp', {
-  help = 'TAPP: cuts and devices by policy gradient, from the largest load', run = function(plan)
-    return split_result(plan, require('trinity.tapp.planner')(plan))
+  help = 'TAPP: cuts and devices by policy gradient, from the largest load', run = function(instance)
+    return cut_result(instance, require('trinity.tapp.planner')(instance))
   end })
 
 --- Cuts that take no search, where a method had no time for any: the first that fit.
-local function simple_cuts(plan)
-  local split
+local function simple_cuts(instance)
+  local cut
   for _, rule in ipairs { 'memory', 'equal', 'balanced' } do
-    local other = plan.network:cuts(plan.machine, rule, {})
+    local other = instance.network:cuts(instance.machine, rule, {})
     other.optimal = false
-    if not split or other.feasible then split = other end
+    if not cut or other.feasible then cut = other end
   end
-  return split_result(plan, split)
+  return cut_result(instance, cut)
 end
 
 --- Runs a method as a search: Ctrl-C ends it with what it has, where it has something. What does not keep to its
 --- seconds by itself is ended soon after.
-local function run(plan, method)
-  local seconds, start = plan.options.seconds, core.clock_s()
+local function run(instance, method)
+  local seconds, start = instance.options.seconds, core.clock_s()
   core.begin_search()
   local limited = seconds < math.huge
   if limited then core.begin_limit(seconds + math.max(0.5, seconds * 0.05)) end
-  local ok, found = pcall(methods[method].run, plan)
+  local ok, found = pcall(methods[method].run, instance)
   local stopped = core.stop_requested()
   local late = limited and core.end_limit()
   core.end_search()
   if not ok and late and not stopped and tostring(found):match 'interrupted$' then
-    ok, found = true, simple_cuts(plan)
+    ok, found = true, simple_cuts(instance)
   end
   if not ok then error(found, 0) end
   if type(found) ~= 'table' then
@@ -391,16 +393,16 @@ local function plan_pipeline(_, source, options)
   options = read_options(options)
   local method = known_method('option', 'method', options.method, name)
   local network, cluster, whole = read(source, options)
-  local plan = { network = network, about = network:about(), source = source, options = options }
-  plan.machine, plan.levels = machine_of(plan.about, cluster, whole, plan.options)
-  check_levels(method, plan.levels)
-  local found = run(plan, method)
-  found.method, found.unit, found.nodes = method, plan.about.unit, plan.about.nodes
-  found.network, found.format, found.machine = plan.about.name, plan.about.format, plan.machine
+  local instance = { network = network, about = network:about(), source = source, options = options }
+  instance.machine, instance.levels = machine_of(instance.about, cluster, whole, instance.options)
+  check_levels(method, instance.levels)
+  local found = run(instance, method)
+  found.method, found.unit, found.nodes = method, instance.about.unit, instance.about.nodes
+  found.network, found.format, found.machine = instance.about.name, instance.about.format, instance.machine
   found.stages, found.assignment = found.stages or {}, found.assignment or {}
   if found.optimal == nil then found.optimal = false end
   if not found.feasible and #found.assignment == 0 then found.max_load = nil end
-  pipeline_infeasibility.tell(found, plan, split_result)
+  pipeline_infeasibility.tell(found, instance, cut_result)
   return found
 end
 

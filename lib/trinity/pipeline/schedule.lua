@@ -37,13 +37,13 @@ function pipeline_schedule.spans(timeline, graph)
 end
 
 --- The stage of every operator, which is its device too: that of its unit's forward operators; nil where stages have
---- several devices or the plan leaves operators out.
-local function stages_of(problem, plan)
+--- several devices or the found leaves operators out.
+local function stages_of(problem, found)
   local stage_of_name, stage_of_unit = {}, {}
-  for s, stage in ipairs(plan.stages) do
+  for s, stage in ipairs(found.stages) do
     local several = stage.data_parallel and stage.data_parallel * stage.tensor_parallel or stage.devices or 1
     if several > 1 or (stage.first_device or s) < 1 then return nil end
-    for _, node in ipairs(stage.nodes) do stage_of_name[plan.nodes[node]] = s end
+    for _, node in ipairs(stage.nodes) do stage_of_name[found.nodes[node]] = s end
   end
   local graph = problem.graph
   for op = 1, graph.operators do
@@ -59,16 +59,16 @@ local function stages_of(problem, plan)
   return stages
 end
 
---- The simulated 1F1B schedule of a plan that trinity.pipeline made for a network of ours, of an ONNX file or of
---- models/, with twice as many micro-batches as stages: spans and a name of it. nil where the plan is of a file of
+--- The simulated 1F1B schedule of a found that trinity.pipeline made for a network of ours, of an ONNX file or of
+--- models/, with twice as many micro-batches as stages: spans and a name of it. nil where the found is of a file of
 --- costs, or has stages on several devices, or more stages than a whole cluster has devices. `options` are the model's.
-function pipeline_schedule.of(plan, source, cluster_name, options)
-  if source:match '%.txt$' or source:match '%.json$' or #plan.stages < 2 then return nil end
+function pipeline_schedule.of(found, source, cluster_name, options)
+  if source:match '%.txt$' or source:match '%.json$' or #found.stages < 2 then return nil end
   local cluster, whole = pipeline_machine.named(cluster_name)
-  if not whole then cluster = model.cluster(('%sx%d'):format(cluster_name, #plan.stages)) end
-  if #cluster.devices < #plan.stages then return nil end
+  if not whole then cluster = model.cluster(('%sx%d'):format(cluster_name, #found.stages)) end
+  if #cluster.devices < #found.stages then return nil end
   local problem = problems.new { graph = model.load(source, options), cluster = cluster, rules = { memory = 'none' } }
-  local stages, micro_batches = stages_of(problem, plan), 2 * #plan.stages
+  local stages, micro_batches = stages_of(problem, found), 2 * #found.stages
   if not stages then return nil end
   local timeline = problem:timeline { placement = stages, stage = stages, schedule = '1f1b',
     micro_batches = micro_batches }

@@ -1,15 +1,15 @@
--- A replication as a strategy's file has it: the policy, how many replicas, and the policy's options by name:
+-- A replication as a strategy's file has it: its synchronisation, how many replicas, and its options by name:
 --   daso replicas=8 held.global_skips=4 held.local_skips=1 max_global_skips=8
 
 local util = require 'trinity.base.util'
 
 local replication_text = {}
 
--- The options of a policy as its constructor takes them.
-local function options_of(policy)
-  if policy.kind == 'daso' then return policy.options end
+-- The options of a synchronisation as its constructor takes them.
+local function options_of(way)
+  if way.kind == 'daso' then return way.options end
   local options = {}
-  for key, value in util.sorted_pairs(policy) do
+  for key, value in util.sorted_pairs(way) do
     if key ~= 'kind' and key ~= 'text' then options[key] = value end
   end
   return options
@@ -28,8 +28,8 @@ end
 
 --- The text of what trinity.synchronisation.replicate gave.
 function replication_text.write(run)
-  local words = { run.policy.kind, 'replicas=' .. run.replicas }
-  add_words(words, '', options_of(run.policy))
+  local words = { run.synchronisation.kind, 'replicas=' .. run.replicas }
+  add_words(words, '', options_of(run.synchronisation))
   return table.concat(words, ' ')
 end
 
@@ -40,9 +40,9 @@ local function value_of(text)
   return tonumber(text) or text
 end
 
---- The policy of such a text, made by `policies` (trinity.synchronisation), and the number of replicas. Raises an error
+--- The synchronisation of such a text, by `ways` (trinity.synchronisation), and the number of replicas. Raises an error
 --- when it is none.
-function replication_text.read(text, policies)
+function replication_text.read(text, ways)
   local kind, rest = text:match '^([%w_]+)(.*)$'
   if not kinds[kind] then util.fail('expected a replication, got %s', util.quoted(text)) end
   local options = {}
@@ -59,7 +59,7 @@ function replication_text.read(text, policies)
   end
   local replicas = options.replicas
   options.replicas = nil
-  return policies[kind](options), replicas
+  return ways[kind](options), replicas
 end
 
 return replication_text

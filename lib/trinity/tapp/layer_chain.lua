@@ -1,6 +1,6 @@
 -- A training graph as a row of layers, for methods that cut it into pipeline stages: the engine's (what a layer is, its
--- times and bytes: engine/search/pipeline/layer_row.h), placements of it, and its exact splits over unequal nodes
--- (engine/search/pipeline/layer_split.h), which check what they are given: row:least_load(micro_batches) is the one
+-- times and bytes: engine/search/pipeline/layer_row.h), placements of it, and its exact cuts over unequal nodes
+-- (engine/search/pipeline/layer_cut.h), which check what they are given: row:least_load(micro_batches) is the one
 -- whose largest stage takes least, row:equal_work() takes all nodes for equal.
 
 local core = require 'trinity.core'
@@ -37,14 +37,14 @@ function layer_chain.device_of(chain, placement)
   return device_of
 end
 
---- The split into consecutive parts, each on a node of its own, whose step is fastest by the problem's own schedule:
+--- The cut into consecutive parts, each on a node of its own, whose step is fastest by the problem's own schedule:
 --- all are tried but those that keep a node busy for too long already. options: micro_batches, as the problem has them
---- (1); below_s, a step that is known (none): only a faster one is looked for; most, the splits that may be tried
+--- (1); below_s, a step that is known (none): only a faster one is looked for; most, the cuts that may be tried
 --- (100000). Returns { tried =, device_of =, step_time_s = }, without the last two where nothing is faster; nil when
 --- there would be more to try.
 function layer_chain.fastest(problem, chain, options)
-  return chain.row:fastest(options, function(splits, below_s)
-    local placements = util.map(splits, function(device_of) return layer_chain.placement(problem, chain, device_of) end)
+  return chain.row:fastest(options, function(cuts, below_s)
+    local placements = util.map(cuts, function(device_of) return layer_chain.placement(problem, chain, device_of) end)
     local limit = below_s < math.huge and { reject_above_s = below_s } or nil
     return util.map(problem:evaluate_batch(placements, limit), function(metrics)
       return metrics.feasible and metrics.step_time_s or math.huge

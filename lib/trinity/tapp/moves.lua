@@ -104,7 +104,7 @@ function moves.merge(stages, _, stream)
   return true
 end
 
-function moves.split(stages, at, stream)
+function moves.cut(stages, at, stream)
   local node, first = free_node(stages, at.nodes, stream), stream:integer(at.layers)
   if not node then return false end
   local s = 1
@@ -116,7 +116,7 @@ end
 
 -- Drawn as often as they stand here.
 local drawn = { 'shift', 'shift', 'shift', 'shift', 'narrow', 'narrow', 'swap', 'exchange', 'replace', 'merge',
-  'split' }
+  'cut' }
 local most_tries = 100
 
 --- A scheme one move away from `node_of`, or two, one time in three; the scheme itself where no move is found. `at`

@@ -1,7 +1,7 @@
 -- `trinity pipeline --method tapp`: TAPP (trinity.methods.tapp) on a network of a file, where a scheme is worth its
 -- largest load on equal devices instead of a simulated batch. Every option that matters is a proposal, as there; a
 -- quarter of the rounds are the policy's, the rest move ends and devices of the best scheme's stages. Layers stand in
--- the order of the file: where branches could stand otherwise, max_load_dp may have better contiguous splits.
+-- the order of the file: where branches could stand otherwise, max_load_dp may have better contiguous cuts.
 
 local core = require 'trinity.core'
 local learner = require 'trinity.learn.learner'
@@ -17,29 +17,29 @@ local default_rounds = 800 -- batches
 local policy_share = 0.25 -- of the rounds, or of the seconds
 local infeasible = -10
 
--- What the search has: prices schemes and keeps the best split.
+-- What the search has: prices schemes and keeps the best cut.
 local Search = {}
 Search.__index = Search
 
---- Prices the node of every layer: a split. Returns its largest load, 1e300 where it does not fit.
+--- Prices the node of every layer: a cut. Returns its largest load, 1e300 where it does not fit.
 function Search:price(node_of)
   local assignment, best = {}, self.best
   for node = 1, #self.layer_of do assignment[node] = node_of[self.layer_of[node]] end
-  local split = self.plan.network:price(self.plan.machine, assignment)
-  if not best or (split.feasible and (not best.feasible or split.max_load < best.max_load)) then
-    self.best, self.node_of = split, node_of
+  local cut = self.instance.network:price(self.instance.machine, assignment)
+  if not best or (cut.feasible and (not best.feasible or cut.max_load < best.max_load)) then
+    self.best, self.node_of = cut, node_of
   end
-  return split.feasible and split.max_load or 1e300
+  return cut.feasible and cut.max_load or 1e300
 end
 
 -- Whether a batch may follow within `share` of rounds and seconds; and how far along the search is.
 function Search:goes_on(share)
-  local passed_s = self.limited and (core.clock_s() - self.start) / self.plan.options.seconds or 0
+  local passed_s = self.limited and (core.clock_s() - self.start) / self.instance.options.seconds or 0
   self.passed = math.min(1, math.max(self.round / self.rounds, passed_s))
   if self.best and (core.stop_requested() or self.passed >= share) then return false end
   self.round = self.round + 1
   local best = self.best
-  self.shown.label = best and best.feasible and ('tapp  best %.9g %s'):format(best.max_load, self.plan.about.unit)
+  self.shown.label = best and best.feasible and ('tapp  best %.9g %s'):format(best.max_load, self.instance.about.unit)
     or 'tapp'
   local items = self.limited and 100 or self.rounds
   self.shown:update { items = items, done = math.floor(items * self.passed), share = self.passed }
@@ -62,7 +62,7 @@ local function learn(self, policy, own)
 end
 
 local function refine(self, row, own)
-  local at, first = tapp_moves.of(row, self.plan.machine.devices), self.passed
+  local at, first = tapp_moves.of(row, self.instance.machine.devices), self.passed
   local node_of, present = self.node_of, self.best.feasible and self.best.max_load or 1e300
   while self:goes_on(1) do
     local stream, chosen, least = core.random(own.seed, 'pipeline tapp moves', self.round), nil, math.huge
@@ -77,16 +77,16 @@ local function refine(self, row, own)
   end
 end
 
---- Learns and moves for so many batches or seconds; returns the best split that was priced.
-local function run(plan)
-  local options = plan.options
+--- Learns and moves for so many batches or seconds; returns the best cut that was priced.
+local function run(instance)
+  local options = instance.options
   local own = util.merged({ seed = options.seed }, settings)
-  local row = plan.network:layer_row(plan.machine):about()
+  local row = instance.network:layer_row(instance.machine):about()
   local limited = options.seconds < math.huge
-  local self = setmetatable({ plan = plan, layer_of = row.layer_of, start = core.clock_s(), round = 0,
+  local self = setmetatable({ instance = instance, layer_of = row.layer_of, start = core.clock_s(), round = 0,
     limited = limited, rounds = options.rounds or (limited and 1e6 or default_rounds),
     shown = progress.new('tapp', options.quiet) }, Search)
-  learn(self, tapp_policy.new(row, plan.machine.devices, own), own)
+  learn(self, tapp_policy.new(row, instance.machine.devices, own), own)
   refine(self, row, own)
   self.shown:finish()
   self.best.optimal = false

@@ -264,14 +264,14 @@ end
 function Tapp:sample(count, stream) return self:act(count, stream) end
 
 -- The partition's part of actions, nil where there is one group, and the nodes'.
-function Tapp:split(actions)
+function Tapp:cut(actions)
   local own = actions:size(2) - self.groups
   return own > 0 and actions:narrow(2, 1, own) or nil, actions:narrow(2, own + 1, self.groups)
 end
 
 --- Log-probabilities [count, choices] and the mean entropy of a choice.
 function Tapp:evaluate(actions)
-  local partition, nodes = self:split(actions)
+  local partition, nodes = self:cut(actions)
   local rows, scores = self:layer_rows()
   local lists = self:groups_of(partition, actions:size(1))
   local of_nodes, node_spread = self:judge_nodes(self.network:encode(self:group_rows(rows, lists)), nodes)
@@ -283,7 +283,7 @@ end
 
 --- The node of every layer, a list a row of actions.
 function Tapp:schemes(actions)
-  local partition, nodes = self:split(actions)
+  local partition, nodes = self:cut(actions)
   local count = actions:size(1)
   local lists, node_of, schemes = self:groups_of(partition, count), rows_of(nodes), {}
   for s = 1, count do

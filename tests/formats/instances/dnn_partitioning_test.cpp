@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "formats/instances/pipeline_file.h"
-#include "search/pipeline/max_load_split.h"
+#include "search/pipeline/max_load_cut.h"
 #include "support/damage.h"
 #include "support/shared_data.h"
 
@@ -132,22 +132,22 @@ TEST_CASE("an instance is read into graph and columns") {
   CHECK(instance.supported_on_accelerator == std::vector<bool>{true, false, true, true});
 }
 
-TEST_CASE("a split becomes a placement; gradients follow their colour class") {
+TEST_CASE("a cut becomes a placement; gradients follow their colour class") {
   const auto instance = parse_dnn_partitioning(kInstance, "x.json", "x");
-  const auto split = [&](const std::string& text) {
-    return test::message_of<FileError>([&] { parse_dnn_split(text, "s.json", instance); });
+  const auto cut = [&](const std::string& text) {
+    return test::message_of<FileError>([&] { parse_dnn_cut(text, "s.json", instance); });
   };
-  CHECK(parse_dnn_split(R"({"fpgas": [{"load": -1, "nodes": [7]}, {"nodes": [5]}],
+  CHECK(parse_dnn_cut(R"({"fpgas": [{"load": -1, "nodes": [7]}, {"nodes": [5]}],
                             "cpus": [{"nodes": [3]}]})",
-                        "s.json", instance) == std::vector<int32_t>{0, 2, 1, 1});
-  CHECK(split(R"({"fpgas": [{"nodes": [7, 3, 5, 8]}]})") ==
+                      "s.json", instance) == std::vector<int32_t>{0, 2, 1, 1});
+  CHECK(cut(R"({"fpgas": [{"nodes": [7, 3, 5, 8]}]})") ==
         "s.json: fpgas[0].nodes[3]: expected the id of a node of the instance, got 8");
-  CHECK(split(R"({"fpgas": [{"nodes": [7, 3, 7]}]})") ==
+  CHECK(cut(R"({"fpgas": [{"nodes": [7, 3, 7]}]})") ==
         "s.json: fpgas[0].nodes[2]: node 7 stands twice");
-  CHECK(split(R"({"fpgas": [{"nodes": [7, 5]}]})") == "s.json: node 3 is on no device");
-  CHECK(split(R"({"fpgas": [{"nodes": []}, {"nodes": []}, {"nodes": [7]}]})") ==
+  CHECK(cut(R"({"fpgas": [{"nodes": [7, 5]}]})") == "s.json: node 3 is on no device");
+  CHECK(cut(R"({"fpgas": [{"nodes": []}, {"nodes": []}, {"nodes": [7]}]})") ==
         "s.json: fpgas[2]: the instance has 2 of these devices");
-  CHECK(split(R"({"fpgas": [7]})") == "s.json: fpgas[0]: expected an object, got 7");
+  CHECK(cut(R"({"fpgas": [7]})") == "s.json: fpgas[0]: expected an object, got 7");
 }
 
 TEST_CASE("wrong instances give one error each") {
@@ -222,7 +222,7 @@ TEST_CASE("sizes and costs of the published instances agree with the bandwidth t
   CHECK(checked > 5000);
 }
 
-TEST_CASE("one accelerator and the experts' splits have the published objective" * test::shared) {
+TEST_CASE("one accelerator and the experts' cuts have the published objective" * test::shared) {
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json")).at("throughput");
   int single = 0, experts = 0;
   std::set<std::string> without;
@@ -242,21 +242,21 @@ TEST_CASE("one accelerator and the experts' splits have the published objective"
           doctest::Approx(figures.at("one_accelerator").get<double>()).epsilon(1e-5));
     ++single;
     if (figures.value("human_expert", nlohmann::json()).is_null()) continue;
-    const auto split = kData + "/human-experts/" + name.substr(name.find('/') + 1) + "_expert.json";
+    const auto cut = kData + "/human-experts/" + name.substr(name.find('/') + 1) + "_expert.json";
     const auto training = name.substr(0, name.find("_training"));
-    // The published split of ResNet-50 is that of inference; it applies to the training graph.
+    // The published cut of ResNet-50 is that of inference; it applies to the training graph.
     const auto inference =
         kData + "/human-experts/" + training.substr(name.find('/') + 1) + "_inference_expert.json";
-    const auto path = std::filesystem::exists(split) ? split : inference;
+    const auto path = std::filesystem::exists(cut) ? cut : inference;
     if (!std::filesystem::exists(path)) {
       without.insert(name);
       continue;
     }
-    CHECK(objective_ms(read_pipeline_split(path, file)) ==
+    CHECK(objective_ms(read_pipeline_cut(path, file)) ==
           doctest::Approx(figures.at("human_expert").get<double>()).epsilon(1e-5));
     ++experts;
   }
   CHECK(single == 11);
   CHECK(experts == 5);
-  CHECK(without == std::set<std::string>{"LayerGraphs/inceptionv3_inference"});  // no split there
+  CHECK(without == std::set<std::string>{"LayerGraphs/inceptionv3_inference"});  // no cut there
 }

@@ -64,12 +64,12 @@ TEST_CASE("a dnn-partitioning instance keeps the order and the numbers of its fi
   CHECK(layers.parameter_bytes[0] == 11);
 }
 
-TEST_CASE("a split of the experts' is read in the order of the file") {
+TEST_CASE("a cut of the experts' is read in the order of the file") {
   const Written file("trinity_pipeline_test.json", kInstance);
-  const Written split("trinity_split_test.json",
-                      R"({"cpus": [{"nodes": [3]}], "fpgas": [{"nodes": []}, {"nodes": [5]}]})");
-  CHECK(read_pipeline_split(split.path, file.path) == std::vector<int32_t>{2, 2, 1});
-  CHECK_THROWS_AS(read_pipeline_split(split.path, test::data("pipeline/none.json")), FileError);
+  const Written cut("trinity_split_test.json",
+                    R"({"cpus": [{"nodes": [3]}], "fpgas": [{"nodes": []}, {"nodes": [5]}]})");
+  CHECK(read_pipeline_cut(cut.path, file.path) == std::vector<int32_t>{2, 2, 1});
+  CHECK_THROWS_AS(read_pipeline_cut(cut.path, test::data("pipeline/none.json")), FileError);
 }
 
 TEST_CASE("files of other kinds are no networks; wrong ones name file and field") {

@@ -35,7 +35,7 @@ local function seeds()
   local sync = trinity.synchronisation
   for _, policy in ipairs { sync.bsp {}, sync.daso {} } do
     local replication = sync.replicate { graph = problem.graph, cluster = problem.cluster,
-      placement = problem:placement(), policy = policy, replicas = 2 }
+      placement = problem:placement(), synchronisation = policy, replicas = 2 }
     list[#list + 1] = strategies.text(replication:strategy(problem))
   end
   return list

@@ -207,14 +207,15 @@ end
 
 local graph = small_network()
 
-local function replicate(nodes, policy, cluster)
-  return sync.replicate { graph = graph, cluster = cluster or trinity.cluster('juwels_boosterx' .. nodes), policy = policy }
+local function replicate(nodes, way, cluster)
+  return sync.replicate { graph = graph, cluster = cluster or trinity.cluster('juwels_boosterx' .. nodes),
+    synchronisation = way }
 end
 
 describe('training time', function()
-  local function time_s(nodes, policy, options) return replicate(nodes, policy):train(options or { batches = 10 }).time_s end
+  local function time_s(nodes, way, options) return replicate(nodes, way):train(options or { batches = 10 }).time_s end
   it('is that of one device without replicas', function()
-    local run = sync.replicate { graph = graph, cluster = trinity.cluster 'p100', policy = sync.bsp {} }
+    local run = sync.replicate { graph = graph, cluster = trinity.cluster 'p100', synchronisation = sync.bsp {} }
     local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100' }
     expect(run:train({ batches = 10 }).time_s):near(10 * problem:evaluate(problem:placement()).step_time_s, 1e-12)
   end)
@@ -266,8 +267,8 @@ describe('training time', function()
     end
     local slow, last = trinity.cluster(spec), math.huge
     for _, skips in ipairs { 1, 2, 4, 8, 16 } do
-      local policy = sync.daso { warmup_epochs = 0, cooldown_epochs = 0, held = { global_skips = skips } }
-      local seconds = replicate(2, policy, slow):train({ batches = 32 }).time_s
+      local synchronisation = sync.daso { warmup_epochs = 0, cooldown_epochs = 0, held = { global_skips = skips } }
+      local seconds = replicate(2, synchronisation, slow):train({ batches = 32 }).time_s
       expect(seconds):below(last)
       last = seconds
     end
@@ -276,8 +277,8 @@ describe('training time', function()
   it('of DASO goes with the slowest node', function()
     local spec = loadfile(core.home .. '/models/clusters/juwels_booster.lua')()(2)
     for i = 5, 8 do spec.devices[i].speed = 0.5 end
-    local policy = sync.daso { warmup_epochs = 0, cooldown_epochs = 0 }
-    local mixed, even = replicate(2, policy, trinity.cluster(spec)), replicate(2, policy)
+    local synchronisation = sync.daso { warmup_epochs = 0, cooldown_epochs = 0 }
+    local mixed, even = replicate(2, synchronisation, trinity.cluster(spec)), replicate(2, synchronisation)
     local slow, fast = mixed:train { batches = 20 }, even:train { batches = 20 }
     expect(slow.compute_s):near(2 * fast.compute_s, 0.2 * fast.compute_s)
     expect(fast.time_s * 1.3):below(slow.time_s)
@@ -295,13 +296,15 @@ describe('training time', function()
   it('counts replicas of several devices, and the epochs of a schedule told losses', function()
     local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'juwels_boosterx2' }
     local placement = problem:placement_by_unit(function(unit) return unit > graph.units / 2 and 2 or 1 end)
-    local run = sync.replicate { graph = graph, cluster = trinity.cluster 'juwels_boosterx2', placement = placement, policy = sync.daso {} }
+    local run = sync.replicate { graph = graph, cluster = trinity.cluster 'juwels_boosterx2', placement = placement,
+      synchronisation = sync.daso {} }
     expect(run.replicas):equals(4)
     expect(run.per_node):equals(2)
     local result = run:train { epochs = 20, batches = 3, loss = function(e) return 0.5 ^ e end }
     expect(result.epochs[16].global_skips):equals(4)
     expect(run:train({ epochs = 20, batches = 3 }).epochs[16].global_skips):equals(8)
-    local of_strategy = sync.replicate { strategy = problem:strategy(placement), cluster = problem.cluster, policy = sync.daso {} }
+    local of_strategy = sync.replicate { strategy = problem:strategy(placement), cluster = problem.cluster,
+      policy = sync.daso {} } -- the older name
     expect(of_strategy:train({ epochs = 20, batches = 3 }).time_s):equals(run:train({ epochs = 20, batches = 3 }).time_s)
   end)
   it('is part of a strategy, in its file too', function()
@@ -309,14 +312,15 @@ describe('training time', function()
     local problem = trinity.problem { graph = graph, cluster = cluster }
     local placement = problem:placement_by_unit(function(unit) return unit > graph.units / 2 and 2 or 1 end)
     local training = { epochs = 12, batches = 20 }
-    for _, policy in ipairs { sync.bsp { algorithm = 'ring', bucket_bytes = 0 }, sync.local_sgd { steps = 3 },
+    for _, synchronisation in ipairs { sync.bsp { algorithm = 'ring', bucket_bytes = 0 }, sync.local_sgd { steps = 3 },
       sync.parameter_server { servers = 2, asynchronous = true }, sync.daso { stability_level = 0.1, age = 'code',
         held = { global_skips = 2, local_skips = 2 } } } do
-      local run = sync.replicate { graph = graph, cluster = cluster, placement = placement, policy = policy, replicas = 4 }
+      local run = sync.replicate { graph = graph, cluster = cluster, placement = placement,
+        synchronisation = synchronisation, replicas = 4 }
       run:strategy(problem):save(path)
       local loaded = problem:load(path)
       expect(loaded.replication.replicas):equals(4)
-      expect(tostring(loaded.replication.policy)):equals(tostring(policy))
+      expect(tostring(loaded.replication.synchronisation)):equals(tostring(synchronisation))
       expect(loaded:train(training).time_s):equals(run:train(training).time_s)
       loaded:save(path .. '.again')
       expect(core.read_file(path .. '.again')):equals(core.read_file(path))
@@ -331,15 +335,15 @@ describe('training time', function()
     refused('stability_level', 'stabilty_level', "did you mean 'stability_level'")
     expect(function() problem:strategy(placement):train(training) end):raises 'this strategy has no replication'
     local other = trinity.problem { graph = graph, cluster = trinity.cluster 'juwels_booster' }
-    local run = sync.replicate { graph = graph, cluster = cluster, policy = sync.bsp {} }
+    local run = sync.replicate { graph = graph, cluster = cluster, synchronisation = sync.bsp {} }
     expect(function() run:strategy(other) end):raises 'its cluster is juwels_booster, the replication has juwels_boosterx2'
   end)
   it('refuses what does not fit', function()
     local cluster = trinity.cluster 'juwels_boosterx2'
-    expect(function() sync.replicate { graph = graph, cluster = cluster } end):raises "option 'policy' is missing"
-    expect(function() sync.replicate { graph = graph, cluster = cluster, policy = 'bsp' } end)
-      :raises "option 'policy': expected a synchronisation policy, got string 'bsp'"
-    expect(function() sync.replicate { graph = graph, cluster = cluster, policy = sync.bsp {}, replicas = 6 } end)
+    expect(function() sync.replicate { graph = graph, cluster = cluster } end):raises "option 'synchronisation' is missing"
+    expect(function() sync.replicate { graph = graph, cluster = cluster, synchronisation = 'bsp' } end)
+      :raises "option 'synchronisation': expected a synchronisation, got string 'bsp'"
+    expect(function() sync.replicate { graph = graph, cluster = cluster, synchronisation = sync.bsp {}, replicas = 6 } end)
       :raises "node 'n1' has 2"
     expect(function() sync.daso { epochs = 3 } end):raises "option 'epochs' follows from the training"
     expect(function() sync.bsp { algorithm = 'rign' } end):raises "did you mean 'ring'"

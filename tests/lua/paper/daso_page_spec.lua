@@ -16,9 +16,9 @@ local settings = { quick = true, seeds = 1, seed = 1, models = { resnet50 = true
   output = temporary '.folder' }
 
 -- Hours of a training on 16 GPUs, its replication made anew.
-local function hours(policy)
+local function hours(way)
   local run = sync.replicate { graph = trinity.model('resnet50', { batch_size = 256 }), cluster = daso.cluster(16),
-    policy = policy }
+    synchronisation = way }
   return run:train({ epochs = 90, batches = math.floor(1281167 / (256 * 16)) }).time_s / 3600
 end
 
@@ -31,15 +31,16 @@ describe('the page of DASO', function()
   local claims = page.run(section 'claims', settings)
   it('sets it beside the overlapped all-reduce, and two that hide nothing', function()
     local example = hours(sync.daso { max_global_skips = 4 })
-    for key, policy in trinity.sorted_pairs { bucketed = sync.bsp {}, flat = sync.bsp { algorithm = 'ring', bucket_bytes = 0 },
+    for key, way in trinity.sorted_pairs { bucketed = sync.bsp {},
+      flat = sync.bsp { algorithm = 'ring', bucket_bytes = 0 },
       hierarchical = sync.bsp { algorithm = 'hierarchical', bucket_bytes = 0 } } do
       local row = row_of(claims, 'resnet50, 16 GPUs, ' .. key)
-      expect(row.literal):equals(('%+.2f %%'):format(100 * (1 - example / hours(policy))))
+      expect(row.literal):equals(('%+.2f %%'):format(100 * (1 - example / hours(way))))
     end
   end)
   it('takes the fastest of its fixed skips', function()
     local least = math.huge
-    for _, setting in ipairs(daso.settings) do least = math.min(least, hours(setting.policy)) end
+    for _, setting in ipairs(daso.settings) do least = math.min(least, hours(setting.synchronisation)) end
     expect(row_of(claims, 'resnet50, 16 GPUs, bucketed').ours:match '^%S+')
       :equals(('%+.2f'):format(100 * (1 - least / hours(sync.bsp {}))))
   end)

@@ -38,7 +38,7 @@ describe('the page of TAPP', function()
     expect(studies.find(cases[1], 'moves').found_by):equals 'untrained policy + moves'
     expect(studies.find(cases[1], 'frozen').found_by):equals 'tapp, untrained'
   end)
-  it('has no run faster than the fastest split, proved', function()
+  it('has no run faster than the fastest cut, proved', function()
     local cases = cases_of()
     local best = studies.find(cases[1], 'fastest').step_time_s
     for _, variant in ipairs(studies.variants) do

@@ -19,7 +19,7 @@ end
 
 describe('trinity.pipeline', function()
   -- Three layers of 6, 9 and 3 ms, forward and backward; what crosses between the first two takes 0.25 ms each way.
-  it('gives the exact contiguous split, gradients with their layers', function()
+  it('gives the exact contiguous cut, gradients with their layers', function()
     local found = cut(training, { method = 'max_load_dp', cpus = 0 })
     expect(found.max_load):equals(12.5) -- 6 + 0.5 beside 9 + 3 + 0.5
     expect(found.unit):equals 'ms'
@@ -66,12 +66,12 @@ describe('trinity.pipeline', function()
     expect(cut(training, { method = 'pipedream', memory_bytes = 1, devices = 2, straight = true }).feasible):equals(false)
     expect(cut(training, { method = 'piper', memory_bytes = 1, devices = 2 }).feasible):equals(false)
   end)
-  it('says what keeps a split from fitting, and shows the one nearest to it', function()
+  it('says what keeps a cut from fitting, and shows the one nearest to it', function()
     local found = cut(training, { method = 'gpipe', memory_bytes = 14, cpus = 0 })
     expect(found.infeasibility.over_bytes):equals(found.infeasibility.needed_bytes - 14)
     expect(found.infeasibility.text):matches('^device [12] needs %d+ B, %d+ B %(%d+ bytes%) more than its 14 B$')
     expect(found.least_infeasible):equals(nil)
-    local least = math.huge -- that any of the contiguous splits needs
+    local least = math.huge -- that any of the contiguous cuts needs
     for bytes = 15, 30 do
       if cut(training, { method = 'max_load_dp', memory_bytes = bytes, cpus = 0 }).feasible then
         least = bytes
@@ -92,7 +92,7 @@ describe('trinity.pipeline', function()
     expect(cut(only_cpus, { method = 'gpipe', cpus = 0 }).infeasibility.text):equals(
       'node 11 runs on CPUs alone, and an accelerator has it')
     local _, output = run_trinity(("pipeline '%s' --memory 14 --cpus 0 --quiet"):format(training))
-    expect(output):matches 'no split fits, proved\nwhat limits it: .*\nnearest to fitting:\nstage '
+    expect(output):matches 'no cut fits, proved\nwhat limits it: .*\nnearest to fitting:\nstage '
   end)
   it('scales transfers to another bandwidth', function()
     local at_file, slower = 2 ^ 31, 2 ^ 30
@@ -140,7 +140,7 @@ describe('trinity.pipeline', function()
     end })
     expect(cut(training, { method = 'all_on_one' }).max_load):equals(18)
   end)
-  it("takes the experts' split from where the published ones are", function()
+  it("takes the experts' cut from where the published ones are", function()
     local folder = temporary '.experts'
     local text = core.read_file(training)
     core.write_file(folder .. '/inputs/net_training.json', text)

@@ -11,7 +11,7 @@ end
 local function replication(examples)
   local e = examples.shared()
   return trinity.synchronisation.replicate { graph = e.graph, cluster = e.cluster,
-    policy = trinity.synchronisation.bsp {} }
+    synchronisation = trinity.synchronisation.bsp {} }
 end
 
 return function(examples)
@@ -23,7 +23,7 @@ return function(examples)
   objects['trinity.DasoModule'] = function() return trinity.daso end
   objects['trinity.DasoSchedule'] = function() return trinity.daso.schedule { epochs = 9 } end
   objects['trinity.SynchronisationModule'] = function() return trinity.synchronisation end
-  objects['trinity.SyncPolicy'] = function() return trinity.synchronisation.bsp {} end
+  objects['trinity.Synchronisation'] = function() return trinity.synchronisation.bsp {} end
   objects['trinity.Replication'] = function() return replication(examples) end
 
   local strategy = objects['trinity.Strategy']
@@ -61,7 +61,7 @@ return function(examples)
   arguments['trinity.SynchronisationModule.daso'] = function() return { { max_global_skips = 2 } } end
   arguments['trinity.SynchronisationModule.replicate'] = function()
     local e = examples.shared()
-    return { { graph = e.graph, cluster = e.cluster, policy = trinity.synchronisation.bsp {} } }
+    return { { graph = e.graph, cluster = e.cluster, synchronisation = trinity.synchronisation.bsp {} } }
   end
   arguments['trinity.Replication.train'] = function() return { { batches = 2 } } end
 end

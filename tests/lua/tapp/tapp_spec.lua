@@ -1,4 +1,4 @@
--- Splits of layers over unequal nodes, and TAPP against all splits of small chains.
+-- Cuts of layers over unequal nodes, and TAPP against all cuts of small chains.
 
 local layer_chain = require 'trinity.tapp.layer_chain'
 local tapp_moves = require 'trinity.tapp.moves'
@@ -9,8 +9,8 @@ local ms = 1e-3
 
 local cluster, chain_graph, uneven, pipeline = pipelines.cluster, pipelines.chain, pipelines.uneven, pipelines.problem
 
--- Calls use(device_of) for all splits of `layers` layers into consecutive parts on different nodes.
-local function each_split(layers, nodes, use, device_of, used)
+-- Calls use(device_of) for all cuts of `layers` layers into consecutive parts on different nodes.
+local function each_cut(layers, nodes, use, device_of, used)
   device_of, used = device_of or {}, used or {}
   if #device_of == layers then return use(device_of) end
   for d = 1, nodes do
@@ -19,7 +19,7 @@ local function each_split(layers, nodes, use, device_of, used)
       local from = #device_of
       for last = from + 1, layers do
         device_of[last] = d
-        each_split(layers, nodes, use, device_of, used)
+        each_cut(layers, nodes, use, device_of, used)
       end
       for l = layers, from + 1, -1 do device_of[l] = nil end
       used[d] = nil
@@ -27,10 +27,10 @@ local function each_split(layers, nodes, use, device_of, used)
   end
 end
 
--- The best step of all splits, s.
+-- The best step of all cuts, s.
 local function best_step_s(problem)
   local chain, batch, best = layer_chain.of(problem), {}, math.huge
-  each_split(chain.layers, #problem.cluster.devices, function(device_of)
+  each_cut(chain.layers, #problem.cluster.devices, function(device_of)
     batch[#batch + 1] = layer_chain.placement(problem, chain, device_of)
   end)
   for _, metrics in ipairs(problem:evaluate_batch(batch)) do
@@ -61,16 +61,16 @@ describe('a row of layers', function()
   end)
 end)
 
-describe('the split of least load', function()
-  it('is the least of all splits', function()
+describe('the cut of least load', function()
+  it('is the least of all cuts', function()
     local problem = pipeline(uneven(9), cluster { 1, 2, 0.5, 1.5 })
     local chain = layer_chain.of(problem)
     local device_of, load = chain.row:least_load(8)
-    local function load_of(split)
+    local function load_of(cut)
       local largest, from = 0, 1
       for l = 1, chain.layers do
-        if l == chain.layers or split[l + 1] ~= split[l] then
-          local kind, time_s = chain.kinds[chain.kind_of[split[l]]], 0
+        if l == chain.layers or cut[l + 1] ~= cut[l] then
+          local kind, time_s = chain.kinds[chain.kind_of[cut[l]]], 0
           for i = from, l do time_s = time_s + kind.forward_s[i] + kind.backward_s[i] end
           largest = math.max(largest, time_s, (chain.forward_bytes[l] + chain.backward_bytes[from - 1]) / 1e9)
           from = l + 1
@@ -79,23 +79,23 @@ describe('the split of least load', function()
       return largest
     end
     local least, count = math.huge, 0
-    each_split(chain.layers, 4, function(split) least, count = math.min(least, load_of(split)), count + 1 end)
+    each_cut(chain.layers, 4, function(cut) least, count = math.min(least, load_of(cut)), count + 1 end)
     expect(count):equals(4 + 12 * 8 + 24 * 28 + 24 * 56)
     expect(load):near(least, 1e-12)
     expect(load_of(device_of)):near(least, 1e-12)
   end)
   it('keeps to the memory of every node', function()
     local graph = chain_graph { { 1, 1e3 }, { 1, 1e3 }, { 1, 1e3 }, { 1, 1e3 } } -- 3 MB each: weights, momentum, gradients
-    local function split(memory_bytes)
+    local function cut(memory_bytes)
       local problem = trinity.problem { graph = graph, cluster = cluster({ 1, 100 }, memory_bytes) }
       local device_of = layer_chain.of(problem).row:least_load(1)
       return device_of and table.concat(device_of, ' ')
     end
-    expect(split(1e9)):equals '2 2 2 2'
-    expect(split(6.5e6) == '1 1 2 2' or split(6.5e6) == '2 2 1 1'):truthy()
-    expect(split(5.9e6)):equals(nil)
+    expect(cut(1e9)):equals '2 2 2 2'
+    expect(cut(6.5e6) == '1 1 2 2' or cut(6.5e6) == '2 2 1 1'):truthy()
+    expect(cut(5.9e6)):equals(nil)
   end)
-  it('of the fastest step is the best of all splits, found with a fraction of the trials', function()
+  it('of the fastest step is the best of all cuts, found with a fraction of the trials', function()
     for _, case in ipairs { { 16, { 1, 2 } }, { 12, { 1, 0.5, 2 } }, { 9, { 1, 2, 0.5, 1.5 } } } do
       local problem = pipeline(uneven(case[1]), cluster(case[2]))
       local chain, best = layer_chain.of(problem), best_step_s(problem)
@@ -126,7 +126,7 @@ describe('a move', function()
     local chain = layer_chain.of(problem)
     local at, stream = tapp_moves.of(chain, 3), trinity.random(1, 'moves')
     local all, seen, count = {}, {}, 0
-    each_split(5, 3, function(device_of) all[table.concat(device_of, ' ')] = true end)
+    each_cut(5, 3, function(device_of) all[table.concat(device_of, ' ')] = true end)
     local scheme = { 1, 1, 1, 1, 1 }
     for _ = 1, 3000 do
       scheme = tapp_moves.neighbour(at, scheme, stream)
@@ -149,7 +149,7 @@ describe('a move', function()
 end)
 
 describe('tapp', function()
-  it('comes within 2 % of the best of all splits, for 2 seeds', function()
+  it('comes within 2 % of the best of all cuts, for 2 seeds', function()
     for _, case in ipairs { { 16, { 1, 2 }, 160 }, { 12, { 1, 0.5, 2 }, 640 }, { 9, { 1, 2, 0.5, 1.5 }, 800 } } do
       local problem = pipeline(uneven(case[1]), cluster(case[2]))
       local best = best_step_s(problem)
@@ -256,7 +256,7 @@ describe('tapp', function()
     local folder = 'dnn-partitioning/throughput-inputs/'
     local bert = shared(folder .. 'LayerGraphs/bert24_training.json')
     local found = trinity.pipeline(bert, { method = 'tapp', rounds = 200, quiet = true })
-    expect(found.max_load):below(1.02 * 41.7458125) -- the exact split
+    expect(found.max_load):below(1.02 * 41.7458125) -- the exact cut
     local long = trinity.pipeline(shared(folder .. 'OperatorGraphs/bert_L-12_training.json'), { method = 'tapp', rounds = 2,
       quiet = true })
     expect(long.feasible):equals(true)

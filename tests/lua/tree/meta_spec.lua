@@ -169,7 +169,7 @@ local function see_plans()
     see('trinity.GraphRows', graph:csr())
   end
   see('trinity.Graph', trinity.model(root .. '/tests/data/onnx/vit.onnx', { training = false }))
-  local run = sync.replicate { graph = problem.graph, cluster = problem.cluster, policy = sync.daso {}, placement = placement }
+  local run = sync.replicate { graph = problem.graph, cluster = problem.cluster, synchronisation = sync.daso {}, placement = placement }
   see('trinity.Replication', run)
   see('trinity.TrainingTime', run:train { batches = 1 })
   see('trinity.Strategy', run:strategy(problem))
@@ -250,10 +250,10 @@ end
 
 -- What nobody lists: options of scripts, those passed on, those of a link, and what methods of pipelines are given.
 local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = true, ['trinity.CompareOptions'] = true,
-  ['trinity.InjectedLink'] = true, ['trinity.PipelinePlan'] = true }
+  ['trinity.InjectedLink'] = true, ['trinity.PipelineInstance'] = true }
 
 -- Classes whose objects have fields of their own beside those declared.
-local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true, ['trinity.SyncPolicy'] = true }
+local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true, ['trinity.Synchronisation'] = true }
 
 -- What the examples lack: after Ctrl-C, of a run's folder, what is rarely there, and options that the engine never sees.
 local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.Search'] = 'stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',

@@ -96,7 +96,7 @@ local callers = {
   end,
   ['replication:train: loss'] = function(w, f)
     trinity.synchronisation.replicate { graph = w.graph, cluster = w.cluster,
-      policy = trinity.synchronisation.daso {} }:train { batches = 2, loss = function() f() return 1 end }
+      synchronisation = trinity.synchronisation.daso {} }:train { batches = 2, loss = function() f() return 1 end }
   end,
   ['a pipeline planner'] = function(w, f)
     trinity.pipeline.register('hostile', { run = function() f() return { feasible = false } end })

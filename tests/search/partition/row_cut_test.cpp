@@ -1,5 +1,5 @@
 // Rows cut into balanced parts: exact, in the order of the forward pass.
-#include "search/partition/row_split.h"
+#include "search/partition/row_cut.h"
 #include "base/index.h"
 
 #include <doctest/doctest.h>
@@ -42,7 +42,7 @@ int64_t exhaustive(const std::vector<int64_t>& work, int32_t parts) {
 
 }  // namespace
 
-TEST_CASE("a split of a row has the least largest load, with parts of different speeds too") {
+TEST_CASE("a cut of a row has the least largest load, with parts of different speeds too") {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);
     RandomStream random(seed, "work");
@@ -50,31 +50,30 @@ TEST_CASE("a split of a row has the least largest load, with parts of different 
     std::vector<int64_t> work;
     for (uint64_t i = 0, n = at(parts) * (1 + random.below(8)); i < n; ++i)
       work.push_back(static_cast<int64_t>(random.below(12)));
-    const auto part = split_row(work, work.size() / at(parts), parts);
+    const auto part = cut_row(work, work.size() / at(parts), parts);
     CHECK(std::is_sorted(part.begin(), part.end()));
     CHECK(part.back() < parts);
     CHECK(largest(work, part, parts) == exhaustive(work, parts));
   }
-  CHECK(split_row({}, 0, 3).empty());
+  CHECK(cut_row({}, 0, 3).empty());
   const std::vector<int64_t> alike{5, 1, 1}, twice{5, 1, 1, 5, 1, 1};
-  CHECK(split_row(twice, 3, 2) == std::vector<int32_t>{0, 1, 1});
-  CHECK(split_row(alike, 3, 2) == std::vector<int32_t>{0, 1, 1});
-  CHECK(split_row({0.5, 0.1, 0.1}, 2) == std::vector<int32_t>{0, 1, 1});
-  CHECK(split_row({0.0, 0.0}, 2) == std::vector<int32_t>{0, 0});
+  CHECK(cut_row(twice, 3, 2) == std::vector<int32_t>{0, 1, 1});
+  CHECK(cut_row(alike, 3, 2) == std::vector<int32_t>{0, 1, 1});
+  CHECK(cut_row({0.5, 0.1, 0.1}, 2) == std::vector<int32_t>{0, 1, 1});
+  CHECK(cut_row({0.0, 0.0}, 2) == std::vector<int32_t>{0, 0});
   CHECK(fill_row(alike, 3, 2, 4) == std::vector<int32_t>{2, 2, 2});
   CHECK(fill_row(alike, 3, 1, 6) == std::vector<int32_t>{0, 0, 1});
 }
 
-TEST_CASE("what a split of a row refuses") {
+TEST_CASE("what a cut of a row refuses") {
   const std::vector<int64_t> three{1, 2, 3}, negative{1, -2};
-  CHECK_THROWS_WITH_AS(split_row(three, 2, 2), "row split: 3 loads of 2 elements for 2 parts",
+  CHECK_THROWS_WITH_AS(cut_row(three, 2, 2), "row cut: 3 loads of 2 elements for 2 parts",
                        ArgumentError);
-  CHECK_THROWS_AS(split_row(three, 3, 0), ArgumentError);
-  CHECK_THROWS_WITH_AS(split_row(negative, 2, 1), "row split: a load is -2", ArgumentError);
-  CHECK_THROWS_WITH_AS(split_row({0.5, std::nan("")}, 1), "row split: a load is nan",
-                       ArgumentError);
+  CHECK_THROWS_AS(cut_row(three, 3, 0), ArgumentError);
+  CHECK_THROWS_WITH_AS(cut_row(negative, 2, 1), "row cut: a load is -2", ArgumentError);
+  CHECK_THROWS_WITH_AS(cut_row({0.5, std::nan("")}, 1), "row cut: a load is nan", ArgumentError);
   const std::vector<int64_t> huge(3, int64_t{1} << 62);
-  CHECK_THROWS_AS(split_row(huge, 3, 1), LimitError);
+  CHECK_THROWS_AS(cut_row(huge, 3, 1), LimitError);
 }
 
 TEST_CASE("weights go with their first reader, whatever their number") {
@@ -101,10 +100,10 @@ TEST_CASE("weights go with their first reader, whatever their number") {
   const auto graph = std::make_shared<const Graph>(builder.build());
   const Problem problem(graph, test::uniform_cluster(2, 1e9, 0), {});
   CHECK(pipeline_order(problem) == std::vector<int32_t>{1, 2, 3, 0, 4});
-  CHECK(contiguous_split(PlacementSpace(problem)) == Assignment{1, 0, 0, 1, 1});
+  CHECK(contiguous_cut(PlacementSpace(problem)) == Assignment{1, 0, 0, 1, 1});
 }
 
-TEST_CASE("a contiguous split keeps units together and runs as a pipeline") {
+TEST_CASE("a contiguous cut keeps units together and runs as a pipeline") {
   for (uint64_t index = 0; index < 30; ++index) {
     CAPTURE(index);
     RandomStream random(index, "net");
@@ -113,7 +112,7 @@ TEST_CASE("a contiguous split keeps units together and runs as a pipeline") {
     const Problem problem(graph, test::uniform_cluster(3, 1e9, 1e-6),
                           SimulationRules::standard(*test::uniform_cluster(3, 1e9, 1e-6)));
     const PlacementSpace space(problem);
-    const auto placement = space.placement(contiguous_split(space));
+    const auto placement = space.placement(contiguous_cut(space));
     CHECK_NOTHROW(check_placement(placement, *graph, problem.cluster()));
     for (int32_t o = 0; o < graph->operator_count(); ++o)
       for (const auto& reader : problem.readers(o))

@@ -1,5 +1,5 @@
-// Splits of rows over unequal devices, against all splits of small rows.
-#include "search/pipeline/layer_split.h"
+// Cuts of rows over unequal devices, against all cuts of small rows.
+#include "search/pipeline/layer_cut.h"
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ using namespace trinity;
 namespace {
 
 constexpr double kNoSplit = std::numeric_limits<double>::infinity();
-using Split = std::vector<int32_t>;
+using Cut = std::vector<int32_t>;
 
 /// Whole numbers of 1/64 below `most`: their sums are exact.
 double drawn(RandomStream& random, uint64_t most) {
@@ -46,9 +46,9 @@ LayerRow random_row(RandomStream& random) {
   return row;
 }
 
-/// Calls use(device_of) for all splits of the layers from `first` on.
+/// Calls use(device_of) for all cuts of the layers from `first` on.
 template <class Use>
-void each_split(const LayerRow& row, size_t first, Split& device_of, Use& use) {
+void each_cut(const LayerRow& row, size_t first, Cut& device_of, Use& use) {
   if (first == device_of.size()) return use(device_of);
   for (int32_t d = 0; d < row.device_count(); ++d) {
     if (std::find(device_of.begin(), device_of.begin() + static_cast<int64_t>(first), d) !=
@@ -56,18 +56,18 @@ void each_split(const LayerRow& row, size_t first, Split& device_of, Use& use) {
       continue;
     for (size_t last = first; last < device_of.size(); ++last) {
       for (size_t l = first; l <= last; ++l) device_of[l] = d;
-      each_split(row, last + 1, device_of, use);
+      each_cut(row, last + 1, device_of, use);
     }
   }
 }
 
 template <class Use>
-void each_split(const LayerRow& row, Use use) {
-  Split device_of(at(row.count()), -1);
-  each_split(row, 0, device_of, use);
+void each_cut(const LayerRow& row, Use use) {
+  Cut device_of(at(row.count()), -1);
+  each_cut(row, 0, device_of, use);
 }
 
-int32_t stages_from(const Split& device_of, size_t layer) {
+int32_t stages_from(const Cut& device_of, size_t layer) {
   int32_t stages = 1;
   for (size_t l = layer + 1; l < device_of.size(); ++l)
     stages += device_of[l] != device_of[l - 1] ? 1 : 0;
@@ -75,7 +75,7 @@ int32_t stages_from(const Split& device_of, size_t layer) {
 }
 
 /// The largest load by the header's words, device by device.
-double load_s(const LayerRow& row, const Split& device_of, int32_t micro_batches) {
+double load_s(const LayerRow& row, const Cut& device_of, int32_t micro_batches) {
   double largest = 0;
   for (int32_t d = 0; d < row.device_count(); ++d) {
     const auto& device = row.devices[d];
@@ -100,7 +100,7 @@ double load_s(const LayerRow& row, const Split& device_of, int32_t micro_batches
 }
 
 /// The longest that a device computes in a step.
-double busy_s(const LayerRow& row, const Split& device_of, int32_t micro_batches) {
+double busy_s(const LayerRow& row, const Cut& device_of, int32_t micro_batches) {
   std::vector<double> busy(row.devices.size(), 0);
   for (size_t l = 0; l < device_of.size(); ++l) {
     const auto& kind = row.kinds[row.devices[device_of[l]].kind];
@@ -111,8 +111,8 @@ double busy_s(const LayerRow& row, const Split& device_of, int32_t micro_batches
   return *std::max_element(busy.begin(), busy.end());
 }
 
-/// A step for tests: the busiest device, and something of the split's own; some do not fit.
-double step_s(const LayerRow& row, const Split& device_of, int32_t micro_batches) {
+/// A step for tests: the busiest device, and something of the cut's own; some do not fit.
+double step_s(const LayerRow& row, const Cut& device_of, int32_t micro_batches) {
   uint64_t number = 1;
   for (const int32_t d : device_of) number = number * 5 + static_cast<uint64_t>(d);
   RandomStream random(number, "step");
@@ -122,7 +122,7 @@ double step_s(const LayerRow& row, const Split& device_of, int32_t micro_batches
 
 }  // namespace
 
-TEST_CASE("the split of least load is the least of all splits that fit") {
+TEST_CASE("the cut of least load is the least of all cuts that fit") {
   int none = 0, tight = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);
@@ -131,12 +131,12 @@ TEST_CASE("the split of least load is the least of all splits that fit") {
     const auto micro_batches = 1 + static_cast<int32_t>(random.below(4));
     double least = kNoSplit;
     bool all_fit = true;
-    each_split(row, [&](const Split& device_of) {
+    each_cut(row, [&](const Cut& device_of) {
       const double load = load_s(row, device_of, micro_batches);
       least = std::min(least, load);
       all_fit = all_fit && load < kNoSplit;
     });
-    const auto found = least_load_split(row, micro_batches);
+    const auto found = least_load_cut(row, micro_batches);
     CHECK(found.load_s == least);
     CHECK(found.device_of.empty() == std::isinf(least));
     if (!found.device_of.empty()) CHECK(load_s(row, found.device_of, micro_batches) == least);
@@ -152,25 +152,24 @@ TEST_CASE("least load: more room, wider wires or another device never make it wo
     CAPTURE(seed);
     RandomStream random(seed, "rows");
     const auto row = random_row(random);
-    const double load = least_load_split(row, 3).load_s;
+    const double load = least_load_cut(row, 3).load_s;
     auto better = row;
     for (auto& device : better.devices) device.capacity_bytes *= 1.5;
-    CHECK(least_load_split(better, 3).load_s <= load);
+    CHECK(least_load_cut(better, 3).load_s <= load);
     better = row;
     for (auto& device : better.devices) device.send_bytes_per_s *= 2;
-    CHECK(least_load_split(better, 3).load_s <= load);
+    CHECK(least_load_cut(better, 3).load_s <= load);
     better = row;
     better.devices.push_back(row.devices[0]);
-    CHECK(least_load_split(better, 3).load_s <= load);
-    CHECK(least_load_split(row, 1).load_s <= load);  // fewer micro-batches in flight
+    CHECK(least_load_cut(better, 3).load_s <= load);
+    CHECK(least_load_cut(row, 1).load_s <= load);  // fewer micro-batches in flight
     better = row;
     std::reverse(better.devices.begin(), better.devices.end());
-    CHECK(least_load_split(better, 3).load_s == load);
+    CHECK(least_load_cut(better, 3).load_s == load);
   }
 }
 
-TEST_CASE(
-    "the split of fastest step is the best of all splits, and few are tried below a known step") {
+TEST_CASE("the cut of fastest step is the best of all cuts, and few are tried below a known step") {
   int fewer = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     CAPTURE(seed);
@@ -180,19 +179,19 @@ TEST_CASE(
     options.micro_batches = 1 + static_cast<int32_t>(random.below(4));
     double best = kNoSplit;
     int64_t all = 0;
-    each_split(row, [&](const Split& device_of) {
+    each_cut(row, [&](const Cut& device_of) {
       best = std::min(best, step_s(row, device_of, options.micro_batches));
       ++all;
     });
     size_t priced = 0;
-    const auto steps = [&](const std::vector<Split>& splits, double) {
+    const auto steps = [&](const std::vector<Cut>& cuts, double) {
       std::vector<double> times_s;
-      for (const auto& split : splits) times_s.push_back(step_s(row, split, options.micro_batches));
-      CHECK(splits.size() <= 256);
-      priced += splits.size();
+      for (const auto& cut : cuts) times_s.push_back(step_s(row, cut, options.micro_batches));
+      CHECK(cuts.size() <= 256);
+      priced += cuts.size();
       return times_s;
     };
-    const auto found = fastest_split(row, options, steps);
+    const auto found = fastest_cut(row, options, steps);
     CHECK(found.complete);
     CHECK(found.tried == all);
     CHECK(priced == at(all));
@@ -201,17 +200,17 @@ TEST_CASE(
     if (std::isinf(best)) continue;
     CHECK(step_s(row, found.device_of, options.micro_batches) == best);
     options.below_s = best + 1;
-    const auto again = fastest_split(row, options, steps);
+    const auto again = fastest_cut(row, options, steps);
     CHECK(again.step_time_s == best);
     CHECK(again.device_of == found.device_of);
     fewer += again.tried < all ? 1 : 0;
     priced = 0;
-    options.most_splits = again.tried - 1;
-    CHECK_FALSE(fastest_split(row, options, steps).complete);
+    options.most_cuts = again.tried - 1;
+    CHECK_FALSE(fastest_cut(row, options, steps).complete);
     CHECK(priced == 0);
-    options.most_splits = again.tried;
+    options.most_cuts = again.tried;
     options.below_s = best;
-    CHECK(fastest_split(row, options, steps).device_of.empty());
+    CHECK(fastest_cut(row, options, steps).device_of.empty());
   }
   CHECK(fewer > 50);
 }
@@ -221,17 +220,17 @@ TEST_CASE("equal work takes devices for equal, in their order; rows and devices 
   row.parameter_bytes.assign(4, 0);
   row.kinds = {{0, {2, 0, 1, 1}, {0, 2, 1, 1}, {0, 0, 0, 0}}, {1, {0, 2, 1, 3}, {2, 0, 1, 1}, {}}};
   row.devices = {{0, 0, 1}, {1, 0, 1}};
-  CHECK(equal_work_split(row) == Split{0, 0, 1, 1});  // 2, 2, 2 and 3 s
+  CHECK(equal_work_cut(row) == Cut{0, 0, 1, 1});  // 2, 2, 2 and 3 s
   row.fixed_bytes = row.activation_bytes = row.parameter_bytes;
   row.forward_bytes = row.backward_bytes = {0, 0, 0, 0, 0};
-  CHECK_THROWS_AS(least_load_split(row, 0), ArgumentError);
+  CHECK_THROWS_AS(least_load_cut(row, 0), ArgumentError);
   auto long_row = row;
   long_row.parameter_bytes.assign(1 << 14, 0);
   long_row.devices.assign(kMostLoadDevices, row.devices[0]);
-  CHECK_THROWS_AS(least_load_split(long_row, 1), LimitError);
+  CHECK_THROWS_AS(least_load_cut(long_row, 1), LimitError);
   row.devices.assign(kMostLoadDevices + 1, row.devices[0]);
-  CHECK_THROWS_AS(least_load_split(row, 1), ArgumentError);
+  CHECK_THROWS_AS(least_load_cut(row, 1), ArgumentError);
   row.devices.clear();
-  CHECK_THROWS_AS(least_load_split(row, 1), ArgumentError);
-  CHECK_THROWS_AS(equal_work_split(LayerRow{}), ArgumentError);
+  CHECK_THROWS_AS(least_load_cut(row, 1), ArgumentError);
+  CHECK_THROWS_AS(equal_work_cut(LayerRow{}), ArgumentError);
 }

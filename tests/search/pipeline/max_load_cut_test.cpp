@@ -1,5 +1,5 @@
-// The exact max-load split against enumeration and the published instances.
-#include "search/pipeline/max_load_split.h"
+// The exact max-load cut against enumeration and the published instances.
+#include "search/pipeline/max_load_cut.h"
 
 #include <doctest/doctest.h>
 
@@ -113,23 +113,23 @@ double exhaustive(const LoadInstance& instance) {
 
 }  // namespace
 
-TEST_CASE("the max-load split is the best of all contiguous splits of small graphs") {
+TEST_CASE("the max-load cut is the best of all contiguous cuts of small graphs") {
   int feasible = 0, infeasible = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
     CAPTURE(seed);
     RandomStream random(seed, "instance");
     const auto instance = random_instance(random);
     const double best = exhaustive(instance);
-    const auto split = max_load_split(instance);
-    CHECK(split.exact);
-    CHECK(split.feasible == (best < 1e300));
-    (split.feasible ? feasible : infeasible) += 1;
-    if (!split.feasible) continue;
-    CHECK(split.load_s == doctest::Approx(best).epsilon(1e-12));
-    CHECK(contiguous(instance, split.device));
-    CHECK(max_load_split(instance).device == split.device);
-    const auto along = max_load_split(instance, {.most_ideals = 1});
-    CHECK((!along.feasible || along.load_s >= split.load_s));
+    const auto cut = max_load_cut(instance);
+    CHECK(cut.exact);
+    CHECK(cut.feasible == (best < 1e300));
+    (cut.feasible ? feasible : infeasible) += 1;
+    if (!cut.feasible) continue;
+    CHECK(cut.load_s == doctest::Approx(best).epsilon(1e-12));
+    CHECK(contiguous(instance, cut.device));
+    CHECK(max_load_cut(instance).device == cut.device);
+    const auto along = max_load_cut(instance, {.most_ideals = 1});
+    CHECK((!along.feasible || along.load_s >= cut.load_s));
     if (along.feasible) CHECK(contiguous(instance, along.device));
   }
   CHECK(feasible > 50);
@@ -155,28 +155,27 @@ TEST_CASE("ideals of a small order, and of one that has too many") {
   CHECK(wide->difference(wide->count() - 1, 0).size() == 100);
 }
 
-TEST_CASE("the max-load split of a training problem keeps units together") {
+TEST_CASE("the max-load cut of a training problem keeps units together") {
   for (uint64_t index = 0; index < 20; ++index) {
     CAPTURE(index);
     const auto c = test::random_case(index, {.most_operators = 40, .most_devices = 3});
     const auto instance = make_load_instance(*c.problem);
-    const auto split = max_load_split(instance, {.most_ideals = 2000, .most_pairs = 2'000'000});
-    REQUIRE(split.feasible);
-    CHECK_NOTHROW(check_placement(split.device, c.problem->graph(), c.problem->cluster()));
+    const auto cut = max_load_cut(instance, {.most_ideals = 2000, .most_pairs = 2'000'000});
+    REQUIRE(cut.feasible);
+    CHECK_NOTHROW(check_placement(cut.device, c.problem->graph(), c.problem->cluster()));
   }
 }
 
-TEST_CASE("what the max-load split refuses") {
+TEST_CASE("what the max-load cut refuses") {
   LoadInstance instance;
-  CHECK_THROWS_AS(max_load_split(instance), ArgumentError);
+  CHECK_THROWS_AS(max_load_cut(instance), ArgumentError);
   instance.nodes.resize(1);
   instance.accelerators = 1;
   instance.edges = {{0, 1}};
-  CHECK_THROWS_WITH_AS(max_load_split(instance), "max-load split: an edge from 0 to 1",
-                       ArgumentError);
+  CHECK_THROWS_WITH_AS(max_load_cut(instance), "max-load cut: an edge from 0 to 1", ArgumentError);
   instance.edges.clear();
   instance.nodes[0].accelerator_s = -1;
-  CHECK_THROWS_AS(max_load_split(instance), ArgumentError);
+  CHECK_THROWS_AS(max_load_cut(instance), ArgumentError);
 }
 
 TEST_CASE("the optimum of every published instance whose ideals are few" * test::shared) {
@@ -206,12 +205,11 @@ TEST_CASE("the optimum of every published instance whose ideals are few" * test:
         if (many && cpu && machine.devices > 1) continue;
         CAPTURE(k);
         CAPTURE(cpu);
-        const auto split = max_load_split(load_instance(*network, machine));
-        CHECK(split.exact);
-        CHECK(split.feasible == !best.is_null());
+        const auto cut = max_load_cut(load_instance(*network, machine));
+        CHECK(cut.exact);
+        CHECK(cut.feasible == !best.is_null());
         // The figures have 12 digits.
-        if (split.feasible)
-          CHECK(split.load_s == doctest::Approx(best.get<double>()).epsilon(1e-11));
+        if (cut.feasible) CHECK(cut.load_s == doctest::Approx(best.get<double>()).epsilon(1e-11));
         ++compared;
       }
   }

@@ -18,7 +18,7 @@ namespace {
 
 const std::string kPartitioningData = test::shared_data("dnn-partitioning");
 
-LoadInstance random_instance(RandomStream& random) {
+LoadInstance random_load_instance(RandomStream& random) {
   LoadInstance instance;
   const auto count = 4 + static_cast<int32_t>(random.below(5));
   instance.accelerators = 1 + static_cast<int32_t>(random.below(3));
@@ -36,7 +36,7 @@ LoadInstance random_instance(RandomStream& random) {
   return instance;
 }
 
-double exhaustive(const LoadInstance& instance) {
+double least_of_all(const LoadInstance& instance) {
   const int32_t devices = instance.accelerators + instance.cpus;
   std::vector<int32_t> device(instance.nodes.size(), 0);
   double best = 1e300;
@@ -59,17 +59,17 @@ TEST_CASE("the search for the least largest load finds the optimum of small inst
   for (uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     RandomStream random(seed, "instance");
-    const auto instance = random_instance(random);
-    const double best = exhaustive(instance);
+    const auto instance = random_load_instance(random);
+    const double best = least_of_all(instance);
     MaxLoadSearchOptions options;
     options.rounds = 2;
     options.trials = 20'000;
-    const auto split = max_load_search(instance, options, pool);
-    CHECK(split.feasible == (best < 1e300));
-    (split.feasible ? feasible : infeasible) += 1;
-    if (!split.feasible) continue;
-    CHECK(is_feasible(instance, split.device));
-    CHECK(split.load_s == doctest::Approx(best).epsilon(1e-12));
+    const auto cut = max_load_search(instance, options, pool);
+    CHECK(cut.feasible == (best < 1e300));
+    (cut.feasible ? feasible : infeasible) += 1;
+    if (!cut.feasible) continue;
+    CHECK(is_feasible(instance, cut.device));
+    CHECK(cut.load_s == doctest::Approx(best).epsilon(1e-12));
     CHECK(max_load_bound_s(instance) <= best * (1 + 1e-9));
   }
   CHECK(feasible > 30);
@@ -79,7 +79,7 @@ TEST_CASE("the search for the least largest load finds the optimum of small inst
 TEST_CASE("the search gives the same on any number of threads, and goes on from a start") {
   RandomStream random(5, "instance");
   LoadInstance instance;
-  do instance = random_instance(random);
+  do instance = random_load_instance(random);
   while (instance.accelerators < 3);
   MaxLoadSearchOptions options;
   options.rounds = 1;
@@ -97,7 +97,7 @@ TEST_CASE("the search gives the same on any number of threads, and goes on from 
   CHECK_THROWS_AS(max_load_search(instance, options, one), ArgumentError);
 }
 
-TEST_CASE("the search meets the best known splits that are not contiguous" * test::shared) {
+TEST_CASE("the search meets the best known cuts that are not contiguous" * test::shared) {
   const auto expected = nlohmann::json::parse(read_file(kPartitioningData + "/expected.json")).at("throughput");
   ThreadPool pool(2);
   int compared = 0;
@@ -112,9 +112,9 @@ TEST_CASE("the search meets the best known splits that are not contiguous" * tes
     MaxLoadSearchOptions options;
     options.rounds = 2;
     options.trials = 400'000;
-    const auto split = max_load_search(instance, options, pool);
-    CHECK(split.load_s <= figures.at("noncontiguous_best_found_cbc_400s").get<double>());
-    CHECK(is_feasible(instance, split.device));
+    const auto cut = max_load_search(instance, options, pool);
+    CHECK(cut.load_s <= figures.at("noncontiguous_best_found_cbc_400s").get<double>());
+    CHECK(is_feasible(instance, cut.device));
     ++compared;
   }
   CHECK(compared == 3);

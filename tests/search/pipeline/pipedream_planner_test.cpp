@@ -1,5 +1,5 @@
 // PipeDream's optimiser against the results of its own code.
-#include "search/pipeline/pipedream_split.h"
+#include "search/pipeline/pipedream_planner.h"
 
 #include <doctest/doctest.h>
 
@@ -35,11 +35,11 @@ std::vector<PipedreamState> profile_chain(const std::vector<std::array<double, 3
   return states;
 }
 
-/// The time of a plan by the formula of the header, from its stages.
-double price(const std::vector<PipedreamState>& states, const PipedreamPlan& plan,
+/// The time of a pipeline by the formula of the header, from its stages.
+double price(const std::vector<PipedreamState>& states, const PipedreamPipeline& pipeline,
              double bandwidth) {
   double worst = 0;
-  for (const auto& stage : plan.stages) {
+  for (const auto& stage : pipeline.stages) {
     const auto& last = states[stage.last];
     const auto* first = stage.first < 0 ? nullptr : &states[stage.first];
     const double m = stage.replicas[0];
@@ -54,20 +54,20 @@ double price(const std::vector<PipedreamState>& states, const PipedreamPlan& pla
   return worst;
 }
 
-/// The least slowest stage by trying every split and every numbers of replicas.
+/// The least slowest stage by trying every cut and every numbers of replicas.
 double exhaustive(const std::vector<PipedreamState>& states, int32_t workers, double bandwidth) {
   double best = 1e300;
   const auto count = static_cast<int32_t>(states.size());
-  PipedreamPlan plan;
+  PipedreamPipeline pipeline;
   const auto extend = [&](auto&& self, int32_t first, int32_t left) -> void {
     for (int32_t last = first + 1; last < count; ++last)
       for (int32_t replicas = 1; replicas <= left; ++replicas) {
-        plan.stages.push_back({first, last, {replicas}});
+        pipeline.stages.push_back({first, last, {replicas}});
         if (last + 1 == count && replicas == left)
-          best = std::min(best, price(states, plan, bandwidth));
+          best = std::min(best, price(states, pipeline, bandwidth));
         else if (last + 1 < count && left > replicas)
           self(self, last, left - replicas);
-        plan.stages.pop_back();
+        pipeline.stages.pop_back();
       }
   };
   extend(extend, -1, workers);
@@ -88,12 +88,12 @@ TEST_CASE("PipeDream's optimiser is optimal on small chains") {
     const auto states = profile_chain(layers);
     const int32_t workers = 1 + static_cast<int32_t>(random.below(4));
     const PipedreamLevel level{workers, 1e9};
-    const auto plan = pipedream_split(states, std::span(&level, 1));
-    REQUIRE(plan.feasible);
-    CHECK(plan.time_s == doctest::Approx(exhaustive(states, workers, 1e9)).epsilon(1e-12));
-    CHECK(plan.time_s == doctest::Approx(price(states, plan, 1e9)).epsilon(1e-12));
+    const auto pipeline = pipedream_pipeline(states, std::span(&level, 1));
+    REQUIRE(pipeline.feasible);
+    CHECK(pipeline.time_s == doctest::Approx(exhaustive(states, workers, 1e9)).epsilon(1e-12));
+    CHECK(pipeline.time_s == doctest::Approx(price(states, pipeline, 1e9)).epsilon(1e-12));
     int32_t used = 0, next = -1;
-    for (const auto& stage : plan.stages) {
+    for (const auto& stage : pipeline.stages) {
       CHECK(stage.first == next);
       next = stage.last;
       used += stage.replicas[0];
@@ -103,19 +103,20 @@ TEST_CASE("PipeDream's optimiser is optimal on small chains") {
   }
 }
 
-TEST_CASE("a straight pipeline needs as many cuts as workers; memory can forbid a plan") {
+TEST_CASE("a straight pipeline needs as many cuts as workers; memory can forbid a pipeline") {
   const auto states = profile_chain({{1, 4, 1}, {2, 4, 1}, {3, 4, 1}});
   const PipedreamLevel three{3, 1e9}, four{4, 1e9};
-  const auto straight = pipedream_split(states, std::span(&three, 1), {.straight = true});
+  const auto straight = pipedream_pipeline(states, std::span(&three, 1), {.straight = true});
   REQUIRE(straight.feasible);
   CHECK(straight.stages.size() == 3);
   CHECK(straight.time_s == 3);
-  CHECK_FALSE(pipedream_split(states, std::span(&four, 1), {.straight = true}).feasible);
+  CHECK_FALSE(pipedream_pipeline(states, std::span(&four, 1), {.straight = true}).feasible);
   // The first of three stages stashes 2 versions of 4 bytes of weights and 1 of outputs.
-  CHECK(pipedream_split(states, std::span(&three, 1), {.straight = true, .memory_bytes = 10})
+  CHECK(pipedream_pipeline(states, std::span(&three, 1), {.straight = true, .memory_bytes = 10})
             .feasible);
-  CHECK_FALSE(pipedream_split(states, std::span(&three, 1), {.straight = true, .memory_bytes = 4})
-                  .feasible);
+  CHECK_FALSE(
+      pipedream_pipeline(states, std::span(&three, 1), {.straight = true, .memory_bytes = 4})
+          .feasible);
 }
 
 TEST_CASE("the paper's costs, compressed transfers and idle workers") {
@@ -123,7 +124,7 @@ TEST_CASE("the paper's costs, compressed transfers and idle workers") {
   const auto states = profile_chain({{4, 8, 1}, {2, 2, 1}});
   const PipedreamLevel two{2, 1};
   const auto time = [&](PipedreamOptions options) {
-    return pipedream_split(states, std::span(&two, 1), options).time_s;
+    return pipedream_pipeline(states, std::span(&two, 1), options).time_s;
   };
   // Two stages: 4 s and 2 s, and 2 bytes forth and back at 1 byte/s. Replicas: (6 + 4 * 10 / 2)
   // / 2.
@@ -135,7 +136,7 @@ TEST_CASE("the paper's costs, compressed transfers and idle workers") {
   // One worker alone takes 6, better than either.
   CHECK(time({.transfers = true, .fewer = true, .compression = 0.1}) == 6);
   const auto idle =
-      pipedream_split(states, std::span(&two, 1), {.fewer = true, .compression = 0.1});
+      pipedream_pipeline(states, std::span(&two, 1), {.fewer = true, .compression = 0.1});
   REQUIRE(idle.stages.size() == 1);
   CHECK(idle.stages[0].replicas == std::vector<int32_t>{1});
 }
@@ -163,9 +164,9 @@ TEST_CASE("branches made layers keep all time and weights") {
 TEST_CASE("what PipeDream's optimiser refuses") {
   const auto states = profile_chain({{1, 1, 1}});
   const PipedreamLevel none{0, 1e9}, slow{1, 0};
-  CHECK_THROWS_AS(pipedream_split(states, std::span(&none, 1)), ArgumentError);
-  CHECK_THROWS_AS(pipedream_split(states, std::span(&slow, 1)), ArgumentError);
-  CHECK_THROWS_AS(pipedream_split({}, std::span(&slow, 1)), ArgumentError);
+  CHECK_THROWS_AS(pipedream_pipeline(states, std::span(&none, 1)), ArgumentError);
+  CHECK_THROWS_AS(pipedream_pipeline(states, std::span(&slow, 1)), ArgumentError);
+  CHECK_THROWS_AS(pipedream_pipeline({}, std::span(&slow, 1)), ArgumentError);
   // 14 chains side by side have more antichains than any limit.
   PipedreamLayers wide;
   for (int32_t i = 0; i < 43; ++i) {
@@ -213,10 +214,11 @@ TEST_CASE("every published result of PipeDream's code" * test::shared) {
       PipedreamOptions options;
       options.straight = result.at("straight");
       options.transfers = !result.at("acr").is_null();
-      const auto plan = pipedream_split(states, levels, options);
-      REQUIRE(plan.feasible);
-      CHECK(plan.time_s == doctest::Approx(result.at("pipe").get<double>()).epsilon(1e-6));
-      CHECK(plan.data_parallel_s == doctest::Approx(result.at("dp").get<double>()).epsilon(1e-6));
+      const auto pipeline = pipedream_pipeline(states, levels, options);
+      REQUIRE(pipeline.feasible);
+      CHECK(pipeline.time_s == doctest::Approx(result.at("pipe").get<double>()).epsilon(1e-6));
+      CHECK(pipeline.data_parallel_s ==
+            doctest::Approx(result.at("dp").get<double>()).epsilon(1e-6));
       ++compared;
     }
   }

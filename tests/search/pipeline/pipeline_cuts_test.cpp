@@ -1,4 +1,4 @@
-// Splits by rules along one order.
+// Cuts by rules along one order.
 #include "search/pipeline/pipeline_cuts.h"
 
 #include <doctest/doctest.h>
@@ -67,7 +67,7 @@ TEST_CASE("rules cut a chain as they say") {
   CHECK(cut_by_rule(none, CutRule::balanced) == std::vector<int32_t>(8, 0));
 }
 
-TEST_CASE("local search over cuts meets the exact split of most chains and is never below it") {
+TEST_CASE("local search over cuts meets the exact cut of most chains and is never below it") {
   int equal = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     CAPTURE(seed);
@@ -77,7 +77,7 @@ TEST_CASE("local search over cuts meets the exact split of most chains and is ne
       times.push_back(static_cast<double>(1 + random.below(20)));
     const auto instance = chain(times, 2 + static_cast<int32_t>(random.below(3)), 2);
     const auto found = search_cuts(instance, {.seed = seed, .starts = 6, .trials = 20000});
-    const double load = largest(instance, found), best = max_load_split(instance).load_s;
+    const double load = largest(instance, found), best = max_load_cut(instance).load_s;
     CHECK(load <= largest(instance, cut_by_rule(instance, CutRule::balanced)));
     CHECK(load >= best * (1 - 1e-12));
     equal += load <= best * (1 + 1e-12) ? 1 : 0;

@@ -1,5 +1,5 @@
 // Piper's planner against enumeration and the results of its own code.
-#include "search/pipeline/piper_split.h"
+#include "search/pipeline/piper_planner.h"
 
 #include <doctest/doctest.h>
 
@@ -95,13 +95,13 @@ TEST_CASE("Piper's planner is optimal on small problems") {
     RandomStream random(seed, "problem");
     const auto problem = random_problem(random);
     const double best = exhaustive(problem);
-    auto plan = piper_split(problem);
-    CHECK(plan.exact);
-    REQUIRE(plan.feasible == (best < 1e300));
-    (plan.feasible ? feasible : infeasible) += 1;
-    if (!plan.feasible) continue;
-    CHECK(plan.time == doctest::Approx(best).epsilon(1e-9));
-    CHECK(piper_price(problem, plan.stages) == plan.time);
+    auto pipeline = piper_pipeline(problem);
+    CHECK(pipeline.exact);
+    REQUIRE(pipeline.feasible == (best < 1e300));
+    (pipeline.feasible ? feasible : infeasible) += 1;
+    if (!pipeline.feasible) continue;
+    CHECK(pipeline.time == doctest::Approx(best).epsilon(1e-9));
+    CHECK(piper_price(problem, pipeline.stages) == pipeline.time);
   }
   CHECK(feasible > 60);
   CHECK(infeasible > 10);
@@ -121,23 +121,23 @@ TEST_CASE("a stage that does not fit recomputes the layers that gain most memory
   for (const auto& [memory, time] :
        std::vector<std::pair<double, double>>{{30, 6}, {29, 7}, {21, 7}, {20, 9}, {3, 13}}) {
     problem.memory_bytes = memory;
-    const auto plan = piper_split(problem);
-    REQUIRE(plan.feasible);
-    CHECK(plan.time == time);
-    CHECK(plan.stages[0].memory_bytes <= memory);
+    const auto pipeline = piper_pipeline(problem);
+    REQUIRE(pipeline.feasible);
+    CHECK(pipeline.time == time);
+    CHECK(pipeline.stages[0].memory_bytes <= memory);
   }
   problem.memory_bytes = 2.9;
-  CHECK_FALSE(piper_split(problem).feasible);
+  CHECK_FALSE(piper_pipeline(problem).feasible);
 }
 
 TEST_CASE("what Piper's planner refuses") {
   PiperProblem problem;
-  CHECK_THROWS_AS(piper_split(problem), ArgumentError);
+  CHECK_THROWS_AS(piper_pipeline(problem), ArgumentError);
   problem.layers.resize(2);
   problem.bandwidth_bytes_per_s = 1;
   problem.edges = {{0, 1, 1}, {1, 0, 1}};
   problem.index();
-  CHECK_THROWS_WITH_AS(piper_split(problem), "Piper: the layers form a cycle", ArgumentError);
+  CHECK_THROWS_WITH_AS(piper_pipeline(problem), "Piper: the layers form a cycle", ArgumentError);
 }
 
 TEST_CASE("every published optimum of Piper" * test::shared) {
@@ -155,12 +155,12 @@ TEST_CASE("every published optimum of Piper" * test::shared) {
     machine.bandwidth_bytes_per_s = row.at("bandwidth_GiB").get<double>() * 0x1p30;
     machine.micro_batches = row.at("N");
     std::vector<std::vector<int32_t>> members;
-    const auto plan = piper_split(piper_problem(*network, machine, members));
-    CHECK(plan.exact);
-    REQUIRE(plan.feasible == !row.at("TPS").is_null());
-    if (plan.feasible)  // gnmt's figure has six digits
+    const auto pipeline = piper_pipeline(piper_problem(*network, machine, members));
+    CHECK(pipeline.exact);
+    REQUIRE(pipeline.feasible == !row.at("TPS").is_null());
+    if (pipeline.feasible)  // gnmt's figure has six digits
       CHECK(
-          plan.time ==
+          pipeline.time ==
           doctest::Approx(row.at("TPS").get<double>()).epsilon(graph == "gnmt.json" ? 2e-6 : 1e-8));
     ++compared;
   }

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "search/partition/fm.h"
 #include "search/partition/metis.h"
-#include "search/partition/row_split.h"
+#include "search/partition/row_cut.h"
 #include "search/partition/scotch.h"
 #include "search/placement/annealing.h"
 #include "search/placement/exhaustive.h"
@@ -76,7 +76,7 @@ void check_no_better(const PlacementSpace& space, uint64_t seed, const Score& op
   Mcmc mcmc(space, chain);
   CHECK(found(mcmc, space.problem()) >= optimum);
   for (const auto& assignment :
-       {metis_partition(space), scotch_map(space), fm_partition(space), contiguous_split(space)})
+       {metis_partition(space), scotch_map(space), fm_partition(space), contiguous_cut(space)})
     CHECK(price(space, assignment) >= optimum);
 }
 

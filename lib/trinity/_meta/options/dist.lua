@@ -94,7 +94,7 @@ error 'this file is for editors'
 ---@field graph? trinity.Graph a training step on one replica's batch
 ---@field strategy? trinity.Strategy in place of graph and placement: a strategy for one replica
 ---@field cluster trinity.Cluster where it runs
----@field policy trinity.SyncPolicy how replicas are kept together
+---@field synchronisation trinity.Synchronisation how replicas are kept together
 ---@field placement? trinity.Placement of one replica, on the first devices (default: all on device 1)
 ---@field replicas? integer how many (default: as many as fit; 1 to 4096)
 

@@ -5,7 +5,7 @@ error 'this file is for editors'
 
 --- A method of your own for trinity.pipeline.
 ---@class trinity.PipelineMethod
----@field run fun(plan: trinity.PipelinePlan): trinity.PipelineResult gives feasible, max_load, optimal, stages, assignment
+---@field run fun(instance: trinity.PipelineInstance): trinity.PipelineResult gives feasible, max_load, optimal, stages, assignment
 ---@field help? string a line
 ---@field own? table<string, any> its own options, with rules as lib/trinity/base/check.lua has them
 
@@ -23,7 +23,7 @@ error 'this file is for editors'
 ---@field quiet? boolean no progress line (default false)
 ---@field cluster? string what our own models and ONNX files are costed for: a kind of device or a whole cluster ('dgx_a100x2'), whose devices count too; a problem has its own (default 'p100')
 ---@field model? trinity.ModelOptions of a model or a file of a network, as trinity.model takes them
----@field expert? string a split of the authors' (method expert) (default: where their repository has it)
+---@field expert? string a cut of the authors' (method expert) (default: where their repository has it)
 ---@field cost? 'code'|'paper' pipedream: whose costs (default 'code')
 ---@field straight? boolean pipedream: no replicas, as many stages as devices (default false)
 ---@field fewer_devices? boolean pipedream: devices may stay idle (default false)
