@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/index.h"
+
 namespace trinity {
 
 /// The strategy-selection problem of PaSE (manual/papers.md "PaSE: formulation") and of the IOPDDL
@@ -78,9 +80,6 @@ struct SelectionProblem {
   /// Throws ArgumentError for anything that add_node and add_edge refuse, where the tables were
   /// filled directly. Messages count nodes, edges and strategies from `first`.
   void check(int first = 0) const;
-
- private:
-  static size_t at(int64_t i) { return static_cast<size_t>(i); }
 };
 
 /// What a selection is worth.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
 #include "selection/selection_memory.h"
 #include "selection/selection_model.h"
 
@@ -57,8 +58,6 @@ class SelectionNet {
   void price(int32_t v, std::span<const double> tail, float* out) const;
 
  private:
-  static size_t at(int64_t i) { return static_cast<size_t>(i); }
-
   const SelectionModel& model_;
   const SelectionMemory& memory_;
   std::vector<int32_t> states_;
