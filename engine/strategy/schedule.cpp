@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/words.h"
+#include "graph/operator_types.h"
 
 namespace trinity {
 namespace {
@@ -154,15 +156,14 @@ class Pipeline {
         micro_batches_(micro_batches),
         schedule_(schedule),
         updates_(static_cast<size_t>(devices)),
-        rank_(static_cast<size_t>(devices), -1),
-        part_(static_cast<size_t>(devices)) {
+        rank_(static_cast<size_t>(devices), -1) {
     for (int32_t op = 0; op < graph.operator_count(); ++op) {
       const auto i = static_cast<size_t>(op);
       if (graph.op(op).collective < 0) add(op, placement[i], stage[i]);
     }
-    check_stages();
     placement_ = placement;
     stage_ = stage;
+    check_stages();
   }
 
   Schedule run() {
@@ -210,34 +211,45 @@ class Pipeline {
     return parts.back();
   }
 
-  /// Every device has one stage, or for `interleaved` every p-th, p being the devices in use. Only
-  /// replicas share a stage.
+  /// That the devices of a stage are replicas, or parts that work side by side: none of them goes
+  /// on where another one ended.
+  void check_parts(size_t s) const {
+    const Part& lead = stages_[s].front();
+    for (const Part& part : stages_[s]) {
+      if (part.replicates(lead)) continue;
+      for (const int32_t op : part.forward)
+        for (const int32_t input : graph_.op(op).inputs) {
+          const int32_t from = graph_.tensor(input).producer;
+          const auto& writer = graph_.op(from);
+          const bool moves = is_variable(writer) || writer.type == "Input" ||
+                             writer.type == "Constant" || writer.collective >= 0 ||
+                             writer.type == "Slice" || graph_.op(op).type == "Concat";
+          if (!moves && at(stage_[from]) == s && placement_[from] != part.device)
+            throw ScheduleError(fmt::format(
+                "stage {} is on two devices: operator '{}' on device {}, '{}' on device {}", s + 1,
+                writer.name, placement_[from] + 1, graph_.op(op).name, part.device + 1));
+        }
+    }
+  }
+
+  /// Every device has one stage, or for `interleaved` every p-th, p being the stages that have
+  /// devices of their own. Replicas and parts of split operators share a stage.
   void check_stages() {
     const bool interleaved = schedule_ == PipelineSchedule::interleaved;
     for (size_t s = 0; s < stages_.size(); ++s) {
       if (stages_[s].empty()) throw ScheduleError(fmt::format("stage {} has no operators", s + 1));
+      check_parts(s);
       bool leads = false;  // whether a device of it has no earlier stage
-      for (size_t i = 0; i < stages_[s].size(); ++i) {
-        const Part& part = stages_[s][i];
-        if (i > 0 && (interleaved || !part.replicates(stages_[s][0])))
-          refuse_two_devices(s, stages_[s][0], part);
+      for (const Part& part : stages_[s]) {
         auto& rank = rank_[part.device];
-        if (rank >= 0 && stages_[s].size() > 1) refuse_two_devices(s, stages_[s][0], stages_[s][1]);
         if (rank >= 0 && !interleaved) refuse_shared_device(rank, s, part.device);
         if (rank >= 0) continue;
         leads = true;
         rank = static_cast<int32_t>(s);
-        part_[part.device] = i;
       }
       used_ += leads;
     }
     if (interleaved) check_turns();
-  }
-
-  [[noreturn]] void refuse_two_devices(size_t stage, const Part& a, const Part& b) const {
-    throw ScheduleError(fmt::format(
-        "stage {} is on two devices: operator '{}' on device {}, '{}' on device {}", stage + 1,
-        graph_.op(a.first).name, a.device + 1, graph_.op(b.first).name, b.device + 1));
   }
 
   [[noreturn]] void refuse_shared_device(int32_t earlier, size_t stage, int32_t device) const {
@@ -246,15 +258,14 @@ class Pipeline {
         pipeline_schedule_name(schedule_), earlier + 1, stage + 1, device + 1));
   }
 
-  int32_t device_of(size_t stage) const { return stages_[stage].front().device; }
-
   void check_turns() const {
     for (size_t s = used_; s < stages_.size(); ++s)
-      if (device_of(s) != device_of(s % used_))
-        throw ScheduleError(
-            fmt::format("schedule 'interleaved': stage {} is on device {}, expected device {} as "
-                        "for stage {}: stages go round the {} devices in turn",
-                        s + 1, device_of(s) + 1, device_of(s % used_) + 1, s % used_ + 1, used_));
+      for (const Part& part : stages_[s])
+        if (at(rank_[part.device]) != s % used_)
+          throw ScheduleError(fmt::format(
+              "schedule 'interleaved': stage {} is on device {}, expected device {} as for stage "
+              "{}: stages go round the {} devices in turn",
+              s + 1, part.device + 1, stages_[s % used_].front().device + 1, s % used_ + 1, used_));
     if (used_ > 0 && stages_.size() % used_ != 0)
       throw ScheduleError(fmt::format(
           "schedule 'interleaved': {} stages on {} devices, expected a multiple of the devices",
@@ -338,8 +349,9 @@ class Pipeline {
     const auto stage = static_cast<size_t>((forward ? turn : v - 1 - turn) * p) + rank;
     auto micro = static_cast<int32_t>(k / (p * v) * p + k % p);
     if (!forward && schedule_ == PipelineSchedule::gpipe) micro = runs_ - 1 - micro;
-    const Part& part = stages_[stage][part_[device]];
-    for (const int32_t op : forward ? part.forward : part.backward) add_task(op, micro);
+    for (const Part& part : stages_[stage])
+      if (part.device == static_cast<int32_t>(device))
+        for (const int32_t op : forward ? part.forward : part.backward) add_task(op, micro);
     if (forward || flushes()) return;
     for (const int32_t op : updates_[device]) add_task(op, micro);
   }
@@ -360,7 +372,6 @@ class Pipeline {
   std::vector<std::vector<Part>> stages_;
   std::vector<std::vector<int32_t>> updates_;  // per device
   std::vector<int32_t> rank_;                  // per device: its least stage, -1 without one
-  std::vector<size_t> part_;                   // per device: which part of that stage it runs
   size_t used_ = 0;                            // stages that have devices of their own
   Schedule result_;
 };

@@ -97,17 +97,17 @@ inline bool runs_once(const Operator& op) { return op.phase == Phase::update; }
 std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_t> placement);
 
 /// A pipeline's schedule: stage[o] numbers the stage of operator o from 0 (backward and update
-/// operators carry the stage of their forward operator). A stage runs on one device, or (not for
-/// `interleaved`) on several that hold equally many of its forward and of its backward operators,
-/// its replicas; for `interleaved` stages k, k + p, k + 2 p, ... share one of the p devices. A
-/// stage runs its operators of one direction and micro-batch in ascending order, updates last, or
-/// (pipedream) after the backward ones of every mini-batch.
+/// operators carry the stage of their forward operator). A stage runs on one device, or on several:
+/// its replicas, the parts of its split operators; for `interleaved` stages k, k + p, k + 2 p, ...
+/// share the devices of the k-th of p. A stage runs its operators of one direction and micro-batch
+/// in ascending order, updates last, or (pipedream) after the backward ones of every mini-batch.
 ///
 /// With p stages, stage s of `pipedream` (from 0) runs w = p - 1 - s forwards ahead and keeps
 /// w + 1 versions of its weights. The stream is measured between the ends of mini-batches 4 p + 4
 /// and 8 p + 8, and drains over p more.
 ///
-/// Throws ScheduleError for a stage on two devices, stages that devices do not hold as said, stages
+/// Throws ScheduleError for a stage that goes on from one device to another, stages that devices do
+/// not hold as said, stages
 /// against the order of the graph, where the schedule could not go on (naming the operators), or
 /// (interleaved) micro-batches that are no multiple of the devices; ArgumentError for lists of
 /// another length and numbers out of range; LimitError for more than 2^31 tasks.

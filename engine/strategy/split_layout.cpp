@@ -250,6 +250,40 @@ std::vector<int32_t> SplitLayout::summed(int32_t op, size_t output) const {
   return cut(op).missing(output_axes(op, output));
 }
 
+/// Whether every device of a sum of gradients holds a whole partial sum of a tensor.
+bool SplitLayout::is_partial_for(int32_t tensor, int32_t sum) const {
+  const int32_t from = graph_.tensor(tensor).producer, parts = cut(sum).parts();
+  const auto& outputs = graph_.op(from).outputs;
+  const auto output = at(std::find(outputs.begin(), outputs.end(), tensor) - outputs.begin());
+  if (graph_.op(from).phase != Phase::backward || cut(from).parts() != parts) return false;
+  int64_t joined = 1;
+  for (const int32_t dimension : summed(from, output)) joined *= cut(from).factors()[dimension];
+  if (joined != parts) return false;
+  for (int32_t part = 0; part < parts; ++part)
+    if (device(from, part) != device(sum, part)) return false;
+  return true;
+}
+
+bool SplitLayout::adds_parts(int32_t op) const {
+  const auto& sum = graph_.op(op);
+  if (!is_sum(sum) || cut(op).parts() == 1 || cut(op).factors().back() != cut(op).parts())
+    return false;
+  return std::all_of(sum.inputs.begin(), sum.inputs.end(),
+                     [&](int32_t input) { return is_partial_for(input, op); });
+}
+
+bool SplitLayout::sums_later(int32_t op, size_t output) const {
+  const int32_t tensor = graph_.op(op).outputs[output];
+  int32_t reader = -1;
+  const auto [first, last] = boost::out_edges(op, graph_.csr());
+  for (auto edge = first; edge != last; ++edge) {
+    if (graph_.csr()[*edge].tensor != tensor) continue;
+    if (reader >= 0) return false;
+    reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+  }
+  return reader >= 0 && adds_parts(reader);
+}
+
 double SplitLayout::weight_share(int32_t op, int32_t part) const {
   const auto& forward = graph_.op(leader(op));
   const auto& axes = cut(op).space().parameters;

@@ -46,6 +46,10 @@ class SplitLayout {
   }
   /// Split dimensions along which parts hold partial sums of an output.
   std::vector<int32_t> summed(int32_t op, size_t output) const;
+  /// Whether these sums are made behind the sum of gradients that alone reads the output.
+  bool sums_later(int32_t op, size_t output) const;
+  /// Whether the parts of a sum of gradients hold partial sums, as what they add up does.
+  bool adds_parts(int32_t op) const;
   /// The part of the bytes of its leader's weights that a part owns.
   double weight_share(int32_t op, int32_t part) const;
 
@@ -56,6 +60,7 @@ class SplitLayout {
     int32_t weight_gradient = -1;
   };
 
+  bool is_partial_for(int32_t tensor, int32_t sum) const;
   void find_leaders(const Splits& splits);
   View forward_view(int32_t op) const;
   View backward_view(int32_t op) const;

@@ -44,11 +44,16 @@ class SplitLowering {
 
  private:
   struct Made {
-    int32_t device, origin, part;
+    int32_t device, origin, part, serves;
   };
 
   int32_t add(Operator op, int32_t device, int32_t origin, int32_t part) {
-    by_name_.emplace(op.name, Made{device, origin, part});
+    by_name_.emplace(op.name, Made{device, origin, part, origin});
+    return builder_.add_operator(std::move(op));
+  }
+  /// What is no part of an operator, but made for one.
+  int32_t add_for(int32_t serves, Operator op, int32_t device, int32_t part) {
+    by_name_.emplace(op.name, Made{device, -1, part, serves});
     return builder_.add_operator(std::move(op));
   }
   static std::string part_name(const std::string& name, int32_t part, size_t parts) {
@@ -160,6 +165,13 @@ class SplitLowering {
   /// Partial sums become sums; parts along a coupled dimension exchange their statistics.
   void join_parts(int32_t op, size_t output) {
     const auto sums = layout_.summed(op, output);
+    if (layout_.sums_later(op, output)) return;
+    if (layout_.adds_parts(op)) {
+      const auto copies = static_cast<int32_t>(layout_.cut(op).factors().size()) - 1;
+      return all_reduce(op, output, {copies}, [&](int32_t part) {
+        return builder_.tensor(held_[graph_.op(op).outputs[output]][part]).bytes;
+      });
+    }
     if (!sums.empty())
       return all_reduce(op, output, sums, [&](int32_t part) {
         const int32_t tensor = held_[graph_.op(op).outputs[output]][part];
@@ -173,7 +185,10 @@ class SplitLowering {
   std::vector<int32_t> coupled_dimensions(int32_t op) const {
     const auto& forward = graph_.op(layout_.leader(op));
     std::vector<int32_t> found;
-    if (forward.type == "BatchNormalization" || graph_.op(op).phase == Phase::update) return found;
+    const auto phase = graph_.op(op).phase;
+    if (forward.type == "BatchNormalization" || phase == Phase::update) return found;
+    // What the loss has exchanged is all that its gradient needs.
+    if (forward.type == "SoftmaxCrossEntropyLoss" && phase == Phase::backward) return found;
     const auto& cut = layout_.cut(op);
     for (size_t d = 0; d < cut.factors().size(); ++d)
       if (cut.factors()[d] > 1 && cut.space().dimensions[d].role == DimensionRole::coupled)
@@ -212,7 +227,7 @@ class SplitLowering {
       member.phase = weights ? Phase::update : original.phase;
       member.traffic_bytes = 0;
       member.inputs = {held[part]};
-      const int32_t id = add(std::move(member), layout_.device(op, part), -1, part);
+      const int32_t id = add_for(op, std::move(member), layout_.device(op, part), part);
       builder_.colocate(id, parts_of_[op][part]);
       Tensor sum = builder_.tensor(held[part]);
       held[part] = builder_.add_output(id, std::move(sum));
@@ -267,7 +282,7 @@ class SplitLowering {
     concat.type = "Concat";
     concat.phase = graph_.op(op).phase;
     concat.inputs = std::move(pieces);
-    const int32_t id = add(std::move(concat), device, -1, 0);
+    const int32_t id = add_for(op, std::move(concat), device, 0);
     return add_block(id, tensor, block, 2, "block");
   }
 
@@ -280,7 +295,8 @@ class SplitLowering {
     slice.type = "Slice";
     slice.phase = graph_.op(graph_.tensor(tensor).producer).phase;
     slice.inputs = {held_[tensor][home]};
-    const int32_t id = add(std::move(slice), layout_.homes(tensor)[home].device, -1, 0);
+    const int32_t id = add_for(graph_.tensor(tensor).producer, std::move(slice),
+                               layout_.homes(tensor)[home].device, 0);
     return sliced_[key] = add_block(id, tensor, piece, 2, "piece");
   }
 
@@ -307,6 +323,7 @@ class SplitLowering {
       result.placement.push_back(made.device);
       result.origin.push_back(made.origin);
       result.part.push_back(made.part);
+      result.serves.push_back(made.serves);
     }
     return result;
   }
@@ -373,10 +390,10 @@ void check_splits(const Splits& splits, const Graph& graph, int32_t devices) {
       throw ArgumentError(fmt::format("{}: expected at least 1 copy, got {}", owner, split.copies));
     if (!split.factors.empty()) check_factors(split, owner, iteration_space(graph, id));
     check_devices(split, owner, devices);
-    const bool whole = op.inputs.empty() || op.collective >= 0;
+    const bool whole = (op.inputs.empty() && !is_variable(op)) || op.collective >= 0;
     if (whole && split.parts() > 1)
       throw ArgumentError(
-          fmt::format("{}: sources, variables and members of collectives do not split", owner));
+          fmt::format("{}: sources and members of collectives do not split", owner));
   }
 }
 

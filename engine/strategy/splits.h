@@ -29,8 +29,8 @@ using Splits = std::vector<OperatorSplit>;
 
 /// Throws ArgumentError unless `splits` is empty or has an entry per operator, with a factor per
 /// dimension between 1 and its size (1 where it does not split), devices that exist, and at least
-/// as many of these as parts; and for an entry at an operator that follows another, a split source,
-/// variable or member of a collective.
+/// as many of these as parts; and for an entry at an operator that follows another, a split source
+/// or member of a collective.
 void check_splits(const Splits& splits, const Graph& graph, int32_t devices);
 
 /// A strategy's graph: its operators cut into parts, with what moves and sums their blocks.
@@ -38,6 +38,7 @@ struct Lowered {
   Graph graph;
   std::vector<int32_t> placement;  ///< device of every operator, from 0
   std::vector<int32_t> origin;     ///< operator of the original graph; -1: slices, joins, sums
+  std::vector<int32_t> serves;     ///< the same; of these the one that they are made for
   std::vector<int32_t> part;       ///< from 0; of a slice or join 0
 };
 
@@ -47,16 +48,15 @@ struct Lowered {
 ///     the FLOP, and owns the blocks of the weights that it needs; parts of one block each own a
 ///     copy. Part p of an operator called x is "x@p"; one part keeps the name.
 ///   - A tensor that does not carry a split dimension arrives as partial sums: the parts that
-///   differ
-///     along such dimensions alone join in an all-reduce (that of weights belongs to phase update).
-///     The mean loss is left in parts, as data parallelism does.
+///     differ along such dimensions alone join in an all-reduce (that of weights belongs to phase
+///     update). Gradients of one tensor by several readers are added up first where all of them
+///     are partial sums, so that queries, keys and values take one. The mean loss is left in
+///     parts, as data parallelism does.
 ///   - Split coupled dimensions of softmaxes and layer norms cost an all-reduce of two numbers a
-///   row.
-///     Batch normalisation takes the statistics of its part.
+///     row, but in the gradient of the loss. Batch normalisation takes the statistics of its part.
 ///   - A reader whose block lies on its device in one piece reads it there. Otherwise it gets it
-///   from
-///     parts that hold it: whole tensors as they are, others through a "Slice" on the sender's
-///     device and a "Concat" where several pieces meet. Windows read a halo.
+///     from parts that hold it: whole tensors as they are, others through a "Slice" on the
+///     sender's device and a "Concat" where several pieces meet. Windows read a halo.
 ///   - The parts of an operator go to those of its devices that hold most of their inputs, parts
 ///     that find more first; where nothing decides, evenly over its devices in the order listed.
 ///   - Data sources (inputs, constants) that a split operator reads stand wherever a block of them

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "strategy/lower.h"
 
 namespace trinity {
 namespace {
@@ -14,7 +15,7 @@ using Json = nlohmann::json;  // for reading: finds keys in logarithmic time
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "trinity-strategy";
-constexpr int kVersion = 1;
+constexpr int kVersion = 1, kMeshVersion = 2;
 
 std::string hexadecimal(uint64_t value) { return fmt::format("{:016x}", value); }
 
@@ -60,10 +61,14 @@ class Reader {
   std::vector<T> by_operator(const Json& object, const char* field, Read read,
                              Left left = nullptr) const;
 
-  void refuse_unknown(const Json& schedule) const;
+  void refuse_unknown(const Json& object, const char* what,
+                      const std::vector<std::string>& known) const;
   ScheduleSpec read_schedule(const Json& json) const;
   std::vector<std::vector<int32_t>> read_order(const Json& object, int32_t micro_batches) const;
   int32_t read_task(const Json& entry, int32_t micro_batches, const std::string& what) const;
+  Mesh read_mesh(const Json& json) const;
+  Parallelism read_parallelism() const;
+  void read_placed(Strategy& strategy) const;
 
   std::string source_;
   const Graph& graph_;
@@ -146,17 +151,57 @@ std::vector<T> Reader::by_operator(const Json& object, const char* field, Read r
   return values;
 }
 
-void Reader::refuse_unknown(const Json& schedule) const {
-  const std::vector<std::string> known = {"micro_batches", "name", "order", "priority", "stage"};
-  for (const auto& entry : schedule.items())
+void Reader::refuse_unknown(const Json& object, const char* what,
+                            const std::vector<std::string>& known) const {
+  if (!object.is_object()) fail(fmt::format("field '{}': expected an object", what));
+  for (const auto& entry : object.items())
     if (std::find(known.begin(), known.end(), entry.key()) == known.end())
-      fail(fmt::format("schedule: unknown field '{}'{} (known: {})", entry.key(),
+      fail(fmt::format("{}: unknown field '{}'{} (known: {})", what, entry.key(),
                        suggestion(entry.key(), known), fmt::join(known, ", ")));
 }
 
+Mesh Reader::read_mesh(const Json& json) const {
+  refuse_unknown(json, "mesh", {"data", "pipeline", "tensor"});
+  Mesh mesh;
+  const auto read = [&](const char* axis, int32_t& size) {
+    if (json.contains(axis))
+      size = whole_number(json[axis], 1 << 20, fmt::format("mesh: {}", axis));
+  };
+  read("data", mesh.data);
+  read("tensor", mesh.tensor);
+  read("pipeline", mesh.pipeline);
+  return mesh;
+}
+
+Parallelism Reader::read_parallelism() const {
+  Parallelism given;
+  given.mesh = read_mesh(member(json_, "mesh"));
+  const auto& schedule = member(json_, "schedule");
+  refuse_unknown(schedule, "schedule", {"micro_batches", "name", "stages", "virtual_stages"});
+  const auto word = [&](const Json& value, const char* what) {
+    if (!value.is_string()) fail(fmt::format("{}: expected a string, got {}", what, value.dump()));
+    return value.get<std::string>();
+  };
+  given.schedule = word(member(schedule, "name"), "schedule: name");
+  given.micro_batches =
+      whole_number(member(schedule, "micro_batches"), 1 << 30, "schedule: micro_batches");
+  if (schedule.contains("virtual_stages"))
+    given.virtual_stages =
+        whole_number(schedule["virtual_stages"], 4096, "schedule: virtual_stages");
+  if (schedule.contains("stages")) {
+    if (!schedule["stages"].is_array()) fail("schedule: stages: expected a list of layers");
+    for (const auto& layers : schedule["stages"])
+      given.stages.push_back(layers == 0 ? 0 : whole_number(layers, 1 << 20, "schedule: stages"));
+  }
+  if (json_.contains("recompute"))
+    given.recompute = parse_recompute(word(json_["recompute"], "recompute"));
+  if (json_.contains("bucket_bytes"))
+    given.bucket_bytes = whole_number(json_["bucket_bytes"], int64_t{1} << 53, "bucket_bytes");
+  return given;
+}
+
 ScheduleSpec Reader::read_schedule(const Json& json) const {
-  if (!json.is_object()) fail("field 'schedule': expected an object");
-  refuse_unknown(json);
+  refuse_unknown(json, "schedule", {"micro_batches", "name", "order", "priority", "stage"});
   ScheduleSpec spec;
   const auto& name = member(json, "name");
   if (!name.is_string())
@@ -216,20 +261,32 @@ int32_t Reader::read_task(const Json& entry, int32_t micro_batches, const std::s
   return static_cast<int32_t>(std::min<int64_t>(task, std::numeric_limits<int32_t>::max()));
 }
 
-LoadedStrategy Reader::read() {
-  expect("format", kFormat);
-  expect("version", kVersion);
-  LoadedStrategy loaded;
-  auto& [placement, schedule] = loaded.strategy;
-  loaded.same_graph = same_fingerprint("graph", graph_.fingerprint());
-  loaded.same_cluster = same_fingerprint("cluster", cluster_.fingerprint());
-  placement = by_operator<int32_t>(
+/// The device of every operator, and its schedule.
+void Reader::read_placed(Strategy& strategy) const {
+  strategy.placement = by_operator<int32_t>(
       member(json_, "placement"), "placement",
       [&](const Json& value, const std::string& what) { return device_number(value, what); });
-  if (json_.contains("schedule")) schedule = read_schedule(json_["schedule"]);
+  if (json_.contains("schedule")) strategy.schedule = read_schedule(json_["schedule"]);
+  check_placement(strategy.placement, graph_, cluster_);
+  check_schedule(strategy.schedule, graph_, cluster_.device_count());
+}
+
+LoadedStrategy Reader::read() {
+  expect("format", kFormat);
+  LoadedStrategy loaded;
+  loaded.same_graph = same_fingerprint("graph", graph_.fingerprint());
+  loaded.same_cluster = same_fingerprint("cluster", cluster_.fingerprint());
+  const bool mesh = member(json_, "version") == kMeshVersion;
+  if (!mesh) expect("version", kVersion);
   try {
-    check_placement(placement, graph_, cluster_);
-    check_schedule(schedule, graph_, cluster_.device_count());
+    if (mesh) {
+      loaded.strategy.parallelism = read_parallelism();
+      loaded.strategy.placement = lower(*loaded.strategy.parallelism, graph_, cluster_).home;
+    } else {
+      read_placed(loaded.strategy);
+    }
+  } catch (const FileError&) {
+    throw;
   } catch (const Error& error) {
     fail(error.what());
   }
@@ -281,6 +338,33 @@ OrderedJson schedule_json(const ScheduleSpec& spec, const Graph& graph, const Cl
   return json;
 }
 
+/// Fields mesh, schedule, recompute and bucket_bytes.
+void add_parallelism(const Parallelism& given, OrderedJson& json) {
+  const Parallelism plain;
+  auto& mesh = json["mesh"] = OrderedJson::object();
+  if (given.mesh.data > 1) mesh["data"] = given.mesh.data;
+  if (given.mesh.tensor > 1) mesh["tensor"] = given.mesh.tensor;
+  if (given.mesh.pipeline > 1) mesh["pipeline"] = given.mesh.pipeline;
+  auto& schedule = json["schedule"];
+  schedule = {{"name", given.schedule}, {"micro_batches", given.micro_batches}};
+  if (given.virtual_stages > 1) schedule["virtual_stages"] = given.virtual_stages;
+  if (!given.stages.empty()) schedule["stages"] = given.stages;
+  if (given.recompute != plain.recompute) json["recompute"] = recompute_name(given.recompute);
+  if (given.bucket_bytes != plain.bucket_bytes) json["bucket_bytes"] = given.bucket_bytes;
+}
+
+/// Fields schedule, where it is not the default, and placement.
+void add_placed(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
+                OrderedJson& json) {
+  check_placement(strategy.placement, graph, cluster);
+  check_schedule(strategy.schedule, graph, cluster.device_count());
+  if (strategy.schedule != ScheduleSpec{})
+    json["schedule"] = schedule_json(strategy.schedule, graph, cluster);
+  json["placement"] = by_operator(graph, everywhere, [&](size_t op) {
+    return OrderedJson(cluster.device(strategy.placement[op]).name);
+  });
+}
+
 }  // namespace
 
 void check_placement(std::span<const int32_t> placement, const Graph& graph,
@@ -306,11 +390,9 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
 
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
                              const std::map<std::string, std::string>& notes) {
-  check_placement(strategy.placement, graph, cluster);
-  check_schedule(strategy.schedule, graph, cluster.device_count());
   OrderedJson json;
   json["format"] = kFormat;
-  json["version"] = kVersion;
+  json["version"] = strategy.parallelism ? kMeshVersion : kVersion;
   json["graph"] = {{"name", graph.name()},
                    {"operators", graph.operator_count()},
                    {"fingerprint", hexadecimal(graph.fingerprint())}};
@@ -319,11 +401,10 @@ std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const
                      {"fingerprint", hexadecimal(cluster.fingerprint())}};
   json["notes"] = OrderedJson::object();
   for (const auto& [key, value] : notes) json["notes"][key] = note_value(value);
-  if (strategy.schedule != ScheduleSpec{})
-    json["schedule"] = schedule_json(strategy.schedule, graph, cluster);
-  json["placement"] = by_operator(graph, everywhere, [&](size_t op) {
-    return OrderedJson(cluster.device(strategy.placement[op]).name);
-  });
+  if (strategy.parallelism)
+    add_parallelism(*strategy.parallelism, json);
+  else
+    add_placed(strategy, graph, cluster, json);
   return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "cluster/cluster.h"
 #include "graph/graph.h"
+#include "strategy/mesh.h"
 #include "strategy/schedule.h"
 
 namespace trinity {
@@ -15,6 +17,9 @@ namespace trinity {
 struct Strategy {
   std::vector<int32_t> placement;  ///< device of every operator, 0-based
   ScheduleSpec schedule;
+  /// Where it is the same for all layers, this says all of it: `placement` has the device of the
+  /// first part of every operator, `schedule` is empty.
+  std::optional<Parallelism> parallelism;
 };
 
 /// Throws ArgumentError unless `placement` names a device of `cluster` for every operator and
@@ -30,6 +35,9 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
 /// The schedule has fields name, micro_batches and, where they are filled, priority (a number, or
 /// "inf" or "-inf", by operator), stage (from 1, by operator; not for members of collectives), and
 /// order (a list of operators by device; "operator@micro-batch", from 1, when there are several).
+/// That is version 1. With `parallelism` the version is 2, and in place of the placement are fields
+/// mesh (axes above 1), schedule (name, micro_batches, and virtual_stages, stages where they are
+/// given), recompute and bucket_bytes where they are not the default.
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
                              const std::map<std::string, std::string>& notes);
 
@@ -40,9 +48,9 @@ struct LoadedStrategy {
 };
 
 /// Reads what strategy_to_json() wrote. `source` names the text in errors. Throws FileError for
-/// malformed JSON, another format or version, an operator that the graph lacks or the file omits,
-/// an unknown device, a placement that check_placement() or a schedule that check_schedule()
-/// refuses.
+/// malformed JSON, another format or version, a strategy that lower() refuses, an operator that the
+/// graph lacks or the file omits, an unknown device, a placement that check_placement() or a
+/// schedule that check_schedule() refuses.
 LoadedStrategy strategy_from_json(const std::string& text, const std::string& source,
                                   const Graph& graph, const Cluster& cluster);
 

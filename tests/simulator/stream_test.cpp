@@ -195,9 +195,9 @@ TEST_CASE("replicas share a stage, others do not") {
   const auto schedule = pipeline_schedule(graph, std::vector<int32_t>{0, 1, 2}, 3, stage, 2, k1F1B);
   CHECK(schedule.order == std::vector<int32_t>{0, 3, 1, 4, 2, 5});
   CHECK_THROWS_WITH_AS(
-      pipeline_schedule(graph, std::vector<int32_t>{0, 1, 2}, 3, std::vector<int32_t>{0, 0, 0}, 2,
+      pipeline_schedule(graph, std::vector<int32_t>{0, 1, 1}, 3, std::vector<int32_t>{0, 0, 0}, 2,
                         PipelineSchedule::interleaved),
-      doctest::Contains("stage 1 is on two devices"), ScheduleError);
+      "stage 1 is on two devices: operator 'a' on device 1, 'c' on device 2", ScheduleError);
   CHECK_THROWS_WITH_AS(pipeline_schedule(graph, std::vector<int32_t>{0, 1, 0}, 3, stage, 2, k1F1B),
                        doctest::Contains("stages 1 and 2 are on device 1"), ScheduleError);
 }

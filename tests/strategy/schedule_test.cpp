@@ -330,7 +330,7 @@ TEST_CASE("schedules that do not fit are refused") {
   wrong = stage;
   wrong[graph.find("b1")] = 0;
   fails(stage, 4, wrong, 4, k1F1BSchedule,
-        "stage 1 is on two devices: operator 'f0' on device 1, 'b1' on device 2");
+        "schedule '1f1b': stages 1 and 2 are on device 2, expected a device for every stage");
   wrong = stage;
   for (int32_t& s : wrong) s += s == 3;
   fails(stage, 4, wrong, 4, k1F1BSchedule, "stage 4 has no operators");

@@ -118,14 +118,19 @@ int problem_evaluate(lua_State* L) {
   return 0;
 }
 
-/// problem:to_json(placement, notes, schedule) -> text; schedule: see schedule_arg().
+/// problem:to_json(placement, notes, schedule, parallelism) -> text; see schedule_arg(),
+/// parallelism_arg(), nil where there is none.
 int problem_to_json(lua_State* L) {
   const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
   Strategy strategy;
-  strategy.placement.resize(static_cast<size_t>(problem.operators()));
-  placement_arg(L, 2, problem, strategy.placement.data());
   table_arg(L, 3, "notes");
-  strategy.schedule = schedule_arg(L, 4, problem);
+  if (!lua_isnoneornil(L, 5)) {
+    strategy.parallelism = parallelism_arg(L, 5);
+  } else {
+    strategy.placement.resize(static_cast<size_t>(problem.operators()));
+    placement_arg(L, 2, problem, strategy.placement.data());
+    strategy.schedule = schedule_arg(L, 4, problem);
+  }
   std::map<std::string, std::string> notes;
   lua_pushnil(L);
   while (lua_next(L, 3)) {
@@ -137,7 +142,8 @@ int problem_to_json(lua_State* L) {
   return push_text(L, strategy_to_json(strategy, problem.graph(), problem.cluster(), notes));
 }
 
-/// problem:from_json(text, source, placement) -> {same_graph=, same_cluster=, notes={}, schedule=};
+/// problem:from_json(text, source, placement) -> {same_graph=, same_cluster=, notes={}, schedule=,
+/// parallelism=};
 /// fills the placement array. schedule: as to_json() takes it, nil for the default.
 int problem_from_json(lua_State* L) {
   const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
@@ -152,6 +158,10 @@ int problem_from_json(lua_State* L) {
   lua_setfield(L, -2, "notes");
   push_schedule(L, loaded.strategy.schedule);
   lua_setfield(L, -2, "schedule");
+  if (loaded.strategy.parallelism) {
+    push_parallelism(L, *loaded.strategy.parallelism);
+    lua_setfield(L, -2, "parallelism");
+  }
   return 1;
 }
 

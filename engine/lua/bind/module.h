@@ -13,6 +13,7 @@
 #include "selection/selection.h"
 #include "simulator/batch.h"
 #include "simulator/bounds.h"
+#include "strategy/mesh.h"
 #include "strategy/schedule.h"
 
 // What Lua sees of the engine: the module `trinity.core`, one open_<room> per room. Scripts use
@@ -86,6 +87,11 @@ Plan plan_arg(lua_State* L, int index, const Problem& problem, std::span<int32_t
 /// Reads what says how a plan is scheduled ({schedule=, micro_batches=, priority=, order=, stage=})
 /// at `index`, checked; the default for nil.
 ScheduleSpec schedule_arg(lua_State* L, int index, const Problem& problem);
+/// Reads what says how a strategy is the same for all layers ({mesh=, schedule=, micro_batches=,
+/// virtual_stages=, stages=, recompute=, bucket_bytes=}) at `index`.
+Parallelism parallelism_arg(lua_State* L, int index);
+/// Pushes such a table, without what has its default.
+void push_parallelism(lua_State* L, const Parallelism& given);
 /// Pushes such a table; nil for the default.
 void push_schedule(lua_State* L, const ScheduleSpec& spec);
 /// Writes metrics into the FFI struct at `index`, which must have room for all devices.
@@ -108,6 +114,7 @@ void open_ranker(lua_State* L);
 void open_selection(lua_State* L);
 void open_pase(lua_State* L);
 void open_splits(lua_State* L);
+void open_strategy(lua_State* L);
 void open_replicas(lua_State* L);
 void open_parallel(lua_State* L);
 void open_features(lua_State* L);

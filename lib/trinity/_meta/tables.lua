@@ -65,7 +65,7 @@ error 'this file is for editors'
 ---@alias trinity.WireName 'ethernet_100g'|'ethernet_10g'|'ethernet_1g'|'ethernet_25g'|'infiniband_edr'|'infiniband_hdr'|'infiniband_ndr'|'nvlink1'|'nvlink2'|'nvlink3'|'nvlink4'|'nvswitch3'|'nvswitch4'|'pcie3_x16'|'pcie3_x16_inner'|'pcie3_x16_root'|'pcie4_x16'|'pcie4_x16_inner'|'pcie5_x16'|'pcie5_x16_inner'|'qpi'|'upi'
 ---@alias trinity.CollectiveKind 'all_reduce'|'reduce_scatter'|'all_gather'|'broadcast'|'all_to_all'
 
----@alias trinity.Plan trinity.Placement|trinity.Strategy|trinity.PlanSpec
+---@alias trinity.Plan trinity.Placement|trinity.Strategy|trinity.PlanSpec|trinity.MeshStrategy
 --- `strategy` is what the metrics are of, and may be kept; it is made for rewards that declare it.
 ---@alias trinity.Reward fun(metrics: trinity.Metrics, strategy: trinity.Strategy): number
 ---@alias trinity.Method fun(problem: trinity.Problem, options?: table<string, any>): trinity.Strategy|trinity.Placement

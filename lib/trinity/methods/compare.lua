@@ -74,7 +74,7 @@ local function resume(problem, path)
   local notes = found.saved
   if tonumber(notes.reward) ~= found.reward then return nil end
   for _, key in ipairs { 'evaluations', 'updates', 'seconds', 'seed' } do found[key] = tonumber(notes[key]) end
-  found.stages = notes.stages and { notes.stages }
+  found.search_stages = notes.stages and { notes.stages }
   return found
 end
 
@@ -82,7 +82,8 @@ end
 local function keep(self, found, path)
   if not path or found.stopped then return end
   local notes = { method = found.method, seed = found.seed, reward = found.reward, evaluations = found.evaluations,
-    updates = found.updates, stages = found.stages and table.concat(found.stages, ' + '), seconds = found.seconds,
+    updates = found.updates, seconds = found.seconds,
+    stages = found.search_stages and table.concat(found.search_stages, ' + '),
     step_time_s = found.metrics.step_time_s }
   local ok, message = pcall(core.write_file, path, self.problem:to_json(found, notes))
   if ok or core.stop_requested() or self.unkept then return end

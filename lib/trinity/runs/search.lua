@@ -196,7 +196,7 @@ function Record:finish(found, reason, failure)
   self:save_about(stopped and 'stopped' or 'done', { evaluations = found.evaluations, best_reward = found.reward,
     best_step_time_s = found.metrics.step_time_s, fits = found.metrics.feasible, infeasibility = found:infeasibility(),
     steps = self.steps, points = found.curve and #found.curve, taken_s = found.seconds, updates = found.updates,
-    stages = found.stages })
+    stages = found.search_stages })
   self.ended = true
   if self.keeps and not stopped then self:remove_checkpoint() end -- only now: killed before, it goes on from it
 end
@@ -219,7 +219,7 @@ function Record:load_found(path, about)
     return nil, 'its strategy.json is not what it found'
   end
   found.method, found.seed, found.evaluations, found.seconds = self.method, about.seed, about.evaluations, about.taken_s
-  found.updates, found.stages = about.updates, about.stages
+  found.updates, found.search_stages = about.updates, about.stages
   found.curve, ids[found] = read_curve(path .. '/curve.csv'), self.id
   return found
 end

@@ -216,7 +216,7 @@ function Search:result()
   end
   search_curve.complete(self)
   return strategy.new('search:result', self.problem, self.placement, { method = self.method, seed = self.options.seed,
-    evaluations = self.evaluations, updates = self.updates, stages = self.stages, ranking = self.ranking,
+    evaluations = self.evaluations, updates = self.updates, search_stages = self.stages, ranking = self.ranking,
     seconds = core.clock_s() - self.start, curve = self.curve, stopped = self.stopped }, true, true)
 end
 

@@ -6,6 +6,7 @@ local check = require 'trinity.base.check'
 local graph_options = require 'trinity.graph.options'
 local options_of = require 'trinity.base.options'
 local infeasibility = require 'trinity.strategy.infeasibility'
+local parallelism = require 'trinity.strategy.parallelism'
 local rewards = require 'trinity.strategy.rewards'
 local simulator = require 'trinity.strategy.simulator'
 local strategy = require 'trinity.strategy.strategy'
@@ -218,7 +219,8 @@ function Problem:load(path) return strategy.load(self, check.argument('problem:l
 ---@return string
 function Problem:to_json(plan, notes)
   local placement, schedule = simulator.parts('problem:to_json', self, plan)
-  return self.handle:to_json(placement, check.argument('problem:to_json', 2, 'notes', notes, 'table'), schedule)
+  return self.handle:to_json(placement, check.argument('problem:to_json', 2, 'notes', notes, 'table'), schedule,
+    parallelism.is(plan) and parallelism.fields('problem:to_json', plan) or nil)
 end
 
 --- The graph with the devices of a plan as colours, in Graphviz's DOT language.

@@ -5,6 +5,7 @@ local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
+local parallelism = require 'trinity.strategy.parallelism'
 local splits = require 'trinity.strategy.splits'
 local timeline = require 'trinity.strategy.timeline'
 local util = require 'trinity.base.util'
@@ -39,6 +40,9 @@ end
 --- argument's ('plan'), in which the plan is an entry or all.
 function simulator.parts(owner, problem, plan, name, entry)
   if array.is_int32(plan) then return plan, problem.default_schedule end
+  if parallelism.is(plan) then
+    return parallelism.lower(owner, problem.graph, problem.cluster, parallelism.fields(owner, plan)).home
+  end
   if type(plan) ~= 'table' or not array.is_int32(plan.placement) then
     refuse_plan(owner, name or 'plan', entry, plan)
   end
@@ -57,10 +61,21 @@ local function item(owner, problem, plan, name, entry, any)
   util.fail('%s: %s', owner, message)
 end
 
-local function is_split(plan) return type(plan) == 'table' and plan.splits ~= nil end
+--- Whether a plan makes another graph of the problem's.
+local function is_lowered(plan) return type(plan) == 'table' and (plan.splits ~= nil or plan.mesh ~= nil) end
 
---- The graph that a plan with splits lowers to as a problem, and the plan there.
-local function lowered(owner, problem, plan)
+local function inner_problem(owner, problem, graph)
+  return simulator.make(owner, { graph = graph, cluster = problem.cluster, rules = problem.rules, cost = problem.cost })
+end
+
+--- The graph that a plan with splits or a mesh lowers to as a problem, and the plan there.
+function simulator.lowered(owner, problem, plan)
+  if parallelism.is(plan) then
+    local low = parallelism.lower(owner, problem.graph, problem.cluster, parallelism.fields(owner, plan))
+    low.problem = low.problem or setmetatable({}, { __mode = 'k' })
+    low.problem[problem] = low.problem[problem] or inner_problem(owner, problem, low.graph)
+    return low.problem[problem], low.plan
+  end
   local placement, description = simulator.parts(owner, problem, plan)
   description = description or {}
   for _, name in ipairs { 'priority', 'order' } do
@@ -69,21 +84,20 @@ local function lowered(owner, problem, plan)
     end
   end
   local low = splits.apply(owner, problem.graph, problem.cluster, plan.splits, placement)
-  local inner = simulator.make(owner,
-    { graph = low.graph, cluster = problem.cluster, rules = problem.rules, cost = problem.cost })
-  return inner, { placement = low.placement, schedule = description.schedule, micro_batches = description.micro_batches,
+  return inner_problem(owner, problem, low.graph), { placement = low.placement,
+    schedule = description.schedule, micro_batches = description.micro_batches,
     stage = description.stage and splits.stages(low, description.stage) }
 end
 
 --- any: a plan that contradicts its schedule is priced first in, first out, and does not fit, where
---- otherwise it is an error; searches need that.
-function simulator.run(owner, problem, plan, any)
-  if is_split(plan) then
-    local inner, there = lowered(owner, problem, plan)
-    return simulator.run(owner, inner, there, any)
+--- otherwise it is an error; searches need that. reject_above_s: see trinity.BatchOptions.
+function simulator.run(owner, problem, plan, any, reject_above_s)
+  if is_lowered(plan) then
+    local inner, there = simulator.lowered(owner, problem, plan)
+    return simulator.run(owner, inner, there, any, reject_above_s)
   end
   local metrics = array.metrics(#problem.cluster.devices)
-  problem.handle:evaluate({ item(owner, problem, plan, 'plan', nil, any) }, { metrics }, nil, any)
+  problem.handle:evaluate({ item(owner, problem, plan, 'plan', nil, any) }, { metrics }, reject_above_s, any)
   return metrics
 end
 
@@ -95,22 +109,22 @@ local batch_options = options_of.declare('trinity.BatchOptions', { help = 'How m
 function simulator.run_batch(owner, problem, plans, options, any)
   check.argument(owner, 1, 'plans', plans, 'table')
   if options ~= nil then batch_options:check(owner, check.argument(owner, 2, 'options', options, 'table')) end
-  local items, metrics, devices = {}, {}, #problem.cluster.devices
+  local items, together, metrics, reject_above_s = {}, {}, {}, options and options.reject_above_s
   for i = 1, #plans do
-    if is_split(plans[i]) then -- each has a graph of its own
-      for k = 1, #plans do metrics[k] = simulator.run(owner, problem, plans[k], any) end
-      return metrics
+    if is_lowered(plans[i]) then -- each has a graph of its own
+      metrics[i] = simulator.run(owner, problem, plans[i], any, reject_above_s)
+    else
+      metrics[i] = array.metrics(#problem.cluster.devices)
+      items[#items + 1], together[#together + 1] = item(owner, problem, plans[i], 'plans', i, any), metrics[i]
     end
-    items[i] = item(owner, problem, plans[i], 'plans', i, any)
-    metrics[i] = array.metrics(devices)
   end
-  problem.handle:evaluate(items, metrics, options and options.reject_above_s, any)
+  problem.handle:evaluate(items, together, reject_above_s, any)
   return metrics
 end
 
 function simulator.timeline(owner, problem, plan)
-  if is_split(plan) then
-    local inner, there = lowered(owner, problem, plan)
+  if is_lowered(plan) then
+    local inner, there = simulator.lowered(owner, problem, plan)
     return simulator.timeline(owner, inner, there)
   end
   return timeline.new(problem.cluster, problem.handle:timeline(item(owner, problem, plan, 'plan')))

@@ -6,6 +6,7 @@ local check = require 'trinity.base.check'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local replication_text = require 'trinity.strategy.replication_text'
 local simulator = require 'trinity.strategy.simulator'
+local parallelism = require 'trinity.strategy.parallelism'
 local splits = require 'trinity.strategy.splits'
 local util = require 'trinity.base.util'
 
@@ -18,6 +19,11 @@ local util = require 'trinity.base.util'
 ---@field plain_improving integer
 
 ---@class trinity.Strategy: trinity.PlanSpec
+---@field mesh? trinity.Mesh of one that is the same for all layers, as the next four
+---@field virtual_stages? integer
+---@field stages? integer[] layers of every virtual stage
+---@field recompute? trinity.RecomputeWord
+---@field bucket_bytes? integer
 ---@field problem trinity.Problem
 ---@field metrics trinity.Metrics
 ---@field reward number
@@ -26,7 +32,7 @@ local util = require 'trinity.base.util'
 ---@field evaluations? integer
 ---@field updates? integer of a policy, where the method learns one
 ---@field ranking? trinity.Ranking of a search whose moves a ranker chose
----@field stages? string[] what the search went through, where that depends on its options and budget
+---@field search_stages? string[] what the search went through, where that depends on its options and budget
 ---@field seconds? number wall-clock time of the search
 ---@field curve? trinity.CurvePoint[]
 ---@field stopped? boolean whether Ctrl-C ended the search
@@ -49,6 +55,11 @@ local strategy = {}
 
 function strategy.is(value) return getmetatable(value) == Strategy end
 
+-- What a strategy says beside its placement and splits.
+local function own_words(owner, plan, schedule)
+  return parallelism.is(plan) and parallelism.fields(owner, plan) or schedule or {}
+end
+
 --- Prices a plan. Fields: problem, placement, those of its schedule (schedule, micro_batches, ...),
 --- metrics, reward, and those of `about`. any: see simulator.run. again: see problem:score.
 function strategy.new(owner, problem, plan, about, any, again)
@@ -56,7 +67,7 @@ function strategy.new(owner, problem, plan, about, any, again)
   local placement, schedule = simulator.parts(owner, problem, plan)
   self.placement = placement
   self.splits = type(plan) == 'table' and plan.splits or nil
-  for key, value in util.sorted_pairs(schedule or {}) do self[key] = value end
+  for key, value in util.sorted_pairs(own_words(owner, plan, schedule)) do self[key] = value end
   self.metrics = simulator.run(owner, problem, plan, any)
   self.reward = problem:score(self.metrics, plan, again)
   return setmetatable(self, Strategy)
@@ -67,7 +78,7 @@ function strategy.unrewarded(owner, problem, plan, metrics)
   local placement, schedule = simulator.parts(owner, problem, plan)
   local self = { problem = problem, placement = array.copy(placement), metrics = metrics,
     splits = type(plan) == 'table' and plan.splits or nil }
-  for key, value in util.sorted_pairs(schedule or {}) do self[key] = value end
+  for key, value in util.sorted_pairs(own_words(owner, plan, schedule)) do self[key] = value end
   return setmetatable(self, Strategy)
 end
 
@@ -88,9 +99,14 @@ local function rules_text(rules)
   return table.concat(parts, ' ')
 end
 
---- Seconds that no strategy of whole operators with as many micro-batches is below; one with splits may be.
+--- Seconds that no strategy of whole operators with as many micro-batches is below; one with splits may be. Of a
+--- strategy with a mesh: that no placement of the graph that it lowers to is below.
 ---@return number
 function Strategy:lower_bound_s()
+  if self.mesh then
+    local inner = simulator.lowered('strategy:lower_bound_s', self.problem, self)
+    return inner.handle:bounds(self.micro_batches or 1, false).step_time_s
+  end
   return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo').step_time_s
 end
 
@@ -98,7 +114,8 @@ end
 ---@return string
 function Strategy:found_by()
   if self.updates ~= 0 then return self.method or 'strategy' end
-  return self.stages and #self.stages > 0 and table.concat(self.stages, ' + ') or self.method .. ', untrained'
+  local stages = self.search_stages or {}
+  return #stages > 0 and table.concat(stages, ' + ') or self.method .. ', untrained'
 end
 
 --- The time of a training with its replication.
@@ -114,6 +131,10 @@ end
 --- What keeps it from fitting: which device is over its memory and by how much; nil where it fits.
 ---@return trinity.Infeasibility?
 function Strategy:infeasibility() return infeasibility.of(self.metrics, self.problem.cluster) end
+
+--- What it says and what that costs, in words: devices, stages, work, waiting, memory.
+---@return string
+function Strategy:explain() return require 'trinity.strategy.explain'(self) end
 
 --- The earlier name of strategy:infeasibility().
 ---@return trinity.Infeasibility?
@@ -156,8 +177,8 @@ end
 function strategy.load(problem, path)
   local placement = problem:placement()
   local loaded = problem.handle:from_json(core.read_file(path), path, placement)
-  local plan = loaded.schedule or {}
-  plan.placement = placement
+  local plan = loaded.parallelism or loaded.schedule or {}
+  if not plan.mesh then plan.placement = placement end
   plan.splits = loaded.notes.splits and splits.from_text(loaded.notes.splits)
   local fits, message = pcall(problem.evaluate, problem, plan)
   if not fits then util.fail('%s: %s', path, util.unplaced(message)) end

@@ -5,6 +5,8 @@ error 'this file is for editors'
 
 ---@alias trinity.MdpeMode 'linear'|'hinge'|'both'
 ---@alias trinity.MdpeScale 'log'|'log_time'|'sqrt'|'linear'
+---@alias trinity.MeshSchedule 'gpipe'|'1f1b'|'interleaved'
+---@alias trinity.RecomputeWord 'none'|'selective'|'full'
 
 --- How many plans are priced.
 ---@class trinity.BatchOptions
@@ -29,6 +31,22 @@ error 'this file is for editors'
 ---@field failing_factor? number on the cost of a placement that does not fit (default 10; 0 or more)
 ---@field scale? trinity.MdpeScale what is taken of the cost (default 'log')
 ---@field failing_signal? number the reward of a placement that does not fit is minus this (default: failing_factor counts; 0 or more)
+
+--- Devices by axis, tensor innermost, pipeline outermost; those left over stay idle.
+---@class trinity.Mesh
+---@field data? integer replicas (default 1; 1 to 4096)
+---@field tensor? integer devices that share every operator (default 1; 1 to 4096)
+---@field pipeline? integer stages (default 1; 1 to 4096)
+
+--- A strategy that is the same for all layers. The batch of the graph is a micro-batch of one replica.
+---@class trinity.MeshStrategy
+---@field mesh trinity.Mesh how devices are used
+---@field schedule? trinity.MeshSchedule of stages (default '1f1b')
+---@field micro_batches? integer of a step (default 1; 1 to 1048576)
+---@field virtual_stages? integer of a device, where interleaved (default 1; 1 to 4096)
+---@field stages? integer[] layers of every virtual stage (default: equally many; 0 to 1048576)
+---@field recompute? trinity.RecomputeWord before backward: the core of attention, or whole layers (default 'none')
+---@field bucket_bytes? integer of gradients that are reduced together (default 2.5e7; 1 to 2^50)
 
 --- What trinity.problem takes.
 ---@class trinity.ProblemSpec

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace trinity {
+
+/// The layers that a network repeats, found by the names of its operators.
+struct Layers {
+  int32_t count = 0;  ///< 0: it repeats none
+  /// Of every operator: from 0; -1 before the first layer, `count` behind the last. Backward and
+  /// update operators have the layer of their forward operator.
+  std::vector<int32_t> of;
+  std::string stem;  ///< what their names begin with: "block_"
+};
+
+/// A layer is what shares a part of its name up to a number: "block_7/..." or "model/layers.7/...".
+/// Of several such families the one with most forward operators counts, of equal ones the first in
+/// the graph. What belongs to no layer is before the layers where some layer depends on it, else
+/// behind them. O(operators + edges).
+Layers repeated_layers(const Graph& graph);
+
+}  // namespace trinity

@@ -1,0 +1,240 @@
+#include "strategy/lower.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "base/words.h"
+#include "graph/layers.h"
+#include "graph/operator_types.h"
+#include "graph/recompute.h"
+#include "graph/replicas.h"
+#include "strategy/shared_variables.h"
+#include "strategy/splits.h"
+#include "strategy/tensor_pattern.h"
+
+namespace trinity {
+namespace {
+
+constexpr const char* kRecomputes[] = {"none", "selective", "full"};
+constexpr const char* kMeshSchedules[] = {"gpipe", "1f1b", "interleaved"};
+
+/// A graph on its way: where its operators run, and which original ones they are made of or for.
+struct Made {
+  Graph graph;
+  std::vector<int32_t> device;  ///< within one replica: stage of the pipeline x tensor + part
+  std::vector<int32_t> origin, serves;
+  std::vector<int32_t> stage;  ///< virtual stage
+};
+
+class Lowering {
+ public:
+  Lowering(const Parallelism& given, const Graph& graph, const Cluster& cluster)
+      : given_(given), graph_(graph), layers_(repeated_layers(graph)) {
+    check_devices(cluster);
+    check_schedule();
+    share_out_layers();
+  }
+
+  LoweredStrategy run() {
+    Made made = split();
+    share(made);
+    if (given_.recompute != Recompute::none) repeat(made);
+    return replicated(std::move(made));
+  }
+
+ private:
+  int32_t virtual_stages() const { return given_.mesh.pipeline * given_.virtual_stages; }
+
+  void check_devices(const Cluster& cluster) const {
+    const auto& mesh = given_.mesh;
+    if (mesh.devices() > cluster.device_count())
+      throw ArgumentError(fmt::format(
+          "mesh: data {} x tensor {} x pipeline {} are {} devices, cluster '{}' has {}", mesh.data,
+          mesh.tensor, mesh.pipeline, mesh.devices(), cluster.name(), cluster.device_count()));
+  }
+
+  void check_schedule() const {
+    parse_word("schedule", given_.schedule, kMeshSchedules);
+    const int32_t p = given_.mesh.pipeline, m = given_.micro_batches;
+    const bool interleaved = given_.schedule == "interleaved";
+    if (given_.virtual_stages > 1 && !interleaved)
+      throw ArgumentError(
+          fmt::format("virtual_stages = {}: schedule '{}' has one a device; "
+                      "schedule 'interleaved' has several",
+                      given_.virtual_stages, given_.schedule));
+    if (p == 1 && given_.virtual_stages > 1)
+      throw ArgumentError(fmt::format("virtual_stages = {}: expected a mesh with pipeline > 1",
+                                      given_.virtual_stages));
+    if (given_.virtual_stages > 1 && m % p != 0)
+      throw ArgumentError(fmt::format(
+          "schedule 'interleaved': expected micro_batches that pipeline = {} divides, got {} "
+          "(nearest: {} or {})",
+          p, m, std::max(p, m / p * p), (m / p + 1) * p));
+  }
+
+  /// Layers of every virtual stage, and the stage of every operator.
+  void share_out_layers() {
+    const int32_t stages = virtual_stages(), count = layers_.count;
+    per_stage_ = given_.stages;
+    if (stages == 1 && per_stage_.empty()) per_stage_ = {count};
+    if (count == 0 && (stages > 1 || given_.recompute == Recompute::full))
+      throw ArgumentError(fmt::format(
+          "graph '{}' repeats no layers (operators called 'layer_1/...', 'layer_2/...'), by which "
+          "stages and recomputation go",
+          graph_.name()));
+    if (per_stage_.empty()) {
+      if (count % stages != 0)
+        throw ArgumentError(fmt::format(
+            "mesh: {} layers do not divide over {} stages (pipeline {} x virtual_stages {}); "
+            "'stages' gives the layers of each",
+            count, stages, given_.mesh.pipeline, given_.virtual_stages));
+      per_stage_.assign(at(stages), count / stages);
+    }
+    const int64_t sum = std::accumulate(per_stage_.begin(), per_stage_.end(), int64_t{0});
+    if (per_stage_.size() != at(stages) || sum != count)
+      throw ArgumentError(fmt::format(
+          "stages: expected {} numbers of layers (pipeline {} x virtual_stages {}) with "
+          "the sum {}, got {} with the sum {}",
+          stages, given_.mesh.pipeline, given_.virtual_stages, count, per_stage_.size(), sum));
+    std::vector<int32_t> of_layer;
+    for (int32_t s = 0; s < stages; ++s) of_layer.insert(of_layer.end(), at(per_stage_[s]), s);
+    for (const int32_t layer : layers_.of)
+      stage_.push_back(layer < 0 ? 0 : layer >= count ? stages - 1 : of_layer[layer]);
+  }
+
+  /// The graph of one replica: every stage on `tensor` devices.
+  Made split() const {
+    const int32_t t = given_.mesh.tensor, p = given_.mesh.pipeline;
+    std::vector<std::vector<int32_t>> devices_of;
+    std::vector<int32_t> placement;
+    for (const int32_t stage : stage_) {
+      std::vector<int32_t> devices(at(t));
+      std::iota(devices.begin(), devices.end(), stage % p * t);
+      placement.push_back(devices[0]);
+      devices_of.push_back(std::move(devices));
+    }
+    auto lowered = lower_splits(graph_, tensor_splits(graph_, t, devices_of), placement, p * t);
+    std::vector<int32_t> stage;
+    for (const int32_t op : lowered.serves) stage.push_back(stage_[op]);
+    return {std::move(lowered.graph), std::move(lowered.placement), std::move(lowered.origin),
+            std::move(lowered.serves), std::move(stage)};
+  }
+
+  /// A copy of a tied weight for every stage that reads it.
+  void share(Made& made) const {
+    if (given_.mesh.pipeline == 1) return;
+    auto shared = share_variables(made.graph, made.device);
+    Made after{std::move(shared.graph), std::move(shared.device), {}, {}, {}};
+    for (size_t op = 0; op < shared.origin.size(); ++op) {
+      after.origin.push_back(shared.sums[op] ? -1 : made.origin[shared.origin[op]]);
+      after.serves.push_back(made.serves[shared.origin[op]]);
+      after.stage.push_back(made.stage[shared.with[op]]);
+    }
+    made = std::move(after);
+  }
+
+  /// The operators between two products of activations: scores, softmax, weighted values.
+  std::vector<bool> attention_core() const {
+    const auto count = at(graph_.operator_count());
+    std::vector<bool> after(count, false), before(count, false);
+    const auto is_core = [&](int32_t op) {
+      const auto& about = graph_.op(op);
+      if (about.type != "MatMul" || !about.parameters.empty()) return false;
+      return std::none_of(about.inputs.begin(), about.inputs.end(), [&](int32_t input) {
+        return graph_.op(graph_.tensor(input).producer).inputs.empty();
+      });
+    };
+    const auto same_layer = [&](int32_t a, int32_t b) { return layers_.of[a] == layers_.of[b]; };
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+      if (graph_.op(op).phase != Phase::forward) continue;
+      after[op] = is_core(op);
+      for (const int32_t input : graph_.op(op).inputs) {
+        const int32_t from = graph_.tensor(input).producer;
+        if (after[from] && same_layer(from, op)) after[op] = true;
+      }
+    }
+    for (int32_t op = graph_.operator_count() - 1; op >= 0; --op) {
+      if (graph_.op(op).phase != Phase::forward) continue;
+      if (is_core(op)) before[op] = true;
+      if (!before[op]) continue;
+      for (const int32_t input : graph_.op(op).inputs) {
+        const int32_t from = graph_.tensor(input).producer;
+        if (same_layer(from, op)) before[from] = true;
+      }
+    }
+    for (size_t op = 0; op < count; ++op) after[op] = after[op] && before[op];
+    return after;
+  }
+
+  void repeat(Made& made) const {
+    std::vector<bool> core;
+    if (given_.recompute == Recompute::selective) core = attention_core();
+    std::vector<int32_t> unit;
+    for (const int32_t op : made.serves) {
+      const int32_t forward = graph_.op(op).forward >= 0 ? graph_.op(op).forward : op;
+      const int32_t layer = layers_.of[op];
+      const bool within = layer >= 0 && layer < layers_.count && (core.empty() || core[forward]);
+      unit.push_back(within ? layer : -1);
+    }
+    auto again = recompute(made.graph, unit);
+    const auto of = [&](const std::vector<int32_t>& list) {
+      std::vector<int32_t> taken;
+      for (const int32_t origin : again.origin) taken.push_back(list[origin]);
+      return taken;
+    };
+    made = {std::move(again.graph), of(made.device), of(made.origin), of(made.serves),
+            of(made.stage)};
+  }
+
+  /// Replicas of what was made, on the devices of the mesh.
+  LoweredStrategy replicated(Made made) const {
+    const auto& mesh = given_.mesh;
+    ReplicaOptions options;
+    options.bucket_bytes = given_.bucket_bytes;
+    options.device_of = made.device;
+    auto copies = replicate(made.graph, mesh.data, options);
+    LoweredStrategy result;
+    for (int32_t op = 0; op < copies.graph.operator_count(); ++op) {
+      int32_t of = copies.origin[op];
+      const bool sum = of < 0;  // goes where its gradients are
+      if (sum) of = copies.origin[copies.graph.tensor(copies.graph.op(op).inputs[0]).producer];
+      const int32_t device = made.device[of];
+      result.placement.push_back(
+          mesh.rank(device / mesh.tensor, copies.replica[op], device % mesh.tensor));
+      result.origin.push_back(sum ? -1 : made.origin[of]);
+      result.schedule.stage.push_back(made.stage[of]);
+    }
+    result.graph = std::move(copies.graph);
+    result.schedule.name = given_.schedule;
+    if (given_.virtual_stages == 1 && given_.schedule == "interleaved")
+      result.schedule.name = "1f1b";
+    result.schedule.micro_batches = given_.micro_batches;
+    for (const int32_t stage : stage_)
+      result.home.push_back(mesh.rank(stage % mesh.pipeline, 0, 0));
+    result.layers = per_stage_;
+    return result;
+  }
+
+  const Parallelism& given_;
+  const Graph& graph_;
+  Layers layers_;
+  std::vector<int32_t> per_stage_, stage_;
+};
+
+}  // namespace
+
+Recompute parse_recompute(std::string_view name) {
+  return static_cast<Recompute>(parse_word("recompute", name, kRecomputes));
+}
+
+const char* recompute_name(Recompute recompute) {
+  return kRecomputes[static_cast<size_t>(recompute)];
+}
+
+LoweredStrategy lower(const Parallelism& parallelism, const Graph& graph, const Cluster& cluster) {
+  return Lowering(parallelism, graph, cluster).run();
+}
+
+}  // namespace trinity

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trinity {
+
+/// Devices as an array with named axes (JAX's Mesh, PyTorch's DeviceMesh). Devices are numbered in
+/// the order of the cluster, tensor innermost, then data, pipeline outermost, as in Megatron-LM;
+/// those that are left over stay idle.
+struct Mesh {
+  int32_t data = 1;      ///< replicas
+  int32_t tensor = 1;    ///< devices that share every operator of a replica's stage
+  int32_t pipeline = 1;  ///< stages, each on devices of its own
+
+  bool operator==(const Mesh&) const = default;
+  int64_t devices() const { return int64_t{data} * tensor * pipeline; }
+  int32_t rank(int32_t stage, int32_t replica, int32_t part) const {
+    return (stage * data + replica) * tensor + part;
+  }
+};
+
+/// What of a forward pass is computed again before the backward pass.
+enum class Recompute : uint8_t {
+  none,
+  selective,  ///< the core of attention: from the scores to the weighted values
+  full,       ///< every layer, of which the inputs alone are kept
+};
+Recompute parse_recompute(std::string_view name);
+const char* recompute_name(Recompute recompute);
+
+/// A strategy that is the same for all layers of a network, in a few words.
+struct Parallelism {
+  Mesh mesh;
+  /// "gpipe", "1f1b" or "interleaved"; with one stage micro-batches accumulate.
+  std::string schedule = "1f1b";
+  int32_t virtual_stages = 1;  ///< of a device of the pipeline
+  int32_t micro_batches = 1;   ///< the graph's batch is one, of one replica
+  /// Layers of every virtual stage; empty: equally many. What stands before the layers is in the
+  /// first, what stands behind them in the last.
+  std::vector<int32_t> stages;
+  Recompute recompute = Recompute::none;
+  int64_t bucket_bytes = 25'000'000;  ///< of gradients that are reduced together
+
+  bool operator==(const Parallelism&) const = default;
+};
+
+}  // namespace trinity

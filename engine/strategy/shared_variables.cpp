@@ -1,0 +1,238 @@
+#include "strategy/shared_variables.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "graph/operator_types.h"
+
+namespace trinity {
+namespace {
+
+/// A variable with what trains it.
+struct Shared {
+  int32_t variable = -1, sum = -1, gradient = -1, update = -1;
+  std::vector<int32_t> devices;                   ///< its own first
+  std::map<int32_t, std::vector<int32_t>> given;  ///< tensors of its gradient, by device
+  std::map<int32_t, int32_t> copy, weight;        ///< in the builder, by device
+  std::map<int32_t, int32_t> reader;              ///< by device
+};
+
+class Sharing {
+ public:
+  Sharing(const Graph& graph, std::span<const int32_t> device)
+      : graph_(graph),
+        device_(device),
+        builder_(graph.name()),
+        part_of_(at(graph.operator_count()), -1),
+        id_(at(graph.operator_count()), -1),
+        tensor_(graph.tensors().size(), -1),
+        copied_(graph.tensors().size(), -1) {
+    for (int32_t op = 0; op < graph.operator_count(); ++op)
+      if (is_variable(graph.op(op)) && !graph.op(op).outputs.empty()) find(op);
+  }
+
+  bool empty() const { return shared_.empty(); }
+
+  /// Everything keeps its place in the order of the graph: later numbers are later work.
+  SharedVariables run() {
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+      if (part_of_[op] < 0) {
+        id_[op] = add(op, device_[op], graph_.op(op).name, tensor_);
+        continue;
+      }
+      Shared& shared = shared_[part_of_[op]];
+      if (op == shared.variable) add_variables(shared);
+      if (op == shared.update) add_training(shared);
+    }
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      if (part_of_[op] < 0)
+        for (const int32_t input : graph_.op(op).inputs)
+          builder_.read(id_[op], tensor_for(input, device_[op]));
+    for (int32_t unit = 0; unit < graph_.unit_count(); ++unit)
+      for (const int32_t member : graph_.unit(unit))
+        builder_.colocate(id_[graph_.unit(unit)[0]], id_[member]);
+    for (Collective collective : graph_.collectives()) {
+      for (int32_t& member : collective.members) member = id_[member];
+      builder_.add_collective(std::move(collective));
+    }
+    return finish();
+  }
+
+ private:
+  /// The variable's readers and training; kept where every device that reads has a gradient.
+  void find(int32_t variable) {
+    Shared shared{variable, -1, -1, -1, {device_[variable]}, {}, {}, {}, {}};
+    shared.reader[device_[variable]] = variable;
+    for (int32_t op = variable + 1; op < graph_.operator_count(); ++op) {
+      if (graph_.op(op).forward != variable) continue;
+      if (graph_.op(op).phase == Phase::update)
+        shared.update = op;
+      else
+        (graph_.op(op).type == "Sum" ? shared.sum : shared.gradient) = op;
+    }
+    if (shared.gradient < 0 || shared.update < 0 || graph_.op(shared.gradient).inputs.size() != 1)
+      return;
+    std::set<int32_t> readers;
+    const auto [first, last] = boost::out_edges(variable, graph_.csr());
+    for (auto edge = first; edge != last; ++edge) {
+      const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+      readers.insert(device_[reader]);
+      shared.reader.emplace(device_[reader], reader);
+    }
+    readers.erase(device_[variable]);
+    if (readers.empty()) return;
+    shared.devices.insert(shared.devices.end(), readers.begin(), readers.end());
+    const auto& parts = graph_.op(shared.sum >= 0 ? shared.sum : shared.gradient).inputs;
+    for (const int32_t part : parts)
+      shared.given[device_[graph_.tensor(part).producer]].push_back(part);
+    for (const int32_t device : shared.devices)
+      if (!shared.given.contains(device)) return;
+    if (shared.given.size() != shared.devices.size()) return;
+    for (const int32_t op : {variable, shared.sum, shared.gradient, shared.update})
+      if (op >= 0) part_of_[op] = static_cast<int32_t>(shared_.size());
+    shared_.push_back(std::move(shared));
+  }
+
+  /// An operator without inputs, and its outputs into `tensors`.
+  int32_t add(int32_t op, int32_t device, std::string name, std::vector<int32_t>& tensors) {
+    Operator copy = graph_.op(op);
+    copy.name = std::move(name);
+    copy.inputs.clear();
+    if (copy.forward >= 0) copy.forward = id_[copy.forward];
+    const int32_t id = builder_.add_operator(std::move(copy));
+    made_.push_back({device, op, with_ >= 0 ? with_ : op, false});
+    for (const int32_t output : graph_.op(op).outputs)
+      tensors[output] = builder_.add_output(id, graph_.tensor(output));
+    return id;
+  }
+
+  std::string copy_name(int32_t op, size_t k) const {
+    return k == 0 ? graph_.op(op).name : fmt::format("{}~{}", graph_.op(op).name, k);
+  }
+
+  /// The k-th copy of what a shared variable is or is trained by, in its unit on its device.
+  int32_t add_copy(Shared& shared, int32_t op, size_t k) {
+    const int32_t device = shared.devices[k], home = id_[op];
+    with_ = shared.reader.at(device);
+    if (op != shared.variable) id_[shared.variable] = shared.copy.at(device);
+    const int32_t id = add(op, device, copy_name(op, k), copied_);
+    if (op == shared.variable) shared.copy[device] = id;
+    builder_.colocate(shared.copy.at(device), id);
+    id_[op] = k == 0 ? id : home;
+    with_ = -1;
+    return id;
+  }
+
+  void add_variables(Shared& shared) {
+    for (size_t k = 0; k < shared.devices.size(); ++k) {
+      add_copy(shared, shared.variable, k);
+      shared.weight[shared.devices[k]] = copied_[graph_.op(shared.variable).outputs[0]];
+    }
+  }
+
+  /// Sums and gradients of every copy, the all-reduce between them, the updates.
+  void add_training(Shared& shared) {
+    Collective collective;
+    collective.name = graph_.op(shared.variable).name + "/shared";
+    for (size_t k = 0; k < shared.devices.size(); ++k) {
+      const int32_t device = shared.devices[k];
+      const auto& given = shared.given[device];
+      const int32_t sum = given.size() > 1 ? add_copy(shared, shared.sum, k) : -1;
+      const int32_t gradient = add_copy(shared, shared.gradient, k);
+      for (const int32_t part : given) builder_.read(sum >= 0 ? sum : gradient, tensor_[part]);
+      if (sum >= 0) builder_.read(gradient, copied_[graph_.op(shared.sum).outputs[0]]);
+      const int32_t own = copied_[graph_.op(shared.gradient).outputs[0]];
+      collective.bytes = builder_.tensor(own).bytes;
+      collective.members.push_back(
+          add_member(fmt::format("{}@{}", collective.name, k), shared, device, own));
+      const int32_t update = add_copy(shared, shared.update, k);
+      for (const int32_t input : graph_.op(shared.update).inputs) {
+        const int32_t from = graph_.tensor(input).producer;
+        builder_.read(update, from == shared.gradient   ? reduced_
+                              : from == shared.variable ? shared.weight[device]
+                                                        : tensor_[input]);
+      }
+    }
+    id_[shared.variable] = shared.copy.at(shared.devices[0]);
+    if (shared.sum >= 0 && id_[shared.sum] < 0) id_[shared.sum] = id_[shared.variable];
+    builder_.add_collective(std::move(collective));
+  }
+
+  int32_t add_member(std::string name, const Shared& shared, int32_t device, int32_t gradient) {
+    Operator member;
+    member.name = std::move(name);
+    member.type = "AllReduce";
+    member.phase = Phase::update;
+    member.traffic_bytes = 0;
+    member.inputs = {gradient};
+    const int32_t id = builder_.add_operator(std::move(member));
+    made_.push_back({device, shared.update, shared.reader.at(device), true});
+    Tensor sum = builder_.tensor(gradient);
+    sum.name.clear();
+    reduced_ = builder_.add_output(id, std::move(sum));
+    builder_.colocate(shared.copy.at(device), id);
+    return id;
+  }
+
+  /// A tensor as a device reads it: of a shared variable its own copy's.
+  int32_t tensor_for(int32_t tensor, int32_t device) const {
+    const int32_t from = graph_.tensor(tensor).producer;
+    if (part_of_[from] < 0) return tensor_[tensor];
+    return shared_[part_of_[from]].weight.at(device);
+  }
+
+  SharedVariables finish() {
+    std::unordered_map<std::string, Made> by_name;
+    for (size_t id = 0; id < made_.size(); ++id)
+      by_name.emplace(builder_.op(static_cast<int32_t>(id)).name, made_[id]);
+    SharedVariables result;
+    result.graph = builder_.build();
+    for (const auto& op : result.graph.operators()) {
+      const Made& made = by_name.at(op.name);
+      result.device.push_back(made.device);
+      result.origin.push_back(made.origin);
+      result.with.push_back(made.with);
+      result.sums.push_back(made.sums);
+    }
+    return result;
+  }
+
+  struct Made {
+    int32_t device, origin, with;
+    bool sums;
+  };
+
+  const Graph& graph_;
+  std::span<const int32_t> device_;
+  GraphBuilder builder_;
+  std::vector<Shared> shared_;
+  std::vector<int32_t> part_of_;  // per operator: the shared variable that it is or trains, or -1
+  std::vector<int32_t> id_;       // in the builder
+  std::vector<int32_t> tensor_;   // in the builder
+  std::vector<int32_t> copied_;   // the same, of the last copy of what is shared
+  std::vector<Made> made_;        // per operator of the builder
+  int32_t with_ = -1;             // what the copies at hand work for
+  int32_t reduced_ = -1;          // what the last member of an all-reduce writes
+};
+
+}  // namespace
+
+SharedVariables share_variables(const Graph& graph, std::span<const int32_t> device) {
+  Sharing sharing(graph, device);
+  if (!sharing.empty()) return sharing.run();
+  std::vector<int32_t> same(at(graph.operator_count()));
+  std::iota(same.begin(), same.end(), 0);
+  return {graph,
+          {device.begin(), device.end()},
+          same,
+          same,
+          std::vector<bool>(at(graph.operator_count()), false)};
+}
+
+}  // namespace trinity

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace trinity {
+
+/// A graph whose variables are read where they are.
+struct SharedVariables {
+  Graph graph;
+  std::vector<int32_t> device;  ///< of every operator
+  std::vector<int32_t> origin;  ///< per operator the one that it is, copies or sums for
+  std::vector<int32_t> with;    ///< per operator the one that it works for: of copies a reader
+  std::vector<bool> sums;       ///< per operator: a member of an all-reduce that was added
+};
+
+/// A variable that operators on several devices read (a tied embedding, in the first stage and in
+/// the last) gets a copy "<name>~<k>" on every one of them, with gradient, state and update of its
+/// own. Each adds up the gradients of its readers; what they have meets in an all-reduce once a
+/// step, before the updates (Megatron-LM's _allreduce_word_embedding_grads). Variables of which
+/// some device would have no gradient stay where they are. Without any the graph is as it was.
+SharedVariables share_variables(const Graph& graph, std::span<const int32_t> device);
+
+}  // namespace trinity

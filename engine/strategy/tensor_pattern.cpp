@@ -1,0 +1,283 @@
+#include "strategy/tensor_pattern.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "graph/operator_types.h"
+
+namespace trinity {
+namespace {
+
+using Role = DimensionRole;
+
+/// Which axis of a tensor is cut; none: it is whole.
+using CutAxis = std::optional<int32_t>;
+
+/// Follows cut axes through a forward graph.
+class Pattern {
+ public:
+  Pattern(const Graph& graph, int32_t parts)
+      : graph_(graph), parts_(parts), axis_(graph.tensors().size()) {
+    for (int32_t op = 0; op < graph.operator_count(); ++op)
+      spaces_.push_back(graph.op(op).phase == Phase::forward ? iteration_space(graph, op)
+                                                             : IterationSpace{});
+    dimension_.assign(spaces_.size(), -1);
+    vocabulary_.assign(spaces_.size(), false);
+  }
+
+  void run() {
+    cut_embedding();
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      if (graph_.op(op).phase == Phase::forward && dimension_[op] < 0 && is_product(op))
+        try_columns(op);
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      if (is_variable(graph_.op(op))) cut_variable(op);
+  }
+
+  /// The dimension that an operator is cut along; -1: none.
+  int32_t dimension(int32_t op) const { return dimension_[op]; }
+  /// A product that a Split takes apart (queries, keys and values in one); -1: there is none.
+  int32_t joined() const { return joined_; }
+  /// Whether that is the vocabulary, whose parts may be uneven.
+  bool vocabulary(int32_t op) const { return vocabulary_[op]; }
+  const IterationSpace& space(int32_t op) const { return spaces_[op]; }
+
+ private:
+  bool is_source(int32_t tensor) const {
+    const auto& op = graph_.op(graph_.tensor(tensor).producer);
+    return op.inputs.empty();
+  }
+  bool has_weights(int32_t op) const {
+    const auto& about = graph_.op(op);
+    return !about.parameters.empty() ||
+           std::any_of(about.inputs.begin(), about.inputs.end(), [&](int32_t input) {
+             return is_variable(graph_.op(graph_.tensor(input).producer));
+           });
+  }
+  bool is_product(int32_t op) const {
+    const auto& type = graph_.op(op).type;
+    return (type == "Gemm" || type == "MatMul") && has_weights(op);
+  }
+
+  /// The outermost dimension along an axis of a tensor of an operator; -1: it is never cut.
+  static int32_t along(const TensorAxes& axes, int32_t axis) {
+    const auto& dimensions = axes[axis];
+    return dimensions.empty() ? -1 : dimensions[0];
+  }
+  /// The axis of a tensor whose outermost dimension this is.
+  static CutAxis axis_of(const TensorAxes& axes, int32_t dimension) {
+    for (size_t a = 0; a < axes.size(); ++a)
+      if (!axes[a].empty() && axes[a][0] == dimension) return static_cast<int32_t>(a);
+    return {};
+  }
+
+  /// The rows of the largest table that numbers are looked up in.
+  void cut_embedding() {
+    int32_t largest = -1;
+    int64_t rows = 0;
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+      const int32_t v =
+          graph_.op(op).type == "Gather" && has_weights(op) ? spaces_[op].find("v") : -1;
+      if (v < 0 || spaces_[op].dimensions[v].size <= rows) continue;
+      largest = op;
+      rows = spaces_[op].dimensions[v].size;
+    }
+    if (largest < 0) return;
+    dimension_[largest] = spaces_[largest].find("v");
+    vocabulary_[largest] = true;
+  }
+
+  /// Cuts a variable as all of its readers do.
+  void cut_variable(int32_t op) {
+    CutAxis wanted;
+    bool all = true;
+    const auto [first, last] = boost::out_edges(op, graph_.csr());
+    for (auto edge = first; edge != last; ++edge) {
+      const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+      if (graph_.op(reader).phase != Phase::forward) continue;
+      const auto& inputs = graph_.op(reader).inputs;
+      for (size_t k = 0; k < inputs.size(); ++k) {
+        if (inputs[k] != graph_.csr()[*edge].tensor) continue;
+        const auto axis = axis_of(spaces_[reader].inputs[k], dimension_[reader]);
+        all = all && dimension_[reader] >= 0 && axis && (!wanted || axis == wanted);
+        wanted = axis;
+      }
+    }
+    if (!all || !wanted) return;
+    dimension_[op] = along(spaces_[op].outputs[0], *wanted);
+    vocabulary_[op] = true;  // its readers have been checked
+  }
+
+  /// Cuts a product of a whole tensor by columns, with all that follows, or not at all.
+  void try_columns(int32_t op) {
+    const auto& dimensions = spaces_[op].dimensions;
+    for (size_t d = 0; d < dimensions.size(); ++d) {
+      if (dimensions[d].role != Role::columns || !dimensions[d].splits) continue;
+      trial_.clear();
+      ended_ = loss_ = false;
+      if (cut(op, static_cast<int32_t>(d)) && follow() && ended_) {
+        for (const int32_t taken : trial_) vocabulary_[taken] = loss_;
+        return;
+      }
+      for (const int32_t taken : trial_) undo(taken);
+      return;
+    }
+  }
+
+  /// Cuts an operator along a dimension; false where it is cut along another one. What was cut with
+  /// the queries is where the keys' product ends.
+  bool cut(int32_t op, int32_t dimension) {
+    if (dimension_[op] == dimension) return ended_ = true;
+    if (dimension_[op] >= 0) return false;
+    dimension_[op] = dimension;
+    trial_.push_back(op);
+    const auto& about = graph_.op(op);
+    const auto role = spaces_[op].dimensions[dimension].role;
+    if (role == Role::reduced) return ended_ = true;
+    for (size_t o = 0; o < about.outputs.size(); ++o)
+      axis_[about.outputs[o]] = axis_of(spaces_[op].outputs[o], dimension);
+    return true;
+  }
+
+  void undo(int32_t op) {
+    dimension_[op] = -1;
+    for (const int32_t output : graph_.op(op).outputs) axis_[output].reset();
+  }
+
+  /// Cuts the readers of what the trial has cut, in the order of the graph.
+  bool follow() {
+    for (size_t i = 0; i < trial_.size(); ++i)
+      for (const int32_t output : graph_.op(trial_[i]).outputs) {
+        if (!axis_[output]) continue;
+        const auto [first, last] = boost::out_edges(trial_[i], graph_.csr());
+        for (auto edge = first; edge != last; ++edge) {
+          if (graph_.csr()[*edge].tensor != output) continue;
+          const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+          if (graph_.op(reader).phase == Phase::forward && !follow_into(reader, output))
+            return false;
+        }
+      }
+    return trial_ends_whole();
+  }
+
+  bool follow_into(int32_t reader, int32_t tensor) {
+    const auto& space = spaces_[reader];
+    const auto& inputs = graph_.op(reader).inputs;
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      if (inputs[k] != tensor) continue;
+      const int32_t dimension = along(space.inputs[k], *axis_[tensor]);
+      if (dimension < 0 || !space.dimensions[dimension].splits) {
+        if (graph_.op(reader).type == "Split" && joined_ < 0) joined_ = trial_[0];
+        return false;
+      }
+      const bool loss = graph_.op(reader).type == "SoftmaxCrossEntropyLoss";
+      if (space.dimensions[dimension].role == Role::coupled && !loss) return false;
+      if (loss) {
+        dimension_[reader] = dimension;
+        trial_.push_back(reader);
+        ended_ = loss_ = true;
+        continue;
+      }
+      if (!cut(reader, dimension)) return false;
+    }
+    return true;
+  }
+
+  /// Whether all that the trial's operators read is cut as they are, or has no such axis.
+  bool trial_ends_whole() const {
+    for (size_t i = 1; i < trial_.size(); ++i) {
+      const int32_t op = trial_[i];
+      const auto& inputs = graph_.op(op).inputs;
+      for (size_t k = 0; k < inputs.size(); ++k) {
+        if (is_source(inputs[k])) continue;
+        const auto carried = axis_of(spaces_[op].inputs[k], dimension_[op]);
+        if (carried != axis_[inputs[k]]) {
+          const bool pending = carried && !axis_[inputs[k]] && may_be_cut(inputs[k]);
+          if (!pending) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  /// Whether a whole tensor comes from a product that is cut next: queries wait for their keys.
+  bool may_be_cut(int32_t tensor) const {
+    int32_t op = graph_.tensor(tensor).producer;
+    while (!is_product(op)) {
+      const auto& inputs = graph_.op(op).inputs;
+      const auto data = std::find_if(inputs.begin(), inputs.end(),
+                                     [&](int32_t input) { return !is_source(input); });
+      const auto& type = graph_.op(op).type;
+      if (data == inputs.end() || type.ends_with("Normalization") || type == "Add") return false;
+      op = graph_.tensor(*data).producer;
+    }
+    return dimension_[op] < 0;
+  }
+
+  const Graph& graph_;
+  int32_t parts_;
+  std::vector<IterationSpace> spaces_;
+  std::vector<CutAxis> axis_;       // per tensor
+  std::vector<int32_t> dimension_;  // per operator
+  std::vector<int32_t> trial_;      // operators that the product at hand has cut
+  bool ended_ = false;              // in a product by rows, or the loss
+  bool loss_ = false;
+  int32_t joined_ = -1;
+  std::vector<bool> vocabulary_;  // per operator
+};
+
+std::string divisors_near(int64_t size, int32_t parts) {
+  int64_t below = parts, above = parts;
+  while (size % below != 0) --below;
+  while (above < size && size % above != 0) ++above;
+  return size % above == 0 && above > parts ? fmt::format("{} or {}", below, above)
+                                            : fmt::format("{}", below);
+}
+
+/// That the parts of an operator are equal, but for the vocabulary, which is padded.
+void check_even(const Operator& op, const Dimension& dimension, int32_t parts) {
+  if (dimension.size % parts == 0) return;
+  throw ArgumentError(fmt::format(
+      "tensor = {}: dimension '{}' of operator '{}' has {}, which {} does not divide; "
+      "nearest that do: {}",
+      parts, dimension.name, op.name, dimension.size, parts, divisors_near(dimension.size, parts)));
+}
+
+}  // namespace
+
+Splits tensor_splits(const Graph& graph, int32_t parts,
+                     std::span<const std::vector<int32_t>> devices_of) {
+  Splits splits(at(graph.operator_count()));
+  Pattern pattern(graph, parts);
+  if (parts > 1) pattern.run();
+  if (pattern.joined() >= 0)
+    throw ArgumentError(fmt::format(
+        "tensor = {}: operator '{}' is several products in one (a Split takes it apart), which has "
+        "no heads to split by; a network with fused = false has them apart",
+        parts, graph.op(pattern.joined()).name));
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    const auto& about = graph.op(op);
+    const bool follows = about.phase != Phase::forward && about.forward >= 0;
+    const bool source = about.inputs.empty() && !is_variable(about);
+    if (follows || source || about.collective >= 0) continue;
+    auto& split = splits[op];
+    split.devices = devices_of[op];
+    const int32_t d = pattern.dimension(op);
+    if (d < 0) {
+      if (is_variable(about))
+        split = {};  // its readers share one
+      else
+        split.copies = parts;
+      continue;
+    }
+    const auto& dimensions = pattern.space(op).dimensions;
+    if (!pattern.vocabulary(op)) check_even(about, dimensions[d], parts);
+    split.factors.assign(dimensions.size(), 1);
+    split.factors[d] = parts;
+  }
+  return splits;
+}
+
+}  // namespace trinity

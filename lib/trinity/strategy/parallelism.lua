@@ -1,0 +1,77 @@
+-- Strategies that are the same for all layers, in the field's words: a mesh of devices, a pipeline's schedule, what is
+-- computed again. The rules: engine/strategy/lower.h, manual/strategies.md "A mesh".
+
+local core = require 'trinity.core'
+local array = require 'trinity.base.array'
+local graphs = require 'trinity.graph'
+local options = require 'trinity.base.options'
+local util = require 'trinity.base.util'
+
+local parallelism = {}
+
+local mesh = options.declare('trinity.Mesh', { kind = 'axis',
+  help = 'Devices by axis, tensor innermost, pipeline outermost; those left over stay idle.',
+  { 'data', 'integer', 1, least = 1, most = 4096, help = 'replicas' },
+  { 'tensor', 'integer', 1, least = 1, most = 4096, help = 'devices that share every operator' },
+  { 'pipeline', 'integer', 1, least = 1, most = 4096, help = 'stages' },
+})
+
+local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
+  help = 'A strategy that is the same for all layers. The batch of the graph is a micro-batch of one replica.',
+  { 'mesh', mesh, needed = true, help = 'how devices are used' },
+  { 'schedule', options.words('trinity.MeshSchedule', { 'gpipe', '1f1b', 'interleaved' }), '1f1b',
+    help = 'of stages' },
+  { 'micro_batches', 'integer', 1, least = 1, most = 2 ^ 20, help = 'of a step' },
+  { 'virtual_stages', 'integer', 1, least = 1, most = 4096, help = 'of a device, where interleaved' },
+  { 'stages', 'integers', least = 0, most = 2 ^ 20, otherwise = 'equally many',
+    help = 'layers of every virtual stage' },
+  { 'recompute', options.words('trinity.RecomputeWord', { 'none', 'selective', 'full' }), 'none',
+    help = 'before backward: the core of attention, or whole layers' },
+  { 'bucket_bytes', 'integer', 25000000, least = 1, most = 2 ^ 50, help = 'of gradients that are reduced together' },
+})
+
+local fields = { 'mesh', 'schedule', 'micro_batches', 'virtual_stages', 'stages', 'recompute', 'bucket_bytes' }
+
+--- Whether a plan is of this kind.
+function parallelism.is(plan) return type(plan) == 'table' and plan.mesh ~= nil end
+
+--- The fields of such a plan alone, checked.
+function parallelism.fields(owner, plan)
+  local given = plan
+  if getmetatable(plan) ~= nil then given = util.picked(plan, fields) end -- a strategy has more
+  declared:check(owner, given)
+  return util.picked(given, fields)
+end
+
+local function key_of(given)
+  local words = {}
+  for _, name in ipairs { 'data', 'tensor', 'pipeline' } do words[#words + 1] = tostring(given.mesh[name] or 1) end
+  for i = 2, #fields do
+    local value = given[fields[i]]
+    words[#words + 1] = type(value) == 'table' and table.concat(value, ',') or tostring(value)
+  end
+  return table.concat(words, ' ')
+end
+
+local most_kept = 8
+local kept = setmetatable({}, { __mode = 'k' }) -- by graph: lists of { key, cluster, lowered }
+
+--- The graph that such a plan lowers to on a cluster, with placement, schedule, micro_batches and stage of its
+--- operators, and as home of the original ones where their first parts are. The last few of a graph are kept.
+function parallelism.lower(owner, graph, cluster, given)
+  local key, list = key_of(given), kept[graph] or {}
+  for _, entry in ipairs(list) do
+    if entry.key == key and entry.cluster == cluster then return entry.lowered end
+  end
+  local ok, low = pcall(core.lower_strategy, graph.handle, cluster.handle, given)
+  if not ok then util.fail('%s: %s', owner, (util.unplaced(tostring(low)):gsub('^trinity%.lower_strategy: ', ''))) end
+  local lowered = { graph = graphs.wrap(low.graph), origin = low.origin, layers = low.layers,
+    home = array.int32_of(low.home), plan = { placement = array.int32_of(low.placement), schedule = low.schedule,
+      micro_batches = given.micro_batches or 1, stage = low.stage } }
+  table.insert(list, 1, { key = key, cluster = cluster, lowered = lowered })
+  list[most_kept + 1] = nil
+  kept[graph] = list
+  return lowered
+end
+
+return parallelism

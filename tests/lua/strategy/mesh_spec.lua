@@ -1,0 +1,148 @@
+-- Strategies with a mesh: what they lower to, what is refused, files.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local function gpt2()
+  return trinity.model('gpt2', { layers = 4, hidden = 64, heads = 4, sequence = 32, positions = 32, vocabulary = 1000,
+    batch_size = 2, dropout = 0, fused = false })
+end
+
+local cluster = trinity.cluster 'dgx_a100x4'
+local function on(graph) return trinity.problem { graph = graph, cluster = cluster } end
+
+--- Collectives by name without numbers of layers, parts and replicas, and transfers by operator and devices.
+local function traffic(problem, plan)
+  local inner, there = require('trinity.strategy.simulator').lowered('mesh_spec', problem, plan)
+  local timeline = require('trinity.strategy.simulator').timeline('mesh_spec', inner, there)
+  local collectives, transfers = {}, {}
+  for _, run in ipairs(timeline:collectives()) do
+    local name = run.collective:gsub('block_%d', 'block'):gsub('@%d+', ''):gsub('%.%d+', '')
+      :gsub('all_reduce%d+', 'bucket')
+    collectives[name] = (collectives[name] or 0) + 1
+  end
+  for _, sent in ipairs(timeline:transfers()) do
+    local name = ('%s %d>%d'):format(sent.operator:gsub('@%d+', ''), sent.from, sent.to)
+    transfers[name] = (transfers[name] or 0) + 1
+  end
+  return collectives, transfers
+end
+
+local function text_of(counts)
+  local words = {}
+  for name, count in trinity.sorted_pairs(counts) do words[#words + 1] = ('%s %d'):format(name, count) end
+  return table.concat(words, ', ')
+end
+
+describe('a mesh', function()
+  local problem = on(gpt2())
+
+  it('changes nothing where its axes are one', function()
+    local plain, mesh = problem:strategy(problem:placement()), problem:strategy { mesh = {} }
+    expect(mesh.metrics.step_time_s):equals(plain.metrics.step_time_s)
+    expect(mesh.metrics.peak_memory_bytes):equals(plain.metrics.peak_memory_bytes)
+    local twice = problem:strategy { placement = problem:placement(), schedule = '1f1b', micro_batches = 2 }
+    expect(problem:strategy({ mesh = {}, micro_batches = 2 }).metrics.step_time_s):equals(twice.metrics.step_time_s)
+  end)
+  it('splits layers over tensor as Megatron does: two all-reduces a layer forwards, two backwards', function()
+    local collectives, transfers = traffic(problem, { mesh = { tensor = 2 } })
+    expect(text_of(collectives)):equals('block/attention/output/sum1 4, block/feed_forward/inner/grad/sum1 4, '
+      .. 'block/feed_forward/outer/sum1 4, block/norm_1/grad_sum/sum1 4, embed/token/sum1 1, logits/grad/sum1 1, '
+      .. 'loss/sum1 1')
+    expect(text_of(transfers)):equals ''
+  end)
+  it('sends between stages what the next one reads, from every part to its own', function()
+    local _, transfers = traffic(problem, { mesh = { pipeline = 2, tensor = 2 }, micro_batches = 3 })
+    expect(transfers['block_2/feed_forward/residual 1>3']):equals(3)
+    expect(transfers['block_2/feed_forward/residual 2>4']):equals(3)
+    expect(transfers['block_2/feed_forward/residual 1>4']):equals(nil)
+  end)
+  it('adds replicas whose gradients meet, stage by stage', function()
+    local collectives = traffic(problem, { mesh = { data = 2, pipeline = 2 }, bucket_bytes = 1e9 })
+    expect(text_of(collectives)):equals 'bucket 2, embedding/shared 2' -- tied: in both stages of both replicas
+  end)
+  it('runs 1f1b and interleaved with parts, replicas and virtual stages together', function()
+    local found = problem:strategy { mesh = { data = 4, tensor = 2, pipeline = 2 }, schedule = 'interleaved',
+      virtual_stages = 2, micro_batches = 4, recompute = 'full' }
+    expect(found.metrics.feasible):equals(true)
+    expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
+    expect(found.metrics:compute_busy_s(16) > 0):truthy()
+    expect(found.metrics:compute_busy_s(17)):equals(0)
+  end)
+  it('keeps less where more is computed again', function()
+    local function peak(word)
+      return problem:strategy({ mesh = { tensor = 2 }, micro_batches = 2, recompute = word }).metrics.peak_memory_bytes
+    end
+    expect(peak 'selective'):below(peak 'none')
+    expect(peak 'full'):below(peak 'selective')
+  end)
+  it('takes the layers of every stage, with what stands before and behind them at the ends', function()
+    local uneven = problem:strategy { mesh = { pipeline = 2 }, stages = { 3, 1 }, micro_batches = 2 }
+    local even = problem:strategy { mesh = { pipeline = 2 }, stages = { 2, 2 }, micro_batches = 2 }
+    expect(even.metrics.step_time_s):equals(
+      problem:strategy({ mesh = { pipeline = 2 }, micro_batches = 2 }).metrics.step_time_s)
+    expect(even.metrics:compute_busy_s(1)):below(uneven.metrics:compute_busy_s(1))
+    local home = even.placement
+    for i = 1, problem.graph.operators do
+      local op = problem.graph:operator(i)
+      local first = op.name:match '^block_[12]/' or op.name:match '^embed' or op.name == 'tokens'
+        or op.name == 'positions'
+      expect(home[i]):equals(first and 1 or 2)
+    end
+  end)
+  it('is written to a file of version 2, and read', function()
+    local path = os.tmpname()
+    local found = problem:strategy { mesh = { data = 2, pipeline = 2 }, micro_batches = 4, stages = { 1, 3 },
+      recompute = 'selective' }
+    found:save(path)
+    local text = core.read_file(path)
+    expect(text):matches '"version": 2'
+    expect(text:find '"placement"'):equals(nil)
+    local loaded = problem:load(path)
+    expect(loaded.metrics.step_time_s):equals(found.metrics.step_time_s)
+    loaded:save(path)
+    expect(core.read_file(path)):equals(text)
+    core.write_file(path, (text:gsub('"pipeline": 2', '"pipline": 2')))
+    expect(function() problem:load(path) end):raises "mesh: unknown field 'pipline', did you mean 'pipeline'"
+    core.write_file(path, (text:gsub('"data": 2', '"data": 3000')))
+    expect(function() problem:load(path) end):raises "are 6000 devices, cluster 'dgx_a100x4' has 32"
+    os.remove(path)
+  end)
+  it('prices batches of any strategies as it prices each', function()
+    local plans = { problem:placement(), { mesh = { tensor = 4 } }, { mesh = { data = 2 }, micro_batches = 2 } }
+    for i, metrics in ipairs(problem:evaluate_batch(plans)) do
+      expect(metrics.step_time_s):equals(problem:evaluate(plans[i]).step_time_s)
+    end
+    local limited = problem:evaluate_batch(plans, { reject_above_s = 1e-9 })
+    for i = 1, #plans do expect(limited[i].rejected):equals(true) end
+  end)
+end)
+
+describe('a mesh refuses', function()
+  local problem = on(gpt2())
+  local function refused(plan, message) expect(function() problem:strategy(plan) end):raises(message) end
+
+  it('in a sentence with fields, sizes and what would do', function()
+    refused({ mesh = { data = 33 } }, "data 33 x tensor 1 x pipeline 1 are 33 devices, cluster 'dgx_a100x4' has 32")
+    refused({ mesh = { pipeline = 3 } }, '4 layers do not divide over 3 stages')
+    refused({ mesh = { pipeline = 2 }, stages = { 1, 2 } }, 'expected 2 numbers of layers .* with the sum 4, got 2 with')
+    refused({ mesh = { tensor = 3 } }, "which 3 does not divide; nearest that do: 2 or 4")
+    refused({ mesh = { pipeline = 2 }, virtual_stages = 2 }, "schedule '1f1b' has one a device")
+    refused({ mesh = { pipeline = 2 }, schedule = 'interleaved', virtual_stages = 2, micro_batches = 3 },
+      'expected micro_batches that pipeline = 2 divides, got 3 %(nearest: 2 or 4%)')
+    refused({ mesh = { tensors = 2 } }, "unknown axis 'tensors', did you mean 'tensor'")
+    refused({ mesh = {}, schedule = '2f2b' }, "did you mean '1f1b'")
+    refused({ mesh = {}, placement = problem:placement() }, "unknown field 'placement'")
+  end)
+  it('what has no heads to split by, and networks that repeat no layers where stages go by them', function()
+    local joined = on(trinity.model('gpt2', { layers = 2, batch_size = 1 }))
+    expect(function() joined:strategy { mesh = { tensor = 2 } } end):raises 'with fused = false has them apart'
+    expect(joined:strategy({ mesh = { pipeline = 2 }, micro_batches = 2 }).metrics.feasible):equals(true)
+    local layers = trinity.layers.new('one', { batch_size = 2 })
+    layers:softmax_cross_entropy('loss', layers:linear('only', layers:input('x', { 2, 8 }), 4),
+      layers:input('y', { 2 }, 'int64'))
+    local single = on(layers:build())
+    expect(function() single:strategy { mesh = { pipeline = 2 } } end):raises "graph 'one' repeats no layers"
+    expect(single:strategy({ mesh = { data = 2, tensor = 2 } }).metrics.feasible):equals(true)
+  end)
+end)
