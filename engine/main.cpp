@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/late.h"
+#include "base/utf8.h"
 #include "launch/launch_variables.h"
 #include "lua/bind/module.h"
 #include "lua/command_line.h"
@@ -46,8 +47,10 @@ std::string named_script(const std::string& name, const std::string& home) {
                                trinity::suggestion(name, names), fmt::join(names, ", ")));
 }
 
-/// A path as it is, or the name of a script in scripts/.
+/// The name of a script in scripts/, whatever lies in the working directory, or a path.
 std::string find_script(const std::string& word, const std::string& home) {
+  if (word.find('/') == std::string::npos && fs::exists(home + "/scripts/" + word + ".lua"))
+    return named_script(word, home);
   const bool is_folder = fs::is_directory(word);
   if (word == "-" || (fs::exists(word) && !is_folder)) return word;
   if (word.find('/') == std::string::npos && !word.ends_with(".lua"))
@@ -71,7 +74,7 @@ std::vector<std::string> with_pages(std::vector<std::string> words, size_t scrip
   const auto exists = [&](const char* path) {
     return fs::exists(fmt::format(fmt::runtime(path), home, words[script]));
   };
-  if (fs::exists(words[script]) || exists("{}/scripts/{}.lua")) return words;
+  if (exists("{}/scripts/{}.lua")) return words;
   const auto at = words.begin() + static_cast<std::ptrdiff_t>(script);
   if (exists("{}/lib/trinity/paper/{}_page.lua")) {
     words.insert(at, "reproduce");
@@ -206,10 +209,10 @@ int main(int count, char** words) {
   try {
     status = run({words, words + count});
   } catch (const UsageError& error) {
-    std::fprintf(stderr, "trinity: %s\n", error.what());
+    std::fprintf(stderr, "trinity: %s\n", trinity::printable(error.what()).c_str());
     status = 2;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "trinity: %s\n", error.what());
+    std::fprintf(stderr, "trinity: %s\n", trinity::printable(error.what()).c_str());
   }
   leave(check_output(status));
 }

@@ -14,13 +14,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <fstream>
 #include <new>
+#include <sstream>
 #include <string>
 #include <thread>
 
 #include "base/error.h"
 #include "base/late.h"
+#include "base/process.h"
 #include "base/units.h"
 
 namespace trinity::lua {
@@ -61,7 +62,7 @@ void end_without_memory() {
 
 /// Private writable memory of this process (VmData), which RLIMIT_DATA bounds.
 size_t private_bytes() {
-  std::ifstream status("/proc/self/status");
+  std::istringstream status(system_text("/proc/self/status"));
   for (std::string word; status >> word;) {
     size_t kilobytes = 0;
     if (word == "VmData:" && status >> kilobytes) return kilobytes * 1024;

@@ -21,7 +21,7 @@ end
 
 --- Runs a Lua file and returns its value; its errors carry its own line.
 local function load_file(path)
-  local chunk, message = loadfile(path)
+  local chunk, message = util.load_file(path)
   if not chunk then util.fail('%s', message) end
   return chunk()
 end
