@@ -3,17 +3,18 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include <exception>
 #include <filesystem>
 #include <functional>
 #include <thread>
 
 #include "base/error.h"
+#include "support/in_thread.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using trinity::FileError;
+using trinity::test::in_thread;
 
 /// A folder with work/, library/, outside.txt and a link from work/ to what is above; the working
 /// directory is work/ while it lives.
@@ -41,19 +42,6 @@ class Folders {
   fs::path before_ = fs::current_path();
   fs::path root_;
 };
-
-/// Restrictions hold for one thread, so each case gets its own.
-void in_thread(const std::function<void()>& body) {
-  std::exception_ptr failure;
-  std::thread([&] {
-    try {
-      body();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }).join();
-  if (failure) std::rethrow_exception(failure);
-}
 
 }  // namespace
 

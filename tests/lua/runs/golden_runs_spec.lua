@@ -26,8 +26,8 @@ trinity.run:result('mine', { lines = { 'a', 'b' } }, 'What was found.')
 
 -- What clock, machine, versions and graphviz (layout) say.
 local masked = {}
-for _, key in ipairs { 'seconds', 'started_at', 'ended_at', 'started_s', 'taken_s', 'pid', 'process_start', 'system', 'processor', 'cores',
-  'memory_bytes', 'libtorch', 'luajit', 'blas', 'folder', 'search_seconds',
+for _, key in ipairs { 'seconds', 'started_at', 'ended_at', 'started_s', 'taken_s', 'pid', 'process_start', 'processor', 'cores',
+  'system', 'memory_bytes', 'libtorch', 'luajit', 'blas', 'folder', 'search_seconds',
   'layout' } do masked[key] = true end
 
 local function masking(value)
