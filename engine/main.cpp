@@ -1,5 +1,6 @@
 // The `trinity` command: runs Lua scripts over the engine.
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -183,9 +184,22 @@ int run(const std::vector<std::string>& given) {
 
 /// What was printed must have arrived; a reader that went away is no error.
 int check_output(int status) {
-  if ((std::fflush(stdout) == 0 && !std::ferror(stdout)) || errno == EPIPE) return status;
-  std::fprintf(stderr, "trinity: cannot write standard output: %s\n", std::strerror(errno));
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
+  int code = errno;
+  if (code == 0 && write(STDOUT_FILENO, "", 0) < 0) code = errno;  // one before failed
+  if (code == EPIPE) return status;
+  std::fprintf(stderr, "trinity: cannot write standard output: %s\n",
+               code == 0 ? "a part of it is lost" : std::strerror(code));
   return status == 0 ? 1 : status;
+}
+
+/// Files that are opened must not take the numbers of standard ones that were closed (>&-): then
+/// what is printed would go into them.
+void keep_standard_numbers() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(number, F_GETFD) < 0)  // for the other direction: using it fails as it did
+      static_cast<void>(open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY));
 }
 
 }  // namespace
@@ -202,6 +216,7 @@ int check_output(int status) {
 }
 
 int main(int count, char** words) {
+  keep_standard_numbers();
   // Whole lines at once also into a file or pipe, in order with what goes to standard error.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is an error like a full disk

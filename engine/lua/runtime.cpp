@@ -100,6 +100,7 @@ struct Runtime::Impl {
 
   double hard_limit_s() const { return options.owns_process ? options.time_limit_s : 0; }
   void set_up(lua_State* state);
+  void guard_output(lua_State* state);
   std::optional<lua::ScriptError> call_end(lua::Outcome& outcome);
   /// Prints the error, if any; returns the exit status.
   int end(const lua::Outcome& outcome) {
@@ -207,6 +208,19 @@ void Runtime::set_arguments(const std::string& script, const std::vector<std::st
   if (error) throw Error("cannot set the arguments: " + error->message);
 }
 
+/// Scripts of ours are commands: what they print must not command a terminal.
+void Runtime::Impl::guard_output(lua_State* state) {
+  lua_getfield(state, LUA_REGISTRYINDEX, "_LOADED");
+  lua_getfield(state, -1, "_G");
+  lua_getfield(state, -1, "require");
+  lua_pushliteral(state, "trinity.command.output");
+  lua_call(state, 1, 1);
+  lua_getfield(state, -1, "guard");
+  lua_pushvalue(state, LUA_GLOBALSINDEX);
+  lua_call(state, 1, 0);
+  lua_pop(state, 3);
+}
+
 int Runtime::run_file(const std::string& path, const std::vector<std::string>& arguments) {
   const bool input = path == "-";
   auto& host = impl_->host;
@@ -214,6 +228,7 @@ int Runtime::run_file(const std::string& path, const std::vector<std::string>& a
   const auto folder = fs::path(path).parent_path().string();
   host.script_folder = input ? "" : (folder.empty() ? "." : folder) + "/";
   const auto load = [&](lua_State* L) {
+    if (path.starts_with(home() + "/scripts/")) impl_->guard_output(L);
     if (!input) lua::add_script_folder(L, folder);
     return luaL_loadfilex(L, input ? nullptr : path.c_str(), "t");
   };

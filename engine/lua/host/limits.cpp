@@ -112,9 +112,10 @@ void LuaMemory::recover(lua_State* L) {
 }
 
 bool is_memory_bounded() {
+  constexpr rlim_t kLittleBytes = rlim_t{1} << 32;
   for (const auto kind : {RLIMIT_AS, RLIMIT_DATA}) {
     rlimit limit{};
-    if (getrlimit(kind, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return true;
+    if (getrlimit(kind, &limit) == 0 && limit.rlim_cur < kLittleBytes) return true;
   }
   return false;
 }

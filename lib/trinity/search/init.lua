@@ -307,7 +307,7 @@ function search.run(method, problem, options, body)
     local saved = rescue(self)
     if type(message) == 'string' then error(message .. saved, 0) end
     -- An error object stays what it is; what there is to say goes beside it.
-    if saved ~= '' then io.stderr:write('trinity: ', method, ': the search failed', saved, '\n') end
+    if saved ~= '' then progress.say(('trinity: %s: the search failed%s'):format(method, saved)) end
     error(message, 0)
   end
   local found = self.best and self:result()
