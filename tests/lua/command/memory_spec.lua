@@ -30,11 +30,11 @@ end
 print 'alive']]
 
 for _, limit in ipairs { { '--safe --memory-limit 16M', '' }, { '--memory-limit 16M', '' },
-  { '', 'ulimit -v 1000000; ' } } do
+  { '', 'ulimit -v 250000; ' } } do
   it(('caught again and again, it ends no process: %s%s'):format(limit[1], limit[2]), function()
     for _, filler in ipairs(fillers) do
-      local text = ('local times, kept = %d\n'):format(limit[2] == '' and 12 or 2) .. program_text:format(filler)
-      local path = file_with(text:gsub('\nkept = {}\nfor', '\nkept = {}\nfor'))
+      local text = ('local times, kept = %d\n'):format(limit[2] == '' and 3 or 1) .. program_text:format(filler)
+      local path = file_with(text)
       local output = output_of(("%scd /tmp; timeout 60 '%s' --no-strict %s '%s' 2>&1; echo status=$?"):format(limit[2], program,
         limit[1], path))
       if output ~= 'alive\nstatus=0\n' and not output:find '^trinity: [^\n]*not enough memory[^\n]*\nstatus=1\n$' then
@@ -48,4 +48,33 @@ end
 it('without a limit, scripts are compiled', function()
   script_says(0, '^true\n$', 'SCRIPT', 'print((jit.status()))')
   script_says(0, '^false\n$', '--memory-limit 500M SCRIPT', 'jit.on() print((jit.status()))')
+end)
+
+describe('little address space', function()
+  it('is said where LibTorch does not fit into it', function()
+    with_torch()
+    local output = output_of(("ulimit -v 600000; timeout 20 '%s' -e 'print(require([[trinity]]).tensor.ones { 3 })' 2>&1; echo status=$?")
+      :format(program))
+    expect(output):matches 'trinity: [^\n]*opening LibTorch [^\n]* takes %d+ MiB of address space, and the limit of this process '
+    expect(output):matches '%(ulimit %-v%) leaves %d+ MiB\nstatus=1\n$'
+  end)
+  it('is enough for what needs none', function()
+    expect(output_of(("ulimit -v 300000; timeout 20 '%s' -e 'print(1)' 2>&1"):format(program))):equals '1\n'
+  end)
+end)
+
+it('what workers print lies on the disk, of any size', function()
+  local text = [[
+    local trinity = require 'trinity'
+    local line = ('x'):rep(999)
+    trinity.parallel_map(4, function(i)
+      for _ = 1, 50000 do print(line) end
+      print('end', i)
+    end, { workers = 2, quiet = true })
+    local peak = io and io.open '/proc/self/status':read '*a':match 'VmHWM:%s+(%d+)' or 0
+    io.stderr:write('peak ', peak, '\n') ]]
+  local output = output_of(("timeout 100 '%s' --memory-limit 64M '%s' 2>&1 >/dev/null"):format(program, file_with(text)))
+  expect(tonumber(output:match 'peak (%d+)') * 1024):below(150e6)
+  output = output_of(("timeout 100 '%s' --memory-limit 64M '%s' 2>/dev/null | grep -n end"):format(program, file_with(text)))
+  expect(output):equals '50001:end\t1\n100002:end\t2\n150003:end\t3\n200004:end\t4\n'
 end)

@@ -32,12 +32,17 @@ end
 it('commands print them as text', function()
   make()
   local shown = 0
-  for _, words in ipairs { 'simulate --model MODEL --cluster p100x2', 'search --model MODEL --cluster p100x2 --evaluations 20 --run one',
-    'compare --model MODEL --cluster p100x2 --evaluations 20 --methods random,metis', 'info --model MODEL', 'info --model MODEL --cluster p100x2', 'timeline --model MODEL --cluster p100x2',
-    'export --model MODEL', 'export --model MODEL --format dot', 'export --model MODEL --format placement --cluster p100x2', 'pipeline MODEL --devices 2', 'runs', 'runs show one', 'runs compare one one',
-    'watch one --once', 'report runs/one', 'execute --model MODEL --cluster p100x2 --seconds 1', 'simulate --model MODEL --cluster nowhere',
-    'search --model MODEL --cluster p100x2 --method nothing', 'profile --model MODEL', "runs show 'x\27[1m'", "'x\27[1m.lua'", "'--x\27[1m'",
-    "search --model 'x\27[1m.json' --cluster p100x2", "runs --runs 'x\27[1m'", "-e 'error \"x\\27[1m\"'", "-l 'x\27[1m'" } do
+  for _, words in ipairs {
+    'simulate --model MODEL --cluster p100x2', 'search --model MODEL --cluster p100x2 --evaluations 20 --run one',
+    'compare --model MODEL --cluster p100x2 --evaluations 20 --methods random,metis', 'info --model MODEL',
+    'info --model MODEL --cluster p100x2', 'timeline --model MODEL --cluster p100x2', 'export --model MODEL',
+    'export --model MODEL --format dot', 'export --model MODEL --format placement --cluster p100x2',
+    'pipeline MODEL --devices 2', 'runs', 'runs show one', 'runs compare one one', 'watch one --once',
+    'report runs/one', 'execute --model MODEL --cluster p100x2 --seconds 1',
+    'simulate --model MODEL --cluster nowhere', 'search --model MODEL --cluster p100x2 --method nothing',
+    'profile --model MODEL', "runs show 'x\27[1m'", "'x\27[1m.lua'", "'--x\27[1m'",
+    "search --model 'x\27[1m.json' --cluster p100x2", "runs --runs 'x\27[1m'", "-e 'error \"x\\27[1m\"'",
+    "-l 'x\27[1m'" } do
     if check(words):find('\\x1B', 1, true) then shown = shown + 1 end
   end
   expect(shown > 10):equals(true)
