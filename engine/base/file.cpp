@@ -226,7 +226,9 @@ std::vector<std::string> list_folder(const std::string& path) {
   const auto place = find_place(path, Purpose::read);
   const Descriptor folder(call::open(place.at, place.name.empty() ? "." : place.name,
                                      O_RDONLY | O_DIRECTORY));
-  if (folder) static_cast<void>(read_names(folder, names));
+  int code = folder ? read_names(folder, names) : errno;
+  if (code == ENOENT || code == ENOTDIR || code == EACCES) code = 0;
+  if (code != 0) fail_file(path, "cannot list", code);
   std::erase_if(names, [](const std::string& name) { return name.starts_with('.'); });
   std::sort(names.begin(), names.end());
   return names;

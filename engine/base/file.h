@@ -19,7 +19,7 @@ std::string read_file(const std::string& path);
 bool is_readable(const std::string& path);
 
 /// The names in a folder, sorted, without those that begin with a dot; none where there is no such
-/// folder.
+/// folder or nobody may list it. Throws FileError naming path and reason.
 std::vector<std::string> list_folder(const std::string& path);
 
 /// Whether a file outlives a loss of power once it is written. fsync takes some 10 ms on a disk, so

@@ -134,6 +134,8 @@ HardTimeLimit::~HardTimeLimit() {
 }
 
 void limit_process_memory(size_t limit_bytes) {
+  g_memory.set("trinity: not enough memory");
+  std::set_terminate(end_without_memory);
   if (limit_bytes == 0) return;
   g_memory.set(fmt::format("trinity: not enough memory (limit {})",
                            format_bytes(static_cast<int64_t>(limit_bytes))));
@@ -142,7 +144,6 @@ void limit_process_memory(size_t limit_bytes) {
   g_limit.rlim_max = std::min<rlim_t>(g_limit.rlim_max, most + 3 * kLateBytes);
   set_limit(most);
   set_late_hooks(kBesideLimit);
-  std::set_terminate(end_without_memory);
   // Large blocks go back to the system once they are freed: glibc would keep them from the second
   // on, in pieces, and what is refused to a script would be short for all that follows.
   mallopt(M_MMAP_THRESHOLD, 1 << 18);
