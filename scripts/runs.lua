@@ -13,7 +13,6 @@
 -- all_searches and results; `compare` gives { a, b, differences = [{ name, a, b }], searches = [{ method, a, b }] }.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 local run_list = require 'trinity.runs.list'
 local run_state = require 'trinity.runs.state'
 local text = require 'trinity.base.text'
@@ -195,7 +194,7 @@ local function resume(name)
   if run.status == 'running' then util.fail_usage("run '%s' is still running", run.name) end
   local start, folder = start_of(run)
   local ranks = tonumber(run.about.ranks) or 1
-  local line = { quoted(core.program()) }
+  local line = { quoted(run_list.program()) }
   local function add(more) for _, word in ipairs(more) do line[#line + 1] = quoted(word) end end
   add(start.options)
   if ranks > 1 then add { 'launch', '-n', ('%d'):format(ranks) } end

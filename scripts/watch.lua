@@ -3,7 +3,6 @@
 -- run goes on); it ends by itself when the run does. With --once it prints how things are and ends.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 local progress = require 'trinity.base.progress'
 local run_list = require 'trinity.runs.list'
 local run_state = require 'trinity.runs.state'
@@ -34,7 +33,7 @@ local function show_line(run)
   local now = run_list.now(run)
   if not now then return end
   if look.redraws then
-    io.stdout:write('\r\27[K', progress.fit(core.printable(now.label), now.parts, now.share, look))
+    io.stdout:write('\r\27[K', progress.fit(progress.printable(now.label), now.parts, now.share, look))
     io.flush()
   else
     print(now.label .. '  ' .. table.concat(now.parts, '  '))

@@ -20,6 +20,8 @@ end
 --- standard output and error are: redraws, columns, utf8, colour.
 local progress = { silent = false, quiet = false, listener = nil, duration = duration, terminal = core.terminal }
 
+progress.printable = core.printable
+
 --- A progress display called `label`. `quiet` shows nothing.
 function progress.new(label, quiet)
   label = core.printable(label)

@@ -12,6 +12,9 @@ local run_list = {}
 --- A path from the root of the file system.
 function run_list.absolute(path) return path:match '^/' and path or core.process().folder .. '/' .. path end
 
+--- The file of this program.
+run_list.program = core.program
+
 --- A field of what may be anybody's JSON, when it has the type that is expected.
 local function field(t, key, kind)
   local value = type(t) == 'table' and t[key]

@@ -11,12 +11,12 @@
 --   after       what it says (on either stream, or in a file) before Ctrl-C makes sense: a command of the shell
 
 local best = 'runs/r/searches/*/strategy.json'
-local begun = 'ls runs/r/searches/*/checkpoint.json runs/r/searches/*/strategy.json 2>/dev/null | grep -q .'
+local begun = 'test -e runs/r/problems/1/problem.json && sleep 0.2'
 
 return {
-  { name = 'search', words = '--model inception_v3 --cluster p100x4 --method local_search --evaluations 12000', kept = best,
+  { name = 'search', words = '--model inception_v3 --cluster p100x4 --method local_search --evaluations 16000', kept = best,
     seconds = true, seeded = true, resumes = true, after = begun },
-  { name = 'search', words = '--model inception_v3 --cluster p100x4 --method random --evaluations 6000', kept = best,
+  { name = 'search', words = '--model inception_v3 --cluster p100x4 --method random --evaluations 9000', kept = best,
     seconds = true, seeded = true, resumes = true, after = begun },
   { name = 'compare', words = '--model alexnet --cluster p100x4 --methods random,local_search,metis --seeds 2 '
     .. '--evaluations 20000', kept = best, seconds = true, seeded = true, resumes = true, after = begun },

@@ -17,7 +17,8 @@ end
 
 -- The bytes of what a command kept, without what clocks say.
 local function kept(command, folder)
-  return output_of(([[cd '%s' && for f in %s; do echo $f; sed -E 's/"(seconds|taken_s|planned_s|search_seconds)": ?[0-9.e+-]+//g' $f; done | cksum; ls %s 2>/dev/null | wc -l]])
+  return output_of(([[cd '%s' && for f in %s; do echo $f; sed -E 's/"(seconds|taken_s|search_seconds)": ?[0-9.e+-]+//g' $f
+    done | cksum; ls %s 2>/dev/null | wc -l]])
     :format(folder, command.kept, command.kept))
 end
 
@@ -51,10 +52,9 @@ for i, command in ipairs(commands) do
     end
     if command.resumes then
       it('keeps its best at Ctrl-C, and goes on to the same bytes', function()
-        local output, folder = shell(command, ([[set -m
-          COMMAND --seed 1 --run r --quiet > out 2>&1 & pid=$!
+        local output, folder = shell(command, ([[COMMAND --seed 1 --run r --quiet > out 2>&1 & pid=$!
           for i in $(seq 400); do { %s; } && break; kill -0 $pid 2>/dev/null || break; sleep 0.05; done
-          kill -INT -$pid; wait $pid; echo status=$?; ls %s]]):format(command.after, command.kept))
+          kill -INT $pid; wait $pid; echo status=$?; ls %s]]):format(command.after, command.kept))
         expect(output):matches 'status=130\n.*%a+'
         shell(command, command.resume and 'COMMAND --seed 1 --run q --quiet ' .. command.resume
           or ("'%s' runs resume r > /dev/null 2>&1"):format(program), folder)
