@@ -1,5 +1,6 @@
 // The `trinity` command: runs Lua scripts over the engine.
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/late.h"
+#include "base/utf8.h"
 #include "launch/launch_variables.h"
 #include "lua/bind/module.h"
 #include "lua/command_line.h"
@@ -46,8 +48,10 @@ std::string named_script(const std::string& name, const std::string& home) {
                                trinity::suggestion(name, names), fmt::join(names, ", ")));
 }
 
-/// A path as it is, or the name of a script in scripts/.
+/// The name of a script in scripts/, whatever lies in the working directory, or a path.
 std::string find_script(const std::string& word, const std::string& home) {
+  if (word.find('/') == std::string::npos && fs::exists(home + "/scripts/" + word + ".lua"))
+    return named_script(word, home);
   const bool is_folder = fs::is_directory(word);
   if (word == "-" || (fs::exists(word) && !is_folder)) return word;
   if (word.find('/') == std::string::npos && !word.ends_with(".lua"))
@@ -71,7 +75,7 @@ std::vector<std::string> with_pages(std::vector<std::string> words, size_t scrip
   const auto exists = [&](const char* path) {
     return fs::exists(fmt::format(fmt::runtime(path), home, words[script]));
   };
-  if (fs::exists(words[script]) || exists("{}/scripts/{}.lua")) return words;
+  if (exists("{}/scripts/{}.lua")) return words;
   const auto at = words.begin() + static_cast<std::ptrdiff_t>(script);
   if (exists("{}/lib/trinity/paper/{}_page.lua")) {
     words.insert(at, "reproduce");
@@ -180,9 +184,22 @@ int run(const std::vector<std::string>& given) {
 
 /// What was printed must have arrived; a reader that went away is no error.
 int check_output(int status) {
-  if ((std::fflush(stdout) == 0 && !std::ferror(stdout)) || errno == EPIPE) return status;
-  std::fprintf(stderr, "trinity: cannot write standard output: %s\n", std::strerror(errno));
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
+  int code = errno;
+  if (code == 0 && write(STDOUT_FILENO, "", 0) < 0) code = errno;  // one before failed
+  if (code == EPIPE) return status;
+  std::fprintf(stderr, "trinity: cannot write standard output: %s\n",
+               code == 0 ? "a part of it is lost" : std::strerror(code));
   return status == 0 ? 1 : status;
+}
+
+/// Files that are opened must not take the numbers of standard ones that were closed (>&-): then
+/// what is printed would go into them.
+void keep_standard_numbers() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(number, F_GETFD) < 0)  // for the other direction: using it fails as it did
+      static_cast<void>(open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY));
 }
 
 }  // namespace
@@ -199,6 +216,7 @@ int check_output(int status) {
 }
 
 int main(int count, char** words) {
+  keep_standard_numbers();
   // Whole lines at once also into a file or pipe, in order with what goes to standard error.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is an error like a full disk
@@ -206,10 +224,10 @@ int main(int count, char** words) {
   try {
     status = run({words, words + count});
   } catch (const UsageError& error) {
-    std::fprintf(stderr, "trinity: %s\n", error.what());
+    std::fprintf(stderr, "trinity: %s\n", trinity::printable(error.what()).c_str());
     status = 2;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "trinity: %s\n", error.what());
+    std::fprintf(stderr, "trinity: %s\n", trinity::printable(error.what()).c_str());
   }
   leave(check_output(status));
 }

@@ -3,6 +3,7 @@
 -- times over the lower bound, and how far Trinity is from the best other method of a row. What depends on the clock
 -- depends on the machine and its load: compare figures of one run only.
 
+local progress = require 'trinity.base.progress'
 local trinity = require 'trinity'
 local paper = require 'trinity.paper.trinity'
 local plot = require 'trinity.base.plot'
@@ -53,7 +54,7 @@ for label, problem in paper.rows(options) do
   row[#row + 1] = ('%+.1f %%'):format(100 * (ratio - 1))
   within, worst = within + (ratio <= 1.01 and 1 or 0), math.max(worst, ratio)
   rows[#rows + 1] = row
-  io.stderr:write(('%s: trinity %.3f, best other %.3f\n'):format(label, values[#values], best))
+  progress.say(('%s: trinity %.3f, best other %.3f'):format(label, values[#values], best))
 end
 print(trinity.format_table(head, rows))
 plot.csv(options.csv, { 'row', 'method', 'seed', 'step_time_s', 'lower_bound_s', 'feasible', 'evaluations', 'seconds' },

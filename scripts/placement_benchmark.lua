@@ -2,6 +2,7 @@
 -- Every method on every profile of a folder (PipeDream's graph.txt files), forward and backward pass with the measured
 -- times: simulated step times over the lower bound, the best of each row marked, and the ranks.
 
+local progress = require 'trinity.base.progress'
 local trinity = require 'trinity'
 local model = require 'trinity.graph.model'
 local util = require 'trinity.base.util'
@@ -76,7 +77,7 @@ for _, name in ipairs(graphs()) do
       end
     end
     rows[#rows + 1] = texts
-    io.stderr:write(('%s on %d devices: best %.3f times the bound\n'):format(name, #cluster.devices, best))
+    progress.say(('%s on %d devices: best %.3f times the bound'):format(name, #cluster.devices, best))
   end
 end
 

@@ -3,4 +3,4 @@
 
 local trinity = require 'trinity'
 
-assert(loadfile(trinity.home .. '/scripts/execute.lua'))(...)
+assert(require('trinity.base.util').load_file(trinity.home .. '/scripts/execute.lua'))(...)

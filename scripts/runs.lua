@@ -4,7 +4,8 @@
 --   trinity runs [FILTER]          those whose name, status, script, model or cluster contains FILTER
 --   trinity runs show NAME         options, searches, results
 --   trinity runs compare A B       what differs (options, versions, processor), searches side by side
---   trinity runs resume NAME       goes on with an interrupted run: its command again, where it was started
+--   trinity runs resume NAME       goes on with an interrupted run: its script with its options and the program's
+--                                  (--safe, --no-strict, limits, --threads) again, where it was started
 --   trinity runs delete NAME...    removes folders of runs, and nothing else; running ones only with --force
 --
 -- With --json: of the list and `show` objects with name, path, status, note, script, model, cluster, started_s, age_s,
@@ -135,38 +136,72 @@ end
 
 local function quoted(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
 
--- The command of a run, as its run.json has it.
-local function command_of(run)
-  local given, folder = run.about.command, run.about.folder
-  local ok = type(given) == 'table' and #given > 1
-  for i = 1, ok and #given or 0 do ok = ok and type(given[i]) == 'string' end
-  if not ok then util.fail_usage("%s/run.json: field 'command': expected the words of a command", run.path) end
-  if type(folder) ~= 'string' then
-    util.fail_usage("%s/run.json: field 'folder': expected the folder that it was started in", run.path)
+-- Options of the program that a run is started with again: those without a value, and those with one.
+local flags = { ['--safe'] = true, ['--no-strict'] = true, ['-joff'] = true }
+local valued = { ['--write'] = true, ['--allow'] = true, ['--memory-limit'] = true, ['--time-limit'] = true,
+  ['--threads'] = true }
+
+-- Of a run.json only its own script, its arguments and these options are started again: it may be anybody's.
+local function check_options(run, given)
+  local i = 1
+  while i <= #given do
+    local word = given[i]
+    if not flags[word] and not valued[word:match '^(%-%-[^=]*)=' or ''] and not word:match '^%-O%d?$' then
+      if not valued[word] or not given[i + 1] then
+        util.fail_usage("run '%s' was started with %s, which is not repeated; start it by hand with --resume",
+          run.name, util.quoted(word))
+      end
+      i = i + 1
+    end
+    i = i + 1
   end
-  return given
 end
 
--- The command of a run with --run and --resume in place of what it had of these.
+-- How a run was started, as its run.json has it: { options =, script =, arguments =, folder = }.
+local function start_of(run)
+  local start, folder = run.about.start, run.about.folder
+  local function refuse(field, expected)
+    util.fail_usage("%s/run.json: field '%s': expected %s", run.path, field, expected)
+  end
+  if type(start) ~= 'table' then refuse('start', 'how the run was started') end
+  for _, key in ipairs { 'options', 'arguments' } do
+    if type(start[key]) ~= 'table' then refuse('start.' .. key, 'a list of words') end
+    for _, word in ipairs(start[key]) do
+      if type(word) ~= 'string' then refuse('start.' .. key, 'a list of words') end
+    end
+  end
+  if type(start.script) ~= 'string' or start.script:match '^%-' then refuse('start.script', 'a script') end
+  if type(folder) ~= 'string' then refuse('folder', 'the folder that it was started in') end
+  check_options(run, start.options)
+  return start, folder
+end
+
+-- The words of a run's script without those about the run.
+local function own_arguments(given)
+  local kept, drop = {}, false
+  for _, word in ipairs(given) do
+    if drop then drop = false
+    elseif word == '--run' or word == '--runs' then drop = true
+    elseif not word:match '^%-%-runs?=' and word ~= '--resume' then kept[#kept + 1] = word end
+  end
+  return kept
+end
+
+-- A run's script again, as it was started, with --run and --resume.
 local function resume(name)
   local run = run_list.find(root, name)
   if run.status == 'done' then util.fail_usage("run '%s' is done", run.name) end
   if run.status == 'running' then util.fail_usage("run '%s' is still running", run.name) end
-  local given, kept, drop = command_of(run), {}, false
-  for i = 2, #given do
-    local word = given[i]
-    if drop then drop = false
-    elseif word == '--run' or word == '--runs' then drop = true
-    elseif not word:match '^%-%-runs?=' and word ~= '--resume' then kept[#kept + 1] = quoted(word) end
-  end
-  local program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+'
+  local start, folder = start_of(run)
   local ranks = tonumber(run.about.ranks) or 1
-  local launch = ranks > 1 and ('launch -n %d '):format(ranks) or ''
-  local runs_at = run_list.absolute(root)
-  local command = ("cd %s && exec %s %s%s --run %s --runs %s --resume"):format(quoted(run.about.folder),
-    program:find '/' and quoted(io.popen('readlink -f ' .. quoted(program)):read '*l' or program) or quoted(program),
-    launch, table.concat(kept, ' '), quoted(run.name), quoted(runs_at))
-  local status = os.execute(command)
+  local line = { quoted(run_list.program()) }
+  local function add(more) for _, word in ipairs(more) do line[#line + 1] = quoted(word) end end
+  add(start.options)
+  if ranks > 1 then add { 'launch', '-n', ('%d'):format(ranks) } end
+  add { start.script }
+  add(own_arguments(start.arguments))
+  add { '--run', run.name, '--runs', run_list.absolute(root), '--resume' }
+  local status = os.execute(('cd %s && exec %s'):format(quoted(folder), table.concat(line, ' ')))
   os.exit(status > 255 and math.floor(status / 256) or status > 0 and 128 + status or 0)
 end
 

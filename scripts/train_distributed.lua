@@ -177,8 +177,6 @@ say('%s', trinity.format_table({ 'method', 'seed', 'seconds', 'of them waiting',
       ('%.4f'):format(row.loss) }
   end)))
 if options.output ~= '' and job.rank == 0 then
-  local file = assert(io.open(options.output, 'w'))
-  file:write(trinity.json.encode { rows = found })
-  file:close()
+  trinity.files.write(options.output, trinity.json.encode { rows = found })
 end
 job:close()

@@ -33,7 +33,7 @@ local function show_line(run)
   local now = run_list.now(run)
   if not now then return end
   if look.redraws then
-    io.write('\r\27[K', progress.fit(now.label, now.parts, now.share, look))
+    io.stdout:write('\r\27[K', progress.fit(progress.printable(now.label), now.parts, now.share, look))
     io.flush()
   else
     print(now.label .. '  ' .. table.concat(now.parts, '  '))
@@ -48,7 +48,7 @@ local function tell_searches(run)
     if search.status ~= 'running' and not shown[search.id] then
       shown[search.id] = true
       local best_s, bound_s = tonumber(search.best_step_time_s), tonumber(search.lower_bound_s)
-      if look.redraws then io.write '\r\27[K' end
+      if look.redraws then io.stdout:write '\r\27[K' end
       print(('%s  seed %s  %s%s'):format(tostring(search.method), tostring(search.seed or '-'),
         best_s and ('step time %.4g s'):format(best_s) or tostring(search.error or search.nothing or 'nothing'),
         best_s and bound_s and bound_s > 0 and ('  %.2fx bound'):format(best_s / bound_s) or ''))
@@ -57,7 +57,7 @@ local function tell_searches(run)
 end
 
 local function tell_end(run)
-  if look.redraws then io.write '\r\27[K' end
+  if look.redraws then io.stdout:write '\r\27[K' end
   print(('%s: %s%s%s'):format(run.name, run.status, run.note and ' (' .. run.note .. ')' or '',
     run.seconds and (' after %.1f s'):format(run.seconds) or ''))
   for _, result in ipairs(run_list.results(run)) do

@@ -3,6 +3,7 @@
 -- set its measured step time beside a single device, the expert and METIS, with the simulated times beside. A network
 -- with several batch sizes says at which of them a second device pays.
 
+local progress = require 'trinity.base.progress'
 local trinity = require 'trinity'
 local fidelity = require 'trinity.paper.fidelity'
 local measure = require 'trinity.execute.measure'
@@ -39,7 +40,7 @@ local function found_by(problem, name)
       if method == 'trinity' then found:save(('%s.%s.strategy.json'):format(options.output, name)) end
       if found.stopped then os.exit(130) end
     else
-      io.stderr:write(('%s: %s found nothing: %s\n'):format(name, method, tostring(found)))
+      progress.say(('%s: %s found nothing: %s'):format(name, method, tostring(found)))
     end
   end
   return entries

@@ -1,136 +1,112 @@
 #include "base/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <optional>
-#include <utility>
 
 #include "base/error.h"
+#include "base/hold.h"
 
 namespace trinity {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Restriction {
-  std::vector<fs::path> allowed;  // the working directory first
-  std::vector<fs::path> readable;
-};
-thread_local std::optional<Restriction> t_restriction;
+/// Removes a file or a folder with all in it. 0 or the error's number.
+int remove_at(int folder, const std::string& name);
 
-bool is_below(const fs::path& path, const fs::path& folder) {
-  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
-         folder.end();
-}
-
-bool is_below_any(const fs::path& path, const std::vector<fs::path>& folders) {
-  return std::any_of(folders.begin(), folders.end(),
-                     [&](const fs::path& folder) { return is_below(path, folder); });
-}
-
-/// A name as the system will see it. C's functions end it at the first zero byte.
-fs::path resolved(const std::string& path, const char* verb) {
-  if (path.find('\0') != std::string::npos)
-    throw FileError(fmt::format("cannot {}: a zero byte in the name of a file", verb));
-  std::error_code error;
-  auto absolute = fs::absolute(path.empty() ? "." : path, error);
-  if (!error) absolute = fs::weakly_canonical(absolute, error);
-  if (error) throw FileError(fmt::format("{}: cannot {}: {}", path, verb, error.message()));
-  if (!absolute.has_filename()) absolute = absolute.parent_path();
-  return absolute;
-}
-
-bool is_hidden(const fs::path& path, const fs::path& folder) {
-  const auto inner = path.lexically_relative(folder);
-  return std::any_of(inner.begin(), inner.end(), [](const fs::path& part) {
-    return part.string().starts_with('.') && part != ".";
-  });
-}
-
-/// Refuses what is in no allowed folder, or hidden in one.
-void check_allowed(const std::string& path, const fs::path& place, const char* verb) {
-  const auto& allowed = t_restriction->allowed;
-  bool below = false;
-  for (const auto& folder : allowed) {
-    if (!is_below(place, folder)) continue;
-    if (!is_hidden(place, folder)) return;
-    below = true;
+/// The names in an open folder, `.` and `..` left out. 0 or the error's number.
+int read_names(const Descriptor& folder, std::vector<std::string>& names) {
+  const int copy = fcntl(folder.get(), F_DUPFD_CLOEXEC, 0);
+  DIR* entries = copy < 0 ? nullptr : fdopendir(copy);
+  if (!entries) {
+    const int code = errno;
+    if (copy >= 0) close(copy);
+    return code;
   }
-  if (below) throw FileError(fmt::format("{}: cannot {}: a hidden file", path, verb));
-  throw FileError(fmt::format(
-      "{}: cannot {}: not below the working directory{}, which a safe script may not leave", path,
-      verb, allowed.size() > 1 ? " or a folder given with --allow" : ""));
+  while (const dirent* entry = readdir(entries)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  closedir(entries);
+  return 0;
 }
 
-[[noreturn]] void fail(const std::string& path, const char* what, int code) {
-  throw FileError(fmt::format("{}: {}: {}", path, what, std::strerror(code)));
+/// A folder's entry, itself a folder and no link, opened to list it.
+Descriptor open_listed(int folder, const std::string& name) {
+  return Descriptor(call::open(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
 }
 
-/// An open file, closed in the end.
-class Descriptor {
- public:
-  explicit Descriptor(int file) : file_(file) {}
-  ~Descriptor() {
-    if (file_ >= 0) close(file_);
+int remove_at(int folder, const std::string& name) {
+  if (call::remove(folder, name) == 0) return 0;
+  if (errno != EISDIR && errno != EPERM) return errno;
+  std::vector<std::string> names;
+  {
+    const auto inner = open_listed(folder, name);
+    if (!inner) return errno;
+    if (const int code = read_names(inner, names); code != 0) return code;
+    for (const auto& one : names)
+      if (const int code = remove_at(inner.get(), one); code != 0 && code != ENOENT) return code;
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  explicit operator bool() const { return file_ >= 0; }
-  int get() const { return file_; }
-  /// Closes it now; 0 or the error's number.
-  int finish() { return close(std::exchange(file_, -1)) == 0 ? 0 : errno; }
-
- private:
-  int file_;
-};
-
-/// What is written beside a file goes where it did not take the file's place.
-struct Removed {
-  fs::path path;
-  ~Removed() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-};
+  return call::remove(folder, name, AT_REMOVEDIR) == 0 ? 0 : errno;
+}
 
 /// 0 or the error's number.
 int write_all(int file, std::string_view content) {
   while (!content.empty()) {
-    const auto written = write(file, content.data(), content.size());
-    if (written >= 0)
-      content.remove_prefix(static_cast<size_t>(written));
-    else if (errno != EINTR)
-      return errno;
+    const auto written = call::write(file, content.data(), content.size());
+    if (written < 0) return errno;
+    content.remove_prefix(static_cast<size_t>(written));
   }
   return 0;
 }
 
-/// A name in the same folder that list_folder() and safe scripts do not see, and that no other
-/// process or thread takes.
-fs::path hidden_beside(const fs::path& target) {
-  static std::atomic<uint64_t> count{0};
+/// 0 or the error's number. Some file systems have no fsync: EINVAL.
+int sync_file(int file) { return call::sync(file) == 0 || errno == EINVAL ? 0 : errno; }
+
+/// A name that list_folder() and safe scripts do not see, and that nobody guesses.
+std::string hidden_name(const std::string& name) {
   constexpr size_t kMostOfName = 200;  // names end at 255 bytes
-  return target.parent_path() / fmt::format(".{}.{}-{}.part",
-                                            target.filename().string().substr(0, kMostOfName),
-                                            getpid(), ++count);
+  uint64_t random = 0;
+  while (getrandom(&random, sizeof random, 0) != sizeof random) continue;
+  return fmt::format(".{}.{:016x}.part", name.substr(0, kMostOfName), random);
 }
 
-/// 0 or the error's number. Some file systems have no fsync: EINVAL.
-int sync_file(int file) { return fsync(file) == 0 || errno == EINVAL ? 0 : errno; }
+/// What is made beside a file under a hidden name; what did not take the file's place goes.
+class Beside {
+ public:
+  explicit Beside(const Place& place) : place_(place), name_(hidden_name(place.name)) {}
+  ~Beside() {
+    if (made_) remove_at(place_.at, name_);
+  }
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
+  /// Each gives 0 or the error's number.
+  int make_file(std::string_view content, Durability durability, mode_t mode);
+  int make_folder(const NewFiles& files);
+  int take_place(unsigned flags = 0);
+  Descriptor lock;  ///< of a folder that was made
 
-/// Makes a file with all of `content`; `mode` 0: as the umask says. 0 or the error's number.
-int write_whole(const fs::path& path, std::string_view content, Durability durability,
-                mode_t mode) {
-  Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+ private:
+  const Place& place_;
+  const std::string name_;
+  bool made_ = false;
+};
+
+/// Makes a file that nobody has. `mode` 0: as the umask says. 0 or the error's number.
+int make_at(int folder, const std::string& name, std::string_view content, Durability durability,
+            mode_t mode, bool& made) {
+  Descriptor file(call::open(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
   if (!file) return errno;
+  made = true;
   if (const int code = write_all(file.get(), content); code != 0) return code;
   if (mode != 0 && fchmod(file.get(), mode) != 0) return errno;
   if (durability == Durability::synced)
@@ -138,142 +114,195 @@ int write_whole(const fs::path& path, std::string_view content, Durability durab
   return file.finish();
 }
 
-/// Makes a rename last. 0 or the error's number.
-int sync_folder(const fs::path& folder) {
-  const Descriptor file(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
-  // A folder that may be written but not read cannot be synced.
-  if (!file) return errno == EACCES ? 0 : errno;
-  return sync_file(file.get());
+int Beside::make_file(std::string_view content, Durability durability, mode_t mode) {
+  return make_at(place_.at, name_, content, durability, mode, made_);
 }
 
-void write_to_device(const std::string& path, std::string_view content) {
-  Descriptor file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+int Beside::make_folder(const NewFiles& files) {
+  if (call::make_folder(place_.at, name_) != 0) return errno;
+  made_ = true;
+  const auto folder = open_listed(place_.at, name_);
+  if (!folder) return errno;
+  for (const auto& [name, content] : files) {
+    bool made = false;
+    if (const int code = make_at(folder.get(), name, content, Durability::synced, 0, made))
+      return code;
+  }
+  lock = lock_new_folder(folder.get());
+  return sync_file(folder.get());
+}
+
+int Beside::take_place(unsigned flags) {
+  int got = call::rename(place_.at, name_, place_.name, flags);
+  if (got != 0 && flags != 0 && errno == EINVAL)  // a file system without such flags
+    got = call::rename(place_.at, name_, place_.name);
+  if (got != 0) return errno;
+  made_ = false;
+  return 0;
+}
+
+/// Makes a rename last. 0 or the error's number.
+int sync_folder(const Place& place) {
+  const Descriptor folder(call::open(place.at, ".", O_RDONLY | O_DIRECTORY));
+  // A folder that may be written but not read cannot be synced.
+  if (!folder) return errno == EACCES ? 0 : errno;
+  return sync_file(folder.get());
+}
+
+/// A file that is to be written: where it lies, links followed, and what is there now.
+struct Target {
+  Place place;
+  std::optional<struct stat> there;
+  bool is_regular() const { return !there || S_ISREG(there->st_mode); }
+};
+
+Target find_target(const std::string& path, Purpose purpose) {
+  Target target{find_place(path, purpose, true), {}};
+  struct stat about;
+  if (fstatat(target.place.at, target.place.name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
+    return target;
+  if (S_ISLNK(about.st_mode)) {  // of restricted threads none is: their names have no links left
+    std::error_code error;
+    const auto place = fs::canonical(path, error);
+    if (error) return target;  // it leads nowhere, and is replaced
+    target.place = find_place(place.string(), purpose);
+    if (fstatat(target.place.at, target.place.name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
+      return target;
+  }
+  target.there = about;
+  return target;
+}
+
+void write_to_device(const std::string& path, const Place& place, std::string_view content) {
+  Descriptor file(call::open(place.at, place.name, O_WRONLY | O_NOFOLLOW));
   int code = file ? write_all(file.get(), content) : errno;
   if (code == 0) code = file.finish();
-  if (code != 0) fail(path, "cannot write", code);
+  if (code != 0) fail_file(path, "cannot write", code);
+}
+
+/// Collects the leftovers of killed writers below an open folder and removes them.
+int clear(const Descriptor& folder) {
+  std::vector<std::string> names;
+  if (const int code = read_names(folder, names); code != 0) return code;
+  for (const auto& name : names) {
+    if (name.starts_with('.') && name.ends_with(".part")) {
+      if (const int code = remove_at(folder.get(), name); code != 0 && code != ENOENT) return code;
+    } else if (const auto inner = open_listed(folder.get(), name)) {
+      if (const int code = clear(inner); code != 0) return code;
+    }
+  }
+  return 0;
 }
 
 }  // namespace
 
-void restrict_files(const std::vector<std::string>& allowed,
-                    const std::vector<std::string>& readable) {
-  Restriction restriction{{fs::canonical(".")}, {}};
-  for (const auto& folder : allowed) {
-    if (!fs::is_directory(folder)) fail(folder, "cannot allow it to safe scripts", ENOTDIR);
-    restriction.allowed.push_back(fs::canonical(folder));
-  }
-  for (const auto& folder : readable) restriction.readable.push_back(fs::weakly_canonical(folder));
-  t_restriction = std::move(restriction);
-}
-
-void check_readable(const std::string& path) {
-  if (!t_restriction) return;
-  const auto place = resolved(path, "read");
-  if (is_below_any(place, t_restriction->readable)) return;
-  check_allowed(path, place, "read");
-}
-
-void check_writable(const std::string& path) {
-  if (!t_restriction) return;
-  const auto place = resolved(path, "write");
-  if (is_below_any(place, t_restriction->readable))
-    throw FileError(fmt::format("{}: cannot write: a file of trinity", path));
-  check_allowed(path, place, "write");
-  if (place == t_restriction->allowed.front())
-    throw FileError(fmt::format("{}: cannot write: the working directory itself", path));
-}
-
 std::string read_file(const std::string& path) {
-  check_readable(path);
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (!file) fail(path, "cannot read", errno);
+  const auto file = open_to_read(path);
   std::string content;
   char buffer[1 << 16];
-  size_t got;
-  while ((got = std::fread(buffer, 1, sizeof buffer, file)) > 0) content.append(buffer, got);
-  const int code = std::ferror(file) ? errno : 0;
-  std::fclose(file);
-  if (code) fail(path, "cannot read", code);
+  ssize_t got;
+  while ((got = call::read(file.get(), buffer, sizeof buffer)) > 0)
+    content.append(buffer, static_cast<size_t>(got));
+  if (got < 0) fail_file(path, "cannot read", errno);
   return content;
 }
 
-void write_file(const std::string& path, std::string_view content, Durability durability) {
-  check_writable(path);
-  const auto parent = fs::path(path).parent_path();
-  std::error_code error;
-  if (!parent.empty()) fs::create_directories(parent, error);
-  if (error) fail(path, "cannot make its folder", error.value());
-  struct stat there;
-  const bool exists = stat(path.c_str(), &there) == 0;
-  // Devices and pipes are written to, not replaced; of a link the file that it leads to is.
-  if (exists && !S_ISREG(there.st_mode)) return write_to_device(path, content);
-  const auto target = exists ? fs::canonical(path, error) : fs::path(path);
-  if (error) fail(path, "cannot write", error.value());
-  const auto beside = hidden_beside(target);
-  const Removed removed{beside};
-  int code = write_whole(beside, content, durability, exists ? there.st_mode & 07777 : 0);
-  if (code == 0 && std::rename(beside.c_str(), target.c_str()) != 0) code = errno;
-  if (code == 0 && durability == Durability::synced) code = sync_folder(target.parent_path());
-  if (code != 0) fail(path, "cannot write", code);
+bool is_readable(const std::string& path) {
+  try {
+    const auto place = find_place(path, Purpose::read);
+    const int links = place.at == AT_FDCWD ? 0 : O_NOFOLLOW;
+    constexpr int kNoWait = O_NONBLOCK | O_NOCTTY;
+    return static_cast<bool>(
+        Descriptor(call::open(place.at, place.name, O_RDONLY | kNoWait | links)));
+  } catch (const ForbiddenFile&) {
+    throw;
+  } catch (const FileError&) {  // no folder
+    return false;
+  }
+}
+
+std::vector<std::string> list_folder(const std::string& path) {
+  std::vector<std::string> names;
+  const auto place = find_place(path, Purpose::read);
+  const Descriptor folder(call::open(place.at, place.name.empty() ? "." : place.name,
+                                     O_RDONLY | O_DIRECTORY));
+  int code = folder ? read_names(folder, names) : errno;
+  if (code == ENOENT || code == ENOTDIR || code == EACCES) code = 0;
+  if (code != 0) fail_file(path, "cannot list", code);
+  std::erase_if(names, [](const std::string& name) { return name.starts_with('.'); });
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void write_file(const std::string& path, std::string_view content, Durability durability,
+                Purpose purpose) {
+  const auto target = find_target(path, purpose);
+  if (!target.is_regular()) return write_to_device(path, target.place, content);
+  Beside beside(target.place);
+  const mode_t mode = target.there ? target.there->st_mode & 07777 : 0;
+  int code = beside.make_file(content, durability, mode);
+  if (code == 0) code = beside.take_place();
+  if (code == 0 && durability == Durability::synced) code = sync_folder(target.place);
+  if (code != 0) fail_file(path, "cannot write", code);
+}
+
+void check_output(const std::string& path) {
+  const auto target = find_target(path, Purpose::write);
+  int code = 0;
+  if (!target.is_regular()) {  // a device or pipe
+    if (S_ISDIR(target.there->st_mode))
+      code = EISDIR;
+    else if (faccessat(target.place.at, target.place.name.c_str(), W_OK, 0) != 0)
+      code = errno;
+  } else {
+    code = Beside(target.place).make_file("", Durability::unsynced, 0);
+  }
+  if (code != 0) fail_file(path, "cannot write", code);
 }
 
 void append_file(const std::string& path, std::string_view content, Durability durability) {
-  check_writable(path);
-  const Descriptor file(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
-  if (!file) fail(path, "cannot write", errno);
+  const auto place = find_place(path, Purpose::write);
+  const Descriptor file(
+      call::open(place.at, place.name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0666));
+  if (!file) fail_file(path, "cannot write", errno);
   const off_t before = lseek(file.get(), 0, SEEK_END);
   int code = write_all(file.get(), content);
   if (code == 0 && durability == Durability::synced) code = sync_file(file.get());
   if (code != 0) {
     // No torn record stays where the disk was full; where this fails, readers leave it out.
     if (before >= 0) static_cast<void>(!ftruncate(file.get(), before));
-    fail(path, "cannot write", code);
+    fail_file(path, "cannot write", code);
   }
 }
 
-bool make_folder(const std::string& path, const std::string& first, std::string_view content) {
-  check_writable(path);
-  const fs::path target =
-      fs::path(path).has_filename() ? fs::path(path) : fs::path(path).parent_path();
-  std::error_code error;
-  if (target.has_parent_path()) fs::create_directories(target.parent_path(), error);
-  if (error) fail(path, "cannot make its folder", error.value());
-  const auto beside = hidden_beside(target);
-  const Removed removed{beside};
-  if (mkdir(beside.c_str(), 0777) != 0) fail(path, "cannot make the folder", errno);
-  if (const int code = write_whole(beside / first, content, Durability::synced, 0); code != 0)
-    fail(path, "cannot make the folder", code);
-  if (std::rename(beside.c_str(), target.c_str()) == 0) {
-    sync_folder(target.parent_path());
-    return true;
-  }
-  const int code = errno;
+bool make_folder(const std::string& path, const NewFiles& files) {
+  const auto name = path.substr(0, path.find_last_not_of('/') + 1);
+  const auto place = find_place(name, Purpose::record, true);
+  Beside beside(place);
+  if (const int code = beside.make_folder(files); code != 0)
+    fail_file(path, "cannot make the folder", code);
+  // Nobody's run lies in an empty folder: its maker was killed.
+  static_cast<void>(call::remove(place.at, place.name, AT_REMOVEDIR));
+  const int code = beside.take_place(RENAME_NOREPLACE);
   if (code == EEXIST || code == ENOTEMPTY || code == ENOTDIR) return false;
-  fail(path, "cannot make the folder", code);
+  if (code != 0) fail_file(path, "cannot make the folder", code);
+  keep_lock(std::move(beside.lock));
+  own_folder(path);
+  sync_folder(place);
+  return true;
 }
 
 void remove_leftovers(const std::string& path) {
-  check_writable(path);
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::recursive_directory_iterator at(path, error), end; !error && at != end;
-       at.increment(error)) {
-    const auto name = at->path().filename().string();
-    if (name.starts_with('.') && name.ends_with(".part")) found.push_back(at->path());
-  }
-  for (const auto& leftover : found) {
-    if (error) break;
-    fs::remove_all(leftover, error);
-  }
-  if (error) fail(path, "cannot clear", error.value());
+  const auto place = find_place(path, Purpose::record);
+  const auto folder = open_listed(place.at, place.name);
+  const int code = folder ? clear(folder) : errno;
+  if (code != 0) fail_file(path, "cannot clear", code);
 }
 
 void remove_tree(const std::string& path) {
-  check_writable(path);
-  std::error_code error;
-  const auto removed = fs::remove_all(path, error);
-  if (error) fail(path, "cannot remove", error.value());
-  if (removed == 0) fail(path, "cannot remove", ENOENT);
+  const auto place = find_place(path, Purpose::record);
+  const int code = remove_at(place.at, place.name);
+  if (code != 0) fail_file(path, "cannot remove", code);
 }
 
 }  // namespace trinity

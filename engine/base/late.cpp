@@ -1,13 +1,19 @@
 #include "base/late.h"
 
 #include <dlfcn.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "base/error.h"
+#include "base/process.h"
 
 namespace trinity {
 namespace {
@@ -25,7 +31,26 @@ std::filesystem::path own_folder() {
   return error ? std::filesystem::path() : file.parent_path();
 }
 
+/// Refuses to open a part for which the process has too little address space.
+void check_room(const LatePart& part) {
+  rlimit limit{};
+  if (part.address_bytes == 0 || getrlimit(RLIMIT_AS, &limit) != 0 ||
+      limit.rlim_cur == RLIM_INFINITY)
+    return;
+  const auto pages = std::strtoull(system_text("/proc/self/statm").c_str(), nullptr, 10);
+  const size_t used = pages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t cores = std::max(2U, std::thread::hardware_concurrency());
+  const size_t wanted = part.address_bytes + (cores - 2) * part.address_bytes_of_core;
+  const size_t left = limit.rlim_cur - std::min<size_t>(used, limit.rlim_cur);
+  if (left >= wanted) return;
+  constexpr size_t kMebibyte = size_t{1} << 20;
+  throw LimitError(fmt::format("opening {} takes {} MiB of address space, and the limit of this "
+                               "process (ulimit -v) leaves {} MiB",
+                               part.needs, wanted / kMebibyte, left / kMebibyte));
+}
+
 void* open_part(const LatePart& part) {
+  check_room(part);
   const auto path = own_folder() / part.file;
   if (g_hooks.before) g_hooks.before();
   // Global, because LibTorch looks for functions of its BLAS by name.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 namespace trinity {
 
 /// A part of trinity that stands on large libraries of others: a library of its own beside this
@@ -8,10 +10,14 @@ namespace trinity {
 struct LatePart {
   const char* file;   ///< "libtrinity_torch.so"
   const char* needs;  ///< what a message says of it: "LibTorch (Debian package libtorch-dev)"
+  /// Address space that opening it takes, in bytes, and more for each core. OpenBLAS waits for ever
+  /// where RLIMIT_AS (ulimit -v) leaves less.
+  size_t address_bytes = 0, address_bytes_of_core = 0;
 };
 
 inline constexpr LatePart kTorchPart{"libtrinity_torch.so",
-                                     "LibTorch (Debian's package libtorch-dev)"};
+                                     "LibTorch (Debian's package libtorch-dev)",
+                                     size_t{832} << 20, size_t{10} << 20};
 inline constexpr LatePart kOnnxPart{
     "libtrinity_onnx.so", "ONNX's and protobuf's libraries (Debian's package libonnx-dev)"};
 inline constexpr LatePart kLinearPart{"libtrinity_linear.so",

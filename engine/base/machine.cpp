@@ -3,13 +3,15 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <sstream>
+
+#include "base/process.h"
 
 namespace trinity {
 
 Machine describe_machine() {
   Machine machine;
-  std::ifstream file("/proc/cpuinfo");
+  std::istringstream file(system_text("/proc/cpuinfo"));
   for (std::string line; std::getline(file, line) && machine.processor.empty();)
     if (line.starts_with("model name")) machine.processor = line.substr(line.find(':') + 2);
   if (machine.processor.empty()) machine.processor = "unknown";

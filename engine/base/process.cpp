@@ -1,19 +1,32 @@
 #include "base/process.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <cerrno>
 #include <sstream>
 
+#include "base/door.h"
 #include "base/error.h"
 
 namespace trinity {
 
-int64_t process_start_ticks(int64_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+std::string system_text(const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string text;
-  std::getline(file, text);
+  char buffer[4096];
+  for (ssize_t got; file && (got = read(file.get(), buffer, sizeof buffer)) != 0;) {
+    if (got > 0)
+      text.append(buffer, static_cast<size_t>(got));
+    else if (errno != EINTR)
+      break;
+  }
+  return text;
+}
+
+int64_t process_start_ticks(int64_t pid) {
+  const auto text = system_text(fmt::format("/proc/{}/stat", pid));
   // The second field is the program's name in brackets, which may hold anything.
   const auto end = text.rfind(')');
   if (end == std::string::npos) return 0;

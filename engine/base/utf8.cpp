@@ -1,5 +1,8 @@
 #include "base/utf8.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "base/error.h"
 
 namespace trinity {
@@ -31,6 +34,20 @@ size_t first_wrong(std::string_view text) {
   return text.size();
 }
 
+/// The number of the character of `length` bytes at the head of `text`.
+uint32_t code_point(std::string_view text, size_t length) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  uint32_t code = length == 1 ? first : first & (0xFFU >> (length + 1));
+  for (size_t k = 1; k < length; ++k) code = code << 6 | (static_cast<unsigned char>(text[k]) & 63U);
+  return code;
+}
+
+bool commands_terminal(uint32_t code) {
+  if (code < 0x20) return code != '\n' && code != '\t';
+  return (code >= 0x7F && code < 0xA0) || code == 0x061C || code == 0x200E || code == 0x200F ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+}
+
 }  // namespace
 
 bool is_utf8(std::string_view text) { return first_wrong(text) == text.size(); }
@@ -43,6 +60,24 @@ std::string to_utf8(std::string_view text) {
     result += fmt::format("\\x{:02X}", static_cast<unsigned char>(text[at]));
     text.remove_prefix(at + 1);
   }
+}
+
+std::string printable(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const size_t length = std::max<size_t>(1, character_length(text));
+    const bool whole = character_length(text) > 0;
+    const uint32_t code = whole ? code_point(text, length) : 0;
+    if (!whole || (commands_terminal(code) && code < 0x80))
+      result += fmt::format("\\x{:02X}", static_cast<unsigned char>(text[0]));
+    else if (commands_terminal(code))
+      result += fmt::format("\\u{{{:04X}}}", code);
+    else
+      result += text.substr(0, length);
+    text.remove_prefix(length);
+  }
+  return result;
 }
 
 void check_utf8(std::string_view what, std::string_view name) {

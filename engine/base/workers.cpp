@@ -13,9 +13,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "base/hold.h"
 #include "base/stop.h"
 
 namespace trinity {
@@ -23,15 +25,15 @@ namespace {
 
 bool g_in_worker = false;
 
-/// What begins a reply: sizes of payload and output, which follow.
+/// What begins a reply: the size of the payload, which follows. The output stays in its file.
 struct ReplyHead {
-  uint64_t payload_bytes, output_bytes;
+  uint64_t payload_bytes;
 };
 
 struct Worker {
   pid_t process = -1;
   int socket = -1;  // items go out, replies come in
-  int output = -1;  // the memory file that is the worker's standard output
+  int output = -1;  // the file that is the worker's standard output
   int item = -1;    // what it works on; -1: idle
   std::string received;
 };
@@ -61,21 +63,25 @@ bool write_all(int socket, const void* data, size_t size) {
   return true;
 }
 
-std::string contents(int file) {
-  std::string text;
-  const off_t size = lseek(file, 0, SEEK_END);
-  if (size <= 0) return text;
-  text.resize(static_cast<size_t>(size));
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t got =
-        pread(file, text.data() + done, text.size() - done, static_cast<off_t>(done));
+/// A file without a name, on the disk where that can be.
+int unnamed_file() {
+  const char* folder = std::getenv("TMPDIR");
+  const int file = open(folder && *folder ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  return file >= 0 ? file : memfd_create("trinity output", MFD_CLOEXEC);
+}
+
+/// Calls take(bytes, size) on each piece of a part of a file, until it returns false.
+template <class Take>
+void for_pieces(int file, int64_t from, int64_t bytes, const Take& take) {
+  char piece[1 << 16];
+  while (bytes > 0) {
+    const auto most = std::min<int64_t>(bytes, sizeof piece);
+    const ssize_t got = pread(file, piece, static_cast<size_t>(most), from);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    done += static_cast<size_t>(got);
+    if (got <= 0 || !take(piece, static_cast<size_t>(got))) return;
+    from += got;
+    bytes -= got;
   }
-  text.resize(done);
-  return text;
 }
 
 constexpr int kInterrupt = SIGUSR2;
@@ -94,6 +100,7 @@ std::string describe_end(int status) {
 /// Ctrl-C is its parent's to tell, by another signal, since terminals send theirs to both.
 void settle(const Worker& worker, pid_t parent, const WorkerJob& job) {
   g_in_worker = true;
+  leave_lock_to_parent();
   if (job.on_interrupt) {
     struct sigaction action = {};
     action.sa_handler = job.on_interrupt;
@@ -115,11 +122,9 @@ void settle(const Worker& worker, pid_t parent, const WorkerJob& job) {
       empty(worker.output);
       const std::string payload = job.work(item);
       std::fflush(nullptr);
-      const std::string output = contents(worker.output);
-      const ReplyHead head = {payload.size(), output.size()};
+      const ReplyHead head = {payload.size()};
       if (!write_all(worker.socket, &head, sizeof head) ||
-          !write_all(worker.socket, payload.data(), payload.size()) ||
-          !write_all(worker.socket, output.data(), output.size()))
+          !write_all(worker.socket, payload.data(), payload.size()))
         break;
     }
   } catch (const std::exception& error) {
@@ -157,6 +162,7 @@ class Crew {
   bool hand_out();
   void listen();
   void take(size_t index);
+  WorkerOutput keep_output(const Worker& worker);
   void deliver(WorkerReply reply);
   void interrupt();
   int dismiss(size_t index, bool ends = false);
@@ -165,13 +171,15 @@ class Crew {
   std::vector<Worker> workers_;
   int next_ = 0, wanted_;
   size_t limit_;
+  std::shared_ptr<const Descriptor> outputs_ = std::make_shared<const Descriptor>(unnamed_file());
+  int64_t outputs_bytes_ = 0;
 };
 
 /// Starts a worker; false when the system has no room for one more.
 bool Crew::hire() {
   Worker worker;
   int ends[2];
-  worker.output = memfd_create("trinity output", MFD_CLOEXEC);
+  worker.output = unnamed_file();
   if (worker.output < 0) return false;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     close(worker.output);
@@ -251,7 +259,7 @@ void Crew::take(size_t index) {
   WorkerReply reply;
   reply.item = worker.item;
   if (got <= 0) {
-    reply.output = contents(worker.output);
+    reply.output = keep_output(worker);
     reply.death = describe_end(dismiss(index, true));
     if (reply.item >= 0) deliver(std::move(reply));
     return;
@@ -260,12 +268,30 @@ void Crew::take(size_t index) {
   ReplyHead head;
   if (worker.received.size() < sizeof head) return;
   std::memcpy(&head, worker.received.data(), sizeof head);
-  if (worker.received.size() < sizeof head + head.payload_bytes + head.output_bytes) return;
+  if (worker.received.size() < sizeof head + head.payload_bytes) return;
   reply.payload = worker.received.substr(sizeof head, head.payload_bytes);
-  reply.output = worker.received.substr(sizeof head + head.payload_bytes);
+  reply.output = keep_output(worker);
   worker.received.clear();
   worker.item = -1;
   deliver(std::move(reply));
+}
+
+/// Copies what a worker's item wrote behind what others did: its file is the next item's.
+WorkerOutput Crew::keep_output(const Worker& worker) {
+  const int64_t from = outputs_bytes_;
+  for_pieces(worker.output, 0, lseek(worker.output, 0, SEEK_END), [&](const char* at, size_t size) {
+    while (size > 0) {
+      const auto put = pwrite(outputs_->get(), at, size, outputs_bytes_);
+      if (put < 0 && errno == EINTR) continue;
+      if (put <= 0)
+        throw FileError(fmt::format("cannot keep what a worker printed: {}", std::strerror(errno)));
+      outputs_bytes_ += put;
+      at += put;
+      size -= static_cast<size_t>(put);
+    }
+    return true;
+  });
+  return {outputs_, from, outputs_bytes_ - from};
 }
 
 void Crew::deliver(WorkerReply reply) {
@@ -310,6 +336,23 @@ int Crew::dismiss(size_t index, bool ends) {
 }
 
 }  // namespace
+
+void WorkerOutput::write_to(std::FILE* out) const {
+  if (bytes_ == 0) return;
+  for_pieces(file_->get(), from_, bytes_, [&](const char* at, size_t size) {
+    return std::fwrite(at, 1, size, out) == size;
+  });
+}
+
+std::string WorkerOutput::text() const {
+  std::string all;
+  if (bytes_ == 0) return all;
+  for_pieces(file_->get(), from_, bytes_, [&](const char* at, size_t size) {
+    all.append(at, size);
+    return true;
+  });
+  return all;
+}
 
 void run_workers(const WorkerJob& job) { Crew(job).run(); }
 

@@ -1,7 +1,12 @@
 #pragma once
 
+#include <cstdint>
+#include <cstdio>
 #include <functional>
+#include <memory>
 #include <string>
+
+#include "base/door.h"
 
 // Work in forked copies of this process. A worker starts with everything its parent has in memory;
 // what it changes stays its own, and only bytes come back. A crash of a worker is a reply, not the
@@ -10,11 +15,28 @@
 
 namespace trinity {
 
+/// What an item wrote to standard output: a part of a file on the disk ($TMPDIR, or /tmp), of any
+/// size.
+class WorkerOutput {
+ public:
+  WorkerOutput() = default;
+  WorkerOutput(std::shared_ptr<const Descriptor> file, int64_t from, int64_t bytes)
+      : file_(std::move(file)), from_(from), bytes_(bytes) {}
+  int64_t bytes() const { return bytes_; }
+  /// Writes it on, a piece at a time.
+  void write_to(std::FILE* out) const;
+  std::string text() const;
+
+ private:
+  std::shared_ptr<const Descriptor> file_;
+  int64_t from_ = 0, bytes_ = 0;
+};
+
 /// What became of one item.
 struct WorkerReply {
   int item = 0;         ///< from 0
   std::string payload;  ///< what WorkerJob::work gave
-  std::string output;   ///< what the item wrote to standard output
+  WorkerOutput output;  ///< what the item wrote to standard output
   /// How the worker ended before it replied ("signal 11 (Segmentation fault)", "exit status 3");
   /// payload is then empty, and output what had been written by then. Empty after a reply.
   std::string death;

@@ -19,10 +19,10 @@ const char* const kUsage =
     "  -j CMD, -O[LEVEL]     options of LuaJIT: -joff, -jv, -jdump, -O3\n"
     "  --threads N           worker threads (default: one per core); results do not depend on it\n"
     "  --no-strict           do not refuse globals that were never declared\n"
-    "  --safe                for scripts of strangers: no io, os, ffi, debug; files only below "
-    "the\n"
-    "                        working directory\n"
-    "  --allow FOLDER        which safe scripts may read and write, too (may be repeated)\n"
+    "  --safe                for scripts of strangers: no io, os, ffi, debug; reads below the "
+    "working\n"
+    "                        directory, writes below the folder of its run\n"
+    "  --write FOLDER        which safe scripts may read and write, too (may be repeated)\n"
     "  --memory-limit BYTES  for values of Lua, and beside them for tensors and graphs: 64M, "
     "1.5Gi\n"
     "  --time-limit SECONDS  for each script; 2 s later the process is ended\n"
@@ -42,7 +42,7 @@ const char* const kUsage =
 namespace {
 
 const std::vector<std::string> kLongOptions = {"--threads",    "--no-strict", "--safe",
-                                               "--allow",      "--version",   "--memory-limit",
+                                               "--write",      "--version",   "--memory-limit",
                                                "--time-limit", "--help"};
 
 // Those that scripts take (lib/trinity/command/options.lua).
@@ -144,8 +144,8 @@ bool set_value(CommandLine& line, Words& words) {
     line.actions.push_back({Action::Kind::jit, words.value()});
   else if (option == "--threads")
     line.threads = parse_threads(words.value());
-  else if (option == "--allow")
-    line.options.allowed_folders.push_back(words.value());
+  else if (option == "--write" || option == "--allow")  // its earlier name
+    line.options.writable_folders.push_back(words.value());
   else if (option == "--memory-limit")
     line.options.memory_limit_bytes = parse_bytes(option, words.value());
   else if (option == "--time-limit")
@@ -187,8 +187,8 @@ CommandLine parse_command_line(const std::vector<std::string>& words_given) {
     if (!set_flag(line, words) && !set_value(line, words)) refuse_option(option);
   }
   line.script = words.position();
-  if (!line.options.safe && !line.options.allowed_folders.empty())
-    throw UsageError("--allow needs --safe: other scripts open any file");
+  if (!line.options.safe && !line.options.writable_folders.empty())
+    throw UsageError("--write needs --safe: other scripts open any file");
   if (line.options.safe)
     for (const auto& action : line.actions)
       if (action.kind == Action::Kind::jit)

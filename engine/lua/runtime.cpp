@@ -100,6 +100,7 @@ struct Runtime::Impl {
 
   double hard_limit_s() const { return options.owns_process ? options.time_limit_s : 0; }
   void set_up(lua_State* state);
+  void guard_output(lua_State* state);
   std::optional<lua::ScriptError> call_end(lua::Outcome& outcome);
   /// Prints the error, if any; returns the exit status.
   int end(const lua::Outcome& outcome) {
@@ -121,6 +122,7 @@ struct Runtime::Impl {
 void Runtime::Impl::set_up(lua_State* state) {
   lua::set_host_state(state, &host);
   lua::open_libraries(state, host.home);
+  if (options.memory_limit_bytes > 0 || lua::is_memory_bounded()) lua::stop_compiling(state);
   lua_getglobal(state, "package");
   lua_getfield(state, -1, "preload");
   lua_pushcfunction(state, lua::guard<lua::open_core>);
@@ -132,7 +134,7 @@ void Runtime::Impl::set_up(lua_State* state) {
   lua::report_finalisers(state);
   lua::install_execute(state);
   lua::install_coroutine_guard(state);
-  if (options.safe) lua::make_safe(state, options.allowed_folders);
+  if (options.safe) lua::make_safe(state, options.writable_folders);
   if (options.strict) lua::make_strict(state);
 }
 
@@ -182,7 +184,7 @@ const std::string& Runtime::home() const { return impl_->host.home; }
 
 void Runtime::set_arguments(const std::string& script, const std::vector<std::string>& arguments,
                             const std::vector<std::string>& host) {
-  const auto error = impl_->runner.protect([&](lua_State* L) {
+  const auto set_in = [&](lua_State* L, int table) {
     lua_pushliteral(L, "arg");
     lua_newtable(L);
     const auto set = [L](size_t at, size_t origin, const std::string& text) {
@@ -192,16 +194,31 @@ void Runtime::set_arguments(const std::string& script, const std::vector<std::st
     for (size_t i = 0; i < host.size(); ++i) set(i, host.size(), host[i]);
     set(0, 0, script);
     for (size_t i = 0; i < arguments.size(); ++i) set(i + 1, 0, arguments[i]);
-    // The library reads them, too; its globals are others than a safe script's.
+    lua_rawset(L, table);
+  };
+  const auto error = impl_->runner.protect([&](lua_State* L) {
+    // The library reads them, too: its globals are others than a safe script's, which changes what
+    // it has as it likes.
     lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
     lua_getfield(L, -1, "_G");
-    lua_pushliteral(L, "arg");
-    lua_pushvalue(L, -4);
-    lua_rawset(L, -3);
+    set_in(L, lua_gettop(L));
+    if (impl_->options.safe) set_in(L, LUA_GLOBALSINDEX);
     lua_pop(L, 2);
-    lua_rawset(L, LUA_GLOBALSINDEX);
   });
   if (error) throw Error("cannot set the arguments: " + error->message);
+}
+
+/// Scripts of ours are commands: what they print must not command a terminal.
+void Runtime::Impl::guard_output(lua_State* state) {
+  lua_getfield(state, LUA_REGISTRYINDEX, "_LOADED");
+  lua_getfield(state, -1, "_G");
+  lua_getfield(state, -1, "require");
+  lua_pushliteral(state, "trinity.command.output");
+  lua_call(state, 1, 1);
+  lua_getfield(state, -1, "guard");
+  lua_pushvalue(state, LUA_GLOBALSINDEX);
+  lua_call(state, 1, 0);
+  lua_pop(state, 3);
 }
 
 int Runtime::run_file(const std::string& path, const std::vector<std::string>& arguments) {
@@ -211,6 +228,7 @@ int Runtime::run_file(const std::string& path, const std::vector<std::string>& a
   const auto folder = fs::path(path).parent_path().string();
   host.script_folder = input ? "" : (folder.empty() ? "." : folder) + "/";
   const auto load = [&](lua_State* L) {
+    if (path.starts_with(home() + "/scripts/")) impl_->guard_output(L);
     if (!input) lua::add_script_folder(L, folder);
     return luaL_loadfilex(L, input ? nullptr : path.c_str(), "t");
   };

@@ -18,8 +18,8 @@ struct RuntimeOptions {
   /// For scripts of strangers: no io, os, ffi, debug, bytecode (engine/lua/host/safe.h says what it
   /// does not bound).
   bool safe = false;
-  /// Folders beside the working directory that safe scripts read and write.
-  std::vector<std::string> allowed_folders;
+  /// Folders that safe scripts read and write.
+  std::vector<std::string> writable_folders;
   /// Bytes that Lua values may take together (not tensors, graphs or other engine memory, unless
   /// owns_process); 0: any.
   size_t memory_limit_bytes = 0;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/tidy_json.h"
 #include "strategy/lower.h"
 
 namespace trinity {
@@ -302,7 +303,8 @@ OrderedJson priority_value(double value) {
 }
 
 OrderedJson order_json(const ScheduleSpec& spec, const Graph& graph, const Cluster& cluster) {
-  OrderedJson json = OrderedJson::object();
+  Tidy<OrderedJson> whole;
+  auto& json = whole.value;
   for (size_t d = 0; d < spec.order.size(); ++d) {
     auto& list = json[cluster.device(static_cast<int32_t>(d)).name] = OrderedJson::array();
     for (const int32_t task : spec.order[d]) {
@@ -311,7 +313,7 @@ OrderedJson order_json(const ScheduleSpec& spec, const Graph& graph, const Clust
       list.push_back(spec.micro_batches == 1 ? name : fmt::format("{}@{}", name, micro));
     }
   }
-  return json;
+  return std::move(json);
 }
 
 /// {operator name: value(number)} in order of the graph, for the operators that are `in`.
@@ -326,7 +328,10 @@ OrderedJson by_operator(const Graph& graph, In in, Value value) {
 bool everywhere(const Operator&) { return true; }
 
 OrderedJson schedule_json(const ScheduleSpec& spec, const Graph& graph, const Cluster& cluster) {
-  OrderedJson json = {{"name", spec.name}, {"micro_batches", spec.micro_batches}};
+  Tidy<OrderedJson> whole;
+  auto& json = whole.value;
+  json["name"] = spec.name;
+  json["micro_batches"] = spec.micro_batches;
   if (!spec.priority.empty())
     json["priority"] = by_operator(graph, everywhere,
                                    [&](size_t op) { return priority_value(spec.priority[op]); });
@@ -335,7 +340,7 @@ OrderedJson schedule_json(const ScheduleSpec& spec, const Graph& graph, const Cl
         graph, [](const Operator& op) { return op.collective < 0; },
         [&](size_t op) { return OrderedJson(spec.stage[op] + 1); });
   if (!spec.order.empty()) json["order"] = order_json(spec, graph, cluster);
-  return json;
+  return std::move(json);
 }
 
 /// Fields mesh, schedule, recompute and bucket_bytes.
@@ -345,8 +350,9 @@ void add_parallelism(const Parallelism& given, OrderedJson& json) {
   if (given.mesh.data > 1) mesh["data"] = given.mesh.data;
   if (given.mesh.tensor > 1) mesh["tensor"] = given.mesh.tensor;
   if (given.mesh.pipeline > 1) mesh["pipeline"] = given.mesh.pipeline;
-  auto& schedule = json["schedule"];
-  schedule = {{"name", given.schedule}, {"micro_batches", given.micro_batches}};
+  auto& schedule = json["schedule"] = OrderedJson::object();
+  schedule["name"] = given.schedule;
+  schedule["micro_batches"] = given.micro_batches;
   if (given.virtual_stages > 1) schedule["virtual_stages"] = given.virtual_stages;
   if (!given.stages.empty()) schedule["stages"] = given.stages;
   if (given.recompute != plain.recompute) json["recompute"] = recompute_name(given.recompute);
@@ -390,15 +396,19 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
 
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
                              const std::map<std::string, std::string>& notes) {
-  OrderedJson json;
+  Tidy<OrderedJson> whole;
+  auto& json = whole.value;
   json["format"] = kFormat;
   json["version"] = strategy.parallelism ? kMeshVersion : kVersion;
-  json["graph"] = {{"name", graph.name()},
-                   {"operators", graph.operator_count()},
-                   {"fingerprint", hexadecimal(graph.fingerprint())}};
-  json["cluster"] = {{"name", cluster.name()},
-                     {"devices", cluster.device_names()},
-                     {"fingerprint", hexadecimal(cluster.fingerprint())}};
+  // Field by field: lists in braces make values whose destructors ask for memory.
+  auto& of_graph = json["graph"] = OrderedJson::object();
+  of_graph["name"] = graph.name();
+  of_graph["operators"] = graph.operator_count();
+  of_graph["fingerprint"] = hexadecimal(graph.fingerprint());
+  auto& of_cluster = json["cluster"] = OrderedJson::object();
+  of_cluster["name"] = cluster.name();
+  of_cluster["devices"] = cluster.device_names();
+  of_cluster["fingerprint"] = hexadecimal(cluster.fingerprint());
   json["notes"] = OrderedJson::object();
   for (const auto& [key, value] : notes) json["notes"][key] = note_value(value);
   if (strategy.parallelism)

@@ -72,7 +72,7 @@ TEST_CASE("a file that cannot be written whole is what it was, and nothing is le
           path + ": cannot write: File too large");
     CHECK(test::message_of<FileError>([&] { append_file(path, large); }) ==
           path + ": cannot write: File too large");
-    CHECK(test::message_of<FileError>([&] { make_folder(folder.at("run"), "run.json", large); }) ==
+    CHECK(test::message_of<FileError>([&] { make_folder(folder.at("run"), {{"run.json", large}}); }) ==
           folder.at("run") + ": cannot make the folder: File too large");
   }
   CHECK(read_file(path) == "before");
@@ -123,14 +123,15 @@ TEST_CASE("threads that write one file leave one of theirs, whole") {
 TEST_CASE("a folder has its first file from its first moment, and one of several makers makes it") {
   const Folder folder;
   const auto path = folder.at("runs/one");
-  CHECK(make_folder(path, "run.json", "{}"));
+  CHECK(make_folder(path, {{"run.json", "{}"}, {"script.lua", "x"}}));
   CHECK(read_file(path + "/run.json") == "{}");
-  CHECK_FALSE(make_folder(path, "run.json", "other"));
+  CHECK(read_file(path + "/script.lua") == "x");
+  CHECK_FALSE(make_folder(path, {{"run.json", "other"}}));
   CHECK(read_file(path + "/run.json") == "{}");
   write_file(folder.at("runs/file"), "x");
-  CHECK_FALSE(make_folder(folder.at("runs/file"), "run.json", "{}"));
+  CHECK_FALSE(make_folder(folder.at("runs/file"), {{"run.json", "{}"}}));
   fs::create_directory(folder.at("runs/empty"));  // whose maker was killed
-  CHECK(make_folder(folder.at("runs/empty"), "run.json", "{}"));
+  CHECK(make_folder(folder.at("runs/empty"), {{"run.json", "{}"}}));
   write_file(path + "/.file.1-1.part", "left by a killed writer");
   write_file(path + "/below/.file.json.77-2.part", "");
   write_file(path + "/.hidden", "");

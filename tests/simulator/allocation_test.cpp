@@ -1,52 +1,9 @@
-// Nothing is allocated per simulation once every buffer has grown. Replaces the global allocation
-// functions of the test program; they count while a flag is up.
+// Nothing is allocated per simulation once every buffer has grown.
 #include <doctest/doctest.h>
-
-#include <atomic>
-#include <cstdlib>
-#include <new>
 
 #include "simulator/batch.h"
 #include "support/cases.h"
-
-namespace {
-
-std::atomic<bool> counting{false};
-std::atomic<int64_t> allocations{0};
-
-void* allocate(std::size_t bytes) {
-  if (counting.load(std::memory_order_relaxed)) ++allocations;
-  void* memory = std::malloc(bytes > 0 ? bytes : 1);
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-
-void* allocate_aligned(std::size_t bytes, std::align_val_t alignment) {
-  if (counting.load(std::memory_order_relaxed)) ++allocations;
-  const auto unit = static_cast<std::size_t>(alignment);
-  void* memory = std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return allocate(bytes); }
-void* operator new[](std::size_t bytes) { return allocate(bytes); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return allocate_aligned(bytes, alignment);
-}
-void* operator new[](std::size_t bytes, std::align_val_t alignment) {
-  return allocate_aligned(bytes, alignment);
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+#include "support/failing_new.h"
 
 using namespace trinity;
 
@@ -80,11 +37,9 @@ struct Setup {
 
 template <class Body>
 int64_t count(Body body) {
-  allocations = 0;
-  counting = true;
+  test::fail_allocation(0);
   body();
-  counting = false;
-  return allocations;
+  return test::fail_allocation(0);
 }
 
 /// Allocations of a second pass over all plans.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/tidy_json.h"
 
 namespace trinity {
 namespace {
@@ -40,7 +41,8 @@ class PlacementWriter {
   }
 
   std::string write() const {
-    Json json;
+    Tidy<Json> whole;
+    Json& json = whole.value;
     json["format"] = kFormat;
     json["version"] = kVersion;
     json["graph"] = {{"name", graph_.name()},

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/tidy_json.h"
 
 namespace trinity {
 namespace {
@@ -89,7 +90,9 @@ void SavedArrays::refuse(const std::string& reason) const {
 
 void write_arrays(const std::string& path, const std::vector<SavedArray>& arrays,
                   const std::map<std::string, std::string>& metadata) {
-  Json header;
+  Tidy<Json> whole;
+  Json& header = whole.value;
+  header["__metadata__"] = Json::object();
   header["__metadata__"]["fnv1a"] = std::string(kHashDigits, '0');
   for (const auto& [name, text] : metadata) header["__metadata__"][name] = text;
   std::string data;

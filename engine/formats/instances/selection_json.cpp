@@ -1,19 +1,19 @@
 #include "formats/instances/selection_json.h"
 
 #include <rapidjson/reader.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/door.h"
 #include "base/stop.h"
 #include "formats/json/json_reader.h"
 
@@ -462,14 +462,17 @@ class CompressedFile {
  public:
   CompressedFile(const std::string& path, const ReadProgress& progress)
       : path_(path), progress_(progress) {
-    check_readable(path);
-    std::error_code unknown;  // then the share stays 0
-    size_ = std::filesystem::file_size(path, unknown);
-    if (unknown) size_ = 0;
+    auto file = open_to_read(path);
+    struct stat about = {};
+    if (fstat(file.get(), &about) == 0 && S_ISREG(about.st_mode))  // of others the share stays 0
+      size_ = static_cast<uintmax_t>(about.st_size);
+    if (S_ISREG(about.st_mode) && size_ >= sizeof end_ &&
+        pread(file.get(), end_, sizeof end_, about.st_size - 4) != sizeof end_)
+      size_ = 0;
     errno = 0;
-    file_.reset(gzopen(path.c_str(), "rb"));
-    poll_stop();  // Ctrl-C ends waits for pipes
+    file_.reset(gzdopen(file.get(), "rb"));
     if (!file_) fail(path, "", fmt::format("cannot read: {}", std::strerror(errno)));
+    file.release();
     gzbuffer(file_.get(), 1 << 16);
   }
 
@@ -478,11 +481,7 @@ class CompressedFile {
   size_t text_bytes() const {
     uintmax_t bytes = size_;
     if (size_ >= 4 && !gzdirect(file_.get())) {
-      std::ifstream end(path_, std::ios::binary);
-      unsigned char word[4] = {};
-      end.seekg(-4, std::ios::end);
-      end.read(reinterpret_cast<char*>(word), 4);
-      bytes = word[0] | word[1] << 8 | word[2] << 16 | uintmax_t{word[3]} << 24;
+      bytes = end_[0] | end_[1] << 8 | end_[2] << 16 | uintmax_t{end_[3]} << 24;
       bytes = std::min(bytes, 1000 * size_);
     }
     return static_cast<size_t>(std::min<uintmax_t>(bytes, kMaxFileBytes));
@@ -510,7 +509,7 @@ class CompressedFile {
     poll_stop();
     int code = Z_OK;
     std::string text = gzerror(file_.get(), &code);
-    if (text.starts_with(path_ + ": ")) text.erase(0, path_.size() + 2);
+    text.erase(0, text.find(": ") == std::string::npos ? 0 : text.find(": ") + 2);
     if (code == Z_ERRNO) fail(path_, "", fmt::format("cannot read: {}", std::strerror(errno)));
     if (code != Z_OK && code != Z_STREAM_END)
       fail(path_, "",
@@ -520,6 +519,7 @@ class CompressedFile {
   const std::string& path_;
   const ReadProgress& progress_;
   uintmax_t size_ = 0;  // of the file as it is, in bytes
+  unsigned char end_[4] = {};  // of the file
   size_t total_ = 0;    // read, in bytes of JSON
   std::unique_ptr<gzFile_s, Close> file_;
 };

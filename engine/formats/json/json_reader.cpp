@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/stop.h"
+#include "base/tidy_json.h"
 
 namespace trinity {
 namespace {
@@ -181,7 +182,7 @@ std::string nearest(std::string_view name, std::span<const std::string_view> can
 }
 
 JsonDocument::JsonDocument(std::string_view text, std::string source)
-    : source_(std::move(source)), json_(std::make_unique<Json>()) {
+    : source_(std::move(source)), json_(new Json) {
   if (text.size() > kMaxBytes)
     throw FileError(fmt::format("{}: {} bytes of JSON, more than {} are not read", source_,
                                 text.size(), kMaxBytes));
@@ -191,6 +192,11 @@ JsonDocument::JsonDocument(std::string_view text, std::string source)
 }
 
 JsonDocument::~JsonDocument() = default;
+
+void JsonDocument::Free::operator()(Json* json) const {
+  dismantle(*json);
+  delete json;
+}
 
 JsonValue JsonDocument::root() const { return {*json_, *this}; }
 

@@ -45,7 +45,10 @@ class JsonDocument {
 
  private:
   std::string source_;
-  std::unique_ptr<nlohmann::json> json_;
+  struct Free {
+    void operator()(nlohmann::json* json) const;
+  };
+  std::unique_ptr<nlohmann::json, Free> json_;
 };
 
 /// A value in a document, which must outlive it. Readers throw FileError naming file and field,

@@ -1,7 +1,7 @@
 #include "formats/onnx/onnx.h"
 
-#include <fcntl.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -10,7 +10,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/door.h"
 #include "formats/onnx/onnx_graph.h"
 #include "formats/onnx/onnx_scan.h"
 #include "graph/operator_types.h"
@@ -43,16 +43,17 @@ onnx::ModelProto parse(ZeroCopyInputStream& first, ZeroCopyInputStream& second,
 /// A file as protobuf reads it.
 class FileStream {
  public:
-  explicit FileStream(const std::string& path) : descriptor_(::open(path.c_str(), O_RDONLY)) {
-    if (descriptor_ < 0)
-      throw FileError(fmt::format("{}: cannot read: {}", path, std::strerror(errno)));
-    stream_.emplace(descriptor_);
-    stream_->SetCloseOnDelete(true);
+  explicit FileStream(const std::string& path) : file_(open_regular(path)) {
+    stream_.emplace(file_.get());
+  }
+  uintmax_t bytes() const {
+    struct stat about;
+    return fstat(file_.get(), &about) == 0 ? static_cast<uintmax_t>(about.st_size) : 0;
   }
   ZeroCopyInputStream& stream() { return *stream_; }
 
  private:
-  int descriptor_;
+  Descriptor file_;
   std::optional<google::protobuf::io::FileInputStream> stream_;
 };
 
@@ -111,19 +112,12 @@ Imported parse_onnx(std::string_view bytes, const std::string& source,
 }
 
 Imported read_onnx(const std::string& path, const OnnxOptions& options) {
-  check_readable(path);
-  const auto refuse = [&](const std::string& why) {
-    throw FileError(fmt::format("{}: cannot read: {}", path, why));
-  };
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error))
-    refuse(error ? error.message() : "not a file");
-  const auto bytes = std::filesystem::file_size(path, error);
-  if (error) refuse(error.message());
-  if (bytes > kMaxFileBytes)
-    refuse(fmt::format("{} bytes, more than 2 GiB; weights can be stored in a file of their own",
-                       bytes));
   FileStream first(path), second(path);
+  const auto bytes = first.bytes();
+  if (bytes > kMaxFileBytes)
+    throw FileError(fmt::format("{}: cannot read: {} bytes, more than 2 GiB; weights can be stored "
+                                "in a file of their own",
+                                path, bytes));
   const auto proto = parse(first.stream(), second.stream(), path);
   return import_model(proto, path, std::filesystem::path(path).stem().string(), options);
 }

@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -7,8 +6,8 @@
 #include <limits>
 
 #include "base/file.h"
-#include "base/output.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "lua/bind/module.h"
 #include "lua/host/interrupt.h"
 
@@ -54,16 +53,11 @@ int base_check_output(lua_State* L) {
   return 0;
 }
 
+/// exists(path): whether it can be opened for reading
+int base_exists(lua_State* L) { return push_boolean(L, is_readable(string_arg(L, 1, "path"))); }
+
 int base_list_folder(lua_State* L) {
-  std::vector<std::string> names;
-  const auto path = string_arg(L, 1, "path");
-  check_readable(path);
-  if (DIR* folder = opendir(path.c_str())) {
-    while (const dirent* entry = readdir(folder))
-      if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-    closedir(folder);
-  }
-  std::sort(names.begin(), names.end());
+  const auto names = list_folder(string_arg(L, 1, "path"));
   lua_newtable(L);
   for (size_t i = 0; i < names.size(); ++i) {
     lua_pushstring(L, names[i].c_str());
@@ -71,6 +65,9 @@ int base_list_folder(lua_State* L) {
   }
   return 1;
 }
+
+/// printable(text): as a terminal shows it and does nothing else
+int base_printable(lua_State* L) { return push_text(L, printable(string_arg(L, 1, "text"))); }
 
 int base_suggestion(lua_State* L) {
   table_arg(L, 2, "candidates");
@@ -186,6 +183,8 @@ constexpr luaL_Reg kRandom[] = {TRINITY_BIND("uniform", random_uniform),
 
 constexpr luaL_Reg kBaseFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
                                        TRINITY_BIND("read_file", base_read_file),
+                                       TRINITY_BIND("exists", base_exists),
+                                       TRINITY_BIND("printable", base_printable),
                                        TRINITY_BIND("write_file", base_write_file),
                                        TRINITY_BIND("append_file", base_append_file),
                                        TRINITY_BIND("check_output", base_check_output),

@@ -6,6 +6,7 @@
 #include "formats/json/graph_json.h"
 #include "formats/json/json_reader.h"
 #include "formats/read_model.h"
+#include "base/tidy_json.h"
 #include "lua/bind/module.h"
 
 namespace trinity::lua {
@@ -23,25 +24,25 @@ Json json_table(lua_State* L, int index, int depth) {
   if (depth > kDeepest) throw ArgumentError("to_json: tables nested more than 64 deep");
   luaL_checkstack(L, 4, "to_json");
   const auto count = lua_objlen(L, index);
-  Json list = Json::array();
+  Tidy list{Json(Json::array())};
   for (size_t i = 1; i <= count; ++i) {
     lua_rawgeti(L, index, static_cast<int>(i));
-    list.push_back(json_value(L, lua_gettop(L), depth));
+    list.value.push_back(json_value(L, lua_gettop(L), depth));
     lua_pop(L, 1);
   }
-  std::map<std::string, Json> fields;
+  std::map<std::string, Tidy<Json>> fields;
   lua_pushnil(L);
   while (lua_next(L, index)) {
     if (lua_type(L, -2) == LUA_TSTRING)
-      fields[lua_tostring(L, -2)] = json_value(L, lua_gettop(L), depth);
+      fields.try_emplace(lua_tostring(L, -2), json_value(L, lua_gettop(L), depth));
     lua_pop(L, 1);
   }
   if (count > 0 && !fields.empty())
     throw ArgumentError("to_json: a table with both a list and named fields");
-  if (fields.empty()) return list;
-  Json object = Json::object();
-  for (auto& [key, value] : fields) object[key] = std::move(value);
-  return object;
+  if (fields.empty()) return std::move(list.value);
+  Tidy<Json> object;
+  for (auto& [key, field] : fields) object.value[key] = std::move(field.value);
+  return std::move(object.value);
 }
 
 Json json_value(lua_State* L, int index, int depth) {
@@ -68,7 +69,8 @@ Json json_value(lua_State* L, int index, int depth) {
 /// to_json(value) -> text, indented, keys sorted
 int value_to_json(lua_State* L) {
   lua_settop(L, 1);
-  return push_text(L, json_value(L, 1, 0).dump(2, ' ', false, Json::error_handler_t::replace));
+  const Tidy json(json_value(L, 1, 0));
+  return push_text(L, json.value.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 /// Objects and lists become tables, null nil, and false in a list, which keeps its length.

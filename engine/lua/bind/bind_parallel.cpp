@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 
 #include <limits>
+#include <map>
 
 #include "base/workers.h"
 #include "lua/bind/module.h"
@@ -35,7 +36,10 @@ std::string call_work(lua_State* L, int item) {
   return reply;
 }
 
-/// In the parent: receive(item, text, failure, output, death) -> number of items wanted.
+/// What items printed, until print_output() is asked for it.
+std::map<int, WorkerOutput> g_outputs;
+
+/// In the parent: receive(item, text, failure, death) -> number of items wanted.
 int call_receive(lua_State* L, const WorkerReply& reply) {
   lua_pushvalue(L, 4);
   lua_pushinteger(L, reply.item + 1);
@@ -46,9 +50,9 @@ int call_receive(lua_State* L, const WorkerReply& reply) {
     else
       lua_pushnil(L);
   }
-  lua_pushlstring(L, reply.output.data(), reply.output.size());
+  if (reply.output.bytes() > 0) g_outputs[reply.item + 1] = reply.output;
   answered ? lua_pushnil(L) : lua_pushstring(L, reply.death.c_str());
-  lua_call(L, 5, 1);
+  lua_call(L, 4, 1);
   const double wanted = lua_tonumber(L, -1);
   lua_pop(L, 1);
   return wanted > 0 ? static_cast<int>(std::min(wanted, 2e9)) : 0;
@@ -71,7 +75,21 @@ int parallel_run_workers(lua_State* L) {
   luaL_checkstack(L, 16, nullptr);
   job.work = [L](int item) { return call_work(L, item); };
   job.receive = [L](const WorkerReply& reply) { return call_receive(L, reply); };
+  g_outputs.clear();
   run_workers(job);
+  return 0;
+}
+
+/// print_output(item, before): what the item printed, if anything, after before()
+int parallel_print_output(lua_State* L) {
+  const auto found = g_outputs.find(static_cast<int>(integer_arg(L, 1, "item", 1, INT32_MAX)));
+  function_arg(L, 2, "before");
+  if (found == g_outputs.end()) return 0;
+  lua_pushvalue(L, 2);
+  lua_call(L, 0, 0);
+  found->second.write_to(stdout);
+  std::fflush(stdout);
+  g_outputs.erase(found);
   return 0;
 }
 
@@ -81,6 +99,7 @@ int parallel_was_interrupted(lua_State* L) { return push_boolean(L, was_interrup
 
 constexpr luaL_Reg kParallelFunctions[] = {
     TRINITY_BIND("run_workers", parallel_run_workers),
+    TRINITY_BIND("print_output", parallel_print_output),
     TRINITY_BIND("in_worker", parallel_in_worker),
     TRINITY_BIND("was_interrupted", parallel_was_interrupted)};
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/hold.h"
 #include "base/machine.h"
 #include "base/process.h"
 #include "launch/launch_variables.h"
@@ -44,17 +45,40 @@ int run_at_end(lua_State* L) {
   return 0;
 }
 
-/// process() -> { pid =, start =, folder = }
+/// process() -> { pid =, start =, system =, folder = }
 int run_process(lua_State* L) {
   std::error_code error;
   lua_newtable(L);
   set_field(L, "pid", static_cast<double>(getpid()));
   set_field(L, "start", static_cast<double>(process_start_ticks(getpid())));
+  set_field(L, "system", system_id());
   set_field(L, "folder", std::filesystem::current_path(error).string());
   return 1;
 }
 
-/// process_alive(pid, start) -> whether that process still runs
+/// program() -> the file of this program
+int run_program(lua_State* L) {
+  std::error_code error;
+  return push_text(L, std::filesystem::read_symlink("/proc/self/exe", error).string());
+}
+
+/// hold_folder(path) -> whether it is this process's now, until its end
+int run_hold_folder(lua_State* L) {
+  const auto path = string_arg(L, 1, "path");
+  const bool held = hold_folder(path);
+  if (held) own_folder(path);
+  return push_boolean(L, held);
+}
+
+/// is_held(path, system) -> whether a process works in that folder, begun on the system of that id;
+/// nil where the folder does not say
+int run_is_held(lua_State* L) {
+  const auto held =
+      is_held(string_arg(L, 1, "path"), string_arg(L, 2, "system") == system_id());
+  return held ? push_boolean(L, *held) : 0;
+}
+
+/// process_alive(pid, start) -> whether that process of this machine still runs
 int run_process_alive(lua_State* L) {
   const auto pid = integer_arg(L, 1, "pid", 1, int64_t{1} << 31);
   const auto start = integer_arg(L, 2, "start", 0, int64_t{1} << 53);
@@ -94,11 +118,27 @@ int run_terminal(lua_State* L) {
   return 1;
 }
 
-/// make_folder(path, first, content) -> whether it is new, with the file `first` in it
+/// make_folder(path, { name, content, name, content... }) -> whether it is new, with these files in
+/// it, and held by this process
 int run_make_folder(lua_State* L) {
-  return push_boolean(L, make_folder(string_arg(L, 1, "path"), string_arg(L, 2, "first"),
-                                     string_arg(L, 3, "content")));
+  const auto path = string_arg(L, 1, "path");
+  table_arg(L, 2, "files");
+  std::vector<std::string> words;
+  for_each(L, 2, [&](int) { words.push_back(string_arg(L, -1, "name or content")); });
+  NewFiles files;
+  for (size_t i = 0; i + 1 < words.size(); i += 2) files.emplace_back(words[i], words[i + 1]);
+  return push_boolean(L, make_folder(path, files));
 }
+
+/// write_record(path, content): run.json of a run, which scripts do not write
+int run_write_record(lua_State* L) {
+  write_file(string_arg(L, 1, "path"), string_arg(L, 2, "content"), Durability::synced,
+             Purpose::record);
+  return 0;
+}
+
+/// is_safe() -> whether the script is a stranger's
+int run_is_safe(lua_State* L) { return push_boolean(L, is_restricted()); }
 
 /// remove_leftovers(path): what killed writers left in a folder
 int run_remove_leftovers(lua_State* L) {
@@ -130,10 +170,15 @@ int run_describe_machine(lua_State* L) {
 constexpr luaL_Reg kRunFunctions[] = {TRINITY_BIND("script", run_script),
                                       TRINITY_BIND("at_end", run_at_end),
                                       TRINITY_BIND("process", run_process),
+                                      TRINITY_BIND("hold_folder", run_hold_folder),
+                                      TRINITY_BIND("program", run_program),
+                                      TRINITY_BIND("is_held", run_is_held),
                                       TRINITY_BIND("process_alive", run_process_alive),
                                       TRINITY_BIND("environment", run_environment),
                                       TRINITY_BIND("terminal", run_terminal),
                                       TRINITY_BIND("make_folder", run_make_folder),
+                                      TRINITY_BIND("write_record", run_write_record),
+                                      TRINITY_BIND("is_safe", run_is_safe),
                                       TRINITY_BIND("remove_tree", run_remove_tree),
                                       TRINITY_BIND("warn_of_copies", run_warn_of_copies),
                                       TRINITY_BIND("describe_machine", run_describe_machine),

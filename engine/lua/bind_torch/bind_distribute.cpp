@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/file.h"
+#include "base/door.h"
 #include "base/hash.h"
 #include "distribute/launcher.h"
 #include "lua/bind/module.h"
@@ -16,11 +16,7 @@ namespace {
 
 /// Scripts of strangers have no business with other processes.
 void refuse_safe_scripts() {
-  try {
-    check_readable("/proc/self/exe");
-  } catch (const FileError&) {
-    throw ArgumentError("safe scripts start no processes and join no job");
-  }
+  if (is_restricted()) throw ArgumentError("safe scripts start no processes and join no job");
 }
 
 double seconds(Fields& fields, const char* key, double fallback) {

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <fstream>
 #include <mutex>
+#include <sstream>
 
+#include "base/process.h"
 #include "base/units.h"
 #include "libtorch/setup.h"
 #include "lua/bind_torch/tensor.h"
@@ -35,7 +36,7 @@ int64_t machine_bytes() {
 
 /// What new allocations can get without swapping; all memory where Linux does not say.
 int64_t available_bytes() {
-  std::ifstream file("/proc/meminfo");
+  std::istringstream file(system_text("/proc/meminfo"));
   std::string name, unit;
   for (int64_t kibibytes = 0; file >> name >> kibibytes; std::getline(file, unit))
     if (name == "MemAvailable:") return kibibytes * 1024;

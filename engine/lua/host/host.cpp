@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/utf8.h"
 #include "lua/host/check.h"
 #include "lua/host/stopper.h"
 
@@ -82,7 +83,8 @@ int on_finaliser_error(lua_State* L) {
   if (host.closing || host.exit_status || !stop_message(L).empty()) return 0;
   lua_settop(L, 1);
   if (!lua_isnil(L, 1)) describe(L, host.error);
-  std::fprintf(stderr, "trinity: in a finaliser: %s\n", host.error.message.c_str());
+  std::fprintf(stderr, "trinity: in a finaliser: %s\n",
+               printable(host.error.message).c_str());
   return 0;
 }
 

@@ -1,5 +1,7 @@
 #include "lua/host/limits.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -107,6 +109,29 @@ void LuaMemory::recover(lua_State* L) {
   impl_->reserve_open = true;
   if (lua_cpcall(L, collect, nullptr) != 0) lua_pop(L, 1);
   impl_->reserve_open = impl_->used + impl_->reserve >= impl_->limit;
+}
+
+bool is_memory_bounded() {
+  constexpr rlim_t kLittleBytes = rlim_t{1} << 32;
+  for (const auto kind : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit limit{};
+    if (getrlimit(kind, &limit) == 0 && limit.rlim_cur < kLittleBytes) return true;
+  }
+  return false;
+}
+
+namespace {
+
+int compile_nothing(lua_State*) { return 0; }
+
+}  // namespace
+
+void stop_compiling(lua_State* L) {
+  luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
+  lua_getglobal(L, "jit");
+  lua_pushcfunction(L, compile_nothing);
+  lua_setfield(L, -2, "on");
+  lua_pop(L, 1);
 }
 
 struct TimeLimit::Impl {

@@ -28,6 +28,13 @@ class LuaMemory {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Whether RLIMIT_AS or RLIMIT_DATA leave this process less than 4 GiB, which Lua values may fill.
+bool is_memory_bounded();
+
+/// Has all of `L` interpreted, for good: LuaJIT does not survive "not enough memory" in compiled
+/// code that a pcall catches (its issues 906 and 1004). Unprotected: call it below lua_pcall.
+void stop_compiling(lua_State* L);
+
 /// While one of these lives, the script on `L` is stopped with the error "time limit of N s
 /// reached" once `seconds` have passed, compiled loops and engine calls included; 0: never. Errors
 /// cannot be swallowed with pcall.

@@ -14,13 +14,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <fstream>
 #include <new>
+#include <sstream>
 #include <string>
 #include <thread>
 
 #include "base/error.h"
 #include "base/late.h"
+#include "base/process.h"
 #include "base/units.h"
 
 namespace trinity::lua {
@@ -61,7 +62,7 @@ void end_without_memory() {
 
 /// Private writable memory of this process (VmData), which RLIMIT_DATA bounds.
 size_t private_bytes() {
-  std::ifstream status("/proc/self/status");
+  std::istringstream status(system_text("/proc/self/status"));
   for (std::string word; status >> word;) {
     size_t kilobytes = 0;
     if (word == "VmData:" && status >> kilobytes) return kilobytes * 1024;
@@ -133,6 +134,8 @@ HardTimeLimit::~HardTimeLimit() {
 }
 
 void limit_process_memory(size_t limit_bytes) {
+  g_memory.set("trinity: not enough memory");
+  std::set_terminate(end_without_memory);
   if (limit_bytes == 0) return;
   g_memory.set(fmt::format("trinity: not enough memory (limit {})",
                            format_bytes(static_cast<int64_t>(limit_bytes))));
@@ -141,7 +144,6 @@ void limit_process_memory(size_t limit_bytes) {
   g_limit.rlim_max = std::min<rlim_t>(g_limit.rlim_max, most + 3 * kLateBytes);
   set_limit(most);
   set_late_hooks(kBesideLimit);
-  std::set_terminate(end_without_memory);
   // Large blocks go back to the system once they are freed: glibc would keep them from the second
   // on, in pieces, and what is refused to a script would be short for all that follows.
   mallopt(M_MMAP_THRESHOLD, 1 << 18);

@@ -31,7 +31,7 @@ class HardTimeLimit {
 /// stacks of threads) beyond what it has now, plus 1.5 * `limit_bytes` (allocators take more than
 /// they are asked for), plus stacks for the pools of threads. Tensors, graphs and simulators count.
 /// An allocation that is refused is an error of the script like any other, "not enough memory";
-/// where none can be raised the process ends with that line and exit status 1. 0: nothing changes.
+/// where none can be raised the process ends with that line and exit status 1, also with 0: no limit.
 /// Worker processes inherit it, each with as much of its own.
 void limit_process_memory(size_t limit_bytes);
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/units.h"
+#include "base/utf8.h"
 #include "lua/host/interrupt.h"
 #include "lua/host/process_limits.h"
 
@@ -20,7 +21,8 @@ std::string text_on_top(lua_State* L) {
   return text ? std::string(text, length) : "(error object is not a string)";
 }
 
-void print_line(const std::string& text) {
+void print_line(const std::string& raw) {
+  const auto text = printable(raw);
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fputc('\n', stderr);
 }

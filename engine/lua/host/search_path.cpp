@@ -1,5 +1,6 @@
 #include "lua/host/search_path.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -44,6 +45,50 @@ void put_before(lua_State* L, const char* name, const std::string& front) {
   lua_setfield(L, -2, name);
 }
 
+/// A loader of package.loaders for what a file beside a script must not stand for: modules of
+/// trinity, which are the library's or none, and those of LuaJIT itself, by the paths that it was
+/// built with. Upvalues: the paths of both.
+int load_own(lua_State* L) {
+  const std::string_view name = luaL_checkstring(L, 1);
+  const bool ours = name == "trinity" || name.starts_with("trinity.");
+  if (!ours && !name.starts_with("jit.")) return 0;
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "searchpath");
+  lua_pushvalue(L, 1);
+  lua_pushvalue(L, lua_upvalueindex(ours ? 1 : 2));
+  lua_call(L, 2, 2);
+  if (lua_isnil(L, -2))
+    return ours ? luaL_error(L, "module '%s' not found:%s", lua_tostring(L, 1), lua_tostring(L, -1))
+                : 0;
+  if (luaL_loadfilex(L, lua_tostring(L, -2), nullptr) != 0) return lua_error(L);
+  return 1;
+}
+
+/// The parts of a search path that begin at the root of the file system.
+std::string rooted(const std::string& paths) {
+  std::string kept;
+  for (size_t from = 0; from < paths.size();) {
+    const auto end = std::min(paths.find(';', from), paths.size());
+    if (paths[from] == '/') kept += paths.substr(from, end - from) + ";";
+    from = end + 1;
+  }
+  return kept;
+}
+
+/// Puts load_own() behind the loader of preloaded modules. The table package is on top.
+void put_own_first(lua_State* L, const std::string& library, const std::string& built_in) {
+  lua_getfield(L, -1, "loaders");
+  for (int i = static_cast<int>(lua_objlen(L, -1)); i >= 2; --i) {
+    lua_rawgeti(L, -1, i);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_pushstring(L, library.c_str());
+  lua_pushstring(L, rooted(built_in).c_str());
+  lua_pushcclosure(L, load_own, 2);
+  lua_rawseti(L, -2, 2);
+  lua_pop(L, 1);
+}
+
 }  // namespace
 
 void open_libraries(lua_State* L, const std::string& home) {
@@ -58,8 +103,10 @@ void open_libraries(lua_State* L, const std::string& home) {
   lua_getfield(L, -2, "cpath");
   const std::string built_in = lua_tostring(L, -2), built_in_c = lua_tostring(L, -1);
   lua_pop(L, 2);
+  const std::string library = home + "/lib/?.lua;" + home + "/lib/?/init.lua;";
+  put_own_first(L, library, built_in);
   const auto path =
-      home + "/lib/?.lua;" + home + "/lib/?/init.lua;" +
+      library +
       from_environment("LUA_PATH", default_path("/share/lua", ".lua", true, built_in));
   const auto cpath =
       from_environment("LUA_CPATH", default_path("/lib/lua", ".so", false, built_in_c));

@@ -20,8 +20,11 @@ end
 --- standard output and error are: redraws, columns, utf8, colour.
 local progress = { silent = false, quiet = false, listener = nil, duration = duration, terminal = core.terminal }
 
+progress.printable = core.printable
+
 --- A progress display called `label`. `quiet` shows nothing.
 function progress.new(label, quiet)
+  label = core.printable(label)
   local terminal = core.terminal(2)
   return setmetatable({ label = label, quiet = quiet or progress.silent or progress.quiet, look = terminal,
     terminal = terminal.redraws, shown = -math.huge, interval_s = terminal.redraws and 0.1 or 0.5,
@@ -30,7 +33,7 @@ end
 
 --- What there is to say as a list of parts, the less important ones last.
 local function parts_of(self, now, state)
-  if state.text then return { state.text } end
+  if state.text then return { core.printable(state.text) } end
   local elapsed = now - self.start
   local left = state.share > 0 and elapsed / state.share * (1 - state.share) or 0 / 0
   local time_left = duration(left) .. ' left'
@@ -79,18 +82,19 @@ function progress.fit(label, parts, share, look)
   return progress.bar(share, width, look) .. '  ' .. text
 end
 
---- Writes a line that stays: what came of one part of a long job.
-function progress.note(text)
-  if progress.silent or progress.quiet then return end
-  io.stderr:write(text, '\n')
+--- Writes a line on standard error; control characters in it, as names may have them, are shown as text.
+function progress.say(text)
+  io.stderr:write(core.printable(text), '\n')
   io.stderr:flush()
 end
 
---- Writes a warning, which --quiet does not hide.
-function progress.warn(text)
-  io.stderr:write('trinity: warning: ', text, '\n')
-  io.stderr:flush()
+--- Writes a line that stays: what came of one part of a long job.
+function progress.note(text)
+  if not progress.silent and not progress.quiet then progress.say(text) end
 end
+
+--- Writes a warning, which --quiet does not hide.
+function progress.warn(text) progress.say('trinity: warning: ' .. text) end
 
 --- Shows a state { step, steps, share, best, evaluations, problem } or { done, items, share } or { text } when it is
 --- time. `share` is the part of the work that is done; `problem` tells the lower bound.

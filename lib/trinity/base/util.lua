@@ -136,11 +136,14 @@ function util.numbers(option, text, low, high, integer, unit)
   return list
 end
 
---- Whether a file can be opened.
-function util.exists(path)
-  local file = io.open(path, 'r')
-  if file then file:close() end
-  return file ~= nil
+--- Whether a file or folder can be opened for reading.
+util.exists = core.exists
+
+--- The function that a file of Lua is, or nil and why there is none.
+function util.load_file(path)
+  local ok, text = pcall(core.read_file, path)
+  if not ok then return nil, (util.unplaced(text):gsub('^trinity%.read_file: ', '')) end
+  return load((text:gsub('^#[^\n]*', '')), '@' .. path, 't')
 end
 
 --- The middle of numbers in any order; of an even count the mean of the two in the middle.

@@ -26,7 +26,7 @@ end
 --- What a script's comment says first, at most a line.
 local function summary(path)
   local words, most = {}, 84
-  for line in io.lines(path) do
+  for line in core.read_file(path):gmatch '[^\n]*' do
     local comment = line:match '^%-%-+ *(.*)$'
     if comment then words[#words + 1] = comment elseif #words > 0 then break end
     if line:match '[.:]$' then break end

@@ -3,9 +3,8 @@
 --
 -- Two fences. The script gets copies of harmless functions and of the library's tables, and nothing
 -- leads from them to the rest. And the globals of the library itself, which stay here, lose what it
--- does not need; what it keeps (io.open, loadfile) opens only what the engine allows safe scripts.
+-- does not need; files it opens by the engine's functions alone, which know what safe scripts may.
 
-local check_readable, check_writable = ...
 local globals = getfenv(0)
 local home = require('trinity.core').home
 require 'trinity.base.serialise' -- keeps what it needs of debug: workers send values back
@@ -16,33 +15,13 @@ local function keep(library, names)
   for name in pairs(library) do library[name] = kept[name] end -- sorted or not, the result is the same
 end
 
-local open, lines, load_text = io.open, io.lines, loadfile
+local load_text = loadfile
 keep(io, 'stderr stdout stdin write type')
 keep(os, 'clock time date difftime exit')
 keep(debug, 'getinfo traceback')
 rawset(string, 'dump', nil)
-globals.newproxy, globals.dofile, globals.module = nil, nil, nil
+globals.newproxy, globals.dofile, globals.loadfile, globals.module = nil, nil, nil, nil
 getmetatable('').__metatable = 'string'
-
-local function checked(path, mode)
-  if (mode or 'r'):find '[wa+]' then check_writable(path) else check_readable(path) end
-end
-
-rawset(io, 'open', function(path, mode)
-  checked(path, mode)
-  return open(path, mode)
-end)
-
-rawset(io, 'lines', function(path)
-  checked(path)
-  return lines(path)
-end)
-
--- Chunks get the globals of the script that runs, whoever loads them: models do no more than scripts.
-function globals.loadfile(path)
-  checked(path)
-  return load_text(path, 't')
-end
 
 -- The library's own modules, and nothing else; their globals are these here.
 local function load_module(name)
@@ -80,6 +59,26 @@ local function copy(value)
   return made
 end
 
+-- Objects of the library's classes show their methods, never the class, whose functions the library calls:
+-- object.__index is nil.
+local set = setmetatable
+local function methods_of(class)
+  local methods, meta = {}, getmetatable(class)
+  for name, value in next, class do
+    if type(name) ~= 'string' or name:sub(1, 2) ~= '__' then methods[name] = value end
+  end
+  local base = type(meta) == 'table' and rawget(meta, '__index')
+  if type(base) == 'table' then base = methods_of(base) end
+  return base and set(methods, { __index = base }) or methods
+end
+
+function globals.setmetatable(object, meta)
+  if meta ~= nil and type(rawget(meta, '__index')) == 'table' and rawget(meta.__index, '__index') ~= nil then
+    meta.__index = methods_of(meta.__index)
+  end
+  return set(object, meta)
+end
+
 local env = { _VERSION = _VERSION }
 env._G = env
 for name in ([[assert error ipairs next pairs pcall print rawequal rawget rawset select tonumber tostring type
@@ -90,10 +89,10 @@ for _, name in ipairs { 'bit', 'coroutine', 'math', 'string', 'table' } do env[n
 env.os = copy(os)
 
 -- A script sees the metatables that it set itself; of others it learns the name.
-local own = setmetatable({}, { __mode = 'k' })
+local own = set({}, { __mode = 'k' })
 
 function env.setmetatable(object, meta)
-  setmetatable(object, meta)
+  set(object, meta)
   if meta ~= nil then own[meta] = true end
   return object
 end

@@ -265,7 +265,7 @@ function Trainer:save(folder)
   end
   self.job:barrier()
   local old = self.saved_epoch
-  if old and old ~= epoch then os.remove(rank_file(self, folder, old)) end
+  if old and old ~= epoch then pcall(core.remove_tree, rank_file(self, folder, old)) end
   self.saved_epoch = epoch
 end
 

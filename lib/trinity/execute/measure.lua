@@ -10,6 +10,7 @@ local object = require 'trinity.profile.object'
 local problems = require 'trinity.strategy.problem'
 local random = require 'trinity.base.random'
 local options_of = require 'trinity.base.options'
+local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
 local measure = {}
@@ -244,7 +245,7 @@ local declared = options_of.declare('trinity.ProfileOptions', { help = 'What tri
 })
 
 local function say(options, text, ...)
-  if not options.quiet then io.stderr:write(text:format(...), '\n') end
+  if not options.quiet then progress.say(text:format(...)) end
 end
 
 --- The options with what they leave out, checked.

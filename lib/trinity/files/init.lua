@@ -31,11 +31,9 @@ end
 ---@return string[]
 function files.list(path)
   check.argument('files.list', 1, 'path', path, 'string')
-  local opened, folder = pcall(io.open, path .. '/.')
-  if opened and folder then folder:close() end
   local ok, names = pcall(core.list_folder, path)
   if not ok then util.fail('files.list: %s', (util.unplaced(names):gsub('^trinity%.list_folder: ', ''))) end
-  if not opened or not folder then util.fail('files.list: %s: no such folder', util.shortened(path)) end
+  if not core.exists(path .. '/.') then util.fail('files.list: %s: no such folder', util.shortened(path)) end
   return names
 end
 

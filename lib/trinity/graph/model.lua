@@ -6,6 +6,7 @@ local devices = require 'trinity.cluster.devices'
 local graph = require 'trinity.graph'
 local hooks = require 'trinity.base.hooks'
 local json = require 'trinity.base.json'
+local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
 local home = core.home
@@ -21,7 +22,7 @@ end
 
 --- Runs a Lua file and returns its value; its errors carry its own line.
 local function load_file(path)
-  local chunk, message = loadfile(path)
+  local chunk, message = util.load_file(path)
   if not chunk then util.fail('%s', message) end
   return chunk()
 end
@@ -95,7 +96,7 @@ local function import(name, rest, shared)
   local graph_handle, about = core.read_model(name, { open_dimension = rest.batch_size or 1,
     dimensions = shared.dimensions or {}, copy_shared_vectors = shared.copy_shared_vectors })
   for _, warning in ipairs(about.warnings) do
-    io.stderr:write(('trinity: warning: %s: %s\n'):format(name, warning))
+    progress.warn(('%s: %s'):format(name, warning))
   end
   local imported = graph.wrap(graph_handle)
   imported.source = about

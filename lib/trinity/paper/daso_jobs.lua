@@ -14,7 +14,7 @@ function jobs.run(processes, script, words)
   arguments[#arguments + 1] = path
   local status = core.dist.launch(arguments, { processes = processes, per_node = processes / 2, threads = 1 })
   local text = status == 0 and core.read_file(path)
-  os.remove(path)
+  core.remove_tree(path)
   if not text then util.fail('%s: a job of it ended with exit status %d', script, status) end
   return json.decode(text)
 end

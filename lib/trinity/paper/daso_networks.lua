@@ -44,7 +44,7 @@ end
 --- where it is not the machine's; one_card: a node has one, not one a GPU.
 function daso.cluster(gpus, bandwidth_gb_s, one_card)
   local nodes = gpus / daso.per_node
-  local spec = assert(loadfile(core.home .. '/models/clusters/juwels_booster.lua'))()(nodes)
+  local spec = assert(util.load_file(core.home .. '/models/clusters/juwels_booster.lua'))()(nodes)
   spec.name = ('juwels_boosterx%d%s'):format(nodes, one_card and '_one_card' or '')
   spec.device_types.a100 = devices.with(devices.a100, { peak_flops_per_s = { float32 = 156e12 } })
   for _, link in ipairs(spec.links) do

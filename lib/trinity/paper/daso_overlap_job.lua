@@ -41,9 +41,5 @@ for round = 1, rounds do
   for v = 1, #trainers do seconds[v][round] = measure(trainers[v]) end
 end
 local alike = (trainers[2]:pack() - trainers[3]:pack()):abs():max():item() == 0
-if job.rank == 0 then
-  local file = assert(io.open(path, 'w'))
-  file:write(json.encode { seconds = seconds, alike = alike })
-  file:close()
-end
+if job.rank == 0 then core.write_file(path, json.encode { seconds = seconds, alike = alike }) end
 job:close()

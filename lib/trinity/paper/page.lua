@@ -33,6 +33,7 @@ local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local statistics = require 'trinity.base.statistics'
 local text = require 'trinity.base.text'
+local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
 local page = {}
@@ -123,7 +124,7 @@ local known = { what = 'string', claimed = 'any', literal = 'any', ours = 'any',
 function Rows:add(row)
   check.fields('paper row', row, known)
   self[#self + 1] = row
-  if not self.quiet then io.stderr:write(('%s: %s\n'):format(self.section, row.what)) end
+  if not self.quiet then progress.say(('%s: %s'):format(self.section, row.what)) end
 end
 
 local function cells_of(row)

@@ -58,18 +58,12 @@ function Map:print_outputs()
   while self.printed < self.wanted and self.outputs[self.printed + 1] do
     self.printed = self.printed + 1
     run_state.take_item(self.run_map, self.printed)
-    local output = self.outputs[self.printed]
-    self.outputs[self.printed] = true
-    if output ~= '' then
-      self.progress:finish()
-      io.stdout:write(output)
-      io.stdout:flush()
-    end
+    if self.in_workers then core.print_output(self.printed, function() self.progress:finish() end) end
   end
 end
 
 --- Takes the end of item i, as core.run_workers tells it. Returns how many items are wanted.
-function Map:receive(i, text, failure, output, death)
+function Map:receive(i, text, failure, death)
   if text then
     self.results[i] = serialise.decode(text, self.known)
   elseif failure then
@@ -78,7 +72,7 @@ function Map:receive(i, text, failure, output, death)
     local how = death:find '^signal' and 'by' or 'with'
     self:fail(i, ('%s%s: worker for item %d ended %s %s'):format(self.position, name, i, how, death))
   end
-  self.outputs[i] = output
+  self.outputs[i] = true
   self:print_outputs()
   self.done = self.done + 1
   self.progress:update { items = self.count, done = self.done, share = self.done / self.count }
@@ -92,7 +86,7 @@ function Map:run_here()
   for i = 1, self.count do
     local ok, text = pcall(self.work, self, i)
     if core.stop_requested() or core.was_interrupted() ~= interrupted then util.fail 'interrupted' end
-    self:receive(i, ok and text or nil, not ok and error_text(text) or nil, '')
+    self:receive(i, ok and text or nil, not ok and error_text(text) or nil)
     if i >= self.wanted then return end
   end
 end
@@ -132,6 +126,7 @@ return function(items, body, options)
   if self.workers == 1 or core.in_worker() then
     self:run_here()
   else
+    self.in_workers = true
     core.run_workers(self.count, self.workers, function(i) return self:work(i) end,
       function(...) return self:receive(...) end)
   end

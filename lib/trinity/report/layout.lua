@@ -5,6 +5,7 @@
 -- paths = (a list by edge: { x1, y1, x2, y2, ... }, a start and cubic Bezier points, or false) }. The page cuts long
 -- networks into columns, as many as its window has room for (placement.js).
 
+local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
 local layout = {}
@@ -25,13 +26,11 @@ end
 local function run_dot(text)
   if not io.popen or not os.tmpname then return nil end -- a safe script has neither
   local path = os.tmpname()
-  local file = assert(io.open(path, 'w'))
-  file:write(text)
-  file:close()
+  core.write_file(path, text, 'unsynced')
   local pipe = io.popen(("timeout -k 1 %d dot -Tplain -y '%s' 2>/dev/null"):format(seconds, path))
   local plain = pipe:read '*a'
   pipe:close()
-  os.remove(path)
+  core.remove_tree(path)
   return plain:find '\nstop%s*$' and plain or nil
 end
 

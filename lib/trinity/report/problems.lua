@@ -58,6 +58,8 @@ local function map_of(page, run, file)
   local key = ('%s/%s'):format(run.folder, file)
   if page.known[key] == nil then
     local ok, map, index_of = pcall(function()
+      -- Data of a run, and nothing else: it may be a stranger's.
+      if not file:match '^graphs/[%w_+-][%w._+-]*%.json$' then util.fail('expected graphs/NAME.json') end
       local graph = model.load(key, { training = false })
       local map, index_of = layers.of(graph)
       map.name = graph.name

@@ -10,6 +10,7 @@ local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local progress = require 'trinity.base.progress'
+local records = require 'trinity.runs.records'
 local simulator = require 'trinity.strategy.simulator'
 local tensorboard = require 'trinity.runs.tensorboard'
 local util = require 'trinity.base.util'
@@ -93,7 +94,7 @@ local function asked(self) return (self.options.checkpoint or '') ~= '' end
 --- Sets the files of the search `self`: checkpoint and resume of its options, else those of the run's folder (for a
 --- search that no other rank shares, whose batches are all its own).
 function checkpoints.begin(self, shared)
-  local options, record = self.options, not shared and self.record or nil
+  local options, record = self.options, not shared and records[self] or nil
   self.checkpoint = asked(self) and options.checkpoint or record and record:checkpoint_path() or nil
   self.resume = (options.resume or '') ~= '' and options.resume or record and record.resume or nil
   self.kept_at, self.keeping_s = core.clock_s(), 0
@@ -116,7 +117,7 @@ end
 --- Calls body(), which writes a file beside the checkpoint. What goes wrong is the caller's to know where the caller
 --- asked for checkpoints; else it ends the run's folder, and the answer is false.
 function checkpoints.guard(self, body)
-  if not asked(self) then return self.record.run.folder:try(body, self.record.path) end
+  if not asked(self) then return records[self].run.folder:try(body, records[self].path) end
   body()
   return true
 end
@@ -146,7 +147,7 @@ end
 
 --- Writes the search `self` with its best so far to `path`; `notes` are the method's own, text or numbers.
 function checkpoints.write(path, self, notes)
-  local begun, record = core.clock_s(), self.record
+  local begun, record = core.clock_s(), records[self]
   if record then record:flush() end -- everything up to it is kept
   local all = { kind = kind, method = self.method, evaluations_so_far = self.evaluations, step = self.step,
     updates_so_far = self.updates,
@@ -302,7 +303,7 @@ function checkpoints.restore_kept(owner, self, load)
   if not self.resume then return nil end
   local notes = checkpoints.restore(owner, self, self.resume)
   if load and notes.policy then load(checkpoints.file_of(owner, self, self.resume, notes)) end
-  self.record:tell_resumed(self)
+  records[self]:tell_resumed(self)
   return notes
 end
 

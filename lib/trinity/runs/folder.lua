@@ -36,8 +36,16 @@ function Folder:write(path, text, durability)
   return self:try(core.write_file, path, text, durability or 'unsynced')
 end
 
---- The same for what must outlive a loss of power: checkpoints, and how the run ended.
+--- The same for what must outlive a loss of power: checkpoints.
 function Folder:keep(path, text) return self:write(path, text, 'synced') end
+
+--- Replaces run.json, which is the program's alone.
+function Folder:record(text)
+  if not self.broken and not util.exists(self.path .. '/run.json') then
+    self:give_up(('%s/run.json: it is not there any more'):format(self.path))
+  end
+  return self:try(core.write_record, 'run.json', text)
+end
 
 --- Adds to a file whose folder is there.
 function Folder:append(path, text) return self:try(core.append_file, path, text) end
@@ -48,18 +56,18 @@ function folder.word(text) return (tostring(text):gsub('[^%w._+-]+', '_'):gsub('
 --- Opens the folder at `path`, which exists.
 function folder.at(path) return setmetatable({ path = path }, Folder) end
 
---- Makes the folder root/name, in which `about` is run.json from its first moment; nil when there is one already.
---- Errors of the system are raised.
-function folder.make(root, name, about)
+--- Makes the folder root/name, in which `about` is run.json and `script` script.lua from its first moment, held by
+--- this process; nil when there is one already. Errors of the system are raised.
+function folder.make(root, name, about, script)
   local path = root .. '/' .. name
-  if not core.make_folder(path, 'run.json', about) then return nil end
+  if not core.make_folder(path, { 'run.json', about, 'script.lua', script }) then return nil end
   return folder.at(path)
 end
 
 local most_counts = 1e6
 
 --- Makes root/base-1, or with the next count that nobody has; about(name) is what run.json says.
-function folder.make_next(root, base, about)
+function folder.make_next(root, base, about, script)
   local count = 1
   for _, name in ipairs(core.list_folder(root)) do
     local taken = name:sub(1, #base + 1) == base .. '-' and tonumber(name:match('^%d+$', #base + 2))
@@ -67,7 +75,7 @@ function folder.make_next(root, base, about)
   end
   for number = count, count + most_counts do
     local name = ('%s-%d'):format(base, number)
-    local made = folder.make(root, name, about(name))
+    local made = folder.make(root, name, about(name), script)
     if made then return made, name end
   end
   util.fail("runs: no name '%s-N' is free", base)

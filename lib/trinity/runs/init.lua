@@ -10,17 +10,21 @@
 --
 -- Its name is SCRIPT-MODEL-CLUSTER-COUNT, or that of --run; the folder that we make is ours, an existing one is never
 -- written to but by --resume. Files are replaced as a whole (hidden .NAME.part files are a writer's that was killed,
--- which --resume removes); metrics.* grow by whole lines, of which a crash may cut the last one short. The format,
+-- which --resume removes); run.json and script.lua are there from its first moment, and no script writes them.
+-- metrics.* grow by whole lines, of which a crash may cut the last one short. The format,
 -- "trinity run 1" (paths are relative to the run's folder; times in seconds, ISO 8601 in UTC; a field that does not
 -- apply is missing):
 --
 --   run.json       { kind = 'trinity run 1', name, status = 'running' | 'done' | 'interrupted' | 'failed', error,
---                    script, command = [words], folder (where it was started), options = { resolved }, seed,
---                    started_at, ended_at, seconds, resumed_at = [times], pid, process_start, ranks,
+--                    script, start = { options = [words of the program's own], script, arguments = [words] } (what
+--                    `trinity runs resume` starts again), command = [words] (the same, to read), safe (whether with
+--                    --safe), folder (where it was started), options = { resolved }, seed, started_at, ended_at,
+--                    seconds, resumed_at = [times], pid, process_start, system (whose process it is), ranks,
 --                    versions { trinity, libtorch, luajit }, blas, machine { processor, cores, memory_bytes },
 --                    model, cluster (of the first problem), now = { label, search, method, seed, step, evaluations,
 --                    share, seconds, best_step_time_s, best_reward, fits, lower_bound_s, evaluations_per_s, left_s,
 --                    done, items } (the progress line, every two seconds) }
+--   .lock          held and touched by the process at work (engine/base/hold.h): other containers and machines see it
 --   script.lua     the script's text
 --   metrics.csv, metrics.jsonl, events.out.tfevents.*
 --                  a row now and then of every search, the same in all three; see lib/trinity/runs/metrics.lua. Fields:

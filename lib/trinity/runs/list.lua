@@ -12,6 +12,9 @@ local run_list = {}
 --- A path from the root of the file system.
 function run_list.absolute(path) return path:match '^/' and path or core.process().folder .. '/' .. path end
 
+--- The file of this program.
+run_list.program = core.program
+
 --- A field of what may be anybody's JSON, when it has the type that is expected.
 local function field(t, key, kind)
   local value = type(t) == 'table' and t[key]
@@ -52,9 +55,9 @@ local function best_search(path)
 end
 
 --- Status as it is: a run whose process has gone was killed.
-local function status_of(about)
+local function status_of(path, about)
   local status = field(about, 'status', 'string') or '?'
-  if status == 'running' and not (field(about, 'pid', 'number') and state.is_alive(about)) then
+  if status == 'running' and not state.is_alive(path, about) then
     return 'interrupted', 'killed'
   end
   return status, field(about, 'error', 'string')
@@ -67,7 +70,7 @@ function run_list.read(path)
   if not about or about.kind ~= 'trinity run 1' then return nil, ('%s is not the folder of a run'):format(path) end
   local best, searches = best_search(path)
   local started_s = epoch(field(about, 'started_at', 'string'))
-  local status, note = status_of(about)
+  local status, note = status_of(path, about)
   local run = { path = path, name = path:match '([^/]*)$', status = status, note = note, about = about,
     script = field(about, 'script', 'string'), model = field(about, 'model', 'string'),
     cluster = field(about, 'cluster', 'string'), started_s = started_s, searches = searches,
@@ -162,7 +165,7 @@ end
 --- Removes a run. A usage error when it runs and `force` is not true.
 function run_list.remove(run, force)
   if run.status == 'running' and not force then
-    util.fail_usage("run '%s' is running (process %d); --force deletes it anyway", run.name, run.about.pid)
+    util.fail_usage("run '%s' is running (process %s); --force deletes it anyway", run.name, tostring(run.about.pid))
   end
   core.remove_tree(run.path)
 end

@@ -9,6 +9,7 @@ local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local progress = require 'trinity.base.progress'
+local records = require 'trinity.runs.records'
 local run_folder = require 'trinity.runs.folder'
 local run_metrics = require 'trinity.runs.metrics'
 local run_problem = require 'trinity.runs.problem'
@@ -373,9 +374,9 @@ end
 --- Writes the best so far of a search that failed, as JSON text, into the run's folder: in a file of its own for a
 --- search within another one. Its path; nil where no run is kept.
 function run_search.rescue(search, text)
-  local record = search.record or active
+  local record = records[search] or active
   if not record then return nil end
-  local name = search.record and 'strategy' or ('rescued-%s-seed%s'):format(run_folder.word(search.method),
+  local name = records[search] and 'strategy' or ('rescued-%s-seed%s'):format(run_folder.word(search.method),
     tostring(search.options.seed))
   local path = ('%s/%s.json'):format(record.path, name)
   return record.run.folder:write(path, text) and record.run.path .. '/' .. path or nil

@@ -57,9 +57,13 @@ local function plain(options)
   return copy
 end
 
---- Whether the process of a run.json still runs.
-function state.is_alive(about)
-  return about.pid ~= nil and core.process_alive(about.pid, about.process_start or 0)
+--- Whether a process, of this machine or another that sees the folder, is at work on the run in it. The folders of
+--- earlier versions, which nobody holds, name a process of this machine.
+function state.is_alive(path, about)
+  local held = core.is_held(path, tostring(about.system))
+  if held ~= nil or type(about.pid) ~= 'number' then return held or false end
+  local ok, alive = pcall(core.process_alive, about.pid, about.process_start or 0)
+  return ok and alive
 end
 
 local function script_text(path)
@@ -68,8 +72,7 @@ local function script_text(path)
 end
 
 -- Fields of run.json that a resumed run reads.
-local types = { status = 'string', options = 'table', pid = 'number', process_start = 'number',
-  resumed_at = 'table' }
+local types = { status = 'string', options = 'table', pid = 'number', resumed_at = 'table', safe = 'boolean' }
 
 local function read_about(path)
   local about = json.read(path)
@@ -90,8 +93,11 @@ local function check_resume(path, name, script, options)
   if not util.exists(path .. '/run.json') then util.fail_usage("option '--resume': there is no run %s", path) end
   local about = read_about(path .. '/run.json')
   if about.status == 'done' then util.fail_usage("option '--resume': run '%s' is done", name) end
-  if about.status == 'running' and state.is_alive(about) then
-    util.fail_usage("option '--resume': run '%s' is still running (process %d)", name, about.pid)
+  if about.status == 'running' and state.is_alive(path, about) then
+    util.fail_usage("option '--resume': run '%s' is still running (process %d)", name, about.pid or 0)
+  end
+  if about.safe and not core.is_safe() then
+    util.fail_usage("option '--resume': run '%s' was made with --safe: 'trinity runs resume %s' goes on so", name, name)
   end
   if script_text(path .. '/script.lua') ~= script then
     util.fail_usage("option '--resume': the script has changed since run '%s' began (it was %s/script.lua)", name, path)
@@ -146,23 +152,25 @@ local function stem(path)
   return (path:match '([^/]*)$':gsub('%.lua$', ''))
 end
 
---- The program's options of a safe script, without which it must not go on: `trinity runs resume` repeats them.
-local function safe_words(given)
-  local words, is_safe, first = {}, false, -1
+--- How the script was started, for `trinity runs resume`: the program's own options, the script by the name that the
+--- program knows it by, its arguments. A safe script cannot change what is read here: its `arg` is a copy.
+local function start_of(script)
+  local given, scripts = rawget(_G, 'arg') or {}, core.home .. '/scripts/'
+  local start = { options = {}, arguments = {}, script = script }
+  if script:sub(1, #scripts) == scripts then start.script = stem(script) end
+  local first = -1
   while given[first - 1] do first = first - 1 end -- the program is the first
-  for i = first + 1, -1 do
-    words[#words + 1] = given[i]
-    is_safe = is_safe or given[i] == '--safe'
-  end
-  return is_safe and words or {}
+  for i = first + 1, -1 do table.insert(start.options, given[i]) end
+  for _, word in ipairs(given) do table.insert(start.arguments, word) end
+  return start
 end
 
---- The words of the command, with the script by the name that the program knows it by.
-local function command(script)
-  local given, words, scripts = rawget(_G, 'arg') or {}, { 'trinity' }, core.home .. '/scripts/'
-  for _, word in ipairs(safe_words(given)) do words[#words + 1] = word end
-  words[#words + 1] = script:sub(1, #scripts) == scripts and stem(script) or script
-  for _, word in ipairs(given) do words[#words + 1] = word end
+--- The same as the words of a command, for people.
+local function command(start)
+  local words = { 'trinity' }
+  for _, part in ipairs { start.options, { start.script }, start.arguments } do
+    for _, word in ipairs(part) do words[#words + 1] = word end
+  end
   return words
 end
 
@@ -173,10 +181,11 @@ end
 
 --- What run.json says at the start.
 local function describe(name, script, problem)
-  local process = core.process()
+  local process, start = core.process(), start_of(script)
   local options = state.settings.options
-  return { kind = kind, name = name, status = 'running', script = script, command = command(script),
-    folder = process.folder, options = plain(options), seed = options and tonumber(options.seed) or nil,
+  return { kind = kind, name = name, status = 'running', script = script, start = start, command = command(start),
+    safe = core.is_safe(), system = process.system, folder = process.folder, options = plain(options),
+    seed = options and tonumber(options.seed) or nil,
     started_at = state.time_text(os.time()), pid = process.pid, process_start = process.start,
     versions = library_versions(), machine = core.describe_machine(), model = problem and problem.graph.name or nil,
     cluster = problem and problem.cluster.name or nil }
@@ -194,7 +203,7 @@ end
 --- Writes run.json.
 function state.save()
   local run = state.run
-  return run.folder:write('run.json', about_text(run.about))
+  return run.folder:record(about_text(run.about))
 end
 
 local function base_name(script, problem)
@@ -207,9 +216,9 @@ end
 
 --- The new folder that the settings ask for, and its name; about(name) is what run.json says.
 local function make_folder(script, problem, about)
-  local name, root = state.settings.name, state.root()
-  if not name then return run_folder.make_next(root, base_name(script, problem), about) end
-  local made = run_folder.make(root, name, about(name))
+  local name, root, text = state.settings.name, state.root(), script_text(script)
+  if not name then return run_folder.make_next(root, base_name(script, problem), about, text) end
+  local made = run_folder.make(root, name, about(name), text)
   if not made then util.fail("there is a run '%s' already (%s/%s)", name, root, name) end
   return made, name
 end
@@ -219,10 +228,11 @@ local function reopen(script)
   local name, root = state.settings.name, state.root()
   local folder = run_folder.at(root .. '/' .. name)
   local about = check_resume(folder.path, name, script_text(script), state.settings.options)
+  if not core.hold_folder(folder.path) then util.fail("run '%s' is still running", name) end
   core.remove_leftovers(folder.path)
   local process = core.process()
   about.status, about.error, about.ended_at, about.now = 'running', nil, nil, nil
-  about.pid, about.process_start = process.pid, process.start
+  about.pid, about.process_start, about.system = process.pid, process.start, process.system
   about.resumed_at = about.resumed_at or {}
   table.insert(about.resumed_at, state.time_text(os.time()))
   return { folder = folder, name = name, about = about, resumed = true }
@@ -243,7 +253,6 @@ local function open(script, problem)
     is_first_rank(about)
     return core.to_json(about)
   end)
-  folder:write('script.lua', script_text(script))
   return { folder = folder, name = name, about = about }
 end
 
@@ -373,13 +382,13 @@ function state.finish(status, message)
   state.run = false
   if run.folder.broken then
     if util.exists(run.path .. '/run.json') then
-      pcall(core.write_file, run.path .. '/run.json', about_text(about))
+      pcall(core.write_record, run.path .. '/run.json', about_text(about))
     end
   elseif run.kept == 0 and run.results == 0 and not run.metrics.begun and not run.resumed and about.status == 'done'
     and #core.list_folder(run.path .. '/searches') == 0 then
     pcall(core.remove_tree, run.path)
   else
-    run.folder:keep('run.json', about_text(about))
+    run.folder:record(about_text(about))
     pcall(core.remove_tree, run.path .. '/spool')
   end
   if about.status == 'interrupted' then return 130 end

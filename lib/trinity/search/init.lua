@@ -9,6 +9,7 @@ local hooks = require 'trinity.base.hooks'
 local json = require 'trinity.base.json'
 local options_of = require 'trinity.base.options'
 local progress = require 'trinity.base.progress'
+local records = require 'trinity.runs.records'
 local search_curve = require 'trinity.search.curve'
 local simulator = require 'trinity.strategy.simulator'
 local strategy = require 'trinity.strategy.strategy'
@@ -162,7 +163,7 @@ end
 ---@param batch integer size of the last batch
 function Search:show(batch)
   check.integer('search:show', 1, 'batch', batch, 1)
-  local record = self.record
+  local record = records[self]
   if record then record:step(self) end
   local share = math.max(self.evaluations / self.options.evaluations,
     (core.clock_s() - self.start) / self.options.seconds)
@@ -204,7 +205,8 @@ end
 function Search:learned(fields)
   check.argument('search:learned', 1, 'fields', fields, 'table')
   self.updates = (self.updates or 0) + 1
-  if self.record then self.record:learned(fields) end
+  local record = records[self]
+  if record then record:learned(fields) end
 end
 
 --- The best so far as a strategy.
@@ -296,7 +298,7 @@ function search.run(method, problem, options, body)
     evaluations = 0, step = 0, curve = {}, placement = problem:placement(),
     start = core.clock_s(), progress = progress.new(method, options.quiet) }, Search)
   local keep
-  self.record, keep = hooks.searches.attach(method, problem, options)
+  records[self], keep = hooks.searches.attach(method, problem, options)
   local ok, message, stopped = run_body(self, body)
   self.progress:finish()
   if not ok and stopped and self.best then ok, self.stopped = true, true end
@@ -305,7 +307,7 @@ function search.run(method, problem, options, body)
     local saved = rescue(self)
     if type(message) == 'string' then error(message .. saved, 0) end
     -- An error object stays what it is; what there is to say goes beside it.
-    if saved ~= '' then io.stderr:write('trinity: ', method, ': the search failed', saved, '\n') end
+    if saved ~= '' then progress.say(('trinity: %s: the search failed%s'):format(method, saved)) end
     error(message, 0)
   end
   local found = self.best and self:result()

@@ -153,7 +153,7 @@ local attempts = {
     'problem.graph:save "sub/.hidden/x.json" return true',
     'return problem:load ".secret.json"' },
   { 'a zero byte in the name', 'problem.graph:save "escape.json\0.txt" return true' },
-  { 'the working directory itself', 'problem.graph:save "" return true' },
+  { 'the folder itself', 'problem.graph:save "" return true' },
   { 'a file of trinity',
     'problem.graph:save(home .. "/lib/trinity/escape.json") return true',
     'problem.graph:save(home .. "/models/escape.json") return true' },
@@ -225,7 +225,7 @@ local allowed = {
   'return trinity.methods.random(problem, { evaluations = 10, quiet = true }).metrics.feasible',
 }
 
-local program_line = "cd '%s/inner' && timeout 200 '%s' --safe --no-strict script.lua 2>&1; echo status=$?"
+local program_line = "cd '%s/inner' && timeout 200 '%s' --safe --no-strict --write . script.lua 2>&1; echo status=$?"
 
 -- The script that runs pieces, each with a problem of its own and libraries as they were: in its own process, or in
 -- workers of trinity.parallel_map.
@@ -456,7 +456,7 @@ it('keeps every module that has the FFI inside', function()
   end
 end)
 
-describe('--allow', function()
+describe('--write', function()
   it('opens further folders, for reading and writing, and nothing beside them', function()
     local folder = temporary()
     os.execute(("mkdir -p '%s/inner' '%s/data/sub'; ln -s / '%s/data/root'"):format(folder, folder, folder))
@@ -467,16 +467,16 @@ describe('--allow', function()
         local written = pcall(graph.save, graph, path)
         print(path, written, (pcall(trinity.model, path)))
       end ]])
-    local output = output_of(("cd '%s/inner' && '%s' --safe --allow ../data script.lua 2>&1"):format(folder, program))
-    expect(output):equals('../data/sub/g.json\ttrue\ttrue\nown.json\ttrue\ttrue\n../g.json\tfalse\tfalse\n'
+    local output = output_of(("cd '%s/inner' && '%s' --safe --write ../data script.lua 2>&1"):format(folder, program))
+    expect(output):equals('../data/sub/g.json\ttrue\ttrue\nown.json\tfalse\tfalse\n../g.json\tfalse\tfalse\n'
       .. '../data/.g.json\tfalse\tfalse\n../data/root/tmp/g.json\tfalse\tfalse\n')
   end)
   it('needs folders that are there, and --safe', function()
-    local status, output = run_trinity "--safe --allow /nowhere -e 'print(1)'"
+    local status, output = run_trinity "--safe --write /nowhere -e 'print(1)'"
     expect(output):matches '^trinity: [^\n]*/nowhere: cannot allow it to safe scripts: Not a directory\n$'
     expect(status):equals(1)
-    status, output = run_trinity "--allow /tmp -e 'print(1)'"
-    expect(output):equals 'trinity: --allow needs --safe: other scripts open any file\n'
+    status, output = run_trinity "--write /tmp -e 'print(1)'"
+    expect(output):equals 'trinity: --write needs --safe: other scripts open any file\n'
     expect(status):equals(2)
   end)
 end)

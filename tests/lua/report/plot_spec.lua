@@ -74,7 +74,7 @@ describe('trinity.plot', function()
   it('does not start gnuplot for safe scripts', function()
     local folder = temporary '.folder'
     os.execute(("mkdir '%s'"):format(folder))
-    local status, output = run_script(("--safe --allow '%s' SCRIPT '%s/x'"):format(folder, folder), [[
+    local status, output = run_script(("--safe --write '%s' SCRIPT '%s/x'"):format(folder, folder), [[
       local trinity = require 'trinity'
       print(trinity.plot.lines(arg[1], { series = { { points = { { 1, 2 } } } } }))
       print(trinity.plot.available())]])

@@ -27,7 +27,7 @@ trinity.run:result('mine', { lines = { 'a', 'b' } }, 'What was found.')
 -- What clock, machine, versions and graphviz (layout) say.
 local masked = {}
 for _, key in ipairs { 'seconds', 'started_at', 'ended_at', 'started_s', 'taken_s', 'pid', 'process_start', 'processor', 'cores',
-  'memory_bytes', 'libtorch', 'luajit', 'blas', 'folder', 'search_seconds',
+  'system', 'memory_bytes', 'libtorch', 'luajit', 'blas', 'folder', 'search_seconds',
   'layout' } do masked[key] = true end
 
 local function masking(value)

@@ -265,11 +265,11 @@ print(trinity.compare(problem, { 'random', 'trinity' }, { evaluations = options.
       expect(output):matches(case[2])
       core.write_file(broken .. '/run.json', core.to_json(about))
     end
-    about.command = nil
+    about.start = nil
     core.write_file(broken .. '/run.json', core.to_json(about))
     status, output = run 'runs resume broken'
     expect(status):equals(2)
-    expect(output):matches "^trinity: [^\n]*run.json: field 'command': expected the words of a command\n"
+    expect(output):matches "^trinity: [^\n]*run.json: field 'start': expected how the run was started\n"
     core.write_file(broken .. '/run.json', 'x')
     status, output = run 'runs resume broken'
     expect(status):equals(2)

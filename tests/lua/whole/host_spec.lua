@@ -200,7 +200,7 @@ trinity: own
 trinity: error in error handling
 trinity: error in error handling
 ]], '2>&1')
-    gives([[trinity -e 'error("a\0b", 0)' 2>&1 | od -c | head -1]], 0, '0000000   t   r   i   n   i   t   y   :       a  \\0   b  \\n\n')
+    gives([[trinity -e 'error("a\0b", 0)' 2>&1 | od -c | head -1]], 0, '0000000   t   r   i   n   i   t   y   :       a   \\   x   0   0   b  \\n\n')
     gives([[trinity -e 'error({})']], 1, 'trinity: (error object is a table value)\n')
   end)
   it('end with the stack, memory and finalisers', function()

@@ -1,0 +1,245 @@
+// The door to the file system (base/door.h) against links that are planted and folders that are
+// swapped while a restricted thread works.
+
+#include "base/door.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "base/file.h"
+#include "base/hold.h"
+#include "support/damage.h"
+#include "support/in_thread.h"
+
+using namespace trinity;
+using trinity::test::in_thread;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A folder with work/ (the working directory while it lives), work/inner/file.txt and
+/// outside/file.txt.
+class Yard {
+ public:
+  Yard() {
+    auto name = (fs::temp_directory_path() / "trinity-door-XXXXXX").string();
+    root_ = fs::canonical(mkdtemp(name.data()));
+    write_file(at("work/inner/file.txt"), "inside");
+    write_file(at("outside/file.txt"), "outside");
+    fs::current_path(root_ / "work");
+  }
+  ~Yard() {
+    fs::current_path(before_);
+    fs::remove_all(root_);
+  }
+  std::string at(const char* path) const { return (root_ / path).string(); }
+  size_t outside() const {
+    size_t files = 0;
+    for ([[maybe_unused]] const auto& entry : fs::directory_iterator(root_ / "outside")) ++files;
+    return files;
+  }
+
+ private:
+  fs::path before_ = fs::current_path();
+  fs::path root_;
+};
+
+/// Exchanges inner with a link to outside, on and on.
+class Swapper {
+ public:
+  explicit Swapper(const Yard& yard) {
+    fs::create_directory_symlink(yard.at("outside"), yard.at("work/link"));
+    thread_ = std::thread([this, a = yard.at("work/inner"), b = yard.at("work/link")] {
+      while (!done_) renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
+    });
+  }
+  ~Swapper() {
+    done_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("a folder that is swapped for a link while files are opened leads nowhere") {
+  const Yard yard;
+  int got = 0, escaped = 0;
+  {
+    const Swapper swapper(yard);
+    in_thread([&] {
+      restrict_files({"."}, {});
+      const auto attempt = [&](const auto& body) {
+        try {
+          body();
+          ++got;
+        } catch (const FileError&) {
+        }
+      };
+      for (int i = 0; i < 10000; ++i) {
+        attempt([&] { escaped += read_file("inner/file.txt") == "outside"; });
+        attempt([&] { write_file("inner/new.txt", "x", Durability::unsynced); });
+        attempt([&] { append_file("inner/more.txt", "x"); });
+        attempt([&] { remove_tree("inner/new.txt"); });
+        attempt([&] { escaped += !list_folder("inner").empty() && is_readable("inner/only.txt"); });
+        attempt([&] { check_output("inner/deep/new.txt"); });
+      }
+    });
+  }
+  CHECK(got > 100);
+  CHECK(escaped == 0);
+  CHECK(yard.outside() == 1);
+  CHECK(read_file(yard.at("outside/file.txt")) == "outside");
+}
+
+TEST_CASE("a planted link is never written through") {
+  const Yard yard;
+  const auto target = yard.at("outside/planted.txt");
+  // The names that were once guessed: of this process, the next few.
+  for (int count = 0; count < 200; ++count)
+    fs::create_symlink(target, yard.at("work/") + fmt::format(".a.json.{}-{}.part", getpid(), count));
+  write_file("a.json", "{}");
+  fs::create_symlink(target, "dangling.txt");
+  CHECK(test::message_of<FileError>([] { append_file("dangling.txt", "x"); }) ==
+        "dangling.txt: cannot write: Too many levels of symbolic links");
+  in_thread([] {
+    restrict_files({"."}, {});
+    CHECK_THROWS_AS(append_file("dangling.txt", "x"), FileError);
+    write_file("dangling.txt", "mine");  // takes the link's place
+  });
+  CHECK(yard.outside() == 1);
+}
+
+TEST_CASE("a restricted thread writes no record of a run, nor deeper than anybody removes") {
+  const Yard yard;
+  in_thread([] {
+    restrict_files({}, {});
+    CHECK(make_folder("runs/mine", {{"run.json", "{}"}, {"script.lua", "x"}}));
+    write_file("runs/mine/any/file.json", "{}");
+    for (const char* path : {"runs/mine/run.json", "runs/mine/script.lua", "runs/mine/x/run.json"})
+      CHECK_THROWS_WITH_AS(write_file(path, "{}"), doctest::Contains("the record of a run"),
+                           ForbiddenFile);
+    write_file("runs/mine/run.json", "{ }", Durability::synced, Purpose::record);
+    CHECK_THROWS_AS(write_file("runs/other.json", "{}"), ForbiddenFile);
+    std::string deep = "runs/mine";
+    for (int i = 0; i < 70; ++i) deep += "/x";
+    CHECK_THROWS_WITH_AS(write_file(deep, "x"), doctest::Contains("folders deep"), ForbiddenFile);
+  });
+  CHECK(read_file("runs/mine/run.json") == "{ }");
+}
+
+TEST_CASE("the folder of a run is held by one process until that ends") {
+  const Yard yard;
+  CHECK_FALSE(is_held("inner", true).has_value());
+  int ready[2];
+  REQUIRE(pipe(ready) == 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    const bool held = hold_folder("inner");
+    [[maybe_unused]] const auto told = write(ready[1], held ? "y" : "n", 1);
+    pause();
+    _exit(0);
+  }
+  char held = 0;
+  REQUIRE(read(ready[0], &held, 1) == 1);
+  CHECK(held == 'y');
+  CHECK(is_held("inner", true) == true);
+  CHECK(is_held("inner", false) == true);
+  CHECK_FALSE(hold_folder("inner"));
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+  CHECK(is_held("inner", true) == false);
+  CHECK(is_held("inner", false) == true);  // of another system: it was touched a moment ago
+  const timespec old[2] = {{1000, 0}, {1000, 0}};
+  utimensat(AT_FDCWD, "inner/.lock", old, 0);
+  CHECK(is_held("inner", false) == false);
+  CHECK(hold_folder("inner"));
+  leave_lock_to_parent();
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST_CASE("every call that fails is an error, and what was there stays whole") {
+  const Yard yard;
+  int64_t points = 0;
+  const auto each = [&](const std::function<void()>& body, const std::function<void()>& check) {
+    for (const int code : {EIO, ENOSPC, EMFILE, EACCES}) {
+      fail_call(0);
+      body();
+      const auto calls = fail_call(0);
+      REQUIRE(calls > 0);
+      for (int64_t nth = 1; nth <= calls; ++nth, ++points) {
+        fail_call(nth, code);
+        try {
+          body();
+        } catch (const FileError&) {
+        }
+        fail_call(0);
+        CAPTURE(nth);
+        check();
+      }
+    }
+  };
+  const auto no_part = [](const char* folder) {
+    for (const auto& entry : fs::directory_iterator(folder))
+      CHECK(entry.path().extension() != ".part");
+  };
+  each([] { read_file("inner/file.txt"); }, [] { CHECK(read_file("inner/file.txt") == "inside"); });
+  bool odd = false;
+  each([&] { write_file("inner/file.txt", (odd = !odd) ? "inside" : "beside"); },
+       [&] {
+         const auto text = read_file("inner/file.txt");
+         CHECK((text == "inside" || text == "beside"));
+         no_part("inner");
+       });
+  write_file("inner/log.txt", "");
+  each([] { append_file("inner/log.txt", "line\n", Durability::synced); },
+       [] { CHECK(read_file("inner/log.txt").size() % 5 == 0); });
+  each(
+      [] {
+        fs::remove_all("runs");
+        make_folder("runs/one", {{"run.json", "{}"}, {"script.lua", "x"}});
+      },
+      [&] {
+        if (!fs::exists("runs/one")) return;
+        CHECK(read_file("runs/one/run.json") == "{}");
+        CHECK(read_file("runs/one/script.lua") == "x");
+      });
+  // What cannot be removed stays, until somebody clears the folder.
+  each([] { check_output("inner/new.txt"); },
+       [&] {
+         CHECK(!fs::exists("inner/new.txt"));
+         remove_leftovers("inner");
+         no_part("inner");
+       });
+  each([] { list_folder("inner"); }, [] { CHECK(list_folder("inner").size() >= 1); });
+  MESSAGE(points << " failed calls");
+  CHECK(points > 100);
+}
+
+TEST_CASE("signals that break into calls cost no file") {
+  const Yard yard;
+  struct sigaction action = {}, before;
+  action.sa_handler = [](int) {};
+  sigaction(SIGUSR1, &action, &before);  // without SA_RESTART
+  for (int nth = 1; nth <= 7; ++nth) {
+    fail_call(nth, EINTR);
+    CHECK_NOTHROW(write_file("inner/file.txt", "x"));
+  }
+  fail_call(0);
+  sigaction(SIGUSR1, &before, nullptr);
+}

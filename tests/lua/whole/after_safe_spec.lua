@@ -1,0 +1,169 @@
+-- After a safe run: what a stranger's script left behind, and everything else of the program used on it. Every attack
+-- tries to have a file called PWNED made beside the run's folder, by a program that runs without --safe.
+
+local core = require 'trinity.core'
+
+local search = [[
+local trinity = require 'trinity'
+local options = trinity.options { 'A search.', evaluations = { default = 40, help = 'how many' } }
+local problem = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x2' }
+%s
+trinity.methods.random(problem, { evaluations = options.evaluations, quiet = true })
+]]
+
+-- A folder with stranger.lua, and what runs programs in it: (text) -> output with status=N.
+local function place(script)
+  local folder = temporary()
+  core.write_file(folder .. '/stranger.lua', script)
+  return folder, function(words)
+    return output_of(("cd '%s' && unset TRINITY_RUNS; timeout 100 '%s' %s 2>&1; echo status=$?"):format(folder, program, words))
+  end
+end
+
+-- A run of stranger.lua that failed, so that it can be resumed.
+local function failed_run(attack, options)
+  local folder, run = place(search:format(attack) .. "error 'stopped'\n")
+  local output = run(('--safe %s stranger.lua --run r'):format(options or ''))
+  expect(output):matches 'stopped'
+  return folder, run
+end
+
+local function edit(folder, change)
+  local path = folder .. '/runs/r/run.json'
+  local about = require('trinity.base.json').read(path)
+  change(about)
+  core.write_file(path, core.to_json(about))
+end
+
+local function unharmed(folder) expect(core.exists(folder .. '/PWNED')):equals(false) end
+
+describe('runs resume', function()
+  it('goes on with --safe, --no-strict, limits and threads', function()
+    local folder, run = failed_run('print(io == nil, rawget(_G, "x"), trinity.threads()) undeclared = 1',
+      '--no-strict --threads 3 --time-limit 50 --memory-limit 900M')
+    local output = run 'runs resume r'
+    expect(output):matches 'true\tnil\t3\n'
+    expect(output):matches 'stopped'
+    local about = require('trinity.base.json').read(folder .. '/runs/r/run.json')
+    expect(table.concat(about.start.options, ' ')):equals '--safe --no-strict --threads 3 --time-limit 50 --memory-limit 900M'
+  end)
+  it('goes on safely where the script changed its words', function()
+    local folder, run = failed_run [[for i = -9, -1 do arg[i] = nil end
+      arg[0] = '-e' arg[1] = 'os.execute "touch PWNED"'
+      if rawget(_G, 'io') then io.open('PWNED', 'w') end]]
+    expect(run 'runs resume r'):matches 'stopped'
+    unharmed(folder)
+  end)
+  it('runs no other command than that of the script', function()
+    for _, change in ipairs {
+      function(about) about.command = { 'trinity', '-e', 'os.execute "touch PWNED"' } end,
+      function(about) about.start.options = { '-e', 'os.execute "touch PWNED"' } end,
+      function(about) about.start.options = { '--threads', '1', '-lPWNED' } end,
+      function(about) about.start.script = '-eos.execute "touch PWNED"' end,
+      function(about) about.start.script = "'; touch PWNED; '" end,
+      function(about) about.folder = "/tmp'; touch PWNED; '" end,
+      function(about) about.start.arguments = { "'; touch PWNED; '" } end,
+      function(about) about.start.options = 'x' end,
+      function(about) about.start = nil end } do
+      local folder, run = failed_run ''
+      edit(folder, change)
+      expect(run 'runs resume r'):matches 'status=[12]\n$'
+      unharmed(folder)
+    end
+  end)
+  it('does not go on without --safe by hand either', function()
+    local _, run = failed_run ''
+    expect(run 'stranger.lua --run r --resume'):matches "run 'r' was made with %-%-safe"
+  end)
+end)
+
+describe('a safe script writes', function()
+  it('below the folder of its run, and nowhere else', function()
+    local folder, run = place(search:format [[
+      trinity.run:log { a = 1 }
+      for _, path in ipairs { trinity.run.path .. '/mine/a.json', 'b.json', 'runs/c.json', 'runs/other/d.json',
+        trinity.run.path .. '/run.json', trinity.run.path .. '/script.lua', trinity.run.path .. '/.lock',
+        trinity.run.path .. '/x/run.json', 'trinity/json.lua', 'search', '../e.json' } do
+        print(path, (pcall(trinity.files.write, path, '{}')))
+      end]])
+    expect(run '--safe stranger.lua --run r'):matches('runs/r/mine/a.json\ttrue\nb.json\tfalse\nruns/c.json\tfalse\n'
+      .. 'runs/other/d.json\tfalse\nruns/r/run.json\tfalse\nruns/r/script.lua\tfalse\nruns/r/.lock\tfalse\n'
+      .. 'runs/r/x/run.json\tfalse\ntrinity/json.lua\tfalse\nsearch\tfalse\n%.%./e.json\tfalse\n')
+    expect(output_of(("cd '%s' && find . -newer stranger.lua -type f -not -path './runs/r/*'"):format(folder))):equals ''
+  end)
+  it('no record of a run below --write, and nothing beside the program', function()
+    local build = program:match '^(.*)/'
+    local _, run = place(([[
+      local trinity = require 'trinity'
+      for _, path in ipairs { 'runs/fake/run.json', 'a.json', '%s/trinity', '%s/x.json' } do
+        print((pcall(trinity.files.write, path, '{}')))
+      end]]):format(build, build))
+    expect(run(("--safe --write . --write '%s' --write / stranger.lua"):format(build)))
+      :equals 'false\ntrue\nfalse\nfalse\nstatus=0\n'
+  end)
+end)
+
+describe('files left beside a script', function()
+  local evil = "local f = io and io.open('PWNED', 'w') if f then f:close() end return {}"
+  it('do not stand for modules of the library, of LuaJIT, or for commands', function()
+    local folder, run = place 'print(require("trinity").json.encode({ 1 }), require "jit.v" ~= nil)'
+    for _, path in ipairs { 'trinity/json.lua', 'trinity/init.lua', 'trinity.lua', 'trinity/files/json.lua', 'trinity/core.lua',
+      'trinity/base/util.lua', 'jit/v.lua', 'jit/bc.lua', 'search', 'runs', 'report', 'table3', 'pase', 'trinity/mine.lua' } do
+      core.write_file(folder .. '/' .. path, evil)
+    end
+    expect(run 'stranger.lua'):matches '%[%s*1%s*%]\ttrue\nstatus=0'
+    expect(run '-jv=/dev/null stranger.lua'):matches 'status=0'
+    for _, words in ipairs { '-l trinity.mine', 'search --help', 'runs --help', 'report --help', 'table3 --help',
+      'pase --help', "-e 'require \"trinity.mine\"'" } do run(words) end
+    unharmed(folder)
+  end)
+end)
+
+describe('a run folder is data', function()
+  it('whose graph a report does not run', function()
+    local folder, run = failed_run ''
+    core.write_file(folder .. '/runs/r/evil.lua', "io.open('PWNED', 'w'):close() return {}")
+    for _, graph in ipairs { 'evil.lua', '../../runs/r/evil.lua', 'graphs/../evil.lua', 'graphs/evil.lua', 'vgg16' } do
+      local path = folder .. '/runs/r/problems/1/problem.json'
+      local about = require('trinity.base.json').read(path)
+      about.graph = graph
+      core.write_file(path, core.to_json(about))
+      expect(run 'report runs/r --out page.html'):matches 'status=0'
+    end
+    unharmed(folder)
+  end)
+  it('that every command reads without running any of it', function()
+    local folder, run = failed_run ''
+    for _, path in ipairs { 'trinity.lua', 'trinity/init.lua', 'searches/1/init.lua', 'report.lua', 'model.lua' } do
+      core.write_file(folder .. '/runs/r/' .. path, "io.open('PWNED', 'w'):close() return {}")
+    end
+    for _, words in ipairs { 'runs', 'runs show r', 'runs compare r r', 'runs --json', 'watch --once r', 'report runs/r' } do
+      expect(run(words)):matches 'status=%d'
+    end
+    unharmed(folder)
+  end)
+end)
+
+it('the objects that a script is handed have no class behind them, and a search no record', function()
+  local _, run = place(search:format [[
+    local search = require 'trinity.search'
+    local function inner(what, object)
+      local found = select(2, pcall(function() return object.__index end))
+      print(what, type(found) == 'table')
+    end
+    search.run('mine', problem, search.options('mine', {}, { evaluations = 3, quiet = true }), function(self)
+      self:evaluate { problem:placement() }
+      inner('search', self)
+      inner('progress', self.progress)
+      print('record', self.record)
+    end)
+    local found = trinity.methods.random(problem, { evaluations = 3, quiet = true })
+    for name, object in pairs { problem = problem, graph = problem.graph, cluster = problem.cluster, strategy = found,
+      run = trinity.run, builder = trinity.graph.new { name = 'g' }, devices = trinity.devices, metrics = found.metrics,
+      placement = found.placement, options = search.declared, policy = trinity.daso.cycling } do inner(name, object) end]])
+  local output = run '--safe stranger.lua --run none'
+  expect(output):matches 'status=0'
+  expect(output):matches 'record\tnil'
+  expect(select(2, output:gsub('\tfalse\n', ''))):equals(13)
+  expect(output:find('\ttrue\n', 1, true)):equals(nil)
+end)

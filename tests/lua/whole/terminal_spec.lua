@@ -1,0 +1,58 @@
+-- Names of operators, models, files and runs that command a terminal: no command and no message prints them raw.
+
+local core = require 'trinity.core'
+
+local folder = temporary()
+local model = folder .. '/m\27[1m\194\155.json'
+
+local function make()
+  core.write_file(folder .. '/make.lua', ([[
+    local trinity = require 'trinity'
+    local builder = trinity.graph.new { name = 'g\27]0;PWNED\7' }
+    local last
+    for i = 1, 6 do
+      local name = ('op%%d\27[31m\194\155\226\128\174'):format(i)
+      builder:add_operator { name = name, type = 'T\27[2J', time_s = 0.01 * i }
+      if last then builder:add_edge(last, name, 1000) end
+      last = name
+    end
+    builder:build():save(%q)]]):format(model))
+  local status, output = run_trinity(("'%s/make.lua' --run none"):format(folder))
+  if status ~= 0 then error(output, 0) end
+end
+
+local function check(words)
+  local output = output_of(("cd '%s' && unset TRINITY_RUNS; timeout 100 '%s' %s 2>&1; echo status=$?"):format(folder, program,
+    words:gsub('MODEL', function() return "'" .. model .. "'" end)))
+  local at = output:find '[%z\1-\8\11-\31\127]' or output:find '\194[\128-\159]' or output:find('\226\128\174', 1, true)
+  if at then error(('%s: %q'):format(words, output:sub(math.max(1, at - 60), at + 60)), 0) end
+  return output
+end
+
+it('commands print them as text', function()
+  make()
+  local shown = 0
+  for _, words in ipairs {
+    'simulate --model MODEL --cluster p100x2', 'search --model MODEL --cluster p100x2 --evaluations 20 --run one',
+    'compare --model MODEL --cluster p100x2 --evaluations 20 --methods random,metis', 'info --model MODEL',
+    'info --model MODEL --cluster p100x2', 'timeline --model MODEL --cluster p100x2', 'export --model MODEL',
+    'export --model MODEL --format dot', 'export --model MODEL --format placement --cluster p100x2',
+    'pipeline MODEL --devices 2', 'runs', 'runs show one', 'runs compare one one', 'watch one --once',
+    'report runs/one', 'execute --model MODEL --cluster p100x2 --seconds 1',
+    'simulate --model MODEL --cluster nowhere', 'search --model MODEL --cluster p100x2 --method nothing',
+    'profile --model MODEL', "runs show 'x\27[1m'", "'x\27[1m.lua'", "'--x\27[1m'",
+    "search --model 'x\27[1m.json' --cluster p100x2", "runs --runs 'x\27[1m'", "-e 'error \"x\\27[1m\"'",
+    "-l 'x\27[1m'" } do
+    if check(words):find('\\x1B', 1, true) then shown = shown + 1 end
+  end
+  expect(shown > 10):equals(true)
+end)
+
+it('a script prints what it likes', function()
+  script_says(0, '^\27%[1mx\27%[0m\n$', 'SCRIPT', 'print "\\27[1mx\\27[0m"')
+end)
+
+it('printable text keeps every character that only shows', function()
+  expect(core.printable 'a\tb\nä│█ 漢 🙂'):equals 'a\tb\nä│█ 漢 🙂'
+  expect(core.printable '\27[1m\r\0\127\194\155\226\128\174\255\233'):equals '\\x1B[1m\\x0D\\x00\\x7F\\u{009B}\\u{202E}\\xFF\\xE9'
+end)

@@ -1,0 +1,57 @@
+// operator new of the test program, and so of every library that it is linked to: it counts, and
+// fails on demand.
+
+#include "support/failing_new.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<int64_t> g_made{0}, g_failing{0}, g_live{0};
+
+void* take(std::size_t bytes, std::size_t alignment) {
+  if (g_made.fetch_add(1, std::memory_order_relaxed) + 1 == g_failing) throw std::bad_alloc();
+  void* memory = alignment <= alignof(std::max_align_t)
+                     ? std::malloc(bytes > 0 ? bytes : 1)
+                     : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (!memory) throw std::bad_alloc();
+  g_live.fetch_add(1, std::memory_order_relaxed);
+  return memory;
+}
+
+void give(void* memory) noexcept {
+  if (memory) g_live.fetch_sub(1, std::memory_order_relaxed);
+  std::free(memory);
+}
+
+}  // namespace
+
+namespace trinity::test {
+
+int64_t fail_allocation(int64_t nth) {
+  g_failing = nth;
+  return g_made.exchange(0);
+}
+
+int64_t live_blocks() { return g_live; }
+
+}  // namespace trinity::test
+
+void* operator new(std::size_t bytes) { return take(bytes, 1); }
+void* operator new[](std::size_t bytes) { return take(bytes, 1); }
+void* operator new(std::size_t bytes, std::align_val_t align) {
+  return take(bytes, static_cast<std::size_t>(align));
+}
+void* operator new[](std::size_t bytes, std::align_val_t align) {
+  return take(bytes, static_cast<std::size_t>(align));
+}
+void operator delete(void* memory) noexcept { give(memory); }
+void operator delete[](void* memory) noexcept { give(memory); }
+void operator delete(void* memory, std::size_t) noexcept { give(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { give(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { give(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { give(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { give(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { give(memory); }

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <thread>
+
+namespace trinity::test {
+
+/// Runs `body` in a thread of its own, as what restrict_files() does holds for one thread.
+inline void in_thread(const std::function<void()>& body) {
+  std::exception_ptr failure;
+  std::thread([&] {
+    try {
+      body();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }).join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace trinity::test
