@@ -11,6 +11,7 @@
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'
+local util = require 'trinity.base.util'
 
 --- Rankers of moves: weights that are trained, or functions of a script.
 ---@class trinity.RankersModule
@@ -20,6 +21,31 @@ local rankers = {}
 
 rankers.shipped = core.home .. '/models/policies/moves.safetensors'
 rankers.features = core.move_features()
+
+local column, width = {}, #rankers.features
+for i, name in ipairs(rankers.features) do column[name] = i end
+
+--- Moves among which a rank function chooses; numbers are those of rankers.features.
+---@class trinity.MoveCandidates
+---@field count integer
+---@field features trinity.DoubleArray count x #trinity.rankers.features numbers, a row a move
+local Candidates = { __name = 'candidates' }
+Candidates.__index = Candidates
+
+--- Feature `name` of move i.
+---@param i integer
+---@param name string
+---@return number
+function Candidates:get(i, name)
+  check.integer('candidates:get', 1, 'i', i, 1, self.count)
+  local at = column[name]
+  if not at then
+    check.refuse('candidates:get', 2, 'name', 'unknown feature %s', util.unknown(tostring(name), rankers.features))
+  end
+  return self.features[(i - 1) * width + at]
+end
+
+rankers.candidates = Candidates
 
 --- Weights that score moves.
 ---@class trinity.Ranker
@@ -142,6 +168,7 @@ function Trainer:resume(path)
   return self.handle:resume(path)
 end
 
+check.methods(Candidates)
 check.methods(Ranker)
 check.methods(Trainer)
 return rankers
