@@ -37,6 +37,22 @@ int ranker_new(lua_State* L) {
   return 1;
 }
 
+/// ranker:score(features, count, scores): rows of kMoveFeatureCount numbers; double arrays
+int ranker_score(lua_State* L) {
+  const auto& self = object_arg<BoundRanker>(L, 1);
+  const auto features = numbers_arg(L, 2, "features");
+  const auto scores = numbers_arg(L, 4, "scores");
+  const auto count = integer_arg(L, 3, "count", 1, std::ssize(scores));
+  if (features.size() < at(count) * kMoveFeatures.size())
+    throw WrongArgument(2, "features",
+                        fmt::format("expected {} rows of {} numbers", count, kMoveFeatures.size()));
+  const std::vector<float> rows(features.begin(), features.end());
+  std::vector<float> out(at(count));
+  self.network->score(rows.data(), static_cast<int32_t>(count), out.data());
+  std::copy(out.begin(), out.end(), scores.begin());
+  return 0;
+}
+
 void push_notes(lua_State* L, const std::map<std::string, std::string>& notes) {
   lua_newtable(L);
   for (const auto& [name, text] : notes) set_field(L, name.c_str(), text);
@@ -175,6 +191,7 @@ int trainer_resume(lua_State* L) {
 }
 
 constexpr luaL_Reg kRanker[] = {TRINITY_BIND("save", ranker_save),
+                                TRINITY_BIND("score", ranker_score),
                                 TRINITY_BIND("hidden", ranker_hidden)};
 constexpr luaL_Reg kTrainer[] = {
     TRINITY_BIND("add", trainer_add),         TRINITY_BIND("set", trainer_set),

@@ -8,6 +8,7 @@
 --     return scores
 --   end })
 
+local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'
@@ -67,6 +68,18 @@ function Ranker:save(path, notes)
   check.argument('ranker:save', 1, 'path', path, 'string')
   if notes ~= nil then check.argument('ranker:save', 2, 'notes', notes, 'table') end
   self.handle:save(path, notes or self.notes)
+end
+
+--- The scores of candidates, of moves:draw() or of a rank function: the larger, the more is the move worth a try.
+---@param candidates trinity.MoveCandidates
+---@return trinity.DoubleArray
+function Ranker:score(candidates)
+  if type(candidates) ~= 'table' or util.class_of(candidates) ~= 'candidates' then
+    check.wrong('ranker:score', 1, 'candidates', candidates, 'candidates')
+  end
+  local scores = array.double(candidates.count)
+  if candidates.count > 0 then self.handle:score(candidates.features, candidates.count, scores) end
+  return scores
 end
 
 --- Weights from a file, which `trinity train` or ranker:save wrote.

@@ -187,3 +187,23 @@ describe('arrays', function()
     end
   end)
 end)
+
+describe('ranker:score', function()
+  it('gives the scores by which a search chooses', function()
+    local ranker = trinity.rankers.load(trinity.rankers.shipped)
+    local drawn, seen = problem:moves({ seed = 3 }):draw(start, 16), 0
+    local scores = ranker:score(drawn)
+    expect(#scores):equals(drawn.count)
+    local found = trinity.methods.annealing(problem, { evaluations = 60, starts = { start }, seed = 1, quiet = true,
+      rank = function(candidates)
+        seen = seen + 1
+        local list = {}
+        for i, score in ranker:score(candidates):each() do list[i] = score end
+        return list
+      end })
+    expect(seen > 10):equals(true)
+    expect(trinity.methods.annealing(problem, { evaluations = 60, starts = { start }, seed = 1, quiet = true,
+      rank = ranker }).metrics.step_time_s):equals(found.metrics.step_time_s)
+    expect(function() ranker:score({}) end):raises "ranker:score: argument 1 %('candidates'%): expected candidates, got table"
+  end)
+end)
