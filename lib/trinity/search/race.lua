@@ -1,14 +1,14 @@
 -- A race of two annealings: from the best start, and from a rival, a partition with few bytes between devices. After a
 -- quarter of the budget each, one goes on with the rest: the one that will be further ahead if both go on as in the
 -- second half of their quarter. A best start near a local optimum, as blocks of layers are, falls behind here though
--- its rival begins far above it; where it does not, the race costs a quarter of the budget. Spoken to like one searcher
--- of the engine (lib/trinity/search/ask_tell.lua).
+-- its rival begins far above it; where it does not, the race costs a quarter of the budget. Where a ranker chooses the
+-- moves a race does not pay (manual/moves.md). Spoken to like one searcher of the engine
+-- (lib/trinity/search/ask_tell.lua).
 
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
 local ranked = require 'trinity.search.ranked'
 local rewards = require 'trinity.strategy.rewards'
-local util = require 'trinity.base.util'
 local warm_start = require 'trinity.search.warm_start'
 
 local Race = {}
@@ -22,11 +22,12 @@ local least_budget = 200   -- evaluations that are worth a race
 local least_s = 1          -- seconds that are
 local imbalances = { 0.03, 0.3 }
 
---- Annealing as both do it: cooler than by default, since it begins from a good placement, with moves of whole layers
---- and most seeds on the critical path (engine/search/placement/moves.h); cooler still where a ranker chooses moves of
---- what it was trained for. last_temperature: nil for the default.
+--- Annealing as both do it, and as a search with a ranker does without a race: cooler than by default, since it begins
+--- from a good placement, with moves of whole layers and most seeds on the critical path
+--- (engine/search/placement/moves.h); cooler still where a ranker chooses moves of what it was trained for.
+--- last_temperature: nil for the default.
 function race.annealing(problem, start, seed, evaluations, ranker, last_temperature)
-  local first_temperature = ranker and problem.reward == rewards.step_time() and 0.1 or 1
+  local first_temperature = ranker and problem.reward == rewards.step_time() and 0.5 or 1
   return ranked.searcher(problem, 'annealing', { seed = seed, evaluations = math.min(evaluations, 2 ^ 40),
     starts = { start }, first_temperature = first_temperature, last_temperature = last_temperature, groups = true,
     evenly_one_in = 5 }, ranker)
@@ -61,8 +62,8 @@ end
 
 --- budget: evaluations of the whole race. Its result depends on the seed and the budget alone where progress() is not
 --- used.
-function race.new(problem, start, rival, seed, budget, ranker)
-  local function racer(from) return race.annealing(problem, from, seed, 2 ^ 40, ranker) end
+function race.new(problem, start, rival, seed, budget)
+  local function racer(from) return race.annealing(problem, from, seed, 2 ^ 40) end
   return setmetatable({ used = 0, share = 0, budget = budget, now = 1, best = {}, half = {},
     racers = { racer(start), racer(rival) } }, Race)
 end
@@ -118,13 +119,7 @@ function Race:tell(values, excess)
   self.used = self.used + searcher:evaluations() - self.before
 end
 
---- What a ranker came to in both; nil without one.
-function Race:ranking()
-  local first, second = self.racers[1]:ranking(), self.racers[2]:ranking()
-  if not first then return nil end
-  for key, value in util.sorted_pairs(second) do first[key] = first[key] + value end
-  return first
-end
+function Race:ranking() end -- nothing ranks
 
 function Race:close()
   for _, searcher in ipairs(self.racers) do searcher:close() end

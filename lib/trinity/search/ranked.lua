@@ -82,7 +82,7 @@ function ranked.searcher(problem, method, options, ranker)
   local is_function = type(ranker) == 'function'
   local searcher = core.searcher(problem.handle, method,
     util.merged(options, { ranker = is_function and true or ranker.handle }))
-  return is_function and scripted(searcher, ranker, options.candidates or 16) or searcher
+  return is_function and scripted(searcher, ranker, options.candidates or 10) or searcher
 end
 
 return ranked
