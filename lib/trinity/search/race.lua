@@ -21,16 +21,19 @@ local most_slower = 1.25   -- step time of a rival over the best start's
 local least_budget = 200   -- evaluations that are worth a race
 local least_s = 1          -- seconds that are
 local imbalances = { 0.03, 0.3 }
+local short_budget = 300   -- evaluations in which a ranker's choice is not to be widened
 
 --- Annealing as both do it, and as a search with a ranker does without a race: cooler than by default, since it begins
 --- from a good placement, with moves of whole layers and most seeds on the critical path
---- (engine/search/placement/moves.h); cooler still where a ranker chooses moves of what it was trained for.
---- last_temperature: nil for the default.
+--- (engine/search/placement/moves.h); cooler still where a ranker chooses moves by the step time, and greedy where the
+--- budget is short. last_temperature: nil for the default.
 function race.annealing(problem, start, seed, evaluations, ranker, last_temperature)
-  local first_temperature = ranker and problem.reward == rewards.step_time() and 0.5 or 1
-  return ranked.searcher(problem, 'annealing', { seed = seed, evaluations = math.min(evaluations, 2 ^ 40),
-    starts = { start }, first_temperature = first_temperature, last_temperature = last_temperature, groups = true,
-    evenly_one_in = 5 }, ranker)
+  local options = { seed = seed, evaluations = math.min(evaluations, 2 ^ 40), starts = { start },
+    first_temperature = 1, last_temperature = last_temperature, groups = true, evenly_one_in = 5 }
+  local by_time, short = problem.reward == rewards.step_time(), evaluations <= short_budget
+  if ranker and by_time then options.first_temperature = short and 0.3 or 0.5 end
+  if ranker and short then options.candidates, options.sharpness, options.plain_one_in = 24, 3, 50 end
+  return ranked.searcher(problem, 'annealing', options, ranker)
 end
 
 -- Whether a race fits what is left of the budget of the search `self`; ranks of a job agree on it.
