@@ -2,13 +2,14 @@
 -- quarter of the budget each, one goes on with the rest: the one that will be further ahead if both go on as in the
 -- second half of their quarter. A best start near a local optimum, as blocks of layers are, falls behind here though
 -- its rival begins far above it; where it does not, the race costs a quarter of the budget. Where a ranker chooses the
--- moves a race does not pay (manual/moves.md). Spoken to like one searcher of the engine
+-- moves by the step time a race does not pay (race.pays). Spoken to like one searcher of the engine
 -- (lib/trinity/search/ask_tell.lua).
 
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
 local ranked = require 'trinity.search.ranked'
 local rewards = require 'trinity.strategy.rewards'
+local util = require 'trinity.base.util'
 local warm_start = require 'trinity.search.warm_start'
 
 local Race = {}
@@ -23,7 +24,7 @@ local least_s = 1          -- seconds that are
 local imbalances = { 0.03, 0.3 }
 local short_budget = 300   -- evaluations in which a ranker's choice is not to be widened
 
---- Annealing as both do it, and as a search with a ranker does without a race: cooler than by default, since it begins
+--- Annealing as both do it, and as a search that does not race: cooler than by default, since it begins
 --- from a good placement, with moves of whole layers and most seeds on the critical path
 --- (engine/search/placement/moves.h); cooler still where a ranker chooses moves by the step time, and greedy where the
 --- budget is short. last_temperature: nil for the default.
@@ -32,9 +33,14 @@ function race.annealing(problem, start, seed, evaluations, ranker, last_temperat
     first_temperature = 1, last_temperature = last_temperature, groups = true, evenly_one_in = 5 }
   local by_time, short = problem.reward == rewards.step_time(), evaluations <= short_budget
   if ranker and by_time then options.first_temperature = short and 0.3 or 0.5 end
+  if ranker and not by_time then options.candidates = 16 end
   if ranker and short then options.candidates, options.sharpness, options.plain_one_in = 24, 3, 50 end
   return ranked.searcher(problem, 'annealing', options, ranker)
 end
+
+--- Whether the search `self` shall race: a ranker by the step time, which it was trained for, does better without
+--- (manual/moves.md), by other rewards with one.
+function race.pays(self) return not self.ranker or self.problem.reward ~= rewards.step_time() end
 
 -- Whether a race fits what is left of the budget of the search `self`; ranks of a job agree on it.
 local function has_room(self)
@@ -65,8 +71,8 @@ end
 
 --- budget: evaluations of the whole race. Its result depends on the seed and the budget alone where progress() is not
 --- used.
-function race.new(problem, start, rival, seed, budget)
-  local function racer(from) return race.annealing(problem, from, seed, 2 ^ 40) end
+function race.new(problem, start, rival, seed, budget, ranker)
+  local function racer(from) return race.annealing(problem, from, seed, 2 ^ 40, ranker) end
   return setmetatable({ used = 0, share = 0, budget = budget, now = 1, best = {}, half = {},
     racers = { racer(start), racer(rival) } }, Race)
 end
@@ -122,7 +128,13 @@ function Race:tell(values, excess)
   self.used = self.used + searcher:evaluations() - self.before
 end
 
-function Race:ranking() end -- nothing ranks
+--- What a ranker came to in both; nil without one.
+function Race:ranking()
+  local first, second = self.racers[1]:ranking(), self.racers[2]:ranking()
+  if not first then return nil end
+  for key, value in util.sorted_pairs(second) do first[key] = first[key] + value end
+  return first
+end
 
 function Race:close()
   for _, searcher in ipairs(self.racers) do searcher:close() end
