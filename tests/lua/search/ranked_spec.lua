@@ -197,3 +197,18 @@ describe('a trainer by another reward', function()
     expect(output):matches "unknown 'mdpa', did you mean 'mdpe'"
   end)
 end)
+
+describe('fronts', function()
+  local fronts = require 'trinity.methods.move_fronts'
+  it('have the area that their best points take', function()
+    expect(fronts.area {}):equals(0)
+    expect(fronts.area { { 0.5, 0.5 }, { 0.75, 0.75 }, { 2, 0 } }):near(0.25, 1e-15)
+    expect(fronts.area { { 0.75, 0.25 }, { 0.25, 0.75 } }):near(0.25 * 0.75 + 0.75 * 0.25 - 0.25 * 0.25, 1e-15)
+  end)
+  it('grow with the budget, and are the same from the same seed', function()
+    local case = { problem = problem, starts = { { placement = trinity.methods.m_etf(problem, { quiet = true }).placement } } }
+    local few, more = fronts.run('trinity', case, 20, 1, true), fronts.run('trinity', case, 120, 1, true)
+    expect(few):below(more)
+    expect(fronts.run('trinity', case, 20, 1, true)):equals(few)
+  end)
+end)
