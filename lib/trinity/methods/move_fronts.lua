@@ -1,6 +1,6 @@
 -- What searches find between two ends of a reward: the front of step time and peak memory over all that they price
--- the weights of the two change, as a hypervolume. `trinity policy front` prints it for families of networks that a
--- ranker was not trained on.
+-- while the weights of the two change, as a hypervolume. `trinity policy front` prints it for families of networks that
+-- a ranker was not trained on.
 
 local methods = require 'trinity.methods'
 local problems = require 'trinity.strategy.problem'
