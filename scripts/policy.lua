@@ -1,16 +1,20 @@
 #!/usr/bin/env trinity
 -- What a trained ranker of moves is, and what it is worth: method trinity with it beside other searches that begin from
 -- the same placement, on a list of graphs and clusters (show), or on families of networks that it was not trained on,
--- each held out in turn (study).
+-- each held out in turn (study). Whether a policy of placements learns from nothing where the optimum is known
+-- (optima). How large the fronts of time and memory are that a ranked search finds on such families (front).
 
 local trinity = require 'trinity'
+local known_optima = require 'trinity.methods.known_optima'
+local fronts = require 'trinity.methods.move_fronts'
 local study = require 'trinity.methods.move_study'
 local training = require 'trinity.methods.move_training'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Says what a ranker of moves was trained on, and holds it against searches without one.',
-  what = { default = {}, position = true, help = 'show, and a file of weights (those of method trinity); or study' },
+  what = { default = {}, position = true,
+    help = 'show, and a file of weights (those of method trinity); study; optima; or front' },
   graphs = { default = '', help = "MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY, with commas; '': no searches" },
   clusters = { default = 'p100x4', help = 'with commas' },
   evaluations = { default = '1000', help = 'placements that each search may simulate; of a study with commas' },
@@ -20,11 +24,15 @@ local options = trinity.options {
   variants = { default = false, help = 'a study with untrained weights, a linear score and one made by hand, too' },
   folder = { default = 'runs/policy', help = 'of a study: trained weights, which it makes where they are not there' },
   against = { default = 'annealing,best,local_search', help = 'methods with commas' },
+  units = { default = '100,300,1000', help = 'of optima, with commas' },
+  samples = { default = 6000, help = 'of optima: placements that a policy may draw', min = 20, integer = true },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 local action, file = options.what[1] or 'show', options.what[2] or trinity.rankers.shipped
-if action ~= 'show' and action ~= 'study' or options.what[action == 'show' and 3 or 2] then
-  util.fail_usage("trinity policy: expected show FILE or study, got '%s'", table.concat(options.what, ' '))
+local actions = { show = true, study = true, optima = true, front = true }
+if not actions[action] or options.what[action == 'show' and 3 or 2] then
+  util.fail_usage("trinity policy: expected show FILE, study, optima or front, got '%s'",
+    table.concat(options.what, ' '))
 end
 
 local budgets = {}
@@ -41,12 +49,16 @@ local function name_of(budget)
   return budget.seconds and ('%g s'):format(budget.seconds) or ('%d evaluations'):format(budget.evaluations)
 end
 
-local function show_study()
-  local looks = require('trinity.base.progress').new('policy', options.json)
+local function family_set()
   local families
   for _, name in ipairs(util.words(options.families)) do families = util.merged(families, { [name] = true }) end
+  return families
+end
+
+local function show_study()
+  local looks = require('trinity.base.progress').new('policy', options.json)
   local rows, names = study.run({ folder = options.folder, budgets = budgets, seeds = options.seeds,
-    variants = options.variants, families = families }, function(text) looks:update { text = text } end)
+    variants = options.variants, families = family_set() }, function(text) looks:update { text = text } end)
   if options.json then return print(trinity.json.encode { rows = rows, searches = names }) end
   for b, budget in ipairs(budgets) do
     local cells, own, with_room = {}, {}, {}
@@ -86,6 +98,69 @@ local function show_study()
   print(('made by: trinity policy %s'):format(table.concat(arg, ' ')))
 end
 
+-- Numbers of seeds as a cell.
+local function cell(list, format)
+  return table.concat(util.map(list, function(x) return x and format:format(x) or 'never' end), ', ')
+end
+
+local function show_optima()
+  local enough, cells, rows = 0.95, {}, {}
+  for _, kind in ipairs(known_optima.kinds) do
+    for _, word in ipairs(util.words(options.units)) do
+      local units = tonumber(word)
+      if not units or units < 8 or units % 1 ~= 0 then
+        util.fail_usage("option --units: expected integers from 8 with commas, got '%s'", options.units)
+      end
+      local case = known_optima.case(kind, units)
+      local row = { kind = kind, units = case.problem.graph.units, etf = known_optima.constructed(case, 'etf'),
+        learned = {}, samples = {}, frozen = {} }
+      for seed = 1, options.seeds do
+        row.learned[seed], row.samples[seed] = known_optima.learn(case, seed, options.samples, enough)
+        row.samples[seed] = row.samples[seed] or false
+        row.frozen[seed] = known_optima.learn(case, seed, options.samples, enough, true)
+      end
+      rows[#rows + 1] = row
+      cells[#cells + 1] = { kind, ('%d'):format(row.units), ('%.2f'):format(row.etf), cell(row.frozen, '%.2f'),
+        cell(row.learned, '%.2f'), cell(row.samples, '%d') }
+    end
+  end
+  if options.json then return print(trinity.json.encode { rows = rows, enough = enough }) end
+  print(('share of the optimum\'s gain over one device, best of at most %d placements, a seed each\n'):format(
+    options.samples))
+  print(trinity.format_table({ 'problem', 'units', 'ETF', 'never updated', 'learned', 'placements to 0.95' }, cells))
+end
+
+local function show_front()
+  local cells, rows, logs = {}, {}, { best = 0, trinity = 0 }
+  local looks = require('trinity.base.progress').new('policy', options.json)
+  local function say(text) looks:update { text = text } end
+  study.each_case(options.folder, family_set(), say, function(case, ranker)
+    local row = { case = case.label, annealing = 0, best = 0, trinity = 0 }
+    for seed = 1, options.seeds do
+      for _, name in ipairs { 'annealing', 'best', 'trinity' } do
+        local rank = name == 'trinity' and ranker or nil
+        row[name] = row[name] + fronts.run(name, case, budgets[1].evaluations, seed, rank) / options.seeds
+      end
+    end
+    rows[#rows + 1] = row
+    for _, name in ipairs { 'best', 'trinity' } do logs[name] = logs[name] + math.log(row[name] / row.annealing) end
+    cells[#cells + 1] = { row.case, ('%.4f'):format(row.annealing), ('%.3f'):format(row.best / row.annealing),
+      ('%.3f'):format(row.trinity / row.annealing) }
+    say(case.label)
+  end)
+  if options.json then return print(trinity.json.encode { rows = rows }) end
+  print(trinity.format_table({ 'held out', 'hypervolume of annealing', 'best over it', 'ranked over it' }, cells))
+  print(('geometric means: %.4f, %.4f'):format(math.exp(logs.best / #rows), math.exp(logs.trinity / #rows)))
+end
+
+if action == 'front' then
+  show_front()
+  os.exit(0)
+end
+if action == 'optima' then
+  show_optima()
+  os.exit(0)
+end
 if action == 'study' then
   show_study()
   os.exit(0)

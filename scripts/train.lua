@@ -17,6 +17,11 @@ local options = trinity.options {
   rounds = { default = 0, help = 'rounds in all, the first 4 of imitation; 0: as many as the minutes allow', min = 0,
     integer = true },
   hidden = { default = '32,32', help = "widths of the hidden layers with commas; '': a linear score" },
+  start = { default = '', help = 'weights that it goes on from, whose layers they then are' },
+  reward = { default = 'step_time', help = 'what is learned: step_time or mdpe' },
+  alpha = { default = 0.5, help = 'of mdpe: weight of the step time', min = 0 },
+  beta = { default = 0.3, help = 'of mdpe: weight of the peak communication', min = 0 },
+  gamma = { default = 0.2, help = 'of mdpe: weight of the peak memory', min = 0 },
   seed = { default = 1, help = 'of weights and episodes', min = 0, integer = true },
   resume = { default = false, help = 'goes on from SAVE.training, which every round writes' },
   save = { default = 'runs/train/moves.safetensors', writes = '', help = 'where the weights go' },
@@ -27,11 +32,17 @@ for i, word in ipairs(util.words(options.hidden)) do
   hidden[i] = tonumber(word)
   if not hidden[i] then util.fail_usage("option --hidden: expected widths with commas, got '%s'", options.hidden) end
 end
-local cases, left_out = training.cases(options.graphs, options.clusters)
+local rewards = { step_time = trinity.rewards.step_time, mdpe = trinity.rewards.mdpe }
+if not rewards[options.reward] then
+  util.fail_usage('option --reward: unknown %s', util.unknown(options.reward, { 'mdpe', 'step_time' }))
+end
+local weights = options.reward == 'mdpe' and util.picked(options, { 'alpha', 'beta', 'gamma' }, false) or nil
+local cases, left_out = training.cases(options.graphs, options.clusters, rewards[options.reward](weights))
 if #cases == 0 then util.fail_usage('option --graphs: no heuristic fits on any of the graphs and clusters') end
 for _, label in ipairs(left_out) do print(label .. ': left out, no heuristic fits') end
 
-local ranker = trinity.rankers.new { hidden = hidden, seed = options.seed }
+local ranker = options.start ~= '' and trinity.rankers.load(options.start)
+  or trinity.rankers.new { hidden = hidden, seed = options.seed }
 local trainer = trinity.rankers.trainer(ranker, { seed = options.seed })
 training.add(trainer, cases)
 local state, round, before_s = options.save .. '.training', 0, 0
@@ -82,7 +93,9 @@ end
 ranker:save(options.save, { rounds = tostring(round), seed = tostring(options.seed),
   trained_on = table.concat(util.map(cases, function(case) return case.label end), ', '),
   hours = ('%.1f'):format(math.ceil(seconds() / 360) / 10),
-  command = ('trinity train --graphs %s --clusters %s --rounds %d --hidden %s --seed %d'):format(options.graphs,
-    options.clusters, round, options.hidden == '' and "''" or options.hidden, options.seed) })
+  command = ('trinity train --graphs %s --clusters %s --rounds %d --hidden %s --seed %d%s%s'):format(options.graphs,
+    options.clusters, round, options.hidden == '' and "''" or options.hidden, options.seed,
+    options.start ~= '' and ' --start ' .. options.start or '', weights and (' --reward mdpe --alpha %g --beta %g '
+    .. '--gamma %g'):format(weights.alpha, weights.beta, weights.gamma) or '') })
 print(('\nthe weights are saved in %s'):format(options.save))
 if stopped then os.exit(130) end

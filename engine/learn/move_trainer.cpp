@@ -23,6 +23,17 @@ double worth(double gain) { return gain > kLeastGain ? 0.3 + std::min(5.0, gain 
 
 }  // namespace
 
+namespace {
+
+double mean_share(const std::vector<MoveTrainer::Episode>& episodes) {
+  if (episodes.empty()) throw ArgumentError("expected at least one episode");
+  double sum = 0;
+  for (const auto& episode : episodes) sum += std::log(episode.share);
+  return std::exp(sum / static_cast<double>(episodes.size()));
+}
+
+}  // namespace
+
 struct MoveTrainer::Task {
   explicit Task(std::shared_ptr<const Problem> bound)
       : problem(std::move(bound)), space(*problem) {}
@@ -35,6 +46,8 @@ MoveTrainer::MoveTrainer(std::shared_ptr<MoveNetwork> network, const MoveTrainin
                          ThreadPool& pool)
     : network_(std::move(network)), options_(options), pool_(pool) {
   adam_.reset(network_->parameters().size());
+  const float* scale = network_->parameters().data("scale");
+  standardised_ = std::any_of(scale, scale + kMoveFeatureCount, [](float s) { return s != 1; });
 }
 
 void MoveTrainer::add(std::shared_ptr<const Problem> problem,
@@ -79,16 +92,12 @@ MoveTrainer::Episode MoveTrainer::run_one(uint64_t number) const {
   return {search.take_choices(), search.best()->value / start};
 }
 
-std::vector<MoveTrainer::Episode> MoveTrainer::run(int32_t episodes, Report& report) {
+std::vector<MoveTrainer::Episode> MoveTrainer::run(int32_t episodes) const {
   if (tasks_.empty()) throw ArgumentError("expected a problem to train on");
   std::vector<Episode> list(at(episodes));
   pool_.parallel_for(episodes, [&](int item, int) {
     list[item] = run_one(static_cast<uint64_t>(episodes_ + item));
   });
-  episodes_ += episodes;
-  double sum = 0;
-  for (const auto& episode : list) sum += std::log(episode.share);
-  report.best_share = std::exp(sum / episodes);
   return list;
 }
 
@@ -178,10 +187,14 @@ struct Entropy {
 
 }  // namespace
 
-MoveTrainer::Report MoveTrainer::imitate(int32_t episodes) {
+MoveTrainer::Report MoveTrainer::imitate(int32_t episodes) { return imitate(run(episodes)); }
+
+MoveTrainer::Report MoveTrainer::imitate(const std::vector<Episode>& episodes) {
   Report report;
+  report.best_share = mean_share(episodes);
+  episodes_ += std::ssize(episodes);
   Tried tried;
-  for (const auto& episode : run(episodes, report))
+  for (const auto& episode : episodes)
     for (const auto& choice : episode.choices) tried.add(choice);
   for (const double gain : tried.gains) report.improving += gain > kLeastGain;
   report.trials = static_cast<int64_t>(tried.size());
@@ -295,11 +308,14 @@ void MoveTrainer::each_batch(std::vector<Trial>& trials, Use use, End end) {
   }
 }
 
-MoveTrainer::Report MoveTrainer::reinforce(int32_t episodes) {
+MoveTrainer::Report MoveTrainer::reinforce(int32_t episodes) { return reinforce(run(episodes)); }
+
+MoveTrainer::Report MoveTrainer::reinforce(const std::vector<Episode>& episodes) {
   Report report;
-  const auto list = run(episodes, report);
+  report.best_share = mean_share(episodes);
+  episodes_ += std::ssize(episodes);
   std::vector<Trial> trials;
-  for (const auto& episode : list) add_trials(episode.choices, trials);
+  for (const auto& episode : episodes) add_trials(episode.choices, trials);
   report.trials = static_cast<int64_t>(trials.size());
   double squares = 0;
   for (const auto& trial : trials) squares += trial.advantage * trial.advantage;

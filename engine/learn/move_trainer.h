@@ -28,6 +28,7 @@ struct MoveTrainingOptions {
 /// same seed, whatever the number of threads.
 class MoveTrainer {
  public:
+  /// A network that was trained before keeps how it shifts and scales features.
   MoveTrainer(std::shared_ptr<MoveNetwork> network, const MoveTrainingOptions& options,
               ThreadPool& pool);
 
@@ -46,9 +47,16 @@ class MoveTrainer {
   /// Learns which of the moves that were tried made the step shorter: cross-entropy, weighted by
   /// the gain (Ross et al. 2011, DAgger: the states are those that the ranker itself comes to).
   Report imitate(int32_t episodes);
+  /// The same from episodes that ran elsewhere (RankingOptions::record), by any reward.
+  struct Episode {
+    std::vector<RankedMoves::Choice> choices;
+    double share = 1;  ///< best found / start, for the report
+  };
+  Report imitate(const std::vector<Episode>& episodes);
   /// Learns the choice among candidates: REINFORCE, or PPO where options().clip is above 0
   /// (Schulman et al. 2017).
   Report reinforce(int32_t episodes);
+  Report reinforce(const std::vector<Episode>& episodes);
 
   /// The network with what the training goes on from; load_move_network() reads its weights, too.
   /// Throws FileError.
@@ -66,11 +74,7 @@ class MoveTrainer {
  private:
   struct Task;
   struct Trial;
-  struct Episode {
-    std::vector<RankedMoves::Choice> choices;
-    double share = 1;
-  };
-  std::vector<Episode> run(int32_t episodes, Report& report);
+  std::vector<Episode> run(int32_t episodes) const;
   Episode run_one(uint64_t number) const;
   void step(std::vector<float>& gradient, double scale);
   void add_trials(const std::vector<RankedMoves::Choice>& choices,

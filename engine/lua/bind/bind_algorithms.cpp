@@ -6,6 +6,7 @@
 #include "graph/algorithms.h"
 #include "graph/cuts.h"
 #include "graph/operator_types.h"
+#include "graph/units.h"
 #include "lua/bind/module.h"
 
 // Traversal and algorithms of graphs (graph/algorithms.h, graph/cuts.h) as methods of the bound
@@ -250,6 +251,24 @@ int graph_min_cut(lua_State* L) {
   return 3;
 }
 
+/// graph:unit_edges() -> how many edges lie between colocation units; graph:unit_edges(from, to,
+/// bytes): writes them, sorted, into arrays of as many entries
+int graph_unit_edges(lua_State* L) {
+  const auto units = make_unit_graph(object_arg<const Graph>(L, 1));
+  if (lua_isnoneornil(L, 2)) return push_number(L, static_cast<double>(units.edges.size()));
+  std::vector<int32_t> from, to;
+  std::vector<double> bytes;
+  for (const auto& edge : units.edges) {
+    from.push_back(edge.from);
+    to.push_back(edge.to);
+    bytes.push_back(static_cast<double>(edge.bytes));
+  }
+  fill_from_1(L, 2, "from", from);
+  fill_from_1(L, 3, "to", to);
+  fill_numbers(L, 4, "bytes", bytes);
+  return 0;
+}
+
 constexpr luaL_Reg kVector[] = {TRINITY_BIND("span", vector_span)};
 constexpr luaL_Reg kGraph[] = {TRINITY_BIND("find", graph_find),
                                TRINITY_BIND("suggestion", graph_suggestion),
@@ -258,7 +277,8 @@ constexpr luaL_Reg kGraph[] = {TRINITY_BIND("find", graph_find),
                                TRINITY_BIND("values", graph_values),
                                TRINITY_BIND("topological_order", graph_topological_order),
                                TRINITY_BIND("critical_path", graph_critical_path),
-                               TRINITY_BIND("min_cut", graph_min_cut)};
+                               TRINITY_BIND("min_cut", graph_min_cut),
+                               TRINITY_BIND("unit_edges", graph_unit_edges)};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "lua/bind/module.h"
 #include "lua/bind/option_list.h"
 #include "lua/bind/option_reader.h"
+#include "search/placement/annealing.h"
 
 namespace trinity::lua {
 
@@ -35,6 +36,22 @@ int ranker_new(lua_State* L) {
   bound->network = std::make_shared<MoveNetwork>(std::move(hidden), seed);
   push_object(L, std::move(bound));
   return 1;
+}
+
+/// ranker:score(features, count, scores): rows of kMoveFeatureCount numbers; double arrays
+int ranker_score(lua_State* L) {
+  const auto& self = object_arg<BoundRanker>(L, 1);
+  const auto features = numbers_arg(L, 2, "features");
+  const auto scores = numbers_arg(L, 4, "scores");
+  const auto count = integer_arg(L, 3, "count", 1, std::ssize(scores));
+  if (features.size() < at(count) * kMoveFeatures.size())
+    throw WrongArgument(2, "features",
+                        fmt::format("expected {} rows of {} numbers", count, kMoveFeatures.size()));
+  const std::vector<float> rows(features.begin(), features.end());
+  std::vector<float> out(at(count));
+  self.network->score(rows.data(), static_cast<int32_t>(count), out.data());
+  std::copy(out.begin(), out.end(), scores.begin());
+  return 0;
 }
 
 void push_notes(lua_State* L, const std::map<std::string, std::string>& notes) {
@@ -162,6 +179,30 @@ int trainer_reinforce(lua_State* L) {
   return push_report(L, object_arg<MoveTrainer>(L, 1).reinforce(episodes_arg(L)));
 }
 
+/// trainer:learn(kind, searchers, shares) -> report: as imitate() or reinforce(), from searches by
+/// annealing with `record`, which lose their record; shares: best found / start of each
+int trainer_learn(lua_State* L) {
+  auto& self = object_arg<MoveTrainer>(L, 1);
+  const auto kind = string_arg(L, 2, "kind");
+  table_arg(L, 3, "searchers");
+  table_arg(L, 4, "shares");
+  std::vector<MoveTrainer::Episode> episodes;
+  for_each(L, 3, [&](int i) {
+    auto* annealing =
+        dynamic_cast<Annealing*>(object_arg<BoundSearcher>(L, lua_gettop(L)).searcher.get());
+    if (!annealing) throw WrongArgument(3, "searchers", "expected annealings");
+    lua_rawgeti(L, 4, i);
+    episodes.push_back({annealing->take_choices(), number_arg(L, lua_gettop(L), "share")});
+    lua_pop(L, 1);
+  });
+  return push_report(L, kind == "imitate" ? self.imitate(episodes) : self.reinforce(episodes));
+}
+
+/// trainer:episodes() -> how many were learned from
+int trainer_episodes(lua_State* L) {
+  return push_number(L, static_cast<double>(object_arg<MoveTrainer>(L, 1).episodes()));
+}
+
 /// trainer:save(path, notes): the ranker and what the training goes on from
 int trainer_save(lua_State* L) {
   object_arg<MoveTrainer>(L, 1).save(string_arg(L, 2, "path"), notes_arg(L, 3));
@@ -175,11 +216,13 @@ int trainer_resume(lua_State* L) {
 }
 
 constexpr luaL_Reg kRanker[] = {TRINITY_BIND("save", ranker_save),
+                                TRINITY_BIND("score", ranker_score),
                                 TRINITY_BIND("hidden", ranker_hidden)};
 constexpr luaL_Reg kTrainer[] = {
     TRINITY_BIND("add", trainer_add),         TRINITY_BIND("set", trainer_set),
     TRINITY_BIND("imitate", trainer_imitate), TRINITY_BIND("reinforce", trainer_reinforce),
-    TRINITY_BIND("save", trainer_save),       TRINITY_BIND("resume", trainer_resume)};
+    TRINITY_BIND("learn", trainer_learn),     TRINITY_BIND("episodes", trainer_episodes),     TRINITY_BIND("save", trainer_save),
+    TRINITY_BIND("resume", trainer_resume)};
 constexpr luaL_Reg kRankerFunctions[] = {
     TRINITY_BIND("ranker", ranker_new), TRINITY_BIND("load_ranker", ranker_load),
     TRINITY_BIND("move_features", move_features),

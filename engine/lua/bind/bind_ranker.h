@@ -1,10 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "learn/move_network.h"
 #include "lua/host/check.h"
+#include "search/placement/searcher.h"
+#include "simulator/simulator.h"
 
 namespace trinity::lua {
 
@@ -34,6 +37,21 @@ class LuaRanker : public MoveRanker {
   int function_ = 0;
   std::span<double> features_, scores_;
 };
+
+/// A search in progress with what it refers to.
+struct BoundSearcher {
+  explicit BoundSearcher(std::shared_ptr<const Problem> bound)
+      : problem(std::move(bound)), space(*problem) {}
+  std::shared_ptr<const Problem> problem;
+  PlacementSpace space;
+  std::unique_ptr<Searcher> searcher;
+  std::shared_ptr<LuaRanker> rank;  // where the script ranks moves
+  size_t asked = 0;
+  std::optional<Simulator> simulator;  // where it runs side by side
+};
+
+template <>
+inline constexpr const char* kTypeName<BoundSearcher> = "searcher";
 
 /// Field `key`: a ranker, true for a LuaRanker, or null where there is none.
 std::shared_ptr<MoveRanker> ranker_field(lua_State* L, Fields& fields, const char* key);

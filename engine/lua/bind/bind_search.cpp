@@ -23,21 +23,6 @@
 
 namespace trinity::lua {
 
-/// A search in progress with what it refers to.
-struct BoundSearcher {
-  explicit BoundSearcher(std::shared_ptr<const Problem> bound)
-      : problem(std::move(bound)), space(*problem) {}
-  std::shared_ptr<const Problem> problem;
-  PlacementSpace space;
-  std::unique_ptr<Searcher> searcher;
-  std::shared_ptr<LuaRanker> rank;  // where the script ranks moves
-  size_t asked = 0;
-  std::optional<Simulator> simulator;  // where it runs side by side
-};
-
-template <>
-inline constexpr const char* kTypeName<BoundSearcher> = "searcher";
-
 namespace {
 
 constexpr int64_t kMostEvaluations = int64_t{1} << 40;
@@ -79,6 +64,7 @@ std::unique_ptr<Searcher> annealing(Fields& fields, const PlacementSpace& space,
   each_annealing_option(o, OptionReader{fields});
   o.ranking.ranker = ranker_field(fields.state(), fields, "ranker");
   each_ranking_option(o.ranking, OptionReader{fields});
+  o.ranking.record = fields.boolean("record", false);
   return std::make_unique<Annealing>(space, o);
 }
 

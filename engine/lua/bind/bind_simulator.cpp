@@ -283,10 +283,45 @@ void push_step(lua_State* L, const BoundTimeline& self, const PathStep& step) {
   }
 }
 
+const CriticalPath& path_of(BoundTimeline& self) {
+  if (!self.path) self.path = critical_path(*self.problem, self.placement, self.timeline);
+  return *self.path;
+}
+
+/// timeline:critical_steps() -> how many links the critical path has;
+/// timeline:critical_steps(kind, task, device, ready_s, start_s, end_s): writes them into arrays of
+/// as many entries. kind: 1 a task; 2 a transfer, with its producer and its receiver; 3 a
+/// collective, with task and device 0.
+int timeline_critical_steps(lua_State* L) {
+  auto& self = object_arg<BoundTimeline>(L, 1);
+  const auto& steps = path_of(self).steps;
+  if (lua_isnoneornil(L, 2)) return push_number(L, static_cast<double>(steps.size()));
+  std::vector<int32_t> kind, task, device;
+  std::vector<double> ready_s, start_s, end_s;
+  for (const auto& step : steps) {
+    const auto at = static_cast<size_t>(step.index);
+    const bool sent = step.kind == PathStep::Kind::transfer;
+    const bool ran = step.kind == PathStep::Kind::compute;
+    kind.push_back(ran ? 0 : sent ? 1 : 2);
+    task.push_back(ran ? step.index : sent ? self.timeline.transfers[at].task : -1);
+    device.push_back(ran ? self.timeline.device[at] : sent ? self.timeline.transfers[at].to : -1);
+    ready_s.push_back(seconds(step.ready_ns));
+    start_s.push_back(seconds(step.start_ns));
+    end_s.push_back(seconds(step.end_ns));
+  }
+  fill_from_1(L, 2, "kind", kind);
+  fill_from_1(L, 3, "task", task);
+  fill_from_1(L, 4, "device", device);
+  fill_numbers(L, 5, "ready_s", ready_s);
+  fill_numbers(L, 6, "start_s", start_s);
+  fill_numbers(L, 7, "end_s", end_s);
+  return 0;
+}
+
 /// timeline:critical_path() -> {steps={...}, compute_s=, wire_s=, collective_s=, queue_s=}
 int timeline_critical_path(lua_State* L) {
-  const auto& self = object_arg<BoundTimeline>(L, 1);
-  const auto path = critical_path(*self.problem, self.placement, self.timeline);
+  auto& self = object_arg<BoundTimeline>(L, 1);
+  const auto& path = path_of(self);
   lua_newtable(L);
   set_field(L, "compute_s", seconds(path.compute_ns));
   set_field(L, "wire_s", seconds(path.wire_ns));
@@ -337,6 +372,7 @@ constexpr luaL_Reg kTimeline[] = {TRINITY_BIND("tasks", timeline_tasks),
                                   TRINITY_BIND("memory", timeline_memory),
                                   TRINITY_BIND("chrome_trace", timeline_chrome_trace),
                                   TRINITY_BIND("critical_path", timeline_critical_path),
+                                  TRINITY_BIND("critical_steps", timeline_critical_steps),
                                   TRINITY_BIND("exposed_communication", timeline_exposed),
                                   TRINITY_BIND("by_type", timeline_by_type)};
 /// Further methods of a problem.

@@ -11,6 +11,7 @@
 #include "lua/host/check.h"
 #include "lua/host/structs.h"
 #include "selection/selection.h"
+#include "simulator/analysis.h"
 #include "simulator/batch.h"
 #include "simulator/bounds.h"
 #include "strategy/mesh.h"
@@ -39,6 +40,7 @@ struct BoundTimeline {
   std::vector<int32_t> placement;
   Metrics metrics;
   Timeline timeline;
+  std::optional<CriticalPath> path;  // once asked for
 };
 
 /// What policies are told of a problem's colocation units.
@@ -111,6 +113,7 @@ void open_problem(lua_State* L);
 void open_simulator(lua_State* L);
 void open_search(lua_State* L);
 void open_ranker(lua_State* L);
+void open_moves(lua_State* L);  // and more methods of problems, after open_problem()
 void open_selection(lua_State* L);
 void open_pase(lua_State* L);
 void open_splits(lua_State* L);

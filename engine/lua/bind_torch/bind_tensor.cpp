@@ -401,7 +401,7 @@ void open_tensor(lua_State* L) {
   set_functions(L, "functions", "tensor",
                 {kFunctions, kTensorShapeFunctions, kTensorGradientFunctions});
   set_functions(L, "internal", "tensor", {kInternal, kTensorInternalFunctions});
-  set_functions(L, "layers", "nn", {kTensorLayerFunctions});
+  set_functions(L, "layers", "nn", {kTensorLayerFunctions, kTensorLossFunctions});
   lua_getfield(L, -1, "layers");
   open_optimisers(L);
   lua_pop(L, 1);

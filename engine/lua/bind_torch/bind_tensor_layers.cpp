@@ -2,8 +2,8 @@
 #include "lua/bind/module.h"
 #include "lua/bind_torch/tensor.h"
 
-// What layers (lib/trinity/nn) and losses compute; optimisers. Functions are named as the user's
-// words are, so that messages read "nn.linear: argument 1 ('x'): ...".
+// What layers (lib/trinity/nn) compute. Functions are named as the user's words are, so that
+// messages read "nn.linear: argument 1 ('x'): ...".
 
 namespace trinity::lua {
 namespace {
@@ -109,64 +109,6 @@ int layer_gru(lua_State* L) {
   return 2;
 }
 
-enum class Reduce { mean, sum, none };
-
-/// "mean" (the default), "sum" or "none" at `index`.
-Reduce reduce_arg(lua_State* L, int index) {
-  if (lua_isnoneornil(L, index)) return Reduce::mean;
-  const auto name = string_arg(L, index, "reduction");
-  if (name == "mean") return Reduce::mean;
-  if (name == "sum") return Reduce::sum;
-  if (name == "none") return Reduce::none;
-  throw WrongArgument(index, "reduction",
-                      fmt::format("unknown value '{}'{} (known: mean, none, sum)", name,
-                                  suggestion(name, {"mean", "none", "sum"})));
-}
-
-Tensor reduced(const Tensor& losses, Reduce how) {
-  return how == Reduce::mean ? losses.mean() : how == Reduce::sum ? losses.sum() : losses;
-}
-
-/// Minus what `log_probabilities` [..., categories] say of 1-based targets [...].
-int negative_log_likelihood(lua_State* L, const Tensor& log_probabilities) {
-  const auto targets = indices_arg(L, 2, "targets", log_probabilities.size(-1));
-  const auto shape = log_probabilities.sizes();
-  if (targets.sizes() != shape.slice(0, shape.size() - 1))
-    throw WrongArgument(
-        2, "targets",
-        fmt::format("expected shape {}, got {}", describe_shape(shape.slice(0, shape.size() - 1)),
-                    describe_shape(targets.sizes())));
-  const auto how = reduce_arg(L, 3);
-  const auto chosen = at::gather(log_probabilities, -1, targets.unsqueeze(-1)).squeeze(-1);
-  return push_tensor(L, reduced(-chosen, how));
-}
-
-const Tensor& scores_arg(lua_State* L, const char* name) {
-  const auto& x = tensor_arg(L, 1, name);
-  if (x.dim() == 0 || !x.is_floating_point())
-    throw WrongArgument(1, name,
-                        "expected floating point [..., categories], got " + describe_tensor(x));
-  return x;
-}
-
-int loss_cross_entropy(lua_State* L) {
-  return negative_log_likelihood(L, at::log_softmax(scores_arg(L, "logits"), -1));
-}
-
-int loss_nll(lua_State* L) {
-  return negative_log_likelihood(L, scores_arg(L, "log_probabilities"));
-}
-
-int loss_mse(lua_State* L) {
-  const auto &x = tensor_arg(L, 1, "x"), &y = tensor_arg(L, 2, "y");
-  if (x.sizes() != y.sizes())
-    throw WrongArgument(
-        2, "y",
-        fmt::format("expected shape {}, got {}", describe_shape(x.sizes()), describe_tensor(y)));
-  const auto difference = x - y;
-  return push_tensor(L, reduced(difference * difference, reduce_arg(L, 3)));
-}
-
 /// clip_grad_norm(parameters, max_norm) -> the norm before.
 int layer_clip_grad_norm(lua_State* L) {
   const auto parameters = tensors_arg(L, 1, "parameters");
@@ -184,9 +126,6 @@ const std::vector<luaL_Reg> kTensorLayerFunctions = {
     TRINITY_BIND("dropout", layer_dropout),
     TRINITY_BIND("lstm", layer_lstm),
     TRINITY_BIND("gru", layer_gru),
-    TRINITY_BIND("cross_entropy", loss_cross_entropy),
-    TRINITY_BIND("nll", loss_nll),
-    TRINITY_BIND("mse", loss_mse),
     TRINITY_BIND("clip_grad_norm", layer_clip_grad_norm)};
 
 }  // namespace trinity::lua

@@ -37,6 +37,7 @@ Tensor le(const Tensor& a, const Tensor& b) { return at::le(a, b); }
 Tensor gt(const Tensor& a, const Tensor& b) { return at::gt(a, b); }
 Tensor ge(const Tensor& a, const Tensor& b) { return at::ge(a, b); }
 Tensor gelu(const Tensor& x) { return at::gelu(x); }
+Tensor softplus(const Tensor& x) { return at::softplus(x); }
 
 int math_clamp(lua_State* L) {
   const auto& x = self(L);
@@ -195,6 +196,10 @@ const std::vector<luaL_Reg> kTensorMathMethods = {TRINITY_BIND("add", binary<add
                                                   TRINITY_BIND("sigmoid", unary<at::sigmoid>),
                                                   TRINITY_BIND("relu", unary<at::relu>),
                                                   TRINITY_BIND("gelu", unary<gelu>),
+                                                  TRINITY_BIND("silu", unary<at::silu>),
+                                                  TRINITY_BIND("softplus", unary<softplus>),
+                                                  TRINITY_BIND("log_sigmoid",
+                                                               unary<at::log_sigmoid>),
                                                   TRINITY_BIND("sin", unary<at::sin>),
                                                   TRINITY_BIND("cos", unary<at::cos>),
                                                   TRINITY_BIND("clamp", math_clamp),

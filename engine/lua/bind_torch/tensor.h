@@ -112,7 +112,7 @@ int64_t live_tensor_bytes();
 /// The tables of the other files; open_tensor() (module.h) registers them.
 extern const std::vector<luaL_Reg> kTensorMathMethods, kTensorReductionMethods, kTensorShapeMethods,
     kTensorGradientMethods, kTensorShapeFunctions, kTensorGradientFunctions,
-    kTensorInternalFunctions, kTensorLayerFunctions;
+    kTensorInternalFunctions, kTensorLayerFunctions, kTensorLossFunctions;
 /// Adds the optimisers to the table on top of the stack, and registers their type.
 void open_optimisers(lua_State* L);
 

@@ -15,7 +15,7 @@ class MoveRanker {
 
 struct RankingOptions {
   std::shared_ptr<MoveRanker> ranker;  ///< null: moves are drawn as they come
-  int32_t candidates = 16;             ///< drawn for each move
+  int32_t candidates = 10;             ///< drawn for each move
   double sharpness = 1.5;              ///< one is drawn with odds exp(sharpness x score)
   int32_t plain_one_in = 10;           ///< one move in so many is drawn as it comes
   bool record = false;                 ///< keep what was drawn (RankedMoves::choices)

@@ -31,6 +31,8 @@ class StepState {
 
   double step_ns() const { return step_ns_; }
   const Blame& blame() const { return blame_; }
+  /// By how much an operator may end later, all else as it ran.
+  int64_t slack_ns(int32_t op) const { return latest_ns_[op] - timeline_.end_ns[op]; }
   const Unit& unit(int32_t u) const { return units_[u]; }
   const Device& device(int32_t d) const { return devices_[d]; }
   double mean_busy_ns() const { return mean_busy_ns_; }

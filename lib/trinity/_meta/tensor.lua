@@ -87,6 +87,9 @@ function tensor.no_grad(f, ...) end
 ---@field sigmoid fun(self: trinity.TorchTensor): trinity.TorchTensor 1 / (1 + exp(-x)).
 ---@field relu fun(self: trinity.TorchTensor): trinity.TorchTensor max(x, 0).
 ---@field gelu fun(self: trinity.TorchTensor): trinity.TorchTensor x times the normal distribution at x.
+---@field silu fun(self: trinity.TorchTensor): trinity.TorchTensor x times the sigmoid of x.
+---@field softplus fun(self: trinity.TorchTensor): trinity.TorchTensor log(1 + exp(x)).
+---@field log_sigmoid fun(self: trinity.TorchTensor): trinity.TorchTensor log(1 / (1 + exp(-x))).
 ---@field sin fun(self: trinity.TorchTensor): trinity.TorchTensor Sine.
 ---@field cos fun(self: trinity.TorchTensor): trinity.TorchTensor Cosine.
 ---@field clamp fun(self: trinity.TorchTensor, low?: number, high?: number): trinity.TorchTensor Not below low, not above high; one may be left out.

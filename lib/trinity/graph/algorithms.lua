@@ -38,6 +38,22 @@ return function(class)
   ---@class trinity.Graph
   local Graph = class
 
+  --- Edges between colocation units, sorted, as arrays: bytes of the distinct tensors that flow.
+  ---@class trinity.UnitEdges
+  ---@field count integer
+  ---@field from trinity.Placement unit that writes
+  ---@field to trinity.Placement unit that reads
+  ---@field bytes trinity.DoubleArray
+
+  --- What flows between colocation units.
+  ---@return trinity.UnitEdges
+  function Graph:unit_edges()
+    local n = self.handle:unit_edges()
+    local edges = { count = n, from = array.int32(n), to = array.int32(n), bytes = array.double(n) }
+    self.handle:unit_edges(edges.from, edges.to, edges.bytes)
+    return edges
+  end
+
   --- Operators in a topological order, an array: 'number' (default), as they are numbered; 'depth_first',
   --- each shortly before it is needed, which keeps few tensors waiting; 'breadth_first', by depth.
   ---@param kind? trinity.OrderKind

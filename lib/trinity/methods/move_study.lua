@@ -94,6 +94,18 @@ function study.run(options, say)
   return rows, names
 end
 
+--- Calls body(case, ranker) for every row of the families (nil: all), with the weights trained without its family.
+function study.each_case(folder, families, say, body)
+  for _, family in ipairs(study.families) do
+    if not families or families[family.name] then
+      local ranker = weights_of(family, folder, { 32, 32 }, '', say)
+      for _, entry in ipairs(family) do
+        for _, case in ipairs((training.cases(entry[1], entry[2]))) do body(case, ranker) end
+      end
+    end
+  end
+end
+
 --- The geometric mean over seeds of one search over another, in a row under a budget.
 function study.ratio(row, budget, search, other)
   local sum, times, others = 0, row.times[budget][search], row.times[budget][other]

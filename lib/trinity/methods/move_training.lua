@@ -28,24 +28,25 @@ local function starts_of(problem)
   for i, name in ipairs(warm_start.portfolio) do
     local found = methods.get(name)(problem, { quiet = true })
     if found and found.metrics.feasible then
-      list[#list + 1] = { placement = found.placement, step_time_s = found.metrics.step_time_s, order = i, name = name }
+      list[#list + 1] = { placement = found.placement, step_time_s = found.metrics.step_time_s, order = i, name = name,
+        reward = found.reward }
     end
   end
   table.sort(list, function(a, b)
-    if a.step_time_s ~= b.step_time_s then return a.step_time_s < b.step_time_s end
+    if a.reward ~= b.reward then return a.reward > b.reward end
     return a.order < b.order
   end)
   return list
 end
 
 --- Every graph of a list with every cluster of another (texts with commas): { label, problem, starts }, but for those
---- on which no heuristic fits, whose labels come second. Their reward is the step time alone.
-function training.cases(graphs, clusters)
+--- on which no heuristic fits, whose labels come second. reward: nil for the step time alone.
+function training.cases(graphs, clusters, reward)
   local cases, left_out = {}, {}
   for _, text in ipairs(util.words(graphs)) do
     local graph = graph_of(text)
     for _, name in ipairs(util.words(clusters)) do
-      local problem = problems.new { graph = graph, cluster = model.cluster(name) }
+      local problem = problems.new { graph = graph, cluster = model.cluster(name), reward = reward }
       local label, starts = ('%s on %s'):format(text, name), starts_of(problem)
       if #starts > 0 then
         cases[#cases + 1] = { label = label, problem = problem, starts = starts }

@@ -3,8 +3,8 @@
 --               to draw placements like the best of them;
 --   policy      the paper's search (manual/papers.md "Trinity: the search"): sample placements from the partition and
 --               schedule networks, simulate them, reward them, improve the networks by PPO;
---   refinement  annealing from the best so far, in a race with a partition where that is nearly as fast
---               (lib/trinity/search/race.lua), whose moves a trained ranker chooses (lib/trinity/search/rankers.lua).
+--   refinement  annealing from the best so far, whose moves a trained ranker chooses (lib/trinity/search/rankers.lua),
+--               where it pays in a race with a partition that is nearly as fast (lib/trinity/search/race.lua).
 -- Options warm_start, policy and refine are true or false. warm_start may be a list of methods and placements instead,
 -- policy and refine the share of the budget that they get after the warm start (0 to 1). By default the policy of
 -- placements is off where moves refine: beside the other two stages it has never paid; the learned part is the ranker
@@ -231,7 +231,7 @@ local function refiner(self, start, rival, budget)
   if problem.graph.units <= few_units then
     return core.searcher(problem.handle, 'local_search', { seed = seed, starts = { start } })
   end
-  if rival then return race.new(problem, start, rival, seed, budget, self.ranker) end
+  if rival and race.pays(self) then return race.new(problem, start, rival, seed, budget, self.ranker) end
   return race.annealing(problem, start, seed, budget, self.ranker)
 end
 
@@ -248,13 +248,15 @@ local function placement_of(self, devices)
   return placement
 end
 
---- What the refinement begins with: the best so far and its rival, if any.
+--- What the refinement begins with: the best so far and its rival, if any. Where no race pays it
+--- is for annealings side by side alone.
 local function starts(self, resumed)
   if resumed then
     local rival = checkpoints.unpack(resumed.rival or '')
     return placement_of(self, checkpoints.unpack(resumed.start)), #rival > 0 and placement_of(self, rival) or nil
   end
-  local rival = self.problem.graph.units > few_units and race.rival(self) or nil
+  local races = self.problem.graph.units > few_units and (race.pays(self) or side_by_side.may(self))
+  local rival = races and race.rival(self) or nil
   return placement_of(self, self.placement), rival
 end
 

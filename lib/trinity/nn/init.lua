@@ -2,6 +2,7 @@
 
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
+local graph_batch = require 'trinity.nn.graph_batch'
 local tensor = require 'trinity.nn.tensor'
 local layers = require 'trinity.nn.layers'
 local optimisers = require 'trinity.nn.optimisers'
@@ -16,8 +17,11 @@ local operations = require 'trinity.nn.operations'
 ---@class trinity.NnModule
 ---@field relu fun(x: trinity.TorchTensor): trinity.TorchTensor
 ---@field gelu fun(x: trinity.TorchTensor): trinity.TorchTensor
+---@field silu fun(x: trinity.TorchTensor): trinity.TorchTensor
 ---@field tanh fun(x: trinity.TorchTensor): trinity.TorchTensor
 ---@field sigmoid fun(x: trinity.TorchTensor): trinity.TorchTensor
+---@field log_sigmoid fun(x: trinity.TorchTensor): trinity.TorchTensor
+---@field softplus fun(x: trinity.TorchTensor): trinity.TorchTensor
 ---@field softmax fun(x: trinity.TorchTensor): trinity.TorchTensor Along the last dimension.
 ---@field log_softmax fun(x: trinity.TorchTensor): trinity.TorchTensor Along the last dimension.
 local nn = {
@@ -87,11 +91,131 @@ function nn.nll(log_probabilities, targets, reduction) return operations.nll(log
 ---@return trinity.TorchTensor
 function nn.mse(x, y, reduction) return operations.mse(x, y, reduction) end
 
+--- Absolute differences.
+---@param x trinity.TorchTensor
+---@param y trinity.TorchTensor
+---@param reduction? trinity.LossReduction default 'mean'
+---@return trinity.TorchTensor
+function nn.l1(x, y, reduction) return operations.l1(x, y, reduction) end
+
+--- d^2 / (2 beta) of differences d below beta, |d| - beta / 2 of others.
+---@param x trinity.TorchTensor
+---@param y trinity.TorchTensor
+---@param reduction? trinity.LossReduction default 'mean'
+---@param beta? number default 1
+---@return trinity.TorchTensor
+function nn.smooth_l1(x, y, reduction, beta) return operations.smooth_l1(x, y, reduction, beta) end
+
+--- d^2 / 2 of differences d below delta, delta (|d| - delta / 2) of others (Huber 1964).
+---@param x trinity.TorchTensor
+---@param y trinity.TorchTensor
+---@param reduction? trinity.LossReduction default 'mean'
+---@param delta? number default 1
+---@return trinity.TorchTensor
+function nn.huber(x, y, reduction, delta) return operations.huber(x, y, reduction, delta) end
+
+--- Of probabilities and targets, both from 0 to 1. Logarithms end at -100.
+---@param probabilities trinity.TorchTensor
+---@param targets trinity.TorchTensor
+---@param reduction? trinity.LossReduction default 'mean'
+---@return trinity.TorchTensor
+function nn.binary_cross_entropy(probabilities, targets, reduction)
+  return operations.binary_cross_entropy(probabilities, targets, reduction)
+end
+
+--- The same of logits, whose sigmoids are the probabilities. positive_weight: what a target of 1 counts.
+---@param logits trinity.TorchTensor
+---@param targets trinity.TorchTensor
+---@param reduction? trinity.LossReduction default 'mean'
+---@param positive_weight? number default 1
+---@return trinity.TorchTensor
+function nn.binary_cross_entropy_with_logits(logits, targets, reduction, positive_weight)
+  return operations.binary_cross_entropy_with_logits(logits, targets, reduction, positive_weight)
+end
+
+--- Terms t (log t - log p) of Kullback and Leibler's divergence; 'batchmean' is their sum over the first extent.
+---@param log_probabilities trinity.TorchTensor
+---@param targets trinity.TorchTensor probabilities
+---@param reduction? trinity.LossReduction|'batchmean' default 'mean', over elements
+---@return trinity.TorchTensor
+function nn.kl_div(log_probabilities, targets, reduction)
+  return operations.kl_div(log_probabilities, targets, reduction)
+end
+
+--- exp(x) - y x of counts y whose rates are exp(x), without the term of y alone.
+---@param log_rates trinity.TorchTensor
+---@param counts trinity.TorchTensor
+---@param reduction? trinity.LossReduction default 'mean'
+---@return trinity.TorchTensor
+function nn.poisson_nll(log_rates, counts, reduction) return operations.poisson_nll(log_rates, counts, reduction) end
+
+--- Of normal distributions, without the constant; variances below 1e-6 count as that.
+---@param mean trinity.TorchTensor
+---@param targets trinity.TorchTensor
+---@param variance trinity.TorchTensor
+---@param reduction? trinity.LossReduction default 'mean'
+---@return trinity.TorchTensor
+function nn.gaussian_nll(mean, targets, variance, reduction)
+  return operations.gaussian_nll(mean, targets, variance, reduction)
+end
+
+--- max(0, margin - sign (x - y)): sign 1 where x shall be the larger, -1 where y.
+---@param x trinity.TorchTensor
+---@param y trinity.TorchTensor
+---@param signs trinity.TorchTensor
+---@param reduction? trinity.LossReduction default 'mean'
+---@param margin? number default 0
+---@return trinity.TorchTensor
+function nn.margin_ranking(x, y, signs, reduction, margin)
+  return operations.margin_ranking(x, y, signs, reduction, margin)
+end
+
+--- log(1 + exp(-sign x)).
+---@param x trinity.TorchTensor
+---@param signs trinity.TorchTensor
+---@param reduction? trinity.LossReduction default 'mean'
+---@return trinity.TorchTensor
+function nn.soft_margin(x, signs, reduction) return operations.soft_margin(x, signs, reduction) end
+
+--- Distances x where the sign is 1, max(0, margin - x) where it is -1.
+---@param x trinity.TorchTensor
+---@param signs trinity.TorchTensor
+---@param reduction? trinity.LossReduction default 'mean'
+---@param margin? number default 1
+---@return trinity.TorchTensor
+function nn.hinge_embedding(x, signs, reduction, margin)
+  return operations.hinge_embedding(x, signs, reduction, margin)
+end
+
 --- Scales gradients so that their common norm is at most max_norm.
 ---@param parameters trinity.TorchTensor[]
 ---@param max_norm number
 ---@return number norm_before
 function nn.clip_grad_norm(parameters, max_norm) return operations.clip_grad_norm(parameters, max_norm) end
+
+--- Several graphs as one, node values and edges, so that a network passes over all of them at once: features
+--- (trinity.features), or tables with fields values [nodes x width], from and to (nodes from 1), and types if any.
+---@param parts (trinity.Features|table)[]
+---@return trinity.GraphBatch
+function nn.graph_batch(parts) return graph_batch.new(parts) end
+
+--- The rows of every graph of x [nodes x ...], views.
+---@param x trinity.TorchTensor
+---@param batch trinity.GraphBatch
+---@return trinity.TorchTensor[]
+function nn.graph_split(x, batch) return graph_batch.split(x, batch) end
+
+--- Sums over the nodes of every graph: x [nodes x ...] to [graphs x ...].
+---@param x trinity.TorchTensor
+---@param batch trinity.GraphBatch
+---@return trinity.TorchTensor
+function nn.graph_sum(x, batch) return graph_batch.sum('nn.graph_sum', x, batch) end
+
+--- Means over the nodes of every graph: x [nodes x ...] to [graphs x ...].
+---@param x trinity.TorchTensor
+---@param batch trinity.GraphBatch
+---@return trinity.TorchTensor
+function nn.graph_mean(x, batch) return graph_batch.mean(x, batch) end
 
 --- A class of modules: define build(self, options) and forward(self, ...) in it; call it with options. Parameters are
 --- found among the fields: tensors that require gradients, modules, lists of modules. See lib/trinity/nn/module.lua.
@@ -105,7 +229,8 @@ function nn.class(name) return module.class(name) end
 function nn.is_module(value) return module.is(value) end
 
 -- Activations as functions, for nn.sequential and calls.
-for _, name in ipairs { 'relu', 'gelu', 'tanh', 'sigmoid', 'softmax', 'log_softmax' } do
+for _, name in ipairs { 'relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'log_sigmoid', 'softplus', 'softmax',
+  'log_softmax' } do
   local owner = 'nn.' .. name
   nn[name] = function(x)
     if not tensor.is(x) then check.wrong(owner, 1, 'x', x, 'a tensor') end
@@ -171,5 +296,9 @@ end
 function nn.sequential(steps)
   return sequential(check.argument('nn.sequential', 1, 'steps', steps, 'table'))
 end
+
+setmetatable(nn, { __index = function(_, name)
+  util.fail('trinity.nn: no %s', util.unknown(name, util.sorted_keys(nn)))
+end })
 
 return nn

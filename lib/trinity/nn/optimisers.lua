@@ -3,6 +3,7 @@
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
 local core = require 'trinity.core'
+local module = require 'trinity.nn.module'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
@@ -126,10 +127,20 @@ local sgd_options = options_of.declare('trinity.SgdOptions', { help = 'What nn.s
   { 'momentum', 'number', 0, help = 'share of the last step that goes on' }, common[2],
 })
 
+-- Refuses a network, or a list of parameters, where options belong.
+local function check_options(owner, options)
+  if module.is(options) then
+    check.refuse(owner, 1, 'options', 'expected { parameters = network:parameters(), ... }, got a network')
+  elseif type(options) == 'table' and tensor.is(options[1]) then
+    check.refuse(owner, 1, 'options', 'expected { parameters = list, ... }, got the list alone')
+  end
+end
+
 --- Adam (Kingma and Ba 2015).
 ---@param options trinity.AdamOptions
 ---@return trinity.NetworkOptimiser
 function optimisers.adam(options)
+  check_options('nn.adam', options)
   options = adam_options:read('nn.adam', 1, 'options', options)
   local betas, rate = options.betas, options.learning_rate
   for i = 1, 2 do
@@ -145,6 +156,7 @@ end
 ---@param options trinity.SgdOptions
 ---@return trinity.NetworkOptimiser
 function optimisers.sgd(options)
+  check_options('nn.sgd', options)
   options = sgd_options:read('nn.sgd', 1, 'options', options)
   local rate = options.learning_rate
   local made = operations.sgd(options.parameters, rate, options.momentum, options.weight_decay)

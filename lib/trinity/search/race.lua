@@ -1,8 +1,9 @@
 -- A race of two annealings: from the best start, and from a rival, a partition with few bytes between devices. After a
 -- quarter of the budget each, one goes on with the rest: the one that will be further ahead if both go on as in the
 -- second half of their quarter. A best start near a local optimum, as blocks of layers are, falls behind here though
--- its rival begins far above it; where it does not, the race costs a quarter of the budget. Spoken to like one searcher
--- of the engine (lib/trinity/search/ask_tell.lua).
+-- its rival begins far above it; where it does not, the race costs a quarter of the budget. Where a ranker chooses the
+-- moves by the step time a race does not pay (race.pays). Spoken to like one searcher of the engine
+-- (lib/trinity/search/ask_tell.lua).
 
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
@@ -21,16 +22,25 @@ local most_slower = 1.25   -- step time of a rival over the best start's
 local least_budget = 200   -- evaluations that are worth a race
 local least_s = 1          -- seconds that are
 local imbalances = { 0.03, 0.3 }
+local short_budget = 300   -- evaluations in which a ranker's choice is not to be widened
 
---- Annealing as both do it: cooler than by default, since it begins from a good placement, with moves of whole layers
---- and most seeds on the critical path (engine/search/placement/moves.h); cooler still where a ranker chooses moves of
---- what it was trained for. last_temperature: nil for the default.
+--- Annealing as both do it, and as a search that does not race: cooler than by default, since it begins
+--- from a good placement, with moves of whole layers and most seeds on the critical path
+--- (engine/search/placement/moves.h); cooler still where a ranker chooses moves by the step time, and greedy where the
+--- budget is short. last_temperature: nil for the default.
 function race.annealing(problem, start, seed, evaluations, ranker, last_temperature)
-  local first_temperature = ranker and problem.reward == rewards.step_time() and 0.1 or 1
-  return ranked.searcher(problem, 'annealing', { seed = seed, evaluations = math.min(evaluations, 2 ^ 40),
-    starts = { start }, first_temperature = first_temperature, last_temperature = last_temperature, groups = true,
-    evenly_one_in = 5 }, ranker)
+  local options = { seed = seed, evaluations = math.min(evaluations, 2 ^ 40), starts = { start },
+    first_temperature = 1, last_temperature = last_temperature, groups = true, evenly_one_in = 5 }
+  local by_time, short = problem.reward == rewards.step_time(), evaluations <= short_budget
+  if ranker and by_time then options.first_temperature = short and 0.3 or 0.5 end
+  if ranker and not by_time then options.candidates = 16 end
+  if ranker and short then options.candidates, options.sharpness, options.plain_one_in = 24, 3, 50 end
+  return ranked.searcher(problem, 'annealing', options, ranker)
 end
+
+--- Whether the search `self` shall race: a ranker by the step time, which it was trained for, does better without
+--- (manual/moves.md), by other rewards with one.
+function race.pays(self) return not self.ranker or self.problem.reward ~= rewards.step_time() end
 
 -- Whether a race fits what is left of the budget of the search `self`; ranks of a job agree on it.
 local function has_room(self)

@@ -9,28 +9,7 @@ local util = require 'trinity.base.util'
 
 local ranked = {}
 
-local column, width = {}, #rankers.features
-for i, name in ipairs(rankers.features) do column[name] = i end
-
---- Moves among which a rank function chooses; numbers are those of rankers.features.
----@class trinity.MoveCandidates
----@field count integer
----@field features trinity.DoubleArray count x #trinity.rankers.features numbers, a row a move
-local Candidates = { __name = 'candidates' }
-Candidates.__index = Candidates
-
---- Feature `name` of move i.
----@param i integer
----@param name string
----@return number
-function Candidates:get(i, name)
-  check.integer('candidates:get', 1, 'i', i, 1, self.count)
-  local at = column[name]
-  if not at then
-    check.refuse('candidates:get', 2, 'name', 'unknown feature %s', util.unknown(tostring(name), rankers.features))
-  end
-  return self.features[(i - 1) * width + at]
-end
+local width, Candidates = #rankers.features, rankers.candidates
 
 -- What reads option `rank`: nil, an object of the engine, or a function.
 local function check_rank(owner, place, name, value)
@@ -103,8 +82,7 @@ function ranked.searcher(problem, method, options, ranker)
   local is_function = type(ranker) == 'function'
   local searcher = core.searcher(problem.handle, method,
     util.merged(options, { ranker = is_function and true or ranker.handle }))
-  return is_function and scripted(searcher, ranker, options.candidates or 16) or searcher
+  return is_function and scripted(searcher, ranker, options.candidates or 10) or searcher
 end
 
-check.methods(Candidates)
 return ranked

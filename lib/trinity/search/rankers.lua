@@ -8,9 +8,13 @@
 --     return scores
 --   end })
 
+local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'
+local random_stream = require 'trinity.base.random'
+local rewards = require 'trinity.strategy.rewards'
+local util = require 'trinity.base.util'
 
 --- Rankers of moves: weights that are trained, or functions of a script.
 ---@class trinity.RankersModule
@@ -20,6 +24,31 @@ local rankers = {}
 
 rankers.shipped = core.home .. '/models/policies/moves.safetensors'
 rankers.features = core.move_features()
+
+local column, width = {}, #rankers.features
+for i, name in ipairs(rankers.features) do column[name] = i end
+
+--- Moves among which a rank function chooses; numbers are those of rankers.features.
+---@class trinity.MoveCandidates
+---@field count integer
+---@field features trinity.DoubleArray count x #trinity.rankers.features numbers, a row a move
+local Candidates = { __name = 'candidates' }
+Candidates.__index = Candidates
+
+--- Feature `name` of move i.
+---@param i integer
+---@param name string
+---@return number
+function Candidates:get(i, name)
+  check.integer('candidates:get', 1, 'i', i, 1, self.count)
+  local at = column[name]
+  if not at then
+    check.refuse('candidates:get', 2, 'name', 'unknown feature %s', util.unknown(tostring(name), rankers.features))
+  end
+  return self.features[(i - 1) * width + at]
+end
+
+rankers.candidates = Candidates
 
 --- Weights that score moves.
 ---@class trinity.Ranker
@@ -41,6 +70,18 @@ function Ranker:save(path, notes)
   check.argument('ranker:save', 1, 'path', path, 'string')
   if notes ~= nil then check.argument('ranker:save', 2, 'notes', notes, 'table') end
   self.handle:save(path, notes or self.notes)
+end
+
+--- The scores of candidates, of moves:draw() or of a rank function: the larger, the more is the move worth a try.
+---@param candidates trinity.MoveCandidates
+---@return trinity.DoubleArray
+function Ranker:score(candidates)
+  if type(candidates) ~= 'table' or util.class_of(candidates) ~= 'candidates' then
+    check.wrong('ranker:score', 1, 'candidates', candidates, 'candidates')
+  end
+  local scores = array.double(candidates.count)
+  if candidates.count > 0 then self.handle:score(candidates.features, candidates.count, scores) end
+  return scores
 end
 
 --- Weights from a file, which `trinity train` or ranker:save wrote.
@@ -84,6 +125,9 @@ local trainer_options = options_of.declare('trinity.MoveTrainerOptions', options
   help = 'Settings of the training of a ranker.',
   { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of everything that is drawn' } }, core.training_options()))
 
+local trainer_defaults = {} -- those of the engine, which it fills in itself
+for _, option in ipairs(core.training_options()) do trainer_defaults[option.name] = option.default end
+
 --- What trains `ranker`, whose weights it changes.
 ---@param ranker trinity.Ranker
 ---@param options? trinity.MoveTrainerOptions
@@ -91,16 +135,49 @@ local trainer_options = options_of.declare('trinity.MoveTrainerOptions', options
 function rankers.trainer(ranker, options)
   if getmetatable(ranker) ~= Ranker then check.wrong('rankers.trainer', 1, 'ranker', ranker, 'a ranker') end
   options = trainer_options:read('rankers.trainer', 2, 'options', options)
-  return setmetatable({ ranker = ranker, handle = core.move_trainer(ranker.handle, options) }, Trainer)
+  return setmetatable({ ranker = ranker, handle = core.move_trainer(ranker.handle, options), tasks = {},
+    options = util.merged(trainer_defaults, options) }, Trainer)
 end
 
---- Adds a problem, with placements of which each episode takes one to start from. The step time is what is learned.
+local batch = 64
+
+--- An annealing by the reward of a problem, which keeps what its moves were chosen from: its searcher, and what it came
+--- to over its start.
+local function rewarded_episode(self, number)
+  local task, o = self.tasks[(number - 1) % #self.tasks + 1], self.options
+  local random = random_stream(o.seed, 'rewarded episode', number)
+  local problem = task.problem
+  local searcher = core.searcher(problem.handle, 'annealing', { seed = random:integer(2 ^ 53) - 1,
+    evaluations = o.evaluations, starts = { task.starts[random:integer(#task.starts)] },
+    first_temperature = o.first_temperature, groups = true, evenly_one_in = 5, ranker = self.ranker.handle,
+    candidates = o.candidates, sharpness = o.sharpness, plain_one_in = o.plain_one_in, record = true })
+  local room, values, excess = problem:placements(batch), array.double(batch), array.double(batch)
+  local first, best
+  while searcher:evaluations() < o.evaluations do
+    local count = searcher:ask(room, math.min(batch, o.evaluations - searcher:evaluations()))
+    if count == 0 then break end
+    local trials = {}
+    for i = 1, count do trials[i] = room[i] end
+    for i, metrics in ipairs(problem:evaluate_batch(trials)) do
+      values[i], excess[i] = -problem:score(metrics, trials[i]), metrics.excess_memory_bytes
+      first = first or values[i]
+      if not best or values[i] < best then best = values[i] end
+    end
+    searcher:tell(values, excess)
+  end
+  return searcher, math.exp((best - first) / math.max(math.abs(first), 1e-300))
+end
+
+--- Adds a problem, with placements of which each episode takes one to start from. Its reward is what is learned; where
+--- that of any problem is not the step time, episodes run one after the other, through the reward.
 ---@param problem trinity.Problem
 ---@param starts trinity.Placement[]
 function Trainer:add(problem, starts)
   check.object('trainer:add', 1, 'problem', problem, 'problem')
   check.argument('trainer:add', 2, 'starts', starts, 'table')
   self.handle:add(problem.handle, starts)
+  self.tasks[#self.tasks + 1] = { problem = problem, starts = starts }
+  self.rewarded = self.rewarded or problem.reward ~= rewards.step_time()
 end
 
 --- Changes settings of what follows.
@@ -109,21 +186,28 @@ function Trainer:set(options)
   check.argument('trainer:set', 1, 'options', options, 'table')
   trainer_options:check('trainer:set', options)
   self.handle:set(options)
+  for name, value in util.sorted_pairs(options) do self.options[name] = value end
 end
 
---- Runs episodes, and learns which of the moves that they tried made the step shorter (DAgger).
+local function learn(self, kind, episodes)
+  check.integer('trainer:' .. kind, 1, 'episodes', episodes, 1, 2 ^ 20)
+  if not self.rewarded then return self.handle[kind](self.handle, episodes) end
+  local searchers, shares, before = {}, {}, self.handle:episodes()
+  for i = 1, episodes do searchers[i], shares[i] = rewarded_episode(self, before + i) end
+  local report = self.handle:learn(kind, searchers, shares)
+  for _, searcher in ipairs(searchers) do searcher:close() end
+  return report
+end
+
+--- Runs episodes, and learns which of the moves that they tried made the value better (DAgger).
 ---@param episodes integer
 ---@return trinity.MoveReport
-function Trainer:imitate(episodes)
-  return self.handle:imitate(check.integer('trainer:imitate', 1, 'episodes', episodes, 1, 2 ^ 20))
-end
+function Trainer:imitate(episodes) return learn(self, 'imitate', episodes) end
 
 --- Runs episodes, and learns the choice among candidates by what came of it: PPO, or REINFORCE where clip is 0.
 ---@param episodes integer
 ---@return trinity.MoveReport
-function Trainer:reinforce(episodes)
-  return self.handle:reinforce(check.integer('trainer:reinforce', 1, 'episodes', episodes, 1, 2 ^ 20))
-end
+function Trainer:reinforce(episodes) return learn(self, 'reinforce', episodes) end
 
 --- Writes the ranker and what the training goes on from.
 ---@param path string
@@ -142,6 +226,7 @@ function Trainer:resume(path)
   return self.handle:resume(path)
 end
 
+check.methods(Candidates)
 check.methods(Ranker)
 check.methods(Trainer)
 return rankers

@@ -25,9 +25,9 @@ local probe = 512    -- evaluations of each, by which it is judged
 local last_temperatures = { 1e-3, 1e-4 }
 local round_s, most_evaluations = 0.05, 2 ^ 16 -- of a searcher between two looks at the clock
 
--- Whether the search `self` has the seconds, the threads and the reward for it, and no checkpoints of the caller's,
--- which go by evaluations.
-local function may(self)
+--- Whether the search `self` has the seconds, the threads and the reward for it, and no checkpoints of the caller's,
+--- which go by evaluations.
+function side_by_side.may(self)
   local problem, options = self.problem, self.options
   local left_s = options.seconds - (core.clock_s() - self.start)
   return options.evaluations >= search.unlimited and options.seconds < math.huge and core.threads() > 1
@@ -47,7 +47,7 @@ end
 
 --- From a start, and from its rival, if any; nil where the search `self` is not for it.
 function side_by_side.new(self, start, rival)
-  if not may(self) then return nil end
+  if not side_by_side.may(self) then return nil end
   local searchers, seed = {}, self.options.seed
   for i = 1, core.threads() do
     local own = i == 1 and seed or core.random(seed, 'side by side', i):integer(2 ^ 53) - 1

@@ -60,6 +60,26 @@ end
 ---@return trinity.CriticalPath
 function Timeline:critical_path() return self.handle:critical_path() end
 
+--- The links of that chain as arrays.
+---@class trinity.CriticalSteps
+---@field count integer
+---@field kind trinity.Placement 1: a task, 2: a transfer, 3: a collective
+---@field task trinity.Placement the task, the one whose output is sent, or 0
+---@field device trinity.Placement where it runs, the receiver, or 0
+---@field ready_s trinity.DoubleArray when its last input had arrived: the end of the link before
+---@field start_s trinity.DoubleArray
+---@field end_s trinity.DoubleArray
+
+--- The same chain as arrays, without its names: a fraction of the time for a loop that only counts.
+---@return trinity.CriticalSteps
+function Timeline:critical_steps()
+  local n = self.handle:critical_steps()
+  local steps = { count = n, kind = array.int32(n), task = array.int32(n), device = array.int32(n),
+    ready_s = array.double(n), start_s = array.double(n), end_s = array.double(n) }
+  self.handle:critical_steps(steps.kind, steps.task, steps.device, steps.ready_s, steps.start_s, steps.end_s)
+  return steps
+end
+
 --- Seconds in which a device runs nothing while one of its inputs is on its way.
 ---@return number any on at least one device
 ---@return number[] by_device

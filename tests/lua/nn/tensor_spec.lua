@@ -284,8 +284,8 @@ local differentiable = {
   tril = { first 'tril', x }, contiguous = { first 'contiguous', x }, to = { first('to', { dtype = 'float64' }), x },
   clone = { first 'clone', x }, log = { first 'log', positive }, sqrt = { first 'sqrt', positive },
 }
-for _, name in ipairs { 'neg', 'exp', 'abs', 'tanh', 'sigmoid', 'relu', 'gelu', 'sin', 'cos', 'softmax', 'log_softmax',
-  'cumsum' } do
+for _, name in ipairs { 'neg', 'exp', 'abs', 'tanh', 'sigmoid', 'relu', 'gelu', 'silu', 'softplus', 'log_sigmoid', 'sin',
+  'cos', 'softmax', 'log_softmax', 'cumsum' } do
   differentiable[name] = { first(name), x }
 end
 for _, name in ipairs { 'sum', 'mean', 'var', 'std', 'norm', 'logsumexp' } do differentiable[name] = { first(name, 2), x } end

@@ -104,6 +104,7 @@ describe('the refinement of a larger graph', function()
   end
   local function search(p, options)
     options.policy, options.quiet, options.rescue = false, true, temporary()
+    if options.rank == nil then options.rank = false end
     options.evaluations = options.evaluations or 400
     return trinity.methods.trinity(p, options)
   end
@@ -120,6 +121,12 @@ describe('the refinement of a larger graph', function()
     expect(found.evaluations <= 400):truthy()
     search(problem, { checkpoint = path, checkpoint_every = 1, evaluations = 150 })
     expect(core.read_file(path)):matches '"at_rival": ""'
+  end)
+  it('is no race where a ranker chooses the moves', function()
+    local path = temporary()
+    local found = search(problem, { checkpoint = path, checkpoint_every = 1, rank = true })
+    expect(core.read_file(path)):matches '"at_rival": ""'
+    expect(found.ranking.trials > 200):truthy()
   end)
   it('gives the bytes of an unbroken search when it is interrupted in either heat or after', function()
     local whole = saved(search(problem_of(12, reward), {}))

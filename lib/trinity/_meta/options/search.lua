@@ -18,6 +18,12 @@ error 'this file is for editors'
 ---@field epochs? integer over the trials of a round, but of REINFORCE (default 2; 1 to 100)
 ---@field baseline_trials? integer whose mean return is the baseline (default 100; 2 to 1e6)
 
+--- What problem:moves takes.
+---@class trinity.MovesOptions
+---@field seed? integer of what is drawn (default 1; 0 to 2^53)
+---@field evenly_one_in? integer one seed in so many is drawn evenly, others by how long they hold up the step (default 2; 1 to 1e6)
+---@field groups? boolean one move in eight takes a group of units of any level (default false)
+
 --- What a ranker is made of.
 ---@class trinity.RankerOptions
 ---@field hidden? integer[] widths of its hidden layers; none: a linear score (default: { 32, 32 }; 1 to 1024)

@@ -1,0 +1,222 @@
+#include <cmath>
+
+#include "lua/bind_torch/tensor.h"
+
+// What losses of networks compute. Functions are named as the user's words are, so that messages
+// read "nn.mse: argument 2 ('y'): ...".
+
+namespace trinity::lua {
+namespace {
+
+using at::Tensor;
+
+enum class Reduce { mean, sum, none };
+
+/// "mean" (the default), "sum" or "none" at `index`.
+Reduce reduce_arg(lua_State* L, int index) {
+  if (lua_isnoneornil(L, index)) return Reduce::mean;
+  const auto name = string_arg(L, index, "reduction");
+  if (name == "mean") return Reduce::mean;
+  if (name == "sum") return Reduce::sum;
+  if (name == "none") return Reduce::none;
+  throw WrongArgument(index, "reduction",
+                      fmt::format("unknown value '{}'{} (known: mean, none, sum)", name,
+                                  suggestion(name, {"mean", "none", "sum"})));
+}
+
+Tensor reduced(const Tensor& losses, Reduce how) {
+  return how == Reduce::mean ? losses.mean() : how == Reduce::sum ? losses.sum() : losses;
+}
+
+/// Minus what `log_probabilities` [..., categories] say of 1-based targets [...].
+int negative_log_likelihood(lua_State* L, const Tensor& log_probabilities) {
+  const auto targets = indices_arg(L, 2, "targets", log_probabilities.size(-1));
+  const auto shape = log_probabilities.sizes();
+  if (targets.sizes() != shape.slice(0, shape.size() - 1))
+    throw WrongArgument(
+        2, "targets",
+        fmt::format("expected shape {}, got {}", describe_shape(shape.slice(0, shape.size() - 1)),
+                    describe_shape(targets.sizes())));
+  const auto how = reduce_arg(L, 3);
+  const auto chosen = at::gather(log_probabilities, -1, targets.unsqueeze(-1)).squeeze(-1);
+  return push_tensor(L, reduced(-chosen, how));
+}
+
+const Tensor& scores_arg(lua_State* L, const char* name) {
+  const auto& x = tensor_arg(L, 1, name);
+  if (x.dim() == 0 || !x.is_floating_point())
+    throw WrongArgument(1, name,
+                        "expected floating point [..., categories], got " + describe_tensor(x));
+  return x;
+}
+
+int loss_cross_entropy(lua_State* L) {
+  return negative_log_likelihood(L, at::log_softmax(scores_arg(L, "logits"), -1));
+}
+
+int loss_nll(lua_State* L) {
+  return negative_log_likelihood(L, scores_arg(L, "log_probabilities"));
+}
+
+/// Arguments 1 and 2, of one shape and of floating point.
+struct Pair {
+  const Tensor &x, &y;
+};
+Pair pair_arg(lua_State* L, const char* first, const char* second) {
+  const Pair pair{tensor_arg(L, 1, first), tensor_arg(L, 2, second)};
+  if (!pair.x.is_floating_point())
+    throw WrongArgument(1, first, "expected floating point, got " + describe_tensor(pair.x));
+  if (pair.x.sizes() != pair.y.sizes())
+    throw WrongArgument(2, second,
+                        fmt::format("expected shape {}, got {}", describe_shape(pair.x.sizes()),
+                                    describe_tensor(pair.y)));
+  return pair;
+}
+
+/// A number at `index` that may be left out.
+double setting_arg(lua_State* L, int index, const char* name, double otherwise, bool above_zero) {
+  if (lua_isnoneornil(L, index)) return otherwise;
+  const double value = number_arg(L, index, name);
+  if (!(value >= 0) || !std::isfinite(value) || (above_zero && value == 0))
+    throw WrongArgument(index, name,
+                        above_zero ? "expected a positive number" : "expected a number from 0");
+  return value;
+}
+
+int loss_mse(lua_State* L) {
+  const auto [x, y] = pair_arg(L, "x", "y");
+  const auto difference = x - y;
+  return push_tensor(L, reduced(difference * difference, reduce_arg(L, 3)));
+}
+
+int loss_l1(lua_State* L) {
+  const auto [x, y] = pair_arg(L, "x", "y");
+  return push_tensor(L, reduced((x - y).abs(), reduce_arg(L, 3)));
+}
+
+int loss_smooth_l1(lua_State* L) {
+  const auto [x, y] = pair_arg(L, "x", "y");
+  const double beta = setting_arg(L, 4, "beta", 1, false);
+  return push_tensor(
+      L, reduced(at::smooth_l1_loss(x, y, at::Reduction::None, beta), reduce_arg(L, 3)));
+}
+
+int loss_huber(lua_State* L) {
+  const auto [x, y] = pair_arg(L, "x", "y");
+  const double delta = setting_arg(L, 4, "delta", 1, true);
+  return push_tensor(L,
+                     reduced(at::huber_loss(x, y, at::Reduction::None, delta), reduce_arg(L, 3)));
+}
+
+/// Throws WrongArgument(index, name) unless all of x are from 0 to 1.
+void check_shares(const Tensor& x, int index, const char* name) {
+  if (x.numel() > 0 && !(x >= 0).logical_and(x <= 1).all().item<bool>())
+    throw WrongArgument(index, name, "expected numbers from 0 to 1");
+}
+
+int loss_binary_cross_entropy(lua_State* L) {
+  const auto [p, targets] = pair_arg(L, "probabilities", "targets");
+  check_shares(p, 1, "probabilities");
+  check_shares(targets, 2, "targets");
+  const auto losses =
+      at::binary_cross_entropy(p, targets.to(p.scalar_type()), {}, at::Reduction::None);
+  return push_tensor(L, reduced(losses, reduce_arg(L, 3)));
+}
+
+/// binary_cross_entropy_with_logits(logits, targets, reduction, positive_weight)
+int loss_binary_cross_entropy_with_logits(lua_State* L) {
+  const auto [logits, targets] = pair_arg(L, "logits", "targets");
+  check_shares(targets, 2, "targets");
+  Tensor weight;
+  if (!lua_isnoneornil(L, 4))
+    weight = at::full({}, setting_arg(L, 4, "positive_weight", 1, true), logits.options());
+  const auto losses = at::binary_cross_entropy_with_logits(logits, targets.to(logits.scalar_type()),
+                                                           {}, weight, at::Reduction::None);
+  return push_tensor(L, reduced(losses, reduce_arg(L, 3)));
+}
+
+/// kl_div(log_probabilities, targets, reduction): targets are probabilities; "batchmean", too.
+int loss_kl_div(lua_State* L) {
+  const auto [x, targets] = pair_arg(L, "log_probabilities", "targets");
+  check_shares(targets, 2, "targets");
+  const auto losses = at::kl_div(x, targets.to(x.scalar_type()), at::Reduction::None);
+  const bool by_row = lua_type(L, 3) == LUA_TSTRING && string_arg(L, 3, "reduction") == "batchmean";
+  if (!by_row) return push_tensor(L, reduced(losses, reduce_arg(L, 3)));
+  if (x.dim() == 0)
+    throw WrongArgument(1, "log_probabilities", "expected rows, got " + describe_tensor(x));
+  return push_tensor(L, losses.sum() / std::max<int64_t>(1, x.size(0)));
+}
+
+/// poisson_nll(log_rates, counts, reduction)
+int loss_poisson_nll(lua_State* L) {
+  const auto [x, y] = pair_arg(L, "log_rates", "counts");
+  return push_tensor(L, reduced(x.exp() - y * x, reduce_arg(L, 3)));
+}
+
+/// gaussian_nll(mean, targets, variance, reduction)
+int loss_gaussian_nll(lua_State* L) {
+  const auto [mean, targets] = pair_arg(L, "mean", "targets");
+  const auto& variance = tensor_arg(L, 3, "variance");
+  if (variance.sizes() != mean.sizes())
+    throw WrongArgument(3, "variance",
+                        fmt::format("expected shape {}, got {}", describe_shape(mean.sizes()),
+                                    describe_tensor(variance)));
+  const auto at_least = variance.clamp_min(1e-6);
+  const auto difference = mean - targets;
+  const auto losses = (at_least.log() + difference * difference / at_least) / 2;
+  return push_tensor(L, reduced(losses, reduce_arg(L, 4)));
+}
+
+/// Whether all of y are 1 or -1; else throws.
+void check_signs(const Tensor& y, int index) {
+  if (y.numel() > 0 && !(y.abs() == 1).all().item<bool>())
+    throw WrongArgument(index, "signs", "expected 1 and -1");
+}
+
+/// margin_ranking(x, y, signs, reduction, margin)
+int loss_margin_ranking(lua_State* L) {
+  const auto [x, y] = pair_arg(L, "x", "y");
+  const auto& signs = tensor_arg(L, 3, "signs");
+  if (signs.sizes() != x.sizes())
+    throw WrongArgument(3, "signs",
+                        fmt::format("expected shape {}, got {}", describe_shape(x.sizes()),
+                                    describe_tensor(signs)));
+  check_signs(signs, 3);
+  const double margin = setting_arg(L, 5, "margin", 0, false);
+  return push_tensor(L, reduced((margin - signs * (x - y)).clamp_min(0), reduce_arg(L, 4)));
+}
+
+int loss_soft_margin(lua_State* L) {
+  const auto [x, signs] = pair_arg(L, "x", "signs");
+  check_signs(signs, 2);
+  return push_tensor(L, reduced(at::softplus(-signs * x), reduce_arg(L, 3)));
+}
+
+/// hinge_embedding(x, signs, reduction, margin)
+int loss_hinge_embedding(lua_State* L) {
+  const auto [x, signs] = pair_arg(L, "x", "signs");
+  check_signs(signs, 2);
+  const double margin = setting_arg(L, 4, "margin", 1, false);
+  return push_tensor(
+      L, reduced(at::where(signs == 1, x, (margin - x).clamp_min(0)), reduce_arg(L, 3)));
+}
+
+}  // namespace
+
+const std::vector<luaL_Reg> kTensorLossFunctions = {
+    TRINITY_BIND("mse", loss_mse),
+    TRINITY_BIND("l1", loss_l1),
+    TRINITY_BIND("smooth_l1", loss_smooth_l1),
+    TRINITY_BIND("huber", loss_huber),
+    TRINITY_BIND("cross_entropy", loss_cross_entropy),
+    TRINITY_BIND("nll", loss_nll),
+    TRINITY_BIND("binary_cross_entropy", loss_binary_cross_entropy),
+    TRINITY_BIND("binary_cross_entropy_with_logits", loss_binary_cross_entropy_with_logits),
+    TRINITY_BIND("kl_div", loss_kl_div),
+    TRINITY_BIND("poisson_nll", loss_poisson_nll),
+    TRINITY_BIND("gaussian_nll", loss_gaussian_nll),
+    TRINITY_BIND("margin_ranking", loss_margin_ranking),
+    TRINITY_BIND("soft_margin", loss_soft_margin),
+    TRINITY_BIND("hinge_embedding", loss_hinge_embedding)};
+
+}  // namespace trinity::lua

@@ -1,0 +1,153 @@
+-- Losses of trinity.nn against hand-computed values and finite differences; batches of graphs; messages.
+
+local trinity = require 'trinity'
+with_torch()
+local tensor, nn = trinity.tensor, trinity.nn
+
+local function double(t) return tensor.new(t, { dtype = 'float64' }) end
+
+local function flat(x)
+  local t = x:detach():flatten():totable()
+  return type(t) == 'table' and t or { t }
+end
+
+local function close_to(x, values)
+  local a = flat(x)
+  expect(#a):equals(#values)
+  for i = 1, #a do expect(a[i]):near(values[i], 1e-6) end
+end
+
+-- Derivatives of loss(x) by x against central differences.
+local function check_gradient(x, loss)
+  x = double(x):requires_grad_()
+  local found, step = flat(tensor.grad(loss(x), { x })[1]), 1e-6
+  local values, shape = flat(x), x:size()
+  for k = 1, #values do
+    local sides = {}
+    for s, sign in ipairs { -1, 1 } do
+      local moved = { unpack(values) }
+      moved[k] = moved[k] + sign * step
+      sides[s] = loss(double(moved):reshape(shape)):item()
+    end
+    expect(found[k]):near((sides[2] - sides[1]) / (2 * step), 1e-6)
+  end
+end
+
+-- name, arguments, what each element comes to.
+local log, exp = math.log, math.exp
+local cases = {
+  { 'mse', { { 1, 3 }, { 0.5, 0 } }, { 0.25, 9 } },
+  { 'l1', { { 1, 3 }, { 0.5, 5 } }, { 0.5, 2 } },
+  { 'smooth_l1', { { 1, 3 }, { 0.5, 0 } }, { 0.125, 2.5 } },
+  { 'huber', { { 1, 3 }, { 0.5, 0 } }, { 0.125, 2.5 } },
+  { 'binary_cross_entropy', { { 0.2, 0.9 }, { 0, 1 } }, { -log(0.8), -log(0.9) } },
+  { 'binary_cross_entropy_with_logits', { { 0.3, -2 }, { 1, 0 } }, { log(1 + exp(-0.3)), log(1 + exp(-2)) } },
+  { 'kl_div', { { log(0.25), log(0.75) }, { 0.5, 0.5 } }, { 0.5 * log(2), 0.5 * log(0.5 / 0.75) } },
+  { 'poisson_nll', { { 0.5, -1 }, { 2, 0 } }, { exp(0.5) - 1, exp(-1) } },
+  { 'gaussian_nll', { { 1, 2 }, { 0, 2 }, { 4, 0.5 } }, { 0.5 * (log(4) + 0.25), 0.5 * log(0.5) } },
+  { 'margin_ranking', { { 1, 3 }, { 2, 1 }, { 1, 1 } }, { 1, 0 } },
+  { 'soft_margin', { { 0.5, -1 }, { 1, 1 } }, { log(1 + exp(-0.5)), log(1 + exp(1)) } },
+  { 'hinge_embedding', { { 0.5, 0.3 }, { 1, -1 } }, { 0.5, 0.7 } },
+}
+
+describe('losses', function()
+  for _, case in ipairs(cases) do
+    local name, arguments, values = unpack(case)
+    it(name .. ': values, reductions, derivatives', function()
+      local given = {}
+      for i, list in ipairs(arguments) do given[i] = double(list) end
+      local function loss(how)
+        local all = { unpack(given) }
+        all[#all + 1] = how
+        return nn[name](unpack(all))
+      end
+      close_to(loss 'none', values)
+      close_to(loss 'sum', { values[1] + values[2] })
+      close_to(loss(), { (values[1] + values[2]) / 2 })
+      expect(function() loss 'men' end):raises "nn%.[%w_]+: argument %d %('reduction'%): unknown value 'men', did you mean 'mean'%?"
+      check_gradient(arguments[1], function(x)
+        local all = { x, unpack(given, 2) }
+        all[#all + 1] = 'sum'
+        return nn[name](unpack(all))
+      end)
+      given[2] = double { 1, 1, 1 }
+      expect(function() loss() end):raises("losses_spec.lua:%d+: nn." .. name .. ": argument 2 %('[%w_]+'%): expected shape %[2%]")
+    end)
+  end
+  it('have the settings that theirs have elsewhere', function()
+    close_to(nn.smooth_l1(double { 1, 3 }, double { 0.5, 0 }, 'none', 0.5), { 0.25, 2.75 })
+    close_to(nn.huber(double { 1, 3 }, double { 0.5, 0 }, 'none', 2), { 0.125, 4 })
+    close_to(nn.binary_cross_entropy_with_logits(double { 0.3 }, double { 1 }, 'none', 3), { 3 * log(1 + exp(-0.3)) })
+    close_to(nn.margin_ranking(double { 1 }, double { 2 }, double { -1 }, 'none', 0.5), { 0 })
+    close_to(nn.margin_ranking(double { 1 }, double { 2 }, double { -1 }, 'none', 3), { 2 })
+    close_to(nn.hinge_embedding(double { 0.5 }, double { -1 }, 'none', 2), { 1.5 })
+    close_to(nn.kl_div(double { { log(0.25), log(0.75) }, { log(0.5), log(0.5) } }, double { { 0.5, 0.5 }, { 1, 0 } },
+      'batchmean'), { (0.5 * log(2) + 0.5 * log(0.5 / 0.75) + log(2)) / 2 })
+    expect(function() nn.huber(double { 1 }, double { 2 }, 'mean', 0) end):raises "argument 4 %('delta'%): expected a positive number"
+    expect(function() nn.binary_cross_entropy(double { 2 }, double { 1 }) end):raises(
+      "argument 1 %('probabilities'%): expected numbers from 0 to 1")
+    expect(function() nn.soft_margin(double { 2 }, double { 0 }) end):raises "argument 2 %('signs'%): expected 1 and %-1"
+    expect(function() nn.l1(tensor.new({ 1 }, { dtype = 'int64' }), double { 0 }) end):raises 'expected floating point'
+  end)
+  it('activations that they stand on', function()
+    close_to(nn.softplus(double { 0.3, -2 }), { log(1 + exp(0.3)), log(1 + exp(-2)) })
+    close_to(nn.log_sigmoid(double { 0.3, -2 }), { -log(1 + exp(-0.3)), -log(1 + exp(2)) })
+    close_to(nn.silu(double { 2 }), { 2 / (1 + exp(-2)) })
+  end)
+end)
+
+describe('messages', function()
+  it('name what is close to an unknown name of nn', function()
+    expect(function() return nn.huberr end):raises "losses_spec.lua:%d+: trinity.nn: no 'huberr', did you mean 'huber'%? %(known: adam, "
+  end)
+  it('say where an optimiser takes its parameters', function()
+    local net = nn.linear { inputs = 1, outputs = 1 }
+    expect(function() nn.adam(net, { learning_rate = 1 }) end):raises(
+      "nn.adam: argument 1 %('options'%): expected { parameters = network:parameters%(%), ... }, got a network")
+    expect(function() nn.sgd(net:parameters()) end):raises "nn.sgd: argument 1 .*got the list alone"
+  end)
+end)
+
+describe('a batch of graphs', function()
+  local parts = {
+    { values = double { { 1, 2 }, { 3, 4 } }, from = { 1 }, to = { 2 } },
+    { values = double { { 5, 6 }, { 7, 8 }, { 9, 10 } }, from = { 1, 2 }, to = { 2, 3 } },
+  }
+  it('passes a network over all of them as over each', function()
+    local layer = nn.graph_convolution { inputs = 2, outputs = 3, seed = 4 }:to { dtype = 'float64' }
+    local batch = nn.graph_batch(parts)
+    expect(batch.nodes):equals(5)
+    local together = nn.graph_split(layer(batch.values, batch.edges), batch)
+    for i, part in ipairs(parts) do
+      local alone = nn.graph_batch { part }
+      close_to(together[i], flat(layer(alone.values, alone.edges)))
+    end
+  end)
+  it('sums and means by graph', function()
+    local batch = nn.graph_batch(parts)
+    close_to(nn.graph_sum(batch.values, batch), { 4, 6, 21, 24 })
+    close_to(nn.graph_mean(batch.values, batch), { 2, 3, 7, 8 })
+    expect(batch.first[2]):equals(3)
+    close_to(batch.graph, { 1, 1, 2, 2, 2 })
+  end)
+  it('takes what trinity.features gives', function()
+    local list = {}
+    for i, name in ipairs { 'alexnet', 'vgg16' } do
+      list[i] = trinity.features(trinity.problem { graph = trinity.model(name, { batch_size = 8 }),
+        cluster = trinity.cluster 'p100x2' }, { node2vec = false })
+    end
+    local batch = nn.graph_batch(list)
+    expect(batch.nodes):equals(list[1].units + list[2].units)
+    expect(batch.types:numel()):equals(batch.nodes)
+    close_to(nn.graph_split(batch.values, batch)[2], flat(list[2].values))
+  end)
+  it('refuses parts that do not fit', function()
+    expect(function() nn.graph_batch {} end):raises 'expected at least one graph'
+    expect(function() nn.graph_batch { parts[1], { values = double { { 1 } }, from = {}, to = {} } } end):raises(
+      "entry 2: field 'values': expected width 2 as before, got 1")
+    expect(function() nn.graph_batch { { values = double { { 1 } }, from = { 1 }, to = { 2 } } } end):raises(
+      'entry 1: edge 1: expected nodes from 1 to 1, got 1 and 2')
+    expect(function() nn.graph_batch { 3 } end):raises 'entry 1: expected features'
+    expect(function() nn.graph_mean(double { 1 }, nn.graph_batch(parts)) end):raises "expected a tensor %[5 x ...%]"
+  end)
+end)

@@ -1,0 +1,209 @@
+-- What scripts see of moves: problem:moves, step states, operator times, critical paths and unit edges as arrays.
+
+local trinity = require 'trinity'
+
+local problem = trinity.problem { graph = trinity.model('inception_v3', { batch_size = 8 }),
+  cluster = trinity.cluster 'p100x4' }
+local start = trinity.methods.m_etf(problem, { quiet = true }).placement
+
+local function copy(placement)
+  local to = problem:placement()
+  for op = 1, #placement do to[op] = placement[op] end
+  return to
+end
+
+local function sum(array)
+  local total = 0
+  for i = 1, #array do total = total + array[i] end
+  return total
+end
+
+describe('problem:moves', function()
+  it('draws different changes, the same from the same seed', function()
+    local function keys(seed)
+      local drawn, list = problem:moves({ seed = seed }):draw(start), {}
+      for i = 1, drawn.count do
+        local units, device, kind = drawn:move(i)
+        list[i] = ('%s>%d %s'):format(table.concat(units, ','), device, kind)
+      end
+      expect(drawn.count):equals(16)
+      return table.concat(list, ' ')
+    end
+    expect(keys(3)):equals(keys(3))
+    expect(keys(3) ~= keys(4)):equals(true)
+  end)
+  it('applies what it says, and nothing else', function()
+    local drawn = problem:moves({ seed = 2, groups = true }):draw(start, 40)
+    local unit_of = problem.graph.unit_of
+    for i = 1, drawn.count do
+      local units, device = drawn:move(i)
+      local chosen, after, changed = {}, copy(start), 0
+      for _, unit in ipairs(units) do chosen[unit] = true end
+      drawn:apply(i, after)
+      for op = 1, #after do
+        expect(after[op]):equals(chosen[unit_of[op]] and device or start[op])
+        if after[op] ~= start[op] then changed = changed + 1 end
+      end
+      expect(changed > 0):equals(true)
+    end
+  end)
+  it('has the features that a ranker is told', function()
+    local drawn = problem:moves():draw(start, 32, 0.01)
+    for i = 1, drawn.count do
+      local units, device = drawn:move(i)
+      local moving = 0
+      local unit_device = {}
+      for op = 1, #start do unit_device[problem.graph.unit_of[op]] = start[op] end
+      for _, unit in ipairs(units) do if unit_device[unit] ~= device then moving = moving + 1 end end
+      expect(drawn:get(i, 'units_moved')):near(math.log(1 + moving) / math.log(2), 1e-4)
+      expect(drawn:get(i, 'temperature')):near(1, 1e-5) -- log2(1 + 100 x 0.01)
+    end
+    expect(function() drawn:get(1, 'unit_moved') end):raises "unknown feature 'unit_moved', did you mean 'units_moved'%?"
+  end)
+  it('climbs: the best of few by blame and exposure is better than the start', function()
+    local source, now = problem:moves { seed = 5 }, copy(start)
+    local value = problem:evaluate(now).step_time_s
+    local first = value
+    for _ = 1, 60 do
+      source:look(now)
+      local drawn, best, best_score = source:draw(now), 1, -math.huge
+      for i = 1, drawn.count do
+        local score = drawn:get(i, 'blame_less_collision') + drawn:get(i, 'critical_saved_less_largest')
+          - drawn:get(i, 'exposed_added')
+        if score > best_score then best, best_score = i, score end
+      end
+      local trial = copy(now)
+      drawn:apply(best, trial)
+      local reached = problem:evaluate(trial).step_time_s
+      if reached < value then now, value = trial, reached end
+    end
+    expect(value):below(first)
+  end)
+  it('refuses what it cannot do in a sentence', function()
+    local source = problem:moves()
+    local old = source:draw(start)
+    source:draw(start)
+    expect(function() old:move(1) end):raises 'candidates:move: moves:draw%(%) was called since'
+    expect(function() source:draw(start, 0) end):raises "moves:draw: argument 2 %('count'%): expected an integer from 1"
+    expect(function() source:draw({}) end):raises "placement"
+    expect(function() problem:moves { sed = 1 } end):raises "unknown option 'sed', did you mean 'seed'%?"
+    local alone = trinity.problem { graph = problem.graph, cluster = trinity.cluster 'p100x1' }
+    expect(function() alone:moves() end):raises 'expected a cluster of two devices or more, got 1'
+    source:close()
+    expect(function() source:draw(start) end):raises 'this moves is closed'
+  end)
+end)
+
+describe('problem:step_state', function()
+  local state, timeline = problem:step_state(start), problem:timeline(start)
+  it('has the step of the timeline', function()
+    expect(state.step_time_s):near(problem:evaluate(start).step_time_s, 1e-12)
+    for d = 1, 4 do
+      expect(state.busy_s[d]):near(timeline.metrics:compute_busy_s(d), 1e-9)
+      expect(state.memory_bytes[d]):equals(timeline.metrics:memory_bytes(d))
+    end
+  end)
+  it('blames what the critical path spends', function()
+    local path = timeline:critical_path()
+    expect(sum(state.computation_blame_s)):near(path.compute_s, 1e-9)
+  end)
+  it('has slack that a later end may take: none at the end of the step, no more than readers leave', function()
+    local steps, least = timeline:critical_steps(), {}
+    expect(state.operator_slack_s[steps.task[steps.count]]):near(0, 1e-12)
+    local csr = problem.graph:csr()
+    for op = 1, problem.graph.operators do
+      local unit, slack = problem.graph.unit_of[op], state.operator_slack_s[op]
+      local latest_s = timeline.end_s[op] + slack
+      expect(slack >= 0 and latest_s <= state.step_time_s + 1e-12):equals(true)
+      for e = csr.first[op], csr.first[op + 1] - 1 do
+        local reader = csr.target[e]
+        expect(latest_s <= timeline.start_s[reader] + state.operator_slack_s[reader] + 1e-12):equals(true)
+      end
+      least[unit] = math.min(least[unit] or math.huge, slack)
+    end
+    for unit = 1, problem.graph.units do expect(state.slack_s[unit]):near(math.min(least[unit], state.step_time_s), 1e-12) end
+  end)
+  it('has collisions of every unit on every device, none with itself on a device of its own', function()
+    local alone = problem:placement()
+    local one = problem:step_state(alone)
+    for unit = 1, problem.graph.units do
+      expect(one.collision_s[(unit - 1) * 4 + 1]):near(0, 1e-6)
+      expect(one.collision_s[(unit - 1) * 4 + 2]):equals(0) -- device 2 is idle
+    end
+    expect(#state.collision_s):equals(4 * problem.graph.units)
+  end)
+  it('has room on edges of the unit graph, and the critical time of the path\'s transfers', function()
+    local edges, path = problem.graph:unit_edges(), timeline:critical_steps()
+    expect(#state.room_s):equals(edges.count)
+    local sent = 0
+    for i = 1, path.count do
+      if path.kind[i] == 2 then sent = sent + path.end_s[i] - path.ready_s[i] end
+    end
+    expect(sum(state.critical_s)):near(sent, 1e-9)
+  end)
+end)
+
+describe('arrays', function()
+  it('of the critical path are those of its tables', function()
+    local timeline = problem:timeline(start)
+    local path, steps = timeline:critical_path(), timeline:critical_steps()
+    expect(steps.count):equals(#path.steps)
+    local kinds = { 'compute', 'transfer', 'collective' }
+    for i, step in ipairs(path.steps) do
+      expect(kinds[steps.kind[i]]):equals(step.kind)
+      expect(steps.end_s[i]):equals(step.end_s)
+      expect(steps.start_s[i]):equals(step.start_s)
+      if step.kind == 'compute' then
+        expect(problem.graph:operator(steps.task[i]).name):equals(step.operator)
+        expect(steps.device[i]):equals(start[steps.task[i]])
+      end
+    end
+  end)
+  it('of operator times are those of a timeline on that device', function()
+    local p = trinity.problem { graph = problem.graph, cluster = trinity.cluster 'heterogeneous' }
+    for d = 1, #p.cluster.devices do
+      local times, timeline = p:operator_times(d), p:timeline(p:placement_by_unit(function() return d end))
+      for op = 1, p.graph.operators do
+        expect(times[op]):near(timeline.end_s[op] - timeline.start_s[op], 1e-12)
+      end
+    end
+    expect(function() p:operator_times(99) end):raises "problem:operator_times: argument 1 %('device'%): expected an integer from 1 to"
+  end)
+  it('of unit edges are those of the operators\' edges between units', function()
+    local graph, known = problem.graph, {}
+    local edges, csr, unit_of = graph:unit_edges(), graph:csr(), graph.unit_of
+    for op = 1, graph.operators do
+      for e = csr.first[op], csr.first[op + 1] - 1 do
+        local from, to = unit_of[op], unit_of[csr.target[e]]
+        if from ~= to then known[from .. ' ' .. to] = true end
+      end
+    end
+    local count = 0
+    for _ in pairs(known) do count = count + 1 end
+    expect(edges.count):equals(count)
+    for e = 1, edges.count do
+      expect(known[edges.from[e] .. ' ' .. edges.to[e]]):equals(true)
+      expect(edges.bytes[e] > 0):equals(true)
+    end
+  end)
+end)
+
+describe('ranker:score', function()
+  it('gives the scores by which a search chooses', function()
+    local ranker = trinity.rankers.load(trinity.rankers.shipped)
+    local drawn, seen = problem:moves({ seed = 3 }):draw(start, 16), 0
+    local scores = ranker:score(drawn)
+    expect(#scores):equals(drawn.count)
+    local found = trinity.methods.annealing(problem, { evaluations = 60, starts = { start }, seed = 1, quiet = true,
+      rank = function(candidates)
+        seen = seen + 1
+        local list = {}
+        for i, score in ranker:score(candidates):each() do list[i] = score end
+        return list
+      end })
+    expect(seen > 10):equals(true)
+    expect(trinity.methods.annealing(problem, { evaluations = 60, starts = { start }, seed = 1, quiet = true,
+      rank = ranker }).metrics.step_time_s):equals(found.metrics.step_time_s)
+    expect(function() ranker:score({}) end):raises "ranker:score: argument 1 %('candidates'%): expected candidates, got table"
+  end)
+end)
