@@ -101,8 +101,8 @@ void check_inner(const std::string& path, const fs::path& inner, const char* ver
   if (std::any_of(inner.begin(), inner.end(), hides))
     throw ForbiddenFile(fmt::format("{}: cannot {}: a hidden file", path, verb));
   if (std::distance(inner.begin(), inner.end()) > kMostFolders)
-    throw ForbiddenFile(fmt::format("{}: cannot {}: more than {} folders deep", path, verb,
-                                kMostFolders));
+    throw ForbiddenFile(
+        fmt::format("{}: cannot {}: more than {} folders deep", path, verb, kMostFolders));
 }
 
 /// The deepest folder of `folders` that `place` is in.
@@ -118,9 +118,10 @@ const Known* holder(const fs::path& place, const std::vector<const Known*>& fold
 [[noreturn]] void refuse_outside(const std::string& path, const fs::path& place, const char* verb) {
   const auto& fence = *t_restriction;
   if (is_below(place, fence.start.path))
-    throw ForbiddenFile(fmt::format("{}: cannot {}: neither below the folder of its run nor below one "
-                                "given with --write, which a safe script may not leave",
-                                path, verb));
+    throw ForbiddenFile(
+        fmt::format("{}: cannot {}: neither below the folder of its run nor below "
+                    "one given with --write, which a safe script may not leave",
+                    path, verb));
   throw ForbiddenFile(fmt::format(
       "{}: cannot {}: not below the working directory{}, which a safe script may not leave", path,
       verb, fence.writable.empty() ? "" : " or a folder given with --write"));
@@ -175,11 +176,10 @@ Descriptor walk(const std::string& path, int from, const fs::path& inner, bool m
 /// The program's record of a run, which no script writes.
 void refuse_record(const std::string& path, const Place& place) {
   struct stat about;
-  if (place.name == "run.json" ||
-      (place.name == "script.lua" &&
-       fstatat(place.at, "run.json", &about, AT_SYMLINK_NOFOLLOW) == 0))
-    throw ForbiddenFile(fmt::format("{}: cannot write: the record of a run, which is the program's",
-                                path));
+  if (place.name == "run.json" || (place.name == "script.lua" &&
+                                   fstatat(place.at, "run.json", &about, AT_SYMLINK_NOFOLLOW) == 0))
+    throw ForbiddenFile(
+        fmt::format("{}: cannot write: the record of a run, which is the program's", path));
 }
 
 Place find_fenced(const std::string& path, Purpose purpose, bool make_folders) {
@@ -199,8 +199,8 @@ Place find_free(const std::string& path, bool make_folders) {
   std::error_code error;
   if (make_folders && !parent.empty()) fs::create_directories(parent, error);
   if (error) fail_file(path, "cannot make its folder", error.value());
-  Descriptor folder(call::open(AT_FDCWD, parent.empty() ? "." : parent.string(),
-                               O_PATH | O_DIRECTORY));
+  Descriptor folder(
+      call::open(AT_FDCWD, parent.empty() ? "." : parent.string(), O_PATH | O_DIRECTORY));
   if (!folder) fail_file(path, "cannot write", errno);
   const int at = folder.get();
   return {std::move(folder), at, fs::path(path).filename()};
@@ -294,8 +294,8 @@ int sync(int file) {
 }
 
 int rename(int folder, const std::string& from, const std::string& to, unsigned flags) {
-  return persist(
-      Waits::no, [&] { return renameat2(folder, from.c_str(), folder, to.c_str(), flags); });
+  return persist(Waits::no,
+                 [&] { return renameat2(folder, from.c_str(), folder, to.c_str(), flags); });
 }
 
 int make_folder(int folder, const std::string& name) {

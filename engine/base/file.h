@@ -47,8 +47,9 @@ void append_file(const std::string& path, std::string_view content,
 using NewFiles = std::vector<std::pair<std::string, std::string>>;
 
 /// Makes a folder that has `files` in it from its first moment and is held by this process
-/// (base/hold.h), and the folders that it is to lie in. False where one with anything in it (or a file) is there already: of several processes one
-/// makes it. Throws FileError naming path and reason.
+/// (base/hold.h), and the folders that it is to lie in. False where one with anything in it (or a
+/// file) is there already: of several processes one makes it. Throws FileError naming path and
+/// reason.
 bool make_folder(const std::string& path, const NewFiles& files);
 
 /// Removes what writers that were killed left beside their files, in a folder and all below it.

@@ -38,7 +38,8 @@ size_t first_wrong(std::string_view text) {
 uint32_t code_point(std::string_view text, size_t length) {
   const auto first = static_cast<unsigned char>(text[0]);
   uint32_t code = length == 1 ? first : first & (0xFFU >> (length + 1));
-  for (size_t k = 1; k < length; ++k) code = code << 6 | (static_cast<unsigned char>(text[k]) & 63U);
+  for (size_t k = 1; k < length; ++k)
+    code = code << 6 | (static_cast<unsigned char>(text[k]) & 63U);
   return code;
 }
 

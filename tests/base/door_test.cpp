@@ -111,7 +111,8 @@ TEST_CASE("a planted link is never written through") {
   const auto target = yard.at("outside/planted.txt");
   // The names that were once guessed: of this process, the next few.
   for (int count = 0; count < 200; ++count)
-    fs::create_symlink(target, yard.at("work/") + fmt::format(".a.json.{}-{}.part", getpid(), count));
+    fs::create_symlink(target,
+                       yard.at("work/") + fmt::format(".a.json.{}-{}.part", getpid(), count));
   write_file("a.json", "{}");
   fs::create_symlink(target, "dangling.txt");
   CHECK(test::message_of<FileError>([] { append_file("dangling.txt", "x"); }) ==

@@ -13,9 +13,10 @@ std::atomic<int64_t> g_made{0}, g_failing{0}, g_live{0};
 
 void* take(std::size_t bytes, std::size_t alignment) {
   if (g_made.fetch_add(1, std::memory_order_relaxed) + 1 == g_failing) throw std::bad_alloc();
-  void* memory = alignment <= alignof(std::max_align_t)
-                     ? std::malloc(bytes > 0 ? bytes : 1)
-                     : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  void* memory =
+      alignment <= alignof(std::max_align_t)
+          ? std::malloc(bytes > 0 ? bytes : 1)
+          : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (!memory) throw std::bad_alloc();
   g_live.fetch_add(1, std::memory_order_relaxed);
   return memory;

@@ -25,25 +25,29 @@ namespace {
 struct PublicCall {
   const char* name;
   const char* text;
-  /// Its text is made by nlohmann's library, whose destructors ask for memory: the program then ends
-  /// with "not enough memory" (engine/lua/host/process_limits.cpp), a test with it.
+  /// Its text is made by nlohmann's library, whose destructors ask for memory: the program then
+  /// ends with "not enough memory" (engine/lua/host/process_limits.cpp), a test with it.
   bool by_nlohmann = false;
 };
 
 /// `g`, `problem`, `placement`, `found` and `folder` are there.
 constexpr PublicCall kCalls[] = {
-    {"graph.new", "local b = trinity.graph.new { name = 'n' } b:add_operator { name = 'a', time_s = 1 } "
-                  "b:add_operator { name = 'b', time_s = 1 } b:add_edge('a', 'b', 10) return b:build().operators"},
+    {"graph.new",
+     "local b = trinity.graph.new { name = 'n' } b:add_operator { name = 'a', time_s = 1 } "
+     "b:add_operator { name = 'b', time_s = 1 } b:add_edge('a', 'b', 10) "
+     "return b:build().operators"},
     {"model", "return trinity.model('alexnet', { batch_size = 2 }).operators"},
     {"model file", "return trinity.model(folder .. '/g.json').operators"},
     {"cluster", "return #trinity.cluster('p100x4').devices"},
-    {"problem", "return trinity.problem { graph = g, cluster = trinity.cluster 'p100x2' }.graph.name"},
+    {"problem",
+     "return trinity.problem { graph = g, cluster = trinity.cluster 'p100x2' }.graph.name"},
     {"evaluate", "return problem:evaluate(placement).step_time_s"},
     {"bounds", "return problem:bounds().step_time_s"},
     {"timeline", "return #problem:timeline(placement):chrome_trace()"},
     {"strategy", "return problem:strategy(placement).metrics.step_time_s"},
     {"to_json", "return #problem:to_json(placement, {})", true},
-    {"save and load", "found:save(folder .. '/s.json') return problem:load(folder .. '/s.json').reward", true},
+    {"save and load",
+     "found:save(folder .. '/s.json') return problem:load(folder .. '/s.json').reward", true},
     {"graph:save", "g:save(folder .. '/h.json') return #trinity.files.read(folder .. '/h.json')"},
     {"random", "return trinity.methods.random(problem, { evaluations = 20, quiet = true }).reward"},
     {"local_search",
@@ -51,11 +55,13 @@ constexpr PublicCall kCalls[] = {
     {"metis", "return trinity.methods.metis(problem, { quiet = true }).reward"},
     {"contiguous", "return trinity.methods.contiguous(problem, { quiet = true }).reward"},
     {"json", "return trinity.json.encode(trinity.json.decode('{\"a\":[1,2,{\"b\":null}]}'))"},
-    {"files", "trinity.files.write(folder .. '/f', 'x') return trinity.files.read(folder .. '/f') .. "
-              "#trinity.files.list(folder)"},
+    {"files",
+     "trinity.files.write(folder .. '/f', 'x') return trinity.files.read(folder .. '/f') .. "
+     "#trinity.files.list(folder)"},
     {"random streams", "return trinity.random(1, 'x'):integer(1000)"},
-    {"compare", "return tostring(#trinity.compare(problem, { 'single_device', 'random' }, "
-                "{ evaluations = 10, quiet = true }).rows)"},
+    {"compare",
+     "return tostring(#trinity.compare(problem, { 'single_device', 'random' }, "
+     "{ evaluations = 10, quiet = true }).rows)"},
 };
 
 constexpr const char* kSetUp =
@@ -166,7 +172,8 @@ TEST_CASE("every allocation and every call to the file system may fail once") {
           return std::exchange(lab.lua().made, 0);
         },
         150);
-    in_files += try_points(lab, call, [](int64_t nth) { return fail_call(nth, EIO); }, 100);
+    in_files += try_points(
+        lab, call, [](int64_t nth) { return fail_call(nth, EIO); }, 100);
     lab.collect();
     const std::string name = call.name;
     CAPTURE(name);

@@ -65,11 +65,8 @@ local join_options = options_of.declare('trinity.JobOptions', { help = 'What dis
 
 -- A script's text; nil for what is none, as the program itself under -e.
 local function text_of(path)
-  local files = rawget(_G, 'io') -- safe scripts have none
-  local file = files and files.open(path, 'r')
-  local text = file and file:read(1) ~= '\127' and file:seek 'set' and file:read '*a' or nil
-  if file then file:close() end
-  return text
+  local ok, text = pcall(core.read_file, path)
+  return ok and text:sub(1, 1) ~= '\127' and text or nil
 end
 
 -- What the ranks of a job must have alike: program, script, the script's arguments unless they may differ.

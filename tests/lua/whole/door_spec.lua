@@ -8,7 +8,7 @@ local forbidden = {
     'mkstemp', 'tmpfile', 'opendir', 'openat', 'renameat', 'unlinkat', 'mkdirat', '%f[%w_]mkdir *%(', '%f[%w_]unlink *%(', '[^%w_.>:]::open *%(',
     '[^%w_.>:]open *%([%w_.]+c_str', 'std::rename', 'fs::create_', 'fs::remove', 'fs::rename', 'fs::copy', 'fs::resize',
     'filesystem::create_', 'filesystem::remove', 'filesystem::copy', 'filesystem::rename', 'filesystem::file_size', 'fs::file_size' },
-  lua = { '%f[%w_]io%.open', '%f[%w_]io%.lines', 'os%.remove', 'os%.rename', '%f[%w_]loadfile', '%f[%w_]dofile' },
+  lua = { '%f[%w_]io%.open', 'files%.open', '%f[%w_]io%.lines', 'os%.remove', 'os%.rename', '%f[%w_]loadfile', '%f[%w_]dofile' },
 }
 forbidden.h = forbidden.cpp
 local allowed = {
