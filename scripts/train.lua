@@ -17,7 +17,7 @@ local options = trinity.options {
   rounds = { default = 0, help = 'rounds in all, the first 4 of imitation; 0: as many as the minutes allow', min = 0,
     integer = true },
   hidden = { default = '32,32', help = "widths of the hidden layers with commas; '': a linear score" },
-  start = { default = '', help = 'weights that it goes on from, whose layers they then are' },
+  start = { default = '', help = 'weights that it goes on from, by PPO alone; their layers, then' },
   reward = { default = 'step_time', help = 'what is learned: step_time or mdpe' },
   alpha = { default = 0.5, help = 'of mdpe: weight of the step time', min = 0 },
   beta = { default = 0.3, help = 'of mdpe: weight of the peak communication', min = 0 },
@@ -43,7 +43,8 @@ for _, label in ipairs(left_out) do print(label .. ': left out, no heuristic fit
 
 local ranker = options.start ~= '' and trinity.rankers.load(options.start)
   or trinity.rankers.new { hidden = hidden, seed = options.seed }
-local trainer = trinity.rankers.trainer(ranker, { seed = options.seed })
+local trainer = trinity.rankers.trainer(ranker, { seed = options.seed,
+  first_temperature = weights and 1 or nil }) -- that of the search by such a reward (lib/trinity/search/race.lua)
 training.add(trainer, cases)
 local state, round, before_s = options.save .. '.training', 0, 0
 if options.resume then
@@ -64,7 +65,7 @@ end
 local looks = progress.new('train', false)
 local stopped = trinity.stoppable(function(stop_requested)
   while more() and not stop_requested() do
-    local ok, kind, report = pcall(training.round, trainer, round + 1, #cases)
+    local ok, kind, report = pcall(training.round, trainer, round + 1, #cases, options.start ~= '')
     if not ok then
       if stop_requested() then return end
       error(kind, 0)

@@ -67,10 +67,12 @@ function training.add(trainer, cases)
   end
 end
 
---- Round number `round` (from 1) on `count` problems: the moves that help, then the choice among candidates. Returns
---- its name and report.
-function training.round(trainer, round, count)
-  if round <= rounds_of_imitation then return 'imitate', trainer:imitate(episodes_of_imitation * count) end
+--- Round number `round` (from 1) on `count` problems: the moves that help, then the choice among candidates; of weights
+--- that were trained before the choice alone. Returns its name and report.
+function training.round(trainer, round, count, trained_before)
+  if not trained_before and round <= rounds_of_imitation then
+    return 'imitate', trainer:imitate(episodes_of_imitation * count)
+  end
   trainer:set { learning_rate = ppo_learning_rate }
   return 'ppo', trainer:reinforce(episodes_of_ppo * count)
 end
