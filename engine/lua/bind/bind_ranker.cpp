@@ -221,8 +221,8 @@ constexpr luaL_Reg kRanker[] = {TRINITY_BIND("save", ranker_save),
 constexpr luaL_Reg kTrainer[] = {
     TRINITY_BIND("add", trainer_add),         TRINITY_BIND("set", trainer_set),
     TRINITY_BIND("imitate", trainer_imitate), TRINITY_BIND("reinforce", trainer_reinforce),
-    TRINITY_BIND("learn", trainer_learn),     TRINITY_BIND("episodes", trainer_episodes),     TRINITY_BIND("save", trainer_save),
-    TRINITY_BIND("resume", trainer_resume)};
+    TRINITY_BIND("learn", trainer_learn),     TRINITY_BIND("episodes", trainer_episodes),
+    TRINITY_BIND("save", trainer_save),       TRINITY_BIND("resume", trainer_resume)};
 constexpr luaL_Reg kRankerFunctions[] = {
     TRINITY_BIND("ranker", ranker_new), TRINITY_BIND("load_ranker", ranker_load),
     TRINITY_BIND("move_features", move_features),
