@@ -19,7 +19,7 @@ struct Strategy {
   ScheduleSpec schedule;
   /// Where it is the same for all layers, this says all of it: `placement` has the device of the
   /// first part of every operator, `schedule` is empty.
-  std::optional<Parallelism> parallelism;
+  std::optional<Parallelism> parallelism = std::nullopt;
 };
 
 /// Throws ArgumentError unless `placement` names a device of `cluster` for every operator and

@@ -84,7 +84,7 @@ local function rival_rows(rows, settings)
 end
 
 return { name = 'rivals', title = 'Who wins under equal rules', learns = true, run = rival_rows,
-  quick = 'GNMT in layers on two cards', heads = { ours = 'step over bound' },
+  quick = 'in layers on two cards, GNMT where --models names none', heads = { ours = 'step over bound' },
   about = 'Step time over the lower bound, medians over networks and seeds, 20 placements an update of the budget. '
     .. 'From nothing: each by itself, set beside annealing. In the frame: all with the same warm start before, a '
     .. 'quarter of the budget, and the same annealing from the best behind, set beside the frame without a learner. '

@@ -55,7 +55,7 @@ local function stage_rows(rows, settings)
 end
 
 local stages = { name = 'stages', title = 'What each stage of our search adds', learns = true, run = stage_rows,
-  quick = 'GNMT in layers on two cards', heads = { ours = 'step over bound' },
+  quick = 'in layers on two cards, GNMT where --models names none', heads = { ours = 'step over bound' },
   about = 'Medians over networks, cards and seeds of the step time over the lower bound, for every combination of '
     .. 'stages with equally many placements; the last column sets each with a policy beside the one without, run by '
     .. 'run. The paper has no such table.' }

@@ -114,7 +114,7 @@ local figures = {
 return util.map(figures, function(figure)
   return { name = figure.name, title = figure.title, learns = true,
     about = figure.column == 1 and about or 'Of the strategies of table4, whose reward weighs this too.',
-    quick = 'two networks in layers on two cards',
+    quick = 'in layers on two cards, two networks where --models names none',
     run = function(rows, settings)
       cells.each(settings, function(label, row, cell, runs)
         if figure.column == 1 then add_times(rows, settings, label, row, cell, runs)
