@@ -13,4 +13,7 @@ function hooks.job() return nil end
 --- A profile file as an object: load() of lib/trinity/profile/object.lua.
 function hooks.read_profile() error('no trinity', 0) end
 
+--- Moves and step states of a problem: lib/trinity/search/moves.lua.
+hooks.moves = {}
+
 return hooks

@@ -17,6 +17,8 @@ local util = require 'trinity.base.util'
 ---@field types? trinity.TorchTensor int64, per node, where all parts have them
 ---@field edges trinity.GraphEdges for nn.graph_convolution
 
+local Batch = { __name = 'graph batch' }
+
 local graph_batch = {}
 
 local function refuse(i, field, expected, got)
@@ -74,12 +76,11 @@ function graph_batch.new(parts)
   batch.values, batch.graph = tensor.cat(values), tensor.new(of, { dtype = 'int64' })
   if #types == #parts then batch.types = tensor.cat(types) end
   batch.edges = layers.normalised_edges(batch.nodes, list)
-  return batch
+  return setmetatable(batch, Batch)
 end
 
 local function check_batch(owner, x, batch)
-  check.argument(owner, 2, 'batch', batch, 'table')
-  if not tensor.is(batch.graph) then check.refuse(owner, 2, 'batch', 'expected what nn.graph_batch gives') end
+  if getmetatable(batch) ~= Batch then check.wrong(owner, 2, 'batch', batch, 'what nn.graph_batch gives') end
   if not tensor.is(x) or x:dim() == 0 or x:size(1) ~= batch.nodes then
     check.wrong(owner, 1, 'x', x, ('a tensor [%d x ...]'):format(batch.nodes))
   end

@@ -62,6 +62,8 @@ function Drawn:apply(i, placement)
   fresh(self, 'apply'):apply(i, placement)
 end
 
+check.methods(Drawn)
+
 --- Draws at most `count` moves of a placement, which is near that of look(): different ones, each of which changes
 --- something. Looks at it where nothing was looked at. temperature: feature of that name, a share of the step.
 ---@param placement trinity.Placement
@@ -69,6 +71,7 @@ end
 ---@param temperature? number default 0
 ---@return trinity.DrawnMoves
 function Moves:draw(placement, count, temperature)
+  if not array.is_int32(placement) then check.wrong('moves:draw', 1, 'placement', placement, 'a placement') end
   count = count == nil and 16 or check.integer('moves:draw', 2, 'count', count, 1, 2 ^ 20)
   temperature = temperature == nil and 0 or check.number('moves:draw', 3, 'temperature', temperature, 0, 1e12)
   if not self.looked then self:look(placement) end

@@ -6,14 +6,13 @@ local check = require 'trinity.base.check'
 local graph_options = require 'trinity.graph.options'
 local options_of = require 'trinity.base.options'
 local infeasibility = require 'trinity.strategy.infeasibility'
-local late = require 'trinity.base.late'
+local hooks = require 'trinity.base.hooks'
 local parallelism = require 'trinity.strategy.parallelism'
 local rewards = require 'trinity.strategy.rewards'
 local simulator = require 'trinity.strategy.simulator'
 local strategy = require 'trinity.strategy.strategy'
 local util = require 'trinity.base.util'
 
-local moves = late.table(function() return require 'trinity.search.moves' end)
 
 ---@class trinity.Problem
 ---@field graph trinity.Graph
@@ -145,18 +144,18 @@ function Problem:timeline(plan) return simulator.timeline('problem:timeline', se
 --- Draws moves of placements as annealing does, with the features that a ranker sees.
 ---@param options? trinity.MovesOptions
 ---@return trinity.Moves
-function Problem:moves(options) return moves.new(self, options) end
+function Problem:moves(options) return hooks.moves.new(self, options) end
 
 --- What the step of a placement looks like to somebody who wants to shorten it, as arrays: blame, slack, collisions,
 --- room. Simulates it once, first in, first out, as one micro-batch.
 ---@param placement trinity.Placement
 ---@return trinity.StepState
-function Problem:step_state(placement) return moves.state(self, placement) end
+function Problem:step_state(placement) return hooks.moves.state(self, placement) end
 
 --- Seconds of every operator on a device.
 ---@param device integer
 ---@return trinity.DoubleArray
-function Problem:operator_times(device) return moves.operator_times(self, device) end
+function Problem:operator_times(device) return hooks.moves.operator_times(self, device) end
 
 --- What no strategy can beat, by default with the problem's number of micro-batches and schedule.
 ---@param micro_batches? integer

@@ -89,6 +89,35 @@ return function(examples)
     trainer():save(path)
     return { path }
   end)
+  local function moves() return problem():moves {} end
+  objects['trinity.Moves'] = moves
+  objects['trinity.DrawnMoves'] = function() return moves():draw(examples.shared().placement, 4) end
+  of('Moves', 'look', function() return { examples.shared().placement } end)
+  of('Moves', 'draw', function() return { examples.shared().placement, 4, 0.1 } end)
+  of('DrawnMoves', 'move', function() return { 1 } end)
+  of('DrawnMoves', 'apply', function() return { 1, problem():placement() } end)
+  of('DrawnMoves', 'get', function() return { 1, 'wait' } end)
+  of('Ranker', 'score', function() return { candidates() } end)
+  of('Problem', 'step_state', function() return { examples.shared().placement } end)
+  of('Problem', 'operator_times', function() return { 1 } end)
+  local function batch()
+    local part = { values = trinity.tensor.ones { 2, 3 }, from = { 1 }, to = { 2 } }
+    return trinity.nn.graph_batch { part, part }
+  end
+  of('NnModule', 'graph_batch', function()
+    return { { { values = trinity.tensor.ones { 2, 3 }, from = { 1 }, to = { 2 } } } }
+  end)
+  for _, name in ipairs { 'graph_split', 'graph_sum', 'graph_mean' } do
+    of('NnModule', name, function() return { trinity.tensor.ones { 4, 3 }, batch() } end)
+  end
+  local function halves() return trinity.tensor.ones { 2, 3 } * 0.5 end
+  local function ones() return trinity.tensor.ones { 2, 3 } end
+  of('NnModule', 'binary_cross_entropy', function() return { halves(), ones(), 'mean' } end)
+  of('NnModule', 'binary_cross_entropy_with_logits', function() return { halves(), ones(), 'mean', 2 } end)
+  of('NnModule', 'kl_div', function() return { halves(), halves(), 'mean' } end)
+  of('NnModule', 'margin_ranking', function() return { halves(), halves(), ones(), 'mean', 0.1 } end)
+  of('NnModule', 'soft_margin', function() return { halves(), ones(), 'mean' } end)
+  of('NnModule', 'hinge_embedding', function() return { halves(), ones(), 'mean', 0.1 } end)
   of('MoveCandidates', 'get', function() return { 1, 'wait' } end)
   of('Agent', 'update', function() return { { 1, 2 } } end)
   of('Agent', 'save', function() return { examples.path() } end)
