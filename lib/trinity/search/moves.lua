@@ -2,13 +2,13 @@
 -- (engine/search/placement/moves.h, step_state.h): problem:moves(), problem:step_state(), problem:operator_times().
 
 local array = require 'trinity.base.array'
+local move_candidates = require 'trinity.search.candidates'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'
-local rankers = require 'trinity.search.rankers'
 local util = require 'trinity.base.util'
 
-local width = #rankers.features
+local width = #move_candidates.names
 
 local moves_options = options_of.declare('trinity.MovesOptions', { help = 'What problem:moves takes.',
   { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of what is drawn' },
@@ -27,21 +27,21 @@ Moves.__index = Moves
 ---@param placement trinity.Placement
 function Moves:look(placement)
   self.handle:look(placement)
-  self.looked = true
+  self.description.looked = true
 end
 
 --- Moves that were drawn, the last ones of their source: features as rankers have them (candidates:get), and what they
 --- change.
 ---@class trinity.DrawnMoves: trinity.MoveCandidates
-local Drawn = { __name = 'candidates' }
-
-function Drawn.__index(_, key) return Drawn[key] or rankers.candidates[key] end
+local Drawn = { __name = 'candidates', get = move_candidates.class.get }
+Drawn.__index = Drawn
 
 local function fresh(self, method)
-  if self.number ~= self.source.number then
+  local source, number = unpack(self.description)
+  if number ~= source.description.number then
     util.fail('candidates:%s: moves:draw() was called since; only its last moves can be applied', method)
   end
-  return self.source.handle
+  return source.handle
 end
 
 --- The units of move i, whatever their device was, its device, and its kind.
@@ -74,11 +74,11 @@ function Moves:draw(placement, count, temperature)
   if not array.is_int32(placement) then check.wrong('moves:draw', 1, 'placement', placement, 'a placement') end
   count = count == nil and 16 or check.integer('moves:draw', 2, 'count', count, 1, 2 ^ 20)
   temperature = temperature == nil and 0 or check.number('moves:draw', 3, 'temperature', temperature, 0, 1e12)
-  if not self.looked then self:look(placement) end
+  if not self.description.looked then self:look(placement) end
   local features = array.double(count * width)
-  self.number = self.number + 1
+  self.description.number = self.description.number + 1
   return setmetatable({ count = self.handle:draw(placement, count, temperature, features), features = features,
-    source = self, number = self.number }, Drawn)
+    description = { self, self.description.number } }, Drawn)
 end
 
 --- Frees the engine's memory; any further use is an error.
@@ -116,7 +116,8 @@ function moves.new(problem, options)
   if #problem.cluster.devices < 2 then
     util.fail('problem:moves: expected a cluster of two devices or more, got %d', #problem.cluster.devices)
   end
-  return setmetatable({ problem = problem, number = 0, handle = core.moves(problem.handle, options) }, Moves)
+  return setmetatable({ problem = problem, description = { number = 0 },
+    handle = core.moves(problem.handle, options) }, Moves)
 end
 
 --- The state of a placement's step.

@@ -4,12 +4,13 @@
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local Candidates = require('trinity.search.candidates').class
 local rankers = require 'trinity.search.rankers'
 local util = require 'trinity.base.util'
 
 local ranked = {}
 
-local width, Candidates = #rankers.features, rankers.candidates
+local width = #rankers.features
 
 -- What reads option `rank`: nil, an object of the engine, or a function.
 local function check_rank(owner, place, name, value)

@@ -10,6 +10,7 @@
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local move_candidates = require 'trinity.search.candidates'
 local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'
 local random_stream = require 'trinity.base.random'
@@ -23,32 +24,7 @@ local util = require 'trinity.base.util'
 local rankers = {}
 
 rankers.shipped = core.home .. '/models/policies/moves.safetensors'
-rankers.features = core.move_features()
-
-local column, width = {}, #rankers.features
-for i, name in ipairs(rankers.features) do column[name] = i end
-
---- Moves among which a rank function chooses; numbers are those of rankers.features.
----@class trinity.MoveCandidates
----@field count integer
----@field features trinity.DoubleArray count x #trinity.rankers.features numbers, a row a move
-local Candidates = { __name = 'candidates' }
-Candidates.__index = Candidates
-
---- Feature `name` of move i.
----@param i integer
----@param name string
----@return number
-function Candidates:get(i, name)
-  check.integer('candidates:get', 1, 'i', i, 1, self.count)
-  local at = column[name]
-  if not at then
-    check.refuse('candidates:get', 2, 'name', 'unknown feature %s', util.unknown(tostring(name), rankers.features))
-  end
-  return self.features[(i - 1) * width + at]
-end
-
-rankers.candidates = Candidates
+rankers.features = move_candidates.names
 
 --- Weights that score moves.
 ---@class trinity.Ranker
@@ -108,6 +84,7 @@ end
 
 --- Trains a ranker on annealings of several problems.
 ---@class trinity.MoveTrainer
+---@field options trinity.MoveTrainerOptions what it has now: trainer:set changes it
 ---@field ranker trinity.Ranker
 local Trainer = { __name = 'move trainer' }
 Trainer.__index = Trainer
@@ -135,8 +112,8 @@ for _, option in ipairs(core.training_options()) do trainer_defaults[option.name
 function rankers.trainer(ranker, options)
   if getmetatable(ranker) ~= Ranker then check.wrong('rankers.trainer', 1, 'ranker', ranker, 'a ranker') end
   options = trainer_options:read('rankers.trainer', 2, 'options', options)
-  return setmetatable({ ranker = ranker, handle = core.move_trainer(ranker.handle, options), tasks = {},
-    options = util.merged(trainer_defaults, options) }, Trainer)
+  return setmetatable({ ranker = ranker, handle = core.move_trainer(ranker.handle, options),
+    description = { tasks = {} }, options = util.merged(trainer_defaults, options) }, Trainer)
 end
 
 local batch = 64
@@ -144,7 +121,7 @@ local batch = 64
 --- An annealing by the reward of a problem, which keeps what its moves were chosen from: its searcher, and what it came
 --- to over its start.
 local function rewarded_episode(self, number)
-  local task, o = self.tasks[(number - 1) % #self.tasks + 1], self.options
+  local task, o = self.description.tasks[(number - 1) % #self.description.tasks + 1], self.options
   local random = random_stream(o.seed, 'rewarded episode', number)
   local problem = task.problem
   local searcher = core.searcher(problem.handle, 'annealing', { seed = random:integer(2 ^ 53) - 1,
@@ -176,8 +153,8 @@ function Trainer:add(problem, starts)
   check.object('trainer:add', 1, 'problem', problem, 'problem')
   check.argument('trainer:add', 2, 'starts', starts, 'table')
   self.handle:add(problem.handle, starts)
-  self.tasks[#self.tasks + 1] = { problem = problem, starts = starts }
-  self.rewarded = self.rewarded or problem.reward ~= rewards.step_time()
+  self.description.tasks[#self.description.tasks + 1] = { problem = problem, starts = starts }
+  self.description.rewarded = self.description.rewarded or problem.reward ~= rewards.step_time()
 end
 
 --- Changes settings of what follows.
@@ -191,7 +168,7 @@ end
 
 local function learn(self, kind, episodes)
   check.integer('trainer:' .. kind, 1, 'episodes', episodes, 1, 2 ^ 20)
-  if not self.rewarded then return self.handle[kind](self.handle, episodes) end
+  if not self.description.rewarded then return self.handle[kind](self.handle, episodes) end
   local searchers, shares, before = {}, {}, self.handle:episodes()
   for i = 1, episodes do searchers[i], shares[i] = rewarded_episode(self, before + i) end
   local report = self.handle:learn(kind, searchers, shares)
@@ -226,7 +203,6 @@ function Trainer:resume(path)
   return self.handle:resume(path)
 end
 
-check.methods(Candidates)
 check.methods(Ranker)
 check.methods(Trainer)
 return rankers

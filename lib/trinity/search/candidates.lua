@@ -1,0 +1,33 @@
+-- Moves among which a rank function chooses, with what it is told of each (engine/search/placement/move_features.h).
+
+local check = require 'trinity.base.check'
+local core = require 'trinity.core'
+local util = require 'trinity.base.util'
+
+local names = core.move_features()
+local column, width = {}, #names
+for i, name in ipairs(names) do column[name] = i end
+
+--- Moves among which a rank function chooses; numbers are those of rankers.features.
+---@class trinity.MoveCandidates
+---@field count integer
+---@field features trinity.DoubleArray count x #trinity.rankers.features numbers, a row a move
+local Candidates = { __name = 'candidates' }
+Candidates.__index = Candidates
+
+--- Feature `name` of move i.
+---@param i integer
+---@param name string
+---@return number
+function Candidates:get(i, name)
+  check.integer('candidates:get', 1, 'i', i, 1, self.count)
+  local at = column[name]
+  if not at then
+    check.refuse('candidates:get', 2, 'name', 'unknown feature %s', util.unknown(tostring(name), names))
+  end
+  return self.features[(i - 1) * width + at]
+end
+
+check.methods(Candidates)
+
+return { class = Candidates, names = names }
