@@ -61,6 +61,8 @@ class Replication {
         if (replica < replicas_of(op)) add_copy(op, replica);
     connect(false);
     copy_collectives();
+    for (size_t op = 0; op < options_.gathered.size(); ++op)
+      if (options_.gathered[op] > 0) join_copies(static_cast<int32_t>(op));
     fill_buckets();
     for (size_t k = 0; k < buckets_.size(); ++k) add_all_reduce(k);
     connect(true);
@@ -198,7 +200,7 @@ class Replication {
     const Cut begin{replica, replicas_of(op)}, end{replica + 1, replicas_of(op)};
     for (const int32_t input : graph_.op(op).inputs) {
       const auto reduced = reduced_.find({input, replica});
-      if (reduced != reduced_.end() && graph_.op(op).phase == Phase::update) {
+      if (reduced != reduced_.end() && reads_reduced(op)) {
         builder_.read(id_of(op, replica), reduced->second);
         continue;
       }
@@ -208,6 +210,39 @@ class Replication {
         if (begin.before(piece.to) && piece.from.before(end))
           builder_.read(id_of(op, replica), piece.tensor);
     }
+  }
+
+  /// Whether an operator reads gradients behind their reduction. At level 1 what sums them within a
+  /// replica comes first.
+  bool reads_reduced(int32_t op) const {
+    const auto& about = graph_.op(op);
+    return about.phase == Phase::update && (options_.shard != 1 || about.collective < 0);
+  }
+
+  /// Whether a tensor is a gradient that is reduced over the replicas.
+  bool is_reduced(int32_t tensor) const {
+    const int32_t op = graph_.tensor(tensor).producer;
+    if (!whole_[tensor] || is_variable(graph_.op(op)) || replicas_of(op) == 1) return false;
+    if (options_.shard != 1) return graph_.op(op).phase == Phase::backward;
+    const auto [first, last] = boost::out_edges(op, graph_.csr());
+    return std::any_of(first, last, [&](const auto& edge) {
+      const auto reader = static_cast<int32_t>(boost::target(edge, graph_.csr()));
+      const auto& about = graph_.op(reader);
+      return graph_.csr()[edge].tensor == tensor && about.phase == Phase::update &&
+             about.forward >= 0 && about.collective < 0;
+    });
+  }
+
+  /// The copies of a gather of weights become members of a collective.
+  void join_copies(int32_t op) {
+    Collective collective;
+    collective.kind = CollectiveKind::all_gather;
+    collective.name = graph_.op(op).name;
+    collective.algorithm = options_.algorithm;
+    collective.bytes = options_.gathered[op];
+    for (int32_t replica = 0; replica < replicas_of(op); ++replica)
+      collective.members.push_back(id_of(op, replica));
+    builder_.add_collective(std::move(collective));
   }
 
   [[noreturn]] void refuse_whole(int32_t tensor, int32_t reader) const {
@@ -224,7 +259,7 @@ class Replication {
     std::map<int32_t, size_t> open;  // by group
     for (int32_t t = 0; t < static_cast<int32_t>(graph_.tensors().size()); ++t) {
       const int32_t op = graph_.tensor(t).producer;
-      if (!whole_[t] || graph_.op(op).phase != Phase::backward || replicas_of(op) == 1) continue;
+      if (!is_reduced(t)) continue;
       const int64_t bytes = shared_tensor(t).bytes;
       const auto found = open.find(group_[op]);
       if (found == open.end() || buckets_[found->second].bytes + bytes > options_.bucket_bytes) {
@@ -249,11 +284,16 @@ class Replication {
     collective.name = fmt::format("all_reduce{}", k);
     collective.algorithm = options_.algorithm;
     collective.bytes = bucket.bytes;
+    const bool scatter = options_.shard > 0;
+    if (scatter) {
+      collective.kind = CollectiveKind::reduce_scatter;
+      collective.name = fmt::format("reduce_scatter{}", k);
+    }
     for (int32_t replica = 0; replica < replicas_[bucket.stage]; ++replica) {
       Operator member;
       member.name = fmt::format("{}@{}", collective.name, replica);
-      member.type = "AllReduce";
-      member.phase = Phase::update;
+      member.type = scatter ? "ReduceScatter" : "AllReduce";
+      member.phase = options_.shard >= 2 ? Phase::backward : Phase::update;
       member.traffic_bytes = 0;
       const int32_t id = builder_.add_operator(std::move(member));
       origin_.push_back({-1, bucket.stage, replica});
@@ -262,6 +302,11 @@ class Replication {
         builder_.read(id, piece.tensor);
         Tensor reduced = builder_.tensor(piece.tensor);
         reduced.name = fmt::format("{}/reduced@{}", graph_.tensor(gradient).name, replica);
+        if (scatter) {
+          const int64_t shares = replicas_[bucket.stage];
+          reduced.bytes = (reduced.bytes + shares - 1) / shares;
+          reduced.shape.clear();
+        }
         reduced_[{gradient, replica}] = builder_.add_output(id, std::move(reduced));
       }
       if (one_unit(bucket))

@@ -21,6 +21,13 @@ struct ReplicaOptions {
   /// are those of the graph divided by the replicas, except weights, their gradients and updates,
   /// which stay whole; kernels that are too small to fill a device then cost less than they would.
   std::vector<const Graph*> at_share = {};
+  /// replicate() only: ZeRO's level, for graphs of shard_states(). From 1 on gradients end in a
+  /// reduce-scatter instead of an all-reduce: at level 1 once a step, of what the updates
+  /// themselves read; from 2 on after every micro-batch, of what the backward operators write.
+  int32_t shard = 0;
+  /// replicate() only: of every operator the bytes that its copies gather in a collective of their
+  /// own, 0 of those that gather nothing; or empty.
+  std::span<const int64_t> gathered = {};
 };
 
 /// Copies of a graph that train together as one graph, and where its operators come from.

@@ -10,6 +10,7 @@
 #include "graph/operator_types.h"
 #include "graph/recompute.h"
 #include "graph/replicas.h"
+#include "graph/sharding.h"
 #include "strategy/shared_variables.h"
 #include "strategy/splits.h"
 #include "strategy/tensor_pattern.h"
@@ -115,7 +116,8 @@ class Lowering {
       placement.push_back(devices[0]);
       devices_of.push_back(std::move(devices));
     }
-    auto lowered = lower_splits(graph_, tensor_splits(graph_, t, devices_of), placement, p * t);
+    const auto splits = tensor_splits(graph_, t, devices_of, given_.sequence_parallel);
+    auto lowered = lower_splits(graph_, splits, placement, p * t, given_.bucket_bytes);
     std::vector<int32_t> stage;
     for (const int32_t op : lowered.serves) stage.push_back(stage_[op]);
     return {std::move(lowered.graph), std::move(lowered.placement), std::move(lowered.origin),
@@ -188,10 +190,38 @@ class Lowering {
             of(made.stage)};
   }
 
+  /// Every device keeps a share of its states (ZeRO); bytes of the gathers among what was made.
+  std::vector<int64_t> shard(Made& made) const {
+    ShardingOptions options{given_.shard, given_.mesh.data, given_.bucket_bytes, made.device, {}};
+    std::vector<int32_t> unit;
+    for (const int32_t op : made.serves) {
+      const int32_t layer = layers_.of[op];
+      unit.push_back(layer >= 0 && layer < layers_.count ? layer : -1);
+    }
+    options.unit = unit;
+    auto sharded = shard_states(made.graph, options);
+    Made after{std::move(sharded.graph), {}, {}, {}, {}};
+    for (size_t op = 0; op < sharded.near.size(); ++op) {
+      const int32_t near = sharded.near[op];
+      after.device.push_back(made.device[near]);
+      after.origin.push_back(sharded.origin[op] < 0 ? -1 : made.origin[near]);
+      after.serves.push_back(made.serves[near]);
+      after.stage.push_back(made.stage[near]);
+    }
+    made = std::move(after);
+    return std::move(sharded.gathered);
+  }
+
   /// Replicas of what was made, on the devices of the mesh.
   LoweredStrategy replicated(Made made) const {
     const auto& mesh = given_.mesh;
     ReplicaOptions options;
+    std::vector<int64_t> gathered;
+    if (given_.shard > 0 && mesh.data > 1) {
+      gathered = shard(made);
+      options.shard = given_.shard;
+      options.gathered = gathered;
+    }
     options.bucket_bytes = given_.bucket_bytes;
     options.device_of = made.device;
     auto copies = replicate(made.graph, mesh.data, options);

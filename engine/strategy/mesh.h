@@ -42,6 +42,13 @@ struct Parallelism {
   /// first, what stands behind them in the last.
   std::vector<int32_t> stages;
   Recompute recompute = Recompute::none;
+  /// Tensor parallelism alone: what it leaves whole (norms, sums, dropouts) is cut along the
+  /// sequence (Korthikanti et al. 2022), so that reduce-scatters and all-gathers replace
+  /// all-reduces.
+  bool sequence_parallel = false;
+  /// What replicas hold a share of (ZeRO, Rajbhandari et al. 2020): 1 the optimiser's state, 2
+  /// gradients too, 3 weights too; 0 nothing.
+  int32_t shard = 0;
   int64_t bucket_bytes = 25'000'000;  ///< of gradients that are reduced together
 
   bool operator==(const Parallelism&) const = default;

@@ -20,8 +20,10 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
     : graph_(graph),
       cuts_(at(graph.operator_count())),
       devices_of_(at(graph.operator_count())),
-      homes_(graph.tensors().size()) {
+      homes_(graph.tensors().size()),
+      scattered_(graph.tensors().size(), false) {
   find_leaders(splits);
+  cut_of_ = leader_;
   StopPoll poll;
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
     poll.step();
@@ -30,7 +32,10 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
     if (leads) cuts_[op] = OperatorCut(iteration_space(graph, op), split.factors, split.copies);
     views_.push_back(leads ? forward_view(op) : backward_view(op));
     if (source_[op]) continue;
-    if (leads) assign(op, split, placement, devices);
+    if (leads)
+      assign(op, split, placement, devices);
+    else
+      add_where_partial(op);
     settle_outputs(op);
     demand_sources(op);
   }
@@ -41,6 +46,8 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
       if (homes_[output].empty())
         homes_[output].push_back({whole_block(graph.tensor(output).shape), placement[op], 0});
   }
+  for (int32_t op = 0; op < graph.operator_count(); ++op)
+    for (size_t o = 0; o < graph.op(op).outputs.size() && cut(op).parts() > 1; ++o) scatter(op, o);
 }
 
 void SplitLayout::find_leaders(const Splits& splits) {
@@ -250,26 +257,76 @@ std::vector<int32_t> SplitLayout::summed(int32_t op, size_t output) const {
   return cut(op).missing(output_axes(op, output));
 }
 
-/// Whether every device of a sum of gradients holds a whole partial sum of a tensor.
-bool SplitLayout::is_partial_for(int32_t tensor, int32_t sum) const {
-  const int32_t from = graph_.tensor(tensor).producer, parts = cut(sum).parts();
+/// Whether every part of a tensor's producer holds a whole partial sum of it.
+bool SplitLayout::is_partial(int32_t tensor) const {
+  const int32_t from = graph_.tensor(tensor).producer, parts = cut(from).parts();
   const auto& outputs = graph_.op(from).outputs;
   const auto output = at(std::find(outputs.begin(), outputs.end(), tensor) - outputs.begin());
-  if (graph_.op(from).phase != Phase::backward || cut(from).parts() != parts) return false;
+  if (graph_.op(from).phase != Phase::backward || parts == 1) return false;
   int64_t joined = 1;
   for (const int32_t dimension : summed(from, output)) joined *= cut(from).factors()[dimension];
-  if (joined != parts) return false;
-  for (int32_t part = 0; part < parts; ++part)
-    if (device(from, part) != device(sum, part)) return false;
-  return true;
+  return joined == parts;
 }
 
-bool SplitLayout::adds_parts(int32_t op) const {
-  const auto& sum = graph_.op(op);
-  if (!is_sum(sum) || cut(op).parts() == 1 || cut(op).factors().back() != cut(op).parts())
-    return false;
-  return std::all_of(sum.inputs.begin(), sum.inputs.end(),
-                     [&](int32_t input) { return is_partial_for(input, op); });
+/// A sum of what are partial sums on the same devices is made there, before they are joined.
+void SplitLayout::add_where_partial(int32_t sum) {
+  const auto& inputs = graph_.op(sum).inputs;
+  if (!is_sum(graph_.op(sum)) || inputs.empty()) return;
+  const int32_t first = graph_.tensor(inputs[0]).producer;
+  for (const int32_t input : inputs) {
+    const int32_t from = graph_.tensor(input).producer;
+    if (!is_partial(input) || cut(from).parts() != cut(first).parts()) return;
+    if (devices_of_[cut_of_[from]] != devices_of_[cut_of_[first]]) return;
+  }
+  const auto& space = cut(sum).space();
+  const int32_t parts = cut(first).parts();
+  std::vector<int32_t> devices = devices_of_[cut_of_[first]];
+  cuts_[sum] = OperatorCut(space, std::vector<int32_t>(space.dimensions.size(), 1), parts);
+  devices_of_[sum] = std::move(devices);
+  cut_of_[sum] = sum;
+}
+
+/// The one block of a tensor that is read on every device; an empty one where they differ.
+std::map<int32_t, Block> SplitLayout::wanted_blocks(int32_t tensor) const {
+  std::map<int32_t, Block> wanted;
+  const auto [first, last] = boost::out_edges(graph_.tensor(tensor).producer, graph_.csr());
+  for (auto edge = first; edge != last; ++edge) {
+    if (graph_.csr()[*edge].tensor != tensor) continue;
+    const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+    const auto& inputs = graph_.op(reader).inputs;
+    for (size_t k = 0; k < inputs.size(); ++k)
+      for (int32_t part = 0; inputs[k] == tensor && part < cut(reader).parts(); ++part) {
+        const Block block = needed(reader, k, part);
+        const auto [found, fresh] = wanted.emplace(device(reader, part), block);
+        if (!fresh && found->second != block) found->second.clear();
+      }
+  }
+  return wanted;
+}
+
+/// A sum of which every device reads another piece, and no device anything else.
+void SplitLayout::scatter(int32_t op, size_t output) {
+  const int32_t tensor = graph_.op(op).outputs[output];
+  if (graph_.tensor(tensor).shape.empty() || is_weight_gradient(op, output)) return;
+  if (sums_later(op, output)) return;
+  const auto copies = static_cast<int32_t>(cut(op).factors().size()) - 1;
+  const auto sums = adds_parts(op) ? std::vector{copies} : summed(op, output);
+  if (sums.empty()) return;
+  const auto wanted = wanted_blocks(tensor);
+  const auto group = cut(op).groups(sums);
+  std::map<int32_t, int64_t> pieces;  // elements that the devices of a group read, by group
+  for (int32_t part = 0; part < cut(op).parts(); ++part) {
+    const auto found = wanted.find(device(op, part));
+    const Block whole = written(op, output, part);
+    if (found == wanted.end() || found->second.empty()) return;
+    if (overlap(found->second, whole) != found->second || found->second == whole) return;
+    pieces[group[part]] += block_elements(found->second);
+  }
+  if (wanted.size() != at(cut(op).parts())) return;  // others read it, too
+  for (int32_t part = 0; part < cut(op).parts(); ++part)
+    if (pieces[group[part]] != block_elements(written(op, output, part))) return;
+  scattered_[tensor] = true;
+  for (auto& home : homes_[tensor]) home.block = wanted.at(home.device);
 }
 
 bool SplitLayout::sums_later(int32_t op, size_t output) const {

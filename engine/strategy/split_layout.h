@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
@@ -26,8 +27,8 @@ class SplitLayout {
 
   /// The operator whose split `op` follows: its forward operator, or itself.
   int32_t leader(int32_t op) const { return leader_[op]; }
-  const OperatorCut& cut(int32_t op) const { return cuts_[leader(op)]; }
-  int32_t device(int32_t op, int32_t part) const { return devices_of_[leader(op)][part]; }
+  const OperatorCut& cut(int32_t op) const { return cuts_[cut_of_[op]]; }
+  int32_t device(int32_t op, int32_t part) const { return devices_of_[cut_of_[op]][part]; }
   /// Whether an operator stands wherever its output is read: a source that some split operator
   /// reads.
   bool is_source(int32_t op) const { return source_[op]; }
@@ -48,8 +49,13 @@ class SplitLayout {
   std::vector<int32_t> summed(int32_t op, size_t output) const;
   /// Whether these sums are made behind the sum of gradients that alone reads the output.
   bool sums_later(int32_t op, size_t output) const;
-  /// Whether the parts of a sum of gradients hold partial sums, as what they add up does.
-  bool adds_parts(int32_t op) const;
+  /// Whether the parts of a sum of gradients hold partial sums, as what they add up does: it runs
+  /// where these are.
+  bool adds_parts(int32_t op) const { return cut_of_[op] != leader(op); }
+  /// Whether the sum of an output's parts is left scattered over them: every device needs a piece.
+  bool scatters(int32_t op, size_t output) const {
+    return scattered_[graph_.op(op).outputs[output]];
+  }
   /// The part of the bytes of its leader's weights that a part owns.
   double weight_share(int32_t op, int32_t part) const;
 
@@ -60,7 +66,10 @@ class SplitLayout {
     int32_t weight_gradient = -1;
   };
 
-  bool is_partial_for(int32_t tensor, int32_t sum) const;
+  bool is_partial(int32_t tensor) const;
+  void add_where_partial(int32_t sum);
+  void scatter(int32_t op, size_t output);
+  std::map<int32_t, Block> wanted_blocks(int32_t tensor) const;
   void find_leaders(const Splits& splits);
   View forward_view(int32_t op) const;
   View backward_view(int32_t op) const;
@@ -82,11 +91,13 @@ class SplitLayout {
 
   const Graph& graph_;
   std::vector<int32_t> leader_;
+  std::vector<int32_t> cut_of_;  // the operator whose cut it has: its leader, or itself
   std::vector<bool> source_;
-  std::vector<OperatorCut> cuts_;                 // by leader
-  std::vector<std::vector<int32_t>> devices_of_;  // by leader, by part
+  std::vector<OperatorCut> cuts_;                 // by cut_of_
+  std::vector<std::vector<int32_t>> devices_of_;  // by cut_of_, by part
   std::vector<View> views_;
   std::vector<std::vector<Home>> homes_;
+  std::vector<bool> scattered_;  // by tensor
 };
 
 }  // namespace trinity

@@ -18,22 +18,21 @@ namespace {
 /// Builds the lowered graph from a layout.
 class SplitLowering {
  public:
-  SplitLowering(const Graph& graph, const SplitLayout& layout)
+  SplitLowering(const Graph& graph, const SplitLayout& layout, int64_t bucket_bytes)
       : graph_(graph),
         layout_(layout),
+        bucket_bytes_(bucket_bytes),
         builder_(graph.name()),
         parts_of_(at(graph.operator_count())),
         held_(graph.tensors().size()) {}
 
   Lowered run() {
-    StopPoll poll;
-    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
-      poll.step();
-      if (builder_.operator_count() > static_cast<int32_t>(kMaxOperators))
-        throw LimitError(fmt::format("the splits of graph '{}' make more than {} operators",
-                                     graph_.name(), kMaxOperators));
-      layout_.is_source(op) ? add_source(op) : add_parts(op);
-    }
+    const bool last = bucket_bytes_ > 0;  // updates wait for their buckets
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      if (!last || graph_.op(op).phase != Phase::update) add_whole(op);
+    for (const auto& bucket : buckets_) reduce(bucket);
+    for (int32_t op = 0; last && op < graph_.operator_count(); ++op)
+      if (graph_.op(op).phase == Phase::update) add_whole(op);
     for (int32_t unit = 0; unit < graph_.unit_count(); ++unit) colocate(graph_.unit(unit));
     for (Collective collective : graph_.collectives()) {
       for (int32_t& member : collective.members) member = parts_of_[member][0];
@@ -46,6 +45,20 @@ class SplitLowering {
   struct Made {
     int32_t device, origin, part, serves;
   };
+  /// Partial gradients of weights that are reduced together, on the same groups of devices.
+  struct Bucket {
+    std::vector<std::pair<int32_t, size_t>> gradients;  // operator, output
+    std::vector<std::pair<int32_t, int32_t>> where;     // by part: group, device
+    int64_t bytes = 0;
+  };
+
+  void add_whole(int32_t op) {
+    poll_.step();
+    if (builder_.operator_count() > static_cast<int32_t>(kMaxOperators))
+      throw LimitError(fmt::format("the splits of graph '{}' make more than {} operators",
+                                   graph_.name(), kMaxOperators));
+    layout_.is_source(op) ? add_source(op) : add_parts(op);
+  }
 
   int32_t add(Operator op, int32_t device, int32_t origin, int32_t part) {
     by_name_.emplace(op.name, Made{device, origin, part, origin});
@@ -164,22 +177,24 @@ class SplitLowering {
 
   /// Partial sums become sums; parts along a coupled dimension exchange their statistics.
   void join_parts(int32_t op, size_t output) {
-    const auto sums = layout_.summed(op, output);
     if (layout_.sums_later(op, output)) return;
-    if (layout_.adds_parts(op)) {
-      const auto copies = static_cast<int32_t>(layout_.cut(op).factors().size()) - 1;
-      return all_reduce(op, output, {copies}, [&](int32_t part) {
+    auto sums = layout_.summed(op, output);
+    if (layout_.adds_parts(op)) sums = {static_cast<int32_t>(layout_.cut(op).factors().size()) - 1};
+    if (!sums.empty()) {
+      if (bucket_bytes_ > 0 && layout_.is_weight_gradient(op, output))
+        return fill_bucket(op, output, sums);
+      return join(op, output, sums, "sum", [&](int32_t part) {
         return builder_.tensor(held_[graph_.op(op).outputs[output]][part]).bytes;
       });
     }
-    if (!sums.empty())
-      return all_reduce(op, output, sums, [&](int32_t part) {
-        const int32_t tensor = held_[graph_.op(op).outputs[output]][part];
-        return builder_.tensor(tensor).bytes;
-      });
     const auto coupled = coupled_dimensions(op);
-    if (output == 0 && !coupled.empty())
-      all_reduce(op, output, coupled, [&](int32_t part) { return row_bytes(op, part); });
+    if (output != 0 || coupled.empty()) return;
+    const bool loss = graph_.op(op).type == "SoftmaxCrossEntropyLoss";
+    for (const char* what : loss ? std::vector{"maximum", "target", "total"} : std::vector{"sum"})
+      join(op, output, coupled, what, [&](int32_t part) {
+        const DType dtype = graph_.tensor(graph_.op(op).outputs[0]).dtype;
+        return rows(op, part) * (loss ? dtype_bytes(DType::float32) : 2 * dtype_bytes(dtype));
+      });
   }
 
   std::vector<int32_t> coupled_dimensions(int32_t op) const {
@@ -195,42 +210,95 @@ class SplitLowering {
         found.push_back(static_cast<int32_t>(d));
     return found;
   }
-  /// Two numbers for every row of a part: its sum and its maximum, or its mean and its variance.
-  int64_t row_bytes(int32_t op, int32_t part) const {
+  /// Rows of a part: a softmax has a sum and a maximum of each, a norm a mean and a variance.
+  int64_t rows(int32_t op, int32_t part) const {
     const auto& cut = layout_.cut(op);
-    double rows = cut.share(part);
+    double count = cut.share(part);
     for (size_t d = 0; d < cut.factors().size(); ++d) {
       const auto& dimension = cut.space().dimensions[d];
-      rows *= dimension.role == DimensionRole::coupled ? static_cast<double>(cut.factors()[d])
-                                                       : static_cast<double>(dimension.size);
+      count *= dimension.role == DimensionRole::coupled ? static_cast<double>(cut.factors()[d])
+                                                        : static_cast<double>(dimension.size);
     }
-    return std::llround(rows) * 2 * dtype_bytes(graph_.tensor(graph_.op(op).outputs[0]).dtype);
+    return std::llround(count);
   }
 
+  /// All-reduces of an output between parts that differ along `dimensions` alone, or the
+  /// reduce-scatters that the layout has found.
   template <class Bytes>
-  void all_reduce(int32_t op, size_t output, const std::vector<int32_t>& dimensions, Bytes bytes) {
+  void join(int32_t op, size_t output, const std::vector<int32_t>& dimensions,
+            const std::string& what, Bytes bytes) {
     const auto& original = graph_.op(op);
+    const int32_t tensor = original.outputs[output];
     const bool weights = layout_.is_weight_gradient(op, output);
+    const bool scatters = layout_.scatters(op, output);
     const auto group = layout_.cut(op).groups(dimensions);
-    const auto name = fmt::format("{}/sum{}", original.name, output + 1);
-    auto& held = held_[original.outputs[output]];
+    const auto name = fmt::format("{}/{}{}", original.name, what, output + 1);
     std::map<int32_t, Collective> collectives;
     for (int32_t part = 0; part < layout_.cut(op).parts(); ++part) {
       auto& collective = collectives[group[part]];
       if (collective.members.empty()) {
         collective.name = fmt::format("{}.{}", name, group[part]);
         collective.bytes = bytes(part);
+        if (scatters) collective.kind = CollectiveKind::reduce_scatter;
       }
-      Operator member;
-      member.name = fmt::format("{}@{}", name, part);
-      member.type = "AllReduce";
-      member.phase = weights ? Phase::update : original.phase;
-      member.traffic_bytes = 0;
-      member.inputs = {held[part]};
-      const int32_t id = add_for(op, std::move(member), layout_.device(op, part), part);
-      builder_.colocate(id, parts_of_[op][part]);
-      Tensor sum = builder_.tensor(held[part]);
-      held[part] = builder_.add_output(id, std::move(sum));
+      int32_t& held = held_[tensor][part];
+      const int32_t id = add_member(op, fmt::format("{}@{}", name, part), collective.kind,
+                                    weights ? Phase::update : original.phase, part);
+      builder_.read(id, held);
+      if (scatters)
+        held = add_block(id, tensor, layout_.homes(tensor)[part].block, 2, "piece");
+      else
+        held = builder_.add_output(id, Tensor(builder_.tensor(held)));
+      collective.members.push_back(id);
+    }
+    for (auto& [number, collective] : collectives) builder_.add_collective(std::move(collective));
+  }
+
+  /// A member of a collective beside a part of an operator.
+  int32_t add_member(int32_t op, std::string name, CollectiveKind kind, Phase phase, int32_t part) {
+    Operator member;
+    member.name = std::move(name);
+    member.type = kind == CollectiveKind::all_reduce       ? "AllReduce"
+                  : kind == CollectiveKind::reduce_scatter ? "ReduceScatter"
+                                                           : "AllGather";
+    member.phase = phase;
+    member.traffic_bytes = 0;
+    const int32_t id = add_for(op, std::move(member), layout_.device(op, part), part);
+    if (kind != CollectiveKind::all_gather) builder_.colocate(id, parts_of_[op][part]);
+    return id;
+  }
+
+  void fill_bucket(int32_t op, size_t output, const std::vector<int32_t>& dimensions) {
+    const auto group = layout_.cut(op).groups(dimensions);
+    std::vector<std::pair<int32_t, int32_t>> where;
+    for (int32_t part = 0; part < layout_.cut(op).parts(); ++part)
+      where.emplace_back(group[part], layout_.device(op, part));
+    const int64_t bytes = builder_.tensor(held_[graph_.op(op).outputs[output]][0]).bytes;
+    auto found = std::find_if(buckets_.rbegin(), buckets_.rend(),
+                              [&](const Bucket& bucket) { return bucket.where == where; });
+    if (found == buckets_.rend() || found->bytes + bytes > bucket_bytes_) {
+      buckets_.push_back({{}, std::move(where), 0});
+      found = buckets_.rbegin();
+    }
+    found->gradients.emplace_back(op, output);
+    found->bytes += bytes;
+  }
+
+  void reduce(const Bucket& bucket) {
+    const auto name = fmt::format("shared_gradients{}", &bucket - buckets_.data());
+    const int32_t first = bucket.gradients[0].first;
+    std::map<int32_t, Collective> collectives;
+    for (size_t part = 0; part < bucket.where.size(); ++part) {
+      auto& collective = collectives[bucket.where[part].first];
+      collective.name = fmt::format("{}.{}", name, bucket.where[part].first);
+      const int32_t id = add_member(first, fmt::format("{}@{}", name, part), collective.kind,
+                                    Phase::update, static_cast<int32_t>(part));
+      for (const auto& [op, output] : bucket.gradients) {
+        int32_t& held = held_[graph_.op(op).outputs[output]][part];
+        builder_.read(id, held);
+        if (collective.members.empty()) collective.bytes += builder_.tensor(held).bytes;
+        held = builder_.add_output(id, Tensor(builder_.tensor(held)));
+      }
       collective.members.push_back(id);
     }
     for (auto& [number, collective] : collectives) builder_.add_collective(std::move(collective));
@@ -249,9 +317,75 @@ class SplitLowering {
     }
     const size_t exact = holder(homes, device, block);
     if (exact < homes.size()) return held[exact];
+    const auto gathered = std::make_tuple(tensor, device, block, graph_.op(op).phase);
+    if (const auto found = gathered_.find(gathered); found != gathered_.end()) return found->second;
     const auto key = std::make_tuple(tensor, device, block);
     if (const auto found = joined_.find(key); found != joined_.end()) return found->second;
-    return joined_[key] = join(op, tensor, device, block);
+    if (gather(op, input, block)) return gathered_.at(gathered);
+    return joined_[key] = collect(op, tensor, device, block);
+  }
+
+  /// The pieces of a block, by the groups of devices that hold all of them: the k-th copies of each
+  /// (numbers of homes). None where these differ in number or do not make up the block.
+  std::vector<std::vector<size_t>> holders(int32_t tensor, const Block& block) const {
+    std::map<Block, std::vector<size_t>> pieces;
+    const auto& homes = layout_.homes(tensor);
+    for (size_t i = 0; i < homes.size(); ++i)
+      if (!is_empty(homes[i].block) && overlap(homes[i].block, block) == homes[i].block)
+        pieces[homes[i].block].push_back(i);
+    int64_t covered = 0;
+    std::vector<std::vector<size_t>> groups;
+    for (const auto& [piece, copies] : pieces) {
+      covered += block_elements(piece);
+      groups.resize(std::max(groups.size(), copies.size()));
+      if (copies.size() != groups.size()) return {};
+      for (size_t k = 0; k < copies.size(); ++k) groups[k].push_back(copies[k]);
+    }
+    if (covered != block_elements(block)) return {};
+    return groups;
+  }
+
+  /// All-gathers of a block, where every device that holds a piece of it reads it with this
+  /// operator; false where some do not.
+  bool gather(int32_t op, size_t input, const Block& block) {
+    const int32_t tensor = graph_.op(op).inputs[input];
+    std::map<int32_t, int32_t> readers;  // part, by device
+    for (int32_t part = 0; part < layout_.cut(op).parts(); ++part)
+      if (layout_.needed(op, input, part) == block) readers[layout_.device(op, part)] = part;
+    const auto groups = holders(tensor, block);
+    std::set<int32_t> members;
+    size_t count = 0;
+    for (const auto& group : groups)
+      for (const size_t home : group) {
+        members.insert(layout_.homes(tensor)[home].device);
+        ++count;
+      }
+    if (groups.empty() || groups[0].size() < 2 || count != members.size()) return false;
+    for (const auto& [device, part] : readers)
+      if (!members.contains(device)) return false;
+    if (readers.size() != members.size()) return false;
+    for (const auto& group : groups) add_gather(op, tensor, group, block, readers);
+    return true;
+  }
+
+  void add_gather(int32_t op, int32_t tensor, const std::vector<size_t>& group, const Block& block,
+                  const std::map<int32_t, int32_t>& readers) {
+    Collective collective;
+    collective.kind = CollectiveKind::all_gather;
+    const auto name = fmt::format("{}/gather", producer_name(tensor));
+    const int32_t before = gathers_[name]++;
+    collective.name = before == 0 ? name : fmt::format("{}{}", name, before + 1);
+    for (const size_t home : group) {
+      const int32_t device = layout_.homes(tensor)[home].device, part = readers.at(device);
+      const int32_t id = add_member(op, fmt::format("{}@{}", collective.name, part),
+                                    collective.kind, graph_.op(op).phase, part);
+      builder_.read(id, held_[tensor][home]);
+      const int32_t whole = add_block(id, tensor, block, 2, "whole");
+      gathered_[std::make_tuple(tensor, device, block, graph_.op(op).phase)] = whole;
+      collective.bytes = builder_.tensor(whole).bytes;
+      collective.members.push_back(id);
+    }
+    builder_.add_collective(std::move(collective));
   }
 
   /// The home with exactly this block, on the device if there is one there; of others each device
@@ -267,7 +401,7 @@ class SplitLowering {
   }
 
   /// Pieces of all homes that cover the block, joined on the device where there are several.
-  int32_t join(int32_t op, int32_t tensor, int32_t device, const Block& block) {
+  int32_t collect(int32_t op, int32_t tensor, int32_t device, const Block& block) {
     const auto& homes = layout_.homes(tensor);
     std::set<Block> seen;
     std::vector<int32_t> pieces;
@@ -330,12 +464,17 @@ class SplitLowering {
 
   const Graph& graph_;
   const SplitLayout& layout_;
+  int64_t bucket_bytes_;
   GraphBuilder builder_;
+  StopPoll poll_;
+  std::vector<Bucket> buckets_;
   std::vector<std::vector<int32_t>> parts_of_;  // by operator, in the builder
   std::vector<std::vector<int32_t>> held_;      // by tensor and home, in the builder
   std::map<std::tuple<int32_t, int32_t, Block>, int32_t> joined_, sliced_;
+  std::map<std::tuple<int32_t, int32_t, Block, Phase>, int32_t> gathered_;
   std::unordered_map<std::string, Made> by_name_;
   int64_t joins_ = 0;
+  std::map<std::string, int32_t> gathers_;  // by name
 };
 
 void check_devices(const OperatorSplit& split, const std::string& owner, int32_t devices) {
@@ -398,7 +537,7 @@ void check_splits(const Splits& splits, const Graph& graph, int32_t devices) {
 }
 
 Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
-                     int32_t devices) {
+                     int32_t devices, int64_t bucket_bytes) {
   check_splits(splits, graph, devices);
   if (placement.size() != static_cast<size_t>(graph.operator_count()))
     throw ArgumentError(fmt::format("splits: expected the devices of {} operators, got {}",
@@ -408,7 +547,7 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
       throw ArgumentError(
           fmt::format("splits: there is no device {} (of {})", device + 1, devices));
   const SplitLayout layout(graph, splits, placement, devices);
-  return SplitLowering(graph, layout).run();
+  return SplitLowering(graph, layout, bucket_bytes).run();
 }
 
 }  // namespace trinity

@@ -49,13 +49,18 @@ struct Lowered {
 ///     copy. Part p of an operator called x is "x@p"; one part keeps the name.
 ///   - A tensor that does not carry a split dimension arrives as partial sums: the parts that
 ///     differ along such dimensions alone join in an all-reduce (that of weights belongs to phase
-///     update). Gradients of one tensor by several readers are added up first where all of them
-///     are partial sums, so that queries, keys and values take one. The mean loss is left in
+///     update), or in a reduce-scatter where every device reads another piece of the sum and
+///     nothing else. Gradients of one tensor by several readers are added up first where all of
+///     them are partial sums, so that queries, keys and values take one. The mean loss is left in
 ///     parts, as data parallelism does.
 ///   - Split coupled dimensions of softmaxes and layer norms cost an all-reduce of two numbers a
-///     row, but in the gradient of the loss. Batch normalisation takes the statistics of its part.
-///   - A reader whose block lies on its device in one piece reads it there. Otherwise it gets it
-///     from parts that hold it: whole tensors as they are, others through a "Slice" on the
+///     row. The loss of split logits takes three, of a float32 each: the largest logit, the one of
+///     the label, the sum of exponentials; its gradient none. Batch normalisation takes the
+///     statistics of its part.
+///   - A reader whose block lies on its device in one piece reads it there. Pieces that a group of
+///     devices holds and all of them read whole meet in an all-gather, which the forward readers
+///     share, and the backward ones: nobody keeps it from one pass to the other. Any other block
+///     comes from parts that hold it: whole tensors as they are, others through a "Slice" on the
 ///     sender's device and a "Concat" where several pieces meet. Windows read a halo.
 ///   - The parts of an operator go to those of its devices that hold most of their inputs, parts
 ///     that find more first; where nothing decides, evenly over its devices in the order listed.
@@ -65,7 +70,10 @@ struct Lowered {
 /// With one part everywhere the result is the graph itself under `placement`. Throws what
 /// check_splits() throws, ArgumentError for a placement of another length or a device that does not
 /// exist, LimitError for more than kMaxOperators operators.
+///
+/// bucket_bytes > 0: partial gradients of weights are reduced together, in buckets of at most so
+/// many bytes (or one gradient), as replicate() does.
 Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
-                     int32_t devices);
+                     int32_t devices, int64_t bucket_bytes = 0);
 
 }  // namespace trinity

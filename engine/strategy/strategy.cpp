@@ -198,6 +198,13 @@ Parallelism Reader::read_parallelism() const {
     given.recompute = parse_recompute(word(json_["recompute"], "recompute"));
   if (json_.contains("bucket_bytes"))
     given.bucket_bytes = whole_number(json_["bucket_bytes"], int64_t{1} << 53, "bucket_bytes");
+  if (json_.contains("sequence_parallel")) {
+    const auto& said = json_["sequence_parallel"];
+    if (!said.is_boolean())
+      fail(fmt::format("sequence_parallel: expected true or false, got {}", said.dump()));
+    given.sequence_parallel = said.get<bool>();
+  }
+  if (json_.contains("shard")) given.shard = whole_number(json_["shard"], 3, "shard");
   return given;
 }
 
@@ -357,6 +364,8 @@ void add_parallelism(const Parallelism& given, OrderedJson& json) {
   if (!given.stages.empty()) schedule["stages"] = given.stages;
   if (given.recompute != plain.recompute) json["recompute"] = recompute_name(given.recompute);
   if (given.bucket_bytes != plain.bucket_bytes) json["bucket_bytes"] = given.bucket_bytes;
+  if (given.sequence_parallel) json["sequence_parallel"] = true;
+  if (given.shard > 0) json["shard"] = given.shard;
 }
 
 /// Fields schedule, where it is not the default, and placement.

@@ -245,10 +245,19 @@ void check_even(const Operator& op, const Dimension& dimension, int32_t parts) {
       parts, dimension.name, op.name, dimension.size, parts, divisors_near(dimension.size, parts)));
 }
 
+/// The dimension of an operator that is the sequence: the second axis of what it writes; -1 where
+/// it has none.
+int32_t sequence_of(const Graph& graph, int32_t op, const IterationSpace& space) {
+  if (space.outputs.empty() || graph.tensor(graph.op(op).outputs[0]).shape.size() < 3) return -1;
+  const auto& axes = space.outputs[0];
+  if (axes.size() != 3 || axes[1].size() != 1) return -1;
+  return space.dimensions[axes[1][0]].splits ? axes[1][0] : -1;
+}
+
 }  // namespace
 
 Splits tensor_splits(const Graph& graph, int32_t parts,
-                     std::span<const std::vector<int32_t>> devices_of) {
+                     std::span<const std::vector<int32_t>> devices_of, bool sequence) {
   Splits splits(at(graph.operator_count()));
   Pattern pattern(graph, parts);
   if (parts > 1) pattern.run();
@@ -264,7 +273,9 @@ Splits tensor_splits(const Graph& graph, int32_t parts,
     if (follows || source || about.collective >= 0) continue;
     auto& split = splits[op];
     split.devices = devices_of[op];
-    const int32_t d = pattern.dimension(op);
+    int32_t d = pattern.dimension(op);
+    if (d < 0 && sequence && parts > 1 && !is_variable(about))
+      d = sequence_of(graph, op, pattern.space(op));
     if (d < 0) {
       if (is_variable(about))
         split = {};  // its readers share one

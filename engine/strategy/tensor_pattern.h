@@ -18,7 +18,10 @@ namespace trinity {
 /// what is not cut). Throws ArgumentError where a layer that would be cut has an axis (heads) of a
 /// size that the parts do not divide, naming it and the nearest numbers of parts that do, and where
 /// queries, keys and values are one product.
+///
+/// sequence: what is not cut so is cut along the sequence (the second axis of its output) instead
+/// of computed everywhere; ArgumentError where the parts do not divide it.
 Splits tensor_splits(const Graph& graph, int32_t parts,
-                     std::span<const std::vector<int32_t>> devices_of);
+                     std::span<const std::vector<int32_t>> devices_of, bool sequence = false);
 
 }  // namespace trinity

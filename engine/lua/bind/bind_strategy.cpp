@@ -29,6 +29,8 @@ Parallelism parallelism_arg(lua_State* L, int index) {
   given.micro_batches = static_cast<int32_t>(fields.integer("micro_batches", 1, 1, 1 << 30));
   given.recompute = parse_recompute(fields.string("recompute", "none"));
   fields.take("bucket_bytes", given.bucket_bytes);
+  given.sequence_parallel = fields.boolean("sequence_parallel", false);
+  given.shard = static_cast<int32_t>(fields.integer("shard", 0, 0, 3));
   if (fields.push_table("stages")) {
     for (const int64_t layers : integers(L, lua_gettop(L), "stages")) {
       if (layers < 0 || layers > 1 << 20)
@@ -60,6 +62,8 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
     set_field(L, "recompute", std::string(recompute_name(given.recompute)));
   if (given.bucket_bytes != plain.bucket_bytes)
     set_field(L, "bucket_bytes", static_cast<double>(given.bucket_bytes));
+  if (given.sequence_parallel) set_field(L, "sequence_parallel", true);
+  if (given.shard > 0) set_field(L, "shard", given.shard);
   if (given.stages.empty()) return;
   push_numbers(L, given.stages, 0);
   lua_setfield(L, -2, "stages");

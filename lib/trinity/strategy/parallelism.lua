@@ -27,10 +27,13 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
     help = 'layers of every virtual stage' },
   { 'recompute', options.words('trinity.RecomputeWord', { 'none', 'selective', 'full' }), 'none',
     help = 'before backward: the core of attention, or whole layers' },
+  { 'sequence_parallel', 'boolean', false, help = 'what tensor leaves whole is cut along the sequence' },
+  { 'shard', 'integer', 0, least = 0, most = 3, help = 'over data: 1 optimiser state, 2 gradients too, 3 weights too' },
   { 'bucket_bytes', 'integer', 25000000, least = 1, most = 2 ^ 50, help = 'of gradients that are reduced together' },
 })
 
-local fields = { 'mesh', 'schedule', 'micro_batches', 'virtual_stages', 'stages', 'recompute', 'bucket_bytes' }
+local fields = { 'mesh', 'schedule', 'micro_batches', 'virtual_stages', 'stages', 'recompute', 'sequence_parallel', 'shard',
+  'bucket_bytes' }
 
 --- Whether a plan is of this kind.
 function parallelism.is(plan) return type(plan) == 'table' and plan.mesh ~= nil end

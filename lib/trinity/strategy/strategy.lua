@@ -23,6 +23,8 @@ local util = require 'trinity.base.util'
 ---@field virtual_stages? integer
 ---@field stages? integer[] layers of every virtual stage
 ---@field recompute? trinity.RecomputeWord
+---@field sequence_parallel? boolean
+---@field shard? integer
 ---@field bucket_bytes? integer
 ---@field problem trinity.Problem
 ---@field metrics trinity.Metrics

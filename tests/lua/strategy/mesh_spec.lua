@@ -48,7 +48,7 @@ describe('a mesh', function()
     local collectives, transfers = traffic(problem, { mesh = { tensor = 2 } })
     expect(text_of(collectives)):equals('block/attention/output/sum1 4, block/feed_forward/inner/grad/sum1 4, '
       .. 'block/feed_forward/outer/sum1 4, block/norm_1/grad_sum/sum1 4, embed/token/sum1 1, logits/grad/sum1 1, '
-      .. 'loss/sum1 1')
+      .. 'loss/maximum1 1, loss/target1 1, loss/total1 1')
     expect(text_of(transfers)):equals ''
   end)
   it('sends between stages what the next one reads, from every part to its own', function()

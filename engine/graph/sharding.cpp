@@ -1,0 +1,233 @@
+#include "graph/sharding.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "graph/operator_types.h"
+
+namespace trinity {
+namespace {
+
+/// Weights of a device that are gathered together, and who waits for them.
+struct Unit {
+  std::string name;
+  int64_t bytes = 0;
+  int32_t owner = -1;                      ///< the first of its operators
+  std::vector<int32_t> forward, backward;  ///< operators that read them, ascending
+};
+
+class Sharding {
+ public:
+  Sharding(const Graph& graph, const ShardingOptions& options)
+      : graph_(graph),
+        options_(options),
+        builder_(graph.name()),
+        tensor_(graph.tensors().size(), -1) {}
+
+  Sharded run() {
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) add_copy(op);
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      for (const int32_t input : graph_.op(op).inputs) builder_.read(op, tensor_[input]);
+    if (options_.level == 3)
+      gather_units();
+    else
+      gather_updated();
+    for (int32_t unit = 0; unit < graph_.unit_count(); ++unit)
+      for (const int32_t member : graph_.unit(unit))
+        builder_.colocate(graph_.unit(unit)[0], member);
+    for (Collective collective : graph_.collectives()) {
+      if (holds_shares(graph_.op(collective.members[0])))
+        collective.bytes = share(collective.bytes);
+      builder_.add_collective(std::move(collective));
+    }
+    return finish();
+  }
+
+ private:
+  int64_t share(int64_t whole) const { return (whole + options_.replicas - 1) / options_.replicas; }
+  /// Whether what an operator writes is shares of gradients.
+  bool holds_shares(const Operator& op) const {
+    return options_.level >= 2 && op.phase == Phase::update && op.collective >= 0;
+  }
+  static bool is_update(const Operator& op) {
+    return op.phase == Phase::update && op.collective < 0 && op.forward >= 0;
+  }
+
+  /// Operators keep their numbers.
+  void add_copy(int32_t op) {
+    Operator copy = graph_.op(op);
+    copy.inputs.clear();
+    if (is_update(copy)) {
+      copy.flops /= options_.replicas;
+      copy.traffic_bytes /= options_.replicas;
+      copy.persistent_bytes = share(copy.persistent_bytes);
+    }
+    if (options_.level == 3) shrink_weights(copy);
+    const int32_t id = builder_.add_operator(std::move(copy));
+    made_.push_back({op, op, 0});
+    for (const int32_t output : graph_.op(op).outputs) {
+      Tensor tensor = graph_.tensor(output);
+      if (holds_shares(graph_.op(op))) {
+        tensor.bytes = share(tensor.bytes);
+        tensor.shape.clear();
+      }
+      tensor_[output] = builder_.add_output(id, std::move(tensor));
+    }
+  }
+
+  void shrink_weights(Operator& op) const {
+    for (auto& parameter : op.parameters) parameter.shape = {share(parameter.elements())};
+    op.extra_parameter_bytes = share(op.extra_parameter_bytes);
+  }
+
+  int32_t add_gather(std::string name, int64_t bytes, int32_t near, Phase phase) {
+    Operator gather;
+    gather.name = std::move(name);
+    gather.type = "AllGather";
+    gather.phase = phase;
+    gather.traffic_bytes = 0;
+    made_.push_back({-1, near, bytes});
+    return builder_.add_operator(std::move(gather));
+  }
+
+  /// Updated weights, in buckets of one device.
+  void gather_updated() {
+    std::map<int32_t, std::pair<int32_t, int64_t>> open;  // gather and bytes, by device
+    int32_t count = 0;
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+      if (!is_update(graph_.op(op))) continue;
+      const int64_t bytes = graph_.op(graph_.op(op).forward).trainable_bytes();
+      Tensor updated;
+      updated.name = graph_.op(op).name + "/share";
+      updated.bytes = share(bytes);
+      const int32_t token = builder_.add_output(op, std::move(updated));
+      auto& [gather, held] = open.try_emplace(options_.device[op], -1, 0).first->second;
+      if (gather < 0 || held + bytes > options_.bucket_bytes) {
+        gather = add_gather(fmt::format("weights{}", count++), 0, op, Phase::update);
+        held = 0;
+      }
+      builder_.read(gather, token);
+      held += bytes;
+      made_[gather].gathered = held;
+    }
+  }
+
+  /// The operator whose weights an operator reads: its own, or a variable's; -1: none.
+  std::vector<int32_t> weights_read(int32_t op) const {
+    std::vector<int32_t> owners;
+    const auto& about = graph_.op(op);
+    if (about.phase == Phase::update || is_variable(about)) return owners;
+    const int32_t forward = about.phase == Phase::forward ? op : about.forward;
+    const bool sum = about.phase == Phase::backward && about.type == "Sum";
+    if (forward >= 0 && !sum && about.collective < 0 && !is_variable(graph_.op(forward)) &&
+        graph_.op(forward).parameter_bytes() > 0)
+      owners.push_back(forward);
+    for (const int32_t input : about.inputs)
+      if (is_variable(graph_.op(graph_.tensor(input).producer)))
+        owners.push_back(graph_.tensor(input).producer);
+    return owners;
+  }
+
+  void gather_units() {
+    std::map<std::pair<int32_t, int32_t>, size_t> number;  // of device and unit
+    std::vector<bool> counted(at(graph_.operator_count()), false);
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      for (const int32_t owner : weights_read(op)) {
+        const int32_t key = options_.unit[owner] >= 0 ? options_.unit[owner] : -1 - owner;
+        const int32_t device = options_.device[owner];
+        const auto found = number.emplace(std::pair(device, key), units_.size()).first;
+        if (found->second == units_.size()) {
+          units_.push_back({graph_.op(owner).name, 0, owner, {}, {}});
+          of_device_[device].push_back(found->second);
+        }
+        Unit& unit = units_[found->second];
+        if (!counted[owner]) unit.bytes += graph_.op(owner).parameter_bytes();
+        counted[owner] = true;
+        (graph_.op(op).phase == Phase::forward ? unit.forward : unit.backward).push_back(op);
+      }
+    for (const auto& [device, list] : of_device_)
+      for (size_t i = 0; i < list.size(); ++i) {
+        gather(units_[list[i]], i > 0 ? &units_[list[i - 1]] : nullptr, Phase::forward);
+        gather(units_[list[i]], i + 1 < list.size() ? &units_[list[i + 1]] : nullptr,
+               Phase::backward);
+      }
+  }
+
+  /// Gathers a unit's weights as the unit ahead of it begins (its first operator has ended), or as
+  /// what its own first operator reads has come.
+  void gather(const Unit& unit, const Unit* ahead, Phase phase) {
+    const bool first = phase == Phase::forward;
+    const auto& readers = first ? unit.forward : unit.backward;
+    if (readers.empty()) return;
+    const int32_t id = add_gather(unit.name + (first ? "/gather" : "/gather_again"), unit.bytes,
+                                  unit.owner, phase);
+    const auto& before = !ahead ? readers : first ? ahead->forward : ahead->backward;
+    const int32_t trigger = ahead && !before.empty() ? written_by(before[0]) : -1;
+    if (trigger >= 0)
+      builder_.read(id, trigger);
+    else
+      for (const int32_t input : graph_.op(readers[0]).inputs)
+        if (!is_variable(graph_.op(graph_.tensor(input).producer)))
+          builder_.read(id, tensor_[input]);
+    Tensor whole;
+    whole.name = unit.name + (first ? "/weights" : "/weights_again");
+    whole.bytes = unit.bytes;
+    const int32_t weights = builder_.add_output(id, std::move(whole));
+    for (const int32_t reader : readers) builder_.read(reader, weights);
+  }
+
+  int32_t written_by(int32_t op) const {
+    return graph_.op(op).outputs.empty() ? -1 : tensor_[graph_.op(op).outputs[0]];
+  }
+
+  Sharded finish() {
+    std::unordered_map<std::string, Made> by_name;
+    for (size_t id = 0; id < made_.size(); ++id)
+      by_name.emplace(builder_.op(static_cast<int32_t>(id)).name, made_[id]);
+    Sharded result;
+    result.graph = builder_.build();
+    for (const auto& op : result.graph.operators()) {
+      const Made& made = by_name.at(op.name);
+      result.origin.push_back(made.origin);
+      result.near.push_back(made.near);
+      result.gathered.push_back(made.gathered);
+    }
+    return result;
+  }
+
+  struct Made {
+    int32_t origin, near;
+    int64_t gathered;
+  };
+
+  const Graph& graph_;
+  const ShardingOptions& options_;
+  GraphBuilder builder_;
+  std::vector<int32_t> tensor_;  // in the builder
+  std::vector<Made> made_;       // per operator of the builder
+  std::vector<Unit> units_;
+  std::map<int32_t, std::vector<size_t>> of_device_;  // units in the order of their first readers
+};
+
+}  // namespace
+
+Sharded shard_states(const Graph& graph, const ShardingOptions& options) {
+  const auto count = at(graph.operator_count());
+  if (options.level < 1 || options.level > 3)
+    throw ArgumentError(fmt::format("sharding graph '{}': expected level 1, 2 or 3, got {}",
+                                    graph.name(), options.level));
+  if (options.replicas < 2)
+    throw ArgumentError(fmt::format("sharding graph '{}': expected at least 2 replicas, got {}",
+                                    graph.name(), options.replicas));
+  if (options.device.size() != count || (options.level == 3 && options.unit.size() != count))
+    throw ArgumentError(fmt::format(
+        "sharding graph '{}': expected devices and units of {} operators, got {} and {}",
+        graph.name(), count, options.device.size(), options.unit.size()));
+  return Sharding(graph, options).run();
+}
+
+}  // namespace trinity
