@@ -21,6 +21,7 @@ return {
     vocabulary = { default = 50257, help = 'tokens known', min = 1, integer = true },
     positions = { default = 1024, help = 'longest sequence', min = 1, integer = true },
     fused = { default = true, help = 'one product for queries, keys and values; apart they can be split by heads' },
+    kernels = { default = 'onnx', help = 'onnx, megatron or flash: what is one operator, and so what is kept' },
     dropout = { default = 0.1, help = 'ratio of all dropouts (0: none)', min = 0, max = 1 },
   },
   build = function(o)
@@ -33,7 +34,7 @@ return {
     end
     local net = layers.new('gpt2_' .. o.size, o)
     local block = { heads = heads, fused = o.fused, causal = true, norm_first = true, dropout = o.dropout,
-      feed_forward = o.feed_forward > 0 and o.feed_forward or 4 * hidden, approximate = 'tanh' }
+      kernels = o.kernels, feed_forward = o.feed_forward > 0 and o.feed_forward or 4 * hidden, approximate = 'tanh' }
 
     local tokens = net:input('tokens', { o.batch_size, o.sequence }, 'int64')
     local positions = net:input('positions', { 1, o.sequence }, 'int64')
@@ -41,10 +42,13 @@ return {
     local embedding = net:variable('embedding', { o.vocabulary, hidden })
     local x = net:add('embed', net:embedding('embed/token', tokens, { weight = embedding }),
       net:embedding('embed/position', positions, { rows = o.positions, features = hidden }))
-    x = net:drop('embed/dropout', x, o.dropout)
+    x = net:drop('embed/dropout', x, o.dropout, o.kernels ~= 'onnx')
     for i = 1, count do x = net:transformer_block('block_' .. i, x, block) end
     x = net:layer_norm('norm', x)
     local logits = net:linear('logits', x, o.vocabulary, { weight = embedding, bias = false })
+    if o.kernels ~= 'onnx' and (o.dtype == 'float16' or o.dtype == 'bfloat16') then
+      logits = net:operator('Cast', 'logits/float32', { inputs = { logits }, shapes = { logits.shape }, dtype = 'float32' })
+    end
     net:softmax_cross_entropy('loss', logits, labels)
     return net:build()
   end,

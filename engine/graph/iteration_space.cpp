@@ -36,7 +36,6 @@ const std::set<std::string_view>& whole_types() {
                                                    "GRU",
                                                    "RNN",
                                                    "LSTMCell",
-                                                   "Attention",
                                                    "ReverseSequence",
                                                    "LRN",
                                                    "ConvInteger",
@@ -70,6 +69,7 @@ class Space {
         {"Gemm", &Space::linear},
         {"MatMul", &Space::product},
         {"Gather", &Space::gather},
+        {"Attention", &Space::attention},
         {"LSTM", &Space::lstm},
         {"Einsum", &Space::einsum},
         {"Softmax", &Space::normalised},
@@ -250,6 +250,17 @@ class Space {
     } else {
       space_.inputs = {{{v}, {d}}, rows};
     }
+  }
+
+  /// Queries [b, s, h], keys and values [b, t, h] of heads side by side; every head sees all keys.
+  void attention() {
+    const int64_t heads = integer_attribute(op_.attributes, "q_num_heads", 0);
+    const int64_t groups = integer_attribute(op_.attributes, "kv_num_heads", heads);
+    if (heads < 1 || groups < 1 || op_.inputs.size() != 3 || out().size() != 3) return whole();
+    const int32_t b = add("b", out()[0]), s = add("s", out()[1]), h = add("h", groups);
+    space_.inputs = {{{b}, {s}, {h}}, {{b}, {}, {h}}, {{b}, {}, {h}}};
+    space_.outputs = {{{b}, {s}, {h}}, {{b}, {h}, {s}}};
+    space_.outputs.resize(op_.outputs.size());
   }
 
   void lstm() {

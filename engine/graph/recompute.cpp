@@ -38,12 +38,14 @@ class Recomputation {
   }
 
  private:
-  /// What a stage repeats, and the first gradient that comes into it, or -1.
+  /// What a stage repeats, and the first gradient that comes into it, by device.
   struct Stage {
     std::vector<int32_t> repeated;
-    int32_t gate = -1;
+    std::map<int32_t, int32_t> gates;
     bool added = false;
   };
+
+  int32_t device(int32_t op) const { return options_.device.empty() ? 0 : options_.device[op]; }
 
   void find_stages() {
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
@@ -54,7 +56,9 @@ class Recomputation {
       for (const int32_t input : about.inputs) {
         const int32_t from = graph_.tensor(input).producer;
         const bool gradient = graph_.op(from).phase == Phase::backward && stage_[from] != s;
-        if (gradient && (entry.gate < 0 || input < entry.gate)) entry.gate = input;
+        if (!gradient) continue;
+        int32_t& gate = entry.gates.emplace(device(op), input).first->second;
+        gate = std::min(gate, input);
       }
     }
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
@@ -119,8 +123,10 @@ class Recomputation {
       first = first && !second;
       builder_.read(copy_[op], second ? again_[input] : tensor_[input]);
     }
-    const int32_t gate = stages_.at(s).gate;
-    if (first && gate >= 0 && !options_.eager) builder_.read(copy_[op], tensor_[gate]);
+    const auto& gates = stages_.at(s).gates;
+    const auto gate = gates.find(device(op));
+    if (first && gate != gates.end() && !options_.eager)
+      builder_.read(copy_[op], tensor_[gate->second]);
   }
 
   void add_collectives() {

@@ -12,6 +12,8 @@ struct RecomputeOptions {
   /// Whether a stage may run its forward operators again before the gradient that it waits for has
   /// come: idle time is used, and activations live longer.
   bool eager = false;
+  /// Of every operator, or empty: copies wait for what comes in to their own device.
+  std::span<const int32_t> device = {};
 };
 
 /// A training graph whose forward operators run again before the backward ones.

@@ -87,7 +87,7 @@ class Sharding {
   int32_t add_gather(std::string name, int64_t bytes, int32_t near, Phase phase) {
     Operator gather;
     gather.name = std::move(name);
-    gather.type = "AllGather";
+    gather.type = "WeightGather";
     gather.phase = phase;
     gather.traffic_bytes = 0;
     made_.push_back({-1, near, bytes});
@@ -149,11 +149,16 @@ class Sharding {
         counted[owner] = true;
         (graph_.op(op).phase == Phase::forward ? unit.forward : unit.backward).push_back(op);
       }
-    for (const auto& [device, list] : of_device_)
-      for (size_t i = 0; i < list.size(); ++i) {
-        gather(units_[list[i]], i > 0 ? &units_[list[i - 1]] : nullptr, Phase::forward);
-        gather(units_[list[i]], i + 1 < list.size() ? &units_[list[i + 1]] : nullptr,
-               Phase::backward);
+    for (auto& [device, list] : of_device_)
+      for (const auto phase : {Phase::forward, Phase::backward}) {
+        const auto readers = [&](size_t unit) -> const std::vector<int32_t>& {
+          return phase == Phase::forward ? units_[unit].forward : units_[unit].backward;
+        };
+        std::erase_if(list, [&](size_t unit) { return readers(unit).empty(); });
+        std::sort(list.begin(), list.end(),
+                  [&](size_t a, size_t b) { return readers(a)[0] < readers(b)[0]; });
+        for (size_t i = 0; i < list.size(); ++i)
+          gather(units_[list[i]], i > 0 ? &units_[list[i - 1]] : nullptr, phase);
       }
   }
 
@@ -162,11 +167,10 @@ class Sharding {
   void gather(const Unit& unit, const Unit* ahead, Phase phase) {
     const bool first = phase == Phase::forward;
     const auto& readers = first ? unit.forward : unit.backward;
-    if (readers.empty()) return;
     const int32_t id = add_gather(unit.name + (first ? "/gather" : "/gather_again"), unit.bytes,
                                   unit.owner, phase);
-    const auto& before = !ahead ? readers : first ? ahead->forward : ahead->backward;
-    const int32_t trigger = ahead && !before.empty() ? written_by(before[0]) : -1;
+    const int32_t trigger =
+        !ahead ? -1 : written_by(first ? ahead->forward[0] : ahead->backward[0]);
     if (trigger >= 0)
       builder_.read(id, trigger);
     else
@@ -210,7 +214,7 @@ class Sharding {
   std::vector<int32_t> tensor_;  // in the builder
   std::vector<Made> made_;       // per operator of the builder
   std::vector<Unit> units_;
-  std::map<int32_t, std::vector<size_t>> of_device_;  // units in the order of their first readers
+  std::map<int32_t, std::vector<size_t>> of_device_;  // units, by device
 };
 
 }  // namespace

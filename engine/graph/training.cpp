@@ -90,7 +90,9 @@ class Lowering {
     const bool member = op.collective >= 0;  // sums and copies need no forward tensor
     if (rule.saves_input && !member)
       for (const int32_t input : op.inputs) backward.inputs.push_back(new_tensor(input));
-    if ((rule.saves_output && !member) || sink)
+    if (keeps_mask(op))
+      backward.inputs.push_back(new_tensor(op.outputs[1]));
+    else if (((rule.saves_output || op.attributes.contains("log_sum_exp")) && !member) || sink)
       for (const int32_t output : op.outputs) backward.inputs.push_back(new_tensor(output));
     const bool weights = op.trainable_bytes() > 0;
     backward.flops = op.flops * rule.backward_factor * wanted_share(op);
@@ -101,6 +103,10 @@ class Lowering {
     add_input_gradients(op, grad);
     if (weights) add_update(id, grad);
     state_traffic(op, grad);
+  }
+
+  static bool keeps_mask(const Operator& op) {
+    return op.type == "Dropout" && op.outputs.size() == 2;
   }
 
   /// Hands the gradient on without an operator where nothing is computed, as frameworks do for a
@@ -158,6 +164,10 @@ class Lowering {
     gradient.shape = of.shape;
     gradient.dtype = of.dtype;
     gradient.bytes = of.bytes;
+    if (options_.gradient && is_variable(forward_.op(of.producer))) {
+      gradient.dtype = *options_.gradient;
+      gradient.bytes = of.elements() * dtype_bytes(gradient.dtype);
+    }
     return gradient;
   }
 
@@ -174,7 +184,8 @@ class Lowering {
   void add_update(int32_t id, int32_t grad) {
     const auto& op = forward_.op(id);
     Tensor gradient;
-    gradient.bytes = op.trainable_bytes();
+    gradient.bytes = options_.gradient ? op.parameter_count() * dtype_bytes(*options_.gradient)
+                                       : op.trainable_bytes();
     gradient.name = op.name + "/weight_grad";
     const int32_t tensor = builder_.add_output(grad, std::move(gradient));
     const auto states = static_cast<int64_t>(options_.optimiser);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "graph/graph.h"
@@ -14,6 +15,9 @@ struct TrainingOptions {
   enum class Colocate { forward, parameters } colocate = Colocate::forward;
   /// State kept per weight: sgd 0, momentum 1, adam 2 times the weight's bytes.
   enum class Optimiser { sgd, momentum, adam } optimiser = Optimiser::momentum;
+  /// Of the gradients of weights; none: that of the weights. (Megatron-LM adds those of bfloat16
+  /// weights up in float32.)
+  std::optional<DType> gradient = std::nullopt;
 };
 
 /// Both throw ArgumentError naming the accepted words.
@@ -26,9 +30,10 @@ TrainingOptions::Optimiser parse_optimiser(std::string_view name);
 /// gradient arrives from several readers (folded into the backward operator for measured
 /// operators, whose profile has no such step); `<name>/update` for every operator with weights,
 /// reading their gradient. Backward FLOP follow operator_rule(); a measured operator's backward
-/// takes its measured_backward_time_s. Backward operators of a collective's members form a
-/// collective `<name>/grad` of the opposite kind. Throws ArgumentError when the graph has backward
-/// operators already.
+/// takes its measured_backward_time_s. A Dropout that writes a mask keeps that alone, an Attention
+/// that writes the logarithms of its sums (attribute log_sum_exp) all of its outputs. Backward
+/// operators of a collective's members form a collective `<name>/grad` of the opposite kind. Throws
+/// ArgumentError when the graph has backward operators already.
 Graph lower_to_training(const Graph& forward, const TrainingOptions& options);
 
 }  // namespace trinity

@@ -117,11 +117,21 @@ class Lowering {
       devices_of.push_back(std::move(devices));
     }
     const auto splits = tensor_splits(graph_, t, devices_of, given_.sequence_parallel);
-    auto lowered = lower_splits(graph_, splits, placement, p * t, given_.bucket_bytes);
+    auto lowered = lower_splits(graph_, splits, placement, p * t, {given_.bucket_bytes, true});
     std::vector<int32_t> stage;
-    for (const int32_t op : lowered.serves) stage.push_back(stage_[op]);
+    for (size_t op = 0; op < lowered.serves.size(); ++op) {
+      const int32_t serves = lowered.serves[op];
+      stage.push_back(lowered.placement[op] / t == stage_[serves] % p ? stage_[serves]
+                                                                      : next_stage(serves));
+    }
     return {std::move(lowered.graph), std::move(lowered.placement), std::move(lowered.origin),
             std::move(lowered.serves), std::move(stage)};
+  }
+
+  /// Where a sum of gradients is made that is not made in the stage of its forward operator: in
+  /// that of its terms.
+  int32_t next_stage(int32_t sum) const {
+    return stage_[graph_.tensor(graph_.op(sum).inputs[0]).producer];
   }
 
   /// A copy of a tied weight for every stage that reads it.
@@ -180,7 +190,9 @@ class Lowering {
       const bool within = layer >= 0 && layer < layers_.count && (core.empty() || core[forward]);
       unit.push_back(within ? layer : -1);
     }
-    auto again = recompute(made.graph, unit);
+    RecomputeOptions options;
+    options.device = made.device;
+    auto again = recompute(made.graph, unit, options);
     const auto of = [&](const std::vector<int32_t>& list) {
       std::vector<int32_t> taken;
       for (const int32_t origin : again.origin) taken.push_back(list[origin]);
@@ -235,6 +247,8 @@ class Lowering {
           mesh.rank(device / mesh.tensor, copies.replica[op], device % mesh.tensor));
       result.origin.push_back(sum ? -1 : made.origin[of]);
       result.schedule.stage.push_back(made.stage[of]);
+      const int32_t layer = layers_.of[made.serves[of]];
+      result.part.push_back(layer < 0 ? 0 : layer < layers_.count ? 1 : 2);
     }
     result.graph = std::move(copies.graph);
     result.schedule.name = given_.schedule;

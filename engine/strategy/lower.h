@@ -18,6 +18,9 @@ struct LoweredStrategy {
   std::vector<int32_t> origin;     ///< operator of the original graph; -1: what moves or sums
   std::vector<int32_t> home;       ///< of every original operator: where its first part is
   std::vector<int32_t> layers;     ///< of every virtual stage
+  /// Of every operator whether it is for what stands before the layers (0), for them (1), or for
+  /// what stands behind them (2).
+  std::vector<int32_t> part;
 };
 
 /// Lowers a training graph of repeated layers (graph/layers.h), in this order: operators are split

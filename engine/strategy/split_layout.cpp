@@ -16,8 +16,9 @@ bool is_sum(const Operator& op) { return op.phase == Phase::backward && op.type 
 }  // namespace
 
 SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
-                         std::span<const int32_t> placement, int32_t devices)
+                         std::span<const int32_t> placement, int32_t devices, bool sum_at_terms)
     : graph_(graph),
+      partial_(at(graph.operator_count()), false),
       cuts_(at(graph.operator_count())),
       devices_of_(at(graph.operator_count())),
       homes_(graph.tensors().size()),
@@ -34,8 +35,9 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
     if (source_[op]) continue;
     if (leads)
       assign(op, split, placement, devices);
-    else
+    else if (is_sum(graph.op(op)) && !graph.op(op).inputs.empty())
       add_where_partial(op);
+    if (sum_at_terms && is_sum(graph.op(op))) add_at_terms(op);
     settle_outputs(op);
     demand_sources(op);
   }
@@ -271,7 +273,6 @@ bool SplitLayout::is_partial(int32_t tensor) const {
 /// A sum of what are partial sums on the same devices is made there, before they are joined.
 void SplitLayout::add_where_partial(int32_t sum) {
   const auto& inputs = graph_.op(sum).inputs;
-  if (!is_sum(graph_.op(sum)) || inputs.empty()) return;
   const int32_t first = graph_.tensor(inputs[0]).producer;
   for (const int32_t input : inputs) {
     const int32_t from = graph_.tensor(input).producer;
@@ -282,6 +283,33 @@ void SplitLayout::add_where_partial(int32_t sum) {
   const int32_t parts = cut(first).parts();
   std::vector<int32_t> devices = devices_of_[cut_of_[first]];
   cuts_[sum] = OperatorCut(space, std::vector<int32_t>(space.dimensions.size(), 1), parts);
+  devices_of_[sum] = std::move(devices);
+  cut_of_[sum] = sum;
+  partial_[sum] = true;
+}
+
+bool SplitLayout::same_homes(int32_t a, int32_t b) const {
+  return std::equal(
+      homes_[a].begin(), homes_[a].end(), homes_[b].begin(), homes_[b].end(),
+      [](const Home& x, const Home& y) { return x.device == y.device && x.block == y.block; });
+}
+
+/// A sum whose terms lie in the same blocks on the same devices, other than its own, is made there:
+/// one tensor goes on instead of all.
+void SplitLayout::add_at_terms(int32_t sum) {
+  const auto& inputs = graph_.op(sum).inputs;
+  if (partial_[sum] || inputs.empty()) return;
+  const auto& homes = homes_[inputs[0]];
+  if (homes.size() != at(cut(sum).parts())) return;
+  std::vector<int32_t> devices;
+  for (size_t part = 0; part < homes.size(); ++part) {
+    if (homes[part].block != written(sum, 0, static_cast<int32_t>(part))) return;
+    devices.push_back(homes[part].device);
+  }
+  for (const int32_t input : inputs)
+    if (is_partial(input) || !same_homes(inputs[0], input)) return;
+  if (devices == devices_of_[cut_of_[sum]]) return;
+  cuts_[sum] = cut(sum);
   devices_of_[sum] = std::move(devices);
   cut_of_[sum] = sum;
 }

@@ -23,7 +23,7 @@ class SplitLayout {
  public:
   /// The arguments of lower_splits(), checked.
   SplitLayout(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
-              int32_t devices);
+              int32_t devices, bool sum_at_terms);
 
   /// The operator whose split `op` follows: its forward operator, or itself.
   int32_t leader(int32_t op) const { return leader_[op]; }
@@ -51,7 +51,7 @@ class SplitLayout {
   bool sums_later(int32_t op, size_t output) const;
   /// Whether the parts of a sum of gradients hold partial sums, as what they add up does: it runs
   /// where these are.
-  bool adds_parts(int32_t op) const { return cut_of_[op] != leader(op); }
+  bool adds_parts(int32_t op) const { return partial_[op]; }
   /// Whether the sum of an output's parts is left scattered over them: every device needs a piece.
   bool scatters(int32_t op, size_t output) const {
     return scattered_[graph_.op(op).outputs[output]];
@@ -67,7 +67,9 @@ class SplitLayout {
   };
 
   bool is_partial(int32_t tensor) const;
+  bool same_homes(int32_t a, int32_t b) const;
   void add_where_partial(int32_t sum);
+  void add_at_terms(int32_t sum);
   void scatter(int32_t op, size_t output);
   std::map<int32_t, Block> wanted_blocks(int32_t tensor) const;
   void find_leaders(const Splits& splits);
@@ -92,7 +94,7 @@ class SplitLayout {
   const Graph& graph_;
   std::vector<int32_t> leader_;
   std::vector<int32_t> cut_of_;  // the operator whose cut it has: its leader, or itself
-  std::vector<bool> source_;
+  std::vector<bool> source_, partial_;
   std::vector<OperatorCut> cuts_;                 // by cut_of_
   std::vector<std::vector<int32_t>> devices_of_;  // by cut_of_, by part
   std::vector<View> views_;

@@ -368,6 +368,17 @@ class SplitLowering {
     return true;
   }
 
+  /// What the gather of a forward tensor for a backward operator waits for, so that it is gathered
+  /// no earlier than it is used: the first gradient that the operator reads; -1: nothing.
+  int32_t gradient_for(int32_t op, int32_t tensor, int32_t part) {
+    const auto phase = [&](int32_t of) { return graph_.op(graph_.tensor(of).producer).phase; };
+    const auto& inputs = graph_.op(op).inputs;
+    if (graph_.op(op).phase != Phase::backward || phase(tensor) != Phase::forward) return -1;
+    for (size_t k = 0; k < inputs.size(); ++k)
+      if (phase(inputs[k]) == Phase::backward) return fetch(op, k, part);
+    return -1;
+  }
+
   void add_gather(int32_t op, int32_t tensor, const std::vector<size_t>& group, const Block& block,
                   const std::map<int32_t, int32_t>& readers) {
     Collective collective;
@@ -377,9 +388,11 @@ class SplitLowering {
     collective.name = before == 0 ? name : fmt::format("{}{}", name, before + 1);
     for (const size_t home : group) {
       const int32_t device = layout_.homes(tensor)[home].device, part = readers.at(device);
+      const int32_t gate = gradient_for(op, tensor, part);
       const int32_t id = add_member(op, fmt::format("{}@{}", collective.name, part),
                                     collective.kind, graph_.op(op).phase, part);
       builder_.read(id, held_[tensor][home]);
+      if (gate >= 0) builder_.read(id, gate);
       const int32_t whole = add_block(id, tensor, block, 2, "whole");
       gathered_[std::make_tuple(tensor, device, block, graph_.op(op).phase)] = whole;
       collective.bytes = builder_.tensor(whole).bytes;
@@ -537,7 +550,7 @@ void check_splits(const Splits& splits, const Graph& graph, int32_t devices) {
 }
 
 Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
-                     int32_t devices, int64_t bucket_bytes) {
+                     int32_t devices, const SplitOptions& options) {
   check_splits(splits, graph, devices);
   if (placement.size() != static_cast<size_t>(graph.operator_count()))
     throw ArgumentError(fmt::format("splits: expected the devices of {} operators, got {}",
@@ -546,8 +559,8 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
     if (device < 0 || device >= devices)
       throw ArgumentError(
           fmt::format("splits: there is no device {} (of {})", device + 1, devices));
-  const SplitLayout layout(graph, splits, placement, devices);
-  return SplitLowering(graph, layout, bucket_bytes).run();
+  const SplitLayout layout(graph, splits, placement, devices, options.sum_at_terms);
+  return SplitLowering(graph, layout, options.bucket_bytes).run();
 }
 
 }  // namespace trinity

@@ -42,6 +42,15 @@ struct Lowered {
   std::vector<int32_t> part;       ///< from 0; of a slice or join 0
 };
 
+struct SplitOptions {
+  /// Above 0: partial gradients of weights are reduced together, in buckets of at most so many
+  /// bytes (or one gradient), as replicate() does.
+  int64_t bucket_bytes = 0;
+  /// A sum of gradients is made on the devices that hold all its terms, instead of where its
+  /// forward operator is.
+  bool sum_at_terms = false;
+};
+
 /// Applies splits to a graph (a training step, or a forward graph):
 ///
 ///   - A part computes the block of the iteration space that its factors cut out, at its share of
@@ -71,9 +80,7 @@ struct Lowered {
 /// check_splits() throws, ArgumentError for a placement of another length or a device that does not
 /// exist, LimitError for more than kMaxOperators operators.
 ///
-/// bucket_bytes > 0: partial gradients of weights are reduced together, in buckets of at most so
-/// many bytes (or one gradient), as replicate() does.
 Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
-                     int32_t devices, int64_t bucket_bytes = 0);
+                     int32_t devices, const SplitOptions& options = {});
 
 }  // namespace trinity

@@ -285,6 +285,8 @@ int graph_training(lua_State* L) {
   TrainingOptions options;
   options.colocate = parse_colocate(fields.string("colocate", "forward"));
   options.optimiser = parse_optimiser(fields.string("optimiser", "momentum"));
+  if (const auto gradient = fields.string("gradient_dtype"))
+    options.gradient = parse_dtype(*gradient);
   fields.refuse_unknown();
   push_object<const Graph>(L, share(lower_to_training(graph, options)));
   return 1;

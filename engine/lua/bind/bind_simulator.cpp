@@ -4,6 +4,7 @@
 
 #include "formats/export/chrome_trace.h"
 #include "lua/bind/module.h"
+#include "simulator/account.h"
 #include "simulator/analysis.h"
 #include "strategy/schedule.h"
 
@@ -364,7 +365,61 @@ int timeline_by_type(lua_State* L) {
   return 1;
 }
 
+void push_device_account(lua_State* L, const DeviceAccount& device) {
+  lua_newtable(L);
+  set_field(L, "parameters", static_cast<double>(device.parameters));
+  set_field(L, "weight_bytes", static_cast<double>(device.weight_bytes));
+  set_field(L, "gradient_bytes", static_cast<double>(device.gradient_bytes));
+  set_field(L, "optimizer_bytes", static_cast<double>(device.optimizer_bytes));
+  set_field(L, "gathered_weight_bytes", static_cast<double>(device.gathered_bytes));
+  set_field(L, "flops", device.flops);
+  push_numbers(L, device.activation_bytes, 0);
+  lua_setfield(L, -2, "activations");
+}
+
+void push_traffic(lua_State* L, const Traffic& traffic) {
+  lua_newtable(L);
+  set_field(L, "kind", std::string(traffic.send ? "send" : collective_kind_name(traffic.kind)));
+  set_field(L, "phase", std::string(phase_name(traffic.phase)));
+  set_field(L, "group", traffic.group + 1);
+  set_field(L, "bytes", static_cast<double>(traffic.bytes));
+  set_field(L, "count", static_cast<double>(traffic.count));
+  push_numbers(L, traffic.devices, 1);
+  lua_setfield(L, -2, "devices");
+}
+
+/// timeline:account(groups or nil) -> list of devices, list of traffic
+/// (engine/simulator/account.h). groups: of every operator, from 1.
+int timeline_account(lua_State* L) {
+  const auto& self = object_arg<BoundTimeline>(L, 1);
+  std::vector<int32_t> group(static_cast<size_t>(self.problem->operators()), 0);
+  int32_t groups = 1;
+  if (lua_istable(L, 2)) {
+    const auto given = integers(L, 2, "groups");
+    if (given.size() != group.size()) throw ArgumentError("groups: expected one an operator");
+    for (size_t op = 0; op < group.size(); ++op) {
+      if (given[op] < 1 || given[op] > 1 << 20)
+        throw ArgumentError("groups: expected numbers from 1");
+      group[op] = static_cast<int32_t>(given[op]) - 1;
+      groups = std::max(groups, group[op] + 1);
+    }
+  }
+  const auto found = account(*self.problem, self.placement, self.timeline, group, groups);
+  lua_newtable(L);
+  for (size_t d = 0; d < found.devices.size(); ++d) {
+    push_device_account(L, found.devices[d]);
+    lua_rawseti(L, -2, static_cast<int>(d) + 1);
+  }
+  lua_newtable(L);
+  for (size_t i = 0; i < found.traffic.size(); ++i) {
+    push_traffic(L, found.traffic[i]);
+    lua_rawseti(L, -2, static_cast<int>(i) + 1);
+  }
+  return 2;
+}
+
 constexpr luaL_Reg kTimeline[] = {TRINITY_BIND("tasks", timeline_tasks),
+                                  TRINITY_BIND("account", timeline_account),
                                   TRINITY_BIND("fill", timeline_fill),
                                   TRINITY_BIND("metrics", timeline_metrics),
                                   TRINITY_BIND("transfers", timeline_transfers),

@@ -72,9 +72,9 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
 namespace {
 
 /// lower_strategy(graph, cluster, strategy) -> { graph =, placement =, schedule =, stage =,
-/// origin =, home =, layers = }, lists from 1: device and virtual stage of every operator of the
-/// lowered graph, the original one (0: what moves or sums), where the first part of every original
-/// one is, the layers of every stage. strategy: { mesh =, schedule =, ... }.
+/// origin =, home =, layers =, part = }, lists from 1: device and virtual stage of every operator
+/// of the lowered graph, the original one (0: what moves or sums), where the first part of every
+/// original one is, the layers of every stage. strategy: { mesh =, schedule =, ... }.
 int lower_strategy(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1, "graph");
   const auto& cluster = object_arg<const Cluster>(L, 2, "cluster");
@@ -91,6 +91,7 @@ int lower_strategy(lua_State* L) {
   set_list("stage", lowered.schedule.stage, 1);
   set_list("home", lowered.home, 1);
   set_list("layers", lowered.layers, 0);
+  set_list("part", lowered.part, 1);
   set_field(L, "schedule", lowered.schedule.name);
   return 1;
 }

@@ -135,7 +135,7 @@ function model.load(name, options)
   local forward = read(name, shared, rest)
   local whole = forward.training or (forward.source and forward.source.whole_step)
   if not shared.training or whole then return forward end
-  local training = { colocate = shared.colocate, optimiser = shared.optimiser }
+  local training = { colocate = shared.colocate, optimiser = shared.optimiser, gradient_dtype = shared.gradient_dtype }
   if shared.granularity == 'framework' then
     training.weight_decay, training.clip_gradients = shared.weight_decay, shared.clip_gradients
     return require('trinity.graph.framework').lower(forward, training)

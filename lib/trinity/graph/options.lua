@@ -13,6 +13,8 @@ graph_options.algorithms = options.words('trinity.CollectiveAlgorithm', { 'autom
 graph_options.training = options.declare('trinity.TrainingOptions', { help = 'What a training step is made by.',
   { 'colocate', colocate, 'forward', help = 'which backward operators stay with their forward operator' },
   { 'optimiser', optimiser, 'momentum', help = 'state per weight' },
+  { 'gradient_dtype', { 'float32', 'float16', 'bfloat16', 'float64' }, otherwise = 'that of the weights',
+    help = 'of the gradients of weights' },
 })
 
 graph_options.model = options.declare('trinity.ModelOptions', { extends = graph_options.training,

@@ -68,7 +68,7 @@ function parallelism.lower(owner, graph, cluster, given)
   end
   local ok, low = pcall(core.lower_strategy, graph.handle, cluster.handle, given)
   if not ok then util.fail('%s: %s', owner, (util.unplaced(tostring(low)):gsub('^trinity%.lower_strategy: ', ''))) end
-  local lowered = { graph = graphs.wrap(low.graph), origin = low.origin, layers = low.layers,
+  local lowered = { graph = graphs.wrap(low.graph), origin = low.origin, layers = low.layers, part = low.part,
     home = array.int32_of(low.home), plan = { placement = array.int32_of(low.placement), schedule = low.schedule,
       micro_batches = given.micro_batches or 1, stage = low.stage } }
   table.insert(list, 1, { key = key, cluster = cluster, lowered = lowered })

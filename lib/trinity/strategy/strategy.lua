@@ -138,6 +138,10 @@ function Strategy:infeasibility() return infeasibility.of(self.metrics, self.pro
 ---@return string
 function Strategy:explain() return require 'trinity.strategy.explain'(self) end
 
+--- What every device holds, computes and exchanges in a step, by kind; of a strategy with a mesh by stage, too.
+---@return trinity.Account
+function Strategy:account() return require('trinity.strategy.account')(self) end
+
 --- The earlier name of strategy:infeasibility().
 ---@return trinity.Infeasibility?
 function Strategy:misfit() return self:infeasibility() end

@@ -25,6 +25,8 @@ local attention_options = options_of.declare('trinity.AttentionOptions', {
   { 'approximate', 'string', 'none', help = 'of the GELU' },
   { 'norm_first', 'boolean', false, help = 'normalise before the sublayers' },
   { 'epsilon', 'number', 1e-5, least = 0, help = 'of the normalisations' },
+  { 'kernels', options_of.words('trinity.Kernels', { 'onnx', 'megatron', 'flash' }), 'onnx',
+    help = 'what is one operator, and kept: as ONNX has it; as Megatron-LM; that with one operator of attention' },
 })
 
 -- Reads them; those named must be there.
@@ -320,16 +322,20 @@ function Layers:lstm(name, x, o)
       layout = o.time_major and 0 or 1 } })
 end
 
---- Dropout where the ratio is above zero.
+--- Dropout where the ratio is above zero. masked: its backward keeps a mask of a byte an element, not the output.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param ratio? number
+---@param masked? boolean
 ---@return trinity.Tensor
-function Layers:drop(name, x, ratio)
+function Layers:drop(name, x, ratio, masked)
   begin_tensor('layers:drop', name, x)
   if ratio ~= nil then check.number('layers:drop', 3, 'ratio', ratio, 0,1) end
+  if masked ~= nil then check.argument('layers:drop', 4, 'masked', masked, 'boolean') end
   if not ratio or ratio == 0 then return x end
-  return self:dropout(name, x, { ratio = ratio })
+  if not masked then return self:dropout(name, x, { ratio = ratio }) end
+  return (self.builder:add { name = name, type = 'Dropout', inputs = { x }, attributes = { ratio = ratio },
+    outputs = { { shape = x.shape, dtype = x.dtype }, { shape = x.shape, dtype = 'bool', gradient = false } } })
 end
 
 --- Queries [N, T, H] as [N, G, R T, D] for G heads of keys, which R = heads / G heads of queries
@@ -394,7 +400,16 @@ function Layers:attention(name, q, k, v, o)
   local heads, groups = o.heads, o.key_heads or o.heads
   check_heads(name, q.shape[3], heads, groups)
   local n, t, s, width = q.shape[1], q.shape[2], k.shape[2], q.shape[3] / heads
-  q = self:mul(name .. '/q/scaled', q, self:constant(name .. '/q/scale', width ^ -0.5, { 1 }))
+  if o.kernels == 'flash' then
+    if o.mask then check.refuse('layers:attention', 'option', 'mask', "expected none with kernels = 'flash'") end
+    return (self.builder:add { name = name, type = 'Attention', inputs = { q, k, v },
+      attributes = { q_num_heads = heads, kv_num_heads = groups, is_causal = o.causal and 1 or 0, log_sum_exp = 1 },
+      outputs = { { shape = q.shape, dtype = q.dtype }, { shape = { n, heads, t }, dtype = 'float32', gradient = false } } })
+  end
+  local masked = o.kernels == 'megatron'
+  if not masked then -- there the softmax scales
+    q = self:mul(name .. '/q/scaled', q, self:constant(name .. '/q/scale', width ^ -0.5, { 1 }))
+  end
   local queries = query_heads(self, name .. '/q', q, heads, groups)
   local keys = self:transpose(name .. '/k/transpose',
     self:reshape(name .. '/k/heads', k, { n, s, groups, width }), { 1, 3, 4, 2 })
@@ -406,8 +421,16 @@ function Layers:attention(name, q, k, v, o)
     check.refuse('layers:attention', 'option', 'mask', 'expected at most 4 dimensions, got %d', #scores.shape)
   end
   local shares = self:softmax(name .. '/softmax', scores, { axis = -1, causal = o.causal and 1 or 0 })
-  shares = self:drop(name .. '/dropout', shares, o.dropout)
+  shares = self:drop(name .. '/dropout', shares, o.dropout, masked)
   return join_heads(self, name .. '/context', self:matmul(name .. '/context', shares, values), heads, t)
+end
+
+-- A linear layer whose bias is an operator of its own in Megatron-LM, behind the sum over the parts of the product.
+local function row_linear(net, name, x, features, o)
+  if o.kernels == 'onnx' or not o.bias then return net:linear(name, x, features, { bias = o.bias }) end
+  local y = net:linear(name, x, features, { bias = false })
+  return (net:operator('Add', name .. '/bias', { inputs = { y }, shapes = { y.shape }, dtype = y.dtype,
+    parameters = { net:weight('bias', { features }) } }))
 end
 
 --- Attention of x [N, T, H] to itself between its projections. o: as for attention; bias (default
@@ -436,7 +459,7 @@ function Layers:self_attention(name, x, o)
     q = self:rotary(name .. '/query_rotary', q, o.rotary, o.heads)
     k = self:rotary(name .. '/key_rotary', k, o.rotary, groups)
   end
-  return self:linear(name .. '/output', self:attention(name, q, k, v, o), width, bias)
+  return row_linear(self, name .. '/output', self:attention(name, q, k, v, o), width, o)
 end
 
 --- Turns the heads of x [N, T, H] by angles that grow with the position: tables = { cos, sin }.
@@ -463,7 +486,7 @@ function Layers:feed_forward(name, x, o)
   o = read_attention('layers:feed_forward', 3, o, 'feed_forward')
   local inner = self:linear(name .. '/inner', x, o.feed_forward)
   inner = self:gelu(name .. '/gelu', inner, { approximate = o.approximate })
-  return self:linear(name .. '/outer', inner, x.shape[#x.shape])
+  return row_linear(self, name .. '/outer', inner, x.shape[#x.shape], { kernels = o.kernels, bias = true })
 end
 
 --- A block of a transformer: self-attention and a feed-forward network, each with a residual
@@ -479,7 +502,7 @@ function Layers:transformer_block(name, x, o)
   local epsilon = { epsilon = o.epsilon }
   local function residual(part, layer, norm)
     local inner = o.norm_first and self:layer_norm(norm, x, epsilon) or x
-    inner = self:drop(part .. '/output_dropout', layer(self, part, inner, o), o.dropout)
+    inner = self:drop(part .. '/output_dropout', layer(self, part, inner, o), o.dropout, o.kernels ~= 'onnx')
     x = self:add(part .. '/residual', x, inner)
     if not o.norm_first then x = self:layer_norm(norm, x, epsilon) end
   end

@@ -1,0 +1,189 @@
+#include "simulator/account.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "base/index.h"
+#include "graph/operator_types.h"
+
+namespace trinity {
+namespace {
+
+class Accounting {
+ public:
+  Accounting(const Problem& problem, std::span<const int32_t> placement, const Timeline& timeline,
+             std::span<const int32_t> group, int32_t groups)
+      : problem_(problem),
+        graph_(problem.graph()),
+        placement_(placement),
+        timeline_(timeline),
+        group_(group),
+        changes_(at(problem.devices())) {
+    result_.devices.resize(at(problem.devices()));
+    for (auto& device : result_.devices) device.activation_bytes.assign(at(groups), 0);
+  }
+
+  Account run() {
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) add_states(op);
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      if (keeps(op)) add_activations(op);
+    for (size_t d = 0; d < changes_.size(); ++d) find_peak(d);
+    add_traffic();
+    return std::move(result_);
+  }
+
+ private:
+  int32_t task(int32_t op, int32_t micro) const { return micro * problem_.operators() + op; }
+
+  void add_states(int32_t op) {
+    const auto& about = graph_.op(op);
+    auto& device = result_.devices[placement_[op]];
+    device.parameters += about.parameter_count();
+    device.weight_bytes += about.parameter_bytes();
+    device.optimizer_bytes += about.persistent_bytes;
+    for (int32_t micro = 0; micro < timeline_.micro_batches; ++micro)
+      if (timeline_.start_ns[task(op, micro)] >= 0) device.flops += about.flops;
+    if (about.type == "WeightGather")
+      for (const int32_t output : about.outputs)
+        device.gathered_bytes = std::max(device.gathered_bytes, graph_.tensor(output).bytes);
+    if (about.phase != Phase::backward) return;
+    for (const int32_t output : about.outputs) {
+      const auto [first, last] = boost::out_edges(op, graph_.csr());
+      const bool kept = std::any_of(first, last, [&](const auto& edge) {
+        const auto reader = static_cast<int32_t>(boost::target(edge, graph_.csr()));
+        return graph_.csr()[edge].tensor == output && runs_last(reader);
+      });
+      if (kept) device.gradient_bytes += graph_.tensor(output).bytes;
+    }
+  }
+  bool runs_last(int32_t op) const { return graph_.op(op).phase == Phase::update; }
+
+  /// Whether what an operator writes is an activation of its own.
+  bool keeps(int32_t op) const {
+    const auto& about = graph_.op(op);
+    const bool source = about.inputs.empty();
+    return about.phase == Phase::forward && !source && about.type != "WeightGather" &&
+           stored_by(op) < 0;
+  }
+  /// The operator whose output a view or an in-place operator shares; -1: it has storage of its
+  /// own.
+  int32_t stored_by(int32_t op) const {
+    if (problem_.alias(op) < 0) return -1;
+    const int32_t from = graph_.tensor(graph_.op(op).inputs.front()).producer;
+    return placement_[from] == placement_[op] ? from : -1;
+  }
+
+  void add_activations(int32_t op) {
+    for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o)
+      for (int32_t micro = 0; micro < timeline_.micro_batches; ++micro) {
+        Until until;
+        last_reads(op, o, micro, until);
+        for (const auto& [device, last] : until) {
+          const auto& [end_ns, reader] = last;
+          int64_t begin_ns = timeline_.end_ns[task(op, micro)];
+          if (device != placement_[op]) begin_ns = first_read(op, o, micro, device, begin_ns);
+          const int64_t bytes = graph_.tensor(graph_.op(op).outputs[o]).bytes;
+          changes_[device].push_back({begin_ns, bytes, group_[reader]});
+          changes_[device].push_back({end_ns, -bytes, group_[reader]});
+        }
+      }
+  }
+
+  /// Of a tensor and its views the last backward reader on every device: when it ends, and which.
+  using Until = std::map<int32_t, std::pair<int64_t, int32_t>>;
+  void last_reads(int32_t op, size_t output, int32_t micro, Until& until) const {
+    const int32_t tensor = graph_.op(op).outputs[output];
+    const auto [first, last] = boost::out_edges(op, graph_.csr());
+    for (auto edge = first; edge != last; ++edge) {
+      if (graph_.csr()[*edge].tensor != tensor) continue;
+      const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+      const auto& about = graph_.op(reader);
+      if (about.phase == Phase::forward && stored_by(reader) == op && about.inputs[0] == tensor)
+        last_reads(reader, 0, micro, until);
+      if (about.phase != Phase::backward) continue;
+      const std::pair reads{timeline_.end_ns[task(reader, micro)], reader};
+      auto& last_read = until.emplace(placement_[reader], reads).first->second;
+      last_read = std::max(last_read, reads);
+    }
+  }
+
+  /// When the first forward operator on another device that reads a tensor has ended.
+  int64_t first_read(int32_t op, size_t output, int32_t micro, int32_t device,
+                     int64_t written_ns) const {
+    int64_t first_ns = std::numeric_limits<int64_t>::max();
+    const auto [first, last] = boost::out_edges(op, graph_.csr());
+    for (auto edge = first; edge != last; ++edge) {
+      if (graph_.csr()[*edge].tensor != graph_.op(op).outputs[output]) continue;
+      const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+      if (graph_.op(reader).phase == Phase::forward && placement_[reader] == device)
+        first_ns = std::min(first_ns, timeline_.end_ns[task(reader, micro)]);
+    }
+    return first_ns == std::numeric_limits<int64_t>::max() ? written_ns : first_ns;
+  }
+
+  struct Change {
+    int64_t time_ns, bytes;
+    int32_t group;
+  };
+
+  /// What goes at an instant goes before what comes.
+  void find_peak(size_t device) {
+    auto& changes = changes_[device];
+    std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+      return std::tie(a.time_ns, a.bytes) < std::tie(b.time_ns, b.bytes);
+    });
+    auto& best = result_.devices[device].activation_bytes;
+    std::vector<int64_t> now(best.size(), 0);
+    int64_t total = 0, most = 0;
+    for (const auto& change : changes) {
+      now[change.group] += change.bytes;
+      total += change.bytes;
+      if (total <= most) continue;
+      most = total;
+      best = now;
+    }
+  }
+
+  void add_traffic() {
+    using Key = std::tuple<bool, CollectiveKind, std::vector<int32_t>, Phase, int32_t, int64_t>;
+    std::map<Key, int64_t> counts;
+    for (const auto& sent : timeline_.transfers) {
+      const int32_t op = sent.task % problem_.operators();
+      counts[{true, {}, {sent.from, sent.to}, graph_.op(op).phase, group_[op], sent.bytes}] += 1;
+    }
+    for (const auto& run : timeline_.collectives) {
+      const auto& collective = graph_.collectives()[run.collective];
+      std::vector<int32_t> devices;
+      for (const int32_t member : collective.members) devices.push_back(placement_[member]);
+      std::sort(devices.begin(), devices.end());
+      devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+      const int32_t op = collective.members[0];
+      if (devices.size() > 1)
+        counts[{false, collective.kind, std::move(devices), graph_.op(op).phase, group_[op],
+                collective.bytes}] += 1;
+    }
+    for (const auto& [key, count] : counts) {
+      const auto& [send, kind, devices, phase, group, bytes] = key;
+      result_.traffic.push_back({send, kind, devices, phase, group, bytes, count});
+    }
+  }
+
+  const Problem& problem_;
+  const Graph& graph_;
+  std::span<const int32_t> placement_;
+  const Timeline& timeline_;
+  std::span<const int32_t> group_;
+  std::vector<std::vector<Change>> changes_;  // by device
+  Account result_;
+};
+
+}  // namespace
+
+Account account(const Problem& problem, std::span<const int32_t> placement,
+                const Timeline& timeline, std::span<const int32_t> group, int32_t groups) {
+  return Accounting(problem, placement, timeline, group, groups).run();
+}
+
+}  // namespace trinity

@@ -1,0 +1,102 @@
+-- What a strategy's devices hold, compute and exchange, by kind: strategy:account(). Counted in the step that is
+-- simulated (engine/simulator/account.h), not by formulas.
+
+local parallelism = require 'trinity.strategy.parallelism'
+local simulator = require 'trinity.strategy.simulator'
+local util = require 'trinity.base.util'
+
+---@class trinity.DeviceAccount
+---@field device integer
+---@field parameters integer trainable ones that it holds
+---@field weight_bytes integer
+---@field gradient_bytes integer what updates and reductions behind the last micro-batch read
+---@field optimizer_bytes integer
+---@field gathered_weight_bytes integer the largest unit of weights that is gathered for its use
+---@field activation_bytes integer what backward operators wait for, when it is most
+---@field activations { embedding: integer, layers: integer, head: integer } the same by where it was computed
+---@field flops number
+
+---@class trinity.Traffic
+---@field kind 'send'|'all_reduce'|'reduce_scatter'|'all_gather'|'broadcast'|'all_to_all'
+---@field axis? 'data'|'tensor'|'pipeline' along which the devices differ, where there is a mesh and it is one
+---@field devices integer[]
+---@field phase trinity.Phase of what writes it
+---@field part 'embedding'|'layers'|'head' of the network
+---@field bytes integer of one: all of an all-reduced or gathered tensor, of a scattered one before
+---@field count integer
+
+---@class trinity.StageAccount: trinity.DeviceAccount
+---@field stage integer
+---@field layers integer
+---@field traffic trinity.Traffic[] in which the device takes part; of sends those that it sends
+
+---@class trinity.Account
+---@field devices trinity.DeviceAccount[]
+---@field traffic trinity.Traffic[]
+---@field stages? trinity.StageAccount[] of a mesh: the first replica's first device of every stage of the pipeline
+---@field samples integer that a step trains on
+---@field samples_per_s number
+
+local parts = { 'embedding', 'layers', 'head' }
+
+--- The axis along which devices of a mesh differ; nil where it is not one.
+local function axis_of(mesh, devices)
+  local data, tensor, differ = mesh.data or 1, mesh.tensor or 1, {}
+  local function coordinates(d)
+    d = d - 1
+    return { tensor = d % tensor, data = math.floor(d / tensor) % data, pipeline = math.floor(d / (tensor * data)) }
+  end
+  local first = coordinates(devices[1])
+  for i = 2, #devices do
+    for axis, at in util.sorted_pairs(coordinates(devices[i])) do
+      if at ~= first[axis] then differ[axis] = true end
+    end
+  end
+  local axes = util.sorted_keys(differ)
+  return #axes == 1 and axes[1] or nil
+end
+
+local function takes_part(row, device)
+  if row.kind == 'send' then return row.devices[1] == device end
+  for _, other in ipairs(row.devices) do
+    if other == device then return true end
+  end
+  return false
+end
+
+local function stages_of(found, low, account)
+  local mesh = found.mesh
+  local pipeline, width = mesh.pipeline or 1, (mesh.data or 1) * (mesh.tensor or 1)
+  return util.listed(pipeline, function(s)
+    local layers, device, traffic = 0, (s - 1) * width + 1, {}
+    for k = s, #low.layers, pipeline do layers = layers + low.layers[k] end
+    for _, row in ipairs(account.traffic) do
+      if takes_part(row, device) then traffic[#traffic + 1] = row end
+    end
+    return util.merged({ stage = s, layers = layers, traffic = traffic }, account.devices[device])
+  end)
+end
+
+return function(found)
+  local owner, inner, plan, low = 'strategy:account', found.problem, found, nil
+  if found.mesh then
+    low = parallelism.lower(owner, found.problem.graph, found.problem.cluster, parallelism.fields(owner, found))
+  end
+  if found.mesh or found.splits then inner, plan = simulator.lowered(owner, found.problem, found) end
+  local devices, traffic = simulator.timeline(owner, inner, plan).handle:account(low and low.part)
+  for d, device in ipairs(devices) do
+    local by_part, total = {}, 0
+    for i, name in ipairs(parts) do
+      by_part[name] = device.activations[i] or 0
+      total = total + by_part[name]
+    end
+    device.device, device.activation_bytes, device.activations = d, total, by_part
+  end
+  for _, row in ipairs(traffic) do
+    row.part, row.group = parts[row.group], nil
+    if found.mesh then row.axis = axis_of(found.mesh, row.devices) end
+  end
+  local account = { devices = devices, traffic = traffic }
+  if low then account.stages = stages_of(found, low, account) end
+  return account
+end
