@@ -402,6 +402,16 @@ int graph_replicate_stages(lua_State* L) {
   return 4;
 }
 
+/// Samples that a graph takes at once: the first axis of its first source of data; 0: not known.
+int64_t batch_size(const Graph& graph) {
+  for (const auto& op : graph.operators())
+    if (op.type == "Input" && !op.outputs.empty()) {
+      const auto& shape = graph.tensor(op.outputs[0]).shape;
+      return shape.empty() ? 0 : shape[0];
+    }
+  return 0;
+}
+
 /// Totals that describe a graph in one table.
 int graph_summary(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1);
@@ -415,6 +425,7 @@ int graph_summary(lua_State* L) {
   set_field(L, "flops", graph.flops());
   set_field(L, "fingerprint", fmt::format("{:016x}", graph.fingerprint()));
   set_boolean(L, "training", graph.has_backward());
+  set_field(L, "batch_size", static_cast<double>(batch_size(graph)));
   return 1;
 }
 

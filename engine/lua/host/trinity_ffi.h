@@ -34,6 +34,7 @@
     FIXED double total_communication_bytes;              \
     FIXED double excess_memory_bytes;                    \
     FIXED double transfers;                              \
+    FIXED double samples;                                \
     FIXED bool feasible;                                 \
     FIXED bool rejected;                                 \
     DOUBLE device[ARRAY];                                \
@@ -69,6 +70,6 @@ enum class Magic : uint32_t {
 inline constexpr int kDeviceFields = 5;
 
 static_assert(sizeof(trinity_int32_array) == 8 && sizeof(trinity_double_array) == 8);
-static_assert(sizeof(trinity_int32_span) == 16 && sizeof(trinity_metrics) == 64);
+static_assert(sizeof(trinity_int32_span) == 16 && sizeof(trinity_metrics) == 72);
 
 }  // namespace trinity::lua

@@ -21,6 +21,8 @@ error 'this file is for editors'
 ---@field total_communication_bytes number bytes sent by all devices together
 ---@field excess_memory_bytes number largest excess of a device over its capacity, 0 where all fits
 ---@field transfers number copies between two devices; collectives are not counted
+---@field samples number that the step trains on: the graph's batch x micro-batches x replicas of a mesh; 0: not known
+---@field samples_per_s number
 ---@field feasible boolean whether it fits into memory, and was not rejected
 ---@field rejected boolean whether it was given up as slower than reject_above_s
 ---@field device_count integer

@@ -185,13 +185,14 @@ for name, offset in util.sorted_pairs(device_fields) do
 end
 
 local metrics_names = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
-  'total_communication_bytes', 'excess_memory_bytes', 'transfers', 'feasible', 'rejected',
+  'total_communication_bytes', 'excess_memory_bytes', 'transfers', 'samples', 'samples_per_s', 'feasible', 'rejected',
   'device_count', 'compute_busy_s', 'send_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes' }
 
 metrics = ffi.metatype('struct trinity_metrics', {
-  __index = function(_, name)
+  __index = function(self, name)
     local method = metrics_methods[name]
     if method then return method end
+    if name == 'samples_per_s' then return self.samples / self.step_time_s end
     util.fail('metrics have no field %s', util.unknown(name, metrics_names))
   end,
   __newindex = function() util.fail('metrics are read-only') end,
@@ -231,9 +232,10 @@ function array.changed_metrics(from, name, value)
   return copy
 end
 
---- Metrics of a step on `devices` devices, to be filled by the engine.
-function array.metrics(devices)
-  return ffi.new(metrics, 5 * devices, magic.metrics, devices)
+--- Metrics of a step on `devices` devices that trains on so many samples (default 0: not known), to be filled by the
+--- engine.
+function array.metrics(devices, samples)
+  return ffi.new(metrics, 5 * devices, { magic = magic.metrics, device_count = devices, samples = samples or 0 })
 end
 
 return array

@@ -22,6 +22,7 @@ local graph = {}
 ---@field parameter_bytes integer
 ---@field flops number floating-point operations of a step
 ---@field training boolean whether it has backward operators
+---@field batch_size integer samples that it takes at once: the first axis of its first input; 0: not known
 ---@field fingerprint string equal for equal graphs
 ---@field depth trinity.Int32View per operator: edges on the longest path from an input
 ---@field unit_of trinity.Int32View per operator: its colocation unit, from 1

@@ -34,7 +34,7 @@ local util = require 'trinity.base.util'
 ---@field devices trinity.DeviceAccount[]
 ---@field traffic trinity.Traffic[]
 ---@field stages? trinity.StageAccount[] of a mesh: the first replica's first device of every stage of the pipeline
----@field samples integer that a step trains on
+---@field samples number that a step trains on
 ---@field samples_per_s number
 
 local parts = { 'embedding', 'layers', 'head' }
@@ -96,7 +96,8 @@ return function(found)
     row.part, row.group = parts[row.group], nil
     if found.mesh then row.axis = axis_of(found.mesh, row.devices) end
   end
-  local account = { devices = devices, traffic = traffic }
+  local account = { devices = devices, traffic = traffic, samples = found.metrics.samples,
+    samples_per_s = found.metrics.samples_per_s }
   if low then account.stages = stages_of(found, low, account) end
   return account
 end

@@ -89,14 +89,30 @@ function simulator.lowered(owner, problem, plan)
     stage = description.stage and splits.stages(low, description.stage) }
 end
 
+--- Metrics of a plan, to be filled. The batch of the graph is a micro-batch of one replica.
+local function empty_metrics(problem, plan)
+  local said = type(plan) == 'table' and plan or problem.default_schedule or {}
+  local replicas = parallelism.is(plan) and plan.mesh.data or 1
+  return array.metrics(#problem.cluster.devices, problem.graph.batch_size * (said.micro_batches or 1) * replicas)
+end
+
+--- Prices a plan in another graph than its own into its metrics.
+local function run_lowered(owner, problem, plan, metrics, any, reject_above_s)
+  local inner, there = simulator.lowered(owner, problem, plan)
+  inner.handle:evaluate({ item(owner, inner, there, 'plan', nil, any) }, { metrics }, reject_above_s, any)
+end
+
 --- any: a plan that contradicts its schedule is priced first in, first out, and does not fit, where
 --- otherwise it is an error; searches need that. reject_above_s: see trinity.BatchOptions.
 function simulator.run(owner, problem, plan, any, reject_above_s)
   if is_lowered(plan) then
-    local inner, there = simulator.lowered(owner, problem, plan)
-    return simulator.run(owner, inner, there, any, reject_above_s)
+    if parallelism.is(plan) then parallelism.fields(owner, plan) end
+    local metrics = empty_metrics(problem, plan)
+    run_lowered(owner, problem, plan, metrics, any, reject_above_s)
+    return metrics
   end
-  local metrics = array.metrics(#problem.cluster.devices)
+  simulator.parts(owner, problem, plan)
+  local metrics = empty_metrics(problem, plan)
   problem.handle:evaluate({ item(owner, problem, plan, 'plan', nil, any) }, { metrics }, reject_above_s, any)
   return metrics
 end
@@ -114,7 +130,8 @@ function simulator.run_batch(owner, problem, plans, options, any)
     if is_lowered(plans[i]) then -- each has a graph of its own
       metrics[i] = simulator.run(owner, problem, plans[i], any, reject_above_s)
     else
-      metrics[i] = array.metrics(#problem.cluster.devices)
+      simulator.parts(owner, problem, plans[i], 'plans', i)
+      metrics[i] = empty_metrics(problem, plans[i])
       items[#items + 1], together[#together + 1] = item(owner, problem, plans[i], 'plans', i, any), metrics[i]
     end
   end

@@ -6,6 +6,7 @@ error 'this file is for editors'
 ---@alias trinity.BackwardEdges 'free'|'counted'|'forbidden'
 ---@alias trinity.CollectiveAlgorithm 'automatic'|'ring'|'halving_doubling'|'tree'|'hierarchical'|'leader'
 ---@alias trinity.Colocate 'forward'|'parameters'
+---@alias trinity.Kernels 'onnx'|'megatron'|'flash'
 ---@alias trinity.Optimiser 'sgd'|'momentum'|'adam'
 
 --- Of attention and the blocks around it; see the methods for which they take and need.
@@ -22,6 +23,7 @@ error 'this file is for editors'
 ---@field approximate? string of the GELU (default 'none')
 ---@field norm_first? boolean normalise before the sublayers (default false)
 ---@field epsilon? number of the normalisations (default 1e-5; 0 or more)
+---@field kernels? trinity.Kernels what is one operator, and kept: as ONNX has it; as Megatron-LM; that with one operator of attention (default 'onnx')
 
 --- What layers:batch_norm takes.
 ---@class trinity.BatchNormOptions
@@ -119,6 +121,7 @@ error 'this file is for editors'
 ---@class trinity.TrainingOptions
 ---@field colocate? trinity.Colocate which backward operators stay with their forward operator (default 'forward')
 ---@field optimiser? trinity.Optimiser state per weight (default 'momentum')
+---@field gradient_dtype? 'float32'|'float16'|'bfloat16'|'float64' of the gradients of weights (default: that of the weights)
 
 --- Numbers, or { height, width }.
 ---@class trinity.WindowOptions
