@@ -47,7 +47,8 @@ return {
     x = net:layer_norm('norm', x)
     local logits = net:linear('logits', x, o.vocabulary, { weight = embedding, bias = false })
     if o.kernels ~= 'onnx' and (o.dtype == 'float16' or o.dtype == 'bfloat16') then
-      logits = net:operator('Cast', 'logits/float32', { inputs = { logits }, shapes = { logits.shape }, dtype = 'float32' })
+      logits = net:operator('Cast', 'logits/float32', { inputs = { logits }, shapes = { logits.shape },
+        dtype = 'float32' })
     end
     net:softmax_cross_entropy('loss', logits, labels)
     return net:build()

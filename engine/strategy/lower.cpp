@@ -18,7 +18,6 @@
 namespace trinity {
 namespace {
 
-constexpr const char* kRecomputes[] = {"none", "selective", "full"};
 constexpr const char* kMeshSchedules[] = {"gpipe", "1f1b", "interleaved"};
 
 /// A graph on its way: where its operators run, and which original ones they are made of or for.
@@ -50,10 +49,43 @@ class Lowering {
 
   void check_devices(const Cluster& cluster) const {
     const auto& mesh = given_.mesh;
-    if (mesh.devices() > cluster.device_count())
-      throw ArgumentError(fmt::format(
-          "mesh: data {} x tensor {} x pipeline {} are {} devices, cluster '{}' has {}", mesh.data,
-          mesh.tensor, mesh.pipeline, mesh.devices(), cluster.name(), cluster.device_count()));
+    const auto shown = fmt::format(
+        "mesh: data {} x tensor {} x pipeline {}{} are {} devices", mesh.data, mesh.tensor,
+        mesh.pipeline, mesh.context > 1 ? fmt::format(" x context {}", mesh.context) : "",
+        mesh.device_count());
+    if (mesh.device_count() > cluster.device_count())
+      throw ArgumentError(
+          fmt::format("{}, cluster '{}' has {}", shown, cluster.name(), cluster.device_count()));
+    if (mesh.data % mesh.expert != 0)
+      throw ArgumentError(
+          fmt::format("mesh: expert = {} does not divide data = {}", mesh.expert, mesh.data));
+    if (mesh.expert > 1)
+      throw ArgumentError(
+          fmt::format("mesh: expert = {}: graph '{}' has no experts that trinity could share out",
+                      mesh.expert, graph_.name()));
+    if (!mesh.devices.empty()) check_listed(cluster, shown);
+    for (size_t i = 0; i < mesh.order.size(); ++i)
+      if (std::find(mesh.order.begin(), mesh.order.begin() + static_cast<std::ptrdiff_t>(i),
+                    mesh.order[i]) != mesh.order.begin() + static_cast<std::ptrdiff_t>(i))
+        throw ArgumentError(
+            fmt::format("order: axis '{}' is there twice", axis_name(mesh.order[i])));
+  }
+
+  void check_listed(const Cluster& cluster, const std::string& shown) const {
+    const auto& devices = given_.mesh.devices;
+    if (static_cast<int64_t>(devices.size()) != given_.mesh.device_count())
+      throw ArgumentError(fmt::format("{}, 'devices' lists {}", shown, devices.size()));
+    std::vector<bool> seen(at(cluster.device_count()), false);
+    for (const int32_t device : devices) {
+      if (device < 0 || device >= cluster.device_count())
+        throw ArgumentError(fmt::format("devices: there is no device {} in cluster '{}' (1 to {})",
+                                        int64_t{device} + 1, cluster.name(),
+                                        cluster.device_count()));
+      if (seen[device])
+        throw ArgumentError(
+            fmt::format("devices: device '{}' is listed twice", cluster.device(device).name));
+      seen[device] = true;
+    }
   }
 
   void check_schedule() const {
@@ -107,7 +139,7 @@ class Lowering {
 
   /// The graph of one replica: every stage on `tensor` devices.
   Made split() const {
-    const int32_t t = given_.mesh.tensor, p = given_.mesh.pipeline;
+    const int32_t t = given_.mesh.width(), p = given_.mesh.pipeline;
     std::vector<std::vector<int32_t>> devices_of;
     std::vector<int32_t> placement;
     for (const int32_t stage : stage_) {
@@ -116,7 +148,8 @@ class Lowering {
       placement.push_back(devices[0]);
       devices_of.push_back(std::move(devices));
     }
-    const auto splits = tensor_splits(graph_, t, devices_of, given_.sequence_parallel);
+    const auto splits = tensor_splits(
+        graph_, {given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel}, devices_of);
     auto lowered = lower_splits(graph_, splits, placement, p * t, {given_.bucket_bytes, true});
     std::vector<int32_t> stage;
     for (size_t op = 0; op < lowered.serves.size(); ++op) {
@@ -244,7 +277,7 @@ class Lowering {
       if (sum) of = copies.origin[copies.graph.tensor(copies.graph.op(op).inputs[0]).producer];
       const int32_t device = made.device[of];
       result.placement.push_back(
-          mesh.rank(device / mesh.tensor, copies.replica[op], device % mesh.tensor));
+          mesh.device(device / mesh.width(), copies.replica[op], device % mesh.width()));
       result.origin.push_back(sum ? -1 : made.origin[of]);
       result.schedule.stage.push_back(made.stage[of]);
       const int32_t layer = layers_.of[made.serves[of]];
@@ -256,7 +289,7 @@ class Lowering {
       result.schedule.name = "1f1b";
     result.schedule.micro_batches = given_.micro_batches;
     for (const int32_t stage : stage_)
-      result.home.push_back(mesh.rank(stage % mesh.pipeline, 0, 0));
+      result.home.push_back(mesh.device(stage % mesh.pipeline, 0, 0));
     result.layers = per_stage_;
     return result;
   }
@@ -268,14 +301,6 @@ class Lowering {
 };
 
 }  // namespace
-
-Recompute parse_recompute(std::string_view name) {
-  return static_cast<Recompute>(parse_word("recompute", name, kRecomputes));
-}
-
-const char* recompute_name(Recompute recompute) {
-  return kRecomputes[static_cast<size_t>(recompute)];
-}
 
 LoweredStrategy lower(const Parallelism& parallelism, const Graph& graph, const Cluster& cluster) {
   return Lowering(parallelism, graph, cluster).run();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -7,19 +8,33 @@
 
 namespace trinity {
 
-/// Devices as an array with named axes (JAX's Mesh, PyTorch's DeviceMesh). Devices are numbered in
-/// the order of the cluster, tensor innermost, then data, pipeline outermost, as in Megatron-LM;
-/// those that are left over stay idle.
+/// The axes of a mesh, innermost first where nothing else is said: as in Megatron-LM.
+enum class Axis : uint8_t { tensor, context, expert, data, pipeline };
+inline constexpr size_t kAxes = 5;
+/// Throws ArgumentError naming the accepted words.
+Axis parse_axis(std::string_view name);
+const char* axis_name(Axis axis);
+
+/// Devices as an array with named axes (JAX's Mesh, PyTorch's DeviceMesh); those that are left over
+/// stay idle.
 struct Mesh {
   int32_t data = 1;      ///< replicas
   int32_t tensor = 1;    ///< devices that share every operator of a replica's stage
   int32_t pipeline = 1;  ///< stages, each on devices of its own
+  int32_t context = 1;   ///< devices that share the sequence of a replica's stage
+  int32_t expert = 1;    ///< a factor of `data`: devices that share the experts
+  /// Axes, innermost first; those not named follow in the order of Axis.
+  std::vector<Axis> order;
+  std::vector<int32_t> devices;  ///< by rank; empty: the cluster's, in its order
 
   bool operator==(const Mesh&) const = default;
-  int64_t devices() const { return int64_t{data} * tensor * pipeline; }
-  int32_t rank(int32_t stage, int32_t replica, int32_t part) const {
-    return (stage * data + replica) * tensor + part;
-  }
+  int64_t device_count() const { return int64_t{data} * tensor * pipeline * context; }
+  /// Devices of a stage of one replica.
+  int32_t width() const { return tensor * context; }
+  /// All axes, innermost first.
+  std::vector<Axis> axes() const;
+  /// The device of a stage's and replica's part: context x tensor, tensor innermost.
+  int32_t device(int32_t stage, int32_t replica, int32_t part) const;
 };
 
 /// What of a forward pass is computed again before the backward pass.

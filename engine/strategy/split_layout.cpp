@@ -35,7 +35,7 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
     if (source_[op]) continue;
     if (leads)
       assign(op, split, placement, devices);
-    else if (is_sum(graph.op(op)) && !graph.op(op).inputs.empty())
+    else if (passes_sums(op))
       add_where_partial(op);
     if (sum_at_terms && is_sum(graph.op(op))) add_at_terms(op);
     settle_outputs(op);
@@ -159,6 +159,10 @@ void SplitLayout::assign(int32_t op, const OperatorSplit& split, std::span<const
     std::iota(open.begin(), open.end(), 0);
   }
   auto& chosen = devices_of_[op];
+  if (split.in_order) {
+    chosen = open;
+    return;
+  }
   chosen.assign(at(parts), open[0]);
   if (open.size() == 1) return;
   std::vector<bool> taken(open.size(), false);
@@ -259,26 +263,55 @@ std::vector<int32_t> SplitLayout::summed(int32_t op, size_t output) const {
   return cut(op).missing(output_axes(op, output));
 }
 
-/// Whether every part of a tensor's producer holds a whole partial sum of it.
-bool SplitLayout::is_partial(int32_t tensor) const {
-  const int32_t from = graph_.tensor(tensor).producer, parts = cut(from).parts();
-  const auto& outputs = graph_.op(from).outputs;
-  const auto output = at(std::find(outputs.begin(), outputs.end(), tensor) - outputs.begin());
-  if (graph_.op(from).phase != Phase::backward || parts == 1) return false;
-  int64_t joined = 1;
-  for (const int32_t dimension : summed(from, output)) joined *= cut(from).factors()[dimension];
-  return joined == parts;
+/// What every device holds of partial sums: which block, and with which devices it is joined.
+SplitLayout::Terms SplitLayout::terms(int32_t op, const std::vector<int32_t>& dimensions,
+                                      size_t output) const {
+  const auto group = cut(op).groups(dimensions);
+  std::map<int32_t, std::vector<int32_t>> members;
+  for (int32_t part = 0; part < cut(op).parts(); ++part)
+    members[group[part]].push_back(device(op, part));
+  Terms found;
+  for (auto& [number, list] : members) std::sort(list.begin(), list.end());
+  for (int32_t part = 0; part < cut(op).parts(); ++part)
+    found[device(op, part)] = {written(op, output, part), members[group[part]]};
+  return found;
 }
 
-/// A sum of what are partial sums on the same devices is made there, before they are joined.
+/// The same of a gradient; empty where its parts are no partial sums.
+SplitLayout::Terms SplitLayout::partial_terms(int32_t tensor) const {
+  const int32_t from = graph_.tensor(tensor).producer;
+  const auto& outputs = graph_.op(from).outputs;
+  const auto output = at(std::find(outputs.begin(), outputs.end(), tensor) - outputs.begin());
+  if (graph_.op(from).phase != Phase::backward || cut(from).parts() == 1) return {};
+  const auto sums = partial_[from] ? copies_of(from) : summed(from, output);
+  return sums.empty() ? Terms{} : terms(from, sums, output);
+}
+
+std::vector<int32_t> SplitLayout::copies_of(int32_t op) const {
+  return {static_cast<int32_t>(cut(op).factors().size()) - 1};
+}
+
+/// Sums of gradients, and what hands on those of a variable's readers.
+bool SplitLayout::passes_sums(int32_t op) const {
+  const auto& about = graph_.op(op);
+  const bool variable = about.phase == Phase::backward && is_variable(graph_.op(leader(op)));
+  return (is_sum(about) || variable) && !about.inputs.empty() && !about.outputs.empty();
+}
+
+/// A sum of what are partial sums in the same blocks on the same devices is made there, before they
+/// are joined: by its own cut where its copies are these, else on whole tensors.
 void SplitLayout::add_where_partial(int32_t sum) {
   const auto& inputs = graph_.op(sum).inputs;
-  const int32_t first = graph_.tensor(inputs[0]).producer;
-  for (const int32_t input : inputs) {
-    const int32_t from = graph_.tensor(input).producer;
-    if (!is_partial(input) || cut(from).parts() != cut(first).parts()) return;
-    if (devices_of_[cut_of_[from]] != devices_of_[cut_of_[first]]) return;
+  const Terms given = partial_terms(inputs[0]);
+  if (given.empty()) return;
+  for (const int32_t input : inputs)
+    if (partial_terms(input) != given) return;
+  if (cut(sum).factors().back() > 1 && terms(sum, copies_of(sum), 0) == given) {
+    partial_[sum] = true;
+    return;
   }
+  const int32_t first = graph_.tensor(inputs[0]).producer;
+  if (given.begin()->second.second.size() != at(cut(first).parts())) return;
   const auto& space = cut(sum).space();
   const int32_t parts = cut(first).parts();
   std::vector<int32_t> devices = devices_of_[cut_of_[first]];
@@ -307,7 +340,7 @@ void SplitLayout::add_at_terms(int32_t sum) {
     devices.push_back(homes[part].device);
   }
   for (const int32_t input : inputs)
-    if (is_partial(input) || !same_homes(inputs[0], input)) return;
+    if (!partial_terms(input).empty() || !same_homes(inputs[0], input)) return;
   if (devices == devices_of_[cut_of_[sum]]) return;
   cuts_[sum] = cut(sum);
   devices_of_[sum] = std::move(devices);
@@ -337,8 +370,7 @@ void SplitLayout::scatter(int32_t op, size_t output) {
   const int32_t tensor = graph_.op(op).outputs[output];
   if (graph_.tensor(tensor).shape.empty() || is_weight_gradient(op, output)) return;
   if (sums_later(op, output)) return;
-  const auto copies = static_cast<int32_t>(cut(op).factors().size()) - 1;
-  const auto sums = adds_parts(op) ? std::vector{copies} : summed(op, output);
+  const auto sums = adds_parts(op) ? copies_of(op) : summed(op, output);
   if (sums.empty()) return;
   const auto wanted = wanted_blocks(tensor);
   const auto group = cut(op).groups(sums);

@@ -56,6 +56,8 @@ class SplitLayout {
   bool scatters(int32_t op, size_t output) const {
     return scattered_[graph_.op(op).outputs[output]];
   }
+  /// The dimension of its copies.
+  std::vector<int32_t> copies_of(int32_t op) const;
   /// The part of the bytes of its leader's weights that a part owns.
   double weight_share(int32_t op, int32_t part) const;
 
@@ -66,7 +68,11 @@ class SplitLayout {
     int32_t weight_gradient = -1;
   };
 
-  bool is_partial(int32_t tensor) const;
+  /// By device.
+  using Terms = std::map<int32_t, std::pair<Block, std::vector<int32_t>>>;
+  Terms terms(int32_t op, const std::vector<int32_t>& dimensions, size_t output) const;
+  Terms partial_terms(int32_t tensor) const;
+  bool passes_sums(int32_t op) const;
   bool same_homes(int32_t a, int32_t b) const;
   void add_where_partial(int32_t sum);
   void add_at_terms(int32_t sum);

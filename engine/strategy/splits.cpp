@@ -179,7 +179,7 @@ class SplitLowering {
   void join_parts(int32_t op, size_t output) {
     if (layout_.sums_later(op, output)) return;
     auto sums = layout_.summed(op, output);
-    if (layout_.adds_parts(op)) sums = {static_cast<int32_t>(layout_.cut(op).factors().size()) - 1};
+    if (layout_.adds_parts(op)) sums = layout_.copies_of(op);
     if (!sums.empty()) {
       if (bucket_bytes_ > 0 && layout_.is_weight_gradient(op, output))
         return fill_bucket(op, output, sums);

@@ -18,6 +18,9 @@ struct OperatorSplit {
   /// Devices that it may use, from 0, each once, at least as many as parts; empty: the operator's
   /// placement where it has one part, else all devices.
   std::vector<int32_t> devices;
+  /// Whether `devices` has exactly one a part, in the order of the parts; else parts go where most
+  /// of their inputs are.
+  bool in_order = false;
 
   int64_t parts() const;
   bool operator==(const OperatorSplit&) const = default;

@@ -69,6 +69,7 @@ class Reader {
   int32_t read_task(const Json& entry, int32_t micro_batches, const std::string& what) const;
   Mesh read_mesh(const Json& json) const;
   Parallelism read_parallelism() const;
+  const Json& list(const Json& json, const char* what) const;
   void read_placed(Strategy& strategy) const;
 
   std::string source_;
@@ -162,7 +163,7 @@ void Reader::refuse_unknown(const Json& object, const char* what,
 }
 
 Mesh Reader::read_mesh(const Json& json) const {
-  refuse_unknown(json, "mesh", {"data", "pipeline", "tensor"});
+  refuse_unknown(json, "mesh", {"context", "data", "expert", "pipeline", "tensor"});
   Mesh mesh;
   const auto read = [&](const char* axis, int32_t& size) {
     if (json.contains(axis))
@@ -171,12 +172,28 @@ Mesh Reader::read_mesh(const Json& json) const {
   read("data", mesh.data);
   read("tensor", mesh.tensor);
   read("pipeline", mesh.pipeline);
+  read("context", mesh.context);
+  read("expert", mesh.expert);
   return mesh;
+}
+
+const Json& Reader::list(const Json& json, const char* what) const {
+  if (!json.is_array()) fail(fmt::format("{}: expected a list, got {}", what, json.dump()));
+  return json;
 }
 
 Parallelism Reader::read_parallelism() const {
   Parallelism given;
+  refuse_unknown(json_, "strategy",
+                 {"bucket_bytes", "cluster", "devices", "format", "graph", "mesh", "notes", "order",
+                  "recompute", "schedule", "sequence_parallel", "shard", "version"});
   given.mesh = read_mesh(member(json_, "mesh"));
+  if (json_.contains("order"))
+    for (const auto& axis : list(json_["order"], "order"))
+      given.mesh.order.push_back(parse_axis(axis.is_string() ? axis.get<std::string>() : ""));
+  if (json_.contains("devices"))
+    for (const auto& name : list(json_["devices"], "devices"))
+      given.mesh.devices.push_back(device_number(name, "devices"));
   const auto& schedule = member(json_, "schedule");
   refuse_unknown(schedule, "schedule", {"micro_batches", "name", "stages", "virtual_stages"});
   const auto word = [&](const Json& value, const char* what) {
@@ -190,8 +207,7 @@ Parallelism Reader::read_parallelism() const {
     given.virtual_stages =
         whole_number(schedule["virtual_stages"], 4096, "schedule: virtual_stages");
   if (schedule.contains("stages")) {
-    if (!schedule["stages"].is_array()) fail("schedule: stages: expected a list of layers");
-    for (const auto& layers : schedule["stages"])
+    for (const auto& layers : list(schedule["stages"], "schedule: stages"))
       given.stages.push_back(layers == 0 ? 0 : whole_number(layers, 1 << 20, "schedule: stages"));
   }
   if (json_.contains("recompute"))
@@ -351,12 +367,22 @@ OrderedJson schedule_json(const ScheduleSpec& spec, const Graph& graph, const Cl
 }
 
 /// Fields mesh, schedule, recompute and bucket_bytes.
-void add_parallelism(const Parallelism& given, OrderedJson& json) {
+void add_parallelism(const Parallelism& given, const Cluster& cluster, OrderedJson& json) {
   const Parallelism plain;
   auto& mesh = json["mesh"] = OrderedJson::object();
   if (given.mesh.data > 1) mesh["data"] = given.mesh.data;
   if (given.mesh.tensor > 1) mesh["tensor"] = given.mesh.tensor;
   if (given.mesh.pipeline > 1) mesh["pipeline"] = given.mesh.pipeline;
+  if (given.mesh.context > 1) mesh["context"] = given.mesh.context;
+  if (given.mesh.expert > 1) mesh["expert"] = given.mesh.expert;
+  if (!given.mesh.order.empty()) {
+    auto& order = json["order"] = OrderedJson::array();
+    for (const Axis axis : given.mesh.order) order.push_back(axis_name(axis));
+  }
+  if (!given.mesh.devices.empty()) {
+    auto& devices = json["devices"] = OrderedJson::array();
+    for (const int32_t device : given.mesh.devices) devices.push_back(cluster.device(device).name);
+  }
   auto& schedule = json["schedule"] = OrderedJson::object();
   schedule["name"] = given.schedule;
   schedule["micro_batches"] = given.micro_batches;
@@ -421,7 +447,7 @@ std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const
   json["notes"] = OrderedJson::object();
   for (const auto& [key, value] : notes) json["notes"][key] = note_value(value);
   if (strategy.parallelism)
-    add_parallelism(*strategy.parallelism, json);
+    add_parallelism(*strategy.parallelism, cluster, json);
   else
     add_placed(strategy, graph, cluster, json);
   return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "graph/operator_types.h"
+#include "strategy/blocks.h"
 
 namespace trinity {
 namespace {
@@ -245,49 +246,134 @@ void check_even(const Operator& op, const Dimension& dimension, int32_t parts) {
       parts, dimension.name, op.name, dimension.size, parts, divisors_near(dimension.size, parts)));
 }
 
-/// The dimension of an operator that is the sequence: the second axis of what it writes; -1 where
-/// it has none.
-int32_t sequence_of(const Graph& graph, int32_t op, const IterationSpace& space) {
-  if (space.outputs.empty() || graph.tensor(graph.op(op).outputs[0]).shape.size() < 3) return -1;
-  const auto& axes = space.outputs[0];
-  if (axes.size() != 3 || axes[1].size() != 1) return -1;
-  return space.dimensions[axes[1][0]].splits ? axes[1][0] : -1;
+/// Follows the axis of the sequence through a forward graph.
+class SequenceAxis {
+ public:
+  SequenceAxis(const Graph& graph, const Pattern& pattern)
+      : axis_(graph.tensors().size()), dimension_(at(graph.operator_count()), -1) {
+    for (int32_t op = 0; op < graph.operator_count(); ++op)
+      if (graph.op(op).phase == Phase::forward && !graph.op(op).inputs.empty())
+        follow(graph, op, pattern.space(op));
+  }
+
+  /// The dimension of an operator that is the sequence; -1: it has none.
+  int32_t of(int32_t op) const { return dimension_[op]; }
+
+ private:
+  void follow(const Graph& graph, int32_t op, const IterationSpace& space) {
+    const auto& about = graph.op(op);
+    int32_t& found = dimension_[op];
+    for (size_t k = 0; k < about.inputs.size() && found < 0; ++k)
+      if (const auto axis = axis_[about.inputs[k]]) found = first(space.inputs[k], *axis);
+    const auto& shape =
+        graph.tensor(about.outputs.empty() ? about.inputs[0] : about.outputs[0]).shape;
+    if (found < 0 && about.type == "Gather" && shape.size() == 3 && !space.outputs.empty())
+      found = first(space.outputs[0], 1);
+    if (found >= 0 && !space.dimensions[found].splits) found = -1;
+    if (found < 0) return;
+    for (size_t o = 0; o < about.outputs.size(); ++o)
+      for (size_t a = 0; a < space.outputs[o].size(); ++a)
+        if (first(space.outputs[o], static_cast<int32_t>(a)) == found)
+          axis_[about.outputs[o]] = static_cast<int32_t>(a);
+  }
+  static int32_t first(const TensorAxes& axes, int32_t axis) {
+    return axes[at(axis)].empty() ? -1 : axes[at(axis)][0];
+  }
+
+  std::vector<CutAxis> axis_;       // per tensor
+  std::vector<int32_t> dimension_;  // per operator
+};
+
+void check_sequence(const Operator& op, const Dimension& dimension, int32_t parts,
+                    const TensorParts& given) {
+  if (dimension.size % parts == 0) return;
+  throw ArgumentError(
+      fmt::format("{}: a sequence of {} (operator '{}') is not divided by {} (nearest that do: {})",
+                  given.context > 1 ? "mesh: context" : "sequence_parallel", dimension.size,
+                  op.name, parts, divisors_near(dimension.size, parts)));
+}
+
+/// How one operator is split: along what the pattern cuts over tensor, the sequence over context
+/// (and tensor, where nothing else is and `sequence` says so), copies over what is left.
+OperatorSplit split_of(const Operator& op, const IterationSpace& space, int32_t cut, bool padded,
+                       int32_t along, const TensorParts& parts) {
+  OperatorSplit split;
+  split.factors.assign(space.dimensions.size(), 1);
+  if (cut >= 0 && !padded) check_even(op, space.dimensions[cut], parts.tensor);
+  if (cut >= 0) split.factors[cut] = parts.tensor;
+  const bool whole = cut < 0 && !(parts.sequence && along >= 0);
+  split.copies = (whole ? parts.tensor : 1) * (along < 0 ? parts.context : 1);
+  if (along >= 0 && along != cut) {
+    const int32_t pieces = parts.context * (cut < 0 && parts.sequence ? parts.tensor : 1);
+    if (pieces > 1) check_sequence(op, space.dimensions[along], pieces, parts);
+    split.factors[along] = pieces;
+  }
+  if (split.factors == std::vector<int32_t>(space.dimensions.size(), 1)) split.factors.clear();
+  return split;
+}
+
+/// The device of every part, of those with these coordinates: tensor innermost, then context.
+std::vector<int32_t> devices_in_order(const OperatorSplit& split, int32_t cut, int32_t along,
+                                      const TensorParts& parts,
+                                      const std::vector<int32_t>& devices) {
+  std::vector<int32_t> ordered;
+  const OperatorCut whole({std::vector<Dimension>(split.factors.size()), {}, {}, {}}, split.factors,
+                          split.copies);
+  for (int32_t part = 0; part < whole.parts(); ++part) {
+    const auto at_part = whole.coordinates(part);
+    const bool along_cut = !split.factors.empty() && along >= 0 && along != cut;
+    const int32_t copy = at_part.back(), piece = along_cut ? at_part[along] : 0;
+    const bool cuts = !split.factors.empty() && cut >= 0;
+    const bool shares = !cuts && along_cut && split.factors[along] > parts.context;
+    int32_t tensor = cuts ? at_part[cut] : shares ? piece % parts.tensor : copy % parts.tensor;
+    int32_t context = shares ? piece / parts.tensor : along_cut ? piece : copy / parts.tensor;
+    if (cuts && !along_cut) context = copy;
+    ordered.push_back(devices[at(context * parts.tensor + tensor)]);
+  }
+  return ordered;
+}
+
+[[noreturn]] void refuse_joined(const Graph& graph, int32_t op, int32_t parts) {
+  throw ArgumentError(fmt::format(
+      "tensor = {}: operator '{}' is several products in one (a Split takes it apart), which has "
+      "no heads to split by; a network with fused = false has them apart",
+      parts, graph.op(op).name));
 }
 
 }  // namespace
 
-Splits tensor_splits(const Graph& graph, int32_t parts,
-                     std::span<const std::vector<int32_t>> devices_of, bool sequence) {
+Splits tensor_splits(const Graph& graph, const TensorParts& parts,
+                     std::span<const std::vector<int32_t>> devices_of) {
   Splits splits(at(graph.operator_count()));
-  Pattern pattern(graph, parts);
-  if (parts > 1) pattern.run();
-  if (pattern.joined() >= 0)
-    throw ArgumentError(fmt::format(
-        "tensor = {}: operator '{}' is several products in one (a Split takes it apart), which has "
-        "no heads to split by; a network with fused = false has them apart",
-        parts, graph.op(pattern.joined()).name));
+  Pattern pattern(graph, parts.tensor);
+  if (parts.tensor > 1) pattern.run();
+  if (pattern.joined() >= 0) refuse_joined(graph, pattern.joined(), parts.tensor);
+  const SequenceAxis sequence(graph, pattern);
+  const bool along = parts.context > 1 || (parts.sequence && parts.tensor > 1);
+  bool any = false;
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
     const auto& about = graph.op(op);
     const bool follows = about.phase != Phase::forward && about.forward >= 0;
     const bool source = about.inputs.empty() && !is_variable(about);
     if (follows || source || about.collective >= 0) continue;
-    auto& split = splits[op];
-    split.devices = devices_of[op];
-    int32_t d = pattern.dimension(op);
-    if (d < 0 && sequence && parts > 1 && !is_variable(about))
-      d = sequence_of(graph, op, pattern.space(op));
-    if (d < 0) {
-      if (is_variable(about))
-        split = {};  // its readers share one
-      else
-        split.copies = parts;
+    const int32_t cut = pattern.dimension(op);
+    if (cut < 0 && is_variable(about)) {
+      if (parts.context == 1) continue;  // its readers share one
+      splits[op].copies = parts.tensor * parts.context;
+      splits[op].devices = devices_of[op];
+      splits[op].in_order = true;
       continue;
     }
-    const auto& dimensions = pattern.space(op).dimensions;
-    if (!pattern.vocabulary(op)) check_even(about, dimensions[d], parts);
-    split.factors.assign(dimensions.size(), 1);
-    split.factors[d] = parts;
+    const int32_t s = along && !is_variable(about) ? sequence.of(op) : -1;
+    any = any || s >= 0;
+    splits[op] = split_of(about, pattern.space(op), cut, pattern.vocabulary(op), s, parts);
+    splits[op].devices = devices_in_order(splits[op], cut, s, parts, devices_of[op]);
+    splits[op].in_order = true;
   }
+  if (parts.context > 1 && !any)
+    throw ArgumentError(fmt::format(
+        "mesh: context = {}: graph '{}' has no sequence (no table of embeddings) to cut",
+        parts.context, graph.name()));
   return splits;
 }
 

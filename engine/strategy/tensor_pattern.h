@@ -6,12 +6,20 @@
 
 namespace trinity {
 
-/// Every operator in `parts` parts, on the devices that are its own, as Megatron-LM splits
+struct TensorParts {
+  int32_t tensor = 1;
+  /// Parts of the sequence, in each of which there are `tensor`: all of a network is cut along it.
+  int32_t context = 1;
+  /// What is not cut over `tensor` is cut along the sequence instead of computed on all of it.
+  bool sequence = false;
+};
+
+/// Every operator in tensor x context parts, on the devices that are its own, as Megatron-LM splits
 /// transformers (Shoeybi et al. 2019, section 3): a product with weights whose results come back
 /// through another such product is cut by columns, that one by rows, what is between them
 /// (attention's heads, the activation) along the same axis; the largest table of embeddings and the
 /// product in front of the loss are cut by vocabulary. Everything else is computed on all of the
-/// devices. devices_of: per operator, `parts` devices each. One part: nothing is split.
+/// devices. devices_of: per operator a device a part, tensor innermost. One part: nothing is split.
 ///
 /// Found from the graph alone: the cut axis is followed from a product through its readers, and
 /// the product stays whole where one of them could not follow (a norm over the axis, a sum with
@@ -19,9 +27,10 @@ namespace trinity {
 /// size that the parts do not divide, naming it and the nearest numbers of parts that do, and where
 /// queries, keys and values are one product.
 ///
-/// sequence: what is not cut so is cut along the sequence (the second axis of its output) instead
-/// of computed everywhere; ArgumentError where the parts do not divide it.
-Splits tensor_splits(const Graph& graph, int32_t parts,
-                     std::span<const std::vector<int32_t>> devices_of, bool sequence = false);
+/// The sequence is the second axis of what a table of embeddings gives, and what it becomes on the
+/// way. Every head of attention sees all keys: the parts of the sequence gather them (and scatter
+/// their gradients). ArgumentError where the parts do not divide it, or there is none.
+Splits tensor_splits(const Graph& graph, const TensorParts& parts,
+                     std::span<const std::vector<int32_t>> devices_of);
 
 }  // namespace trinity

@@ -12,6 +12,8 @@ Mesh mesh_arg(Fields& fields) {
   mesh.data = static_cast<int32_t>(axes.integer("data", 1, 1, 1 << 20));
   mesh.tensor = static_cast<int32_t>(axes.integer("tensor", 1, 1, 1 << 20));
   mesh.pipeline = static_cast<int32_t>(axes.integer("pipeline", 1, 1, 1 << 20));
+  mesh.context = static_cast<int32_t>(axes.integer("context", 1, 1, 1 << 20));
+  mesh.expert = static_cast<int32_t>(axes.integer("expert", 1, 1, 1 << 20));
   axes.refuse_unknown();
   lua_pop(L, 1);
   return mesh;
@@ -24,6 +26,22 @@ Parallelism parallelism_arg(lua_State* L, int index) {
   Fields fields(L, index, "strategy");
   Parallelism given;
   given.mesh = mesh_arg(fields);
+  if (fields.push_table("order")) {
+    for (int i = 1;; ++i) {
+      lua_rawgeti(L, -1, i);
+      const bool ended = lua_isnil(L, -1);
+      if (!ended) given.mesh.order.push_back(parse_axis(string_arg(L, lua_gettop(L), "order")));
+      lua_pop(L, 1);
+      if (ended) break;
+    }
+    lua_pop(L, 1);
+  }
+  if (fields.push_table("devices")) {
+    for (const int64_t device : integers(L, lua_gettop(L), "devices"))
+      given.mesh.devices.push_back(
+          static_cast<int32_t>(std::clamp<int64_t>(device - 1, -1, 1 << 30)));
+    lua_pop(L, 1);
+  }
   given.schedule = fields.string("schedule", given.schedule);
   given.virtual_stages = static_cast<int32_t>(fields.integer("virtual_stages", 1, 1, 4096));
   given.micro_batches = static_cast<int32_t>(fields.integer("micro_batches", 1, 1, 1 << 30));
@@ -54,7 +72,22 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
   set_axis("data", given.mesh.data);
   set_axis("tensor", given.mesh.tensor);
   set_axis("pipeline", given.mesh.pipeline);
+  set_axis("context", given.mesh.context);
+  set_axis("expert", given.mesh.expert);
   lua_setfield(L, -2, "mesh");
+  if (!given.mesh.order.empty()) {
+    lua_newtable(L);
+    int i = 0;
+    for (const Axis axis : given.mesh.order) {
+      lua_pushstring(L, axis_name(axis));
+      lua_rawseti(L, -2, ++i);
+    }
+    lua_setfield(L, -2, "order");
+  }
+  if (!given.mesh.devices.empty()) {
+    push_numbers(L, given.mesh.devices, 1);
+    lua_setfield(L, -2, "devices");
+  }
   set_field(L, "schedule", given.schedule);
   set_field(L, "micro_batches", given.micro_batches);
   if (given.virtual_stages > 1) set_field(L, "virtual_stages", given.virtual_stages);
@@ -71,15 +104,38 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
 
 namespace {
 
+/// Where every device of a mesh stands on its axes: lists by axis, by device, from 0; nothing for
+/// devices that are left over.
+void push_coordinates(lua_State* L, const Mesh& mesh) {
+  lua_newtable(L);
+  const auto push_axis = [&](const char* name, auto coordinate) {
+    lua_newtable(L);
+    for (int32_t stage = 0; stage < mesh.pipeline; ++stage)
+      for (int32_t replica = 0; replica < mesh.data; ++replica)
+        for (int32_t part = 0; part < mesh.width(); ++part) {
+          lua_pushinteger(L, coordinate(stage, replica, part));
+          lua_rawseti(L, -2, mesh.device(stage, replica, part) + 1);
+        }
+    lua_setfield(L, -2, name);
+  };
+  push_axis("pipeline", [](int32_t stage, int32_t, int32_t) { return stage; });
+  push_axis("data", [](int32_t, int32_t replica, int32_t) { return replica; });
+  push_axis("context", [&](int32_t, int32_t, int32_t part) { return part / mesh.tensor; });
+  push_axis("tensor", [&](int32_t, int32_t, int32_t part) { return part % mesh.tensor; });
+}
+
 /// lower_strategy(graph, cluster, strategy) -> { graph =, placement =, schedule =, stage =,
-/// origin =, home =, layers =, part = }, lists from 1: device and virtual stage of every operator
-/// of the lowered graph, the original one (0: what moves or sums), where the first part of every
-/// original one is, the layers of every stage. strategy: { mesh =, schedule =, ... }.
+/// origin =, home =, layers =, part =, coordinates = }, lists from 1: device and virtual stage of
+/// every operator of the lowered graph, the original one (0: what moves or sums), where the first
+/// part of every original one is, the layers of every stage. strategy: { mesh =, schedule =, ... }.
 int lower_strategy(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1, "graph");
   const auto& cluster = object_arg<const Cluster>(L, 2, "cluster");
-  auto lowered = lower(parallelism_arg(L, 3), graph, cluster);
+  const Parallelism given = parallelism_arg(L, 3);
+  auto lowered = lower(given, graph, cluster);
   lua_newtable(L);
+  push_coordinates(L, given.mesh);
+  lua_setfield(L, -2, "coordinates");
   const auto set_list = [L](const char* name, const std::vector<int32_t>& list, int32_t from) {
     push_numbers(L, list, from);
     lua_setfield(L, -2, name);

@@ -18,7 +18,7 @@ local util = require 'trinity.base.util'
 
 ---@class trinity.Traffic
 ---@field kind 'send'|'all_reduce'|'reduce_scatter'|'all_gather'|'broadcast'|'all_to_all'
----@field axis? 'data'|'tensor'|'pipeline' along which the devices differ, where there is a mesh and it is one
+---@field axis? 'data'|'tensor'|'context'|'pipeline' along which the devices differ, where there is a mesh and it is one
 ---@field devices integer[]
 ---@field phase trinity.Phase of what writes it
 ---@field part 'embedding'|'layers'|'head' of the network
@@ -40,20 +40,15 @@ local util = require 'trinity.base.util'
 local parts = { 'embedding', 'layers', 'head' }
 
 --- The axis along which devices of a mesh differ; nil where it is not one.
-local function axis_of(mesh, devices)
-  local data, tensor, differ = mesh.data or 1, mesh.tensor or 1, {}
-  local function coordinates(d)
-    d = d - 1
-    return { tensor = d % tensor, data = math.floor(d / tensor) % data, pipeline = math.floor(d / (tensor * data)) }
+local function axis_of(coordinates, devices)
+  local found
+  for _, axis in ipairs { 'tensor', 'context', 'data', 'pipeline' } do
+    local at, differ = coordinates[axis], false
+    for i = 2, #devices do differ = differ or at[devices[i]] ~= at[devices[1]] end
+    if differ and found then return nil end
+    found = differ and axis or found
   end
-  local first = coordinates(devices[1])
-  for i = 2, #devices do
-    for axis, at in util.sorted_pairs(coordinates(devices[i])) do
-      if at ~= first[axis] then differ[axis] = true end
-    end
-  end
-  local axes = util.sorted_keys(differ)
-  return #axes == 1 and axes[1] or nil
+  return found
 end
 
 local function takes_part(row, device)
@@ -65,10 +60,9 @@ local function takes_part(row, device)
 end
 
 local function stages_of(found, low, account)
-  local mesh = found.mesh
-  local pipeline, width = mesh.pipeline or 1, (mesh.data or 1) * (mesh.tensor or 1)
+  local pipeline, first = found.mesh.pipeline or 1, parallelism.first_devices(low)
   return util.listed(pipeline, function(s)
-    local layers, device, traffic = 0, (s - 1) * width + 1, {}
+    local layers, device, traffic = 0, first[s], {}
     for k = s, #low.layers, pipeline do layers = layers + low.layers[k] end
     for _, row in ipairs(account.traffic) do
       if takes_part(row, device) then traffic[#traffic + 1] = row end
@@ -94,7 +88,7 @@ return function(found)
   end
   for _, row in ipairs(traffic) do
     row.part, row.group = parts[row.group], nil
-    if found.mesh then row.axis = axis_of(found.mesh, row.devices) end
+    if low then row.axis = axis_of(low.coordinates, row.devices) end
   end
   local account = { devices = devices, traffic = traffic, samples = found.metrics.samples,
     samples_per_s = found.metrics.samples_per_s }

@@ -1,35 +1,57 @@
 -- What a strategy says and what it costs, in words: strategy:explain().
 
-local parallelism = require 'trinity.strategy.parallelism'
 local simulator = require 'trinity.strategy.simulator'
 local util = require 'trinity.base.util'
 
+local axes = { 'pipeline', 'data', 'expert', 'context', 'tensor' }
+local sharded = { "the optimiser's state", "the optimiser's state and gradients", "the optimiser's state, gradients, weights" }
+
 local function mesh_lines(found)
-  local mesh, devices = found.mesh, #found.problem.cluster.devices
-  local data, tensor, pipeline = mesh.data or 1, mesh.tensor or 1, mesh.pipeline or 1
-  local used = data * tensor * pipeline
-  return { ('mesh: pipeline %d x data %d x tensor %d: %d of %d devices%s'):format(pipeline, data, tensor, used, devices,
-    used < devices and (', %d idle'):format(devices - used) or ''),
+  local mesh, devices, sizes, used = found.mesh, #found.problem.cluster.devices, {}, 1
+  for _, axis in ipairs(axes) do
+    local size = mesh[axis] or 1
+    if size > 1 then sizes[#sizes + 1] = ('%s %d'):format(axis, size) end
+    if axis ~= 'expert' then used = used * size end
+  end
+  local data, micro_batches = mesh.data or 1, found.micro_batches or 1
+  local lines = { ('mesh: %s: %d of %d devices%s'):format(#sizes > 0 and table.concat(sizes, ' x ') or 'one device', used,
+    devices, used < devices and (', %d idle'):format(devices - used) or ''),
     ('schedule: %s, %d micro-batch%s a step of the graph\'s batch, on %d replica%s'):format(found.schedule or '1f1b',
-      found.micro_batches or 1, (found.micro_batches or 1) > 1 and 'es' or '', data, data > 1 and 's' or ''),
+      micro_batches, micro_batches > 1 and 'es' or '', data, data > 1 and 's' or ''),
     ('recomputed before backward: %s'):format(found.recompute or 'none') }
+  if found.sequence_parallel then lines[#lines + 1] = 'what tensor leaves whole is cut along the sequence' end
+  if (found.shard or 0) > 0 then lines[#lines + 1] = ('shared out over data: %s'):format(sharded[found.shard]) end
+  return lines
 end
 
--- Of the first replica's first part on every stage of the pipeline: layers, seconds of work, memory.
-local function stage_lines(found)
-  local mesh, metrics = found.mesh, found.metrics
-  local low = parallelism.lower('strategy:explain', found.problem.graph, found.problem.cluster,
-    parallelism.fields('strategy:explain', found))
-  local pipeline = mesh.pipeline or 1
-  local width = (mesh.data or 1) * (mesh.tensor or 1)
-  return util.listed(pipeline, function(s)
-    local layers = {}
-    for k = s, #low.layers, pipeline do layers[#layers + 1] = tostring(low.layers[k]) end
-    local first = (s - 1) * width + 1
-    return ('stage %d: %s layers, devices %d to %d, busy %.6g of %.6g s, memory %.3g GB'):format(s,
-      table.concat(layers, ' + '), first, first + width - 1, metrics:compute_busy_s(first), metrics.step_time_s,
-      metrics:memory_bytes(first) / 1e9)
+local function gigabytes(bytes) return ('%.3g'):format(bytes / 1e9) end
+
+-- Of the first replica's first device of every stage: layers, seconds of work, memory by kind.
+local function stage_lines(found, account)
+  local metrics = found.metrics
+  return util.map(account.stages, function(stage)
+    local d = stage.device
+    return ('stage %d: %d layers, device %d: busy %.6g of %.6g s; %s GB at most: weights %s, gradients %s, optimiser %s, '
+      .. 'activations %s'):format(stage.stage, stage.layers, d, metrics:compute_busy_s(d), metrics.step_time_s,
+      gigabytes(metrics:memory_bytes(d)), gigabytes(stage.weight_bytes), gigabytes(stage.gradient_bytes),
+      gigabytes(stage.optimizer_bytes), gigabytes(stage.activation_bytes))
   end)
+end
+
+-- What the first stage's device sends and joins in, by axis and kind.
+local function traffic_line(account)
+  local sums = {}
+  for _, row in ipairs(account.stages[1].traffic) do
+    local key = ('%s %s'):format(row.axis or 'several axes', row.kind:gsub('_', '-'))
+    local sum = sums[key] or { count = 0, bytes = 0 }
+    sum.count, sum.bytes = sum.count + row.count, sum.bytes + row.count * row.bytes
+    sums[key] = sum
+  end
+  local words = {}
+  for key, sum in util.sorted_pairs(sums) do
+    words[#words + 1] = ('%s %d x, %s GB'):format(key, sum.count, gigabytes(sum.bytes))
+  end
+  return #words > 0 and 'messages of stage 1: ' .. table.concat(words, '; ') or 'messages: none'
 end
 
 local function placed_lines(found)
@@ -58,8 +80,17 @@ local function time_line(found)
 end
 
 return function(found)
-  local lines = found.mesh and mesh_lines(found) or placed_lines(found)
-  if found.mesh then for _, line in ipairs(stage_lines(found)) do lines[#lines + 1] = line end end
+  if not found.mesh then
+    local lines = placed_lines(found)
+    lines[#lines + 1] = time_line(found)
+    return table.concat(lines, '\n')
+  end
+  local lines, account = mesh_lines(found), found:account()
+  for _, line in ipairs(stage_lines(found, account)) do lines[#lines + 1] = line end
+  lines[#lines + 1] = traffic_line(account)
   lines[#lines + 1] = time_line(found)
+  if account.samples > 0 then
+    lines[#lines + 1] = ('samples: %d a step, %.6g a second'):format(account.samples, account.samples_per_s)
+  end
   return table.concat(lines, '\n')
 end

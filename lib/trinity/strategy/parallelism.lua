@@ -14,11 +14,16 @@ local mesh = options.declare('trinity.Mesh', { kind = 'axis',
   { 'data', 'integer', 1, least = 1, most = 4096, help = 'replicas' },
   { 'tensor', 'integer', 1, least = 1, most = 4096, help = 'devices that share every operator' },
   { 'pipeline', 'integer', 1, least = 1, most = 4096, help = 'stages' },
+  { 'context', 'integer', 1, least = 1, most = 4096, help = 'devices that share the sequence' },
+  { 'expert', 'integer', 1, least = 1, most = 4096, help = 'of data: devices that share the experts' },
 })
 
 local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
   help = 'A strategy that is the same for all layers. The batch of the graph is a micro-batch of one replica.',
   { 'mesh', mesh, needed = true, help = 'how devices are used' },
+  { 'order', 'table', as = "('tensor'|'context'|'expert'|'data'|'pipeline')[]",
+    otherwise = 'tensor, context, expert, data, pipeline', help = 'axes, innermost first' },
+  { 'devices', 'integers', least = 1, most = 2 ^ 20, otherwise = "the cluster's", help = 'that the mesh is made of' },
   { 'schedule', options.words('trinity.MeshSchedule', { 'gpipe', '1f1b', 'interleaved' }), '1f1b',
     help = 'of stages' },
   { 'micro_batches', 'integer', 1, least = 1, most = 2 ^ 20, help = 'of a step' },
@@ -28,12 +33,12 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
   { 'recompute', options.words('trinity.RecomputeWord', { 'none', 'selective', 'full' }), 'none',
     help = 'before backward: the core of attention, or whole layers' },
   { 'sequence_parallel', 'boolean', false, help = 'what tensor leaves whole is cut along the sequence' },
-  { 'shard', 'integer', 0, least = 0, most = 3, help = 'over data: 1 optimiser state, 2 gradients too, 3 weights too' },
+  { 'shard', 'integer', 0, least = 0, most = 3, help = 'over data: 1 states of the optimiser, 2 gradients, 3 weights too' },
   { 'bucket_bytes', 'integer', 25000000, least = 1, most = 2 ^ 50, help = 'of gradients that are reduced together' },
 })
 
-local fields = { 'mesh', 'schedule', 'micro_batches', 'virtual_stages', 'stages', 'recompute', 'sequence_parallel', 'shard',
-  'bucket_bytes' }
+local fields = { 'mesh', 'order', 'devices', 'schedule', 'micro_batches', 'virtual_stages', 'stages', 'recompute',
+  'sequence_parallel', 'shard', 'bucket_bytes' }
 
 --- Whether a plan is of this kind.
 function parallelism.is(plan) return type(plan) == 'table' and plan.mesh ~= nil end
@@ -48,7 +53,9 @@ end
 
 local function key_of(given)
   local words = {}
-  for _, name in ipairs { 'data', 'tensor', 'pipeline' } do words[#words + 1] = tostring(given.mesh[name] or 1) end
+  for _, name in ipairs { 'data', 'tensor', 'pipeline', 'context', 'expert' } do
+    words[#words + 1] = tostring(given.mesh[name] or 1)
+  end
   for i = 2, #fields do
     local value = given[fields[i]]
     words[#words + 1] = type(value) == 'table' and table.concat(value, ',') or tostring(value)
@@ -69,12 +76,22 @@ function parallelism.lower(owner, graph, cluster, given)
   local ok, low = pcall(core.lower_strategy, graph.handle, cluster.handle, given)
   if not ok then util.fail('%s: %s', owner, (util.unplaced(tostring(low)):gsub('^trinity%.lower_strategy: ', ''))) end
   local lowered = { graph = graphs.wrap(low.graph), origin = low.origin, layers = low.layers, part = low.part,
+    coordinates = low.coordinates,
     home = array.int32_of(low.home), plan = { placement = array.int32_of(low.placement), schedule = low.schedule,
       micro_batches = given.micro_batches or 1, stage = low.stage } }
   table.insert(list, 1, { key = key, cluster = cluster, lowered = lowered })
   list[most_kept + 1] = nil
   kept[graph] = list
   return lowered
+end
+
+--- The first replica's first device of every stage of the pipeline, of what such a plan lowers to.
+function parallelism.first_devices(low)
+  local first, at = {}, low.coordinates
+  for device, stage in util.sorted_pairs(at.pipeline) do
+    if at.data[device] == 0 and at.context[device] == 0 and at.tensor[device] == 0 then first[stage + 1] = device end
+  end
+  return first
 end
 
 return parallelism

@@ -37,17 +37,21 @@ error 'this file is for editors'
 ---@field data? integer replicas (default 1; 1 to 4096)
 ---@field tensor? integer devices that share every operator (default 1; 1 to 4096)
 ---@field pipeline? integer stages (default 1; 1 to 4096)
+---@field context? integer devices that share the sequence (default 1; 1 to 4096)
+---@field expert? integer of data: devices that share the experts (default 1; 1 to 4096)
 
 --- A strategy that is the same for all layers. The batch of the graph is a micro-batch of one replica.
 ---@class trinity.MeshStrategy
 ---@field mesh trinity.Mesh how devices are used
+---@field order? ('tensor'|'context'|'expert'|'data'|'pipeline')[] axes, innermost first (default: tensor, context, expert, data, pipeline)
+---@field devices? integer[] that the mesh is made of (default: the cluster's; 1 to 1048576)
 ---@field schedule? trinity.MeshSchedule of stages (default '1f1b')
 ---@field micro_batches? integer of a step (default 1; 1 to 1048576)
 ---@field virtual_stages? integer of a device, where interleaved (default 1; 1 to 4096)
 ---@field stages? integer[] layers of every virtual stage (default: equally many; 0 to 1048576)
 ---@field recompute? trinity.RecomputeWord before backward: the core of attention, or whole layers (default 'none')
 ---@field sequence_parallel? boolean what tensor leaves whole is cut along the sequence (default false)
----@field shard? integer over data: 1 optimiser state, 2 gradients too, 3 weights too (default 0; 0 to 3)
+---@field shard? integer over data: 1 states of the optimiser, 2 gradients, 3 weights too (default 0; 0 to 3)
 ---@field bucket_bytes? integer of gradients that are reduced together (default 2.5e7; 1 to 2^50)
 
 --- What trinity.problem takes.

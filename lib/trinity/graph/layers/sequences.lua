@@ -404,7 +404,8 @@ function Layers:attention(name, q, k, v, o)
     if o.mask then check.refuse('layers:attention', 'option', 'mask', "expected none with kernels = 'flash'") end
     return (self.builder:add { name = name, type = 'Attention', inputs = { q, k, v },
       attributes = { q_num_heads = heads, kv_num_heads = groups, is_causal = o.causal and 1 or 0, log_sum_exp = 1 },
-      outputs = { { shape = q.shape, dtype = q.dtype }, { shape = { n, heads, t }, dtype = 'float32', gradient = false } } })
+      outputs = { { shape = q.shape, dtype = q.dtype },
+        { shape = { n, heads, t }, dtype = 'float32', gradient = false } } })
   end
   local masked = o.kernels == 'megatron'
   if not masked then -- there the softmax scales

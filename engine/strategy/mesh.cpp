@@ -1,0 +1,51 @@
+#include "strategy/mesh.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/index.h"
+#include "base/words.h"
+
+namespace trinity {
+namespace {
+
+constexpr const char* kAxisNames[] = {"tensor", "context", "expert", "data", "pipeline"};
+constexpr const char* kRecomputes[] = {"none", "selective", "full"};
+
+}  // namespace
+
+Axis parse_axis(std::string_view name) {
+  return static_cast<Axis>(parse_word("axis", name, kAxisNames));
+}
+
+const char* axis_name(Axis axis) { return kAxisNames[static_cast<size_t>(axis)]; }
+
+Recompute parse_recompute(std::string_view name) {
+  return static_cast<Recompute>(parse_word("recompute", name, kRecomputes));
+}
+
+const char* recompute_name(Recompute recompute) {
+  return kRecomputes[static_cast<size_t>(recompute)];
+}
+
+std::vector<Axis> Mesh::axes() const {
+  std::vector<Axis> all = order;
+  for (size_t i = 0; i < kAxes; ++i)
+    if (std::find(all.begin(), all.end(), static_cast<Axis>(i)) == all.end())
+      all.push_back(static_cast<Axis>(i));
+  return all;
+}
+
+int32_t Mesh::device(int32_t stage, int32_t replica, int32_t part) const {
+  const std::array<int32_t, kAxes> size = {tensor, context, expert, data / expert, pipeline};
+  const std::array<int32_t, kAxes> at = {part % tensor, part / tensor, replica % expert,
+                                         replica / expert, stage};
+  int32_t rank = 0, stride = 1;
+  for (const Axis axis : axes()) {
+    rank += at[static_cast<size_t>(axis)] * stride;
+    stride *= size[static_cast<size_t>(axis)];
+  }
+  return devices.empty() ? rank : devices[static_cast<size_t>(rank)];
+}
+
+}  // namespace trinity
