@@ -16,14 +16,20 @@ using Json = nlohmann::json;  // for reading: finds keys in logarithmic time
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "trinity-strategy";
-constexpr int kVersion = 1, kMeshVersion = 2;
+constexpr int kVersion = 1, kSecondVersion = 2;
 
 std::string hexadecimal(uint64_t value) { return fmt::format("{:016x}", value); }
 
-/// Numbers travel as text that is already formatted; a note that parses as a number is one.
-OrderedJson note_value(const std::string& text) {
-  const auto value = OrderedJson::parse(text, nullptr, false);
-  return value.is_number() || value.is_boolean() ? value : OrderedJson(text);
+/// Whole numbers are written without a fraction.
+OrderedJson scalar_json(const Scalar& scalar) {
+  if (const auto* truth = std::get_if<bool>(&scalar)) return *truth;
+  if (const auto* word = std::get_if<std::string>(&scalar)) return *word;
+  const double number = std::get<double>(scalar);
+  if (!std::isfinite(number)) return fmt::format("{}", number);
+  constexpr double kExact = 9007199254740992.0;
+  if (std::floor(number) == number && std::abs(number) < kExact)
+    return static_cast<int64_t>(number);
+  return number;
 }
 
 /// A strategy file: what it is read against, and how its errors begin.
@@ -56,7 +62,10 @@ class Reader {
   bool same_fingerprint(const char* part, uint64_t fingerprint) const;
   int32_t operator_number(const std::string& name, const std::string& field) const;
   int32_t device_number(const Json& value, const std::string& what) const;
-  int32_t whole_number(const Json& value, int64_t high, const std::string& what) const;
+  int64_t large_number(const Json& value, int64_t high, const std::string& what) const;
+  int32_t whole_number(const Json& value, int32_t high, const std::string& what) const {
+    return static_cast<int32_t>(large_number(value, high, what));
+  }
   double priority(const Json& value, const std::string& what) const;
   template <class T, class Read>
   std::vector<T> by_operator(const Json& object, const char* field, Read read,
@@ -71,6 +80,10 @@ class Reader {
   Parallelism read_parallelism() const;
   const Json& list(const Json& json, const char* what) const;
   void read_placed(Strategy& strategy) const;
+  OperatorSplit read_split(const Json& json, int32_t op, const std::string& what) const;
+  Splits read_splits(const Json& json) const;
+  Scalar read_scalar(const Json& json, const std::string& what) const;
+  Replication read_replication(const Json& json) const;
 
   std::string source_;
   const Graph& graph_;
@@ -118,10 +131,10 @@ int32_t Reader::device_number(const Json& value, const std::string& what) const 
   return device;
 }
 
-int32_t Reader::whole_number(const Json& value, int64_t high, const std::string& what) const {
+int64_t Reader::large_number(const Json& value, int64_t high, const std::string& what) const {
   if (!value.is_number_integer() || value < 1 || value > high)
     fail(fmt::format("{}: expected an integer from 1 to {}, got {}", what, high, value.dump()));
-  return value.get<int32_t>();
+  return value.get<int64_t>();
 }
 
 double Reader::priority(const Json& value, const std::string& what) const {
@@ -213,7 +226,7 @@ Parallelism Reader::read_parallelism() const {
   if (json_.contains("recompute"))
     given.recompute = parse_recompute(word(json_["recompute"], "recompute"));
   if (json_.contains("bucket_bytes"))
-    given.bucket_bytes = whole_number(json_["bucket_bytes"], int64_t{1} << 53, "bucket_bytes");
+    given.bucket_bytes = large_number(json_["bucket_bytes"], int64_t{1} << 53, "bucket_bytes");
   if (json_.contains("sequence_parallel")) {
     const auto& said = json_["sequence_parallel"];
     if (!said.is_boolean())
@@ -232,8 +245,7 @@ ScheduleSpec Reader::read_schedule(const Json& json) const {
     fail(fmt::format("schedule: name: expected a string, got {}", name.dump()));
   spec.name = name.get<std::string>();
   if (json.contains("micro_batches"))
-    spec.micro_batches =
-        whole_number(json["micro_batches"], int64_t{1} << 30, "schedule: micro_batches");
+    spec.micro_batches = whole_number(json["micro_batches"], 1 << 30, "schedule: micro_batches");
   if (json.contains("priority"))
     spec.priority = by_operator<double>(
         json["priority"], "priority",
@@ -285,7 +297,66 @@ int32_t Reader::read_task(const Json& entry, int32_t micro_batches, const std::s
   return static_cast<int32_t>(std::min<int64_t>(task, std::numeric_limits<int32_t>::max()));
 }
 
-/// The device of every operator, and its schedule.
+OperatorSplit Reader::read_split(const Json& json, int32_t op, const std::string& what) const {
+  refuse_unknown(json, what.c_str(), {"copies", "devices", "factors"});
+  OperatorSplit split;
+  if (json.contains("copies"))
+    split.copies = whole_number(json["copies"], 4096, fmt::format("{}: copies", what));
+  if (json.contains("devices"))
+    for (const auto& name : list(json["devices"], "devices"))
+      split.devices.push_back(device_number(name, what));
+  if (!json.contains("factors")) return split;
+  const auto space = iteration_space(graph_, op);
+  std::vector<std::string> known;
+  for (const auto& dimension : space.dimensions) known.push_back(dimension.name);
+  split.factors.assign(known.size(), 1);
+  refuse_unknown(json["factors"], what.c_str(), known);
+  for (const auto& [name, factor] : json["factors"].items())
+    split.factors[space.find(name)] =
+        whole_number(factor, 4096, fmt::format("{}: dimension '{}'", what, name));
+  return split;
+}
+
+Splits Reader::read_splits(const Json& json) const {
+  if (!json.is_object()) fail("field 'splits': expected an object");
+  Splits splits(static_cast<size_t>(graph_.operator_count()));
+  for (const auto& [name, split] : json.items()) {
+    const int32_t op = operator_number(name, "splits");
+    splits[op] = read_split(split, op, fmt::format("splits of operator '{}'", name));
+  }
+  return splits;
+}
+
+Scalar Reader::read_scalar(const Json& json, const std::string& what) const {
+  if (json.is_boolean()) return json.get<bool>();
+  if (json.is_number()) return json.get<double>();
+  if (json.is_string()) return json.get<std::string>();
+  fail(fmt::format("{}: expected a number, a word, true or false, got {}", what, json.dump()));
+}
+
+Replication Reader::read_replication(const Json& json) const {
+  refuse_unknown(json, "replication", {"kind", "options", "replicas"});
+  Replication replication;
+  const auto& kind = member(json, "kind");
+  if (!kind.is_string()) fail("replication: kind: expected a word");
+  replication.kind = kind.get<std::string>();
+  replication.replicas = whole_number(member(json, "replicas"), 1 << 24, "replication: replicas");
+  if (!json.contains("options")) return replication;
+  if (!json["options"].is_object()) fail("replication: options: expected an object");
+  for (const auto& [name, value] : json["options"].items()) {
+    const auto what = fmt::format("replication: option '{}'", name);
+    if (!value.is_object()) {
+      replication.options[name] = read_scalar(value, what);
+      continue;
+    }
+    std::map<std::string, Scalar> group;
+    for (const auto& [key, entry] : value.items()) group[key] = read_scalar(entry, what);
+    replication.options[name] = std::move(group);
+  }
+  return replication;
+}
+
+/// The device of every operator, its schedule, splits and replication.
 void Reader::read_placed(Strategy& strategy) const {
   strategy.placement = by_operator<int32_t>(
       member(json_, "placement"), "placement",
@@ -293,6 +364,9 @@ void Reader::read_placed(Strategy& strategy) const {
   if (json_.contains("schedule")) strategy.schedule = read_schedule(json_["schedule"]);
   check_placement(strategy.placement, graph_, cluster_);
   check_schedule(strategy.schedule, graph_, cluster_.device_count());
+  if (json_.contains("splits")) strategy.splits = read_splits(json_["splits"]);
+  if (json_.contains("replication")) strategy.replication = read_replication(json_["replication"]);
+  check_splits(strategy.splits, graph_, cluster_.device_count());
 }
 
 LoadedStrategy Reader::read() {
@@ -300,8 +374,9 @@ LoadedStrategy Reader::read() {
   LoadedStrategy loaded;
   loaded.same_graph = same_fingerprint("graph", graph_.fingerprint());
   loaded.same_cluster = same_fingerprint("cluster", cluster_.fingerprint());
-  const bool mesh = member(json_, "version") == kMeshVersion;
-  if (!mesh) expect("version", kVersion);
+  const bool second = member(json_, "version") == kSecondVersion;
+  if (!second) expect("version", kVersion);
+  const bool mesh = second && json_.contains("mesh");
   try {
     if (mesh) {
       loaded.strategy.parallelism = read_parallelism();
@@ -394,11 +469,56 @@ void add_parallelism(const Parallelism& given, const Cluster& cluster, OrderedJs
   if (given.shard > 0) json["shard"] = given.shard;
 }
 
+OrderedJson split_json(const OperatorSplit& split, const IterationSpace& space,
+                       const Cluster& cluster) {
+  auto json = OrderedJson::object();
+  for (size_t d = 0; d < split.factors.size(); ++d)
+    if (split.factors[d] > 1) json["factors"][space.dimensions[d].name] = split.factors[d];
+  if (split.copies > 1) json["copies"] = split.copies;
+  for (const int32_t device : split.devices) json["devices"].push_back(cluster.device(device).name);
+  return json;
+}
+
+OrderedJson replication_json(const Replication& replication) {
+  auto json = OrderedJson::object();
+  json["kind"] = replication.kind;
+  json["replicas"] = replication.replicas;
+  for (const auto& [name, option] : replication.options) {
+    auto& value = json["options"][name];
+    if (const auto* scalar = std::get_if<Scalar>(&option)) {
+      value = scalar_json(*scalar);
+      continue;
+    }
+    value = OrderedJson::object();
+    for (const auto& [key, entry] : std::get<1>(option)) value[key] = scalar_json(entry);
+  }
+  return json;
+}
+
+bool has_splits(const Strategy& strategy) {
+  return std::any_of(strategy.splits.begin(), strategy.splits.end(),
+                     [](const OperatorSplit& split) { return split != OperatorSplit{}; });
+}
+
+/// Fields splits and replication, where there are any.
+void add_parts(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
+               OrderedJson& json) {
+  if (has_splits(strategy)) {
+    auto& splits = json["splits"] = OrderedJson::object();
+    for (int32_t op = 0; op < graph.operator_count(); ++op)
+      if (strategy.splits[op] != OperatorSplit{})
+        splits[graph.op(op).name] =
+            split_json(strategy.splits[op], iteration_space(graph, op), cluster);
+  }
+  if (strategy.replication) json["replication"] = replication_json(*strategy.replication);
+}
+
 /// Fields schedule, where it is not the default, and placement.
 void add_placed(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
                 OrderedJson& json) {
   check_placement(strategy.placement, graph, cluster);
   check_schedule(strategy.schedule, graph, cluster.device_count());
+  check_splits(strategy.splits, graph, cluster.device_count());
   if (strategy.schedule != ScheduleSpec{})
     json["schedule"] = schedule_json(strategy.schedule, graph, cluster);
   json["placement"] = by_operator(graph, everywhere, [&](size_t op) {
@@ -430,11 +550,12 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
 }
 
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
-                             const std::map<std::string, std::string>& notes) {
+                             const std::map<std::string, Scalar>& notes) {
   Tidy<OrderedJson> whole;
   auto& json = whole.value;
   json["format"] = kFormat;
-  json["version"] = strategy.parallelism ? kMeshVersion : kVersion;
+  const bool second = strategy.parallelism || strategy.replication || has_splits(strategy);
+  json["version"] = second ? kSecondVersion : kVersion;
   // Field by field: lists in braces make values whose destructors ask for memory.
   auto& of_graph = json["graph"] = OrderedJson::object();
   of_graph["name"] = graph.name();
@@ -445,11 +566,12 @@ std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const
   of_cluster["devices"] = cluster.device_names();
   of_cluster["fingerprint"] = hexadecimal(cluster.fingerprint());
   json["notes"] = OrderedJson::object();
-  for (const auto& [key, value] : notes) json["notes"][key] = note_value(value);
+  for (const auto& [key, value] : notes) json["notes"][key] = scalar_json(value);
   if (strategy.parallelism)
     add_parallelism(*strategy.parallelism, cluster, json);
   else
     add_placed(strategy, graph, cluster, json);
+  add_parts(strategy, graph, cluster, json);
   return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 

@@ -4,14 +4,29 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "cluster/cluster.h"
 #include "graph/graph.h"
 #include "strategy/mesh.h"
 #include "strategy/schedule.h"
+#include "strategy/splits.h"
 
 namespace trinity {
+
+/// A number, a truth value or a word.
+using Scalar = std::variant<bool, double, std::string>;
+
+/// How copies of a strategy on further devices are kept together.
+struct Replication {
+  std::string kind;  ///< "bsp", "parameter_server", "local_sgd" or "daso"
+  int32_t replicas = 1;
+  /// Options of the kind by name, and groups of such (DASO's `held`).
+  std::map<std::string, std::variant<Scalar, std::map<std::string, Scalar>>> options;
+
+  bool operator==(const Replication&) const = default;
+};
 
 /// How a graph is trained on a cluster: where its operators run, how often and in which order.
 struct Strategy {
@@ -20,6 +35,10 @@ struct Strategy {
   /// Where it is the same for all layers, this says all of it: `placement` has the device of the
   /// first part of every operator, `schedule` is empty.
   std::optional<Parallelism> parallelism = std::nullopt;
+  Splits splits = {};  ///< of single operators; not with `parallelism`
+  std::optional<Replication> replication = std::nullopt;
+
+  bool operator==(const Strategy&) const = default;
 };
 
 /// Throws ArgumentError unless `placement` names a device of `cluster` for every operator and
@@ -28,18 +47,20 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
                      const Cluster& cluster);
 
 /// The strategy as JSON text ending in a newline: format and version, graph and cluster (name,
-/// fingerprint), `notes` (method, seed, metrics as numbers or text, written in key order), the
-/// schedule unless it is the default one, the device name of every operator by name. Equal inputs
-/// give equal bytes. Throws what check_placement() and check_schedule() throw.
+/// fingerprint), `notes` (method, seed, metrics: scalars, written in key order), the schedule
+/// unless it is the default one, the device name of every operator by name. Equal inputs give equal
+/// bytes. Throws what check_placement() and check_schedule() throw.
 ///
 /// The schedule has fields name, micro_batches and, where they are filled, priority (a number, or
 /// "inf" or "-inf", by operator), stage (from 1, by operator; not for members of collectives), and
 /// order (a list of operators by device; "operator@micro-batch", from 1, when there are several).
-/// That is version 1. With `parallelism` the version is 2, and in place of the placement are fields
-/// mesh (axes above 1), schedule (name, micro_batches, and virtual_stages, stages where they are
-/// given), recompute and bucket_bytes where they are not the default.
+/// That is version 1. Version 2 has beside them `splits` (by operator: factors by dimension,
+/// copies, devices) and `replication` (kind, replicas, options), where there are any. With
+/// `parallelism` the version is 2, and in place of the placement are fields mesh (axes above 1),
+/// schedule (name, micro_batches, and virtual_stages, stages where they are given), recompute and
+/// bucket_bytes where they are not the default.
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
-                             const std::map<std::string, std::string>& notes);
+                             const std::map<std::string, Scalar>& notes);
 
 struct LoadedStrategy {
   Strategy strategy;

@@ -15,6 +15,7 @@ local util = require 'trinity.base.util'
 hooks.searches = late.table(function() return require 'trinity.runs.search' end)
 hooks.moves = late.table(function() return require 'trinity.search.moves' end)
 function hooks.job() return require('trinity.dist').current() end
+function hooks.read_replication(...) return require('trinity.dist.replication_file').read(...) end
 function hooks.read_profile(...) return require('trinity.profile.object').load(...) end
 
 ---@class trinity

@@ -210,17 +210,7 @@ int pase_splits_of(lua_State* L) {
   for (const int64_t device : integers(L, 4, "argument 3 ('devices')"))
     devices.push_back(static_cast<int32_t>(std::clamp<int64_t>(device, 0, 1 << 20) - 1));
   const auto splits = pase_splits(graph, self, strategy, devices);
-  lua_newtable(L);
-  int count = 0;
-  for (size_t i = 0; i < splits.size(); ++i) {
-    if (splits[i] == OperatorSplit{}) continue;
-    lua_createtable(L, 0, 4);
-    set_field(L, "operator", static_cast<double>(i + 1));
-    set_field(L, "copies", splits[i].copies);
-    set_numbers(L, "factors", splits[i].factors);
-    set_numbers(L, "devices", splits[i].devices, 1);
-    lua_rawseti(L, -2, ++count);
-  }
+  push_splits(L, splits);
   return 1;
 }
 

@@ -118,8 +118,8 @@ int problem_evaluate(lua_State* L) {
   return 0;
 }
 
-/// problem:to_json(placement, notes, schedule, parallelism) -> text; see schedule_arg(),
-/// parallelism_arg(), nil where there is none.
+/// problem:to_json(placement, notes, schedule, parallelism, splits, replication) -> text; see
+/// schedule_arg() and so on, nil where there is none.
 int problem_to_json(lua_State* L) {
   const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
   Strategy strategy;
@@ -131,19 +131,21 @@ int problem_to_json(lua_State* L) {
     placement_arg(L, 2, problem, strategy.placement.data());
     strategy.schedule = schedule_arg(L, 4, problem);
   }
-  std::map<std::string, std::string> notes;
+  if (lua_istable(L, 6))
+    strategy.splits = splits_arg(L, 6, problem.graph(), problem.cluster().device_count());
+  if (lua_istable(L, 7)) strategy.replication = replication_arg(L, 7);
+  std::map<std::string, Scalar> notes;
   lua_pushnil(L);
   while (lua_next(L, 3)) {
     const auto key = string_arg(L, -2, "note");
-    notes[key] = lua_type(L, -1) == LUA_TNUMBER ? fmt::format("{:.17g}", lua_tonumber(L, -1))
-                                                : string_arg(L, -1, "note");
+    notes[key] = scalar_arg(L, "note");
     lua_pop(L, 1);
   }
   return push_text(L, strategy_to_json(strategy, problem.graph(), problem.cluster(), notes));
 }
 
 /// problem:from_json(text, source, placement) -> {same_graph=, same_cluster=, notes={}, schedule=,
-/// parallelism=};
+/// parallelism=, splits=, replication=};
 /// fills the placement array. schedule: as to_json() takes it, nil for the default.
 int problem_from_json(lua_State* L) {
   const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
@@ -161,6 +163,14 @@ int problem_from_json(lua_State* L) {
   if (loaded.strategy.parallelism) {
     push_parallelism(L, *loaded.strategy.parallelism);
     lua_setfield(L, -2, "parallelism");
+  }
+  if (!loaded.strategy.splits.empty()) {
+    push_splits(L, loaded.strategy.splits);
+    lua_setfield(L, -2, "splits");
+  }
+  if (loaded.strategy.replication) {
+    push_replication(L, *loaded.strategy.replication);
+    lua_setfield(L, -2, "replication");
   }
   return 1;
 }

@@ -37,6 +37,8 @@ std::vector<int32_t> integer_list(lua_State* L, Fields& fields, const char* key,
   return list;
 }
 
+}  // namespace
+
 Splits splits_arg(lua_State* L, int index, const Graph& graph, int32_t devices) {
   table_arg(L, index, "splits");
   Splits splits(static_cast<size_t>(graph.operator_count()));
@@ -56,6 +58,22 @@ Splits splits_arg(lua_State* L, int index, const Graph& graph, int32_t devices) 
   });
   return splits;
 }
+
+void push_splits(lua_State* L, const Splits& splits) {
+  lua_newtable(L);
+  int count = 0;
+  for (size_t i = 0; i < splits.size(); ++i) {
+    if (splits[i] == OperatorSplit{}) continue;
+    lua_createtable(L, 0, 4);
+    set_field(L, "operator", static_cast<double>(i + 1));
+    set_field(L, "copies", splits[i].copies);
+    set_numbers(L, "factors", splits[i].factors);
+    set_numbers(L, "devices", splits[i].devices, 1);
+    lua_rawseti(L, -2, ++count);
+  }
+}
+
+namespace {
 
 /// lower_splits(graph, devices, placement, splits) -> graph, and lists: device of every operator,
 /// original operator (0: none), part (from 1). placement: an int32 array. splits: a list of

@@ -102,6 +102,81 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
   lua_setfield(L, -2, "stages");
 }
 
+Scalar scalar_arg(lua_State* L, const char* name) {
+  const int top = lua_gettop(L);
+  if (lua_type(L, top) == LUA_TNUMBER) return lua_tonumber(L, top);
+  if (lua_type(L, top) == LUA_TBOOLEAN) return lua_toboolean(L, top) != 0;
+  return string_arg(L, top, name);
+}
+
+namespace {
+
+/// Calls body(key) for every named field of a table, with its value on top of the stack.
+template <class Body>
+void for_each_field(lua_State* L, int index, Body body) {
+  lua_pushnil(L);
+  while (lua_next(L, index)) {
+    const int top = lua_gettop(L);
+    if (lua_type(L, top - 1) != LUA_TSTRING)
+      throw ArgumentError("replication: expected options by name");
+    body(std::string(lua_tostring(L, top - 1)));
+    lua_settop(L, top - 1);
+  }
+}
+
+void push_scalar(lua_State* L, const Scalar& scalar) {
+  if (const auto* truth = std::get_if<bool>(&scalar))
+    lua_pushboolean(L, *truth);
+  else if (const auto* number = std::get_if<double>(&scalar))
+    lua_pushnumber(L, *number);
+  else
+    lua_pushstring(L, std::get<std::string>(scalar).c_str());
+}
+
+}  // namespace
+
+Replication replication_arg(lua_State* L, int index) {
+  Fields fields(L, index, "replication");
+  Replication replication;
+  replication.kind = fields.string("kind", "");
+  replication.replicas = static_cast<int32_t>(fields.integer("replicas", 1, 1, 1 << 24));
+  if (fields.push_table("options")) {
+    for_each_field(L, lua_gettop(L), [&](const std::string& name) {
+      if (!lua_istable(L, -1)) {
+        replication.options[name] = scalar_arg(L, "option");
+        return;
+      }
+      std::map<std::string, Scalar> group;
+      for_each_field(L, lua_gettop(L),
+                     [&](const std::string& key) { group[key] = scalar_arg(L, "option"); });
+      replication.options[name] = std::move(group);
+    });
+    lua_pop(L, 1);
+  }
+  fields.refuse_unknown();
+  return replication;
+}
+
+void push_replication(lua_State* L, const Replication& replication) {
+  lua_newtable(L);
+  set_field(L, "kind", replication.kind);
+  set_field(L, "replicas", replication.replicas);
+  lua_newtable(L);
+  for (const auto& [name, option] : replication.options) {
+    if (const auto* scalar = std::get_if<Scalar>(&option)) {
+      push_scalar(L, *scalar);
+    } else {
+      lua_newtable(L);
+      for (const auto& [key, value] : std::get<1>(option)) {
+        push_scalar(L, value);
+        lua_setfield(L, -2, key.c_str());
+      }
+    }
+    lua_setfield(L, -2, name.c_str());
+  }
+  lua_setfield(L, -2, "options");
+}
+
 namespace {
 
 /// Where every device of a mesh stands on its axes: lists by axis, by device, from 0; nothing for

@@ -14,8 +14,8 @@
 #include "simulator/analysis.h"
 #include "simulator/batch.h"
 #include "simulator/bounds.h"
-#include "strategy/mesh.h"
 #include "strategy/schedule.h"
+#include "strategy/strategy.h"
 
 // What Lua sees of the engine: the module `trinity.core`, one open_<room> per room. Scripts use
 // `require 'trinity'`, which wraps it.
@@ -94,6 +94,15 @@ ScheduleSpec schedule_arg(lua_State* L, int index, const Problem& problem);
 Parallelism parallelism_arg(lua_State* L, int index);
 /// Pushes such a table, without what has its default.
 void push_parallelism(lua_State* L, const Parallelism& given);
+/// Reads how copies of a strategy are kept together ({kind=, replicas=, options=}) at `index`.
+Replication replication_arg(lua_State* L, int index);
+void push_replication(lua_State* L, const Replication& replication);
+/// Reads a list of { operator =, factors =, copies =, devices = } at `index`.
+Splits splits_arg(lua_State* L, int index, const Graph& graph, int32_t devices);
+/// Pushes such a list of the operators that are split.
+void push_splits(lua_State* L, const Splits& splits);
+/// A number, a word, true or false on top of the stack.
+Scalar scalar_arg(lua_State* L, const char* name);
 /// Pushes such a table; nil for the default.
 void push_schedule(lua_State* L, const ScheduleSpec& spec);
 /// Writes metrics into the FFI struct at `index`, which must have room for all devices.

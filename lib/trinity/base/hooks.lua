@@ -13,6 +13,9 @@ function hooks.job() return nil end
 --- A profile file as an object: load() of lib/trinity/profile/object.lua.
 function hooks.read_profile() error('no trinity', 0) end
 
+--- What a strategy's file says of its replicas: read() of lib/trinity/dist/replication_file.lua.
+function hooks.read_replication() error('no trinity', 0) end
+
 --- Moves and step states of a problem: lib/trinity/search/moves.lua.
 hooks.moves = {}
 

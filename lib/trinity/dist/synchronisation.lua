@@ -19,7 +19,6 @@ local check = require 'trinity.base.check'
 local daso = require 'trinity.dist.daso'
 local declared = require 'trinity.dist.synchronisation_options'
 local graphs = require 'trinity.graph'
-local replication_text = require 'trinity.strategy.replication_text'
 local simulator = require 'trinity.strategy.simulator'
 local strategies = require 'trinity.strategy.strategy'
 local util = require 'trinity.base.util'
@@ -441,17 +440,6 @@ function Run:train(options)
     if schedule then schedule:after_epoch(loss_of(given, e)) end
     result.epochs[e], result.time_s = row, result.time_s + row.time_s
   end
-  return result
-end
-
--- What the note of a strategy's file says about replicas of a placement.
-function strategies.read_replication(problem, placement, path, text)
-  local ok, result = pcall(function()
-    local given, replicas = replication_text.read(text, synchronisation)
-    return synchronisation.replicate { graph = problem.graph, cluster = problem.cluster, placement = placement,
-      synchronisation = given, replicas = replicas }
-  end)
-  if not ok then util.fail('%s: %s', path, util.unplaced(result)) end
   return result
 end
 

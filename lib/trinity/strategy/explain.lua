@@ -4,7 +4,8 @@ local simulator = require 'trinity.strategy.simulator'
 local util = require 'trinity.base.util'
 
 local axes = { 'pipeline', 'data', 'expert', 'context', 'tensor' }
-local sharded = { "the optimiser's state", "the optimiser's state and gradients", "the optimiser's state, gradients, weights" }
+local sharded = { "the optimiser's state", "the optimiser's state and gradients",
+  "the optimiser's state, gradients and weights" }
 
 local function mesh_lines(found)
   local mesh, devices, sizes, used = found.mesh, #found.problem.cluster.devices, {}, 1
@@ -14,8 +15,8 @@ local function mesh_lines(found)
     if axis ~= 'expert' then used = used * size end
   end
   local data, micro_batches = mesh.data or 1, found.micro_batches or 1
-  local lines = { ('mesh: %s: %d of %d devices%s'):format(#sizes > 0 and table.concat(sizes, ' x ') or 'one device', used,
-    devices, used < devices and (', %d idle'):format(devices - used) or ''),
+  local lines = { ('mesh: %s: %d of %d devices%s'):format(#sizes > 0 and table.concat(sizes, ' x ') or 'one device',
+    used, devices, used < devices and (', %d idle'):format(devices - used) or ''),
     ('schedule: %s, %d micro-batch%s a step of the graph\'s batch, on %d replica%s'):format(found.schedule or '1f1b',
       micro_batches, micro_batches > 1 and 'es' or '', data, data > 1 and 's' or ''),
     ('recomputed before backward: %s'):format(found.recompute or 'none') }
@@ -31,8 +32,8 @@ local function stage_lines(found, account)
   local metrics = found.metrics
   return util.map(account.stages, function(stage)
     local d = stage.device
-    return ('stage %d: %d layers, device %d: busy %.6g of %.6g s; %s GB at most: weights %s, gradients %s, optimiser %s, '
-      .. 'activations %s'):format(stage.stage, stage.layers, d, metrics:compute_busy_s(d), metrics.step_time_s,
+    return ('stage %d: %d layers, device %d: busy %.6g of %.6g s; %s GB at most: weights %s, '
+      .. 'gradients %s, optimiser %s, activations %s'):format(stage.stage, stage.layers, d, metrics:compute_busy_s(d), metrics.step_time_s,
       gigabytes(metrics:memory_bytes(d)), gigabytes(stage.weight_bytes), gigabytes(stage.gradient_bytes),
       gigabytes(stage.optimizer_bytes), gigabytes(stage.activation_bytes))
   end)

@@ -33,7 +33,8 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
   { 'recompute', options.words('trinity.RecomputeWord', { 'none', 'selective', 'full' }), 'none',
     help = 'before backward: the core of attention, or whole layers' },
   { 'sequence_parallel', 'boolean', false, help = 'what tensor leaves whole is cut along the sequence' },
-  { 'shard', 'integer', 0, least = 0, most = 3, help = 'over data: 1 states of the optimiser, 2 gradients, 3 weights too' },
+  { 'shard', 'integer', 0, least = 0, most = 3,
+    help = 'over data: 1 states of the optimiser, 2 gradients too, 3 weights too' },
   { 'bucket_bytes', 'integer', 25000000, least = 1, most = 2 ^ 50, help = 'of gradients that are reduced together' },
 })
 

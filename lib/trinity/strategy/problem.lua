@@ -8,8 +8,10 @@ local options_of = require 'trinity.base.options'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local hooks = require 'trinity.base.hooks'
 local parallelism = require 'trinity.strategy.parallelism'
+local replication_fields = require 'trinity.strategy.replication'
 local rewards = require 'trinity.strategy.rewards'
 local simulator = require 'trinity.strategy.simulator'
+local splits = require 'trinity.strategy.splits'
 local strategy = require 'trinity.strategy.strategy'
 local util = require 'trinity.base.util'
 
@@ -237,8 +239,11 @@ function Problem:load(path) return strategy.load(self, check.argument('problem:l
 ---@return string
 function Problem:to_json(plan, notes)
   local placement, schedule = simulator.parts('problem:to_json', self, plan)
+  local parts = type(plan) == 'table' and plan or {}
   return self.handle:to_json(placement, check.argument('problem:to_json', 2, 'notes', notes, 'table'), schedule,
-    parallelism.is(plan) and parallelism.fields('problem:to_json', plan) or nil)
+    parallelism.is(plan) and parallelism.fields('problem:to_json', plan) or nil,
+    parts.splits and splits.entries('problem:to_json', self.graph, parts.splits) or nil,
+    parts.replication and replication_fields(parts.replication) or nil)
 end
 
 --- The graph with the devices of a plan as colours, in Graphviz's DOT language.

@@ -82,6 +82,8 @@ local function entries_of(owner, graph, given)
   return list
 end
 
+splits.entries = entries_of
+
 --- Splits as a strategy has them from the engine's list.
 function splits.named(graph, entries)
   local given = {}
@@ -135,36 +137,6 @@ function splits.stages(lowered, stage)
   end
   for i = 1, #lowered.origin do stages[i] = stages[i] or of_device[lowered.placement[i]] or 1 end
   return stages
-end
-
---- Splits as text for a strategy's file: a line an operator, its name, factors and devices between tabs.
-function splits.to_text(given)
-  local lines = {}
-  for name, split in util.sorted_pairs(given) do
-    local words = { name }
-    for key, value in util.sorted_pairs(split) do
-      words[#words + 1] = ('%s=%s'):format(key, type(value) == 'table' and table.concat(value, ',') or value)
-    end
-    lines[#lines + 1] = table.concat(words, '\t')
-  end
-  return table.concat(lines, '\n')
-end
-
---- What to_text() wrote.
-function splits.from_text(text)
-  local given = {}
-  for line in text:gmatch '[^\n]+' do
-    local name, split = line:match '^[^\t]*', {}
-    for key, value in line:gmatch '\t([^=\t]+)=([%d,]+)' do
-      split[key] = tonumber(value)
-      if key == 'devices' then
-        split[key] = {}
-        for number in value:gmatch '%d+' do table.insert(split[key], tonumber(number)) end
-      end
-    end
-    given[name] = split
-  end
-  return given
 end
 
 --- The dimensions of operator `i`'s iteration space, along which it can be split.

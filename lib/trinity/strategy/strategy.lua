@@ -3,11 +3,12 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local hooks = require 'trinity.base.hooks'
 local infeasibility = require 'trinity.strategy.infeasibility'
-local replication_text = require 'trinity.strategy.replication_text'
 local simulator = require 'trinity.strategy.simulator'
 local parallelism = require 'trinity.strategy.parallelism'
 local splits = require 'trinity.strategy.splits'
+local version_1 = require 'trinity.strategy.version_1'
 local util = require 'trinity.base.util'
 
 --- What a ranker of moves came to in a search.
@@ -152,8 +153,7 @@ function strategy.text(self)
     'evaluations' }), { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
     updates = self.updates ~= 0 and self.updates or nil, -- none is what a search without a policy writes
     lower_bound_s = not self.splits and self:lower_bound_s() or nil, -- it binds whole operators
-    feasible = tostring(self.metrics.feasible), splits = self.splits and splits.to_text(self.splits),
-    replication = self.replication and replication_text.write(self.replication) })
+    feasible = self.metrics.feasible })
   return self.problem:to_json(self, notes)
 end
 
@@ -185,13 +185,15 @@ function strategy.load(problem, path)
   local loaded = problem.handle:from_json(core.read_file(path), path, placement)
   local plan = loaded.parallelism or loaded.schedule or {}
   if not plan.mesh then plan.placement = placement end
-  plan.splits = loaded.notes.splits and splits.from_text(loaded.notes.splits)
+  plan.splits = loaded.splits and splits.named(problem.graph, loaded.splits)
+    or loaded.notes.splits and version_1.splits(loaded.notes.splits) or nil
   local fits, message = pcall(problem.evaluate, problem, plan)
   if not fits then util.fail('%s: %s', path, util.unplaced(message)) end
   local found = strategy.new('problem:load', problem, plan, { method = loaded.notes.method, saved = loaded.notes,
     same_graph = loaded.same_graph, same_cluster = loaded.same_cluster })
-  local replication = loaded.notes.replication
-  found.replication = replication and strategy.read_replication(problem, placement, path, replication)
+  local replication = loaded.replication
+    or loaded.notes.replication and version_1.replication(loaded.notes.replication)
+  found.replication = replication and hooks.read_replication(problem, placement, path, replication)
   return found
 end
 

@@ -330,8 +330,8 @@ describe('training time', function()
       core.write_file(path, (text:gsub(from, to)))
       expect(function() problem:load(path) end):raises(message)
     end
-    refused('daso replicas', 'dasso replicas', "expected a replication, got 'dasso")
-    refused('replicas=4', 'replicas=7', "'replicas': 7 of 2 devices do not fit 8 devices")
+    refused('"daso"', '"dasso"', "replication: unknown kind 'dasso', did you mean 'daso'")
+    refused('"replicas": 4', '"replicas": 7', "'replicas': 7 of 2 devices do not fit 8 devices")
     refused('stability_level', 'stabilty_level', "did you mean 'stability_level'")
     expect(function() problem:strategy(placement):train(training) end):raises 'this strategy has no replication'
     local other = trinity.problem { graph = graph, cluster = trinity.cluster 'juwels_booster' }

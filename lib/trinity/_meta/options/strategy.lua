@@ -51,7 +51,7 @@ error 'this file is for editors'
 ---@field stages? integer[] layers of every virtual stage (default: equally many; 0 to 1048576)
 ---@field recompute? trinity.RecomputeWord before backward: the core of attention, or whole layers (default 'none')
 ---@field sequence_parallel? boolean what tensor leaves whole is cut along the sequence (default false)
----@field shard? integer over data: 1 states of the optimiser, 2 gradients, 3 weights too (default 0; 0 to 3)
+---@field shard? integer over data: 1 states of the optimiser, 2 gradients too, 3 weights too (default 0; 0 to 3)
 ---@field bucket_bytes? integer of gradients that are reduced together (default 2.5e7; 1 to 2^50)
 
 --- What trinity.problem takes.
