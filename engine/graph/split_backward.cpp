@@ -1,0 +1,218 @@
+#include "graph/split_backward.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+#include "base/index.h"
+#include "graph/operator_types.h"
+
+namespace trinity {
+namespace {
+
+/// Whether a backward operator repeats its forward one.
+bool repeats_forward(const Graph& graph, int32_t op) {
+  const auto& about = graph.op(op);
+  return about.phase == Phase::backward && about.forward >= 0 &&
+         about.type == graph.op(about.forward).type && about.type != "Sum";
+}
+
+/// Operators whose outputs are made of weights alone.
+std::vector<bool> made_of_weights(const Graph& graph) {
+  std::vector<bool> made(at(graph.operator_count()), false);
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    const auto& about = graph.op(op);
+    made[op] = is_variable(about) ||
+               (about.phase == Phase::forward && !about.inputs.empty() &&
+                std::all_of(about.inputs.begin(), about.inputs.end(),
+                            [&](int32_t input) { return made[graph.tensor(input).producer]; }));
+  }
+  return made;
+}
+
+/// Tells gradients of weights from those of inputs.
+class Gradients {
+ public:
+  explicit Gradients(const Graph& graph)
+      : graph_(graph),
+        of_weights_(graph.tensors().size(), false),
+        made_of_weights_(trinity::made_of_weights(graph)) {
+    std::vector<int32_t> readers(of_weights_.size(), 0), last(of_weights_.size(), 0);
+    for (int32_t op = graph.operator_count() - 1; op >= 0; --op) {
+      for (const int32_t output : graph.op(op).outputs)
+        of_weights_[output] = readers[output] > 0 && last[output] == readers[output];
+      const bool hands_on = this->hands_on(op);
+      for (const int32_t input : graph.op(op).inputs) {
+        ++readers[input];
+        last[input] += hands_on;
+      }
+    }
+  }
+
+  bool of_weights(int32_t tensor) const { return of_weights_[tensor]; }
+  bool made_of_weights(int32_t op) const { return made_of_weights_[op]; }
+
+  bool all(int32_t op) const {
+    const auto& outputs = graph_.op(op).outputs;
+    const auto is_weight = [this](int32_t tensor) { return of_weights(tensor); };
+    return !outputs.empty() && std::all_of(outputs.begin(), outputs.end(), is_weight);
+  }
+  /// Whether it writes both kinds.
+  bool joined(int32_t op) const {
+    const auto& about = graph_.op(op);
+    const auto is_weight = [this](int32_t tensor) { return of_weights(tensor); };
+    return about.phase == Phase::backward && about.collective < 0 && !all(op) &&
+           std::any_of(about.outputs.begin(), about.outputs.end(), is_weight);
+  }
+
+ private:
+  bool hands_on(int32_t op) const {
+    const auto& about = graph_.op(op);
+    if (about.phase == Phase::update) return true;
+    if (about.phase != Phase::backward || !all(op)) return false;
+    return about.collective >= 0 || about.type == "Sum" || about.type == "Slice" ||
+           about.type == "Concat" || (about.forward >= 0 && made_of_weights_[about.forward]);
+  }
+
+  const Graph& graph_;
+  std::vector<bool> of_weights_;       // per tensor
+  std::vector<bool> made_of_weights_;  // per operator
+};
+
+/// Whether the gradient of an operand needs no other than the remaining operands.
+bool is_linear(const Operator& op) {
+  const auto flops = operator_rule(op.type).flops;
+  return flops == OperatorRule::Flops::product || flops == OperatorRule::Flops::convolution ||
+         flops == OperatorRule::Flops::transposed || flops == OperatorRule::Flops::einsum;
+}
+
+class BackwardCut {
+ public:
+  explicit BackwardCut(const Graph& graph)
+      : graph_(graph),
+        gradients_(graph),
+        builder_(graph.name()),
+        id_(at(graph.operator_count()), -1),
+        tensor_(graph.tensors().size(), -1) {}
+
+  SplitBackward run() {
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) add(op);
+    for (int32_t unit = 0; unit < graph_.unit_count(); ++unit)
+      for (const int32_t member : graph_.unit(unit))
+        builder_.colocate(id_[graph_.unit(unit)[0]], id_[member]);
+    for (Collective collective : graph_.collectives()) {
+      for (int32_t& member : collective.members) member = id_[member];
+      builder_.add_collective(std::move(collective));
+    }
+    return finish();
+  }
+
+ private:
+  enum class Kind : uint8_t { whole, input, weight };
+
+  void add(int32_t op) {
+    if (!gradients_.joined(op)) {
+      id_[op] = add_part(op, Kind::whole);
+      return;
+    }
+    id_[op] = add_part(op, Kind::input);
+    builder_.colocate(id_[op], add_part(op, Kind::weight));
+  }
+
+  int32_t add_part(int32_t op, Kind kind) {
+    Operator part = graph_.op(op);
+    if (part.forward >= 0) part.forward = id_[part.forward];
+    const auto inputs = kind == Kind::whole ? part.inputs : read_by(op, kind);
+    part.inputs.clear();
+    for (const int32_t input : inputs) part.inputs.push_back(tensor_[input]);
+    if (kind == Kind::weight) part.name += "/weight";
+    if (kind != Kind::whole) {
+      part.flops /= 2;
+      if (part.measured()) part.measured_time_s /= 2;
+      part.traffic_bytes = traffic(op, kind, inputs);
+    }
+    const int32_t id = builder_.add_operator(std::move(part));
+    origin_.push_back(op);
+    for (const int32_t output : graph_.op(op).outputs)
+      if (writes(kind, output)) tensor_[output] = builder_.add_output(id, graph_.tensor(output));
+    return id;
+  }
+
+  bool writes(Kind kind, int32_t output) const {
+    return kind == Kind::whole || gradients_.of_weights(output) == (kind == Kind::weight);
+  }
+
+  /// The inputs of a part: of a linear operator's operands those that are weights, or the others.
+  std::vector<int32_t> read_by(int32_t op, Kind kind) const {
+    const auto& about = graph_.op(op);
+    if (!is_linear(about)) return about.inputs;
+    std::vector<int32_t> read;
+    for (const int32_t input : about.inputs) {
+      const int32_t from = graph_.tensor(input).producer;
+      const bool gradient =
+          graph_.op(from).phase == Phase::backward && !repeats_forward(graph_, from);
+      const bool weights = gradients_.made_of_weights(from);
+      if (gradient || weights == (kind == Kind::input)) read.push_back(input);
+    }
+    return read;
+  }
+
+  /// What a part reads and writes, in the proportion in which the whole's traffic is what that
+  /// reads and writes.
+  double traffic(int32_t op, Kind kind, const std::vector<int32_t>& inputs) const {
+    const double whole = moved(op, Kind::whole, graph_.op(op).inputs);
+    const double share = whole > 0 ? moved(op, kind, inputs) / whole : 0.5;
+    return graph_.op(op).traffic_bytes * share;
+  }
+
+  double moved(int32_t op, Kind kind, const std::vector<int32_t>& inputs) const {
+    const auto& about = graph_.op(op);
+    double bytes = 0;
+    const bool weights = kind != Kind::weight || !is_linear(about);
+    if (about.forward >= 0 && weights)
+      bytes += static_cast<double>(graph_.op(about.forward).parameter_bytes());
+    for (const int32_t input : inputs) bytes += static_cast<double>(graph_.tensor(input).bytes);
+    for (const int32_t output : about.outputs)
+      if (writes(kind, output)) bytes += static_cast<double>(graph_.tensor(output).bytes);
+    return bytes;
+  }
+
+  /// Building renumbers the operators; their names tell where they come from.
+  SplitBackward finish() {
+    std::unordered_map<std::string, int32_t> origin_of;
+    for (size_t id = 0; id < origin_.size(); ++id)
+      origin_of.emplace(builder_.op(static_cast<int32_t>(id)).name, origin_[id]);
+    SplitBackward result;
+    result.graph = builder_.build();
+    for (const auto& op : result.graph.operators()) result.origin.push_back(origin_of.at(op.name));
+    return result;
+  }
+
+  const Graph& graph_;
+  Gradients gradients_;
+  GraphBuilder builder_;
+  std::vector<int32_t> id_;      // in the builder, per operator: the whole or the input part
+  std::vector<int32_t> tensor_;  // in the builder, per tensor
+  std::vector<int32_t> origin_;  // per operator of the builder
+};
+
+}  // namespace
+
+std::vector<bool> find_weight_work(const Graph& graph) {
+  const Gradients gradients(graph);
+  std::vector<bool> found;
+  for (int32_t op = 0; op < graph.operator_count(); ++op)
+    found.push_back(graph.op(op).phase == Phase::backward && gradients.all(op));
+  return found;
+}
+
+int32_t find_joined_backward(const Graph& graph) {
+  const Gradients gradients(graph);
+  for (int32_t op = 0; op < graph.operator_count(); ++op)
+    if (gradients.joined(op)) return op;
+  return -1;
+}
+
+SplitBackward split_backward(const Graph& graph) { return BackwardCut(graph).run(); }
+
+}  // namespace trinity
