@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "graph/operator_types.h"
+#include "graph/split_backward.h"
 
 namespace trinity {
 namespace {
@@ -120,7 +121,7 @@ class Sharding {
   std::vector<int32_t> weights_read(int32_t op) const {
     std::vector<int32_t> owners;
     const auto& about = graph_.op(op);
-    if (about.phase == Phase::update || is_variable(about)) return owners;
+    if (about.phase == Phase::update || is_variable(about) || is_weight_part(about)) return owners;
     const int32_t forward = about.phase == Phase::forward ? op : about.forward;
     const bool sum = about.phase == Phase::backward && about.type == "Sum";
     if (forward >= 0 && !sum && about.collective < 0 && !is_variable(graph_.op(forward)) &&

@@ -10,11 +10,24 @@
 namespace trinity {
 namespace {
 
-/// Whether a backward operator repeats its forward one.
-bool repeats_forward(const Graph& graph, int32_t op) {
-  const auto& about = graph.op(op);
-  return about.phase == Phase::backward && about.forward >= 0 &&
-         about.type == graph.op(about.forward).type && about.type != "Sum";
+/// Whether an operator only hands on what it reads first.
+bool carries(const Operator& op) {
+  return op.collective >= 0 || op.type == "Sum" || op.type == "Slice" || op.type == "Concat";
+}
+
+/// Operators whose outputs are gradients: backward ones but those that repeat a forward one, or
+/// carry what such a one or a forward one wrote.
+std::vector<bool> write_gradients(const Graph& graph) {
+  std::vector<bool> found(at(graph.operator_count()), false);
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    const auto& about = graph.op(op);
+    if (about.phase != Phase::backward) continue;
+    if (carries(about) && !about.inputs.empty())
+      found[op] = found[graph.tensor(about.inputs[0]).producer];
+    else
+      found[op] = about.forward < 0 || about.type != graph.op(about.forward).type;
+  }
+  return found;
 }
 
 /// Operators whose outputs are made of weights alone.
@@ -70,8 +83,7 @@ class Gradients {
     const auto& about = graph_.op(op);
     if (about.phase == Phase::update) return true;
     if (about.phase != Phase::backward || !all(op)) return false;
-    return about.collective >= 0 || about.type == "Sum" || about.type == "Slice" ||
-           about.type == "Concat" || (about.forward >= 0 && made_of_weights_[about.forward]);
+    return carries(about) || (about.forward >= 0 && made_of_weights_[about.forward]);
   }
 
   const Graph& graph_;
@@ -91,6 +103,7 @@ class BackwardCut {
   explicit BackwardCut(const Graph& graph)
       : graph_(graph),
         gradients_(graph),
+        write_gradients_(write_gradients(graph)),
         builder_(graph.name()),
         id_(at(graph.operator_count()), -1),
         tensor_(graph.tensors().size(), -1) {}
@@ -125,7 +138,10 @@ class BackwardCut {
     const auto inputs = kind == Kind::whole ? part.inputs : read_by(op, kind);
     part.inputs.clear();
     for (const int32_t input : inputs) part.inputs.push_back(tensor_[input]);
-    if (kind == Kind::weight) part.name += "/weight";
+    if (kind == Kind::weight) {
+      part.name += "/weight";
+      part.attributes["weight_part"] = int64_t{1};
+    }
     if (kind != Kind::whole) {
       part.flops /= 2;
       if (part.measured()) part.measured_time_s /= 2;
@@ -190,6 +206,7 @@ class BackwardCut {
 
   const Graph& graph_;
   Gradients gradients_;
+  std::vector<bool> write_gradients_;  // per operator
   GraphBuilder builder_;
   std::vector<int32_t> id_;      // in the builder, per operator: the whole or the input part
   std::vector<int32_t> tensor_;  // in the builder, per tensor
@@ -197,6 +214,10 @@ class BackwardCut {
 };
 
 }  // namespace
+
+bool is_weight_part(const Operator& op) {
+  return op.phase == Phase::backward && integer_attribute(op.attributes, "weight_part", 0) != 0;
+}
 
 std::vector<bool> find_weight_work(const Graph& graph) {
   const Gradients gradients(graph);

@@ -27,8 +27,8 @@ struct SplitBackward {
 /// Zero-bubble pipelines (Qi, Wan, Huang and Lin, ICLR 2024): every backward operator that writes
 /// gradients both of weights and of inputs becomes an input part of its name, with the gradients of
 /// inputs, and a weight part "<name>/weight" that follows it, with those of weights; type, unit,
-/// forward operator, attributes are those of the whole. The rest stays as it is. What both parts
-/// read lives until the later one has run.
+/// forward operator, attributes are those of the whole, and an attribute `weight_part` marks the
+/// latter. The rest stays as it is. What both parts read lives until the later one has run.
 ///
 /// Products and convolutions are linear in each operand: the input part reads gradients and
 /// weights but no activation, the weight part gradients and activations but no weights. Parts of
@@ -39,5 +39,8 @@ struct SplitBackward {
 ///
 /// Throws LimitError for more than kMaxOperators operators.
 SplitBackward split_backward(const Graph& graph);
+
+/// Whether an operator is a weight part that split_backward() made: it reads no weights.
+bool is_weight_part(const Operator& op);
 
 }  // namespace trinity

@@ -11,6 +11,8 @@
 #include "graph/recompute.h"
 #include "graph/replicas.h"
 #include "graph/sharding.h"
+#include "graph/split_backward.h"
+#include "strategy/mesh_schedule.h"
 #include "strategy/shared_variables.h"
 #include "strategy/splits.h"
 #include "strategy/tensor_pattern.h"
@@ -18,7 +20,6 @@
 namespace trinity {
 namespace {
 
-constexpr const char* kMeshSchedules[] = {"gpipe", "1f1b", "interleaved"};
 
 /// A graph on its way: where its operators run, and which original ones they are made of or for.
 struct Made {
@@ -33,7 +34,8 @@ class Lowering {
   Lowering(const Parallelism& given, const Graph& graph, const Cluster& cluster)
       : given_(given), graph_(graph), layers_(repeated_layers(graph)) {
     check_devices(cluster);
-    check_schedule();
+    check_pipeline(given);
+    schedule_ = schedule_of(given);
     share_out_layers();
   }
 
@@ -41,6 +43,7 @@ class Lowering {
     Made made = split();
     share(made);
     if (given_.recompute != Recompute::none) repeat(made);
+    if (splits_backward(schedule_)) cut_backward(made);
     return replicated(std::move(made));
   }
 
@@ -88,25 +91,6 @@ class Lowering {
     }
   }
 
-  void check_schedule() const {
-    parse_word("schedule", given_.schedule, kMeshSchedules);
-    const int32_t p = given_.mesh.pipeline, m = given_.micro_batches;
-    const bool interleaved = given_.schedule == "interleaved";
-    if (given_.virtual_stages > 1 && !interleaved)
-      throw ArgumentError(
-          fmt::format("virtual_stages = {}: schedule '{}' has one a device; "
-                      "schedule 'interleaved' has several",
-                      given_.virtual_stages, given_.schedule));
-    if (p == 1 && given_.virtual_stages > 1)
-      throw ArgumentError(fmt::format("virtual_stages = {}: expected a mesh with pipeline > 1",
-                                      given_.virtual_stages));
-    if (given_.virtual_stages > 1 && m % p != 0)
-      throw ArgumentError(fmt::format(
-          "schedule 'interleaved': expected micro_batches that pipeline = {} divides, got {} "
-          "(nearest: {} or {})",
-          p, m, std::max(p, m / p * p), (m / p + 1) * p));
-  }
-
   /// Layers of every virtual stage, and the stage of every operator.
   void share_out_layers() {
     const int32_t stages = virtual_stages(), count = layers_.count;
@@ -144,7 +128,7 @@ class Lowering {
     std::vector<int32_t> placement;
     for (const int32_t stage : stage_) {
       std::vector<int32_t> devices(at(t));
-      std::iota(devices.begin(), devices.end(), stage % p * t);
+      std::iota(devices.begin(), devices.end(), device_of_chunk(schedule_, p, stage) * t);
       placement.push_back(devices[0]);
       devices_of.push_back(std::move(devices));
     }
@@ -257,6 +241,17 @@ class Lowering {
     return std::move(sharded.gathered);
   }
 
+  /// Weight parts of their own, which wait until a device would be idle.
+  void cut_backward(Made& made) const {
+    auto cut = split_backward(made.graph);
+    made.graph = std::move(cut.graph);
+    for (auto* list : {&made.device, &made.origin, &made.serves, &made.stage}) {
+      std::vector<int32_t> taken;
+      for (const int32_t origin : cut.origin) taken.push_back((*list)[origin]);
+      *list = std::move(taken);
+    }
+  }
+
   /// Replicas of what was made, on the devices of the mesh.
   LoweredStrategy replicated(Made made) const {
     const auto& mesh = given_.mesh;
@@ -284,19 +279,20 @@ class Lowering {
       result.part.push_back(layer < 0 ? 0 : layer < layers_.count ? 1 : 2);
     }
     result.graph = std::move(copies.graph);
-    result.schedule.name = given_.schedule;
-    if (given_.virtual_stages == 1 && given_.schedule == "interleaved")
-      result.schedule.name = "1f1b";
+    result.schedule.name = pipeline_schedule_name(schedule_);
     result.schedule.micro_batches = given_.micro_batches;
     for (const int32_t stage : stage_)
-      result.home.push_back(mesh.device(stage % mesh.pipeline, 0, 0));
+      result.home.push_back(mesh.device(device_of_chunk(schedule_, mesh.pipeline, stage), 0, 0));
     result.layers = per_stage_;
+    for (int32_t stage = 0; stage < virtual_stages(); ++stage)
+      result.pipeline.push_back(device_of_chunk(schedule_, mesh.pipeline, stage));
     return result;
   }
 
   const Parallelism& given_;
   const Graph& graph_;
   Layers layers_;
+  PipelineSchedule schedule_ = PipelineSchedule::one_f_one_b;
   std::vector<int32_t> per_stage_, stage_;
 };
 

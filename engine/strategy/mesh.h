@@ -49,7 +49,8 @@ const char* recompute_name(Recompute recompute);
 /// A strategy that is the same for all layers of a network, in a few words.
 struct Parallelism {
   Mesh mesh;
-  /// "gpipe", "1f1b" or "interleaved"; with one stage micro-batches accumulate.
+  /// "gpipe", "1f1b", "interleaved", "zb-h1", "zb-interleaved", "zb-v" or "dualpipe-v"
+  /// (strategy/chunk_order.h); with one stage micro-batches accumulate.
   std::string schedule = "1f1b";
   int32_t virtual_stages = 1;  ///< of a device of the pipeline
   int32_t micro_batches = 1;   ///< the graph's batch is one, of one replica

@@ -11,14 +11,15 @@
 #include "base/index.h"
 #include "base/words.h"
 #include "graph/operator_types.h"
+#include "graph/split_backward.h"
 
 namespace trinity {
 namespace {
 
 constexpr const char* kDispatchRules[] = {"fifo", "lifo", "priority", "order"};
-constexpr const char* kPipelines[] = {"gpipe", "1f1b", "interleaved", "pipedream"};
-constexpr const char* kSchedules[] = {"fifo",  "lifo", "critical_path", "priority", "order",
-                                      "gpipe", "1f1b", "interleaved",   "pipedream"};
+constexpr const char* kSchedules[] = {
+    "fifo",        "lifo",  "critical_path",  "priority", "order",      "gpipe",    "1f1b",
+    "interleaved", "zb-h1", "zb-interleaved", "zb-v",     "dualpipe-v", "pipedream"};
 constexpr int64_t kMostTasks = int64_t{1} << 30;
 
 void check_length(const char* what, size_t length, const Graph& graph) {
@@ -140,14 +141,14 @@ struct Part {
   int32_t device = -1;
   int32_t first = -1;  // an operator on that device, for messages
   std::vector<int32_t> forward, backward;
+  std::vector<int32_t> input, weight;  // parts of `backward`, where the schedule has them
 
   bool replicates(const Part& other) const {
     return forward.size() == other.forward.size() && backward.size() == other.backward.size();
   }
 };
 
-/// Writes the sequence of every device. One chunk of work is (stage, micro-batch) in one direction;
-/// a device with v stages has v times as many as there are micro-batches.
+/// Writes the sequence of every device.
 class Pipeline {
  public:
   Pipeline(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
@@ -157,6 +158,7 @@ class Pipeline {
         schedule_(schedule),
         updates_(static_cast<size_t>(devices)),
         rank_(static_cast<size_t>(devices), -1) {
+    if (splits_backward(schedule)) find_weights();
     for (int32_t op = 0; op < graph.operator_count(); ++op) {
       const auto i = static_cast<size_t>(op);
       if (graph.op(op).collective < 0) add(op, placement[i], stage[i]);
@@ -198,8 +200,21 @@ class Pipeline {
     Part& part = part_on(stages_[stage], device, op);
     if (runs_once(graph_.op(op)))
       updates_[device].push_back(op);
+    else if (graph_.op(op).phase == Phase::forward)
+      part.forward.push_back(op);
     else
-      (graph_.op(op).phase == Phase::forward ? part.forward : part.backward).push_back(op);
+      part.backward.push_back(op);
+    if (weight_.empty() || graph_.op(op).phase != Phase::backward) return;
+    (weight_[op] ? part.weight : part.input).push_back(op);
+  }
+
+  void find_weights() {
+    if (const int32_t op = find_joined_backward(graph_); op >= 0)
+      throw ScheduleError(fmt::format(
+          "schedule '{}': operator '{}' writes gradients of inputs and of weights together; a mesh "
+          "strategy takes them apart",
+          pipeline_schedule_name(schedule_), graph_.op(op).name));
+    weight_ = find_weight_work(graph_);
   }
 
   /// A stage's part on a device, added when `op` is its first operator there. Few devices share a
@@ -207,7 +222,7 @@ class Pipeline {
   static Part& part_on(std::vector<Part>& parts, int32_t device, int32_t op) {
     for (auto& part : parts)
       if (part.device == device) return part;
-    parts.push_back({device, op, {}, {}});
+    parts.push_back({device, op, {}, {}, {}, {}});
     return parts.back();
   }
 
@@ -232,24 +247,24 @@ class Pipeline {
     }
   }
 
-  /// Every device has one stage, or for `interleaved` every p-th, p being the stages that have
-  /// devices of their own. Replicas and parts of split operators share a stage.
+  /// Every device has one stage, or the chunks that device_of_chunk() says, p being the stages that
+  /// have devices of their own. Replicas and parts of split operators share a stage.
   void check_stages() {
-    const bool interleaved = schedule_ == PipelineSchedule::interleaved;
+    const bool several = takes_chunks(schedule_);
     for (size_t s = 0; s < stages_.size(); ++s) {
       if (stages_[s].empty()) throw ScheduleError(fmt::format("stage {} has no operators", s + 1));
       check_parts(s);
       bool leads = false;  // whether a device of it has no earlier stage
       for (const Part& part : stages_[s]) {
         auto& rank = rank_[part.device];
-        if (rank >= 0 && !interleaved) refuse_shared_device(rank, s, part.device);
+        if (rank >= 0 && !several) refuse_shared_device(rank, s, part.device);
         if (rank >= 0) continue;
         leads = true;
         rank = static_cast<int32_t>(s);
       }
       used_ += leads;
     }
-    if (interleaved) check_turns();
+    if (several && used_ > 0) check_turns();
   }
 
   [[noreturn]] void refuse_shared_device(int32_t earlier, size_t stage, int32_t device) const {
@@ -259,22 +274,34 @@ class Pipeline {
   }
 
   void check_turns() const {
-    for (size_t s = used_; s < stages_.size(); ++s)
+    const char* name = pipeline_schedule_name(schedule_);
+    const bool v_shaped = is_v_shaped(schedule_);
+    for (size_t s = used_; s < stages_.size(); ++s) {
+      const auto lead = at(device_of_chunk(schedule_, used(), static_cast<int32_t>(s)));
       for (const Part& part : stages_[s])
-        if (at(rank_[part.device]) != s % used_)
+        if (at(rank_[part.device]) != lead)
           throw ScheduleError(fmt::format(
-              "schedule 'interleaved': stage {} is on device {}, expected device {} as for stage "
-              "{}: stages go round the {} devices in turn",
-              s + 1, part.device + 1, stages_[s % used_].front().device + 1, s % used_ + 1, used_));
-    if (used_ > 0 && stages_.size() % used_ != 0)
-      throw ScheduleError(fmt::format(
-          "schedule 'interleaved': {} stages on {} devices, expected a multiple of the devices",
-          stages_.size(), used_));
-    if (used_ > 0 && static_cast<size_t>(micro_batches_) % used_ != 0)
+              "schedule '{}': stage {} is on device {}, expected device {} as for stage {}: stages "
+              "go {} the {} devices{}",
+              name, s + 1, part.device + 1, stages_[lead].front().device + 1, lead + 1,
+              v_shaped ? "forth and back over" : "round", used_, v_shaped ? "" : " in turn"));
+    }
+    if (v_shaped && stages_.size() != 2 * used_)
       throw ScheduleError(
-          fmt::format("schedule 'interleaved': {} micro-batches on {} devices, expected a multiple "
-                      "of the devices",
-                      micro_batches_, used_));
+          fmt::format("schedule '{}': {} stages on {} devices, expected two a device", name,
+                      stages_.size(), used_));
+    if (stages_.size() % used_ != 0)
+      throw ScheduleError(
+          fmt::format("schedule '{}': {} stages on {} devices, expected a multiple of the devices",
+                      name, stages_.size(), used_));
+    if (!v_shaped && at(micro_batches_) % used_ != 0)
+      throw ScheduleError(fmt::format(
+          "schedule '{}': {} micro-batches on {} devices, expected a multiple of the devices", name,
+          micro_batches_, used_));
+    if (schedule_ == PipelineSchedule::dualpipe_v && at(micro_batches_) < 2 * used_)
+      throw ScheduleError(
+          fmt::format("schedule '{}': {} micro-batches on {} devices, expected at least {}", name,
+                      micro_batches_, used_, 2 * used_));
   }
 
   /// Where device v reads what device u sends, and u the gradients of that, v must not run more
@@ -283,7 +310,7 @@ class Pipeline {
   void check_circles() const {
     const auto ahead = [&](int32_t device) {
       const int32_t rank = rank_[device];
-      return rank < 0 ? 0 : std::min<int64_t>(warm_up(static_cast<size_t>(rank)), runs_ - 1);
+      return rank < 0 ? 0 : std::min<int64_t>(ahead_of(rank), runs_ - 1);
     };
     const DeviceLinks links(graph_, placement_, rank_.size());
     links.for_edges([&](int32_t from, int32_t to) {
@@ -302,7 +329,9 @@ class Pipeline {
     result_.order.push_back(micro * graph_.operator_count() + op);
   }
 
-  size_t chunks() const { return stages_.size() / used_; }
+  int32_t used() const { return static_cast<int32_t>(used_); }
+  int32_t chunks() const { return static_cast<int32_t>(stages_.size() / used_); }
+  int64_t ahead_of(int32_t rank) const { return warm_up(schedule_, used(), chunks(), runs_, rank); }
 
   bool flushes() const { return schedule_ != PipelineSchedule::pipedream; }
 
@@ -320,48 +349,30 @@ class Pipeline {
     result_.measured_from = static_cast<int32_t>(from);
     result_.measured_to = static_cast<int32_t>(to);
     for (const int32_t rank : rank_)
-      result_.weight_versions.push_back(
-          rank < 0 ? 1 : static_cast<int32_t>(warm_up(static_cast<size_t>(rank))) + 1);
+      result_.weight_versions.push_back(rank < 0 ? 1 : static_cast<int32_t>(ahead_of(rank)) + 1);
   }
 
-  /// Chunks of work that go forward before the first goes backward.
-  int64_t warm_up(size_t rank) const {
-    const auto m = static_cast<int64_t>(runs_), v = static_cast<int64_t>(chunks());
-    const auto after = static_cast<int64_t>(used_ - 1 - rank), p = static_cast<int64_t>(used_);
-    switch (schedule_) {
-      case PipelineSchedule::gpipe:
-        return m;
-      case PipelineSchedule::one_f_one_b:
-      case PipelineSchedule::pipedream:
-        return std::min(after, m);
-      case PipelineSchedule::interleaved:
-        return std::min(2 * after + (v - 1) * p, m * v);
+  static const std::vector<int32_t>& operators(const Part& part, ChunkWork work) {
+    switch (work) {
+      case ChunkWork::forward:
+        return part.forward;
+      case ChunkWork::input:
+        return part.input;
+      case ChunkWork::weight:
+        return part.weight;
+      case ChunkWork::backward:
+        break;
     }
-    return m;
-  }
-
-  /// The k-th chunk of a device in one direction: micro-batches in groups of p, each group through
-  /// one stage after the other.
-  void add_chunk(size_t device, int64_t k, bool forward) {
-    const auto rank = static_cast<size_t>(rank_[device]);
-    const auto p = static_cast<int64_t>(used_), v = static_cast<int64_t>(chunks());
-    const int64_t turn = k / p % v;
-    const auto stage = static_cast<size_t>((forward ? turn : v - 1 - turn) * p) + rank;
-    auto micro = static_cast<int32_t>(k / (p * v) * p + k % p);
-    if (!forward && schedule_ == PipelineSchedule::gpipe) micro = runs_ - 1 - micro;
-    for (const Part& part : stages_[stage])
-      if (part.device == static_cast<int32_t>(device))
-        for (const int32_t op : forward ? part.forward : part.backward) add_task(op, micro);
-    if (forward || flushes()) return;
-    for (const int32_t op : updates_[device]) add_task(op, micro);
+    return part.backward;
   }
 
   void add_device(size_t device) {
-    const auto total = static_cast<int64_t>(runs_) * static_cast<int64_t>(chunks());
-    const int64_t ahead = warm_up(static_cast<size_t>(rank_[device]));
-    for (int64_t k = 0; k < total + ahead; ++k) {
-      if (k < total) add_chunk(device, k, true);
-      if (k >= ahead) add_chunk(device, k - ahead, false);
+    for (const auto& task : chunk_order(schedule_, used(), chunks(), runs_, rank_[device])) {
+      for (const Part& part : stages_[task.chunk])
+        if (at(part.device) == device)
+          for (const int32_t op : operators(part, task.work)) add_task(op, task.micro_batch);
+      if (task.work == ChunkWork::forward || flushes()) continue;
+      for (const int32_t op : updates_[device]) add_task(op, task.micro_batch);
     }
   }
 
@@ -370,6 +381,7 @@ class Pipeline {
   int32_t micro_batches_, runs_ = 0;
   PipelineSchedule schedule_;
   std::vector<std::vector<Part>> stages_;
+  std::vector<bool> weight_;                   // per operator; empty where weights are no tasks
   std::vector<std::vector<int32_t>> updates_;  // per device
   std::vector<int32_t> rank_;                  // per device: its least stage, -1 without one
   size_t used_ = 0;                            // stages that have devices of their own
@@ -408,20 +420,8 @@ DispatchRule parse_dispatch_rule(std::string_view name) {
   return static_cast<DispatchRule>(parse_word("dispatch rule", name, kDispatchRules));
 }
 
-PipelineSchedule parse_pipeline_schedule(std::string_view name) {
-  return static_cast<PipelineSchedule>(parse_word("pipeline schedule", name, kPipelines));
-}
-
 const char* dispatch_rule_name(DispatchRule rule) {
   return kDispatchRules[static_cast<size_t>(rule)];
-}
-
-const char* pipeline_schedule_name(PipelineSchedule schedule) {
-  return kPipelines[static_cast<size_t>(schedule)];
-}
-
-bool is_pipeline(std::string_view name) {
-  return std::find(std::begin(kPipelines), std::end(kPipelines), name) != std::end(kPipelines);
 }
 
 void check_schedule(const ScheduleSpec& spec, const Graph& graph, int32_t devices) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "graph/graph.h"
+#include "strategy/chunk_order.h"
 
 namespace trinity {
 
@@ -26,19 +27,9 @@ enum class DispatchRule : uint8_t {
   order,     ///< a fixed sequence a device, whose head the device waits for
 };
 
-/// The orders that pipelines are named by (manual/simulator.md "Pipelines").
-enum class PipelineSchedule : uint8_t {
-  gpipe,        ///< all forward micro-batches, then all backward ones, last first
-  one_f_one_b,  ///< warm-up, then forward and backward in turn
-  interleaved,  ///< 1F1B over several chunks of layers a device
-  pipedream,    ///< 1F1B without a flush: updates after every mini-batch, weights stashed
-};
-
-/// Both throw ArgumentError naming the accepted words ("1f1b" for one_f_one_b).
+/// Throws ArgumentError naming the accepted words.
 DispatchRule parse_dispatch_rule(std::string_view name);
-PipelineSchedule parse_pipeline_schedule(std::string_view name);
 const char* dispatch_rule_name(DispatchRule rule);
-const char* pipeline_schedule_name(PipelineSchedule schedule);
 
 /// How a placed graph is run: how often, and in which order on every device.
 struct Schedule {
@@ -78,9 +69,6 @@ struct ScheduleSpec {
   bool operator==(const ScheduleSpec&) const = default;
 };
 
-/// Whether a schedule of this name is a pipeline.
-bool is_pipeline(std::string_view name);
-
 /// Throws ArgumentError unless the name is known, only fields of this name are filled, and these
 /// have an entry an operator (`priority`, no NaN; `stage`, of any value for members of collectives,
 /// which belong to no stage) or a list a device, of existing tasks (`order`). Throws LimitError
@@ -98,9 +86,11 @@ std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_
 
 /// A pipeline's schedule: stage[o] numbers the stage of operator o from 0 (backward and update
 /// operators carry the stage of their forward operator). A stage runs on one device, or on several:
-/// its replicas, the parts of its split operators; for `interleaved` stages k, k + p, k + 2 p, ...
-/// share the devices of the k-th of p. A stage runs its operators of one direction and micro-batch
-/// in ascending order, updates last, or (pipedream) after the backward ones of every mini-batch.
+/// its replicas, the parts of its split operators; stages that are chunks of one device are where
+/// device_of_chunk() says, p being the stages that have devices of their own. A device goes by
+/// chunk_order(); of a task it runs the operators in ascending order, updates last, or (pipedream)
+/// after the backward ones of every mini-batch. Where a schedule has weight parts, they are the
+/// operators that find_weight_work() names (graph/split_backward.h).
 ///
 /// With p stages, stage s of `pipedream` (from 0) runs w = p - 1 - s forwards ahead and keeps
 /// w + 1 versions of its weights. The stream is measured between the ends of mini-batches 4 p + 4
@@ -108,9 +98,11 @@ std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_
 ///
 /// Throws ScheduleError for a stage that goes on from one device to another, stages that devices do
 /// not hold as said, stages
-/// against the order of the graph, where the schedule could not go on (naming the operators), or
-/// (interleaved) micro-batches that are no multiple of the devices; ArgumentError for lists of
-/// another length and numbers out of range; LimitError for more than 2^31 tasks.
+/// against the order of the graph, where the schedule could not go on (naming the operators),
+/// (interleaved) micro-batches that are no multiple of the devices, (dualpipe-v) fewer than twice
+/// the devices, or a backward operator that writes both gradients where the schedule takes them
+/// apart; ArgumentError for lists of another length and numbers out of range; LimitError for more
+/// than 2^31 tasks.
 Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
                            std::span<const int32_t> stage, int32_t micro_batches,
                            PipelineSchedule schedule);

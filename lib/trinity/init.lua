@@ -75,6 +75,7 @@ local trinity = late.modules(function()
     compare = require 'trinity.methods.compare',
     pase = require 'trinity.pase',
     lower = require('trinity.strategy.splits').lower,
+    schedule_bubble = require('trinity.strategy.parallelism').schedule_bubble,
     iteration_space = require('trinity.strategy.splits').iteration_space,
     pipeline = require 'trinity.pipeline',
     parallel_map = require 'trinity.parallel',

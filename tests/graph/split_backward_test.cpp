@@ -12,9 +12,9 @@ using namespace trinity;
 
 namespace {
 
-int32_t add(GraphBuilder& builder, const char* name, const char* type,
-            const std::vector<int32_t>& inputs, std::vector<int64_t> shape,
-            std::vector<Parameter> parameters = {}, double flops = 0) {
+int32_t add_typed(GraphBuilder& builder, const char* name, const char* type,
+                  const std::vector<int32_t>& inputs, std::vector<int64_t> shape,
+                  std::vector<Parameter> parameters = {}, double flops = 0) {
   Operator op;
   op.name = name;
   op.type = type;
@@ -29,16 +29,17 @@ int32_t add(GraphBuilder& builder, const char* name, const char* type,
 
 /// x -> Gemm "first" -> norm -> Gemm "second" -> product with a tied Variable -> loss. The Variable
 /// is read by an embedding too.
-Graph network() {
+Graph two_part_network() {
   GraphBuilder builder("network");
-  const int32_t ids = add(builder, "ids", "Input", {}, {8});
-  const int32_t table = add(builder, "table", "Variable", {}, {16, 4}, {{"weight", {16, 4}}});
-  const int32_t x = add(builder, "embedding", "Gather", {table, ids}, {8, 4});
-  const int32_t a = add(builder, "first", "Gemm", {x}, {8, 4}, {{"weight", {4, 4}}}, 256);
-  const int32_t b = add(builder, "norm", "LayerNormalization", {a}, {8, 4}, {{"scale", {4}}}, 160);
-  const int32_t c = add(builder, "second", "Gemm", {b}, {8, 4}, {{"weight", {4, 4}}}, 256);
-  const int32_t d = add(builder, "logits", "MatMul", {c, table}, {8, 16}, {}, 1024);
-  add(builder, "loss", "Softmax", {d}, {8, 16}, {}, 100);
+  const int32_t ids = add_typed(builder, "ids", "Input", {}, {8});
+  const int32_t table = add_typed(builder, "table", "Variable", {}, {16, 4}, {{"weight", {16, 4}}});
+  const int32_t x = add_typed(builder, "embedding", "Gather", {table, ids}, {8, 4});
+  const int32_t a = add_typed(builder, "first", "Gemm", {x}, {8, 4}, {{"weight", {4, 4}}}, 256);
+  const int32_t b =
+      add_typed(builder, "norm", "LayerNormalization", {a}, {8, 4}, {{"scale", {4}}}, 160);
+  const int32_t c = add_typed(builder, "second", "Gemm", {b}, {8, 4}, {{"weight", {4, 4}}}, 256);
+  const int32_t d = add_typed(builder, "logits", "MatMul", {c, table}, {8, 16}, {}, 1024);
+  add_typed(builder, "loss", "Softmax", {d}, {8, 16}, {}, 100);
   return lower_to_training(builder.build(), {});
 }
 
@@ -58,7 +59,7 @@ std::string writers(const Graph& graph, const Operator& op) {
 }  // namespace
 
 TEST_CASE("a backward operator with weights becomes an input part and a weight part") {
-  const auto whole = network();
+  const auto whole = two_part_network();
   const auto cut = split_backward(whole);
   const auto& graph = cut.graph;
   CHECK(graph.operator_count() == whole.operator_count() + 4);
@@ -80,7 +81,7 @@ TEST_CASE("a backward operator with weights becomes an input part and a weight p
 }
 
 TEST_CASE("the parts of a backward operator share its work") {
-  const auto whole = network();
+  const auto whole = two_part_network();
   const auto graph = split_backward(whole).graph;
   CHECK(graph.flops() == whole.flops());
   CHECK(named(graph, "first/grad").flops == 256);  // of 512
@@ -96,7 +97,7 @@ TEST_CASE("the parts of a backward operator share its work") {
 }
 
 TEST_CASE("weight work is what no earlier stage waits for") {
-  const auto graph = split_backward(network()).graph;
+  const auto graph = split_backward(two_part_network()).graph;
   const auto weight = find_weight_work(graph);
   std::string found;
   for (int32_t op = 0; op < graph.operator_count(); ++op)
@@ -107,7 +108,7 @@ TEST_CASE("weight work is what no earlier stage waits for") {
 }
 
 TEST_CASE("what is computed again runs before the input part, and is kept for the weight part") {
-  const auto whole = network();
+  const auto whole = two_part_network();
   std::vector<int32_t> stage(static_cast<size_t>(whole.operator_count()), 0);
   for (int32_t op = 0; op < whole.operator_count(); ++op)
     if (is_variable(whole.op(op))) stage[static_cast<size_t>(op)] = -1;

@@ -104,7 +104,7 @@ std::vector<Course> learn_together(const std::shared_ptr<const Problem>& problem
   return courses;
 }
 
-AgentOptions small_options() {
+AgentOptions peer_options() {
   AgentOptions options;
   options.groups = 6;
   options.samples = 7;
@@ -135,12 +135,12 @@ void compare(const AgentOptions& options, int size, double tolerance) {
 TEST_CASE("peers learn from each other's samples what one process learns from all") {
   for (const int size : {2, 3}) {
     CAPTURE(size);
-    compare(small_options(), size, 1e-3);
+    compare(peer_options(), size, 1e-3);
   }
 }
 
 TEST_CASE("peers agree with one process under every ratio, mask and both engines" * test::needs_torch) {
-  auto options = small_options();
+  auto options = peer_options();
   options.dropout = 0.2;
   for (const auto mask : {DropoutMask::batch, DropoutMask::sample, DropoutMask::fresh}) {
     options.dropout_mask = mask;
@@ -153,7 +153,7 @@ TEST_CASE("peers agree with one process under every ratio, mask and both engines
 
 TEST_CASE("more peers than samples are refused") {
   ThreadPool pool(1);
-  auto options = small_options();
+  auto options = peer_options();
   options.samples = 2;
   CHECK_THROWS_WITH_AS(Agent(chain_problem(), options, pool, AgentPeers{0, 3, {}, {}}),
                        "option 'samples': expected one or more for each of 3 processes, got 2",

@@ -127,6 +127,109 @@ TEST_CASE("interleaved 1F1B goes through the chunks of a device in groups of mic
   CHECK(text_of(graph, schedule, 1) == "f1.0 f1.1 f3.0 b3.0 f3.1 b3.1 b1.0 b1.1 u1.1 u3.1");
 }
 
+namespace {
+
+/// As pipeline_graph(), with backward operators in two: "i0", ... gradients of inputs, "w0", ... of
+/// weights, which read what comes into the stage forwards and backwards; all take one. Operator
+/// names tell the stage.
+Graph two_part_graph(int stages, double time_s = 1) {
+  test::GraphMaker make("parts");
+  std::vector<int> forward, weight(static_cast<size_t>(stages));
+  for (int s = 0; s < stages; ++s) {
+    forward.push_back(make.op("f" + std::to_string(s), time_s));
+    if (s > 0) make.edge(forward[static_cast<size_t>(s) - 1], forward.back(), 1);
+  }
+  int gradient = -1;
+  for (int s = stages - 1; s >= 0; --s) {
+    const auto i = static_cast<size_t>(s);
+    const int input = make.op_of(Phase::backward, "i" + std::to_string(s), time_s, forward[i]);
+    weight[i] = make.op_of(Phase::backward, "w" + std::to_string(s), time_s, forward[i]);
+    const int kept = make.output(forward[i], 1);
+    for (const int reader : {input, weight[i]}) {
+      make.read(reader, kept);
+      if (gradient >= 0) make.read(reader, gradient);
+    }
+    gradient = make.output(input, 1);
+  }
+  for (int s = 0; s < stages; ++s) {
+    const auto i = static_cast<size_t>(s);
+    make.edge(weight[i], make.op_of(Phase::update, "u" + std::to_string(s), 0, forward[i]), 1);
+  }
+  return make.build();
+}
+
+std::vector<int32_t> in_chunks(const Graph& graph, PipelineSchedule kind, int32_t devices,
+                               std::vector<int32_t>& stage) {
+  std::vector<int32_t> placement;
+  for (const auto& op : graph.operators()) {
+    stage.push_back(std::stoi(op.name.substr(1)));
+    placement.push_back(device_of_chunk(kind, devices, stage.back()));
+  }
+  return placement;
+}
+
+}  // namespace
+
+TEST_CASE("zero-bubble schedules delay gradients of weights, and update last") {
+  const auto graph = two_part_graph(2);
+  std::vector<int32_t> stage;
+  const auto placement = in_chunks(graph, PipelineSchedule::zb_h1, 2, stage);
+  const auto schedule = pipeline_schedule(graph, placement, 2, stage, 2, PipelineSchedule::zb_h1);
+  CHECK(text_of(graph, schedule, 0) == "f0.0 f0.1 i0.0 w0.0 i0.1 w0.1 u0.1");
+  CHECK(text_of(graph, schedule, 1) == "f1.0 i1.0 f1.1 i1.1 w1.0 w1.1 u1.1");
+  const auto joined = pipeline_graph(2);
+  CHECK_THROWS_WITH_AS(schedule_of(joined, 2, 2, PipelineSchedule::zb_h1),
+                       doctest::Contains("'b1' writes gradients of inputs and of weights together"),
+                       ScheduleError);
+}
+
+TEST_CASE("zero-bubble pipelines of equal stages take what their bubble says") {
+  struct Case {
+    PipelineSchedule kind;
+    int32_t p, v, m;
+    double step;  // in forward passes of a chunk
+  };
+  for (const auto& [kind, p, v, m, step] :
+       {Case{PipelineSchedule::zb_h1, 4, 1, 8, 3 * 8 + 3},
+        {PipelineSchedule::zb_h1, 2, 1, 2, 3 * 2 + 1},
+        {PipelineSchedule::zb_v, 4, 2, 8, 6 * 8 + 3},
+        {PipelineSchedule::zb_v, 3, 2, 9, 6 * 9 + 2},
+        {PipelineSchedule::dualpipe_v, 4, 2, 8, 6 * 8 + 3},
+        {PipelineSchedule::zb_interleaved, 4, 2, 8, 6 * 8 + 3}}) {
+    CAPTURE(pipeline_schedule_name(kind));
+    const auto graph = two_part_graph(p * v);
+    std::vector<int32_t> stage;
+    const auto placement = in_chunks(graph, kind, p, stage);
+    const auto schedule = pipeline_schedule(graph, placement, p, stage, m, kind);
+    CHECK(schedule.order.size() == static_cast<size_t>((3 * m + 1) * p * v));
+    CHECK(std::set<int32_t>(schedule.order.begin(), schedule.order.end()).size() ==
+          schedule.order.size());
+    CHECK(execute(graph, schedule, static_cast<size_t>(p), 1).step == step);
+    CHECK(schedule_bubble(kind, p, v, m).of_step == doctest::Approx(step / (3.0 * m * v) - 1));
+  }
+}
+
+TEST_CASE("schedules in V shape take two stages a device, forth and back") {
+  const auto graph = two_part_graph(4);
+  std::vector<int32_t> stage;
+  const auto round = in_chunks(graph, PipelineSchedule::interleaved, 2, stage);
+  CHECK_THROWS_WITH_AS(
+      pipeline_schedule(graph, round, 2, stage, 4, PipelineSchedule::zb_v),
+      doctest::Contains("stage 3 is on device 1, expected device 2 as for stage 2: "
+                        "stages go forth and back over the 2 devices"),
+      ScheduleError);
+  std::vector<int32_t> plain;
+  const auto single = in_chunks(graph, PipelineSchedule::zb_h1, 4, plain);
+  CHECK_THROWS_WITH_AS(pipeline_schedule(graph, single, 4, plain, 8, PipelineSchedule::zb_v),
+                       doctest::Contains("4 stages on 4 devices, expected two a device"),
+                       ScheduleError);
+  std::vector<int32_t> again;
+  const auto v_shape = in_chunks(graph, PipelineSchedule::zb_v, 2, again);
+  CHECK_THROWS_WITH_AS(pipeline_schedule(graph, v_shape, 2, again, 3, PipelineSchedule::dualpipe_v),
+                       doctest::Contains("3 micro-batches on 2 devices, expected at least 4"),
+                       ScheduleError);
+}
+
 TEST_CASE("PipeDream takes turns without a flush, and updates after every backward") {
   const auto graph = pipeline_graph(2);
   const auto schedule = schedule_of(graph, 2, 3, PipelineSchedule::pipedream);

@@ -1,5 +1,6 @@
 #include "lua/bind/module.h"
 #include "strategy/lower.h"
+#include "strategy/mesh_schedule.h"
 
 namespace trinity::lua {
 namespace {
@@ -200,9 +201,10 @@ void push_coordinates(lua_State* L, const Mesh& mesh) {
 }
 
 /// lower_strategy(graph, cluster, strategy) -> { graph =, placement =, schedule =, stage =,
-/// origin =, home =, layers =, part =, coordinates = }, lists from 1: device and virtual stage of
-/// every operator of the lowered graph, the original one (0: what moves or sums), where the first
-/// part of every original one is, the layers of every stage. strategy: { mesh =, schedule =, ... }.
+/// origin =, home =, layers =, pipeline =, part =, coordinates = }, lists from 1: device and virtual
+/// stage of every operator of the lowered graph, the original one (0: what moves or sums), where the
+/// first part of every original one is, the layers of every virtual stage and where on the axis
+/// `pipeline` it is. strategy: { mesh =, schedule =, ... }.
 int lower_strategy(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1, "graph");
   const auto& cluster = object_arg<const Cluster>(L, 2, "cluster");
@@ -223,11 +225,21 @@ int lower_strategy(lua_State* L) {
   set_list("home", lowered.home, 1);
   set_list("layers", lowered.layers, 0);
   set_list("part", lowered.part, 1);
+  set_list("pipeline", lowered.pipeline, 1);
   set_field(L, "schedule", lowered.schedule.name);
   return 1;
 }
 
-constexpr luaL_Reg kStrategyFunctions[] = {TRINITY_BIND("lower_strategy", lower_strategy)};
+/// schedule_bubble(strategy) -> idle over ideal time of equal stages: of a device, of the step.
+int equal_stage_bubble(lua_State* L) {
+  const auto bubble = schedule_bubble(parallelism_arg(L, 1));
+  lua_pushnumber(L, bubble.of_device);
+  lua_pushnumber(L, bubble.of_step);
+  return 2;
+}
+
+constexpr luaL_Reg kStrategyFunctions[] = {TRINITY_BIND("lower_strategy", lower_strategy),
+                                           TRINITY_BIND("schedule_bubble", equal_stage_bubble)};
 
 }  // namespace
 

@@ -1,11 +1,19 @@
 -- What a strategy says and what it costs, in words: strategy:explain().
 
+local parallelism = require 'trinity.strategy.parallelism'
 local simulator = require 'trinity.strategy.simulator'
 local util = require 'trinity.base.util'
 
 local axes = { 'pipeline', 'data', 'expert', 'context', 'tensor' }
 local sharded = { "the optimiser's state", "the optimiser's state and gradients",
   "the optimiser's state, gradients and weights" }
+
+-- Where recomputed, with the forward pass that is repeated.
+local function bubble_line(found)
+  local of_device, of_step = parallelism.schedule_bubble(found)
+  return ('bubble of equal stages: %.4g of their work%s'):format(of_device,
+    of_step - of_device > 1e-9 and (', %.4g with the last one\'s start'):format(of_step) or '')
+end
 
 local function mesh_lines(found)
   local mesh, devices, sizes, used = found.mesh, #found.problem.cluster.devices, {}, 1
@@ -19,6 +27,7 @@ local function mesh_lines(found)
     used, devices, used < devices and (', %d idle'):format(devices - used) or ''),
     ('schedule: %s, %d micro-batch%s a step of the graph\'s batch, on %d replica%s'):format(found.schedule or '1f1b',
       micro_batches, micro_batches > 1 and 'es' or '', data, data > 1 and 's' or ''),
+    bubble_line(found),
     ('recomputed before backward: %s'):format(found.recompute or 'none') }
   if found.sequence_parallel then lines[#lines + 1] = 'what tensor leaves whole is cut along the sequence' end
   if (found.shard or 0) > 0 then lines[#lines + 1] = ('shared out over data: %s'):format(sharded[found.shard]) end

@@ -3,6 +3,7 @@
 
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
+local check = require 'trinity.base.check'
 local graphs = require 'trinity.graph'
 local options = require 'trinity.base.options'
 local util = require 'trinity.base.util'
@@ -18,16 +19,18 @@ local mesh = options.declare('trinity.Mesh', { kind = 'axis',
   { 'expert', 'integer', 1, least = 1, most = 4096, help = 'of data: devices that share the experts' },
 })
 
+local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-interleaved', 'zb-v', 'dualpipe-v' }
+
 local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
   help = 'A strategy that is the same for all layers. The batch of the graph is a micro-batch of one replica.',
   { 'mesh', mesh, needed = true, help = 'how devices are used' },
   { 'order', 'table', as = "('tensor'|'context'|'expert'|'data'|'pipeline')[]",
     otherwise = 'tensor, context, expert, data, pipeline', help = 'axes, innermost first' },
   { 'devices', 'integers', least = 1, most = 2 ^ 20, otherwise = "the cluster's", help = 'that the mesh is made of' },
-  { 'schedule', options.words('trinity.MeshSchedule', { 'gpipe', '1f1b', 'interleaved' }), '1f1b',
-    help = 'of stages' },
+  { 'schedule', options.words('trinity.MeshSchedule', schedules), '1f1b', help = 'of stages' },
   { 'micro_batches', 'integer', 1, least = 1, most = 2 ^ 20, help = 'of a step' },
-  { 'virtual_stages', 'integer', 1, least = 1, most = 4096, help = 'of a device, where interleaved' },
+  { 'virtual_stages', 'integer', 1, least = 1, most = 4096,
+    help = 'of a device: some of interleaved schedules, two of zb-v and dualpipe-v' },
   { 'stages', 'integers', least = 0, most = 2 ^ 20, otherwise = 'equally many',
     help = 'layers of every virtual stage' },
   { 'recompute', options.words('trinity.RecomputeWord', { 'none', 'selective', 'full' }), 'none',
@@ -64,6 +67,11 @@ local function key_of(given)
   return table.concat(words, ' ')
 end
 
+--- The engine's message as one of `owner`.
+local function refuse(owner, message, inner)
+  util.fail('%s: %s', owner, (util.unplaced(tostring(message)):gsub('^trinity%.' .. inner .. ': ', '')))
+end
+
 local most_kept = 8
 local kept = setmetatable({}, { __mode = 'k' }) -- by graph: lists of { key, cluster, lowered }
 
@@ -75,9 +83,9 @@ function parallelism.lower(owner, graph, cluster, given)
     if entry.key == key and entry.cluster == cluster then return entry.lowered end
   end
   local ok, low = pcall(core.lower_strategy, graph.handle, cluster.handle, given)
-  if not ok then util.fail('%s: %s', owner, (util.unplaced(tostring(low)):gsub('^trinity%.lower_strategy: ', ''))) end
-  local lowered = { graph = graphs.wrap(low.graph), origin = low.origin, layers = low.layers, part = low.part,
-    coordinates = low.coordinates,
+  if not ok then refuse(owner, low, 'lower_strategy') end
+  local lowered = { graph = graphs.wrap(low.graph), origin = low.origin, layers = low.layers, pipeline = low.pipeline,
+    part = low.part, coordinates = low.coordinates,
     home = array.int32_of(low.home), plan = { placement = array.int32_of(low.placement), schedule = low.schedule,
       micro_batches = given.micro_batches or 1, stage = low.stage } }
   table.insert(list, 1, { key = key, cluster = cluster, lowered = lowered })
@@ -93,6 +101,20 @@ function parallelism.first_devices(low)
     if at.data[device] == 0 and at.context[device] == 0 and at.tensor[device] == 0 then first[stage + 1] = device end
   end
   return first
+end
+
+--- Idle time over ideal time of a mesh's schedule where stages are equal and messages free, and a forward pass,
+--- gradients of inputs and gradients of weights take equally long. The first number is of the device that takes longest
+--- from its first task to its last, as papers count, the second of the step, which the last stage begins later.
+---@param strategy trinity.MeshStrategy|trinity.Strategy
+---@return number of_device
+---@return number of_step
+function parallelism.schedule_bubble(strategy)
+  local owner = 'trinity.schedule_bubble'
+  if not parallelism.is(strategy) then check.wrong(owner, 1, 'strategy', strategy, 'a strategy with a mesh') end
+  local ok, of_device, of_step = pcall(core.schedule_bubble, parallelism.fields(owner, strategy))
+  if not ok then refuse(owner, of_device, 'schedule_bubble') end
+  return of_device, of_step
 end
 
 return parallelism

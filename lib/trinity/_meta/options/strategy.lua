@@ -5,7 +5,7 @@ error 'this file is for editors'
 
 ---@alias trinity.MdpeMode 'linear'|'hinge'|'both'
 ---@alias trinity.MdpeScale 'log'|'log_time'|'sqrt'|'linear'
----@alias trinity.MeshSchedule 'gpipe'|'1f1b'|'interleaved'
+---@alias trinity.MeshSchedule 'gpipe'|'1f1b'|'interleaved'|'zb-h1'|'zb-interleaved'|'zb-v'|'dualpipe-v'
 ---@alias trinity.RecomputeWord 'none'|'selective'|'full'
 
 --- How many plans are priced.
@@ -47,7 +47,7 @@ error 'this file is for editors'
 ---@field devices? integer[] that the mesh is made of (default: the cluster's; 1 to 1048576)
 ---@field schedule? trinity.MeshSchedule of stages (default '1f1b')
 ---@field micro_batches? integer of a step (default 1; 1 to 1048576)
----@field virtual_stages? integer of a device, where interleaved (default 1; 1 to 4096)
+---@field virtual_stages? integer of a device: some of interleaved schedules, two of zb-v and dualpipe-v (default 1; 1 to 4096)
 ---@field stages? integer[] layers of every virtual stage (default: equally many; 0 to 1048576)
 ---@field recompute? trinity.RecomputeWord before backward: the core of attention, or whole layers (default 'none')
 ---@field sequence_parallel? boolean what tensor leaves whole is cut along the sequence (default false)

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace trinity {
+
+/// The orders that pipelines are named by (manual/simulator.md "Pipelines").
+enum class PipelineSchedule : uint8_t {
+  gpipe,           ///< all forward micro-batches, then all backward ones, last first
+  one_f_one_b,     ///< warm-up, then forward and backward in turn
+  interleaved,     ///< 1F1B over several chunks of layers a device
+  zb_h1,           ///< 1F1B of input parts; stage r delays weight parts by r micro-batches
+  zb_interleaved,  ///< the same over several chunks a device (PyTorch's InterleavedZeroBubble)
+  zb_v,            ///< two chunks a device in V shape, without a bubble (PyTorch's ZBVZeroBubble)
+  dualpipe_v,      ///< two chunks in V shape, forward and backward paired (DeepSeek's DualPipeV)
+  pipedream,       ///< 1F1B without a flush: updates after every mini-batch, weights stashed
+};
+
+/// Throws ArgumentError naming the accepted words ("1f1b" for one_f_one_b, "zb-h1" for zb_h1).
+PipelineSchedule parse_pipeline_schedule(std::string_view name);
+const char* pipeline_schedule_name(PipelineSchedule schedule);
+/// Whether a schedule of this name is a pipeline.
+bool is_pipeline(std::string_view name);
+
+/// Whether weight parts of the backward pass are tasks of their own (graph/split_backward.h).
+bool splits_backward(PipelineSchedule schedule);
+/// Whether devices have several chunks of layers.
+bool takes_chunks(PipelineSchedule schedule);
+/// Whether they are two, in V shape: the first device has the first and the last.
+bool is_v_shaped(PipelineSchedule schedule);
+
+/// The device, of p, of a chunk, which is a virtual stage: chunks go round the devices in turn, or
+/// in V shape forth and back.
+int32_t device_of_chunk(PipelineSchedule schedule, int32_t p, int32_t chunk);
+
+/// Work on one chunk for one micro-batch.
+enum class ChunkWork : uint8_t {
+  forward,
+  backward,  ///< gradients of inputs and of weights together
+  input,     ///< gradients of inputs alone: what the chunk before waits for
+  weight,    ///< gradients of weights alone, for which no chunk waits
+};
+
+struct ChunkTask {
+  ChunkWork work;
+  int32_t chunk;
+  int32_t micro_batch;
+
+  bool operator==(const ChunkTask&) const = default;
+};
+
+/// Chunks that a device runs forward before it runs the first backward; v chunks a device.
+int64_t warm_up(PipelineSchedule schedule, int32_t p, int32_t v, int32_t micro_batches,
+                int32_t device);
+
+/// The tasks of a device in order, all of its chunks and micro-batches. Interleaved schedules need
+/// micro-batches that p divides, V-shaped ones v = 2, dualpipe_v at least 2 p micro-batches; zb_h1
+/// and zb_v reach their bubble with p and 2 p.
+///
+/// gpipe: Huang et al. 2019; 1f1b, interleaved: Narayanan et al. 2021 (SC), section 2.2; zb_h1: Qi
+/// et al. 2024 (Zero Bubble), section 2, figure 2; zb_v: there, section 6; dualpipe_v: DeepSeek-V3.
+/// The orders of zb_interleaved, zb_v and dualpipe_v are those of PyTorch 2.13; what that overlaps
+/// of dualpipe_v, forward with a backward, runs one after the other here.
+std::vector<ChunkTask> chunk_order(PipelineSchedule schedule, int32_t p, int32_t v,
+                                   int32_t micro_batches, int32_t device);
+
+/// What a device works on all of its chunks for one micro-batch, in any unit of time.
+struct ChunkTimes {
+  double forward = 1, input = 1, weight = 1;
+
+  double sum() const { return forward + input + weight; }
+};
+
+/// Idle time over ideal time, the work of one device.
+struct ScheduleBubble {
+  /// Of the device that takes longest from its first task to its last: what papers on pipelines
+  /// state, since where stages update on their own the next step fills what a later start leaves.
+  double of_device = 0;
+  double of_step = 0;  ///< from the first task of any device to the last: what a step takes
+};
+
+/// Runs the order on equal stages with free messages. O(tasks); throws LimitError for more than
+/// 2^28 of them, ArgumentError for pipedream, which has no step.
+ScheduleBubble schedule_bubble(PipelineSchedule schedule, int32_t p, int32_t v,
+                               int32_t micro_batches, const ChunkTimes& times = {});
+
+}  // namespace trinity

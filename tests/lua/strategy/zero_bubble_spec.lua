@@ -1,0 +1,195 @@
+-- Zero-bubble schedules of meshes: what they lower to, their bubbles in papers, orders and simulations, memory, refusals.
+
+local trinity = require 'trinity'
+
+--- Devices with equal matrix products and nothing else that takes time, and links that take none.
+local function ideal_cluster(count)
+  local kind = trinity.devices.with('p100', { peak_flops_per_s = { float32 = 1e12 }, memory_bytes = 1e13,
+    memory_bandwidth_bytes_per_s = 1e15, launch_s = 0 })
+  local devices, links = {}, {}
+  for i = 1, count do
+    devices[i] = { name = 'd' .. i, type = 'ideal' }
+    for k = 1, i - 1 do
+      links[#links + 1] = { from = 'd' .. k, to = 'd' .. i, bandwidth_bytes_per_s = 1e17, latency_s = 0 }
+    end
+  end
+  return trinity.cluster { name = 'ideal', device_types = { ideal = kind }, devices = devices, links = links }
+end
+
+--- Equal products one behind the other; what stands around them is a thousandth of one.
+local function chain(layers)
+  local net = trinity.layers.new('chain', { batch_size = 2048 })
+  local x = net:linear('enter', net:input('x', { 2048, 1 }), 2048)
+  for i = 1, layers do x = net:linear(('block_%d/product'):format(i), x, 2048) end
+  net:softmax_cross_entropy('loss', net:linear('leave', x, 1), net:input('y', { 2048 }, 'int64'))
+  return net:build():to_training()
+end
+
+local function gpt2(options)
+  local given = { layers = 8, hidden = 64, heads = 4, sequence = 32, positions = 32, vocabulary = 100, batch_size = 2,
+    dropout = 0, fused = false }
+  for key, value in trinity.sorted_pairs(options or {}) do given[key] = value end
+  return trinity.model('gpt2', given)
+end
+
+local function lowered(problem, plan)
+  return require('trinity.strategy.simulator').lowered('zero_bubble_spec', problem, plan)
+end
+
+describe('equal stages with free links', function()
+  local problem = trinity.problem { graph = chain(8), cluster = ideal_cluster(4) }
+  local function idle_of(plan)
+    plan.mesh = { pipeline = 4 }
+    local metrics, work = problem:strategy(plan).metrics, 0
+    for d = 1, 4 do work = work + metrics:compute_busy_s(d) end
+    return metrics.step_time_s * 4 / work - 1, trinity.schedule_bubble(plan)
+  end
+
+  it('idle as long as papers say, within what stands around them', function()
+    local function check(plan, device, step)
+      local idle, of_device, of_step = idle_of(plan)
+      expect(of_device):near(device, 1e-9)
+      expect(of_step):near(step, 1e-9)
+      expect(idle):near(step, 0.004)
+    end
+    check({ schedule = 'gpipe', micro_batches = 8 }, 3 / 8, 3 / 8)
+    check({ schedule = '1f1b', micro_batches = 8 }, 3 / 8, 3 / 8)
+    check({ schedule = 'interleaved', virtual_stages = 2, micro_batches = 8 }, 3 / 16, 3 / 16)
+    check({ schedule = 'zb-h1', micro_batches = 8 }, 3 / 24, 3 / 24)
+    check({ schedule = 'zb-h1', micro_batches = 12 }, 3 / 36, 3 / 36)
+    check({ schedule = 'zb-v', virtual_stages = 2, micro_batches = 8 }, 0, 3 / 48)
+    check({ schedule = 'dualpipe-v', virtual_stages = 2, micro_batches = 8 }, 3 / 48, 3 / 48)
+    check({ schedule = 'zb-h1', micro_batches = 8, recompute = 'full' }, 6 / 32, 6 / 32)
+  end)
+  it('idle as long as the order says where no paper does', function()
+    local idle, _, of_step = idle_of { schedule = 'zb-interleaved', virtual_stages = 2, micro_batches = 8 }
+    expect(idle):near(of_step, 0.004)
+  end)
+  it('do the same work under every schedule', function()
+    local function work(plan)
+      plan.mesh, plan.micro_batches = { pipeline = 4 }, 8
+      local metrics, sum = problem:strategy(plan).metrics, 0
+      for d = 1, 4 do sum = sum + metrics:compute_busy_s(d) end
+      return sum
+    end
+    local plain = work { schedule = '1f1b' }
+    expect(work { schedule = 'zb-h1' }):near(plain, plain * 1e-6)
+    expect(work { schedule = 'zb-v', virtual_stages = 2 }):near(plain, plain * 1e-6)
+  end)
+end)
+
+describe('zero-bubble schedules', function()
+  local problem = trinity.problem { graph = gpt2(), cluster = trinity.cluster 'dgx_a100x4' }
+  local function strategy(schedule, more)
+    local plan = { mesh = { pipeline = 4 }, schedule = schedule, micro_batches = 8,
+      virtual_stages = schedule:match 'v$' and 2 or nil }
+    for key, value in trinity.sorted_pairs(more or {}) do plan[key] = value end
+    return problem:strategy(plan)
+  end
+
+  it('make steps shorter than 1F1B does, where launches of kernels are little beside their work', function()
+    local large = trinity.problem { cluster = trinity.cluster 'dgx_a100x4',
+      graph = gpt2 { hidden = 1024, heads = 16, sequence = 512, positions = 512, batch_size = 4 } }
+    local function step(schedule, virtual)
+      return large:strategy({ mesh = { pipeline = 4 }, schedule = schedule, micro_batches = 8, virtual_stages = virtual })
+        .metrics.step_time_s
+    end
+    expect(step('zb-h1') / step('1f1b')):below(0.85)
+    expect(step('zb-interleaved', 2) / step('interleaved', 2)):below(0.92)
+    expect(step('zb-v', 2)):below(step('dualpipe-v', 2))
+    expect(step('dualpipe-v', 2)):below(step('zb-h1'))
+    expect(strategy('1f1b').metrics.step_time_s):below(strategy('zb-h1').metrics.step_time_s) -- launches alone
+  end)
+  it('run every task once, gradients of weights before their update, after those of what comes behind', function()
+    for _, schedule in ipairs { 'zb-h1', 'zb-v', 'dualpipe-v' } do
+      local inner, plan = lowered(problem, strategy(schedule))
+      local timeline = require('trinity.strategy.simulator').timeline('zero_bubble_spec', inner, plan)
+      local graph, count, parts = inner.graph, inner.graph.operators, 0
+      local number = {}
+      for op = 1, count do number[graph:operator(op).name] = op end
+      for op = 1, count do
+        local name = graph:operator(op).name
+        local whole = name:match '^(.*)/weight@%d+$' or name:match '^(.*)/weight$'
+        if whole then
+          parts = parts + 1
+          local update = number[name:gsub('/grad.*', '/update')]
+          for micro = 0, 7 do
+            local task = micro * count + op
+            expect(timeline.end_s[task] >= timeline.start_s[task]):truthy() -- ran
+            local input = micro * count + (number[whole] or number[whole .. '@0'])
+            expect(timeline.start_s[task] >= timeline.end_s[input]):truthy()
+            if update then expect(timeline.start_s[7 * count + update] >= timeline.end_s[task]):truthy() end
+          end
+        end
+      end
+      expect(parts > 8 * 6):truthy()
+    end
+  end)
+  it('keep on stage r of ZB-H1 p - r micro-batches, and what r weight parts read', function()
+    local plain, h1 = strategy('1f1b').metrics, strategy('zb-h1').metrics
+    local function grown(d) return h1:memory_bytes(d) / plain:memory_bytes(d) end
+    expect(grown(1)):near(1, 0.1)
+    expect(grown(2)):below(grown(3))
+    expect(grown(3)):below(grown(4))
+    expect(grown(4) > 1.5):truthy()
+  end)
+  it('run with parts and replicas, whose all-reduces are those of 1F1B', function()
+    local plan = { mesh = { data = 2, tensor = 2, pipeline = 2 }, schedule = 'zb-h1', micro_batches = 4 }
+    local found = problem:strategy(plan)
+    expect(found.metrics.feasible):equals(true)
+    expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
+    local function collectives(schedule)
+      plan.schedule = schedule
+      local inner, there = lowered(problem, plan)
+      local names = {}
+      for _, run in ipairs(require('trinity.strategy.simulator').timeline('spec', inner, there):collectives()) do
+        local name = run.collective:gsub('all_reduce%d+', 'bucket') -- buckets fill in another order
+        names[name] = (names[name] or 0) + 1
+      end
+      return trinity.json.encode(names)
+    end
+    expect(collectives 'zb-h1'):equals(collectives '1f1b')
+    for _, schedule in ipairs { 'zb-v', 'dualpipe-v', 'zb-interleaved' } do
+      local other = problem:strategy { mesh = { data = 2, tensor = 2, pipeline = 2 }, schedule = schedule,
+        micro_batches = 4, virtual_stages = 2, recompute = 'full' }
+      expect(other:lower_bound_s() <= other.metrics.step_time_s):truthy()
+    end
+  end)
+  it('have both ends of a V on the first device, with one copy of a tied embedding', function()
+    local found = strategy('zb-v', { stages = { 1, 1, 1, 2, 1, 1, 1, 0 } })
+    local text = found:explain()
+    expect(text):matches 'bubble of equal stages: 0 of their work, 0.0625 with the last one\'s start'
+    expect(text):matches 'stage 1: 1 %+ 0 layers'
+    expect(text):matches 'stage 4: 2 %+ 1 layers'
+    local inner = lowered(problem, found)
+    for op = 1, inner.graph.operators do expect(inner.graph:operator(op).name:match '/shared'):equals(nil) end
+    local path = os.tmpname()
+    found:save(path)
+    expect(problem:load(path).metrics.step_time_s):equals(found.metrics.step_time_s)
+    os.remove(path)
+  end)
+  it('are accumulation on one stage, and ZB-H1 where nothing is interleaved', function()
+    local function step(plan) return problem:strategy(plan).metrics.step_time_s end
+    for _, schedule in ipairs { 'zb-h1', 'zb-interleaved', 'zb-v', 'dualpipe-v' } do
+      expect(step { mesh = { data = 2 }, schedule = schedule, micro_batches = 2 }):equals(
+        step { mesh = { data = 2 }, micro_batches = 2 })
+    end
+    expect(strategy('zb-interleaved').metrics.step_time_s):equals(strategy('zb-h1').metrics.step_time_s)
+  end)
+  it('refuse sizes that they do not take', function()
+    local function refused(plan, message) expect(function() problem:strategy(plan) end):raises(message) end
+    refused({ mesh = { pipeline = 4 }, schedule = 'zb-h1', micro_batches = 3 },
+      "schedule 'zb%-h1': expected at least 4 micro_batches, pipeline = 4, got 3")
+    refused({ mesh = { pipeline = 4 }, schedule = 'zb-v', virtual_stages = 2, micro_batches = 7 },
+      "schedule 'zb%-v': expected at least 8 micro_batches, twice pipeline = 4, got 7")
+    refused({ mesh = { pipeline = 4 }, schedule = 'dualpipe-v', micro_batches = 8 },
+      "schedule 'dualpipe%-v': expected virtual_stages = 2, .* got 1")
+    refused({ mesh = { pipeline = 2 }, schedule = 'zb-h1', virtual_stages = 2, micro_batches = 2 },
+      "schedule 'zb%-h1' has one a device; schedule 'zb%-interleaved' has several")
+    refused({ mesh = { pipeline = 2 }, schedule = 'zb-interleaved', virtual_stages = 2, micro_batches = 3 },
+      "schedule 'zb%-interleaved': expected micro_batches that pipeline = 2 divides, got 3")
+    refused({ mesh = {}, schedule = 'zb-h3' }, "did you mean 'zb%-h1'")
+    refused({ placement = problem:placement(), schedule = 'zb-h1', micro_batches = 4 },
+      "writes gradients of inputs and of weights together; a mesh strategy takes them apart")
+  end)
+end)
