@@ -165,8 +165,7 @@ class BackwardCut {
     std::vector<int32_t> read;
     for (const int32_t input : about.inputs) {
       const int32_t from = graph_.tensor(input).producer;
-      const bool gradient =
-          graph_.op(from).phase == Phase::backward && !repeats_forward(graph_, from);
+      const bool gradient = write_gradients_[from];
       const bool weights = gradients_.made_of_weights(from);
       if (gradient || weights == (kind == Kind::input)) read.push_back(input);
     }

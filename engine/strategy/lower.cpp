@@ -20,7 +20,6 @@
 namespace trinity {
 namespace {
 
-
 /// A graph on its way: where its operators run, and which original ones they are made of or for.
 struct Made {
   Graph graph;
@@ -138,8 +137,8 @@ class Lowering {
     std::vector<int32_t> stage;
     for (size_t op = 0; op < lowered.serves.size(); ++op) {
       const int32_t serves = lowered.serves[op];
-      stage.push_back(lowered.placement[op] / t == stage_[serves] % p ? stage_[serves]
-                                                                      : next_stage(serves));
+      const bool own = lowered.placement[op] / t == device_of_chunk(schedule_, p, stage_[serves]);
+      stage.push_back(own ? stage_[serves] : next_stage(serves));
     }
     return {std::move(lowered.graph), std::move(lowered.placement), std::move(lowered.origin),
             std::move(lowered.serves), std::move(stage)};

@@ -21,7 +21,7 @@ struct LoweredStrategy {
   /// Of every operator whether it is for what stands before the layers (0), for them (1), or for
   /// what stands behind them (2).
   std::vector<int32_t> part;
-  std::vector<int32_t> pipeline;   ///< of every virtual stage: where on that axis it is, from 0
+  std::vector<int32_t> pipeline;  ///< of every virtual stage: where on that axis it is, from 0
 };
 
 /// Lowers a training graph of repeated layers (graph/layers.h), in this order: operators are split

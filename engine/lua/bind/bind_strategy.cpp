@@ -201,10 +201,10 @@ void push_coordinates(lua_State* L, const Mesh& mesh) {
 }
 
 /// lower_strategy(graph, cluster, strategy) -> { graph =, placement =, schedule =, stage =,
-/// origin =, home =, layers =, pipeline =, part =, coordinates = }, lists from 1: device and virtual
-/// stage of every operator of the lowered graph, the original one (0: what moves or sums), where the
-/// first part of every original one is, the layers of every virtual stage and where on the axis
-/// `pipeline` it is. strategy: { mesh =, schedule =, ... }.
+/// origin =, home =, layers =, pipeline =, part =, coordinates = }, lists from 1: device and
+/// virtual stage of every operator of the lowered graph, the original one (0: what moves or sums),
+/// where the first part of every original one is, the layers of every virtual stage and where on
+/// the axis `pipeline` it is. strategy: { mesh =, schedule =, ... }.
 int lower_strategy(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1, "graph");
   const auto& cluster = object_arg<const Cluster>(L, 2, "cluster");

@@ -63,7 +63,7 @@ local function stages_of(found, low, account)
   local pipeline, first = found.mesh.pipeline or 1, parallelism.first_devices(low)
   return util.listed(pipeline, function(s)
     local layers, device, traffic = 0, first[s], {}
-    for k = s, #low.layers, pipeline do layers = layers + low.layers[k] end
+    for k = 1, #low.layers do layers = layers + (low.pipeline[k] == s and low.layers[k] or 0) end
     for _, row in ipairs(account.traffic) do
       if takes_part(row, device) then traffic[#traffic + 1] = row end
     end
