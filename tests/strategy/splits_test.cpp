@@ -130,6 +130,61 @@ TEST_CASE("copies compute what one part does, without sums") {
   CHECK(copies == 3);
 }
 
+/// Both of these splits.
+Splits both(Splits splits, const Splits& more) {
+  for (size_t op = 0; op < splits.size(); ++op)
+    if (!(more[op] == OperatorSplit{})) splits[op] = more[op];
+  return splits;
+}
+
+TEST_CASE("a sum of which every device reads a piece is scattered, and its gradient gathered") {
+  const Graph graph = two_products();
+  const auto low =
+      lowered(graph, both(split(graph, "first", {1, 1, 2}), split(graph, "softmax", {2, 1})));
+  const auto* scatter = find(low.graph, "first/sum1.0");
+  REQUIRE(scatter != nullptr);
+  CHECK(scatter->kind == CollectiveKind::reduce_scatter);
+  CHECK(scatter->bytes == 8 * 4 * 4);
+  for (const int32_t member : scatter->members)
+    CHECK(low.graph.tensor(low.graph.op(member).outputs[0]).bytes == 4 * 4 * 4);
+  const auto* gather = find(low.graph, "softmax/grad/gather");
+  REQUIRE(gather != nullptr);
+  CHECK(gather->kind == CollectiveKind::all_gather);
+  CHECK(gather->bytes == 8 * 4 * 4);
+  CHECK(low.graph.op(gather->members[0]).phase == Phase::backward);
+}
+
+TEST_CASE("pieces that all devices read whole are gathered, for the backward pass again") {
+  const Graph graph = two_products();
+  auto splits = both(split(graph, "first", {2, 1, 1}), split(graph, "softmax", {2, 1}));
+  splits = both(std::move(splits), split(graph, "second", {1, 2, 1}));
+  const auto low = lowered(graph, splits);
+  for (const char* name : {"softmax/gather", "softmax/gather2"}) {
+    const auto* gather = find(low.graph, name);
+    REQUIRE(gather != nullptr);
+    CHECK(gather->kind == CollectiveKind::all_gather);
+    CHECK(gather->members.size() == 2);
+  }
+  // The second waits for the gradient of what reads it.
+  const auto& again = low.graph.op(find(low.graph, "softmax/gather2")->members[0]);
+  CHECK(again.phase == Phase::backward);
+  CHECK(again.inputs.size() == 2);
+}
+
+TEST_CASE("partial gradients of weights share buckets where a size is given") {
+  const Graph graph = two_products();
+  const std::vector<int32_t> placement(static_cast<size_t>(graph.operator_count()), 0);
+  const auto splits = both(split(graph, "first", {2, 1, 1}), split(graph, "second", {2, 1, 1}));
+  const auto apart = lower_splits(graph, splits, placement, 8);
+  CHECK(find(apart.graph, "first/grad/sum1.0") != nullptr);
+  const auto low = lower_splits(graph, splits, placement, 8, {1 << 20, false});
+  CHECK(find(low.graph, "first/grad/sum1.0") == nullptr);
+  const auto* bucket = find(low.graph, "shared_gradients0.0");
+  REQUIRE(bucket != nullptr);
+  CHECK(bucket->bytes == (4 * 6 + 10 * 4) * 4);
+  CHECK(low.graph.op(bucket->members[0]).phase == Phase::update);
+}
+
 TEST_CASE("splits that make no sense are refused") {
   const Graph graph = two_products();
   CHECK_THROWS_WITH_AS(lowered(graph, split(graph, "first", {1, 1})),
@@ -141,8 +196,8 @@ TEST_CASE("splits that make no sense are refused") {
       ArgumentError);
   CHECK_THROWS_WITH_AS(lowered(graph, split(graph, "first", {8, 1, 1}), 4),
                        "splits of operator 'first': 8 parts on 4 devices", ArgumentError);
-  CHECK_THROWS_WITH_AS(lowered(graph, split(graph, "x", {2, 1})),
-                       doctest::Contains("sources and"), ArgumentError);
+  CHECK_THROWS_WITH_AS(lowered(graph, split(graph, "x", {2, 1})), doctest::Contains("sources and"),
+                       ArgumentError);
   CHECK_THROWS_WITH_AS(lowered(graph, Splits(3)),
                        "splits: expected an entry for each of 9 operators, got 3", ArgumentError);
 }

@@ -96,7 +96,7 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
     set_field(L, "recompute", std::string(recompute_name(given.recompute)));
   if (given.bucket_bytes != plain.bucket_bytes)
     set_field(L, "bucket_bytes", static_cast<double>(given.bucket_bytes));
-  if (given.sequence_parallel) set_field(L, "sequence_parallel", true);
+  if (given.sequence_parallel) set_boolean(L, "sequence_parallel", true);
   if (given.shard > 0) set_field(L, "shard", given.shard);
   if (given.stages.empty()) return;
   push_numbers(L, given.stages, 0);
