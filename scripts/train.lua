@@ -1,7 +1,8 @@
 #!/usr/bin/env trinity
 -- Trains a ranker of moves (lib/trinity/search/rankers.lua) on annealings of several graphs on several clusters: rounds
 -- of imitation of the moves that helped, then PPO over the choice among candidates. Writes weights that
--- `search --method trinity --method_set rank=FILE` and `trinity policy` read.
+-- `search --method trinity --method_set rank=FILE` and `trinity policy` read. Or, with --learns schedulers, what builds
+-- placements without a price (lib/trinity/search/schedulers.lua), for `search --method learned_list`.
 
 local trinity = require 'trinity'
 local list_training = require 'trinity.methods.list_training'
@@ -25,7 +26,8 @@ local options = trinity.options {
   alpha = { default = 0.5, help = 'of mdpe: weight of the step time', min = 0 },
   beta = { default = 0.3, help = 'of mdpe: weight of the peak communication', min = 0 },
   gamma = { default = 0.2, help = 'of mdpe: weight of the peak memory', min = 0 },
-  members = { default = 64, help = 'of schedulers: at most so many', min = 1, max = 1024, integer = true },
+  members = { default = 128, help = 'of schedulers: half of them trained at most, the others these with noise',
+    min = 1, max = 1024, integer = true },
   seed = { default = 1, help = 'of weights and episodes', min = 0, integer = true },
   resume = { default = false, help = 'goes on from SAVE.training, which every round writes' },
   save = { default = 'runs/train/moves.safetensors', writes = '', help = 'where the weights go' },
@@ -45,7 +47,7 @@ local function train_schedulers()
       return stop_requested()
     end)
     scheduler:save(options.save)
-    print(('%d members; over the best heuristic: the first %.4f, the best of all %.4f (geometric means)'):format(
+    print(('%d members; over the best heuristic: the first %.4f, the best trained %.4f (geometric means)'):format(
       scheduler.members, first, all))
     print(('the weights are saved in %s'):format(options.save))
   end)

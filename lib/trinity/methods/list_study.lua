@@ -17,7 +17,7 @@ study.graphs = {
   images = { 'inception_v3:64', 'hrnet_w48:8', 'resnet50:32', 'inception_v3:16', 'resnet101:16' },
   attention = { 'gpt2:4', 'transformer:16', 'bert_base:8' },
 }
-study.train_clusters, study.rounds, study.members = 'p100x2,p100x4,dgx1_v100,unlike', 200, 64
+study.train_clusters, study.rounds, study.members = 'p100x2,p100x4,dgx1_v100,unlike', 200, 128
 
 --- Heuristics that it is held against, `expert` and one device too.
 study.heuristics = { 'single_device', 'contiguous', 'cpop', 'etf', 'fm', 'heft', 'm_etf', 'm_sct', 'm_topo', 'metis',

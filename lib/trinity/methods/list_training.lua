@@ -18,6 +18,7 @@ training.heuristics = { 'single_device', 'etf', 'm_etf', 'm_sct', 'expert', 'hef
 
 local samples, parents = 16, 8 -- of a round
 local first_step, unfit = 0.4, 3 -- unfit: factor of the step time of what does not fit
+local noise = 0.2 -- of members beside those that were trained, as a share of the spread below
 local idle_rounds = 10 -- at the begin, whose weights are no members
 
 -- How far the weights of a term may go at first; those of its circumstances half as far.
@@ -196,8 +197,26 @@ function Trainer:members(count)
   return schedulers.new(list), math.exp(first.value), math.exp(value)
 end
 
+--- A scheduler with `count` members: its own, then these in turn with noise, which cover what no training problem asks.
+function training.widened(scheduler, count, seed)
+  local members, random = scheduler:weights(), random_stream(seed, 'list members', 1)
+  local own = #members
+  for m = own + 1, count do
+    local from, weights = members[(m - own - 1) % own + 1], {}
+    for t, term in ipairs(schedulers.terms) do
+      for j = 1, #schedulers.circumstances do
+        local i = (t - 1) * #schedulers.circumstances + j
+        weights[i] = from[i] + noise * spread[term] * random:normal()
+      end
+    end
+    members[m] = weights
+  end
+  return schedulers.new(members)
+end
+
 --- Trains: options { graphs, clusters, rounds, members, seed }; say(round, best, median) after every round, which ends
---- the training where it returns true. Returns the scheduler with its notes, and what its first member and all come to.
+--- the training where it returns true. Returns the scheduler with its notes, and what the first of its members and the
+--- best of those that were trained come to.
 function training.train(options, say)
   local cases = training.cases(options.graphs, options.clusters)
   if #cases == 0 then util.fail_usage('option --graphs: no heuristic fits on any of the graphs and clusters') end
@@ -205,7 +224,8 @@ function training.train(options, say)
   for round = 1, options.rounds do
     if say(round, trainer:round()) then break end
   end
-  local scheduler, first, all = trainer:members(options.members)
+  local trained, first, all = trainer:members(math.max(1, math.floor(options.members / 2)))
+  local scheduler = training.widened(trained, options.members, options.seed)
   scheduler.notes = { trained_on = table.concat(util.map(cases, function(case) return case.label end), ', '),
     rounds = tostring(trainer.rounds), seed = tostring(options.seed),
     hours = ('%.2f'):format((core.clock_s() - start) / 3600),

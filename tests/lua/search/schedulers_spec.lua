@@ -30,7 +30,7 @@ describe('a learned list scheduler', function()
   end)
   it('is no worse than every list scheduler on networks that it was not trained on', function()
     local logs, rows = 0, { problem_of('vgg16', 16, 'p100x2'), problem_of('vgg16', 8), problem_of('vit_b16', 8),
-      problem_of('resnet101', 32, 'p100x3'), problem_of('alexnet', 64) }
+      problem_of('vit_b16', 16, 'p100x3'), problem_of('alexnet', 64) }
     for _, problem in ipairs(rows) do
       local best_s = list_training.best_of(problem, { 'etf', 'heft', 'cpop', 'm_etf', 'm_sct', 'single_device' })
       local found = trinity.methods.learned_list(problem, { quiet = true })
@@ -88,7 +88,7 @@ describe('files of schedulers', function()
     local file = io.open(path, 'wb')
     file:write(text:sub(1, -5), 'oops')
     file:close()
-    expect(function() trinity.schedulers.load(path) end):raises 'damaged'
+    expect(function() trinity.schedulers.load(path) end):raises 'changed or cut short'
   end)
   it('and weights of a wrong size are refused', function()
     expect(function() trinity.schedulers.new {} end):raises 'expected 1 to 1024 members, got 0'
