@@ -130,6 +130,13 @@ return function(examples)
   of('NnModule', 'margin_ranking', function() return { halves(), halves(), ones(), 'mean', 0.1 } end)
   of('NnModule', 'soft_margin', function() return { halves(), ones(), 'mean' } end)
   of('NnModule', 'hinge_embedding', function() return { halves(), ones(), 'mean', 0.1 } end)
+  local function signs() return trinity.tensor.ones { 2 } end
+  of('NnModule', 'cosine_embedding', function() return { halves(), ones(), signs(), 'mean', 0.1 } end)
+  of('NnModule', 'triplet_margin', function() return { halves(), ones(), halves(), 'mean', 0.5 } end)
+  of('NnModule', 'multi_margin', function()
+    return { halves(), trinity.tensor.new({ 1, 2 }, { dtype = 'int64' }), 'mean', 0.5 }
+  end)
+  of('NnModule', 'multilabel_soft_margin', function() return { halves(), ones(), 'mean' } end)
   of('MoveCandidates', 'get', function() return { 1, 'wait' } end)
   of('Agent', 'update', function() return { { 1, 2 } } end)
   of('Agent', 'save', function() return { examples.path() } end)
