@@ -96,8 +96,8 @@ describe('losses', function()
     local anchor, far = double { { 0, 0 }, { 1, 1 } }, double { { 0, 2 }, { 5, 4 } }
     local near = double { { 3, 4 }, { 1, 2 } }
     local triplets = nn.triplet_margin(anchor, near, far, 'none')
-    expect(math.abs(triplets[1]:item() - 4)):below(1e-4) -- 5 - 2 + 1
-    expect(triplets[2]:item()):equals(0) -- 1 - 5 + 1
+    expect(math.abs(triplets:narrow(1, 1, 1):item() - 4)):below(1e-4) -- 5 - 2 + 1
+    expect(triplets:narrow(1, 2, 1):item()):equals(0) -- 1 - 5 + 1
     expect(math.abs(nn.triplet_margin(anchor, near, far, 'mean', 5):item() - 4.5)):below(1e-4)
     local scores, targets = double { { 1, 0.5, -2 }, { 0, 3, 0 } }, tensor.new({ 1, 2 }, { dtype = 'int64' })
     close_to(nn.multi_margin(scores, targets, 'none'), { 0.5 / 3, 0 })
@@ -110,7 +110,7 @@ describe('losses', function()
     check_gradient({ 0.5, -1 }, function(v) return nn.multi_margin(v, tensor.new(1, { dtype = 'int64' }), 'sum', 3) end)
     check_gradient({ 0.5, -1 }, function(v) return nn.multilabel_soft_margin(v, double { 1, 0 }, 'sum') end)
     expect(function() nn.cosine_embedding(x, y, double { 1 }) end):raises "argument 3 %('signs'%): expected shape %[2%]"
-    expect(function() nn.triplet_margin(anchor, near, double { 1 }) end):raises "argument 3 %('far'%): expected shape %[2, 2%]"
+    expect(function() nn.triplet_margin(anchor, near, double { 1 }) end):raises "argument 3 %('far'%): expected shape %[2 x 2%]"
     expect(function() nn.multi_margin(scores, tensor.new({ 1 }, { dtype = 'int64' })) end):raises "argument 2 %('targets'%)"
   end)
   it('activations that they stand on', function()
