@@ -19,7 +19,7 @@ using namespace trinity::test;
 namespace {
 
 /// Weights by place in kListTerms, always.
-std::vector<double> plain(const std::vector<std::pair<std::string_view, double>>& by_term) {
+std::vector<double> list_weights(const std::vector<std::pair<std::string_view, double>>& by_term) {
   std::vector<double> weights(at(kListWeightCount), 0);
   for (const auto& [name, weight] : by_term) {
     const auto term = std::find(kListTerms.begin(), kListTerms.end(), name) - kListTerms.begin();
@@ -28,13 +28,13 @@ std::vector<double> plain(const std::vector<std::pair<std::string_view, double>>
   return weights;
 }
 
-std::vector<double> random_weights(RandomStream& random) {
+std::vector<double> random_list_weights(RandomStream& random) {
   std::vector<double> weights;
   for (int32_t i = 0; i < kListWeightCount; ++i) weights.push_back(random.normal());
   return weights;
 }
 
-int64_t simulated(const Problem& problem, const Assignment& assignment) {
+int64_t simulated_ns(const Problem& problem, const Assignment& assignment) {
   Metrics metrics;
   Simulator(problem).run(PlacementSpace(problem).placement(assignment), metrics);
   return metrics.step_time_ns;
@@ -50,7 +50,7 @@ TEST_CASE(
     const Problem& problem = *made.problem;
     const LearnedList list(problem);
     const PlacementSpace space(problem);
-    const auto weights = random_weights(random);
+    const auto weights = random_list_weights(random);
     const auto found = list.build(weights);
     REQUIRE_NOTHROW(space.check(found.assignment));
     std::vector<int64_t> busy(at(problem.devices()), 0);
@@ -68,7 +68,7 @@ TEST_CASE(
     const Problem& problem = *made.problem;
     if (!problem.graph().collectives().empty() || problem.rules().device_dead_ns > 0) continue;
     const auto alone = LearnedList(problem).alone();
-    CHECK(simulated(problem, alone.assignment) == alone.makespan);
+    CHECK(simulated_ns(problem, alone.assignment) == alone.makespan);
     for (const int32_t device : alone.assignment) CHECK(device == alone.assignment[0]);
   }
 }
@@ -78,8 +78,8 @@ TEST_CASE("the best of several is the shortest by its own schedule") {
   const auto made = mixed_case(3);
   const LearnedList list(*made.problem);
   std::vector<std::vector<double>> members;
-  for (int i = 0; i < 8; ++i) members.push_back(random_weights(random));
-  members.push_back(plain({{"start", 1}, {"time", 1}}));
+  for (int i = 0; i < 8; ++i) members.push_back(random_list_weights(random));
+  members.push_back(list_weights({{"start", 1}, {"time", 1}}));
   const auto best = list.best(members);
   auto expected = list.alone();
   for (const auto& member : members)
@@ -93,12 +93,12 @@ TEST_CASE("weights are checked") {
   CHECK_THROWS_WITH_AS(LearnedList(*made.problem).build(std::vector<double>(3)),
                        "learned list: expected 105 weights, got 3", ArgumentError);
   CHECK_THROWS_AS(list_policy({}), ArgumentError);
-  CHECK_THROWS_AS(list_policy({plain({{"start", std::nan("")}})}), ArgumentError);
+  CHECK_THROWS_AS(list_policy({list_weights({{"start", std::nan("")}})}), ArgumentError);
 }
 
 TEST_CASE("a file has the weights as they were") {
   RandomStream random(3, "learned list", 0);
-  const auto policy = list_policy({random_weights(random), random_weights(random)});
+  const auto policy = list_policy({random_list_weights(random), random_list_weights(random)});
   const auto path = std::filesystem::temp_directory_path() / "learned_list_test.safetensors";
   save_list_policy(policy, path, {{"trained_on", "cases"}});
   const auto loaded = load_list_policy(path);
