@@ -54,24 +54,6 @@ int ranker_score(lua_State* L) {
   return 0;
 }
 
-void push_notes(lua_State* L, const std::map<std::string, std::string>& notes) {
-  lua_newtable(L);
-  for (const auto& [name, text] : notes) set_field(L, name.c_str(), text);
-}
-
-std::map<std::string, std::string> notes_arg(lua_State* L, int index) {
-  table_arg(L, index, "notes");
-  std::map<std::string, std::string> notes;
-  lua_pushnil(L);
-  while (lua_next(L, index) != 0) {
-    if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
-      throw WrongArgument(index, "notes", "expected texts by name");
-    notes[lua_tostring(L, -2)] = lua_tostring(L, -1);
-    lua_pop(L, 1);
-  }
-  return notes;
-}
-
 /// load_ranker(path) -> ranker, notes
 int ranker_load(lua_State* L) {
   auto saved = load_move_network(string_arg(L, 1, "path"));
@@ -229,6 +211,24 @@ constexpr luaL_Reg kRankerFunctions[] = {
     TRINITY_BIND("training_options", training_options), TRINITY_BIND("move_trainer", trainer_new)};
 
 }  // namespace
+
+void push_notes(lua_State* L, const std::map<std::string, std::string>& notes) {
+  lua_newtable(L);
+  for (const auto& [name, text] : notes) set_field(L, name.c_str(), text);
+}
+
+std::map<std::string, std::string> notes_arg(lua_State* L, int index) {
+  table_arg(L, index, "notes");
+  std::map<std::string, std::string> notes;
+  lua_pushnil(L);
+  while (lua_next(L, index) != 0) {
+    if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
+      throw WrongArgument(index, "notes", "expected texts by name");
+    notes[lua_tostring(L, -2)] = lua_tostring(L, -1);
+    lua_pop(L, 1);
+  }
+  return notes;
+}
 
 LuaRanker::Loan::Loan(LuaRanker& ranker, lua_State* L, int function, int features, int scores)
     : ranker_(ranker) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "learn/move_network.h"
 #include "lua/host/check.h"
@@ -52,6 +54,10 @@ struct BoundSearcher {
 
 template <>
 inline constexpr const char* kTypeName<BoundSearcher> = "searcher";
+
+/// Notes of a file of weights: texts by name.
+void push_notes(lua_State* L, const std::map<std::string, std::string>& notes);
+std::map<std::string, std::string> notes_arg(lua_State* L, int index);
 
 /// Field `key`: a ranker, true for a LuaRanker, or null where there is none.
 std::shared_ptr<MoveRanker> ranker_field(lua_State* L, Fields& fields, const char* key);

@@ -201,6 +201,72 @@ int loss_hinge_embedding(lua_State* L) {
       L, reduced(at::where(signs == 1, x, (margin - x).clamp_min(0)), reduce_arg(L, 3)));
 }
 
+/// Throws unless x is [..., width].
+void check_rows(const Tensor& x, int index, const char* name) {
+  if (x.dim() < 1)
+    throw WrongArgument(index, name, "expected [..., width], got " + describe_tensor(x));
+}
+
+/// cosine_embedding(x, y, signs, reduction, margin)
+int loss_cosine_embedding(lua_State* L) {
+  const auto [x, y] = pair_arg(L, "x", "y");
+  check_rows(x, 1, "x");
+  const auto& signs = tensor_arg(L, 3, "signs");
+  const auto shape = x.sizes().slice(0, static_cast<size_t>(x.dim()) - 1);
+  if (signs.sizes() != shape)
+    throw WrongArgument(
+        3, "signs",
+        fmt::format("expected shape {}, got {}", describe_shape(shape), describe_tensor(signs)));
+  check_signs(signs, 3);
+  const double margin = setting_arg(L, 5, "margin", 0, false);
+  const auto cosine = at::cosine_similarity(x, y, -1, 1e-8);
+  return push_tensor(L, reduced(at::where(signs == 1, 1 - cosine, (cosine - margin).clamp_min(0)),
+                                reduce_arg(L, 4)));
+}
+
+/// triplet_margin(anchor, near, far, reduction, margin): Euclidean distances
+int loss_triplet_margin(lua_State* L) {
+  const auto [anchor, near] = pair_arg(L, "anchor", "near");
+  check_rows(anchor, 1, "anchor");
+  const auto& far = tensor_arg(L, 3, "far");
+  if (far.sizes() != anchor.sizes())
+    throw WrongArgument(3, "far",
+                        fmt::format("expected shape {}, got {}", describe_shape(anchor.sizes()),
+                                    describe_tensor(far)));
+  const double margin = setting_arg(L, 5, "margin", 1, false);
+  const auto distance = [&](const Tensor& other) {
+    return at::norm(anchor - other + 1e-6, 2, {-1});
+  };
+  return push_tensor(
+      L, reduced((distance(near) - distance(far) + margin).clamp_min(0), reduce_arg(L, 4)));
+}
+
+/// multilabel_soft_margin(logits, labels, reduction)
+int loss_multilabel_soft_margin(lua_State* L) {
+  const auto [x, labels] = pair_arg(L, "logits", "labels");
+  check_rows(x, 1, "logits");
+  const auto losses = labels * at::softplus(-x) + (1 - labels) * at::softplus(x);
+  return push_tensor(L, reduced(losses.mean(-1), reduce_arg(L, 3)));
+}
+
+/// multi_margin(scores, targets, reduction, margin)
+int loss_multi_margin(lua_State* L) {
+  const auto& x = scores_arg(L, "scores");
+  const int64_t width = x.size(-1);
+  const auto targets = indices_arg(L, 2, "targets", width);
+  const auto shape = x.sizes().slice(0, static_cast<size_t>(x.dim()) - 1);
+  if (targets.sizes() != shape)
+    throw WrongArgument(2, "targets",
+                        fmt::format("expected shape {}, got {}", describe_shape(shape),
+                                    describe_shape(targets.sizes())));
+  const double margin = setting_arg(L, 4, "margin", 1, false);
+  const auto own = at::gather(x, -1, targets.unsqueeze(-1));
+  const auto over = (margin - own + x).clamp_min(0);
+  const auto losses =
+      over.scatter(-1, targets.unsqueeze(-1), 0).sum(-1) / static_cast<double>(width);
+  return push_tensor(L, reduced(losses, reduce_arg(L, 3)));
+}
+
 }  // namespace
 
 const std::vector<luaL_Reg> kTensorLossFunctions = {
@@ -217,6 +283,10 @@ const std::vector<luaL_Reg> kTensorLossFunctions = {
     TRINITY_BIND("gaussian_nll", loss_gaussian_nll),
     TRINITY_BIND("margin_ranking", loss_margin_ranking),
     TRINITY_BIND("soft_margin", loss_soft_margin),
-    TRINITY_BIND("hinge_embedding", loss_hinge_embedding)};
+    TRINITY_BIND("hinge_embedding", loss_hinge_embedding),
+    TRINITY_BIND("cosine_embedding", loss_cosine_embedding),
+    TRINITY_BIND("triplet_margin", loss_triplet_margin),
+    TRINITY_BIND("multi_margin", loss_multi_margin),
+    TRINITY_BIND("multilabel_soft_margin", loss_multilabel_soft_margin)};
 
 }  // namespace trinity::lua

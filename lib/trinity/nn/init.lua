@@ -187,6 +187,47 @@ function nn.hinge_embedding(x, signs, reduction, margin)
   return operations.hinge_embedding(x, signs, reduction, margin)
 end
 
+--- Of the cosine between rows: 1 - cosine where the sign is 1, max(0, cosine - margin) where it is -1.
+---@param x trinity.TorchTensor [..., width]
+---@param y trinity.TorchTensor
+---@param signs trinity.TorchTensor [...]
+---@param reduction? trinity.LossReduction default 'mean'
+---@param margin? number default 0
+---@return trinity.TorchTensor
+function nn.cosine_embedding(x, y, signs, reduction, margin)
+  return operations.cosine_embedding(x, y, signs, reduction, margin)
+end
+
+--- max(0, |anchor - near| - |anchor - far| + margin), Euclidean over rows.
+---@param anchor trinity.TorchTensor [..., width]
+---@param near trinity.TorchTensor
+---@param far trinity.TorchTensor
+---@param reduction? trinity.LossReduction default 'mean'
+---@param margin? number default 1
+---@return trinity.TorchTensor
+function nn.triplet_margin(anchor, near, far, reduction, margin)
+  return operations.triplet_margin(anchor, near, far, reduction, margin)
+end
+
+--- The mean over categories of max(0, margin - score of the target + score), without the target's own.
+---@param scores trinity.TorchTensor [..., categories]
+---@param targets trinity.TorchTensor int64 [...], from 1
+---@param reduction? trinity.LossReduction default 'mean'
+---@param margin? number default 1
+---@return trinity.TorchTensor
+function nn.multi_margin(scores, targets, reduction, margin)
+  return operations.multi_margin(scores, targets, reduction, margin)
+end
+
+--- The mean over categories of the cross-entropy of independent labels, from logits.
+---@param logits trinity.TorchTensor [..., categories]
+---@param labels trinity.TorchTensor from 0 to 1
+---@param reduction? trinity.LossReduction default 'mean'
+---@return trinity.TorchTensor
+function nn.multilabel_soft_margin(logits, labels, reduction)
+  return operations.multilabel_soft_margin(logits, labels, reduction)
+end
+
 --- Scales gradients so that their common norm is at most max_norm.
 ---@param parameters trinity.TorchTensor[]
 ---@param max_norm number

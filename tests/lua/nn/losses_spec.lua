@@ -89,6 +89,30 @@ describe('losses', function()
     expect(function() nn.soft_margin(double { 2 }, double { 0 }) end):raises "argument 2 %('signs'%): expected 1 and %-1"
     expect(function() nn.l1(tensor.new({ 1 }, { dtype = 'int64' }), double { 0 }) end):raises 'expected floating point'
   end)
+  it('of rows and of categories', function()
+    local x, y = double { { 3, 4 }, { 1, 0 } }, double { { 4, 3 }, { 0.6, 0.8 } }
+    close_to(nn.cosine_embedding(x, y, double { 1, -1 }, 'none'), { 1 - 0.96, 0.6 })
+    close_to(nn.cosine_embedding(x, y, double { -1, -1 }, 'sum', 0.7), { 0.26 })
+    local anchor, far = double { { 0, 0 }, { 1, 1 } }, double { { 0, 2 }, { 5, 4 } }
+    local near = double { { 3, 4 }, { 1, 2 } }
+    local triplets = nn.triplet_margin(anchor, near, far, 'none')
+    expect(math.abs(triplets:narrow(1, 1, 1):item() - 4)):below(1e-4) -- 5 - 2 + 1
+    expect(triplets:narrow(1, 2, 1):item()):equals(0) -- 1 - 5 + 1
+    expect(math.abs(nn.triplet_margin(anchor, near, far, 'mean', 5):item() - 4.5)):below(1e-4)
+    local scores, targets = double { { 1, 0.5, -2 }, { 0, 3, 0 } }, tensor.new({ 1, 2 }, { dtype = 'int64' })
+    close_to(nn.multi_margin(scores, targets, 'none'), { 0.5 / 3, 0 })
+    close_to(nn.multi_margin(scores, targets, 'sum', 4), { (3.5 + 1) / 3 + 2 / 3 })
+    close_to(nn.multilabel_soft_margin(double { { 0.3, -2 } }, double { { 1, 0 } }), {
+      (log(1 + exp(-0.3)) + log(1 + exp(-2))) / 2 })
+    local fixed = double { 0.6, 0.8 }
+    check_gradient({ 0.5, -1 }, function(v) return nn.cosine_embedding(v, fixed, tensor.new(1, { dtype = 'float64' }), 'sum') end)
+    check_gradient({ 0.5, -1 }, function(v) return nn.triplet_margin(v, fixed, double { 1, 1 }, 'sum', 3) end)
+    check_gradient({ 0.5, -1 }, function(v) return nn.multi_margin(v, tensor.new(1, { dtype = 'int64' }), 'sum', 3) end)
+    check_gradient({ 0.5, -1 }, function(v) return nn.multilabel_soft_margin(v, double { 1, 0 }, 'sum') end)
+    expect(function() nn.cosine_embedding(x, y, double { 1 }) end):raises "argument 3 %('signs'%): expected shape %[2%]"
+    expect(function() nn.triplet_margin(anchor, near, double { 1 }) end):raises "argument 3 %('far'%): expected shape %[2 x 2%]"
+    expect(function() nn.multi_margin(scores, tensor.new({ 1 }, { dtype = 'int64' })) end):raises "argument 2 %('targets'%)"
+  end)
   it('activations that they stand on', function()
     close_to(nn.softplus(double { 0.3, -2 }), { log(1 + exp(0.3)), log(1 + exp(-2)) })
     close_to(nn.log_sigmoid(double { 0.3, -2 }), { -log(1 + exp(-0.3)), -log(1 + exp(2)) })

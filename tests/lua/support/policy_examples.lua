@@ -30,6 +30,13 @@ return function(examples)
     end })
     return seen
   end
+  local function scheduler()
+    local weights = {}
+    for i = 1, #trinity.schedulers.terms * #trinity.schedulers.circumstances do weights[i] = i % 7 / 10 end
+    return trinity.schedulers.new { weights }
+  end
+  objects['trinity.SchedulersModule'] = function() return trinity.schedulers end
+  objects['trinity.Scheduler'] = scheduler
   objects['trinity.RankersModule'] = function() return trinity.rankers end
   objects['trinity.Ranker'] = ranker
   objects['trinity.MoveTrainer'] = trainer
@@ -45,6 +52,10 @@ return function(examples)
 
   local function of(class, name, make) arguments[('trinity.%s.%s'):format(class, name)] = make end
   local function logits() return trinity.tensor.zeros({ 3, 2 }, { requires_grad = true }) end
+  of('SchedulersModule', 'new', function() return { scheduler():weights() } end)
+  of('SchedulersModule', 'load', function() return { trinity.schedulers.shipped } end)
+  of('Scheduler', 'save', function() return { examples.path(), { seed = '1' } } end)
+  of('Scheduler', 'construct', function() return { problem(), 1 } end)
   of('PoliciesModule', 'independent', function()
     local learned = logits()
     return { { problem = problem(), learned = { learned }, logits = function() return learned end } }
@@ -119,6 +130,13 @@ return function(examples)
   of('NnModule', 'margin_ranking', function() return { halves(), halves(), ones(), 'mean', 0.1 } end)
   of('NnModule', 'soft_margin', function() return { halves(), ones(), 'mean' } end)
   of('NnModule', 'hinge_embedding', function() return { halves(), ones(), 'mean', 0.1 } end)
+  local function signs() return trinity.tensor.ones { 2 } end
+  of('NnModule', 'cosine_embedding', function() return { halves(), ones(), signs(), 'mean', 0.1 } end)
+  of('NnModule', 'triplet_margin', function() return { halves(), ones(), halves(), 'mean', 0.5 } end)
+  of('NnModule', 'multi_margin', function()
+    return { halves(), trinity.tensor.new({ 1, 2 }, { dtype = 'int64' }), 'mean', 0.5 }
+  end)
+  of('NnModule', 'multilabel_soft_margin', function() return { halves(), ones(), 'mean' } end)
   of('MoveCandidates', 'get', function() return { 1, 'wait' } end)
   of('Agent', 'update', function() return { { 1, 2 } } end)
   of('Agent', 'save', function() return { examples.path() } end)

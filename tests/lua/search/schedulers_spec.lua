@@ -1,0 +1,122 @@
+-- Learned list schedulers: what they build, their files, their training.
+
+local trinity = require 'trinity'
+local core = require 'trinity.core'
+local list_training = require 'trinity.methods.list_training'
+
+local function problem_of(model, batch_size, cluster)
+  return trinity.problem { graph = trinity.model(model, { batch_size = batch_size }),
+    cluster = trinity.cluster(cluster or 'p100x4') }
+end
+local shipped = trinity.schedulers.load(trinity.schedulers.shipped)
+
+local function same(a, b)
+  for op = 1, #a do if a[op] ~= b[op] then return false end end
+  return #a == #b
+end
+
+local function plain(by_term) return trinity.schedulers.new { list_training.plain(by_term) } end
+
+describe('a learned list scheduler', function()
+  it('builds the same each time', function()
+    local problem = problem_of('inception_v3', 16)
+    local placement, own_s = shipped:construct(problem)
+    for _ = 1, 2 do
+      local again, again_s = shipped:construct(problem)
+      expect(same(again, placement) and again_s == own_s):equals(true)
+    end
+    local elsewhere = problem_of('inception_v3', 16)
+    expect(same((shipped:construct(elsewhere)), placement)):equals(true)
+  end)
+  it('is no worse than every list scheduler on networks that it was not trained on', function()
+    local logs, rows = 0, { problem_of('vgg16', 16, 'p100x2'), problem_of('vgg16', 8), problem_of('vit_b16', 8),
+      problem_of('vit_b16', 16, 'p100x3'), problem_of('alexnet', 64) }
+    for _, problem in ipairs(rows) do
+      local best_s = list_training.best_of(problem, { 'etf', 'heft', 'cpop', 'm_etf', 'm_sct', 'single_device' })
+      local found = trinity.methods.learned_list(problem, { quiet = true })
+      expect(found.metrics.feasible):equals(true)
+      expect(found.evaluations):equals(1)
+      logs = logs + math.log(found.metrics.step_time_s / best_s)
+    end
+    expect(math.exp(logs / #rows)):below(1.0001)
+  end)
+  it('is the earliest finish by the weights of that, and its own schedule is close to the simulator', function()
+    local problem = problem_of('inception_v3', 64)
+    local placement, own_s = plain({ start = 1, time = 1 }):construct(problem, 1)
+    local step_time_s = problem:evaluate(placement).step_time_s
+    expect(math.abs(own_s / step_time_s - 1)):below(0.03)
+    local single_s = trinity.methods.single_device(problem, { quiet = true }).metrics.step_time_s
+    expect(step_time_s):below(0.9 * single_s)
+    local apart = plain({ wires = 1 }):construct(problem, 1) -- nothing is worth a transfer
+    expect(problem:evaluate(apart).step_time_s):equals(single_s)
+  end)
+  it('takes the member whose own schedule is the shortest, or one device', function()
+    local problem = problem_of('inception_v3', 64)
+    local two = trinity.schedulers.new { list_training.plain { wires = 1 }, list_training.plain { start = 1, time = 1 } }
+    local _, first_s = two:construct(problem, 1)
+    local second, second_s = two:construct(problem, 2)
+    local chosen, own_s = two:construct(problem)
+    expect(second_s < first_s and own_s == second_s and same(chosen, second)):equals(true)
+    local worst = plain { load = 1 } -- everything spread out
+    local _, spread_s = worst:construct(problem, 1)
+    local alone, alone_s = worst:construct(problem)
+    expect(alone_s < spread_s):equals(true)
+    for op = 2, #alone do expect(alone[op]):equals(alone[1]) end
+  end)
+  it('keeps to memory where one device is too small', function()
+    local problem = problem_of('hrnet_w48', 16)
+    expect(trinity.methods.single_device(problem, { quiet = true }).metrics.feasible):equals(false)
+    expect(problem:evaluate((shipped:construct(problem))).feasible):equals(true)
+  end)
+end)
+
+describe('files of schedulers', function()
+  it('are what was saved, with notes', function()
+    local path, problem = temporary '.safetensors', problem_of('vgg16', 8)
+    shipped:save(path, { trained_on = 'much' })
+    local loaded = trinity.schedulers.load(path)
+    expect(loaded.notes.trained_on):equals 'much'
+    expect(loaded.members):equals(shipped.members)
+    expect(same((loaded:construct(problem)), (shipped:construct(problem)))):equals(true)
+    expect(shipped.notes.command):matches 'trinity train %-%-learns schedulers'
+  end)
+  it('that are foreign, damaged or missing are refused in a sentence', function()
+    expect(function() trinity.schedulers.load(trinity.rankers.shipped) end):raises 'not a list scheduler saved by trinity'
+    expect(function() trinity.rankers.load(trinity.schedulers.shipped) end):raises 'not a ranker of moves'
+    expect(function() trinity.schedulers.load '/nowhere.safetensors' end):raises 'nowhere'
+    local path, text = temporary '.safetensors', core.read_file(trinity.schedulers.shipped)
+    local file = io.open(path, 'wb')
+    file:write(text:sub(1, -5), 'oops')
+    file:close()
+    expect(function() trinity.schedulers.load(path) end):raises 'changed or cut short'
+  end)
+  it('and weights of a wrong size are refused', function()
+    expect(function() trinity.schedulers.new {} end):raises 'expected 1 to 1024 members, got 0'
+    expect(function() trinity.schedulers.new { { 1, 2 } } end):raises 'member 1: expected 105 weights, got 2'
+    expect(function() trinity.schedulers.new { 3 } end):raises 'member 1: expected a list'
+    local weights = list_training.plain { start = 1 }
+    weights[3] = 0 / 0
+    expect(function() trinity.schedulers.new { weights } end):raises 'finite'
+    expect(function() shipped:construct(problem_of('vgg16', 8), shipped.members + 1) end):raises 'member'
+    expect(function() trinity.methods.learned_list(problem_of('vgg16', 8), { weights = 3 }) end):raises 'a file of weights'
+  end)
+end)
+
+describe('their training', function()
+  it('makes the same weights from the same seed, and better ones than it begins with', function()
+    local function trained(seed)
+      local scheduler, first, all = list_training.train({ graphs = 'inception_v3:16', clusters = 'p100x2', rounds = 14,
+        members = 4, seed = seed }, function() end)
+      return scheduler, first, all
+    end
+    local scheduler, first, all = trained(1)
+    local again = trained(1)
+    local a, b = scheduler:weights(), again:weights()
+    for m = 1, #a do for i = 1, #a[m] do expect(a[m][i]):equals(b[m][i]) end end
+    expect(trained(2):weights()[1][1] ~= a[1][1]):equals(true)
+    expect(all <= first):equals(true)
+    local problem = problem_of('inception_v3', 16, 'p100x2')
+    local function built(of) return problem:evaluate((of:construct(problem))).step_time_s end
+    expect(built(scheduler)):below(built(plain { start = 1, time = 1, wires = 0.1 }))
+  end)
+end)
