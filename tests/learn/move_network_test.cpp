@@ -15,11 +15,11 @@ using namespace trinity;
 
 namespace {
 
-struct Folder {
+struct PolicyFolder {
   std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("trinity_ranker_" + std::to_string(std::rand()));
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
+  PolicyFolder() { std::filesystem::create_directories(path); }
+  ~PolicyFolder() { std::filesystem::remove_all(path); }
   std::string file(const char* name) const { return (path / name).string(); }
 };
 
@@ -112,7 +112,7 @@ TEST_CASE("scores do not depend on what else is scored") {
 }
 
 TEST_CASE("a ranker's file gives the same scores, and foreign or damaged ones are refused") {
-  const Folder folder;
+  const PolicyFolder folder;
   const auto path = folder.file("moves.safetensors");
   const MoveNetwork network({4, 3}, 9);
   save_move_network(network, path, {{"seed", "9"}});
@@ -136,7 +136,7 @@ TEST_CASE("a ranker's file gives the same scores, and foreign or damaged ones ar
 }
 
 TEST_CASE("a training has the same weights with any number of threads, and after it went on") {
-  const Folder folder;
+  const PolicyFolder folder;
   const auto whole = trained(1, 4);
   CHECK(trained(3, 4) == whole);
   const auto path = folder.file("training.safetensors");

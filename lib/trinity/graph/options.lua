@@ -47,8 +47,9 @@ graph_options.replicas = options.declare('trinity.ReplicaOptions', { help = 'Wha
 })
 
 graph_options.recompute = options.declare('trinity.RecomputeOptions', { help = 'What graph:recompute takes.',
-  { 'stage', 'any', as = 'trinity.Placement|integer[]', needed = true, help = 'per operator; 0: it is left as it is' },
-  { 'eager', 'boolean', false, help = 'a stage may begin before a gradient comes in' },
+  { 'segment', 'any', as = 'trinity.Placement|integer[]', needed = true,
+    help = 'per operator: those of one number run again together; 0: it is left as it is' },
+  { 'eager', 'boolean', false, help = 'a segment may begin before a gradient comes in' },
 })
 
 graph_options.stage_replicas = options.declare('trinity.StageReplicaOptions', {

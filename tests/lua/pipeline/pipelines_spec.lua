@@ -208,7 +208,7 @@ describe('recomputation', function()
     local function placed(problem) return problem:placement_by_unit(function(unit) return unit <= 3 and 1 or 2 end) end
     local plain = trinity.problem { graph = graph, cluster = nodes }
     local placement = placed(plain)
-    local again, origin = graph:recompute { stage = placement }
+    local again, origin = graph:recompute { segment = placement }
     local problem = trinity.problem { graph = again, cluster = nodes }
     local same = problem:placement()
     for op = 1, #same do same[op] = placement[origin[op]] end

@@ -310,7 +310,7 @@ examples.arguments = {
   ['trinity.Graph.to_training'] = function() return { { optimiser = 'sgd' } } end,
   ['trinity.Graph.replicate'] = function() return { { replicas = 2 } } end,
   ['trinity.Graph.save'] = function() return { examples.path() } end,
-  ['trinity.Graph.recompute'] = function(graph) return { { stage = one_stage(graph) } } end,
+  ['trinity.Graph.recompute'] = function(graph) return { { segment = one_stage(graph) } } end,
   ['trinity.Graph.replicate_stages'] = function(graph)
     return { { stage = one_stage(graph), replicas = { 1 } } }
   end,
