@@ -51,10 +51,18 @@ local function measure(setting)
 end
 
 local found, rows, cells = {}, {}, {}
+-- Ctrl-C may come between two searches, too.
+trinity.stoppable(function(stop_requested)
+  for i, setting in ipairs(settings) do
+    local ok, row = pcall(measure, setting)
+    if not ok and not stop_requested() then error(row, 0) end
+    if not ok or not row then return end
+    found[i] = row
+    progress.note(('setting %d of %d: step time %.4g s'):format(i, #settings, row.time_s))
+  end
+end)
 for i, setting in ipairs(settings) do
-  found[i] = measure(setting)
   if not found[i] then break end
-  progress.note(('setting %d of %d: step time %.4g s'):format(i, #settings, found[i].time_s))
   local f = found[i]
   rows[i] = { ('%.2f'):format(setting[1]), ('%.2f'):format(setting[2]), ('%.2f'):format(setting[3]),
     ('%.4f s'):format(f.time_s), ('%.3f GB'):format(f.sends / 1e9), ('%.3f GB'):format(f.holds / 1e9) }
