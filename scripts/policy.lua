@@ -215,9 +215,8 @@ local function show_front()
 end
 
 local function show_schedulers()
-  local looks = require('trinity.base.progress').new('policy', options.json)
   local rows = list_study.run({ folder = options.folder, families = family_set() },
-    function(text) looks:update { text = text } end)
+    function(text) say('%s', text) end)
   if options.json then return print(trinity.json.encode { rows = rows, heuristics = list_study.heuristics }) end
   print 'Step time of what is built, over that of the best heuristic of the row\n'
   print(trinity.format_table({ 'held out', 'best heuristic', 'm_etf', 'm_sct', 'first member', 'learned', 'own', 'ms' },
