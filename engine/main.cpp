@@ -1,6 +1,7 @@
 // The `trinity` command: runs Lua scripts over the engine.
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/late.h"
 #include "base/utf8.h"
 #include "launch/launch_variables.h"
@@ -202,6 +204,21 @@ void keep_standard_numbers() {
       static_cast<void>(open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY));
 }
 
+/// What calls of C within calls of C need that a script can nest (LuaJIT allows 200, of 9 KiB
+/// each).
+constexpr rlim_t kLeastStack = rlim_t{4} << 20;
+
+/// Sees to a stack of that size. Where its limit has to be raised for that, the program begins
+/// anew: threads have the size of its beginning.
+void have_stack(char** words) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeastStack) return;
+  const bool enough = limit.rlim_max >= kLeastStack;
+  limit.rlim_cur = kLeastStack;
+  if (enough && setrlimit(RLIMIT_STACK, &limit) == 0) execv("/proc/self/exe", words);
+  if (!enough) throw trinity::LimitError("a stack of 4 MiB is needed (ulimit -s 4096)");
+}
+
 }  // namespace
 
 /// Ends the process at once: the destructors of LibTorch's globals take a tenth of a second, in
@@ -222,6 +239,7 @@ int main(int count, char** words) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is an error like a full disk
   int status = 1;
   try {
+    have_stack(words);
     status = run({words, words + count});
   } catch (const UsageError& error) {
     std::fprintf(stderr, "trinity: %s\n", trinity::printable(error.what()).c_str());

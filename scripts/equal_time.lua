@@ -5,6 +5,7 @@
 
 local progress = require 'trinity.base.progress'
 local trinity = require 'trinity'
+local cli = require 'trinity.command.cli'
 local paper = require 'trinity.paper.trinity'
 local plot = require 'trinity.base.plot'
 local util = require 'trinity.base.util'
@@ -32,10 +33,11 @@ end
 local head, rows, cells = { 'row', 'bound' }, {}, {}
 for i, name in ipairs(names) do head[i + 2] = name end
 head[#head + 1] = 'trinity over best other'
-local within, worst = 0, 0
+local within, worst, stopped = 0, 0, false
 for label, problem in paper.rows(options) do
   local comparison = trinity.compare(problem, names, { seconds = options.seconds, seeds = options.seeds })
-  if comparison.stopped then os.exit(130) end
+  stopped = comparison.stopped
+  if stopped then break end
   local values, best = {}, math.huge
   for i, row in ipairs(comparison.rows) do
     values[i] = over_bound(row, problem.lower_bound_s)
@@ -54,13 +56,14 @@ for label, problem in paper.rows(options) do
   row[#row + 1] = ('%+.1f %%'):format(100 * (ratio - 1))
   within, worst = within + (ratio <= 1.01 and 1 or 0), math.max(worst, ratio)
   rows[#rows + 1] = row
-  progress.say(('%s: trinity %.3f, best other %.3f'):format(label, values[#values], best))
+  progress.note(('%s: trinity %.3f, best other %.3f'):format(label, values[#values], best))
 end
-print(trinity.format_table(head, rows))
+if #rows > 0 then print(trinity.format_table(head, rows)) end
+if stopped then cli.leave_stopped(('%d rows'):format(#rows)) end
 plot.csv(options.csv, { 'row', 'method', 'seed', 'step_time_s', 'lower_bound_s', 'feasible', 'evaluations', 'seconds' },
   cells)
 print(('\nsimulated step time over the lower bound, medians of seeds 1 to %d, %g s a search; * best of the row; '
   .. 'OOM: does not fit'):format(options.seeds, options.seconds))
 print(('Trinity is the best or within 1 %% of it on %d of %d rows, at worst %+.1f %%; all runs are in %s'):format(
   within, #rows, 100 * (worst - 1), options.csv))
-print(('made by: trinity scripts/equal_time.lua %s'):format(table.concat(arg, ' ')))
+print(('made by: trinity scripts/equal_time.lua %s'):format(cli.words()))

@@ -8,7 +8,8 @@
 --   trinity launch -n 2 scripts/execute.lua --model alexnet --devices cpu:0,cpu:1 --method contiguous
 -- --trace FILE writes the last step beside the simulated one for https://ui.perfetto.dev.
 -- With --json one object with the fields
---   model, devices, steps, warm_up, schedule, micro_batches, processes (whether workers are)
+--   model, devices, steps (that were executed), warm_up, schedule, micro_batches, processes (whether workers are)
+--   stopped                 true: by Ctrl-C
 --   cores                   by device: what its thread is bound to, -1 for nothing
 --   losses                  by step
 --   step_time_s             median of the steps after the warm-up; step_times_s: all of these
@@ -22,6 +23,7 @@
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local model = require 'trinity.graph.model'
+local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
@@ -40,6 +42,7 @@ local options = trinity.options {
     help = 'to simulate on: a cluster, whose count is by default that of --devices, or a profile .json' },
   steps = { default = 15, help = 'training steps', min = 1, integer = true },
   warm_up = { default = 5, help = 'steps that are not measured', min = 0, integer = true },
+  seconds = { default = math.huge, help = 'after which no step begins, once one is measured', min = 0 },
   learning_rate = { default = 0.01, help = 'of stochastic gradient descent', min = 0 },
   seed = { default = 1, help = 'of weights and data', min = 0, integer = true },
   memory_limit = { default = 0, help = "most memory of a worker's tensors; 0: no limit", min = 0, unit = 'bytes' },
@@ -127,13 +130,15 @@ local problem = cli.problem_on(graph, model.counted(options.cluster, #devices))
 local plan = make_plan(problem)
 local found = trinity.execute(problem, plan, { steps = options.steps, devices = devices, seed = options.seed,
   warm_up = math.min(options.warm_up, options.steps - 1), learning_rate = options.learning_rate,
+  seconds = options.seconds < math.huge and math.max(options.seconds, 1e-9) or nil,
   memory_limit_bytes = options.memory_limit >= 1 and math.floor(options.memory_limit) or nil })
 local job = trinity.dist.current()
 if job and job.rank > 0 then return end
 
-local about = { model = problem.graph.name, devices = devices, steps = found.steps, warm_up = found.warm_up,
-  schedule = plan.schedule or 'fifo', micro_batches = found.micro_batches, processes = job ~= nil, cores = found.cores,
-  losses = found.losses, step_time_s = found.step_time_s, step_times_s = found.step_times_s,
+local about = { model = problem.graph.name, devices = devices, steps = found.steps, stopped = found.stopped,
+  warm_up = found.warm_up, schedule = plan.schedule or 'fifo', micro_batches = found.micro_batches,
+  processes = job ~= nil, cores = found.cores, losses = found.losses, step_time_s = found.step_time_s,
+  step_times_s = found.step_times_s,
   simulated_step_time_s = plan.metrics.step_time_s, transferred_bytes = found.transferred_bytes,
   peak_memory_bytes = found.peak_memory_bytes, simulated_memory_bytes = {}, busy_s = found.last.busy_s,
   copy_s = copying(devices, found.last.copies), types = by_type(problem, plan, found) }
@@ -150,4 +155,9 @@ if options.json then
 else
   print_report(problem, found, about)
   if options.trace ~= '' then print(('to see it, open %s in https://ui.perfetto.dev'):format(options.trace)) end
+end
+if found.stopped then
+  progress.warn(('stopped by Ctrl-C after %d of %d steps; times cannot be gone on with: a new run begins at step 1')
+    :format(found.steps, options.steps))
+  os.exit(130)
 end

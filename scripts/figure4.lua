@@ -113,4 +113,4 @@ print(('%s on %s by %s: step time %.4g s, %.2f times the lower bound; %d of %d l
   found.metrics.step_time_s / found:lower_bound_s(), mixed, #names))
 local said = draw()
 print(('in %s.csv; %s'):format(options.output, said))
-print(('simulated, seed %d\nmade by: trinity figure4 %s'):format(options.seed, table.concat(arg, ' ')))
+print(('simulated, seed %d\nmade by: trinity figure4 %s'):format(options.seed, cli.words()))

@@ -4,6 +4,7 @@
 
 local progress = require 'trinity.base.progress'
 local trinity = require 'trinity'
+local cli = require 'trinity.command.cli'
 local model = require 'trinity.graph.model'
 local util = require 'trinity.base.util'
 
@@ -55,7 +56,9 @@ for i, name in ipairs(names) do
   head[i + 3] = name
   ranks[name] = 0
 end
-for _, name in ipairs(graphs()) do
+local listed, stopped = graphs(), false
+for _, name in ipairs(listed) do
+  if stopped then break end
   local graph = trinity.model(('%s/%s.graph.txt'):format(options.folder, name))
   for _, name_of_cluster in ipairs(clusters()) do
     local cluster = trinity.cluster(name_of_cluster)
@@ -63,7 +66,8 @@ for _, name in ipairs(graphs()) do
     local comparison = trinity.compare(problem, names, { seeds = options.seeds, quiet = true,
       evaluations = options.seconds == 0 and options.evaluations or nil,
       seconds = options.seconds > 0 and options.seconds or nil })
-    if comparison.stopped then os.exit(130) end
+    stopped = comparison.stopped
+    if stopped then break end
     local cells, best = {}, math.huge
     for i, row in ipairs(comparison.rows) do
       cells[i] = over_bound(row, problem.lower_bound_s)
@@ -77,10 +81,14 @@ for _, name in ipairs(graphs()) do
       end
     end
     rows[#rows + 1] = texts
-    progress.say(('%s on %d devices: best %.3f times the bound'):format(name, #cluster.devices, best))
+    progress.note(('%s on %d devices: best %.3f times the bound'):format(name, #cluster.devices, best))
   end
 end
 
+if stopped then
+  if #rows > 0 then print(trinity.format_table(head, rows)) end
+  cli.leave_stopped(('%d of %d rows'):format(#rows, #listed * #clusters()))
+end
 local order = { 'mean rank', '', '' }
 for i, name in ipairs(names) do order[i + 3] = ('%.1f'):format(ranks[name] / #rows + 1) end
 rows[#rows + 1] = order
@@ -88,4 +96,4 @@ print(trinity.format_table(head, rows))
 print(('\nsimulated step time over the lower bound, median of seeds 1 to %d, at most %s; '
   .. '* best of the row; OOM does not fit'):format(options.seeds, options.seconds > 0
   and ('%g s'):format(options.seconds) or ('%d evaluations'):format(options.evaluations)))
-print(('made by: trinity scripts/placement_benchmark.lua %s'):format(table.concat(arg, ' ')))
+print(('made by: trinity scripts/placement_benchmark.lua %s'):format(cli.words()))

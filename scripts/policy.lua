@@ -6,10 +6,12 @@
 -- learned list schedulers build without a price on such families, beside heuristics (schedulers).
 
 local trinity = require 'trinity'
+local cli = require 'trinity.command.cli'
 local list_study = require 'trinity.methods.list_study'
 local known_optima = require 'trinity.methods.known_optima'
 local fronts = require 'trinity.methods.move_fronts'
 local study = require 'trinity.methods.move_study'
+local progress = require 'trinity.base.progress'
 local training = require 'trinity.methods.move_training'
 local util = require 'trinity.base.util'
 
@@ -47,6 +49,30 @@ for i, word in ipairs(util.words(options.evaluations)) do
 end
 if options.seconds > 0 then budgets = { { seconds = options.seconds, evaluations = 2 ^ 40 } } end
 
+local looks = progress.new('policy', options.json)
+
+-- Says how far it is.
+local function say(...)
+  looks:update { text = (...):format(select(2, ...)) }
+end
+
+-- Runs the work, body(); whether Ctrl-C ended it.
+local function is_stopped_in(body)
+  local stopped = false
+  trinity.stoppable(function(stop_requested)
+    local ok, message = pcall(body)
+    if ok then return end
+    stopped = stop_requested() or tostring(message):match 'interrupted$' ~= nil
+    if not stopped then error(message, 0) end
+  end)
+  looks:finish()
+  return stopped
+end
+
+local function leave_if(stopped, done, what)
+  if stopped then cli.leave_stopped(('%d %s'):format(done, what)) end
+end
+
 local function name_of(budget)
   return budget.seconds and ('%g s'):format(budget.seconds) or ('%d evaluations'):format(budget.evaluations)
 end
@@ -57,47 +83,58 @@ local function family_set()
   return families
 end
 
-local function show_study()
-  local looks = require('trinity.base.progress').new('policy', options.json)
-  local rows, names = study.run({ folder = options.folder, budgets = budgets, seeds = options.seeds,
-    variants = options.variants, families = family_set() }, function(text) looks:update { text = text } end)
-  if options.json then return print(trinity.json.encode { rows = rows, searches = names }) end
-  for b, budget in ipairs(budgets) do
-    local cells, own, with_room = {}, {}, {}
-    for r, row in ipairs(rows) do
-      local room = study.has_room(row, budgets)
-      cells[r] = { row.label, row.family, room and 'yes' or 'no' }
-      for _, name in ipairs(names) do
-        if name ~= 'annealing' then
-          local ratio = study.ratio(row, b, name, 'annealing')
-          table.insert(cells[r], ('%.3f'):format(ratio))
-        end
-        if name ~= 'trained' then
-          local ratio = study.ratio(row, b, 'trained', name)
-          own[name] = own[name] or {}
-          with_room[name] = with_room[name] or {}
-          table.insert(own[name], ratio)
-          if room then table.insert(with_room[name], ratio) end
-        end
-      end
-    end
-    local heads = { 'held out', 'family', 'room' }
-    for _, name in ipairs(names) do if name ~= 'annealing' then heads[#heads + 1] = name end end
-    print(('\n%s, %d seeds: step time over that of annealing from the same start\n'):format(name_of(budget),
-      options.seeds))
-    print(trinity.format_table(heads, cells))
+-- A study's rows under budget number b.
+local function print_budget(b, rows, names)
+  local cells, own, with_room = {}, {}, {}
+  for r, row in ipairs(rows) do
+    local room = study.has_room(row, budgets)
+    cells[r] = { row.label, row.family, room and 'yes' or 'no' }
     for _, name in ipairs(names) do
-      for _, list in ipairs(name ~= 'trained' and { { 'all', own[name] }, { 'with room', with_room[name] } } or {}) do
-        if #list[2] > 0 then
-          local mean, low, high, p = training.summary(list[2])
-          print(('trained over %-12s %-9s %2d rows: %.4f, 95 %% %.4f to %.4f, p %.3g; worst row %.3f'):format(name,
-            list[1] .. ',', #list[2], mean, low, high, p, math.max(unpack(list[2]))))
-        end
+      if name ~= 'annealing' then
+        local ratio = study.ratio(row, b, name, 'annealing')
+        table.insert(cells[r], ('%.3f'):format(ratio))
+      end
+      if name ~= 'trained' then
+        local ratio = study.ratio(row, b, 'trained', name)
+        own[name] = own[name] or {}
+        with_room[name] = with_room[name] or {}
+        table.insert(own[name], ratio)
+        if room then table.insert(with_room[name], ratio) end
       end
     end
   end
+  local heads = { 'held out', 'family', 'room' }
+  for _, name in ipairs(names) do if name ~= 'annealing' then heads[#heads + 1] = name end end
+  print(('\n%s, %d seeds: step time over that of annealing from the same start\n'):format(name_of(budgets[b]),
+    options.seeds))
+  print(trinity.format_table(heads, cells))
+  for _, name in ipairs(names) do
+    for _, list in ipairs(name ~= 'trained' and { { 'all', own[name] }, { 'with room', with_room[name] } } or {}) do
+      if #list[2] > 0 then
+        local mean, low, high, p = training.summary(list[2])
+        print(('trained over %-12s %-9s %2d rows: %.4f, 95 %% %.4f to %.4f, p %.3g; worst row %.3f'):format(name,
+          list[1] .. ',', #list[2], mean, low, high, p, math.max(unpack(list[2]))))
+      end
+    end
+  end
+end
+
+local function show_study()
+  local rows, names = {}, nil
+  local stopped = is_stopped_in(function()
+    names = study.run({ folder = options.folder, budgets = budgets, seeds = options.seeds, variants = options.variants,
+      families = family_set() }, say, rows)
+  end)
+  if options.json and not stopped then return print(trinity.json.encode { rows = rows, searches = names }) end
+  if stopped then
+    for _, row in ipairs(rows) do
+      print(('%s: trained over annealing %.3f'):format(row.label, study.ratio(row, 1, 'trained', 'annealing')))
+    end
+    return leave_if(stopped, #rows, 'rows')
+  end
+  for b = 1, #budgets do print_budget(b, rows, names) end
   print '\nroom: annealing at 1,000 evaluations is over 3 % above the best found; p: signed ranks over rows (Wilcoxon)'
-  print(('made by: trinity policy %s'):format(table.concat(arg, ' ')))
+  print(('made by: trinity policy %s'):format(cli.words()))
 end
 
 -- Numbers of seeds as a cell.
@@ -105,40 +142,58 @@ local function cell(list, format)
   return table.concat(util.map(list, function(x) return x and format:format(x) or 'never' end), ', ')
 end
 
-local function show_optima()
-  local enough, cells, rows = 0.95, {}, {}
-  for _, kind in ipairs(known_optima.kinds) do
-    for _, word in ipairs(util.words(options.units)) do
-      local units = tonumber(word)
-      if not units or units < 8 or units % 1 ~= 0 then
-        util.fail_usage("option --units: expected integers from 8 with commas, got '%s'", options.units)
-      end
-      local case = known_optima.case(kind, units)
-      local row = { kind = kind, units = case.problem.graph.units, etf = known_optima.constructed(case, 'etf'),
-        learned = {}, samples = {}, frozen = {} }
-      for seed = 1, options.seeds do
-        row.learned[seed], row.samples[seed] = known_optima.learn(case, seed, options.samples, enough)
-        row.samples[seed] = row.samples[seed] or false
-        row.frozen[seed] = known_optima.learn(case, seed, options.samples, enough, true)
-      end
-      rows[#rows + 1] = row
-      cells[#cells + 1] = { kind, ('%d'):format(row.units), ('%.2f'):format(row.etf), cell(row.frozen, '%.2f'),
-        cell(row.learned, '%.2f'), cell(row.samples, '%d') }
+-- The units of --units.
+local function unit_counts()
+  return util.map(util.words(options.units), function(word)
+    local units = tonumber(word)
+    if not units or units < 8 or units % 1 ~= 0 then
+      util.fail_usage("option --units: expected integers from 8 with commas, got '%s'", options.units)
     end
+    return units
+  end)
+end
+
+-- What a policy learns on a problem whose optimum is known, a seed each.
+local function row_of_optimum(kind, units, enough)
+  local case = known_optima.case(kind, units)
+  local row = { kind = kind, units = case.problem.graph.units, etf = known_optima.constructed(case, 'etf'),
+    learned = {}, samples = {}, frozen = {} }
+  for seed = 1, options.seeds do
+    say('%s of %d units, seed %d of %d', kind, row.units, seed, options.seeds)
+    row.learned[seed], row.samples[seed] = known_optima.learn(case, seed, options.samples, enough)
+    row.samples[seed] = row.samples[seed] or false
+    row.frozen[seed] = known_optima.learn(case, seed, options.samples, enough, true)
   end
-  if options.json then return print(trinity.json.encode { rows = rows, enough = enough }) end
-  print(('share of the optimum\'s gain over one device, best of at most %d placements, a seed each\n'):format(
-    options.samples))
-  print(trinity.format_table({ 'problem', 'units', 'ETF', 'never updated', 'learned', 'placements to 0.95' }, cells))
+  return row
+end
+
+local function show_optima()
+  local enough, rows, units = 0.95, {}, unit_counts()
+  local stopped = is_stopped_in(function()
+    for _, kind in ipairs(known_optima.kinds) do
+      for _, count in ipairs(units) do rows[#rows + 1] = row_of_optimum(kind, count, enough) end
+    end
+  end)
+  if options.json then
+    print(trinity.json.encode { rows = rows, enough = enough })
+  else
+    print(('share of the optimum\'s gain over one device, best of at most %d placements, a seed each\n'):format(
+      options.samples))
+    print(trinity.format_table({ 'problem', 'units', 'ETF', 'never updated', 'learned', 'placements to 0.95' },
+      util.map(rows, function(row)
+        return { row.kind, ('%d'):format(row.units), ('%.2f'):format(row.etf), cell(row.frozen, '%.2f'),
+          cell(row.learned, '%.2f'), cell(row.samples, '%d') }
+      end)))
+  end
+  leave_if(stopped, #rows, 'rows')
 end
 
 local function show_front()
   local cells, rows, logs = {}, {}, { best = 0, trinity = 0 }
-  local looks = require('trinity.base.progress').new('policy', options.json)
-  local function say(text) looks:update { text = text } end
-  study.each_case(options.folder, family_set(), say, function(case, ranker)
+  local function add(case, ranker)
     local row = { case = case.label, annealing = 0, best = 0, trinity = 0 }
     for seed = 1, options.seeds do
+      say('%s: seed %d of %d', case.label, seed, options.seeds)
       for _, name in ipairs { 'annealing', 'best', 'trinity' } do
         local rank = name == 'trinity' and ranker or nil
         row[name] = row[name] + fronts.run(name, case, budgets[1].evaluations, seed, rank) / options.seeds
@@ -148,17 +203,20 @@ local function show_front()
     for _, name in ipairs { 'best', 'trinity' } do logs[name] = logs[name] + math.log(row[name] / row.annealing) end
     cells[#cells + 1] = { row.case, ('%.4f'):format(row.annealing), ('%.3f'):format(row.best / row.annealing),
       ('%.3f'):format(row.trinity / row.annealing) }
-    say(case.label)
-  end)
-  if options.json then return print(trinity.json.encode { rows = rows }) end
+  end
+  local stopped = is_stopped_in(function() study.each_case(options.folder, family_set(), say, add) end)
+  if options.json then
+    print(trinity.json.encode { rows = rows })
+    return leave_if(stopped, #rows, 'rows')
+  end
   print(trinity.format_table({ 'held out', 'hypervolume of annealing', 'best over it', 'ranked over it' }, cells))
+  leave_if(stopped, #rows, 'rows')
   print(('geometric means: %.4f, %.4f'):format(math.exp(logs.best / #rows), math.exp(logs.trinity / #rows)))
 end
 
 local function show_schedulers()
-  local looks = require('trinity.base.progress').new('policy', options.json)
   local rows = list_study.run({ folder = options.folder, families = family_set() },
-    function(text) looks:update { text = text } end)
+    function(text) say('%s', text) end)
   if options.json then return print(trinity.json.encode { rows = rows, heuristics = list_study.heuristics }) end
   print 'Step time of what is built, over that of the best heuristic of the row\n'
   print(trinity.format_table({ 'held out', 'best heuristic', 'm_etf', 'm_sct', 'first member', 'learned', 'own', 'ms' },
@@ -210,18 +268,28 @@ for _, name in ipairs(others) do
 end
 local budget = budgets[1]
 local cells, all, trained = {}, {}, ranker.notes.trained_on or ''
-for _, case in ipairs((training.cases(options.graphs, options.clusters))) do
+-- Adds the row of a case, and its means to `all`.
+local function add_case(case)
   local is_trained = trained:find(case.label, 1, true)
   local known, row = {}, { case.label .. (is_trained and ' (trained on)' or ''), case.starts[1].name }
+  local found = {}
   for i, other in ipairs(others) do
+    say('%s over %s', case.label, other)
     local ratios, ranking = training.ratios(case, ranker, other, budget, options.seeds, known)
+    found[i] = { case = case.label, against = other, ratios = ratios, ranking = ranking }
+  end
+  for i, entry in ipairs(found) do
     all[i] = all[i] or {}
-    all[i][#all[i] + 1] = (training.summary(ratios))
+    table.insert(all[i], (training.summary(entry.ratios)))
     row[i + 2] = ('%.3f'):format(all[i][#all[i]])
-    about.rows[#about.rows + 1] = { case = case.label, against = other, ratios = ratios, ranking = ranking }
+    table.insert(about.rows, entry)
   end
   cells[#cells + 1] = row
 end
+
+local stopped = is_stopped_in(function()
+  for _, case in ipairs((training.cases(options.graphs, options.clusters))) do add_case(case) end
+end)
 if options.json then
   print(trinity.json.encode(about))
 elseif #cells > 0 then
@@ -236,3 +304,4 @@ elseif #cells > 0 then
       high, #all[i], p))
   end
 end
+leave_if(stopped, #cells, 'problems')

@@ -8,6 +8,7 @@
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local measure = require 'trinity.execute.measure'
+local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -19,6 +20,7 @@ local options = trinity.options {
   devices = { default = '', help = 'all devices of the cluster, with commas: cpu:0,cpu:1; default: that one' },
   steps = { default = 10, help = 'measured training steps, whose medians count', min = 1, integer = true },
   warm_up = { default = 5, help = 'steps before', min = 0, integer = true },
+  seconds = { default = math.huge, help = 'after which no step begins, once one is measured', min = 0 },
   copies = { default = 7, help = 'copies of every size', min = 1, integer = true },
   largest_copy = { default = 2 ^ 28, help = 'bytes of the largest copy', min = 4096, unit = 'bytes' },
   gpu_memory = { default = 2 ^ 34, help = 'bytes of memory of a GPU', min = 1, unit = 'bytes' },
@@ -32,14 +34,23 @@ for _, name in ipairs(util.words(options.devices)) do
   if name ~= options.device then devices[#devices + 1] = name end
 end
 local graph = cli.load_model(options)
-local profile = trinity.profile.measure(graph, { devices = devices, steps = options.steps, warm_up = options.warm_up,
-  copies = options.copies, sizes = measure.copy_sizes(options.largest_copy),
+local profile, stopped = trinity.profile.measure(graph, { devices = devices, steps = options.steps,
+  warm_up = options.warm_up, copies = options.copies, sizes = measure.copy_sizes(options.largest_copy),
   gpu_memory_bytes = options.gpu_memory, seed = options.seed,
+  seconds = options.seconds < math.huge and math.max(options.seconds, 1e-9) or nil,
   model = options.model, batch_size = options.batch_size, quiet = options.json })
 profile:save(options.out)
+
+local function leave()
+  if not stopped then return end
+  progress.warn(('stopped by Ctrl-C after %d of %d measured steps, whose profile is in %s; a new one begins at step 1')
+    :format(profile.settings.steps, options.steps, options.out))
+  os.exit(130)
+end
+
 if options.json then
   io.write(trinity.files.read(options.out))
-  return
+  return leave()
 end
 
 local function percent(x) return ('%.1f %%'):format(100 * x) end
@@ -67,3 +78,4 @@ if #rows > 0 then
   print('\n' .. trinity.format_table({ 'copies', 'latency', 'bandwidth', 'fit: median off', 'largest' }, rows))
 end
 print(('\nmeasured; in %s'):format(options.out))
+leave()

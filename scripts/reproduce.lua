@@ -4,6 +4,7 @@
 -- The manual's pages of the papers are what this prints as Markdown.
 
 local trinity = require 'trinity'
+local cli = require 'trinity.command.cli'
 local page = require 'trinity.paper.page'
 local util = require 'trinity.base.util'
 
@@ -87,7 +88,7 @@ for _, section in ipairs(chosen_sections) do
   end
   if stopped then os.exit(130) end
 end
-local made_by = ('trinity reproduce %s'):format(table.concat(arg, ' '))
+local made_by = ('trinity reproduce %s'):format(cli.words())
 if options.json then
   print(trinity.json.encode { paper = paper.name, seed = settings.seed, seeds = settings.seeds,
     updates = settings.updates, quick = settings.quick, sections = all, command = made_by })

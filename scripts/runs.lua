@@ -32,6 +32,7 @@ local root, words = run_state.root(), options.words
 
 local function bound_text(run) return run.over_bound and ('%.2fx'):format(run.over_bound) or '-' end
 local function time_text(seconds) return seconds and ('%.4g s'):format(seconds) or '-' end
+local function count_text(value) return type(value) == 'number' and ('%.0f'):format(value) or '-' end
 
 local function script_name(run) return (run.script or '-'):match '([^/]*)$' end
 
@@ -85,9 +86,9 @@ local function show(name)
   local rows = {}
   for i, search in ipairs(searches) do
     local best_s, bound_s = tonumber(search.best_step_time_s), tonumber(search.lower_bound_s)
-    rows[i] = { search.id, tostring(search.method or '-'), search.seed and ('%d'):format(search.seed) or '-',
+    rows[i] = { search.id, tostring(search.method or '-'), count_text(search.seed),
       tostring(search.status), time_text(best_s), best_s and bound_s and ('%.2fx'):format(best_s / bound_s) or '-',
-      search.evaluations and ('%d'):format(search.evaluations) or '-', time_text(tonumber(search.seconds)) }
+      count_text(search.evaluations), time_text(tonumber(search.seconds)) }
   end
   if #rows > 0 then
     print(text.format_table({ 'search', 'method', 'seed', 'status', 'best step', 'over bound', 'evaluations', 'took' },
@@ -157,23 +158,55 @@ local function check_options(run, given)
   end
 end
 
--- How a run was started, as its run.json has it: { options =, script =, arguments =, folder = }.
+local function is_word(value) return type(value) == 'string' and not value:find '%z' end
+
+-- Whether a value is a list of words, and nothing else.
+local function is_words(value)
+  if type(value) ~= 'table' then return false end
+  local count = 0
+  for _, word in util.sorted_pairs(value) do
+    if not is_word(word) then return false end
+    count = count + 1
+  end
+  return count == #value
+end
+
+-- The file of a script that the program knows by a name in scripts/ or a path from a folder.
+local function script_file(script, folder)
+  local own = ('%s/scripts/%s.lua'):format(trinity.home, script)
+  if not script:find '/' and util.exists(own) then return own end
+  return script:match '^/' and script or folder .. '/' .. script
+end
+
+-- How a run was started, as its run.json has it: { options =, script =, arguments =, folder =, ranks = }. It goes on
+-- with its own script alone, the text that stands beside run.json, and with --safe where it was made so.
 local function start_of(run)
-  local start, folder = run.about.start, run.about.folder
-  local function refuse(field, expected)
-    util.fail_usage("%s/run.json: field '%s': expected %s", run.path, field, expected)
+  local about = run.about
+  local function expect(holds, field, expected)
+    if not holds then util.fail_usage("%s/run.json: field '%s': expected %s", run.path, field, expected) end
   end
-  if type(start) ~= 'table' then refuse('start', 'how the run was started') end
+  local start = about.start
+  expect(type(start) == 'table', 'start', 'how the run was started')
   for _, key in ipairs { 'options', 'arguments' } do
-    if type(start[key]) ~= 'table' then refuse('start.' .. key, 'a list of words') end
-    for _, word in ipairs(start[key]) do
-      if type(word) ~= 'string' then refuse('start.' .. key, 'a list of words') end
-    end
+    expect(is_words(start[key]), 'start.' .. key, 'a list of words')
   end
-  if type(start.script) ~= 'string' or start.script:match '^%-' then refuse('start.script', 'a script') end
-  if type(folder) ~= 'string' then refuse('folder', 'the folder that it was started in') end
+  expect(is_word(start.script) and start.script ~= '' and not start.script:match '^%-', 'start.script', 'a script')
+  expect(is_word(about.folder) and about.folder:match '^/', 'folder', 'the folder that it was started in')
+  local ranks = about.ranks == nil and 1 or about.ranks
+  expect(type(ranks) == 'number' and ranks >= 1 and ranks <= 4096 and ranks % 1 == 0, 'ranks', 'how many there were')
   check_options(run, start.options)
-  return start, folder
+  local safe = false
+  for _, word in ipairs(start.options) do safe = safe or word == '--safe' end
+  expect(type(about.safe) == 'boolean' and about.safe == safe, 'start.options', 'what its safe says')
+  local file = script_file(start.script, about.folder)
+  local ok, now = pcall(trinity.files.read, file)
+  local own, known = pcall(trinity.files.read, run.path .. '/script.lua')
+  if not ok or not own or now ~= known then
+    util.fail_usage("run '%s' goes on with its own script alone, which %s is no more (%s/script.lua)", run.name, file,
+      run.path)
+  end
+  return { options = start.options, script = start.script, arguments = start.arguments, folder = about.folder,
+    ranks = ranks }
 end
 
 -- The words of a run's script without those about the run.
@@ -192,16 +225,15 @@ local function resume(name)
   local run = run_list.find(root, name)
   if run.status == 'done' then util.fail_usage("run '%s' is done", run.name) end
   if run.status == 'running' then util.fail_usage("run '%s' is still running", run.name) end
-  local start, folder = start_of(run)
-  local ranks = tonumber(run.about.ranks) or 1
+  local start = start_of(run)
   local line = { quoted(run_list.program()) }
   local function add(more) for _, word in ipairs(more) do line[#line + 1] = quoted(word) end end
   add(start.options)
-  if ranks > 1 then add { 'launch', '-n', ('%d'):format(ranks) } end
+  if start.ranks > 1 then add { 'launch', '-n', ('%d'):format(start.ranks) } end
   add { start.script }
   add(own_arguments(start.arguments))
   add { '--run', run.name, '--runs', run_list.absolute(root), '--resume' }
-  local status = os.execute(('cd %s && exec %s'):format(quoted(folder), table.concat(line, ' ')))
+  local status = os.execute(('cd %s && exec %s'):format(quoted(start.folder), table.concat(line, ' ')))
   os.exit(status > 255 and math.floor(status / 256) or status > 0 and 128 + status or 0)
 end
 

@@ -6,6 +6,7 @@
 -- peak_table_entries.
 
 local trinity = require 'trinity'
+local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -13,17 +14,21 @@ local options = trinity.options {
   file = { default = '', position = true, help = 'a problem: .json, or .json.gz' },
   seconds = { default = 60, help = 'wall-clock limit, reading the file included', min = 0 },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
+  rounds = { default = 0, help = 'of search; 0: as many as there is time for', min = 0, integer = true },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 if options.file == '' then util.fail_usage 'no problem was given: trinity select FILE.json' end
 
-local ok, result = pcall(trinity.select, options.file, { seconds = options.seconds, seed = options.seed })
+local ok, result = pcall(trinity.select, options.file, { seconds = options.seconds, seed = options.seed,
+  rounds = options.rounds > 0 and options.rounds or nil })
 if not ok then error((tostring(result):gsub('^.-: select: ', '')), 0) end
 
+local facts = util.picked(result, { 'name', 'cost', 'feasible', 'peak_usage', 'bound', 'optimal', 'seconds',
+  'table_entries', 'peak_table_entries', 'stopped', 'infeasibility' })
+facts.solution = util.map(result.solution, function(strategy) return strategy - 1 end)
+trinity.run:result('selection', facts, ('%s: cost %.10g%s.'):format(result.name, result.cost,
+  result.optimal and ', proven' or ''))
 if options.json then
-  local facts = util.picked(result, { 'name', 'cost', 'feasible', 'peak_usage', 'bound', 'optimal', 'seconds',
-    'table_entries', 'peak_table_entries', 'stopped', 'infeasibility' })
-  facts.solution = util.map(result.solution, function(strategy) return strategy - 1 end)
   print(trinity.json.encode(facts)) -- which writes an infinite number as null
 else
   print(('%s: %d nodes, %d edges, %d strategies%s'):format(result.name, result.nodes, result.edges, result.strategies,
@@ -43,4 +48,7 @@ else
   end
   print(('seconds        %.3f'):format(result.seconds))
 end
-if result.stopped then os.exit(130) end
+if result.stopped then
+  progress.warn 'stopped by Ctrl-C with the best so far, which is not gone on from: a new search begins anew'
+  os.exit(130)
+end

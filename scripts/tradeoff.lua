@@ -6,6 +6,7 @@
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local plot = require 'trinity.base.plot'
+local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -40,7 +41,7 @@ local function measure(setting)
   local runs = {}
   for seed = 1, options.seeds do
     runs[seed] = trinity.methods.trinity(problem, { evaluations = options.evaluations, seed = seed })
-    if runs[seed].stopped then os.exit(130) end
+    if runs[seed].stopped then return nil end
   end
   local function median(name)
     return trinity.median(util.map(runs, function(found) return found.metrics[name] end))
@@ -50,14 +51,25 @@ local function measure(setting)
 end
 
 local found, rows, cells = {}, {}, {}
+-- Ctrl-C may come between two searches, too.
+trinity.stoppable(function(stop_requested)
+  for i, setting in ipairs(settings) do
+    local ok, row = pcall(measure, setting)
+    if not ok and not stop_requested() then error(row, 0) end
+    if not ok or not row then return end
+    found[i] = row
+    progress.note(('setting %d of %d: step time %.4g s'):format(i, #settings, row.time_s))
+  end
+end)
 for i, setting in ipairs(settings) do
-  found[i] = measure(setting)
+  if not found[i] then break end
   local f = found[i]
   rows[i] = { ('%.2f'):format(setting[1]), ('%.2f'):format(setting[2]), ('%.2f'):format(setting[3]),
     ('%.4f s'):format(f.time_s), ('%.3f GB'):format(f.sends / 1e9), ('%.3f GB'):format(f.holds / 1e9) }
   cells[i] = { setting[4], setting[1], setting[2], setting[3], f.time_s, f.sends, f.holds }
 end
 print(trinity.format_table({ 'alpha', 'beta', 'gamma', 'step time', 'peak communication', 'peak memory' }, rows))
+if #found < #settings then cli.leave_stopped(('%d of %d settings'):format(#found, #settings)) end
 
 --- How often `what` does not fall (by more than a hundredth) from one setting of a line to the next.
 local function rises(line, what)
@@ -89,7 +101,7 @@ local function block(name, line, what)
 end
 local picture, reason = plot.picture(options.output, block('sends', 'beta', 'sends')
   .. block('holds', 'gamma', 'holds') .. ([[
-set title '%s on %s: Trinity under weights of communication (beta) and memory (gamma)' noenhanced
+set title %s noenhanced
 set xlabel 'GB of the fullest device'
 set ylabel 'step time in s'
 set key top right
@@ -98,7 +110,8 @@ plot $sends using 1:2 with linespoints pt 7 title 'peak communication, beta as l
   $sends using 1:2:3 with labels offset 1.5,0.8 notitle, \
   $holds using 1:2 with linespoints pt 5 title 'peak memory, gamma as labelled', \
   $holds using 1:2:3 with labels offset 1.5,0.8 notitle
-]]):format(graph.name, cluster.name))
+]]):format(plot.in_quotes(('%s on %s: Trinity under weights of communication (beta) and memory (gamma)'):format(
+  graph.name, cluster.name))))
 print(('in %s.csv%s'):format(options.output, picture and ' and ' .. picture or '; no picture: ' .. reason))
 print(('simulated; medians of seeds 1 to %d, %d evaluations a search\nmade by: trinity scripts/tradeoff.lua %s'):format(
-  options.seeds, options.evaluations, table.concat(arg, ' ')))
+  options.seeds, options.evaluations, cli.words()))

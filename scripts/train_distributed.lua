@@ -8,6 +8,7 @@
 -- most parameters, so that gradients can travel while the backward pass goes on.
 
 local trinity = require 'trinity'
+local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 local nn, tensor = trinity.nn, trinity.tensor
 
@@ -33,8 +34,10 @@ local options = trinity.options {
   max_global_skips = { default = 8, help = 'of DASO; 0: as bsp', min = 0, integer = true },
   link_mbit_s = { default = 200, help = 'injected bandwidth between nodes; 0: no limit', min = 0 },
   link_ms = { default = 1, help = 'injected latency between nodes', min = 0 },
-  seeds = { default = 1, help = 'trainings of each method, with seeds 1 to this', min = 1, integer = true },
-  checkpoint = { default = '', help = 'folder to save to after every epoch and to go on from (one method, one seed)' },
+  seed = { default = 1, help = 'the first seed', min = 0, integer = true },
+  seeds = { default = 1, help = 'trainings of each method, a seed each', min = 1, integer = true },
+  checkpoint = { default = '', help = 'folder to save to after every epoch and to go on from; of several trainings a '
+    .. 'folder METHOD-SEED in it each' },
   output = { default = '', writes = '', help = "rows as JSON in this file and nothing printed; '': the table" },
   timeout_s = { default = 20, help = 'a rank that others wait for this long hangs', min = 1 },
 }
@@ -123,8 +126,12 @@ for name, value in trinity.sorted_pairs(usual[options.task]) do
   if options[name] == 0 then options[name] = value end
 end
 local methods = options.method == 'both' and { 'bsp', 'daso' } or { options.method }
-if options.checkpoint ~= '' and (#methods > 1 or options.seeds > 1) then
-  util.fail_usage "option '--checkpoint' goes with one method and one seed"
+
+-- Where a training is saved; nil: nowhere.
+local function folder_of(method, seed)
+  if options.checkpoint == '' then return nil end
+  if #methods == 1 and options.seeds == 1 then return options.checkpoint end
+  return ('%s/%s-%d'):format(options.checkpoint, method, seed)
 end
 
 local function say(text, ...)
@@ -136,16 +143,22 @@ local function rates()
     patience = options.lr_epochs, step_epochs = options.lr_epochs, epochs = options.epochs }
 end
 
+-- Says how far a training is, on standard error.
+local function tell(text, ...)
+  if job.rank == 0 then progress.note(text:format(...)) end
+end
+
 --- One training: wall time, seconds in communication that computation did not hide, loss on data that no rank saw.
-local function train(method, seed)
+local function train(method, seed, stop_requested)
   local net, loss_of = tasks[options.task](seed)
   local trainer = trinity.dist.trainer(job, { module = net, method = method, learning_rate = rates(),
     overlap = options.overlap, bucket_bytes = options.bucket_bytes,
     optimiser = nn.sgd { parameters = net:parameters(), learning_rate = options.learning_rate, momentum = 0.9 },
     schedule = method == 'daso' and { epochs = options.epochs, warmup_epochs = options.warmup,
       cooldown_epochs = options.cooldown, max_global_skips = options.max_global_skips } or nil })
-  if options.checkpoint ~= '' and trainer:load(options.checkpoint) then
-    say('goes on after epoch %d', trainer.epochs_done)
+  local folder = folder_of(method, seed)
+  if folder and trainer:load(folder) then
+    tell('%s, seed %d: goes on after epoch %d', method, seed, trainer.epochs_done)
   end
   job:barrier()
   local began_s = trinity.clock_s()
@@ -153,11 +166,12 @@ local function train(method, seed)
     local epoch = trainer.epochs_done + 1
     local skips = trainer.schedule and trainer.schedule.global_skips or 0
     local loss = trainer:epoch(options.batches, function(batch)
+      if stop_requested() then util.fail 'interrupted' end
       return loss_of(trinity.random(seed, ('epoch %d batch %d'):format(epoch, batch), job.rank), options.batch_size)
     end)
-    say('%s, seed %d, epoch %d: loss %.4f%s', method, seed, epoch, loss,
+    tell('%s, seed %d, epoch %d/%d: loss %.4f%s', method, seed, epoch, options.epochs, loss,
       skips > 0 and (', global skips %d'):format(skips) or '')
-    if options.checkpoint ~= '' then trainer:save(options.checkpoint) end
+    if folder then trainer:save(folder) end
   end
   job:barrier()
   local seconds = trinity.clock_s() - began_s
@@ -166,8 +180,20 @@ local function train(method, seed)
 end
 
 local found = {}
-for seed = 1, options.seeds do
-  for _, method in ipairs(methods) do found[#found + 1] = train(method, seed) end
+local stopped = trinity.stoppable(function(stop_requested)
+  for seed = options.seed, options.seed + options.seeds - 1 do
+    for _, method in ipairs(methods) do
+      local ok, row = pcall(train, method, seed, stop_requested)
+      if not ok and stop_requested() then return end
+      if not ok then error(row, 0) end
+      found[#found + 1] = row
+    end
+  end
+end)
+if job.rank == 0 and #found > 0 then
+  trinity.run:result('training', { task = options.task, ranks = job.size, rows = found },
+    ('%d trainings on %s.'):format(#found, tostring(job)))
+  if options.output ~= '' then trinity.files.write(options.output, trinity.json.encode { rows = found }) end
 end
 say('%s on %s: %d x %d batches of %d a rank; link between nodes %g Mbit/s, %g ms', options.task, tostring(job),
   options.epochs, options.batches, options.batch_size, options.link_mbit_s, options.link_ms)
@@ -176,7 +202,12 @@ say('%s', trinity.format_table({ 'method', 'seed', 'seconds', 'of them waiting',
     return { row.method, tostring(row.seed), ('%.2f'):format(row.seconds), ('%.2f'):format(row.waited_s),
       ('%.4f'):format(row.loss) }
   end)))
-if options.output ~= '' and job.rank == 0 then
-  trinity.files.write(options.output, trinity.json.encode { rows = found })
+if stopped then
+  if job.rank == 0 then
+    progress.warn(('stopped by Ctrl-C: %d of %d trainings are done; the one that ran %s'):format(#found,
+      options.seeds * #methods, options.checkpoint ~= '' and 'goes on from its last epoch with the same --checkpoint'
+      or 'was not saved (--checkpoint FOLDER saves every epoch)'))
+  end
+  os.exit(130)
 end
 job:close()

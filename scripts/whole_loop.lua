@@ -5,6 +5,7 @@
 
 local progress = require 'trinity.base.progress'
 local trinity = require 'trinity'
+local cli = require 'trinity.command.cli'
 local fidelity = require 'trinity.paper.fidelity'
 local measure = require 'trinity.execute.measure'
 local plot = require 'trinity.base.plot'
@@ -40,7 +41,7 @@ local function found_by(problem, name)
       if method == 'trinity' then found:save(('%s.%s.strategy.json'):format(options.output, name)) end
       if found.stopped then os.exit(130) end
     else
-      progress.say(('%s: %s found nothing: %s'):format(name, method, tostring(found)))
+      progress.note(('%s: %s found nothing: %s'):format(name, method, tostring(found)))
     end
   end
   return entries
@@ -78,4 +79,4 @@ plot.csv(options.output .. '.csv', { 'network', 'method', 'measured_s', 'simulat
 local machine = trinity.describe_machine()
 print(('\nmeasured on %s (%s, %d cores), medians of %d steps after %d; in %s.csv'):format(options.devices,
   machine.processor, machine.cores, options.steps, options.warm_up, options.output))
-print('made by: trinity scripts/whole_loop.lua ' .. table.concat(arg, ' '))
+print('made by: trinity scripts/whole_loop.lua ' .. cli.words())

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -43,6 +45,23 @@ struct Seconds : doctest::IReporter {
 };
 REGISTER_REPORTER("seconds", 1, Seconds);
 
+/// The folder for temporary files of this process and of what it starts. It goes in the end.
+class OwnFolder {
+ public:
+  OwnFolder() : path_((std::filesystem::temp_directory_path() / "trinity-tests-XXXXXX").string()) {
+    if (mkdtemp(path_.data())) setenv("TMPDIR", path_.c_str(), 1);
+  }
+  ~OwnFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  OwnFolder(const OwnFolder&) = delete;
+  OwnFolder& operator=(const OwnFolder&) = delete;
+
+ private:
+  std::string path_;
+};
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -51,5 +70,6 @@ int main(int count, char** words) {
     if (std::string_view(words[i]).starts_with("--room=")) room = words[i] + 7;
   if (!room.empty()) context.addFilter("source-file", ("*/" + room + "/*").c_str());
   context.applyCommandLine(count, words);
+  const OwnFolder folder;
   return context.run();
 }

@@ -217,7 +217,7 @@ int Descriptor::finish() {
 }
 
 void fail_file(const std::string& path, const char* what, int code) {
-  throw FileError(fmt::format("{}: {}: {}", path, what, std::strerror(code)));
+  throw FileError(fmt::format("{}: {}: {}", path.empty() ? "''" : path, what, std::strerror(code)));
 }
 
 void restrict_files(const std::vector<std::string>& writable,

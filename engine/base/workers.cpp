@@ -96,6 +96,13 @@ std::string describe_end(int status) {
   return fmt::format("exit status {}", WIFEXITED(status) ? WEXITSTATUS(status) : status);
 }
 
+/// Ends a worker that cannot go on.
+[[noreturn]] void give_up(const char* reason) {
+  std::fprintf(stderr, "trinity: worker: %s\n", reason);
+  std::fflush(nullptr);
+  _exit(70);
+}
+
 /// What makes a forked process a worker. Standard input is nobody's: ours would lose bytes to it.
 /// Ctrl-C is its parent's to tell, by another signal, since terminals send theirs to both.
 void settle(const Worker& worker, pid_t parent, const WorkerJob& job) {
@@ -115,9 +122,10 @@ void settle(const Worker& worker, pid_t parent, const WorkerJob& job) {
 }
 
 /// The life of a worker. It never returns into the parent's code, whose cleanup is not its own.
-[[noreturn]] void serve(const Worker& worker, const WorkerJob& job) {
+[[noreturn]] void serve(const Worker& worker, pid_t parent, const WorkerJob& job) {
   int32_t item = 0;
   try {
+    settle(worker, parent, job);
     while (read_all(worker.socket, &item, sizeof item)) {
       empty(worker.output);
       const std::string payload = job.work(item);
@@ -128,9 +136,9 @@ void settle(const Worker& worker, pid_t parent, const WorkerJob& job) {
         break;
     }
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "trinity: worker: %s\n", error.what());
-    std::fflush(nullptr);
-    _exit(70);
+    give_up(error.what());
+  } catch (...) {  // Lua's, where its own memory runs out
+    give_up("an error outside of its work");
   }
   _exit(0);
 }
@@ -177,6 +185,7 @@ class Crew {
 
 /// Starts a worker; false when the system has no room for one more.
 bool Crew::hire() {
+  workers_.reserve(limit_);  // nothing may fail between its start and our knowing of it
   Worker worker;
   int ends[2];
   worker.output = unnamed_file();
@@ -195,8 +204,7 @@ bool Crew::hire() {
     }
     close(ends[0]);
     worker.socket = ends[1];
-    settle(worker, parent, job_);
-    serve(worker, job_);
+    serve(worker, parent, job_);
   }
   const int error = errno;
   close(ends[1]);

@@ -243,6 +243,7 @@ struct Executor::Impl {
     std::barrier begin(static_cast<std::ptrdiff_t>(std::max<size_t>(1, active.size())), on_begin);
     if (active.empty() && transport) meet();
     std::vector<std::thread> threads;
+    threads.reserve(active.size());
     std::atomic<size_t> ended{0};
     try {
       for (Worker* worker : active)
@@ -250,7 +251,7 @@ struct Executor::Impl {
           work(*worker, begin);
           ++ended;
         });
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {  // also where there is no memory for one
       {
         const std::lock_guard lock(mutex);
         failed = true;

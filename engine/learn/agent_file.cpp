@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "formats/export/safetensors.h"
 #include "learn/agent_impl.h"
 
@@ -32,7 +33,9 @@ struct Saved {
   Value get(const char* name) const {
     const auto found = file.metadata.find(name);
     try {
-      if (found != file.metadata.end()) return Json::parse(found->second).get<Value>();
+      TidyJson json;
+      if (found != file.metadata.end() && !parse_json(found->second, json))
+        return json.value.get<Value>();
     } catch (const Json::exception&) {
     }
     file.refuse(fmt::format("not a policy saved by trinity (its metadata lack '{}')", name));
@@ -174,21 +177,26 @@ void Agent::save(const std::string& path) const {
   const auto& self = *impl_;
   std::map<std::string, std::string> options;
   for (const auto& [name, value] : self.options.list()) options[name] = value;
-  Json state;
-  state["options"] = options;
-  state["types"] = self.features.type_names;
-  state["own_columns"] = self.features.own_columns;
-  state["type_width"] = self.partition_shape.type_width();
-  state["groups"] = self.groups;
-  state["devices"] = self.problem->devices();
-  state["problem"] = self.problem_hash();
-  state["gradient_steps"] = self.adam.steps;
-  // A batch that was drawn but not learned from is drawn again.
-  state["batches"] = self.batch - (self.sampled ? 1 : 0);
-  state["baseline"] = bits(self.baseline);
-  state["squares"] = bits(self.squares);
+  JsonWriter listed;
+  listed.begin_object();
+  for (const auto& [name, value] : options) listed.key(name).text(value);
+  listed.end_object();
   std::map<std::string, std::string> metadata;
-  for (const auto& [name, value] : state.items()) metadata[name] = value.dump();
+  const auto state = [&](const char* name, auto number) {
+    metadata[name] = fmt::to_string(number);
+  };
+  metadata["options"] = listed.take();
+  metadata["types"] = JsonWriter().texts(self.features.type_names).take();
+  state("own_columns", self.features.own_columns);
+  state("type_width", self.partition_shape.type_width());
+  state("groups", self.groups);
+  state("devices", self.problem->devices());
+  state("problem", self.problem_hash());
+  state("gradient_steps", self.adam.steps);
+  // A batch that was drawn but not learned from is drawn again.
+  state("batches", self.batch - (self.sampled ? 1 : 0));
+  state("baseline", bits(self.baseline));
+  state("squares", bits(self.squares));
   std::vector<SavedArray> arrays;
   for (const auto& weight : self.parameters.weights())
     arrays.push_back({weight.name,

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/json.h"
 #include "formats/export/safetensors.h"
 #include "learn/move_network.h"
 
@@ -24,7 +25,9 @@ template <class Value>
 Value entry(const SavedArrays& file, const char* name) {
   const auto found = file.metadata.find(name);
   try {
-    if (found != file.metadata.end()) return nlohmann::json::parse(found->second).get<Value>();
+    TidyJson json;
+    if (found != file.metadata.end() && !parse_json(found->second, json))
+      return json.value.get<Value>();
   } catch (const nlohmann::json::exception&) {
   }
   file.refuse(fmt::format("not a ranker of moves saved by trinity (its metadata lack '{}')", name));
@@ -67,8 +70,8 @@ void save_move_network(const MoveNetwork& network, const std::string& path,
                        const std::map<std::string, std::string>& notes,
                        const MoveTrainingState* state) {
   std::map<std::string, std::string> metadata;
-  metadata[kFeatures] = nlohmann::json(feature_names()).dump();
-  metadata[kHidden] = nlohmann::json(network.hidden()).dump();
+  metadata[kFeatures] = JsonWriter().texts(feature_names()).take();
+  metadata[kHidden] = JsonWriter().integers(network.hidden()).take();
   for (const auto& [name, text] : notes) metadata[kNote + name] = text;
   std::vector<SavedArray> arrays;
   const auto& parameters = network.parameters();
@@ -79,12 +82,21 @@ void save_move_network(const MoveNetwork& network, const std::string& path,
                       {reinterpret_cast<const char*>(parameters.values.data() + weight.offset),
                        at(weight.count) * sizeof(float)}});
   if (state) {
-    metadata[kTraining] = nlohmann::json{{"steps", state->adam.steps},
-                                         {"episodes", state->episodes},
-                                         {"problems", state->problems},
-                                         {"seed", state->seed},
-                                         {"standardised", state->standardised ? 1 : 0}}
-                              .dump();
+    // By name, as they always were.
+    metadata[kTraining] = JsonWriter()
+                              .begin_object()
+                              .key("episodes")
+                              .integer(state->episodes)
+                              .key("problems")
+                              .integer(state->problems)
+                              .key("seed")
+                              .integer(state->seed)
+                              .key("standardised")
+                              .integer(state->standardised ? 1 : 0)
+                              .key("steps")
+                              .integer(state->adam.steps)
+                              .end_object()
+                              .take();
     arrays.push_back(saved_floats(kFirstMoments, state->adam.first));
     arrays.push_back(saved_floats(kSecondMoments, state->adam.second));
   }

@@ -6,14 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/tidy_json.h"
+#include "base/json.h"
 #include "strategy/lower.h"
 
 namespace trinity {
 namespace {
 
-using Json = nlohmann::json;  // for reading: finds keys in logarithmic time
-using OrderedJson = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr const char* kFormat = "trinity-strategy";
 constexpr int kVersion = 1, kSecondVersion = 2;
@@ -21,15 +20,23 @@ constexpr int kVersion = 1, kSecondVersion = 2;
 std::string hexadecimal(uint64_t value) { return fmt::format("{:016x}", value); }
 
 /// Whole numbers are written without a fraction.
-OrderedJson scalar_json(const Scalar& scalar) {
-  if (const auto* truth = std::get_if<bool>(&scalar)) return *truth;
-  if (const auto* word = std::get_if<std::string>(&scalar)) return *word;
+void write_scalar(JsonWriter& json, const Scalar& scalar) {
+  if (const auto* truth = std::get_if<bool>(&scalar)) {
+    json.boolean(*truth);
+    return;
+  }
+  if (const auto* word = std::get_if<std::string>(&scalar)) {
+    json.text(*word);
+    return;
+  }
   const double number = std::get<double>(scalar);
-  if (!std::isfinite(number)) return fmt::format("{}", number);
   constexpr double kExact = 9007199254740992.0;
-  if (std::floor(number) == number && std::abs(number) < kExact)
-    return static_cast<int64_t>(number);
-  return number;
+  if (!std::isfinite(number))
+    json.text(fmt::format("{}", number));
+  else if (std::floor(number) == number && std::abs(number) < kExact)
+    json.integer(static_cast<int64_t>(number));
+  else
+    json.number(number);
 }
 
 /// A strategy file: what it is read against, and how its errors begin.
@@ -38,13 +45,7 @@ class Reader {
   Reader(const std::string& text, const std::string& source, const Graph& graph,
          const Cluster& cluster)
       : source_(source), graph_(graph), cluster_(cluster) {
-    try {
-      json_ = Json::parse(text);
-    } catch (const nlohmann::json::parse_error& error) {
-      fail(fmt::format("not valid JSON near byte {}", error.byte));
-    } catch (const nlohmann::json::out_of_range&) {
-      fail("not valid JSON (a number is too large)");
-    }
+    if (const auto fault = parse_json(text, parsed_)) fail(*fault);
     for (int32_t i = 0; i < graph.operator_count(); ++i) numbers_.emplace(graph.op(i).name, i);
   }
 
@@ -72,7 +73,11 @@ class Reader {
                              Left left = nullptr) const;
 
   void refuse_unknown(const Json& object, const char* what,
-                      const std::vector<std::string>& known) const;
+                      std::span<const std::string_view> known) const;
+  void refuse_unknown(const Json& object, const char* what,
+                      std::initializer_list<std::string_view> known) const {
+    refuse_unknown(object, what, std::span<const std::string_view>(known.begin(), known.size()));
+  }
   ScheduleSpec read_schedule(const Json& json) const;
   std::vector<std::vector<int32_t>> read_order(const Json& object, int32_t micro_batches) const;
   int32_t read_task(const Json& entry, int32_t micro_batches, const std::string& what) const;
@@ -88,7 +93,8 @@ class Reader {
   std::string source_;
   const Graph& graph_;
   const Cluster& cluster_;
-  Json json_;
+  TidyJson parsed_;
+  const Json& json_ = parsed_.value;
   std::map<std::string, int32_t> numbers_;  // operators by name
 };
 
@@ -140,8 +146,9 @@ int64_t Reader::large_number(const Json& value, int64_t high, const std::string&
 double Reader::priority(const Json& value, const std::string& what) const {
   if (value.is_number()) return value.get<double>();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (value == "inf") return kInfinity;
-  if (value == "-inf") return -kInfinity;
+  // Not value == "inf": nlohmann's asks for memory where nothing may be thrown.
+  if (value.is_string() && value.get_ref<const std::string&>() == "inf") return kInfinity;
+  if (value.is_string() && value.get_ref<const std::string&>() == "-inf") return -kInfinity;
   fail(fmt::format("{}: expected a number, got {}", what, value.dump()));
 }
 
@@ -167,12 +174,14 @@ std::vector<T> Reader::by_operator(const Json& object, const char* field, Read r
 }
 
 void Reader::refuse_unknown(const Json& object, const char* what,
-                            const std::vector<std::string>& known) const {
+                            std::span<const std::string_view> known) const {
   if (!object.is_object()) fail(fmt::format("field '{}': expected an object", what));
   for (const auto& entry : object.items())
-    if (std::find(known.begin(), known.end(), entry.key()) == known.end())
+    if (std::find(known.begin(), known.end(), entry.key()) == known.end()) {
+      const std::vector<std::string> names(known.begin(), known.end());
       fail(fmt::format("{}: unknown field '{}'{} (known: {})", what, entry.key(),
-                       suggestion(entry.key(), known), fmt::join(known, ", ")));
+                       suggestion(entry.key(), names), fmt::join(names, ", ")));
+    }
 }
 
 Mesh Reader::read_mesh(const Json& json) const {
@@ -307,7 +316,7 @@ OperatorSplit Reader::read_split(const Json& json, int32_t op, const std::string
       split.devices.push_back(device_number(name, what));
   if (!json.contains("factors")) return split;
   const auto space = iteration_space(graph_, op);
-  std::vector<std::string> known;
+  std::vector<std::string_view> known;
   for (const auto& dimension : space.dimensions) known.push_back(dimension.name);
   split.factors.assign(known.size(), 1);
   refuse_unknown(json["factors"], what.c_str(), known);
@@ -395,104 +404,128 @@ LoadedStrategy Reader::read() {
   return loaded;
 }
 
-OrderedJson priority_value(double value) {
-  if (std::isfinite(value)) return value;
-  return value > 0 ? "inf" : "-inf";
-}
-
-OrderedJson order_json(const ScheduleSpec& spec, const Graph& graph, const Cluster& cluster) {
-  Tidy<OrderedJson> whole;
-  auto& json = whole.value;
+void write_order(JsonWriter& json, const ScheduleSpec& spec, const Graph& graph,
+                 const Cluster& cluster) {
+  json.begin_object();
   for (size_t d = 0; d < spec.order.size(); ++d) {
-    auto& list = json[cluster.device(static_cast<int32_t>(d)).name] = OrderedJson::array();
+    json.key(cluster.device(static_cast<int32_t>(d)).name).begin_list();
     for (const int32_t task : spec.order[d]) {
       const auto& name = graph.op(task % graph.operator_count()).name;
       const int32_t micro = task / graph.operator_count() + 1;
-      list.push_back(spec.micro_batches == 1 ? name : fmt::format("{}@{}", name, micro));
+      json.text(spec.micro_batches == 1 ? name : fmt::format("{}@{}", name, micro));
     }
+    json.end_list();
   }
-  return std::move(json);
+  json.end_object();
 }
 
-/// {operator name: value(number)} in order of the graph, for the operators that are `in`.
-template <class In, class Value>
-OrderedJson by_operator(const Graph& graph, In in, Value value) {
-  OrderedJson::object_t entries;
-  for (int32_t i = 0; i < graph.operator_count(); ++i)  // appended: its [] looks at every entry
-    if (in(graph.op(i))) entries.emplace_back(graph.op(i).name, value(static_cast<size_t>(i)));
-  return entries;
+/// {operator name: what write(number) writes} in order of the graph, for operators that are `in`.
+template <class In, class Write>
+void write_by_operator(JsonWriter& json, const Graph& graph, In in, Write write) {
+  json.begin_object();
+  for (int32_t i = 0; i < graph.operator_count(); ++i) {
+    if (!in(graph.op(i))) continue;
+    json.key(graph.op(i).name);
+    write(static_cast<size_t>(i));
+  }
+  json.end_object();
 }
 
 bool everywhere(const Operator&) { return true; }
 
-OrderedJson schedule_json(const ScheduleSpec& spec, const Graph& graph, const Cluster& cluster) {
-  Tidy<OrderedJson> whole;
-  auto& json = whole.value;
-  json["name"] = spec.name;
-  json["micro_batches"] = spec.micro_batches;
+void write_priority(JsonWriter& json, double value) {
+  if (std::isfinite(value))
+    json.number(value);
+  else
+    json.text(value > 0 ? "inf" : "-inf");
+}
+
+void write_schedule(JsonWriter& json, const ScheduleSpec& spec, const Graph& graph,
+                    const Cluster& cluster) {
+  json.begin_object();
+  json.key("name").text(spec.name);
+  json.key("micro_batches").integer(spec.micro_batches);
   if (!spec.priority.empty())
-    json["priority"] = by_operator(graph, everywhere,
-                                   [&](size_t op) { return priority_value(spec.priority[op]); });
+    write_by_operator(json.key("priority"), graph, everywhere,
+                      [&](size_t op) { write_priority(json, spec.priority[op]); });
   if (!spec.stage.empty())
-    json["stage"] = by_operator(
-        graph, [](const Operator& op) { return op.collective < 0; },
-        [&](size_t op) { return OrderedJson(spec.stage[op] + 1); });
-  if (!spec.order.empty()) json["order"] = order_json(spec, graph, cluster);
-  return std::move(json);
+    write_by_operator(
+        json.key("stage"), graph, [](const Operator& op) { return op.collective < 0; },
+        [&](size_t op) { json.integer(spec.stage[op] + 1); });
+  if (!spec.order.empty()) write_order(json.key("order"), spec, graph, cluster);
+  json.end_object();
 }
 
 /// Fields mesh, schedule, recompute and bucket_bytes.
-void add_parallelism(const Parallelism& given, const Cluster& cluster, OrderedJson& json) {
+void write_parallelism(JsonWriter& json, const Parallelism& given, const Cluster& cluster) {
   const Parallelism plain;
-  auto& mesh = json["mesh"] = OrderedJson::object();
-  if (given.mesh.data > 1) mesh["data"] = given.mesh.data;
-  if (given.mesh.tensor > 1) mesh["tensor"] = given.mesh.tensor;
-  if (given.mesh.pipeline > 1) mesh["pipeline"] = given.mesh.pipeline;
-  if (given.mesh.context > 1) mesh["context"] = given.mesh.context;
-  if (given.mesh.expert > 1) mesh["expert"] = given.mesh.expert;
+  json.key("mesh").begin_object();
+  if (given.mesh.data > 1) json.key("data").integer(given.mesh.data);
+  if (given.mesh.tensor > 1) json.key("tensor").integer(given.mesh.tensor);
+  if (given.mesh.pipeline > 1) json.key("pipeline").integer(given.mesh.pipeline);
+  if (given.mesh.context > 1) json.key("context").integer(given.mesh.context);
+  if (given.mesh.expert > 1) json.key("expert").integer(given.mesh.expert);
+  json.end_object();
   if (!given.mesh.order.empty()) {
-    auto& order = json["order"] = OrderedJson::array();
-    for (const Axis axis : given.mesh.order) order.push_back(axis_name(axis));
+    json.key("order").begin_list();
+    for (const Axis axis : given.mesh.order) json.text(axis_name(axis));
+    json.end_list();
   }
   if (!given.mesh.devices.empty()) {
-    auto& devices = json["devices"] = OrderedJson::array();
-    for (const int32_t device : given.mesh.devices) devices.push_back(cluster.device(device).name);
+    json.key("devices").begin_list();
+    for (const int32_t device : given.mesh.devices) json.text(cluster.device(device).name);
+    json.end_list();
   }
-  auto& schedule = json["schedule"] = OrderedJson::object();
-  schedule["name"] = given.schedule;
-  schedule["micro_batches"] = given.micro_batches;
-  if (given.virtual_stages > 1) schedule["virtual_stages"] = given.virtual_stages;
-  if (!given.stages.empty()) schedule["stages"] = given.stages;
-  if (given.recompute != plain.recompute) json["recompute"] = recompute_name(given.recompute);
-  if (given.bucket_bytes != plain.bucket_bytes) json["bucket_bytes"] = given.bucket_bytes;
-  if (given.sequence_parallel) json["sequence_parallel"] = true;
-  if (given.shard > 0) json["shard"] = given.shard;
+  json.key("schedule").begin_object();
+  json.key("name").text(given.schedule);
+  json.key("micro_batches").integer(given.micro_batches);
+  if (given.virtual_stages > 1) json.key("virtual_stages").integer(given.virtual_stages);
+  if (!given.stages.empty()) json.key("stages").integers(given.stages);
+  json.end_object();
+  if (given.recompute != plain.recompute)
+    json.key("recompute").text(recompute_name(given.recompute));
+  if (given.bucket_bytes != plain.bucket_bytes)
+    json.key("bucket_bytes").integer(given.bucket_bytes);
+  if (given.sequence_parallel) json.key("sequence_parallel").boolean(true);
+  if (given.shard > 0) json.key("shard").integer(given.shard);
 }
 
-OrderedJson split_json(const OperatorSplit& split, const IterationSpace& space,
-                       const Cluster& cluster) {
-  auto json = OrderedJson::object();
-  for (size_t d = 0; d < split.factors.size(); ++d)
-    if (split.factors[d] > 1) json["factors"][space.dimensions[d].name] = split.factors[d];
-  if (split.copies > 1) json["copies"] = split.copies;
-  for (const int32_t device : split.devices) json["devices"].push_back(cluster.device(device).name);
-  return json;
+void write_split(JsonWriter& json, const OperatorSplit& split, const IterationSpace& space,
+                 const Cluster& cluster) {
+  json.begin_object();
+  if (std::any_of(split.factors.begin(), split.factors.end(), [](auto f) { return f > 1; })) {
+    json.key("factors").begin_object();
+    for (size_t d = 0; d < split.factors.size(); ++d)
+      if (split.factors[d] > 1) json.key(space.dimensions[d].name).integer(split.factors[d]);
+    json.end_object();
+  }
+  if (split.copies > 1) json.key("copies").integer(split.copies);
+  if (!split.devices.empty()) {
+    json.key("devices").begin_list();
+    for (const int32_t device : split.devices) json.text(cluster.device(device).name);
+    json.end_list();
+  }
+  json.end_object();
 }
 
-OrderedJson replication_json(const Replication& replication) {
-  auto json = OrderedJson::object();
-  json["kind"] = replication.kind;
-  json["replicas"] = replication.replicas;
-  for (const auto& [name, option] : replication.options) {
-    auto& value = json["options"][name];
-    if (const auto* scalar = std::get_if<Scalar>(&option)) {
-      value = scalar_json(*scalar);
-      continue;
+void write_replication(JsonWriter& json, const Replication& replication) {
+  json.begin_object();
+  json.key("kind").text(replication.kind).key("replicas").integer(replication.replicas);
+  if (!replication.options.empty()) {
+    json.key("options").begin_object();
+    for (const auto& [name, option] : replication.options) {
+      json.key(name);
+      if (const auto* scalar = std::get_if<Scalar>(&option)) {
+        write_scalar(json, *scalar);
+        continue;
+      }
+      json.begin_object();
+      for (const auto& [key, entry] : std::get<1>(option)) write_scalar(json.key(key), entry);
+      json.end_object();
     }
-    value = OrderedJson::object();
-    for (const auto& [key, entry] : std::get<1>(option)) value[key] = scalar_json(entry);
+    json.end_object();
   }
-  return json;
+  json.end_object();
 }
 
 bool has_splits(const Strategy& strategy) {
@@ -501,29 +534,30 @@ bool has_splits(const Strategy& strategy) {
 }
 
 /// Fields splits and replication, where there are any.
-void add_parts(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
-               OrderedJson& json) {
+void write_parts(JsonWriter& json, const Strategy& strategy, const Graph& graph,
+                 const Cluster& cluster) {
   if (has_splits(strategy)) {
-    auto& splits = json["splits"] = OrderedJson::object();
-    for (int32_t op = 0; op < graph.operator_count(); ++op)
-      if (strategy.splits[op] != OperatorSplit{})
-        splits[graph.op(op).name] =
-            split_json(strategy.splits[op], iteration_space(graph, op), cluster);
+    json.key("splits").begin_object();
+    for (int32_t op = 0; op < graph.operator_count(); ++op) {
+      if (strategy.splits[op] == OperatorSplit{}) continue;
+      json.key(graph.op(op).name);
+      write_split(json, strategy.splits[op], iteration_space(graph, op), cluster);
+    }
+    json.end_object();
   }
-  if (strategy.replication) json["replication"] = replication_json(*strategy.replication);
+  if (strategy.replication) write_replication(json.key("replication"), *strategy.replication);
 }
 
 /// Fields schedule, where it is not the default, and placement.
-void add_placed(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
-                OrderedJson& json) {
+void write_placed(JsonWriter& json, const Strategy& strategy, const Graph& graph,
+                  const Cluster& cluster) {
   check_placement(strategy.placement, graph, cluster);
   check_schedule(strategy.schedule, graph, cluster.device_count());
   check_splits(strategy.splits, graph, cluster.device_count());
   if (strategy.schedule != ScheduleSpec{})
-    json["schedule"] = schedule_json(strategy.schedule, graph, cluster);
-  json["placement"] = by_operator(graph, everywhere, [&](size_t op) {
-    return OrderedJson(cluster.device(strategy.placement[op]).name);
-  });
+    write_schedule(json.key("schedule"), strategy.schedule, graph, cluster);
+  write_by_operator(json.key("placement"), graph, everywhere,
+                    [&](size_t op) { json.text(cluster.device(strategy.placement[op]).name); });
 }
 
 }  // namespace
@@ -551,28 +585,28 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
 
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
                              const std::map<std::string, Scalar>& notes) {
-  Tidy<OrderedJson> whole;
-  auto& json = whole.value;
-  json["format"] = kFormat;
+  JsonWriter json(1);
+  json.begin_object();
+  json.key("format").text(kFormat);
   const bool second = strategy.parallelism || strategy.replication || has_splits(strategy);
-  json["version"] = second ? kSecondVersion : kVersion;
-  // Field by field: lists in braces make values whose destructors ask for memory.
-  auto& of_graph = json["graph"] = OrderedJson::object();
-  of_graph["name"] = graph.name();
-  of_graph["operators"] = graph.operator_count();
-  of_graph["fingerprint"] = hexadecimal(graph.fingerprint());
-  auto& of_cluster = json["cluster"] = OrderedJson::object();
-  of_cluster["name"] = cluster.name();
-  of_cluster["devices"] = cluster.device_names();
-  of_cluster["fingerprint"] = hexadecimal(cluster.fingerprint());
-  json["notes"] = OrderedJson::object();
-  for (const auto& [key, value] : notes) json["notes"][key] = scalar_json(value);
+  json.key("version").integer(second ? kSecondVersion : kVersion);
+  json.key("graph").begin_object();
+  json.key("name").text(graph.name());
+  json.key("operators").integer(graph.operator_count());
+  json.key("fingerprint").text(hexadecimal(graph.fingerprint()));
+  json.end_object().key("cluster").begin_object();
+  json.key("name").text(cluster.name());
+  json.key("devices").texts(cluster.device_names());
+  json.key("fingerprint").text(hexadecimal(cluster.fingerprint()));
+  json.end_object().key("notes").begin_object();
+  for (const auto& [key, value] : notes) write_scalar(json.key(key), value);
+  json.end_object();
   if (strategy.parallelism)
-    add_parallelism(*strategy.parallelism, cluster, json);
+    write_parallelism(json, *strategy.parallelism, cluster);
   else
-    add_placed(strategy, graph, cluster, json);
-  add_parts(strategy, graph, cluster, json);
-  return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+    write_placed(json, strategy, graph, cluster);
+  write_parts(json, strategy, graph, cluster);
+  return json.end_object().take() + "\n";
 }
 
 LoadedStrategy strategy_from_json(const std::string& text, const std::string& source,

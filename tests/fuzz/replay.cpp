@@ -62,6 +62,7 @@ class Replay {
     for (bool done = false; !done && failures < kMostFailures;) {
       done = run_child();
       if (!done && lacks_part()) {
+        fs::remove_all(scratch_);
         fmt::print("skip  {}: {}\n", target_.name, shared_->reason);
         return Outcome::skipped;
       }

@@ -86,13 +86,29 @@ local function describe(name, body)
   names[#names] = nil
 end
 
--- A folder of this process for what specs write.
+ffi.cdef 'int setenv(const char *name, const char *value, int overwrite);'
+
+-- A folder of this process for what specs and programs that they start write, which goes in the end. Names for files
+-- are handed out in it, as $TMPDIR makes other programs do.
 local folder, files = os.tmpname(), 0
 os.remove(folder)
+assert(os.execute(("mkdir -p '%s/tmp'"):format(folder)) == 0)
+ffi.C.setenv('TMPDIR', folder .. '/tmp', 1)
+
+local function temporary(ending)
+  files = files + 1
+  return ('%s/lua_%d%s'):format(folder, files, ending or '')
+end
+
+function os.tmpname() -- luacheck: ignore 122
+  local path = temporary()
+  io.open(path, 'w'):close()
+  return path
+end
 
 --- Ends the process with the counts.
 local function finish()
-  if files > 0 then core.remove_tree(folder) end
+  core.remove_tree(folder)
   print(('%d passed, %d failed, %d skipped'):format(passed, failed, skipped))
   os.exit(failed == 0 and 0 or 1)
 end
@@ -183,11 +199,7 @@ local environment = setmetatable({
     return tonumber(status), text
   end,
   --- A path for a file or folder, which is removed in the end; `ending` closes its name.
-  temporary = function(ending)
-    files = files + 1
-    if files == 1 then os.execute(("mkdir '%s'"):format(folder)) end
-    return ('%s/lua_%d%s'):format(folder, files, ending or '')
-  end,
+  temporary = temporary,
   --- A path in the shared data folder, for it_shared.
   shared = function(path) return root .. '/../shared/data/' .. path end,
 }, { __index = _G })
@@ -234,7 +246,6 @@ function environment.script_says(status, pattern, arguments, text)
 end
 
 -- Neither this program nor those that tests start leave folders of runs behind.
-ffi.cdef 'int setenv(const char *name, const char *value, int overwrite);'
 ffi.C.setenv('TRINITY_RUNS', 'none', 1)
 
 --- Whether this process is the first to take a file: a folder is made by one only.

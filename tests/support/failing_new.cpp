@@ -10,9 +10,11 @@
 namespace {
 
 std::atomic<int64_t> g_made{0}, g_failing{0}, g_live{0};
+std::atomic<bool> g_lasting{false};
 
 void* take(std::size_t bytes, std::size_t alignment) {
-  if (g_made.fetch_add(1, std::memory_order_relaxed) + 1 == g_failing) throw std::bad_alloc();
+  const int64_t number = g_made.fetch_add(1, std::memory_order_relaxed) + 1, failing = g_failing;
+  if (number == failing || (g_lasting && failing > 0 && number > failing)) throw std::bad_alloc();
   void* memory =
       alignment <= alignof(std::max_align_t)
           ? std::malloc(bytes > 0 ? bytes : 1)
@@ -31,7 +33,8 @@ void give(void* memory) noexcept {
 
 namespace trinity::test {
 
-int64_t fail_allocation(int64_t nth) {
+int64_t fail_allocation(int64_t nth, bool lasting) {
+  g_lasting = lasting;
   g_failing = nth;
   return g_made.exchange(0);
 }

@@ -1,15 +1,20 @@
-// What fails once: for each public call every allocation of C++ and of Lua fails in turn, and every
-// call to the file system. The call then ends with an error or as always; afterwards it gives what
-// it gave before, and nothing is left. Of calls with many points some are tried, evenly spaced.
+// What fails once: in every function that scripts can call each allocation of C++ and of Lua fails
+// in turn, and each call to the file system (tests/lua/support/fault_points.lua). Of a call with
+// many points some are tried, evenly spaced; TRINITY_FAULTS in the environment says how many of a
+// kind at most ('all': all of them). TRINITY_FAULTS_ONLY is a pattern of the calls to try,
+// 'CLASS.METHOD KIND', TRINITY_FAULTS_FROM their first point, TRINITY_FAULTS_AFTER the call behind
+// which to begin, TRINITY_FAULTS_TELL=1 names every point before it on standard error, and
+// TRINITY_FAULTS_LIBRARIES=1 lets allocations in LibTorch and Clp fail, which end the process.
 
 #include <doctest/doctest.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
-#include <functional>
+#include <limits>
 #include <lua.hpp>
 #include <string>
-#include <vector>
 
 #include "base/door.h"
 #include "base/error.h"
@@ -21,54 +26,6 @@ using namespace trinity::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct PublicCall {
-  const char* name;
-  const char* text;
-  /// Its text is made by nlohmann's library, whose destructors ask for memory: the program then
-  /// ends with "not enough memory" (engine/lua/host/process_limits.cpp), a test with it.
-  bool by_nlohmann = false;
-};
-
-/// `g`, `problem`, `placement`, `found` and `folder` are there.
-constexpr PublicCall kCalls[] = {
-    {"graph.new",
-     "local b = trinity.graph.new { name = 'n' } b:add_operator { name = 'a', time_s = 1 } "
-     "b:add_operator { name = 'b', time_s = 1 } b:add_edge('a', 'b', 10) "
-     "return b:build().operators"},
-    {"model", "return trinity.model('alexnet', { batch_size = 2 }).operators"},
-    {"model file", "return trinity.model(folder .. '/g.json').operators"},
-    {"cluster", "return #trinity.cluster('p100x4').devices"},
-    {"problem",
-     "return trinity.problem { graph = g, cluster = trinity.cluster 'p100x2' }.graph.name"},
-    {"evaluate", "return problem:evaluate(placement).step_time_s"},
-    {"bounds", "return problem:bounds().step_time_s"},
-    {"timeline", "return #problem:timeline(placement):chrome_trace()"},
-    {"strategy", "return problem:strategy(placement).metrics.step_time_s"},
-    {"to_json", "return #problem:to_json(placement, {})", true},
-    {"save and load",
-     "found:save(folder .. '/s.json') return problem:load(folder .. '/s.json').reward", true},
-    {"graph:save", "g:save(folder .. '/h.json') return #trinity.files.read(folder .. '/h.json')"},
-    {"random", "return trinity.methods.random(problem, { evaluations = 20, quiet = true }).reward"},
-    {"local_search",
-     "return trinity.methods.local_search(problem, { evaluations = 40, quiet = true }).reward"},
-    {"metis", "return trinity.methods.metis(problem, { quiet = true }).reward"},
-    {"contiguous", "return trinity.methods.contiguous(problem, { quiet = true }).reward"},
-    {"json", "return trinity.json.encode(trinity.json.decode('{\"a\":[1,2,{\"b\":null}]}'))"},
-    {"files",
-     "trinity.files.write(folder .. '/f', 'x') return trinity.files.read(folder .. '/f') .. "
-     "#trinity.files.list(folder)"},
-    {"random streams", "return trinity.random(1, 'x'):integer(1000)"},
-    {"compare",
-     "return tostring(#trinity.compare(problem, { 'single_device', 'random' }, "
-     "{ evaluations = 10, quiet = true }).rows)"},
-};
-
-constexpr const char* kSetUp =
-    "trinity = require 'trinity' g = trinity.model('alexnet', { batch_size = 2 }) "
-    "problem = trinity.problem { graph = g, cluster = trinity.cluster 'p100x2' } "
-    "placement = problem:placement() found = problem:strategy(placement) "
-    "g:save(folder .. '/g.json') found:save(folder .. '/s.json')";
 
 /// Lua's allocator with one that fails.
 struct LuaFault {
@@ -90,97 +47,102 @@ class Laboratory {
     folder_ = mkdtemp(name.data());
     lua_.allocate = lua_getallocf(runtime_.state(), &lua_.self);
     lua_setallocf(runtime_.state(), LuaFault::change, &lua_);
+    add("arm", arm);
+    add("live", live);
+    add("left", left);
+    add("tell", tell);
     runtime_.execute("folder = '" + folder_.string() + "'");
-    runtime_.execute(kSetUp);
   }
   ~Laboratory() {
     lua_setallocf(runtime_.state(), lua_.allocate, lua_.self);
     fs::remove_all(folder_);
   }
-  std::string run(const char* text) {
-    std::string all;
-    for (const auto& value : runtime_.execute(text)) all += value + "\n";
-    return all;
-  }
-  void collect() { runtime_.execute("collectgarbage() collectgarbage()"); }
-  /// Whether a file that a killed or failed writer left lies about.
-  bool has_leftovers() const {
-    for (const auto& entry : fs::recursive_directory_iterator(folder_))
-      if (entry.path().filename().string().starts_with('.')) return true;
-    return false;
-  }
-  LuaFault& lua() { return lua_; }
+  std::vector<std::string> run(const std::string& text) { return runtime_.execute(text); }
 
  private:
   static RuntimeOptions options() {
     RuntimeOptions chosen;
     chosen.strict = false;
-    chosen.memory_limit_bytes = size_t{1} << 30;  // nothing is compiled
+    chosen.memory_limit_bytes = size_t{4} << 30;  // nothing is compiled
     return chosen;
   }
+  void add(const char* name, lua_CFunction function) {
+    lua_State* L = runtime_.state();
+    lua_pushlightuserdata(L, this);
+    lua_pushcclosure(L, function, 1);
+    lua_setglobal(L, name);
+  }
+  static Laboratory& of(lua_State* L) {
+    return *static_cast<Laboratory*>(lua_touserdata(L, lua_upvalueindex(1)));
+  }
+  static int arm(lua_State* L) {
+    const std::string_view kind = lua_tostring(L, 1);
+    const auto nth = static_cast<int64_t>(lua_tonumber(L, 2));
+    int64_t passed = 0;
+    if (kind == "new") {
+      passed = fail_allocation(nth);
+    } else if (kind == "file") {
+      passed = fail_call(nth, EIO);
+    } else {
+      auto& fault = of(L).lua_;
+      fault.failing = nth;
+      passed = std::exchange(fault.made, 0);
+    }
+    lua_pushnumber(L, static_cast<double>(passed));
+    return 1;
+  }
+  static int live(lua_State* L) {
+    lua_pushnumber(L, static_cast<double>(live_blocks()));
+    return 1;
+  }
+  /// Names of files that a failed writer left.
+  static int left(lua_State* L) {
+    lua_newtable(L);
+    int count = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(of(L).folder_)) {
+      const auto name = entry.path().filename().string();
+      if (!name.starts_with('.')) continue;
+      lua_pushstring(L, name.c_str());
+      lua_rawseti(L, -2, ++count);
+    }
+    return 1;
+  }
+  static int tell(lua_State* L) {
+    if (std::getenv("TRINITY_FAULTS_TELL")) std::fprintf(stderr, "%s\n", lua_tostring(L, 1));
+    return 0;
+  }
+
   Runtime runtime_;
   fs::path folder_;
   LuaFault lua_;
 };
 
-/// One kind of fault: arms the nth point (0: none) and tells how many were passed since.
-using Arm = std::function<int64_t(int64_t nth)>;
-
-/// Tries a call with each of its points failing. Returns how many were tried.
-int64_t try_points(Laboratory& lab, const PublicCall& call, const Arm& arm, int64_t most) {
-  const std::string name = call.name;
-  CAPTURE(name);
-  const auto expected = lab.run(call.text);
-  REQUIRE(lab.run(call.text) == expected);
-  arm(0);
-  lab.run(call.text);
-  const int64_t points = arm(0);
-  int64_t tried = 0;
-  const int64_t step = std::max<int64_t>(1, points / most);
-  for (int64_t nth = 1; nth <= points; nth += step, ++tried) {
-    arm(nth);
-    std::string outcome;
-    try {
-      outcome = lab.run(call.text) == expected ? "" : "another result";
-    } catch (const Error& error) {
-      outcome = *error.what() ? "" : "an error without a message";
-    } catch (const std::bad_alloc&) {  // the host's own, which a host program sees
-    }
-    arm(0);
-    CAPTURE(nth);
-    CHECK(outcome == "");
-    if (nth % 7 == 1) CHECK(lab.run(call.text) == expected);
-  }
-  CHECK(lab.run(call.text) == expected);
-  return tried;
+std::string from_environment(const char* name, const std::string& otherwise) {
+  const char* given = std::getenv(name);
+  return given ? given : otherwise;
 }
 
 }  // namespace
 
 TEST_CASE("every allocation and every call to the file system may fail once") {
   Laboratory lab;
-  int64_t in_engine = 0, in_lua = 0, in_files = 0;
-  for (const auto& call : kCalls) {
-    lab.run(call.text);
-    lab.collect();
-    const auto before = live_blocks();
-    if (!call.by_nlohmann) in_engine += try_points(lab, call, fail_allocation, 150);
-    in_lua += try_points(
-        lab, call,
-        [&](int64_t nth) {
-          lab.lua().failing = nth;
-          return std::exchange(lab.lua().made, 0);
-        },
-        150);
-    in_files += try_points(
-        lab, call, [](int64_t nth) { return fail_call(nth, EIO); }, 100);
-    lab.collect();
-    const std::string name = call.name;
-    CAPTURE(name);
-    // The first error of a kind may make something that stays; a leak would be one of each point.
-    CHECK(live_blocks() - before < 60);
-    CHECK_FALSE(lab.has_leftovers());
-  }
-  MESSAGE(in_engine << " allocations, " << in_lua << " of Lua, " << in_files << " calls to files");
-  CHECK(in_engine + in_lua + in_files > 1000);
+  auto most = from_environment("TRINITY_FAULTS", "6");
+  if (most == "all") most = "math.huge";
+  const auto only = from_environment("TRINITY_FAULTS_ONLY", "");
+  lab.run("most, from = " + most + ", " + from_environment("TRINITY_FAULTS_FROM", "nil"));
+  const auto after = from_environment("TRINITY_FAULTS_AFTER", "");
+  lab.run("after = " + (after.empty() ? "nil" : "[[" + after + "]]"));
+  lab.run(std::string("libraries = ") + (std::getenv("TRINITY_FAULTS_LIBRARIES") ? "true" : "nil"));
+  lab.run("only = " + (only.empty() ? "nil" : "[[" + only + "]]"));
+  const auto found = lab.run(R"(
+    local try = dofile(require('trinity.core').home .. '/tests/lua/support/fault_points.lua')
+    local result = try { arm = arm, live = live, left = left, tell = tell, folder = folder, most = most,
+      only = only, from = from, after = after,
+      libraries = libraries }
+    local points = result.points
+    return table.concat(result.faults, '\n'), points.new + points.lua + points.file, ('%d calls, %d allocations, '
+      .. '%d of Lua, %d calls to files'):format(result.calls, points.new, points.lua, points.file))");
+  CHECK(found.at(0) == "");
+  CHECK((!only.empty() || !after.empty() || std::stod(found.at(1)) > 1000));
+  MESSAGE(found.at(2));
 }

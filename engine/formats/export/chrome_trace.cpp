@@ -7,12 +7,12 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <queue>
 #include <tuple>
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/json.h"
 #include "simulator/analysis.h"
 
 namespace {
@@ -35,11 +35,6 @@ struct fmt::formatter<Micros> {
 
 namespace trinity {
 namespace {
-
-/// A JSON string, quotes included.
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 /// Gives slices that come in order of start the lowest lane that is free again.
 class Lanes {
@@ -162,8 +157,8 @@ class TraceWriter {
         placement_(placement_of(problem, timeline)),
         threads_(problem, placement_, timeline) {
     for (const auto& op : problem.graph().operators()) {
-      names_.push_back(quoted(op.name));
-      types_.push_back(quoted(op.type));
+      names_.push_back(json_text(op.name));
+      types_.push_back(json_text(op.type));
     }
     for (size_t i = 0; i < timeline.collectives.size(); ++i) {
       const auto& run = timeline.collectives[i];
@@ -177,8 +172,8 @@ class TraceWriter {
     out_.reserve(timeline_.end_ns.size() * 256 + timeline_.transfers.size() * 768 + 4096);
     append(FMT_COMPILE("{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"graph\":{},\"cluster\":{},"
                        "\"step_time_s\":{}.{:09}}},\"traceEvents\":["),
-           quoted(problem_.graph().name()), quoted(problem_.cluster().name()), step / 1000000000,
-           step % 1000000000);
+           json_text(problem_.graph().name()), json_text(problem_.cluster().name()),
+           step / 1000000000, step % 1000000000);
     write_names();
     write_tasks();
     write_transfers();
@@ -211,7 +206,7 @@ class TraceWriter {
       const auto& device = problem_.cluster().device(d);
       begin_event();
       append(FMT_COMPILE(R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":{}}}}})"), d,
-             quoted(fmt::format("{} ({})", device.name, problem_.cluster().type_of(d).name)));
+             json_text(fmt::format("{} ({})", device.name, problem_.cluster().type_of(d).name)));
       begin_event();
       append(FMT_COMPILE(
                  R"({{"ph":"M","pid":{},"name":"process_sort_index","args":{{"sort_index":{}}}}})"),
@@ -221,7 +216,7 @@ class TraceWriter {
         begin_event();
         append(FMT_COMPILE(
                    R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})"),
-               d, t, quoted(names[t]));
+               d, t, json_text(names[t]));
         begin_event();
         append(FMT_COMPILE(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_sort_index",)"
                            R"("args":{{"sort_index":{}}}}})"),
@@ -260,7 +255,8 @@ class TraceWriter {
   void write_transfers() {
     const int32_t n = problem_.operators();
     std::vector<std::string> devices;
-    for (const auto& device : problem_.cluster().devices()) devices.push_back(quoted(device.name));
+    for (const auto& device : problem_.cluster().devices())
+      devices.push_back(json_text(device.name));
     for (size_t i = 0; i < timeline_.transfers.size(); ++i) {
       const auto& sent = timeline_.transfers[i];
       const int32_t op = sent.task % n;
@@ -286,7 +282,7 @@ class TraceWriter {
         if (written[device]) continue;
         written[device] = true;
         const int64_t ready = timeline_.ready_ns[run.micro_batch * problem_.operators() + member];
-        begin_slice(threads_.collective(i, device), quoted(collective.name), "collective");
+        begin_slice(threads_.collective(i, device), json_text(collective.name), "collective");
         append(FMT_COMPILE(R"("operator":{},"type":{},"micro_batch":{},"bytes":{},"ready_us":{},)"
                            R"("queued_us":{}}}}})"),
                names_[member], types_[member], run.micro_batch + 1, collective.bytes, Micros{ready},

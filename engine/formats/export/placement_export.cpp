@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
-#include "base/tidy_json.h"
+#include "base/json.h"
 
 namespace trinity {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "trinity.placement";
 constexpr int kVersion = 1;
@@ -41,91 +38,106 @@ class PlacementWriter {
   }
 
   std::string write() const {
-    Tidy<Json> whole;
-    Json& json = whole.value;
-    json["format"] = kFormat;
-    json["version"] = kVersion;
-    json["graph"] = {{"name", graph_.name()},
-                     {"operators", graph_.operator_count()},
-                     {"fingerprint", fmt::format("{:016x}", graph_.fingerprint())}};
-    json["devices"] = devices();
-    json["operators"] = operators();
-    json["modules"] = modules(true);
-    if (auto split = modules(false); !split.empty()) json["split_modules"] = std::move(split);
+    JsonWriter json(1);
+    json.begin_object();
+    json.key("format").text(kFormat).key("version").integer(kVersion);
+    json.key("graph").begin_object();
+    json.key("name").text(graph_.name()).key("operators").integer(graph_.operator_count());
+    json.key("fingerprint").text(fmt::format("{:016x}", graph_.fingerprint()));
+    json.end_object();
+    write_devices(json.key("devices"));
+    write_operators(json.key("operators"));
+    write_modules(json.key("modules"), true);
+    if (has_split_modules()) write_modules(json.key("split_modules"), false);
     const auto& schedule = strategy_.schedule;
-    if (schedule != ScheduleSpec{})
-      json["schedule"] = {{"name", schedule.name}, {"micro_batches", schedule.micro_batches}};
-    if (!schedule.stage.empty() || is_pipeline(schedule.name)) json["stages"] = stages();
-    return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+    if (schedule != ScheduleSpec{}) {
+      json.key("schedule").begin_object();
+      json.key("name").text(schedule.name);
+      json.key("micro_batches").integer(schedule.micro_batches).end_object();
+    }
+    if (!schedule.stage.empty() || is_pipeline(schedule.name)) write_stages(json.key("stages"));
+    return json.end_object().take() + "\n";
   }
 
  private:
   int32_t device_of(int32_t op) const { return strategy_.placement[op]; }
   const std::string& name_of(int32_t device) const { return names_[device]; }
 
-  Json devices() const {
-    Json list = Json::array();
+  void write_devices(JsonWriter& json) const {
+    json.begin_list();
     for (int32_t d = 0; d < cluster_.device_count(); ++d) {
       const auto& device = cluster_.device(d);
-      Json entry = {{"name", name_of(d)}, {"cluster_device", device.name}};
-      if (!device.node.empty()) entry["node"] = device.node;
-      list.push_back(std::move(entry));
+      json.begin_object();
+      json.key("name").text(name_of(d)).key("cluster_device").text(device.name);
+      if (!device.node.empty()) json.key("node").text(device.node);
+      json.end_object();
     }
-    return list;
+    json.end_list();
   }
 
-  Json operators() const {
-    Json::object_t entries;  // appended: its [] looks at every entry
-    for (const int32_t op : forward_)
-      entries.emplace_back(graph_.op(op).name, name_of(device_of(op)));
-    return entries;
+  void write_operators(JsonWriter& json) const {
+    json.begin_object();
+    for (const int32_t op : forward_) json.key(graph_.op(op).name).text(name_of(device_of(op)));
+    json.end_object();
+  }
+
+  std::set<int32_t> devices_of(const std::vector<int32_t>& operators) const {
+    std::set<int32_t> devices;
+    for (const int32_t op : operators) devices.insert(device_of(op));
+    return devices;
+  }
+
+  bool has_split_modules() const {
+    return std::any_of(modules_.begin(), modules_.end(),
+                       [&](const auto& module) { return devices_of(module.second).size() > 1; });
   }
 
   /// Modules on one device with that device, or those on several with all of theirs.
-  Json modules(bool whole) const {
-    Json::object_t entries;
+  void write_modules(JsonWriter& json, bool whole) const {
+    json.begin_object();
     for (const auto& [path, operators] : modules_) {
-      std::set<int32_t> devices;
-      for (const int32_t op : operators) devices.insert(device_of(op));
+      const auto devices = devices_of(operators);
       if ((devices.size() == 1) != whole) continue;
-      Json list = Json::array();
-      for (const int32_t device : devices) list.push_back(name_of(device));
-      entries.emplace_back(path, whole ? list[0] : list);
+      json.key(path);
+      if (!whole) json.begin_list();
+      for (const int32_t device : devices) json.text(name_of(device));
+      if (!whole) json.end_list();
     }
-    return entries;
+    json.end_object();
   }
 
-  Json stages() const {
+  void write_stages(JsonWriter& json) const {
     const auto& given = strategy_.schedule.stage;
     const auto stage = given.empty() ? stages_by_device(graph_, strategy_.placement) : given;
     std::map<int32_t, std::vector<int32_t>> members;
     for (const int32_t op : forward_)
       if (graph_.op(op).collective < 0) members[stage[op]].push_back(op);
-    Json list = Json::array();
+    json.begin_list();
     for (const auto& [number, operators] : members) {
       const int32_t device = device_of(operators[0]);
-      Json names = Json::array();
+      json.begin_object();
+      json.key("device").text(name_of(device)).key("operators").begin_list();
       for (const int32_t op : operators) {
         if (device_of(op) != device)
           throw ArgumentError(fmt::format("stage {}: operators '{}' and '{}' are on two devices",
                                           number + 1, graph_.op(operators[0]).name,
                                           graph_.op(op).name));
-        names.push_back(graph_.op(op).name);
+        json.text(graph_.op(op).name);
       }
-      list.push_back({{"device", name_of(device)},
-                      {"operators", std::move(names)},
-                      {"modules", modules_of(number, stage)}});
+      json.end_list();
+      write_modules_of(json.key("modules"), number, stage);
+      json.end_object();
     }
-    return list;
+    json.end_list();
   }
 
-  Json modules_of(int32_t number, const std::vector<int32_t>& stage) const {
-    Json list = Json::array();
+  void write_modules_of(JsonWriter& json, int32_t number, const std::vector<int32_t>& stage) const {
+    json.begin_list();
     for (const auto& [path, operators] : modules_)
       if (std::all_of(operators.begin(), operators.end(),
                       [&](int32_t op) { return stage[op] == number; }))
-        list.push_back(path);
-    return list;
+        json.text(path);
+    json.end_list();
   }
 
   const Strategy& strategy_;

@@ -1,6 +1,7 @@
 #include "formats/export/safetensors.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -8,12 +9,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/tidy_json.h"
+#include "base/json.h"
 
 namespace trinity {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "arrays are saved as they lie");
 
@@ -90,19 +91,20 @@ void SavedArrays::refuse(const std::string& reason) const {
 
 void write_arrays(const std::string& path, const std::vector<SavedArray>& arrays,
                   const std::map<std::string, std::string>& metadata) {
-  Tidy<Json> whole;
-  Json& header = whole.value;
-  header["__metadata__"] = Json::object();
-  header["__metadata__"]["fnv1a"] = std::string(kHashDigits, '0');
-  for (const auto& [name, text] : metadata) header["__metadata__"][name] = text;
+  JsonWriter header;
+  header.begin_object().key("__metadata__").begin_object();
+  header.key("fnv1a").text(std::string(kHashDigits, '0'));
+  for (const auto& [name, text] : metadata) header.key(name).text(text);
+  header.end_object();
   std::string data;
   for (const auto& array : arrays) {
     const size_t begin = data.size();
     data += array.bytes;
-    header[array.name] = {
-        {"dtype", array.dtype}, {"shape", array.shape}, {"data_offsets", {begin, data.size()}}};
+    header.key(array.name).begin_object().key("dtype").text(array.dtype);
+    header.key("shape").integers(array.shape);
+    header.key("data_offsets").integers(std::array{begin, data.size()}).end_object();
   }
-  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = header.end_object().take();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const auto length = static_cast<uint64_t>(text.size());
   auto content = std::string(reinterpret_cast<const char*>(&length), kLengthBytes) + text + data;
@@ -126,8 +128,10 @@ SavedArrays read_arrays(const std::string& path, bool hashed) {
   file.hashed = text.starts_with(kHashed) && hash_in(content).size() == kHashDigits;
   if (file.hashed && hash_in(content) != hash_of(file.content))
     file.refuse("changed or cut short since it was written (its hash does not agree)");
-  const auto header = Json::parse(text, nullptr, false);
-  if (!header.is_object()) file.refuse("not a safetensors file (no JSON header)");
+  TidyJson parsed;
+  const auto fault = parse_json(text, parsed);
+  const Json& header = parsed.value;
+  if (fault || !header.is_object()) file.refuse("not a safetensors file (no JSON header)");
   if (hashed && !file.hashed)
     file.refuse("not saved by this version of trinity, or changed since (it has no hash)");
   for (const auto& [name, entry] : header.items()) {

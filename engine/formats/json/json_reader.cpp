@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/stop.h"
-#include "base/tidy_json.h"
 
 namespace trinity {
 namespace {

@@ -1,65 +1,89 @@
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "formats/export/dot.h"
 #include "formats/export/placement_export.h"
 #include "formats/json/graph_json.h"
 #include "formats/json/json_reader.h"
 #include "formats/read_model.h"
-#include "base/tidy_json.h"
 #include "lua/bind/module.h"
 
 namespace trinity::lua {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// Deeper tables are an error: a table that holds itself has no end.
 constexpr int kDeepest = 64;
 
-Json json_value(lua_State* L, int index, int depth);
+void write_value(lua_State* L, int index, int depth, JsonWriter& json);
+
+std::string_view text_at(lua_State* L, int index) {
+  size_t length = 0;
+  const char* text = lua_tolstring(L, index, &length);
+  return {text, length};
+}
+
+/// The fields of a table that are called by texts, sorted.
+std::vector<std::string> field_names(lua_State* L, int index) {
+  std::vector<std::string> names;
+  lua_pushnil(L);
+  while (lua_next(L, index)) {
+    if (lua_type(L, -2) == LUA_TSTRING) names.emplace_back(text_at(L, -2));
+    lua_pop(L, 1);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 /// Keys 1..n make a list, strings an object in sorted order; an empty table is a list.
-Json json_table(lua_State* L, int index, int depth) {
+void write_table(lua_State* L, int index, int depth, JsonWriter& json) {
   if (depth > kDeepest) throw ArgumentError("to_json: tables nested more than 64 deep");
   luaL_checkstack(L, 4, "to_json");
   const auto count = lua_objlen(L, index);
-  Tidy list{Json(Json::array())};
-  for (size_t i = 1; i <= count; ++i) {
-    lua_rawgeti(L, index, static_cast<int>(i));
-    list.value.push_back(json_value(L, lua_gettop(L), depth));
-    lua_pop(L, 1);
-  }
-  std::map<std::string, Tidy<Json>> fields;
-  lua_pushnil(L);
-  while (lua_next(L, index)) {
-    if (lua_type(L, -2) == LUA_TSTRING)
-      fields.try_emplace(lua_tostring(L, -2), json_value(L, lua_gettop(L), depth));
-    lua_pop(L, 1);
-  }
-  if (count > 0 && !fields.empty())
+  const auto names = field_names(L, index);
+  if (count > 0 && !names.empty())
     throw ArgumentError("to_json: a table with both a list and named fields");
-  if (fields.empty()) return std::move(list.value);
-  Tidy<Json> object;
-  for (auto& [key, field] : fields) object.value[key] = std::move(field.value);
-  return std::move(object.value);
+  if (names.empty()) {
+    json.begin_list();
+    for (size_t i = 1; i <= count; ++i) {
+      lua_rawgeti(L, index, static_cast<int>(i));
+      write_value(L, lua_gettop(L), depth, json);
+      lua_pop(L, 1);
+    }
+    json.end_list();
+    return;
+  }
+  json.begin_object();
+  for (const auto& name : names) {
+    push_text(L, name);
+    lua_rawget(L, index);
+    write_value(L, lua_gettop(L), depth, json.key(name));
+    lua_pop(L, 1);
+  }
+  json.end_object();
 }
 
-Json json_value(lua_State* L, int index, int depth) {
+void write_value(lua_State* L, int index, int depth, JsonWriter& json) {
   switch (lua_type(L, index)) {
     case LUA_TNIL:
-      return nullptr;
+      json.raw("null");
+      return;
     case LUA_TBOOLEAN:
-      return lua_toboolean(L, index) != 0;
+      json.boolean(lua_toboolean(L, index) != 0);
+      return;
     case LUA_TSTRING:
-      return lua_tostring(L, index);
+      json.text(text_at(L, index));
+      return;
     case LUA_TTABLE:
-      return json_table(L, index, depth + 1);
+      return write_table(L, index, depth + 1, json);
     case LUA_TNUMBER: {
       const double value = lua_tonumber(L, index);
       if (value == std::floor(value) && std::abs(value) < 0x1p53)
-        return static_cast<int64_t>(value);
-      return value;
+        json.integer(static_cast<int64_t>(value));
+      else
+        json.number(value);
+      return;
     }
     default:
       throw ArgumentError(fmt::format("to_json: no JSON for a {}", type_name(L, index)));
@@ -69,8 +93,9 @@ Json json_value(lua_State* L, int index, int depth) {
 /// to_json(value) -> text, indented, keys sorted
 int value_to_json(lua_State* L) {
   lua_settop(L, 1);
-  const Tidy json(json_value(L, 1, 0));
-  return push_text(L, json.value.dump(2, ' ', false, Json::error_handler_t::replace));
+  JsonWriter json(2);
+  write_value(L, 1, 0, json);
+  return push_text(L, json.take());
 }
 
 /// Objects and lists become tables, null nil, and false in a list, which keeps its length.

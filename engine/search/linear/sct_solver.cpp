@@ -4,6 +4,7 @@
 #include <ClpSimplex.hpp>
 #include <ClpSolve.hpp>
 #include <algorithm>
+#include <memory>
 
 #include "base/index.h"
 #include "base/stop.h"
@@ -103,6 +104,29 @@ class StopOnWish : public ClpEventHandler {
   ClpEventHandler* clone() const override { return new StopOnWish(*this); }
 };
 
+/// Solves by Clp. Where that runs out of memory the model stays: what is left of it is freed twice
+/// by its destructor.
+std::unique_ptr<ClpSimplex> solved(const Rows& rows, const std::vector<double>& objective,
+                                   const SctLimits& limits, bool hub) {
+  auto model = std::make_unique<ClpSimplex>();
+  try {
+    model->setLogLevel(0);
+    rows.load(objective, *model);
+    model->setMaximumIterations(limits.most_iterations);
+    const StopOnWish stop;
+    model->passInEventHandler(&stop);
+    ClpSolve options;
+    options.setSolveType(hub ? ClpSolve::usePrimal : ClpSolve::useDual);
+    options.setPresolveType(hub ? ClpSolve::presolveOff : ClpSolve::presolveOn);
+    options.setSpecialOption(kInterruptOption, 1);
+    model->initialSolve(options);
+  } catch (...) {
+    static_cast<void>(model.release());
+    throw;
+  }
+  return model;
+}
+
 /// Fills x and makespan; false when the solver stopped before the optimum.
 bool solve(const SctProgram& program, const SctLimits& limits, double longest,
            FavouriteChildren& result) {
@@ -118,22 +142,11 @@ bool solve(const SctProgram& program, const SctLimits& limits, double longest,
   for (size_t e = 0; e < program.edges.size() && wires > 0; ++e)
     objective[e] = kSavings * least * program.edges[e].wire / wires;
 
-  ClpSimplex model;
-  model.setLogLevel(0);
-  rows.load(objective, model);
-  model.setMaximumIterations(limits.most_iterations);
-  const StopOnWish stop;
-  model.passInEventHandler(&stop);
-  ClpSolve options;
-  const bool hub = most_edges_of_one(program) > kHub;
-  options.setSolveType(hub ? ClpSolve::usePrimal : ClpSolve::useDual);
-  options.setPresolveType(hub ? ClpSolve::presolveOff : ClpSolve::presolveOn);
-  options.setSpecialOption(kInterruptOption, 1);
-  model.initialSolve(options);
+  const auto model = solved(rows, objective, limits, most_edges_of_one(program) > kHub);
   poll_stop();
-  result.iterations = model.numberIterations();
-  if (model.status() != 0) return false;
-  const double* solution = model.primalColumnSolution();
+  result.iterations = model->numberIterations();
+  if (model->status() != 0) return false;
+  const double* solution = model->primalColumnSolution();
   result.x.assign(solution, solution + program.edges.size());
   result.makespan = solution[rows.makespan()] / scale;
   return true;

@@ -16,6 +16,7 @@ error 'this file is for editors'
 ---@field warm_up integer
 ---@field micro_batches integer
 ---@field last trinity.ExecutedStep
+---@field stopped boolean by Ctrl-C: it holds fewer steps than were asked for
 
 --- One step, measured. Tasks are numbered (micro_batch - 1) * operators + operator; seconds count from its beginning.
 ---@class trinity.ExecutedStep

@@ -35,6 +35,13 @@ function check.argument(owner, place, name, value, expected)
   return value
 end
 
+--- The name of a file or folder. (Where names are made of it, as PATH.svg, an empty one would stand for another.)
+function check.path(owner, place, name, value)
+  check.argument(owner, place, name, value, 'string')
+  if value == '' then check.wrong(owner, place, name, value, 'the name of a file or folder') end
+  return value
+end
+
 local function range_text(kind, low, high)
   return kind .. (low and (' from %.16g'):format(low) or '') .. (high and (' to %.16g'):format(high) or '')
 end

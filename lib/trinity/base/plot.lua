@@ -29,7 +29,7 @@ end
 local function quoted(words) return "'" .. words:gsub("'", "'\\''") .. "'" end
 
 --- A text in gnuplot's quotes.
-local function in_quotes(words) return "'" .. tostring(words):gsub('%c', ' '):gsub("'", "''") .. "'" end
+function plot.in_quotes(words) return "'" .. tostring(words):gsub('%c', ' '):gsub("'", "''") .. "'" end
 
 --- Whether gnuplot is there.
 function plot.available() return os.execute ~= nil and os.execute 'command -v gnuplot >/dev/null 2>&1' == 0 end
@@ -49,11 +49,12 @@ end
 --- Runs gnuplot on `commands`, once for PATH.svg and once for PATH.png. Keeps what it ran as PATH.gp.
 function plot.picture(path, commands, width, height)
   width, height = width or 800, height or 500
+  if path:sub(1, 1) == '|' then path = './' .. path end -- gnuplot would start a command
   local drawing = "set output %s\n%s\nunset output\n"
   local script = ("%sset terminal svg size %d,%d font 'sans,12' background 'white'\n"):format(preamble(), width, height)
-    .. drawing:format(in_quotes(path .. '.svg'), commands)
+    .. drawing:format(plot.in_quotes(path .. '.svg'), commands)
     .. ("reset session\n%sset terminal pngcairo size %d,%d font 'sans,10' background 'white'\n"):format(preamble(),
-      width, height) .. drawing:format(in_quotes(path .. '.png'), commands)
+      width, height) .. drawing:format(plot.in_quotes(path .. '.png'), commands)
   core.write_file(path .. '.gp', script)
   if not os.execute then return nil, 'safe scripts do not start gnuplot' end
   if not plot.available() then return nil, 'gnuplot is not installed (scripts/bootstrap installs it)' end
@@ -91,7 +92,7 @@ local function bar_labels(spec)
       local value = spec.values[g] and spec.values[g][s]
       if type(value) == 'string' then
         lines[#lines + 1] = ("set label %s at first %.6g, graph 0.012 rotate by 90 font ',9' noenhanced"):format(
-          in_quotes(value), bar_place(g, s, #spec.series))
+          plot.in_quotes(value), bar_place(g, s, #spec.series))
       end
     end
   end
@@ -103,13 +104,13 @@ end
 --- title =, width =, height = }.
 function plot.bars(path, spec)
   local blocks, parts, tics, marked = {}, {}, {}, false
-  for g, label in ipairs(spec.groups) do tics[g] = ('%s %d'):format(in_quotes(label), g) end
+  for g, label in ipairs(spec.groups) do tics[g] = ('%s %d'):format(plot.in_quotes(label), g) end
   for s, name in ipairs(spec.series) do
     local block, any = bar_block(spec, 'bars', spec.values, s)
     if any then
       blocks[#blocks + 1] = block
       parts[#parts + 1] = ('$bars%d using 1:2 with boxes linetype %d linewidth 1 fillstyle %s title %s noenhanced')
-        :format(s, s, fillings[(s - 1) % #fillings + 1], in_quotes(name))
+        :format(s, s, fillings[(s - 1) % #fillings + 1], plot.in_quotes(name))
     end
   end
   for s in ipairs(spec.series) do
@@ -117,7 +118,7 @@ function plot.bars(path, spec)
     if any then
       blocks[#blocks + 1] = block
       parts[#parts + 1] = ('$marks%d using 1:2 with points pointtype 12 pointsize 0.9 linewidth 1.5 linecolor black '
-        .. '%s'):format(s, marked and 'notitle' or ('title %s noenhanced'):format(in_quotes(spec.mark)))
+        .. '%s'):format(s, marked and 'notitle' or ('title %s noenhanced'):format(plot.in_quotes(spec.mark)))
       marked = true
     end
   end
@@ -131,9 +132,10 @@ set bmargin 9
 set lmargin 13
 set ylabel %s noenhanced
 set key outside top center horizontal
-%splot %s]]):format(0.8 / #spec.series, #spec.groups + 0.6, table.concat(tics, ', '), in_quotes(spec.y),
-    spec.title and 'set title ' .. in_quotes(spec.title) .. ' noenhanced\n' or '', table.concat(parts, ', \\\n  ')),
-    spec.width or math.max(700, 90 + #spec.groups * #spec.series * 16), spec.height or 480)
+%splot %s]]):format(0.8 / #spec.series, #spec.groups + 0.6, table.concat(tics, ', '),
+    plot.in_quotes(spec.y), spec.title and 'set title ' .. plot.in_quotes(spec.title) .. ' noenhanced\n' or '',
+    table.concat(parts, ', \\\n  ')), spec.width or math.max(700, 90 + #spec.groups * #spec.series * 16),
+    spec.height or 480)
 end
 
 --- Curves. spec: { series = { { name =, points = { { x, y }, ... } }, ... }, x =, y = (titles of the axes), title =,
@@ -143,16 +145,16 @@ function plot.lines(path, spec)
   for s, series in ipairs(spec.series) do
     blocks[s] = plot.block('line' .. s, series.points)
     parts[s] = ("$line%d using 1:2 with linespoints linetype %d title %s noenhanced"):format(s, s,
-      in_quotes(series.name))
+      plot.in_quotes(series.name))
   end
   if #parts == 0 then return nil, 'there is nothing to draw' end
   return plot.picture(path, table.concat(blocks) .. ([[
 %sset xlabel %s noenhanced
 set ylabel %s noenhanced
 %sset key outside top center horizontal
-plot %s]]):format(spec.title and 'set title ' .. in_quotes(spec.title) .. ' noenhanced\n' or '', in_quotes(spec.x),
-    in_quotes(spec.y), spec.log and 'set logscale x 2\n' or '', table.concat(parts, ', \\\n  ')), spec.width,
-    spec.height)
+plot %s]]):format(spec.title and 'set title ' .. plot.in_quotes(spec.title) .. ' noenhanced\n' or '',
+    plot.in_quotes(spec.x), plot.in_quotes(spec.y), spec.log and 'set logscale x 2\n' or '',
+    table.concat(parts, ', \\\n  ')), spec.width, spec.height)
 end
 
 return plot

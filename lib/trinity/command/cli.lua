@@ -5,6 +5,7 @@ local comparison = require 'trinity.methods.comparison'
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
 local profiles = require 'trinity.profile.object'
+local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
@@ -47,6 +48,25 @@ local function published_cluster(rules, devices)
     end
   end
   return spec
+end
+
+--- The words that a script was given, but those about its run: for 'made by:'.
+function cli.words()
+  local words, given, skip = {}, rawget(_G, 'arg') or {}, false
+  for _, word in ipairs(given) do
+    if skip then skip = false
+    elseif word == '--run' or word == '--runs' then skip = true
+    elseif not word:match '^%-%-runs?=' and word ~= '--resume' and word ~= '--quiet' then words[#words + 1] = word end
+  end
+  return table.concat(words, ' ')
+end
+
+--- Ends the script after Ctrl-C with status 130, and says what was done ('3 of 10 settings') and how to go on.
+function cli.leave_stopped(what)
+  local name = require('trinity.runs').name
+  progress.warn(('stopped by Ctrl-C: %s are done%s'):format(what,
+    name and (", 'trinity runs resume %s' goes on"):format(name) or ''))
+  os.exit(130)
 end
 
 --- The graph that options `model`, `batch_size` (0: the model's own) and `set` name; `further` are options beside.

@@ -115,9 +115,13 @@ local function find(name, declarations)
 end
 
 --- Refuses names of files that cannot be written, before what is to be written there is computed. An option's `writes`
---- is what follows its value in the name of a file ('' for a file itself); where it is empty, nothing is written.
+--- is what follows its value in the name of a file ('' for a file itself); where it is empty, nothing is written, or,
+--- where the default is a name, that name is missing.
 local function check_outputs(declarations, values)
   for name, declared in util.sorted_pairs(declarations) do
+    if declared.writes and values[name] == '' and declared.default ~= '' then
+      util.fail_usage("option '--%s': expected the name of a file or folder, got ''", name)
+    end
     if declared.writes and values[name] ~= '' then
       local ok, message = pcall(core.check_output, values[name] .. declared.writes)
       if not ok then

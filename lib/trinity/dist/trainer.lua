@@ -251,7 +251,7 @@ local function schedules_of(self) return { schedule = self.schedule, learning_ra
 --- before is only replaced once all ranks have written, so whenever a rank ends, one checkpoint is whole.
 ---@param folder string
 function Trainer:save(folder)
-  check.argument('trainer:save', 1, 'folder', folder, 'string')
+  check.path('trainer:save', 1, 'folder', folder)
   local epoch, tensors = self.epochs_done, { parameters = self:pack() }
   for prefix, schedule in util.sorted_pairs(schedules_of(self)) do
     for name, value in util.sorted_pairs(schedule:state()) do
@@ -295,7 +295,7 @@ end
 ---@param folder string
 ---@return boolean found false when there is nothing
 function Trainer:load(folder)
-  check.argument('trainer:load', 1, 'folder', folder, 'string')
+  check.path('trainer:load', 1, 'folder', folder)
   local epoch, states = epoch_of(self, folder), { schedule = {}, learning_rate = {} }
   if not epoch then return false end
   local path = rank_file(self, folder, epoch)

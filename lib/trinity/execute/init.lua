@@ -6,6 +6,7 @@ local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'
+local progress = require 'trinity.base.progress'
 local simulator = require 'trinity.strategy.simulator'
 local strategies = require 'trinity.strategy.strategy'
 local util = require 'trinity.base.util'
@@ -19,7 +20,11 @@ local declared = options_of.declare('trinity.ExecuteOptions', { help = 'What tri
     help = "per device of the cluster 'cpu:N', the N-th core from 0, or 'cuda:N'" },
   { 'memory_limit_bytes', 'integer', least = 0, most = 2 ^ 53, otherwise = 'no limit',
     help = 'the most that tensors of a device may take; more is an error' },
+  { 'seconds', 'number', above = 0, otherwise = 'no limit', help = 'after which no step begins' },
+  { 'quiet', 'boolean', false, help = 'no progress line' },
 })
+
+local most_runs = 1000 -- of which times by operator are kept: the latest
 
 --- What the simulator says of a plan: its micro-batches, and the start of every task.
 local function simulated_order(problem, plan)
@@ -87,22 +92,50 @@ local function operator_medians(operators, runs)
   return medians
 end
 
-local function measure(executor, steps, warm_up)
-  local losses, times, runs, peaks = {}, {}, {}, {}
-  for step = 1, steps do
+--- Whether there is time for another step: as rank 0 says, where there are several.
+local function time_left(options, start_s, job)
+  if not options.seconds then return true end
+  local elapsed_s = core.clock_s() - start_s
+  if job then elapsed_s = job:mean(job.rank == 0 and elapsed_s * job.size or 0) end
+  return elapsed_s < options.seconds
+end
+
+--- Executes steps into `all`, until they are done or there is no time.
+local function measure(executor, options, job, all)
+  local start_s, line = core.clock_s(), progress.new('execute', options.quiet or job and job.rank > 0)
+  for step = 1, options.steps do
+    if #all.times > 0 and not time_left(options, start_s, job) then break end
     local took = executor:step()
-    losses[step] = took.loss
-    if step > warm_up then
-      times[#times + 1], runs[#runs + 1] = took.step_time_s, took
-      for d, bytes in ipairs(took.peak_memory_bytes) do peaks[d] = math.max(peaks[d] or 0, bytes) end
+    all.losses[step] = took.loss
+    if step > options.warm_up then
+      all.times[#all.times + 1], all.last = took.step_time_s, took
+      all.runs[(step - options.warm_up - 1) % most_runs + 1] = took
+      for d, bytes in ipairs(took.peak_memory_bytes) do all.peaks[d] = math.max(all.peaks[d] or 0, bytes) end
     end
+    line:update { text = ('step %d/%d  loss %.6g  %.4g s'):format(step, options.steps, took.loss, took.step_time_s) }
   end
-  return losses, times, runs, peaks
+  line:finish()
+end
+
+--- What steps told: losses, times, runs (the latest), peaks, last, stopped. The first Ctrl-C ends it with the steps so
+--- far, where any was measured and there are no other ranks, which would wait.
+local function measured(executor, options, job)
+  local all = { losses = {}, times = {}, runs = {}, peaks = {} }
+  if job then
+    measure(executor, options, job, all)
+    return all
+  end
+  core.begin_search()
+  local ok, message = xpcall(function() measure(executor, options, nil, all) end, function(raised) return raised end)
+  all.stopped = core.stop_requested()
+  core.end_search()
+  if not ok and not (all.stopped and #all.times > 0) then error(message, 0) end
+  return all
 end
 
 --- Runs training steps of a problem's graph (that of one micro-batch, as everywhere) for real, as a placement or
 --- strategy places it: a worker thread a device, LibTorch's kernels, transfers as copies. Every placement computes the
---- same losses.
+--- same losses. Ctrl-C ends it with what was measured so far, if anything was.
 ---@param problem trinity.Problem
 ---@param plan trinity.Placement|trinity.Strategy of one micro-batch
 ---@param options? trinity.ExecuteOptions
@@ -121,14 +154,12 @@ return function(problem, plan, options)
   local executor = core.executor(problem.graph.handle, placement, #problem.cluster.devices, order,
     { seed = options.seed, learning_rate = options.learning_rate, micro_batches = micro_batches, devices = devices,
       memory_limit_bytes = options.memory_limit_bytes, job = job and job.handle })
-  local losses, times, runs, peaks = measure(executor, steps, warm_up)
-  local last = runs[#runs]
-  local result = { losses = losses, steps = steps, warm_up = warm_up, micro_batches = micro_batches, last = last,
-    step_times_s = times, step_time_s = util.median(times), cores = executor:cores(),
-    operator_time_s = operator_medians(problem.graph.operators, runs),
-    operator_start_s = array.double_of(last.start_s),
-    transferred_bytes = last.transferred_bytes,
-    peak_memory_bytes = peaks }
+  local all = measured(executor, options, job)
+  local result = { losses = all.losses, steps = #all.losses, warm_up = warm_up, micro_batches = micro_batches,
+    last = all.last, step_times_s = all.times, step_time_s = util.median(all.times), cores = executor:cores(),
+    operator_time_s = operator_medians(problem.graph.operators, all.runs),
+    operator_start_s = array.double_of(all.last.start_s), transferred_bytes = all.last.transferred_bytes,
+    peak_memory_bytes = all.peaks, stopped = all.stopped or false }
   executor:close()
   return result
 end

@@ -242,10 +242,11 @@ local declared = options_of.declare('trinity.ProfileOptions', { help = 'What tri
   { 'model', 'string', otherwise = "the graph's", help = 'the name that the profile says' },
   { 'batch_size', 'integer', 0, least = 0, help = 'what the profile says' },
   { 'quiet', 'boolean', false, help = 'nothing on standard error' },
+  { 'seconds', 'number', above = 0, otherwise = 'no limit', help = 'after which no step begins, once one is measured' },
 })
 
 local function say(options, text, ...)
-  if not options.quiet then progress.say(text:format(...)) end
+  if not options.quiet then progress.note(text:format(...)) end
 end
 
 --- The options with what they leave out, checked.
@@ -331,17 +332,32 @@ function Session:close()
 end
 
 --- Measures a training graph on devices of this machine: times of its operators on the first device of every kind,
---- copies between every two devices, and the cost model's parameters fitted to both.
+--- copies between every two devices, and the cost model's parameters fitted to both. Ctrl-C ends it with the steps so
+--- far, once one is measured (settings.steps says how many), and true as a second result.
 ---@param graph trinity.Graph
 ---@param options? trinity.ProfileOptions
 ---@return trinity.Profile
+---@return boolean stopped
 function measure.run(graph, options)
   local session = measure.start('trinity.profile.measure', graph, options)
-  for _ = 1, session.options.warm_up do session:visit(false) end
-  for _ = 1, session.options.steps do session:visit(true) end
+  local start_s, chosen = core.clock_s(), session.options
+  local line = progress.new('profile', chosen.quiet)
+  local function steps()
+    for step = 1, chosen.warm_up + chosen.steps do
+      if session.counted > 0 and chosen.seconds and core.clock_s() - start_s >= chosen.seconds then break end
+      session:visit(step > chosen.warm_up)
+      line:update { text = ('step %d/%d'):format(step, chosen.warm_up + chosen.steps) }
+    end
+  end
+  core.begin_search()
+  local ok, message = xpcall(steps, function(raised) return raised end)
+  local stopped = core.stop_requested()
+  core.end_search()
+  line:finish()
+  if not ok and not (stopped and session.counted > 0) then error(message, 0) end
   local found = session:profile()
   session:close()
-  return found
+  return found, stopped
 end
 
 return measure

@@ -11,7 +11,7 @@ local files = {}
 ---@param path string
 ---@return string
 function files.read(path)
-  check.argument('files.read', 1, 'path', path, 'string')
+  check.path('files.read', 1, 'path', path)
   local ok, content = pcall(core.read_file, path)
   if ok then return content end
   util.fail('files.read: %s', (util.unplaced(content):gsub('^trinity%.read_file: ', '')))
@@ -21,7 +21,7 @@ end
 ---@param path string
 ---@param content string
 function files.write(path, content)
-  check.argument('files.write', 1, 'path', path, 'string')
+  check.path('files.write', 1, 'path', path)
   check.argument('files.write', 2, 'content', content, 'string')
   util.write_file('files.write', path, content)
 end
@@ -30,7 +30,7 @@ end
 ---@param path string
 ---@return string[]
 function files.list(path)
-  check.argument('files.list', 1, 'path', path, 'string')
+  check.path('files.list', 1, 'path', path)
   local ok, names = pcall(core.list_folder, path)
   if not ok then util.fail('files.list: %s', (util.unplaced(names):gsub('^trinity%.list_folder: ', ''))) end
   if not core.exists(path .. '/.') then util.fail('files.list: %s: no such folder', util.shortened(path)) end

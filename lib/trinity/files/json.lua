@@ -35,7 +35,7 @@ end
 ---@param path string
 ---@return any
 function json.read(path)
-  check.argument('json.read', 1, 'path', path, 'string')
+  check.path('json.read', 1, 'path', path)
   local ok, text = pcall(core.read_file, path)
   if not ok then util.fail('json.read: %s', (util.unplaced(text):gsub('^trinity%.read_file: ', ''))) end
   return decoded('json.read', text, path)

@@ -139,7 +139,7 @@ function Graph:to_json() return core.graph_to_json(self.handle) end
 --- Writes the graph as JSON.
 ---@param path string
 function Graph:save(path)
-  util.write_file('graph:save', check.argument('graph:save', 1, 'path', path, 'string'), self:to_json())
+  util.write_file('graph:save', check.path('graph:save', 1, 'path', path), self:to_json())
 end
 
 --- The graph in Graphviz's DOT language. With devices: problem:to_dot.

@@ -63,10 +63,10 @@ local function searches_of(family, options, say)
 end
 
 --- Runs it: options { folder =, budgets = list of { evaluations = } or { seconds = }, seeds =, variants =, families =
---- nil or set of names }. Returns rows { label, family, times = { [budget][search] = step times, a seed each },
---- best_s = of all }, and the names of searches.
-function study.run(options, say)
-  local rows, names = {}, {}
+--- nil or set of names }. Adds rows { label, family, times = { [budget][search] = step times, a seed each },
+--- best_s = of all } as they are done; returns the names of searches.
+function study.run(options, say, rows)
+  local names = {}
   for _, family in ipairs(study.families) do
     if not options.families or options.families[family.name] then
       local searches = searches_of(family, options, say)
@@ -91,7 +91,7 @@ function study.run(options, say)
       end
     end
   end
-  return rows, names
+  return names
 end
 
 --- Calls body(case, ranker) for every row of the families (nil: all), with the weights trained without its family.

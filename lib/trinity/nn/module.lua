@@ -177,7 +177,7 @@ end
 --- Saves all parameters by path (safetensors).
 ---@param path string
 function Module:save(path)
-  check.argument('module:save', 1, 'path', path, 'string')
+  check.path('module:save', 1, 'path', path)
   local tensors = {}
   for _, item in ipairs(self:named_parameters()) do tensors[item[1]] = item[2] end
   if not next(tensors) then util.fail('module:save: this module has no parameters') end
@@ -208,7 +208,7 @@ end
 ---@return trinity.Module itself
 function Module:load(path)
   local named = self:named_parameters()
-  check.argument('module:load', 1, 'path', path, 'string')
+  check.path('module:load', 1, 'path', path)
   local tensors = tensor.load(path)
   check_file(path, named, tensors)
   tensor.no_grad(function()

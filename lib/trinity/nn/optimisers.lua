@@ -73,7 +73,7 @@ end
 ---@param path string
 function Optimiser:save(path)
   handle(self, 'save')
-  check.argument('optimiser:save', 1, 'path', path, 'string')
+  check.path('optimiser:save', 1, 'path', path)
   tensor.save(path, optimisers.pack(self, '', {}))
 end
 
@@ -81,7 +81,7 @@ end
 ---@param path string
 function Optimiser:load(path)
   handle(self, 'load')
-  check.argument('optimiser:load', 1, 'path', path, 'string')
+  check.path('optimiser:load', 1, 'path', path)
   optimisers.unpack(self, '', tensor.load(path), 'optimiser:load: ' .. path)
 end
 

@@ -19,7 +19,7 @@ function tensor.is(value) return type(value) == 'userdata' and getmetatable(valu
 ---@param path string
 ---@param tensors table<string, trinity.TorchTensor>
 function tensor.save(path, tensors)
-  check.argument('tensor.save', 1, 'path', path, 'string')
+  check.path('tensor.save', 1, 'path', path)
   check.argument('tensor.save', 2, 'tensors', tensors, 'table')
   local names, list = {}, {}
   for name, value in util.sorted_pairs(tensors) do
@@ -38,7 +38,7 @@ end
 ---@param path string
 ---@return table<string, trinity.TorchTensor>
 function tensor.load(path)
-  local names, list = core.tensor.internal.read(check.argument('tensor.load', 1, 'path', path, 'string'))
+  local names, list = core.tensor.internal.read(check.path('tensor.load', 1, 'path', path))
   local tensors = {}
   for i, name in ipairs(names) do tensors[name] = list[i] end
   return tensors

@@ -124,7 +124,7 @@ local known = { what = 'string', claimed = 'any', literal = 'any', ours = 'any',
 function Rows:add(row)
   check.fields('paper row', row, known)
   self[#self + 1] = row
-  if not self.quiet then progress.say(('%s: %s'):format(self.section, row.what)) end
+  if not self.quiet then progress.note(('%s: %s'):format(self.section, row.what)) end
 end
 
 local function cells_of(row)
@@ -207,6 +207,7 @@ end
 --- runs there; the second one ends the script.
 function page.run(section, settings)
   local rows = setmetatable({ section = section.name, quiet = settings.quiet }, Rows)
+  if not settings.quiet then progress.note(('%s: %s'):format(section.name, section.title)) end
   core.begin_search()
   local ok, notes = xpcall(section.run, function(raised) return raised end, rows, settings)
   local stopped = core.stop_requested() or core.was_interrupted()

@@ -38,7 +38,7 @@ function profile.new(source, fields) return setmetatable(file.check(source, fiel
 ---@param path string
 ---@return trinity.Profile
 function profile.load(path)
-  local found = file.read(check.argument('trinity.profile.load', 1, 'path', path, 'string'))
+  local found = file.read(check.path('trinity.profile.load', 1, 'path', path))
   found.path = path
   return setmetatable(found, Profile)
 end
@@ -46,7 +46,7 @@ end
 --- Writes the profile as JSON.
 ---@param path string
 function Profile:save(path)
-  file.write(check.argument('profile:save', 1, 'path', path, 'string'), self)
+  file.write(check.path('profile:save', 1, 'path', path), self)
 end
 
 --- The two directions of a link as one: the bandwidth from one fit of both their points, the mean of their latencies.

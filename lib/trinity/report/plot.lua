@@ -64,8 +64,10 @@ end
 
 --- A path without the ending of a picture; refuses one that cannot be written.
 local function stem_of(owner, path)
-  check.argument(owner, 1, 'path', path, 'string')
-  return (path:gsub('%.svg$', ''):gsub('%.png$', ''))
+  check.path(owner, 1, 'path', path)
+  local stem = path:gsub('%.svg$', ''):gsub('%.png$', '')
+  if stem:match '[^/]*$' == '' then check.wrong(owner, 1, 'path', path, 'the name of a file') end
+  return stem
 end
 
 local function in_quotes(words) return "'" .. words:gsub('%c', ' '):gsub("'", "''") .. "'" end
@@ -188,7 +190,7 @@ end
 ---@param rows (string|number)[][]
 ---@return string path
 function plot.csv(path, head, rows)
-  check.argument('plot.csv', 1, 'path', path, 'string')
+  check.path('plot.csv', 1, 'path', path)
   check.list('plot.csv', 2, 'head', head, 'string')
   for r, row in ipairs(check.list('plot.csv', 3, 'rows', rows, 'table')) do
     for c = 1, #head do

@@ -59,7 +59,8 @@
 --                               what the search goes on from, until it is done (lib/trinity/runs/checkpoints.lua)
 --   results/LABEL.json
 --                  { kind, label, summary (a sentence), data } by trinity.run:result. Kinds: comparison, search, pase,
---                  pipeline, daso, measured, table, or another word. LABEL is the kind, then kind-2, ... unless given.
+--                  pipeline, daso, measured, selection, training, table, or another word. LABEL is the kind, then
+--                  kind-2, ... unless given.
 --                  comparison: data is comparison:totable() with problem = P and rows[i].runs[k].search = S;
 --                  search: the fields of scripts/simulate.lua without placement, method, seed, problem = P, search = S;
 --                  table: { head = [texts], rows = [[values]] }

@@ -43,7 +43,7 @@ end
 ---@param path string
 ---@param notes? table<string, string>
 function Ranker:save(path, notes)
-  check.argument('ranker:save', 1, 'path', path, 'string')
+  check.path('ranker:save', 1, 'path', path)
   if notes ~= nil then check.argument('ranker:save', 2, 'notes', notes, 'table') end
   self.handle:save(path, notes or self.notes)
 end
@@ -64,7 +64,7 @@ end
 ---@param path string
 ---@return trinity.Ranker
 function rankers.load(path)
-  check.argument('rankers.load', 1, 'path', path, 'string')
+  check.path('rankers.load', 1, 'path', path)
   return wrapped(core.load_ranker(path))
 end
 
@@ -190,7 +190,7 @@ function Trainer:reinforce(episodes) return learn(self, 'reinforce', episodes) e
 ---@param path string
 ---@param notes? table<string, string>
 function Trainer:save(path, notes)
-  check.argument('trainer:save', 1, 'path', path, 'string')
+  check.path('trainer:save', 1, 'path', path)
   if notes ~= nil then check.argument('trainer:save', 2, 'notes', notes, 'table') end
   self.handle:save(path, notes or {})
 end
@@ -199,7 +199,7 @@ end
 ---@param path string
 ---@return table<string, string> notes
 function Trainer:resume(path)
-  check.argument('trainer:resume', 1, 'path', path, 'string')
+  check.path('trainer:resume', 1, 'path', path)
   return self.handle:resume(path)
 end
 

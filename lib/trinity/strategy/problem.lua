@@ -231,7 +231,7 @@ end
 --- Loads a strategy that strategy:save() wrote, schedule included, and simulates it.
 ---@param path string
 ---@return trinity.Strategy
-function Problem:load(path) return strategy.load(self, check.argument('problem:load', 1, 'path', path, 'string')) end
+function Problem:load(path) return strategy.load(self, check.path('problem:load', 1, 'path', path)) end
 
 --- A plan (placement and schedule) as JSON text; `notes` are its further facts by name.
 ---@param plan trinity.Plan

@@ -162,7 +162,7 @@ end
 ---@param path string
 ---@return string path
 function Strategy:save(path)
-  check.argument('strategy:save', 1, 'path', path, 'string')
+  check.path('strategy:save', 1, 'path', path)
   util.write_file('strategy:save', path, strategy.text(self))
   return path
 end

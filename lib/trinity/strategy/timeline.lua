@@ -97,7 +97,7 @@ function Timeline:chrome_trace() return self.handle:chrome_trace() end
 ---@param path string
 ---@return string path
 function Timeline:save(path)
-  check.argument('timeline:save', 1, 'path', path, 'string')
+  check.path('timeline:save', 1, 'path', path)
   util.write_file('timeline:save', path, self:chrome_trace())
   return path
 end

@@ -2,16 +2,46 @@
 -- command that is new joins here.
 --
 --   name        of the command
---   words       its arguments, for about two seconds of work; --seed is added
+--   words       its arguments, for a second or two of work; --seed is added where `seed` is not false
+--   files       what stands in its folder before: { name = text }
 --   kept        what it finds, as a pattern of the shell below its folder (runs/r of its run, or a file that it writes)
---   seconds     whether --seconds bounds it
+--   same        what of that is the same for the same seed, as a command of the shell; without: all but what clocks say
+--   seconds     whether --seconds bounds it; `endless`: its words for that
+--   seed        false: it takes none, since it draws nothing, or has `--seeds`
 --   seeded      whether another seed gives another result
 --   resumes     whether, stopped by Ctrl-C, it goes on to the same bytes
 --   resume      its words to go on, where that is not `trinity runs resume`
+--   says        what it says when Ctrl-C stops it, as a pattern; needed where it does not go on
 --   after       what it says (on either stream, or in a file) before Ctrl-C makes sense: a command of the shell
+--   gentle      false: where Ctrl-C comes early it has found nothing yet
+--   memory      what it gets by --memory-limit (default 600M)
 
 local best = 'runs/r/searches/*/strategy.json'
 local begun = 'test -e runs/r/problems/1/problem.json && sleep 0.2'
+local result = 'runs/r/results/*.json'
+
+-- A selection problem that takes the search's time: 150 nodes of 8 strategies, each joined to a few, and a limit.
+local function selection()
+  local draw = require('trinity').random(1, 'selection')
+  local costs, usages, intervals, nodes, edges = {}, {}, {}, {}, {}
+  local function numbers(count, most)
+    local list = {}
+    for i = 1, count do list[i] = ('%d'):format(draw:integer(most)) end
+    return '[' .. table.concat(list, ',') .. ']'
+  end
+  for v = 1, 150 do
+    costs[v], usages[v], intervals[v] = numbers(8, 1000), numbers(8, 100), ('[%d,%d]'):format(v, v + 20)
+    for _ = 1, v > 1 and 3 or 0 do
+      nodes[#nodes + 1] = ('[%d,%d]'):format(draw:integer(v - 1) - 1, v - 1)
+      edges[#edges + 1] = numbers(64, 1000)
+    end
+  end
+  local function list(rows) return '[' .. table.concat(rows, ',') .. ']' end
+  return ('{"problem":{"name":"long","nodes":{"intervals":%s,"costs":%s,"usages":%s},"edges":{"nodes":%s,"costs":%s},'
+    .. '"usage_limit":700}}'):format(list(intervals), list(costs), list(usages), list(nodes), list(edges))
+end
+
+local network = '--model rnnlm --set hidden=64,vocabulary=200,sequence=8 --batch_size 4'
 
 return {
   { name = 'search', words = '--model inception_v3 --cluster p100x4 --method local_search --evaluations 16000', kept = best,
@@ -22,6 +52,37 @@ return {
     .. '--evaluations 20000', kept = best, seconds = true, seeded = true, resumes = true, after = begun },
   { name = 'train', words = '--graphs alexnet:8 --clusters p100x2 --rounds 3 --save w.safetensors', kept = 'w.safetensors',
     seeded = true, resumes = true, resume = '--resume', after = 'test -e w.safetensors.training' },
-  { name = 'pipeline', words = '--model gpt2 --devices 4 --method max_load_annealing --rounds 2', kept = 'runs/r/results/*.json',
+  { name = 'pipeline', words = '--model gpt2 --devices 4 --method max_load_annealing --rounds 2', kept = result,
     seconds = true },
+  { name = 'execute', words = network .. ' --steps 120 --warm_up 1', kept = result, seconds = true, seeded = true,
+    endless = network .. ' --steps 1000000 --warm_up 1', after = 'grep -q "step [3-9]" out', memory = '2G',
+    same = [[sed -n '/"losses"/,/]/p' runs/r/results/measured.json]],
+    says = 'stopped by Ctrl%-C after %d+ of 120 steps; [^\n]*a new run begins at step 1' },
+  { name = 'profile', words = network .. ' --steps 300 --warm_up 1 --largest_copy 4096 --out p.json', kept = 'p.json',
+    seconds = true, after = 'grep -q "step [1-9]" out', memory = '2G', same = [[grep -o '"fingerprint": "[^"]*"' p.json]],
+    endless = network .. ' --steps 1000000 --warm_up 1 --largest_copy 4096 --out p.json',
+    says = 'stopped by Ctrl%-C after %d+ of 300 measured steps, [^\n]*a new one begins at step 1' },
+  { name = 'select', words = 'p.json --rounds 1500', files = { ['p.json'] = selection() }, kept = result, seconds = true,
+    endless = 'p.json', after = 'sleep 0.7', says = 'stopped by Ctrl%-C with the best so far' },
+  { name = 'train_distributed', words = '--method bsp --epochs 8 --batches 30 --checkpoint saved', kept = 'saved/last',
+    same = '(cd saved && cksum last epoch-*/*)', seeded = true, resumes = true, resume = '', after = 'test -e saved/last',
+    says = '0 of 1 trainings are done; the one that ran goes on from its last epoch', memory = '2G' },
+  { name = 'train_distributed', words = '--seeds 2 --epochs 5 --batches 20', kept = result, seeded = true,
+    same = [[grep '"loss"' runs/r/results/training.json]], after = 'grep -q "daso, seed 1, epoch 1" out', memory = '2G',
+    says = '%d of 4 trainings are done; the one that ran was not saved' },
+  { name = 'reproduce', words = 'trinity --only stages --quick --updates 8 --models gnmt', kept = result, seeded = true,
+    resumes = true, after = 'test -e runs/r/searches/2', memory = '2G' },
+  { name = 'tradeoff', words = '--evaluations 600 --seeds 2', kept = 'runs/tradeoff.csv', seed = false, resumes = true,
+    after = 'test -e runs/r/searches/3', says = '%d+ of 10 settings are done', gentle = false },
+  { name = 'placement_benchmark', words = ("--folder '%s/tests/data/profiles' --evaluations 9000 --seeds 2 "
+    .. '--methods random,annealing'):format(require('trinity.core').home), kept = best, seed = false, resumes = true,
+    after = 'test -e runs/r/searches/2', says = '%d+ of %d+ rows are done' },
+  { name = 'policy', words = 'show --graphs alexnet:8 --clusters p100x2,p100x4 --evaluations 6000 --seeds 3', kept = best,
+    seed = false, resumes = true, after = 'test -e runs/r/searches/4', says = '%d+ problems are done' },
+  { name = 'policy', words = 'optima --units 20,30 --seeds 2 --samples 400', kept = best, seed = false, resumes = true,
+    after = 'test -e runs/r/searches/1', says = '%d+ rows are done', memory = '2G' },
+  { name = 'timeline', words = '--method trinity --evaluations 30000', kept = best, seeded = true, resumes = true,
+    after = begun },
+  { name = 'export', words = '--format placement --cluster p100x4 --method annealing --evaluations 60000', kept = best,
+    seeded = true, resumes = true, after = begun },
 }

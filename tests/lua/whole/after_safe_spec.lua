@@ -167,3 +167,77 @@ it('the objects that a script is handed have no class behind them, and a search 
   expect(select(2, output:gsub('\tfalse\n', ''))):equals(13)
   expect(output:find('\ttrue\n', 1, true)):equals(nil)
 end)
+
+describe('a forged run.json', function()
+  -- What `runs resume` says of a run whose run.json was changed.
+  local function resumed(change, before)
+    local folder, run = failed_run ''
+    edit(folder, change)
+    if before then before(folder) end
+    local output = run 'runs resume r'
+    unharmed(folder)
+    expect(output:find('attempt to', 1, true)):equals(nil)
+    return output
+  end
+  it('starts no other script, whatever it names', function()
+    local evil = "io.open('PWNED', 'w'):close()"
+    for _, script in ipairs { 'evil.lua', './evil.lua', 'sub/../evil.lua', 'runs/r/evil.lua', '../../../../../../bin/sh', 'launch',
+      'search', 'runs', '.', '', '-', '--', '-l evil', 'stranger.lua\0evil.lua' } do
+      expect(resumed(function(about)
+        about.start.script, about.safe, about.start.options = script, false, {}
+        about.start.arguments = script == 'launch' and { '-n', '1', 'evil.lua' } or {}
+      end, function(folder)
+        core.write_file(folder .. '/evil.lua', evil)
+        core.write_file(folder .. '/runs/r/evil.lua', evil)
+      end)):matches 'status=2\n$'
+    end
+  end)
+  it('does not go on where its script has changed, or its folder', function()
+    expect(resumed(function() end, function(folder) core.write_file(folder .. '/stranger.lua', "io.open('PWNED', 'w')") end))
+      :matches "run 'r' goes on with its own script alone"
+    for _, path in ipairs { '/', '/nowhere', 'relative', '', "/tmp'; touch PWNED; '", '/tmp\0x' } do
+      expect(resumed(function(about) about.folder = path end)):matches 'status=2\n$'
+    end
+  end)
+  it('takes no rights that it did not have', function()
+    for _, change in ipairs {
+      function(about) about.start.options = {} end,
+      function(about) about.start.options = { x = '--safe' } end,
+      function(about) about.safe = false end,
+      function(about) about.safe = nil end,
+      function(about) about.safe = 'true' end,
+      function(about) about.start.options = { '--safe', '-e', 'os.execute "touch PWNED"' } end,
+      function(about) about.start.options = { '--safe', '--', '-e' } end,
+      function(about) about.start.options = { '--safe', 7 } end,
+      function(about) about.start.options = { { '--safe' } } end } do
+      expect(resumed(change)):matches 'status=2\n$'
+    end
+  end)
+  it('with numbers and kinds that it never has is refused by the name of its field', function()
+    for _, ranks in ipairs { 0, -1, 1.5, 1e300, 2 ^ 40, '2', true, { 2 } } do
+      expect(resumed(function(about) about.ranks = ranks end)):matches "field 'ranks': expected how many there were"
+    end
+    for _, words in ipairs { 'x', 7, { 1 }, { a = 'b' }, { 'a\0b' }, { {} } } do
+      expect(resumed(function(about) about.start.arguments = words end)):matches "field 'start.arguments': expected a list of words"
+    end
+    for _, start in ipairs { 'x', 1, true } do
+      expect(resumed(function(about) about.start = start end)):matches "field 'start': expected how the run was started"
+    end
+  end)
+  it('and forged searches are shown, whatever their fields hold', function()
+    local folder, run = failed_run 'trinity.methods.random(problem, { evaluations = 5, quiet = true })'
+    local path = folder .. '/runs/r/searches/1/search.json'
+    for _, value in ipairs { {}, { 1, 2 }, { a = { b = { 1 } } }, '\27[31m\r', 1e308, -1, false } do
+      local about = require('trinity.base.json').read(path)
+      for field in require('trinity').sorted_pairs(about) do
+        if field ~= 'kind' and field ~= 'id' then about[field] = value end
+      end
+      core.write_file(path, core.to_json(about))
+      for _, words in ipairs { 'runs', 'runs show r', 'watch --once r' } do
+        local output = run(words)
+        expect(output):matches 'status=0\n$'
+        expect(output:find '[\27\r]'):equals(nil)
+      end
+    end
+  end)
+end)

@@ -1,65 +1,97 @@
 -- What every long command promises (tests/lua/support/long_commands.lua): progress on standard error alone, results
 -- that --seed fixes and the number of threads does not change, an end after --seconds, bounded memory, and Ctrl-C that
--- keeps the best so far and from which it goes on to the same bytes.
+-- keeps the best so far and from which it goes on to the same bytes, or says in a sentence that it does not.
+
+local core = require 'trinity.core'
+local util = require 'trinity.base.util'
 
 local commands = dofile(root .. '/tests/lua/support/long_commands.lua')
 
 -- Runs a piece of shell in a new folder; COMMAND is the command with its words. Returns its output, and the folder.
-local function shell(command, text, folder)
+local function shell(command, text, folder, words)
   folder = folder or temporary()
-  local line = ("timeout -k 5 100 '%s' %s %s"):format(program, command.name, command.words)
-  local options = ("timeout -k 5 100 '%s' OPTIONS %s %s"):format(program, command.name, command.words)
-  text = text:gsub('COMMAND_WITH(%b())', function(words)
-    return (options:gsub('OPTIONS', function() return words:sub(2, -2) end))
-  end):gsub('COMMAND', function() return line end)
+  for name, content in util.sorted_pairs(command.files or {}) do core.write_file(folder .. '/' .. name, content) end
+  local function line(options)
+    return ("timeout --foreground -k 5 100 '%s' %s %s %s"):format(program, options, command.name, words or command.words)
+  end
+  text = text:gsub('COMMAND_WITH(%b())', function(options) return line(options:sub(2, -2)) end)
+    :gsub('COMMAND', function() return line '' end)
+    :gsub('SEED=(%d+)', command.seed == false and '' or '--seed %1')
   return output_of(("mkdir -p '%s'; cd '%s' && unset TRINITY_RUNS; { %s\n} 2>&1"):format(folder, folder, text)), folder
 end
 
 -- The bytes of what a command kept, without what clocks say.
 local function kept(command, folder)
-  return output_of(([[cd '%s' && for f in %s; do echo $f; sed -E 's/"(seconds|taken_s|search_seconds)": ?[0-9.e+-]+//g' $f
-    done | cksum; ls %s 2>/dev/null | wc -l]])
-    :format(folder, command.kept, command.kept))
+  local clocks = [[for f in %s; do echo $f; sed -E 's/"(seconds|taken_s|search_seconds)": ?[0-9.e+-]+//g' $f; done | cksum]]
+  return output_of(("cd '%s' && { %s; }; ls %s 2>/dev/null | wc -l"):format(folder,
+    command.same or clocks:format(command.kept), command.kept))
+end
+
+local function interrupted(command, folder)
+  return shell(command, ([[COMMAND SEED=1 --run r > out 2>&1 & pid=$!
+    for i in $(seq 400); do { %s; } && break; kill -0 $pid 2>/dev/null || break; sleep 0.05; done
+    kill -INT $pid; wait $pid; echo status=$?; ls %s; cat out]]):format(command.after, command.kept), folder)
 end
 
 for i, command in ipairs(commands) do
   describe(('%d %s'):format(i, command.name), function()
     local whole
     it('shows progress on standard error alone, and nothing with --quiet', function()
-      local status, folder = shell(command, 'COMMAND --seed 1 --run r > out 2> err; echo status=$?')
-      expect(status):equals 'status=0\n'
+      local status, folder = shell(command, 'COMMAND SEED=1 --run r > out 2> err; echo status=$?; tail -3 err >&2')
+      expect(status):matches '^status=0\n'
       whole = kept(command, folder)
       expect(whole):matches '\n[1-9]%d*\n$'
-      expect(output_of(("cat '%s/err'"):format(folder))):matches '%S'
+      expect(output_of(("cat '%s/err'"):format(folder))):matches '\n[^\n]*\n' -- beside the line about the run
       expect(output_of(("cat '%s/out'"):format(folder)):find('evaluations/s', 1, true)):equals(nil)
-      expect((shell(command, 'COMMAND --seed 1 --run r --quiet 2>&1 >out'))):equals ''
+      expect((shell(command, 'COMMAND SEED=1 --run r --quiet 2>&1 >out'))):equals ''
     end)
     it('gives the same for the same seed, whatever the number of threads, in bounded memory', function()
-      local _, one = shell(command, 'COMMAND_WITH(--threads 1 --memory-limit 600M) --seed 1 --run r')
+      local _, one = shell(command, ('COMMAND_WITH(--threads 1 --memory-limit %s) SEED=1 --run r'):format(
+        command.memory or '600M'))
       expect(kept(command, one)):equals(whole)
       if not command.seeded then return end
-      local _, other = shell(command, 'COMMAND --seed 2 --run r')
+      local _, other = shell(command, 'COMMAND SEED=2 --run r')
       expect(kept(command, other) ~= whole):equals(true)
     end)
     if command.seconds then
       it('ends after --seconds', function()
-        local words = command.words:gsub('%-%-evaluations %d+', '--evaluations 100000000'):gsub('%-%-rounds %d+', '')
-        local start = require('trinity.core').clock_s()
-        local output = shell({ name = command.name, words = words }, 'COMMAND --seconds 1 --run r >/dev/null; echo status=$?')
+        local words = command.endless
+          or command.words:gsub('%-%-evaluations %d+', '--evaluations 100000000'):gsub('%-%-rounds %d+', '')
+        local start = core.clock_s()
+        local output = shell(command, 'COMMAND --seconds 1 --run r >/dev/null; echo status=$?', nil, words)
         expect(output):matches 'status=0\n$'
-        expect(require('trinity.core').clock_s() - start):below(20)
+        expect(core.clock_s() - start):below(20)
       end)
     end
-    if command.resumes then
-      it('keeps its best at Ctrl-C, and goes on to the same bytes', function()
-        local output, folder = shell(command, ([[COMMAND --seed 1 --run r --quiet > out 2>&1 & pid=$!
-          for i in $(seq 400); do { %s; } && break; kill -0 $pid 2>/dev/null || break; sleep 0.05; done
-          kill -INT $pid; wait $pid; echo status=$?; ls %s]]):format(command.after, command.kept))
-        expect(output):matches 'status=130\n.*%a+'
-        shell(command, command.resume and 'COMMAND --seed 1 --run q --quiet ' .. command.resume
+    if command.after then
+      it(command.resumes and 'keeps its best at Ctrl-C, and goes on to the same bytes'
+        or 'keeps its best at Ctrl-C, and says that it does not go on', function()
+        local output, folder = interrupted(command)
+        expect(output):matches 'status=130\n'
+        if command.gentle ~= false then expect(output:match 'status=130\n([^\n]*)'):matches '^[^:]+$' end
+        if command.says then expect(output):matches(command.says) end
+        if not command.resumes then return end
+        shell(command, command.resume and 'COMMAND SEED=1 --run q --quiet ' .. command.resume
           or ("'%s' runs resume r > /dev/null 2>&1"):format(program), folder)
         expect(kept(command, folder)):equals(whole)
       end)
     end
   end)
 end
+
+it('every command that takes --evaluations, --seconds or --steps is in the table', function()
+  local listed, missing = { run = 'execute' }, {}
+  for _, command in ipairs(commands) do listed[command.name] = true end
+  local short = { custom_policy = 'compare', equal_time = 'compare', figure4 = 'timeline', own_baseline = 'search',
+    own_heuristic = 'search', own_path = 'search', own_reward = 'search', quickstart = 'compare', trinity_policy = 'search',
+    whole_loop = 'profile' } -- experiments whose searches are those of another command
+  for _, file in ipairs(core.list_folder(root .. '/scripts')) do
+    local name = file:match '^(.*)%.lua$'
+    local options = name and core.read_file(('%s/scripts/%s'):format(root, file)) or ''
+    if options:find '\n  [a-z]*evaluations = {' or options:find '\n  seconds = {' or options:find '\n  steps = {'
+      or options:find '\n  epochs = {' then
+      if not listed[name] and not short[name] then missing[#missing + 1] = name end
+    end
+  end
+  expect(table.concat(missing, ' ')):equals ''
+end)

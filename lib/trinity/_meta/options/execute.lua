@@ -11,6 +11,8 @@ error 'this file is for editors'
 ---@field learning_rate? number of stochastic gradient descent (default 0.01; 0 or more)
 ---@field devices? string[] per device of the cluster 'cpu:N', the N-th core from 0, or 'cuda:N' (default: 'cpu:0', 'cpu:1', ...)
 ---@field memory_limit_bytes? integer the most that tensors of a device may take; more is an error (default: no limit; 0 to 2^53)
+---@field seconds? number after which no step begins (default: no limit; above 0)
+---@field quiet? boolean no progress line (default false)
 
 --- What trinity.profile.measure takes.
 ---@class trinity.ProfileOptions
@@ -24,3 +26,4 @@ error 'this file is for editors'
 ---@field model? string the name that the profile says (default: the graph's)
 ---@field batch_size? integer what the profile says (default 0; 0 or more)
 ---@field quiet? boolean nothing on standard error (default false)
+---@field seconds? number after which no step begins, once one is measured (default: no limit; above 0)

@@ -1,0 +1,66 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+
+using namespace trinity;
+
+namespace {
+
+/// What both writers are told.
+template <class Write>
+void same_text(int indent, const nlohmann::ordered_json& value, Write write) {
+  JsonWriter json(indent);
+  write(json);
+  CHECK(json.take() == value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+std::string fault_of(std::string_view text) {
+  TidyJson value;
+  return parse_json(text, value).value_or("");
+}
+
+}  // namespace
+
+TEST_CASE("JSON is written as nlohmann's library writes its values") {
+  const std::string odd = "a\"\\\n\x01\x7f\xc3\xa9 \xff end";
+  nlohmann::ordered_json value;
+  value["texts"] = {"x", odd, ""};
+  value["none"] = nlohmann::ordered_json::object();
+  value["empty"] = nlohmann::ordered_json::array();
+  value[odd] = {{"n", 7}, {"x", 0.1}, {"large", 1e300}, {"b", true}};
+  value["infinite"] = std::numeric_limits<double>::infinity();
+  value["least"] = std::numeric_limits<int64_t>::min();
+  value["most"] = std::numeric_limits<uint64_t>::max();
+  for (const int indent : {-1, 0, 1, 2})
+    same_text(indent, value, [&](JsonWriter& json) {
+      json.begin_object().key("texts").texts(std::vector<std::string>{"x", odd, ""});
+      json.key("none").begin_object().end_object();
+      json.key("empty").begin_list().end_list();
+      json.key(odd).begin_object().key("n").integer(7).key("x").number(0.1);
+      json.key("large").number(1e300).key("b").boolean(true).end_object();
+      json.key("infinite").number(std::numeric_limits<double>::infinity());
+      json.key("least").integer(std::numeric_limits<int64_t>::min());
+      json.key("most").integer(std::numeric_limits<uint64_t>::max()).end_object();
+    });
+}
+
+TEST_CASE("JSON is parsed to what it says, or to what is wrong with it") {
+  const std::string text = R"({"a": [1, -2, 3.5, "x", null, true, {"b": {}}], "c": []})";
+  TidyJson value;
+  CHECK_FALSE(parse_json(text, value));
+  CHECK(value.value == nlohmann::json::parse(text));
+  CHECK(fault_of("{") == "not valid JSON near byte 2");
+  CHECK(fault_of("[1, 1e999]") == "not valid JSON (a number is too large)");
+  CHECK(fault_of(R"({"a": 1, "b": {"a": 2, "a": 3}})") ==
+        R"(the field "a" stands twice in its object)");
+  const auto nested = [](size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  CHECK(fault_of(nested(kMostJsonDepth)) == "");
+  CHECK(fault_of(nested(kMostJsonDepth + 1)) == "nested more than 64 levels deep");
+  CHECK(fault_of(nested(1'000'000)) == "nested more than 64 levels deep");
+}

@@ -1,0 +1,28 @@
+-- Tests leave nothing behind in the folder of temporary files, which is an empty one of its own here.
+
+-- What lies in /tmp after a command, which succeeds. Skips where nothing can be mounted.
+local function left_by(command)
+  local output = output_of(("unshare -m sh -c 'mount -t tmpfs none /tmp && echo mounted && cd \"%s\" && "
+    .. "unset TMPDIR && { %s; } >/dev/null 2>&1; echo status=$?; find /tmp -mindepth 1' 2>/dev/null"):format(root, command))
+  if not output:find '^mounted' then skip 'nothing can be mounted here' end
+  return output
+end
+
+describe('no file is left', function()
+  local build = program:match '^(.*)/'
+  for _, names in ipairs { 'files/files', 'report/plot,whole/fuzz_findings', 'whole/door' } do
+    it('by specs ' .. names, function()
+      expect(left_by(('"%s" tests/lua/run.lua %s'):format(program, names))):equals 'mounted\nstatus=0\n'
+    end)
+  end
+  it('by tests of the engine', function()
+    expect(left_by(('"%s/test_core" --room=base'):format(build))):equals 'mounted\nstatus=0\n'
+    expect(left_by(('tests/run "%s" base files/files'):format(build))):equals 'mounted\nstatus=0\n'
+  end)
+end)
+
+it('names for files are handed out in the folder that goes', function()
+  local path = os.tmpname()
+  expect(path):matches '^/tmp/lua_%w+/lua_%d+$'
+  expect(output_of 'echo $TMPDIR'):equals(path:match '^(.*)/' .. '/tmp\n')
+end)
