@@ -49,8 +49,8 @@ TEST_CASE("an account says what is held for the backward pass, and what is sent"
   CHECK(first.activation_bytes == std::vector<int64_t>{300, 0});  // of all three micro-batches
   // The second device takes a copy when it reads it, and does not run ahead.
   CHECK(found.devices[1].activation_bytes[0] == 0);
-  CHECK(found.devices[1].activation_bytes[1] % 100 == 0);
-  CHECK(found.devices[1].activation_bytes[1] >= 100);
+  CHECK(found.devices[1].activation_bytes[1] >= 100 + 30);  // with the loss
+  CHECK(found.devices[1].activation_bytes[1] <= 3 * (100 + 30));
   REQUIRE(found.traffic.size() == 2);
   CHECK(found.traffic[0] == Traffic{true, {}, {0, 1}, Phase::forward, 0, 100, 3});
   CHECK(found.traffic[1] == Traffic{true, {}, {1, 0}, Phase::backward, 1, 100, 3});

@@ -43,8 +43,8 @@ local function stage_lines(found, account)
     local d = stage.device
     return ('stage %d: %d layers, device %d: busy %.6g of %.6g s; %s GB at most: weights %s, '
       .. 'gradients %s, optimiser %s, activations %s'):format(stage.stage, stage.layers, d, metrics:compute_busy_s(d),
-      metrics.step_time_s, gigabytes(metrics:memory_bytes(d)), gigabytes(stage.weight_bytes), gigabytes(stage.gradient_bytes),
-      gigabytes(stage.optimizer_bytes), gigabytes(stage.activation_bytes))
+      metrics.step_time_s, gigabytes(metrics:memory_bytes(d)), gigabytes(stage.weight_bytes),
+      gigabytes(stage.gradient_bytes), gigabytes(stage.optimizer_bytes), gigabytes(stage.activation_bytes))
   end)
 end
 
