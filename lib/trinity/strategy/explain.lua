@@ -31,6 +31,10 @@ local function mesh_lines(found)
     ('recomputed before backward: %s'):format(found.recompute or 'none') }
   if found.sequence_parallel then lines[#lines + 1] = 'what tensor leaves whole is cut along the sequence' end
   if (found.shard or 0) > 0 then lines[#lines + 1] = ('shared out over data: %s'):format(sharded[found.shard]) end
+  if (found.shard or 0) > 1 and (mesh.pipeline or 1) > 1 and data > 1 then
+    lines[#lines + 1] = ('gradients are reduced after every micro-batch: %d times the bytes of shard = 1'):format(
+      micro_batches)
+  end
   return lines
 end
 

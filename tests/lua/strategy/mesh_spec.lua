@@ -90,6 +90,13 @@ describe('a mesh', function()
       expect(home[i]):equals(first and 1 or 2)
     end
   end)
+  it('says what it shares out, and warns of gradients that are reduced after every micro-batch', function()
+    local text = problem:strategy({ mesh = { data = 2, pipeline = 2 }, micro_batches = 4, shard = 2 }):explain()
+    expect(text):matches "shared out over data: the optimiser's state and gradients\n"
+    expect(text):matches 'gradients are reduced after every micro%-batch: 4 times the bytes of shard = 1\n'
+    expect(text):matches 'messages of stage 1: data all%-gather'
+    expect(problem:strategy({ mesh = { data = 2 }, shard = 2 }):explain():find('after every', 1, true)):equals(nil)
+  end)
   it('is written to a file of version 2, and read', function()
     local path = os.tmpname()
     local found = problem:strategy { mesh = { data = 2, pipeline = 2 }, micro_batches = 4, stages = { 1, 3 },
