@@ -153,7 +153,7 @@ local attempts = {
     'problem.graph:save "sub/.hidden/x.json" return true',
     'return problem:load ".secret.json"' },
   { 'a zero byte in the name', 'problem.graph:save "escape.json\0.txt" return true' },
-  { 'the folder itself', 'problem.graph:save "" return true' },
+  { 'expected the name of a file or folder', 'problem.graph:save "" return true' },
   { 'a file of trinity',
     'problem.graph:save(home .. "/lib/trinity/escape.json") return true',
     'problem.graph:save(home .. "/models/escape.json") return true' },

@@ -246,9 +246,9 @@ describe('recomputation', function()
       expect(function() graph:recompute(options) end):raises('pipelines_spec%.lua:%d+: graph:recompute: .*' .. pattern)
     end
     fails({ stage = { 1 } }, "recomputing graph 'chain': expected the stages of 6 operators, got 1")
-    fails({}, "option 'stage' is missing")
+    fails({}, "option 'segment' is missing")
     fails({ stage = { 1, 1, 1, 1, 1, -1 } }, "field 'stage': expected 0 to %d+, got %-1")
-    fails({ stage = {}, stages = 1 }, "unknown option 'stages', did you mean 'stage'%?")
+    fails({ segment = {}, segments = 1 }, "unknown option 'segments', did you mean 'segment'%?")
   end)
 end)
 

@@ -99,8 +99,8 @@ error 'this file is for editors'
 
 --- What graph:recompute takes.
 ---@class trinity.RecomputeOptions
----@field stage trinity.Placement|integer[] per operator; 0: it is left as it is
----@field eager? boolean a stage may begin before a gradient comes in (default false)
+---@field segment trinity.Placement|integer[] per operator: those of one number run again together; 0: it is left as it is
+---@field eager? boolean a segment may begin before a gradient comes in (default false)
 
 --- What graph:replicate takes.
 ---@class trinity.ReplicaOptions
