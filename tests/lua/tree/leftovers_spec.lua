@@ -26,3 +26,9 @@ it('names for files are handed out in the folder that goes', function()
   expect(path):matches '^/tmp/lua_%w+/lua_%d+$'
   expect(output_of 'echo $TMPDIR'):equals(path:match '^(.*)/' .. '/tmp\n')
 end)
+
+it('nothing visible stands at the top but what belongs there', function()
+  local listed = output_of(("cd '%s' && git ls-files 2>/dev/null | cut -d/ -f1 | grep -v '^[.]' | sort -u | tr '\\n' ' '"):format(root))
+  if listed == '' then skip 'no git checkout' end
+  expect(listed):equals 'CMakeLists.txt README.md engine lib models scripts tests '
+end)
