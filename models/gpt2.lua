@@ -8,6 +8,8 @@ local util = require 'trinity.base.util'
 -- Layers, hidden size and heads (table 2 of the paper).
 local sizes = { small = { 12, 768, 12 }, medium = { 24, 1024, 16 }, large = { 36, 1280, 20 }, xl = { 48, 1600, 25 } }
 
+local kernels = { onnx = true, megatron = true, flash = true }
+
 return {
   help = 'GPT-2, small to XL',
   options = {
@@ -32,6 +34,7 @@ return {
     if o.sequence > o.positions then
       util.fail("model 'gpt2': a sequence of %d tokens needs as many positions, got %d", o.sequence, o.positions)
     end
+    layers.choice('gpt2', 'kernels', o.kernels, kernels)
     local net = layers.new('gpt2_' .. o.size, o)
     local block = { heads = heads, fused = o.fused, causal = true, norm_first = true, dropout = o.dropout,
       kernels = o.kernels, feed_forward = o.feed_forward > 0 and o.feed_forward or 4 * hidden, approximate = 'tanh' }

@@ -7,31 +7,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Builds a value in place: what is moved into it is never a list or an object with anything in it.
-class Builder : public nlohmann::json_sax<Json> {
+/// Keeps what is wrong, in words.
+class Builder : public JsonBuilder {
  public:
-  explicit Builder(Json& root) : root_(root) {}
+  using JsonBuilder::JsonBuilder;
 
   const std::optional<std::string>& fault() const { return fault_; }
 
-  bool null() override { return add(nullptr); }
-  bool boolean(bool value) override { return add(value); }
-  bool number_integer(number_integer_t value) override { return add(value); }
-  bool number_unsigned(number_unsigned_t value) override { return add(value); }
-  bool number_float(number_float_t value, const string_t&) override { return add(value); }
-  bool string(string_t& value) override { return add(std::move(value)); }
-  bool binary(binary_t&) override { return false; }  // not in JSON text
-  bool start_object(size_t) override { return open(Json::object()); }
-  bool start_array(size_t) override { return open(Json::array()); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-  bool key(string_t& value) override {
-    key_ = std::move(value);
-    if (!open_.back()->contains(key_)) return true;
-    fault_ = fmt::format("the field {} stands twice in its object",
-                         Json(key_).dump(-1, ' ', false, Json::error_handler_t::replace));
-    return false;
-  }
   bool parse_error(size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
     constexpr int kOutOfRange = 406;
@@ -40,34 +22,17 @@ class Builder : public nlohmann::json_sax<Json> {
     return false;
   }
 
- private:
-  Json* place(Json value) {
-    if (open_.empty()) return &(root_ = std::move(value));
-    auto& container = *open_.back();
-    if (container.is_object()) return &(container[key_] = std::move(value));
-    container.push_back(std::move(value));
-    return &container.back();
+ protected:
+  bool repeated() override {
+    fault_ = fmt::format("the field {} stands twice in its object", json_text(opened().back().key));
+    return false;
   }
-  bool add(Json value) {
-    place(std::move(value));
-    return true;
-  }
-  bool open(Json value) {
-    if (open_.size() < kMostJsonDepth) {
-      open_.push_back(place(std::move(value)));
-      return true;
-    }
+  bool too_deep() override {
     fault_ = fmt::format("nested more than {} levels deep", kMostJsonDepth);
     return false;
   }
-  bool close() {
-    open_.pop_back();
-    return true;
-  }
 
-  Json& root_;
-  std::vector<Json*> open_;
-  std::string key_;  // of the value that comes, in an object
+ private:
   std::optional<std::string> fault_;
 };
 
@@ -77,6 +42,28 @@ class Builder : public nlohmann::json_sax<Json> {
 
 std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+bool JsonBuilder::key(string_t& value) {
+  auto& [object, key] = open_.back();
+  const bool twice = object->contains(value);
+  key = std::move(value);
+  return !twice || repeated();
+}
+
+Json* JsonBuilder::place(Json value) {
+  step();
+  if (open_.empty()) return &(root_ = std::move(value));
+  auto& [container, key] = open_.back();
+  if (container->is_object()) return &((*container)[key] = std::move(value));
+  container->push_back(std::move(value));
+  return &container->back();
+}
+
+bool JsonBuilder::open(Json value) {
+  if (open_.size() >= kMostJsonDepth) return too_deep();
+  open_.push_back({place(std::move(value)), ""});
+  return true;
 }
 
 void JsonWriter::new_line() {

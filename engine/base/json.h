@@ -86,6 +86,56 @@ struct TidyJson {
 /// Lists and objects nest this deep at most.
 constexpr size_t kMostJsonDepth = 64;
 
+/// Builds a value in place from what nlohmann's parser meets: what is moved into it is never a list
+/// or an object with anything in it. Nesting ends at kMostJsonDepth, and no field may stand twice
+/// in an object, which the library's own builder does not look at. Who derives says what a fault
+/// is.
+class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit JsonBuilder(nlohmann::json& root) : root_(root) {}
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // not in JSON text
+  bool start_object(size_t) override { return open(nlohmann::json::object()); }
+  bool start_array(size_t) override { return open(nlohmann::json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& value) override;
+
+ protected:
+  struct Open {
+    nlohmann::json* container;
+    std::string key;  ///< the field being read, where the container is an object
+  };
+
+  /// What is open, outermost first.
+  const std::vector<Open>& opened() const { return open_; }
+  /// The field whose key is open stands twice; lists and objects nest too deep. false ends parsing.
+  virtual bool repeated() = 0;
+  virtual bool too_deep() = 0;
+  virtual void step() {}  ///< before every value
+
+ private:
+  nlohmann::json* place(nlohmann::json value);
+  bool add(nlohmann::json value) {
+    place(std::move(value));
+    return true;
+  }
+  bool open(nlohmann::json value);
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  nlohmann::json& root_;
+  std::vector<Open> open_;
+};
+
 /// Parses a text into `into`; no field may stand twice in an object. Returns what is wrong with it
 /// in words ("not valid JSON near byte 7"), if anything; `into` then holds what came before.
 std::optional<std::string> parse_json(std::string_view text, TidyJson& into);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/free_aside.h"
 #include "base/hash.h"
+#include "base/index.h"
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "graph/deadlock.h"
@@ -365,14 +366,27 @@ void GraphBuilder::default_traffic(Graph& graph) {
   }
 }
 
-Graph GraphBuilder::build() {
+void GraphBuilder::colocate_as(const Graph& graph, std::span<const int32_t> ids) {
+  const auto id = [&](int32_t op) { return ids.empty() ? op : ids[at(op)]; };
+  for (int32_t unit = 0; unit < graph.unit_count(); ++unit)
+    for (const int32_t member : graph.unit(unit)) colocate(id(graph.unit(unit)[0]), id(member));
+}
+
+void GraphBuilder::add_collectives_of(const Graph& graph, std::span<const int32_t> ids) {
+  for (Collective collective : graph.collectives()) {
+    for (int32_t& member : collective.members) member = ids[at(member)];
+    add_collective(std::move(collective));
+  }
+}
+
+Graph GraphBuilder::build(std::vector<int32_t>* numbers) {
   if (operators_.empty()) throw ArgumentError(fmt::format("graph '{}' has no operators", name_));
   if (operators_.size() > kMaxOperators)
     throw LimitError(fmt::format("graph '{}' has {} operators, more than {}", name_,
                                  operators_.size(), kMaxOperators));
   check_forward();
   check_total_bytes(name_, operators_, tensors_);
-  const auto order = topological_order();
+  auto order = topological_order();
   poll_stop();
   check_deadlock(name_, operators_, tensors_, collectives_);
   Graph graph;
@@ -386,6 +400,7 @@ Graph GraphBuilder::build() {
   index_units(units, graph);
   default_traffic(graph);
   graph.fingerprint_ = fingerprint_of(graph);
+  if (numbers) *numbers = std::move(order);
   *this = GraphBuilder(name_);
   return graph;
 }

@@ -100,6 +100,13 @@ class GraphBuilder {
   /// Puts two operators into one colocation unit.
   void colocate(int32_t a, int32_t b);
 
+  /// Makes operators share units as those of another graph do: ids[o] is the builder's number of
+  /// its operator o; empty: they have the same numbers.
+  void colocate_as(const Graph& graph, std::span<const int32_t> ids);
+
+  /// Adds the collectives of that graph, with these operators as members.
+  void add_collectives_of(const Graph& graph, std::span<const int32_t> ids);
+
   /// Joins operators into a collective. Throws ArgumentError for an empty or repeated name, fewer
   /// than one member, a member of another collective, members of different phases, negative bytes.
   void add_collective(Collective collective);
@@ -116,8 +123,9 @@ class GraphBuilder {
   /// Throws LimitError for too many operators or for sizes that add up to more than 2^60 bytes,
   /// ArgumentError when there is no operator or when dependencies form a cycle (it names
   /// the operators of one) or run through a collective (see check_deadlock()). The builder is empty
-  /// afterwards.
-  Graph build();
+  /// afterwards. `numbers`, where it is given, gets the builder's number of every operator of the
+  /// graph.
+  Graph build(std::vector<int32_t>* numbers = nullptr);
 
  private:
   std::vector<int32_t> topological_order() const;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -30,9 +29,7 @@ class Recomputation {
       add_original(op);
     }
     for (int32_t op = 0; op < graph_.operator_count(); ++op) connect(op);
-    for (int32_t unit = 0; unit < graph_.unit_count(); ++unit)
-      for (const int32_t member : graph_.unit(unit))
-        builder_.colocate(id_[graph_.unit(unit)[0]], id_[member]);
+    builder_.colocate_as(graph_, id_);
     add_collectives();
     return finish();
   }
@@ -146,14 +143,11 @@ class Recomputation {
     }
   }
 
-  /// Building renumbers the operators; their names tell where they come from.
   Recomputed finish() {
-    std::unordered_map<std::string, int32_t> origin_of;
-    for (size_t id = 0; id < origin_.size(); ++id)
-      origin_of.emplace(builder_.op(static_cast<int32_t>(id)).name, origin_[id]);
     Recomputed result;
-    result.graph = builder_.build();
-    for (const auto& op : result.graph.operators()) result.origin.push_back(origin_of.at(op.name));
+    std::vector<int32_t> numbers;
+    result.graph = builder_.build(&numbers);
+    for (const int32_t number : numbers) result.origin.push_back(origin_[number]);
     return result;
   }
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 #include <string>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "base/free_aside.h"
@@ -54,7 +53,7 @@ class Replication {
   }
 
   Replicated run() {
-    const AsideOnStop aside(reduced_, pieces_, origin_of_);
+    const AsideOnStop aside(reduced_, pieces_);
     find_whole();
     for (int32_t replica = 0; replica < most_; ++replica)
       for (int32_t op = 0; op < graph_.operator_count(); ++op)
@@ -356,16 +355,14 @@ class Replication {
     builder_.add_collective(std::move(copy));
   }
 
-  /// Building renumbers the operators; their names tell where they come from.
   Replicated finish() {
-    for (size_t id = 0; id < origin_.size(); ++id, stop_.step())
-      origin_of_.emplace(builder_.op(static_cast<int32_t>(id)).name, origin_[id]);
     Replicated result;
-    result.graph = builder_.build();
+    std::vector<int32_t> numbers;
+    result.graph = builder_.build(&numbers);
     const AsideOnStop aside(result.graph);
-    for (const auto& op : result.graph.operators()) {
+    for (const int32_t number : numbers) {
       stop_.step();
-      const auto& origin = origin_of_.at(op.name);
+      const auto& origin = origin_[number];
       result.origin.push_back(origin.op);
       result.stage.push_back(origin.stage);
       result.replica.push_back(origin.replica);
@@ -381,7 +378,6 @@ class Replication {
   std::vector<std::vector<Piece>> pieces_;  // per tensor, in order of replica and cut
   std::vector<std::vector<int32_t>> ids_;   // in the builder: of the copies of an operator
   std::vector<Origin> origin_;              // per operator of the builder
-  std::unordered_map<std::string, Origin> origin_of_;       // by name
   std::map<std::pair<int32_t, int32_t>, int32_t> reduced_;  // by gradient and replica
   std::vector<Bucket> buckets_;
   int32_t most_ = 0;  // replicas of any stage

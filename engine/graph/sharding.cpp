@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -37,9 +36,7 @@ class Sharding {
       gather_units();
     else
       gather_updated();
-    for (int32_t unit = 0; unit < graph_.unit_count(); ++unit)
-      for (const int32_t member : graph_.unit(unit))
-        builder_.colocate(graph_.unit(unit)[0], member);
+    builder_.colocate_as(graph_, {});
     for (Collective collective : graph_.collectives()) {
       if (holds_shares(graph_.op(collective.members[0])))
         collective.bytes = share(collective.bytes);
@@ -190,13 +187,11 @@ class Sharding {
   }
 
   Sharded finish() {
-    std::unordered_map<std::string, Made> by_name;
-    for (size_t id = 0; id < made_.size(); ++id)
-      by_name.emplace(builder_.op(static_cast<int32_t>(id)).name, made_[id]);
     Sharded result;
-    result.graph = builder_.build();
-    for (const auto& op : result.graph.operators()) {
-      const Made& made = by_name.at(op.name);
+    std::vector<int32_t> numbers;
+    result.graph = builder_.build(&numbers);
+    for (const int32_t number : numbers) {
+      const Made& made = made_[number];
       result.origin.push_back(made.origin);
       result.near.push_back(made.near);
       result.gathered.push_back(made.gathered);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_map>
 
 #include "base/index.h"
 #include "graph/operator_types.h"
@@ -110,13 +109,8 @@ class BackwardCut {
 
   SplitBackward run() {
     for (int32_t op = 0; op < graph_.operator_count(); ++op) add(op);
-    for (int32_t unit = 0; unit < graph_.unit_count(); ++unit)
-      for (const int32_t member : graph_.unit(unit))
-        builder_.colocate(id_[graph_.unit(unit)[0]], id_[member]);
-    for (Collective collective : graph_.collectives()) {
-      for (int32_t& member : collective.members) member = id_[member];
-      builder_.add_collective(std::move(collective));
-    }
+    builder_.colocate_as(graph_, id_);
+    builder_.add_collectives_of(graph_, id_);
     return finish();
   }
 
@@ -192,14 +186,11 @@ class BackwardCut {
     return bytes;
   }
 
-  /// Building renumbers the operators; their names tell where they come from.
   SplitBackward finish() {
-    std::unordered_map<std::string, int32_t> origin_of;
-    for (size_t id = 0; id < origin_.size(); ++id)
-      origin_of.emplace(builder_.op(static_cast<int32_t>(id)).name, origin_[id]);
     SplitBackward result;
-    result.graph = builder_.build();
-    for (const auto& op : result.graph.operators()) result.origin.push_back(origin_of.at(op.name));
+    std::vector<int32_t> numbers;
+    result.graph = builder_.build(&numbers);
+    for (const int32_t number : numbers) result.origin.push_back(origin_[number]);
     return result;
   }
 

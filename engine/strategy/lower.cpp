@@ -138,7 +138,7 @@ class Lowering {
     for (size_t op = 0; op < lowered.serves.size(); ++op) {
       const int32_t serves = lowered.serves[op];
       const bool own = lowered.placement[op] / t == device_of_chunk(schedule_, p, stage_[serves]);
-      stage.push_back(own ? stage_[serves] : next_stage(serves));
+      stage.push_back(own ? stage_[serves] : stage_of_terms(serves));
     }
     return {std::move(lowered.graph), std::move(lowered.placement), std::move(lowered.origin),
             std::move(lowered.serves), std::move(stage)};
@@ -146,7 +146,7 @@ class Lowering {
 
   /// Where a sum of gradients is made that is not made in the stage of its forward operator: in
   /// that of its terms.
-  int32_t next_stage(int32_t sum) const {
+  int32_t stage_of_terms(int32_t sum) const {
     return stage_[graph_.tensor(graph_.op(sum).inputs[0]).producer];
   }
 

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <set>
 #include <string>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -54,13 +53,8 @@ class Sharing {
       if (part_of_[op] < 0)
         for (const int32_t input : graph_.op(op).inputs)
           builder_.read(id_[op], tensor_for(input, device_[op]));
-    for (int32_t unit = 0; unit < graph_.unit_count(); ++unit)
-      for (const int32_t member : graph_.unit(unit))
-        builder_.colocate(id_[graph_.unit(unit)[0]], id_[member]);
-    for (Collective collective : graph_.collectives()) {
-      for (int32_t& member : collective.members) member = id_[member];
-      builder_.add_collective(std::move(collective));
-    }
+    builder_.colocate_as(graph_, id_);
+    builder_.add_collectives_of(graph_, id_);
     return finish();
   }
 
@@ -188,13 +182,11 @@ class Sharing {
   }
 
   SharedVariables finish() {
-    std::unordered_map<std::string, Made> by_name;
-    for (size_t id = 0; id < made_.size(); ++id)
-      by_name.emplace(builder_.op(static_cast<int32_t>(id)).name, made_[id]);
     SharedVariables result;
-    result.graph = builder_.build();
-    for (const auto& op : result.graph.operators()) {
-      const Made& made = by_name.at(op.name);
+    std::vector<int32_t> numbers;
+    result.graph = builder_.build(&numbers);
+    for (const int32_t number : numbers) {
+      const Made& made = made_[number];
       result.device.push_back(made.device);
       result.origin.push_back(made.origin);
       result.with.push_back(made.with);

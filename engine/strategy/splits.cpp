@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -61,12 +60,12 @@ class SplitLowering {
   }
 
   int32_t add(Operator op, int32_t device, int32_t origin, int32_t part) {
-    by_name_.emplace(op.name, Made{device, origin, part, origin});
+    made_.push_back({device, origin, part, origin});
     return builder_.add_operator(std::move(op));
   }
   /// What is no part of an operator, but made for one.
   int32_t add_for(int32_t serves, Operator op, int32_t device, int32_t part) {
-    by_name_.emplace(op.name, Made{device, -1, part, serves});
+    made_.push_back({device, -1, part, serves});
     return builder_.add_operator(std::move(op));
   }
   static std::string part_name(const std::string& name, int32_t part, size_t parts) {
@@ -456,7 +455,7 @@ class SplitLowering {
     std::map<int32_t, int32_t> first;  // by device
     for (const int32_t op : unit)
       for (const int32_t part : parts_of_[op]) {
-        const int32_t device = by_name_.at(builder_.op(part).name).device;
+        const int32_t device = made_[part].device;
         const auto [found, fresh] = first.emplace(device, part);
         if (!fresh) builder_.colocate(found->second, part);
       }
@@ -464,9 +463,10 @@ class SplitLowering {
 
   Lowered finish() {
     Lowered result;
-    result.graph = builder_.build();
-    for (const auto& op : result.graph.operators()) {
-      const Made& made = by_name_.at(op.name);
+    std::vector<int32_t> numbers;
+    result.graph = builder_.build(&numbers);
+    for (const int32_t number : numbers) {
+      const Made& made = made_[number];
       result.placement.push_back(made.device);
       result.origin.push_back(made.origin);
       result.part.push_back(made.part);
@@ -485,7 +485,7 @@ class SplitLowering {
   std::vector<std::vector<int32_t>> held_;      // by tensor and home, in the builder
   std::map<std::tuple<int32_t, int32_t, Block>, int32_t> joined_, sliced_;
   std::map<std::tuple<int32_t, int32_t, Block, Phase>, int32_t> gathered_;
-  std::unordered_map<std::string, Made> by_name_;
+  std::vector<Made> made_;  // per operator of the builder
   int64_t joins_ = 0;
   std::map<std::string, int32_t> gathers_;  // by name
 };

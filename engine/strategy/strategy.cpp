@@ -8,16 +8,12 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "strategy/lower.h"
+#include "strategy/strategy_format.h"
 
 namespace trinity {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr const char* kFormat = "trinity-strategy";
-constexpr int kVersion = 1, kSecondVersion = 2;
-
-std::string hexadecimal(uint64_t value) { return fmt::format("{:016x}", value); }
 
 /// A strategy file: what it is read against, and how its errors begin.
 class Reader {
@@ -94,7 +90,7 @@ void Reader::expect(const char* key, const Json& wanted) const {
 
 bool Reader::same_fingerprint(const char* part, uint64_t fingerprint) const {
   const auto& value = member(member(json_, part), "fingerprint");
-  return value.is_string() && value.get<std::string>() == hexadecimal(fingerprint);
+  return value.is_string() && value.get<std::string>() == fingerprint_text(fingerprint);
 }
 
 int32_t Reader::operator_number(const std::string& name, const std::string& field) const {
@@ -186,22 +182,22 @@ const Json& Reader::list(const Json& json, const char* what) const {
 
 Parallelism Reader::read_parallelism() const {
   Parallelism given;
+  const auto word = [&](const Json& value, const char* what) {
+    if (!value.is_string()) fail(fmt::format("{}: expected a string, got {}", what, value.dump()));
+    return value.get<std::string>();
+  };
   refuse_unknown(json_, "strategy",
                  {"bucket_bytes", "cluster", "devices", "format", "graph", "mesh", "notes", "order",
                   "recompute", "schedule", "sequence_parallel", "shard", "version"});
   given.mesh = read_mesh(member(json_, "mesh"));
   if (json_.contains("order"))
     for (const auto& axis : list(json_["order"], "order"))
-      given.mesh.order.push_back(parse_axis(axis.is_string() ? axis.get<std::string>() : ""));
+      given.mesh.order.push_back(parse_axis(word(axis, "order")));
   if (json_.contains("devices"))
     for (const auto& name : list(json_["devices"], "devices"))
       given.mesh.devices.push_back(device_number(name, "devices"));
   const auto& schedule = member(json_, "schedule");
   refuse_unknown(schedule, "schedule", {"micro_batches", "name", "stages", "virtual_stages"});
-  const auto word = [&](const Json& value, const char* what) {
-    if (!value.is_string()) fail(fmt::format("{}: expected a string, got {}", what, value.dump()));
-    return value.get<std::string>();
-  };
   given.schedule = word(member(schedule, "name"), "schedule: name");
   given.micro_batches =
       whole_number(member(schedule, "micro_batches"), 1 << 30, "schedule: micro_batches");
@@ -353,18 +349,22 @@ void Reader::read_placed(Strategy& strategy) const {
   if (json_.contains("schedule")) strategy.schedule = read_schedule(json_["schedule"]);
   check_placement(strategy.placement, graph_, cluster_);
   check_schedule(strategy.schedule, graph_, cluster_.device_count());
+  if (json_["version"] == kStrategyVersion2)
+    refuse_unknown(json_, "strategy",
+                   {"cluster", "format", "graph", "notes", "placement", "replication", "schedule",
+                    "splits", "version"});
   if (json_.contains("splits")) strategy.splits = read_splits(json_["splits"]);
   if (json_.contains("replication")) strategy.replication = read_replication(json_["replication"]);
   check_splits(strategy.splits, graph_, cluster_.device_count());
 }
 
 LoadedStrategy Reader::read() {
-  expect("format", kFormat);
+  expect("format", kStrategyFormat);
   LoadedStrategy loaded;
   loaded.same_graph = same_fingerprint("graph", graph_.fingerprint());
   loaded.same_cluster = same_fingerprint("cluster", cluster_.fingerprint());
-  const bool second = member(json_, "version") == kSecondVersion;
-  if (!second) expect("version", kVersion);
+  const bool second = member(json_, "version") == kStrategyVersion2;
+  if (!second) expect("version", kStrategyVersion);
   const bool mesh = second && json_.contains("mesh");
   try {
     if (mesh) {

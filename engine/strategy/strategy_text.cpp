@@ -5,16 +5,12 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "strategy/strategy.h"
+#include "strategy/strategy_format.h"
 
 // What strategy_to_json() writes; strategy.cpp reads it.
 
 namespace trinity {
 namespace {
-
-constexpr const char* kWrittenFormat = "trinity-strategy";
-constexpr int kFirst = 1, kSecond = 2;
-
-std::string fingerprint_text(uint64_t value) { return fmt::format("{:016x}", value); }
 
 /// Whole numbers are written without a fraction.
 void write_scalar(JsonWriter& json, const Scalar& scalar) {
@@ -198,9 +194,9 @@ std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const
                              const std::map<std::string, Scalar>& notes) {
   JsonWriter json(1);
   json.begin_object();
-  json.key("format").text(kWrittenFormat);
+  json.key("format").text(kStrategyFormat);
   const bool second = strategy.parallelism || strategy.replication || has_splits(strategy);
-  json.key("version").integer(second ? kSecond : kFirst);
+  json.key("version").integer(second ? kStrategyVersion2 : kStrategyVersion);
   json.key("graph").begin_object();
   json.key("name").text(graph.name());
   json.key("operators").integer(graph.operator_count());

@@ -28,35 +28,11 @@ void add_key(std::string& path, std::string_view key) {
   path += key_text(key);
 }
 
-/// Builds the document, with what nlohmann's own builder does not look at: depth and repeated
-/// fields.
-class Builder : public nlohmann::json_sax<Json> {
+/// Builds the document; what is wrong is an error that says where.
+class Builder : public JsonBuilder {
  public:
   Builder(std::string_view text, const std::string& source, Json& root)
-      : text_(text), source_(source), root_(root) {}
-
-  bool null() override { return add(nullptr); }
-  bool boolean(bool value) override { return add(value); }
-  bool number_integer(number_integer_t value) override { return add(value); }
-  bool number_unsigned(number_unsigned_t value) override { return add(value); }
-  bool number_float(number_float_t value, const string_t&) override { return add(value); }
-  bool string(string_t& value) override { return add(std::move(value)); }
-  bool binary(binary_t&) override { return false; }  // not in JSON text
-  bool start_object(size_t) override { return open(Json::object()); }
-  bool start_array(size_t) override { return open(Json::array()); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-
-  bool key(string_t& value) override {
-    auto& [object, key] = open_.back();
-    if (object->contains(value)) {
-      key = value;
-      throw FileError(
-          fmt::format("{}: {}: this field stands twice in its object", source_, path()));
-    }
-    key = std::move(value);
-    return true;
-  }
+      : JsonBuilder(root), text_(text), source_(source) {}
 
   bool parse_error(size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
@@ -70,12 +46,17 @@ class Builder : public nlohmann::json_sax<Json> {
                                 text_.empty() ? "it is empty" : reason(error.what())));
   }
 
- private:
-  struct Open {
-    Json* container;
-    std::string key;  // the field being read, where the container is an object
-  };
+ protected:
+  bool repeated() override {
+    throw FileError(fmt::format("{}: {}: this field stands twice in its object", source_, path()));
+  }
+  bool too_deep() override {
+    throw FileError(
+        fmt::format("{}: {}: nested more than {} levels deep", source_, path(), kMostJsonDepth));
+  }
+  void step() override { stop_.step(); }
 
+ private:
   /// nlohmann's message without its number and position, shortened.
   static std::string reason(std::string_view text) {
     for (const std::string_view before : {"column ", "] "}) {
@@ -89,35 +70,12 @@ class Builder : public nlohmann::json_sax<Json> {
     return text.size() <= 120 ? std::string(text) : std::string(text.substr(0, 117)) + "...";
   }
 
-  Json* place(Json value) {
-    stop_.step();
-    if (open_.empty()) return &(root_ = std::move(value));
-    auto& [container, key] = open_.back();
-    if (container->is_object()) return &((*container)[key] = std::move(value));
-    container->push_back(std::move(value));
-    return &container->back();
-  }
-  bool add(Json value) {
-    place(std::move(value));
-    return true;
-  }
-  bool open(Json value) {
-    if (open_.size() >= JsonDocument::kMaxDepth)
-      throw FileError(fmt::format("{}: {}: nested more than {} levels deep", source_, path(),
-                                  JsonDocument::kMaxDepth));
-    open_.push_back({place(std::move(value)), ""});
-    return true;
-  }
-  bool close() {
-    open_.pop_back();
-    return true;
-  }
-
   std::string path() const {
     std::string text;
-    for (size_t i = 0; i < open_.size(); ++i) {
-      const auto& [container, key] = open_[i];
-      const size_t last = i + 1 < open_.size() ? 1 : 0;  // the open element is in its list already
+    for (size_t i = 0; i < opened().size(); ++i) {
+      const auto& [container, key] = opened()[i];
+      const size_t last =
+          i + 1 < opened().size() ? 1 : 0;  // the open element is in its list already
       if (container->is_object())
         add_key(text, key);
       else
@@ -128,8 +86,6 @@ class Builder : public nlohmann::json_sax<Json> {
 
   std::string_view text_;
   const std::string& source_;
-  Json& root_;
-  std::vector<Open> open_;
   StopPoll stop_;
 };
 

@@ -23,10 +23,10 @@ class JsonValue;
 /// in lists count from 0, as in jq).
 ///
 /// By hand on purpose (over nlohmann's parser): libraries keep no positions of what they parsed.
-/// Limits: nesting of kMaxDepth, a text of kMaxBytes (parsed JSON takes up to 30 times its text).
+/// Limits: nesting of kMostJsonDepth, a text of kMaxBytes (parsed JSON takes up to 30 times its
+/// text).
 class JsonDocument {
  public:
-  static constexpr int kMaxDepth = 64;
   static constexpr size_t kMaxBytes = size_t{1} << 29;
 
   /// `source` stands for the file name in errors. Throws FileError for malformed JSON, a limit

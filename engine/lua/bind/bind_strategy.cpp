@@ -28,13 +28,12 @@ Parallelism parallelism_arg(lua_State* L, int index) {
   Parallelism given;
   given.mesh = mesh_arg(fields);
   if (fields.push_table("order")) {
-    for (int i = 1;; ++i) {
-      lua_rawgeti(L, -1, i);
-      const bool ended = lua_isnil(L, -1);
-      if (!ended) given.mesh.order.push_back(parse_axis(string_arg(L, lua_gettop(L), "order")));
-      lua_pop(L, 1);
-      if (ended) break;
-    }
+    for_each(L, lua_gettop(L), [&](int i) {
+      if (lua_type(L, -1) != LUA_TSTRING)
+        throw ArgumentError(fmt::format(
+            "field 'order': entry {}: expected the name of an axis, got {}", i, type_name(L, -1)));
+      given.mesh.order.push_back(parse_axis(lua_tostring(L, -1)));
+    });
     lua_pop(L, 1);
   }
   if (fields.push_table("devices")) {

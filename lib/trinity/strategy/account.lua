@@ -13,7 +13,7 @@ local util = require 'trinity.base.util'
 ---@field optimizer_bytes integer
 ---@field gathered_weight_bytes integer the largest unit of weights that is gathered for its use
 ---@field activation_bytes integer what backward operators wait for, when it is most
----@field activations { embedding: integer, layers: integer, head: integer } the same by where it was computed
+---@field activations? { embedding: integer, layers: integer, head: integer } of a mesh: the same by who waits
 ---@field flops number
 
 ---@class trinity.Traffic
@@ -21,7 +21,7 @@ local util = require 'trinity.base.util'
 ---@field axis? 'data'|'tensor'|'context'|'pipeline' along which the devices differ, where there is a mesh and it is one
 ---@field devices integer[]
 ---@field phase trinity.Phase of what writes it
----@field part 'embedding'|'layers'|'head' of the network
+---@field part? 'embedding'|'layers'|'head' of a mesh: of the network
 ---@field bytes integer of one: all of an all-reduced or gathered tensor, of a scattered one before
 ---@field count integer
 
@@ -71,24 +71,25 @@ local function stages_of(found, low, account)
   end)
 end
 
-return function(found)
-  local owner, inner, plan, low = 'strategy:account', found.problem, found, nil
+--- timeline: of the strategy's step, where it is there already.
+return function(found, timeline)
+  local owner, low = 'strategy:account', nil
   if found.mesh then
     low = parallelism.lower(owner, found.problem.graph, found.problem.cluster, parallelism.fields(owner, found))
   end
-  if found.mesh or found.splits then inner, plan = simulator.lowered(owner, found.problem, found) end
-  local devices, traffic = simulator.timeline(owner, inner, plan).handle:account(low and low.part)
+  timeline = timeline or simulator.timeline(owner, found.problem, found)
+  local devices, traffic = timeline.handle:account(low and low.part)
   for d, device in ipairs(devices) do
     local by_part, total = {}, 0
     for i, name in ipairs(parts) do
       by_part[name] = device.activations[i] or 0
       total = total + by_part[name]
     end
-    device.device, device.activation_bytes, device.activations = d, total, by_part
+    device.device, device.activation_bytes, device.activations = d, total, low and by_part
   end
   for _, row in ipairs(traffic) do
-    row.part, row.group = parts[row.group], nil
-    if low then row.axis = axis_of(low.coordinates, row.devices) end
+    if low then row.part, row.axis = parts[row.group], axis_of(low.coordinates, row.devices) end
+    row.group = nil
   end
   local account = { devices = devices, traffic = traffic, samples = found.metrics.samples,
     samples_per_s = found.metrics.samples_per_s }

@@ -1,5 +1,6 @@
 -- What a strategy says and what it costs, in words: strategy:explain().
 
+local account_of = require 'trinity.strategy.account'
 local parallelism = require 'trinity.strategy.parallelism'
 local simulator = require 'trinity.strategy.simulator'
 local util = require 'trinity.base.util'
@@ -78,10 +79,8 @@ local function placed_lines(found)
 end
 
 -- Where the last device to end waits, from the timeline.
-local function time_line(found)
-  local inner, plan = found.problem, found
-  if found.mesh or found.splits then inner, plan = simulator.lowered('strategy:explain', found.problem, found) end
-  local _, exposed = simulator.timeline('strategy:explain', inner, plan):exposed_communication()
+local function time_line(found, timeline)
+  local _, exposed = timeline:exposed_communication()
   local busy, wait, devices = 0, 0, 0
   for d = 1, #exposed do
     if found.metrics:compute_busy_s(d) > 0 then
@@ -94,15 +93,16 @@ local function time_line(found)
 end
 
 return function(found)
+  local timeline = simulator.timeline('strategy:explain', found.problem, found)
   if not found.mesh then
     local lines = placed_lines(found)
-    lines[#lines + 1] = time_line(found)
+    lines[#lines + 1] = time_line(found, timeline)
     return table.concat(lines, '\n')
   end
-  local lines, account = mesh_lines(found), found:account()
+  local lines, account = mesh_lines(found), account_of(found, timeline)
   for _, line in ipairs(stage_lines(found, account)) do lines[#lines + 1] = line end
   lines[#lines + 1] = traffic_line(account)
-  lines[#lines + 1] = time_line(found)
+  lines[#lines + 1] = time_line(found, timeline)
   if account.samples > 0 then
     lines[#lines + 1] = ('samples: %d a step, %.6g a second'):format(account.samples, account.samples_per_s)
   end

@@ -96,24 +96,19 @@ local function empty_metrics(problem, plan)
   return array.metrics(#problem.cluster.devices, problem.graph.batch_size * (said.micro_batches or 1) * replicas)
 end
 
---- Prices a plan in another graph than its own into its metrics.
-local function run_lowered(owner, problem, plan, metrics, any, reject_above_s)
+--- The problem in whose graph a plan is priced, and what the engine takes for it there.
+local function priced_in(owner, problem, plan, any)
+  if not is_lowered(plan) then return problem, item(owner, problem, plan, 'plan', nil, any) end
   local inner, there = simulator.lowered(owner, problem, plan)
-  inner.handle:evaluate({ item(owner, inner, there, 'plan', nil, any) }, { metrics }, reject_above_s, any)
+  return inner, item(owner, inner, there, 'plan', nil, any)
 end
 
 --- any: a plan that contradicts its schedule is priced first in, first out, and does not fit, where
 --- otherwise it is an error; searches need that. reject_above_s: see trinity.BatchOptions.
 function simulator.run(owner, problem, plan, any, reject_above_s)
-  if is_lowered(plan) then
-    if parallelism.is(plan) then parallelism.fields(owner, plan) end
-    local metrics = empty_metrics(problem, plan)
-    run_lowered(owner, problem, plan, metrics, any, reject_above_s)
-    return metrics
-  end
-  simulator.parts(owner, problem, plan)
+  local inner, priced = priced_in(owner, problem, plan, any)
   local metrics = empty_metrics(problem, plan)
-  problem.handle:evaluate({ item(owner, problem, plan, 'plan', nil, any) }, { metrics }, reject_above_s, any)
+  inner.handle:evaluate({ priced }, { metrics }, reject_above_s, any)
   return metrics
 end
 
@@ -128,11 +123,11 @@ function simulator.run_batch(owner, problem, plans, options, any)
   local items, together, metrics, reject_above_s = {}, {}, {}, options and options.reject_above_s
   for i = 1, #plans do
     if is_lowered(plans[i]) then -- each has a graph of its own
-      metrics[i] = simulator.run(owner, problem, plans[i], any, reject_above_s)
+      metrics[i] = simulator.run(('%s: entry %d'):format(owner, i), problem, plans[i], any, reject_above_s)
     else
-      simulator.parts(owner, problem, plans[i], 'plans', i)
+      items[#items + 1] = item(owner, problem, plans[i], 'plans', i, any)
       metrics[i] = empty_metrics(problem, plans[i])
-      items[#items + 1], together[#together + 1] = item(owner, problem, plans[i], 'plans', i, any), metrics[i]
+      together[#together + 1] = metrics[i]
     end
   end
   problem.handle:evaluate(items, together, reject_above_s, any)
@@ -140,11 +135,8 @@ function simulator.run_batch(owner, problem, plans, options, any)
 end
 
 function simulator.timeline(owner, problem, plan)
-  if is_lowered(plan) then
-    local inner, there = simulator.lowered(owner, problem, plan)
-    return simulator.timeline(owner, inner, there)
-  end
-  return timeline.new(problem.cluster, problem.handle:timeline(item(owner, problem, plan, 'plan')))
+  local inner, priced = priced_in(owner, problem, plan)
+  return timeline.new(inner.handle:timeline(priced), problem.cluster, empty_metrics(problem, plan))
 end
 
 --- A cost function for the engine, which numbers operators, from one of a script.

@@ -32,10 +32,11 @@ function Timeline.__tostring(self)
   return ('timeline of %d tasks, %.6g s'):format(self.tasks, self.metrics.step_time_s)
 end
 
-local function new(cluster, handle)
+-- metrics: to be filled.
+local function new(handle, cluster, metrics)
   local tasks, micro_batches = handle:tasks()
   local self = setmetatable({ cluster = cluster, handle = handle, tasks = tasks,
-    micro_batches = micro_batches, metrics = array.metrics(#cluster.devices) }, Timeline)
+    micro_batches = micro_batches, metrics = metrics }, Timeline)
   handle:metrics(self.metrics)
   return self
 end

@@ -75,6 +75,7 @@ describe('files of version 2', function()
       expect(function() problem:load(path) end):raises(message)
     end
     refused('"linear_2": {', '"linear_9": {', "has no operator 'linear_9', did you mean 'linear_1'")
+    refused('"splits": {', '"shard": 1, "splits": {', "strategy: unknown field 'shard'")
     refused('"factors"', '"factor"', "splits of operator 'linear_2': unknown field 'factor', did you mean 'factors'")
     refused('"n": 2', '"m": 2', "unknown field 'm'")
     refused('"n": 2', '"n": 17', "dimension 'n': expected a factor from 1 to 16, got 17")

@@ -90,6 +90,14 @@ describe('a mesh', function()
       expect(home[i]):equals(first and 1 or 2)
     end
   end)
+  it('is accounted for as any plan is, which has no parts of a network to count by', function()
+    local account = problem:strategy(problem:placement()):account()
+    expect(account.stages):equals(nil)
+    expect(account.devices[1].activations):equals(nil)
+    expect(account.devices[1].activation_bytes):equals(problem:strategy({ mesh = {} }):account().devices[1].activation_bytes)
+    expect(account.devices[1].parameters):equals(problem.graph.parameters)
+    expect(#account.traffic):equals(0)
+  end)
   it('says what it shares out, and warns of gradients that are reduced after every micro-batch', function()
     local text = problem:strategy({ mesh = { data = 2, pipeline = 2 }, micro_batches = 4, shard = 2 }):explain()
     expect(text):matches "shared out over data: the optimiser's state and gradients\n"
@@ -111,6 +119,10 @@ describe('a mesh', function()
     expect(core.read_file(path)):equals(text)
     core.write_file(path, (text:gsub('"pipeline": 2', '"pipline": 2')))
     expect(function() problem:load(path) end):raises "mesh: unknown field 'pipline', did you mean 'pipeline'"
+    core.write_file(path, (text:gsub('"mesh": {', '"order": [1], "mesh": {')))
+    expect(function() problem:load(path) end):raises 'order: expected a string, got 1'
+    core.write_file(path, (text:gsub('"mesh": {', '"shards": 1, "mesh": {')))
+    expect(function() problem:load(path) end):raises "strategy: unknown field 'shards', did you mean 'shard'"
     core.write_file(path, (text:gsub('"data": 2', '"data": 3000')))
     expect(function() problem:load(path) end):raises "are 6000 devices, cluster 'dgx_a100x4' has 32"
     os.remove(path)
@@ -138,6 +150,15 @@ describe('a mesh refuses', function()
     refused({ mesh = { pipeline = 2 }, schedule = 'interleaved', virtual_stages = 2, micro_batches = 3 },
       'expected micro_batches that pipeline = 2 divides, got 3 %(nearest: 2 or 4%)')
     refused({ mesh = { tensors = 2 } }, "unknown axis 'tensors', did you mean 'tensor'")
+    refused({ mesh = {}, order = { 'tenser' } }, "unknown axis 'tenser', did you mean 'tensor'")
+    refused({ mesh = {}, order = { 1 } }, "field 'order': entry 1: expected the name of an axis, got 1")
+    refused({ mesh = { data = 2 }, devices = { 1, 99 } }, "there is no device 99 in cluster 'dgx_a100x4' %(1 to 32%)")
+    refused({ mesh = { context = 3 } }, "a sequence of 32 .* is not divided by 3 %(nearest that do: 2 or 4%)")
+    refused({ mesh = { data = 3, expert = 2 } }, 'expert = 2 does not divide data = 3')
+    expect(function() problem:evaluate_batch { problem:placement(), { mesh = { data = 99 } } } end)
+      :raises 'problem:evaluate_batch: entry 2: mesh: data 99 '
+    expect(function() problem:strategy { placement = problem:placement(), micro_batches = 'x' } end)
+      :raises "problem:strategy: schedule: field 'micro_batches': expected a number, got string 'x'"
     refused({ mesh = {}, schedule = '2f2b' }, "did you mean '1f1b'")
     refused({ mesh = {}, placement = problem:placement() }, "unknown field 'placement'")
   end)

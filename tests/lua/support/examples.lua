@@ -83,6 +83,7 @@ end
 --- Removes what the examples have written.
 function examples.clean()
   for _, path in ipairs(paths) do os.remove(path) end
+  os.remove 'name' -- the word that strings are, which some functions take for a file to write
   paths, made = {}, {}
 end
 

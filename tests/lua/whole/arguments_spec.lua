@@ -299,8 +299,3 @@ describe('bound functions', function()
 end)
 
 examples.clean()
-
-it('takes away what the functions that write were told to write', function()
-  os.remove 'name' -- a word that some take for a path
-  expect(io.open 'name'):equals(nil)
-end)
