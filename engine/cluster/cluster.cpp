@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 #include <set>
+#include <string_view>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -14,8 +16,10 @@
 namespace trinity {
 namespace {
 
+bool is_rate(double value) { return value > 0 && !std::isinf(value); }
+
 void check_rate(const std::string& owner, const char* field, double value) {
-  if (!(value > 0) || std::isinf(value))
+  if (!is_rate(value))
     throw ArgumentError(
         fmt::format("{}: {} must be a positive number, got {}", owner, field, value));
 }
@@ -55,32 +59,39 @@ void check_type(const std::string& cluster, const DeviceType& type) {
 }
 
 void check_devices(const ClusterSpec& spec) {
-  std::set<std::string> names;
+  std::unordered_set<std::string_view> names;
+  names.reserve(spec.devices.size());
   for (const auto& device : spec.devices) {
     check_utf8("device", device.name);
     check_utf8("node", device.node);
-    const auto owner = fmt::format("cluster '{}': device '{}'", spec.name, device.name);
+    const auto owner = [&] {
+      return fmt::format("cluster '{}': device '{}'", spec.name, device.name);
+    };
     if (!names.insert(device.name).second)
       throw ArgumentError(
           fmt::format("cluster '{}': two devices are called '{}'", spec.name, device.name));
     if (device.type < 0 || static_cast<size_t>(device.type) >= spec.device_types.size())
-      throw ArgumentError(owner + " has no type");
-    check_rate(owner, "speed", device.speed);
+      throw ArgumentError(owner() + " has no type");
+    if (!is_rate(device.speed)) check_rate(owner(), "speed", device.speed);
   }
 }
 
 void check_links(const ClusterSpec& spec) {
   for (const auto& link : spec.links) {
-    const auto owner = fmt::format("cluster '{}': link '{}' - '{}'", spec.name, link.from, link.to);
-    check_rate(owner, "bandwidth_bytes_per_s", link.bandwidth_bytes_per_s);
+    const auto owner = [&] {
+      return fmt::format("cluster '{}': link '{}' - '{}'", spec.name, link.from, link.to);
+    };
+    if (!is_rate(link.bandwidth_bytes_per_s))
+      check_rate(owner(), "bandwidth_bytes_per_s", link.bandwidth_bytes_per_s);
     if (!(link.latency_s >= 0) || std::isinf(link.latency_s))
       throw ArgumentError(
-          fmt::format("{}: latency_s must not be negative, got {}", owner, link.latency_s));
-    if (link.from == link.to) throw ArgumentError(owner + ": both ends are the same");
+          fmt::format("{}: latency_s must not be negative, got {}", owner(), link.latency_s));
+    if (link.from == link.to) throw ArgumentError(owner() + ": both ends are the same");
   }
 }
 
 void check_switches(const ClusterSpec& spec) {
+  if (spec.switches.empty()) return;
   std::set<std::string> ends, names, devices;
   for (const auto& link : spec.links) ends.insert({link.from, link.to});
   for (const auto& device : spec.devices) devices.insert(device.name);
@@ -96,6 +107,8 @@ void check_switches(const ClusterSpec& spec) {
     check_rate(owner, "bandwidth_bytes_per_s", entry.bandwidth_bytes_per_s);
   }
 }
+
+void add(Hasher& hash, double value) { hash.add(std::bit_cast<uint64_t>(value)); }
 
 constexpr const char* kQueueModels[] = {"sender", "pair", "none", "route", "fair", "receiver"};
 
@@ -113,9 +126,9 @@ ClusterSpec Cluster::checked(ClusterSpec spec) {
   spec.name = to_utf8(spec.name);
   if (spec.devices.empty())
     throw ArgumentError(fmt::format("cluster '{}' has no devices", spec.name));
-  if (spec.devices.size() > 4096)
-    throw LimitError(fmt::format("cluster '{}' has {} devices, more than 4096", spec.name,
-                                 spec.devices.size()));
+  if (spec.devices.size() > kMostDevices)
+    throw LimitError(fmt::format("cluster '{}' has {} devices, more than {}", spec.name,
+                                 spec.devices.size(), kMostDevices));
   for (const auto& type : spec.device_types) {
     check_utf8("device type", type.name);
     for (const auto& [name, reached] : type.operators) check_utf8("operator type", name);
@@ -132,43 +145,102 @@ ClusterSpec Cluster::checked(ClusterSpec spec) {
 
 uint64_t Cluster::fingerprint() const {
   Hasher hash;
-  const auto add = [&hash](double value) { hash.add(std::bit_cast<uint64_t>(value)); };
   for (const auto& device : spec_.devices) {
     const auto& type = spec_.device_types[device.type];
     hash.add(device.name).add(type.name).add(device.node);
     for (const auto& [dtype, rate] : type.peak_flops_per_s) {
       hash.add(static_cast<uint64_t>(dtype));
-      add(rate);
+      add(hash, rate);
     }
     hash.add(static_cast<uint64_t>(type.memory_bytes - type.reserved_memory_bytes));
     for (const double rate : {type.memory_bandwidth_bytes_per_s, type.launch_s, device.speed,
                               type.compute_efficiency, type.memory_efficiency})
-      add(rate);
-    if (type.contention != 1) add(type.contention);
+      add(hash, rate);
+    if (type.contention != 1) add(hash, type.contention);
     for (const auto& [name, reached] : type.operators) {
       hash.add(name);
       for (const auto& rate : {reached.compute, reached.memory, reached.launch_s})
-        add(rate.value_or(-1));
-      if (reached.contention) add(*reached.contention);
+        add(hash, rate.value_or(-1));
+      if (reached.contention) add(hash, *reached.contention);
     }
   }
+  device_count() > kPairedDevices ? add_pieces(hash) : add_pairs(hash);
+  hash.add(static_cast<uint64_t>(spec_.queue));
+  return hash.value();
+}
+
+void Cluster::add_pairs(Hasher& hash) const {
   const auto for_all_pairs = [this](auto visit) {
     for (int32_t from = 0; from < device_count(); ++from) {
       poll_stop();
       for (int32_t to = 0; to < device_count(); ++to) visit(from, to);
     }
   };
-  for_all_pairs([&](int32_t from, int32_t to) { add(wire(from, to).latency_s); });
-  for_all_pairs([&](int32_t from, int32_t to) { add(wire(from, to).bandwidth_bytes_per_s); });
-  for (const auto& channel : channels()) add(channel.bandwidth_bytes_per_s);
+  for_all_pairs([&](int32_t from, int32_t to) { add(hash, wire(from, to).latency_s); });
+  for_all_pairs([&](int32_t from, int32_t to) { add(hash, wire(from, to).bandwidth_bytes_per_s); });
+  for (const auto& channel : channels()) add(hash, channel.bandwidth_bytes_per_s);
   uint64_t crossed = 0;
   hash.add(crossed);
   for_all_pairs([&](int32_t from, int32_t to) { hash.add(crossed += route(from, to).size()); });
   for_all_pairs([&](int32_t from, int32_t to) {
     for (const int32_t channel : route(from, to)) hash.add(static_cast<uint64_t>(channel));
   });
-  hash.add(static_cast<uint64_t>(spec_.queue));
-  return hash.value();
+}
+
+void Cluster::add_pieces(Hasher& hash) const {
+  std::map<int32_t, std::vector<int32_t>> of_piece;
+  std::map<int32_t, std::pair<int32_t, int32_t>> of_table;  // devices of its first two pieces
+  for (int32_t d = 0; d < device_count(); ++d) {
+    of_piece[routes_.piece(d)].push_back(d);
+    const auto found = of_table.try_emplace(routes_.table(d), d, d).first;
+    auto& [first, second] = found->second;
+    if (routes_.piece(first) == routes_.piece(second)) second = d;
+  }
+  const auto add_route = [&](int32_t from, int32_t to) {
+    add(hash, wire(from, to).latency_s);
+    add(hash, wire(from, to).bandwidth_bytes_per_s);
+    hash.add(static_cast<uint64_t>(route(from, to).size()));
+    for (const int32_t channel : route(from, to)) hash.add(static_cast<uint64_t>(channel));
+  };
+  for (int32_t from = 0; from < device_count(); ++from) {
+    poll_stop();
+    const int32_t own = routes_.piece(from);
+    for (const int32_t to : of_piece[own]) add_route(from, to);
+    for (const auto& [table, devices] : of_table)
+      for (const int32_t to : {devices.first, devices.second})
+        if (routes_.piece(to) != own) add_route(from, to), add_route(to, from);
+  }
+  for (const auto& channel : channels()) add(hash, channel.bandwidth_bytes_per_s);
+}
+
+std::string Cluster::plain_name(const Channel& channel) const {
+  if (channel.link < 0) return spec_.switches[channel.limit].name;
+  const Link& link = spec_.links[channel.link];
+  if (link.half_duplex) return fmt::format("{} - {}", link.from, link.to);
+  return channel.back ? fmt::format("{} -> {}", link.to, link.from)
+                      : fmt::format("{} -> {}", link.from, link.to);
+}
+
+std::string Cluster::channel_name(int32_t channel) const {
+  const auto name = plain_name(channels()[channel]);
+  int same = 1;
+  for (int32_t before = 0; before < channel; ++before)
+    same += plain_name(channels()[before]) == name ? 1 : 0;
+  return same == 1 ? name : fmt::format("{} #{}", name, same);
+}
+
+std::vector<int32_t> Cluster::kinds() const {
+  const auto& types = spec_.device_types;
+  std::vector<int32_t> result;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const auto same = std::find_if(types.begin(), types.begin() + static_cast<std::ptrdiff_t>(i),
+                                   [&](DeviceType other) {
+                                     other.name = types[i].name;
+                                     return other == types[i];
+                                   });
+    result.push_back(static_cast<int32_t>(same - types.begin()));
+  }
+  return result;
 }
 
 int32_t Cluster::find(std::string_view name) const {

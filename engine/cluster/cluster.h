@@ -12,11 +12,15 @@
 
 namespace trinity {
 
+class Hasher;
+
 /// What kernels of one operator type reach, where it differs from the device's.
 struct Efficiency {
   std::optional<double> compute, memory;  ///< parts of the peaks
   std::optional<double> launch_s;
   std::optional<double> contention;
+
+  bool operator==(const Efficiency&) const = default;
 };
 
 /// A kind of device. Rates are peak; `*_efficiency` is the part of the peak that kernels reach.
@@ -33,6 +37,8 @@ struct DeviceType {
   /// share its memory's bandwidth; see simulator.h.
   double contention = 1;
   std::map<std::string, Efficiency, std::less<>> operators;  ///< by operator type, see cost.h
+
+  bool operator==(const DeviceType&) const = default;
 };
 
 struct Device {
@@ -80,6 +86,11 @@ struct ClusterSpec {
   QueueModel queue = QueueModel::sender;
 };
 
+/// The most devices of a cluster.
+inline constexpr int32_t kMostDevices = 131072;
+/// With more devices nothing goes over all pairs of them.
+inline constexpr int32_t kPairedDevices = 4096;
+
 /// Devices and the wires between them (see Routes). A route passes through as few other devices as
 /// possible, takes the fewest links and, among those, the widest. Immutable.
 class Cluster {
@@ -95,6 +106,8 @@ class Cluster {
   const std::vector<Device>& devices() const { return spec_.devices; }
   const std::vector<Link>& links() const { return spec_.links; }
   QueueModel queue() const { return spec_.queue; }
+  /// Of every device type the first one that is equal to it but for its name.
+  std::vector<int32_t> kinds() const;
 
   /// Bytes of device memory open to a training step.
   int64_t capacity_bytes(int32_t d) const {
@@ -111,17 +124,24 @@ class Cluster {
   /// Channels on the route, in order. from != to.
   Route route(int32_t from, int32_t to) const { return routes_.route(from, to); }
   const std::vector<Channel>& channels() const { return routes_.channels(); }
+  /// "a -> b" for a direction of a link, "a - b" for a half-duplex one, a switch's own name; where
+  /// several have one name (parallel links) " #2", " #3", ... behind those that come later.
+  std::string channel_name(int32_t channel) const;
   const Routes& routes() const { return routes_; }
 
   /// The device called `name`, or -1.
   int32_t find(std::string_view name) const;
   std::vector<std::string> device_names() const;
   /// Equal for clusters on which everything takes equally long. It goes over the routes of all
-  /// pairs: 0.1 ms for 32 devices, seconds for thousands.
+  /// pairs: 0.1 ms for 32 devices, seconds for thousands; from kPairedDevices on over the wires of
+  /// every device within its piece (see Routes) and to a device of every other kind of piece.
   uint64_t fingerprint() const;
 
  private:
   static ClusterSpec checked(ClusterSpec spec);
+  std::string plain_name(const Channel& channel) const;
+  void add_pairs(Hasher& hash) const;
+  void add_pieces(Hasher& hash) const;
 
   ClusterSpec spec_;
   Routes routes_;

@@ -2,109 +2,35 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <map>
-#include <optional>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
+#include "base/hash.h"
 
 namespace trinity {
-namespace {
 
 using Kind = CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
-/// Devices that form a ring, or that sit in one node.
-using Group = std::vector<int32_t>;
-
-/// A step's latency and a device's bandwidth.
-struct Wires {
-  double latency_s = 0;
-  double bandwidth = std::numeric_limits<double>::infinity();
-};
-
-/// Calls visit(from, to) for every edge of a ring.
-template <class Visit>
-void for_each_edge(const Group& ring, Visit visit) {
-  for (size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
-    visit(ring[i], ring[(i + 1) % ring.size()]);
-}
-
-/// The worst wires over rings that run at once: what several edges cross is divided among them.
-Wires worst_wires(const Cluster& cluster, const std::vector<Group>& rings) {
-  Wires worst;
-  std::vector<int32_t> crossings(cluster.channels().size(), 0);
-  for (const Group& ring : rings)
-    for_each_edge(ring, [&](int32_t from, int32_t to) {
-      worst.latency_s = std::max(worst.latency_s, cluster.latency_s(from, to));
-      for (const int32_t channel : cluster.route(from, to)) ++crossings[channel];
-    });
-  for (size_t c = 0; c < crossings.size(); ++c)
-    if (crossings[c] > 0)
-      worst.bandwidth =
-          std::min(worst.bandwidth, cluster.channels()[c].bandwidth_bytes_per_s / crossings[c]);
-  return worst;
-}
-
-/// What rounds take in which every member of a group sends to every other one, round i to the one i
-/// places on, in all groups at once: a round's latency, and for each byte between two members the
-/// seconds of the channel that most pairs share.
-struct Exchange {
-  double latency_s = 0, s_per_byte = 0;
-};
-
-Exchange exchange(const Cluster& cluster, const std::vector<Group>& groups) {
-  Exchange all;
-  std::vector<int32_t> crossings(cluster.channels().size(), 0);
-  for (const Group& group : groups)
-    for (const int32_t from : group)
-      for (const int32_t to : group) {
-        if (from == to) continue;
-        all.latency_s = std::max(all.latency_s, cluster.latency_s(from, to));
-        for (const int32_t channel : cluster.route(from, to)) ++crossings[channel];
-      }
-  for (size_t c = 0; c < crossings.size(); ++c)
-    all.s_per_byte =
-        std::max(all.s_per_byte, crossings[c] / cluster.channels()[c].bandwidth_bytes_per_s);
-  return all;
-}
-
-/// One collective to be priced by several algorithms.
-class Pricing {
+/// One collective on a group, to be priced by several algorithms.
+class CollectivePricing {
  public:
-  Pricing(const Cluster& cluster, Kind kind, std::span<const int32_t> devices, int64_t bytes)
-      : cluster_(cluster),
-        kind_(kind),
-        devices_(devices.begin(), devices.end()),
-        bytes_(static_cast<double>(bytes)) {
-    std::sort(devices_.begin(), devices_.end());
-    std::map<std::string_view, size_t> known;
-    for (const int32_t device : devices_) {
-      const auto [entry, added] = known.emplace(cluster.device(device).node, nodes_.size());
-      if (added) nodes_.emplace_back();
-      nodes_[entry->second].push_back(device);
-    }
-    flat_ = worst_wires(cluster, {devices_});
-  }
+  CollectivePricing(const CollectiveGroup& group, Kind kind, int64_t bytes)
+      : group_(group), kind_(kind), bytes_(static_cast<double>(bytes)) {}
 
-  /// Throws ArgumentError unless the algorithm applies.
-  void require(Algorithm algorithm) const {
-    const auto name = collective_algorithm_name(algorithm);
-    if (!carries_out(algorithm))
-      throw ArgumentError(fmt::format(
-          "collective algorithm '{}' does not carry out {}, expected all_reduce, reduce_scatter, "
-          "all_gather or broadcast",
-          name, collective_kind_name(kind_)));
-    if (algorithm == Algorithm::halving_doubling && !power_of_two())
-      throw ArgumentError(fmt::format(
-          "collective algorithm '{}' expects a power of two of devices, got {}", name, size()));
-    if (algorithm == Algorithm::hierarchical && !members_per_node()) refuse_nodes(name);
+  bool carries_out(Algorithm algorithm) const {
+    return kind_ != Kind::all_to_all || algorithm == Algorithm::automatic ||
+           algorithm == Algorithm::ring || algorithm == Algorithm::hierarchical;
   }
+  bool power_of_two() const { return std::has_single_bit(size()); }
+  /// Whether all nodes have as many members.
+  bool equal_nodes() const { return group_.most_ == group_.least_; }
 
   bool applies(Algorithm algorithm) const {
     return carries_out(algorithm) && (algorithm != Algorithm::halving_doubling || power_of_two()) &&
-           (algorithm != Algorithm::hierarchical || members_per_node());
+           (algorithm != Algorithm::hierarchical || equal_nodes());
   }
 
   CollectiveCost price(Algorithm algorithm) const {
@@ -135,8 +61,8 @@ class Pricing {
   }
 
  private:
-  size_t size() const { return devices_.size(); }
-  bool power_of_two() const { return std::has_single_bit(size()); }
+  size_t size() const { return static_cast<size_t>(group_.size_); }
+  size_t nodes() const { return static_cast<size_t>(group_.nodes_); }
   /// (p - 1) / p
   static double part(size_t p) { return static_cast<double>(p - 1) / static_cast<double>(p); }
   /// How often the data go round the ring.
@@ -144,30 +70,6 @@ class Pricing {
   /// One of the halves of an all-reduce.
   bool half() const { return kind_ == Kind::reduce_scatter || kind_ == Kind::all_gather; }
   bool broadcast() const { return kind_ == Kind::broadcast; }
-
-  /// What sums over all and hands out carries out any collective that does less.
-  bool carries_out(Algorithm algorithm) const {
-    return kind_ != Kind::all_to_all || algorithm == Algorithm::automatic ||
-           algorithm == Algorithm::ring || algorithm == Algorithm::hierarchical;
-  }
-
-  /// Members of every node, when all have equally many.
-  std::optional<size_t> members_per_node() const {
-    for (const Group& node : nodes_)
-      if (node.size() != nodes_[0].size()) return std::nullopt;
-    return nodes_[0].size();
-  }
-
-  [[noreturn]] void refuse_nodes(const char* algorithm) const {
-    const auto other = *std::find_if(nodes_.begin(), nodes_.end(), [&](const Group& node) {
-      return node.size() != nodes_[0].size();
-    });
-    throw ArgumentError(fmt::format(
-        "collective algorithm '{}' expects as many devices in every node, got {} in node '{}' and "
-        "{} in node '{}'",
-        algorithm, nodes_[0].size(), cluster_.device(nodes_[0][0]).node, other.size(),
-        cluster_.device(other[0]).node));
-  }
 
   /// The least time of all that apply; the first in order where equal.
   CollectiveCost fastest() const {
@@ -182,46 +84,48 @@ class Pricing {
   }
 
   void ring(CollectiveCost& cost) const {
-    if (kind_ == Kind::all_to_all) return add_exchange(cost, {devices_});
+    if (kind_ == Kind::all_to_all) return add_exchange(cost, group_.all_, size());
     const double whole = broadcast() ? 1 : part(size());
-    cost.latency_s = ring_trips() * static_cast<double>(size() - 1) * flat_.latency_s;
-    cost.transfer_s = ring_trips() * whole * bytes_ / flat_.bandwidth;
+    cost.latency_s = ring_trips() * static_cast<double>(size() - 1) * group_.flat_.latency_s;
+    cost.transfer_s = ring_trips() * whole * bytes_ / group_.flat_.bandwidth;
   }
 
   /// A broadcast scatters by halving, then gathers by doubling.
   void halving_doubling(CollectiveCost& cost) const {
     const double trips = half() ? 1 : 2;
-    cost.latency_s = trips * static_cast<double>(std::bit_width(size()) - 1) * flat_.latency_s;
-    cost.transfer_s = trips * part(size()) * bytes_ / flat_.bandwidth;
+    cost.latency_s =
+        trips * static_cast<double>(std::bit_width(size()) - 1) * group_.flat_.latency_s;
+    cost.transfer_s = trips * part(size()) * bytes_ / group_.flat_.bandwidth;
   }
 
   /// Nodes of different sizes: as if every member were a node. An all-gather's shares climb and
   /// come down like an all-reduce's sums, but no edge carries a share both ways; a broadcast comes
   /// down.
   void tree(CollectiveCost& cost) const {
-    const auto equal = members_per_node();
-    const double inside = equal ? static_cast<double>(*equal - 1) * inner_wires().latency_s : 0;
-    const double outside = equal ? outer_wires(*equal).latency_s : flat_.latency_s;
-    const size_t nodes = equal ? nodes_.size() : size();
+    const bool equal = equal_nodes();
+    const double inside =
+        equal ? static_cast<double>(group_.most_ - 1) * group_.inner_.latency_s : 0;
+    const double outside = equal ? group_.rails_.latency_s : group_.flat_.latency_s;
+    const size_t count = equal ? nodes() : size();
     const double ways = broadcast() ? 1 : 2, copies = kind_ == Kind::all_reduce ? 2 : 1;
-    cost.latency_s = ways * (inside + static_cast<double>(std::bit_width(nodes - 1)) * outside);
-    cost.transfer_s = copies * bytes_ / (0.9 * flat_.bandwidth);
+    cost.latency_s = ways * (inside + static_cast<double>(std::bit_width(count - 1)) * outside);
+    cost.transfer_s = copies * bytes_ / (0.9 * group_.flat_.bandwidth);
   }
 
   /// A broadcast scatters in the first node, goes on in a chain for every share, and gathers in the
   /// nodes.
   void hierarchical(CollectiveCost& cost) const {
+    const auto g = static_cast<size_t>(group_.most_);
     if (kind_ == Kind::all_to_all) {
-      add_exchange(cost, nodes_);
-      return add_exchange(cost, rails(nodes_[0].size()));
+      add_exchange(cost, group_.inside_, g);
+      return add_exchange(cost, group_.between_, nodes());
     }
-    const size_t g = nodes_[0].size();
-    const Wires inner = inner_wires(), outer = outer_wires(g);
+    const auto &inner = group_.inner_, &outer = group_.rails_;
     const double share = bytes_ / static_cast<double>(g);
     const double inside = half() ? 1 : 2, outside = kind_ == Kind::all_reduce ? 2 : 1;
-    const double whole = broadcast() ? 1 : part(nodes_.size());
+    const double whole = broadcast() ? 1 : part(nodes());
     cost.latency_s = inside * static_cast<double>(g - 1) * inner.latency_s +
-                     outside * static_cast<double>(nodes_.size() - 1) * outer.latency_s;
+                     outside * static_cast<double>(nodes() - 1) * outer.latency_s;
     cost.transfer_s =
         inside * part(g) * bytes_ / inner.bandwidth + outside * whole * share / outer.bandwidth;
   }
@@ -230,54 +134,177 @@ class Pricing {
   /// leader, who hands out all of them in the end; a reduce-scatter is the same backwards. Between
   /// leaders every link carries all shares but those of the node that it leads to.
   void leader(CollectiveCost& cost) const {
-    size_t g = 1, least = size();
-    for (const Group& node : nodes_) {
-      g = std::max(g, node.size());
-      least = std::min(least, node.size());
-    }
-    const Wires inner = inner_wires(), outer = outer_wires(1);
+    const auto g = static_cast<size_t>(group_.most_), least = static_cast<size_t>(group_.least_);
+    const auto &inner = group_.inner_, &outer = group_.leaders_;
     const double members = static_cast<double>(size());
     const double inside = broadcast() ? 1 : 2, outside = kind_ == Kind::all_reduce ? 2 : 1;
     const double others = broadcast() ? 1
                           : half()    ? static_cast<double>(size() - least) / members
-                                      : part(nodes_.size());
+                                      : part(nodes());
     cost.latency_s = inside * static_cast<double>(g - 1) * inner.latency_s +
-                     outside * static_cast<double>(nodes_.size() - 1) * outer.latency_s;
+                     outside * static_cast<double>(nodes() - 1) * outer.latency_s;
     cost.transfer_s = outside * bytes_ / inner.bandwidth;
     if (half())
       cost.transfer_s += static_cast<double>(g - 1) / members * bytes_ / inner.bandwidth;
     cost.transfer_s += outside * others * bytes_ / outer.bandwidth;
   }
 
-  /// All-to-alls of bytes_ in every group, at once.
-  void add_exchange(CollectiveCost& cost, const std::vector<Group>& groups) const {
-    const Exchange all = exchange(cluster_, groups);
-    const auto members = static_cast<double>(groups[0].size());
+  /// All-to-alls of bytes_ in every group of `count` members, at once.
+  void add_exchange(CollectiveCost& cost, const CollectiveGroup::Exchange& all,
+                    size_t count) const {
+    const auto members = static_cast<double>(count);
     cost.latency_s += (members - 1) * all.latency_s;
     cost.transfer_s += bytes_ / members * all.s_per_byte;
   }
 
-  /// A ring in every node, all at once.
-  Wires inner_wires() const { return worst_wires(cluster_, nodes_); }
-
-  /// The first `count` members of the nodes, rail i joining member i of every node.
-  std::vector<Group> rails(size_t count) const {
-    std::vector<Group> rails(count);
-    for (size_t i = 0; i < count; ++i)
-      for (const Group& node : nodes_) rails[i].push_back(node[i]);
-    return rails;
-  }
-
-  /// Rings between the nodes, all at once.
-  Wires outer_wires(size_t count) const { return worst_wires(cluster_, rails(count)); }
-
-  const Cluster& cluster_;
+  const CollectiveGroup& group_;
   Kind kind_;
-  Group devices_;
   double bytes_;
-  std::vector<Group> nodes_;  // in order of their first devices
-  Wires flat_;                // of the ring over all devices
 };
+
+bool CollectiveGroup::applies(Kind kind, Algorithm algorithm) const {
+  return CollectivePricing(*this, kind, 0).applies(algorithm);
+}
+
+CollectiveCost CollectiveGroup::cost(Kind kind, Algorithm algorithm, int64_t bytes) const {
+  auto cost = CollectivePricing(*this, kind, bytes).price(algorithm);
+  if (cost.algorithm == Algorithm::automatic) cost.algorithm = Algorithm::ring;
+  return cost;
+}
+
+size_t CollectiveGroups::Hash::operator()(Devices devices) const {
+  uint64_t hash = devices.size();
+  for (const int32_t device : devices) hash = mix64(hash ^ static_cast<uint64_t>(device));
+  return hash;
+}
+
+bool CollectiveGroups::Equal::operator()(Devices a, Devices b) const {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+CollectiveGroups::CollectiveGroups(const Cluster& cluster)
+    : cluster_(cluster), crossings_(cluster.channels().size(), 0) {
+  std::map<std::string_view, int32_t> known;
+  for (const auto& device : cluster.devices()) {
+    const auto count = static_cast<int32_t>(known.size());
+    node_of_.push_back(known.emplace(device.node, count).first->second);
+  }
+  node_count_.assign(known.size(), 0);
+}
+
+const CollectiveGroup& CollectiveGroups::find(Devices devices, bool exchanges) {
+  const auto found = kept_.find(devices);
+  if (found != kept_.end() && (found->second.exchanges_ || !exchanges)) return found->second;
+  const auto group = make(devices, exchanges);
+  if (found != kept_.end()) return found->second = group;
+  if (kept_devices_ + devices.size() > kMostKept) {
+    kept_.clear();
+    kept_devices_ = 0;
+  }
+  kept_devices_ += devices.size();
+  return kept_.emplace(std::vector(devices.begin(), devices.end()), group).first->second;
+}
+
+/// Fills members_, in order of the nodes' first devices.
+void CollectiveGroups::sort_by_node(Devices devices) {
+  nodes_.clear();
+  for (const int32_t device : devices)
+    if (node_count_[node_of_[device]]++ == 0) nodes_.push_back(node_of_[device]);
+  node_first_.assign(1, 0);
+  for (const int32_t n : nodes_) {
+    node_first_.push_back(node_first_.back() + static_cast<size_t>(node_count_[n]));
+    node_count_[n] = static_cast<int32_t>(node_first_[node_first_.size() - 2]);
+  }
+  members_.resize(devices.size());
+  for (const int32_t device : devices) members_[node_count_[node_of_[device]]++] = device;
+  for (const int32_t n : nodes_) node_count_[n] = 0;
+}
+
+CollectiveGroup CollectiveGroups::make(Devices devices, bool exchanges) {
+  sort_by_node(devices);
+  CollectiveGroup group;
+  group.size_ = static_cast<int32_t>(devices.size());
+  group.nodes_ = static_cast<int32_t>(nodes_.size());
+  group.least_ = group.size_;
+  for (size_t n = 0; n < nodes_.size(); ++n) {
+    const auto count = static_cast<int32_t>(node(n).size());
+    group.most_ = std::max(group.most_, count);
+    group.least_ = std::min(group.least_, count);
+  }
+  add_ring(devices, group.flat_);
+  settle(group.flat_);
+  for (size_t n = 0; n < nodes_.size(); ++n) add_ring(node(n), group.inner_);
+  settle(group.inner_);
+  add_rails(1, group.leaders_);
+  settle(group.leaders_);
+  if (group.most_ == group.least_) {
+    add_rails(static_cast<size_t>(group.most_), group.rails_);
+    settle(group.rails_);
+  }
+  if (exchanges) add_exchanges(group, devices);
+  return group;
+}
+
+/// Notes an edge: its channels are divided among all edges that cross them.
+void CollectiveGroups::cross(int32_t from, int32_t to, double& latency_s) {
+  latency_s = std::max(latency_s, cluster_.latency_s(from, to));
+  for (const int32_t channel : cluster_.route(from, to))
+    if (crossings_[channel]++ == 0) crossed_.push_back(channel);
+}
+
+void CollectiveGroups::add_ring(Devices ring, CollectiveGroup::Wires& worst) {
+  for (size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
+    cross(ring[i], ring[(i + 1) % ring.size()], worst.latency_s);
+}
+
+/// Rings over the first `count` members of the nodes, rail i joining member i of every node.
+void CollectiveGroups::add_rails(size_t count, CollectiveGroup::Wires& worst) {
+  const size_t nodes = nodes_.size();
+  for (size_t i = 0; i < count && nodes > 1; ++i)
+    for (size_t n = 0; n < nodes; ++n)
+      cross(node(n)[i], node((n + 1) % nodes)[i], worst.latency_s);
+}
+
+void CollectiveGroups::settle(CollectiveGroup::Wires& worst) {
+  for (const int32_t c : crossed_) {
+    worst.bandwidth =
+        std::min(worst.bandwidth, cluster_.channels()[c].bandwidth_bytes_per_s / crossings_[c]);
+    crossings_[c] = 0;
+  }
+  crossed_.clear();
+}
+
+/// member(i) for i below `count` is a group in which every one sends to every other one.
+template <class Member>
+void CollectiveGroups::add_exchange(size_t count, Member member, CollectiveGroup::Exchange& all) {
+  for (size_t i = 0; i < count; ++i)
+    for (size_t j = 0; j < count; ++j)
+      if (i != j) cross(member(i), member(j), all.latency_s);
+}
+
+void CollectiveGroups::settle(CollectiveGroup::Exchange& all) {
+  for (const int32_t c : crossed_) {
+    all.s_per_byte =
+        std::max(all.s_per_byte, crossings_[c] / cluster_.channels()[c].bandwidth_bytes_per_s);
+    crossings_[c] = 0;
+  }
+  crossed_.clear();
+}
+
+void CollectiveGroups::add_exchanges(CollectiveGroup& group, Devices devices) {
+  group.exchanges_ = true;
+  add_exchange(devices.size(), [&](size_t i) { return devices[i]; }, group.all_);
+  settle(group.all_);
+  if (group.most_ != group.least_) return;
+  for (size_t n = 0; n < nodes_.size(); ++n)
+    add_exchange(node(n).size(), [&](size_t i) { return node(n)[i]; }, group.inside_);
+  settle(group.inside_);
+  for (size_t m = 0; m < static_cast<size_t>(group.most_); ++m)
+    add_exchange(nodes_.size(), [&](size_t n) { return node(n)[m]; }, group.between_);
+  settle(group.between_);
+}
+
+namespace {
 
 void check_arguments(const Cluster& cluster, std::span<const int32_t> devices, int64_t bytes) {
   if (devices.empty()) throw ArgumentError("a collective needs at least one device");
@@ -294,17 +321,51 @@ void check_arguments(const Cluster& cluster, std::span<const int32_t> devices, i
   }
 }
 
+/// devices: ascending, in nodes of different sizes.
+[[noreturn]] void refuse_nodes(const Cluster& cluster, const std::vector<int32_t>& devices,
+                               const char* algorithm) {
+  std::map<std::string_view, int32_t> members;
+  std::vector<std::string_view> nodes;
+  for (const int32_t device : devices)
+    if (members[cluster.device(device).node]++ == 0) nodes.push_back(cluster.device(device).node);
+  const auto other = *std::find_if(nodes.begin(), nodes.end(), [&](std::string_view node) {
+    return members[node] != members[nodes[0]];
+  });
+  throw ArgumentError(fmt::format(
+      "collective algorithm '{}' expects as many devices in every node, got {} in node '{}' and {} "
+      "in node '{}'",
+      algorithm, members[nodes[0]], nodes[0], members[other], other));
+}
+
+/// Throws ArgumentError unless the algorithm applies.
+void require(const Cluster& cluster, const std::vector<int32_t>& devices,
+             const CollectivePricing& pricing, Kind kind, Algorithm algorithm) {
+  const auto name = collective_algorithm_name(algorithm);
+  if (!pricing.carries_out(algorithm))
+    throw ArgumentError(fmt::format(
+        "collective algorithm '{}' does not carry out {}, expected all_reduce, reduce_scatter, "
+        "all_gather or broadcast",
+        name, collective_kind_name(kind)));
+  if (algorithm == Algorithm::halving_doubling && !pricing.power_of_two())
+    throw ArgumentError(
+        fmt::format("collective algorithm '{}' expects a power of two of devices, got {}", name,
+                    devices.size()));
+  if (algorithm == Algorithm::hierarchical && !pricing.equal_nodes())
+    refuse_nodes(cluster, devices, name);
+}
+
 }  // namespace
 
 CollectiveCost collective_cost(const Cluster& cluster, CollectiveKind kind,
                                CollectiveAlgorithm algorithm, std::span<const int32_t> devices,
                                int64_t bytes) {
   check_arguments(cluster, devices, bytes);
-  const Pricing pricing(cluster, kind, devices, bytes);
-  pricing.require(algorithm);
-  auto cost = pricing.price(algorithm);
-  if (cost.algorithm == CollectiveAlgorithm::automatic) cost.algorithm = CollectiveAlgorithm::ring;
-  return cost;
+  std::vector<int32_t> sorted(devices.begin(), devices.end());
+  std::sort(sorted.begin(), sorted.end());
+  CollectiveGroups groups(cluster);
+  const auto& group = groups.find(sorted, kind == Kind::all_to_all);
+  require(cluster, sorted, CollectivePricing(group, kind, bytes), kind, algorithm);
+  return group.cost(kind, algorithm, bytes);
 }
 
 }  // namespace trinity

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <limits>
 #include <span>
+#include <unordered_map>
+#include <vector>
 
 #include "base/collective.h"
 #include "cluster/cluster.h"
@@ -15,6 +18,95 @@ struct CollectiveCost {
   double sent_bytes = 0;  ///< by every member, and received by every member
 
   double time_s() const { return latency_s + transfer_s; }
+};
+
+/// What of a group of devices decides what collectives between them cost. Collectives on equal groups
+/// cost the same.
+class CollectiveGroup {
+ public:
+  int32_t size() const { return size_; }
+  /// Whether an algorithm carries out a collective here (see collective_cost()).
+  bool applies(CollectiveKind kind, CollectiveAlgorithm algorithm) const;
+  /// As collective_cost(), for an algorithm that applies or automatic. Allocates nothing.
+  CollectiveCost cost(CollectiveKind kind, CollectiveAlgorithm algorithm, int64_t bytes) const;
+
+  bool operator==(const CollectiveGroup&) const = default;
+
+ private:
+  friend class CollectiveGroups;
+  friend class CollectivePricing;
+
+  /// A step's latency and a device's bandwidth.
+  struct Wires {
+    double latency_s = 0;
+    double bandwidth = std::numeric_limits<double>::infinity();
+    bool operator==(const Wires&) const = default;
+  };
+  /// What rounds take in which every member of a group sends to every other one, round i to the one
+  /// i places on, in all groups at once: a round's latency, and for each byte between two members
+  /// the seconds of the channel that most pairs share.
+  struct Exchange {
+    double latency_s = 0, s_per_byte = 0;
+    bool operator==(const Exchange&) const = default;
+  };
+
+  int32_t size_ = 0, nodes_ = 0;
+  int32_t most_ = 0, least_ = 0;  // members of a node
+  Wires flat_;                    // of the ring over all
+  Wires inner_;                   // of a ring in every node, all at once
+  Wires rails_;                   // of rings between nodes of equal sizes, one a member
+  Wires leaders_;                 // of the ring over the nodes' first members
+  bool exchanges_ = false;        // whether those below are known
+  Exchange all_, inside_, between_;
+};
+
+/// Finds the groups of a cluster and keeps them: nothing is allocated for one that was asked for
+/// before. For one thread.
+class CollectiveGroups {
+ public:
+  explicit CollectiveGroups(const Cluster& cluster);
+
+  /// devices: ascending, each once. exchanges: whether all-to-alls are to be priced. The reference
+  /// holds until the next call.
+  const CollectiveGroup& find(std::span<const int32_t> devices, bool exchanges);
+
+ private:
+  static constexpr size_t kMostKept = size_t{1} << 20;  ///< devices of all groups kept
+
+  using Devices = std::span<const int32_t>;
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(Devices devices) const;
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(Devices a, Devices b) const;
+  };
+
+  CollectiveGroup make(Devices devices, bool exchanges);
+  void sort_by_node(Devices devices);
+  Devices node(size_t n) const {
+    return Devices(members_).subspan(node_first_[n], node_first_[n + 1] - node_first_[n]);
+  }
+  void cross(int32_t from, int32_t to, double& latency_s);
+  void add_ring(Devices ring, CollectiveGroup::Wires& worst);
+  void add_rails(size_t count, CollectiveGroup::Wires& worst);
+  void settle(CollectiveGroup::Wires& worst);
+  template <class Member>
+  void add_exchange(size_t count, Member member, CollectiveGroup::Exchange& all);
+  void settle(CollectiveGroup::Exchange& all);
+  void add_exchanges(CollectiveGroup& group, Devices devices);
+
+  const Cluster& cluster_;
+  std::vector<int32_t> node_of_;  // per device
+  std::unordered_map<std::vector<int32_t>, CollectiveGroup, Hash, Equal> kept_;
+  size_t kept_devices_ = 0;
+  std::vector<int32_t> members_;     // of the group at hand, node after node
+  std::vector<size_t> node_first_;   // where each begins, and the end
+  std::vector<int32_t> node_count_;  // per node: its members; 0 but while sorting
+  std::vector<int32_t> nodes_;       // in order of their first devices
+  std::vector<int32_t> crossings_;   // per channel; 0 but while a group is made
+  std::vector<int32_t> crossed_;     // channels with crossings
 };
 
 /// The time of a collective over `bytes` (the full size of the tensor; of an all-to-all what one

@@ -6,6 +6,8 @@
 #include <boost/graph/dijkstra_shortest_paths.hpp>
 #include <limits>
 #include <map>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -223,6 +225,7 @@ class RouteFinder {
 
   /// Devices have the numbers of the description; switches follow as links name them.
   void number_endpoints() {
+    endpoint_.reserve(2 * spec_.devices.size() + spec_.links.size());
     for (const auto& device : spec_.devices) endpoint_.emplace(device.name, endpoint_.size());
     for (const auto& link : spec_.links)
       for (const auto* name : {&link.from, &link.to}) endpoint_.emplace(*name, endpoint_.size());
@@ -233,10 +236,8 @@ class RouteFinder {
   /// 1 for a device, 0 for a switch: devices have the first numbers.
   int32_t is_device(size_t endpoint) const { return endpoint < whole_.devices ? 1 : 0; }
 
-  int32_t add_channel(const std::string& name, double bandwidth_bytes_per_s) {
-    const int same = ++name_count_[name];
-    routes_.channels_.push_back(
-        {same == 1 ? name : fmt::format("{} #{}", name, same), bandwidth_bytes_per_s});
+  int32_t add_channel(const Channel& channel) {
+    routes_.channels_.push_back(channel);
     return static_cast<int32_t>(routes_.channels_.size()) - 1;
   }
 
@@ -244,23 +245,24 @@ class RouteFinder {
     std::vector<double> limit(whole_.endpoints, std::numeric_limits<double>::infinity());
     for (const auto& entry : spec_.switches)
       limit[endpoint_.at(entry.name)] = entry.bandwidth_bytes_per_s;
-    for (const auto& link : spec_.links) {
+    routes_.channels_.reserve(2 * spec_.links.size() + spec_.switches.size());
+    whole_.arcs.reserve(2 * spec_.links.size());
+    for (size_t i = 0; i < spec_.links.size(); ++i) {
+      const auto& link = spec_.links[i];
       const size_t a = endpoint_.at(link.from), b = endpoint_.at(link.to);
       const double width = link.bandwidth_bytes_per_s;
-      const int32_t there = add_channel(
-          fmt::format("{} {} {}", link.from, link.half_duplex ? "-" : "->", link.to), width);
-      const int32_t back = link.half_duplex
-                               ? there
-                               : add_channel(fmt::format("{} -> {}", link.to, link.from), width);
+      const auto number = static_cast<int32_t>(i);
+      const int32_t there = add_channel({width, number, -1, false});
+      const int32_t back = link.half_duplex ? there : add_channel({width, number, -1, true});
       whole_.arcs.push_back(
           {a, b, there, {is_device(b), 1, std::min(width, limit[b]), link.latency_s}});
       whole_.arcs.push_back(
           {b, a, back, {is_device(a), 1, std::min(width, limit[a]), link.latency_s}});
     }
     whole_.switch_channel.assign(whole_.endpoints, -1);
-    for (const auto& entry : spec_.switches)
-      whole_.switch_channel[endpoint_.at(entry.name)] =
-          add_channel(entry.name, entry.bandwidth_bytes_per_s);
+    for (size_t i = 0; i < spec_.switches.size(); ++i)
+      whole_.switch_channel[endpoint_.at(spec_.switches[i].name)] = add_channel(
+          {spec_.switches[i].bandwidth_bytes_per_s, -1, static_cast<int32_t>(i), false});
   }
 
   /// The part that every endpoint is in when `without` is taken away: the number of its first
@@ -293,18 +295,21 @@ class RouteFinder {
   /// Endpoints and arcs of every part with devices, ascending.
   void part() {
     const auto part = parts_without(hub_);
-    std::map<size_t, size_t> number;
+    constexpr size_t kNone = std::numeric_limits<size_t>::max();
+    std::vector<size_t> number(whole_.endpoints, kNone);
     for (size_t e = 0; e < whole_.endpoints; ++e) {
       if (e == hub_) continue;
-      if (e < whole_.devices && number.emplace(part[e], parts_.size()).second)
+      auto& found = number[part[e]];
+      if (e < whole_.devices && found == kNone) {
+        found = parts_.size();
         parts_.emplace_back();
-      if (const auto found = number.find(part[e]); found != number.end())
-        parts_[found->second].endpoints.push_back(e);
+      }
+      if (found != kNone) parts_[found].endpoints.push_back(e);
     }
     for (size_t i = 0; i < whole_.arcs.size(); ++i) {
       const Arc& arc = whole_.arcs[i];
-      const auto found = number.find(part[arc.from == hub_ ? arc.to : arc.from]);
-      if (found != number.end()) parts_[found->second].arcs.push_back(i);
+      const size_t found = number[part[arc.from == hub_ ? arc.to : arc.from]];
+      if (found != kNone) parts_[found].arcs.push_back(i);
     }
     local_.assign(whole_.endpoints, 0);
     local_channel_.assign(routes_.channels_.size(), -1);
@@ -425,8 +430,7 @@ class RouteFinder {
 
   const ClusterSpec& spec_;
   Routes& routes_;
-  std::map<std::string, size_t> endpoint_;
-  std::map<std::string, int> name_count_;
+  std::unordered_map<std::string_view, size_t> endpoint_;
   Net whole_;
   size_t hub_ = 0;
   std::vector<Part> parts_;
@@ -445,8 +449,12 @@ Wire Routes::wire(int32_t from, int32_t to) const {
   if (piece_[from] == piece_[to]) return source.wires[at(a) * at(source.devices) + at(b)];
   const auto& target = tables_[piece_of(to).table];
   const int32_t arrival = source.arrival[a];
-  Wire wire = arrivals_[arrival];
-  for (const int32_t hop : target.in_hops[way_in(target, arrival, b)]) {
+  return onward(arrivals_[arrival], target, arrival, b);
+}
+
+/// A route that comes to the switch as `wire` and goes on to device `number` of a table.
+Wire Routes::onward(Wire wire, const Table& target, int32_t arrival, int32_t number) const {
+  for (const int32_t hop : target.in_hops[way_in(target, arrival, number)]) {
     wire.latency_s += target.hops[hop].latency_s;
     wire.bandwidth_bytes_per_s =
         std::min(wire.bandwidth_bytes_per_s, target.hops[hop].bandwidth_bytes_per_s);

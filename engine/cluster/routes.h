@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace trinity {
@@ -13,8 +12,10 @@ struct ClusterSpec;
 
 /// What routes occupy: a direction of a link, a half-duplex link, or a limited switch.
 struct Channel {
-  std::string name;
   double bandwidth_bytes_per_s = 0;
+  int32_t link = -1;  ///< its number in the description; -1: of a switch
+  int32_t limit = -1; ///< that switch's number in the description; -1: of a link
+  bool back = false;  ///< from the link's second end to its first
 };
 
 /// The channels of a route, in order: a range of numbers, made of one or two parts of the tables of
@@ -94,13 +95,20 @@ class Routes {
   /// `split`: one piece, whatever the cluster.
   explicit Routes(const ClusterSpec& spec, bool split = true);
 
-  /// Of the links in order ("a -> b", "b -> a"; half duplex "a - b"), then of the limited switches.
-  /// A name that is taken (parallel links) gets " #2", " #3", ...
+  /// Of the links in order (there, back; half duplex one), then of the limited switches.
   const std::vector<Channel>& channels() const { return channels_; }
   /// Between two devices; of a device to itself 0 and 0.
   Wire wire(int32_t from, int32_t to) const;
   /// A device's way to itself is empty.
   Route route(int32_t from, int32_t to) const;
+  /// Calls visit(wire) for every different wire between two devices, and perhaps for one that leads
+  /// from a device to the switch and back into its own piece.
+  template <class Visit>
+  void for_each_wire(Visit visit) const;
+  /// The piece that a device is in, the table of that piece, and the device's number there.
+  int32_t piece(int32_t device) const { return piece_[device]; }
+  int32_t table(int32_t device) const { return piece_of(device).table; }
+  int32_t number(int32_t device) const { return number_[device]; }
   /// Numbers in the tables, for what they take of memory.
   size_t stored() const;
 
@@ -135,6 +143,7 @@ class Routes {
     size_t channels = 0;  ///< where those of its numbers begin in channel_numbers_
   };
 
+  Wire onward(Wire wire, const Table& target, int32_t arrival, int32_t number) const;
   const Piece& piece_of(int32_t device) const { return pieces_[piece_[device]]; }
   /// Where a table has the way from the switch to its device `number`.
   static size_t way_in(const Table& table, int32_t arrival, int32_t number) {
@@ -152,5 +161,17 @@ class Routes {
   std::vector<int32_t> piece_, number_;  ///< of every device: its piece, its number there
   std::vector<int32_t> channel_numbers_;
 };
+
+template <class Visit>
+void Routes::for_each_wire(Visit visit) const {
+  for (const Table& table : tables_)
+    for (size_t at = 0; at < table.wires.size(); ++at)
+      if (at % (static_cast<size_t>(table.devices) + 1) != 0) visit(table.wires[at]);
+  if (pieces_.size() < 2) return;
+  for (const Table& table : tables_)
+    for (size_t a = 0; a < arrivals_.size(); ++a)
+      for (int32_t b = 0; b < table.devices; ++b)
+        visit(onward(arrivals_[a], table, static_cast<int32_t>(a), b));
+}
 
 }  // namespace trinity

@@ -75,6 +75,8 @@ class Replication {
   };
 
   int32_t replicas_of(int32_t op) const { return replicas_[stage_[op]]; }
+  /// Those that are not made too.
+  int32_t all_replicas_of(int32_t stage) const { return std::max(options_.of, replicas_[stage]); }
   int32_t id_of(int32_t op, int32_t replica) const { return ids_[op][replica]; }
   const Operator& producer(int32_t tensor) const {
     return graph_.op(graph_.tensor(tensor).producer);
@@ -221,7 +223,8 @@ class Replication {
   /// Whether a tensor is a gradient that is reduced over the replicas.
   bool is_reduced(int32_t tensor) const {
     const int32_t op = graph_.tensor(tensor).producer;
-    if (!whole_[tensor] || is_variable(graph_.op(op)) || replicas_of(op) == 1) return false;
+    if (!whole_[tensor] || is_variable(graph_.op(op)) || all_replicas_of(stage_[op]) == 1)
+      return false;
     if (options_.shard != 1) return graph_.op(op).phase == Phase::backward;
     const auto [first, last] = boost::out_edges(op, graph_.csr());
     return std::any_of(first, last, [&](const auto& edge) {
@@ -302,7 +305,7 @@ class Replication {
         Tensor reduced = builder_.tensor(piece.tensor);
         reduced.name = fmt::format("{}/reduced@{}", graph_.tensor(gradient).name, replica);
         if (scatter) {
-          const int64_t shares = replicas_[bucket.stage];
+          const int64_t shares = all_replicas_of(bucket.stage);
           reduced.bytes = (reduced.bytes + shares - 1) / shares;
           reduced.shape.clear();
         }
@@ -448,7 +451,7 @@ Replicated replicate(const Graph& graph, int32_t replicas, const ReplicaOptions&
         fmt::format("replicating graph '{}': expected the devices of {} operators, got {}",
                     graph.name(), count, options.device_of.size()));
   const std::vector<int32_t> stage(count, 0);
-  if (replicas == 1) {
+  if (std::max(replicas, options.of) == 1) {
     std::vector<int32_t> origin(count);
     std::iota(origin.begin(), origin.end(), 0);
     return {graph, std::move(origin), stage, stage};

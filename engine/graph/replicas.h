@@ -28,6 +28,9 @@ struct ReplicaOptions {
   /// replicate() only: of every operator the bytes that its copies gather in a collective of their
   /// own, 0 of those that gather nothing; or empty.
   std::span<const int64_t> gathered = {};
+  /// replicate() only: how many replicas there are of which those that are asked for are made; 0:
+  /// no others. Collectives are between those that are made.
+  int32_t of = 0;
 };
 
 /// Copies of a graph that train together as one graph, and where its operators come from.

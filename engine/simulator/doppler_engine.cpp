@@ -306,7 +306,7 @@ void DopplerEngine::choose(const int32_t* placement, int64_t limit_ns, Record& r
 
 void DopplerEngine::run(std::span<const int32_t> placement, int64_t limit_ns, Record& record) {
   const bool limited = limit_ns != kNoLimit;
-  record.begin(problem_, placement, nullptr, limited);
+  record.begin(problem_, Plan{placement}, limited);
   std::copy(inputs_.begin(), inputs_.end(), missing_.begin());
   std::fill(devices_.begin(), devices_.end(), Device{-1, -1, false});
   near_.clear();  // a run may have been cut short

@@ -36,20 +36,14 @@ EventLoop::EventLoop(const Problem& problem)
     : problem_(problem),
       members_(!problem.graph().collectives().empty()),
       flows_(problem.cluster()),
-      waiting_(static_cast<size_t>(problem.devices())),
       contention_(problem),
-      sent_(static_cast<size_t>(problem.max_outputs()) * static_cast<size_t>(problem.devices())) {
-  const auto d = static_cast<size_t>(problem.devices());
-  if (problem.rules().queue == QueueModel::pair) queue_free_.resize(d * d);
-  if (problem.rules().queue == QueueModel::route)
-    queue_free_.resize(problem.cluster().channels().size());
-}
+      groups_(problem.cluster()) {}
 
 void EventLoop::run(const Plan& plan, int64_t limit_ns, Record& record) {
   begin(plan, limit_ns, record);
   begin_tasks();
   instant();
-  while (unfinished_ > 0 && !record.rejected) {
+  while (unfinished_ > 0 && !record.rejected && !record.ambiguous) {
     const int64_t next = next_instant();
     if (next == kNever) report_deadlock();
     now_ns_ = next;
@@ -67,13 +61,14 @@ void EventLoop::begin(const Plan& plan, int64_t limit_ns, Record& record) {
   limit_ns_ = limit_ns;
   now_ns_ = 0;
   record_ = &record;
-  record.begin(problem_, plan.placement, plan.schedule, limit_ns != kNoLimit);
+  record.begin(problem_, plan, limit_ns != kNoLimit);
   const auto n = static_cast<size_t>(problem_.operators());
-  const auto d = static_cast<size_t>(problem_.devices());
+  const auto d = static_cast<size_t>(plan.devices(problem_));
   missing_.resize(n * static_cast<size_t>(micro_batches_));
   ready_ns_.assign(missing_.size(), -1);
   to_end_.assign(n, micro_batches_);
   last_ended_.assign(n, -1);
+  if (waiting_.size() < d) waiting_.resize(d);
   for (auto& heap : waiting_) heap.clear();
   for (auto* heap : {&ends_, &arriving_, &frees_, &begins_, &bookable_}) heap->clear();
   if (dispatch_ == DispatchRule::order)
@@ -86,12 +81,29 @@ void EventLoop::begin(const Plan& plan, int64_t limit_ns, Record& record) {
   touched_.assign(d, false);
   touched_list_.clear();
   arrivals_.clear();
-  std::fill(sent_.begin(), sent_.end(), -1);
-  std::fill(queue_free_.begin(), queue_free_.end(), 0);
+  sent_.assign(static_cast<size_t>(problem_.max_outputs()) * d, -1);
+  queue_.assign(queue_count(d), {});
   if (fair()) flows_.clear();
   if (receiver())
     to_copy_.assign(
         static_cast<size_t>(problem_.outputs()) * d * static_cast<size_t>(micro_batches_), -1);
+}
+
+size_t EventLoop::queue_count(size_t devices) const {
+  switch (problem_.rules().queue) {
+    case QueueModel::sender:
+      return devices;
+    case QueueModel::pair:
+      return plan_.quotient ? static_cast<size_t>(plan_.quotient->queues) : devices * devices;
+    case QueueModel::route:
+      return plan_.quotient ? static_cast<size_t>(plan_.quotient->queues)
+                            : problem_.cluster().channels().size();
+    case QueueModel::none:
+    case QueueModel::fair:
+    case QueueModel::receiver:
+      break;
+  }
+  return 0;
 }
 
 /// Counts what every task waits for; those that wait for nothing are ready at 0.
@@ -138,7 +150,7 @@ int64_t EventLoop::next_instant() {
 /// Everything due now, in the order that simulator.h gives.
 void EventLoop::instant() {
   begin_instant();
-  for (; !record_->rejected; stop_.step()) {
+  for (; !record_->rejected && !record_->ambiguous; stop_.step()) {
     if (next_end() == now_ns_)
       end_task(pop(ends_));
     else if (first_of(arriving_) == now_ns_)
@@ -154,6 +166,8 @@ void EventLoop::instant() {
 
 /// Flows that end arrive now, pauses that end free their device, latencies that end begin flows.
 void EventLoop::begin_instant() {
+  turn_ = 0;
+  before_instant_ = arrivals_.size();
   if (fair()) {
     ended_flows_.clear();
     flows_.advance(now_ns_, ended_flows_);
@@ -232,6 +246,7 @@ void EventLoop::start(int32_t task, int32_t device) {
   auto& state = record_->devices[d];
   const int64_t begin = receiver() ? copy_inputs(task, device) : now_ns_;
   const int64_t cost = state.cost_ns[op_of(task)], end = begin + cost;
+  turn_ += end == now_ns_;
   running_[d] = task;
   begin_ns_[d] = begin;
   if (cost > 0 && contention_.applies(device)) {
@@ -332,8 +347,7 @@ void EventLoop::hand_out(int32_t task, int32_t op) {
     if (is_there) give((sum ? micro_batches_ - 1 : micro) * n + reader.op, reader.op);
     if (to == from) continue;
     auto& sent =
-        sent_[static_cast<size_t>(reader.output) * static_cast<size_t>(problem_.devices()) +
-              static_cast<size_t>(to)];
+        sent_[static_cast<size_t>(reader.output) * devices() + static_cast<size_t>(to)];
     if (sent == task) continue;
     sent = task;
     enqueue(task, reader.output, from, to);
@@ -344,7 +358,7 @@ void EventLoop::hand_out(int32_t task, int32_t op) {
 int32_t& EventLoop::copy_of(int32_t task, int32_t tensor, int32_t device) {
   const auto run = static_cast<size_t>(micro_of(task));
   return to_copy_[(run * static_cast<size_t>(problem_.outputs()) + static_cast<size_t>(tensor)) *
-                      static_cast<size_t>(problem_.devices()) +
+                      devices() +
                   static_cast<size_t>(device)];
 }
 
@@ -364,7 +378,7 @@ int64_t EventLoop::copy_inputs(int32_t task, int32_t device) {
     number = -1;
     copy.start_ns = done;
     copy.end_ns = done +=
-        problem_.wire_ns(copy.from, device, problem_.output_bytes(producer, copy.output));
+        wire_ns(copy.from, device, problem_.output_bytes(producer, copy.output));
     record_->devices[copy.from].send_ns += copy.end_ns - copy.start_ns;
   }
   return done;
@@ -375,7 +389,7 @@ void EventLoop::enqueue(int32_t task, int32_t output, int32_t from, int32_t to) 
   auto& sender = record_->devices[from];
   sender.sent_bytes += bytes;
   record_->devices[to].received_bytes += bytes;
-  ++record_->transfers;
+  record_->transfers += plan_.quotient ? plan_.quotient->copies[from] : 1;
   const auto index = static_cast<int32_t>(record_->copy_count);
   const auto arrival = static_cast<int32_t>(arrivals_.size());
   record_->add_copy({now_ns_, now_ns_, task, output, from, to});
@@ -390,7 +404,7 @@ void EventLoop::enqueue(int32_t task, int32_t output, int32_t from, int32_t to) 
   }
   queues_.clear();
   collect_queues(from, to);
-  const int64_t wire = problem_.wire_ns(from, to, bytes), start = book(wire);
+  const int64_t wire = wire_ns(from, to, bytes), start = book(wire, false);
   auto& copy = record_->copies[index];
   copy.start_ns = start;
   copy.end_ns = start + wire;
@@ -399,32 +413,37 @@ void EventLoop::enqueue(int32_t task, int32_t output, int32_t from, int32_t to) 
 
 /// Adds what a transfer between two devices occupies to queues_.
 void EventLoop::collect_queues(int32_t from, int32_t to) {
-  const auto f = static_cast<size_t>(from);
-  switch (problem_.rules().queue) {
-    case QueueModel::sender:
-      queues_.push_back(&record_->devices[f].send_free_ns);
-      break;
-    case QueueModel::pair:
-      queues_.push_back(
-          &queue_free_[f * static_cast<size_t>(problem_.devices()) + static_cast<size_t>(to)]);
-      break;
-    case QueueModel::route:
-      for (const int32_t channel : problem_.cluster().route(from, to))
-        queues_.push_back(&queue_free_[channel]);
-      break;
-    case QueueModel::none:
-    case QueueModel::fair:
-    case QueueModel::receiver:
-      break;
-  }
+  const auto model = problem_.rules().queue;
+  if (model == QueueModel::sender)
+    queues_.push_back(from);
+  else if (plan_.quotient && (model == QueueModel::pair || model == QueueModel::route))
+    add_queues(plan_.quotient->path(from, to));
+  else if (model == QueueModel::pair)
+    queues_.push_back(from * static_cast<int32_t>(devices()) + to);
+  else if (model == QueueModel::route)
+    for (const int32_t channel : problem_.cluster().route(from, to)) queues_.push_back(channel);
 }
 
 /// Occupies all of queues_ at once for `duration_ns`; returns from when.
-int64_t EventLoop::book(int64_t duration_ns) {
+int64_t EventLoop::book(int64_t duration_ns, bool collective) {
   int64_t start = now_ns_;
-  for (const int64_t* free : queues_) start = std::max(start, *free);
-  for (int64_t* free : queues_) *free = start + duration_ns + problem_.rules().link_dead_ns;
+  for (const int32_t queue : queues_) start = std::max(start, queue_[queue].free_ns);
+  for (const int32_t queue : queues_) {
+    queue_[queue].free_ns = start + duration_ns + problem_.rules().link_dead_ns;
+    if (plan_.quotient) check_turn(queue_[queue], collective);
+  }
   return start;
+}
+
+/// What is queued at one instant in different turns, or after a collective in a later turn, may be
+/// queued in another order where a device that is like this one comes to it later.
+void EventLoop::check_turn(Queue& queue, bool collective) {
+  if (queue.booked_ns == now_ns_ &&
+      (queue.turn != turn_ || (turn_ > 0 && (queue.collective || collective))))
+    record_->ambiguous = true;
+  queue.booked_ns = now_ns_;
+  queue.turn = turn_;
+  queue.collective = collective;
 }
 
 /// Lets the flows of an arrival begin after its latency; without bytes it arrives then.
@@ -452,6 +471,7 @@ void EventLoop::begin_flows(int32_t arrival) {
 }
 
 void EventLoop::arrive(int32_t arrival) {
+  turn_ += static_cast<size_t>(arrival) >= before_instant_;
   const auto entry = arrivals_[arrival];
   if (entry.collective)
     arrive_collective(record_->collectives[entry.index]);
@@ -484,14 +504,35 @@ void EventLoop::find_ring(int32_t collective) {
   ring_.erase(std::unique(ring_.begin(), ring_.end()), ring_.end());
 }
 
+/// All devices of a collective; find_ring() has found those of its members.
+const CollectiveGroup& EventLoop::group_of(int32_t collective) {
+  const auto& about = problem_.graph().collectives()[collective];
+  std::span<const int32_t> devices = ring_;
+  if (plan_.quotient) devices = plan_.quotient->members[plan_.quotient->group[collective]];
+  const auto& group = groups_.find(devices, about.kind == CollectiveKind::all_to_all);
+  if (!fair() && !group.applies(about.kind, about.algorithm))
+    collective_cost(problem_.cluster(), about.kind, about.algorithm, devices, about.bytes);
+  return group;
+}
+
+/// Adds what a collective between several devices occupies to queues_.
+void EventLoop::collect_group_queues(int32_t collective) {
+  const auto model = problem_.rules().queue;
+  if (plan_.quotient && (model == QueueModel::pair || model == QueueModel::route))
+    return add_queues(plan_.quotient->group_queues[plan_.quotient->group[collective]]);
+  for (size_t i = 0; i < ring_.size(); ++i)
+    collect_queues(ring_[i], model == QueueModel::sender ? ring_[i] : ring_[(i + 1) % ring_.size()]);
+}
+
 void EventLoop::book_collective(int32_t collective, int32_t micro) {
   const auto& about = problem_.graph().collectives()[collective];
   find_ring(collective);
-  const auto algorithm = fair() ? CollectiveAlgorithm::ring : about.algorithm;
-  const auto cost = collective_cost(problem_.cluster(), about.kind, algorithm, ring_, about.bytes);
+  const auto& group = group_of(collective);
+  const auto cost =
+      group.cost(about.kind, fair() ? CollectiveAlgorithm::ring : about.algorithm, about.bytes);
   if (!(cost.time_s() < 1e6))
     throw LimitError(fmt::format("collective '{}' would take {} s", about.name, cost.time_s()));
-  const bool alone = ring_.size() == 1;
+  const bool alone = group.size() == 1;
   const auto sent = static_cast<int64_t>(std::llround(cost.sent_bytes));
   const auto arrival = static_cast<int32_t>(arrivals_.size());
   arrivals_.push_back({static_cast<int32_t>(record_->collectives.size()), true,
@@ -507,11 +548,10 @@ void EventLoop::book_collective(int32_t collective, int32_t micro) {
     return;
   }
   queues_.clear();
-  for (size_t i = 0; i < ring_.size() && !alone; ++i)
-    collect_queues(ring_[i], ring_[(i + 1) % ring_.size()]);
+  if (!alone) collect_group_queues(collective);
   const int64_t duration = std::llround(cost.time_s() * 1e9);
   auto& run = record_->collectives.back();
-  run.start_ns = book(duration);
+  run.start_ns = book(duration, true);
   run.end_ns = run.start_ns + duration;
   if (run.end_ns > (int64_t{1} << 61))
     throw LimitError(
@@ -526,7 +566,7 @@ void EventLoop::arrive_collective(CollectiveRun& booked) {
   booked.end_ns = now_ns_;
   const CollectiveRun run = booked;
   find_ring(run.collective);
-  if (ring_.size() > 1)
+  if (ring_.size() > 1 || group_of(run.collective).size() > 1)
     for (const int32_t device : ring_)
       record_->devices[device].send_ns += run.end_ns - run.start_ns;
   record_->step_ns = std::max(record_->step_ns, now_ns_);
@@ -538,7 +578,7 @@ void EventLoop::arrive_collective(CollectiveRun& booked) {
 void EventLoop::report_deadlock() {
   std::string text;
   int shown = 0;
-  for (int32_t d = 0; d < problem_.devices(); ++d) {
+  for (int32_t d = 0; d < static_cast<int32_t>(devices()); ++d) {
     if (dispatch_ == DispatchRule::order) choice(d);  // passes over what does not run on devices
     const int32_t at = dispatch_ == DispatchRule::order ? next_in_order_[d] : 0;
     if (dispatch_ != DispatchRule::order ||
@@ -547,7 +587,8 @@ void EventLoop::report_deadlock() {
     const int32_t task = plan_.schedule->order[at];
     if (++shown <= 8)
       text += fmt::format("{}device '{}' waits for '{}' of micro-batch {}", shown > 1 ? "; " : "",
-                          problem_.cluster().device(d).name, problem_.graph().op(op_of(task)).name,
+                          problem_.cluster().device(plan_.cluster_device(d)).name,
+                          problem_.graph().op(op_of(task)).name,
                           micro_of(task) + 1);
   }
   if (shown == 0)

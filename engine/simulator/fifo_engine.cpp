@@ -254,7 +254,7 @@ void FifoEngine::choose(const int32_t* placement, int64_t limit_ns, Record& reco
 }
 
 void FifoEngine::run(std::span<const int32_t> placement, int64_t limit_ns, Record& record) {
-  record.begin(problem_, placement, nullptr, limit_ns != kNoLimit);
+  record.begin(problem_, Plan{placement}, limit_ns != kNoLimit);
   std::memcpy(state_.data(), missing_image_.data(), state_.size() * sizeof(uint64_t));
   for (auto& arrival : arrivals_) arrival.op = -1;
   std::fill(pair_free_.begin(), pair_free_.end(), 0);

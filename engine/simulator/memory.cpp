@@ -8,7 +8,7 @@ namespace trinity {
 namespace {
 
 /// Above this number of devices a table of hints would be larger than it is worth.
-constexpr int32_t kHintedDevices = 32;
+constexpr size_t kHintedDevices = 32;
 
 }  // namespace
 
@@ -16,9 +16,7 @@ SlotMemory::SlotMemory(const Problem& problem)
     : problem_(problem),
       members_(!problem.graph().collectives().empty()),
       held_bytes_(problem.held_bytes().begin(), problem.held_bytes().end()),
-      accumulates_(static_cast<size_t>(problem.outputs()), false),
-      last_use_(static_cast<size_t>(problem.max_outputs()) *
-                static_cast<size_t>(problem.devices())) {
+      accumulates_(static_cast<size_t>(problem.outputs()), false) {
   std::vector<int32_t> viewed(static_cast<size_t>(problem.operators()), -1);
   for (int32_t o = 0; o < problem.operators(); ++o) {
     producer_.insert(producer_.end(),
@@ -37,8 +35,6 @@ SlotMemory::SlotMemory(const Problem& problem)
     viewed_.push_back(viewed[o]);
     held_bytes_[problem.first_output(o)] = 0;
   }
-  const int32_t d = problem.devices();
-  if (d <= kHintedDevices) hints_.resize(static_cast<size_t>(d) * static_cast<size_t>(d));
 }
 
 void SlotMemory::account(std::span<const int32_t> placement, const Record& record, Metrics& metrics,
@@ -54,8 +50,10 @@ void SlotMemory::begin(std::span<const int32_t> placement, const Record& record)
   record_ = &record;
   accumulating_ = record.micro_batches > 1 && !record.stream;
   delta_.assign(static_cast<size_t>(record.first_position.back()) + 1, 0);
-  const auto d_count = static_cast<size_t>(problem_.devices());
-  for (size_t i = 0; i < hints_.size(); ++i) hints_[i] = record.first_position[i % d_count];
+  devices_ = record.devices.size();
+  last_use_.resize(static_cast<size_t>(problem_.max_outputs()) * devices_);
+  hints_.resize(devices_ <= kHintedDevices ? devices_ * devices_ : 0);
+  for (size_t i = 0; i < hints_.size(); ++i) hints_[i] = record.first_position[i % devices_];
 }
 
 /// The slot of `device` that `time_ns` falls into. The instants of one `from` come almost in order,
@@ -65,8 +63,7 @@ inline int32_t SlotMemory::slot_at(int32_t device, int64_t time_ns, int32_t from
   const int64_t* start = record_->start_at.data();
   const int32_t first = record_->first_position[device];
   const int32_t last = record_->first_position[static_cast<size_t>(device) + 1] - 2;
-  int32_t& hint = hints_[static_cast<size_t>(from) * static_cast<size_t>(problem_.devices()) +
-                         static_cast<size_t>(device)];
+  int32_t& hint = hints_[static_cast<size_t>(from) * devices_ + static_cast<size_t>(device)];
   int32_t at = hint;
   while (at > first && start[at] > time_ns) --at;
   while (at + 8 <= last) {

@@ -37,13 +37,13 @@ class SlotMemory {
   }
   void hold_accumulated();
   int32_t& last_use(int32_t output, int32_t device) {
-    return last_use_[static_cast<size_t>(output) * static_cast<size_t>(problem_.devices()) +
-                     static_cast<size_t>(device)];
+    return last_use_[static_cast<size_t>(output) * devices_ + static_cast<size_t>(device)];
   }
   void sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* levels) const;
 
   const Problem& problem_;
   const bool members_;
+  size_t devices_ = 0;                  // of the record
   std::vector<int32_t> producer_;       // per output
   std::vector<int64_t> held_bytes_;     // per output: 0 for views
   std::vector<int32_t> view_, viewed_;  // view operators, descending, and the edges they view

@@ -51,7 +51,7 @@ void PlacetoEngine::offer(int64_t time_ns, int32_t kind, int32_t number, int32_t
 void PlacetoEngine::run(std::span<const int32_t> placement, Record& record) {
   placement_ = placement;
   record_ = &record;
-  record.begin(problem_, placement, nullptr, false);
+  record.begin(problem_, Plan{placement}, false);
   missing_.clear();
   for (int32_t o = 0; o < problem_.operators(); ++o) missing_.push_back(problem_.missing(o));
   if (record.tasks)

@@ -26,7 +26,7 @@ class StrategyPricer::Making {
 };
 
 StrategyPricer::StrategyPricer(std::shared_ptr<const Problem> problem, ThreadPool& pool)
-    : problem_(std::move(problem)), pool_(pool) {}
+    : problem_(std::move(problem)), pool_(pool), symmetry_(problem_) {}
 
 BoundStrategy StrategyPricer::bind(const Strategy& strategy, const BindGraph& bind) {
   const auto found = structure(strategy, bind);
@@ -105,6 +105,13 @@ void StrategyPricer::price(const Strategy& strategy, Metrics& metrics, int64_t l
   if (find_price(strategy, metrics) && !(strict && metrics.unscheduled)) {
     if (metrics.step_time_ns > limit_ns) metrics.reject(limit_ns);
     return;
+  }
+  if (strategy.parallelism && !bind) {
+    check_mesh(*strategy.parallelism, problem_->cluster());
+    if (symmetry_.price(strategy, metrics, limit_ns)) {
+      if (!metrics.rejected) keep_price(strategy, metrics);
+      return;
+    }
   }
   const auto made = structure(strategy, bind);
   const auto arranged = arrange(*made->made, strategy);

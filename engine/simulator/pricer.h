@@ -10,6 +10,7 @@
 
 #include "base/thread_pool.h"
 #include "simulator/batch.h"
+#include "simulator/symmetry_pricer.h"
 #include "strategy/lower.h"
 
 namespace trinity {
@@ -69,6 +70,7 @@ class StrategyPricer {
 
   std::shared_ptr<const Problem> problem_;
   ThreadPool& pool_;
+  SymmetryPricer symmetry_;  // of meshes without a cost model of their own
   std::mutex mutex_;  // of all below
   std::condition_variable made_;
   std::list<std::shared_ptr<Structure>> structures_;  // the latest first

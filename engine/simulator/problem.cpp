@@ -18,6 +18,9 @@ namespace {
 /// The longest single pause, latency or operator: 1e6 s.
 constexpr int64_t kLongest = 1'000'000'000'000'000;
 
+/// Wires of all pairs stand in a table up to so many devices: 4 MB.
+constexpr int32_t kTabledDevices = 512;
+
 }  // namespace
 
 SimulationRules SimulationRules::standard(const Cluster& cluster) {
@@ -118,11 +121,13 @@ void Problem::bind_contention() {
 void Problem::bind_costs(const CostFunction& cost) {
   const auto n = static_cast<size_t>(operators());
   std::map<std::pair<int32_t, double>, int32_t> classes;
+  const auto kinds = cluster_->kinds();  // a cost model of one's own may go by names
   least_cost_ns_.assign(n, std::numeric_limits<int64_t>::max());
   for (int32_t d = 0; d < devices(); ++d) {
     const auto& device = cluster_->device(d);
     const auto [found, added] =
-        classes.emplace(std::pair(device.type, device.speed), cost_classes_);
+        classes.emplace(std::pair(cost ? device.type : kinds[device.type], device.speed),
+                        cost_classes_);
     cost_class_.push_back(found->second);
     if (!added) continue;
     ++cost_classes_;
@@ -182,31 +187,62 @@ void Problem::bind_edges() {
   }
 }
 
+Problem::Wire Problem::rounded(const trinity::Wire& wire) {
+  return {std::llround(wire.latency_s * 1e9), wire.bandwidth_bytes_per_s / 1e9};
+}
+
+Problem::Wire Problem::found_wire(int32_t from, int32_t to) const {
+  return from == to ? Wire{} : rounded(cluster_->wire(from, to));
+}
+
+/// Throws LimitError for a latency that the clock does not take.
+void Problem::check_latency(const trinity::Wire& wire, const std::string& route) const {
+  if (!(wire.latency_s * 1e9 <= static_cast<double>(kLongest)))
+    throw LimitError(fmt::format(
+        "cluster '{}': {} has a latency of {} s, more than the simulator's clock takes",
+        cluster_->name(), route, wire.latency_s));
+}
+
+void Problem::check_latencies() const {
+  if (devices() > kTabledDevices)
+    return cluster_->routes().for_each_wire(
+        [this](const trinity::Wire& wire) { check_latency(wire, "a route"); });
+  for (int32_t a = 0; a < devices(); ++a)
+    for (int32_t b = 0; b < devices(); ++b)
+      if (const auto wire = cluster_->wire(a, b); a != b && !(wire.latency_s < 1))
+        check_latency(wire, fmt::format("the route from '{}' to '{}'", cluster_->device(a).name,
+                                        cluster_->device(b).name));
+}
+
 void Problem::bind_wires() {
-  const auto n = static_cast<size_t>(devices());
-  latency_ns_.assign(n * n, 0);
-  bytes_per_ns_.assign(n * n, std::numeric_limits<double>::infinity());
-  bool uniform = true;
-  for (int32_t a = 0; a < devices(); ++a) {
-    for (int32_t b = 0; b < devices(); ++b) {
-      if (a == b) continue;
-      const size_t at = static_cast<size_t>(a) * n + static_cast<size_t>(b);
-      const Wire wire = cluster_->wire(a, b);
-      if (!(wire.latency_s * 1e9 <= static_cast<double>(kLongest)))
-        throw LimitError(fmt::format(
-            "cluster '{}': the route from '{}' to '{}' has a latency of {} s, more than the "
-            "simulator's clock takes",
-            cluster_->name(), cluster_->device(a).name, cluster_->device(b).name, wire.latency_s));
-      latency_ns_[at] = std::llround(wire.latency_s * 1e9);
-      bytes_per_ns_[at] = wire.bandwidth_bytes_per_s / 1e9;
-      uniform =
-          uniform && latency_ns_[at] == latency_ns_[1] && bytes_per_ns_[at] == bytes_per_ns_[1];
-    }
+  check_latencies();
+  const auto note = [this](const Wire& wire) {
+    longest_latency_ns_ = std::max(longest_latency_ns_, wire.latency_ns);
+    least_bytes_per_ns_ = std::min(least_bytes_per_ns_, wire.bytes_per_ns);
+  };
+  if (devices() > kTabledDevices) {
+    cluster_->routes().for_each_wire([&](const trinity::Wire& wire) { note(rounded(wire)); });
+    return;
   }
-  if (!uniform) return;
+  std::vector<Wire> wires;
+  for (int32_t a = 0; a < devices(); ++a)
+    for (int32_t b = 0; b < devices(); ++b) {
+      wires.push_back(found_wire(a, b));
+      if (a != b) note(wires.back());
+    }
+  wires_ = std::move(wires);
+  bind_uniform_wires();
+}
+
+void Problem::bind_uniform_wires() {
+  const auto n = static_cast<size_t>(devices());
+  for (size_t at = 1; at < wires_.size(); ++at)
+    if (at % (n + 1) != 0 && (wires_[at].latency_ns != wires_[1].latency_ns ||
+                              wires_[at].bytes_per_ns != wires_[1].bytes_per_ns))
+      return;
   for (const int64_t bytes : output_bytes_) {
     const bool representable =
-        devices() > 1 && static_cast<double>(bytes) / bytes_per_ns_[1] < 4e18;
+        devices() > 1 && static_cast<double>(bytes) / wires_[1].bytes_per_ns < 4e18;
     uniform_wire_ns_.push_back(representable ? wire_ns(0, 1, bytes) : 0);  // see check_range()
   }
 }
@@ -246,9 +282,8 @@ void Problem::check_range() {
                                      static_cast<size_t>(o)]);
     longest_step_ns_ += static_cast<double>(slowest + rules_.device_dead_ns);
   }
-  const auto latency =
-      static_cast<double>(*std::max_element(latency_ns_.begin(), latency_ns_.end()));
-  const double rate = *std::min_element(bytes_per_ns_.begin(), bytes_per_ns_.end());
+  const auto latency = static_cast<double>(longest_latency_ns_);
+  const double rate = least_bytes_per_ns_;
   for (int32_t o = 0; o < operators() && devices() > 1; ++o)
     for (const auto& reader : readers(o))
       longest_step_ns_ += latency + static_cast<double>(rules_.link_dead_ns) + 1 +

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -93,15 +94,11 @@ class Problem {
 
   /// Latency plus bytes over bandwidth, rounded once.
   int64_t wire_ns(int32_t from, int32_t to, int64_t bytes) const {
-    const size_t at =
-        static_cast<size_t>(from) * static_cast<size_t>(devices()) + static_cast<size_t>(to);
-    return latency_ns_[at] +
-           static_cast<int64_t>(static_cast<double>(bytes) / bytes_per_ns_[at] + 0.5);
+    const Wire wire = this->wire(from, to);
+    return wire.latency_ns +
+           static_cast<int64_t>(static_cast<double>(bytes) / wire.bytes_per_ns + 0.5);
   }
-  int64_t latency_ns(int32_t from, int32_t to) const {
-    return latency_ns_[static_cast<size_t>(from) * static_cast<size_t>(devices()) +
-                       static_cast<size_t>(to)];
-  }
+  int64_t latency_ns(int32_t from, int32_t to) const { return wire(from, to).latency_ns; }
   /// Wire times of all tensors (see first_output()) where every pair of devices has the same
   /// latency and bandwidth; empty otherwise.
   std::span<const int64_t> uniform_wires() const { return uniform_wire_ns_; }
@@ -150,10 +147,25 @@ class Problem {
   void check_memory() const;
 
  private:
+  /// A route's latency and rate; of a device to itself 0 and infinity.
+  struct Wire {
+    int64_t latency_ns = 0;
+    double bytes_per_ns = std::numeric_limits<double>::infinity();
+  };
+  Wire wire(int32_t from, int32_t to) const {
+    if (wires_.empty()) return found_wire(from, to);
+    return wires_[static_cast<size_t>(from) * static_cast<size_t>(devices()) +
+                  static_cast<size_t>(to)];
+  }
+  Wire found_wire(int32_t from, int32_t to) const;
+  static Wire rounded(const trinity::Wire& wire);
+  void check_latency(const trinity::Wire& wire, const std::string& route) const;
+  void check_latencies() const;
   void bind_costs(const CostFunction& cost);
   void bind_contention();
   void bind_edges();
   void bind_wires();
+  void bind_uniform_wires();
   void bind_aliases();
   void bind_tails();
   void check_rules() const;
@@ -165,8 +177,12 @@ class Problem {
   std::vector<int32_t> cost_class_;
   int32_t cost_classes_ = 0;
   std::vector<int64_t> cost_ns_, least_cost_ns_, tail_ns_;
-  std::vector<int64_t> output_bytes_, held_bytes_, fixed_bytes_, latency_ns_, uniform_wire_ns_;
-  std::vector<double> bytes_per_ns_;
+  std::vector<int64_t> output_bytes_, held_bytes_, fixed_bytes_, uniform_wire_ns_;
+  /// Of all pairs; empty for more devices than kTabledDevices, whose wires are looked up as they are
+  /// asked for.
+  std::vector<Wire> wires_;
+  int64_t longest_latency_ns_ = 0;
+  double least_bytes_per_ns_ = std::numeric_limits<double>::infinity();
   std::vector<Reader> readers_;
   std::vector<int32_t> reader_offsets_, output_offsets_, missing_, alias_;
   std::vector<bool> once_;

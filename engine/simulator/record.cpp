@@ -4,22 +4,23 @@
 
 namespace trinity {
 
-void Record::begin(const Problem& problem, std::span<const int32_t> placement,
-                   const Schedule* schedule, bool limited) {
+void Record::begin(const Problem& problem, const Plan& plan, bool limited) {
+  const auto placement = plan.placement;
+  const Schedule* schedule = plan.schedule;
   micro_batches = schedule ? schedule->runs() : 1;
   stream = schedule && schedule->stream > 0;
   weight_versions = {};
   if (schedule) weight_versions = schedule->weight_versions;
   run_end_ns.assign(stream ? static_cast<size_t>(micro_batches) : 0, 0);
   const auto n = static_cast<size_t>(problem.operators());
-  const auto d_count = static_cast<size_t>(problem.devices());
+  const auto d_count = static_cast<size_t>(plan.devices(problem));
   const size_t all = n * static_cast<size_t>(micro_batches);
   devices.assign(d_count, {});
   for (size_t d = 0; d < d_count; ++d)
-    devices[d].cost_ns = problem.costs(static_cast<int32_t>(d)).data();
+    devices[d].cost_ns = problem.costs(plan.cluster_device(static_cast<int32_t>(d))).data();
   step_ns = last_ns = 0;
   transfers = 0;
-  rejected = swept = false;
+  rejected = ambiguous = swept = false;
   copy_count = 0;
   order.clear();
   collectives.clear();

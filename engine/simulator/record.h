@@ -44,6 +44,7 @@ struct Record {
   int64_t last_ns = 0;  ///< the last event, pauses included
   int32_t transfers = 0;
   bool rejected = false;
+  bool ambiguous = false;  ///< a quotient does not tell the order of a queue (Simulator::run)
 
   /// Compute tasks of device d take positions first_position[d] + k in order of their start; a
   /// device without any has one position all the same, and every device one spare one at the end.
@@ -62,10 +63,8 @@ struct Record {
   std::vector<CollectiveRun> collectives;
   std::vector<int64_t> ready_ns, end_ns;  ///< per task
 
-  /// Starts a run of a schedule (null: one micro-batch): devices at rest, positions laid out,
-  /// everything else empty.
-  void begin(const Problem& problem, std::span<const int32_t> placement, const Schedule* schedule,
-             bool limited);
+  /// Starts a run of a plan: devices at rest, positions laid out, everything else empty.
+  void begin(const Problem& problem, const Plan& plan, bool limited);
   void add_copy(const Copy& copy) {
     if (copy_count == copies.size()) copies.resize(2 * copy_count + 64);
     copies[copy_count++] = copy;

@@ -14,9 +14,10 @@
 namespace trinity {
 namespace {
 
-void check_order(const Problem& problem, const Schedule& schedule) {
+void check_order(const Problem& problem, const Plan& plan) {
+  const auto& schedule = *plan.schedule;
   const auto& first = schedule.order_first;
-  if (first.size() != static_cast<size_t>(problem.devices()) + 1 || first.front() != 0 ||
+  if (first.size() != static_cast<size_t>(plan.devices(problem)) + 1 || first.front() != 0 ||
       first.back() != static_cast<int32_t>(schedule.order.size()) ||
       !std::is_sorted(first.begin(), first.end()))
     throw ArgumentError(
@@ -37,7 +38,7 @@ void check_order(const Problem& problem, const Schedule& schedule) {
 
 void check_order_devices(const Problem& problem, const Plan& plan) {
   const auto& schedule = *plan.schedule;
-  for (int32_t d = 0; d < problem.devices(); ++d) {
+  for (int32_t d = 0; d < plan.devices(problem); ++d) {
     for (int32_t i = schedule.order_first[d]; i < schedule.order_first[static_cast<size_t>(d) + 1];
          ++i) {
       const int32_t op = schedule.order[i] % problem.operators();
@@ -45,8 +46,9 @@ void check_order_devices(const Problem& problem, const Plan& plan) {
       if (placed != d)
         throw ArgumentError(
             fmt::format("the order of device '{}' names operator '{}', which is placed on '{}'",
-                        problem.cluster().device(d).name, problem.graph().op(op).name,
-                        problem.cluster().device(placed).name));
+                        problem.cluster().device(plan.cluster_device(d)).name,
+                        problem.graph().op(op).name,
+                        problem.cluster().device(plan.cluster_device(placed)).name));
     }
   }
 }
@@ -100,8 +102,20 @@ void check(const Problem& problem, const Plan& plan) {
                                     problem.graph().name(), problem.operators(),
                                     schedule.priority.size()));
   if (schedule.dispatch != DispatchRule::order) return;
-  check_order(problem, schedule);
+  check_order(problem, plan);
   check_order_devices(problem, plan);
+}
+
+/// Metrics of simulated devices become those of all that they stand for.
+void spread(const Problem& problem, const Quotient& quotient, Metrics& metrics) {
+  const std::vector<DeviceMetrics> simulated = std::move(metrics.devices);
+  metrics.devices.assign(static_cast<size_t>(problem.devices()), {});
+  metrics.total_communication_bytes = 0;
+  for (size_t d = 0; d < metrics.devices.size(); ++d) {
+    if (quotient.of[d] < 0) continue;
+    metrics.devices[d] = simulated[quotient.of[d]];
+    metrics.total_communication_bytes += metrics.devices[d].bytes_sent;
+  }
 }
 
 }  // namespace
@@ -196,7 +210,8 @@ void Simulator::Scratch::account(const Plan& plan, Metrics& metrics, Timeline* t
   metrics.peak_memory_bytes = 0;
   metrics.excess_memory_bytes = std::numeric_limits<int64_t>::min();
   for (int32_t d = 0; d < problem.devices(); ++d) {
-    const int64_t peak = metrics.devices[d].peak_memory_bytes;
+    const int32_t simulated = plan.quotient ? plan.quotient->of[d] : d;
+    const int64_t peak = simulated < 0 ? 0 : metrics.devices[simulated].peak_memory_bytes;
     metrics.peak_memory_bytes = std::max(metrics.peak_memory_bytes, peak);
     metrics.excess_memory_bytes =
         std::max(metrics.excess_memory_bytes, peak - problem.cluster().capacity_bytes(d));
@@ -237,7 +252,7 @@ Simulator::Simulator(const Problem& problem) : scratch_(std::make_unique<Scratch
 Simulator::~Simulator() = default;
 Simulator::Simulator(Simulator&&) noexcept = default;
 
-void Simulator::run(const Plan& plan, Metrics& metrics, Timeline* timeline, int64_t limit_ns) {
+bool Simulator::run(const Plan& plan, Metrics& metrics, Timeline* timeline, int64_t limit_ns) {
   const auto& problem = scratch_->problem;
   if (plan.schedule) check(problem, plan);
   auto& record = scratch_->record;
@@ -246,18 +261,22 @@ void Simulator::run(const Plan& plan, Metrics& metrics, Timeline* timeline, int6
   const bool stream = plan.schedule && plan.schedule->stream > 0;
   scratch_->simulate(plan, stream ? kNoLimit : limit_ns);
   if (stream) scratch_->settle_stream(*plan.schedule);
+  if (record.ambiguous) return false;
   metrics.devices.resize(record.devices.size());
   if (problem.rules().last_event) record.step_ns = std::max(record.step_ns, record.last_ns);
   metrics.unscheduled = plan.schedule && plan.schedule->contradicts;
   metrics.rejected = record.rejected || record.step_ns > limit_ns;
   if (metrics.rejected) {
+    if (plan.quotient) metrics.devices.resize(static_cast<size_t>(problem.devices()));
     metrics.reject(limit_ns);
-    return;
+    return true;
   }
   scratch_->total(metrics);
   if (timeline) timeline->memory.clear();
   scratch_->account(plan, metrics, timeline);
+  if (plan.quotient) spread(problem, *plan.quotient, metrics);
   if (timeline) scratch_->fill(plan, *timeline);
+  return true;
 }
 
 }  // namespace trinity

@@ -6,6 +6,7 @@
 
 #include "simulator/metrics.h"
 #include "simulator/problem.h"
+#include "simulator/quotient.h"
 #include "strategy/schedule.h"
 
 namespace trinity {
@@ -14,6 +15,18 @@ namespace trinity {
 struct Plan {
   std::span<const int32_t> placement;  ///< device of every operator (see check_placement)
   const Schedule* schedule = nullptr;  ///< one micro-batch, first in first out, when null
+  /// Classes of devices that are alike, of which placement and schedule name one each; of a
+  /// schedule in order (DispatchRule::order). Metrics are those of all devices.
+  const Quotient* quotient = nullptr;
+
+  /// Devices that placement and schedule go over.
+  int32_t devices(const Problem& problem) const {
+    return quotient ? static_cast<int32_t>(quotient->devices.size()) : problem.devices();
+  }
+  /// The cluster's number of one of them.
+  int32_t cluster_device(int32_t device) const {
+    return quotient ? quotient->devices[device] : device;
+  }
 };
 
 inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
@@ -92,11 +105,13 @@ class Simulator {
   ~Simulator();
   Simulator(Simulator&&) noexcept;
 
-  /// Simulates `plan`; fills `timeline` when given. A plan whose step is longer than `limit_ns`
+  /// Simulates `plan`; fills `timeline` when given (never for a plan with a quotient). A plan whose step is longer than `limit_ns`
   /// is rejected, as early as that is certain. Throws ScheduleError for a schedule whose order
   /// contradicts the graph (it names the task that every waiting device is blocked at),
   /// ArgumentError for one that does not fit the problem, LimitError when the clock could overflow.
-  void run(const Plan& plan, Metrics& metrics, Timeline* timeline = nullptr,
+  /// Returns false, with nothing filled, where a quotient does not tell the order in which
+  /// something is queued: the plan has to be simulated without.
+  bool run(const Plan& plan, Metrics& metrics, Timeline* timeline = nullptr,
            int64_t limit_ns = kNoLimit);
   void run(std::span<const int32_t> placement, Metrics& metrics, Timeline* timeline = nullptr,
            int64_t limit_ns = kNoLimit) {

@@ -12,6 +12,7 @@
 #include "graph/replicas.h"
 #include "graph/sharding.h"
 #include "graph/split_backward.h"
+#include "graph/subgraph.h"
 #include "strategy/mesh_schedule.h"
 #include "strategy/shared_variables.h"
 #include "strategy/splits.h"
@@ -76,12 +77,15 @@ class Lowering {
     share_out_layers();
   }
 
-  LoweredGraph run() {
+  LoweredReplica run() {
     Made made = split();
     share(made);
     if (given_.recompute != Recompute::none) repeat(made);
     if (splits_backward(schedule_)) cut_backward(made);
-    return replicated(std::move(made));
+    LoweredReplica result;
+    if (given_.shard > 0 && given_.mesh.data > 1) result.gathered = shard(made);
+    describe(std::move(made), result);
+    return result;
   }
 
  private:
@@ -248,41 +252,24 @@ class Lowering {
     }
   }
 
-  /// Replicas of what was made, on the devices of the mesh.
-  LoweredGraph replicated(Made made) const {
-    const auto& mesh = given_.mesh;
-    ReplicaOptions options;
-    std::vector<int64_t> gathered;
-    if (given_.shard > 0 && mesh.data > 1) {
-      gathered = shard(made);
-      options.shard = given_.shard;
-      options.gathered = gathered;
-    }
-    options.bucket_bytes = given_.bucket_bytes;
-    options.device_of = made.device;
-    auto copies = replicate(made.graph, mesh.data, options);
-    LoweredGraph result;
-    const auto rank = [&](int32_t device, int32_t replica) {
-      return (device / mesh.width() * mesh.data + replica) * mesh.width() + device % mesh.width();
-    };
-    for (int32_t op = 0; op < copies.graph.operator_count(); ++op) {
-      int32_t of = copies.origin[op];
-      const bool sum = of < 0;  // goes where its gradients are
-      if (sum) of = copies.origin[copies.graph.tensor(copies.graph.op(op).inputs[0]).producer];
-      result.rank.push_back(rank(made.device[of], copies.replica[op]));
-      result.origin.push_back(sum ? -1 : made.origin[of]);
-      result.stage.push_back(made.stage[of]);
-      const int32_t layer = layers_.of[made.serves[of]];
+  void describe(Made made, LoweredReplica& result) const {
+    result.of = given_;
+    for (const int32_t serves : made.serves) {
+      const int32_t layer = layers_.of[serves];
       result.part.push_back(layer < 0 ? 0 : layer < layers_.count ? 1 : 2);
     }
-    result.graph = std::move(copies.graph);
+    result.collective.resize(made.graph.collectives().size());
+    std::iota(result.collective.begin(), result.collective.end(), 0);
+    result.graph = std::move(made.graph);
+    result.device = std::move(made.device);
+    result.origin = std::move(made.origin);
+    result.stage = std::move(made.stage);
+    const auto& mesh = given_.mesh;
     for (const int32_t stage : stage_)
-      result.home.push_back(
-          rank(device_of_chunk(schedule_, mesh.pipeline, stage) * mesh.width(), 0));
+      result.home.push_back(device_of_chunk(schedule_, mesh.pipeline, stage) * mesh.width());
     result.layers = per_stage_;
     for (int32_t stage = 0; stage < virtual_stages(); ++stage)
       result.pipeline.push_back(device_of_chunk(schedule_, mesh.pipeline, stage));
-    return result;
   }
 
   const Parallelism& given_;
@@ -349,10 +336,70 @@ void check_mesh(const Parallelism& parallelism, const Cluster& cluster) {
   check_pipeline(parallelism);
 }
 
+LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
+                             const Cluster& cluster) {
+  check_mesh(parallelism, cluster);
+  return Lowering(parallelism, graph).run();
+}
+
+LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
+  const auto& mesh = replica.of.mesh;
+  ReplicaOptions options;
+  options.gathered = replica.gathered;
+  if (!replica.gathered.empty()) options.shard = replica.of.shard;
+  options.bucket_bytes = replica.of.bucket_bytes;
+  options.device_of = replica.device;
+  options.of = mesh.data;
+  auto made = replicate(replica.graph, copies, options);
+  LoweredCopies all;
+  auto& result = all.lowered;
+  const auto rank = [&](int32_t device, int32_t copy) {
+    return (device / mesh.width() * copies + copy) * mesh.width() + device % mesh.width();
+  };
+  for (int32_t op = 0; op < made.graph.operator_count(); ++op) {
+    int32_t of = made.origin[op];
+    const bool sum = of < 0;  // goes where its gradients are
+    if (sum) of = made.origin[made.graph.tensor(made.graph.op(op).inputs[0]).producer];
+    result.rank.push_back(rank(replica.device[of], made.replica[op]));
+    result.origin.push_back(sum ? -1 : replica.origin[of]);
+    result.stage.push_back(replica.stage[of]);
+    result.part.push_back(replica.part[of]);
+  }
+  for (const auto& collective : made.graph.collectives()) {
+    const int32_t of = made.origin[collective.members[0]];
+    const int32_t inner = of < 0 ? -1 : replica.graph.op(of).collective;
+    all.collective.push_back(inner < 0 ? -1 : replica.collective[inner]);
+  }
+  result.graph = std::move(made.graph);
+  for (const int32_t device : replica.home) result.home.push_back(rank(device, 0));
+  result.layers = replica.layers;
+  result.pipeline = replica.pipeline;
+  return all;
+}
+
+LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devices) {
+  std::vector<bool> keep;
+  for (const int32_t device : replica.device) keep.push_back(devices[device]);
+  auto part = subgraph(replica.graph, keep);
+  LoweredReplica result{replica.of, std::move(part.graph), {}, {}, {}, {}, {}, replica.home,
+                        replica.layers, replica.pipeline, {}};
+  for (const int32_t op : part.origin) {
+    result.device.push_back(replica.device[op]);
+    result.origin.push_back(replica.origin[op]);
+    result.stage.push_back(replica.stage[op]);
+    result.part.push_back(replica.part[op]);
+    if (!replica.gathered.empty()) result.gathered.push_back(replica.gathered[op]);
+  }
+  for (const int32_t collective : part.collective)
+    result.collective.push_back(replica.collective[collective]);
+  return result;
+}
+
 LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Cluster& cluster) {
   if (!strategy.parallelism) return split_graph(strategy, graph, cluster);
-  check_mesh(*strategy.parallelism, cluster);
-  return Lowering(*strategy.parallelism, graph).run();
+  return copy_replica(lower_replica(*strategy.parallelism, graph, cluster),
+                      strategy.parallelism->mesh.data)
+      .lowered;
 }
 
 Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {

@@ -25,6 +25,31 @@ struct LoweredGraph {
   std::vector<int32_t> pipeline;  ///< of every virtual stage: where on that axis it is, from 0
 };
 
+/// The graph of one replica of a mesh, before it is copied. Its devices are numbered stage of the
+/// pipeline x width + part.
+struct LoweredReplica {
+  Parallelism of;
+  Graph graph;
+  std::vector<int32_t> device;   ///< of every operator
+  std::vector<int32_t> origin;   ///< operator of the original graph; -1: what moves or sums
+  std::vector<int32_t> stage;    ///< virtual stage of every operator
+  std::vector<int32_t> part;     ///< as in LoweredGraph
+  std::vector<int64_t> gathered; ///< as in ReplicaOptions; empty: nothing is
+  std::vector<int32_t> home;     ///< the device of every original operator's first part
+  std::vector<int32_t> layers;   ///< of every virtual stage
+  std::vector<int32_t> pipeline; ///< of every virtual stage: where on that axis it is, from 0
+  /// Of every collective the number that it had before operators were left out (kept()).
+  std::vector<int32_t> collective;
+};
+
+/// Some replicas of it, with the collectives between all.
+struct LoweredCopies {
+  LoweredGraph lowered;  ///< ranks are those of a mesh with as many replicas as are made
+  /// Of every collective the number of the one in LoweredReplica::collective that it copies; -1: it
+  /// is between the replicas.
+  std::vector<int32_t> collective;
+};
+
 /// Where a lowered graph runs, and how often and in which order.
 struct Arrangement {
   std::vector<int32_t> placement;  ///< device of every operator, from 0
@@ -44,6 +69,14 @@ Strategy structure_of(const Strategy& strategy);
 
 /// Throws what lower() throws of a strategy's mesh and schedule on a cluster.
 void check_mesh(const Parallelism& parallelism, const Cluster& cluster);
+
+/// A mesh's graph in two steps. Throws what lower() throws.
+LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
+                             const Cluster& cluster);
+/// `copies` of the mesh's replicas, at most all of them.
+LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies);
+/// What runs on some of its devices. Throws what subgraph() throws.
+LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devices);
 
 /// The first half of lower().
 LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Cluster& cluster);

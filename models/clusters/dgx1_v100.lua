@@ -35,6 +35,6 @@ end
 
 return function(machines)
   local net = topology.new { queue = 'route' }
-  for m = 0, machines - 1 do add_machine(net, 'n' .. m) end
+  net:machines(machines, function(name) add_machine(net, name) end)
   return net:spec()
 end

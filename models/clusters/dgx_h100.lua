@@ -7,8 +7,7 @@ local topology = require 'trinity.cluster.topology'
 
 return function(machines)
   local net = topology.new { queue = 'route' }
-  for m = 0, machines - 1 do
-    local name = 'n' .. m
+  net:machines(machines, function(name)
     local gpus = net:devices(name, 8, 'h100')
     net:link(gpus, name .. '/nvswitch', 'nvswitch4', 18)
     for i, gpu in ipairs(gpus) do
@@ -16,6 +15,6 @@ return function(machines)
       net:link(gpu, nic, 'pcie5_x16')
       net:link(nic, 'infiniband', 'infiniband_ndr')
     end
-  end
+  end)
   return net:spec()
 end

@@ -8,8 +8,7 @@ local topology = require 'trinity.cluster.topology'
 
 return function(machines)
   local net = topology.new { queue = 'route' }
-  for m = 0, machines - 1 do
-    local name = 'n' .. m
+  net:machines(machines, function(name)
     local gpus = net:devices(name, 4, 'a100')
     net:mesh(gpus, 'nvlink3', 4)
     for i, gpu in ipairs(gpus) do
@@ -17,6 +16,6 @@ return function(machines)
       net:link(gpu, nic, 'pcie4_x16')
       net:link(nic, 'infiniband', 'infiniband_hdr')
     end
-  end
+  end)
   return net:spec()
 end

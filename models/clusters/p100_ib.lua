@@ -7,11 +7,10 @@ local topology = require 'trinity.cluster.topology'
 
 return function(machines)
   local net = topology.new { queue = 'route' }
-  for m = 0, machines - 1 do
-    local name = 'n' .. m
+  net:machines(machines, function(name)
     net:link(net:devices(name, 4, 'p100'), name .. '/plx', 'pcie3_x16')
     net:link(name .. '/plx', name .. '/nic', 'pcie3_x16_inner')
     net:link(name .. '/nic', 'infiniband', 'infiniband_edr')
-  end
+  end)
   return net:spec()
 end

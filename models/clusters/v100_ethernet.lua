@@ -6,10 +6,9 @@ local topology = require 'trinity.cluster.topology'
 
 return function(machines)
   local net = topology.new { queue = 'route' }
-  for m = 0, machines - 1 do
-    local name = 'n' .. m
+  net:machines(machines, function(name)
     net:link(net:devices(name, 1, 'v100'), name .. '/pcie', 'pcie3_x16')
     net:link(name .. '/pcie', 'ethernet', 'ethernet_25g')
-  end
+  end)
   return net:spec()
 end

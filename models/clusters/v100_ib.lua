@@ -6,14 +6,13 @@ local topology = require 'trinity.cluster.topology'
 
 return function(machines)
   local net = topology.new { queue = 'route' }
-  for m = 0, machines - 1 do
-    local name = 'n' .. m
+  net:machines(machines, function(name)
     local gpus = net:devices(name, 4, 'v100')
     net:mesh(gpus, 'nvlink2', 2)
     net:link(gpus, name .. '/plx', 'pcie3_x16')
     net:link(name .. '/plx', name .. '/cpu', 'pcie3_x16_root')
     net:link(name .. '/cpu', name .. '/nic', 'pcie3_x16_inner')
     net:link(name .. '/nic', 'infiniband', 'infiniband_edr')
-  end
+  end)
   return net:spec()
 end

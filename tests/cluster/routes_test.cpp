@@ -13,7 +13,7 @@ namespace {
 std::vector<std::string> route(const Cluster& cluster, int32_t from, int32_t to) {
   std::vector<std::string> names;
   for (const int32_t channel : cluster.route(from, to))
-    names.push_back(cluster.channels()[channel].name);
+    names.push_back(cluster.channel_name(channel));
   return names;
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("of parallel links a route takes the widest, the fastest, then the fir
   CHECK(cluster.latency_s(0, 1) == 2e-6);
   CHECK(cluster.bandwidth_bytes_per_s(0, 1) == 2e9);
   REQUIRE(cluster.channels().size() == 8);
-  CHECK(Names{cluster.channels()[0].name, cluster.channels()[2].name} ==
+  CHECK(Names{cluster.channel_name(0), cluster.channel_name(2)} ==
         Names{"d0 -> d1", "d0 -> d1 #2"});
   CHECK(std::vector<int32_t>(cluster.route(0, 1).begin(), cluster.route(0, 1).end()) ==
         std::vector<int32_t>{5});

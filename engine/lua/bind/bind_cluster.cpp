@@ -113,36 +113,115 @@ Switch read_switch(lua_State* L, const std::string& owner) {
   return entry;
 }
 
+/// What a description lists: its devices, links and switches, or those of each of `machines`.
+class Listing {
+ public:
+  /// types: the index of the table of device types.
+  Listing(int types, ClusterSpec& spec, std::string owner)
+      : types_(types), spec_(spec), owner_(std::move(owner)) {}
+
+  void read(Fields& fields) {
+    lua_State* L = fields.state();
+    if (fields.push_table("devices"))
+      for_each(L, lua_gettop(L), [&](int i) { read_device(L, i); });
+    if (fields.push_table("links"))
+      for_each(L, lua_gettop(L), [&](int i) {
+        spec_.links.push_back(read_link(L, fmt::format("{}: link {}", owner_, i)));
+      });
+    if (fields.push_table("switches"))
+      for_each(L, lua_gettop(L), [&](int i) {
+        spec_.switches.push_back(read_switch(L, fmt::format("{}: switch {}", owner_, i)));
+      });
+  }
+
+ private:
+  void read_device(lua_State* L, int i) {
+    Fields device(L, -1, fmt::format("{}: device {}", owner_, i));
+    const auto name = device.required_string("name");
+    const auto type = device.required_string("type");
+    const double speed = device.number("speed", 1);
+    const auto node = device.string("node", "");
+    device.refuse_unknown();
+    spec_.devices.push_back(
+        {name, type_index(L, types_, type, spec_, device.owner()), speed, node});
+  }
+
+  int types_;
+  ClusterSpec& spec_;
+  std::string owner_;
+};
+
+/// A name of `machines`: '*' stands for the machine's number.
+std::string numbered(const std::string& name, const std::string& number) {
+  const auto star = name.find('*');
+  if (star == std::string::npos) return name;
+  std::string result;
+  result.reserve(name.size() + number.size());
+  return result.append(name, 0, star).append(number).append(name, star + 1);
+}
+
+/// Appends a machine `count` times, with numbers from `first`.
+void add_machines(const ClusterSpec& machine, int64_t first, int64_t count, ClusterSpec& spec) {
+  const auto grow = [count](auto& list, size_t each) {
+    list.reserve(list.size() + each * static_cast<size_t>(count));
+  };
+  grow(spec.devices, machine.devices.size());
+  grow(spec.links, machine.links.size());
+  grow(spec.switches, machine.switches.size());
+  for (int64_t m = first; m < first + count; ++m) {
+    const auto number = std::to_string(m);
+    for (const auto& device : machine.devices)
+      spec.devices.push_back({numbered(device.name, number), device.type, device.speed,
+                              numbered(device.node, number)});
+    for (const auto& link : machine.links)
+      spec.links.push_back({numbered(link.from, number), numbered(link.to, number),
+                            link.bandwidth_bytes_per_s, link.latency_s, link.half_duplex});
+    for (const auto& entry : machine.switches)
+      spec.switches.push_back({numbered(entry.name, number), entry.bandwidth_bytes_per_s});
+  }
+}
+
+/// machines={{count=, first=0, devices={...}, links={...}, switches={...}}}
+void read_machines(lua_State* L, int list, int types, const std::string& owner,
+                   ClusterSpec& spec) {
+  for_each(L, list, [&](int i) {
+    const auto place = fmt::format("{}: machines {}", owner, i);
+    Fields fields(L, -1, place);
+    const int64_t count = fields.integer("count", 1, 1, kMostDevices);
+    const int64_t first = fields.integer("first", 0, 0, kMostDevices);
+    ClusterSpec machine;
+    machine.name = spec.name;
+    machine.device_types = std::move(spec.device_types);
+    const int top = lua_gettop(L);
+    Listing(types, machine, place).read(fields);
+    fields.refuse_unknown();
+    lua_settop(L, top);
+    spec.device_types = std::move(machine.device_types);
+    if (count * static_cast<int64_t>(machine.devices.size()) > kMostDevices)
+      throw LimitError(fmt::format("{}: {} machines of {} devices are more than {} devices", place,
+                                   count, machine.devices.size(), kMostDevices));
+    add_machines(machine, first, count, spec);
+  });
+}
+
 /// cluster{name=, device_types={name={...}}, devices={{name=, type=, speed=, node=}},
 /// links={{from=, to=, bandwidth_bytes_per_s=, latency_s=, duplex='full'}},
-/// switches={{name=, bandwidth_bytes_per_s=}}, queue='sender'} -> cluster
+/// switches={{name=, bandwidth_bytes_per_s=}}, machines=read_machines(), queue='sender'} -> cluster
 int cluster_new(lua_State* L) {
   Fields fields(L, 1, "cluster");
   ClusterSpec spec;
   spec.name = fields.string("name", "unnamed");
   const auto owner = fmt::format("cluster '{}'", spec.name);
   spec.queue = parse_queue_model(fields.string("queue", "sender"));
-  for (const char* key : {"device_types", "devices"})
-    if (!fields.push_table(key))
-      throw ArgumentError(fmt::format("{}: field '{}' is missing", owner, key));
-  const int devices = lua_gettop(L), types = devices - 1;
-  for_each(L, devices, [&](int i) {
-    Fields device(L, -1, fmt::format("{}: device {}", owner, i));
-    const auto name = device.required_string("name");
-    const auto type = device.required_string("type");
-    const double speed = device.number("speed", 1);
-    const auto node = device.string("node", "");
-    device.refuse_unknown();
-    spec.devices.push_back({name, type_index(L, types, type, spec, device.owner()), speed, node});
-  });
-  if (fields.push_table("links"))
-    for_each(L, lua_gettop(L), [&](int i) {
-      spec.links.push_back(read_link(L, fmt::format("{}: link {}", owner, i)));
-    });
-  if (fields.push_table("switches"))
-    for_each(L, lua_gettop(L), [&](int i) {
-      spec.switches.push_back(read_switch(L, fmt::format("{}: switch {}", owner, i)));
-    });
+  if (!fields.push_table("device_types"))
+    throw ArgumentError(fmt::format("{}: field 'device_types' is missing", owner));
+  const int types = lua_gettop(L);
+  const bool machines = fields.push_table("machines");
+  const int list = lua_gettop(L);
+  if (!machines && !fields.push_table("devices"))
+    throw ArgumentError(fmt::format("{}: field 'devices' is missing", owner));
+  Listing(types, spec, owner).read(fields);
+  if (machines) read_machines(L, list, types, owner, spec);
   fields.refuse_unknown();
   push_object<const Cluster>(L, std::make_shared<const Cluster>(std::move(spec)));
   return 1;
@@ -157,7 +236,14 @@ int cluster_summary(lua_State* L) {
   lua_newtable(L);
   set_field(L, "name", cluster.name());
   set_field(L, "queue", std::string(queue_model_name(cluster.queue())));
-  lua_newtable(L);
+  set_field(L, "device_count", static_cast<double>(cluster.device_count()));
+  return 1;
+}
+
+/// cluster:devices() -> {{name=, type=, speed=, node=, capacity_bytes=}}
+int cluster_devices(lua_State* L) {
+  const auto& cluster = object_arg<const Cluster>(L, 1);
+  lua_createtable(L, cluster.device_count(), 0);
   for (int32_t d = 0; d < cluster.device_count(); ++d) {
     lua_newtable(L);
     set_field(L, "name", cluster.device(d).name);
@@ -167,7 +253,6 @@ int cluster_summary(lua_State* L) {
     set_field(L, "capacity_bytes", static_cast<double>(cluster.capacity_bytes(d)));
     lua_rawseti(L, -2, d + 1);
   }
-  lua_setfield(L, -2, "devices");
   return 1;
 }
 
@@ -193,7 +278,7 @@ int cluster_route(lua_State* L) {
   const auto& cluster = object_arg<const Cluster>(L, 1);
   const auto [from, to] = pair_args(L, cluster);
   push_list(L, cluster.route(from, to),
-            [&](int32_t channel) { push_text(L, cluster.channels()[channel].name); });
+            [&](int32_t channel) { push_text(L, cluster.channel_name(channel)); });
   return 1;
 }
 
@@ -238,7 +323,8 @@ int cost_key_of(lua_State* L) {
 }
 
 constexpr luaL_Reg kCluster[] = {
-    TRINITY_BIND("summary", cluster_summary), TRINITY_BIND("fingerprint", cluster_fingerprint),
+    TRINITY_BIND("summary", cluster_summary), TRINITY_BIND("devices", cluster_devices),
+    TRINITY_BIND("fingerprint", cluster_fingerprint),
     TRINITY_BIND("wire", cluster_wire), TRINITY_BIND("route", cluster_route),
     TRINITY_BIND("collective", cluster_collective)};
 constexpr luaL_Reg kClusterFunctions[] = {TRINITY_BIND("cost_key", cost_key_of),

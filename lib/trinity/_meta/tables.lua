@@ -149,7 +149,15 @@ error 'this file is for editors'
 
 ---@class trinity.ClusterSpec: trinity.TopologyOptions
 ---@field device_types? table<string, trinity.DeviceTypeSpec> beside those of trinity.devices
----@field devices trinity.DeviceSpec[]
+---@field devices? trinity.DeviceSpec[] needed without machines
+---@field links? trinity.LinkSpec[]
+---@field switches? trinity.SwitchSpec[]
+---@field machines? trinity.MachinesSpec[] behind what the lists above name
+
+---@class trinity.MachinesSpec machines that are alike: '*' in a name stands for the machine's number
+---@field count integer
+---@field first? integer number of the first (default 0)
+---@field devices trinity.DeviceSpec[] of one
 ---@field links? trinity.LinkSpec[]
 ---@field switches? trinity.SwitchSpec[]
 

@@ -3,11 +3,10 @@
 --   local topology = require 'trinity.cluster.topology'
 --   return function(machines)
 --     local net = topology.new { queue = 'route' }
---     for m = 0, machines - 1 do
---       local name = 'n' .. m
+--     net:machines(machines, function(name)
 --       net:link(net:devices(name, 2, 'rtx2080ti'), name .. '/pcie', 'pcie3_x16')
 --       net:link(name .. '/pcie', 'ethernet', 'ethernet_10g')
---     end
+--     end)
 --     return net:spec()
 --   end
 --
@@ -107,7 +106,7 @@ end
 local Topology = { __name = 'topology' }
 Topology.__index = Topology
 
-local most = 4096 -- devices of a cluster, and links of a bundle
+local most = 131072 -- devices of a cluster, and links of a bundle
 
 --- 0, 1, ... for a number, a list as it is.
 local function numbers(which)
@@ -131,8 +130,30 @@ end
 ---@return trinity.Topology
 function topology.new(options)
   options = topology_options:read('topology.new', 1, 'options', options)
-  return setmetatable({ description = { name = options.name, queue = options.queue, device_types = {},
-    devices = {}, links = {}, switches = {} } }, Topology)
+  local description = { name = options.name, queue = options.queue, device_types = {}, devices = {}, links = {},
+    switches = {} }
+  return setmetatable({ description = description, part = description }, Topology)
+end
+
+--- Adds `count` machines that are alike: n0, n1, ... `describe` is called once, with the name 'n*', and adds what
+--- one of them has; '*' in a name stands for the machine's number, names without it are shared by all. However
+--- many they are, the description lists one (field `machines`).
+---@param count integer
+---@param describe fun(name: string)
+function Topology:machines(count, describe)
+  check.integer('topology:machines', 1, 'count', count, 1, most)
+  check.argument('topology:machines', 2, 'describe', describe, 'function')
+  local whole = self.description
+  if self.part ~= whole then
+    check.refuse('topology:machines', 2, 'describe', 'machines within machines: describe each by itself')
+  end
+  whole.machines = whole.machines or {}
+  local first = 0
+  for _, before in ipairs(whole.machines) do first = math.max(first, before.first + before.count) end
+  self.part = { count = count, first = first, devices = {}, links = {}, switches = {} }
+  describe('n*')
+  table.insert(whole.machines, self.part)
+  self.part = whole
 end
 
 --- Defines a kind of device for this cluster, as device_types of a description does. Those of
@@ -158,7 +179,7 @@ function Topology:devices(node, which, type, options)
   local prefix, speed, names = options.name, options.speed, {}
   for i, number in ipairs(numbers(which)) do
     names[i] = ('%s/%s%s'):format(node, prefix, tostring(number))
-    table.insert(self.description.devices, { name = names[i], type = type, node = node, speed = speed })
+    table.insert(self.part.devices, { name = names[i], type = type, node = node, speed = speed })
   end
   return names
 end
@@ -169,7 +190,7 @@ end
 function Topology:switch(name, bandwidth_bytes_per_s)
   check.argument('topology:switch', 1, 'name', name, 'string')
   check.positive('topology:switch', 2, 'bandwidth_bytes_per_s', bandwidth_bytes_per_s)
-  table.insert(self.description.switches, { name = name, bandwidth_bytes_per_s = bandwidth_bytes_per_s })
+  table.insert(self.part.switches, { name = name, bandwidth_bytes_per_s = bandwidth_bytes_per_s })
 end
 
 --- What a link is made of: `count` parallel wires as one.
@@ -196,7 +217,7 @@ local function endpoints_of(place, name, value)
 end
 
 local function add_link(self, from, to, wire, bandwidth_bytes_per_s)
-  table.insert(self.description.links, { from = from, to = to, bandwidth_bytes_per_s = bandwidth_bytes_per_s,
+  table.insert(self.part.links, { from = from, to = to, bandwidth_bytes_per_s = bandwidth_bytes_per_s,
     latency_s = wire.latency_s, duplex = wire.duplex })
 end
 

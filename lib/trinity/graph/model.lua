@@ -163,21 +163,24 @@ function model.names() return lua_names(home .. '/models') end
 ---@field name string
 ---@field queue trinity.QueueModel what transfers contend for
 ---@field fingerprint string equal for equal clusters
+---@field device_count integer
 ---@field devices trinity.Device[]
 local Cluster = { __name = 'cluster' }
 Cluster.__index = Cluster
 
 function Cluster.__tostring(self)
-  return ('cluster %s: %d devices'):format(self.name, #self.devices)
+  return ('cluster %s: %d devices'):format(self.name, self.device_count)
 end
 
--- The fingerprint goes over all pairs of devices: large clusters have theirs from when it is first read.
+-- The fingerprint goes over all pairs of devices, and the list has a table a device: large clusters have theirs from
+-- when they are first read.
 local large, LargeCluster = 256, { __name = 'cluster', __tostring = Cluster.__tostring }
+local read_late = { fingerprint = true, devices = true }
 
 function LargeCluster.__index(self, key)
-  if key ~= 'fingerprint' then return Cluster[key] end
-  self.fingerprint = self.handle:fingerprint()
-  return self.fingerprint
+  if not read_late[key] then return Cluster[key] end
+  self[key] = self.handle[key](self.handle)
+  return self[key]
 end
 
 --- The route between two devices, folded.
@@ -206,7 +209,7 @@ function Cluster:close() check.closing('cluster:close', self, 'cluster').handle:
 
 check.methods(Cluster)
 
-local most_devices = 4096 -- of any cluster
+local most_devices = 131072 -- of any cluster
 local descriptions = setmetatable({}, { __mode = 'k' }) -- what clusters were made of
 
 --- What a cluster file describes: a table, or a function of a count that returns one.
@@ -275,22 +278,32 @@ function model.counted(name, count)
   return ('%sx%d'):format(name, count)
 end
 
---- The device types of a description, with those of trinity.devices that its devices name.
-local function device_types(spec, name)
-  local types, listed = {}, {}
-  for key, value in util.sorted_pairs(spec.device_types or {}) do
-    types[key] = value
-    listed[#listed + 1] = tostring(key)
-  end
-  for i, device in ipairs(spec.devices) do
+--- Adds to `types` those of trinity.devices that a list of devices names.
+local function add_types(list, owner, types, listed)
+  for i, device in ipairs(list) do
     local wanted = type(device) == 'table' and device.type
     if type(wanted) == 'string' and types[wanted] == nil then
       types[wanted] = devices.find(wanted)
       if not types[wanted] then
         for _, preset in ipairs(devices.names()) do listed[#listed + 1] = preset end
-        util.fail("cluster '%s': device %d: unknown device type %s", tostring(name or 'unnamed'), i,
-          util.unknown(wanted, listed))
+        util.fail('%s: device %d: unknown device type %s', owner, i, util.unknown(wanted, listed))
       end
+    end
+  end
+end
+
+--- The device types of a description, with those of trinity.devices that its devices name.
+local function device_types(spec, name)
+  local types, listed, owner = {}, {}, ("cluster '%s'"):format(tostring(name or 'unnamed'))
+  for key, value in util.sorted_pairs(spec.device_types or {}) do
+    types[key] = value
+    listed[#listed + 1] = tostring(key)
+  end
+  if type(spec.devices) == 'table' then add_types(spec.devices, owner, types, listed) end
+  if type(spec.machines) ~= 'table' then return types end
+  for i, machine in ipairs(spec.machines) do
+    if type(machine) == 'table' and type(machine.devices) == 'table' then
+      add_types(machine.devices, ('%s: machines %d'):format(owner, i), types, listed)
     end
   end
   return types
@@ -301,9 +314,7 @@ local function complete(spec, name)
   local full = util.merged(spec)
   full.name = spec.name or name
   if full.device_types == nil then full.device_types = {} end
-  if type(spec.devices) == 'table' and type(full.device_types) == 'table' then
-    full.device_types = device_types(spec, full.name)
-  end
+  if type(full.device_types) == 'table' then full.device_types = device_types(spec, full.name) end
   return full
 end
 
@@ -331,8 +342,8 @@ function model.cluster(description)
   local self = handle:summary()
   self.handle = handle
   descriptions[self] = whole
-  if #self.devices > large then return setmetatable(self, LargeCluster) end
-  self.fingerprint = handle:fingerprint()
+  if self.device_count > large then return setmetatable(self, LargeCluster) end
+  self.fingerprint, self.devices = handle:fingerprint(), handle:devices()
   return setmetatable(self, Cluster)
 end
 

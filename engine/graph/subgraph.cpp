@@ -1,0 +1,51 @@
+#include "graph/subgraph.h"
+
+#include "base/error.h"
+#include "base/index.h"
+
+namespace trinity {
+
+Subgraph subgraph(const Graph& graph, const std::vector<bool>& keep) {
+  GraphBuilder builder(graph.name());
+  std::vector<int32_t> number(at(graph.operator_count()), -1), kept;
+  std::vector<int32_t> tensor(graph.tensors().size(), -1);
+  for (int32_t o = 0; o < graph.operator_count(); ++o) {
+    if (!keep[o]) continue;
+    Operator copy = graph.op(o);
+    copy.inputs.clear();
+    if (copy.forward >= 0) copy.forward = number[copy.forward];
+    number[o] = builder.add_operator(std::move(copy));
+    kept.push_back(o);
+    for (const int32_t input : graph.op(o).inputs) {
+      if (tensor[input] < 0)
+        throw ArgumentError(fmt::format("operator '{}' reads '{}', which is left out",
+                                        graph.op(o).name, graph.tensor(input).name));
+      builder.read(number[o], tensor[input]);
+    }
+    for (const int32_t output : graph.op(o).outputs)
+      tensor[output] = builder.add_output(number[o], graph.tensor(output));
+  }
+  for (int32_t unit = 0; unit < graph.unit_count(); ++unit) {
+    int32_t lead = -1;
+    for (const int32_t o : graph.unit(unit)) {
+      if (number[o] < 0) continue;
+      if (lead >= 0) builder.colocate(lead, number[o]);
+      lead = number[o];
+    }
+  }
+  Subgraph result;
+  for (size_t c = 0; c < graph.collectives().size(); ++c) {
+    Collective copy = graph.collectives()[c];
+    std::erase_if(copy.members, [&](int32_t member) { return number[member] < 0; });
+    if (copy.members.empty()) continue;
+    for (int32_t& member : copy.members) member = number[member];
+    builder.add_collective(std::move(copy));
+    result.collective.push_back(static_cast<int32_t>(c));
+  }
+  std::vector<int32_t> numbers;
+  result.graph = builder.build(&numbers);
+  for (const int32_t made : numbers) result.origin.push_back(kept[made]);
+  return result;
+}
+
+}  // namespace trinity

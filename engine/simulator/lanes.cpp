@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "base/index.h"
+#include "simulator/symmetry.h"
+
+namespace trinity {
+namespace {
+
+bool same_parameters(const Operator& a, const Operator& b) {
+  return std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(),
+                    b.parameters.end(), [](const Parameter& x, const Parameter& y) {
+                      return x.shape == y.shape && x.dtype == y.dtype && x.trainable == y.trainable;
+                    });
+}
+
+bool same_costs(const Operator& a, const Operator& b) {
+  return a.type == b.type && a.phase == b.phase && a.attributes == b.attributes &&
+         same_parameters(a, b) && a.flops == b.flops && a.traffic_bytes == b.traffic_bytes &&
+         a.measured_time_s == b.measured_time_s &&
+         a.extra_parameter_bytes == b.extra_parameter_bytes &&
+         a.persistent_bytes == b.persistent_bytes && a.workspace_bytes == b.workspace_bytes;
+}
+
+bool same_tensor(const Tensor& a, const Tensor& b) {
+  return a.shape == b.shape && a.dtype == b.dtype && a.bytes == b.bytes && a.gradient == b.gradient;
+}
+
+}  // namespace
+
+ReplicaLanes::ReplicaLanes(const LoweredReplica& replica, bool whole) {
+  find_lanes(replica, whole);
+  find_groups(replica);
+  find_sends(replica);
+  find_kinds(replica);
+}
+
+void ReplicaLanes::find_lanes(const LoweredReplica& replica, bool whole) {
+  const auto& mesh = replica.of.mesh;
+  std::vector<int32_t> root(at(mesh.pipeline * mesh.width()));
+  std::iota(root.begin(), root.end(), 0);
+  const auto find = [&root](int32_t d) {
+    while (root[d] != d) d = root[d] = root[root[d]];
+    return d;
+  };
+  const auto join = [&](int32_t a, int32_t b) {
+    a = find(a), b = find(b);
+    root[std::max(a, b)] = std::min(a, b);
+  };
+  if (whole)
+    for (size_t d = 1; d < root.size(); ++d) join(0, static_cast<int32_t>(d));
+  for (const auto& op : replica.graph.operators())
+    for (const int32_t input : op.inputs)
+      for (const int32_t output : op.outputs)
+        join(replica.device[replica.graph.tensor(input).producer],
+             replica.device[replica.graph.tensor(output).producer]);
+  for (int32_t o = 0; o < replica.graph.operator_count(); ++o)
+    for (const int32_t input : replica.graph.op(o).inputs)
+      join(replica.device[replica.graph.tensor(input).producer], replica.device[o]);
+  lane_of_.assign(root.size(), -1);
+  for (size_t d = 0; d < root.size(); ++d) {
+    auto& lane = lane_of_[find(static_cast<int32_t>(d))];
+    if (lane < 0) {
+      lane = static_cast<int32_t>(lanes_.size());
+      lanes_.emplace_back();
+    }
+    lane_of_[d] = lane;
+    place_of_.push_back(static_cast<int32_t>(lanes_[lane].devices.size()));
+    lanes_[lane].devices.push_back(static_cast<int32_t>(d));
+  }
+  for (int32_t o = 0; o < replica.graph.operator_count(); ++o) {
+    auto& operators = lanes_[lane_of_[replica.device[o]]].operators;
+    number_.push_back(static_cast<int32_t>(operators.size()));
+    operators.push_back(o);
+  }
+}
+
+void ReplicaLanes::find_groups(const LoweredReplica& replica) {
+  std::map<std::vector<int32_t>, int32_t> known;
+  collectives_.resize(lanes_.size());
+  rank_.assign(replica.device.size(), -1);
+  for (const auto& collective : replica.graph.collectives()) {
+    std::vector<int32_t> devices;
+    for (const int32_t member : collective.members) devices.push_back(replica.device[member]);
+    std::sort(devices.begin(), devices.end());
+    devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+    const auto [found, added] = known.emplace(devices, static_cast<int32_t>(groups_.size()));
+    const auto number = static_cast<int32_t>(group_of_.size());
+    group_of_.push_back(found->second);
+    exchanges_ = exchanges_ || collective.kind == CollectiveKind::all_to_all;
+    for (const int32_t device : devices) {
+      const int32_t lane = lane_of_[device];
+      auto& list = collectives_[lane];
+      if (!list.empty() && list.back() == number) continue;
+      list.push_back(number);
+      auto& groups = lanes_[lane].groups;
+      if (std::find(groups.begin(), groups.end(), found->second) == groups.end())
+        groups.push_back(found->second);
+    }
+    for (const int32_t member : collective.members)
+      rank_[member] =
+          static_cast<int32_t>(collectives_[lane_of_[replica.device[member]]].size()) - 1;
+    if (added) groups_.push_back(std::move(devices));
+  }
+}
+
+void ReplicaLanes::find_sends(const LoweredReplica& replica) {
+  const size_t count = lane_of_.size();
+  std::vector<bool> seen(count * count, false);
+  for (int32_t o = 0; o < replica.graph.operator_count(); ++o)
+    for (const int32_t input : replica.graph.op(o).inputs) {
+      const int32_t from = replica.device[replica.graph.tensor(input).producer];
+      const int32_t to = replica.device[o];
+      if (from == to || seen[at(from) * count + at(to)]) continue;
+      seen[at(from) * count + at(to)] = true;
+      lanes_[lane_of_[to]].sends.emplace_back(from, to);
+    }
+}
+
+void ReplicaLanes::find_kinds(const LoweredReplica& replica) {
+  for (size_t l = 0; l < lanes_.size(); ++l) {
+    lanes_[l].kind = static_cast<int32_t>(l);
+    for (size_t first = 0; first < l; ++first)
+      if (at(lanes_[first].kind) == first && alike(replica, lanes_[first], lanes_[l])) {
+        lanes_[l].kind = static_cast<int32_t>(first);
+        break;
+      }
+  }
+}
+
+bool ReplicaLanes::same_operator(const LoweredReplica& replica, int32_t a, int32_t b) const {
+  const auto &graph = replica.graph;
+  const auto &x = graph.op(a), &y = graph.op(b);
+  if (place_of_[replica.device[a]] != place_of_[replica.device[b]] ||
+      replica.stage[a] != replica.stage[b] || !same_costs(x, y) || rank_[a] != rank_[b] ||
+      x.inputs.size() != y.inputs.size() || x.outputs.size() != y.outputs.size())
+    return false;
+  if (!replica.gathered.empty() && replica.gathered[a] != replica.gathered[b]) return false;
+  for (size_t i = 0; i < x.inputs.size(); ++i) {
+    const int32_t p = graph.tensor(x.inputs[i]).producer, q = graph.tensor(y.inputs[i]).producer;
+    if (number_[p] != number_[q] || x.inputs[i] - graph.op(p).outputs.front() !=
+                                        y.inputs[i] - graph.op(q).outputs.front())
+      return false;
+  }
+  for (size_t i = 0; i < x.outputs.size(); ++i)
+    if (!same_tensor(graph.tensor(x.outputs[i]), graph.tensor(y.outputs[i]))) return false;
+  return true;
+}
+
+bool ReplicaLanes::alike(const LoweredReplica& replica, const Lane& a, const Lane& b) const {
+  const auto& first = collectives_[at(lane_of_[a.devices[0]])];
+  const auto& second = collectives_[at(lane_of_[b.devices[0]])];
+  if (a.devices.size() != b.devices.size() || a.operators.size() != b.operators.size() ||
+      first.size() != second.size())
+    return false;
+  const auto place = [this](const Lane& lane, int32_t collective) {
+    return std::find(lane.groups.begin(), lane.groups.end(), group_of_[collective]) -
+           lane.groups.begin();
+  };
+  for (size_t i = 0; i < first.size(); ++i) {
+    const auto &x = replica.graph.collectives()[first[i]],
+               &y = replica.graph.collectives()[second[i]];
+    if (x.kind != y.kind || x.algorithm != y.algorithm || x.bytes != y.bytes ||
+        place(a, first[i]) != place(b, second[i]))
+      return false;
+  }
+  for (size_t i = 0; i < a.operators.size(); ++i)
+    if (!same_operator(replica, a.operators[i], b.operators[i])) return false;
+  return true;
+}
+
+}  // namespace trinity

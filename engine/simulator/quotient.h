@@ -1,0 +1,43 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace trinity {
+
+/// A cluster's devices in classes of which one each is simulated (simulator/symmetry.h finds them).
+/// A plan with a quotient numbers devices by `devices`, and its graph has the operators of these
+/// alone; collectives have the members that are among them.
+struct Quotient {
+  std::vector<int32_t> devices;  ///< the cluster's number of every device that is simulated
+  /// Of every device of the cluster the one that is simulated for it, a number in `devices`; -1: it
+  /// is idle.
+  std::vector<int32_t> of;
+  std::vector<int32_t> copies;  ///< of every simulated device: how many it stands for
+  /// Of every collective of the graph its group of devices.
+  std::vector<int32_t> group;
+  /// Of every group all devices of one of the collectives that are alike, ascending, in the
+  /// cluster's numbers: what prices it.
+  std::vector<std::vector<int32_t>> members;
+
+  /// Queues that are alike are one: under queue models pair and route what a transfer from one
+  /// simulated device to another occupies, and what a collective does. Other models have none.
+  int32_t queues = 0;
+  struct Path {
+    int32_t from, to;
+    std::vector<int32_t> queues;
+    bool operator<(const Path& other) const {
+      return from != other.from ? from < other.from : to < other.to;
+    }
+  };
+  std::vector<Path> paths;  ///< ascending
+  std::vector<std::vector<int32_t>> group_queues;
+
+  std::span<const int32_t> path(int32_t from, int32_t to) const {
+    return std::lower_bound(paths.begin(), paths.end(), Path{from, to, {}})->queues;
+  }
+};
+
+}  // namespace trinity

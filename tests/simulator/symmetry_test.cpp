@@ -1,0 +1,244 @@
+// Meshes of which only one replica and lane of a kind is simulated against the whole graph.
+#include "simulator/symmetry.h"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "graph/training.h"
+#include "simulator/pricer.h"
+#include "simulator/symmetry_pricer.h"
+#include "support/build.h"
+
+namespace trinity {
+namespace {
+
+/// Residual blocks of two products as a training step; what stands between them is free where a
+/// draw says so, so that much happens at one instant.
+std::shared_ptr<const Graph> blocks(RandomStream& random, int layers) {
+  GraphBuilder builder("blocks");
+  const bool free = random.below(2) == 0, chosen = random.below(3) == 0;
+  const auto add = [&](const std::string& name, const char* type, std::vector<int32_t> inputs,
+                       int64_t width, std::vector<int64_t> weight = {}) {
+    Operator op;
+    op.name = name;
+    op.type = type;
+    op.inputs = std::move(inputs);
+    if (!weight.empty()) op.attributes["transB"] = int64_t{1};
+    op.flops = weight.empty() ? 1e3 : 1e9 * static_cast<double>(1 + random.below(3));
+    if (weight.empty() && free) op.measured_time_s = op.measured_backward_time_s = 0;
+    if (chosen) op.measured_time_s = op.measured_backward_time_s = 1e-6;
+    if (!weight.empty())
+      op.parameters.push_back({"weight", std::move(weight), DType::float32, true});
+    const int32_t id = builder.add_operator(std::move(op));
+    Tensor tensor;
+    tensor.shape = {8, width};
+    tensor.gradient = std::string(type) != "Input";
+    return builder.add_output(id, std::move(tensor));
+  };
+  int32_t x = add("x", "Input", {}, 16);
+  for (int layer = 1; layer <= layers; ++layer) {
+    const auto name = fmt::format("block_{}/", layer);
+    int32_t y = add(name + "up", "Gemm", {x}, 32, {32, 16});
+    y = add(name + "relu", "Relu", {y}, 32);
+    y = add(name + "down", "Gemm", {y}, 16, {16, 32});
+    x = random.below(2) == 0 ? add(name + "sum", "Add", {x, y}, 16) : y;
+  }
+  TrainingOptions options;
+  options.optimiser = TrainingOptions::Optimiser::adam;
+  return std::make_shared<const Graph>(lower_to_training(builder.build(), options));
+}
+
+/// Machines whose devices have a network card each.
+ClusterSpec rails(int nodes, int members) {
+  auto spec = test::uniform_spec(1, 1e9, 0);
+  spec.devices.clear();
+  spec.links.clear();
+  for (int n = 0; n < nodes; ++n)
+    for (int m = 0; m < members; ++m) {
+      const auto node = fmt::format("n{}", n), name = fmt::format("{}/d{}", node, m);
+      spec.devices.push_back({name, 0, 1.0, ""});
+      spec.links.push_back({name, node + "/switch", 3e11, 2e-6});
+      spec.links.push_back({name, fmt::format("{}/nic{}", node, m), 5e10, 3e-6});
+      spec.links.push_back({fmt::format("{}/nic{}", node, m), "net", 5e10, 2e-6});
+    }
+  return spec;
+}
+
+/// Machines whose devices are linked in pairs, too.
+ClusterSpec meshed(int nodes, int members) {
+  auto spec = test::node_spec(nodes, members, 1e10, 1e10, 1e-6, 5e-6);
+  for (int n = 0; n < nodes; ++n)
+    for (int a = 0; a < members; ++a)
+      for (int b = a + 1; b < members; ++b)
+        spec.links.push_back(
+            {fmt::format("n{}/d{}", n, a), fmt::format("n{}/d{}", n, b), 4e10, 2e-6});
+  return spec;
+}
+
+/// One device or link is slower than all others.
+void break_one(RandomStream& random, ClusterSpec& spec) {
+  if (random.below(2) == 0)
+    spec.devices[random.below(spec.devices.size())].speed = 0.7;
+  else
+    spec.links[random.below(spec.links.size())].bandwidth_bytes_per_s *= 0.3;
+}
+
+std::shared_ptr<const Cluster> cluster_of(RandomStream& random, int devices) {
+  ClusterSpec spec;
+  const int members = 1 << random.below(4), nodes = (devices + members - 1) / members;
+  switch (random.below(4)) {
+    case 0:
+      spec = test::uniform_spec(devices, 1e10, 1e-6);
+      break;
+    case 1:
+      spec = test::node_spec(nodes, members, 1e11, 2e10, 1e-6, 5e-6);
+      break;
+    case 2:
+      spec = meshed(nodes, members);
+      break;
+    default:
+      spec = rails(nodes, members);
+  }
+  if (random.below(3) == 0) {  // types that differ in name alone
+    spec.device_types.push_back(spec.device_types[0]);
+    spec.device_types[1].name = "other";
+    for (auto& device : spec.devices) device.type = static_cast<int32_t>(random.below(2));
+  }
+  constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair,  QueueModel::route,
+                                    QueueModel::route,  QueueModel::route, QueueModel::none,
+                                    QueueModel::fair,   QueueModel::receiver};
+  spec.queue = kQueues[random.below(8)];
+  if (random.below(3) == 0) break_one(random, spec);
+  return std::make_shared<const Cluster>(std::move(spec));
+}
+
+Parallelism mesh_of(RandomStream& random) {
+  Parallelism given;
+  const auto pick = [&](std::initializer_list<int32_t> list) {
+    return *(list.begin() + random.below(list.size()));
+  };
+  given.mesh.data = pick({1, 2, 2, 3, 4, 8});
+  given.mesh.tensor = pick({1, 2, 4});
+  given.mesh.pipeline = pick({1, 2, 4});
+  given.micro_batches = pick({1, 2, 4, 8});
+  given.shard = pick({0, 0, 1, 2, 3});
+  given.sequence_parallel = random.below(2) == 0;
+  given.bucket_bytes = pick({1, 3000, 25'000'000});
+  given.recompute = random.below(3) == 0 ? Recompute::full : Recompute::none;
+  constexpr const char* kSchedules[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"};
+  given.schedule = kSchedules[random.below(5)];
+  if (given.schedule == "interleaved" && given.mesh.pipeline > 1)
+    given.virtual_stages = pick({1, 2});
+  if (given.schedule == "zb-v" && given.mesh.pipeline > 1) given.virtual_stages = 2;
+  constexpr Axis kAxes3[] = {Axis::tensor, Axis::data, Axis::pipeline};
+  if (random.below(2) == 0) given.mesh.order = {kAxes3[random.below(3)]};
+  return given;
+}
+
+Metrics whole(const Strategy& strategy, const std::shared_ptr<const Problem>& problem) {
+  const auto low = lower(strategy, problem->graph(), problem->cluster());
+  const auto graph = std::make_shared<const Graph>(low.made.graph);
+  const Problem bound(graph, problem->shared_cluster(), problem->rules());
+  const auto schedule = bind_schedule(low.arranged.schedule, low.arranged.placement, bound,
+                                      OnContradiction::fail);
+  Metrics metrics;
+  Simulator(bound).run(Plan{low.arranged.placement, &schedule}, metrics);
+  return metrics;
+}
+
+struct Seen {
+  int folded = 0, whole = 0, uncertain = 0;
+  int64_t devices = 0, simulated = 0;
+};
+
+void check_one(uint64_t draw, Seen& seen) {
+  RandomStream random(7, "symmetry", draw);
+  const auto graph = blocks(random, 8);
+  Strategy strategy;
+  strategy.parallelism = mesh_of(random);
+  auto& mesh = strategy.parallelism->mesh;
+  const auto devices = static_cast<int>(mesh.device_count());
+  const auto cluster = cluster_of(random, devices);
+  if (random.below(3) == 0) {
+    mesh.devices.resize(static_cast<size_t>(cluster->device_count()));
+    std::iota(mesh.devices.begin(), mesh.devices.end(), 0);
+    for (size_t i = mesh.devices.size(); i > 1; --i)
+      std::swap(mesh.devices[i - 1], mesh.devices[random.below(i)]);
+    mesh.devices.resize(static_cast<size_t>(devices));
+  }
+  const auto problem =
+      std::make_shared<const Problem>(graph, cluster, SimulationRules::standard(*cluster));
+  SymmetryPricer pricer(problem);
+  Metrics metrics;
+  try {
+    check_mesh(*strategy.parallelism, *cluster);
+    lower(strategy, *graph, *cluster);
+  } catch (const ArgumentError&) {
+    return;
+  }
+  const int32_t simulated = pricer.simulated_devices(strategy);
+  if (!pricer.price(strategy, metrics, kNoLimit)) {
+    ++(simulated < 0 ? seen.whole : seen.uncertain);
+    return;
+  }
+  ++seen.folded;
+  seen.devices += devices;
+  seen.simulated += simulated;
+  const auto expected = whole(strategy, problem);
+  CAPTURE(draw);
+  CHECK(metrics.step_time_ns == expected.step_time_ns);
+  REQUIRE(metrics == expected);
+  Metrics again;
+  REQUIRE(pricer.price(strategy, again, expected.step_time_ns));
+  CHECK(again == expected);
+  REQUIRE(pricer.price(strategy, again, expected.step_time_ns - 1));
+  CHECK(again.rejected);
+}
+
+TEST_CASE("what is simulated for its class gives the whole graph's metrics") {
+  Seen seen;
+  for (uint64_t draw = 0; draw < 4000; ++draw) check_one(draw, seen);
+  MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
+                      << seen.whole << " whole, " << seen.uncertain << " uncertain");
+  CHECK(seen.folded > 1500);
+  CHECK(seen.uncertain < seen.folded / 10);
+  CHECK(seen.simulated * 2 < seen.devices);
+}
+
+int32_t simulated(const ClusterSpec& spec, const Parallelism& given) {
+  RandomStream random(1, "one", 0);
+  const auto cluster = std::make_shared<const Cluster>(spec);
+  SymmetryPricer pricer(std::make_shared<const Problem>(blocks(random, 8), cluster,
+                                                        SimulationRules::standard(*cluster)));
+  Strategy strategy;
+  strategy.parallelism = given;
+  return pricer.simulated_devices(strategy);
+}
+
+TEST_CASE("equal devices are found, and only what differs is simulated beside them") {
+  Parallelism given;
+  given.mesh.data = 8;
+  given.mesh.tensor = 4;
+  given.mesh.pipeline = 2;
+  given.micro_batches = 4;
+  auto spec = rails(16, 4);
+  spec.queue = QueueModel::route;
+  CHECK(simulated(spec, given) == 2);  // a stage each
+  auto named = spec;
+  named.device_types.push_back(named.device_types[0]);
+  named.device_types[1].name = "other";
+  for (size_t d = 0; d < named.devices.size(); d += 3) named.devices[d].type = 1;
+  CHECK(simulated(named, given) == 2);
+  auto slow = spec;
+  slow.devices[5].speed = 0.5;
+  CHECK(simulated(slow, given) == 2 * 2 * 2);  // two replicas, in each two lanes
+  auto thin = spec;
+  thin.links[7].bandwidth_bytes_per_s /= 2;
+  const int32_t found = simulated(thin, given);
+  CHECK(found > 2);
+  CHECK(found <= 2 * 2 * 4);
+}
+
+}  // namespace
+}  // namespace trinity
