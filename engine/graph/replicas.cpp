@@ -58,6 +58,7 @@ class Replication {
     for (int32_t replica = 0; replica < most_; ++replica)
       for (int32_t op = 0; op < graph_.operator_count(); ++op)
         if (replica < replicas_of(op)) add_copy(op, replica);
+    name_forwards();
     connect(false);
     copy_collectives();
     for (size_t op = 0; op < options_.gathered.size(); ++op)
@@ -133,15 +134,21 @@ class Replication {
     Operator copy = shared(op);
     copy.name = fmt::format("{}@{}", graph_.op(op).name, replica);
     copy.inputs.clear();
-    if (copy.forward >= 0) {
-      const int32_t of = std::min(replica, replicas_of(copy.forward) - 1);
-      copy.forward = id_of(copy.forward, of);
-    }
     const int32_t id = builder_.add_operator(std::move(copy));
     ids_[op].push_back(id);
     origin_.push_back({op, stage_[op], replica});
     stop_.step();
     for (const int32_t output : graph_.op(op).outputs) add_pieces(output, id, replica);
+  }
+
+  /// Copies serve the copies of the forward operators, which may have later numbers.
+  void name_forwards() {
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+      const int32_t forward = graph_.op(op).forward;
+      for (int32_t replica = 0; forward >= 0 && replica < replicas_of(op); ++replica)
+        builder_.op(id_of(op, replica)).forward =
+            id_of(forward, std::min(replica, replicas_of(forward) - 1));
+    }
   }
 
   /// Where readers' parts of the batch begin within the part of a replica, and its ends.

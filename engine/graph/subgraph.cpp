@@ -13,7 +13,6 @@ Subgraph subgraph(const Graph& graph, const std::vector<bool>& keep) {
     if (!keep[o]) continue;
     Operator copy = graph.op(o);
     copy.inputs.clear();
-    if (copy.forward >= 0) copy.forward = number[copy.forward];
     number[o] = builder.add_operator(std::move(copy));
     kept.push_back(o);
     for (const int32_t input : graph.op(o).inputs) {
@@ -25,6 +24,9 @@ Subgraph subgraph(const Graph& graph, const std::vector<bool>& keep) {
     for (const int32_t output : graph.op(o).outputs)
       tensor[output] = builder.add_output(number[o], graph.tensor(output));
   }
+  for (size_t made = 0; made < kept.size(); ++made)
+    if (const int32_t forward = graph.op(kept[made]).forward; forward >= 0)
+      builder.op(static_cast<int32_t>(made)).forward = number[forward];
   for (int32_t unit = 0; unit < graph.unit_count(); ++unit) {
     int32_t lead = -1;
     for (const int32_t o : graph.unit(unit)) {
