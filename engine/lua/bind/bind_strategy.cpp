@@ -335,7 +335,7 @@ void open_strategy(lua_State* L) {
   register_functions(L, kStrategyFunctions);
   luaL_getmetatable(L, kTypeName<BoundProblem>);
   lua_getfield(L, -1, "__index");
-  register_functions(L, kProblem, kTypeName<BoundProblem>, true);
+  register_functions(L, kPricing, kTypeName<BoundProblem>, true);
   lua_pop(L, 2);
 }
 
