@@ -43,7 +43,7 @@ void EventLoop::run(const Plan& plan, int64_t limit_ns, Record& record) {
   begin(plan, limit_ns, record);
   begin_tasks();
   instant();
-  while (unfinished_ > 0 && !record.rejected && !record.ambiguous) {
+  while (unfinished_ > 0 && !record.rejected) {
     const int64_t next = next_instant();
     if (next == kNever) report_deadlock();
     now_ns_ = next;
@@ -82,7 +82,7 @@ void EventLoop::begin(const Plan& plan, int64_t limit_ns, Record& record) {
   touched_list_.clear();
   arrivals_.clear();
   sent_.assign(static_cast<size_t>(problem_.max_outputs()) * d, -1);
-  queue_.assign(queue_count(d), {});
+  queue_free_.assign(queue_count(d), 0);
   if (fair()) flows_.clear();
   if (receiver())
     to_copy_.assign(
@@ -150,15 +150,16 @@ int64_t EventLoop::next_instant() {
 /// Everything due now, in the order that simulator.h gives.
 void EventLoop::instant() {
   begin_instant();
-  for (; !record_->rejected && !record_->ambiguous; stop_.step()) {
+  for (; !record_->rejected; stop_.step()) {
     if (next_end() == now_ns_)
       end_task(pop(ends_));
     else if (first_of(arriving_) == now_ns_)
       arrive(pop(arriving_));
-    else if (!bookable_.empty()) {
-      const auto micro = static_cast<int32_t>(bookable_.front().first);
-      book_collective(pop(bookable_), micro);
-    } else if (!start_best())
+    else if (start_best())
+      continue;
+    else if (!bookable_.empty())
+      book_collectives();
+    else
       break;
   }
   if (fair()) flows_.settle();
@@ -166,8 +167,6 @@ void EventLoop::instant() {
 
 /// Flows that end arrive now, pauses that end free their device, latencies that end begin flows.
 void EventLoop::begin_instant() {
-  turn_ = 0;
-  before_instant_ = arrivals_.size();
   if (fair()) {
     ended_flows_.clear();
     flows_.advance(now_ns_, ended_flows_);
@@ -246,7 +245,6 @@ void EventLoop::start(int32_t task, int32_t device) {
   auto& state = record_->devices[d];
   const int64_t begin = receiver() ? copy_inputs(task, device) : now_ns_;
   const int64_t cost = state.cost_ns[op_of(task)], end = begin + cost;
-  turn_ += end == now_ns_;
   running_[d] = task;
   begin_ns_[d] = begin;
   if (cost > 0 && contention_.applies(device)) {
@@ -404,7 +402,7 @@ void EventLoop::enqueue(int32_t task, int32_t output, int32_t from, int32_t to) 
   }
   queues_.clear();
   collect_queues(from, to);
-  const int64_t wire = wire_ns(from, to, bytes), start = book(wire, false);
+  const int64_t wire = wire_ns(from, to, bytes), start = book(wire);
   auto& copy = record_->copies[index];
   copy.start_ns = start;
   copy.end_ns = start + wire;
@@ -425,25 +423,12 @@ void EventLoop::collect_queues(int32_t from, int32_t to) {
 }
 
 /// Occupies all of queues_ at once for `duration_ns`; returns from when.
-int64_t EventLoop::book(int64_t duration_ns, bool collective) {
+int64_t EventLoop::book(int64_t duration_ns) {
   int64_t start = now_ns_;
-  for (const int32_t queue : queues_) start = std::max(start, queue_[queue].free_ns);
-  for (const int32_t queue : queues_) {
-    queue_[queue].free_ns = start + duration_ns + problem_.rules().link_dead_ns;
-    if (plan_.quotient) check_turn(queue_[queue], collective);
-  }
+  for (const int32_t queue : queues_) start = std::max(start, queue_free_[queue]);
+  for (const int32_t queue : queues_)
+    queue_free_[queue] = start + duration_ns + problem_.rules().link_dead_ns;
   return start;
-}
-
-/// What is queued at one instant in different turns, or after a collective in a later turn, may be
-/// queued in another order where a device that is like this one comes to it later.
-void EventLoop::check_turn(Queue& queue, bool collective) {
-  if (queue.booked_ns == now_ns_ &&
-      (queue.turn != turn_ || (turn_ > 0 && (queue.collective || collective))))
-    record_->ambiguous = true;
-  queue.booked_ns = now_ns_;
-  queue.turn = turn_;
-  queue.collective = collective;
 }
 
 /// Lets the flows of an arrival begin after its latency; without bytes it arrives then.
@@ -471,7 +456,6 @@ void EventLoop::begin_flows(int32_t arrival) {
 }
 
 void EventLoop::arrive(int32_t arrival) {
-  turn_ += static_cast<size_t>(arrival) >= before_instant_;
   const auto entry = arrivals_[arrival];
   if (entry.collective)
     arrive_collective(record_->collectives[entry.index]);
@@ -524,6 +508,13 @@ void EventLoop::collect_group_queues(int32_t collective) {
     collect_queues(ring_[i], model == QueueModel::sender ? ring_[i] : ring_[(i + 1) % ring_.size()]);
 }
 
+void EventLoop::book_collectives() {
+  while (!bookable_.empty()) {
+    const auto micro = static_cast<int32_t>(bookable_.front().first);
+    book_collective(pop(bookable_), micro);
+  }
+}
+
 void EventLoop::book_collective(int32_t collective, int32_t micro) {
   const auto& about = problem_.graph().collectives()[collective];
   find_ring(collective);
@@ -551,7 +542,7 @@ void EventLoop::book_collective(int32_t collective, int32_t micro) {
   if (!alone) collect_group_queues(collective);
   const int64_t duration = std::llround(cost.time_s() * 1e9);
   auto& run = record_->collectives.back();
-  run.start_ns = book(duration, true);
+  run.start_ns = book(duration);
   run.end_ns = run.start_ns + duration;
   if (run.end_ns > (int64_t{1} << 61))
     throw LimitError(

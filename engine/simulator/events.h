@@ -20,13 +20,6 @@ class EventLoop {
   void run(const Plan& plan, int64_t limit_ns, Record& record);
 
  private:
-  /// What transfers and collectives wait for.
-  struct Queue {
-    int64_t free_ns = 0;
-    int64_t booked_ns = -1;  // quotients: when it was last booked,
-    int32_t turn = 0;        // in which turn of that instant,
-    bool collective = false; // and by what
-  };
 
   /// A key that orders a heap, least first, and what it stands for.
   struct Entry {
@@ -76,8 +69,8 @@ class EventLoop {
   void add_queues(std::span<const int32_t> queues) {
     queues_.insert(queues_.end(), queues.begin(), queues.end());
   }
-  int64_t book(int64_t duration_ns, bool collective);
-  void check_turn(Queue& queue, bool collective);
+  int64_t book(int64_t duration_ns);
+  void book_collectives();
   size_t queue_count(size_t devices) const;
   void collect_group_queues(int32_t collective);
   const CollectiveGroup& group_of(int32_t collective);
@@ -129,16 +122,13 @@ class EventLoop {
   Heap bookable_;                         // (micro-batch, collective)
   std::vector<Arrival> arrivals_;         // in order of booking
   std::vector<int32_t> sent_;             // [output][device]: the last task that sent it there
-  std::vector<Queue> queue_;  // sender: per device; pair: [from][to]; route: per channel
+  /// When queues are free: sender: per device; pair: [from][to]; route: per channel.
+  std::vector<int64_t> queue_free_;
   std::vector<int32_t> to_copy_;          // receiver: [run][tensor][device]: copy to make, or -1
   std::vector<int32_t> members_missing_;  // [micro-batch][collective]
   CollectiveGroups groups_;               // of devices, as collectives price them
   std::vector<int32_t> ring_;             // devices of the collective at hand
   std::vector<int32_t> queues_;           // what the transfer or collective at hand occupies
-  /// What happens at one instant in turns, each begun by something that takes no time: another
-  /// order among devices that are alike could not be told apart within the first turn alone.
-  int32_t turn_ = 0;
-  size_t before_instant_ = 0;  // entries of arrivals_
   std::vector<int32_t> ended_flows_;
   StopPoll stop_;
 };

@@ -28,6 +28,12 @@ class StrategyPricer::Making {
 StrategyPricer::StrategyPricer(std::shared_ptr<const Problem> problem, ThreadPool& pool)
     : problem_(std::move(problem)), pool_(pool), symmetry_(problem_) {}
 
+std::vector<int32_t> StrategyPricer::home(const Strategy& strategy, const BindGraph& bind) {
+  if (!strategy.parallelism || bind) return this->bind(strategy, bind).arranged.home;
+  check_mesh(*strategy.parallelism, problem_->cluster());
+  return symmetry_.home(strategy);
+}
+
 BoundStrategy StrategyPricer::bind(const Strategy& strategy, const BindGraph& bind) {
   const auto found = structure(strategy, bind);
   return {found->made, found->problem, arrange(*found->made, strategy)};

@@ -37,6 +37,9 @@ class StrategyPricer {
 
   StrategyPricer(std::shared_ptr<const Problem> problem, ThreadPool& pool);
 
+  /// Where the first part of every operator is. Throws what lower() throws.
+  std::vector<int32_t> home(const Strategy& strategy, const BindGraph& bind = {});
+
   /// Throws what lower() throws. bind: for a cost model of its own; empty: the cluster's.
   BoundStrategy bind(const Strategy& strategy, const BindGraph& bind = {});
 

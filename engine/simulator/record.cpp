@@ -20,7 +20,7 @@ void Record::begin(const Problem& problem, const Plan& plan, bool limited) {
     devices[d].cost_ns = problem.costs(plan.cluster_device(static_cast<int32_t>(d))).data();
   step_ns = last_ns = 0;
   transfers = 0;
-  rejected = ambiguous = swept = false;
+  rejected = swept = false;
   copy_count = 0;
   order.clear();
   collectives.clear();

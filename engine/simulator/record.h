@@ -44,7 +44,6 @@ struct Record {
   int64_t last_ns = 0;  ///< the last event, pauses included
   int32_t transfers = 0;
   bool rejected = false;
-  bool ambiguous = false;  ///< a quotient does not tell the order of a queue (Simulator::run)
 
   /// Compute tasks of device d take positions first_position[d] + k in order of their start; a
   /// device without any has one position all the same, and every device one spare one at the end.

@@ -252,7 +252,7 @@ Simulator::Simulator(const Problem& problem) : scratch_(std::make_unique<Scratch
 Simulator::~Simulator() = default;
 Simulator::Simulator(Simulator&&) noexcept = default;
 
-bool Simulator::run(const Plan& plan, Metrics& metrics, Timeline* timeline, int64_t limit_ns) {
+void Simulator::run(const Plan& plan, Metrics& metrics, Timeline* timeline, int64_t limit_ns) {
   const auto& problem = scratch_->problem;
   if (plan.schedule) check(problem, plan);
   auto& record = scratch_->record;
@@ -261,7 +261,6 @@ bool Simulator::run(const Plan& plan, Metrics& metrics, Timeline* timeline, int6
   const bool stream = plan.schedule && plan.schedule->stream > 0;
   scratch_->simulate(plan, stream ? kNoLimit : limit_ns);
   if (stream) scratch_->settle_stream(*plan.schedule);
-  if (record.ambiguous) return false;
   metrics.devices.resize(record.devices.size());
   if (problem.rules().last_event) record.step_ns = std::max(record.step_ns, record.last_ns);
   metrics.unscheduled = plan.schedule && plan.schedule->contradicts;
@@ -269,14 +268,13 @@ bool Simulator::run(const Plan& plan, Metrics& metrics, Timeline* timeline, int6
   if (metrics.rejected) {
     if (plan.quotient) metrics.devices.resize(static_cast<size_t>(problem.devices()));
     metrics.reject(limit_ns);
-    return true;
+    return;
   }
   scratch_->total(metrics);
   if (timeline) timeline->memory.clear();
   scratch_->account(plan, metrics, timeline);
   if (plan.quotient) spread(problem, *plan.quotient, metrics);
   if (timeline) scratch_->fill(plan, *timeline);
-  return true;
 }
 
 }  // namespace trinity

@@ -86,8 +86,10 @@ inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 ///
 /// INSTANTS. Of everything due at one instant the first of this list happens, again and again until
 /// nothing is left: tasks end, in order of number; transfers and collectives arrive, in order of
-/// booking; collectives whose last member became ready are booked, in order of (micro-batch,
-/// collective); of all free devices' choices the one of least (ready time, number) starts.
+/// booking; of all free devices' choices the one of least (ready time, number) starts; collectives
+/// whose last member has become ready are booked, all of them, in order of (micro-batch,
+/// collective). (These come last so that devices that behave alike come to a collective in one
+/// state, whichever of them takes its turn first: manual/symmetry.md.)
 ///
 /// MEMORY. Fixed bytes plus live tensors, in slots: slot k of a device reaches from the start of
 /// its k-th task to the start of the next (the first from 0, the last to the end); an instant falls
@@ -109,9 +111,7 @@ class Simulator {
   /// is rejected, as early as that is certain. Throws ScheduleError for a schedule whose order
   /// contradicts the graph (it names the task that every waiting device is blocked at),
   /// ArgumentError for one that does not fit the problem, LimitError when the clock could overflow.
-  /// Returns false, with nothing filled, where a quotient does not tell the order in which
-  /// something is queued: the plan has to be simulated without.
-  bool run(const Plan& plan, Metrics& metrics, Timeline* timeline = nullptr,
+  void run(const Plan& plan, Metrics& metrics, Timeline* timeline = nullptr,
            int64_t limit_ns = kNoLimit);
   void run(std::span<const int32_t> placement, Metrics& metrics, Timeline* timeline = nullptr,
            int64_t limit_ns = kNoLimit) {

@@ -126,7 +126,7 @@ std::shared_ptr<const Schedule> SymmetryPricer::schedule(Bound& bound, const Par
   return bound.schedule;
 }
 
-bool SymmetryPricer::run(Bound& bound, const Strategy& strategy, Metrics& metrics,
+void SymmetryPricer::run(Bound& bound, const Strategy& strategy, Metrics& metrics,
                          int64_t limit_ns) {
   auto& made = *bound.made;
   std::shared_ptr<const Schedule> order;
@@ -140,11 +140,9 @@ bool SymmetryPricer::run(Bound& bound, const Strategy& strategy, Metrics& metric
     }
   }
   if (!simulator) simulator = std::make_unique<Simulator>(*made.problem);
-  const bool certain =
-      simulator->run(Plan{bound.placement, order.get(), &bound.quotient}, metrics, nullptr, limit_ns);
+  simulator->run(Plan{bound.placement, order.get(), &bound.quotient}, metrics, nullptr, limit_ns);
   const std::lock_guard lock(mutex_);
   made.idle.push_back(std::move(simulator));
-  return certain;
 }
 
 bool SymmetryPricer::price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns) {
@@ -154,11 +152,22 @@ bool SymmetryPricer::price(const Strategy& strategy, Metrics& metrics, int64_t l
       const std::lock_guard lock(mutex_);
       found = bound(strategy);
     }
-    return found->made && run(*found, strategy, metrics, limit_ns);
+    if (!found->made) return false;
+    run(*found, strategy, metrics, limit_ns);
+    return true;
   } catch (const ArgumentError&) {
   } catch (const LimitError&) {
   }
   return false;  // the whole graph says what is wrong
+}
+
+std::vector<int32_t> SymmetryPricer::home(const Strategy& strategy) {
+  const auto& mesh = strategy.parallelism->mesh;
+  const int32_t width = mesh.width();
+  const std::lock_guard lock(mutex_);
+  auto devices = structure(strategy)->replica.home;
+  for (int32_t& device : devices) device = mesh.device(device / width, 0, device % width);
+  return devices;
 }
 
 int32_t SymmetryPricer::simulated_devices(const Strategy& strategy) {

@@ -20,9 +20,12 @@ class SymmetryPricer {
   ~SymmetryPricer();
 
   /// Fills `metrics` as a simulation of the whole graph would, or returns false: nothing is alike,
-  /// an order cannot be told, or an error is to be said of the whole graph. The strategy has a mesh
-  /// that check_mesh() takes.
+  /// or an error is to be said of the whole graph. The strategy has a mesh that check_mesh() takes.
   bool price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
+
+  /// Where the first part of every original operator is (Arrangement::home). Throws what
+  /// lower_replica() throws.
+  std::vector<int32_t> home(const Strategy& strategy);
 
   /// Devices that are simulated for a strategy; -1: all.
   int32_t simulated_devices(const Strategy& strategy);
@@ -37,7 +40,7 @@ class SymmetryPricer {
   std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh) const;
   std::shared_ptr<Made> make(Structure& structure, const Symmetry& symmetry) const;
   std::shared_ptr<const Schedule> schedule(Bound& bound, const Parallelism& given);
-  bool run(Bound& bound, const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
+  void run(Bound& bound, const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
 
   static constexpr int64_t kMostOperators = 1'000'000;
   static constexpr size_t kMostBound = 64;

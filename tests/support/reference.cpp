@@ -129,7 +129,7 @@ class Stage {
 
   /// Does the first thing of the instant's order that is due; false when nothing is left.
   bool something_due() {
-    return end_a_task() || arrive_a_booking() || book_a_collective() || start_a_task();
+    return end_a_task() || arrive_a_booking() || start_a_task() || book_collectives();
   }
 
   /// Tasks end, in order of number.
@@ -162,8 +162,10 @@ class Stage {
     return false;
   }
 
-  /// Collectives whose last member became ready are booked, in order of (micro-batch, collective).
-  bool book_a_collective() {
+  /// Collectives whose last member has become ready are booked, all of them, in order of
+  /// (micro-batch, collective).
+  bool book_collectives() {
+    bool any = false;
     const auto& collectives = graph_.collectives();
     for (int32_t k = 0; k < schedule_.micro_batches; ++k)
       for (size_t c = 0; c < collectives.size(); ++c) {
@@ -175,9 +177,9 @@ class Stage {
         if (!ready) continue;
         booked_.insert(run);
         book_collective(run.first, run.second);
-        return true;
+        any = true;
       }
-    return false;
+    return any;
   }
 
   /// Of all free devices' choices the one of least (ready time, number) starts.

@@ -254,8 +254,8 @@ int problem_price(lua_State* L) {
 int problem_home(lua_State* L) {
   auto& self = object_arg<BoundProblem>(L, 1);
   const auto strategy = strategy_arg(L, 2, *self.problem);
-  const auto bound = pricer_of(self).bind(strategy, bind_arg(L, 3, *self.problem));
-  fill_from_1(L, 4, "placement", bound.arranged.home);
+  const auto home = pricer_of(self).home(strategy, bind_arg(L, 3, *self.problem));
+  fill_from_1(L, 4, "placement", home);
   return 0;
 }
 

@@ -8,7 +8,7 @@ local folder = core.home .. '/lib/trinity/manual/'
 local width = 96 -- of what is shown
 
 -- In the order in which a newcomer reads them.
-local names = { 'tutorial', 'command', 'networks', 'clusters', 'strategies', 'simulator', 'searching', 'moves',
+local names = { 'tutorial', 'command', 'networks', 'clusters', 'strategies', 'simulator', 'symmetry', 'searching', 'moves',
   'reporting', 'processes', 'executing', 'reproducing', 'trinity', 'tapp', 'daso', 'pase',
   'papers', 'embedding', 'extending' }
 
