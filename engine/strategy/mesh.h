@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +48,15 @@ enum class Recompute : uint8_t {
 Recompute parse_recompute(std::string_view name);
 const char* recompute_name(Recompute recompute);
 
+/// What holds for one operator in place of the words of a mesh.
+struct OperatorChoice {
+  std::optional<bool> recompute;  ///< whether it is computed again before the backward pass
+  /// The dimension of its iteration space that is cut over `tensor`; empty: it stays whole.
+  std::optional<std::string> split;
+
+  bool operator==(const OperatorChoice&) const = default;
+};
+
 /// A strategy that is the same for all layers of a network, in a few words.
 struct Parallelism {
   Mesh mesh;
@@ -66,6 +77,7 @@ struct Parallelism {
   /// gradients too, 3 weights too; 0 nothing.
   int32_t shard = 0;
   int64_t bucket_bytes = 25'000'000;  ///< of gradients that are reduced together
+  std::map<std::string, OperatorChoice> operators;  ///< by the names of forward operators
 
   bool operator==(const Parallelism&) const = default;
 };

@@ -42,6 +42,11 @@ void add(Hasher& hash, const Parallelism& given) {
   add_all(hash, given.stages);
   hash.add(static_cast<uint64_t>(given.recompute)).add(uint64_t{given.sequence_parallel});
   hash.add(static_cast<uint64_t>(given.shard)).add(static_cast<uint64_t>(given.bucket_bytes));
+  for (const auto& [name, rule] : given.operators) {
+    hash.add(name).add(uint64_t{rule.recompute.has_value()});
+    hash.add(uint64_t{rule.recompute.value_or(false)}).add(uint64_t{rule.split.has_value()});
+    hash.add(rule.split.value_or(""));
+  }
 }
 
 void add(Hasher& hash, const OperatorSplit& split) {
