@@ -106,9 +106,11 @@ void check(const Problem& problem, const Plan& plan) {
   check_order_devices(problem, plan);
 }
 
-/// Metrics of simulated devices become those of all that they stand for.
-void spread(const Problem& problem, const Quotient& quotient, Metrics& metrics) {
-  const std::vector<DeviceMetrics> simulated = std::move(metrics.devices);
+/// Metrics of simulated devices, which are kept in `simulated`, become those of all that they stand
+/// for.
+void spread(const Problem& problem, const Quotient& quotient,
+            std::vector<DeviceMetrics>& simulated, Metrics& metrics) {
+  simulated.assign(metrics.devices.begin(), metrics.devices.end());
   metrics.devices.assign(static_cast<size_t>(problem.devices()), {});
   metrics.total_communication_bytes = 0;
   for (size_t d = 0; d < metrics.devices.size(); ++d) {
@@ -130,6 +132,7 @@ struct Simulator::Scratch {
   std::unique_ptr<PlacetoEngine> placeto;
   std::unique_ptr<DopplerEngine> doppler;
   std::unique_ptr<SlotMemory> memory;
+  std::vector<DeviceMetrics> simulated;  // quotients
 
   void simulate(const Plan& plan, int64_t limit_ns);
   void settle_stream(const Schedule& schedule);
@@ -273,7 +276,7 @@ void Simulator::run(const Plan& plan, Metrics& metrics, Timeline* timeline, int6
   scratch_->total(metrics);
   if (timeline) timeline->memory.clear();
   scratch_->account(plan, metrics, timeline);
-  if (plan.quotient) spread(problem, *plan.quotient, metrics);
+  if (plan.quotient) spread(problem, *plan.quotient, scratch_->simulated, metrics);
   if (timeline) scratch_->fill(plan, *timeline);
 }
 

@@ -18,8 +18,10 @@
 #include "bench/textbook.h"
 #include "simulator/batch.h"
 #include "simulator/simulator.h"
+#include "simulator/symmetry_pricer.h"
 #include "support/build.h"
 #include "support/cases.h"
+#include "support/layered.h"
 
 using namespace trinity;
 using bench::TextbookGraph;
@@ -448,6 +450,52 @@ void bench_events(const Subject& subject, MemoryModel memory) {
   }
 }
 
+double ms_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// One row: a mesh of tensor 4 x pipeline 2 on all devices, then with one of them slower.
+void bench_mesh(const std::shared_ptr<const Graph>& graph, int32_t devices, bool slow) {
+  auto spec = test::rail_spec(devices / 8, 8);
+  spec.queue = QueueModel::route;
+  if (slow) spec.devices[5].speed = 0.5;
+  const auto cluster = std::make_shared<const Cluster>(std::move(spec));
+  const auto problem =
+      std::make_shared<const Problem>(graph, cluster, SimulationRules::standard(*cluster));
+  Strategy strategy;
+  strategy.parallelism = Parallelism{};
+  auto& given = *strategy.parallelism;
+  given.mesh.data = devices / 8;
+  given.mesh.tensor = 4;
+  given.mesh.pipeline = 2;
+  given.micro_batches = 8;
+  SymmetryPricer pricer(problem);
+  int32_t simulated = 0;
+  Metrics metrics;
+  const double first = ms_of([&] { simulated = pricer.simulated_devices(strategy); });
+  std::vector<double> later;
+  for (int i = 0; i < kRepetitions; ++i)
+    later.push_back(ms_of([&] {
+      if (simulated >= 0 && !pricer.price(strategy, metrics, kNoLimit))
+        throw std::runtime_error("a mesh could not be priced");
+    }));
+  fmt::print("{:<10}{:<8}{:>12}{:>18.2f}{:>18.2f}{:>14.3f}\n", devices, slow ? "one" : "none",
+             simulated < 0 ? devices : simulated, first, median(later),
+             static_cast<double>(metrics.step_time_ns) * 1e-6);
+}
+
+void bench_meshes() {
+  print_head("6. Meshes over the number of devices (32 layers, tensor 4 x pipeline 2 x data, 8 "
+             "micro-batches, queue route)",
+             "devices   slower     simulated  lower and bind ms     evaluation ms       step ms");
+  const auto graph = std::make_shared<const Graph>(test::layered_graph(32));
+  for (const bool slow : {false, true})
+    for (const int32_t devices : {16, 64, 256, 1024, 4096, 16384, 65536})
+      bench_mesh(graph, devices, slow);
+}
+
 /// The graph of that name in the shared data, or one of its size.
 Shape published(const std::string& file, const std::string& name, int32_t operators,
                 int32_t edges) {
@@ -484,6 +532,7 @@ void run() {
       "plan                            memory       us/placement  placements/s  ns/(task+edge)");
   bench_events(inception, MemoryModel::none);
   bench_events(inception, MemoryModel::slots);
+  bench_meshes();
 }
 
 }  // namespace

@@ -11,12 +11,12 @@ namespace {
 
 constexpr int kPlacements = 64;
 
-/// A problem without collectives and placements of it.
+/// A problem, with collectives where wanted, and placements of it.
 struct Setup {
   std::shared_ptr<const Problem> problem;
   std::vector<std::vector<int32_t>> placements;
 
-  Setup(QueueModel queue, MemoryModel memory) {
+  Setup(QueueModel queue, MemoryModel memory, bool collectives = false) {
     RandomStream random(17, "allocation");
     auto spec = test::uniform_spec(4, 12e9, 5e-6);
     spec.queue = queue;
@@ -24,7 +24,7 @@ struct Setup {
     auto rules = SimulationRules::standard(*cluster);
     rules.memory = memory;
     problem =
-        std::make_shared<const Problem>(test::random_step(random, 150, false), cluster, rules);
+        std::make_shared<const Problem>(test::random_step(random, 150, collectives), cluster, rules);
     for (int i = 0; i < kPlacements; ++i)
       placements.push_back(test::random_placement(random, problem->graph(), 4));
   }
@@ -87,8 +87,11 @@ TEST_CASE("the FIFO engine allocates nothing after its first pass") {
 TEST_CASE("the event loop allocates nothing after its first pass") {
   for (const auto queue : {QueueModel::sender, QueueModel::pair, QueueModel::none,
                            QueueModel::route, QueueModel::fair})
-    for (const auto memory : {MemoryModel::none, MemoryModel::slots}) {
-      const Setup setup(queue, memory);
+    for (const auto& [memory, collectives] :
+         {std::pair(MemoryModel::none, false), std::pair(MemoryModel::slots, false),
+          std::pair(MemoryModel::slots, true)}) {
+      CAPTURE(collectives);
+      const Setup setup(queue, memory, collectives);
       for (const auto& schedule : schedules_of(setup)) {
         CAPTURE(std::string(queue_model_name(queue)));
         CAPTURE(std::string(dispatch_rule_name(schedule.dispatch)));

@@ -49,22 +49,6 @@ std::shared_ptr<const Graph> blocks(RandomStream& random, int layers) {
   return std::make_shared<const Graph>(lower_to_training(builder.build(), options));
 }
 
-/// Machines whose devices have a network card each.
-ClusterSpec rails(int nodes, int members) {
-  auto spec = test::uniform_spec(1, 1e9, 0);
-  spec.devices.clear();
-  spec.links.clear();
-  for (int n = 0; n < nodes; ++n)
-    for (int m = 0; m < members; ++m) {
-      const auto node = fmt::format("n{}", n), name = fmt::format("{}/d{}", node, m);
-      spec.devices.push_back({name, 0, 1.0, ""});
-      spec.links.push_back({name, node + "/switch", 3e11, 2e-6});
-      spec.links.push_back({name, fmt::format("{}/nic{}", node, m), 5e10, 3e-6});
-      spec.links.push_back({fmt::format("{}/nic{}", node, m), "net", 5e10, 2e-6});
-    }
-  return spec;
-}
-
 /// Machines whose devices are linked in pairs, too.
 ClusterSpec meshed(int nodes, int members) {
   auto spec = test::node_spec(nodes, members, 1e10, 1e10, 1e-6, 5e-6);
@@ -98,7 +82,7 @@ std::shared_ptr<const Cluster> cluster_of(RandomStream& random, int devices) {
       spec = meshed(nodes, members);
       break;
     default:
-      spec = rails(nodes, members);
+      spec = test::rail_spec(nodes, members);
   }
   if (random.below(3) == 0) {  // types that differ in name alone
     spec.device_types.push_back(spec.device_types[0]);
@@ -202,10 +186,10 @@ void check_one(uint64_t draw, Seen& seen) {
 
 TEST_CASE("what is simulated for its class gives the whole graph's metrics") {
   Seen seen;
-  for (uint64_t draw = 0; draw < 4000; ++draw) check_one(draw, seen);
+  for (uint64_t draw = 0; draw < 3000; ++draw) check_one(draw, seen);
   MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
                       << seen.whole << " whole");
-  CHECK(seen.folded > 1500);
+  CHECK(seen.folded > 1200);
   CHECK(seen.simulated * 2 < seen.devices);
 }
 
@@ -225,7 +209,7 @@ TEST_CASE("equal devices are found, and only what differs is simulated beside th
   given.mesh.tensor = 4;
   given.mesh.pipeline = 2;
   given.micro_batches = 4;
-  auto spec = rails(16, 4);
+  auto spec = test::rail_spec(16, 4);
   spec.queue = QueueModel::route;
   CHECK(simulated(spec, given) == 2);  // a stage each
   auto named = spec;

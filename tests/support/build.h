@@ -92,6 +92,24 @@ inline ClusterSpec node_spec(int nodes, int members, double inner_bandwidth, dou
   return spec;
 }
 
+/// `nodes` machines of `members` devices "n0/d0", ... around a switch of their own, each with a
+/// network card "n0/nic0" at the switch "net".
+inline ClusterSpec rail_spec(int nodes, int members) {
+  auto spec = uniform_spec(1, 1e9, 0);
+  spec.devices.clear();
+  spec.links.clear();
+  for (int n = 0; n < nodes; ++n)
+    for (int m = 0; m < members; ++m) {
+      const auto node = "n" + std::to_string(n), name = node + "/d" + std::to_string(m);
+      const auto card = node + "/nic" + std::to_string(m);
+      spec.devices.push_back({name, 0, 1.0, ""});
+      spec.links.push_back({name, node + "/switch", 3e11, 2e-6});
+      spec.links.push_back({name, card, 5e10, 3e-6});
+      spec.links.push_back({card, "net", 5e10, 2e-6});
+    }
+  return spec;
+}
+
 /// A random layered graph: every operator reads one to three earlier ones nearby.
 inline std::shared_ptr<const Graph> random_graph(RandomStream& random, int operators) {
   GraphMaker make("random");

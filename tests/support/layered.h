@@ -8,8 +8,8 @@
 
 namespace trinity::test {
 
-/// Four layers of two products each, as a training step.
-inline Graph layered_graph() {
+/// Layers of two products each, as a training step.
+inline Graph layered_graph(int layers = 4) {
   GraphBuilder builder("layered");
   const auto add = [&](const std::string& name, const char* type, std::vector<int32_t> inputs,
                        int64_t width, std::vector<int64_t> weight = {}) {
@@ -28,7 +28,7 @@ inline Graph layered_graph() {
     return builder.add_output(id, std::move(tensor));
   };
   int32_t x = add("x", "Input", {}, 16);
-  for (int layer = 1; layer <= 4; ++layer) {
+  for (int layer = 1; layer <= layers; ++layer) {
     const auto name = fmt::format("block_{}/", layer);
     x = add(name + "up", "Gemm", {x}, 32, {32, 16});
     x = add(name + "relu", "Relu", {x}, 32);
