@@ -10,7 +10,7 @@
 
 #include "base/thread_pool.h"
 #include "simulator/batch.h"
-#include "simulator/symmetry_pricer.h"
+#include "simulator/symmetry.h"
 #include "strategy/lower.h"
 
 namespace trinity {

@@ -6,7 +6,7 @@
 
 #include "simulator/metrics.h"
 #include "simulator/problem.h"
-#include "simulator/quotient.h"
+#include "strategy/quotient.h"
 #include "strategy/schedule.h"
 
 namespace trinity {

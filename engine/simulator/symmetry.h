@@ -1,60 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
 #include <optional>
-#include <utility>
 #include <vector>
 
-#include "simulator/problem.h"
-#include "simulator/quotient.h"
+#include "simulator/bind_schedule.h"
+#include "simulator/simulator.h"
+#include "strategy/lanes.h"
 #include "strategy/lower.h"
+#include "strategy/quotient.h"
 
 namespace trinity {
-
-/// The devices of one replica of a mesh in lanes: what sends tensors to each other is in one lane,
-/// between lanes there are collectives alone. Lanes are of one kind where they do the same in the
-/// same order: their operators, taken by number, are equal in all that costs, bytes, stages, reads
-/// and collectives go by.
-class ReplicaLanes {
- public:
-  struct Lane {
-    int32_t kind = 0;               ///< the first lane that does the same
-    std::vector<int32_t> devices;   ///< of the replica, ascending
-    std::vector<int32_t> operators; ///< ascending
-    /// Devices of which one sends to the other, in order of the first operator that reads.
-    std::vector<std::pair<int32_t, int32_t>> sends;
-    std::vector<int32_t> groups;    ///< of its collectives, each once, in order of their number
-  };
-
-  /// `whole`: all devices are one lane.
-  ReplicaLanes(const LoweredReplica& replica, bool whole);
-
-  const std::vector<Lane>& lanes() const { return lanes_; }
-  int32_t lane_of(int32_t device) const { return lane_of_[device]; }
-  /// Where a device stands in its lane.
-  int32_t place_of(int32_t device) const { return place_of_[device]; }
-  /// Devices between which there are collectives: each list once, ascending.
-  const std::vector<std::vector<int32_t>>& groups() const { return groups_; }
-  int32_t group_of(int32_t collective) const { return group_of_[collective]; }
-  bool exchanges() const { return exchanges_; }  ///< whether one of them is an all-to-all
-
- private:
-  void find_lanes(const LoweredReplica& replica, bool whole);
-  void find_groups(const LoweredReplica& replica);
-  void find_sends(const LoweredReplica& replica);
-  void find_kinds(const LoweredReplica& replica);
-  bool alike(const LoweredReplica& replica, const Lane& a, const Lane& b) const;
-  bool same_operator(const LoweredReplica& replica, int32_t a, int32_t b) const;
-
-  std::vector<Lane> lanes_;
-  std::vector<int32_t> lane_of_, place_of_;           // per device
-  std::vector<int32_t> number_;                       // per operator: its number in its lane
-  std::vector<std::vector<int32_t>> groups_;
-  std::vector<int32_t> group_of_;                     // per collective
-  std::vector<std::vector<int32_t>> collectives_;     // per lane, ascending
-  std::vector<int32_t> rank_;                         // per operator: of its collective in its lane
-  bool exchanges_ = false;
-};
 
 /// Replicas and lanes of which those that behave alike are simulated once: classes of an equitable
 /// partition (manual/symmetry.md has the argument).
@@ -81,5 +40,44 @@ bool lanes_share_queues(const ReplicaLanes& lanes, const Mesh& mesh, const Probl
 std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh,
                                    const Symmetry& symmetry, Quotient& quotient,
                                    const ReplicaLanes& lanes);
+
+/// Prices meshes by one replica and lane of every class of those that behave alike
+/// (simulator/symmetry.h); their graphs have the operators of these alone. Results are those of the
+/// whole graph, bit for bit. Keeps what it made for the latest structures and meshes. For threads.
+class SymmetryPricer {
+ public:
+  explicit SymmetryPricer(std::shared_ptr<const Problem> problem);
+  ~SymmetryPricer();
+
+  /// Fills `metrics` as a simulation of the whole graph would, or returns false: nothing is alike,
+  /// or an error is to be said of the whole graph. The strategy has a mesh that check_mesh() takes.
+  bool price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
+
+  /// Where the first part of every original operator is (Arrangement::home). Throws what
+  /// lower_replica() throws.
+  std::vector<int32_t> home(const Strategy& strategy);
+
+  /// Devices that are simulated for a strategy; -1: all.
+  int32_t simulated_devices(const Strategy& strategy);
+
+ private:
+  struct Made;
+  struct Bound;
+  struct Structure;
+
+  std::shared_ptr<Bound> bound(const Strategy& strategy);
+  std::shared_ptr<Structure> structure(const Strategy& strategy);
+  std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh) const;
+  std::shared_ptr<Made> make(Structure& structure, const Symmetry& symmetry) const;
+  std::shared_ptr<const Schedule> schedule(Bound& bound, const Parallelism& given);
+  void run(Bound& bound, const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
+
+  static constexpr int64_t kMostOperators = 1'000'000;
+  static constexpr size_t kMostBound = 64;
+
+  std::shared_ptr<const Problem> problem_;
+  std::mutex mutex_;  // of all below
+  std::list<std::shared_ptr<Structure>> structures_;  // the latest first
+};
 
 }  // namespace trinity

@@ -1,4 +1,4 @@
-#include "simulator/symmetry_pricer.h"
+#include "simulator/symmetry.h"
 
 #include <algorithm>
 #include <optional>

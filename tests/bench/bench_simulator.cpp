@@ -18,7 +18,7 @@
 #include "bench/textbook.h"
 #include "simulator/batch.h"
 #include "simulator/simulator.h"
-#include "simulator/symmetry_pricer.h"
+#include "simulator/symmetry.h"
 #include "support/build.h"
 #include "support/cases.h"
 #include "support/layered.h"

@@ -7,7 +7,6 @@
 
 #include "graph/training.h"
 #include "simulator/pricer.h"
-#include "simulator/symmetry_pricer.h"
 #include "support/build.h"
 
 namespace trinity {

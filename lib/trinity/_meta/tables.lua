@@ -154,7 +154,8 @@ error 'this file is for editors'
 ---@field switches? trinity.SwitchSpec[]
 ---@field machines? trinity.MachinesSpec[] behind what the lists above name
 
----@class trinity.MachinesSpec machines that are alike: '*' in a name stands for the machine's number
+--- Machines that are alike: '*' in a name stands for the machine's number.
+---@class trinity.MachinesSpec
 ---@field count integer
 ---@field first? integer number of the first (default 0)
 ---@field devices trinity.DeviceSpec[] of one

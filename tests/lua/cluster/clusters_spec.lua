@@ -398,15 +398,15 @@ return net:spec()
     refuses(head .. "net:link('s', 't', 'qip')", ":2: topology:link: argument 3 %('wire'%): unknown value 'qip', did you mean 'qpi'")
     refuses(head .. "net:link('s', 't', { bandwidth_bytes_per_s = 1, latency = 1 })",
       ":2: topology:link: wire: unknown field 'latency', did you mean 'latency_s'")
-    refuses(head .. "net:devices('n', 0, 't4')", ":2: topology:devices: argument 2 %('which'%): expected an integer from 1 to 4096, got number 0")
+    refuses(head .. "net:devices('n', 0, 't4')", ":2: topology:devices: argument 2 %('which'%): expected an integer from 1 to 131072, got number 0")
     refuses("return 7", 'expected a table or a function that returns one, got number 7')
   end)
   it('by name is refused for a misspelt name or a wrong count', function()
     expect(function() trinity.cluster 'dgx_a10x2' end):raises "no cluster 'dgx_a10x2', did you mean 'dgx_a100'"
-    expect(function() trinity.cluster 'p100x0' end):raises "cluster 'p100x0': expected a count from 1 to 4096, got 0"
-    expect(function() trinity.cluster('p100x' .. ('9'):rep(400)) end):raises 'expected a count from 1 to 4096'
+    expect(function() trinity.cluster 'p100x0' end):raises "cluster 'p100x0': expected a count from 1 to 131072, got 0"
+    expect(function() trinity.cluster('p100x' .. ('9'):rep(400)) end):raises 'expected a count from 1 to 131072'
     expect(function() trinity.cluster 'pcie_treex2' end):raises "cluster 'pcie_treex2': pcie_tree%.lua takes no count"
-    expect(function() trinity.cluster 'dgx_a100x4096' end):raises 'has 32768 devices, more than 4096'
+    expect(function() trinity.cluster 'dgx_a100x20000' end):raises '20000 machines of 8 devices are more than 131072 devices'
     expect(function() trinity.cluster { devices = 3 } end):raises "field 'devices': expected a table, got 3"
   end)
 end)

@@ -73,7 +73,7 @@ describe('--cluster', function()
     local four = trinity.cluster(family .. 'x4')
     expect(#four.devices):equals(4)
     expect(four.name):matches '^lua_%d+x4$'
-    expect(function() trinity.cluster(family .. 'x0') end):raises 'expected a count from 1 to 4096, got 0'
+    expect(function() trinity.cluster(family .. 'x0') end):raises 'expected a count from 1 to 131072, got 0'
     local fixed = file_with("return { devices = { { name = 'a', type = 'p100' } } }", '.lua')
     expect(function() trinity.cluster(fixed .. 'x2') end):raises 'takes no count'
     expect(function() trinity.cluster 'not_there.luax2' end):raises 'no cluster file not_there%.lua'

@@ -110,14 +110,14 @@ describe('sizes', function()
     for i = 1, 1100 do builder:add_operator { name = 'o' .. i, time_s = 1, memory_bytes = 2 ^ 50 } end
     expect(function() builder:build() end):raises 'more than 2%^60 bytes'
   end)
-  it('of clusters end at 4096 devices', function()
-    expect(function() trinity.cluster 'p100x1000000' end):raises 'expected a count from 1 to 4096, got 1000000'
-    expect(function() trinity.topology.new():devices('n', 1e6, 't4') end):raises 'expected an integer from 1 to 4096'
+  it('of clusters end at 131072 devices', function()
+    expect(function() trinity.cluster 'p100x1000000' end):raises 'expected a count from 1 to 131072, got 1000000'
+    expect(function() trinity.topology.new():devices('n', 1e6, 't4') end):raises 'expected an integer from 1 to 131072'
     local devices = {}
-    for i = 1, 1e5 do devices[i] = { name = 'd' .. i, type = 'g' } end
+    for i = 1, 1.4e5 do devices[i] = { name = 'd' .. i, type = 'g' } end
     expect(function()
       trinity.cluster { name = 'million', device_types = { g = trinity.devices.t4 }, devices = devices, links = {} }
-    end):raises "cluster 'million' has 100000 devices, more than 4096"
+    end):raises "cluster 'million' has 140000 devices, more than 131072"
   end)
   it('of arrays, placements and tensors are refused before they are allocated', function()
     local problem = problem_of(chain(1))

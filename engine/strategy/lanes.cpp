@@ -1,9 +1,10 @@
+#include "strategy/lanes.h"
+
 #include <algorithm>
 #include <map>
 #include <numeric>
 
 #include "base/index.h"
-#include "simulator/symmetry.h"
 
 namespace trinity {
 namespace {

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "strategy/lower.h"
+
+namespace trinity {
+
+/// The devices of one replica of a mesh in lanes: what sends tensors to each other is in one lane,
+/// between lanes there are collectives alone. Lanes are of one kind where they do the same in the
+/// same order: their operators, taken by number, are equal in all that costs, bytes, stages, reads
+/// and collectives go by.
+class ReplicaLanes {
+ public:
+  struct Lane {
+    int32_t kind = 0;               ///< the first lane that does the same
+    std::vector<int32_t> devices;   ///< of the replica, ascending
+    std::vector<int32_t> operators; ///< ascending
+    /// Devices of which one sends to the other, in order of the first operator that reads.
+    std::vector<std::pair<int32_t, int32_t>> sends;
+    std::vector<int32_t> groups;    ///< of its collectives, each once, in order of their number
+  };
+
+  /// `whole`: all devices are one lane.
+  ReplicaLanes(const LoweredReplica& replica, bool whole);
+
+  const std::vector<Lane>& lanes() const { return lanes_; }
+  int32_t lane_of(int32_t device) const { return lane_of_[device]; }
+  /// Where a device stands in its lane.
+  int32_t place_of(int32_t device) const { return place_of_[device]; }
+  /// Devices between which there are collectives: each list once, ascending.
+  const std::vector<std::vector<int32_t>>& groups() const { return groups_; }
+  int32_t group_of(int32_t collective) const { return group_of_[collective]; }
+  bool exchanges() const { return exchanges_; }  ///< whether one of them is an all-to-all
+
+ private:
+  void find_lanes(const LoweredReplica& replica, bool whole);
+  void find_groups(const LoweredReplica& replica);
+  void find_sends(const LoweredReplica& replica);
+  void find_kinds(const LoweredReplica& replica);
+  bool alike(const LoweredReplica& replica, const Lane& a, const Lane& b) const;
+  bool same_operator(const LoweredReplica& replica, int32_t a, int32_t b) const;
+
+  std::vector<Lane> lanes_;
+  std::vector<int32_t> lane_of_, place_of_;           // per device
+  std::vector<int32_t> number_;                       // per operator: its number in its lane
+  std::vector<std::vector<int32_t>> groups_;
+  std::vector<int32_t> group_of_;                     // per collective
+  std::vector<std::vector<int32_t>> collectives_;     // per lane, ascending
+  std::vector<int32_t> rank_;                         // per operator: of its collective in its lane
+  bool exchanges_ = false;
+};
+
+}  // namespace trinity
