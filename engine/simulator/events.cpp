@@ -70,7 +70,7 @@ void EventLoop::begin(const Plan& plan, int64_t limit_ns, Record& record) {
   last_ended_.assign(n, -1);
   if (waiting_.size() < d) waiting_.resize(d);
   for (auto& heap : waiting_) heap.clear();
-  for (auto* heap : {&ends_, &arriving_, &frees_, &begins_, &bookable_}) heap->clear();
+  for (auto* heap : {&ends_, &arriving_, &frees_, &begins_, &bookable_, &local_}) heap->clear();
   if (dispatch_ == DispatchRule::order)
     next_in_order_.assign(plan.schedule->order_first.begin(), plan.schedule->order_first.end() - 1);
   running_.assign(d, -1);
@@ -155,6 +155,8 @@ void EventLoop::instant() {
       end_task(pop(ends_));
     else if (first_of(arriving_) == now_ns_)
       arrive(pop(arriving_));
+    else if (!local_.empty())
+      book_first(local_);
     else if (start_best())
       continue;
     else if (!bookable_.empty())
@@ -279,8 +281,11 @@ void EventLoop::make_ready(int32_t task, int32_t op) {
   if (member(op)) {
     const int32_t collective = problem_.graph().op(op).collective, micro = micro_of(task);
     const auto count = static_cast<int32_t>(problem_.graph().collectives().size());
-    if (--members_missing_[micro * count + collective] == 0)
-      push(bookable_, Entry{micro, collective, collective});
+    if (--members_missing_[micro * count + collective] == 0) {
+      find_ring(collective);
+      push(group_of(collective).size() == 1 ? local_ : bookable_,
+           Entry{micro, collective, collective});
+    }
     return;
   }
   const int32_t device = device_of(op);
@@ -508,11 +513,13 @@ void EventLoop::collect_group_queues(int32_t collective) {
     collect_queues(ring_[i], model == QueueModel::sender ? ring_[i] : ring_[(i + 1) % ring_.size()]);
 }
 
+void EventLoop::book_first(Heap& heap) {
+  const auto micro = static_cast<int32_t>(heap.front().first);
+  book_collective(pop(heap), micro);
+}
+
 void EventLoop::book_collectives() {
-  while (!bookable_.empty()) {
-    const auto micro = static_cast<int32_t>(bookable_.front().first);
-    book_collective(pop(bookable_), micro);
-  }
+  while (!bookable_.empty()) book_first(bookable_);
 }
 
 void EventLoop::book_collective(int32_t collective, int32_t micro) {

@@ -71,6 +71,7 @@ class EventLoop {
   }
   int64_t book(int64_t duration_ns);
   void book_collectives();
+  void book_first(Heap& heap);
   size_t queue_count(size_t devices) const;
   void collect_group_queues(int32_t collective);
   const CollectiveGroup& group_of(int32_t collective);
@@ -120,6 +121,7 @@ class EventLoop {
   Heap frees_;                            // (end of pause, device)
   Heap begins_;                           // (begin of flows, booking)
   Heap bookable_;                         // (micro-batch, collective)
+  Heap local_;                            // the same of those on one device
   std::vector<Arrival> arrivals_;         // in order of booking
   std::vector<int32_t> sent_;             // [output][device]: the last task that sent it there
   /// When queues are free: sender: per device; pair: [from][to]; route: per channel.

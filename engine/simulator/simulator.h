@@ -86,9 +86,10 @@ inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 ///
 /// INSTANTS. Of everything due at one instant the first of this list happens, again and again until
 /// nothing is left: tasks end, in order of number; transfers and collectives arrive, in order of
-/// booking; of all free devices' choices the one of least (ready time, number) starts; collectives
-/// whose last member has become ready are booked, all of them, in order of (micro-batch,
-/// collective). (These come last so that devices that behave alike come to a collective in one
+/// booking; of the collectives on one device whose last member has become ready the first is booked,
+/// by (micro-batch, collective); of all free devices' choices the one of least (ready time, number)
+/// starts; the other collectives whose last member has become ready are booked, all of them, in
+/// order of (micro-batch, collective). (These come last so that devices that behave alike come to a collective in one
 /// state, whichever of them takes its turn first: manual/symmetry.md.)
 ///
 /// MEMORY. Fixed bytes plus live tensors, in slots: slot k of a device reaches from the start of

@@ -129,7 +129,8 @@ class Stage {
 
   /// Does the first thing of the instant's order that is due; false when nothing is left.
   bool something_due() {
-    return end_a_task() || arrive_a_booking() || start_a_task() || book_collectives();
+    return end_a_task() || arrive_a_booking() || book_collectives(true) || start_a_task() ||
+           book_collectives(false);
   }
 
   /// Tasks end, in order of number.
@@ -162,9 +163,9 @@ class Stage {
     return false;
   }
 
-  /// Collectives whose last member has become ready are booked, all of them, in order of
-  /// (micro-batch, collective).
-  bool book_collectives() {
+  /// Collectives whose last member has become ready are booked, in order of (micro-batch,
+  /// collective): the first of those on one device, or all others.
+  bool book_collectives(bool on_one_device) {
     bool any = false;
     const auto& collectives = graph_.collectives();
     for (int32_t k = 0; k < schedule_.micro_batches; ++k)
@@ -175,8 +176,10 @@ class Stage {
         for (const int32_t op : collectives[c].members)
           ready = ready && story_.tasks[story_.number(k, op)].state == State::ready;
         if (!ready) continue;
+        if ((member_devices(story_, collectives[c]).size() == 1) != on_one_device) continue;
         booked_.insert(run);
         book_collective(run.first, run.second);
+        if (on_one_device) return true;
         any = true;
       }
     return any;
