@@ -328,6 +328,7 @@ examples.arguments = {
   ['trinity.Topology.device_type'] = function() return { 'mine', trinity.devices.t4 } end,
   ['trinity.Topology.devices'] = function() return { 'n1', 2, 't4', { speed = 1 } } end,
   ['trinity.Topology.link'] = function() return { 'n0/gpu0', { 'a', 'b' }, 'qpi', 2 } end,
+  ['trinity.Topology.machines'] = function(net) return { 2, function(name) net:devices(name, 2, 't4') end } end,
   ['trinity.Topology.mesh'] = function() return { { 'a', 'b' }, 'qpi', 2 } end,
   ['trinity.Problem.placement_by_unit'] = function() return { function() return 1 end } end,
   ['trinity.Problem.load'] = function() return { examples.shared().path } end,
