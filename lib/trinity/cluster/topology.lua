@@ -106,6 +106,11 @@ end
 local Topology = { __name = 'topology' }
 Topology.__index = Topology
 
+local machine_at_hand = setmetatable({}, { __mode = 'k' }) -- by topology, while its machines are described
+
+--- What words add to: the machine that is described, or the description.
+local function part_of(self) return machine_at_hand[self] or self.description end
+
 local most = 131072 -- devices of a cluster, and links of a bundle
 
 --- 0, 1, ... for a number, a list as it is.
@@ -132,7 +137,7 @@ function topology.new(options)
   options = topology_options:read('topology.new', 1, 'options', options)
   local description = { name = options.name, queue = options.queue, device_types = {}, devices = {}, links = {},
     switches = {} }
-  return setmetatable({ description = description, part = description }, Topology)
+  return setmetatable({ description = description }, Topology)
 end
 
 --- Adds `count` machines that are alike: n0, n1, ... `describe` is called once, with the name 'n*', and adds what
@@ -144,16 +149,18 @@ function Topology:machines(count, describe)
   check.integer('topology:machines', 1, 'count', count, 1, most)
   check.argument('topology:machines', 2, 'describe', describe, 'function')
   local whole = self.description
-  if self.part ~= whole then
+  if machine_at_hand[self] then
     check.refuse('topology:machines', 2, 'describe', 'machines within machines: describe each by itself')
   end
   whole.machines = whole.machines or {}
   local first = 0
   for _, before in ipairs(whole.machines) do first = math.max(first, before.first + before.count) end
-  self.part = { count = count, first = first, devices = {}, links = {}, switches = {} }
-  describe('n*')
-  table.insert(whole.machines, self.part)
-  self.part = whole
+  local machine = { count = count, first = first, devices = {}, links = {}, switches = {} }
+  machine_at_hand[self] = machine
+  local ok, message = pcall(describe, 'n*')
+  machine_at_hand[self] = nil
+  if not ok then error(message, 0) end
+  table.insert(whole.machines, machine)
 end
 
 --- Defines a kind of device for this cluster, as device_types of a description does. Those of
@@ -179,7 +186,7 @@ function Topology:devices(node, which, type, options)
   local prefix, speed, names = options.name, options.speed, {}
   for i, number in ipairs(numbers(which)) do
     names[i] = ('%s/%s%s'):format(node, prefix, tostring(number))
-    table.insert(self.part.devices, { name = names[i], type = type, node = node, speed = speed })
+    table.insert(part_of(self).devices, { name = names[i], type = type, node = node, speed = speed })
   end
   return names
 end
@@ -190,7 +197,7 @@ end
 function Topology:switch(name, bandwidth_bytes_per_s)
   check.argument('topology:switch', 1, 'name', name, 'string')
   check.positive('topology:switch', 2, 'bandwidth_bytes_per_s', bandwidth_bytes_per_s)
-  table.insert(self.part.switches, { name = name, bandwidth_bytes_per_s = bandwidth_bytes_per_s })
+  table.insert(part_of(self).switches, { name = name, bandwidth_bytes_per_s = bandwidth_bytes_per_s })
 end
 
 --- What a link is made of: `count` parallel wires as one.
@@ -217,7 +224,7 @@ local function endpoints_of(place, name, value)
 end
 
 local function add_link(self, from, to, wire, bandwidth_bytes_per_s)
-  table.insert(self.part.links, { from = from, to = to, bandwidth_bytes_per_s = bandwidth_bytes_per_s,
+  table.insert(part_of(self).links, { from = from, to = to, bandwidth_bytes_per_s = bandwidth_bytes_per_s,
     latency_s = wire.latency_s, duplex = wire.duplex })
 end
 
