@@ -25,19 +25,20 @@ struct Wires {
   double bandwidth = std::numeric_limits<double>::infinity();
 };
 
-/// Calls visit(from, to) for every edge of a ring.
+/// Calls visit(from, to) for every edge of a ring, or of a chain, which lacks the edge back.
 template <class Visit>
-void for_each_edge(const Group& ring, Visit visit) {
-  for (size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
+void for_each_edge(const Group& ring, bool chain, Visit visit) {
+  const size_t edges = chain ? ring.size() - 1 : ring.size();
+  for (size_t i = 0; i < edges && ring.size() > 1; ++i)
     visit(ring[i], ring[(i + 1) % ring.size()]);
 }
 
 /// The worst wires over rings that run at once: what several edges cross is divided among them.
-Wires worst_wires(const Cluster& cluster, const std::vector<Group>& rings) {
+Wires worst_wires(const Cluster& cluster, const std::vector<Group>& rings, bool chain = false) {
   Wires worst;
   std::vector<int32_t> crossings(cluster.channels().size(), 0);
   for (const Group& ring : rings)
-    for_each_edge(ring, [&](int32_t from, int32_t to) {
+    for_each_edge(ring, chain, [&](int32_t from, int32_t to) {
       worst.latency_s = std::max(worst.latency_s, cluster.latency_s(from, to));
       for (const int32_t channel : cluster.route(from, to)) ++crossings[channel];
     });
@@ -204,7 +205,7 @@ class Pricing {
     }
     members.nodes = static_cast<double>(nodes_.size());
     if (*g > 1) {
-      const Wires inner = inner_wires();
+      const Wires inner = worst_wires(cluster_, nodes_, broadcast());
       double direct = std::numeric_limits<double>::infinity();
       for (const Group& node : nodes_) direct = std::min(direct, direct_bandwidth(cluster_, node));
       members.node_latency_s = inner.latency_s;
