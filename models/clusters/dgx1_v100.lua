@@ -36,5 +36,6 @@ end
 return function(machines)
   local net = topology.new { queue = 'route' }
   for m = 0, machines - 1 do add_machine(net, 'n' .. m) end
+  net:collectives()
   return net:spec()
 end

@@ -3,6 +3,7 @@
 -- (domain 72)"), between ("8 x NDR 400 Gbit/s a node", "1 x 200 Gbit/s Slingshot 11 a GPU"), system (names the GPU).
 -- Line rates are the data sheets'; what of them is reached is collective_constants.lua's.
 
+local collective_constants = require 'trinity.cluster.collective_constants'
 local devices = require 'trinity.cluster.devices'
 local topology = require 'trinity.cluster.topology'
 local util = require 'trinity.base.util'
@@ -11,8 +12,10 @@ local systems = {}
 
 -- Words for GPUs in `system`, longest first: kind of device, NVLink generation and links, GB/s of an xGMI link.
 local gpus = {
-  { 'RTX 2080 Ti', 'rtx2080ti', nvlink = 2, links = 2 }, { 'RTX 3090', 'rtx3090', nvlink = 3, links = 4, link = 14.0625e9 },
-  { 'A6000', 'a6000', nvlink = 3, links = 4, link = 14.0625e9 }, { 'A40', 'a40', nvlink = 3, links = 4, link = 14.0625e9 },
+  { 'RTX 2080 Ti', 'rtx2080ti', nvlink = 2, links = 2 },
+  { 'RTX 3090', 'rtx3090', nvlink = 3, links = 4, link = 14.0625e9 },
+  { 'A6000', 'a6000', nvlink = 3, links = 4, link = 14.0625e9 },
+  { 'A40', 'a40', nvlink = 3, links = 4, link = 14.0625e9 },
   { 'P100', 'p100_sxm2', nvlink = 1, links = 4 }, { 'V100', 'v100', nvlink = 2, links = 6 },
   { 'A100', 'a100_80gb', nvlink = 3, links = 12 }, { 'GH200', 'gh200', nvlink = 4, links = 18 },
   { 'H100', 'h100', nvlink = 4, links = 18 }, { 'H200', 'h200', nvlink = 4, links = 18 },
@@ -76,7 +79,9 @@ local function network_of(words, gpus_a_node)
   local count = tonumber(words:match '(%d+) ?x ') or 1
   local gbit = tonumber(words:match '([%d.]+) ?Gbit/s' or words:match '([%d.]+) ?Gb/s' or words:match '([%d.]+) ?GbE')
   for name, rate in util.sorted_pairs(network_rates) do gbit = gbit or words:find(name, 1, true) and rate end
-  if not gbit then return nil, words == '' and 'links between nodes are not stated' or 'unknown links between: ' .. words end
+  if not gbit then
+    return nil, words == '' and 'links between nodes are not stated' or 'unknown links between: ' .. words
+  end
   if has(words, 'a gpu', 'per gpu', 'each gpu') then count = count * gpus_a_node end
   local latency = 'infiniband_s'
   if has(words, 'efa', 'slingshot') then latency = 'efa_s'
@@ -166,9 +171,8 @@ end
 local function library(found, constants)
   local fabric = found.fabric or {}
   local multicast = fabric.layout == 'switch' and not fabric.rack and constants['multicast' .. fabric.generation]
-  return { call_s = constants.call_s, pipelining = constants.pipelining, low_latency_hop = constants.low_latency_hop,
-    low_latency_bandwidth = constants.low_latency_bandwidth, multicast_bandwidth = multicast or 0,
-    multicast_s = constants.multicast_s, rails = constants.rails, in_network = found.in_network }
+  return util.merged(collective_constants.library(constants), { multicast_bandwidth = multicast or 0,
+    in_network = found.in_network })
 end
 
 -- Where the kind is not known: collectives do not ask for it.

@@ -1,7 +1,7 @@
 -- trinity fidelity collectives: what cluster:collective says of systems whose collectives others measured. A system's
 -- words become a cluster (collective_systems.lua), and its collectives are those that strategies on it would pay.
 
-local constants = require 'trinity.fidelity.collective_constants'
+local constants = require 'trinity.cluster.collective_constants'
 local core = require 'trinity.core'
 local csv = require 'trinity.fidelity.csv'
 local fit = require 'trinity.fidelity.fit'
@@ -16,7 +16,7 @@ local collectives = {
   options = {
     rows = { default = '', help = 'table of measurements, or of what is asked (CSV)' },
     fit = { default = false, help = 'fits the constants to the rows and prints these' },
-    leave_out = { default = false, help = 'fits without each system in turn, and tells that one' },
+    left_out = { default = false, help = 'fits without each system in turn, and tells that one' },
     save = { default = '', help = 'with --fit: the file for the constants' },
   },
 }
@@ -25,13 +25,13 @@ local collectives = {
 local least_bytes = 2 ^ 20
 local noise, most_steps = 0.1, 30
 
-local kinds = { all_reduce = 'all_reduce', allreduce = 'all_reduce', all_gather = 'all_gather', allgather = 'all_gather',
-  reduce_scatter = 'reduce_scatter', reducescatter = 'reduce_scatter', broadcast = 'broadcast', all_to_all = 'all_to_all',
-  alltoall = 'all_to_all', all2all = 'all_to_all',
+local kinds = { all_reduce = 'all_reduce', allreduce = 'all_reduce', all_gather = 'all_gather',
+  allgather = 'all_gather', reduce_scatter = 'reduce_scatter', reducescatter = 'reduce_scatter', broadcast = 'broadcast',
+  all_to_all = 'all_to_all', alltoall = 'all_to_all', all2all = 'all_to_all',
   reduce = 'broadcast', -- the same backwards
   sendrecv = 'broadcast' } -- between neighbours
-local whole_column = { 'gpus', 'nodes', 'inside', 'between', 'collective', 'bytes', 'system', 'algorithm', 'run', 'time_us',
-  'algbw_GBps', 'busbw_GBps' }
+local whole_column = { 'gpus', 'nodes', 'inside', 'between', 'collective', 'bytes', 'system', 'algorithm', 'run',
+  'time_us', 'algbw_GBps', 'busbw_GBps' }
 
 --- Bytes that pass a ring's link, in parts of the array (NVIDIA/nccl-tests, doc/PERFORMANCE.md).
 local function bus_factor(kind, members)
@@ -68,16 +68,17 @@ local function read(path)
     local nodes = csv.number(path, row, 'nodes')
     row.size = csv.number(path, row, 'bytes')
     if row.members < 1 or row.members % 1 ~= 0 or nodes < 1 or nodes % 1 ~= 0 or row.members > 65536 then
-      util.fail("%s: row %d: expected whole numbers 'gpus' (at most 65536) and 'nodes', got %s and %s", util.shortened(path),
-        row.line, row.gpus, row.nodes)
+      util.fail("%s: row %d: expected whole numbers 'gpus' (at most 65536) and 'nodes', got %s and %s",
+        util.shortened(path), row.line, row.gpus, row.nodes)
     end
     if row.size < 0 or row.size > 2 ^ 50 then
-      util.fail("%s: row %d: column 'bytes': expected from 0 to 2^50, got %s", util.shortened(path), row.line, row.bytes)
+      util.fail("%s: row %d: column 'bytes': expected from 0 to 2^50, got %s", util.shortened(path), row.line,
+        row.bytes)
     end
     local word = row.collective:lower():gsub('[ (].*', ''):gsub('%-', '_')
     row.kind, row.algorithm_asked = kinds[word], algorithm_of(row.algorithm, row.size)
     if row.kind then row.found, row.why = systems.describe(row)
-    else row.why = 'unknown collective ' .. util.describe(row.collective) end
+    else row.why = 'unknown collective ' .. util.quoted(row.collective) end
     row.measured_s = row.kind and measured_s(path, row)
     row.pair = word == 'sendrecv'
     row.trap = row.system:find('(trap)', 1, true) ~= nil
@@ -138,8 +139,8 @@ end
 
 --- The file that collective_constants.lua reads.
 local function fitted_file(values, used)
-  local lines = { '-- Fitted by `trinity fidelity collectives --fit`: values by name (collective_constants.lua has units and',
-    '-- meanings), and the runs that they were fitted to.', 'return {', '  runs = {' }
+  local lines = { '-- Fitted by `trinity fidelity collectives --fit --save`: values by name (collective_constants.lua',
+    '-- has units and meanings), and the runs that they were fitted to.', 'return {', '  runs = {' }
   for _, name in ipairs(runs_of(used)) do lines[#lines + 1] = ('    %q,'):format(name) end
   lines[#lines + 1] = '  },\n  values = {'
   for _, one in ipairs(constants.list) do lines[#lines + 1] = ('    %s = %.4g,'):format(one.name, values[one.name]) end
@@ -198,8 +199,8 @@ local function print_others(rows)
     elseif not row.measured_s then asked = asked + 1
     elseif row.size < least_bytes then small = small + 1 end
   end
-  print(('not counted: %d rows below 1 MiB, %d of systems marked as a trap, %d whose links are not stated, %d without a '
-    .. 'measurement'):format(small, traps, unstated, asked))
+  print(('not counted: %d rows below 1 MiB, %d of systems marked as a trap, %d whose links are not stated, %d without '
+    .. 'a measurement'):format(small, traps, unstated, asked))
 end
 
 local function tell_all(rows, values)
@@ -245,7 +246,7 @@ function collectives.run(options)
   end
   local rows = read(options.rows)
   if options.fit then return show_fit(rows, options) end
-  if options.leave_out then return leave_each_out(rows) end
+  if options.left_out then return leave_each_out(rows) end
   return show(rows, options.json)
 end
 

@@ -1,5 +1,5 @@
--- Constants fitted to measurements: positive numbers within bounds, with log-normal priors, by Levenberg and Marquardt on
--- the logarithms of told over measured (Marquardt, SIAM J. Appl. Math. 11(2), 1963), each weighed down as it grows
+-- Constants fitted to measurements: positive numbers within bounds, with log-normal priors, by Levenberg and Marquardt
+-- on the logarithms of told over measured (Marquardt, SIAM J. Appl. Math. 11(2), 1963), each weighed down as it grows
 -- (soft L1: 2 (sqrt(1 + (e / noise)^2) - 1)), so that disturbed runs do not decide.
 
 local fit = {}
@@ -86,8 +86,8 @@ local function moved(constants, x, slope, here, damping)
   return next_x
 end
 
---- Values by name. constants: { name, start, least, most, spread } each; errors(values) gives the logarithms of told over
---- measured, always in one order; noise: the error at which they begin to count less than their square; steps: at most.
+--- Values by name. constants: { name, start, least, most, spread } each; errors(values) gives the logarithms of told
+--- over measured, always in one order; noise: the error from which they count less than their square; steps: at most.
 ---@param constants table[]
 ---@param errors fun(values: table<string, number>): number[]
 ---@param noise number

@@ -42,7 +42,8 @@ local function show_constants(name, as_json)
     for _, c in ipairs((name == '' or name == one) and listed and listed() or {}) do
       all[#all + 1] = { comparison = one, name = c.name, value = c.value, unit = c.unit, least = c.least, most = c.most,
         meaning = c.meaning }
-      lines[#lines + 1] = { one, c.name, ('%.4g'):format(c.value), c.unit, ('%g to %g'):format(c.least, c.most), c.meaning }
+      lines[#lines + 1] = { one, c.name, ('%.4g'):format(c.value), c.unit, ('%g to %g'):format(c.least, c.most),
+        c.meaning }
     end
   end
   if as_json then return print(json.encode { constants = json.list(all) }) end

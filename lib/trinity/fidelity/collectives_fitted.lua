@@ -1,1 +1,0 @@
-return { runs = {}, values = {} }
