@@ -58,7 +58,6 @@ end
 
 --- What of the fitted constants is a library's own, as clusters take it under `collectives`. (The others are shares and
 --- latencies of wires.)
----@return trinity.CollectiveLibrary
 function constants.library(values)
   values = values or constants.fitted()
   return { call_s = values.call_s, pipelining = values.pipelining, low_latency_hop = values.low_latency_hop,

@@ -265,6 +265,11 @@ describe('collectives against measurements', function()
   it('DGX A100: 232.5 GB/s', function() -- github.com/NVIDIA/nccl-tests, issue 175
     expect(bus_bandwidth(trinity.cluster 'dgx_a100', 8)):near(232.54e9, 0.05 * 232.54e9)
   end)
+  it('H100 behind NVSwitches: 482 GB/s in a machine, 469 and 366 over two and four', function() -- github.com/NVIDIA/nccl-tests, issue 309
+    for name, measured in trinity.sorted_pairs { dgx_h100 = 482e9, dgx_h100x2 = 469e9, dgx_h100x4 = 366e9 } do
+      expect(bus_bandwidth(trinity.cluster(name), tonumber(name:match 'x(%d)$' or 1) * 8)):near(measured, 0.08 * measured)
+    end
+  end)
   it('DGX H100 without NVLink SHARP: 370 GB/s', function() -- NVIDIA in nccl-tests, issue 212
     expect(bus_bandwidth(trinity.cluster 'dgx_h100', 8, 'ring')):near(370e9, 0.05 * 370e9)
   end)
@@ -327,7 +332,9 @@ describe('parts of an all-reduce', function()
   it('go through nodes: half of an all-reduce on four DGX H100', function()
     local cluster, members = trinity.cluster 'dgx_h100x4', {}
     for i = 1, 32 do members[i] = i end
-    local function cost(kind) return cluster:collective { kind = kind, devices = members, bytes = 1e9 } end
+    local function cost(kind)
+      return cluster:collective { kind = kind, devices = members, bytes = 1e9, algorithm = 'hierarchical' }
+    end
     local whole = cost 'all_reduce'
     expect(whole.algorithm):equals 'hierarchical'
     for _, kind in ipairs { 'reduce_scatter', 'all_gather' } do
