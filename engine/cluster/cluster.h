@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "cluster/library.h"
 #include "cluster/routes.h"
 
 namespace trinity {
@@ -78,6 +79,8 @@ struct ClusterSpec {
   std::vector<Link> links;
   std::vector<Switch> switches;
   QueueModel queue = QueueModel::sender;
+  /// What carries out collectives; without one they cost what the plain formulas say.
+  std::optional<CollectiveLibrary> collectives;
 };
 
 /// Devices and the wires between them (see Routes). A route passes through as few other devices as
@@ -95,6 +98,7 @@ class Cluster {
   const std::vector<Device>& devices() const { return spec_.devices; }
   const std::vector<Link>& links() const { return spec_.links; }
   QueueModel queue() const { return spec_.queue; }
+  const std::optional<CollectiveLibrary>& library() const { return spec_.collectives; }
 
   /// Bytes of device memory open to a training step.
   int64_t capacity_bytes(int32_t d) const {

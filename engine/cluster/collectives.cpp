@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "cluster/library.h"
 
 namespace trinity {
 namespace {
@@ -24,19 +25,20 @@ struct Wires {
   double bandwidth = std::numeric_limits<double>::infinity();
 };
 
-/// Calls visit(from, to) for every edge of a ring.
+/// Calls visit(from, to) for every edge of a ring, or of a chain, which lacks the edge back.
 template <class Visit>
-void for_each_edge(const Group& ring, Visit visit) {
-  for (size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
+void for_each_edge(const Group& ring, bool chain, Visit visit) {
+  const size_t edges = chain ? ring.size() - 1 : ring.size();
+  for (size_t i = 0; i < edges && ring.size() > 1; ++i)
     visit(ring[i], ring[(i + 1) % ring.size()]);
 }
 
 /// The worst wires over rings that run at once: what several edges cross is divided among them.
-Wires worst_wires(const Cluster& cluster, const std::vector<Group>& rings) {
+Wires worst_wires(const Cluster& cluster, const std::vector<Group>& rings, bool chain = false) {
   Wires worst;
   std::vector<int32_t> crossings(cluster.channels().size(), 0);
   for (const Group& ring : rings)
-    for_each_edge(ring, [&](int32_t from, int32_t to) {
+    for_each_edge(ring, chain, [&](int32_t from, int32_t to) {
       worst.latency_s = std::max(worst.latency_s, cluster.latency_s(from, to));
       for (const int32_t channel : cluster.route(from, to)) ++crossings[channel];
     });
@@ -91,6 +93,7 @@ class Pricing {
   /// Throws ArgumentError unless the algorithm applies.
   void require(Algorithm algorithm) const {
     const auto name = collective_algorithm_name(algorithm);
+    if (switches_add_up(algorithm) && !by_library(algorithm)) refuse_switches(name);
     if (!carries_out(algorithm))
       throw ArgumentError(fmt::format(
           "collective algorithm '{}' does not carry out {}, expected all_reduce, reduce_scatter, "
@@ -103,11 +106,18 @@ class Pricing {
   }
 
   bool applies(Algorithm algorithm) const {
+    if (switches_add_up(algorithm)) return by_library(algorithm);
     return carries_out(algorithm) && (algorithm != Algorithm::halving_doubling || power_of_two()) &&
            (algorithm != Algorithm::hierarchical || members_per_node());
   }
 
   CollectiveCost price(Algorithm algorithm) const {
+    if (size() > 1 && by_library(algorithm)) return price_by_library(algorithm);
+    return price_plainly(algorithm);
+  }
+
+ private:
+  CollectiveCost price_plainly(Algorithm algorithm) const {
     CollectiveCost cost;
     cost.algorithm = algorithm;
     if (size() == 1) return cost;
@@ -129,12 +139,14 @@ class Pricing {
       case Algorithm::leader:
         leader(cost);
         break;
+      case Algorithm::multicast:
+      case Algorithm::in_network:
+        break;  // only by a library
     }
-    cost.sent_bytes = ring_trips() * (broadcast() ? 1 : part(size())) * bytes_;
+    cost.sent_bytes = sent_bytes();
     return cost;
   }
 
- private:
   size_t size() const { return devices_.size(); }
   bool power_of_two() const { return std::has_single_bit(size()); }
   /// (p - 1) / p
@@ -144,6 +156,68 @@ class Pricing {
   /// One of the halves of an all-reduce.
   bool half() const { return kind_ == Kind::reduce_scatter || kind_ == Kind::all_gather; }
   bool broadcast() const { return kind_ == Kind::broadcast; }
+  double sent_bytes() const { return ring_trips() * (broadcast() ? 1 : part(size())) * bytes_; }
+
+  static bool switches_add_up(Algorithm algorithm) {
+    return algorithm == Algorithm::multicast || algorithm == Algorithm::in_network;
+  }
+
+  /// Whether the cluster's library prices this algorithm; the others keep the plain formulas.
+  bool by_library(Algorithm algorithm) const {
+    const auto& library = cluster_.library();
+    if (!library) return false;
+    if (kind_ == Kind::all_to_all) return !switches_add_up(algorithm);
+    return algorithm == Algorithm::automatic || algorithm == Algorithm::ring ||
+           algorithm == Algorithm::tree ||
+           (switches_add_up(algorithm) &&
+            library_applies(*library, library_members(), kind_, algorithm));
+  }
+
+  [[noreturn]] void refuse_switches(const char* algorithm) const {
+    throw ArgumentError(fmt::format(
+        "collective algorithm '{}' expects members whose switches add up, by `collectives` of the "
+        "cluster, and no all_to_all; got {} over {} devices in {} nodes of cluster '{}'",
+        algorithm, collective_kind_name(kind_), size(), nodes_.size(), cluster_.name()));
+  }
+
+  CollectiveCost price_by_library(Algorithm algorithm) const {
+    CollectiveCost cost;
+    if (kind_ == Kind::all_to_all) {
+      const auto plain = price_plainly(algorithm);
+      cost = in_chunks(*cluster_.library(), plain.latency_s, plain.transfer_s);
+      cost.algorithm = plain.algorithm;
+    } else {
+      cost = library_cost(*cluster_.library(), library_members(), kind_, algorithm, bytes_);
+    }
+    cost.sent_bytes = sent_bytes();
+    return cost;
+  }
+
+  /// Where nodes have different sizes every member counts as a node.
+  CollectiveMembers library_members() const {
+    CollectiveMembers members;
+    members.size = members.nodes = static_cast<double>(size());
+    const auto g = members_per_node();
+    if (!g) {
+      members.network_latency_s = flat_.latency_s;
+      members.network_bandwidth = flat_.bandwidth;
+      return members;
+    }
+    members.nodes = static_cast<double>(nodes_.size());
+    if (*g > 1) {
+      const Wires inner = worst_wires(cluster_, nodes_, broadcast());
+      double direct = std::numeric_limits<double>::infinity();
+      for (const Group& node : nodes_) direct = std::min(direct, direct_bandwidth(cluster_, node));
+      members.node_latency_s = inner.latency_s;
+      members.node_bandwidth = std::max(inner.bandwidth, direct);
+    }
+    if (nodes_.size() > 1) {
+      const Wires outer = outer_wires(*g);
+      members.network_latency_s = outer.latency_s;
+      members.network_bandwidth = outer.bandwidth * static_cast<double>(*g);
+    }
+    return members;
+  }
 
   /// What sums over all and hands out carries out any collective that does less.
   bool carries_out(Algorithm algorithm) const {
@@ -171,11 +245,11 @@ class Pricing {
 
   /// The least time of all that apply; the first in order where equal.
   CollectiveCost fastest() const {
-    CollectiveCost best = price(Algorithm::ring);
+    CollectiveCost best = price_plainly(Algorithm::ring);
     for (const auto algorithm : {Algorithm::halving_doubling, Algorithm::tree,
                                  Algorithm::hierarchical, Algorithm::leader}) {
       if (!applies(algorithm)) continue;
-      const auto cost = price(algorithm);
+      const auto cost = price_plainly(algorithm);
       if (cost.time_s() < best.time_s()) best = cost;
     }
     return best;

@@ -41,9 +41,13 @@ struct CollectiveCost {
 /// and all-gather together no less, since they are one (Traeff, Gropp, Thakur, Self-consistent MPI
 /// performance guidelines, IEEE TPDS 21(5), 2010).
 ///
+/// A cluster with a library of collectives (Cluster::library) has ring, tree and automatic from that,
+/// and multicast and in_network beside them: cluster/library.h.
+///
 /// One device costs nothing. Throws ArgumentError for an algorithm that does not apply:
 /// halving-doubling, tree and leader to an all-to-all, halving-doubling over a number that is no
-/// power of two, hierarchical over nodes with different numbers of members.
+/// power of two, hierarchical over nodes with different numbers of members, multicast and in_network
+/// where no switches of a library add up.
 CollectiveCost collective_cost(const Cluster& cluster, CollectiveKind kind,
                                CollectiveAlgorithm algorithm, std::span<const int32_t> devices,
                                int64_t bytes);

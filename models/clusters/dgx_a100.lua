@@ -17,5 +17,6 @@ return function(machines)
       net:link(nic, 'infiniband', 'infiniband_hdr')
     end
   end
+  net:collectives()
   return net:spec()
 end

@@ -17,5 +17,6 @@ return function(machines)
       net:link(nic, 'infiniband', 'infiniband_ndr')
     end
   end
+  net:collectives { multicast_bandwidth = 0.82 } -- NVLink SHARP; fitted (`trinity fidelity --constants`, multicast4)
   return net:spec()
 end

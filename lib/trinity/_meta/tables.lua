@@ -152,6 +152,7 @@ error 'this file is for editors'
 ---@field devices trinity.DeviceSpec[]
 ---@field links? trinity.LinkSpec[]
 ---@field switches? trinity.SwitchSpec[]
+---@field collectives? trinity.CollectiveLibrary what runs collectives (default: the plain formulas)
 
 ---@class trinity.DeviceTypeSpec: trinity.EfficiencySpec
 ---@field peak_flops_per_s table<string, number> by dtype

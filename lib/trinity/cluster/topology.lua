@@ -16,6 +16,7 @@
 -- mention. spec() is the plain table that trinity.cluster takes, to be changed at will before.
 
 local check = require 'trinity.base.check'
+local collective_constants = require 'trinity.cluster.collective_constants'
 local options_of = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
@@ -75,6 +76,23 @@ local topology_options = options_of.declare('trinity.TopologyOptions', { help = 
   { 'queue', options_of.words('trinity.QueueModel', { 'sender', 'pair', 'none', 'route', 'fair', 'receiver' }),
     'sender', late = true, help = 'what transfers contend for' },
 })
+local library = collective_constants.library()
+local library_options = options_of.declare('trinity.CollectiveLibrary', { kind = 'field',
+  help = 'A library of collectives (engine/cluster/library.h); defaults are fitted to measurements.',
+  { 'call_s', 'number', library.call_s, least = 0, most = 1, help = 'a call: launching it, and the members meeting' },
+  { 'pipelining', 'number', library.pipelining, least = 0, most = 4,
+    help = "part of the steps' latency that chunks pay again" },
+  { 'low_latency_hop', 'number', library.low_latency_hop, least = 0, most = 1,
+    help = 'latency of a step in small packets, of that in chunks' },
+  { 'low_latency_bandwidth', 'number', library.low_latency_bandwidth, least = 0, most = 1,
+    help = 'bandwidth of small packets, of that of chunks; 0: no such packets' },
+  { 'multicast_bandwidth', 'number', 0, least = 0, most = 1,
+    help = 'what switches in nodes that add up reach, of what a device sends; 0: they do not' },
+  { 'multicast_s', 'number', library.multicast_s, least = 0, most = 1, help = 'their latency' },
+  { 'rails', 'number', library.rails, least = 1,
+    help = 'network cards over which the rings of a node leave it, at most' },
+  { 'in_network', 'boolean', false, help = 'whether switches between nodes add up' },
+})
 local device_options = options_of.declare('trinity.TopologyDevices', { help = 'What topology:devices takes.',
   { 'name', 'string', 'gpu', help = 'what stands before the number in their names' },
   { 'speed', 'number', 1, above = 0, late = true, help = "times the type's" },
@@ -133,6 +151,15 @@ function topology.new(options)
   options = topology_options:read('topology.new', 1, 'options', options)
   return setmetatable({ description = { name = options.name, queue = options.queue, device_types = {},
     devices = {}, links = {}, switches = {} } }, Topology)
+end
+
+--- Has collectives run by a library as NCCL is: as many rings at once as links hold, trees, chunks and small packets,
+--- switches that add up. Without it they cost what the plain formulas say (`trinity help simulator`).
+---@param options? trinity.CollectiveLibrary
+function Topology:collectives(options)
+  if options ~= nil then check.argument('topology:collectives', 1, 'options', options, 'table') end
+  library_options:check('topology:collectives', options or {})
+  self.description.collectives = util.merged(library, options)
 end
 
 --- Defines a kind of device for this cluster, as device_types of a description does. Those of

@@ -8,7 +8,7 @@ local colocate = options.words('trinity.Colocate', { 'forward', 'parameters' })
 local optimiser = options.words('trinity.Optimiser', { 'sgd', 'momentum', 'adam' })
 
 graph_options.algorithms = options.words('trinity.CollectiveAlgorithm', { 'automatic', 'ring', 'halving_doubling',
-  'tree', 'hierarchical', 'leader' })
+  'tree', 'hierarchical', 'leader', 'multicast', 'in_network' })
 
 graph_options.training = options.declare('trinity.TrainingOptions', { help = 'What a training step is made by.',
   { 'colocate', colocate, 'forward', help = 'which backward operators stay with their forward operator' },

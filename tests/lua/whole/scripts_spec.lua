@@ -27,6 +27,7 @@ local smoke = {
       .. temporary(),
     compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',
     export = 'resnet50 --batch_size 1 --format placement --device cuda',
+    fidelity = ([[collectives --rows '%s/tests/data/collectives.csv']]):format(root),
     runs = '--sort name --runs ' .. example_runs(),
     watch = '--once --runs ' .. example_runs(),
     launch = '-n 2 scripts/train_distributed.lua --epochs 1 --batches 2 --batch_size 2',

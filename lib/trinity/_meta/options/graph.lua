@@ -4,7 +4,7 @@
 error 'this file is for editors'
 
 ---@alias trinity.BackwardEdges 'free'|'counted'|'forbidden'
----@alias trinity.CollectiveAlgorithm 'automatic'|'ring'|'halving_doubling'|'tree'|'hierarchical'|'leader'
+---@alias trinity.CollectiveAlgorithm 'automatic'|'ring'|'halving_doubling'|'tree'|'hierarchical'|'leader'|'multicast'|'in_network'
 ---@alias trinity.Colocate 'forward'|'parameters'
 ---@alias trinity.Kernels 'onnx'|'megatron'|'flash'
 ---@alias trinity.Optimiser 'sgd'|'momentum'|'adam'
