@@ -148,8 +148,11 @@ it('the objects that a script is handed have no class behind them, and a search 
   local _, run = place(search:format [[
     local search = require 'trinity.search'
     local function inner(what, object)
-      local found = select(2, pcall(function() return object.__index end))
-      print(what, type(found) == 'table')
+      for _, name in ipairs { '__index', '__newindex', '__tostring', '__call', '__gc' } do
+        local ok, found = pcall(function() return object[name] end)
+        if ok and found ~= nil then return print(what, true) end
+      end
+      print(what, false)
     end
     search.run('mine', problem, search.options('mine', {}, { evaluations = 3, quiet = true }), function(self)
       self:evaluate { problem:placement() }
@@ -160,11 +163,14 @@ it('the objects that a script is handed have no class behind them, and a search 
     local found = trinity.methods.random(problem, { evaluations = 3, quiet = true })
     for name, object in pairs { problem = problem, graph = problem.graph, cluster = problem.cluster, strategy = found,
       run = trinity.run, builder = trinity.graph.new { name = 'g' }, devices = trinity.devices, metrics = found.metrics,
-      placement = found.placement, options = search.declared, policy = trinity.daso.cycling } do inner(name, object) end]])
+      placement = found.placement, options = search.declared, policy = trinity.daso.cycling,
+      timeline = problem:timeline(found.placement), stream = trinity.random(1, 'x'), layers = trinity.layers.new 'x',
+      topology = trinity.topology.new(), depth = problem.graph.depth, library = trinity, methods = trinity.methods,
+      comparison = trinity.compare(problem, { 'random' }, { evaluations = 2, quiet = true }) } do inner(name, object) end]])
   local output = run '--safe stranger.lua --run none'
   expect(output):matches 'status=0'
   expect(output):matches 'record\tnil'
-  expect(select(2, output:gsub('\tfalse\n', ''))):equals(13)
+  expect(select(2, output:gsub('\tfalse\n', ''))):equals(21)
   expect(output:find('\ttrue\n', 1, true)):equals(nil)
 end)
 
