@@ -77,11 +77,12 @@ local function show(name)
     plain.run, plain.all_searches, plain.results = about, searches, results
     return print(trinity.json.encode(plain))
   end
-  print(('%s: %s%s, %s searches, started %s%s'):format(run.name, run.status, run.note and ' (' .. run.note .. ')' or '',
-    run.searches, tostring(about.started_at), run.seconds and (', %.1f s'):format(run.seconds) or ''))
-  print('command  ' .. table.concat(type(about.command) == 'table' and about.command or {}, ' '))
+  local function say(line, ...) print(text.one_line(line:format(...))) end
+  say('%s: %s%s, %s searches, started %s%s', run.name, run.status, run.note and ' (' .. run.note .. ')' or '',
+    run.searches, tostring(about.started_at), run.seconds and (', %.1f s'):format(run.seconds) or '')
+  say('command  %s', table.concat(util.map(type(about.command) == 'table' and about.command or {}, tostring), ' '))
   for key, value in util.sorted_pairs(type(about.options) == 'table' and about.options or {}) do
-    print(('  %-20s %s'):format(key, tostring(value)))
+    say('  %-20s %s', key, tostring(value))
   end
   local rows = {}
   for i, search in ipairs(searches) do
@@ -95,7 +96,7 @@ local function show(name)
       rows))
   end
   for _, result in ipairs(results) do
-    print(('%s: %s'):format(tostring(result.label), tostring(result.summary or result.kind)))
+    say('%s: %s', tostring(result.label), tostring(result.summary or result.kind))
   end
 end
 

@@ -230,6 +230,24 @@ describe('a forged run.json', function()
       expect(resumed(function(about) about.start = start end)):matches "field 'start': expected how the run was started"
     end
   end)
+  it('is shown, whatever its fields hold, and makes no rows of its own', function()
+    local folder, run = failed_run 'trinity.compare(problem, { "random" }, { evaluations = 5, quiet = true })'
+    os.execute(("cp -r '%s/runs/r' '%s/runs/other'"):format(folder, folder))
+    edit(folder, function(about)
+      about.command, about.options, about.name = { 'a\nforged  done', {}, true }, { 'x', { 1 } }, { 'r' }
+      about.model, about.error = 'm\nforged-run  done', 'e\nforged'
+    end)
+    local path = folder .. '/runs/r/results/comparison.json'
+    local result = require('trinity.base.json').read(path)
+    result.data.rows[1].runs = { 7, 'x', { search = {} } }
+    core.write_file(path, core.to_json(result))
+    for _, words in ipairs { 'runs', 'runs show r', 'runs compare r other', 'watch --once r', 'report runs/r' } do
+      local output = run(words)
+      expect(output):matches 'status=0\n$'
+      expect(output:find '\n%s*forged'):equals(nil)
+    end
+    expect(run 'runs'):matches 'm\\x0Aforged%-run  done'
+  end)
   it('and forged searches are shown, whatever their fields hold', function()
     local folder, run = failed_run 'trinity.methods.random(problem, { evaluations = 5, quiet = true })'
     local path = folder .. '/runs/r/searches/1/search.json'
