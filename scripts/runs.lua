@@ -104,8 +104,8 @@ end
 local function by_method(run)
   local best = {}
   for _, search in ipairs(run_list.searches(run)) do
-    local method, best_s = search.method, tonumber(search.best_step_time_s)
-    if method and best_s and (not best[method] or best_s < best[method]) then best[method] = best_s end
+    local method, best_s = tostring(search.method or '-'), tonumber(search.best_step_time_s)
+    if best_s and (not best[method] or best_s < best[method]) then best[method] = best_s end
   end
   return best
 end

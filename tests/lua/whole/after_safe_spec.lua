@@ -257,11 +257,15 @@ describe('a forged run.json', function()
         if field ~= 'kind' and field ~= 'id' then about[field] = value end
       end
       core.write_file(path, core.to_json(about))
-      for _, words in ipairs { 'runs', 'runs show r', 'watch --once r' } do
+      local function shown(words)
         local output = run(words)
         expect(output):matches 'status=0\n$'
         expect(output:find '[\27\r]'):equals(nil)
       end
+      for _, words in ipairs { 'runs', 'runs show r', 'watch --once r' } do shown(words) end
+      about.best_step_time_s = 1
+      core.write_file(path, core.to_json(about))
+      shown 'runs compare r r'
     end
   end)
 end)
