@@ -15,9 +15,21 @@ return function(examples)
   local function small_features() return { node2vec = { dimensions = 2, walks_per_node = 1, epochs = 1 } } end
 
   local function ranker() return trinity.rankers.new { hidden = { 2 } } end
+  -- A chain long enough that moves seldom lead to a placement that is known.
+  local chain
+  local function long_problem()
+    if chain then return chain end
+    local builder, last = trinity.graph.new { name = 'long' }, nil
+    for i = 1, 12 do
+      last = builder:add { name = 'work' .. i, type = 'Work', inputs = { last }, outputs = { { bytes = 8 } },
+        measured_time_s = i * 1e-3 }
+    end
+    chain = trinity.problem { graph = builder:build(), cluster = examples.shared().cluster }
+    return chain
+  end
   local function trainer()
-    local made = trinity.rankers.trainer(ranker(), { evaluations = 32 })
-    made:add(problem(), { examples.shared().placement })
+    local made = trinity.rankers.trainer(ranker(), { evaluations = 16 })
+    made:add(long_problem(), { long_problem():placement() })
     return made
   end
   local function candidates()
