@@ -10,6 +10,7 @@ struct AnnealingOptions {
   int64_t evaluations = 2000;  ///< length of one cooling, see Annealing
   double first_temperature = 2;
   double last_temperature = 0.01;
+  int32_t batch = 8;               ///< trials of the same state, see Annealing
   MoveMix mix;                     ///< of the moves
   RankingOptions ranking;          ///< who chooses among them
   std::vector<Assignment> starts;  ///< scored first, the best is the start
@@ -20,7 +21,7 @@ struct AnnealingOptions {
 /// geometrically from first_temperature to last_temperature, both as multiples of the start's value
 /// per unit, over `evaluations`; after that it cools again from the best.
 ///
-/// A batch holds 8 trials from the same state; they are judged in order, the first accepted one
+/// A batch holds a few trials from the same state; they are judged in order, the first accepted one
 /// becomes the state, and a later one only if it is better still. At equal evaluations a batch of 8
 /// costs nothing measurable on the reference graphs, where 4 chains side by side lose 3 to 10 %.
 ///

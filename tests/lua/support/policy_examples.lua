@@ -148,6 +148,12 @@ return function(examples)
   of('NnModule', 'multi_margin', function()
     return { halves(), trinity.tensor.new({ 1, 2 }, { dtype = 'int64' }), 'mean', 0.5 }
   end)
+  of('NnModule', 'multilabel_margin', function()
+    return { halves(), trinity.tensor.new({ { 1, 0, 0 }, { 2, 3, 0 } }, { dtype = 'int64' }), 'mean' }
+  end)
+  of('NnModule', 'ctc', function()
+    return { trinity.tensor.ones { 2, 1, 3 }, trinity.tensor.new({ { 2 } }, { dtype = 'int64' }), { 2 }, { 1 }, 'mean', 1, true }
+  end)
   of('NnModule', 'multilabel_soft_margin', function() return { halves(), ones(), 'mean' } end)
   of('MoveCandidates', 'get', function() return { 1, 'wait' } end)
   of('Agent', 'update', function() return { { 1, 2 } } end)

@@ -41,7 +41,6 @@ local smoke = {
     own_heuristic = '--model vgg16',
     own_path = '--model vgg16',
     own_baseline = '--model vgg16 --evaluations 64',
-    trinity_policy = '--batches 1 --samples 4 --hidden 8',
     custom_policy = '--model vgg16 --evaluations 16 --groups 8',
     train = '--graphs vgg16:8 --clusters p100x2 --hidden 4 --rounds 5 --save ' .. temporary '.safetensors',
     policy = 'show --graphs vgg16:8 --evaluations 60 --seeds 2',
