@@ -77,11 +77,14 @@ struct Executor::Impl {
         program(std::move(given)),
         options(chosen),
         layout(*graph, placement, devices, chosen.micro_batches, order),
-        operators(program, {chosen.seed, chosen.learning_rate, chosen.micro_batches}),
+        operators(program, {chosen.seed, chosen.micro_batches,
+                            chosen.double_precision ? at::kDouble : at::kFloat, {}}),
+        sums(graph->tensors().size()),
         values(layout),
         completions(layout.tasks()),
         workers(make_workers(devices, chosen)),
         runs(static_cast<size_t>(layout.tasks())) {
+    operators.learning_rate = chosen.learning_rate;
     if (options.job) transport = std::make_unique<PeerTransport>(layout, *graph, options.job);
     for (auto& worker : workers) {
       cores.push_back(worker.core);
@@ -129,7 +132,7 @@ struct Executor::Impl {
       copy.start_s = clock.seconds();
       made = transport->receive(slot, micro_batch).to(worker.torch_device());
     } else {
-      completions.wait_for(copy.task);
+      wait_for(tensor, micro_batch);
       copy.start_s = clock.seconds();
       const at::Tensor source = values.read(home, micro_batch);
       made = source.to(worker.torch_device(), source.scalar_type(), false, true);
@@ -143,6 +146,27 @@ struct Executor::Impl {
     worker.copies.push_back(copy);
     values.keep(slot, micro_batch, made);
     return made;
+  }
+
+  /// Waits until a tensor is there: of one that adds up, until all micro-batches have.
+  void wait_for(int32_t tensor, int32_t micro_batch) const {
+    const int32_t producer = graph->tensor(tensor).producer;
+    const int32_t first = program.adds_up(tensor) ? 0 : micro_batch;
+    for (int32_t m = first; m <= micro_batch; ++m) completions.wait_for(layout.task(m, producer));
+  }
+
+  /// Gradients that are read once a step add up in the order in which they come. The first may be
+  /// another operator's value too, so that the first sum is not made in place.
+  void add_up(int32_t tensor, const at::Tensor& made) {
+    const at::NoGradGuard guard;
+    auto& [sum, count] = sums[tensor];
+    if (count == 0)
+      sum = made;
+    else
+      sum = count == 1 ? sum + made : sum.add_(made);
+    if (++count < layout.micro_batches()) return;
+    keep(tensor, layout.micro_batches() - 1, std::exchange(sum, {}));
+    count = 0;
   }
 
   void keep(int32_t tensor, int32_t micro_batch, const at::Tensor& made) {
@@ -160,7 +184,8 @@ struct Executor::Impl {
     const int32_t op = layout.operator_of(task), micro_batch = layout.micro_batch_of(task);
     const auto& of = graph->op(op);
     std::vector<at::Tensor> inputs;
-    for (const int32_t input : of.inputs) inputs.push_back(fetch(worker, input, micro_batch));
+    for (const int32_t input : layout.reads(op))
+      inputs.push_back(fetch(worker, input, micro_batch));
     TaskRun& times = runs[task];
     times.start_s = clock.seconds();
     auto outputs = operators.run(op, micro_batch, std::move(inputs));
@@ -168,10 +193,15 @@ struct Executor::Impl {
       for (auto& output : outputs) output = output.to(worker.torch_device());
     device.synchronise();
     times.end_s = clock.seconds();
-    if (operators.is_loss(op)) worker.loss += outputs.at(0).sum().item<double>();
-    for (size_t i = 0; i < of.outputs.size(); ++i) keep(of.outputs[i], micro_batch, outputs.at(i));
+    worker.loss += operators.loss(op, outputs);
+    for (size_t i = 0; i < of.outputs.size(); ++i) {
+      if (program.adds_up(of.outputs[i]))
+        add_up(of.outputs[i], outputs.at(i));
+      else
+        keep(of.outputs[i], micro_batch, outputs.at(i));
+    }
     outputs.clear();
-    for (const int32_t input : of.inputs)
+    for (const int32_t input : layout.reads(op))
       values.release(layout.slot(input, worker.device), micro_batch);
     times.memory_bytes = worker.memory->current_bytes();
     completions.finish(task);
@@ -190,7 +220,7 @@ struct Executor::Impl {
 
   /// One device's part of a step; all begin when each has its data.
   template <class Barrier>
-  void work(Worker& worker, Barrier& begin) {
+  void duty(Worker& worker, Barrier& begin) {
     int32_t task = layout.queue(worker.device)[0];
     bool has_begun = false;
     try {
@@ -248,7 +278,7 @@ struct Executor::Impl {
     try {
       for (Worker* worker : active)
         threads.emplace_back([this, worker, &begin, &ended] {
-          work(*worker, begin);
+          duty(*worker, begin);
           ++ended;
         });
     } catch (const std::exception& error) {  // also where there is no memory for one
@@ -277,9 +307,11 @@ struct Executor::Impl {
     completions.clear();
     values.clear();
     std::fill(runs.begin(), runs.end(), TaskRun());
+    for (auto& sum : sums) sum = {};
     run_workers();
     if (failure) std::rethrow_exception(failure);
     ++operators.steps;
+    ++operators.weights().updates;
     ExecutedStep result = report();
     if (transport) join_reports(*options.job, result);
     return result;
@@ -300,7 +332,7 @@ struct Executor::Impl {
         busy += runs[task].end_s - runs[task].start_s;
       result.busy_s.push_back(busy);
       result.peak_memory_bytes.push_back(worker.memory->peak_bytes());
-      result.loss += worker.loss / layout.micro_batches();
+      result.loss += worker.loss / layout.micro_batches() / program.replicas();
       result.copies.insert(result.copies.end(), worker.copies.begin(), worker.copies.end());
       for (const auto& copy : worker.copies) result.transferred_bytes += copy.bytes;
     }
@@ -312,6 +344,7 @@ struct Executor::Impl {
   ExecutorOptions options;
   RunLayout layout;
   Operators operators;
+  std::vector<std::pair<at::Tensor, int32_t>> sums;  // per tensor that adds up, and how many have
   TensorStore values;
   TaskCompletions completions;
   std::vector<Worker> workers;
@@ -338,18 +371,33 @@ std::vector<double> Executor::data(int32_t op, int32_t micro_batch) const {
   if (micro_batch < 0 || micro_batch >= impl_->layout.micro_batches())
     throw ArgumentError(fmt::format("execute: expected a micro-batch from 1 to {}, got {}",
                                     impl_->layout.micro_batches(), micro_batch + 1));
-  const auto flat = impl_->operators.data(op, micro_batch).at(0).to(at::kDouble).reshape({-1});
+  const auto flat = impl_->operators.data(op, micro_batch).to(at::kDouble).reshape({-1});
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }
 
-std::vector<float> Executor::weight(int32_t op, size_t parameter) const {
+namespace {
+
+std::vector<double> numbers_of(const at::Tensor& tensor) {
+  const auto flat = tensor.detach().to(at::kCPU, at::kDouble).contiguous().reshape({-1});
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+}  // namespace
+
+std::vector<NamedValues> Executor::weights() const {
+  std::vector<NamedValues> all;
+  for (const auto& [name, values] : impl_->operators.weights().named(false))
+    all.push_back({name, values.sizes().vec(), numbers_of(values)});
+  return all;
+}
+
+std::vector<double> Executor::weight(int32_t op, size_t parameter) const {
   const bool is_there = op >= 0 && op < impl_->graph->operator_count() &&
-                        parameter < impl_->operators.weights(op).size();
+                        parameter < impl_->operators.weights().of(op).size();
   if (!is_there)
     throw ArgumentError(
         fmt::format("execute: operator {} has no weight {}", op + 1, parameter + 1));
-  const auto flat = impl_->operators.weights(op)[parameter].detach().cpu().reshape({-1});
-  return {flat.data_ptr<float>(), flat.data_ptr<float>() + flat.numel()};
+  return numbers_of(impl_->operators.weights().of(op)[parameter]);
 }
 
 }  // namespace trinity

@@ -13,12 +13,13 @@ class Job;
 
 struct ExecutorOptions {
   uint64_t seed = 1;            ///< of weights, data and dropout
-  double learning_rate = 0.01;  ///< of updates: stochastic gradient descent
+  double learning_rate = 0.01;  ///< of updates, whose kind the graph names
   /// Forward and backward run this often on data of their own, then weights are updated once by
   /// the mean of the gradients.
   int32_t micro_batches = 1;
   /// Per device: "cpu:N", the N-th core from 0, or "cuda:N". Empty: "cpu:0", "cpu:1", ...
   std::vector<std::string> devices;
+  bool double_precision = false;   ///< real numbers are float64 instead of float32
   int64_t memory_limit_bytes = 0;  ///< of every device's tensors on the processor; 0: none
   /// Where every device is a process of a job: this one runs the device of its rank alone, and
   /// tensors travel as messages. Null: all devices are threads of this process.
@@ -50,12 +51,22 @@ struct ExecutedStep {
   int64_t transferred_bytes = 0;           ///< copied between devices
 };
 
+/// A weight of the graph that a lowered one was made of.
+struct NamedValues {
+  std::string name;  ///< "<operator>/<parameter>"
+  std::vector<int64_t> shape;
+  std::vector<double> values;
+};
+
 /// Runs a placed training graph for real: forward, backward and update, operator by operator with
 /// LibTorch's kernels. A device is a worker: a thread, bound to a core where there are enough,
 /// with one core's worth of LibTorch, which runs its operators in a given order and copies what it
 /// reads from others. Weights, data and dropout depend on the seed, the operator and the step
 /// alone, never on the placement: every placement computes the same numbers, bit for bit, if it
 /// runs micro-batches in the same order.
+/// A lowered graph (strategy/lower.h) of one that says what it means (graph/meaning.h) computes what
+/// that would on one device with as many micro-batches as there are on all replicas, up to the
+/// order of sums.
 class Executor {
  public:
   /// `placement` and `order` as RunLayout takes them. Throws ArgumentError for graphs that cannot
@@ -74,7 +85,10 @@ class Executor {
   std::vector<double> data(int32_t op, int32_t micro_batch = 0) const;
 
   /// A weight's values, one after the other. Throws ArgumentError where there is none.
-  std::vector<float> weight(int32_t op, size_t parameter) const;
+  std::vector<double> weight(int32_t op, size_t parameter) const;
+
+  /// All trainable weights of the graph that was lowered, by name, put together from their parts.
+  std::vector<NamedValues> weights() const;
 
   /// The core that each device's thread is bound to, -1 for none.
   const std::vector<int32_t>& cores() const;
