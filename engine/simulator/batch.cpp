@@ -98,6 +98,19 @@ void BatchSimulator::run(std::span<const Plan> plans, std::vector<Metrics>& metr
   });
 }
 
+void simulate(Simulator& simulator, const Plan& plan, Metrics& metrics, int64_t limit_ns,
+              OnContradiction on_contradiction) {
+  try {
+    simulator.run(plan, metrics, nullptr, limit_ns);
+  } catch (const ScheduleError&) {
+    if (on_contradiction == OnContradiction::fail) throw;
+    Schedule instead;
+    instead.micro_batches = plan.schedule->micro_batches;
+    instead.contradicts = true;
+    simulator.run({plan.placement, &instead}, metrics, nullptr, limit_ns);
+  }
+}
+
 void BatchSimulator::run_one(const Plan& plan, Simulator& simulator, Metrics& metrics,
                              int64_t limit_ns, OnContradiction on_contradiction) {
   const bool strict = on_contradiction == OnContradiction::fail;
@@ -109,15 +122,7 @@ void BatchSimulator::run_one(const Plan& plan, Simulator& simulator, Metrics& me
       return;
     }
   }
-  try {
-    simulator.run(plan, metrics, nullptr, limit_ns);
-  } catch (const ScheduleError&) {
-    if (strict) throw;
-    Schedule instead;
-    instead.micro_batches = plan.schedule->micro_batches;
-    instead.contradicts = true;
-    simulator.run({plan.placement, &instead}, metrics, nullptr, limit_ns);
-  }
+  simulate(simulator, plan, metrics, limit_ns, on_contradiction);
   if (cache_.enabled() && !metrics.rejected) cache_.add(key, metrics);
 }
 

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "base/thread_pool.h"
+#include "simulator/bind_schedule.h"
 #include "simulator/simulator.h"
 
 namespace trinity {
@@ -39,6 +40,10 @@ class ResultCache {
   std::vector<Entry> entries_;  // none, or a power of two
 };
 
+/// Simulates a plan as `on_contradiction` says.
+void simulate(Simulator& simulator, const Plan& plan, Metrics& metrics, int64_t limit_ns,
+              OnContradiction on_contradiction);
+
 /// Simulates many placements on a thread pool, one simulator per thread. Results do not depend on
 /// the number of threads, nor on what the cache holds.
 class BatchSimulator {
@@ -46,12 +51,6 @@ class BatchSimulator {
   static constexpr size_t kCacheBytes = size_t{4} << 20;
 
   BatchSimulator(const Problem& problem, ThreadPool& pool, size_t cache_bytes = kCacheBytes);
-
-  /// What happens to a plan whose schedule its placement or graph contradict (ScheduleError).
-  enum class OnContradiction : uint8_t {
-    fail,        ///< the error is thrown
-    unschedule,  ///< it is priced first in, first out, and does not fit (Metrics::unscheduled)
-  };
 
   /// metrics[i] prices plan i, rejected when its step is longer than `limit_ns`.
   void run(std::span<const Plan> plans, std::vector<Metrics>& metrics, int64_t limit_ns = kNoLimit,

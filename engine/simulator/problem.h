@@ -70,6 +70,7 @@ class Problem {
 
   const Graph& graph() const { return *graph_; }
   const Cluster& cluster() const { return *cluster_; }
+  const std::shared_ptr<const Cluster>& shared_cluster() const { return cluster_; }
   const SimulationRules& rules() const { return rules_; }
   int32_t operators() const { return graph_->operator_count(); }
   int32_t devices() const { return cluster_->device_count(); }

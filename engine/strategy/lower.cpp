@@ -28,17 +28,55 @@ struct Made {
   std::vector<int32_t> stage;  ///< virtual stage
 };
 
+void check_listed(const Mesh& mesh, const Cluster& cluster, const std::string& shown) {
+  const auto& devices = mesh.devices;
+  if (static_cast<int64_t>(devices.size()) != mesh.device_count())
+    throw ArgumentError(fmt::format("{}, 'devices' lists {}", shown, devices.size()));
+  std::vector<bool> seen(at(cluster.device_count()), false);
+  for (const int32_t device : devices) {
+    if (device < 0 || device >= cluster.device_count())
+      throw ArgumentError(fmt::format("devices: there is no device {} in cluster '{}' (1 to {})",
+                                      int64_t{device} + 1, cluster.name(), cluster.device_count()));
+    if (seen[device])
+      throw ArgumentError(
+          fmt::format("devices: device '{}' is listed twice", cluster.device(device).name));
+    seen[device] = true;
+  }
+}
+
+void check_devices(const Mesh& mesh, const Cluster& cluster) {
+  const auto shown = fmt::format("mesh: data {} x tensor {} x pipeline {}{} are {} devices",
+                                 mesh.data, mesh.tensor, mesh.pipeline,
+                                 mesh.context > 1 ? fmt::format(" x context {}", mesh.context) : "",
+                                 mesh.device_count());
+  if (mesh.device_count() > cluster.device_count())
+    throw ArgumentError(
+        fmt::format("{}, cluster '{}' has {}", shown, cluster.name(), cluster.device_count()));
+  if (mesh.data % mesh.expert != 0)
+    throw ArgumentError(
+        fmt::format("mesh: expert = {} does not divide data = {}", mesh.expert, mesh.data));
+  if (!mesh.devices.empty()) check_listed(mesh, cluster, shown);
+  for (size_t i = 0; i < mesh.order.size(); ++i)
+    if (std::find(mesh.order.begin(), mesh.order.begin() + static_cast<std::ptrdiff_t>(i),
+                  mesh.order[i]) != mesh.order.begin() + static_cast<std::ptrdiff_t>(i))
+      throw ArgumentError(fmt::format("order: axis '{}' is there twice", axis_name(mesh.order[i])));
+}
+
 class Lowering {
  public:
-  Lowering(const Parallelism& given, const Graph& graph, const Cluster& cluster)
-      : given_(given), graph_(graph), layers_(repeated_layers(graph)) {
-    check_devices(cluster);
-    check_pipeline(given);
-    schedule_ = schedule_of(given);
+  Lowering(const Parallelism& given, const Graph& graph)
+      : given_(given),
+        graph_(graph),
+        layers_(repeated_layers(graph)),
+        schedule_(schedule_of(given)) {
+    if (given.mesh.expert > 1)
+      throw ArgumentError(
+          fmt::format("mesh: expert = {}: graph '{}' has no experts that trinity could share out",
+                      given.mesh.expert, graph_.name()));
     share_out_layers();
   }
 
-  LoweredStrategy run() {
+  LoweredGraph run() {
     Made made = split();
     share(made);
     if (given_.recompute != Recompute::none) repeat(made);
@@ -48,47 +86,6 @@ class Lowering {
 
  private:
   int32_t virtual_stages() const { return given_.mesh.pipeline * given_.virtual_stages; }
-
-  void check_devices(const Cluster& cluster) const {
-    const auto& mesh = given_.mesh;
-    const auto shown = fmt::format(
-        "mesh: data {} x tensor {} x pipeline {}{} are {} devices", mesh.data, mesh.tensor,
-        mesh.pipeline, mesh.context > 1 ? fmt::format(" x context {}", mesh.context) : "",
-        mesh.device_count());
-    if (mesh.device_count() > cluster.device_count())
-      throw ArgumentError(
-          fmt::format("{}, cluster '{}' has {}", shown, cluster.name(), cluster.device_count()));
-    if (mesh.data % mesh.expert != 0)
-      throw ArgumentError(
-          fmt::format("mesh: expert = {} does not divide data = {}", mesh.expert, mesh.data));
-    if (mesh.expert > 1)
-      throw ArgumentError(
-          fmt::format("mesh: expert = {}: graph '{}' has no experts that trinity could share out",
-                      mesh.expert, graph_.name()));
-    if (!mesh.devices.empty()) check_listed(cluster, shown);
-    for (size_t i = 0; i < mesh.order.size(); ++i)
-      if (std::find(mesh.order.begin(), mesh.order.begin() + static_cast<std::ptrdiff_t>(i),
-                    mesh.order[i]) != mesh.order.begin() + static_cast<std::ptrdiff_t>(i))
-        throw ArgumentError(
-            fmt::format("order: axis '{}' is there twice", axis_name(mesh.order[i])));
-  }
-
-  void check_listed(const Cluster& cluster, const std::string& shown) const {
-    const auto& devices = given_.mesh.devices;
-    if (static_cast<int64_t>(devices.size()) != given_.mesh.device_count())
-      throw ArgumentError(fmt::format("{}, 'devices' lists {}", shown, devices.size()));
-    std::vector<bool> seen(at(cluster.device_count()), false);
-    for (const int32_t device : devices) {
-      if (device < 0 || device >= cluster.device_count())
-        throw ArgumentError(fmt::format("devices: there is no device {} in cluster '{}' (1 to {})",
-                                        int64_t{device} + 1, cluster.name(),
-                                        cluster.device_count()));
-      if (seen[device])
-        throw ArgumentError(
-            fmt::format("devices: device '{}' is listed twice", cluster.device(device).name));
-      seen[device] = true;
-    }
-  }
 
   /// Layers of every virtual stage, and the stage of every operator.
   void share_out_layers() {
@@ -252,7 +249,7 @@ class Lowering {
   }
 
   /// Replicas of what was made, on the devices of the mesh.
-  LoweredStrategy replicated(Made made) const {
+  LoweredGraph replicated(Made made) const {
     const auto& mesh = given_.mesh;
     ReplicaOptions options;
     std::vector<int64_t> gathered;
@@ -264,24 +261,24 @@ class Lowering {
     options.bucket_bytes = given_.bucket_bytes;
     options.device_of = made.device;
     auto copies = replicate(made.graph, mesh.data, options);
-    LoweredStrategy result;
+    LoweredGraph result;
+    const auto rank = [&](int32_t device, int32_t replica) {
+      return (device / mesh.width() * mesh.data + replica) * mesh.width() + device % mesh.width();
+    };
     for (int32_t op = 0; op < copies.graph.operator_count(); ++op) {
       int32_t of = copies.origin[op];
       const bool sum = of < 0;  // goes where its gradients are
       if (sum) of = copies.origin[copies.graph.tensor(copies.graph.op(op).inputs[0]).producer];
-      const int32_t device = made.device[of];
-      result.placement.push_back(
-          mesh.device(device / mesh.width(), copies.replica[op], device % mesh.width()));
+      result.rank.push_back(rank(made.device[of], copies.replica[op]));
       result.origin.push_back(sum ? -1 : made.origin[of]);
-      result.schedule.stage.push_back(made.stage[of]);
+      result.stage.push_back(made.stage[of]);
       const int32_t layer = layers_.of[made.serves[of]];
       result.part.push_back(layer < 0 ? 0 : layer < layers_.count ? 1 : 2);
     }
     result.graph = std::move(copies.graph);
-    result.schedule.name = pipeline_schedule_name(schedule_);
-    result.schedule.micro_batches = given_.micro_batches;
     for (const int32_t stage : stage_)
-      result.home.push_back(mesh.device(device_of_chunk(schedule_, mesh.pipeline, stage), 0, 0));
+      result.home.push_back(
+          rank(device_of_chunk(schedule_, mesh.pipeline, stage) * mesh.width(), 0));
     result.layers = per_stage_;
     for (int32_t stage = 0; stage < virtual_stages(); ++stage)
       result.pipeline.push_back(device_of_chunk(schedule_, mesh.pipeline, stage));
@@ -291,14 +288,103 @@ class Lowering {
   const Parallelism& given_;
   const Graph& graph_;
   Layers layers_;
-  PipelineSchedule schedule_ = PipelineSchedule::one_f_one_b;
+  PipelineSchedule schedule_;
   std::vector<int32_t> per_stage_, stage_;
 };
 
+/// Stages of a split graph's operators.
+std::vector<int32_t> stages_of_parts(const Lowered& low, const std::vector<int32_t>& stage,
+                                     int32_t devices) {
+  constexpr int32_t kNone = -1;
+  std::vector<int32_t> of_device(at(devices), kNone), stages;
+  for (size_t op = 0; op < low.origin.size(); ++op) {
+    stages.push_back(low.origin[op] < 0 ? kNone : stage[low.origin[op]]);
+    auto& first = of_device[low.placement[op]];
+    if (low.origin[op] >= 0 && first == kNone) first = stages.back();
+  }
+  for (size_t op = 0; op < stages.size(); ++op)
+    if (low.origin[op] < 0) stages[op] = std::max(0, of_device[low.placement[op]]);
+  return stages;
+}
+
+LoweredGraph split_graph(const Strategy& strategy, const Graph& graph, const Cluster& cluster) {
+  const auto refuse = [](const char* field) {
+    throw ArgumentError(fmt::format(
+        "field '{}' numbers operators, which splits change: lower the graph first", field));
+  };
+  if (!strategy.splits.empty() && !strategy.schedule.priority.empty()) refuse("priority");
+  if (!strategy.splits.empty() && !strategy.schedule.order.empty()) refuse("order");
+  const int32_t devices = cluster.device_count();
+  auto low = lower_splits(graph, strategy.splits, strategy.placement, devices);
+  LoweredGraph result;
+  if (!strategy.schedule.stage.empty())
+    result.stage = stages_of_parts(low, strategy.schedule.stage, devices);
+  result.graph = std::move(low.graph);
+  result.origin = std::move(low.origin);
+  result.rank = std::move(low.placement);
+  result.home = strategy.placement;
+  result.part.assign(result.rank.size(), 0);
+  return result;
+}
+
 }  // namespace
 
-LoweredStrategy lower(const Parallelism& parallelism, const Graph& graph, const Cluster& cluster) {
-  return Lowering(parallelism, graph, cluster).run();
+Strategy structure_of(const Strategy& strategy) {
+  Strategy same = strategy;
+  same.replication.reset();
+  if (!same.parallelism) return same;
+  auto& given = *same.parallelism;
+  given.mesh.order.clear();
+  given.mesh.devices.clear();
+  given.micro_batches = 1;
+  given.schedule = pipeline_schedule_name(schedule_of(given));
+  if (given.schedule == "gpipe") given.schedule = "1f1b";
+  same.placement.clear();
+  same.schedule = {};
+  return same;
+}
+
+void check_mesh(const Parallelism& parallelism, const Cluster& cluster) {
+  check_devices(parallelism.mesh, cluster);
+  check_pipeline(parallelism);
+}
+
+LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Cluster& cluster) {
+  if (!strategy.parallelism) return split_graph(strategy, graph, cluster);
+  check_mesh(*strategy.parallelism, cluster);
+  return Lowering(*strategy.parallelism, graph).run();
+}
+
+Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
+  if (!strategy.parallelism) {
+    Arrangement same{made.rank, made.home, strategy.schedule};
+    same.schedule.stage = made.stage;
+    return same;
+  }
+  const auto& given = *strategy.parallelism;
+  const auto& mesh = given.mesh;
+  std::vector<int32_t> device;
+  for (int32_t stage = 0; stage < mesh.pipeline; ++stage)
+    for (int32_t replica = 0; replica < mesh.data; ++replica)
+      for (int32_t part = 0; part < mesh.width(); ++part)
+        device.push_back(mesh.device(stage, replica, part));
+  const auto placed = [&](const std::vector<int32_t>& ranks) {
+    std::vector<int32_t> devices(ranks.size());
+    std::transform(ranks.begin(), ranks.end(), devices.begin(),
+                   [&](int32_t r) { return device[r]; });
+    return devices;
+  };
+  Arrangement result{placed(made.rank), placed(made.home), {}};
+  result.schedule.name = pipeline_schedule_name(schedule_of(given));
+  result.schedule.micro_batches = given.micro_batches;
+  result.schedule.stage = made.stage;
+  return result;
+}
+
+LoweredStrategy lower(const Strategy& strategy, const Graph& graph, const Cluster& cluster) {
+  LoweredStrategy result{lower_graph(strategy, graph, cluster), {}};
+  result.arranged = arrange(result.made, strategy);
+  return result;
 }
 
 }  // namespace trinity

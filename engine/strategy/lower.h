@@ -5,36 +5,66 @@
 
 #include "cluster/cluster.h"
 #include "graph/graph.h"
-#include "strategy/mesh.h"
-#include "strategy/schedule.h"
+#include "strategy/strategy.h"
 
 namespace trinity {
 
-/// What a strategy makes of a graph: what is simulated and executed.
-struct LoweredStrategy {
+/// The graph that a strategy makes of another, and what its operators are for. Strategies of one
+/// structure share it.
+struct LoweredGraph {
   Graph graph;
-  std::vector<int32_t> placement;  ///< device of every operator, from 0
-  ScheduleSpec schedule;           ///< with the virtual stage of every operator
-  std::vector<int32_t> origin;     ///< operator of the original graph; -1: what moves or sums
-  std::vector<int32_t> home;       ///< of every original operator: where its first part is
-  std::vector<int32_t> layers;     ///< of every virtual stage
+  std::vector<int32_t> origin;  ///< operator of the original graph; -1: what moves or sums
+  std::vector<int32_t> stage;   ///< virtual stage of every operator; empty where there are none
+  /// Where every operator runs: of a mesh (stage x data + replica) x width + part, else the device.
+  std::vector<int32_t> rank;
+  std::vector<int32_t> home;    ///< the same of every original operator: of its first part
+  std::vector<int32_t> layers;  ///< of every virtual stage
   /// Of every operator whether it is for what stands before the layers (0), for them (1), or for
   /// what stands behind them (2).
   std::vector<int32_t> part;
   std::vector<int32_t> pipeline;  ///< of every virtual stage: where on that axis it is, from 0
 };
 
-/// Lowers a training graph of repeated layers (graph/layers.h), in this order: operators are split
-/// over `tensor` (tensor_splits()), layers are recomputed, the backward pass is cut in two where
-/// the schedule wants it (split_backward()), replicas are added with all-reduces of gradients in
-/// buckets (replicate()), micro-batches are scheduled (pipeline_schedule()).
+/// Where a lowered graph runs, and how often and in which order.
+struct Arrangement {
+  std::vector<int32_t> placement;  ///< device of every operator, from 0
+  std::vector<int32_t> home;       ///< of every original operator: where its first part is
+  ScheduleSpec schedule;           ///< with the virtual stage of every operator
+};
+
+/// What a strategy makes of a graph: what is simulated and executed.
+struct LoweredStrategy {
+  LoweredGraph made;
+  Arrangement arranged;
+};
+
+/// What of a strategy decides the graph that it lowers to: strategies of which this is equal share
+/// it, however they are placed and however many micro-batches there are.
+Strategy structure_of(const Strategy& strategy);
+
+/// Throws what lower() throws of a strategy's mesh and schedule on a cluster.
+void check_mesh(const Parallelism& parallelism, const Cluster& cluster);
+
+/// The first half of lower().
+LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Cluster& cluster);
+
+/// The second half: `made` is of a strategy of the same structure.
+Arrangement arrange(const LoweredGraph& made, const Strategy& strategy);
+
+/// Lowers a training graph. One of repeated layers (graph/layers.h) by a mesh, in this order:
+/// operators are split over `tensor` (tensor_splits()), layers are recomputed, the backward pass is
+/// cut in two where the schedule wants it (split_backward()), replicas are added with all-reduces
+/// of gradients in buckets (replicate()), micro-batches are scheduled (pipeline_schedule()). Any
+/// other by the splits of its operators (lower_splits()); slices, joins and collectives are of the
+/// stage that their device works for.
 ///
 /// Throws ArgumentError, with fields, sizes and the nearest values that would do: a mesh of more
 /// devices than the cluster has; layers that do not divide over the stages, a list of stages of
 /// another length or sum; virtual stages of a schedule that has none, or other than two of one in V
 /// shape; micro-batches of interleaved that are no multiple of the pipeline, or fewer than fill a
 /// zero-bubble schedule: the pipeline, twice that in V shape; a network without repeated layers
-/// where there are stages or recomputation; and what tensor_splits() throws.
-LoweredStrategy lower(const Parallelism& parallelism, const Graph& graph, const Cluster& cluster);
+/// where there are stages or recomputation; splits beside priorities or an order, which number the
+/// operators; and what tensor_splits() and lower_splits() throw.
+LoweredStrategy lower(const Strategy& strategy, const Graph& graph, const Cluster& cluster);
 
 }  // namespace trinity

@@ -369,7 +369,7 @@ LoadedStrategy Reader::read() {
   try {
     if (mesh) {
       loaded.strategy.parallelism = read_parallelism();
-      loaded.strategy.placement = lower(*loaded.strategy.parallelism, graph_, cluster_).home;
+      loaded.strategy.placement = lower(loaded.strategy, graph_, cluster_).arranged.home;
     } else {
       read_placed(loaded.strategy);
     }

@@ -41,6 +41,9 @@ struct Strategy {
   bool operator==(const Strategy&) const = default;
 };
 
+/// Equal for equal strategies, the same on every machine.
+uint64_t hash_value(const Strategy& strategy);
+
 /// Throws ArgumentError unless `placement` names a device of `cluster` for every operator and
 /// keeps every colocation unit together.
 void check_placement(std::span<const int32_t> placement, const Graph& graph,

@@ -232,7 +232,6 @@ TEST_CASE("an order that contradicts the graph is an error, or a plan that does 
   const std::vector<Plan> plans = {{blocked.in_a_row, &blocked.fits},
                                    {blocked.placement, &blocked.schedule}};
   std::vector<Metrics> metrics;
-  using OnContradiction = BatchSimulator::OnContradiction;
   const auto fails = [&] {
     CHECK_THROWS_WITH_AS(batch.run(plans, metrics), doctest::Contains("the order contradicts"),
                          ScheduleError);

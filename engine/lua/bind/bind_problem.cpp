@@ -44,34 +44,6 @@ SimulationRules rules_arg(lua_State* L, int index, const Cluster& cluster) {
   return rules;
 }
 
-/// The cost model in Lua at `index`: function(operator, device, default_s) -> seconds or nil (the
-/// default), `operator` 1-based, `device` a table. Empty when there is none.
-CostFunction cost_arg(lua_State* L, int index, const Graph& graph) {
-  if (lua_isnoneornil(L, index)) return {};
-  if (!lua_isfunction(L, index))
-    throw WrongArgument(index, "cost", "expected function, got " + type_name(L, index));
-  return [L, index, &graph](const Operator& op, const Device& device, const DeviceType& type,
-                            double default_s) {
-    lua_pushvalue(L, index);
-    lua_pushinteger(L, &op - graph.operators().data() + 1);
-    lua_newtable(L);
-    set_field(L, "name", device.name);
-    set_field(L, "type", type.name);
-    set_field(L, "speed", device.speed);
-    lua_pushnumber(L, default_s);
-    lua_call(L, 3, 1);  // its errors, whatever their type, go on to the script as they are
-    const bool own = !lua_isnil(L, -1);
-    if (own && lua_type(L, -1) != LUA_TNUMBER)
-      throw ArgumentError(
-          fmt::format("cost: the function returned {} for operator '{}', expected "
-                      "seconds or nil",
-                      type_name(L, -1), op.name));
-    const double time_s = own ? lua_tonumber(L, -1) : default_s;
-    lua_pop(L, 1);
-    return time_s;
-  };
-}
-
 /// problem(graph, cluster, rules, cost) -> problem
 int problem_new(lua_State* L) {
   auto graph = handle_arg<const Graph>(L, 1);
@@ -95,13 +67,7 @@ int problem_evaluate(lua_State* L) {
   auto& self = object_arg<BoundProblem>(L, 1);
   table_arg(L, 2, "placements");
   table_arg(L, 3, "metrics");
-  int64_t limit_ns = kNoLimit;
-  if (!lua_isnoneornil(L, 4)) {
-    const double limit_s = number_arg(L, 4, "reject_above_s");
-    if (!(limit_s >= 0))
-      throw ArgumentError(fmt::format("reject_above_s must not be negative, got {}", limit_s));
-    if (limit_s < 9e9) limit_ns = std::llround(limit_s * 1e9);
-  }
+  const int64_t limit_ns = limit_arg(L, 4);
   const auto n = static_cast<size_t>(self.problem->operators());
   self.placements.resize(lua_objlen(L, 2) * n);
   self.plans.clear();
@@ -109,7 +75,6 @@ int problem_evaluate(lua_State* L) {
     const auto placement = std::span(self.placements).subspan(static_cast<size_t>(i - 1) * n, n);
     self.plans.push_back(plan_arg(L, lua_gettop(L), *self.problem, placement));
   });
-  using OnContradiction = BatchSimulator::OnContradiction;
   self.batch.run(self.plans, self.metrics, limit_ns,
                  lua_toboolean(L, 5) ? OnContradiction::unschedule : OnContradiction::fail);
   for_each(L, 3, [&](int i) {
@@ -181,6 +146,42 @@ constexpr luaL_Reg kProblem[] = {
 constexpr luaL_Reg kProblemFunctions[] = {TRINITY_BIND("problem", problem_new)};
 
 }  // namespace
+
+/// The cost model in Lua at `index`: function(operator, device, default_s) -> seconds or nil (the
+/// default), `operator` 1-based, `device` a table. Empty when there is none.
+CostFunction cost_arg(lua_State* L, int index, const Graph& graph) {
+  if (lua_isnoneornil(L, index)) return {};
+  if (!lua_isfunction(L, index))
+    throw WrongArgument(index, "cost", "expected function, got " + type_name(L, index));
+  return [L, index, &graph](const Operator& op, const Device& device, const DeviceType& type,
+                            double default_s) {
+    lua_pushvalue(L, index);
+    lua_pushinteger(L, &op - graph.operators().data() + 1);
+    lua_newtable(L);
+    set_field(L, "name", device.name);
+    set_field(L, "type", type.name);
+    set_field(L, "speed", device.speed);
+    lua_pushnumber(L, default_s);
+    lua_call(L, 3, 1);  // its errors, whatever their type, go on to the script as they are
+    const bool own = !lua_isnil(L, -1);
+    if (own && lua_type(L, -1) != LUA_TNUMBER)
+      throw ArgumentError(
+          fmt::format("cost: the function returned {} for operator '{}', expected "
+                      "seconds or nil",
+                      type_name(L, -1), op.name));
+    const double time_s = own ? lua_tonumber(L, -1) : default_s;
+    lua_pop(L, 1);
+    return time_s;
+  };
+}
+
+int64_t limit_arg(lua_State* L, int index) {
+  if (lua_isnoneornil(L, index)) return kNoLimit;
+  const double limit_s = number_arg(L, index, "reject_above_s");
+  if (!(limit_s >= 0))
+    throw ArgumentError(fmt::format("reject_above_s must not be negative, got {}", limit_s));
+  return limit_s < 9e9 ? std::llround(limit_s * 1e9) : kNoLimit;
+}
 
 std::span<const int32_t> placement_entries(lua_State* L, int index, const Graph& graph) {
   const auto given = integers_arg(L, index, "placement", "a placement");

@@ -6,6 +6,7 @@
 #include "lua/bind/module.h"
 #include "simulator/account.h"
 #include "simulator/analysis.h"
+#include "simulator/bind_schedule.h"
 #include "strategy/schedule.h"
 
 namespace trinity::lua {
@@ -56,26 +57,6 @@ std::vector<int32_t> indices_arg(lua_State* L, int index, const std::string& own
   return indices;
 }
 
-/// Priorities as whole numbers in the same order.
-std::vector<int64_t> ranks(const std::vector<double>& values) {
-  auto sorted = values;
-  std::sort(sorted.begin(), sorted.end());
-  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  std::vector<int64_t> result;
-  result.reserve(values.size());
-  for (const double value : values)
-    result.push_back(std::lower_bound(sorted.begin(), sorted.end(), value) - sorted.begin());
-  return result;
-}
-
-/// Longest path from an operator's start to the end of the step: the critical-path priority.
-std::vector<int64_t> critical_path_priority(const Problem& problem) {
-  std::vector<int64_t> priority;
-  for (int32_t o = 0; o < problem.operators(); ++o)
-    priority.push_back(problem.least_cost_ns(o) + problem.tail_ns(o));
-  return priority;
-}
-
 /// Task numbers (micro-batch - 1) * operators + operator, a list of them a device.
 void read_order(lua_State* L, int index, const Problem& problem, ScheduleSpec& spec) {
   const int64_t tasks = std::min<int64_t>(int64_t{problem.operators()} * spec.micro_batches,
@@ -86,41 +67,6 @@ void read_order(lua_State* L, int index, const Problem& problem, ScheduleSpec& s
   });
 }
 
-/// The schedule that a description stands for under a placement.
-Schedule make_schedule(const ScheduleSpec& spec, std::span<const int32_t> placement,
-                       const Problem& problem) {
-  if (is_pipeline(spec.name))
-    return pipeline_schedule(
-        problem.graph(), placement, problem.devices(),
-        spec.stage.empty() ? stages_by_device(problem.graph(), placement) : spec.stage,
-        spec.micro_batches, parse_pipeline_schedule(spec.name));
-  Schedule schedule;
-  schedule.micro_batches = spec.micro_batches;
-  const bool critical_path = spec.name == "critical_path";
-  schedule.dispatch = critical_path ? DispatchRule::priority : parse_dispatch_rule(spec.name);
-  if (schedule.dispatch == DispatchRule::priority)
-    schedule.priority = critical_path ? critical_path_priority(problem) : ranks(spec.priority);
-  if (schedule.dispatch == DispatchRule::order) schedule.order_first.push_back(0);
-  for (const auto& tasks : spec.order) {
-    schedule.order.insert(schedule.order.end(), tasks.begin(), tasks.end());
-    schedule.order_first.push_back(static_cast<int32_t>(schedule.order.size()));
-  }
-  return schedule;
-}
-
-/// The same; one that the placement contradicts, as a stand-in (Schedule::contradicts).
-Schedule make_any_schedule(const ScheduleSpec& spec, std::span<const int32_t> placement,
-                           const Problem& problem) {
-  try {
-    return make_schedule(spec, placement, problem);
-  } catch (const ScheduleError&) {
-    Schedule instead;
-    instead.micro_batches = spec.micro_batches;
-    instead.contradicts = true;
-    return instead;
-  }
-}
-
 /// problem:schedule(placement, {schedule=, micro_batches=, priority=, order=, stage=}, any) ->
 /// schedule; `any`: a schedule that the placement contradicts is no error.
 int problem_schedule(lua_State* L) {
@@ -128,8 +74,9 @@ int problem_schedule(lua_State* L) {
   std::vector<int32_t> placement(static_cast<size_t>(problem.operators()));
   placement_arg(L, 2, problem, placement.data());
   const auto spec = schedule_arg(L, 3, problem);
-  const auto make = lua_toboolean(L, 4) ? make_any_schedule : make_schedule;
-  push_object<const Schedule>(L, std::make_shared<const Schedule>(make(spec, placement, problem)));
+  const auto on = lua_toboolean(L, 4) ? OnContradiction::unschedule : OnContradiction::fail;
+  push_object<const Schedule>(
+      L, std::make_shared<const Schedule>(bind_schedule(spec, placement, problem, on)));
   return 1;
 }
 

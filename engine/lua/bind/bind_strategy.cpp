@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "lua/bind/module.h"
 #include "strategy/lower.h"
 #include "strategy/mesh_schedule.h"
@@ -199,33 +201,95 @@ void push_coordinates(lua_State* L, const Mesh& mesh) {
   push_axis("tensor", [&](int32_t, int32_t, int32_t part) { return part % mesh.tensor; });
 }
 
-/// lower_strategy(graph, cluster, strategy) -> { graph =, placement =, schedule =, stage =,
-/// origin =, home =, layers =, pipeline =, part =, coordinates = }, lists from 1: device and
-/// virtual stage of every operator of the lowered graph, the original one (0: what moves or sums),
-/// where the first part of every original one is, the layers of every virtual stage and where on
-/// the axis `pipeline` it is. strategy: { mesh =, schedule =, ... }.
-int lower_strategy(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1, "graph");
-  const auto& cluster = object_arg<const Cluster>(L, 2, "cluster");
-  const Parallelism given = parallelism_arg(L, 3);
-  auto lowered = lower(given, graph, cluster);
+StrategyPricer& pricer_of(BoundProblem& self) {
+  if (!self.pricer) self.pricer = std::make_unique<StrategyPricer>(self.problem, shared_pool());
+  return *self.pricer;
+}
+
+/// What binds lowered graphs with the cost model that a function at `index` gives for each; nothing
+/// for nil.
+StrategyPricer::BindGraph bind_arg(lua_State* L, int index, const Problem& problem) {
+  if (lua_isnoneornil(L, index)) return {};
+  return [L, index, &problem](std::shared_ptr<const Graph> graph) {
+    const int top = lua_gettop(L);
+    lua_pushvalue(L, index);
+    push_object<const Graph>(L, graph);
+    lua_call(L, 1, 1);
+    auto bound = std::make_shared<const Problem>(graph, problem.shared_cluster(), problem.rules(),
+                                                 cost_arg(L, lua_gettop(L), *graph));
+    lua_settop(L, top);
+    return bound;
+  };
+}
+
+/// problem:price(strategies, metrics, limit_s, any, cost_of, entries): simulates strategies that
+/// lower and fills a list of as many metrics structs. any: see evaluate(). cost_of: a function that
+/// gives the cost model of a graph. entries: what the strategies are called in errors, or nil.
+int problem_price(lua_State* L) {
+  auto& self = object_arg<BoundProblem>(L, 1);
+  table_arg(L, 2, "strategies");
+  table_arg(L, 3, "metrics");
+  const auto bind = bind_arg(L, 6, *self.problem);
+  std::vector<int64_t> entries;
+  if (lua_istable(L, 7)) entries = integers(L, 7, "entries");
+  std::vector<Strategy> strategies;
+  for_each(L, 2, [&](int i) {
+    try {
+      strategies.push_back(strategy_arg(L, lua_gettop(L), *self.problem));
+    } catch (const ArgumentError& error) {
+      if (entries.empty()) throw;
+      throw ArgumentError(
+          fmt::format("entry {}: {}", entries.at(static_cast<size_t>(i - 1)), error.what()));
+    }
+  });
+  const auto on = lua_toboolean(L, 5) ? OnContradiction::unschedule : OnContradiction::fail;
+  pricer_of(self).run(strategies, self.metrics, limit_arg(L, 4), on, bind, entries);
+  for_each(L, 3, [&](int i) {
+    fill_metrics(L, lua_gettop(L), self.metrics.at(static_cast<size_t>(i - 1)));
+  });
+  return 0;
+}
+
+/// problem:home(strategy, cost_of, placement): writes where the first part of every operator is.
+int problem_home(lua_State* L) {
+  auto& self = object_arg<BoundProblem>(L, 1);
+  const auto strategy = strategy_arg(L, 2, *self.problem);
+  const auto bound = pricer_of(self).bind(strategy, bind_arg(L, 3, *self.problem));
+  fill_from_1(L, 4, "placement", bound.arranged.home);
+  return 0;
+}
+
+/// problem:lower(strategy, cost_of) -> { problem =, graph =, placement =, schedule =,
+/// micro_batches =, stage =, origin =, layers =, pipeline =, part =, coordinates = }, lists from 1:
+/// device and virtual stage of every operator of the lowered graph, the original one (0: what moves
+/// or sums), the layers of every virtual stage and where on the axis `pipeline` it is. strategy:
+/// see strategy_arg().
+int problem_lower(lua_State* L) {
+  auto& self = object_arg<BoundProblem>(L, 1);
+  const auto strategy = strategy_arg(L, 2, *self.problem);
+  const auto bound = pricer_of(self).bind(strategy, bind_arg(L, 3, *self.problem));
+  const auto& made = *bound.made;
   lua_newtable(L);
-  push_coordinates(L, given.mesh);
-  lua_setfield(L, -2, "coordinates");
+  if (strategy.parallelism) {
+    push_coordinates(L, strategy.parallelism->mesh);
+    lua_setfield(L, -2, "coordinates");
+  }
   const auto set_list = [L](const char* name, const std::vector<int32_t>& list, int32_t from) {
     push_numbers(L, list, from);
     lua_setfield(L, -2, name);
   };
-  push_object<const Graph>(L, std::make_shared<const Graph>(std::move(lowered.graph)));
+  push_object<const Graph>(L, std::shared_ptr<const Graph>(bound.made, &made.graph));
   lua_setfield(L, -2, "graph");
-  set_list("placement", lowered.placement, 1);
-  set_list("origin", lowered.origin, 1);
-  set_list("stage", lowered.schedule.stage, 1);
-  set_list("home", lowered.home, 1);
-  set_list("layers", lowered.layers, 0);
-  set_list("part", lowered.part, 1);
-  set_list("pipeline", lowered.pipeline, 1);
-  set_field(L, "schedule", lowered.schedule.name);
+  push_object(L, std::make_shared<BoundProblem>(bound.problem, shared_pool()));
+  lua_setfield(L, -2, "problem");
+  set_list("placement", bound.arranged.placement, 1);
+  set_list("origin", made.origin, 1);
+  if (!made.stage.empty()) set_list("stage", made.stage, 1);
+  set_list("layers", made.layers, 0);
+  set_list("part", made.part, 1);
+  set_list("pipeline", made.pipeline, 1);
+  set_field(L, "schedule", bound.arranged.schedule.name);
+  set_field(L, "micro_batches", bound.arranged.schedule.micro_batches);
   return 1;
 }
 
@@ -237,11 +301,42 @@ int equal_stage_bubble(lua_State* L) {
   return 2;
 }
 
-constexpr luaL_Reg kStrategyFunctions[] = {TRINITY_BIND("lower_strategy", lower_strategy),
-                                           TRINITY_BIND("schedule_bubble", equal_stage_bubble)};
+constexpr luaL_Reg kStrategyFunctions[] = {TRINITY_BIND("schedule_bubble", equal_stage_bubble)};
+/// Further methods of a problem.
+constexpr luaL_Reg kPricing[] = {TRINITY_BIND("price", problem_price),
+                                 TRINITY_BIND("home", problem_home),
+                                 TRINITY_BIND("lower", problem_lower)};
 
 }  // namespace
 
-void open_strategy(lua_State* L) { register_functions(L, kStrategyFunctions); }
+Strategy strategy_arg(lua_State* L, int index, const Problem& problem) {
+  table_arg(L, index, "strategy");
+  Strategy strategy;
+  lua_getfield(L, index, "mesh");
+  const bool mesh = !lua_isnil(L, -1);
+  lua_pop(L, 1);
+  if (mesh) {
+    strategy.parallelism = parallelism_arg(L, index);
+    return strategy;
+  }
+  const int top = lua_gettop(L);
+  for (const char* name : {"placement", "schedule", "splits"}) lua_getfield(L, index, name);
+  strategy.placement.resize(static_cast<size_t>(problem.operators()));
+  const auto given = placement_entries(L, top + 1, problem.graph());
+  std::transform(given.begin(), given.end(), strategy.placement.begin(),
+                 [](int32_t device) { return device - 1; });
+  strategy.schedule = schedule_arg(L, top + 2, problem);
+  strategy.splits = splits_arg(L, top + 3, problem.graph(), problem.cluster().device_count());
+  lua_settop(L, top);
+  return strategy;
+}
+
+void open_strategy(lua_State* L) {
+  register_functions(L, kStrategyFunctions);
+  luaL_getmetatable(L, kTypeName<BoundProblem>);
+  lua_getfield(L, -1, "__index");
+  register_functions(L, kPricing, kTypeName<BoundProblem>, true);
+  lua_pop(L, 2);
+}
 
 }  // namespace trinity::lua

@@ -14,6 +14,7 @@
 #include "simulator/analysis.h"
 #include "simulator/batch.h"
 #include "simulator/bounds.h"
+#include "simulator/pricer.h"
 #include "strategy/schedule.h"
 #include "strategy/strategy.h"
 
@@ -32,6 +33,7 @@ struct BoundProblem {
   std::vector<Plan> plans;
   std::vector<Metrics> metrics;
   std::optional<Bounds> bounds;  // of one micro-batch, once asked for
+  std::unique_ptr<StrategyPricer> pricer;  // once a strategy that lowers is priced
 };
 
 /// A simulated step with the plan that it belongs to.
@@ -94,6 +96,12 @@ ScheduleSpec schedule_arg(lua_State* L, int index, const Problem& problem);
 Parallelism parallelism_arg(lua_State* L, int index);
 /// Pushes such a table, without what has its default.
 void push_parallelism(lua_State* L, const Parallelism& given);
+/// Reads a strategy that lowers at `index`: such a table, or { placement =, splits =, schedule = }.
+Strategy strategy_arg(lua_State* L, int index, const Problem& problem);
+/// Reads the cost model of a script at `index` (problem(), bind_problem.cpp); nothing for nil.
+CostFunction cost_arg(lua_State* L, int index, const Graph& graph);
+/// Reads the seconds above which strategies are given up at `index`, in nanoseconds.
+int64_t limit_arg(lua_State* L, int index);
 /// Reads how copies of a strategy are kept together ({kind=, replicas=, options=}) at `index`.
 Replication replication_arg(lua_State* L, int index);
 void push_replication(lua_State* L, const Replication& replication);
@@ -127,7 +135,7 @@ void open_moves(lua_State* L);  // and more methods of problems, after open_prob
 void open_selection(lua_State* L);
 void open_pase(lua_State* L);
 void open_splits(lua_State* L);
-void open_strategy(lua_State* L);
+void open_strategy(lua_State* L);  // and more methods of problems, after open_problem()
 void open_replicas(lua_State* L);
 void open_parallel(lua_State* L);
 void open_features(lua_State* L);

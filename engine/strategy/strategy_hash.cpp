@@ -1,0 +1,80 @@
+#include <bit>
+
+#include "base/hash.h"
+#include "strategy/strategy.h"
+
+namespace trinity {
+namespace {
+
+void add(Hasher& hash, double value) { hash.add(std::bit_cast<uint64_t>(value)); }
+
+template <class Number>
+void add_all(Hasher& hash, const std::vector<Number>& list) {
+  hash.add(static_cast<uint64_t>(list.size()));
+  for (const auto value : list) hash.add(static_cast<uint64_t>(value));
+}
+
+void add(Hasher& hash, const Scalar& scalar) {
+  hash.add(static_cast<uint64_t>(scalar.index()));
+  if (const auto* number = std::get_if<double>(&scalar))
+    add(hash, *number == 0 ? 0.0 : *number);
+  else if (const auto* text = std::get_if<std::string>(&scalar))
+    hash.add(*text);
+  else
+    hash.add(uint64_t{std::get<bool>(scalar)});
+}
+
+void add(Hasher& hash, const ScheduleSpec& schedule) {
+  hash.add(schedule.name).add(static_cast<uint64_t>(schedule.micro_batches));
+  for (const double priority : schedule.priority) add(hash, priority == 0 ? 0.0 : priority);
+  add_all(hash, schedule.stage);
+  for (const auto& tasks : schedule.order) add_all(hash, tasks);
+}
+
+void add(Hasher& hash, const Parallelism& given) {
+  const auto& mesh = given.mesh;
+  for (const int32_t size : {mesh.data, mesh.tensor, mesh.pipeline, mesh.context, mesh.expert})
+    hash.add(static_cast<uint64_t>(size));
+  add_all(hash, mesh.order);
+  add_all(hash, mesh.devices);
+  hash.add(given.schedule).add(static_cast<uint64_t>(given.virtual_stages));
+  hash.add(static_cast<uint64_t>(given.micro_batches));
+  add_all(hash, given.stages);
+  hash.add(static_cast<uint64_t>(given.recompute)).add(uint64_t{given.sequence_parallel});
+  hash.add(static_cast<uint64_t>(given.shard)).add(static_cast<uint64_t>(given.bucket_bytes));
+}
+
+void add(Hasher& hash, const OperatorSplit& split) {
+  add_all(hash, split.factors);
+  add_all(hash, split.devices);
+  hash.add(static_cast<uint64_t>(split.copies)).add(uint64_t{split.in_order});
+}
+
+void add(Hasher& hash, const Replication& replication) {
+  hash.add(replication.kind).add(static_cast<uint64_t>(replication.replicas));
+  for (const auto& [name, option] : replication.options) {
+    hash.add(name).add(static_cast<uint64_t>(option.index()));
+    if (const auto* scalar = std::get_if<Scalar>(&option)) {
+      add(hash, *scalar);
+      continue;
+    }
+    for (const auto& [key, value] : std::get<1>(option)) {
+      hash.add(key);
+      add(hash, value);
+    }
+  }
+}
+
+}  // namespace
+
+uint64_t hash_value(const Strategy& strategy) {
+  Hasher hash;
+  add_all(hash, strategy.placement);
+  add(hash, strategy.schedule);
+  if (strategy.parallelism) add(hash, *strategy.parallelism);
+  for (const auto& split : strategy.splits) add(hash, split);
+  if (strategy.replication) add(hash, *strategy.replication);
+  return hash.value();
+}
+
+}  // namespace trinity
