@@ -363,6 +363,7 @@ Executor::Executor(std::shared_ptr<const Graph> graph, std::span<const int32_t> 
 Executor::~Executor() = default;
 
 ExecutedStep Executor::step() { return impl_->step(); }
+void Executor::set_learning_rate(double rate) { impl_->operators.learning_rate = rate; }
 const std::vector<int32_t>& Executor::cores() const { return impl_->cores; }
 
 std::vector<double> Executor::data(int32_t op, int32_t micro_batch) const {

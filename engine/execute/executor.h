@@ -79,6 +79,7 @@ class Executor {
   /// Runs the next step. Throws Error naming the operator that failed and its device; the executor
   /// is of no use then. Throws Interrupted when the user stops.
   ExecutedStep step();
+  void set_learning_rate(double rate);  ///< of the steps that follow
 
   /// What input operator `op` will hold in a micro-batch of the next step, one number after the
   /// other. Throws ArgumentError for any other operator.

@@ -237,7 +237,7 @@ Operators::Tensors Operators::forward(int32_t op, int32_t micro_batch, Tensors i
   }
   if (is_variable(graph_.op(of)) || !program_.keeps(op)) {
     const at::NoGradGuard guard;
-    if (own.empty() && !graph_.op(of).parameters.empty()) return {};  // a share alone
+    if (own.empty() && !graph_.op(of).parameters.empty()) return {at::empty({0})};  // a share
     auto outputs = compute(op, micro_batch, std::move(inputs), std::move(own));
     for (auto& output : outputs) output = output.detach();
     return outputs;

@@ -96,14 +96,14 @@ void RunLayout::make_queues(const Graph& graph, std::span<const double> order) {
     const int32_t task = all[i], op = operator_of(task);
     queues_[device_of(op)].push_back(task);
     place[task] = static_cast<int32_t>(i);
-    const int32_t from = runs_once(graph.op(op)) ? 0 : micro_batch_of(task);
-    for (const int32_t input : reads(op))
-      for (int32_t m = from; m <= micro_batch_of(task); ++m) {
-        const int32_t producer = graph.tensor(input).producer;
+    for (const int32_t input : reads(op)) {
+      const int32_t producer = graph.tensor(input).producer;
+      const bool adds_up = runs_once(graph.op(op)) && !runs_once(graph.op(producer));
+      for (int32_t m = adds_up ? 0 : micro_batch_of(task); m <= micro_batch_of(task); ++m)
         if (place[this->task(m, producer)] < 0)
           throw ArgumentError(fmt::format("execute: operator {} comes before {} that it reads",
                                           graph.op(op).name, graph.op(producer).name));
-      }
+    }
   }
 }
 

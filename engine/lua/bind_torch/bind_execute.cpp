@@ -28,6 +28,7 @@ ExecutorOptions executor_options(lua_State* L, int index) {
   fields.take("seed", options.seed);
   fields.take("learning_rate", options.learning_rate);
   options.micro_batches = static_cast<int32_t>(fields.integer("micro_batches", 1, 1, 1 << 20));
+  fields.take("double_precision", options.double_precision);
   fields.take("memory_limit_bytes", options.memory_limit_bytes);
   options.devices = device_names(L, fields);
   fields.push_any("job");
@@ -38,7 +39,7 @@ ExecutorOptions executor_options(lua_State* L, int index) {
 }
 
 /// executor(graph, placement, devices, order, options) -> executor; order: nil or a double array;
-/// options: seed, learning_rate, micro_batches, devices (names), memory_limit_bytes, job.
+/// options: seed, learning_rate, micro_batches, devices (names), double_precision, memory_limit_bytes, job.
 int executor_new(lua_State* L) {
   auto graph = handle_arg<const Graph>(L, 1);
   const auto placement = integers_arg(L, 2, "placement", "a placement");
@@ -67,9 +68,24 @@ void push_copies(lua_State* L, const std::vector<CopyRun>& copies) {
   lua_setfield(L, -2, "copies");
 }
 
-/// executor:step() -> what the next step took
+/// executor:weights() -> list of { name =, shape =, values = }
+int executor_weights(lua_State* L) {
+  push_list(L, object_arg<Executor>(L, 1).weights(), [&](const NamedValues& weight) {
+    lua_createtable(L, 0, 3);
+    set_field(L, "name", weight.name);
+    push_list(L, weight.shape,
+              [&](int64_t extent) { lua_pushnumber(L, static_cast<double>(extent)); });
+    lua_setfield(L, -2, "shape");
+    set_numbers(L, "values", weight.values);
+  });
+  return 1;
+}
+
+/// executor:step([learning_rate]) -> what the next step took
 int executor_step(lua_State* L) {
-  const auto step = object_arg<Executor>(L, 1).step();
+  auto& executor = object_arg<Executor>(L, 1);
+  if (!lua_isnoneornil(L, 2)) executor.set_learning_rate(luaL_checknumber(L, 2));
+  const auto step = executor.step();
   const auto& tasks = step.tasks;
   lua_newtable(L);
   set_field(L, "loss", step.loss);
@@ -112,6 +128,7 @@ int executor_cores(lua_State* L) { return push_numbers(L, object_arg<Executor>(L
 
 constexpr luaL_Reg kExecutor[] = {
     TRINITY_BIND("step", executor_step), TRINITY_BIND("weight", executor_weight),
+    TRINITY_BIND("weights", executor_weights),
     TRINITY_BIND("data", executor_data), TRINITY_BIND("cores", executor_cores)};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("executor", executor_new)};
 
