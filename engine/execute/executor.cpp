@@ -10,7 +10,10 @@
 
 #include "base/stop.h"
 #include "distribute/job.h"
+#include "execute/checkpoint.h"
 #include "execute/device.h"
+#include "execute/evaluation.h"
+#include "execute/feed.h"
 #include "execute/memory.h"
 #include "execute/operators.h"
 #include "execute/peer_transport.h"
@@ -77,8 +80,9 @@ struct Executor::Impl {
         program(std::move(given)),
         options(chosen),
         layout(*graph, placement, devices, chosen.micro_batches, order),
-        operators(program, {chosen.seed, chosen.micro_batches,
-                            chosen.double_precision ? at::kDouble : at::kFloat, {}}),
+        real(chosen.double_precision ? at::kDouble : at::kFloat),
+        feed(make_feed()),
+        operators(program, {chosen.seed, chosen.micro_batches, real, data_source()}),
         sums(graph->tensors().size()),
         values(layout),
         completions(layout.tasks()),
@@ -90,6 +94,19 @@ struct Executor::Impl {
       cores.push_back(worker.core);
       if (is_here(worker.device)) make_weights(worker);
     }
+  }
+
+  std::unique_ptr<Feed> make_feed() const {
+    if (!options.data) return nullptr;
+    return std::make_unique<Feed>(options.data, program.graph(), options.seed,
+                                  int64_t{options.micro_batches} * program.replicas());
+  }
+
+  DataSource data_source() const {
+    if (!feed) return {};
+    return [this](const Operator& input, const Tensor& whole, int64_t batch) {
+      return feed->take(input, whole, batch);
+    };
   }
 
   /// Whether a device's worker is a thread of this process.
@@ -343,6 +360,8 @@ struct Executor::Impl {
   Program program;
   ExecutorOptions options;
   RunLayout layout;
+  at::ScalarType real;
+  std::unique_ptr<Feed> feed;
   Operators operators;
   std::vector<std::pair<at::Tensor, int32_t>> sums;  // per tensor that adds up, and how many have
   TensorStore values;
@@ -384,6 +403,33 @@ std::vector<double> numbers_of(const at::Tensor& tensor) {
 }
 
 }  // namespace
+
+int64_t Executor::steps_per_epoch() const {
+  return impl_->feed ? impl_->feed->steps_per_epoch() : 0;
+}
+int64_t Executor::held_out_samples() const {
+  return impl_->feed ? impl_->feed->held_out_samples() : 0;
+}
+
+HeldOut Executor::evaluate(std::shared_ptr<const Graph> graph) const {
+  if (!impl_->feed) throw ArgumentError("execute: there are no data to evaluate on");
+  const Program program(std::move(graph));
+  const auto found = trinity::evaluate(program, impl_->operators.weights().named(false),
+                                       *impl_->feed, impl_->real);
+  return {found.samples, found.loss, found.accuracy};
+}
+
+void Executor::save(const std::string& path, bool checkpoint) const {
+  write_weights(path, impl_->operators.weights().named(checkpoint), impl_->operators.steps);
+}
+
+int64_t Executor::load(const std::string& path, bool checkpoint) {
+  const auto read = read_weights(path);
+  impl_->operators.weights().set_named(read.values, checkpoint);
+  if (!checkpoint) return 0;
+  impl_->operators.steps = impl_->operators.weights().updates = read.steps;
+  return read.steps;
+}
 
 std::vector<NamedValues> Executor::weights() const {
   std::vector<NamedValues> all;

@@ -10,6 +10,7 @@
 namespace trinity {
 
 class Job;
+struct DataSet;
 
 struct ExecutorOptions {
   uint64_t seed = 1;            ///< of weights, data and dropout
@@ -20,6 +21,7 @@ struct ExecutorOptions {
   /// Per device: "cpu:N", the N-th core from 0, or "cuda:N". Empty: "cpu:0", "cpu:1", ...
   std::vector<std::string> devices;
   bool double_precision = false;   ///< real numbers are float64 instead of float32
+  std::shared_ptr<const DataSet> data;  ///< what inputs hold; null: drawn numbers
   int64_t memory_limit_bytes = 0;  ///< of every device's tensors on the processor; 0: none
   /// Where every device is a process of a job: this one runs the device of its rank alone, and
   /// tensors travel as messages. Null: all devices are threads of this process.
@@ -49,6 +51,12 @@ struct ExecutedStep {
   std::vector<double> busy_s;              ///< per device: in operators
   std::vector<int64_t> peak_memory_bytes;  ///< per device: see MemoryAccount
   int64_t transferred_bytes = 0;           ///< copied between devices
+};
+
+/// How weights do on samples that did not train.
+struct HeldOut {
+  int64_t samples = 0;
+  double loss = 0, accuracy = 0;
 };
 
 /// A weight of the graph that a lowered one was made of.
@@ -87,6 +95,19 @@ class Executor {
 
   /// A weight's values, one after the other. Throws ArgumentError where there is none.
   std::vector<double> weight(int32_t op, size_t parameter) const;
+
+  int64_t steps_per_epoch() const;   ///< of `data`; 0 without
+  int64_t held_out_samples() const;  ///< the same
+
+  /// The accuracy on held-out samples of the present weights in `graph`, that of which a lowered
+  /// one was made. Throws ArgumentError without data, and what evaluate() throws.
+  HeldOut evaluate(std::shared_ptr<const Graph> graph) const;
+
+  /// Weights, and with `checkpoint` all that a later step depends on beside the options, to a file;
+  /// and back, of a checkpoint the number of steps that had been made. Throws FileError, and
+  /// ArgumentError for weights that the graph lacks, or of other shapes.
+  void save(const std::string& path, bool checkpoint) const;
+  int64_t load(const std::string& path, bool checkpoint);
 
   /// All trainable weights of the graph that was lowered, by name, put together from their parts.
   std::vector<NamedValues> weights() const;

@@ -99,7 +99,7 @@ at::Tensor Operators::data(int32_t op, int32_t micro_batch) const {
   if (!shape.empty()) whole.shape = shape;
   const int64_t number = batch(op, micro_batch);
   at::Tensor drawn;
-  if (options_.source) drawn = options_.source(of, whole, whole.shape, number);
+  if (options_.source) drawn = options_.source(of, whole, number);
   if (!drawn.defined()) {
     const int64_t samples = whole.shape.empty() ? 1 : whole.shape[0];
     // Whole numbers that nothing is numbered by are masks: 0 or 1.

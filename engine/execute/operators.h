@@ -14,8 +14,7 @@ namespace trinity {
 /// What inputs hold: the whole tensor of input `source` in a batch, of the kind and shape that the
 /// graph gives it. Called by the workers' threads.
 using DataSource =
-    std::function<at::Tensor(const Operator& input, const Tensor& tensor,
-                             const std::vector<int64_t>& whole, int64_t batch)>;
+    std::function<at::Tensor(const Operator& input, const Tensor& whole, int64_t batch)>;
 
 /// What operators compute, one at a time, and what they keep for that: weights, gradients that
 /// add up over a step's micro-batches, and what autograd saved of a forward run. Operators of
