@@ -17,7 +17,7 @@ void write_weights(const std::string& path, const std::vector<NamedTensor>& valu
     arrays.push_back({name, own.scalar_type() == at::kDouble ? "F64" : "F32", own.sizes().vec(),
                       {static_cast<const char*>(own.data_ptr()), own.nbytes()}});
   }
-  write_arrays(path, arrays, {{"fnv1a", ""}, {"steps", std::to_string(steps)}});
+  write_arrays(path, arrays, {{"steps", std::to_string(steps)}});
 }
 
 ReadWeights read_weights(const std::string& path) {
