@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "graph/meaning.h"
 
 namespace trinity {
 namespace {
@@ -93,6 +94,7 @@ class Recomputation {
       copy.extra_parameter_bytes = copy.persistent_bytes = 0;
       copy.measured_backward_time_s = -1;
       copy.forward = id_[op];
+      if (has_meaning(copy)) copy.attributes["replay"] = int64_t{1};
       copy_[op] = builder_.add_operator(std::move(copy));
       origin_.push_back(op);
       builder_.colocate(id_[op], copy_[op]);

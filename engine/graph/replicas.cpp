@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/free_aside.h"
 #include "base/index.h"
+#include "graph/meaning.h"
 #include "graph/operator_types.h"
 
 namespace trinity {
@@ -45,6 +46,7 @@ class Replication {
         replicas_(replicas),
         group_(group),
         options_(options),
+        meaning_(has_meaning(graph)),
         builder_(graph.name()),
         whole_(graph.tensors().size(), false),
         pieces_(graph.tensors().size()),
@@ -134,6 +136,10 @@ class Replication {
     if (copy.forward >= 0) {
       const int32_t of = std::min(replica, replicas_of(copy.forward) - 1);
       copy.forward = id_of(copy.forward, of);
+    }
+    if (meaning_) {
+      copy.attributes["replica"] = int64_t{replica};
+      copy.attributes["replicas"] = int64_t{replicas_of(op)};
     }
     const int32_t id = builder_.add_operator(std::move(copy));
     ids_[op].push_back(id);
@@ -294,6 +300,11 @@ class Replication {
       member.type = scatter ? "ReduceScatter" : "AllReduce";
       member.phase = options_.shard >= 2 ? Phase::backward : Phase::update;
       member.traffic_bytes = 0;
+      if (meaning_) {
+        member.attributes["replica"] = int64_t{replica};
+        member.attributes["replicas"] = int64_t{replicas_[bucket.stage]};
+        if (scatter) member.attributes["shares"] = int64_t{replicas_[bucket.stage]};
+      }
       const int32_t id = builder_.add_operator(std::move(member));
       origin_.push_back({-1, bucket.stage, replica});
       for (const int32_t gradient : bucket.gradients) {
@@ -373,6 +384,7 @@ class Replication {
   const Graph& graph_;
   std::span<const int32_t> stage_, replicas_, group_;
   const ReplicaOptions& options_;
+  bool meaning_;  // whether attributes say what copies mean (graph/meaning.h)
   GraphBuilder builder_;
   std::vector<bool> whole_;                 // per tensor: it has no samples to share out
   std::vector<std::vector<Piece>> pieces_;  // per tensor, in order of replica and cut

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "graph/meaning.h"
 #include "graph/operator_types.h"
 #include "graph/split_backward.h"
 
@@ -63,6 +64,7 @@ class Sharding {
       copy.flops /= options_.replicas;
       copy.traffic_bytes /= options_.replicas;
       copy.persistent_bytes = share(copy.persistent_bytes);
+      if (has_meaning(copy)) copy.attributes["shares"] = int64_t{options_.replicas};
     }
     if (options_.level == 3) shrink_weights(copy);
     const int32_t id = builder_.add_operator(std::move(copy));
@@ -78,8 +80,16 @@ class Sharding {
   }
 
   void shrink_weights(Operator& op) const {
+    if (has_meaning(op) && !op.parameters.empty()) state_shares(op);
     for (auto& parameter : op.parameters) parameter.shape = {share(parameter.elements())};
     op.extra_parameter_bytes = share(op.extra_parameter_bytes);
+  }
+
+  /// The shapes that the weights have when they are whole.
+  void state_shares(Operator& op) const {
+    op.attributes["shares"] = int64_t{options_.replicas};
+    for (size_t i = 0; i < op.parameters.size(); ++i)
+      op.attributes[fmt::format("weight{}_shape", i)] = op.parameters[i].shape;
   }
 
   int32_t add_gather(std::string name, int64_t bytes, int32_t near, Phase phase) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/index.h"
+#include "graph/meaning.h"
 #include "graph/operator_types.h"
 
 namespace trinity {
@@ -140,12 +141,28 @@ class BackwardCut {
       part.flops /= 2;
       if (part.measured()) part.measured_time_s /= 2;
       part.traffic_bytes = traffic(op, kind, inputs);
+      if (has_meaning(part)) restrict(part, op, kind);
     }
     const int32_t id = builder_.add_operator(std::move(part));
     origin_.push_back(op);
     for (const int32_t output : graph_.op(op).outputs)
       if (writes(kind, output)) tensor_[output] = builder_.add_output(id, graph_.tensor(output));
     return id;
+  }
+
+  /// States which of the whole's gradients a part writes.
+  void restrict(Operator& part, int32_t op, Kind kind) const {
+    const auto& outputs = graph_.op(op).outputs;
+    const auto found = part.attributes.find("gradient_inputs");
+    if (found == part.attributes.end()) return;
+    auto& inputs = std::get<std::vector<int64_t>>(found->second);
+    const size_t own = inputs.size();
+    std::vector<int64_t> kept;
+    for (size_t i = 0; i < own; ++i)
+      if (writes(kind, outputs[i])) kept.push_back(inputs[i]);
+    inputs = std::move(kept);
+    const bool weights = outputs.size() > own && writes(kind, outputs.back());
+    part.attributes["gradient_weights"] = int64_t{weights};
   }
 
   bool writes(Kind kind, int32_t output) const {

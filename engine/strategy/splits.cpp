@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/stop.h"
+#include "graph/meaning.h"
 #include "graph/operator_types.h"
 #include "strategy/split_layout.h"
+#include "strategy/split_meaning.h"
 
 namespace trinity {
 namespace {
@@ -21,6 +23,7 @@ class SplitLowering {
       : graph_(graph),
         layout_(layout),
         bucket_bytes_(bucket_bytes),
+        meaning_(has_meaning(graph)),
         builder_(graph.name()),
         parts_of_(at(graph.operator_count())),
         held_(graph.tensors().size()) {}
@@ -89,6 +92,7 @@ class SplitLowering {
     for (size_t k = 0; k < homes.size(); ++k) {
       Operator copy = original;
       copy.name = part_name(original.name, static_cast<int32_t>(k), homes.size());
+      if (meaning_) state_block(copy, homes[k].block, graph_.tensor(tensor).shape);
       const int32_t id = add(std::move(copy), homes[k].device, op, static_cast<int32_t>(k));
       parts_of_[op].push_back(id);
       held_[tensor].push_back(add_block(id, tensor, homes[k].block, homes.size(), ""));
@@ -126,6 +130,7 @@ class SplitLowering {
       made.forward = forwards[std::min(at(part), forwards.size() - 1)];
     }
     if (cut.parts() == 1) return made;
+    if (meaning_) state_part(graph_, layout_, op, part, coupled_dimensions(op), made);
     const bool update = original.phase == Phase::update;
     const double share = update ? layout_.weight_share(op, part) : work_share(op, part);
     made.flops *= share;
@@ -182,7 +187,7 @@ class SplitLowering {
     if (!sums.empty()) {
       if (bucket_bytes_ > 0 && layout_.is_weight_gradient(op, output))
         return fill_bucket(op, output, sums);
-      return join(op, output, sums, "sum", [&](int32_t part) {
+      return join(op, output, sums, "sum", "", [&](int32_t part) {
         return builder_.tensor(held_[graph_.op(op).outputs[output]][part]).bytes;
       });
     }
@@ -190,7 +195,7 @@ class SplitLowering {
     if (output != 0 || coupled.empty()) return;
     const bool loss = graph_.op(op).type == "SoftmaxCrossEntropyLoss";
     for (const char* what : loss ? std::vector{"maximum", "target", "total"} : std::vector{"sum"})
-      join(op, output, coupled, what, [&](int32_t part) {
+      join(op, output, coupled, what, loss ? what : "statistics", [&](int32_t part) {
         const DType dtype = graph_.tensor(graph_.op(op).outputs[0]).dtype;
         return rows(op, part) * (loss ? dtype_bytes(DType::float32) : 2 * dtype_bytes(dtype));
       });
@@ -225,7 +230,7 @@ class SplitLowering {
   /// reduce-scatters that the layout has found.
   template <class Bytes>
   void join(int32_t op, size_t output, const std::vector<int32_t>& dimensions,
-            const std::string& what, Bytes bytes) {
+            const std::string& what, const std::string& reduction, Bytes bytes) {
     const auto& original = graph_.op(op);
     const int32_t tensor = original.outputs[output];
     const bool weights = layout_.is_weight_gradient(op, output);
@@ -244,6 +249,14 @@ class SplitLowering {
       const int32_t id = add_member(op, fmt::format("{}@{}", name, part), collective.kind,
                                     weights ? Phase::update : original.phase, part);
       builder_.read(id, held);
+      if (meaning_) {
+        const auto& made = builder_.op(parts_of_[op][part]);
+        if (!reduction.empty())
+          state_reduction(made, reduction, builder_.op(id));
+        else if (scatters)
+          state_range(builder_.op(id), layout_.homes(tensor)[part].block,
+                      layout_.written(op, output, part));
+      }
       if (scatters)
         held = add_block(id, tensor, layout_.homes(tensor)[part].block, 2, "piece");
       else
@@ -392,6 +405,8 @@ class SplitLowering {
                                     collective.kind, graph_.op(op).phase, part);
       builder_.read(id, held_[tensor][home]);
       if (gate >= 0) builder_.read(id, gate);
+      if (meaning_)
+        builder_.op(id).attributes["begins"] = begins(layout_.homes(tensor)[home].block, block);
       const int32_t whole = add_block(id, tensor, block, 2, "whole");
       gathered_[std::make_tuple(tensor, device, block, graph_.op(op).phase)] = whole;
       collective.bytes = builder_.tensor(whole).bytes;
@@ -417,10 +432,12 @@ class SplitLowering {
     const auto& homes = layout_.homes(tensor);
     std::set<Block> seen;
     std::vector<int32_t> pieces;
+    std::vector<int64_t> begin;
     for (const auto& home : homes) {
       const Block piece = overlap(home.block, block);
       if (is_empty(piece) || !seen.insert(home.block).second) continue;
       pieces.push_back(slice(tensor, holder(homes, device, home.block), piece));
+      for (const int64_t first : begins(piece, block)) begin.push_back(first);
     }
     if (pieces.size() == 1) return pieces[0];
     Operator concat;
@@ -428,6 +445,7 @@ class SplitLowering {
     concat.type = "Concat";
     concat.phase = graph_.op(op).phase;
     concat.inputs = std::move(pieces);
+    if (meaning_) concat.attributes["begins"] = std::move(begin);
     const int32_t id = add_for(op, std::move(concat), device, 0);
     return add_block(id, tensor, block, 2, "block");
   }
@@ -441,6 +459,7 @@ class SplitLowering {
     slice.type = "Slice";
     slice.phase = graph_.op(graph_.tensor(tensor).producer).phase;
     slice.inputs = {held_[tensor][home]};
+    if (meaning_) state_range(slice, piece, layout_.homes(tensor)[home].block);
     const int32_t id = add_for(graph_.tensor(tensor).producer, std::move(slice),
                                layout_.homes(tensor)[home].device, 0);
     return sliced_[key] = add_block(id, tensor, piece, 2, "piece");
@@ -478,6 +497,7 @@ class SplitLowering {
   const Graph& graph_;
   const SplitLayout& layout_;
   int64_t bucket_bytes_;
+  bool meaning_;  ///< whether attributes say what parts mean (graph/meaning.h)
   GraphBuilder builder_;
   StopPoll poll_;
   std::vector<Bucket> buckets_;

@@ -84,6 +84,7 @@ local function build(name, path, options, dtype)
     util.fail("model '%s': the function `build` at %s returned %s, expected a graph (net:build())", name,
       util.function_place(model.build), util.describe(built))
   end
+  built.own_optimiser = model.optimiser
   return built
 end
 
@@ -135,7 +136,7 @@ function model.load(name, options)
   local forward = read(name, shared, rest)
   local whole = forward.training or (forward.source and forward.source.whole_step)
   if not shared.training or whole then return forward end
-  local training = { colocate = shared.colocate, optimiser = shared.optimiser, gradient_dtype = shared.gradient_dtype }
+  local training = { colocate = shared.colocate, optimiser = options and options.optimiser or forward.own_optimiser or shared.optimiser, gradient_dtype = shared.gradient_dtype }
   if shared.granularity == 'framework' then
     training.weight_decay, training.clip_gradients = shared.weight_decay, shared.clip_gradients
     return require('trinity.graph.framework').lower(forward, training)

@@ -245,7 +245,7 @@ function Layers:linear(name, x, features, o)
   end
   if o.bias then parameters[#parameters + 1] = self:weight('bias', { features }) end
   return (self:operator('Gemm', name, { inputs = inputs, shapes = { shape }, parameters = parameters,
-    attributes = { transB = 1 } }))
+    attributes = { transB = 1, start = o.start == 'he' and 'he' or nil } }))
 end
 
 --- Product of matrices [..., M, K] and [..., K, N]; leading axes must be equal.
