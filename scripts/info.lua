@@ -66,7 +66,8 @@ local function describe(graph)
   local by_type, inputs, outputs, unknown_types = survey(graph)
   local source = graph.source
   return { name = graph.name, format = source and source.format or 'builder', operators = graph.operators,
-    edges = graph.edges, parameters = graph.parameters, active_parameters = graph.active_parameters, parameter_bytes = graph.parameter_bytes, flop = graph.flops,
+    edges = graph.edges, parameters = graph.parameters, active_parameters = graph.active_parameters,
+    parameter_bytes = graph.parameter_bytes, flop = graph.flops,
     types = by_type, inputs = inputs, outputs = outputs, unknown_types = unknown_types,
     warnings = source and source.warnings or {},
     one_device = simulate(graph, trinity.cluster(options.cluster)) }

@@ -22,6 +22,9 @@ struct DeviceAccount {
   /// task (what was sent to the device: of the first forward operator that reads it there) to the
   /// end of the last of these readers; data and weights do not count.
   std::vector<int64_t> activation_bytes;
+  /// At the same moment, beside these: what weight parts of a backward pass in two still wait for
+  /// after their input parts have run (Qi et al. 2024, table 1): activations, and gradients.
+  int64_t delayed_bytes = 0;
   double flops = 0;
 
   bool operator==(const DeviceAccount&) const = default;

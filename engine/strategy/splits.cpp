@@ -559,7 +559,7 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
     if (device < 0 || device >= devices)
       throw ArgumentError(
           fmt::format("splits: there is no device {} (of {})", device + 1, devices));
-  const SplitLayout layout(graph, splits, placement, devices, options.sum_at_terms);
+  const SplitLayout layout(graph, splits, placement, devices, options);
   return SplitLowering(graph, layout, options.bucket_bytes).run();
 }
 

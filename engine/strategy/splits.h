@@ -52,6 +52,9 @@ struct SplitOptions {
   /// A sum of gradients is made on the devices that hold all its terms, instead of where its
   /// forward operator is.
   bool sum_at_terms = false;
+  /// Data sources that operators on several devices read stand at each of these, whether or not any
+  /// of them is split.
+  bool sources_at_readers = false;
 };
 
 /// Applies splits to a graph (a training step, or a forward graph):

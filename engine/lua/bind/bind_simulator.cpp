@@ -372,6 +372,7 @@ void push_device_account(lua_State* L, const DeviceAccount& device) {
   set_field(L, "gradient_bytes", static_cast<double>(device.gradient_bytes));
   set_field(L, "optimizer_bytes", static_cast<double>(device.optimizer_bytes));
   set_field(L, "gathered_weight_bytes", static_cast<double>(device.gathered_bytes));
+  set_field(L, "delayed_bytes", static_cast<double>(device.delayed_bytes));
   set_field(L, "flops", device.flops);
   push_numbers(L, device.activation_bytes, 0);
   lua_setfield(L, -2, "activations");

@@ -74,7 +74,8 @@ gpu('v100_pcie', 16, 0.5, 900e9, { float32 = 14e12, float16 = 112e12, float64 = 
 gpu('v100_pcie_32gb', 32, 0.5, 900e9, { float32 = 14e12, float16 = 112e12, float64 = 7e12 })
 
 -- NVIDIA T4 (float64 at 1/32), GeForce RTX 2080 Ti at its reference clock, Titan RTX. Source: data sheet
--- "NVIDIA T4"; whitepaper "NVIDIA Turing GPU Architecture", tables of the RTX 2080 Ti and (130.5 TFLOP/s) the Titan RTX.
+-- "NVIDIA T4"; whitepaper "NVIDIA Turing GPU Architecture", tables of the RTX 2080 Ti and (130.5 TFLOP/s) the Titan
+-- RTX.
 gpu('t4', 16, 0.5, 320e9, { float32 = 8.1e12, float16 = 65e12, float64 = 0.254e12 })
 gpu('rtx2080ti', 11, 0.5, 616e9, { float32 = 13.4e12, float16 = 53.8e12, float64 = 0.42e12 })
 
@@ -90,7 +91,8 @@ gpu('rtx4090', 24, 1, 1008e9, { float32 = 82.6e12, float16 = 165.2e12, bfloat16 
 
 -- NVIDIA A40 and L40S. Source: data sheets "NVIDIA A40" and "NVIDIA L40S".
 gpu('a40', 48, 1, 696e9, { float32 = 37.4e12, float16 = 149.7e12, bfloat16 = 149.7e12, float64 = 0.585e12 })
-gpu('l40s', 48, 1, 864e9, { float32 = 91.6e12, float16 = 362e12, bfloat16 = 362e12, float8 = 733e12, float64 = 1.43e12 })
+gpu('l40s', 48, 1, 864e9, { float32 = 91.6e12, float16 = 362e12, bfloat16 = 362e12, float8 = 733e12,
+  float64 = 1.43e12 })
 
 -- NVIDIA A100, SXM4 and PCIe. Source: data sheet "NVIDIA A100 Tensor Core GPU".
 gpu('a100', 40, 1, 1555e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 })
@@ -100,8 +102,8 @@ local ampere = { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64
 gpu('a100_pcie', 40, 1, 1555e9, ampere)
 gpu('a100_pcie_80gb', 80, 1, 1935e9, ampere)
 
--- NVIDIA H100, H200, GH200 (of which the GPU); the sheets print rates with sparsity, which are twice these. Source: data
--- sheets "NVIDIA H100 Tensor Core GPU" (SXM5 and PCIe), "NVIDIA H200 Tensor Core GPU", "NVIDIA GH200 Grace Hopper
+-- NVIDIA H100, H200, GH200 (of which the GPU); the sheets print rates with sparsity, which are twice these. Source:
+-- data sheets "NVIDIA H100 Tensor Core GPU" (SXM5 and PCIe), "NVIDIA H200 Tensor Core GPU", "NVIDIA GH200 Grace Hopper
 -- Superchip".
 local hopper = { float32 = 67e12, float16 = 989.4e12, bfloat16 = 989.4e12, float8 = 1978.9e12, float64 = 67e12 }
 gpu('h100', 80, 1, 3350e9, hopper)
@@ -114,12 +116,14 @@ gpu('h100_pcie', 80, 1, 2000e9, { float32 = 51e12, float16 = 756e12, bfloat16 = 
 -- benchmarks/llama3_h100_202412_torchtitan.md, which says that its peak is not known; the rates are upper bounds.
 gpu('h100_96gb', 96, 1, 2400e9, hopper)
 
--- NVIDIA B200, B300, and one GPU of the superchips GB200 and GB300. Source: data sheets "NVIDIA DGX B200", "NVIDIA GB200
--- NVL72", "NVIDIA GB300 NVL72"; B300: 75 or 80 TFLOP/s float32 are printed, here the less. FP4 has no dtype here.
-gpu('b200', 180, 1, 8000e9, { float32 = 80e12, float16 = 2250e12, bfloat16 = 2250e12, float8 = 4500e12, float64 = 37e12 })
+-- NVIDIA B200, B300, and one GPU of the superchips GB200 and GB300. Source: data sheets "NVIDIA DGX B200", "NVIDIA
+-- GB200 NVL72", "NVIDIA GB300 NVL72"; B300: 75 or 80 TFLOP/s float32 are printed, here the less. FP4 has no dtype here.
+gpu('b200', 180, 1, 8000e9, { float32 = 80e12, float16 = 2250e12, bfloat16 = 2250e12, float8 = 4500e12,
+  float64 = 37e12 })
 gpu('b300', 288, 1, 8000e9, { float32 = 75e12, float16 = 2250e12, bfloat16 = 2250e12, float8 = 4500e12,
   float64 = 1.25e12 })
-gpu('gb200', 186, 1, 8000e9, { float32 = 80e12, float16 = 2500e12, bfloat16 = 2500e12, float8 = 5000e12, float64 = 40e12 })
+gpu('gb200', 186, 1, 8000e9, { float32 = 80e12, float16 = 2500e12, bfloat16 = 2500e12, float8 = 5000e12,
+  float64 = 40e12 })
 gpu('gb300', 288, 1, 8000e9, { float32 = 80e12, float16 = 2500e12, bfloat16 = 2500e12, float8 = 5000e12,
   float64 = 1.3e12 })
 

@@ -1,10 +1,11 @@
 -- Machines by name, and clusters of them: 'dgx_h100x4' is four of them, 'dgx_h100:2x4' two GPUs of each of four,
--- 'dgx_h100x2+dgx_a100' unlike ones on one network. (Clusters that are no row of machines are files of models/clusters.)
+-- 'dgx_h100x2+dgx_a100' unlike ones on one network. (Clusters that are no row of machines are files of
+-- models/clusters.)
 --
 -- A kind says how its GPUs are joined: behind switches ('switch'), each with each ('mesh'), or over PCIe and the
--- processors ('pcie': four GPUs a processor; bridges join pairs). Network cards are one to each GPU in the first two; of
--- PCIe machines they hang on the processors. The network between machines is free of blocking (a fat tree).
--- A part of a machine has its first GPUs, and the cards of these. Sources: the makers' data sheets of the machine or its
+-- processors ('pcie': four GPUs a processor; bridges join pairs). Network cards are one to each GPU in the first two;
+-- of PCIe machines they hang on the processors. The network between machines is free of blocking (a fat tree). A part
+-- of a machine has its first GPUs, and the cards of these. Sources: the makers' data sheets of the machine or its
 -- board, unless a kind says otherwise; sheets and pages that they were read in are named at the GPUs
 -- (lib/trinity/cluster/devices.lua).
 
@@ -35,8 +36,8 @@ kinds.dgx_h100 = switched('h100', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
 kinds.dgx_h200 = switched('h200', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
 kinds.dgx_b200 = switched('b200', 8, 'nvswitch5', 18, 'pcie5', 'infiniband_ndr')
 kinds.dgx_b300 = switched('b300', 8, 'nvswitch5', 18, 'pcie6', 'infiniband_xdr')
--- HGX boards: of eight GPUs as Meta's Grand Teton has them (torchtitan, benchmarks/llama3_h100_202412_torchtitan.md: 400
--- Gbit/s a GPU); of four, 12 or 18 NVLinks a GPU in equal bundles to the three others (A100: as JUWELS Booster's).
+-- HGX boards: of eight GPUs as Meta's Grand Teton has them (torchtitan, benchmarks/llama3_h100_202412_torchtitan.md:
+-- 400 Gbit/s a GPU); of four, 12 or 18 NVLinks a GPU in equal bundles to the three others (A100: as JUWELS Booster's).
 kinds.hgx_h100_96gb = switched('h100_96gb', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
 kinds.hgx_a100_4 = meshed('a100', 4, 'nvlink3', 4, 'pcie4', 'infiniband_hdr')
 kinds.hgx_h100_4 = meshed('h100', 4, 'nvlink4', 6, 'pcie5', 'infiniband_ndr')
@@ -148,10 +149,9 @@ function nodes.spec(name)
     if part.gpus < 1 or part.gpus > kind.gpus then
       refuse(name, '%s has %d GPUs, got a part of %.0f', part.kind, kind.gpus, part.gpus)
     end
+    if part.count < 1 then refuse(name, 'expected at least 1 %s, got %.0f', part.kind, part.count) end
     devices = devices + part.gpus * part.count
-    if part.count < 1 or devices > most then
-      refuse(name, 'expected from 1 to %d devices, got a count of %.0f machines of %.0f', most, part.count, part.gpus)
-    end
+    if devices > most then refuse(name, 'has %.0f devices, more than %d', devices, most) end
     for _ = 1, part.count do
       local at = 'n' .. machine
       layouts[kind.layout](net, kind, at, net:devices(at, part.gpus, kind.gpu))

@@ -1,13 +1,13 @@
--- What `trinity fidelity` sets beside numbers that others measured or counted. A comparison is a module of this room that
--- returns { help = a line, options = { NAME = what trinity.options takes }, run = function(options) }: what it is given
--- are the values of its options and `json`. To add one, add its name to the list below.
+-- What `trinity fidelity` sets beside numbers that others measured or counted. A comparison is a module of this room
+-- that returns { help = a line, options = { NAME = what trinity.options takes }, run = function(options) }: what it is
+-- given are the values of its options and `json`. To add one, add its name to the list below.
 
 local util = require 'trinity.base.util'
 
 local fidelity = {}
 
 --- Names of the comparisons, in the order of the help.
-fidelity.names = { 'strategies' }
+fidelity.names = { 'strategies', 'published' }
 
 local function comparison(name) return require('trinity.fidelity.' .. name) end
 

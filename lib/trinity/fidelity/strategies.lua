@@ -1,10 +1,11 @@
--- trinity fidelity strategies: what regular strategies of decoders come to, stage by stage (weights, gradients, optimiser,
--- activations, messages), counted in the graphs that they lower to; beside counts of others where a case has some.
+-- trinity fidelity strategies: what regular strategies of decoders come to, stage by stage (weights, gradients,
+-- optimiser, activations, messages), counted in the graphs that they lower to; beside counts of others where a case has
+-- some.
 --
--- A case is { name, model, batch, strategy, bytes, expected or refused }: model has layers, hidden, heads, ffn, vocabulary
--- and kv_heads, head_dim, gated, tied, positions, norm, norms_per_layer, qk_norm, bias (none, qkv, all), dropout, experts,
--- top_k; batch micro_batch, sequence, micro_batches; strategy mesh, virtual_stages, schedule, recompute,
--- sequence_parallel, shard, flash; bytes (of one element) activation, weight, gradient, optimizer.
+-- A case is { name, model, batch, strategy, bytes, expected or refused }: model has layers, hidden, heads, ffn,
+-- vocabulary and kv_heads, head_dim, gated, tied, positions, norm, norms_per_layer, qk_norm, bias (none, qkv, all),
+-- dropout, experts, top_k; batch micro_batch, sequence, micro_batches; strategy mesh, virtual_stages, schedule,
+-- recompute, sequence_parallel, shard, flash; bytes (of one element) activation, weight, gradient, optimizer.
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
@@ -83,8 +84,8 @@ local function graph_of(owner, case)
   local bytes = bytes_fields:read(owner .. ': bytes', 'field', 'bytes', case.bytes)
   local optimiser = optimisers[('%d %d'):format(bytes.weight, bytes.optimizer)]
   if bytes.activation ~= bytes.weight or not optimiser or not dtypes[bytes.gradient] then
-    util.fail('%s: bytes: no training here has weights of %d, activations of %d, gradients of %d and an optimiser of %d '
-      .. 'bytes an element', owner, bytes.weight, bytes.activation, bytes.gradient, bytes.optimizer)
+    util.fail('%s: bytes: no training here has weights of %d, activations of %d, gradients of %d and an optimiser of '
+      .. '%d bytes an element', owner, bytes.weight, bytes.activation, bytes.gradient, bytes.optimizer)
   end
   local forward = network.build(description(case.name, m), { batch_size = batch.micro_batch, sequence = batch.sequence,
     dtype = dtypes[bytes.weight], kernels = case.strategy.flash == false and 'megatron' or 'flash' })
@@ -111,13 +112,14 @@ local function devices_of(mesh)
   return math.min(count, 4096)
 end
 
---- Messages of a stage by kind, axis and size. What level 3 gathers layer by layer of weights is one gather of all of them
---- a pass: as many bytes.
+--- Messages of a stage by kind, axis and size. What level 3 gathers layer by layer of weights is one gather of all of
+--- them a pass: as many bytes.
 local function messages(stage, level)
   local rows, by_key = {}, {}
   for _, row in ipairs(stage.traffic) do
     local gathered = level == 3 and row.kind == 'all_gather' and row.axis == 'data'
-    local key = gathered and ('%s %d'):format(row.phase, row.count) or ('%s %s %d'):format(row.kind, row.axis, row.bytes)
+    local key = ('%s %s %d'):format(row.kind, row.axis, row.bytes)
+    if gathered then key = ('%s %d'):format(row.phase, row.count) end
     local found = by_key[key]
     if not found then
       found = { kind = row.kind:gsub('_', '-'), axis = row.axis, count = 0, bytes = gathered and 0 or row.bytes }
@@ -129,14 +131,12 @@ local function messages(stage, level)
   return rows
 end
 
---- Weights of the first device of every stage before they are shared out.
-local function parameters_of(problem, plan)
-  local low = parallelism.lower('trinity fidelity strategies', problem.graph, problem.cluster,
-    util.merged(plan, { shard = 0 }))
+--- Weights by device of a lowered graph; only: those for what stands in this part of the network.
+local function weights_by_device(low, only)
   local count, placement = {}, low.plan.placement
   for op = 1, low.graph.operators do
     local at = placement[op]
-    if low.graph.parameter_bytes_of[op] > 0 then
+    if low.graph.parameter_bytes_of[op] > 0 and (not only or low.part[op] == only) then
       for _, parameter in ipairs(low.graph:operator(op).parameters) do
         local elements = 1
         for _, extent in ipairs(parameter.shape) do elements = elements * extent end
@@ -144,24 +144,53 @@ local function parameters_of(problem, plan)
       end
     end
   end
+  return count
+end
+
+--- Weights of the layers on the first device of stage `s` of a strategy.
+---@param found trinity.Strategy
+---@param s integer
+---@return integer
+function strategies.layer_parameters(found, s)
+  local owner = 'trinity fidelity'
+  local low = parallelism.lower(owner, found.problem.graph, found.problem.cluster, parallelism.fields(owner, found))
+  return weights_by_device(low, 2)[parallelism.first_devices(low)[s]] or 0
+end
+
+--- Weights of the first device of every stage before they are shared out.
+local function parameters_of(problem, plan)
+  local low = parallelism.lower('trinity fidelity strategies', problem.graph, problem.cluster,
+    util.merged(plan, { shard = 0 }))
+  local count = weights_by_device(low)
   return util.map(parallelism.first_devices(low), function(device) return count[device] or 0 end)
+end
+
+--- The strategy of a case, with its network on as many devices as it takes.
+---@param owner string what begins messages
+---@param case table
+---@return trinity.Strategy
+---@return table plan
+function strategies.lowered(owner, case)
+  local graph, micro_batches = graph_of(owner, case)
+  local plan = util.merged(util.picked(case.strategy, own_fields), { micro_batches = micro_batches,
+    bucket_bytes = 2 ^ 50 })
+  plan.mesh = plan.mesh or {}
+  local problem = problems.new { graph = graph, cluster = cluster_of(devices_of(plan.mesh)) }
+  return problem:strategy(plan), plan
 end
 
 --- What a case comes to, or why it is refused.
 local function evaluate(owner, case)
-  local graph, micro_batches = graph_of(owner, case)
-  local plan = util.merged(util.picked(case.strategy, own_fields), { micro_batches = micro_batches, bucket_bytes = 2 ^ 50 })
-  plan.mesh = plan.mesh or {}
-  local problem = problems.new { graph = graph, cluster = cluster_of(devices_of(plan.mesh)) }
-  local account = problem:strategy(plan):account()
-  local idle = parallelism.schedule_bubble(plan)
-  local whole = plan.shard == 3 and parameters_of(problem, plan)
+  local found, plan = strategies.lowered(owner, case)
+  local account, idle = found:account(), parallelism.schedule_bubble(plan)
+  local whole = plan.shard == 3 and parameters_of(found.problem, plan)
   local stages = util.map(account.stages, function(stage, s)
     local kept = stage.activations
     return { parameters = whole and whole[s] or stage.parameters, weight_bytes = stage.weight_bytes,
       gradient_bytes = stage.gradient_bytes, optimizer_bytes = stage.optimizer_bytes,
       gathered_weight_bytes = stage.gathered_weight_bytes,
-      activation_bytes = { layers = kept.layers, embedding = kept.embedding, head = kept.head, delayed = 0 },
+      activation_bytes = { layers = kept.layers, embedding = kept.embedding, head = kept.head,
+        delayed = stage.delayed_bytes },
       collectives = json.list(messages(stage, plan.shard)) }
   end)
   return { bubble_fraction = idle / (1 + idle), stages = json.list(stages) }
@@ -188,15 +217,19 @@ end
 local function print_text(results)
   local rows = {}
   for _, result in ipairs(results) do
-    if result.refused == result.refused then rows[#rows + 1] = { result.name, 'refused', '', '', '', '', result.refused } end
+    if result.refused == result.refused then rows[#rows + 1] = { result.name, '-', '', '', '', '', 'refused' } end
     for s, stage in ipairs(result.stages) do
       local kept = stage.activation_bytes
       rows[#rows + 1] = { s == 1 and result.name or '', tostring(s), core.format_bytes(stage.weight_bytes),
         core.format_bytes(stage.gradient_bytes), core.format_bytes(stage.optimizer_bytes),
-        core.format_bytes(kept.layers + kept.embedding + kept.head), s == 1 and ('%.4f'):format(result.bubble_fraction) or '' }
+        core.format_bytes(kept.layers + kept.embedding + kept.head + kept.delayed),
+        s == 1 and ('%.4f'):format(result.bubble_fraction) or '' }
     end
   end
   print(text.format_table({ 'case', 'stage', 'weights', 'gradients', 'optimiser', 'activations', 'bubble' }, rows))
+  for _, result in ipairs(results) do
+    if result.refused == result.refused then print(('%s: refused: %s'):format(result.name, result.refused)) end
+  end
 end
 
 function strategies.run(options)

@@ -97,8 +97,8 @@ local function build(name, path, options, dtype)
   return built
 end
 
-local file_types = '.lua, .onnx, .json (own, dnn-partitioning, Piper, config.json of decoders), .txt (PipeDream, DAPPLE '
-  .. 'profile, Doppler)'
+local file_types = '.lua, .onnx, .json (own, dnn-partitioning, Piper, config.json of decoders), .txt (PipeDream, '
+  .. 'DAPPLE profile, Doppler)'
 
 --- A graph from a file that others wrote; batch_size and dimensions are those that an ONNX file
 --- leaves open. What a person should know goes to standard error.

@@ -14,7 +14,8 @@ local config = {}
 local declared = options.declare('trinity.DecoderOptions', {
   help = 'What trinity.model takes of a config.json beside the options of every model.',
   { 'batch_size', 'integer', 1, least = 1, most = 2 ^ 31, help = 'sequences of a step' },
-  { 'sequence', 'integer', least = 1, most = 2 ^ 24, otherwise = 'the longest, of at most 4,096', help = 'tokens of each' },
+  { 'sequence', 'integer', least = 1, most = 2 ^ 24, otherwise = 'the longest, of at most 4,096',
+    help = 'tokens of each' },
   { 'layers', 'integer', least = 1, most = 10000, otherwise = "the file's", help = 'of the network' },
   { 'kernels', { 'onnx', 'megatron', 'flash' }, 'flash', help = 'what is one operator, and so what is kept' },
   { 'dropout', 'number', least = 0, most = 1, otherwise = "the file's", help = 'ratio of all dropouts' },
@@ -44,7 +45,9 @@ local function check_rope(f)
       f:fail("field '%s': expected an object, got %s", name, util.describe(rope))
     end
     local kind = rope and (rope.rope_type or rope.type)
-    if kind ~= nil and type(kind) ~= 'string' then f:fail("field '%s': expected a word as its type, got %s", name, util.describe(kind)) end
+    if kind ~= nil and type(kind) ~= 'string' then
+      f:fail("field '%s': expected a word as its type, got %s", name, util.describe(kind))
+    end
     if kind and not angles[kind] then
       f:fail("field '%s': unknown type %s", name, util.unknown(kind, util.sorted_keys(angles)))
     end
@@ -61,8 +64,8 @@ local function check_quantisation(f)
   if type(of) ~= 'table' then f:fail("field 'quantization_config': expected an object, got %s", util.describe(of)) end
   local method = tostring(of.quant_method or of.quantization_method or 'an unnamed method')
   if method:lower():find('fp8', 1, true) then
-    f:warn("quantization_config '%s' is of weights that are stored: training keeps them in 16 bits with a float32 copy; "
-      .. "dtype = 'float8' computes products in FP8", method)
+    f:warn("quantization_config '%s' is of weights that are stored: training keeps them in 16 bits with a float32 "
+      .. "copy; dtype = 'float8' computes products in FP8", method)
   else
     f:warn("quantization_config '%s' is of weights that are stored for inference: the network is the one before it, "
       .. 'which is trained', method)
@@ -73,14 +76,17 @@ end
 local function understand(path)
   local text = core.read_file(path)
   local values = json.decode(text, path)
-  if type(values) ~= 'table' then util.fail('%s: expected a JSON object, got %s', util.shortened(path), util.describe(values)) end
+  if type(values) ~= 'table' then
+    util.fail('%s: expected a JSON object, got %s', util.shortened(path), util.describe(values))
+  end
   local f = fields.new(path, values, text)
   local kind = values.model_type
   if kind == nil then f:missing 'model_type' end
   if type(kind) ~= 'string' then f:fail("field 'model_type': expected a word, got %s", util.describe(kind)) end
   if not families[kind] then
     f:fail('no network of model_type %s%s', util.unknown(kind, util.sorted_keys(families)),
-      type(values.text_config) == 'table' and "; its language model stands in 'text_config', which by itself may be one" or '')
+      type(values.text_config) == 'table'
+        and "; its language model stands in 'text_config', which by itself may be one" or '')
   end
   local about = families[kind](f)
   check_rope(f)

@@ -1,6 +1,6 @@
 -- Kinds of decoders by the model_type of their config.json: what their fields say of a network
--- (trinity.graph.decoder.network). Names, defaults and shapes are those of the library transformers 5.23.0 (Hugging Face,
--- src/transformers/models/KIND/{configuration,modeling}_KIND.py).
+-- (trinity.graph.decoder.network). Names, defaults and shapes are those of the library transformers 5.23.0 (Hugging
+-- Face, src/transformers/models/KIND/{configuration,modeling}_KIND.py).
 
 local families = {}
 
@@ -13,7 +13,8 @@ local function constant(value) return function() return value end end
 --- What most kinds say alike. o: tied, epsilon, and field names that differ.
 local function common(f, o)
   o = o or {}
-  return { name = f.values.model_type, layers = f:integer 'num_hidden_layers|n_layer', hidden = f:integer(o.hidden or 'hidden_size'),
+  return { name = f.values.model_type, layers = f:integer 'num_hidden_layers|n_layer',
+    hidden = f:integer(o.hidden or 'hidden_size'),
     vocabulary = f:integer 'vocab_size', tied = f:boolean('tie_word_embeddings', o.tied or false),
     norm = 'rms', epsilon = f:number('rms_norm_eps', o.epsilon or 1e-6), positions = 0, dropout = 0 }
 end
@@ -26,8 +27,8 @@ local function even_width(f, about, heads)
   return about.hidden / heads
 end
 
---- Grouped attention. o: key_heads (the kind's default; false: as many as heads), head_width (the kind's default), bias,
---- output_bias, head_norm, window (a function of the layer).
+--- Grouped attention. o: key_heads (the kind's default; false: as many as heads), head_width (the kind's default),
+--- bias, output_bias, head_norm, window (a function of the layer).
 local function grouped(f, about, o)
   local heads = f:integer 'num_attention_heads|n_head'
   local key_heads = f:integer('num_key_value_heads', o.key_heads or heads,
@@ -101,7 +102,8 @@ function families.mixtral(f)
   local about = common(f, { epsilon = 1e-5 })
   grouped(f, about, { key_heads = 8, window = one_window(f) })
   mixture(about, { experts = f:integer('num_local_experts|num_experts', 8), top_k = f:integer('num_experts_per_tok', 2),
-    feed_forward = f:integer 'intermediate_size', activation = f:word('hidden_act', 'silu', gated) }, nil, constant(true))
+    feed_forward = f:integer 'intermediate_size', activation = f:word('hidden_act', 'silu', gated) },
+    nil, constant(true))
   return about
 end
 
@@ -146,7 +148,8 @@ local function latent_attention(f, about)
     f:fail("field 'qk_rope_head_dim': %d elements cannot be turned in pairs", about.rotary_width)
   end
   about.attention = constant { heads = f:integer 'num_attention_heads', latent = f:integer('kv_lora_rank', 512),
-    query_latent = f:integer('q_lora_rank', 1536, { as_null = false }), plain_width = f:integer('qk_nope_head_dim', 128),
+    query_latent = f:integer('q_lora_rank', 1536, { as_null = false }),
+    plain_width = f:integer('qk_nope_head_dim', 128),
     rotary_width = about.rotary_width, value_width = f:integer('v_head_dim', 128),
     bias = f:boolean('attention_bias', false) }
 end

@@ -62,7 +62,9 @@ function Fields:integer(names, otherwise, o)
   if value == nil then
     if self:null(names) and o.as_null ~= nil then return o.as_null or nil end
     if otherwise == nil then self:missing(name) end
-    if otherwise and not o.quiet then self:warn("field '%s' is missing: %d, the default of its kind", name, otherwise) end
+    if otherwise and not o.quiet then
+      self:warn("field '%s' is missing: %d, the default of its kind", name, otherwise)
+    end
     return otherwise or nil
   end
   local least = o.least or 1

@@ -3,8 +3,8 @@
 --
 -- A description has name, layers, hidden, vocabulary, tied, norm ('rms' or 'layer'), epsilon, positions (rows of a
 -- learned table; 0: none), dropout, parallel (both sublayers read the layer's input), post_norms (both results are
--- normalised, too), final_softcap, attention (a function of the layer's number from 1: what layers:self_attention takes,
--- or with `latent` what layers:latent_attention takes), feed_forward (the same of layers:gated_feed_forward,
+-- normalised, too), final_softcap, attention (a function of the layer's number from 1: what layers:self_attention
+-- takes, or with `latent` what layers:latent_attention takes), feed_forward (the same of layers:gated_feed_forward,
 -- layers:mixture_of_experts (with `experts`) or, with `plain`, layers:feed_forward), and rotary_width (0: none).
 
 local layers = require 'trinity.graph.layers'
@@ -50,7 +50,8 @@ local function add_layer(net, x, about, run, i)
     return net:drop(at .. part .. '/output_dropout', y, about.dropout, masked(run))
   end
   if about.parallel then
-    local both = net:add(at .. '/sum', result('/attention', '/norm_1', attend, x), result('/feed_forward', '/norm_2', feed, x))
+    local both = net:add(at .. '/sum', result('/attention', '/norm_1', attend, x),
+      result('/feed_forward', '/norm_2', feed, x))
     return net:add(at .. '/residual', x, both)
   end
   x = net:add(at .. '/attention/residual', x, result('/attention', '/norm_1', attend, x))
@@ -69,7 +70,8 @@ local function embed(net, about, run)
   local x = net:embedding(about.positions > 0 and 'embed/token' or 'embed', tokens, o)
   if about.positions > 0 then
     local places = net:input('positions', { 1, run.sequence }, 'int64')
-    x = net:add('embed/sum', x, net:embedding('embed/position', places, { rows = about.positions, features = about.hidden }))
+    x = net:add('embed/sum', x, net:embedding('embed/position', places, { rows = about.positions,
+      features = about.hidden }))
   end
   return net:drop('embed/dropout', x, about.dropout, masked(run)), table_of
 end
@@ -79,7 +81,8 @@ local function finish(net, x, about, run, table_of)
   local logits = net:linear('logits', x, about.vocabulary, { bias = false, weight = table_of })
   if about.final_softcap then logits = net:tanh('logits/softcap', logits) end
   if run.kernels ~= 'onnx' and (net.dtype == 'float16' or net.dtype == 'bfloat16') then
-    logits = net:operator('Cast', 'logits/float32', { inputs = { logits }, shapes = { logits.shape }, dtype = 'float32' })
+    logits = net:operator('Cast', 'logits/float32', { inputs = { logits }, shapes = { logits.shape },
+      dtype = 'float32' })
   end
   net:softmax_cross_entropy('loss', logits, net:input('labels', { run.batch_size, run.sequence }, 'int64'))
 end

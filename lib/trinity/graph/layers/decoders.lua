@@ -36,7 +36,8 @@ local latent_options = options_of.declare('trinity.LatentAttentionOptions', {
   { 'latent', 'integer', least = 1, needed = true, help = 'width of that vector' },
   { 'query_latent', 'integer', least = 1, otherwise = 'queries come from x', help = 'width of another for queries' },
   { 'plain_width', 'integer', least = 0, needed = true, help = "of a head's queries and keys: what is not turned" },
-  { 'rotary_width', 'integer', least = 1, needed = true, help = 'the rest, which is turned; of keys all heads share it' },
+  { 'rotary_width', 'integer', least = 1, needed = true,
+    help = 'the rest, which is turned; of keys all heads share it' },
   { 'value_width', 'integer', least = 1, needed = true, help = "of a head's values" },
   { 'rotary', 'tensors', needed = true, help = 'tables of cosines and sines' },
   { 'bias', 'boolean', false, help = 'of the products of x and of the result' },
@@ -95,7 +96,8 @@ function Layers:mixture_of_experts(name, x, o)
   check.tensor('layers:mixture_of_experts', 2, 'x', x, 3)
   o = expert_options:read('layers:mixture_of_experts', 3, 'o', o)
   if o.top_k > o.experts then
-    check.refuse('layers:mixture_of_experts', 'option', 'top_k', 'expected at most the %d experts, got %d', o.experts, o.top_k)
+    check.refuse('layers:mixture_of_experts', 'option', 'top_k', 'expected at most the %d experts, got %d', o.experts,
+      o.top_k)
   end
   local e, f, h = o.experts, o.feed_forward, x.shape[3]
   local rows = math.ceil(x.shape[1] * x.shape[2] * o.top_k / e)
@@ -148,7 +150,8 @@ function Layers:latent_attention(name, x, o)
   local q = latent_queries(self, name, input, o)
   local latent = self:rms_norm(name .. '/latent_norm', self:linear(name .. '/latent', input, o.latent, bias),
     { epsilon = o.epsilon })
-  local turned = self:rotary(name .. '/key_rotary', self:linear(name .. '/key', input, o.rotary_width, bias), o.rotary, 1)
+  local turned = self:rotary(name .. '/key_rotary', self:linear(name .. '/key', input, o.rotary_width, bias),
+    o.rotary, 1)
   local heads = self:linear(name .. '/key_value', self:operand(name .. '/key_value/input', latent),
     a * (o.plain_width + o.value_width), { bias = false })
   local k, v = self:operator('LatentKeyValue', name .. '/heads', { inputs = { heads, turned },
