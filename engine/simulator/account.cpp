@@ -106,21 +106,24 @@ class Accounting {
     changes_[device].push_back({end_ns, -bytes, group});
   }
 
-  /// Gradients that weight parts read after the input parts of their operators.
+  /// Gradients that weight parts on a device read after the input parts of their operators.
   void add_delayed_gradients(int32_t op) {
     for (const int32_t output : graph_.op(op).outputs)
       for (int32_t micro = 0; micro < timeline_.micro_batches; ++micro) {
-        int64_t begin_ns = std::numeric_limits<int64_t>::max(), end_ns = 0;
+        std::map<int32_t, std::pair<int64_t, int64_t>> waits;  // from, until, by device
         const auto [first, last] = boost::out_edges(op, graph_.csr());
         for (auto edge = first; edge != last; ++edge) {
           const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
           const auto& about = graph_.op(reader);
           if (graph_.csr()[*edge].tensor != output || !is_weight_part(about)) continue;
-          begin_ns = std::min(begin_ns, timeline_.end_ns[task(input_of(reader), micro)]);
+          const int64_t from_ns = timeline_.end_ns[task(input_of(reader), micro)];
+          auto& [begin_ns, end_ns] = waits.try_emplace(placement_[reader], from_ns, 0).first->second;
+          begin_ns = std::min(begin_ns, from_ns);
           end_ns = std::max(end_ns, timeline_.end_ns[task(reader, micro)]);
         }
-        if (stored_by(op) < 0 && end_ns > 0)
-          keep(placement_[op], begin_ns, end_ns, graph_.tensor(output).bytes, kDelayed);
+        for (const auto& [device, wait] : waits)
+          if (device != placement_[op] || stored_by(op) < 0)
+            keep(device, wait.first, wait.second, graph_.tensor(output).bytes, kDelayed);
       }
   }
   /// The input part beside a weight part; itself where there is none.
@@ -192,7 +195,8 @@ class Accounting {
     for (const auto& change : changes) {
       (change.group == kDelayed ? delayed : now[change.group]) += change.bytes;
       total += change.bytes;
-      if (total <= most) continue;
+      const bool written = change.bytes > 0 && change.group != kDelayed;
+      if (!written || total <= most) continue;
       most = total;
       about.activation_bytes = now;
       about.delayed_bytes = delayed;

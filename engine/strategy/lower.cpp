@@ -255,12 +255,15 @@ class Lowering {
     return std::move(sharded.gathered);
   }
 
-  /// Weight parts of their own, which wait until a device would be idle; but of what stands behind
-  /// the layers, whose logits would be kept for so long.
+  /// Weight parts of their own, which wait until a device would be idle; but of what is no product,
+  /// which is little work, and of what stands behind the layers, whose logits would be kept for so
+  /// long (Qi et al. 2024, table 1, counts the products of layers).
   void cut_backward(Made& made) const {
-    std::vector<bool> behind;
-    for (const int32_t op : made.serves) behind.push_back(layers_.of[op] >= layers_.count);
-    auto cut = split_backward(made.graph, behind);
+    std::vector<bool> at_once;
+    for (const int32_t op : made.serves)
+      at_once.push_back(layers_.of[op] >= layers_.count ||
+                        !operator_rule(graph_.op(op).type).matrix);
+    auto cut = split_backward(made.graph, at_once);
     made.graph = std::move(cut.graph);
     for (auto* list : {&made.device, &made.origin, &made.serves, &made.stage}) {
       std::vector<int32_t> taken;

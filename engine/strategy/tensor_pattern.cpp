@@ -348,12 +348,25 @@ std::vector<int32_t> devices_in_order(const OperatorSplit& split, int32_t cut, i
       parts, graph.op(op).name));
 }
 
+/// Experts go with tensor where the sequence is cut, too (Megatron-LM's rule): all devices of a
+/// group would else dispatch the same tokens.
+void check_experts(const Graph& graph, const TensorParts& parts) {
+  if (parts.tensor == 1 || parts.sequence) return;
+  for (const auto& op : graph.operators())
+    if (op.type == "ExpertDispatch")
+      throw ArgumentError(fmt::format(
+          "tensor = {} and experts (operator '{}') need sequence_parallel = true, without which "
+          "every device of the group would dispatch the same tokens",
+          parts.tensor, op.name));
+}
+
 }  // namespace
 
 Splits tensor_splits(const Graph& graph, const TensorParts& parts,
                      std::span<const std::vector<int32_t>> devices_of) {
   Splits splits(at(graph.operator_count()));
   Pattern pattern(graph, parts.tensor);
+  check_experts(graph, parts);
   if (parts.tensor > 1) pattern.run();
   if (pattern.joined() >= 0) refuse_joined(graph, pattern.joined(), parts.tensor);
   const SequenceAxis sequence(graph, pattern);

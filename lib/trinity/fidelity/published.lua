@@ -19,7 +19,7 @@ local columns = { 'id', 'hidden', 'layers', 'heads', 'sequence', 'micro_batch', 
 published.assumptions = {
   'vocabulary 51,200 where none is given; micro-batches: as few as fill the pipeline (p, with virtual stages 2 p)',
   'no biases, no table of positions, untied, dropout 0.1, unfused attention, gradients of 4 bytes and Adam of 12 bytes',
-  'weights, gradients and optimiser are those of the layers, as in the figure: embedding and head are left out',
+  'everything is that of the layers, as in the figures: embedding and head are left out',
 }
 
 --- A row as a case of trinity.fidelity.strategies.
@@ -45,7 +45,7 @@ local function peak(path, row, changes)
   for s, stage in ipairs(found:account().stages) do
     local of_layers = strategies.layer_parameters(found, s) / stage.parameters
     states = math.max(states, (stage.weight_bytes + stage.gradient_bytes + stage.optimizer_bytes) * of_layers)
-    activations = math.max(activations, stage.activation_bytes)
+    activations = math.max(activations, stage.activations.layers)
   end
   return { activations = activations, states = states }
 end

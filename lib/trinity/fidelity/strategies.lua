@@ -87,6 +87,8 @@ local function graph_of(owner, case)
     util.fail('%s: bytes: no training here has weights of %d, activations of %d, gradients of %d and an optimiser of '
       .. '%d bytes an element', owner, bytes.weight, bytes.activation, bytes.gradient, bytes.optimizer)
   end
+  local parts = type(case.strategy.mesh) == 'table' and tonumber(case.strategy.mesh.tensor) or 1
+  m.vocabulary = math.ceil(m.vocabulary / math.max(1, parts)) * math.max(1, parts) -- padded, as Megatron-LM does
   local forward = network.build(description(case.name, m), { batch_size = batch.micro_batch, sequence = batch.sequence,
     dtype = dtypes[bytes.weight], kernels = case.strategy.flash == false and 'megatron' or 'flash' })
   return forward:to_training { optimiser = optimiser, gradient_dtype = dtypes[bytes.gradient] }, batch.micro_batches
@@ -113,20 +115,25 @@ local function devices_of(mesh)
 end
 
 --- Messages of a stage by kind, axis and size. What level 3 gathers layer by layer of weights is one gather of all of
---- them a pass: as many bytes.
-local function messages(stage, level)
+--- them a pass and micro-batch: as many bytes.
+local function messages(stage, plan)
   local rows, by_key = {}, {}
-  for _, row in ipairs(stage.traffic) do
-    local gathered = level == 3 and row.kind == 'all_gather' and row.axis == 'data'
-    local key = ('%s %s %d'):format(row.kind, row.axis, row.bytes)
-    if gathered then key = ('%s %d'):format(row.phase, row.count) end
-    local found = by_key[key]
-    if not found then
-      found = { kind = row.kind:gsub('_', '-'), axis = row.axis, count = 0, bytes = gathered and 0 or row.bytes }
-      by_key[key], rows[#rows + 1] = found, found
+  local function add(key, kind, axis, count, bytes)
+    if not by_key[key] then
+      by_key[key] = { kind = kind:gsub('_', '-'), axis = axis, count = 0, bytes = 0 }
+      rows[#rows + 1] = by_key[key]
     end
-    if gathered then found.count, found.bytes = row.count, found.bytes + row.bytes
-    else found.count = found.count + row.count end
+    local found = by_key[key]
+    found.count, found.bytes = found.count + count, found.bytes + bytes
+    return found
+  end
+  for _, row in ipairs(stage.traffic) do
+    if plan.shard == 3 and row.kind == 'all_gather' and row.axis == 'data' then
+      add(row.phase, row.kind, row.axis, 0, row.count * row.bytes / plan.micro_batches).count = plan.micro_batches
+    else
+      local key = ('%s %s %d'):format(row.kind, row.axis, row.bytes)
+      add(key, row.kind, row.axis, row.count, by_key[key] and 0 or row.bytes)
+    end
   end
   return rows
 end
@@ -191,7 +198,7 @@ local function evaluate(owner, case)
       gathered_weight_bytes = stage.gathered_weight_bytes,
       activation_bytes = { layers = kept.layers, embedding = kept.embedding, head = kept.head,
         delayed = stage.delayed_bytes },
-      collectives = json.list(messages(stage, plan.shard)) }
+      collectives = json.list(messages(stage, plan)) }
   end)
   return { bubble_fraction = idle / (1 + idle), stages = json.list(stages) }
 end
