@@ -113,7 +113,7 @@ gpu('gh200_141gb', 141, 1, 4800e9, hopper)
 gpu('h100_pcie', 80, 1, 2000e9, { float32 = 51e12, float16 = 756e12, bfloat16 = 756e12, float8 = 1513e12,
   float64 = 51e12 })
 -- The H100 of Meta's Grand Teton: 96 GB of HBM2e, 500 W of 700 W. Source of memory, bandwidth and power: torchtitan,
--- benchmarks/llama3_h100_202412_torchtitan.md, which says that its peak is not known; the rates are upper bounds.
+-- its benchmark of Llama 3 on H100, December 2024, which says that its peak is not known; the rates are upper bounds.
 gpu('h100_96gb', 96, 1, 2400e9, hopper)
 
 -- NVIDIA B200, B300, and one GPU of the superchips GB200 and GB300. Source: data sheets "NVIDIA DGX B200", "NVIDIA

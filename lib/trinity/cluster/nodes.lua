@@ -36,8 +36,9 @@ kinds.dgx_h100 = switched('h100', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
 kinds.dgx_h200 = switched('h200', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
 kinds.dgx_b200 = switched('b200', 8, 'nvswitch5', 18, 'pcie5', 'infiniband_ndr')
 kinds.dgx_b300 = switched('b300', 8, 'nvswitch5', 18, 'pcie6', 'infiniband_xdr')
--- HGX boards: of eight GPUs as Meta's Grand Teton has them (torchtitan, benchmarks/llama3_h100_202412_torchtitan.md:
--- 400 Gbit/s a GPU); of four, 12 or 18 NVLinks a GPU in equal bundles to the three others (A100: as JUWELS Booster's).
+-- HGX boards: of eight GPUs as Meta's Grand Teton has them (torchtitan, its benchmark of Llama 3 on H100, December
+-- 2024: 400 Gbit/s a GPU); of four, 12 or 18 NVLinks a GPU in equal bundles to the three others (A100: as JUWELS
+-- Booster's).
 kinds.hgx_h100_96gb = switched('h100_96gb', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
 kinds.hgx_a100_4 = meshed('a100', 4, 'nvlink3', 4, 'pcie4', 'infiniband_hdr')
 kinds.hgx_h100_4 = meshed('h100', 4, 'nvlink4', 6, 'pcie5', 'infiniband_ndr')
@@ -129,7 +130,8 @@ local function parse(name)
   return parts
 end
 
---- Whether a name is of machines alone, or has the form of several or of parts of one; the word that is none.
+--- Whether a name is of machines alone; of one in the form of several or of parts, the word that is none.
+---@param name string
 ---@return boolean
 ---@return string? unknown
 function nodes.is(name)

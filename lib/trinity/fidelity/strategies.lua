@@ -23,35 +23,35 @@ local strategies = {
   options = { cases = { default = '', help = 'file of cases (JSON)' } },
 }
 
-local model_fields = options_of.declare(nil, { kind = 'field',
-  { 'layers', 'integer', 1, least = 1, most = 10000, help = '' },
-  { 'hidden', 'integer', 1, least = 1, help = '' },
-  { 'heads', 'integer', 1, least = 1, help = '' },
-  { 'kv_heads', 'integer', least = 1, help = '' },
-  { 'head_dim', 'integer', least = 1, help = '' },
-  { 'ffn', 'integer', 1, least = 1, help = '' },
-  { 'gated', 'boolean', false, help = '' },
-  { 'vocabulary', 'integer', 1, least = 1, help = '' },
-  { 'tied', 'boolean', false, help = '' },
-  { 'positions', 'integer', 0, least = 0, help = '' },
-  { 'norm', { 'layernorm', 'rmsnorm' }, 'layernorm', help = '' },
-  { 'norms_per_layer', 'integer', 2, least = 2, most = 4, help = '' },
-  { 'qk_norm', 'boolean', false, help = '' },
-  { 'bias', { 'none', 'qkv', 'all' }, 'none', help = '' },
-  { 'dropout', 'boolean', false, help = '' },
-  { 'experts', 'integer', 0, least = 0, help = '' },
-  { 'top_k', 'integer', 0, least = 0, help = '' },
+local model_fields = options_of.declare('trinity.CaseModel', { kind = 'field', help = 'The network of a case.',
+  { 'layers', 'integer', 1, least = 1, most = 10000, help = 'of the network' },
+  { 'hidden', 'integer', 1, least = 1, help = 'width of a position' },
+  { 'heads', 'integer', 1, least = 1, help = 'of queries' },
+  { 'kv_heads', 'integer', least = 1, otherwise = 'heads', help = 'of keys and values' },
+  { 'head_dim', 'integer', least = 1, otherwise = 'hidden over heads', help = 'width of a head' },
+  { 'ffn', 'integer', 1, least = 1, help = 'width of the feed-forward network, of one expert where there are some' },
+  { 'gated', 'boolean', false, help = 'three matrices in place of two' },
+  { 'vocabulary', 'integer', 1, least = 1, help = 'tokens known' },
+  { 'tied', 'boolean', false, help = 'the logits share the table of tokens' },
+  { 'positions', 'integer', 0, least = 0, help = 'rows of a learned table' },
+  { 'norm', { 'layernorm', 'rmsnorm' }, 'layernorm', help = 'kind of normalisation' },
+  { 'norms_per_layer', 'integer', 2, least = 2, most = 4, help = 'two, or four with those of results' },
+  { 'qk_norm', 'boolean', false, help = 'queries and keys are normalised head by head' },
+  { 'bias', { 'none', 'qkv', 'all' }, 'none', help = 'which products have one' },
+  { 'dropout', 'boolean', false, help = 'of embedding, shares and results' },
+  { 'experts', 'integer', 0, least = 0, help = 'of a layer' },
+  { 'top_k', 'integer', 0, least = 0, help = 'experts of a token' },
 })
-local batch_fields = options_of.declare(nil, { kind = 'field',
-  { 'micro_batch', 'integer', least = 1, needed = true, help = '' },
-  { 'sequence', 'integer', least = 1, needed = true, help = '' },
-  { 'micro_batches', 'integer', least = 1, needed = true, help = '' },
+local batch_fields = options_of.declare('trinity.CaseBatch', { kind = 'field', help = 'What a step of a case takes.',
+  { 'micro_batch', 'integer', least = 1, needed = true, help = 'sequences of a micro-batch of a replica' },
+  { 'sequence', 'integer', least = 1, needed = true, help = 'tokens of each' },
+  { 'micro_batches', 'integer', least = 1, needed = true, help = 'of a step' },
 })
-local bytes_fields = options_of.declare(nil, { kind = 'field',
-  { 'activation', 'integer', 2, least = 1, help = '' },
-  { 'weight', 'integer', 2, least = 1, help = '' },
-  { 'gradient', 'integer', 4, least = 1, help = '' },
-  { 'optimizer', 'integer', 12, least = 0, help = '' },
+local bytes_fields = options_of.declare('trinity.CaseBytes', { kind = 'field', help = 'Bytes of an element in a case.',
+  { 'activation', 'integer', 2, least = 1, help = 'of an element' },
+  { 'weight', 'integer', 2, least = 1, help = 'of an element' },
+  { 'gradient', 'integer', 4, least = 1, help = 'of an element' },
+  { 'optimizer', 'integer', 12, least = 0, help = 'of a weight: its copy in float32 and its moments' },
 })
 local null = 0 / 0 -- as JSON has no number for it
 local own_fields = { 'mesh', 'virtual_stages', 'schedule', 'recompute', 'sequence_parallel', 'shard' }
@@ -217,7 +217,8 @@ function strategies.cases(path, cases)
     check.needed(owner, case, 'name', 'model', 'batch', 'strategy')
     local ok, found = pcall(evaluate, owner, case)
     if ok then return util.merged(found, { name = case.name, refused = null }) end
-    return { name = case.name, refused = util.unplaced(tostring(found)), bubble_fraction = null, stages = json.list {} }
+    local why = util.unplaced(tostring(found)):gsub('^problem:strategy: ', '')
+    return { name = case.name, refused = why, bubble_fraction = null, stages = json.list {} }
   end)
 end
 

@@ -28,12 +28,14 @@ local function load_file(path)
   return chunk()
 end
 
---- What a misspelt name may mean: one of which it is a whole word ('a100' of 'dgx_a100') or else the nearest.
+--- What a misspelt name may mean: the shortest of which it is a whole word ('a100' of 'dgx_a100') or else the nearest.
 local function suggested(word, names)
+  local best
   for _, name in ipairs(names) do
-    if ('_' .. name .. '_'):find('_' .. word .. '_', 1, true) then return (", did you mean '%s'?"):format(name) end
+    local holds = ('_' .. name .. '_'):find('_' .. word .. '_', 1, true)
+    if holds and (not best or #name < #best) then best = name end
   end
-  return core.suggestion(word, names)
+  return best and (", did you mean '%s'?"):format(best) or core.suggestion(word, names)
 end
 
 local function missing(kind, name, folder, note)

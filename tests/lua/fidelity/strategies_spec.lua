@@ -80,7 +80,7 @@ describe('a small gated decoder', function()
     expect(stage.gradient_bytes):equals(4 * stage.parameters)
     expect(stage.optimizer_bytes):equals(12 * stage.parameters)
     local tokens = 2 * 32
-    expect(stage.activation_bytes.layers):equals(4 * tokens * (2 * (4 * 64 / 2 + 2 * 64 + 2 * 32 + 3 * 96) + 4 * 4))
+    expect(stage.activation_bytes.layers):equals(4 * tokens * (2 * (4 * 64 + 2 * 64 + 2 * 32 + 3 * 96) + 4 * 4))
     expect(stage.activation_bytes.head):near(tokens * (2 * 2 * 64 + 4 * 100), 2) -- and the loss itself
     expect(#stage.collectives):equals(0)
   end)

@@ -19,6 +19,7 @@ local smoke = {
     info = 'resnet50 --batch_size 1 --json',
     reference = '--save ' .. temporary(),
     simulate = '--model vgg16 --json',
+    fidelity = ("strategies --cases '%s/tests/data/decoders/strategies.json'"):format(root),
     select = ("'%s/tests/data/selection/example.json' --json"):format(root),
     pipeline = ("'%s/tests/data/profiles/small.graph.txt' --method pipedream --devices 2"):format(root),
     search = '--model vgg16 --method annealing --evaluations 20',

@@ -31,7 +31,7 @@ local dtypes = { float32 = 'float32', float16 = 'float16', bfloat16 = 'bfloat16'
 function config.is(text)
   local head = text:sub(1, 65536)
   return head:find('"model_type"%s*:') ~= nil or head:find('"architectures"%s*:') ~= nil
-    or head:find('"hidden_size"%s*:') ~= nil or head:find('"num_hidden_layers"%s*:') ~= nil
+    or head:find('"num_hidden_layers"%s*:') ~= nil
 end
 
 local angles = { default = true, linear = true, dynamic = true, yarn = true, longrope = true, llama3 = true, su = true,

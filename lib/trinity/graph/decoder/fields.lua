@@ -4,11 +4,7 @@
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
----@class trinity.ConfigFields
----@field path string
----@field values table<string, any> the object
----@field text string of the file, in which a null is told from what is absent
----@field warnings string[]
+-- path; values, the object; text of the file, in which a null is told from what is absent; warnings.
 local Fields = {}
 Fields.__index = Fields
 
@@ -18,7 +14,7 @@ local fields = {}
 ---@param path string
 ---@param values table<string, any>
 ---@param text string
----@return trinity.ConfigFields
+---@return table
 function fields.new(path, values, text)
   return setmetatable({ path = path, values = values, text = text, warnings = {} }, Fields)
 end

@@ -21,7 +21,7 @@ local gated_options = options_of.declare('trinity.GatedOptions', {
     .. 'widths; else one, which keeps three' },
 })
 
-local expert_options = options_of.declare('trinity.ExpertOptions', { extends = gated_options,
+local expert_options = options_of.declare('trinity.MixtureOptions', { extends = gated_options,
   help = 'Of a mixture of experts, each a gated feed-forward network.',
   { 'experts', 'integer', least = 1, most = 65536, needed = true, help = 'of the layer' },
   { 'top_k', 'integer', least = 1, needed = true, help = 'experts that a token goes to' },
@@ -89,7 +89,7 @@ end
 --- between, so that dispatch and combination keep nothing. x [N, T, H] to [N, T, H].
 ---@param name string
 ---@param x trinity.Tensor
----@param o trinity.ExpertOptions
+---@param o trinity.MixtureOptions
 ---@return trinity.Tensor
 function Layers:mixture_of_experts(name, x, o)
   begin_tensor('layers:mixture_of_experts', name, x)

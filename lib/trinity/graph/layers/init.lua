@@ -258,7 +258,7 @@ function Layers:linear(name, x, features, o)
   end
   if o.bias then parameters[#parameters + 1] = self:weight('bias', { features }) end
   return (self:operator('Gemm', name, { inputs = inputs, shapes = { shape }, parameters = parameters,
-    attributes = { transB = 1 } }))
+    attributes = util.merged(o.attributes, { transB = 1 }) }))
 end
 
 --- Product of matrices [..., M, K] and [..., K, N]; leading axes must be equal.
