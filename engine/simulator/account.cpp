@@ -106,7 +106,8 @@ class Accounting {
     changes_[device].push_back({end_ns, -bytes, group});
   }
 
-  /// Gradients that weight parts on a device read after the input parts of their operators.
+  /// Gradients that weight parts on a device read after the input parts of their operators; a view
+  /// of one is read in its stead.
   void add_delayed_gradients(int32_t op) {
     for (const int32_t output : graph_.op(op).outputs)
       for (int32_t micro = 0; micro < timeline_.micro_batches; ++micro) {
@@ -122,8 +123,7 @@ class Accounting {
           end_ns = std::max(end_ns, timeline_.end_ns[task(reader, micro)]);
         }
         for (const auto& [device, wait] : waits)
-          if (device != placement_[op] || stored_by(op) < 0)
-            keep(device, wait.first, wait.second, graph_.tensor(output).bytes, kDelayed);
+          keep(device, wait.first, wait.second, graph_.tensor(output).bytes, kDelayed);
       }
   }
   /// The input part beside a weight part; itself where there is none.
