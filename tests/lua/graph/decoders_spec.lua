@@ -129,6 +129,32 @@ describe('config.json', function()
   end)
 end)
 
+describe('a mesh', function()
+  it('splits decoders of every kind: products by heads, columns and rows, vocabularies, stages', function()
+    local cluster, count = trinity.cluster 'dgx_h100', 0
+    for text, case in cases() do
+      if case.training_flop then
+        local problem = trinity.problem { graph = network(text, { sequence = 16, batch_size = 2 }), cluster = cluster }
+        local function share(plan)
+          local stages = problem:strategy(plan):account().stages
+          local sum = 0
+          for _, stage in ipairs(stages) do sum = sum + stage.parameters end
+          return sum / problem.graph.parameters
+        end
+        local kind = case.config.model_type
+        local tied = kind == 'gemma2' or kind == 'gpt2'
+        expect(share { mesh = { tensor = 2, data = 2 }, sequence_parallel = true, shard = 1 }):below(0.56)
+        local halves = share { mesh = { tensor = 2, pipeline = 2 }, sequence_parallel = true, micro_batches = 4 }
+        expect(halves):below(tied and 0.66 or 0.56) -- tied tables are in both stages
+        expect(share { mesh = { pipeline = 2 }, schedule = 'zb-h1', micro_batches = 4 }):below(tied and 1.15 or 1.0001)
+        expect(share { mesh = { context = 2, data = 2 }, recompute = 'full', shard = 3 }):near(0.5, 0.01)
+        count = count + 1
+      end
+    end
+    expect(count):equals(12)
+  end)
+end)
+
 describe('config.json is refused', function()
   local function refused(config, message, options)
     expect(function() network(config, options) end):raises(message)
