@@ -40,6 +40,8 @@ const std::set<std::string_view>& whole_types() {
                                                    "LRN",
                                                    "ConvInteger",
                                                    "MatMulInteger",
+                                                   "ExpertDispatch",
+                                                   "ExpertCombine",
                                                    "GroupNormalization"};
   return types;
 }
@@ -70,6 +72,7 @@ class Space {
         {"MatMul", &Space::product},
         {"Gather", &Space::gather},
         {"Attention", &Space::attention},
+        {"LatentKeyValue", &Space::latent_key_value},
         {"LSTM", &Space::lstm},
         {"Einsum", &Space::einsum},
         {"Softmax", &Space::normalised},
@@ -261,6 +264,16 @@ class Space {
     space_.inputs = {{{b}, {s}, {h}}, {{b}, {}, {h}}, {{b}, {}, {h}}};
     space_.outputs = {{{b}, {s}, {h}}, {{b}, {h}, {s}}};
     space_.outputs.resize(op_.outputs.size());
+  }
+
+  /// Heads side by side [b, s, h ...], with what they share [b, s, .], to keys and to values.
+  void latent_key_value() {
+    const int64_t heads = integer_attribute(op_.attributes, "num_heads", 0);
+    if (heads < 1 || op_.inputs.size() != 2 || op_.outputs.size() != 2 || out().size() != 3)
+      return whole();
+    const int32_t b = add("b", out()[0]), s = add("s", out()[1]), h = add("h", heads);
+    space_.inputs = {{{b}, {s}, {h}}, {{b}, {s}, {}}};
+    space_.outputs = {{{b}, {s}, {h}}, {{b}, {s}, {h}}};
   }
 
   void lstm() {

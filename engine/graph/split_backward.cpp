@@ -100,8 +100,9 @@ bool is_linear(const Operator& op) {
 
 class BackwardCut {
  public:
-  explicit BackwardCut(const Graph& graph)
+  BackwardCut(const Graph& graph, const std::vector<bool>& at_once)
       : graph_(graph),
+        at_once_(at_once),
         gradients_(graph),
         write_gradients_(write_gradients(graph)),
         builder_(graph.name()),
@@ -136,6 +137,7 @@ class BackwardCut {
     if (kind == Kind::weight) {
       part.name += "/weight";
       part.attributes["weight_part"] = int64_t{1};
+      if (!at_once_.empty() && at_once_[at(op)]) part.attributes["at_once"] = int64_t{1};
     }
     if (kind != Kind::whole) {
       part.flops /= 2;
@@ -212,6 +214,7 @@ class BackwardCut {
   }
 
   const Graph& graph_;
+  const std::vector<bool>& at_once_;
   Gradients gradients_;
   std::vector<bool> write_gradients_;  // per operator
   GraphBuilder builder_;
@@ -230,7 +233,8 @@ std::vector<bool> find_weight_work(const Graph& graph) {
   const Gradients gradients(graph);
   std::vector<bool> found;
   for (int32_t op = 0; op < graph.operator_count(); ++op)
-    found.push_back(graph.op(op).phase == Phase::backward && gradients.all(op));
+    found.push_back(graph.op(op).phase == Phase::backward && gradients.all(op) &&
+                    integer_attribute(graph.op(op).attributes, "at_once", 0) == 0);
   return found;
 }
 
@@ -241,6 +245,8 @@ int32_t find_joined_backward(const Graph& graph) {
   return -1;
 }
 
-SplitBackward split_backward(const Graph& graph) { return BackwardCut(graph).run(); }
+SplitBackward split_backward(const Graph& graph, const std::vector<bool>& at_once) {
+  return BackwardCut(graph, at_once).run();
+}
 
 }  // namespace trinity

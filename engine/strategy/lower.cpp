@@ -167,15 +167,30 @@ class Lowering {
     }
     const auto splits = tensor_splits(
         graph_, {given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_}, devices_of);
-    auto lowered = lower_splits(graph_, splits, placement, p * t, {given_.bucket_bytes, true});
+    auto lowered = lower_splits(graph_, splits, placement, p * t, {given_.bucket_bytes, true, true});
     std::vector<int32_t> stage;
     for (size_t op = 0; op < lowered.serves.size(); ++op) {
       const int32_t serves = lowered.serves[op];
+      const bool source = graph_.op(serves).inputs.empty();
       const bool own = lowered.placement[op] / t == device_of_chunk(schedule_, p, stage_[serves]);
-      stage.push_back(own ? stage_[serves] : stage_of_terms(serves));
+      stage.push_back(own || source ? stage_[serves] : stage_of_terms(serves));
     }
+    put_sources_at_readers(lowered, stage);
     return {std::move(lowered.graph), std::move(lowered.placement), std::move(lowered.origin),
             std::move(lowered.serves), std::move(stage)};
+  }
+
+  /// A source stands on every device that reads it: there, in the first stage that does.
+  void put_sources_at_readers(const Lowered& lowered, std::vector<int32_t>& stage) const {
+    const auto& graph = lowered.graph;
+    for (int32_t op = 0; op < graph.operator_count(); ++op) {
+      if (!graph.op(op).inputs.empty() || is_variable(graph.op(op))) continue;
+      const auto [first, last] = boost::out_edges(op, graph.csr());
+      if (first == last) continue;
+      stage[at(op)] = virtual_stages();
+      for (auto edge = first; edge != last; ++edge)
+        stage[at(op)] = std::min(stage[at(op)], stage[at(boost::target(*edge, graph.csr()))]);
+    }
   }
 
   /// Where a sum of gradients is made that is not made in the stage of its forward operator: in
@@ -288,9 +303,15 @@ class Lowering {
     return std::move(sharded.gathered);
   }
 
-  /// Weight parts of their own, which wait until a device would be idle.
+  /// Weight parts of their own, which wait until a device would be idle; but of what is no product,
+  /// which is little work, and of what stands behind the layers, whose logits would be kept for so
+  /// long (Qi et al. 2024, table 1, counts the products of layers).
   void cut_backward(Made& made) const {
-    auto cut = split_backward(made.graph);
+    std::vector<bool> at_once;
+    for (const int32_t op : made.serves)
+      at_once.push_back(layers_.of[op] >= layers_.count ||
+                        !operator_rule(graph_.op(op).type).matrix);
+    auto cut = split_backward(made.graph, at_once);
     made.graph = std::move(cut.graph);
     for (auto* list : {&made.device, &made.origin, &made.serves, &made.stage}) {
       std::vector<int32_t> taken;

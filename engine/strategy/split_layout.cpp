@@ -16,14 +16,15 @@ bool is_sum(const Operator& op) { return op.phase == Phase::backward && op.type 
 }  // namespace
 
 SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
-                         std::span<const int32_t> placement, int32_t devices, bool sum_at_terms)
+                         std::span<const int32_t> placement, int32_t devices,
+                         const SplitOptions& options)
     : graph_(graph),
       partial_(at(graph.operator_count()), false),
       cuts_(at(graph.operator_count())),
       devices_of_(at(graph.operator_count())),
       homes_(graph.tensors().size()),
       scattered_(graph.tensors().size(), false) {
-  find_leaders(splits);
+  find_leaders(splits, options.sources_at_readers);
   cut_of_ = leader_;
   StopPoll poll;
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
@@ -37,7 +38,7 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
       assign(op, split, placement, devices);
     else if (passes_sums(op))
       add_where_partial(op);
-    if (sum_at_terms && is_sum(graph.op(op))) add_at_terms(op);
+    if (options.sum_at_terms && is_sum(graph.op(op))) add_at_terms(op);
     settle_outputs(op);
     demand_sources(op);
   }
@@ -52,14 +53,15 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
     for (size_t o = 0; o < graph.op(op).outputs.size() && cut(op).parts() > 1; ++o) scatter(op, o);
 }
 
-void SplitLayout::find_leaders(const Splits& splits) {
+void SplitLayout::find_leaders(const Splits& splits, bool sources_at_readers) {
   for (int32_t id = 0; id < graph_.operator_count(); ++id) {
     const auto& op = graph_.op(id);
     const bool follows = op.phase != Phase::forward && op.forward >= 0;
     leader_.push_back(follows ? op.forward : id);
     source_.push_back(false);
     const bool split = !splits.empty() && splits[leader(id)].parts() > 1;
-    for (const int32_t input : split ? op.inputs : std::vector<int32_t>()) {
+    for (const int32_t input :
+         split || sources_at_readers ? op.inputs : std::vector<int32_t>()) {
       const auto& source = graph_.op(graph_.tensor(input).producer);
       if (source.type == "Input" || source.type == "Constant")
         source_[graph_.tensor(input).producer] =

@@ -358,7 +358,8 @@ class SplitLowering {
   }
 
   /// All-gathers of a block, where every device that holds a piece of it reads it with this
-  /// operator; false where some do not.
+  /// operator, or as many others do (those of the next stage), which get a piece each first; false
+  /// where some do not.
   bool gather(int32_t op, size_t input, const Block& block) {
     const int32_t tensor = graph_.op(op).inputs[input];
     std::map<int32_t, int32_t> readers;  // part, by device
@@ -373,10 +374,20 @@ class SplitLowering {
         ++count;
       }
     if (groups.empty() || groups[0].size() < 2 || count != members.size()) return false;
-    for (const auto& [device, part] : readers)
-      if (!members.contains(device)) return false;
     if (readers.size() != members.size()) return false;
-    for (const auto& group : groups) add_gather(op, tensor, group, block, readers);
+    std::map<int32_t, int32_t> taking;  // part, by the device that holds its piece
+    const auto inside = std::count_if(readers.begin(), readers.end(), [&](const auto& reader) {
+      return members.contains(reader.first);
+    });
+    if (inside == 0) {
+      auto holder = members.begin();
+      for (const auto& [device, part] : readers) taking[*holder++] = part;
+    } else if (at(inside) == readers.size()) {
+      taking = readers;
+    } else {
+      return false;
+    }
+    for (const auto& group : groups) add_gather(op, tensor, group, block, taking);
     return true;
   }
 
@@ -391,15 +402,17 @@ class SplitLowering {
     return -1;
   }
 
+  /// taking: the parts that read, by the device that holds their piece.
   void add_gather(int32_t op, int32_t tensor, const std::vector<size_t>& group, const Block& block,
-                  const std::map<int32_t, int32_t>& readers) {
+                  const std::map<int32_t, int32_t>& taking) {
     Collective collective;
     collective.kind = CollectiveKind::all_gather;
     const auto name = fmt::format("{}/gather", producer_name(tensor));
     const int32_t before = gathers_[name]++;
     collective.name = before == 0 ? name : fmt::format("{}{}", name, before + 1);
     for (const size_t home : group) {
-      const int32_t device = layout_.homes(tensor)[home].device, part = readers.at(device);
+      const int32_t part = taking.at(layout_.homes(tensor)[home].device);
+      const int32_t device = layout_.device(op, part);
       const int32_t gate = gradient_for(op, tensor, part);
       const int32_t id = add_member(op, fmt::format("{}@{}", collective.name, part),
                                     collective.kind, graph_.op(op).phase, part);
@@ -579,7 +592,7 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
     if (device < 0 || device >= devices)
       throw ArgumentError(
           fmt::format("splits: there is no device {} (of {})", device + 1, devices));
-  const SplitLayout layout(graph, splits, placement, devices, options.sum_at_terms);
+  const SplitLayout layout(graph, splits, placement, devices, options);
   return SplitLowering(graph, layout, options.bucket_bytes).run();
 }
 

@@ -319,6 +319,7 @@ void push_device_account(lua_State* L, const DeviceAccount& device) {
   set_field(L, "gradient_bytes", static_cast<double>(device.gradient_bytes));
   set_field(L, "optimizer_bytes", static_cast<double>(device.optimizer_bytes));
   set_field(L, "gathered_weight_bytes", static_cast<double>(device.gathered_bytes));
+  set_field(L, "delayed_bytes", static_cast<double>(device.delayed_bytes));
   set_field(L, "flops", device.flops);
   set_field(L, "computation_s", seconds(device.compute_ns));
   set_field(L, "recomputation_s", seconds(device.recompute_ns));

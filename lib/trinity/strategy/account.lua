@@ -13,6 +13,7 @@ local util = require 'trinity.base.util'
 ---@field optimizer_bytes integer
 ---@field gathered_weight_bytes integer the largest unit of weights that is gathered for its use
 ---@field activation_bytes integer what backward operators wait for, when it is most
+---@field delayed_bytes integer of these: what gradients of weights wait for that a zero-bubble schedule delays
 ---@field activations? { embedding: integer, layers: integer, head: integer } of a mesh: the same by who waits
 ---@field flops number
 ---@field computation_s number of a step
@@ -94,7 +95,7 @@ return function(found)
       by_part[name] = device.activations[i] or 0
       total = total + by_part[name]
     end
-    device.device, device.activation_bytes, device.activations = d, total, low and by_part
+    device.device, device.activation_bytes, device.activations = d, total + device.delayed_bytes, low and by_part
   end
   for _, row in ipairs(traffic) do
     if low then row.part, row.axis = parts[row.group], axis_of(low.coordinates, row.devices) end
