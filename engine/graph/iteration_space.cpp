@@ -15,8 +15,7 @@ using Shape = std::vector<int64_t>;
 
 /// Types whose parts need more than blocks of their inputs.
 const std::set<std::string_view>& whole_types() {
-  static const std::set<std::string_view> types = {"TopK",
-                                                   "CumSum",
+  static const std::set<std::string_view> types = {"CumSum",
                                                    "NonZero",
                                                    "Scatter",
                                                    "ScatterElements",
@@ -70,6 +69,10 @@ class Space {
         {"MatMul", &Space::product},
         {"Gather", &Space::gather},
         {"Attention", &Space::attention},
+        {"ExpertDispatch", &Space::expert_dispatch},
+        {"ExpertCombine", &Space::expert_combine},
+        {"AllToAll", &Space::all_to_all},
+        {"TopK", &Space::top_k},
         {"LSTM", &Space::lstm},
         {"Einsum", &Space::einsum},
         {"Softmax", &Space::normalised},
@@ -261,6 +264,46 @@ class Space {
     space_.inputs = {{{b}, {s}, {h}}, {{b}, {}, {h}}, {{b}, {}, {h}}};
     space_.outputs = {{{b}, {s}, {h}}, {{b}, {h}, {s}}};
     space_.outputs.resize(op_.outputs.size());
+  }
+
+  /// Tokens [b, s, h] to rows of experts [E, C, h]: a part along s deals out its own tokens, and has
+  /// its share of every expert's rows.
+  void expert_dispatch() {
+    if (in(0).size() != 3 || out().size() != 3) return whole();
+    const int32_t s = add("s", in(0)[1]);
+    space_.inputs.assign(op_.inputs.size(), {{}, {s}, {}});
+    space_.outputs.assign(op_.outputs.size(), {{}, {s}, {}});
+  }
+  void expert_combine() {
+    if (in(0).size() != 3 || out().size() != 3) return whole();
+    const int32_t s = add("s", out()[1]);
+    space_.inputs.assign(op_.inputs.size(), {{}, {s}, {}});
+    space_.outputs = {{{}, {s}, {}}};
+  }
+
+  /// [E, C, ...] to [E / r, C r, ...] or back: parts along rows exchange with the same parts.
+  void all_to_all() {
+    if (in(0).size() < 2 || out().size() != in(0).size()) return whole();
+    const auto names = axis_names(in(0).size());
+    TensorAxes axes(in(0).size());
+    for (size_t i = 1; i < axes.size(); ++i) {
+      const int64_t size = std::min(in(0)[i], out()[i]);
+      if (size > 1) axes[i] = {add(names[i], size)};
+    }
+    space_.inputs = {axes};
+    space_.outputs = {axes};
+  }
+
+  /// The largest of every row of an axis.
+  void top_k() {
+    const size_t axis = axis_of("axis", -1);
+    const auto names = axis_names(in(0).size());
+    TensorAxes axes(in(0).size());
+    for (size_t i = 0; i < axes.size(); ++i)
+      if (i != axis && in(0)[i] > 1) axes[i] = {add(names[i], in(0)[i])};
+    space_.inputs.assign(op_.inputs.size(), {});
+    space_.inputs[0] = axes;
+    space_.outputs.assign(op_.outputs.size(), axes);
   }
 
   void lstm() {

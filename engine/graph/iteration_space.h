@@ -54,6 +54,9 @@ struct IterationSpace {
 ///   Gemm, MatMul      b (s ...) n c     [b s c] times [c n]; batch axes of MatMul first
 ///   Gather (rows)     b s d v           numbers [b s], table [v d]: a product with one-hot rows
 ///   Attention         b s h             queries [b s h], keys and values [b . h] of h heads
+///   ExpertDispatch    s                 tokens [. s .] to rows [E s .]; ExpertCombine: back
+///   AllToAll          s d               rows [. s d] on both sides
+///   TopK              b s ...           all but the axis of which it takes the largest
 ///   LSTM              s b n c           one layer; s (time) does not split; weights [4n c], [4n n]
 ///   Einsum            its letters       output letters first, then summed ones
 ///   Softmax, norms    b (c h w | s d)   the normalised axis is coupled; BatchNormalization: b

@@ -11,6 +11,8 @@ namespace {
 
 constexpr const char* kAxisNames[] = {"tensor", "context", "expert", "data", "pipeline"};
 constexpr const char* kRecomputes[] = {"none", "selective", "full"};
+constexpr const char* kSynchronises[] = {"all_reduce", "hierarchical", "local_sgd",
+                                         "parameter_server", "daso"};
 
 }  // namespace
 
@@ -27,6 +29,12 @@ Recompute parse_recompute(std::string_view name) {
 const char* recompute_name(Recompute recompute) {
   return kRecomputes[static_cast<size_t>(recompute)];
 }
+
+Synchronise parse_synchronise(std::string_view name) {
+  return static_cast<Synchronise>(parse_word("synchronise", name, kSynchronises));
+}
+
+const char* synchronise_name(Synchronise kind) { return kSynchronises[static_cast<size_t>(kind)]; }
 
 std::vector<Axis> Mesh::axes() const {
   std::vector<Axis> all = order;

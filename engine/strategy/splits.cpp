@@ -17,10 +17,11 @@ namespace {
 /// Builds the lowered graph from a layout.
 class SplitLowering {
  public:
-  SplitLowering(const Graph& graph, const SplitLayout& layout, int64_t bucket_bytes)
+  SplitLowering(const Graph& graph, const SplitLayout& layout, const SplitOptions& options)
       : graph_(graph),
         layout_(layout),
-        bucket_bytes_(bucket_bytes),
+        bucket_bytes_(options.bucket_bytes),
+        apart_(options.apart),
         builder_(graph.name()),
         parts_of_(at(graph.operator_count())),
         held_(graph.tensors().size()) {}
@@ -49,6 +50,7 @@ class SplitLowering {
     std::vector<std::pair<int32_t, size_t>> gradients;  // operator, output
     std::vector<std::pair<int32_t, int32_t>> where;     // by part: group, device
     int64_t bytes = 0;
+    int32_t apart = 0;
   };
 
   void add_whole(int32_t op) {
@@ -273,10 +275,12 @@ class SplitLowering {
     for (int32_t part = 0; part < layout_.cut(op).parts(); ++part)
       where.emplace_back(group[part], layout_.device(op, part));
     const int64_t bytes = builder_.tensor(held_[graph_.op(op).outputs[output]][0]).bytes;
-    auto found = std::find_if(buckets_.rbegin(), buckets_.rend(),
-                              [&](const Bucket& bucket) { return bucket.where == where; });
+    const int32_t apart = apart_.empty() ? 0 : apart_[op];
+    auto found = std::find_if(buckets_.rbegin(), buckets_.rend(), [&](const Bucket& bucket) {
+      return bucket.apart == apart && bucket.where == where;
+    });
     if (found == buckets_.rend() || found->bytes + bytes > bucket_bytes_) {
-      buckets_.push_back({{}, std::move(where), 0});
+      buckets_.push_back({{}, std::move(where), 0, apart});
       found = buckets_.rbegin();
     }
     found->gradients.emplace_back(op, output);
@@ -316,12 +320,19 @@ class SplitLowering {
     }
     const size_t exact = holder(homes, device, block);
     if (exact < homes.size()) return held[exact];
-    const auto gathered = std::make_tuple(tensor, device, block, graph_.op(op).phase);
+    const auto gathered = std::make_tuple(tensor, device, block, gather_phase(op, tensor));
     if (const auto found = gathered_.find(gathered); found != gathered_.end()) return found->second;
     const auto key = std::make_tuple(tensor, device, block);
     if (const auto found = joined_.find(key); found != joined_.end()) return found->second;
     if (gather(op, input, block)) return gathered_.at(gathered);
     return joined_[key] = collect(op, tensor, device, block);
+  }
+
+  /// Whose readers share a gather of a tensor: those of one pass, of rows of experts both.
+  Phase gather_phase(int32_t op, int32_t tensor) const {
+    const auto& from = graph_.op(graph_.tensor(tensor).producer);
+    const bool kept = from.type == "AllToAll" || from.type == "ExpertDispatch";
+    return kept ? Phase::forward : graph_.op(op).phase;
   }
 
   /// The pieces of a block, by the groups of devices that hold all of them: the k-th copies of each
@@ -393,7 +404,7 @@ class SplitLowering {
       builder_.read(id, held_[tensor][home]);
       if (gate >= 0) builder_.read(id, gate);
       const int32_t whole = add_block(id, tensor, block, 2, "whole");
-      gathered_[std::make_tuple(tensor, device, block, graph_.op(op).phase)] = whole;
+      gathered_[std::make_tuple(tensor, device, block, gather_phase(op, tensor))] = whole;
       collective.bytes = builder_.tensor(whole).bytes;
       collective.members.push_back(id);
     }
@@ -478,6 +489,7 @@ class SplitLowering {
   const Graph& graph_;
   const SplitLayout& layout_;
   int64_t bucket_bytes_;
+  std::span<const int32_t> apart_;
   GraphBuilder builder_;
   StopPoll poll_;
   std::vector<Bucket> buckets_;
@@ -560,7 +572,7 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
       throw ArgumentError(
           fmt::format("splits: there is no device {} (of {})", device + 1, devices));
   const SplitLayout layout(graph, splits, placement, devices, options.sum_at_terms);
-  return SplitLowering(graph, layout, options.bucket_bytes).run();
+  return SplitLowering(graph, layout, options).run();
 }
 
 }  // namespace trinity
