@@ -303,7 +303,7 @@ int equal_stage_bubble(lua_State* L) {
 
 constexpr luaL_Reg kStrategyFunctions[] = {TRINITY_BIND("schedule_bubble", equal_stage_bubble)};
 /// Further methods of a problem.
-constexpr luaL_Reg kProblem[] = {TRINITY_BIND("price", problem_price),
+constexpr luaL_Reg kPricing[] = {TRINITY_BIND("price", problem_price),
                                  TRINITY_BIND("home", problem_home),
                                  TRINITY_BIND("lower", problem_lower)};
 
@@ -335,7 +335,7 @@ void open_strategy(lua_State* L) {
   register_functions(L, kStrategyFunctions);
   luaL_getmetatable(L, kTypeName<BoundProblem>);
   lua_getfield(L, -1, "__index");
-  register_functions(L, kProblem, kTypeName<BoundProblem>, true);
+  register_functions(L, kPricing, kTypeName<BoundProblem>, true);
   lua_pop(L, 2);
 }
 

@@ -75,7 +75,7 @@ end
 return function(found, timeline)
   local owner, low = 'strategy:account', nil
   if found.mesh then
-    low = parallelism.lower(owner, found.problem.graph, found.problem.cluster, parallelism.fields(owner, found))
+    low = select(3, simulator.lowered(owner, found.problem, found))
   end
   timeline = timeline or simulator.timeline(owner, found.problem, found)
   local devices, traffic = timeline.handle:account(low and low.part)

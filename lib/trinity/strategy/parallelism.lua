@@ -2,9 +2,7 @@
 -- computed again. The rules: engine/strategy/lower.h, manual/strategies.md "A mesh".
 
 local core = require 'trinity.core'
-local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
-local graphs = require 'trinity.graph'
 local options = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
@@ -55,45 +53,6 @@ function parallelism.fields(owner, plan)
   return util.picked(given, fields)
 end
 
-local function key_of(given)
-  local words = {}
-  for _, name in ipairs { 'data', 'tensor', 'pipeline', 'context', 'expert' } do
-    words[#words + 1] = tostring(given.mesh[name] or 1)
-  end
-  for i = 2, #fields do
-    local value = given[fields[i]]
-    words[#words + 1] = type(value) == 'table' and table.concat(value, ',') or tostring(value)
-  end
-  return table.concat(words, ' ')
-end
-
---- The engine's message as one of `owner`.
-local function refuse(owner, message, inner)
-  util.fail('%s: %s', owner, (util.unplaced(tostring(message)):gsub('^trinity%.' .. inner .. ': ', '')))
-end
-
-local most_kept = 8
-local kept = setmetatable({}, { __mode = 'k' }) -- by graph: lists of { key, cluster, lowered }
-
---- The graph that such a plan lowers to on a cluster, with placement, schedule, micro_batches and stage of its
---- operators, and as home of the original ones where their first parts are. The last few of a graph are kept.
-function parallelism.lower(owner, graph, cluster, given)
-  local key, list = key_of(given), kept[graph] or {}
-  for _, entry in ipairs(list) do
-    if entry.key == key and entry.cluster == cluster then return entry.lowered end
-  end
-  local ok, low = pcall(core.lower_strategy, graph.handle, cluster.handle, given)
-  if not ok then refuse(owner, low, 'lower_strategy') end
-  local lowered = { graph = graphs.wrap(low.graph), origin = low.origin, layers = low.layers, pipeline = low.pipeline,
-    part = low.part, coordinates = low.coordinates,
-    home = array.int32_of(low.home), plan = { placement = array.int32_of(low.placement), schedule = low.schedule,
-      micro_batches = given.micro_batches or 1, stage = low.stage } }
-  table.insert(list, 1, { key = key, cluster = cluster, lowered = lowered })
-  list[most_kept + 1] = nil
-  kept[graph] = list
-  return lowered
-end
-
 --- The first replica's first device of every stage of the pipeline, of what such a plan lowers to.
 function parallelism.first_devices(low)
   local first, at = {}, low.coordinates
@@ -113,7 +72,9 @@ function parallelism.schedule_bubble(strategy)
   local owner = 'trinity.schedule_bubble'
   if not parallelism.is(strategy) then check.wrong(owner, 1, 'strategy', strategy, 'a strategy with a mesh') end
   local ok, of_device, of_step = pcall(core.schedule_bubble, parallelism.fields(owner, strategy))
-  if not ok then refuse(owner, of_device, 'schedule_bubble') end
+  if not ok then
+    util.fail('%s: %s', owner, (util.unplaced(tostring(of_device)):gsub('^trinity%.schedule_bubble: ', '')))
+  end
   return of_device, of_step
 end
 

@@ -4,6 +4,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local graphs = require 'trinity.graph'
 local options_of = require 'trinity.base.options'
 local parallelism = require 'trinity.strategy.parallelism'
 local splits = require 'trinity.strategy.splits'
@@ -36,107 +37,16 @@ local function refuse_plan(owner, name, entry, plan)
     util.describe(got))
 end
 
---- The placement of a plan, and what says how it is scheduled (nil: the default). `name` is the first
---- argument's ('plan'), in which the plan is an entry or all.
-function simulator.parts(owner, problem, plan, name, entry)
-  if array.is_int32(plan) then return plan, problem.default_schedule end
-  if parallelism.is(plan) then
-    return parallelism.lower(owner, problem.graph, problem.cluster, parallelism.fields(owner, plan)).home
-  end
-  if type(plan) ~= 'table' or not array.is_int32(plan.placement) then
-    refuse_plan(owner, name or 'plan', entry, plan)
-  end
-  if getmetatable(plan) == nil then util.refuse_unknown(owner .. ': plan', plan, plan_rules, 'field') end
-  return plan.placement, schedule_of(plan)
-end
-
---- What the engine takes for a plan. any: a schedule that the placement contradicts is no error.
-local function item(owner, problem, plan, name, entry, any)
-  local placement, description = simulator.parts(owner, problem, plan, name, entry)
-  if not description then return placement end
-  local ok, schedule = pcall(problem.handle.schedule, problem.handle, placement, description, any)
-  if ok then return { placement, schedule } end
-  local message, own = util.unplaced(tostring(schedule)):gsub('^problem:schedule: ', '')
-  if own == 0 then error(schedule, 0) end
-  util.fail('%s: %s', owner, message)
-end
-
 --- Whether a plan makes another graph of the problem's.
 local function is_lowered(plan) return type(plan) == 'table' and (plan.splits ~= nil or plan.mesh ~= nil) end
 
-local function inner_problem(owner, problem, graph)
-  return simulator.make(owner, { graph = graph, cluster = problem.cluster, rules = problem.rules, cost = problem.cost })
-end
-
---- The graph that a plan with splits or a mesh lowers to as a problem, and the plan there.
-function simulator.lowered(owner, problem, plan)
-  if parallelism.is(plan) then
-    local low = parallelism.lower(owner, problem.graph, problem.cluster, parallelism.fields(owner, plan))
-    low.problem = low.problem or setmetatable({}, { __mode = 'k' })
-    low.problem[problem] = low.problem[problem] or inner_problem(owner, problem, low.graph)
-    return low.problem[problem], low.plan
-  end
-  local placement, description = simulator.parts(owner, problem, plan)
-  description = description or {}
-  for _, name in ipairs { 'priority', 'order' } do
-    if description[name] ~= nil then
-      check.refuse(owner, 1, 'plan', "field '%s' numbers operators, which splits change: lower the graph first", name)
-    end
-  end
-  local low = splits.apply(owner, problem.graph, problem.cluster, plan.splits, placement)
-  return inner_problem(owner, problem, low.graph), { placement = low.placement,
-    schedule = description.schedule, micro_batches = description.micro_batches,
-    stage = description.stage and splits.stages(low, description.stage) }
-end
-
---- Metrics of a plan, to be filled. The batch of the graph is a micro-batch of one replica.
-local function empty_metrics(problem, plan)
-  local said = type(plan) == 'table' and plan or problem.default_schedule or {}
-  local replicas = parallelism.is(plan) and plan.mesh.data or 1
-  return array.metrics(#problem.cluster.devices, problem.graph.batch_size * (said.micro_batches or 1) * replicas)
-end
-
---- The problem in whose graph a plan is priced, and what the engine takes for it there.
-local function priced_in(owner, problem, plan, any)
-  if not is_lowered(plan) then return problem, item(owner, problem, plan, 'plan', nil, any) end
-  local inner, there = simulator.lowered(owner, problem, plan)
-  return inner, item(owner, inner, there, 'plan', nil, any)
-end
-
---- any: a plan that contradicts its schedule is priced first in, first out, and does not fit, where
---- otherwise it is an error; searches need that. reject_above_s: see trinity.BatchOptions.
-function simulator.run(owner, problem, plan, any, reject_above_s)
-  local inner, priced = priced_in(owner, problem, plan, any)
-  local metrics = empty_metrics(problem, plan)
-  inner.handle:evaluate({ priced }, { metrics }, reject_above_s, any)
-  return metrics
-end
-
-local batch_options = options_of.declare('trinity.BatchOptions', { help = 'How many plans are priced.',
-  { 'reject_above_s', 'number', least = 0, otherwise = 'none',
-    help = 'plans with longer steps are given up as soon as that is certain' },
-})
-
-function simulator.run_batch(owner, problem, plans, options, any)
-  check.argument(owner, 1, 'plans', plans, 'table')
-  if options ~= nil then batch_options:check(owner, check.argument(owner, 2, 'options', options, 'table')) end
-  local items, together, metrics, reject_above_s = {}, {}, {}, options and options.reject_above_s
-  for i = 1, #plans do
-    if is_lowered(plans[i]) then -- each has a graph of its own
-      metrics[i] = simulator.run(('%s: entry %d'):format(owner, i), problem, plans[i], any, reject_above_s)
-    else
-      items[#items + 1] = item(owner, problem, plans[i], 'plans', i, any)
-      metrics[i] = empty_metrics(problem, plans[i])
-      together[#together + 1] = metrics[i]
-    end
-  end
-  problem.handle:evaluate(items, together, reject_above_s, any)
-  return metrics
-end
-
-function simulator.timeline(owner, problem, plan)
-  local inner, priced = priced_in(owner, problem, plan)
-  return timeline.new(inner.handle:timeline(priced), problem.cluster, empty_metrics(problem, plan))
+--- Calls a method of a problem's handle; the engine's message is one of `owner`.
+local function call(owner, problem, method, ...)
+  local ok, first = pcall(problem.handle[method], problem.handle, ...)
+  if ok then return first end
+  local message, own = util.unplaced(tostring(first)):gsub('^problem:' .. method .. ': ', '')
+  if own == 0 then error(first, 0) end
+  util.fail('%s: %s', owner, message)
 end
 
 --- A cost function for the engine, which numbers operators, from one of a script.
@@ -151,6 +61,114 @@ local function checked_cost(owner, cost, graph)
     end
     return time_s
   end
+end
+
+--- What gives the cost model of a graph that a plan lowers to; nil where it is the cluster's.
+local function cost_of(owner, problem)
+  return problem.cost and function(handle) return checked_cost(owner, problem.cost, graphs.wrap(handle)) end
+end
+
+--- The placement of a plan, and what says how it is scheduled (nil: the default). `name` is the first
+--- argument's ('plan'), in which the plan is an entry or all. Of a mesh: where first parts are.
+function simulator.parts(owner, problem, plan, name, entry)
+  if array.is_int32(plan) then return plan, problem.default_schedule end
+  if parallelism.is(plan) then
+    local home = array.filled(problem.graph.operators, 1)
+    call(owner, problem, 'home', parallelism.fields(owner, plan), cost_of(owner, problem), home)
+    return home
+  end
+  if type(plan) ~= 'table' or not array.is_int32(plan.placement) then
+    refuse_plan(owner, name or 'plan', entry, plan)
+  end
+  if getmetatable(plan) == nil then util.refuse_unknown(owner .. ': plan', plan, plan_rules, 'field') end
+  return plan.placement, schedule_of(plan)
+end
+
+--- What the engine takes for a plan that lowers.
+local function engine_strategy(owner, problem, plan)
+  if parallelism.is(plan) then return parallelism.fields(owner, plan) end
+  local placement, description = simulator.parts(owner, problem, plan)
+  return { placement = placement, schedule = description,
+    splits = splits.entries(owner, problem.graph, plan.splits) }
+end
+
+--- What the engine takes for a plan. any: a schedule that the placement contradicts is no error.
+local function item(owner, problem, plan, name, entry, any)
+  local placement, description = simulator.parts(owner, problem, plan, name, entry)
+  if not description then return placement end
+  return { placement, call(owner, problem, 'schedule', placement, description, any) }
+end
+
+--- The graph that a plan with splits or a mesh lowers to as a problem, the plan there, and what is said of its
+--- operators: origin, part, layers, pipeline, coordinates (engine/strategy/lower.h).
+function simulator.lowered(owner, problem, plan)
+  local low = call(owner, problem, 'lower', engine_strategy(owner, problem, plan), cost_of(owner, problem))
+  local inner = { graph = graphs.wrap(low.graph), cluster = problem.cluster, rules = problem.rules, cost = problem.cost,
+    handle = low.problem }
+  return inner, { placement = array.int32_of(low.placement), schedule = low.schedule,
+    micro_batches = low.micro_batches, stage = low.stage }, low
+end
+
+--- Metrics of a plan, to be filled. The batch of the graph is a micro-batch of one replica.
+local function empty_metrics(problem, plan)
+  local said = type(plan) == 'table' and plan or problem.default_schedule or {}
+  local replicas = parallelism.is(plan) and plan.mesh.data or 1
+  return array.metrics(#problem.cluster.devices, problem.graph.batch_size * (said.micro_batches or 1) * replicas)
+end
+
+--- any: a plan that contradicts its schedule is priced first in, first out, and does not fit, where
+--- otherwise it is an error; searches need that. reject_above_s: see trinity.BatchOptions.
+function simulator.run(owner, problem, plan, any, reject_above_s)
+  local lowers = is_lowered(plan)
+  local taken = lowers and engine_strategy(owner, problem, plan) or item(owner, problem, plan, 'plan', nil, any)
+  local metrics = empty_metrics(problem, plan)
+  if lowers then
+    call(owner, problem, 'price', { taken }, { metrics }, reject_above_s, any, cost_of(owner, problem))
+  else
+    problem.handle:evaluate({ taken }, { metrics }, reject_above_s, any)
+  end
+  return metrics
+end
+
+local batch_options = options_of.declare('trinity.BatchOptions', { help = 'How many plans are priced.',
+  { 'reject_above_s', 'number', least = 0, otherwise = 'none',
+    help = 'plans with longer steps are given up as soon as that is certain' },
+})
+
+function simulator.run_batch(owner, problem, plans, options, any)
+  check.argument(owner, 1, 'plans', plans, 'table')
+  if options ~= nil then batch_options:check(owner, check.argument(owner, 2, 'options', options, 'table')) end
+  local reject_above_s = options and options.reject_above_s
+  local metrics, placed, lowered = {}, { {}, {} }, { {}, {}, {} } -- what the engine takes, metrics, entries
+  for i = 1, #plans do
+    local plan = plans[i]
+    local own = is_lowered(plan) and lowered or placed
+    if own == lowered then
+      lowered[1][#lowered[1] + 1] = engine_strategy(('%s: entry %d'):format(owner, i), problem, plan)
+      lowered[3][#lowered[3] + 1] = i
+    else
+      placed[1][#placed[1] + 1] = item(owner, problem, plan, 'plans', i, any)
+    end
+    metrics[i] = empty_metrics(problem, plan)
+    own[2][#own[2] + 1] = metrics[i]
+  end
+  problem.handle:evaluate(placed[1], placed[2], reject_above_s, any)
+  if #lowered[1] > 0 then
+    call(owner, problem, 'price', lowered[1], lowered[2], reject_above_s, any, cost_of(owner, problem), lowered[3])
+  end
+  return metrics
+end
+
+--- The problem in whose graph a plan is priced, and what the engine takes for it there.
+local function priced_in(owner, problem, plan)
+  if not is_lowered(plan) then return problem, item(owner, problem, plan, 'plan') end
+  local inner, there = simulator.lowered(owner, problem, plan)
+  return inner, item(owner, inner, there, 'plan')
+end
+
+function simulator.timeline(owner, problem, plan)
+  local inner, priced = priced_in(owner, problem, plan)
+  return timeline.new(inner.handle:timeline(priced), problem.cluster, empty_metrics(problem, plan))
 end
 
 --- A graph bound to a cluster, from a checked description: graph, cluster, rules, cost, default_schedule, handle.

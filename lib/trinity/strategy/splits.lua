@@ -70,7 +70,7 @@ local function entry_of(owner, graph, name, number, given)
 end
 
 --- { operator's name = { dimension = factor, copies =, devices = } } as the engine takes it.
-local function entries_of(owner, graph, given)
+function splits.entries(owner, graph, given)
   local numbers, list = numbers_of(graph), {}
   for name, split in util.sorted_pairs(given) do
     check.argument(owner, 'split', tostring(name), name, 'string')
@@ -81,8 +81,6 @@ local function entries_of(owner, graph, given)
   end
   return list
 end
-
-splits.entries = entries_of
 
 --- Splits as a strategy has them from the engine's list.
 function splits.named(graph, entries)
@@ -109,34 +107,16 @@ local declared = options_of.declare('trinity.LowerSpec', { kind = 'field', help 
 ---@return trinity.Lowered
 function splits.lower(spec)
   spec = declared:read('trinity.lower', 1, 'spec', spec)
-  return splits.apply('trinity.lower', spec.graph, spec.cluster, spec.splits or {}, spec.placement)
-end
-
-function splits.apply(owner, graph, cluster, given, placement)
+  local placement = spec.placement
   if placement == nil then
-    placement = array.filled(graph.operators, 1)
+    placement = array.filled(spec.graph.operators, 1)
   elseif not array.is_int32(placement) then
-    check.wrong(owner, 'field', 'placement', placement, 'a placement (problem:placement())')
+    check.wrong('trinity.lower', 'field', 'placement', placement, 'a placement (problem:placement())')
   end
-  local entries = entries_of(owner, graph, given)
-  local handle, devices, origin, part = core.lower_splits(graph.handle, #cluster.devices, placement, entries)
+  local entries = splits.entries('trinity.lower', spec.graph, spec.splits or {})
+  local handle, devices, origin, part = core.lower_splits(spec.graph.handle, #spec.cluster.devices, placement, entries)
   return setmetatable({ graph = graphs.wrap(handle), placement = array.int32_of(devices), origin = origin,
     part = part }, Lowered)
-end
-
---- Stages of a lowered graph's operators: those of the operators that they are parts of; slices, joins and
---- collectives are of the stage that their device works for.
-function splits.stages(lowered, stage)
-  local of_device, stages = {}, {}
-  for i = 1, #lowered.origin do
-    local origin = lowered.origin[i]
-    if origin > 0 then
-      stages[i] = stage[origin]
-      of_device[lowered.placement[i]] = of_device[lowered.placement[i]] or stage[origin]
-    end
-  end
-  for i = 1, #lowered.origin do stages[i] = stages[i] or of_device[lowered.placement[i]] or 1 end
-  return stages
 end
 
 --- The dimensions of operator `i`'s iteration space, along which it can be split.

@@ -211,7 +211,11 @@ describe('a lowered graph', function()
     local loaded = problem:load(strategy:save(path))
     expect(loaded.metrics.step_time_s):equals(metrics.step_time_s)
     expect(loaded.splits.conv_1.b):equals(4)
-    expect(function() problem:evaluate { placement = plan.placement, splits = splits, schedule = 'priority', priority = { 1 } } end)
+    local priority = {}
+    for i = 1, graph.operators do priority[i] = i end
+    expect(function()
+      problem:evaluate { placement = plan.placement, splits = splits, schedule = 'priority', priority = priority }
+    end)
       :raises "field 'priority' numbers operators, which splits change"
     for _, choose in ipairs { 'best', 'data_parallel', 'expert' } do
       local found = trinity.methods.pase(problem, { choose = choose, quiet = true })
