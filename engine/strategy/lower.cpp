@@ -92,7 +92,7 @@ void check_synchronise(const Parallelism& parallelism) {
   if (mesh.data == 1 || given.kind == Synchronise::all_reduce) return;
   const char* kind = synchronise_name(given.kind);
   const bool server = given.kind == Synchronise::parameter_server;
-  const char* others = "shard = 0, or synchronise = 'all_reduce' or 'hierarchical'";
+  const char* others = "shard = 0, or kind all_reduce or hierarchical";
   if (parallelism.shard > 0 && given.seldom())
     throw ArgumentError(fmt::format(
         "synchronise: {} with shard = {}: replicas that differ between meetings have no common "
@@ -106,12 +106,12 @@ void check_synchronise(const Parallelism& parallelism) {
   if (mesh.expert > 1 && given.seldom())
     throw ArgumentError(fmt::format(
         "synchronise: {} with mesh: expert = {}: experts would see tokens of replicas whose other "
-        "weights have drifted apart (expert = 1, or 'all_reduce' or 'hierarchical')",
+        "weights have drifted apart (expert = 1, or kind all_reduce or hierarchical)",
         kind, mesh.expert));
   if (mesh.expert > 1 && server)
     throw ArgumentError(fmt::format(
         "synchronise: {} with mesh: expert = {}: no one server would see all copies of a weight "
-        "(expert = 1, or 'all_reduce' or 'hierarchical')",
+        "(expert = 1, or kind all_reduce or hierarchical)",
         kind, mesh.expert));
   if (server && given.servers > mesh.data)
     throw ArgumentError(fmt::format("synchronise: {} servers of data = {} replicas (1 to {})",

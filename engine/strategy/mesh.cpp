@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.h"
 #include "base/index.h"
 #include "base/words.h"
 
@@ -35,6 +36,18 @@ Synchronise parse_synchronise(std::string_view name) {
 }
 
 const char* synchronise_name(Synchronise kind) { return kSynchronises[static_cast<size_t>(kind)]; }
+
+void check_fields(const Synchronisation& given) {
+  const auto refuse = [&](const char* field, const char* kinds) {
+    throw ArgumentError(fmt::format("synchronise: field '{}' is of {}, not of {}", field, kinds,
+                                    synchronise_name(given.kind)));
+  };
+  const bool runs = given.kind == Synchronise::hierarchical || given.kind == Synchronise::daso;
+  if (given.inner != 1 && !runs) refuse("inner", "hierarchical and daso");
+  if (given.every != 1 && !given.seldom()) refuse("every", "local_sgd and daso");
+  if (given.servers != 1 && given.kind != Synchronise::parameter_server)
+    refuse("servers", "parameter_server");
+}
 
 std::vector<Axis> Mesh::axes() const {
   std::vector<Axis> all = order;

@@ -72,6 +72,9 @@ struct Synchronisation {
   bool seldom() const { return kind == Synchronise::local_sgd || kind == Synchronise::daso; }
 };
 
+/// Throws ArgumentError for a field that another kind has, with the kinds that have it.
+void check_fields(const Synchronisation& given);
+
 /// A strategy that is the same for all layers of a network, in a few words.
 struct Parallelism {
   Mesh mesh;

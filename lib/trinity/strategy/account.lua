@@ -18,7 +18,7 @@ local util = require 'trinity.base.util'
 
 ---@class trinity.Traffic
 ---@field kind 'send'|'all_reduce'|'reduce_scatter'|'all_gather'|'broadcast'|'all_to_all'
----@field axis? 'data'|'tensor'|'context'|'pipeline' along which the devices differ, where there is a mesh and it is one
+---@field axis? 'data'|'expert'|'tensor'|'context'|'pipeline' along which the devices differ, where there is a mesh and it is one
 ---@field devices integer[]
 ---@field phase trinity.Phase of what writes it
 ---@field part? 'embedding'|'layers'|'head' of a mesh: of the network
@@ -89,6 +89,7 @@ return function(found, timeline)
   end
   for _, row in ipairs(traffic) do
     if low then row.part, row.axis = parts[row.group], axis_of(low.coordinates, row.devices) end
+    if row.kind == 'all_to_all' and row.axis == 'data' then row.axis = 'expert' end -- a factor of data
     row.group = nil
   end
   local account = { devices = devices, traffic = traffic, samples = found.metrics.samples,

@@ -16,6 +16,23 @@ local function bubble_line(found)
     of_step - of_device > 1e-9 and (', %.4g with the last one\'s start'):format(of_step) or '')
 end
 
+-- How replicas are kept alike; nil where gradients are reduced over all in every step.
+local function replicas_line(found)
+  local way = found.synchronise or {}
+  local kind, every = way.kind or 'all_reduce', way.every or 1
+  local steps = every > 1 and ('every %d steps (the step below is one of these)'):format(every)
+    or every == 1 and 'every step' or 'never'
+  if (found.mesh.data or 1) == 1 or kind == 'all_reduce' then return nil end
+  if kind == 'hierarchical' then
+    return ('replicas: gradients are reduced within runs of %d and across these'):format(way.inner)
+  elseif kind == 'parameter_server' then
+    return ('replicas: %d of them update%s weights for all'):format(way.servers or 1, (way.servers or 1) == 1 and 's' or '')
+  elseif kind == 'local_sgd' then
+    return ('replicas: weights are averaged %s'):format(steps)
+  end
+  return ('replicas: gradients are reduced within runs of %d, weights averaged across %s'):format(way.inner, steps)
+end
+
 local function mesh_lines(found)
   local mesh, devices, sizes, used = found.mesh, #found.problem.cluster.devices, {}, 1
   for _, axis in ipairs(axes) do
@@ -30,6 +47,7 @@ local function mesh_lines(found)
       micro_batches, micro_batches > 1 and 'es' or '', data, data > 1 and 's' or ''),
     bubble_line(found),
     ('recomputed before backward: %s'):format(found.recompute or 'none') }
+  lines[#lines + 1] = replicas_line(found)
   if found.sequence_parallel then lines[#lines + 1] = 'what tensor leaves whole is cut along the sequence' end
   if (found.shard or 0) > 0 then lines[#lines + 1] = ('shared out over data: %s'):format(sharded[found.shard]) end
   if (found.shard or 0) > 1 and (mesh.pipeline or 1) > 1 and data > 1 then
@@ -42,8 +60,7 @@ end
 local function gigabytes(bytes) return ('%.3g'):format(bytes / 1e9) end
 
 -- Of the first replica's first device of every stage: layers, seconds of work, memory by kind.
-local function stage_lines(found, account)
-  local metrics = found.metrics
+local function stage_lines(metrics, account)
   return util.map(account.stages, function(stage)
     local d = stage.device
     return ('stage %d: %d layers, device %d: busy %.6g of %.6g s; %s GB at most: weights %s, '
@@ -79,15 +96,15 @@ local function placed_lines(found)
 end
 
 -- Where the last device to end waits, from the timeline.
-local function time_line(found, timeline)
+local function time_line(timeline)
   local _, exposed = timeline:exposed_communication()
   local busy, wait, devices = 0, 0, 0
   for d = 1, #exposed do
-    if found.metrics:compute_busy_s(d) > 0 then
-      devices, busy, wait = devices + 1, busy + found.metrics:compute_busy_s(d), wait + exposed[d]
+    if timeline.metrics:compute_busy_s(d) > 0 then
+      devices, busy, wait = devices + 1, busy + timeline.metrics:compute_busy_s(d), wait + exposed[d]
     end
   end
-  local step_s = found.metrics.step_time_s
+  local step_s = timeline.metrics.step_time_s
   return ('step %.6g s: %.3g s of work, %.3g s waiting for communication, %.3g s idle otherwise (means of %d devices)')
     :format(step_s, busy / devices, wait / devices, step_s - (busy + wait) / devices, devices)
 end
@@ -96,13 +113,17 @@ return function(found)
   local timeline = simulator.timeline('strategy:explain', found.problem, found)
   if not found.mesh then
     local lines = placed_lines(found)
-    lines[#lines + 1] = time_line(found, timeline)
+    lines[#lines + 1] = time_line(timeline)
     return table.concat(lines, '\n')
   end
   local lines, account = mesh_lines(found), account_of(found, timeline)
-  for _, line in ipairs(stage_lines(found, account)) do lines[#lines + 1] = line end
+  for _, line in ipairs(stage_lines(timeline.metrics, account)) do lines[#lines + 1] = line end
   lines[#lines + 1] = traffic_line(account)
-  lines[#lines + 1] = time_line(found, timeline)
+  lines[#lines + 1] = time_line(timeline)
+  local every = found.synchronise and found.synchronise.every or 1
+  if every > 1 and (found.mesh.data or 1) > 1 then
+    lines[#lines + 1] = ('mean of %d steps: %.6g s'):format(every, found.metrics.step_time_s)
+  end
   if account.samples > 0 then
     lines[#lines + 1] = ('samples: %d a step, %.6g a second'):format(account.samples, account.samples_per_s)
   end

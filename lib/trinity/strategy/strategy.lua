@@ -27,6 +27,7 @@ local util = require 'trinity.base.util'
 ---@field sequence_parallel? boolean
 ---@field shard? integer
 ---@field bucket_bytes? integer
+---@field synchronise? trinity.MeshSynchronisation
 ---@field problem trinity.Problem
 ---@field metrics trinity.Metrics
 ---@field reward number
@@ -107,7 +108,7 @@ end
 ---@return number
 function Strategy:lower_bound_s()
   if self.mesh then
-    local inner = simulator.lowered('strategy:lower_bound_s', self.problem, self)
+    local inner = simulator.lowered('strategy:lower_bound_s', self.problem, parallelism.cheapest(self))
     return inner.handle:bounds(self.micro_batches or 1, false).step_time_s
   end
   return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo').step_time_s

@@ -2,10 +2,19 @@
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
+local mixture = dofile(core.home .. '/tests/lua/support/mixture.lua')
 
 local clusters = { trinity.cluster 'dgx_a100', trinity.cluster 'p100x4', trinity.cluster 'juwels_boosterx2' }
 
+local function experts(random)
+  return mixture({ layers = random:pick { 2, 4 }, heads = 4, key_heads = random:pick { 2, 4 }, hidden = 32,
+    feed_forward = 16, experts = random:pick { 4, 6 }, top_k = random:pick { 1, 2 }, vocabulary = random:pick { 50, 96 },
+    batch_size = random:pick { 1, 2 }, sequence = 24, dtype = random:pick { 'float32', 'bfloat16' } })
+    :to_training { optimiser = 'adam' }
+end
+
 local function network(random)
+  if random:pick { false, false, true } then return experts(random) end
   local heads = random:pick { 2, 4, 6 }
   return trinity.model('gpt2', { layers = random:pick { 2, 4, 6 }, heads = heads, hidden = heads * random:pick { 4, 8 },
     sequence = random:pick { 8, 16 }, positions = 16, vocabulary = random:pick { 50, 96 }, batch_size = random:pick { 1, 2 },
@@ -18,12 +27,21 @@ local function draws(seed)
   return { pick = function(_, list) return list[1 + math.floor(stream:uniform() * #list)] end }
 end
 
+local function way_of(random)
+  local kind = random:pick { 'all_reduce', 'all_reduce', 'hierarchical', 'local_sgd', 'parameter_server', 'daso' }
+  local way = { kind = kind, algorithm = random:pick { 'automatic', 'ring' } }
+  if kind == 'hierarchical' or kind == 'daso' then way.inner = 2 end
+  if kind == 'local_sgd' or kind == 'daso' then way.every = random:pick { 1, 2, 5 } end
+  if kind == 'parameter_server' then way.servers = random:pick { 1, 2 } end
+  return way
+end
+
 local function plan_of(random)
-  local plan = { mesh = { data = random:pick { 1, 2, 3 }, tensor = random:pick { 1, 2 }, pipeline = random:pick { 1, 2, 3 },
+  local plan = { mesh = { data = random:pick { 1, 2, 3, 4 }, expert = random:pick { 1, 1, 2 }, tensor = random:pick { 1, 2 }, pipeline = random:pick { 1, 2, 3 },
     context = random:pick { 1, 1, 2 } }, micro_batches = random:pick { 1, 2, 4, 6 },
     schedule = random:pick { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-v', 'dualpipe-v' },
     recompute = random:pick { 'none', 'selective', 'full' }, shard = random:pick { 0, 1, 2, 3 },
-    sequence_parallel = random:pick { true, false }, bucket_bytes = random:pick { 1, 1000, 1e9 } }
+    sequence_parallel = random:pick { true, false }, synchronise = way_of(random), bucket_bytes = random:pick { 1, 1000, 1e9 } }
   if plan.schedule == 'interleaved' then plan.virtual_stages = random:pick { 1, 2 } end
   if plan.schedule == 'zb-v' or plan.schedule == 'dualpipe-v' then plan.virtual_stages = 2 end
   if random:pick { true, false } then plan.order = random:pick { { 'pipeline' }, { 'data', 'tensor' }, { 'context' } } end
