@@ -321,7 +321,7 @@ class Spreading {
 
   void add(int32_t op) {
     Operator copy = shared(op);
-    if (copy.forward >= 0) copy.forward = id_[copy.forward];
+    if (copy.forward >= 0) copy.forward = follows_exchange(op) ? exchange_of(op) : id_[copy.forward];
     for (const int32_t input : graph_.op(op).inputs) {
       if (fate_[producer(input)] == Fate::gone) {
         if (fate_[op] != Fate::joint) refuse(op, input);
@@ -384,12 +384,23 @@ class Spreading {
     return builder_.add_output(id, std::move(moved));
   }
 
+  /// A sum of gradients by experts of what they have got by an exchange follows that.
+  bool follows_exchange(int32_t op) const {
+    return follows(op) && of_[op] >= 0 && of_[graph_.op(op).forward] != of_[op];
+  }
+  int32_t exchange_of(int32_t sum) const {
+    return forward_exchange(graph_.op(sum).outputs[0], of_[sum], true);
+  }
+
   /// The forward exchange of which this is the gradient: of a tensor of the same shape, the other
   /// way.
   int32_t opposite(int32_t tensor, int32_t layer, bool inwards) const {
+    return forward_exchange(tensor, layer, !inwards);
+  }
+  int32_t forward_exchange(int32_t tensor, int32_t layer, bool inwards) const {
     int32_t any = -1;
     for (const auto& made : forward_) {
-      if (made.layer != layer || made.inwards == inwards) continue;
+      if (made.layer != layer || made.inwards != inwards) continue;
       any = made.id;
       if (graph_.tensor(made.tensor).shape == graph_.tensor(tensor).shape) return made.id;
     }

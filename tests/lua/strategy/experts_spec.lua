@@ -25,7 +25,7 @@ local dealt = 4 * tokens * about.top_k * about.hidden -- bytes of what a device 
 local function traffic(account, kind, axis)
   local count, bytes = 0, 0
   for _, row in ipairs(account.stages[1].traffic) do
-    if row.kind == kind and row.axis == axis and row.bytes ~= dealt / about.hidden then
+    if row.kind == kind and row.axis == axis and row.bytes > dealt / about.hidden then
       count, bytes = count + row.count, bytes + row.count * row.bytes
     end
   end
@@ -42,7 +42,7 @@ describe('experts of a mesh', function()
       expect(share.weight_bytes):equals(whole.weight_bytes - 4 * gone)
       expect(share.gradient_bytes):equals(whole.gradient_bytes - 4 * gone)
       expect(share.optimizer_bytes):equals(whole.optimizer_bytes - 8 * gone)
-      expect(math.abs(share.flops / whole.flops - 1)):below(0.01) -- updates of fewer weights
+      expect(share.flops):equals(whole.flops - 2 * 3 * gone) -- as much work, but updates by Adam of what others hold
     end
   end)
   it('get their tokens by two exchanges a layer and pass', function()
@@ -131,7 +131,7 @@ describe('experts of a mesh', function()
     refused({ mesh = { data = 3, expert = 3 } }, "expert = 3 does not divide the 8 experts of 'layer_1/mixture/experts/")
     refused({ mesh = { data = 3, expert = 3 } }, '(nearest that do: 2 or 4)')
     refused({ mesh = { data = 2, expert = 2, tensor = 2 } }, 'would deal out the same tokens; sequence_parallel = true')
-    refused({ mesh = { data = 2, expert = 2 } }, "expert = 2: graph 'gpt2' has no experts to share out",
+    refused({ mesh = { data = 2, expert = 2 } }, "expert = 2: graph 'gpt2_small' has no experts to share out",
       trinity.problem { cluster = cluster, graph = trinity.model('gpt2', { layers = 2 }) })
   end)
 end)
