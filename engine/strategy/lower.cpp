@@ -129,18 +129,55 @@ class Lowering {
         layers_(repeated_layers(graph)),
         schedule_(schedule_of(given)),
         spread_(spread) {
+    read_rules();
     share_out_layers();
   }
 
   LoweredGraph run() {
     Made made = split();
     share(made);
-    if (given_.recompute != Recompute::none) repeat(made);
+    if (given_.recompute != Recompute::none || !repeated_.empty()) repeat(made);
     if (splits_backward(schedule_)) cut_backward(made);
     return replicated(std::move(made));
   }
 
  private:
+  /// What is said of single operators, by their numbers.
+  void read_rules() {
+    std::vector<std::string> names;
+    std::map<std::string, int32_t> numbers;
+    for (int32_t op = 0; op < graph_.operator_count() && !given_.operators.empty(); ++op) {
+      if (graph_.op(op).phase != Phase::forward) continue;
+      names.push_back(graph_.op(op).name);
+      numbers[names.back()] = op;
+    }
+    for (const auto& [name, rule] : given_.operators) {
+      const auto found = numbers.find(name);
+      if (found == numbers.end())
+        throw ArgumentError(fmt::format("operators: graph '{}' has no forward operator '{}'{}",
+                                        graph_.name(), name, suggestion(name, names)));
+      if (rule.recompute) repeated_[found->second] = *rule.recompute;
+      if (rule.split && given_.mesh.tensor > 1)
+        said_[found->second] = dimension_of(found->second, *rule.split);
+    }
+  }
+
+  int32_t dimension_of(int32_t op, const std::string& name) const {
+    if (name.empty()) return -1;
+    const auto space = iteration_space(graph_, op);
+    const int32_t found = space.find(name);
+    if (found >= 0 && space.dimensions[found].splits) return found;
+    std::vector<std::string> others;
+    for (const auto& dimension : space.dimensions)
+      if (dimension.splits) others.push_back(dimension.name);
+    throw ArgumentError(fmt::format("operators: split of operator '{}': {} dimension '{}'; {}",
+                                    graph_.op(op).name,
+                                    found < 0 ? "there is no" : "nothing can cut", name,
+                                    others.empty() ? std::string("it has none that can be cut")
+                                                   : "those that can be cut: " +
+                                                         fmt::format("{}", fmt::join(others, ", "))));
+  }
+
   int32_t virtual_stages() const { return given_.mesh.pipeline * given_.virtual_stages; }
 
   /// Layers of every virtual stage, and the stage of every operator.
@@ -185,7 +222,7 @@ class Lowering {
       devices_of.push_back(std::move(devices));
     }
     const auto splits = tensor_splits(
-        graph_, {given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel}, devices_of);
+        graph_, {given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_}, devices_of);
     auto lowered =
         lower_splits(graph_, splits, placement, p * t, {given_.bucket_bytes, spread_, true});
     std::vector<int32_t> stage;
@@ -250,15 +287,29 @@ class Lowering {
     return after;
   }
 
+  /// What is computed again at one time: a layer, what stands before all, what stands behind them.
+  int32_t unit_of(int32_t layer) const { return layer < 0 ? layers_.count + 1 : layer; }
+  std::vector<bool> units_with_rules() const {
+    std::vector<bool> mixed(at(layers_.count + 2), false);
+    for (const auto& [op, again] : repeated_)
+      if (again) mixed[unit_of(layers_.of[op])] = true;
+    return mixed;
+  }
+
   void repeat(Made& made) const {
     std::vector<bool> core;
     if (given_.recompute == Recompute::selective) core = attention_core();
     std::vector<int32_t> unit;
+    const auto mixed = units_with_rules();
     for (const int32_t op : made.serves) {
       const int32_t forward = graph_.op(op).forward >= 0 ? graph_.op(op).forward : op;
       const int32_t layer = layers_.of[op];
-      const bool within = layer >= 0 && layer < layers_.count && (core.empty() || core[forward]);
-      unit.push_back(within ? layer : -1);
+      bool within = given_.recompute != Recompute::none && layer >= 0 && layer < layers_.count &&
+                    (core.empty() || core[forward]);
+      if (const auto said = repeated_.find(op); said != repeated_.end()) within = said->second;
+      // What was computed again is what all backward operators of its unit read.
+      const bool reads = mixed[unit_of(layer)] && graph_.op(op).phase == Phase::backward;
+      unit.push_back(within || reads ? unit_of(layer) : -1);
     }
     RecomputeOptions options;
     options.device = made.device;
@@ -383,12 +434,38 @@ class Lowering {
   PipelineSchedule schedule_;
   std::span<const int32_t> spread_;  // per operator of the graph
   std::vector<int32_t> per_stage_, stage_;
+  std::map<int32_t, bool> repeated_;  // by operator, where it is said
+  std::map<int32_t, int32_t> said_;   // the same: TensorParts::said
 };
 
+/// What is said of single operators, of those that the first rank has; operators that are in the same
+/// place on different ranks are told apart by nothing.
+std::map<std::string, OperatorChoice> choices_of_rank(const Parallelism& given, const Graph& graph,
+                                                      const SpreadExperts& spread) {
+  auto choices = given.operators;
+  const auto said = [&](const std::string& name) {
+    const auto found = given.operators.find(name);
+    return found == given.operators.end() ? OperatorChoice{} : found->second;
+  };
+  for (const auto& rank : spread.origin)
+    for (size_t op = 0; op < rank.size() && !choices.empty(); ++op) {
+      if (rank[op] == spread.origin[0][op]) continue;
+      const auto &first = graph.op(spread.origin[0][op]).name, &other = graph.op(rank[op]).name;
+      if (said(first) != said(other))
+        throw ArgumentError(fmt::format(
+            "operators: '{}' has the place of '{}' on another rank of expert = {}, of which "
+            "something else is said",
+            other, first, given.mesh.expert));
+      choices.erase(other);
+    }
+  return choices;
+}
+
 /// A mesh whose experts are shared out: what one rank has is lowered, and every replica is one.
-LoweredGraph spread_graph(const Parallelism& given, const Graph& graph) {
+LoweredGraph spread_graph(Parallelism given, const Graph& graph) {
   const auto& mesh = given.mesh;
   const auto spread = spread_experts(graph, mesh.expert);
+  given.operators = choices_of_rank(given, graph, spread);
   LoweredGraph result = Lowering(given, spread.graph, spread.spread).run();
   const auto rank_of = [&](int32_t replica) { return at(replica % mesh.expert); };
   for (size_t op = 0; op < result.origin.size(); ++op) {

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,6 +77,15 @@ struct Synchronisation {
 /// Throws ArgumentError for a field that another kind has, with the kinds that have it.
 void check_fields(const Synchronisation& given);
 
+/// What holds for one operator in place of the words of a mesh.
+struct OperatorChoice {
+  std::optional<bool> recompute;  ///< whether it is computed again before the backward pass
+  /// The dimension of its iteration space that is cut over `tensor`; empty: it stays whole.
+  std::optional<std::string> split;
+
+  bool operator==(const OperatorChoice&) const = default;
+};
+
 /// A strategy that is the same for all layers of a network, in a few words.
 struct Parallelism {
   Mesh mesh;
@@ -96,6 +107,7 @@ struct Parallelism {
   int32_t shard = 0;
   int64_t bucket_bytes = 25'000'000;  ///< of gradients that are reduced together
   Synchronisation synchronise;
+  std::map<std::string, OperatorChoice> operators;  ///< by the names of forward operators
 
   bool operator==(const Parallelism&) const = default;
 };

@@ -58,6 +58,7 @@ class Reader {
   std::vector<std::vector<int32_t>> read_order(const Json& object, int32_t micro_batches) const;
   int32_t read_task(const Json& entry, int32_t micro_batches, const std::string& what) const;
   Mesh read_mesh(const Json& json) const;
+  OperatorChoice read_rule(const Json& json, const std::string& name) const;
   Parallelism read_parallelism() const;
   Synchronisation read_synchronise(const Json& json) const;
   std::string word(const Json& value, const char* what) const;
@@ -211,8 +212,9 @@ Synchronisation Reader::read_synchronise(const Json& json) const {
 Parallelism Reader::read_parallelism() const {
   Parallelism given;
   refuse_unknown(json_, "strategy",
-                 {"bucket_bytes", "cluster", "devices", "format", "graph", "mesh", "notes", "order",
-                  "recompute", "schedule", "sequence_parallel", "shard", "synchronise", "version"});
+                 {"bucket_bytes", "cluster", "devices", "format", "graph", "mesh", "notes", "operators",
+                  "order", "recompute", "schedule", "sequence_parallel", "shard", "synchronise",
+                  "version"});
   given.mesh = read_mesh(member(json_, "mesh"));
   if (json_.contains("order"))
     for (const auto& axis : list(json_["order"], "order"))
@@ -244,7 +246,31 @@ Parallelism Reader::read_parallelism() const {
   }
   if (json_.contains("shard")) given.shard = whole_number(json_["shard"], 3, "shard");
   if (json_.contains("synchronise")) given.synchronise = read_synchronise(json_["synchronise"]);
+  if (json_.contains("operators")) {
+    const auto& rules = json_["operators"];
+    if (!rules.is_object()) fail("field 'operators': expected an object");
+    for (const auto& [name, rule] : rules.items()) given.operators[name] = read_rule(rule, name);
+  }
   return given;
+}
+
+OperatorChoice Reader::read_rule(const Json& json, const std::string& name) const {
+  operator_number(name, "operators");
+  refuse_unknown(json, "operators", {"recompute", "split"});
+  OperatorChoice rule;
+  if (json.contains("recompute")) {
+    if (!json["recompute"].is_boolean())
+      fail(fmt::format("recompute of operator '{}': expected true or false, got {}", name,
+                       json["recompute"].dump()));
+    rule.recompute = json["recompute"].get<bool>();
+  }
+  if (json.contains("split")) {
+    if (!json["split"].is_string())
+      fail(fmt::format("split of operator '{}': expected the name of a dimension, got {}", name,
+                       json["split"].dump()));
+    rule.split = json["split"].get<std::string>();
+  }
+  return rule;
 }
 
 ScheduleSpec Reader::read_schedule(const Json& json) const {

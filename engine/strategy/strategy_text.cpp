@@ -130,6 +130,15 @@ void write_parallelism(JsonWriter& json, const Parallelism& given, const Cluster
   if (given.sequence_parallel) json.key("sequence_parallel").boolean(true);
   if (given.shard > 0) json.key("shard").integer(given.shard);
   if (given.synchronise != plain.synchronise) write_synchronise(json, given.synchronise);
+  if (given.operators.empty()) return;
+  json.key("operators").begin_object();
+  for (const auto& [name, rule] : given.operators) {
+    json.key(name).begin_object();
+    if (rule.recompute) json.key("recompute").boolean(*rule.recompute);
+    if (rule.split) json.key("split").text(*rule.split);
+    json.end_object();
+  }
+  json.end_object();
 }
 
 void write_split(JsonWriter& json, const OperatorSplit& split, const IterationSpace& space,

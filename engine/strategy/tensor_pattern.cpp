@@ -348,7 +348,7 @@ Splits tensor_splits(const Graph& graph, const TensorParts& parts,
   Splits splits(at(graph.operator_count()));
   Pattern pattern(graph, parts.tensor);
   if (parts.tensor > 1) pattern.run();
-  if (pattern.joined() >= 0) refuse_joined(graph, pattern.joined(), parts.tensor);
+  if (pattern.joined() >= 0 && !parts.said.contains(pattern.joined())) refuse_joined(graph, pattern.joined(), parts.tensor);
   const SequenceAxis sequence(graph, pattern);
   const bool along = parts.context > 1 || (parts.sequence && parts.tensor > 1);
   bool any = false;
@@ -357,7 +357,8 @@ Splits tensor_splits(const Graph& graph, const TensorParts& parts,
     const bool follows = about.phase != Phase::forward && about.forward >= 0;
     const bool source = about.inputs.empty() && !is_variable(about);
     if (follows || source || about.collective >= 0) continue;
-    const int32_t cut = pattern.dimension(op);
+    const auto said = parts.said.find(op);
+    const int32_t cut = said == parts.said.end() ? pattern.dimension(op) : said->second;
     if (cut < 0 && is_variable(about)) {
       if (parts.context == 1) continue;  // its readers share one
       splits[op].copies = parts.tensor * parts.context;

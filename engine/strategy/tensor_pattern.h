@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <span>
 
 #include "strategy/splits.h"
@@ -12,6 +13,9 @@ struct TensorParts {
   int32_t context = 1;
   /// What is not cut over `tensor` is cut along the sequence instead of computed on all of it.
   bool sequence = false;
+  /// Of forward operators by number: the dimension that is cut over `tensor` whatever the pattern
+  /// says; -1: it stays whole.
+  std::map<int32_t, int32_t> said = {};
 };
 
 /// Every operator in tensor x context parts, on the devices that are its own, as Megatron-LM splits

@@ -7,6 +7,47 @@
 namespace trinity::lua {
 namespace {
 
+/// Calls body(key) for every named field of a table, with its value on top of the stack.
+template <class Body>
+void for_each_field(lua_State* L, int index, const char* what, Body body) {
+  lua_pushnil(L);
+  while (lua_next(L, index)) {
+    const int top = lua_gettop(L);
+    if (lua_type(L, top - 1) != LUA_TSTRING)
+      throw ArgumentError(fmt::format("{}: expected fields by name", what));
+    body(std::string(lua_tostring(L, top - 1)));
+    lua_settop(L, top - 1);
+  }
+}
+
+/// { name = { recompute =, split = } }, `split` false for what stays whole.
+std::map<std::string, OperatorChoice> rules_arg(lua_State* L, int index) {
+  std::map<std::string, OperatorChoice> rules;
+  for_each_field(L, index, "operators", [&](const std::string& name) {
+    const int top = lua_gettop(L);
+    table_arg(L, top, "operators");
+    OperatorChoice rule;
+    lua_getfield(L, top, "recompute");
+    if (!lua_isnil(L, -1)) rule.recompute = lua_toboolean(L, -1) != 0;
+    lua_getfield(L, top, "split");
+    if (!lua_isnil(L, -1))
+      rule.split = lua_isboolean(L, -1) ? std::string() : string_arg(L, -1, "split");
+    rules[name] = std::move(rule);
+  });
+  return rules;
+}
+
+void push_rules(lua_State* L, const std::map<std::string, OperatorChoice>& rules) {
+  lua_newtable(L);
+  for (const auto& [name, rule] : rules) {
+    lua_newtable(L);
+    if (rule.recompute) set_boolean(L, "recompute", *rule.recompute);
+    if (rule.split && rule.split->empty()) set_boolean(L, "split", false);
+    if (rule.split && !rule.split->empty()) set_field(L, "split", *rule.split);
+    lua_setfield(L, -2, name.c_str());
+  }
+}
+
 Mesh mesh_arg(Fields& fields) {
   Mesh mesh;
   if (!fields.push_table("mesh")) return mesh;
@@ -90,6 +131,10 @@ Parallelism parallelism_arg(lua_State* L, int index) {
     }
     lua_pop(L, 1);
   }
+  if (fields.push_table("operators")) {
+    given.operators = rules_arg(L, lua_gettop(L));
+    lua_pop(L, 1);
+  }
   fields.refuse_unknown();
   return given;
 }
@@ -130,6 +175,10 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
   if (given.sequence_parallel) set_boolean(L, "sequence_parallel", true);
   if (given.shard > 0) set_field(L, "shard", given.shard);
   push_synchronise(L, given.synchronise);
+  if (!given.operators.empty()) {
+    push_rules(L, given.operators);
+    lua_setfield(L, -2, "operators");
+  }
   if (given.stages.empty()) return;
   push_numbers(L, given.stages, 0);
   lua_setfield(L, -2, "stages");
@@ -143,19 +192,6 @@ Scalar scalar_arg(lua_State* L, const char* name) {
 }
 
 namespace {
-
-/// Calls body(key) for every named field of a table, with its value on top of the stack.
-template <class Body>
-void for_each_field(lua_State* L, int index, Body body) {
-  lua_pushnil(L);
-  while (lua_next(L, index)) {
-    const int top = lua_gettop(L);
-    if (lua_type(L, top - 1) != LUA_TSTRING)
-      throw ArgumentError("replication: expected options by name");
-    body(std::string(lua_tostring(L, top - 1)));
-    lua_settop(L, top - 1);
-  }
-}
 
 void push_scalar(lua_State* L, const Scalar& scalar) {
   if (const auto* truth = std::get_if<bool>(&scalar))
@@ -174,13 +210,13 @@ Replication replication_arg(lua_State* L, int index) {
   replication.kind = fields.string("kind", "");
   replication.replicas = static_cast<int32_t>(fields.integer("replicas", 1, 1, 1 << 24));
   if (fields.push_table("options")) {
-    for_each_field(L, lua_gettop(L), [&](const std::string& name) {
+    for_each_field(L, lua_gettop(L), "replication", [&](const std::string& name) {
       if (!lua_istable(L, -1)) {
         replication.options[name] = scalar_arg(L, "option");
         return;
       }
       std::map<std::string, Scalar> group;
-      for_each_field(L, lua_gettop(L),
+      for_each_field(L, lua_gettop(L), "replication",
                      [&](const std::string& key) { group[key] = scalar_arg(L, "option"); });
       replication.options[name] = std::move(group);
     });

@@ -31,6 +31,11 @@ local synchronise = options.declare('trinity.MeshSynchronisation', { kind = 'fie
   { 'every', 'integer', 1, least = 0, most = 2 ^ 20, help = 'local_sgd, daso: steps from meeting to meeting (0: none)' },
   { 'servers', 'integer', 1, least = 1, most = 2 ^ 20, help = 'parameter_server: replicas that are servers' },
 })
+local words = options.words('trinity.RecomputeWord', { 'none', 'selective', 'full' })
+
+local function check_recompute(owner, place, name, value)
+  if type(value) ~= 'function' then check.value(owner, place, name, value, { 'choice', words.set }) end
+end
 
 local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
   help = 'A strategy that is the same for all layers. The batch of the graph is a micro-batch of one replica.',
@@ -44,8 +49,14 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
     help = 'of a device: some of interleaved schedules, two of zb-v and dualpipe-v' },
   { 'stages', 'integers', least = 0, most = 2 ^ 20, otherwise = 'equally many',
     help = 'layers of every virtual stage' },
-  { 'recompute', options.words('trinity.RecomputeWord', { 'none', 'selective', 'full' }), 'none',
-    help = 'before backward: the core of attention, or whole layers' },
+  { 'recompute', words, 'none', check = check_recompute,
+    as = 'trinity.RecomputeWord|fun(op: trinity.Operator): boolean?',
+    help = 'before backward: the core of attention, or whole layers; a function: the forward operators for which it '
+      .. 'is true' },
+  { 'split', 'function', as = 'fun(op: trinity.Operator): string|false|nil', otherwise = "Megatron-LM's pattern",
+    help = 'dimension of a forward operator that `tensor` cuts; false: none; nil: what the pattern says' },
+  { 'operators', 'table', as = 'table<string, trinity.OperatorChoice>',
+    help = 'what these functions said of single operators, by name' },
   { 'sequence_parallel', 'boolean', false, help = 'what tensor leaves whole is cut along the sequence' },
   { 'shard', 'integer', 0, least = 0, most = 3,
     help = 'over data: 1 states of the optimiser, 2 gradients too, 3 weights too' },
@@ -54,17 +65,61 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
 })
 
 local fields = { 'mesh', 'order', 'devices', 'schedule', 'micro_batches', 'virtual_stages', 'stages', 'recompute',
-  'sequence_parallel', 'shard', 'bucket_bytes', 'synchronise' }
+  'sequence_parallel', 'shard', 'bucket_bytes', 'synchronise', 'split', 'operators' }
+
+local rule = options.declare('trinity.OperatorChoice', { kind = 'field',
+  help = 'What holds for one forward operator in place of the words of a mesh.',
+  { 'recompute', 'boolean', otherwise = 'as `recompute` of the mesh says', help = 'before backward' },
+  { 'split', 'any', as = 'string|false', otherwise = 'as the pattern says',
+    help = 'the dimension that `tensor` cuts; false: none' },
+})
+
+local function is_split(value) return value == nil or value == false or type(value) == 'string' end
+
+local function check_rules(owner, rules)
+  for name, said in util.sorted_pairs(rules) do
+    if type(name) ~= 'string' then check.wrong(owner, 'field', 'operators', name, 'names of operators') end
+    local of = ("%s: operators: '%s'"):format(owner, name)
+    rule:check(of, check.argument(owner, 'operators', name, said, 'table'))
+    if not is_split(said.split) then check.wrong(of, 'field', 'split', said.split, 'the name of a dimension or false') end
+  end
+end
+
+--- What the functions of a plan say of the forward operators of a graph, by name, beside what is said there already;
+--- without a graph they are left out.
+local function resolve(owner, given, graph)
+  local rules = {}
+  for name, said in util.sorted_pairs(given.operators or {}) do rules[name] = util.merged({}, said) end
+  local recompute = type(given.recompute) == 'function' and given.recompute or nil
+  for i = 1, graph and graph.operators or 0 do
+    local op = graph:operator(i)
+    local said = op.phase == 'forward' and (rules[op.name] or {}) or nil
+    if said and recompute and said.recompute == nil then said.recompute = recompute(op) and true or nil end
+    if said and given.split and said.split == nil then
+      said.split = given.split(op)
+      if not is_split(said.split) then
+        util.fail("%s: split: the function at %s returned %s for operator '%s', expected the name of a dimension, "
+          .. 'false or nil', owner, util.function_place(given.split), util.describe(said.split), op.name)
+      end
+    end
+    if said and next(said) ~= nil then rules[op.name] = said end
+  end
+  given.operators, given.split = next(rules) ~= nil and rules or nil, nil
+  if recompute then given.recompute = nil end
+end
 
 --- Whether a plan is of this kind.
 function parallelism.is(plan) return type(plan) == 'table' and plan.mesh ~= nil end
 
---- The fields of such a plan alone, checked.
-function parallelism.fields(owner, plan)
+--- The fields of such a plan alone, checked, with its functions asked about the operators of `graph`.
+function parallelism.fields(owner, plan, graph)
   local given = plan
   if getmetatable(plan) ~= nil then given = util.picked(plan, fields) end -- a strategy has more
   declared:check(owner, given)
-  return util.picked(given, fields)
+  given = util.picked(given, fields)
+  if given.operators then check_rules(owner, given.operators) end
+  if given.split or type(given.recompute) == 'function' then resolve(owner, given, graph) end
+  return given
 end
 
 --- A plan no step of which costs more than one of this: of replicas that meet every few steps, one that never meet.

@@ -241,7 +241,7 @@ function Problem:to_json(plan, notes)
   local placement, schedule = simulator.parts('problem:to_json', self, plan)
   local parts = type(plan) == 'table' and plan or {}
   return self.handle:to_json(placement, check.argument('problem:to_json', 2, 'notes', notes, 'table'), schedule,
-    parallelism.is(plan) and parallelism.fields('problem:to_json', plan) or nil,
+    parallelism.is(plan) and parallelism.fields('problem:to_json', plan, self.graph) or nil,
     parts.splits and splits.entries('problem:to_json', self.graph, parts.splits) or nil,
     parts.replication and replication_fields(parts.replication) or nil)
 end

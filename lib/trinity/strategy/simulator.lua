@@ -74,7 +74,7 @@ function simulator.parts(owner, problem, plan, name, entry)
   if array.is_int32(plan) then return plan, problem.default_schedule end
   if parallelism.is(plan) then
     local home = array.filled(problem.graph.operators, 1)
-    call(owner, problem, 'home', parallelism.fields(owner, plan), cost_of(owner, problem), home)
+    call(owner, problem, 'home', parallelism.fields(owner, plan, problem.graph), cost_of(owner, problem), home)
     return home
   end
   if type(plan) ~= 'table' or not array.is_int32(plan.placement) then
@@ -86,7 +86,7 @@ end
 
 --- What the engine takes for a plan that lowers.
 local function engine_strategy(owner, problem, plan)
-  if parallelism.is(plan) then return parallelism.fields(owner, plan) end
+  if parallelism.is(plan) then return parallelism.fields(owner, plan, problem.graph) end
   local placement, description = simulator.parts(owner, problem, plan)
   return { placement = placement, schedule = description,
     splits = splits.entries(owner, problem.graph, plan.splits) }

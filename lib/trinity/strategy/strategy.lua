@@ -24,6 +24,7 @@ local util = require 'trinity.base.util'
 ---@field virtual_stages? integer
 ---@field stages? integer[] layers of every virtual stage
 ---@field recompute? trinity.RecomputeWord
+---@field operators? table<string, trinity.OperatorChoice> what holds for single operators instead
 ---@field sequence_parallel? boolean
 ---@field shard? integer
 ---@field bucket_bytes? integer
@@ -60,8 +61,8 @@ local strategy = {}
 function strategy.is(value) return getmetatable(value) == Strategy end
 
 -- What a strategy says beside its placement and splits.
-local function own_words(owner, plan, schedule)
-  return parallelism.is(plan) and parallelism.fields(owner, plan) or schedule or {}
+local function own_words(owner, problem, plan, schedule)
+  return parallelism.is(plan) and parallelism.fields(owner, plan, problem.graph) or schedule or {}
 end
 
 --- Prices a plan. Fields: problem, placement, those of its schedule (schedule, micro_batches, ...),
@@ -71,7 +72,7 @@ function strategy.new(owner, problem, plan, about, any, again)
   local placement, schedule = simulator.parts(owner, problem, plan)
   self.placement = placement
   self.splits = type(plan) == 'table' and plan.splits or nil
-  for key, value in util.sorted_pairs(own_words(owner, plan, schedule)) do self[key] = value end
+  for key, value in util.sorted_pairs(own_words(owner, problem, plan, schedule)) do self[key] = value end
   self.metrics = simulator.run(owner, problem, plan, any)
   self.reward = problem:score(self.metrics, plan, again)
   return setmetatable(self, Strategy)
@@ -82,7 +83,7 @@ function strategy.unrewarded(owner, problem, plan, metrics)
   local placement, schedule = simulator.parts(owner, problem, plan)
   local self = { problem = problem, placement = array.copy(placement), metrics = metrics,
     splits = type(plan) == 'table' and plan.splits or nil }
-  for key, value in util.sorted_pairs(own_words(owner, plan, schedule)) do self[key] = value end
+  for key, value in util.sorted_pairs(own_words(owner, problem, plan, schedule)) do self[key] = value end
   return setmetatable(self, Strategy)
 end
 

@@ -34,6 +34,43 @@ local function text_of(counts)
   return table.concat(words, ', ')
 end
 
+describe('functions of operators in a mesh', function()
+  local problem = on(gpt2())
+
+  it('recompute what they choose: all layers as full does, none as none does, the rest between', function()
+    local function cost(recompute, pipeline)
+      return problem:evaluate { mesh = { pipeline = pipeline or 1, data = 2 }, micro_batches = 4, recompute = recompute }
+    end
+    for _, pipeline in ipairs { 1, 2 } do
+      local full, none = cost('full', pipeline), cost('none', pipeline)
+      expect(cost(function(op) return op.name:find '^block_' end, pipeline).step_time_s):equals(full.step_time_s)
+      expect(cost(function() end, pipeline).step_time_s):equals(none.step_time_s)
+      local half = cost(function(op) return op.name:find '^block_[13]/' end, pipeline)
+      expect(half.step_time_s > none.step_time_s and half.step_time_s < full.step_time_s):equals(true)
+      expect(half.peak_memory_bytes <= none.peak_memory_bytes and half.peak_memory_bytes >= full.peak_memory_bytes)
+        :equals(true)
+    end
+  end)
+
+  it('cut what they say over tensor: nothing of attention, then no heads need divide', function()
+    local odd = on(trinity.model('gpt2', { layers = 2, hidden = 60, heads = 3, sequence = 32, positions = 32,
+      vocabulary = 1000, batch_size = 2, dropout = 0, fused = false }))
+    expect(function() odd:evaluate { mesh = { tensor = 2 } } end):raises 'has 3, which 2 does not divide'
+    local found = odd:strategy { mesh = { tensor = 2 }, split = function(op)
+      if op.name:find 'attention' then return false end
+    end }
+    expect(found.metrics.feasible):equals(true)
+    expect(found.operators['block_1/attention/q/heads'].split):equals(false)
+    for _, row in ipairs(found:account().stages[1].traffic) do expect(row.axis):equals 'tensor' end
+    local path = os.tmpname()
+    local again = odd:load(found:save(path))
+    os.remove(path)
+    expect(again.metrics.step_time_s):equals(found.metrics.step_time_s)
+    expect(again.operators['block_2/attention/q/heads'].split):equals(false)
+    expect(again.operators['block_2/feed_forward/inner']):equals(nil)
+  end)
+end)
+
 describe('a mesh', function()
   local problem = on(gpt2())
 
@@ -161,6 +198,15 @@ describe('a mesh refuses', function()
       :raises "problem:strategy: schedule: field 'micro_batches': expected a number, got string 'x'"
     refused({ mesh = {}, schedule = '2f2b' }, "did you mean '1f1b'")
     refused({ mesh = {}, placement = problem:placement() }, "unknown field 'placement'")
+  end)
+  it('rules of single operators that name what is not there', function()
+    refused({ mesh = { tensor = 2 }, split = function() return 7 end }, "returned number 7 for operator '[^']+', expected the name of a dim")
+    refused({ mesh = { tensor = 2 }, split = function(op) return op.name == 'block_1/feed_forward/inner' and 'zz' or nil end },
+      "split of operator 'block_1/feed_forward/inner': there is no dimension 'zz'; those that can be cut: ")
+    refused({ mesh = {}, operators = { ['block_1/feed_forward/iner'] = { recompute = true } } },
+      "has no forward operator 'block_1/feed_forward/iner', did you mean 'block_1/feed_forward/inner'")
+    refused({ mesh = {}, operators = { ['block_1/feed_forward/inner'] = { recomptue = true } } }, "did you mean 'recompute'")
+    refused({ mesh = {}, recompute = 'fulll' }, "did you mean 'full'")
   end)
   it('what has no heads to split by, and networks that repeat no layers where stages go by them', function()
     local joined = on(trinity.model('gpt2', { layers = 2, batch_size = 1 }))

@@ -49,10 +49,17 @@ error 'this file is for editors'
 ---@field micro_batches? integer of a step (default 1; 1 to 1048576)
 ---@field virtual_stages? integer of a device: some of interleaved schedules, two of zb-v and dualpipe-v (default 1; 1 to 4096)
 ---@field stages? integer[] layers of every virtual stage (default: equally many; 0 to 1048576)
----@field recompute? trinity.RecomputeWord before backward: the core of attention, or whole layers (default 'none')
+---@field recompute? trinity.RecomputeWord|fun(op: trinity.Operator): boolean? before backward: the core of attention, or whole layers; a function: the forward operators for which it is true (default 'none')
+---@field split? fun(op: trinity.Operator): string|false|nil dimension of a forward operator that `tensor` cuts; false: none; nil: what the pattern says (default: Megatron-LM's pattern)
+---@field operators? table<string, trinity.OperatorChoice> what these functions said of single operators, by name
 ---@field sequence_parallel? boolean what tensor leaves whole is cut along the sequence (default false)
 ---@field shard? integer over data: 1 states of the optimiser, 2 gradients too, 3 weights too (default 0; 0 to 3)
 ---@field bucket_bytes? integer of gradients that are reduced together (default 2.5e7; 1 to 2^50)
+
+--- What holds for one forward operator in place of the words of a mesh.
+---@class trinity.OperatorChoice
+---@field recompute? boolean before backward (default: as `recompute` of the mesh says)
+---@field split? string|false the dimension that `tensor` cuts; false: none (default: as the pattern says)
 
 --- What trinity.problem takes.
 ---@class trinity.ProblemSpec
