@@ -15,7 +15,8 @@ namespace {
 /// Finds experts in the forward operators of a graph.
 class ExpertFinder {
  public:
-  explicit ExpertFinder(const Graph& graph) : graph_(graph), layer_(at(graph.operator_count()), -1) {}
+  explicit ExpertFinder(const Graph& graph)
+      : graph_(graph), layer_(at(graph.operator_count()), -1) {}
 
   std::vector<ExpertLayer> run() {
     find_batched();
@@ -60,7 +61,8 @@ class ExpertFinder {
   /// Whether the first axis of an output is that of an input, experts one by one.
   bool carries(int32_t op) const {
     const auto& about = graph_.op(op);
-    if (about.phase != Phase::forward || about.inputs.empty() || about.outputs.empty()) return false;
+    if (about.phase != Phase::forward || about.inputs.empty() || about.outputs.empty())
+      return false;
     const auto space = iteration_space(graph_, op);
     if (space.outputs[0].empty() || space.outputs[0][0].empty()) return false;
     const int32_t d = space.outputs[0][0][0];
@@ -321,7 +323,8 @@ class Spreading {
 
   void add(int32_t op) {
     Operator copy = shared(op);
-    if (copy.forward >= 0) copy.forward = follows_exchange(op) ? exchange_of(op) : id_[copy.forward];
+    if (copy.forward >= 0)
+      copy.forward = follows_exchange(op) ? exchange_of(op) : id_[copy.forward];
     for (const int32_t input : graph_.op(op).inputs) {
       if (fate_[producer(input)] == Fate::gone) {
         if (fate_[op] != Fate::joint) refuse(op, input);

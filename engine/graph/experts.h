@@ -17,8 +17,8 @@ struct ExpertLayer {
   std::string name;      ///< of its first operator
   int64_t experts = 0;   ///< E
   size_t rank = 0;       ///< of the tensors that come in and go out: [E, C, ...]
-  std::vector<int32_t> members;  ///< forward operators, ascending; of the second form both joints too
-  std::vector<std::vector<int32_t>> branches;  ///< of the second form: operators by expert, ascending
+  std::vector<int32_t> members;  ///< forward operators, ascending; with both joints
+  std::vector<std::vector<int32_t>> branches;  ///< of the second form: by expert, ascending
 };
 
 /// In the order of their first operators.

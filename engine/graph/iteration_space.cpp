@@ -261,7 +261,9 @@ class Space {
     const int64_t groups = integer_attribute(op_.attributes, "kv_num_heads", heads);
     if (heads < 1 || groups < 1 || op_.inputs.size() != 3 || out().size() != 3) return whole();
     const int32_t b = add("b", out()[0]), s = add("s", out()[1]), h = add("h", groups);
-    space_.inputs = {{{b}, {s}, {h}}, {{b}, {}, {h}}, {{b}, {}, {h}}};
+    const bool ring = is_ring(op_) && in(1).size() == 3 && in(1)[1] == out()[1];
+    const TensorAxes seen = {{b}, ring ? std::vector{s} : std::vector<int32_t>{}, {h}};
+    space_.inputs = {{{b}, {s}, {h}}, seen, seen};
     space_.outputs = {{{b}, {s}, {h}}, {{b}, {h}, {s}}};
     space_.outputs.resize(op_.outputs.size());
   }
@@ -525,6 +527,11 @@ class Space {
 };
 
 }  // namespace
+
+bool is_ring(const Operator& op) {
+  return (op.type == "Attention" || op.type == "AttentionGrad") &&
+         integer_attribute(op.attributes, "ring", 0) != 0;
+}
 
 const char* dimension_role_name(DimensionRole role) {
   constexpr const char* kNames[] = {"rows", "batch", "columns", "reduced", "coupled"};

@@ -375,10 +375,14 @@ class Replication {
     found->bytes += bytes;
   }
 
+  int32_t server_of(size_t bucket, int32_t replicas) const {
+    return static_cast<int32_t>(bucket % at(std::min(options_.servers, replicas)));
+  }
+
   /// Who reads a gradient of a bucket updates on its server alone.
   void give_to_server(int32_t gradient, size_t bucket) {
     const int32_t op = graph_.tensor(gradient).producer;
-    const auto server = static_cast<int32_t>(bucket % at(std::min(options_.servers, replicas_of(op))));
+    const auto server = server_of(bucket, replicas_of(op));
     const auto [first, last] = boost::out_edges(op, graph_.csr());
     for (auto edge = first; edge != last; ++edge) {
       const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
@@ -426,7 +430,8 @@ class Replication {
       for (size_t g = 0; g < groups.size(); g += groups.size() / lines) first.push_back(groups[g]);
       groups = std::move(first);
     }
-    add_step(bucket, fmt::format("average{}", k), CollectiveKind::all_reduce, Phase::update, groups);
+    const auto name = fmt::format("average{}", k);
+    add_step(bucket, name, CollectiveKind::all_reduce, Phase::update, groups);
     if (options_.inner > 1)
       add_step(bucket, fmt::format("hand_out{}", k), CollectiveKind::broadcast, Phase::update,
                within(alike(bucket.stage, bucket.spread)));
@@ -494,7 +499,7 @@ class Replication {
   /// Sums a bucket's gradients of all replicas on the device of one.
   void add_server(const Bucket& bucket, size_t k) {
     const auto members = replicas_[bucket.stage];
-    const auto server = static_cast<int32_t>(k % at(std::min(options_.servers, members)));
+    const int32_t server = server_of(k, members);
     Operator sum;
     sum.name = fmt::format("server{}@{}", k, server);
     sum.type = "Sum";
@@ -611,9 +616,11 @@ void check_copies(const Graph& graph, std::span<const int32_t> stage,
 void check_groups(const Graph& graph, int32_t replicas, const ReplicaOptions& options) {
   const auto owner = fmt::format("replicating graph '{}'", graph.name());
   const auto count = at(graph.operator_count());
-  for (const size_t size : {options.spread.size(), options.gathered.size(), options.device_of.size()})
+  for (const size_t size :
+       {options.spread.size(), options.gathered.size(), options.device_of.size()})
     if (size > 0 && size != count)
-      throw ArgumentError(fmt::format("{}: expected a list of {} operators, got {}", owner, count, size));
+      throw ArgumentError(
+          fmt::format("{}: expected a list of {} operators, got {}", owner, count, size));
   if (options.ranks < 1 || replicas % options.ranks != 0)
     throw ArgumentError(
         fmt::format("{}: {} ranks do not divide {} replicas", owner, options.ranks, replicas));
@@ -621,10 +628,12 @@ void check_groups(const Graph& graph, int32_t replicas, const ReplicaOptions& op
     throw ArgumentError(
         fmt::format("{}: runs of {} do not divide {} replicas", owner, options.inner, replicas));
   if (options.inner > 1 && options.inner % options.ranks != 0 && options.ranks % options.inner != 0)
-    throw ArgumentError(fmt::format("{}: runs of {} replicas and {} ranks: neither divides the other",
-                                    owner, options.inner, options.ranks));
+    throw ArgumentError(
+        fmt::format("{}: runs of {} replicas and {} ranks: neither divides the other", owner,
+                    options.inner, options.ranks));
   if (options.meeting == Meeting::servers && options.servers < 1)
-    throw ArgumentError(fmt::format("{}: expected at least 1 server, got {}", owner, options.servers));
+    throw ArgumentError(
+        fmt::format("{}: expected at least 1 server, got {}", owner, options.servers));
 }
 
 void check_bucket(const Graph& graph, const ReplicaOptions& options) {

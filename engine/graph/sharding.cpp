@@ -145,7 +145,8 @@ class Sharding {
         if (copies(owner) == 1) continue;
         const int32_t key = options_.unit[owner] >= 0 ? options_.unit[owner] : -1 - owner;
         const int32_t device = options_.device[owner];
-        const auto found = number.emplace(std::tuple(device, key, copies(owner)), units_.size()).first;
+        const auto of = std::tuple(device, key, copies(owner));
+        const auto found = number.emplace(of, units_.size()).first;
         if (found->second == units_.size()) {
           units_.push_back({graph_.op(owner).name, 0, owner, {}, {}});
           of_device_[device].push_back(found->second);
@@ -229,8 +230,9 @@ Sharded shard_states(const Graph& graph, const ShardingOptions& options) {
     throw ArgumentError(fmt::format("sharding graph '{}': expected level 1, 2 or 3, got {}",
                                     graph.name(), options.level));
   if (!options.spread.empty() && options.spread.size() != count)
-    throw ArgumentError(fmt::format("sharding graph '{}': expected how {} operators are spread, got {}",
-                                    graph.name(), count, options.spread.size()));
+    throw ArgumentError(
+        fmt::format("sharding graph '{}': expected how {} operators are spread, got {}",
+                    graph.name(), count, options.spread.size()));
   if (options.replicas < 2)
     throw ArgumentError(fmt::format("sharding graph '{}': expected at least 2 replicas, got {}",
                                     graph.name(), options.replicas));

@@ -42,7 +42,8 @@ Metrics mean_of(const std::vector<Metrics>& steps, const std::vector<int32_t>& c
     device.send_busy_ns = mean([d](const Metrics& m) { return m.devices[d].send_busy_ns; });
     device.bytes_sent = mean([d](const Metrics& m) { return m.devices[d].bytes_sent; });
     device.bytes_received = mean([d](const Metrics& m) { return m.devices[d].bytes_received; });
-    device.peak_memory_bytes = most([d](const Metrics& m) { return m.devices[d].peak_memory_bytes; });
+    device.peak_memory_bytes =
+        most([d](const Metrics& m) { return m.devices[d].peak_memory_bytes; });
     metrics.peak_communication_bytes =
         std::max(metrics.peak_communication_bytes, device.bytes_sent + device.bytes_received);
   }

@@ -222,7 +222,8 @@ class Lowering {
       devices_of.push_back(std::move(devices));
     }
     const auto splits = tensor_splits(
-        graph_, {given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_}, devices_of);
+        graph_, {given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_},
+        devices_of);
     auto lowered =
         lower_splits(graph_, splits, placement, p * t, {given_.bucket_bytes, spread_, true});
     std::vector<int32_t> stage;
@@ -438,8 +439,8 @@ class Lowering {
   std::map<int32_t, int32_t> said_;   // the same: TensorParts::said
 };
 
-/// What is said of single operators, of those that the first rank has; operators that are in the same
-/// place on different ranks are told apart by nothing.
+/// What is said of single operators, of those that the first rank has; operators that are in the
+/// same place on different ranks are told apart by nothing.
 std::map<std::string, OperatorChoice> choices_of_rank(const Parallelism& given, const Graph& graph,
                                                       const SpreadExperts& spread) {
   auto choices = given.operators;
@@ -470,7 +471,8 @@ LoweredGraph spread_graph(Parallelism given, const Graph& graph) {
   const auto rank_of = [&](int32_t replica) { return at(replica % mesh.expert); };
   for (size_t op = 0; op < result.origin.size(); ++op) {
     auto& origin = result.origin[op];
-    if (origin >= 0) origin = spread.origin[rank_of(result.rank[op] / mesh.width() % mesh.data)][origin];
+    const int32_t replica = result.rank[op] / mesh.width() % mesh.data;
+    if (origin >= 0) origin = spread.origin[rank_of(replica)][origin];
   }
   std::vector<int32_t> home(at(graph.operator_count()), -1);
   for (size_t rank = 0; rank < spread.origin.size(); ++rank)
@@ -483,14 +485,43 @@ LoweredGraph spread_graph(Parallelism given, const Graph& graph) {
   return result;
 }
 
+/// The graph with attention in rings: what is one operator and attends to its own sequence.
+Graph with_rings(const Graph& graph) {
+  GraphBuilder builder(graph.name());
+  std::vector<int32_t> ids;
+  bool any = false;
+  const auto shape = [&](int32_t tensor) { return graph.tensor(tensor).shape; };
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    Operator copy = graph.op(op);
+    const auto& of = copy.forward >= 0 ? graph.op(copy.forward) : graph.op(op);
+    const bool attends = of.type == "Attention" && of.inputs.size() == 3 &&
+                         shape(of.inputs[1]).size() == 3 && shape(of.outputs[0]).size() == 3 &&
+                         shape(of.inputs[1])[1] == shape(of.outputs[0])[1];
+    if (attends && copy.type.starts_with("Attention")) {
+      copy.attributes["ring"] = int64_t{1};
+      any = true;
+    }
+    ids.push_back(builder.add_operator(std::move(copy)));
+    for (const int32_t output : graph.op(op).outputs) builder.add_output(op, graph.tensor(output));
+  }
+  if (!any)
+    throw ArgumentError(fmt::format(
+        "context_kind: ring: graph '{}' has no attention that is one operator (kernels = 'flash'); "
+        "all_gather takes it apart as it is",
+        graph.name()));
+  builder.colocate_as(graph, {});
+  builder.add_collectives_of(graph, ids);
+  return builder.build();
+}
+
 /// That tokens of experts are dealt out once.
 void check_experts(const Parallelism& given, const Graph& graph) {
   if (given.mesh.tensor == 1 || given.sequence_parallel) return;
   const auto experts = find_experts(graph);
   if (experts.empty()) return;
   throw ArgumentError(fmt::format(
-      "mesh: tensor = {} with the {} experts of '{}': every device of a tensor group would deal out "
-      "the same tokens; sequence_parallel = true shares these out",
+      "mesh: tensor = {} with the {} experts of '{}': every device of a tensor group would deal "
+      "out the same tokens; sequence_parallel = true shares these out",
       given.mesh.tensor, experts[0].experts, experts[0].name));
 }
 
@@ -542,6 +573,7 @@ Strategy structure_of(const Strategy& strategy) {
   given.schedule = pipeline_schedule_name(schedule_of(given));
   if (given.schedule == "gpipe") given.schedule = "1f1b";
   if (given.mesh.data == 1) given.synchronise = {};
+  if (given.mesh.context == 1) given.context_kind = {};
   given.synchronise.every = std::min(given.synchronise.every, 1);
   same.placement.clear();
   same.schedule = {};
@@ -559,7 +591,11 @@ LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Clu
   check_mesh(*strategy.parallelism, cluster);
   const auto& given = *strategy.parallelism;
   check_experts(given, graph);
-  return given.mesh.expert > 1 ? spread_graph(given, graph) : Lowering(given, graph, {}).run();
+  const auto lowered = [&](const Graph& from) {
+    return given.mesh.expert > 1 ? spread_graph(given, from) : Lowering(given, from, {}).run();
+  };
+  const bool rings = given.context_kind == ContextKind::ring && given.mesh.context > 1;
+  return rings ? lowered(with_rings(graph)) : lowered(graph);
 }
 
 Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {

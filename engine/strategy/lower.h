@@ -62,7 +62,7 @@ LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Clu
 Arrangement arrange(const LoweredGraph& made, const Strategy& strategy);
 
 /// Lowers a training graph. One of repeated layers (graph/layers.h) by a mesh, in this order:
-/// experts are shared out over `expert` (spread_experts()), operators are split over `tensor`
+/// attention goes in rings (context_kind), experts are shared out over `expert` (spread_experts()), operators are split over `tensor`
 /// (tensor_splits()), layers are recomputed, the backward pass is
 /// cut in two where the schedule wants it (split_backward()), replicas are added with all-reduces
 /// of gradients in buckets (replicate()), micro-batches are scheduled (pipeline_schedule()). Any

@@ -12,6 +12,7 @@ namespace {
 
 constexpr const char* kAxisNames[] = {"tensor", "context", "expert", "data", "pipeline"};
 constexpr const char* kRecomputes[] = {"none", "selective", "full"};
+constexpr const char* kContextKinds[] = {"all_gather", "ring"};
 constexpr const char* kSynchronises[] = {"all_reduce", "hierarchical", "local_sgd",
                                          "parameter_server", "daso"};
 
@@ -30,6 +31,12 @@ Recompute parse_recompute(std::string_view name) {
 const char* recompute_name(Recompute recompute) {
   return kRecomputes[static_cast<size_t>(recompute)];
 }
+
+ContextKind parse_context_kind(std::string_view name) {
+  return static_cast<ContextKind>(parse_word("context_kind", name, kContextKinds));
+}
+
+const char* context_kind_name(ContextKind kind) { return kContextKinds[static_cast<size_t>(kind)]; }
 
 Synchronise parse_synchronise(std::string_view name) {
   return static_cast<Synchronise>(parse_word("synchronise", name, kSynchronises));

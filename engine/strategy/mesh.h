@@ -50,6 +50,14 @@ enum class Recompute : uint8_t {
 Recompute parse_recompute(std::string_view name);
 const char* recompute_name(Recompute recompute);
 
+/// How parts of the sequence see the keys and values of the others.
+enum class ContextKind : uint8_t {
+  all_gather,  ///< all at once
+  ring,        ///< part by part, from neighbour to neighbour (ring attention, Liu et al. 2023)
+};
+ContextKind parse_context_kind(std::string_view name);
+const char* context_kind_name(ContextKind kind);
+
 /// How replicas are kept alike.
 enum class Synchronise : uint8_t {
   all_reduce,        ///< gradients are reduced over all, in every step
@@ -106,6 +114,7 @@ struct Parallelism {
   /// gradients too, 3 weights too; 0 nothing.
   int32_t shard = 0;
   int64_t bucket_bytes = 25'000'000;  ///< of gradients that are reduced together
+  ContextKind context_kind = ContextKind::all_gather;  ///< with `context` above one
   Synchronisation synchronise;
   std::map<std::string, OperatorChoice> operators;  ///< by the names of forward operators
 

@@ -212,9 +212,9 @@ Synchronisation Reader::read_synchronise(const Json& json) const {
 Parallelism Reader::read_parallelism() const {
   Parallelism given;
   refuse_unknown(json_, "strategy",
-                 {"bucket_bytes", "cluster", "devices", "format", "graph", "mesh", "notes", "operators",
-                  "order", "recompute", "schedule", "sequence_parallel", "shard", "synchronise",
-                  "version"});
+                 {"bucket_bytes", "cluster", "context_kind", "devices", "format", "graph", "mesh",
+                  "notes", "operators", "order", "recompute", "schedule", "sequence_parallel",
+                  "shard", "synchronise", "version"});
   given.mesh = read_mesh(member(json_, "mesh"));
   if (json_.contains("order"))
     for (const auto& axis : list(json_["order"], "order"))
@@ -245,6 +245,8 @@ Parallelism Reader::read_parallelism() const {
     given.sequence_parallel = said.get<bool>();
   }
   if (json_.contains("shard")) given.shard = whole_number(json_["shard"], 3, "shard");
+  if (json_.contains("context_kind"))
+    given.context_kind = parse_context_kind(word(json_["context_kind"], "context_kind"));
   if (json_.contains("synchronise")) given.synchronise = read_synchronise(json_["synchronise"]);
   if (json_.contains("operators")) {
     const auto& rules = json_["operators"];

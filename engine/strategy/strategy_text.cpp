@@ -129,6 +129,8 @@ void write_parallelism(JsonWriter& json, const Parallelism& given, const Cluster
     json.key("bucket_bytes").integer(given.bucket_bytes);
   if (given.sequence_parallel) json.key("sequence_parallel").boolean(true);
   if (given.shard > 0) json.key("shard").integer(given.shard);
+  if (given.context_kind != plain.context_kind)
+    json.key("context_kind").text(context_kind_name(given.context_kind));
   if (given.synchronise != plain.synchronise) write_synchronise(json, given.synchronise);
   if (given.operators.empty()) return;
   json.key("operators").begin_object();

@@ -121,6 +121,7 @@ Parallelism parallelism_arg(lua_State* L, int index) {
   fields.take("bucket_bytes", given.bucket_bytes);
   given.sequence_parallel = fields.boolean("sequence_parallel", false);
   given.shard = static_cast<int32_t>(fields.integer("shard", 0, 0, 3));
+  given.context_kind = parse_context_kind(fields.string("context_kind", "all_gather"));
   given.synchronise = synchronise_arg(fields);
   if (fields.push_table("stages")) {
     for (const int64_t layers : integers(L, lua_gettop(L), "stages")) {
@@ -174,6 +175,8 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
     set_field(L, "bucket_bytes", static_cast<double>(given.bucket_bytes));
   if (given.sequence_parallel) set_boolean(L, "sequence_parallel", true);
   if (given.shard > 0) set_field(L, "shard", given.shard);
+  if (given.context_kind != plain.context_kind)
+    set_field(L, "context_kind", std::string(context_kind_name(given.context_kind)));
   push_synchronise(L, given.synchronise);
   if (!given.operators.empty()) {
     push_rules(L, given.operators);

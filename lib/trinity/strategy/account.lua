@@ -18,7 +18,7 @@ local util = require 'trinity.base.util'
 
 ---@class trinity.Traffic
 ---@field kind 'send'|'all_reduce'|'reduce_scatter'|'all_gather'|'broadcast'|'all_to_all'
----@field axis? 'data'|'expert'|'tensor'|'context'|'pipeline' along which the devices differ, where there is a mesh and it is one
+---@field axis? 'data'|'expert'|'tensor'|'context'|'pipeline' along which the devices of a mesh differ, where it is one
 ---@field devices integer[]
 ---@field phase trinity.Phase of what writes it
 ---@field part? 'embedding'|'layers'|'head' of a mesh: of the network

@@ -26,7 +26,7 @@ local function replicas_line(found)
   if kind == 'hierarchical' then
     return ('replicas: gradients are reduced within runs of %d and across these'):format(way.inner)
   elseif kind == 'parameter_server' then
-    return ('replicas: %d of them update%s weights for all'):format(way.servers or 1, (way.servers or 1) == 1 and 's' or '')
+    return ('replicas: weights are updated by %d of them, for all'):format(way.servers or 1)
   elseif kind == 'local_sgd' then
     return ('replicas: weights are averaged %s'):format(steps)
   end
@@ -47,6 +47,9 @@ local function mesh_lines(found)
       micro_batches, micro_batches > 1 and 'es' or '', data, data > 1 and 's' or ''),
     bubble_line(found),
     ('recomputed before backward: %s'):format(found.recompute or 'none') }
+  if found.context_kind == 'ring' and (mesh.context or 1) > 1 then
+    lines[#lines + 1] = 'keys and values go round a ring of context'
+  end
   lines[#lines + 1] = replicas_line(found)
   if found.sequence_parallel then lines[#lines + 1] = 'what tensor leaves whole is cut along the sequence' end
   if (found.shard or 0) > 0 then lines[#lines + 1] = ('shared out over data: %s'):format(sharded[found.shard]) end

@@ -28,6 +28,7 @@ local util = require 'trinity.base.util'
 ---@field sequence_parallel? boolean
 ---@field shard? integer
 ---@field bucket_bytes? integer
+---@field context_kind? trinity.ContextKind
 ---@field synchronise? trinity.MeshSynchronisation
 ---@field problem trinity.Problem
 ---@field metrics trinity.Metrics

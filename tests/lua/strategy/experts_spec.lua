@@ -85,7 +85,9 @@ describe('experts of a mesh', function()
   it('are shared out by ZeRO over their copies', function()
     local dense = problem:strategy({ mesh = { data = 4 } }):account().devices[1].parameters - expert_elements
     for _, ranks in ipairs { 1, 2, 4 } do
-      local function share(level) return problem:strategy({ mesh = { data = 4, expert = ranks }, shard = level }):account().devices[1] end
+      local function share(level)
+        return problem:strategy({ mesh = { data = 4, expert = ranks }, shard = level }):account().devices[1]
+      end
       local own = expert_elements / ranks / (4 / ranks) + dense / 4
       expect(math.abs(share(1).optimizer_bytes - 8 * own)):below(2000) -- rounded up by operator
       expect(math.abs(share(2).gradient_bytes - 4 * own)):below(2000)
@@ -134,4 +136,71 @@ describe('experts of a mesh', function()
     refused({ mesh = { data = 2, expert = 2 } }, "expert = 2: graph 'gpt2_small' has no experts to share out",
       trinity.problem { cluster = cluster, graph = trinity.model('gpt2', { layers = 2 }) })
   end)
+end)
+
+-- Mixture cases of an independent count (data/strategies of the shared folder). It leaves out the weights of experts'
+-- rows, whose messages are a number a row, and counts the activations of another kernel.
+local path = core.home .. '/../shared/data/strategies/expected.json'
+
+local function case_problem(case)
+  local m, b = case.model, case.batch
+  return trinity.problem { cluster = cluster, graph = mixture({ layers = m.layers, hidden = m.hidden, heads = m.heads,
+    key_heads = m.kv_heads, feed_forward = m.ffn, experts = m.experts, top_k = m.top_k, vocabulary = m.vocabulary,
+    batch_size = b.micro_batch, sequence = b.sequence, dtype = 'bfloat16' })
+    :to_training { gradient_dtype = 'float32', optimiser = 'adam' } }
+end
+
+local function case_plan(case)
+  local s = case.strategy
+  return { mesh = s.mesh, micro_batches = case.batch.micro_batches, shard = s.shard, recompute = s.recompute,
+    sequence_parallel = s.sequence_parallel, bucket_bytes = 2 ^ 50 }
+end
+
+local function sums(rows, left_out)
+  local found = {}
+  for _, row in ipairs(rows) do
+    local key = ('%s %s'):format(row.kind:gsub('-', '_'), row.axis)
+    local small = left_out[row.bytes] and row.kind ~= 'all_reduce'
+    if not small then
+      found[key] = found[key] or { 0, 0 }
+      found[key][1], found[key][2] = found[key][1] + row.count, found[key][2] + row.count * row.bytes
+    end
+  end
+  return found
+end
+
+local function near(what, got, wanted)
+  if math.abs(got - wanted) > 0.01 * wanted then error(('%s: expected %.6g, got %.6g'):format(what, wanted, got), 0) end
+end
+
+local function check_stage(case, wanted, got)
+  local rows = 2 * case.batch.micro_batch * case.batch.sequence * case.model.top_k
+  local left_out = { [rows] = true, [rows / (case.strategy.mesh.tensor or 1)] = true }
+  for _, field in ipairs { 'weight_bytes', 'gradient_bytes', 'optimizer_bytes' } do near(field, got[field], wanted[field]) end
+  local ours, theirs = sums(got.traffic, left_out), sums(wanted.collectives, {})
+  for key, sum in trinity.sorted_pairs(theirs) do
+    local gathered = case.strategy.shard == 3 and key == 'all_gather data' -- layer by layer here, all at once there
+    expect(('%s: %d'):format(key, gathered and sum[1] or ours[key] and ours[key][1] or -1)):equals(('%s: %d'):format(key, sum[1]))
+    near(key, ours[key][2], sum[2])
+  end
+  for key in trinity.sorted_pairs(ours) do expect(('%s: %s'):format(key, theirs[key] ~= nil)):matches 'true$' end
+end
+
+describe('experts beside an independent count', function()
+  local here = io.open(path)
+  if not here then return it_shared('of mixtures', function() end) end
+  here:close()
+  for _, case in ipairs(trinity.json.decode(core.read_file(path)).cases) do
+    if case.model.experts then
+      it_shared(case.name, function()
+        local mixed = case_problem(case)
+        if case.refused then
+          expect(function() mixed:strategy(case_plan(case)) end):raises '.'
+          return
+        end
+        local account = mixed:strategy(case_plan(case)):account()
+        for s, wanted in ipairs(case.expected.stages) do check_stage(case, wanted, account.stages[s]) end
+      end)
+    end
+  end
 end)

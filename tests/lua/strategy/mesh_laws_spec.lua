@@ -29,7 +29,8 @@ local function draws(seed)
 end
 
 local function way_of(random)
-  local kind = random:pick { 'all_reduce', 'all_reduce', 'all_reduce', 'all_reduce', 'hierarchical', 'local_sgd', 'parameter_server', 'daso' }
+  local kind = random:pick { 'all_reduce', 'all_reduce', 'all_reduce', 'all_reduce', 'hierarchical', 'local_sgd',
+    'parameter_server', 'daso' }
   local way = { kind = kind, algorithm = random:pick { 'automatic', 'ring' } }
   if kind == 'hierarchical' or kind == 'daso' then way.inner = 2 end
   if kind == 'local_sgd' or kind == 'daso' then way.every = random:pick { 1, 2, 5 } end
@@ -39,11 +40,12 @@ end
 
 local function plan_of(random, graph)
   local of_experts = graph.name == 'mixture'
-  local plan = { mesh = { data = random:pick { 1, 2, 3, 4 }, expert = random:pick { 1, of_experts and 2 or 1 }, tensor = random:pick { 1, 2 }, pipeline = random:pick { 1, 2, 3 },
-    context = random:pick { 1, 1, 2 } }, micro_batches = random:pick { 1, 2, 4, 6 },
+  local plan = { mesh = { data = random:pick { 1, 2, 3, 4 }, expert = random:pick { 1, of_experts and 2 or 1 },
+    tensor = random:pick { 1, 2 }, pipeline = random:pick { 1, 2, 3 }, context = random:pick { 1, 1, 2 } }, micro_batches = random:pick { 1, 2, 4, 6 },
     schedule = random:pick { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-v', 'dualpipe-v' },
     recompute = random:pick { 'none', 'selective', 'full' }, shard = random:pick { 0, 1, 2, 3 },
-    sequence_parallel = random:pick { true, of_experts }, synchronise = way_of(random), bucket_bytes = random:pick { 1, 1000, 1e9 } }
+    sequence_parallel = random:pick { true, of_experts }, context_kind = random:pick { 'all_gather', 'ring' },
+    synchronise = way_of(random), bucket_bytes = random:pick { 1, 1000, 1e9 } }
   if plan.schedule == 'interleaved' then plan.virtual_stages = random:pick { 1, 2 } end
   if plan.schedule == 'zb-v' or plan.schedule == 'dualpipe-v' then plan.virtual_stages = 2 end
   if random:pick { true, false } then plan.order = random:pick { { 'pipeline' }, { 'data', 'tensor' }, { 'context' } } end
