@@ -157,8 +157,10 @@ class SplitLowering {
     }
     return first;
   }
-  static Tensor of_bytes(int64_t bytes) {
+  /// Bytes of elements like those of another tensor.
+  Tensor like(int32_t other, int64_t bytes) const {
     Tensor tensor;
+    tensor.dtype = builder_.tensor(other).dtype;
     tensor.bytes = bytes;
     return tensor;
   }
@@ -175,12 +177,12 @@ class SplitLowering {
                                                const std::vector<std::vector<int32_t>>& inputs) {
     std::vector<std::vector<int32_t>> held(1);
     for (size_t part = 0; part < ring.size(); ++part) {
-      int64_t bytes = 0;
-      for (const int32_t tensor : {keys_of(op), keys_of(op) + 1})
-        bytes += builder_.tensor(inputs[part][at(tensor)]).bytes;
+      const int32_t keys = inputs[part][at(keys_of(op))];
+      const int32_t values = inputs[part][at(keys_of(op) + 1)];
+      const int64_t bytes = builder_.tensor(keys).bytes + builder_.tensor(values).bytes;
       held[0].push_back(add_to_ring(op, "pack", 0, static_cast<int32_t>(part),
                                     carrier("Concat", 2 * static_cast<double>(bytes)), inputs[part],
-                                    {of_bytes(bytes)}));
+                                    {like(keys, bytes)}));
     }
     for (int32_t step = 1; step < ring_length(op); ++step) {
       held.emplace_back();
@@ -188,7 +190,7 @@ class SplitLowering {
         const int32_t from = held[at(step - 1)][at(ring[part])];
         held.back().push_back(add_to_ring(op, "ring", step, static_cast<int32_t>(part),
                                           carrier("Identity", 0), {from},
-                                          {of_bytes(builder_.tensor(from).bytes)}));
+                                          {like(from, builder_.tensor(from).bytes)}));
       }
     }
     return held;
@@ -242,9 +244,9 @@ class SplitLowering {
       for (int32_t step = 0; step + 1 < steps; ++step) {
         std::vector<int32_t> read = inputs[p];
         if (step > 0) read = {inputs[p][0], held[at(step)][p], sum};
-        const Tensor& queries = builder_.tensor(inputs[p][0]);
+        const int32_t queries = inputs[p][0];
         sum = add_to_ring(op, "step", step, part, step_of(op, part), read,
-                          {of_bytes(queries.bytes)});
+                          {like(queries, builder_.tensor(queries).bytes)});
       }
       finish_part(op, part, {inputs[p][0], held[at(steps - 1)][p], sum});
     }
@@ -265,11 +267,11 @@ class SplitLowering {
         read.push_back(held[at(step)][p]);
         if (queries[p] >= 0) read.push_back(queries[p]);
         if (step > 1) read.push_back(sums[at(ring[p])]);
-        const int64_t own = builder_.tensor(inputs[p][at(keys - 1)]).bytes;
-        const int64_t others = builder_.tensor(held[at(step)][p]).bytes;
+        const int32_t own = inputs[p][at(keys - 1)], others = held[at(step)][p];
         arrived[p] = add_to_ring(op, "step", step, static_cast<int32_t>(p),
                                  step_of(op, static_cast<int32_t>(p)), read,
-                                 {of_bytes(others), of_bytes(own)});
+                                 {like(others, builder_.tensor(others).bytes),
+                                  like(own, builder_.tensor(own).bytes)});
         queries[p] = arrived[p] + 1;
       }
       sums = std::move(arrived);

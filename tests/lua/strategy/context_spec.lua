@@ -51,6 +51,15 @@ describe('attention over context', function()
     local sends = again['send forward'][1] + again['send backward'][1]
     expect(sends):equals(about.layers * 4 * 3)
   end)
+  it('takes as long at work in a ring, but for launches and what packs keys and values', function()
+    local long = {}
+    for key, value in trinity.sorted_pairs(about) do long[key] = value end
+    long.sequence, long.positions, long.hidden, long.dtype = 8192, 8192, 768, 'bfloat16'
+    local of = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', long) }
+    local gathered, ring = of:evaluate(plan()), of:evaluate(plan 'ring')
+    expect(ring:compute_busy_s(1)):below(1.1 * gathered:compute_busy_s(1))
+    expect(gathered:compute_busy_s(1)):below(ring:compute_busy_s(1))
+  end)
   it('cuts heads over tensor beside it', function()
     local found = messages(plan('ring', { mesh = { context = 2, tensor = 2 }, sequence_parallel = true }))
     expect(found['send forward'][1]):equals(about.layers)
