@@ -164,6 +164,7 @@ constexpr std::array kRules = {
     movement("LatentKeyValue"),
     movement("ExpertDispatch"),
     movement("ExpertCombine"),
+    movement("AllToAll"),
     movement("EyeLike"),
     movement("RandomUniformLike"),
     movement("RandomNormalLike"),

@@ -15,7 +15,7 @@ namespace trinity {
 /// turned part of the keys [N, T, r] that they share to keys [N, T, A (n + r)] and values
 /// [N, T, A v]), `ExpertDispatch` (tokens [N, T, H], their weights and numbers [N, T, k] of experts
 /// to the experts' rows [E, C, H] and their weights [E, C, 1]), `ExpertCombine` (back to
-/// [N, T, H]),
+/// [N, T, H]), `AllToAll` (rows of all experts to those of some, of all ranks; graph/experts.h),
 /// `LSTMCell` (one step of an LSTM: x [N, I], h [N, H], c [N, H], weight [I + H, 4 H], bias [4 H]
 /// to h, c), `Update` (an optimiser's step), and TensorFlow's for graphs of framework granularity.
 struct OperatorRule {

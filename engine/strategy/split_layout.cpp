@@ -301,7 +301,7 @@ bool SplitLayout::passes_sums(int32_t op) const {
 }
 
 /// A sum of what are partial sums in the same blocks on the same devices is made there, before they
-/// are joined: by its own cut where its copies are these, else on whole tensors.
+/// are joined: by its own cut where its copies are these, else by one along a single dimension.
 void SplitLayout::add_where_partial(int32_t sum) {
   const auto& inputs = graph_.op(sum).inputs;
   const Terms given = partial_terms(inputs[0]);
@@ -312,15 +312,33 @@ void SplitLayout::add_where_partial(int32_t sum) {
     partial_[sum] = true;
     return;
   }
-  const int32_t first = graph_.tensor(inputs[0]).producer;
-  if (given.begin()->second.second.size() != at(cut(first).parts())) return;
-  const auto& space = cut(sum).space();
-  const int32_t parts = cut(first).parts();
-  std::vector<int32_t> devices = devices_of_[cut_of_[first]];
-  cuts_[sum] = OperatorCut(space, std::vector<int32_t>(space.dimensions.size(), 1), parts);
+  const IterationSpace space = cut(sum).space();
+  for (size_t d = 0; d < space.dimensions.size() && !partial_[sum]; ++d)
+    partial_[sum] = cut_as(sum, given, space, d);
+}
+
+/// Cuts a sum along one dimension, in as many copies as devices hold terms of a block; false, with
+/// its cut as it was, where that gives other blocks.
+bool SplitLayout::cut_as(int32_t sum, const Terms& given, const IterationSpace& space, size_t d) {
+  std::map<Block, std::vector<int32_t>> holders;
+  for (const auto& [device, term] : given) holders[term.first].push_back(device);
+  const size_t copies = holders.begin()->second.size();
+  std::vector<int32_t> factors(space.dimensions.size(), 1), devices;
+  factors[d] = static_cast<int32_t>(holders.size());
+  const OperatorCut tried(space, factors, static_cast<int32_t>(copies));
+  const auto& shape = graph_.tensor(graph_.op(sum).outputs[0]).shape;
+  for (int32_t part = 0; part < tried.parts(); ++part) {
+    const auto held = holders.find(tried.block(shape, views_[sum].outputs[0], part));
+    if (held == holders.end() || held->second.size() != copies) return false;
+    devices.push_back(held->second[at(part) % copies]);
+  }
+  const int32_t before = cut_of_[sum];
+  cuts_[sum] = tried;
   devices_of_[sum] = std::move(devices);
   cut_of_[sum] = sum;
-  partial_[sum] = true;
+  if (terms(sum, copies_of(sum), 0) == given) return true;
+  cut_of_[sum] = before;
+  return false;
 }
 
 bool SplitLayout::same_homes(int32_t a, int32_t b) const {

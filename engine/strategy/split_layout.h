@@ -75,6 +75,7 @@ class SplitLayout {
   bool passes_sums(int32_t op) const;
   bool same_homes(int32_t a, int32_t b) const;
   void add_where_partial(int32_t sum);
+  bool cut_as(int32_t sum, const Terms& given, const IterationSpace& space, size_t d);
   void add_at_terms(int32_t sum);
   void scatter(int32_t op, size_t output);
   std::map<int32_t, Block> wanted_blocks(int32_t tensor) const;

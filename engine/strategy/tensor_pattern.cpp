@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/words.h"
 #include "graph/operator_types.h"
 #include "strategy/blocks.h"
 
@@ -236,14 +237,6 @@ class Pattern {
   int32_t joined_ = -1;
   std::vector<bool> vocabulary_;  // per operator
 };
-
-std::string divisors_near(int64_t size, int32_t parts) {
-  int64_t below = parts, above = parts;
-  while (size % below != 0) --below;
-  while (above < size && size % above != 0) ++above;
-  return size % above == 0 && above > parts ? fmt::format("{} or {}", below, above)
-                                            : fmt::format("{}", below);
-}
 
 /// That the parts of an operator are equal, but for the vocabulary, which is padded.
 void check_even(const Operator& op, const Dimension& dimension, int32_t parts) {

@@ -29,7 +29,7 @@ local util = require 'trinity.base.util'
 
 ---@class trinity.Traffic
 ---@field kind 'send'|'all_reduce'|'reduce_scatter'|'all_gather'|'broadcast'|'all_to_all'
----@field axis? 'data'|'tensor'|'context'|'pipeline' along which the devices differ, where there is a mesh and it is one
+---@field axis? 'data'|'expert'|'tensor'|'context'|'pipeline' along which the devices of a mesh differ, where it is one
 ---@field devices integer[]
 ---@field phase trinity.Phase of what writes it
 ---@field part? 'embedding'|'layers'|'head' of a mesh: of the network
@@ -82,6 +82,7 @@ local function stages_of(found, low, account)
   end)
 end
 
+--- The account, and the timeline of the step that it counts.
 return function(found)
   local owner, low = 'strategy:account', nil
   if found.mesh then
@@ -99,10 +100,11 @@ return function(found)
   end
   for _, row in ipairs(traffic) do
     if low then row.part, row.axis = parts[row.group], axis_of(low.coordinates, row.devices) end
+    if row.kind == 'all_to_all' and row.axis == 'data' then row.axis = 'expert' end -- a factor of data
     row.group = nil
   end
   local account = { devices = devices, traffic = traffic, samples = found.metrics.samples,
     samples_per_s = found.metrics.samples_per_s }
   if low then account.stages = stages_of(found, low, account) end
-  return account
+  return account, timeline
 end
