@@ -26,8 +26,8 @@ local least_bytes = 2 ^ 20
 local noise, most_steps = 0.1, 30
 
 local kinds = { all_reduce = 'all_reduce', allreduce = 'all_reduce', all_gather = 'all_gather',
-  allgather = 'all_gather', reduce_scatter = 'reduce_scatter', reducescatter = 'reduce_scatter', broadcast = 'broadcast',
-  all_to_all = 'all_to_all', alltoall = 'all_to_all', all2all = 'all_to_all',
+  allgather = 'all_gather', reduce_scatter = 'reduce_scatter', reducescatter = 'reduce_scatter',
+  all_to_all = 'all_to_all', alltoall = 'all_to_all', all2all = 'all_to_all', broadcast = 'broadcast',
   reduce = 'broadcast', -- the same backwards
   sendrecv = 'broadcast' } -- between neighbours
 local whole_column = { 'gpus', 'nodes', 'inside', 'between', 'collective', 'bytes', 'system', 'algorithm', 'run',
