@@ -29,7 +29,8 @@ local function words(...)
 end
 
 local model_rules = { layers = { 'integer', 1, 10000 }, hidden = { 'integer', 1, 2 ^ 24 },
-  heads = { 'integer', 1, 2 ^ 20 }, kv_heads = { 'integer', 1, 2 ^ 20 }, head_dim = { 'integer', 1, 2 ^ 20 }, ffn = { 'integer', 1, 2 ^ 30 },
+  heads = { 'integer', 1, 2 ^ 20 }, kv_heads = { 'integer', 1, 2 ^ 20 }, head_dim = { 'integer', 1, 2 ^ 20 },
+  ffn = { 'integer', 1, 2 ^ 30 },
   gated = 'boolean', vocabulary = { 'integer', 1, 2 ^ 31 }, tied = 'boolean', positions = { 'integer', 0, 2 ^ 30 },
   norm = words('layernorm', 'rmsnorm'), norms_per_layer = { 'integer', 2, 4 }, qk_norm = 'boolean',
   bias = words('none', 'qkv', 'all'), dropout = 'boolean', experts = { 'integer', 0, 65536 },
