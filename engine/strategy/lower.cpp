@@ -133,7 +133,8 @@ class Lowering {
     }
     const auto splits = tensor_splits(
         graph_, {given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel}, devices_of);
-    auto lowered = lower_splits(graph_, splits, placement, p * t, {given_.bucket_bytes, true, true});
+    auto lowered =
+        lower_splits(graph_, splits, placement, p * t, {given_.bucket_bytes, true, true});
     std::vector<int32_t> stage;
     for (size_t op = 0; op < lowered.serves.size(); ++op) {
       const int32_t serves = lowered.serves[op];
